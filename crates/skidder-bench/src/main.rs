@@ -1,0 +1,2 @@
+//! The end-to-end benchmark: workload, counting sink, runner, table
+fn main() {}

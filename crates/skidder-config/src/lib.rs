@@ -1,0 +1,1 @@
+//! YAML with positions, one settings tree, typed readers of it

@@ -1,0 +1,1 @@
+//! Line splitting and compressed streams with checkpoints

@@ -1,0 +1,1 @@
+//! Events, batches, base layers and the JSON writer

@@ -1,0 +1,1 @@
+//! Metric names and the HTTP endpoint

@@ -1,0 +1,13 @@
+//! The seams to the operating system: [`Fs`] and [`Clock`], and their real versions.
+//!
+//! Everything that thinks (scanner, reader, registry, dead letters) takes these traits, so that the
+//! testkit can run it on a simulated file system and clock from a seed. Nothing outside this crate
+//! calls `std::fs` for data that must survive, or asks the operating system for the time.
+
+mod clock;
+mod fs;
+mod real;
+
+pub use clock::{Clock, Monotonic, SystemClock, Timestamp};
+pub use fs::{DirEntry, File, FileKind, Fs, Metadata, OpenMode, read_exact_at, read_to_end, write_all_at};
+pub use real::RealFs;

@@ -1,0 +1,5 @@
+//! The machine's own file system.
+
+/// The machine's own file system.
+#[derive(Debug, Default, Clone, Copy)]
+pub struct RealFs;

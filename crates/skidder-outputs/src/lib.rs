@@ -1,0 +1,1 @@
+//! Elasticsearch, file, console and discard outputs

@@ -1,0 +1,1 @@
+//! Queue, settle, ledger and dead letters

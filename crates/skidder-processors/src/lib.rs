@@ -1,0 +1,1 @@
+//! Processors, conditions and the compiled plan

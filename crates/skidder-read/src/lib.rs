@@ -1,0 +1,1 @@
+//! Scanner, identity, rotation and reader of files

@@ -1,0 +1,1 @@
+//! Cursors and checkpoints on disk

@@ -1,0 +1,1 @@
+//! The simulated world, real-server helpers and builders, for tests only

@@ -1,0 +1,2 @@
+//! The binary: command line, signals, exit codes
+fn main() {}
