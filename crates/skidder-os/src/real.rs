@@ -1,5 +1,212 @@
-//! The machine's own file system.
+//! The machine's own file system, straight on the system calls.
+//!
+//! Promises: a descriptor never leaks into a child process, opening never blocks on a pipe and never
+//! makes a terminal the controlling one, and looking at a directory costs one descriptor whatever the
+//! number of names in it. What a path is (regular file or not) is for the caller to look at.
+
+use crate::{DirEntry, File, FileKind, Fs, Metadata, OpenMode, Timestamp};
+use rustix::fs::{
+    AtFlags, CWD, FileType, FlockOperation, Mode, OFlags, RawDir, Stat, fdatasync, flock, fstat,
+    fsync, ftruncate, openat, statat,
+};
+use rustix::io::{Errno, pread, pwrite, retry_on_intr};
+use std::ffi::{CStr, OsStr};
+use std::fs::DirBuilder;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+
+/// Bytes of directory listing fetched by one system call: about 1,500 names.
+const LISTING_BYTES: usize = 64 * 1024;
+
+/// `O_NONBLOCK` so that a pipe without a writer does not hold the caller, `O_NOCTTY` so that a
+/// terminal in a glob does no harm. Regular files ignore both.
+const ALWAYS: OFlags = OFlags::CLOEXEC.union(OFlags::NONBLOCK).union(OFlags::NOCTTY);
 
 /// The machine's own file system.
 #[derive(Debug, Default, Clone, Copy)]
 pub struct RealFs;
+
+impl Fs for RealFs {
+    fn open(&self, path: &Path) -> io::Result<Box<dyn File>> {
+        let descriptor = open(path, OFlags::RDONLY, 0)?;
+        Ok(Box::new(RealFile { descriptor }))
+    }
+
+    fn open_write(
+        &self,
+        path: &Path,
+        mode: OpenMode,
+        permissions: u32,
+    ) -> io::Result<Box<dyn File>> {
+        let how = match mode {
+            OpenMode::Keep => OFlags::empty(),
+            OpenMode::Truncate => OFlags::TRUNC,
+            OpenMode::New => OFlags::EXCL,
+        };
+        let descriptor = open(path, OFlags::RDWR | OFlags::CREATE | how, permissions)?;
+        Ok(Box::new(RealFile { descriptor }))
+    }
+
+    fn metadata(&self, path: &Path) -> io::Result<Metadata> {
+        Ok(metadata_of(&retry_on_intr(|| statat(CWD, path, AtFlags::empty()))?))
+    }
+
+    fn symlink_metadata(&self, path: &Path) -> io::Result<Metadata> {
+        Ok(metadata_of(&retry_on_intr(|| statat(CWD, path, AtFlags::SYMLINK_NOFOLLOW))?))
+    }
+
+    fn read_dir(&self, directory: &Path, each: &mut dyn FnMut(DirEntry<'_>)) -> io::Result<()> {
+        list(directory, |directory, name, kind| {
+            let kind = match kind {
+                // Some file systems do not tell the kind with the name.
+                FileType::Unknown => match statat(directory, name, AtFlags::SYMLINK_NOFOLLOW) {
+                    Ok(stat) => FileType::from_raw_mode(stat.st_mode),
+                    Err(Errno::NOENT) => return Ok(()),
+                    Err(error) => return Err(error.into()),
+                },
+                known => known,
+            };
+            each(DirEntry { name: OsStr::from_bytes(name.to_bytes()), kind: kind_of(kind) });
+            Ok(())
+        })
+    }
+
+    fn scan_dir(
+        &self,
+        directory: &Path,
+        wanted: &mut dyn FnMut(&OsStr) -> bool,
+        each: &mut dyn FnMut(&OsStr, Metadata),
+    ) -> io::Result<()> {
+        list(directory, |directory, name, _| {
+            let shown = OsStr::from_bytes(name.to_bytes());
+            if !wanted(shown) {
+                return Ok(());
+            }
+            match statat(directory, name, AtFlags::SYMLINK_NOFOLLOW) {
+                Ok(stat) => each(shown, metadata_of(&stat)),
+                Err(Errno::NOENT) => {}
+                Err(error) => return Err(error.into()),
+            }
+            Ok(())
+        })
+    }
+
+    fn canonicalize(&self, path: &Path) -> io::Result<PathBuf> {
+        std::fs::canonicalize(path)
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        Ok(retry_on_intr(|| rustix::fs::rename(from, to))?)
+    }
+
+    fn remove_file(&self, path: &Path) -> io::Result<()> {
+        Ok(retry_on_intr(|| rustix::fs::unlink(path))?)
+    }
+
+    fn create_dir_all(&self, path: &Path, permissions: u32) -> io::Result<()> {
+        DirBuilder::new().recursive(true).mode(permissions).create(path)
+    }
+
+    fn sync_dir(&self, directory: &Path) -> io::Result<()> {
+        let descriptor = open(directory, OFlags::RDONLY | OFlags::DIRECTORY, 0)?;
+        Ok(retry_on_intr(|| fsync(&descriptor))?)
+    }
+}
+
+/// An open file of the machine. Dropping it closes it and gives up its lock.
+#[derive(Debug)]
+struct RealFile {
+    descriptor: OwnedFd,
+}
+
+impl File for RealFile {
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+        Ok(pread(&self.descriptor, buffer, offset)?)
+    }
+
+    fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<usize> {
+        Ok(pwrite(&self.descriptor, bytes, offset)?)
+    }
+
+    fn metadata(&self) -> io::Result<Metadata> {
+        Ok(metadata_of(&fstat(&self.descriptor)?))
+    }
+
+    fn set_len(&self, size: u64) -> io::Result<()> {
+        Ok(retry_on_intr(|| ftruncate(&self.descriptor, size))?)
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        Ok(retry_on_intr(|| fdatasync(&self.descriptor))?)
+    }
+
+    fn try_lock(&self) -> io::Result<bool> {
+        let exclusive = FlockOperation::NonBlockingLockExclusive;
+        match retry_on_intr(|| flock(&self.descriptor, exclusive)) {
+            Ok(()) => Ok(true),
+            Err(Errno::WOULDBLOCK) => Ok(false),
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+fn open(path: &Path, how: OFlags, permissions: u32) -> rustix::io::Result<OwnedFd> {
+    let permissions = Mode::from_raw_mode(permissions);
+    retry_on_intr(|| openat(CWD, path, how | ALWAYS, permissions))
+}
+
+/// Calls `each` with the directory's descriptor, a name and what the listing says it is. Stops at the
+/// first error.
+fn list(
+    directory: &Path,
+    mut each: impl FnMut(&OwnedFd, &CStr, FileType) -> io::Result<()>,
+) -> io::Result<()> {
+    let descriptor = open(directory, OFlags::RDONLY | OFlags::DIRECTORY, 0)?;
+    let mut listing = Vec::with_capacity(LISTING_BYTES);
+    let mut names = RawDir::new(&descriptor, listing.spare_capacity_mut());
+    while let Some(entry) = names.next() {
+        let entry = match entry {
+            Ok(entry) => entry,
+            Err(Errno::INTR) => continue,
+            Err(error) => return Err(error.into()),
+        };
+        let name = entry.file_name();
+        if !matches!(name.to_bytes(), b"." | b"..") {
+            each(&descriptor, name, entry.file_type())?;
+        }
+    }
+    Ok(())
+}
+
+fn kind_of(kind: FileType) -> FileKind {
+    match kind {
+        FileType::RegularFile => FileKind::Regular,
+        FileType::Directory => FileKind::Directory,
+        FileType::Symlink => FileKind::Symlink,
+        _ => FileKind::Other,
+    }
+}
+
+#[expect(clippy::unnecessary_cast, reason = "the widths differ between architectures")]
+fn metadata_of(stat: &Stat) -> Metadata {
+    let seconds = stat.st_mtime as i64;
+    Metadata {
+        kind: kind_of(FileType::from_raw_mode(stat.st_mode)),
+        size: stat.st_size as u64,
+        modified: Timestamp(
+            seconds.saturating_mul(1_000_000_000).saturating_add(stat.st_mtime_nsec as i64),
+        ),
+        device: stat.st_dev as u64,
+        inode: stat.st_ino as u64,
+        links: stat.st_nlink as u64,
+        mode: stat.st_mode as u32 & 0o7777,
+        uid: stat.st_uid,
+        gid: stat.st_gid,
+    }
+}
+
+#[cfg(test)]
+mod tests;
