@@ -1,1 +1,32 @@
-//! Events, batches, base layers and the JSON writer
+//! Events, batches, base layers and the JSON writer: the data that flows through skidder.
+//!
+//! A [`Batch`] owns the bytes that a reader filled in; an event is a [`Row`] of spans into them over
+//! an immutable [`Base`] that all events of a source share. Fields that a processor adds, replaces
+//! or removes are nodes in the batch's own arena, so that an event costs no heap allocation and an
+//! event that nobody touched costs nothing but its row. The [`Encoder`] writes the two layers as one
+//! JSON document, once, straight into the caller's buffer.
+//!
+//! This crate does no I/O and knows no other crate of the workspace.
+
+mod base;
+mod batch;
+mod encode;
+mod escape;
+mod event;
+mod format;
+mod merge;
+mod path;
+mod provenance;
+mod time;
+mod value;
+
+pub use base::{Base, BaseNode, BaseValue};
+pub use batch::{Batch, Cell, Mark, Node, NodeId, Row, Text};
+pub use encode::{Encoder, Precision};
+pub use escape::{write_escaped, write_string};
+pub use event::{EditError, EventMut, EventRef, ListRef, MapRef, ValueRef};
+pub use format::{Format, FormatError, FormatParseError};
+pub use path::{Path, PathError};
+pub use provenance::{DropCounts, DropReason, Provenance, ResumePoint, SourceId, Tail};
+pub use time::{DateParts, TimeText};
+pub use value::{Map, Value};

@@ -1,0 +1,192 @@
+//! The layer of fields that all events of a source share: rendered to JSON once.
+
+use crate::escape::write_string;
+use crate::merge::write_leaf;
+use crate::value::{Map, Value};
+use std::ops::Range;
+
+/// Immutable fields under every event of a source: `log.file.*`, `agent.*`, `host.*`, tags, …
+///
+/// Never holds `message`, `@timestamp` or `log.offset`: those belong to each event.
+#[derive(Debug)]
+pub struct Base {
+    nodes: Vec<BaseNode>,
+    metadata: Vec<BaseNode>,
+    text: Vec<u8>,
+    pieces: Pieces,
+}
+
+/// One field of a base.
+#[derive(Debug)]
+pub struct BaseNode {
+    /// Its key.
+    pub key: Box<str>,
+    /// Its value.
+    pub value: BaseValue,
+    /// Where `"key":value` stands in the rendered text.
+    rendered: Range<u32>,
+}
+
+/// A value of a base.
+#[derive(Debug)]
+pub enum BaseValue {
+    /// Anything but an object.
+    Leaf(Value),
+    /// An object, its keys in byte order.
+    Map(Vec<BaseNode>),
+}
+
+/// The document of an untouched event, cut at what differs from event to event.
+#[derive(Debug, Default)]
+pub(crate) struct Pieces {
+    /// From behind the timestamp and the output's own metadata to `"offset":`.
+    pub(crate) before_offset: Vec<u8>,
+    /// From behind the offset to `"message":`.
+    pub(crate) before_message: Vec<u8>,
+    /// From behind the message to the closing brace.
+    pub(crate) after_message: Vec<u8>,
+}
+
+impl Base {
+    /// Renders the layer. `message`, `@timestamp` and `log.offset` in `fields` are left out.
+    pub fn new(fields: &Map, metadata: &Map) -> Self {
+        let mut fields = fields.clone();
+        for own in ["message", "@timestamp", "log.offset"] {
+            fields.remove_path(own);
+        }
+        let mut text = Vec::with_capacity(1024);
+        let nodes = render(&fields, &mut text);
+        let metadata = render(metadata, &mut text);
+        text.shrink_to_fit();
+        let mut base = Self { nodes, metadata, text, pieces: Pieces::default() };
+        base.pieces = base.cut();
+        base
+    }
+
+    /// The fields, keys in byte order.
+    pub fn nodes(&self) -> &[BaseNode] {
+        &self.nodes
+    }
+
+    /// What is said about every event (`@metadata`), keys in byte order.
+    pub fn metadata(&self) -> &[BaseNode] {
+        &self.metadata
+    }
+
+    /// Bytes on the heap, roughly: for the accounting of memory per source.
+    pub fn heap_bytes(&self) -> usize {
+        self.text.capacity()
+            + self.pieces.before_offset.capacity()
+            + self.pieces.before_message.capacity()
+            + self.pieces.after_message.capacity()
+            + count(&self.nodes) * std::mem::size_of::<BaseNode>()
+    }
+
+    pub(crate) fn pieces(&self) -> &Pieces {
+        &self.pieces
+    }
+
+    /// `"key":value` of a node of this base.
+    pub(crate) fn rendered(&self, node: &BaseNode) -> &[u8] {
+        &self.text[node.rendered.start as usize..node.rendered.end as usize]
+    }
+
+    fn cut(&self) -> Pieces {
+        let mut pieces = Pieces::default();
+        let before = |node: &&BaseNode, key: &str| *node.key < *key;
+        let out = &mut pieces.before_offset;
+        for node in self.nodes.iter().filter(|node| before(node, "log")) {
+            out.push(b',');
+            out.extend_from_slice(self.rendered(node));
+        }
+        out.extend_from_slice(b",\"log\":{");
+        let log = find(&self.nodes, "log").map_or(&[][..], BaseNode::children);
+        for node in log.iter().filter(|node| before(node, "offset")) {
+            out.extend_from_slice(self.rendered(node));
+            out.push(b',');
+        }
+        out.extend_from_slice(b"\"offset\":");
+
+        let out = &mut pieces.before_message;
+        for node in log.iter().filter(|node| !before(node, "offset")) {
+            out.push(b',');
+            out.extend_from_slice(self.rendered(node));
+        }
+        out.push(b'}');
+        let between = |node: &&BaseNode| *node.key > *"log" && before(node, "message");
+        for node in self.nodes.iter().filter(between) {
+            out.push(b',');
+            out.extend_from_slice(self.rendered(node));
+        }
+        out.extend_from_slice(b",\"message\":");
+
+        let out = &mut pieces.after_message;
+        for node in self.nodes.iter().filter(|node| !before(node, "message")) {
+            out.push(b',');
+            out.extend_from_slice(self.rendered(node));
+        }
+        out.push(b'}');
+        pieces
+    }
+}
+
+impl BaseNode {
+    /// The fields inside, none unless it is an object.
+    pub fn children(&self) -> &[BaseNode] {
+        match &self.value {
+            BaseValue::Map(children) => children,
+            BaseValue::Leaf(_) => &[],
+        }
+    }
+
+    /// The value with everything inside, as an owned copy.
+    pub fn to_value(&self) -> Value {
+        match &self.value {
+            BaseValue::Leaf(value) => value.clone(),
+            BaseValue::Map(children) => Value::Map(to_map(children)),
+        }
+    }
+}
+
+fn to_map(nodes: &[BaseNode]) -> Map {
+    let mut map = Map::new();
+    for node in nodes {
+        map.insert(&node.key, node.to_value());
+    }
+    map
+}
+
+/// The node with this key in a list in byte order.
+pub(crate) fn find<'a>(nodes: &'a [BaseNode], key: &str) -> Option<&'a BaseNode> {
+    nodes.binary_search_by(|node| (*node.key).cmp(key)).ok().map(|at| &nodes[at])
+}
+
+fn count(nodes: &[BaseNode]) -> usize {
+    nodes.iter().map(|node| 1 + count(node.children())).sum()
+}
+
+fn render(fields: &Map, text: &mut Vec<u8>) -> Vec<BaseNode> {
+    let mut nodes = Vec::with_capacity(fields.len());
+    for (key, value) in fields.iter() {
+        if !nodes.is_empty() {
+            text.push(b',');
+        }
+        let start = text.len() as u32;
+        write_string(text, key.as_bytes(), true);
+        text.push(b':');
+        let value = match value {
+            Value::Map(inner) => {
+                text.push(b'{');
+                let children = render(inner, text);
+                text.push(b'}');
+                BaseValue::Map(children)
+            }
+            leaf => {
+                write_leaf(text, leaf);
+                BaseValue::Leaf(leaf.clone())
+            }
+        };
+        nodes.push(BaseNode { key: key.into(), value, rendered: start..text.len() as u32 });
+    }
+    nodes
+}

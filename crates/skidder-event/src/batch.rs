@@ -1,0 +1,313 @@
+//! A batch: the bytes that a reader filled in, rows of spans into them, and an arena of changes.
+
+use crate::base::Base;
+use crate::event::{EventMut, EventRef};
+use crate::provenance::{DropCounts, DropReason, Provenance};
+use std::sync::Arc;
+
+/// A span of the batch's bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Text {
+    /// First byte.
+    pub start: u32,
+    /// Number of bytes.
+    pub len: u32,
+}
+
+/// Names a node of the batch's arena, or nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct NodeId(pub(crate) u32);
+
+impl NodeId {
+    pub(crate) const NONE: Self = Self(u32::MAX);
+
+    pub(crate) fn is_none(self) -> bool {
+        self == Self::NONE
+    }
+}
+
+/// A field that an event has of its own: added, replaced, or removed from the base.
+#[derive(Clone, Copy, Debug)]
+pub struct Node {
+    pub(crate) key: Text,
+    pub(crate) cell: Cell,
+    pub(crate) next: NodeId,
+}
+
+/// A value in a batch. Texts and inner fields live in the batch that made it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Cell {
+    /// The base's field of this name is removed.
+    Gone,
+    /// JSON `null`.
+    Null,
+    /// `true` or `false`.
+    Bool(bool),
+    /// A signed integer.
+    Int(i64),
+    /// An integer above `i64::MAX`.
+    UInt(u64),
+    /// A floating-point number.
+    Float(f64),
+    /// Text, normally UTF-8; what is not is replaced when it is written.
+    Str(Text),
+    /// Nanoseconds since 1970-01-01 UTC.
+    Time(i64),
+    /// A list: its elements are linked nodes without keys.
+    List(NodeId),
+    /// An object over the base's object of the same path, or instead of it.
+    Map {
+        /// Its first field.
+        first: NodeId,
+        /// Whether it hides the base's object.
+        opaque: bool,
+    },
+}
+
+/// One event: spans and numbers, 48 bytes.
+#[derive(Clone, Copy, Debug)]
+pub struct Row {
+    /// Offset of the line's first byte in the source, decompressed.
+    pub offset: u64,
+    /// `@timestamp` in nanoseconds since 1970-01-01 UTC.
+    pub time: i64,
+    /// The message, as long as the row has its own.
+    pub message: Text,
+    /// Bytes of the line in the source with its terminator.
+    pub line_bytes: u32,
+    pub(crate) own: NodeId,
+    pub(crate) metadata: NodeId,
+    pub(crate) flags: u8,
+}
+
+impl Row {
+    /// `message` is the row's own text.
+    pub(crate) const MESSAGE: u8 = 1;
+    /// `log.offset` is the row's own number.
+    pub(crate) const OFFSET: u8 = 2;
+    /// The event was dropped and goes with the next [`Batch::remove_dropped`].
+    pub(crate) const DROPPED: u8 = 4;
+
+    /// A fresh event of one line.
+    pub fn new(offset: u64, line_bytes: u32, message: Text, time: i64) -> Self {
+        Self {
+            offset,
+            time,
+            message,
+            line_bytes,
+            own: NodeId::NONE,
+            metadata: NodeId::NONE,
+            flags: Self::MESSAGE | Self::OFFSET,
+        }
+    }
+
+    pub(crate) fn has(&self, flag: u8) -> bool {
+        self.flags & flag != 0
+    }
+
+    /// Whether no processor touched anything but message and timestamp.
+    pub(crate) fn is_plain(&self) -> bool {
+        self.own.is_none() && self.flags == Self::MESSAGE | Self::OFFSET
+    }
+}
+
+/// A point in an event's history to which it can be taken back.
+#[derive(Clone, Copy, Debug)]
+pub struct Mark {
+    pub(crate) row: Row,
+    pub(crate) nodes: u32,
+    pub(crate) journal: u32,
+    pub(crate) bytes: u32,
+}
+
+/// Events of one source, in its order, with the bytes they are made of.
+#[derive(Debug)]
+pub struct Batch {
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) rows: Vec<Row>,
+    pub(crate) nodes: Vec<Node>,
+    /// Nodes as they were before a change, for [`EventMut::rollback`].
+    pub(crate) journal: Vec<(NodeId, Node)>,
+    /// Bytes from the start that are known to be UTF-8 at every line's ends.
+    pub(crate) utf8_bytes: u32,
+    base: Arc<Base>,
+    lines: u64,
+    drops: DropCounts,
+    provenance: Provenance,
+}
+
+impl Batch {
+    /// Most bytes a batch can hold: spans are 32 bits, and processors append to the bytes.
+    pub const BYTES_MAX: usize = 1 << 30;
+
+    /// A batch over `bytes`, which the reader has filled; rows are added with [`Batch::push`].
+    ///
+    /// `utf8` says that `bytes` was checked to be UTF-8 as a whole.
+    ///
+    /// # Panics
+    /// If there are more than [`Batch::BYTES_MAX`] bytes: the reader bounds its lines.
+    pub fn new(bytes: Vec<u8>, utf8: bool, base: Arc<Base>, provenance: Provenance) -> Self {
+        Self::with_parts(bytes, Vec::new(), utf8, base, provenance)
+    }
+
+    /// Like [`Batch::new`] with an emptied vector of rows to reuse.
+    pub fn with_parts(
+        bytes: Vec<u8>,
+        mut rows: Vec<Row>,
+        utf8: bool,
+        base: Arc<Base>,
+        provenance: Provenance,
+    ) -> Self {
+        assert!(bytes.len() <= Self::BYTES_MAX, "a batch of {} bytes", bytes.len());
+        rows.clear();
+        let utf8_bytes = if utf8 { bytes.len() as u32 } else { 0 };
+        Self {
+            bytes,
+            rows,
+            nodes: Vec::new(),
+            journal: Vec::new(),
+            utf8_bytes,
+            base,
+            lines: 0,
+            drops: DropCounts::default(),
+            provenance,
+        }
+    }
+
+    /// Adds an event; its line counts as read.
+    #[inline]
+    pub fn push(&mut self, row: Row) {
+        self.rows.push(row);
+        self.lines += 1;
+    }
+
+    /// Counts lines that were read and dropped before they became events.
+    pub fn count_dropped(&mut self, reason: DropReason, lines: u64) {
+        self.lines += lines;
+        self.drops.add(reason, lines);
+    }
+
+    /// Lines that were read: `len() + drops().total()` at every instant.
+    pub fn lines(&self) -> u64 {
+        self.lines
+    }
+
+    /// What was dropped so far, by reason.
+    pub fn drops(&self) -> &DropCounts {
+        &self.drops
+    }
+
+    /// Number of events.
+    pub fn len(&self) -> usize {
+        self.rows.len()
+    }
+
+    /// Whether there is no event (lines may have been read and dropped).
+    pub fn is_empty(&self) -> bool {
+        self.rows.is_empty()
+    }
+
+    /// Bytes this batch holds in memory, for every bound that is counted in bytes.
+    pub fn memory_bytes(&self) -> usize {
+        self.bytes.len()
+            + self.rows.len() * std::mem::size_of::<Row>()
+            + self.nodes.len() * std::mem::size_of::<Node>()
+    }
+
+    /// The shared layer.
+    pub fn base(&self) -> &Arc<Base> {
+        &self.base
+    }
+
+    /// Sets the layer that the outputs see.
+    pub fn set_base(&mut self, base: Arc<Base>) {
+        self.base = base;
+    }
+
+    /// Where the lines come from.
+    pub fn provenance(&self) -> &Provenance {
+        &self.provenance
+    }
+
+    /// The rows, in the order of the source.
+    pub fn rows(&self) -> &[Row] {
+        &self.rows
+    }
+
+    /// The text of a span.
+    pub fn text(&self, text: Text) -> &[u8] {
+        &self.bytes[text.start as usize..(text.start + text.len) as usize]
+    }
+
+    /// The event of a row over the batch's base.
+    pub fn event(&self, row: usize) -> EventRef<'_> {
+        EventRef::new(self, row, &self.base)
+    }
+
+    /// The event of a row over the base as it stood at one step of the plan.
+    pub fn event_over<'a>(&'a self, row: usize, base: &'a Base) -> EventRef<'a> {
+        EventRef::new(self, row, base)
+    }
+
+    /// The event of a row, to be changed, over the base as it stood at one step of the plan.
+    pub fn event_mut<'a>(&'a mut self, row: usize, base: &'a Base) -> EventMut<'a> {
+        EventMut::new(self, row, base)
+    }
+
+    /// Takes the dropped events out and counts them under `reason`; the order is kept.
+    pub fn remove_dropped(&mut self, reason: DropReason) {
+        let before = self.rows.len();
+        self.rows.retain(|row| !row.has(Row::DROPPED));
+        self.drops.add(reason, (before - self.rows.len()) as u64);
+    }
+
+    /// Forgets what is needed only while processors run.
+    pub fn finish(&mut self) {
+        self.journal = Vec::new();
+    }
+
+    /// Gives the large parts back for the next batch: bytes and rows, emptied.
+    pub fn into_parts(mut self) -> (Vec<u8>, Vec<Row>) {
+        self.bytes.clear();
+        self.rows.clear();
+        (self.bytes, self.rows)
+    }
+
+    /// Appends text to the batch's bytes.
+    ///
+    /// # Panics
+    /// Beyond [`Batch::BYTES_MAX`] bytes: values are bounded by the message they come from.
+    pub(crate) fn push_text(&mut self, text: &[u8]) -> Text {
+        let start = self.bytes.len();
+        assert!(start + text.len() <= Self::BYTES_MAX, "a batch beyond its bound");
+        self.bytes.extend_from_slice(text);
+        Text { start: start as u32, len: text.len() as u32 }
+    }
+
+    pub(crate) fn push_node(&mut self, node: Node) -> NodeId {
+        let id = NodeId(self.nodes.len() as u32);
+        self.nodes.push(node);
+        id
+    }
+
+    pub(crate) fn node(&self, id: NodeId) -> &Node {
+        &self.nodes[id.0 as usize]
+    }
+
+    /// The node with this key in a linked list.
+    pub(crate) fn find(&self, mut first: NodeId, key: &[u8]) -> Option<NodeId> {
+        while !first.is_none() {
+            let node = self.node(first);
+            if self.text(node.key) == key {
+                return Some(first);
+            }
+            first = node.next;
+        }
+        None
+    }
+
+    /// Whether a span is known to be UTF-8 without looking.
+    pub(crate) fn known_utf8(&self, text: Text) -> bool {
+        text.start + text.len <= self.utf8_bytes
+    }
+}

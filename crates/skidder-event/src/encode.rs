@@ -1,0 +1,89 @@
+//! The encoder: one event as one JSON document, written once, straight into the caller's buffer.
+
+use crate::batch::Batch;
+use crate::escape::write_string;
+use crate::merge::{write_touched, write_uint};
+use crate::time::TimeText;
+
+/// Decimals of `@timestamp` (`timestamp.precision`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Precision {
+    /// Three decimals, the default.
+    #[default]
+    Millisecond,
+    /// Six decimals.
+    Microsecond,
+    /// Nine decimals.
+    Nanosecond,
+}
+
+impl Precision {
+    /// Length of a formatted timestamp.
+    pub(crate) fn text_len(self) -> usize {
+        match self {
+            Self::Millisecond => 24,
+            Self::Microsecond => 27,
+            Self::Nanosecond => 30,
+        }
+    }
+}
+
+/// Writes events as JSON documents. Holds no event; cheap to make, one for each worker.
+#[derive(Debug)]
+pub struct Encoder {
+    time: TimeText,
+    /// `,"@metadata":{…}` for outputs that serialise it; empty for Elasticsearch.
+    metadata: Vec<u8>,
+}
+
+impl Encoder {
+    /// An encoder of documents without `@metadata`.
+    pub fn new(precision: Precision) -> Self {
+        Self { time: TimeText::new(precision), metadata: Vec::new() }
+    }
+
+    /// An encoder that puts `@metadata: {beat, type, version}` into every document, as Filebeat's
+    /// file, console, Logstash, Kafka and Redis outputs do.
+    pub fn with_metadata(precision: Precision, beat: &str, version: &str) -> Self {
+        let mut metadata = b",\"@metadata\":{\"beat\":".to_vec();
+        write_string(&mut metadata, beat.as_bytes(), true);
+        metadata.extend_from_slice(b",\"type\":\"_doc\",\"version\":");
+        write_string(&mut metadata, version.as_bytes(), true);
+        metadata.push(b'}');
+        Self { time: TimeText::new(precision), metadata }
+    }
+
+    /// Appends the document of one event, without a newline.
+    #[inline]
+    pub fn write(&mut self, out: &mut Vec<u8>, batch: &Batch, row: usize) {
+        let row = &batch.rows[row];
+        out.extend_from_slice(b"{\"@timestamp\":\"");
+        out.extend_from_slice(self.time.format(row.time));
+        out.push(b'"');
+        if !self.metadata.is_empty() {
+            self.write_metadata(out, batch, row.metadata);
+        }
+        if row.is_plain() {
+            let pieces = batch.base().pieces();
+            out.extend_from_slice(&pieces.before_offset);
+            write_uint(out, row.offset);
+            out.extend_from_slice(&pieces.before_message);
+            write_string(out, batch.text(row.message), batch.known_utf8(row.message));
+            out.extend_from_slice(&pieces.after_message);
+        } else {
+            write_touched(out, batch, row, batch.base());
+        }
+    }
+
+    /// The output's own metadata with that of the base and the event behind it.
+    fn write_metadata(&self, out: &mut Vec<u8>, batch: &Batch, own: crate::batch::NodeId) {
+        let base = batch.base();
+        if own.is_none() && base.metadata().is_empty() {
+            out.extend_from_slice(&self.metadata);
+            return;
+        }
+        out.extend_from_slice(&self.metadata[..self.metadata.len() - 1]);
+        crate::merge::write_metadata_members(out, batch, base, own);
+        out.push(b'}');
+    }
+}

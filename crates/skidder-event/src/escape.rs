@@ -1,0 +1,266 @@
+//! Text to JSON string: the hottest loop of the program, and the only `unsafe` code of this crate.
+//!
+//! Bytes that are not UTF-8 become U+FFFD, one for each maximal invalid part, as Go's encoder does.
+//! HTML characters are not escaped.
+
+use std::sync::OnceLock;
+
+/// Longest piece that is escaped at once; bounds the room that must be reserved for the worst case
+/// of six bytes for one.
+const PIECE_BYTES_MAX: usize = 4096;
+
+/// Appends `text` as a JSON string with its quotes. `known_utf8` skips the check of the encoding:
+/// say so only for bytes that were checked, or the document may not be UTF-8.
+#[inline]
+pub fn write_string(out: &mut Vec<u8>, text: &[u8], known_utf8: bool) {
+    out.push(b'"');
+    write_escaped(out, text, known_utf8);
+    out.push(b'"');
+}
+
+/// Appends `text` escaped for the inside of a JSON string.
+#[inline]
+pub fn write_escaped(out: &mut Vec<u8>, text: &[u8], known_utf8: bool) {
+    if known_utf8 || simdutf8::basic::from_utf8(text).is_ok() {
+        escape(out, text);
+    } else {
+        for chunk in text.utf8_chunks() {
+            escape(out, chunk.valid().as_bytes());
+            if !chunk.invalid().is_empty() {
+                out.extend_from_slice("\u{fffd}".as_bytes());
+            }
+        }
+    }
+}
+
+#[inline]
+fn escape(out: &mut Vec<u8>, text: &[u8]) {
+    static ROUTINE: OnceLock<Routine> = OnceLock::new();
+    let routine = ROUTINE.get_or_init(choose);
+    for piece in text.chunks(PIECE_BYTES_MAX) {
+        routine(out, piece);
+    }
+}
+
+/// Appends one piece of text, escaped.
+type Routine = fn(&mut Vec<u8>, &[u8]);
+
+fn choose() -> Routine {
+    #[cfg(target_arch = "x86_64")]
+    if std::arch::is_x86_feature_detected!("avx2") {
+        return avx2::escape;
+    }
+    escape_portable
+}
+
+/// For each byte, what to write after a backslash; 0 = the byte stands for itself, `u` = `\u00XX`.
+const ESCAPES: [u8; 256] = {
+    let mut table = [0_u8; 256];
+    let mut byte = 0;
+    while byte < 0x20 {
+        table[byte] = b'u';
+        byte += 1;
+    }
+    table[b'\n' as usize] = b'n';
+    table[b'\r' as usize] = b'r';
+    table[b'\t' as usize] = b't';
+    table[0x08] = b'b';
+    table[0x0c] = b'f';
+    table[b'"' as usize] = b'"';
+    table[b'\\' as usize] = b'\\';
+    table
+};
+
+const HEX: &[u8; 16] = b"0123456789abcdef";
+
+fn escape_portable(out: &mut Vec<u8>, text: &[u8]) {
+    let mut from = 0;
+    for (at, &byte) in text.iter().enumerate() {
+        let mark = ESCAPES[byte as usize];
+        if mark == 0 {
+            continue;
+        }
+        out.extend_from_slice(&text[from..at]);
+        from = at + 1;
+        push_escape(out, byte, mark);
+    }
+    out.extend_from_slice(&text[from..]);
+}
+
+#[inline]
+fn push_escape(out: &mut Vec<u8>, byte: u8, mark: u8) {
+    if mark == b'u' {
+        let digits = [HEX[(byte >> 4) as usize], HEX[(byte & 15) as usize]];
+        out.extend_from_slice(&[b'\\', b'u', b'0', b'0', digits[0], digits[1]]);
+    } else {
+        out.extend_from_slice(&[b'\\', mark]);
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+#[expect(unsafe_code, reason = "vector stores into reserved memory, measured twice as fast")]
+#[expect(clippy::cast_ptr_alignment, reason = "only unaligned loads and stores are used")]
+mod avx2 {
+    use super::{ESCAPES, HEX};
+    use std::arch::x86_64::{
+        __m256i, _mm256_cmpeq_epi8, _mm256_loadu_si256, _mm256_max_epu8, _mm256_movemask_epi8,
+        _mm256_or_si256, _mm256_set1_epi8, _mm256_storeu_si256,
+    };
+
+    /// Bytes handled by one vector.
+    const LANE: usize = 32;
+    /// Bytes of `text` that must remain for the vector loop: re-stores read one lane past the block.
+    const AHEAD: usize = 2 * LANE;
+
+    /// Appends `text` escaped. Only returned by `choose` when the machine has AVX2.
+    pub(super) fn escape(out: &mut Vec<u8>, text: &[u8]) {
+        // At most six bytes for one, and every store writes a whole lane.
+        out.reserve(text.len() * 6 + AHEAD);
+        let start = out.len();
+        // SAFETY: AVX2 was detected by the caller of `choose`; the room reserved above covers the
+        // worst case of six bytes a byte plus one lane of overshoot; `written` bytes from `start`
+        // are initialised when the length is set.
+        unsafe {
+            let written = escape_raw(text, out.as_mut_ptr().add(start));
+            out.set_len(start + written);
+        }
+    }
+
+    /// Writes the escaped text to `to` and returns its length.
+    ///
+    /// # Safety
+    /// The machine has AVX2 and `to` is valid for `6 * text.len() + 64` bytes of writes.
+    #[target_feature(enable = "avx2")]
+    unsafe fn escape_raw(text: &[u8], to: *mut u8) -> usize {
+        let quote = _mm256_set1_epi8(b'"' as i8);
+        let backslash = _mm256_set1_epi8(b'\\' as i8);
+        let control = _mm256_set1_epi8(0x1f);
+        let mut read = 0;
+        let mut written = 0;
+        while text.len() - read >= AHEAD {
+            // SAFETY: two lanes remain in `text` from `read`, so this load and each re-store below
+            // (at most one lane further) stay inside it; writes stay inside the caller's room.
+            unsafe {
+                let block = _mm256_loadu_si256(text.as_ptr().add(read).cast::<__m256i>());
+                _mm256_storeu_si256(to.add(written).cast::<__m256i>(), block);
+                let special = _mm256_or_si256(
+                    _mm256_or_si256(
+                        _mm256_cmpeq_epi8(block, quote),
+                        _mm256_cmpeq_epi8(block, backslash),
+                    ),
+                    _mm256_cmpeq_epi8(_mm256_max_epu8(block, control), control),
+                );
+                let mut mask = _mm256_movemask_epi8(special) as u32;
+                let mut done = 0;
+                while mask != 0 {
+                    let at = mask.trailing_zeros() as usize;
+                    mask &= mask - 1;
+                    written += at - done;
+                    written += write_escape(to.add(written), text[read + at]);
+                    done = at + 1;
+                    let rest = _mm256_loadu_si256(text.as_ptr().add(read + done).cast::<__m256i>());
+                    _mm256_storeu_si256(to.add(written).cast::<__m256i>(), rest);
+                }
+                written += LANE - done;
+                read += LANE;
+            }
+        }
+        for &byte in &text[read..] {
+            // SAFETY: at most six bytes a byte of `text`, inside the caller's room.
+            unsafe {
+                if ESCAPES[byte as usize] == 0 {
+                    *to.add(written) = byte;
+                    written += 1;
+                } else {
+                    written += write_escape(to.add(written), byte);
+                }
+            }
+        }
+        written
+    }
+
+    /// Writes the escape of one special byte and returns its length, 2 or 6.
+    ///
+    /// # Safety
+    /// `to` is valid for six bytes of writes.
+    #[inline]
+    unsafe fn write_escape(to: *mut u8, byte: u8) -> usize {
+        let mark = ESCAPES[byte as usize];
+        // SAFETY: at most six bytes are written, as the caller promised room for.
+        unsafe {
+            *to = b'\\';
+            *to.add(1) = mark;
+            if mark != b'u' {
+                return 2;
+            }
+            *to.add(2) = b'0';
+            *to.add(3) = b'0';
+            *to.add(4) = HEX[(byte >> 4) as usize];
+            *to.add(5) = HEX[(byte & 15) as usize];
+        }
+        6
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn escaped(text: &[u8]) -> String {
+        let mut out = Vec::new();
+        write_string(&mut out, text, false);
+        String::from_utf8(out).expect("the writer always gives UTF-8")
+    }
+
+    #[test]
+    fn special_bytes_are_escaped() {
+        let cases: [(&[u8], &str); 6] = [
+            (b"", r#""""#),
+            (b"plain", r#""plain""#),
+            (b"a\"b\\c", r#""a\"b\\c""#),
+            (b"\n\r\t\x08\x0c", r#""\n\r\t\b\f""#),
+            (b"\x00\x1f\x7f", "\"\\u0000\\u001f\x7f\""),
+            ("grün €".as_bytes(), "\"grün €\""),
+        ];
+        for (text, expected) in cases {
+            assert_eq!(escaped(text), expected);
+        }
+    }
+
+    #[test]
+    fn invalid_utf8_becomes_the_replacement_character() {
+        assert_eq!(escaped(b"a\xffb"), "\"a\u{fffd}b\"");
+        assert_eq!(escaped(b"half \xe2\x82"), "\"half \u{fffd}\"");
+        assert_eq!(escaped(b"\xc3(\xa0"), "\"\u{fffd}(\u{fffd}\"");
+    }
+
+    proptest! {
+        #[test]
+        fn every_text_reads_back_as_itself(text in ".{0,300}") {
+            let back: String = serde_json::from_str(&escaped(text.as_bytes())).unwrap();
+            prop_assert_eq!(back, text);
+        }
+
+        #[test]
+        fn every_byte_string_reads_back_as_its_lossy_text(
+            bytes in proptest::collection::vec(prop_oneof![3 => Just(b'"'), 3 => Just(b'\\'),
+                3 => 0_u8..0x20, 5 => any::<u8>(), 20 => 0x20_u8..0x7f], 0..10_000)
+        ) {
+            let back: String = serde_json::from_str(&escaped(&bytes)).unwrap();
+            prop_assert_eq!(back, String::from_utf8_lossy(&bytes));
+        }
+
+        #[test]
+        fn the_vector_and_the_portable_routine_agree(
+            bytes in proptest::collection::vec(prop_oneof![1 => 0_u8..0x20, 1 => Just(b'"'),
+                8 => 0x20_u8..0x7f], 0..500)
+        ) {
+            let mut portable = Vec::new();
+            escape_portable(&mut portable, &bytes);
+            let mut chosen = Vec::new();
+            escape(&mut chosen, &bytes);
+            prop_assert_eq!(chosen, portable);
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! Field paths, resolved once when a configuration is compiled.
+
+/// A dotted field path such as `log.file.path`, split once. `@metadata.…` paths address what is
+/// said about the event rather than the event.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Path {
+    text: Box<str>,
+    segments: Box<[Box<str>]>,
+    metadata: bool,
+}
+
+/// Why a text is no field path.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PathError {
+    /// Nothing was given.
+    #[error("a field name is empty")]
+    Empty,
+    /// Two dots in a row, or one at an end.
+    #[error("field name `{0}` has an empty part between its dots")]
+    EmptySegment(String),
+    /// `@metadata` itself has no value that could be used.
+    #[error("`@metadata` needs a key, as in `@metadata.pipeline`")]
+    BareMetadata,
+}
+
+impl Path {
+    /// Splits `text` at its dots.
+    pub fn parse(text: &str) -> Result<Self, PathError> {
+        if text.is_empty() {
+            return Err(PathError::Empty);
+        }
+        if text == "@metadata" {
+            return Err(PathError::BareMetadata);
+        }
+        let (metadata, rest) = match text.strip_prefix("@metadata.") {
+            Some(rest) => (true, rest),
+            None => (false, text),
+        };
+        let segments: Box<[Box<str>]> = rest.split('.').map(Into::into).collect();
+        if segments.iter().any(|segment| segment.is_empty()) {
+            return Err(PathError::EmptySegment(text.to_owned()));
+        }
+        Ok(Self { text: text.into(), segments, metadata })
+    }
+
+    /// The path as written.
+    pub fn as_str(&self) -> &str {
+        &self.text
+    }
+
+    /// Its parts, without `@metadata`.
+    pub fn segments(&self) -> &[Box<str>] {
+        &self.segments
+    }
+
+    /// Whether it addresses `@metadata`.
+    pub fn is_metadata(&self) -> bool {
+        self.metadata
+    }
+
+    /// Whether it is `@timestamp`.
+    pub fn is_timestamp(&self) -> bool {
+        !self.metadata && *self.text == *"@timestamp"
+    }
+
+    /// Whether it is `message`.
+    pub fn is_message(&self) -> bool {
+        !self.metadata && *self.text == *"message"
+    }
+
+    /// Whether it is `log.offset`.
+    pub fn is_log_offset(&self) -> bool {
+        !self.metadata && *self.text == *"log.offset"
+    }
+
+    /// Whether writing one of the two can change what reading the other gives: the same path, or
+    /// one inside the other.
+    pub fn overlaps(&self, other: &Self) -> bool {
+        self.metadata == other.metadata
+            && self.segments.iter().zip(&*other.segments).all(|(ours, theirs)| ours == theirs)
+    }
+}
+
+impl std::fmt::Display for Path {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.write_str(&self.text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_are_split_once() {
+        let path = Path::parse("log.file.path").unwrap();
+        assert_eq!(path.segments().len(), 3);
+        assert!(!path.is_metadata());
+        let path = Path::parse("@metadata.pipeline").unwrap();
+        assert!(path.is_metadata());
+        assert_eq!(path.segments().len(), 1);
+    }
+
+    #[test]
+    fn bad_paths_say_why() {
+        assert_eq!(Path::parse(""), Err(PathError::Empty));
+        assert_eq!(Path::parse("a..b"), Err(PathError::EmptySegment("a..b".into())));
+        assert_eq!(Path::parse("@metadata"), Err(PathError::BareMetadata));
+    }
+
+    #[test]
+    fn paths_overlap_when_one_holds_the_other() {
+        let path = |text| Path::parse(text).unwrap();
+        assert!(path("a.b").overlaps(&path("a.b")));
+        assert!(path("a").overlaps(&path("a.b")));
+        assert!(path("a.b.c").overlaps(&path("a.b")));
+        assert!(!path("a.b").overlaps(&path("a.c")));
+        assert!(!path("a").overlaps(&path("@metadata.a")));
+    }
+}
