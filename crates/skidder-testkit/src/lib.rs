@@ -1,1 +1,12 @@
-//! The simulated world, real-server helpers and builders, for tests only
+//! The simulated world, real-server helpers and builders, for tests only.
+//!
+//! [`SimFs`] and [`SimClock`] stand in for the machine's file system and clock. Everything that looks
+//! random comes from a seed, so that a failing test fails again.
+
+mod clock;
+mod random;
+mod sim_fs;
+
+pub use clock::SimClock;
+pub use random::Random;
+pub use sim_fs::{Fault, Operation, OtherHandle, SimFs};
