@@ -11,7 +11,7 @@ impl Random {
     }
 
     /// The next number, all 64 bits of it.
-    pub fn next(&mut self) -> u64 {
+    pub fn number(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.0;
         mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -21,7 +21,7 @@ impl Random {
 
     /// A number in `0..limit`; 0 if `limit` is 0. The bias is far below what a test can see.
     pub fn below(&mut self, limit: u64) -> u64 {
-        ((u128::from(self.next()) * u128::from(limit)) >> 64) as u64
+        ((u128::from(self.number()) * u128::from(limit)) >> 64) as u64
     }
 
     /// True in `one_in` cases on average once; always true for 0 and 1.
@@ -32,7 +32,7 @@ impl Random {
     /// Fills `bytes`.
     pub fn fill(&mut self, bytes: &mut [u8]) {
         for piece in bytes.chunks_mut(8) {
-            piece.copy_from_slice(&self.next().to_le_bytes()[..piece.len()]);
+            piece.copy_from_slice(&self.number().to_le_bytes()[..piece.len()]);
         }
     }
 }
@@ -50,6 +50,6 @@ mod tests {
             assert_eq!(number, two.below(limit));
         }
         assert_eq!(Random::new(7).below(0), 0);
-        assert_ne!(Random::new(7).next(), Random::new(8).next());
+        assert_ne!(Random::new(7).number(), Random::new(8).number());
     }
 }

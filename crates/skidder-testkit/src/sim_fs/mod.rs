@@ -250,18 +250,20 @@ impl State {
         let (from_directory, from_name) = self.spelled(from)?;
         let (to_directory, to_name) = self.spelled(to)?;
         let moved = *self.names(from_directory)?.get(&from_name).ok_or(io::ErrorKind::NotFound)?;
-        if self.kind(moved) == FileKind::Directory && self.within(to, moved)? {
+        if self.within(to, moved)? {
             return Err(io::ErrorKind::InvalidInput.into());
         }
         if let Some(&replaced) = self.names(to_directory)?.get(&to_name) {
+            if self.within(from, replaced)? {
+                return Err(io::ErrorKind::DirectoryNotEmpty.into());
+            }
             if replaced == moved {
                 return Ok(());
             }
             match (self.kind(moved), self.kind(replaced)) {
+                (FileKind::Directory, FileKind::Directory) if self.names(replaced)?.is_empty() => {}
                 (FileKind::Directory, FileKind::Directory) => {
-                    if !self.names(replaced)?.is_empty() {
-                        return Err(io::ErrorKind::DirectoryNotEmpty.into());
-                    }
+                    return Err(io::ErrorKind::DirectoryNotEmpty.into());
                 }
                 (FileKind::Directory, _) => return Err(io::ErrorKind::NotADirectory.into()),
                 (_, FileKind::Directory) => return Err(io::ErrorKind::IsADirectory.into()),
@@ -275,7 +277,7 @@ impl State {
         Ok(())
     }
 
-    /// Whether the directory of `path` is `directory` or below it.
+    /// Whether `path` lies in `directory`, at any depth.
     fn within(&self, path: &Path, directory: NodeId) -> io::Result<bool> {
         let Some(parent) = path.parent().filter(|parent| !parent.as_os_str().is_empty()) else {
             return Ok(false);
@@ -296,21 +298,27 @@ impl State {
     }
 
     fn create_dir_all(&mut self, path: &Path, permissions: u32) -> io::Result<()> {
-        let mut ancestors: Vec<&Path> = path.ancestors().collect();
-        ancestors.reverse();
-        for ancestor in ancestors.into_iter().filter(|path| !path.as_os_str().is_empty()) {
-            let missing = match self.walk(ancestor, true, &mut Vec::with_capacity(8))? {
-                Place::Node(node) if self.kind(node) == FileKind::Directory => continue,
-                Place::Node(_) if ancestor == path => {
-                    return Err(io::ErrorKind::AlreadyExists.into());
-                }
-                Place::Node(_) => return Err(io::ErrorKind::NotADirectory.into()),
-                Place::Missing { directory, name } => (directory, Arc::from(name)),
-            };
-            let body = Body::Directory { names: Default::default(), durable: Default::default() };
-            let target = Some(self.create(body, permissions));
-            self.edit(vec![Edit { directory: missing.0, name: missing.1, target }]);
+        if path.as_os_str().is_empty() {
+            return Ok(());
         }
+        let (directory, name) = match self.walk(path, false, &mut Vec::with_capacity(8)) {
+            Ok(Place::Missing { directory, name }) => (directory, Arc::from(name)),
+            Ok(Place::Node(_)) => {
+                let found = self.find(path, true).map(|node| self.kind(node));
+                return match found {
+                    Ok(FileKind::Directory) => Ok(()),
+                    _ => Err(io::ErrorKind::AlreadyExists.into()),
+                };
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                self.create_dir_all(path.parent().unwrap_or(Path::new("")), permissions)?;
+                return self.create_dir_all(path, permissions);
+            }
+            Err(error) => return Err(error),
+        };
+        let body = Body::Directory { names: Default::default(), durable: Default::default() };
+        let target = Some(self.create(body, permissions));
+        self.edit(vec![Edit { directory, name, target }]);
         Ok(())
     }
 

@@ -55,7 +55,9 @@ impl SimFs {
     pub fn rename_as_other(&self, from: impl AsRef<Path>, to: impl AsRef<Path>) {
         let from = from.as_ref();
         self.as_other(to.as_ref(), |state, to| {
-            state.rename(from, to).unwrap_or_else(|e| panic!("rename {from:?} to {to:?}: {e}"));
+            state
+                .rename(from, to)
+                .unwrap_or_else(|e| panic!("rename {} to {}: {e}", from.display(), to.display()));
         });
     }
 
@@ -63,7 +65,7 @@ impl SimFs {
     #[track_caller]
     pub fn remove_as_other(&self, path: impl AsRef<Path>) {
         self.as_other(path.as_ref(), |state, path| {
-            state.remove_file(path).unwrap_or_else(|e| panic!("remove {path:?}: {e}"));
+            state.remove_file(path).unwrap_or_else(|e| panic!("remove {}: {e}", path.display()));
         });
     }
 
@@ -86,7 +88,9 @@ impl SimFs {
     #[track_caller]
     pub fn create_dir_as_other(&self, path: impl AsRef<Path>) {
         self.as_other(path.as_ref(), |state, path| {
-            state.create_dir_all(path, 0o755).unwrap_or_else(|e| panic!("mkdir {path:?}: {e}"));
+            state
+                .create_dir_all(path, 0o755)
+                .unwrap_or_else(|e| panic!("mkdir {}: {e}", path.display()));
         });
     }
 
@@ -112,7 +116,8 @@ impl SimFs {
             let (directory, name) = state.spelled(to).expect("the directory is there");
             assert!(
                 !state.names(directory).expect("it is a directory").contains_key(&name),
-                "{to:?} is there"
+                "{} is there",
+                to.display()
             );
             state.edit(vec![Edit { directory, name, target: Some(target) }]);
         });
@@ -168,7 +173,9 @@ impl SimFs {
         let waiting = state.waiting();
         let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
         let parent: PathBuf = parent.map_or_else(|| "/".into(), Path::to_path_buf);
-        state.create_dir_all(&parent, 0o755).unwrap_or_else(|e| panic!("mkdir {parent:?}: {e}"));
+        state
+            .create_dir_all(&parent, 0o755)
+            .unwrap_or_else(|e| panic!("mkdir {}: {e}", parent.display()));
         change(&mut state, path);
         state.settle_after(waiting);
     }
@@ -177,7 +184,7 @@ impl SimFs {
 impl State {
     #[track_caller]
     fn existing(&self, path: &Path) -> NodeId {
-        self.find(path, true).unwrap_or_else(|error| panic!("{path:?}: {error}"))
+        self.find(path, true).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
     }
 
     /// The file that `path` names; created if missing.
@@ -186,7 +193,7 @@ impl State {
         let missing = match self.walk(path, true, &mut Vec::new()) {
             Ok(Place::Node(node)) => return node,
             Ok(Place::Missing { directory, name }) => (directory, Arc::from(name)),
-            Err(error) => panic!("{path:?}: {error}"),
+            Err(error) => panic!("{}: {error}", path.display()),
         };
         let node = self.create(Body::File(Content::default()), 0o644);
         self.edit(vec![Edit { directory: missing.0, name: missing.1, target: Some(node) }]);

@@ -8,9 +8,13 @@ use std::collections::BTreeMap;
 const PATHS: [&str; 12] =
     ["a", "b", "c", "d/a", "d/b", "d/e/a", "d", "d/e", "link", "d/up", "d/up/a", "missing/a"];
 
+/// Where the operations go: deep enough that no moved `..` leads out of the temporary directory.
+const INSIDE: &str = "1/2/3/4";
+
 /// The same directory in both worlds.
 struct Pair {
-    real: PathBuf,
+    /// What is `/` in the simulation.
+    temporary: PathBuf,
     sim: SimFs,
     open: Vec<(Box<dyn File>, Box<dyn File>)>,
 }
@@ -28,17 +32,16 @@ fn shape(metadata: Metadata) -> (FileKind, u64, u64) {
 }
 
 impl Pair {
-    fn new(real: &Path) -> Self {
+    fn new(temporary: &Path) -> Self {
+        let real = temporary.join(INSIDE);
         let sim = SimFs::new(&SimClock::new());
-        for fs in [&RealFs as &dyn Fs, &sim] {
-            let root = if fs.metadata(real).is_ok() { real } else { Path::new("/") };
-            fs.create_dir_all(&root.join("d/e"), 0o755).unwrap();
-        }
+        RealFs.create_dir_all(&real.join("d/e"), 0o755).unwrap();
+        sim.create_dir_all(&Path::new("/").join(INSIDE).join("d/e"), 0o755).unwrap();
         std::os::unix::fs::symlink("d/b", real.join("link")).unwrap();
         std::os::unix::fs::symlink("..", real.join("d/up")).unwrap();
-        sim.symlink_as_other("d/b", "/link");
-        sim.symlink_as_other("..", "/d/up");
-        Self { real: real.to_path_buf(), sim, open: Vec::new() }
+        sim.symlink_as_other("d/b", Path::new("/").join(INSIDE).join("link"));
+        sim.symlink_as_other("..", Path::new("/").join(INSIDE).join("d/up"));
+        Self { temporary: temporary.to_path_buf(), sim, open: Vec::new() }
     }
 
     fn both<T>(
@@ -46,8 +49,8 @@ impl Pair {
         path: &str,
         operation: impl Fn(&dyn Fs, &Path) -> io::Result<T>,
     ) -> (io::Result<T>, io::Result<T>) {
-        let real = operation(&RealFs, &self.real.join(path));
-        let sim = operation(&self.sim, &Path::new("/").join(path));
+        let real = operation(&RealFs, &self.temporary.join(INSIDE).join(path));
+        let sim = operation(&self.sim, &Path::new("/").join(INSIDE).join(path));
         assert_eq!(outcome(&real), outcome(&sim), "{path}");
         (real, sim)
     }
@@ -75,12 +78,12 @@ impl Pair {
             }
             5 | 6 => self.change_content(random),
             7 => {
-                let root = self.real.clone();
+                let root = self.temporary.clone();
                 self.both(path, |fs, from| {
                     let to = if from.starts_with(&root) {
-                        root.join(to)
+                        root.join(INSIDE).join(to)
                     } else {
-                        Path::new("/").join(to)
+                        Path::new("/").join(INSIDE).join(to)
                     };
                     fs.rename(from, &to)
                 })
@@ -93,7 +96,7 @@ impl Pair {
                 let (real, sim) = self.both(path, |fs, path| fs.canonicalize(path));
                 if let (Ok(real), Ok(sim)) = (real, sim) {
                     assert_eq!(
-                        real.strip_prefix(&self.real).unwrap(),
+                        real.strip_prefix(&self.temporary).unwrap(),
                         sim.strip_prefix("/").unwrap()
                     );
                 }
@@ -114,7 +117,7 @@ impl Pair {
         random.fill(&mut bytes);
         let offset = random.below(10_000);
         let outcomes = [real, sim].map(|file| {
-            if bytes.len() % 3 == 0 {
+            if bytes.len().is_multiple_of(3) {
                 outcome(&file.set_len(offset))
             } else {
                 outcome(&write_all_at(&**file, &bytes, offset))
@@ -131,7 +134,7 @@ impl Pair {
                 [real, sim].map(|file| read_to_end(&**file, usize::MAX).map_err(|e| e.kind()));
             assert!(contents[0] == contents[1], "contents differ");
         }
-        let found = tree(&RealFs, &self.real, Path::new(""));
+        let found = tree(&RealFs, &self.temporary, Path::new(""));
         assert_eq!(found, tree(&self.sim, Path::new("/"), Path::new("")));
     }
 }
