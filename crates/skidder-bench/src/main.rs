@@ -1,2 +1,117 @@
-//! The end-to-end benchmark: workload, counting sink, runner, table
-fn main() {}
+//! `skidder-bench`: generate a workload, count in a sink, measure the built program.
+
+use anyhow::{Context, Result, ensure};
+use clap::{Parser, Subcommand};
+use skidder_bench::sink::{Behaviour, Sink};
+use skidder_bench::workload::{self, Plan};
+use skidder_os::{Clock, SystemClock};
+use std::io::Write;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Lines that are compressed to tell the ratio of a plain file.
+const RATIO_LINES_MAX: u64 = 50_000;
+
+/// The end-to-end benchmark of skidder.
+#[derive(Debug, Parser)]
+struct Arguments {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Debug, Subcommand)]
+enum Verb {
+    /// Write numbered log lines: a third Apache combined, a third JSON, a third Kubernetes CRI.
+    Generate(Generate),
+    /// Look like Elasticsearch on the loopback interface and count what comes.
+    Sink(SinkArguments),
+}
+
+#[derive(Debug, clap::Args)]
+struct Generate {
+    /// Number of lines.
+    #[arg(long, default_value_t = 1_000_000)]
+    lines: u64,
+    /// The same seed gives the same bytes.
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Number of the first line.
+    #[arg(long, default_value_t = 0)]
+    first: u64,
+    /// Compress as `gzip -6` does.
+    #[arg(long)]
+    gzip: bool,
+    /// Members of the gzip file.
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..), requires = "gzip")]
+    members: u64,
+    /// The file to write.
+    out: PathBuf,
+}
+
+#[derive(Debug, clap::Args)]
+struct SinkArguments {
+    /// Port on 127.0.0.1.
+    #[arg(long, default_value_t = 9200)]
+    port: u16,
+    /// Milliseconds before each answer to a bulk request.
+    #[arg(long, default_value_t = 0)]
+    delay: u64,
+    /// Read the numbers of the lines and report missing and repeated ones.
+    #[arg(long)]
+    check: bool,
+    /// Stop answering once this many documents came, until `POST /__release`.
+    #[arg(long)]
+    stall_after: Option<u64>,
+}
+
+fn main() -> Result<()> {
+    match Arguments::parse().verb {
+        Verb::Generate(arguments) => generate(&arguments),
+        Verb::Sink(arguments) => serve(&arguments),
+    }
+}
+
+fn generate(arguments: &Generate) -> Result<()> {
+    let plan = Plan {
+        lines: arguments.lines,
+        seed: arguments.seed,
+        first: arguments.first,
+        members: if arguments.gzip { arguments.members } else { 0 },
+    };
+    ensure!(plan.lines > 0, "`--lines` must be at least 1");
+    let clock = SystemClock::new();
+    let generated = workload::generate(&plan, &arguments.out)?;
+    let took = clock.monotonic().0;
+    let ratio = if arguments.gzip {
+        generated.text_bytes as f64 / generated.file_bytes as f64
+    } else {
+        workload::sample_ratio(plan.seed, plan.first, plan.lines.min(RATIO_LINES_MAX))?
+    };
+    let mean = generated.text_bytes as f64 / plan.lines as f64;
+    let speed = generated.text_bytes as f64 / 1e6 / took.as_secs_f64();
+    say(&format!(
+        "{} lines, {} bytes of text, {} bytes written to {}\n\
+         {mean:.1} bytes a line, gzip -6 shrinks it {ratio:.2} times, {speed:.0} MB/s",
+        plan.lines,
+        generated.text_bytes,
+        generated.file_bytes,
+        arguments.out.display()
+    ))
+}
+
+fn serve(arguments: &SinkArguments) -> Result<()> {
+    let sink = Sink::start(Behaviour {
+        port: arguments.port,
+        delay: Duration::from_millis(arguments.delay),
+        check: arguments.check,
+        stall_after: arguments.stall_after,
+    })?;
+    say(&format!("counting on {}; the counts are at {}/__count", sink.url(), sink.url()))?;
+    loop {
+        std::thread::park();
+    }
+}
+
+fn say(text: &str) -> Result<()> {
+    writeln!(std::io::stdout(), "{text}").context("cannot write to the terminal")
+}

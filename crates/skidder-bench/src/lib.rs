@@ -1,0 +1,8 @@
+//! The end-to-end benchmark of the built program: it makes the workload, counts what arrives in a
+//! sink on the loopback interface, measures whole processes, and prints the table of goals.
+//!
+//! Nothing here is linked into the program that is measured.
+
+pub mod measure;
+pub mod sink;
+pub mod workload;

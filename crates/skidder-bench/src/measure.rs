@@ -1,0 +1,159 @@
+//! Runs a program and asks the kernel what it cost.
+
+use anyhow::{Context, Result, bail, ensure};
+use skidder_os::{Clock, SystemClock};
+use std::fs::File;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc;
+use std::time::Duration;
+
+/// How often a condition of another process is looked at again.
+const POLL: Duration = Duration::from_millis(20);
+/// How much of a failed program's standard error is shown.
+const STDERR_SHOWN_BYTES: usize = 2_000;
+
+/// What a process cost, from its start to its end.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Cost {
+    /// User and system time of all its threads.
+    pub cpu: Duration,
+    /// Time by the clock.
+    pub wall: Duration,
+    /// Most resident memory at any instant, in bytes.
+    pub memory_peak_bytes: u64,
+}
+
+/// Runs `command` to its end with its standard error in `stderr`; an unsuccessful end is an error.
+pub fn run(command: &mut Command, stderr: &Path) -> Result<Cost> {
+    let log =
+        File::create(stderr).with_context(|| format!("cannot create `{}`", stderr.display()))?;
+    let clock = SystemClock::new();
+    let began = clock.monotonic();
+    let child = command.stdin(Stdio::null()).stderr(log).spawn();
+    let child = child.with_context(|| format!("cannot start {command:?}"))?;
+    let mut cost = wait(child)?.with_context(|| {
+        let text = std::fs::read(stderr).unwrap_or_default();
+        let tail = &text[text.len().saturating_sub(STDERR_SHOWN_BYTES)..];
+        format!("{command:?} failed; it said: {}", String::from_utf8_lossy(tail))
+    })?;
+    cost.wall = clock.monotonic().since(began);
+    Ok(cost)
+}
+
+/// Waits for `child`; the inner error says how it ended badly.
+#[expect(unsafe_code, reason = "the resource usage of one child comes from wait4 only")]
+fn wait(child: Child) -> Result<Result<Cost>> {
+    let id = libc::pid_t::try_from(child.id()).context("a process id beyond the system's type")?;
+    let mut status = 0;
+    // SAFETY: `rusage` is plain old data, for which all zeros are a valid value.
+    let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
+    loop {
+        // SAFETY: both pointers are to live values of the types that the call writes. `child` was
+        // not waited for before and is consumed here, so `id` still names it.
+        let waited = unsafe { libc::wait4(id, &raw mut status, 0, &raw mut usage) };
+        if waited == id {
+            break;
+        }
+        let error = std::io::Error::last_os_error();
+        ensure!(error.kind() == std::io::ErrorKind::Interrupted, "cannot wait for {id}: {error}");
+    }
+    if !libc::WIFEXITED(status) {
+        return Ok(Err(anyhow::anyhow!("ended by signal {}", libc::WTERMSIG(status))));
+    }
+    if libc::WEXITSTATUS(status) != 0 {
+        return Ok(Err(anyhow::anyhow!("exit status {}", libc::WEXITSTATUS(status))));
+    }
+    Ok(Ok(Cost {
+        cpu: duration(usage.ru_utime) + duration(usage.ru_stime),
+        wall: Duration::ZERO,
+        memory_peak_bytes: usage.ru_maxrss as u64 * 1_024,
+    }))
+}
+
+fn duration(time: libc::timeval) -> Duration {
+    Duration::from_secs(time.tv_sec as u64) + Duration::from_micros(time.tv_usec as u64)
+}
+
+/// User and system time of a running process so far, from `/proc/PID/stat` (proc(5), fields 14, 15).
+pub fn cpu_of(id: u32) -> Result<Duration> {
+    let path = format!("/proc/{id}/stat");
+    let text = std::fs::read_to_string(&path).with_context(|| format!("cannot read `{path}`"))?;
+    let ticks = ticks_in(&text).with_context(|| format!("`{path}` is not as expected"))?;
+    let per_second = rustix::param::clock_ticks_per_second();
+    Ok(Duration::from_secs_f64(ticks as f64 / per_second as f64))
+}
+
+/// Sum of the fields 14 and 15; the name in field 2 may hold spaces and parentheses.
+fn ticks_in(stat: &str) -> Option<u64> {
+    let mut fields = stat.rsplit_once(')')?.1.split_whitespace().skip(11);
+    let user: u64 = fields.next()?.parse().ok()?;
+    let system: u64 = fields.next()?.parse().ok()?;
+    Some(user + system)
+}
+
+/// Ends a process at once and takes leave of it.
+pub fn kill(child: &mut Child) -> Result<()> {
+    child.kill().context("cannot kill the process")?;
+    child.wait().context("cannot wait for the killed process")?;
+    Ok(())
+}
+
+/// Calls `done` again and again until it gives a value; an error after `limit`, or when it fails.
+pub fn until<T>(
+    what: &str,
+    limit: Duration,
+    mut done: impl FnMut() -> Result<Option<T>>,
+) -> Result<T> {
+    let clock = SystemClock::new();
+    loop {
+        if let Some(value) = done()? {
+            return Ok(value);
+        }
+        if clock.monotonic().0 > limit {
+            bail!("{what}: not within {} s", limit.as_secs());
+        }
+        pause(POLL);
+    }
+}
+
+/// Lets `span` pass: a window of measurement, or the time between two looks.
+pub fn pause(span: Duration) {
+    let (_sender, receiver) = mpsc::channel::<()>();
+    let outcome = receiver.recv_timeout(span);
+    debug_assert_eq!(outcome, Err(mpsc::RecvTimeoutError::Timeout), "the sender is still alive");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_busy_child_costs_cpu_and_memory() {
+        let directory = tempfile::tempdir().unwrap();
+        let mut command = Command::new("sh");
+        command.args(["-c", "i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done"]);
+        let cost = run(&mut command, &directory.path().join("stderr")).unwrap();
+        assert!(cost.cpu > Duration::from_millis(5), "{cost:?}");
+        assert!(cost.wall >= cost.cpu / 2, "{cost:?}");
+        assert!(cost.memory_peak_bytes > 500_000, "{cost:?}");
+    }
+
+    #[test]
+    fn a_failing_child_is_an_error_with_its_words() {
+        let directory = tempfile::tempdir().unwrap();
+        let mut command = Command::new("sh");
+        command.args(["-c", "echo no such thing >&2; exit 3"]);
+        let error = run(&mut command, &directory.path().join("stderr")).unwrap_err();
+        let text = format!("{error:#}");
+        assert!(text.contains("no such thing") && text.contains("exit status 3"), "{text}");
+    }
+
+    #[test]
+    fn the_time_in_proc_is_found_behind_any_name() {
+        let stat = "7 (a) b (c)) S 1 7 7 0 -1 4194304 1 0 0 0 120 30 0 0 20 0 1 0 5 1 1";
+        assert_eq!(ticks_in(stat), Some(150));
+        assert_eq!(ticks_in("7 (cut) S 1"), None);
+        cpu_of(std::process::id()).unwrap();
+    }
+}

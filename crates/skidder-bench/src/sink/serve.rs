@@ -1,0 +1,193 @@
+//! The threads of the sink: accepting, routing, answering.
+
+use super::Shared;
+use super::body;
+use super::http::{Connection, Head};
+use flate2::read::MultiGzDecoder;
+use std::io::{self, IoSlice, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::sync::{Arc, PoisonError};
+
+/// What `GET /` of Elasticsearch 9.5.3 says, as far as clients look.
+const ROOT: &str = r#"{"name":"sink","cluster_name":"skidder-bench","cluster_uuid":"c2lua3Npbmtzaw","version":{"number":"9.5.3","build_flavor":"default","build_type":"tar","build_snapshot":false,"lucene_version":"10.3.1","minimum_wire_compatibility_version":"8.19.0","minimum_index_compatibility_version":"8.0.0"},"tagline":"You Know, for Search"}"#;
+const LICENSE: &str =
+    r#"{"license":{"status":"active","uid":"sink","type":"basic","mode":"basic"}}"#;
+const ITEM_CREATE: &[u8] = br#"{"create":{"status":201}},"#;
+const ITEM_INDEX: &[u8] = br#"{"index":{"status":201}},"#;
+
+/// Takes connections until the process ends.
+pub(super) fn accept(listener: &TcpListener, shared: &Arc<Shared>) {
+    for stream in listener.incoming() {
+        let shared = Arc::clone(shared);
+        let served = stream.and_then(|stream| {
+            stream.set_nodelay(true)?;
+            std::thread::Builder::new()
+                .name("sink-connection".to_owned())
+                .spawn(move || serve(stream, &shared))
+        });
+        if let Err(error) = served {
+            report(&error);
+        }
+    }
+}
+
+/// A client that goes away in the middle is part of the experiments; anything else is worth a line.
+fn report(error: &io::Error) {
+    use io::ErrorKind::{BrokenPipe, ConnectionReset, UnexpectedEof};
+    if !matches!(error.kind(), BrokenPipe | ConnectionReset | UnexpectedEof) {
+        #[expect(clippy::print_stderr, reason = "a tool for the terminal")]
+        {
+            eprintln!("sink: a connection ended: {error}");
+        }
+    }
+}
+
+fn serve(stream: TcpStream, shared: &Shared) {
+    let mut session = Session {
+        connection: Connection::new(stream),
+        shared,
+        kept: Vec::new(),
+        inflated: Vec::new(),
+        items: Vec::new(),
+    };
+    loop {
+        match session.request() {
+            Ok(true) => {}
+            Ok(false) => return,
+            Err(error) => return report(&error),
+        }
+    }
+}
+
+/// One connection and its buffers.
+struct Session<'a> {
+    connection: Connection,
+    shared: &'a Shared,
+    /// The body, when counting its newlines on the way is not enough.
+    kept: Vec<u8>,
+    inflated: Vec<u8>,
+    /// Answers to items, repeated often enough for the largest bulk so far.
+    items: Vec<u8>,
+}
+
+impl Session<'_> {
+    /// Serves one request; `false` when there will be no other.
+    fn request(&mut self) -> io::Result<bool> {
+        let Some(head) = self.connection.head()? else { return Ok(false) };
+        if head.expects_continue {
+            self.connection.stream.write_all(b"HTTP/1.1 100 Continue\r\n\r\n")?;
+        }
+        if head.method == "POST" && head.path.ends_with("/_bulk") {
+            self.bulk(&head)?;
+        } else {
+            body::read(&mut self.connection, head.framing, &mut |_| {})?;
+            self.other(&head)?;
+        }
+        Ok(!head.close)
+    }
+
+    fn bulk(&mut self, head: &Head) -> io::Result<()> {
+        let keep = head.gzip || self.shared.behaviour.check;
+        let kept = &mut self.kept;
+        kept.clear();
+        let mut newlines = 0;
+        let mut item = None;
+        let bytes = body::read(&mut self.connection, head.framing, &mut |piece| {
+            item.get_or_insert_with(|| item_for(piece));
+            if keep {
+                kept.extend_from_slice(piece);
+            } else {
+                newlines += memchr::memchr_iter(b'\n', piece).count() as u64;
+            }
+        })?;
+        let mut body = self.kept.as_slice();
+        if head.gzip {
+            self.inflated.clear();
+            MultiGzDecoder::new(body).read_to_end(&mut self.inflated)?;
+            body = &self.inflated;
+            item = Some(item_for(body));
+        }
+        if keep {
+            newlines = memchr::memchr_iter(b'\n', body).count() as u64;
+        }
+        let documents = newlines / 2;
+        self.take(documents, bytes, head.gzip);
+        self.answer_bulk(documents, item.unwrap_or(ITEM_CREATE))
+    }
+
+    /// Counts a bulk, then waits as long as the behaviour asks for.
+    fn take(&self, documents: u64, bytes: u64, gzip: bool) {
+        let behaviour = self.shared.behaviour;
+        let mut counters = self.shared.counters();
+        counters.add_bulk(documents, bytes);
+        if behaviour.check {
+            counters.check_bulk(if gzip { &self.inflated } else { &self.kept });
+        }
+        self.shared.changed.notify_all();
+        let limit = behaviour.stall_after.unwrap_or(u64::MAX);
+        while counters.count().documents >= limit && !counters.is_released() {
+            counters = self.shared.changed.wait(counters).unwrap_or_else(PoisonError::into_inner);
+        }
+        drop(counters);
+        if !behaviour.delay.is_zero() {
+            crate::measure::pause(behaviour.delay);
+        }
+    }
+
+    fn answer_bulk(&mut self, documents: u64, item: &[u8]) -> io::Result<()> {
+        let length = item.len() * documents as usize;
+        if self.items.len() < length || !self.items.starts_with(item) {
+            self.items = item.repeat(documents as usize);
+        }
+        let items = &self.items[..length.saturating_sub(1)];
+        let (before, after) = (&b"{\"errors\":false,\"items\":["[..], &b"]}"[..]);
+        let total = before.len() + items.len() + after.len();
+        let head = format!(
+            "HTTP/1.1 200 OK\r\nX-elastic-product: Elasticsearch\r\n\
+             content-type: application/json\r\ncontent-length: {total}\r\n\r\n"
+        );
+        let mut parts = [head.as_bytes(), before, items, after].map(IoSlice::new);
+        let mut left = parts.as_mut_slice();
+        while !left.is_empty() {
+            let written = self.connection.stream.write_vectored(left)?;
+            if written == 0 {
+                return Err(io::ErrorKind::WriteZero.into());
+            }
+            IoSlice::advance_slices(&mut left, written);
+        }
+        Ok(())
+    }
+
+    fn other(&mut self, head: &Head) -> io::Result<()> {
+        let text = match (head.method.as_str(), head.path.as_str()) {
+            (_, "/__count") => {
+                let lines = head.query.strip_prefix("lines=").and_then(|text| text.parse().ok());
+                self.shared.counters().count().to_json(lines).to_string()
+            }
+            ("POST", "/__reset") => {
+                self.shared.counters().reset();
+                "{}".to_owned()
+            }
+            ("POST", "/__release") => {
+                self.shared.counters().release();
+                self.shared.changed.notify_all();
+                "{}".to_owned()
+            }
+            ("GET" | "HEAD", "/") => ROOT.to_owned(),
+            (_, "/_license") => LICENSE.to_owned(),
+            _ => "{}".to_owned(),
+        };
+        let body = if head.method == "HEAD" { "" } else { &text };
+        let answer = format!(
+            "HTTP/1.1 200 OK\r\nX-elastic-product: Elasticsearch\r\n\
+             content-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
+            text.len()
+        );
+        self.connection.stream.write_all(answer.as_bytes())
+    }
+}
+
+/// What an item of the answer looks like, by the first action of the bulk.
+fn item_for(body: &[u8]) -> &'static [u8] {
+    if body.starts_with(b"{\"index\"") { ITEM_INDEX } else { ITEM_CREATE }
+}

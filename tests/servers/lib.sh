@@ -1,0 +1,100 @@
+# Shared by the scripts of the servers; they read it with `.` and are called as
+#   NAME.sh install         download and build what the server needs
+#   NAME.sh start DIR PORT  install, start one process with empty data in DIR, wait until it answers
+#   NAME.sh stop DIR        stop just that process
+# Downloads are kept in $SKIDDER_SERVERS_DIR (default: .servers in the repository).
+set -euo pipefail
+here=$(cd "$(dirname "$0")" && pwd)
+name=$(basename "$0" .sh)
+action=${1:-} dir=${2:-} port=${3:-}
+PATH=$PATH:/usr/sbin:/sbin
+
+fail() { echo "$name: $*" >&2; exit 1; }
+usage() { echo "usage: $0 install | start DIR PORT | stop DIR" >&2; exit 2; }
+case $action in install|start|stop) ;; *) usage;; esac
+
+cache=${SKIDDER_SERVERS_DIR:-$here/../../.servers}
+mkdir -p "$cache/$name"
+cache=$(cd "$cache" && pwd)
+kept=$cache/$name
+case $cache in *[[:space:]:]*) fail "the path of SKIDDER_SERVERS_DIR may have no spaces and colons: $cache";; esac
+
+# One installation at a time: package managers and the cache are shared. A started server must not
+# inherit the lock, hence 9>&- in `launch`.
+lock() { exec 9>"$cache/lock"; flock 9; }
+unlock() { exec 9>&-; }
+
+# quietly COMMAND...: its output only if it fails
+quietly() {
+  "$@" >"$kept/install.log" 2>&1 9>&- || { tail -20 "$kept/install.log" >&2; fail "failed: $*"; }
+}
+
+# debian PROGRAM=PACKAGE...: installs the packages whose programs are missing
+debian() {
+  local pair missing=() as_root=()
+  for pair in "$@"; do
+    command -v "${pair%%=*}" >/dev/null || missing+=("${pair#*=}")
+  done
+  [ ${#missing[@]} -gt 0 ] || return 0
+  command -v apt-get >/dev/null || fail "please install: ${missing[*]}"
+  [ "$(id -u)" = 0 ] || as_root=(sudo -n)
+  [ "$(id -u)" = 0 ] || sudo -n true 2>/dev/null || fail "please install, as root: apt-get install ${missing[*]}"
+  quietly "${as_root[@]}" apt-get update -qq
+  # RUNLEVEL=1 keeps packages from starting their services.
+  quietly "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive RUNLEVEL=1 apt-get install -y -qq \
+    --no-install-recommends -o DPkg::Lock::Timeout=300 "${missing[@]}"
+}
+
+# maven POM FOLDER: the runtime jars of POM in FOLDER, which then holds nothing else
+maven() {
+  debian mvn=maven
+  rm -rf "$2"
+  quietly mvn -q -B -f "$1" dependency:copy-dependencies -DincludeScope=runtime -DoutputDirectory="$2"
+}
+
+running() {
+  [ -s "$dir/pid" ] || return 1
+  local pid since; read -r pid since <"$dir/pid"
+  [ "$(started "$pid")" = "$since" ]
+}
+started() { ps -o lstart= -p "$1" | tr ' ' _; }
+
+# launch COMMAND...: in the background and in a session of its own; output in DIR/log, pid in DIR/pid
+launch() {
+  setsid "$@" >"$dir/log" 2>&1 </dev/null 9>&- &
+  echo "$! $(started $!)" >"$dir/pid"
+}
+
+# ready URL SECONDS COMMAND...: waits until COMMAND succeeds, then prints pid and URL
+ready() {
+  local url=$1 limit=$2 began=$SECONDS; shift 2
+  until running && "$@" >/dev/null 2>&1; do
+    running || { tail -5 "$dir/log" >&2; fail "it ended; see $dir/log"; }
+    [ $((SECONDS - began)) -lt "$limit" ] || { stop; fail "no answer in $limit s; see $dir/log"; }
+    sleep 0.2
+  done
+  echo "pid=$(cut -d' ' -f1 "$dir/pid") url=$url"
+}
+answers_tcp() { (exec 3<>"/dev/tcp/127.0.0.1/$1") 2>/dev/null; }
+
+stop() {
+  running || { rm -f "$dir/pid"; return 0; }
+  local pid i; pid=$(cut -d' ' -f1 "$dir/pid")
+  kill "$pid"
+  for i in $(seq 50); do running || break; sleep 0.2; done
+  if running; then kill -9 "$pid"; fi
+  rm -f "$dir/pid"
+}
+
+debian ps=procps flock=util-linux setsid=util-linux curl=curl
+if [ "$action" != install ]; then
+  [ -n "$dir" ] || usage
+  mkdir -p "$dir"; dir=$(cd "$dir" && pwd)
+  case $dir in /|*[[:space:]:]*) fail "DIR must be a folder of its own, without spaces and colons in its path";; esac
+fi
+if [ "$action" = stop ]; then stop; exit; fi
+if [ "$action" = start ]; then
+  [ -n "$port" ] || usage
+  if running; then fail "already running in $dir, pid $(cut -d' ' -f1 "$dir/pid")"; fi
+  if answers_tcp "$port"; then fail "port $port is taken"; fi
+fi

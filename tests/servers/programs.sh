@@ -1,0 +1,5 @@
+#!/usr/bin/env bash
+# Programs that tests drive and that are no servers: programs.sh install
+. "$(dirname "$0")/lib.sh"
+lock
+debian logrotate=logrotate gzip=gzip openssl=openssl
