@@ -69,8 +69,12 @@ pub trait Fs: Send + Sync + 'static {
     /// Opens an existing file for reading, following links. Never blocks on a pipe.
     fn open(&self, path: &Path) -> io::Result<Box<dyn File>>;
     /// Opens for reading and writing. `permissions` are used when the file is created.
-    fn open_write(&self, path: &Path, mode: OpenMode, permissions: u32)
-    -> io::Result<Box<dyn File>>;
+    fn open_write(
+        &self,
+        path: &Path,
+        mode: OpenMode,
+        permissions: u32,
+    ) -> io::Result<Box<dyn File>>;
     /// What `path` names, following links.
     fn metadata(&self, path: &Path) -> io::Result<Metadata>;
     /// What `path` names, without following a link in its last part.

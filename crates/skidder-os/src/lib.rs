@@ -9,5 +9,7 @@ mod fs;
 mod real;
 
 pub use clock::{Clock, Monotonic, SystemClock, Timestamp};
-pub use fs::{DirEntry, File, FileKind, Fs, Metadata, OpenMode, read_exact_at, read_to_end, write_all_at};
+pub use fs::{
+    DirEntry, File, FileKind, Fs, Metadata, OpenMode, read_exact_at, read_to_end, write_all_at,
+};
 pub use real::RealFs;
