@@ -1,1 +1,23 @@
-//! Queue, settle, ledger and dead letters
+//! Queue, settle, ledger and dead letters: what lies between the readers and the outputs.
+//!
+//! A reader's batch is *admitted* ([`Settle::admit`]): its lines are on the ledger as in flight and
+//! its byte range is pending. The [`Queue`] hands it to the workers of an output as [`Delivery`]s.
+//! Each row ends in exactly one of three ways, told through its [`Ticket`]: delivered, dropped with
+//! a reason, or dead-lettered. When all rows of the oldest pending range are settled, the source's
+//! cursor moves, and the registrar makes it durable. Nothing else moves a cursor.
+
+mod dead_letter;
+mod ledger;
+mod metrics;
+mod output;
+mod queue;
+// mod registrar;
+mod settle;
+
+pub use dead_letter::{DeadLetter, DeadLetterError, DeadLetters, DeadLettersLimits};
+pub use ledger::{Ledger, LedgerSnapshot};
+pub use metrics::{Counter, Gauge, OutputMetrics, QueueMetrics};
+pub use output::{Feed, Output, OutputFuture};
+pub use queue::{Delivery, Queue, QueueLimits, TakeLimits};
+// pub use registrar::Registrar;
+pub use settle::{Settle, SourceStatus, Ticket};

@@ -1,1 +1,5 @@
-//! Cursors and checkpoints on disk
+//! Cursors and checkpoints on disk.
+
+mod entry;
+
+pub use entry::{Change, CheckpointChange, Cursor, Entry, Meta, Tail};

@@ -1,0 +1,25 @@
+# Thin names for `cargo xtask VERB`; all logic is in xtask/, in Rust.
+
+.PHONY: help run test bench ci tidy
+
+help:
+	@cargo xtask help
+
+# Build the release binary, ship a small set of rotated logs to ./run/out, check that no line is lost.
+run:
+	@cargo xtask run
+
+# All tests, also those against real servers, which it starts and stops.
+test:
+	@cargo xtask test
+
+# The end-to-end benchmark and its table of goals.
+bench:
+	@cargo xtask bench
+
+# What the continuous integration runs.
+ci:
+	@cargo xtask ci
+
+tidy:
+	@cargo xtask tidy

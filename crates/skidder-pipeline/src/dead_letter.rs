@@ -1,0 +1,196 @@
+//! The dead letters: a local NDJSON file of the events that an output can never take, each with the
+//! reason, its source and its offset. Bounded, counted, durable before the cursor passes.
+
+use crate::queue::Delivery;
+use skidder_event::{Encoder, Precision, TimeText, write_string};
+use skidder_os::{Clock, File, Fs, OpenMode, write_all_at};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Bounds of the dead letters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DeadLettersLimits {
+    /// `dead_letters.max_bytes`: size of the file beyond which nothing is added.
+    pub bytes: u64,
+}
+
+impl DeadLettersLimits {
+    /// Default of `dead_letters.max_bytes`.
+    pub const BYTES: u64 = 100 << 20;
+}
+
+impl Default for DeadLettersLimits {
+    fn default() -> Self {
+        Self { bytes: Self::BYTES }
+    }
+}
+
+/// Why an event could not be put into the dead letters.
+#[derive(Debug, thiserror::Error)]
+pub enum DeadLetterError {
+    /// The file has reached its bound: the event is lost unless room is made.
+    #[error("the dead letters in `{path}` have reached `dead_letters.max_bytes` ({bytes} bytes)")]
+    Full {
+        /// The file.
+        path: PathBuf,
+        /// The bound.
+        bytes: u64,
+    },
+    /// The file cannot be written; the event should be offered again.
+    #[error("cannot write the dead letters in `{path}`: {source}")]
+    Write {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+}
+
+/// One refused event.
+#[derive(Clone, Copy, Debug)]
+pub struct DeadLetter<'a> {
+    /// The delivery it came with.
+    pub delivery: &'a Delivery,
+    /// Its row.
+    pub row: u32,
+    /// Status that the other side gave, 0 if none.
+    pub status: u16,
+    /// What the other side said: JSON, or any text.
+    pub reason: &'a [u8],
+}
+
+/// The file of dead letters.
+pub struct DeadLetters {
+    fs: Arc<dyn Fs>,
+    clock: Arc<dyn Clock>,
+    path: PathBuf,
+    limits: DeadLettersLimits,
+    state: Mutex<State>,
+}
+
+impl std::fmt::Debug for DeadLetters {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.debug_struct("DeadLetters").field("path", &self.path).finish_non_exhaustive()
+    }
+}
+
+#[derive(Default)]
+struct State {
+    file: Option<Box<dyn File>>,
+    size: u64,
+}
+
+impl DeadLetters {
+    /// Name of the file in the data directory.
+    pub const FILE_NAME: &'static str = "dead_letters.ndjson";
+
+    /// Dead letters in `directory`; the file is made with the first of them.
+    pub fn new(
+        fs: Arc<dyn Fs>,
+        clock: Arc<dyn Clock>,
+        directory: &Path,
+        limits: DeadLettersLimits,
+    ) -> Self {
+        let path = directory.join(Self::FILE_NAME);
+        Self { fs, clock, path, limits, state: Mutex::default() }
+    }
+
+    /// The file.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Appends refused events, durably, all or none. Says how many there was room for: the first ones
+    /// of `letters` were written, the others met the bound.
+    pub fn write(&self, letters: &[DeadLetter<'_>]) -> Result<usize, DeadLetterError> {
+        let mut encoder = Encoder::new(Precision::Nanosecond);
+        let mut text = Vec::new();
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let failed = |source| DeadLetterError::Write { path: self.path.clone(), source };
+        self.open(&mut state).map_err(failed)?;
+        let mut written = 0;
+        for letter in letters {
+            let before = text.len();
+            self.render(&mut text, &mut encoder, letter);
+            if state.size + text.len() as u64 > self.limits.bytes {
+                text.truncate(before);
+                break;
+            }
+            written += 1;
+        }
+        if written == 0 && !letters.is_empty() {
+            return Err(DeadLetterError::Full {
+                path: self.path.clone(),
+                bytes: self.limits.bytes,
+            });
+        }
+        let size = state.size;
+        let Some(file) = &state.file else { return Ok(0) };
+        if let Err(source) = write_all_at(&**file, &text, size).and_then(|()| file.sync()) {
+            // Opening it again cuts off what was written by half.
+            state.file = None;
+            return Err(failed(source));
+        }
+        state.size += text.len() as u64;
+        Ok(written)
+    }
+
+    fn open(&self, state: &mut State) -> io::Result<()> {
+        if state.file.is_some() {
+            return Ok(());
+        }
+        if let Some(parent) = self.path.parent() {
+            self.fs.create_dir_all(parent, 0o770)?;
+        }
+        let file = self.fs.open_write(&self.path, OpenMode::Keep, 0o600)?;
+        state.size = whole_lines(&*file)?;
+        file.set_len(state.size)?;
+        if let Some(parent) = self.path.parent() {
+            self.fs.sync_dir(parent)?;
+        }
+        state.file = Some(file);
+        Ok(())
+    }
+
+    fn render(&self, text: &mut Vec<u8>, encoder: &mut Encoder, letter: &DeadLetter<'_>) {
+        let batch = &letter.delivery.batch;
+        let row = &batch.rows()[letter.row as usize];
+        text.extend_from_slice(b"{\"@timestamp\":\"");
+        let now = self.clock.wall().0;
+        text.extend_from_slice(TimeText::new(Precision::Millisecond).format(now));
+        text.extend_from_slice(b"\",\"status\":");
+        text.extend_from_slice(letter.status.to_string().as_bytes());
+        text.extend_from_slice(b",\"reason\":");
+        write_string(text, letter.reason, false);
+        if let Some(source) = letter.delivery.ticket.source_status() {
+            text.extend_from_slice(b",\"source\":");
+            write_string(text, source.meta.source.as_os_str().as_encoded_bytes(), false);
+            text.extend_from_slice(b",\"identity\":");
+            write_string(text, source.key.as_bytes(), true);
+        }
+        text.extend_from_slice(b",\"generation\":");
+        text.extend_from_slice(batch.provenance().generation.to_string().as_bytes());
+        text.extend_from_slice(b",\"offset\":");
+        text.extend_from_slice(row.offset.to_string().as_bytes());
+        text.extend_from_slice(b",\"event\":");
+        encoder.write(text, batch, letter.row as usize);
+        text.extend_from_slice(b"}\n");
+    }
+}
+
+/// Size of the file up to its last line feed: a crash can leave half a line behind it.
+fn whole_lines(file: &dyn File) -> io::Result<u64> {
+    let mut end = file.metadata()?.size;
+    let mut piece = [0_u8; 4096];
+    while end > 0 {
+        let start = end.saturating_sub(piece.len() as u64);
+        let count = (end - start) as usize;
+        skidder_os::read_exact_at(file, &mut piece[..count], start)?;
+        if let Some(at) = piece[..count].iter().rposition(|&byte| byte == b'\n') {
+            return Ok(start + at as u64 + 1);
+        }
+        end = start;
+    }
+    Ok(0)
+}

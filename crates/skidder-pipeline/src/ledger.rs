@@ -1,0 +1,89 @@
+//! The ledger: `read = delivered + dropped(reason) + dead-lettered + in flight`, per source and in
+//! total, at every instant.
+
+use skidder_event::{DropCounts, DropReason};
+
+/// The counts of one source, or of everything. Lines, but for `read_bytes`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Ledger {
+    read: u64,
+    read_bytes: u64,
+    delivered: u64,
+    dead_lettered: u64,
+    in_flight: u64,
+    dropped: DropCounts,
+}
+
+/// A consistent view of a ledger.
+pub type LedgerSnapshot = Ledger;
+
+impl Ledger {
+    /// Lines that readers took from sources.
+    pub fn read(&self) -> u64 {
+        self.read
+    }
+
+    /// Decompressed bytes of those lines with their terminators.
+    pub fn read_bytes(&self) -> u64 {
+        self.read_bytes
+    }
+
+    /// Lines that the output accepted.
+    pub fn delivered(&self) -> u64 {
+        self.delivered
+    }
+
+    /// Lines that are in the dead letters.
+    pub fn dead_lettered(&self) -> u64 {
+        self.dead_lettered
+    }
+
+    /// Lines between reader and verdict.
+    pub fn in_flight(&self) -> u64 {
+        self.in_flight
+    }
+
+    /// Lines dropped, by reason.
+    pub fn dropped(&self) -> &DropCounts {
+        &self.dropped
+    }
+
+    /// Whether the counts add up.
+    pub fn adds_up(&self) -> bool {
+        self.read == self.delivered + self.dropped.total() + self.dead_lettered + self.in_flight
+    }
+
+    /// A batch came in: `lines` read, of which some were dropped on the way and `rows` are in flight.
+    pub(crate) fn admit(&mut self, lines: u64, bytes: u64, drops: &DropCounts, rows: u64) {
+        debug_assert_eq!(lines, drops.total() + rows, "a batch whose lines do not add up");
+        self.read += lines;
+        self.read_bytes += bytes;
+        self.dropped.add_all(drops);
+        self.in_flight += rows;
+    }
+
+    pub(crate) fn deliver(&mut self, rows: u64) {
+        self.in_flight -= rows;
+        self.delivered += rows;
+    }
+
+    pub(crate) fn drop_rows(&mut self, reason: DropReason, rows: u64) {
+        self.in_flight -= rows;
+        self.dropped.add(reason, rows);
+    }
+
+    pub(crate) fn dead_letter(&mut self, rows: u64) {
+        self.in_flight -= rows;
+        self.dead_lettered += rows;
+    }
+
+    /// Rows that will never get a verdict because the program ends; they are read again next time.
+    pub(crate) fn add(&mut self, other: &Self) {
+        self.read += other.read;
+        self.read_bytes += other.read_bytes;
+        self.delivered += other.delivered;
+        self.dead_lettered += other.dead_lettered;
+        self.in_flight += other.in_flight;
+        self.dropped.add_all(&other.dropped);
+    }
+}

@@ -1,0 +1,41 @@
+//! What an output is: workers that take deliveries from a queue and give each row its verdict.
+
+use crate::dead_letter::DeadLetters;
+use crate::metrics::OutputMetrics;
+use crate::queue::Queue;
+use skidder_os::Clock;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+
+/// The work of an output, until its queue ends.
+pub type OutputFuture = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+/// Everything an output is given.
+#[derive(Clone)]
+pub struct Feed {
+    /// Where events come from. The output ends when it does.
+    pub queue: Queue,
+    /// Where events go that it can never deliver; without it they are dropped and counted.
+    pub dead_letters: Option<Arc<DeadLetters>>,
+    /// What it counts.
+    pub metrics: Arc<OutputMetrics>,
+    /// The time.
+    pub clock: Arc<dyn Clock>,
+}
+
+/// A destination of events.
+///
+/// Contract: every row of every delivery taken gets exactly one verdict through its ticket, or the
+/// future is dropped before. A failure that may pass is tried again without end; only the queue's end
+/// ends the work.
+pub trait Output: Send {
+    /// Its kind, as in `output.<kind>`.
+    fn kind(&self) -> &'static str;
+
+    /// Most events that one request takes; readers fill their batches to match. 0 = no preference.
+    fn request_events(&self) -> usize;
+
+    /// Takes events until the queue ends.
+    fn run(self: Box<Self>, feed: Feed) -> OutputFuture;
+}

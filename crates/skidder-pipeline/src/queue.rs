@@ -1,0 +1,387 @@
+//! The memory queue: whole batches between readers and the workers of one output.
+//!
+//! Bounded in events and in bytes; both count what is queued *and* what is in flight, as Filebeat's
+//! `queue.mem.events` does. A batch larger than a bound is admitted alone, so that nothing is ever
+//! too large to be read.
+
+use crate::metrics::QueueMetrics;
+use crate::settle::{Settle, Ticket};
+use skidder_event::Batch;
+use std::collections::VecDeque;
+use std::ops::Range;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::sync::Notify;
+
+/// Bounds of a queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct QueueLimits {
+    /// `queue.mem.events`: events queued and in flight.
+    pub events: usize,
+    /// `queue.mem.bytes`, our own: bytes of the batches queued and in flight.
+    pub bytes: usize,
+    /// `queue.mem.flush.min_events`: how many an output waits for; 0 or 1 means none.
+    pub flush_min_events: usize,
+    /// `queue.mem.flush.timeout`: how long it waits for them.
+    pub flush_timeout: Duration,
+}
+
+impl QueueLimits {
+    /// Default of `queue.mem.events`.
+    pub const EVENTS: usize = 3200;
+    /// Default of `queue.mem.bytes`.
+    pub const BYTES: usize = 16 << 20;
+    /// Default of `queue.mem.flush.min_events`.
+    pub const FLUSH_MIN_EVENTS: usize = 1600;
+    /// Default of `queue.mem.flush.timeout`.
+    pub const FLUSH_TIMEOUT: Duration = Duration::from_secs(10);
+}
+
+impl Default for QueueLimits {
+    fn default() -> Self {
+        Self {
+            events: Self::EVENTS,
+            bytes: Self::BYTES,
+            flush_min_events: Self::FLUSH_MIN_EVENTS,
+            flush_timeout: Self::FLUSH_TIMEOUT,
+        }
+    }
+}
+
+/// How much a worker takes at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TakeLimits {
+    /// Most events; 0 means that the queue decides.
+    pub events: usize,
+    /// Most bytes of messages; one event is given even if it is larger.
+    pub bytes: usize,
+}
+
+/// Some rows of an admitted batch, for one worker to send. Each row must get its verdict through
+/// the ticket.
+#[derive(Clone, Debug)]
+pub struct Delivery {
+    /// The batch; shared when it was cut.
+    pub batch: Arc<Batch>,
+    /// The rows.
+    pub rows: Range<u32>,
+    /// Where verdicts go.
+    pub ticket: Arc<Ticket>,
+}
+
+impl Delivery {
+    /// Number of events.
+    pub fn len(&self) -> usize {
+        self.rows.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.rows.is_empty()
+    }
+}
+
+/// Room in the queue that a batch takes until it is settled.
+#[derive(Debug)]
+pub struct Permit {
+    queue: Arc<Shared>,
+    events: usize,
+    bytes: usize,
+}
+
+impl Drop for Permit {
+    fn drop(&mut self) {
+        let mut state = self.queue.lock();
+        state.events -= self.events;
+        state.bytes -= self.bytes;
+        drop(state);
+        self.queue.metrics.removed.add(self.events as u64);
+        self.queue.room.notify_all();
+    }
+}
+
+/// The queue of one output. Cloning gives another handle to the same queue.
+#[derive(Clone, Debug)]
+pub struct Queue {
+    shared: Arc<Shared>,
+    settle: Arc<Settle>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    limits: QueueLimits,
+    state: Mutex<State>,
+    /// Readers wait here for room.
+    room: Condvar,
+    /// Workers wait here for events.
+    work: Notify,
+    metrics: QueueMetrics,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    waiting: VecDeque<Delivery>,
+    /// Events in `waiting`.
+    queued: usize,
+    /// Events queued and in flight.
+    events: usize,
+    /// Bytes queued and in flight.
+    bytes: usize,
+    /// Readers that are blocked for want of room.
+    blocked: usize,
+    /// Nothing more comes in; workers take what is there without waiting.
+    closed: bool,
+    /// Nothing more goes out either.
+    aborted: bool,
+    /// Workers take what is there without waiting for a full batch.
+    draining: bool,
+}
+
+/// What a look into the queue found.
+#[derive(Debug)]
+enum Look {
+    Taken,
+    Wait,
+    WaitForMore,
+    Ended,
+}
+
+impl Queue {
+    /// An empty queue whose batches are settled by `settle`.
+    pub fn new(limits: QueueLimits, settle: Arc<Settle>) -> Self {
+        let shared = Shared {
+            limits,
+            state: Mutex::default(),
+            room: Condvar::new(),
+            work: Notify::new(),
+            metrics: QueueMetrics::default(),
+        };
+        Self { shared: Arc::new(shared), settle }
+    }
+
+    /// The settle behind this queue.
+    pub fn settle(&self) -> &Arc<Settle> {
+        &self.settle
+    }
+
+    /// Its bounds.
+    pub fn limits(&self) -> &QueueLimits {
+        &self.shared.limits
+    }
+
+    /// Its counters.
+    pub fn metrics(&self) -> &QueueMetrics {
+        &self.shared.metrics
+    }
+
+    /// Events queued and in flight, and their bytes.
+    pub fn filled(&self) -> (usize, usize) {
+        let state = self.shared.lock();
+        (state.events, state.bytes)
+    }
+
+    /// Whether a reader waits for room.
+    pub fn is_blocked(&self) -> bool {
+        self.shared.lock().blocked > 0
+    }
+
+    /// Puts a batch in, waiting for room. Gives the batch back when the queue was closed: it is not
+    /// on the ledger then.
+    pub fn push(&self, batch: Batch) -> Result<(), Batch> {
+        let (events, bytes) = (batch.len(), batch.memory_bytes());
+        let mut state = self.shared.lock();
+        while !state.closed && !state.has_room(&self.shared.limits, events, bytes) {
+            state.blocked += 1;
+            // A worker that waits for a fuller batch would wait in vain.
+            self.shared.work.notify_one();
+            state = self.shared.room.wait(state).unwrap_or_else(PoisonError::into_inner);
+            state.blocked -= 1;
+        }
+        if state.closed {
+            return Err(batch);
+        }
+        self.put(state, batch, events, bytes);
+        Ok(())
+    }
+
+    /// Puts a batch in if there is room, or gives it back.
+    pub fn try_push(&self, batch: Batch) -> Result<(), Batch> {
+        let (events, bytes) = (batch.len(), batch.memory_bytes());
+        let state = self.shared.lock();
+        if state.closed || !state.has_room(&self.shared.limits, events, bytes) {
+            return Err(batch);
+        }
+        self.put(state, batch, events, bytes);
+        Ok(())
+    }
+
+    fn put(&self, mut state: MutexGuard<'_, State>, batch: Batch, events: usize, bytes: usize) {
+        if events == 0 {
+            drop(state);
+            self.settle.admit(&batch, None);
+            return;
+        }
+        state.events += events;
+        state.bytes += bytes;
+        let permit = Permit { queue: Arc::clone(&self.shared), events, bytes };
+        // Admitted under the queue's lock, so that ranges of a source are in line in its order.
+        let ticket = self.settle.admit(&batch, Some(permit));
+        let rows = 0..events as u32;
+        state.waiting.push_back(Delivery { batch: Arc::new(batch), rows, ticket });
+        state.queued += events;
+        drop(state);
+        self.shared.metrics.added.add(events as u64);
+        self.shared.work.notify_one();
+    }
+
+    /// Takes events for one request into `out`, waiting as the flush settings say. `false` means
+    /// that the queue is closed and empty: the worker's end.
+    pub async fn take(&self, limits: TakeLimits, out: &mut Vec<Delivery>) -> bool {
+        let wanted = self.wanted(limits);
+        let mut deadline: Option<tokio::time::Instant> = None;
+        loop {
+            let notified = self.shared.work.notified();
+            let expired = deadline.is_some_and(|at| at <= tokio::time::Instant::now());
+            match self.look(limits, if expired { 1 } else { wanted }, out) {
+                Look::Taken => return true,
+                Look::Ended => {
+                    // The others must learn it too.
+                    self.shared.work.notify_one();
+                    return false;
+                }
+                Look::Wait => {
+                    deadline = None;
+                    notified.await;
+                }
+                Look::WaitForMore => {
+                    let until = *deadline.get_or_insert_with(|| {
+                        tokio::time::Instant::now() + self.shared.limits.flush_timeout
+                    });
+                    // Either way the next look decides.
+                    drop(tokio::time::timeout_at(until, notified).await);
+                }
+            }
+        }
+    }
+
+    /// Takes what is there, without waiting for anything; says whether there was something.
+    pub fn try_take(&self, limits: TakeLimits, out: &mut Vec<Delivery>) -> bool {
+        matches!(self.look(limits, 1, out), Look::Taken)
+    }
+
+    /// From now on workers take what is there without waiting for full batches: the readers have
+    /// nothing more, or the program is to stop.
+    pub fn drain(&self) {
+        self.shared.lock().draining = true;
+        self.shared.work.notify_one();
+    }
+
+    /// Waits for full batches again.
+    pub fn resume(&self) {
+        self.shared.lock().draining = false;
+    }
+
+    /// Nothing more comes in. Workers end when they have taken what is there.
+    pub fn close(&self) {
+        let mut state = self.shared.lock();
+        state.closed = true;
+        state.draining = true;
+        drop(state);
+        self.shared.room.notify_all();
+        self.shared.work.notify_one();
+    }
+
+    /// Closes the queue and lets go of what is in it; those events stay in flight and are read again
+    /// by the next start.
+    pub fn abort(&self) {
+        self.close();
+        let mut state = self.shared.lock();
+        state.aborted = true;
+        let waiting = std::mem::take(&mut state.waiting);
+        state.queued = 0;
+        drop(state);
+        // Outside the lock: a ticket gives its permit back when it goes.
+        drop(waiting);
+        self.shared.work.notify_one();
+    }
+
+    fn wanted(&self, limits: TakeLimits) -> usize {
+        let most = match limits.events {
+            0 => self.shared.limits.events / 2,
+            events => events,
+        };
+        // Waiting for more than half of the room could wait for what cannot come.
+        self.shared.limits.flush_min_events.min(most).min(self.shared.limits.events / 2).max(1)
+    }
+
+    fn look(&self, limits: TakeLimits, wanted: usize, out: &mut Vec<Delivery>) -> Look {
+        let mut state = self.shared.lock();
+        if state.waiting.is_empty() {
+            return if state.closed { Look::Ended } else { Look::Wait };
+        }
+        if state.queued < wanted && !state.draining && state.blocked == 0 {
+            return Look::WaitForMore;
+        }
+        let most = match limits.events {
+            0 => usize::MAX,
+            events => events,
+        };
+        let most = match self.shared.limits.flush_min_events {
+            0 | 1 => most,
+            events => most.min(events),
+        };
+        let taken = state.cut(most, limits.bytes, out);
+        let more = !state.waiting.is_empty() || state.closed;
+        drop(state);
+        self.shared.metrics.consumed.add(taken as u64);
+        if more {
+            self.shared.work.notify_one();
+        }
+        Look::Taken
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn has_room(&self, limits: &QueueLimits, events: usize, bytes: usize) -> bool {
+        self.events == 0
+            || (self.events + events <= limits.events && self.bytes + bytes <= limits.bytes)
+    }
+
+    /// Moves up to `most` events and `bytes` bytes of messages to `out`; says how many events.
+    fn cut(&mut self, most: usize, bytes: usize, out: &mut Vec<Delivery>) -> usize {
+        let (mut events, mut weight) = (0, 0);
+        while let Some(front) = self.waiting.front_mut() {
+            let rows = &front.batch.rows()[front.rows.start as usize..front.rows.end as usize];
+            let mut count = 0;
+            for row in rows {
+                let more = row.message.len as usize;
+                if events + count == most || (events + count > 0 && weight + more > bytes) {
+                    break;
+                }
+                weight += more;
+                count += 1;
+            }
+            events += count;
+            if count == rows.len() {
+                out.extend(self.waiting.pop_front());
+                continue;
+            }
+            if count > 0 {
+                let middle = front.rows.start + count as u32;
+                let mut head = front.clone();
+                head.rows.end = middle;
+                front.rows.start = middle;
+                out.push(head);
+            }
+            break;
+        }
+        self.queued -= events;
+        events
+    }
+}

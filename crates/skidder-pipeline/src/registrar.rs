@@ -1,0 +1,87 @@
+//! The registrar: makes cursors durable, a little after they moved, all of them as one commit.
+
+use crate::settle::Settle;
+use skidder_os::Clock;
+use skidder_registry::{Change, Registry};
+use std::sync::Arc;
+
+/// Writes what the settle has moved to the registry.
+#[derive(Debug)]
+pub struct Registrar {
+    settle: Arc<Settle>,
+    registry: Arc<Registry>,
+    /// Changes of a commit that failed, older than what the settle has now.
+    pending: Vec<Change>,
+    failures: u64,
+}
+
+impl Registrar {
+    /// A registrar with nothing to do yet.
+    pub fn new(settle: Arc<Settle>, registry: Arc<Registry>) -> Self {
+        Self { settle, registry, pending: Vec::new(), failures: 0 }
+    }
+
+    /// Commits all changes since the last call. After a failure they are kept and tried again with
+    /// the next call; deliveries go on meanwhile, and a crash would repeat them.
+    ///
+    /// Says whether everything is durable.
+    pub fn flush(&mut self, clock: &dyn Clock) -> bool {
+        let changes = self.settle.take_changes(clock.wall());
+        if changes.is_empty() && self.pending.is_empty() {
+            return true;
+        }
+        self.pending = merge(std::mem::take(&mut self.pending), changes);
+        match self.registry.commit(&self.pending) {
+            Ok(()) => {
+                self.pending.clear();
+                if self.failures > 0 {
+                    tracing::info!(failures = self.failures, "the registry takes cursors again");
+                }
+                self.failures = 0;
+                true
+            }
+            Err(error) => {
+                // The first and then every power of two: a full disk lasts.
+                self.failures += 1;
+                if self.failures.is_power_of_two() {
+                    tracing::error!(
+                        %error, failures = self.failures, sources = self.pending.len(),
+                        "cannot save cursors; events are delivered, but a restart would repeat them"
+                    );
+                }
+                false
+            }
+        }
+    }
+}
+
+/// Puts newer changes over older ones of the same key; an unsaved checkpoint is not forgotten.
+fn merge(older: Vec<Change>, newer: Vec<Change>) -> Vec<Change> {
+    use skidder_registry::CheckpointChange;
+    use std::collections::HashMap;
+    if older.is_empty() {
+        return newer;
+    }
+    let mut merged = older;
+    let mut at: HashMap<String, usize> =
+        merged.iter().enumerate().map(|(at, change)| (change.key().to_owned(), at)).collect();
+    for mut change in newer {
+        match at.get(change.key()) {
+            None => {
+                at.insert(change.key().to_owned(), merged.len());
+                merged.push(change);
+            }
+            Some(&at) => {
+                if let (
+                    Change::Put { checkpoint: new @ CheckpointChange::Keep, .. },
+                    Change::Put { checkpoint: old, .. },
+                ) = (&mut change, &mut merged[at])
+                {
+                    std::mem::swap(new, old);
+                }
+                merged[at] = change;
+            }
+        }
+    }
+    merged
+}

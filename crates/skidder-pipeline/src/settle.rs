@@ -1,0 +1,375 @@
+//! The settle: which byte ranges of each source are settled, and where its cursor stands.
+//!
+//! Ranges are admitted in the order of the source and may be settled in any order; the cursor moves
+//! over the settled ones at the front. There is no bookkeeping per event: a ticket counts the rows of
+//! its batch down.
+
+use crate::ledger::Ledger;
+use crate::queue::Permit;
+use skidder_event::{Batch, DropReason, ResumePoint, SourceId};
+use skidder_os::Timestamp;
+use skidder_registry::{Change, CheckpointChange, Cursor, Entry, Meta};
+use std::collections::{HashMap, VecDeque};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// Keeps the cursors of all sources for one output.
+#[derive(Debug, Default)]
+pub struct Settle {
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    sources: HashMap<SourceId, Source>,
+    /// Keys to remove from the registry with the next commit.
+    removed: Vec<String>,
+    /// Sources that changed since the last commit.
+    dirty: Vec<SourceId>,
+    total: Ledger,
+}
+
+#[derive(Debug)]
+struct Source {
+    key: String,
+    meta: Meta,
+    generation: u32,
+    cursor: Cursor,
+    ttl: Option<Duration>,
+    /// Admitted and not yet behind the cursor, in the order of the source.
+    pending: VecDeque<Pending>,
+    /// Sequence number of the first of `pending`.
+    first_sequence: u64,
+    /// Newest decoder state at or before the cursor that the registry does not have yet.
+    resume: Resume,
+    ledger: Ledger,
+    dirty: bool,
+}
+
+/// What the registry has to do about the checkpoint of a source.
+#[derive(Debug, Default)]
+enum Resume {
+    #[default]
+    Keep,
+    Set(Arc<dyn ResumePoint>),
+    Clear,
+}
+
+#[derive(Debug)]
+struct Pending {
+    generation: u32,
+    cursor: Cursor,
+    resume: Option<Arc<dyn ResumePoint>>,
+    settled: bool,
+}
+
+/// One admitted batch on its way. Dropping it without settling all rows leaves them in flight: the
+/// cursor stays before them and the next start reads them again.
+#[derive(Debug)]
+pub struct Ticket {
+    settle: Arc<Settle>,
+    source: SourceId,
+    sequence: u64,
+    rows_left: AtomicU32,
+    permit: Mutex<Option<Permit>>,
+    settled: AtomicBool,
+}
+
+/// What is known of a source, for people.
+#[derive(Clone, Debug)]
+pub struct SourceStatus {
+    /// Its name inside this run.
+    pub source: SourceId,
+    /// Its key in the registry.
+    pub key: String,
+    /// Where it was seen last, and how it was recognised.
+    pub meta: Meta,
+    /// Where the next start would continue.
+    pub cursor: Cursor,
+    /// Its counts.
+    pub ledger: Ledger,
+}
+
+impl Settle {
+    /// An empty settle.
+    pub fn new() -> Arc<Self> {
+        Arc::new(Self::default())
+    }
+
+    /// A source is read from `cursor` on. Saved with the next commit when `save` says so.
+    pub fn begin(&self, source: SourceId, key: String, meta: Meta, cursor: Cursor, save: bool) {
+        let mut state = self.lock();
+        let entry = Source {
+            key,
+            meta,
+            generation: cursor.generation,
+            cursor,
+            ttl: None,
+            pending: VecDeque::new(),
+            first_sequence: 0,
+            resume: Resume::Keep,
+            ledger: Ledger::default(),
+            dirty: false,
+        };
+        state.sources.insert(source, entry);
+        if save {
+            state.mark_dirty(source);
+        }
+    }
+
+    /// The source was seen elsewhere, or more is known of its identity. `key` may differ from before:
+    /// a short file that has grown has a new one.
+    pub fn update(&self, source: SourceId, key: &str, meta: Meta) {
+        let mut state = self.lock();
+        let Some(entry) = state.sources.get_mut(&source) else { return };
+        let mut old_key = None;
+        if entry.key != key {
+            old_key = Some(std::mem::replace(&mut entry.key, key.to_owned()));
+        }
+        entry.meta = meta;
+        // A new key has no checkpoint yet: small files that get one have none worth keeping.
+        if old_key.is_some() {
+            state.removed.extend(old_key);
+        }
+        state.mark_dirty(source);
+    }
+
+    /// The source starts again from zero under a new generation: it was truncated, or its content is
+    /// not what was read. What is in flight from before still counts, but moves no cursor.
+    pub fn restart(&self, source: SourceId, generation: u32) {
+        let mut state = self.lock();
+        let Some(entry) = state.sources.get_mut(&source) else { return };
+        entry.generation = generation;
+        entry.cursor = Cursor { offset: 0, generation, eof: false, tail: None };
+        entry.resume = Resume::Clear;
+        state.mark_dirty(source);
+    }
+
+    /// Moves the cursor without reading, for files that are ignored; only while nothing is in flight.
+    pub fn skip_to(&self, source: SourceId, offset: u64) {
+        let mut state = self.lock();
+        let Some(entry) = state.sources.get_mut(&source) else { return };
+        if entry.pending.is_empty() {
+            entry.cursor.offset = offset;
+            entry.cursor.tail = None;
+            state.mark_dirty(source);
+        }
+    }
+
+    /// Forgets a source that is gone; its counts stay in the total. Rows still in flight are settled
+    /// without effect on a cursor.
+    pub fn remove(&self, source: SourceId) {
+        let mut state = self.lock();
+        if let Some(entry) = state.sources.remove(&source) {
+            state.removed.push(entry.key);
+        }
+    }
+
+    /// Puts a batch on the ledger and its range in line. A batch without rows is settled at once.
+    pub fn admit(self: &Arc<Self>, batch: &Batch, permit: Option<Permit>) -> Arc<Ticket> {
+        let provenance = batch.provenance();
+        let rows = batch.len() as u64;
+        let bytes = provenance.range.end - provenance.range.start;
+        let mut state = self.lock();
+        let mut sequence = 0;
+        if let Some(entry) = state.sources.get_mut(&provenance.source) {
+            sequence = entry.first_sequence + entry.pending.len() as u64;
+            entry.ledger.admit(batch.lines(), bytes, batch.drops(), rows);
+            entry.pending.push_back(Pending {
+                generation: provenance.generation,
+                cursor: Cursor {
+                    offset: provenance.range.end,
+                    generation: provenance.generation,
+                    eof: provenance.end_of_file,
+                    tail: provenance
+                        .tail
+                        .map(|tail| skidder_registry::Tail { len: tail.len, crc: tail.crc }),
+                },
+                resume: provenance.resume.clone(),
+                settled: false,
+            });
+        }
+        state.total.admit(batch.lines(), bytes, batch.drops(), rows);
+        drop(state);
+        let ticket = Arc::new(Ticket {
+            settle: Arc::clone(self),
+            source: provenance.source,
+            sequence,
+            rows_left: AtomicU32::new(batch.len() as u32),
+            permit: Mutex::new(permit),
+            settled: AtomicBool::new(false),
+        });
+        if batch.is_empty() {
+            ticket.finish();
+        }
+        ticket
+    }
+
+    /// What the registry must be told, to be committed as one. Call [`Settle::uncommitted`] with it if
+    /// the commit fails.
+    pub fn take_changes(&self, now: Timestamp) -> Vec<Change> {
+        let mut state = self.lock();
+        let mut changes: Vec<Change> =
+            state.removed.drain(..).map(|key| Change::Remove { key }).collect();
+        let dirty = std::mem::take(&mut state.dirty);
+        for source in dirty {
+            let Some(entry) = state.sources.get_mut(&source) else { continue };
+            entry.dirty = false;
+            let checkpoint = match std::mem::take(&mut entry.resume) {
+                Resume::Keep => CheckpointChange::Keep,
+                Resume::Set(point) => CheckpointChange::Set(point.to_bytes()),
+                Resume::Clear => CheckpointChange::Clear,
+            };
+            changes.push(Change::Put {
+                key: entry.key.clone(),
+                entry: Entry {
+                    cursor: entry.cursor,
+                    meta: entry.meta.clone(),
+                    updated: now,
+                    ttl: entry.ttl,
+                },
+                checkpoint,
+            });
+        }
+        changes
+    }
+
+    /// The total over all sources, those forgotten included.
+    pub fn total(&self) -> Ledger {
+        self.lock().total
+    }
+
+    /// The counts and the cursor of one source.
+    pub fn status(&self, source: SourceId) -> Option<SourceStatus> {
+        let state = self.lock();
+        state.sources.get(&source).map(|entry| entry.status(source))
+    }
+
+    /// Calls `each` for every source.
+    pub fn for_each(&self, mut each: impl FnMut(SourceStatus)) {
+        let state = self.lock();
+        for (&source, entry) in &state.sources {
+            each(entry.status(source));
+        }
+    }
+
+    /// Rows without a verdict.
+    pub fn in_flight(&self) -> u64 {
+        self.lock().total.in_flight()
+    }
+
+    /// Whether nothing of this source is between its reader and the cursor.
+    pub fn is_settled(&self, source: SourceId) -> bool {
+        self.lock().sources.get(&source).is_none_or(|entry| entry.pending.is_empty())
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // The counts are plain numbers changed without a panic in between.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn mark_dirty(&mut self, source: SourceId) {
+        if let Some(entry) = self.sources.get_mut(&source)
+            && !entry.dirty
+        {
+            entry.dirty = true;
+            self.dirty.push(source);
+        }
+    }
+
+    fn count(&mut self, source: SourceId, change: impl Fn(&mut Ledger)) {
+        change(&mut self.total);
+        if let Some(entry) = self.sources.get_mut(&source) {
+            change(&mut entry.ledger);
+        }
+    }
+
+    /// Marks one range as settled and moves the cursor over all settled ones at the front.
+    fn settle(&mut self, source: SourceId, sequence: u64) {
+        let Some(entry) = self.sources.get_mut(&source) else { return };
+        let Some(at) = sequence.checked_sub(entry.first_sequence) else { return };
+        if let Some(pending) = entry.pending.get_mut(at as usize) {
+            pending.settled = true;
+        }
+        let mut moved = false;
+        while entry.pending.front().is_some_and(|pending| pending.settled) {
+            let Some(pending) = entry.pending.pop_front() else { break };
+            entry.first_sequence += 1;
+            if pending.generation == entry.generation {
+                entry.cursor = pending.cursor;
+                if let Some(point) = pending.resume {
+                    entry.resume = Resume::Set(point);
+                }
+                moved = true;
+            }
+        }
+        if moved {
+            self.mark_dirty(source);
+        }
+    }
+}
+
+impl Source {
+    fn status(&self, source: SourceId) -> SourceStatus {
+        SourceStatus {
+            source,
+            key: self.key.clone(),
+            meta: self.meta.clone(),
+            cursor: self.cursor,
+            ledger: self.ledger,
+        }
+    }
+}
+
+impl Ticket {
+    /// `rows` events of this batch were accepted by the output.
+    pub fn delivered(&self, rows: u32) {
+        self.settle.lock().count(self.source, |ledger| ledger.deliver(u64::from(rows)));
+        self.settle_rows(rows);
+    }
+
+    /// `rows` events of this batch are in the dead letters.
+    pub fn dead_lettered(&self, rows: u32) {
+        self.settle.lock().count(self.source, |ledger| ledger.dead_letter(u64::from(rows)));
+        self.settle_rows(rows);
+    }
+
+    /// `rows` events of this batch were dropped.
+    pub fn dropped(&self, reason: DropReason, rows: u32) {
+        self.settle.lock().count(self.source, |ledger| ledger.drop_rows(reason, u64::from(rows)));
+        self.settle_rows(rows);
+    }
+
+    /// The source of the batch.
+    pub fn source(&self) -> SourceId {
+        self.source
+    }
+
+    /// Where the source was seen last, for messages about its events.
+    pub fn source_status(&self) -> Option<SourceStatus> {
+        self.settle.status(self.source)
+    }
+
+    /// Whether all rows have their verdict.
+    pub fn is_settled(&self) -> bool {
+        self.settled.load(Ordering::Acquire)
+    }
+
+    fn settle_rows(&self, rows: u32) {
+        let before = self.rows_left.fetch_sub(rows, Ordering::AcqRel);
+        assert!(before >= rows, "{rows} rows settled of {before}: an output gave two verdicts");
+        if before == rows && rows > 0 {
+            self.finish();
+        }
+    }
+
+    fn finish(&self) {
+        self.settle.lock().settle(self.source, self.sequence);
+        self.settled.store(true, Ordering::Release);
+        // Gives the room in the queue back.
+        drop(self.permit.lock().unwrap_or_else(PoisonError::into_inner).take());
+    }
+}
