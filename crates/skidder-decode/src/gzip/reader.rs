@@ -1,0 +1,544 @@
+//! One compressed file being read: members, checksums, checkpoints.
+//!
+//! A [`GzipReader`] is a state machine over the compressed bytes: between members, header, body,
+//! trailer. It holds no input: each call reads from the file at its own offset into a buffer lent
+//! by the caller, and what a call did not use is read again by the next one. So a file costs the
+//! decoder's 47 KiB while it is inside a member, and next to nothing outside.
+//!
+//! Promises: output is the concatenation of all members, whatever the sizes of the buffers; what
+//! was decoded before damage is handed out before the damage is reported; nothing is handed out
+//! twice, errors included.
+
+use super::checkpoint::Checkpoint;
+use super::header::{HeaderError, HeaderParser, Parsed};
+use super::inflate::{OutOfMemory, Stop};
+use super::pool::{InflatePool, Pooled};
+use super::tail::Tail;
+use crate::progress::{Damage, DecodeError, MismatchKind, Note, Progress, ReadState};
+use crate::source::read_some;
+use crc32fast::Hasher;
+use skidder_os::File;
+use std::io;
+
+/// Decompressed bytes between two checkpoints unless set otherwise.
+///
+/// A resumed reader decodes at most this much and one deflate block (see
+/// [`GzipReader::take_checkpoint`]) for nothing: about 2 ms. Taking a checkpoint costs 20 µs, so
+/// that a smaller interval would begin to show in the speed.
+pub const CHECKPOINT_INTERVAL: u64 = 1024 * 1024;
+
+/// An interval that never ends: no checkpoints, not even free ones.
+const NEVER: u64 = u64::MAX;
+
+/// Compressed bytes one call reads at most, so that a call is short also where they produce
+/// nothing (padding, empty members).
+const CALL_COMPRESSED_MAX: u64 = 1024 * 1024;
+
+/// From this much output of a member on, its ratio tells how much input an output buffer needs.
+const RATIO_KNOWN: u64 = 64 * 1024;
+
+/// Bytes of a member behind the deflate stream: CRC-32 and size.
+const TRAILER_BYTES: usize = 8;
+
+/// Decoder of one gzip file (RFC 1952).
+#[derive(Debug)]
+pub struct GzipReader {
+    pool: InflatePool,
+    /// Needed inside a body only; kept from member to member, given back at a clean end.
+    inflate: Option<Pooled>,
+    phase: Phase,
+    /// Compressed bytes consumed.
+    compressed: u64,
+    /// Decompressed bytes handed out, over all members.
+    decompressed: u64,
+    /// Compressed offset of the current member.
+    member_start: u64,
+    /// Decompressed bytes of the current member.
+    member_out: u64,
+    /// CRC-32 of these.
+    crc: Hasher,
+    tail: Tail,
+    /// Decompressed bytes from one checkpoint to the next.
+    interval: u64,
+    /// Decompressed offset of the newest checkpoint.
+    checkpoint_last: u64,
+    /// The newest checkpoint that nobody has taken.
+    checkpoint: Option<Checkpoint>,
+    /// Memory of a checkpoint that was given back.
+    spare: Vec<u8>,
+}
+
+/// What the next compressed byte belongs to.
+#[derive(Debug)]
+enum Phase {
+    /// The first member, another one, or padding.
+    Between,
+    Header(HeaderParser),
+    Body,
+    Trailer {
+        bytes: [u8; TRAILER_BYTES],
+        have: usize,
+    },
+    /// Nothing that belongs to the stream; its end, for good.
+    Garbage,
+    Failed(Damage),
+}
+
+/// What one move of the machine did.
+#[derive(Default)]
+struct Moved {
+    consumed: usize,
+    produced: usize,
+    note: Option<Note>,
+}
+
+/// Why a reader cannot start at a checkpoint.
+#[derive(Debug, thiserror::Error)]
+pub enum ResumeError {
+    /// The file is not the one the checkpoint was taken from: start from zero and skip.
+    #[error("the checkpoint belongs to another file")]
+    Stale,
+    /// The file cannot be read now: try again.
+    #[error("cannot read at byte {offset}: {source}")]
+    Read {
+        /// Where, in compressed bytes.
+        offset: u64,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// No memory for a decoder. Close something, then try again.
+    #[error("no memory for a decoder")]
+    Memory,
+}
+
+impl GzipReader {
+    /// A reader at the start of a file. Takes a decoder from `pool` only once it needs one.
+    pub fn new(pool: &InflatePool) -> Self {
+        Self {
+            pool: pool.clone(),
+            inflate: None,
+            phase: Phase::Between,
+            compressed: 0,
+            decompressed: 0,
+            member_start: 0,
+            member_out: 0,
+            crc: Hasher::new(),
+            tail: Tail::EMPTY,
+            interval: CHECKPOINT_INTERVAL,
+            checkpoint_last: 0,
+            checkpoint: None,
+            spare: Vec::new(),
+        }
+    }
+
+    /// Sets the decompressed bytes between two checkpoints; with 0 each block boundary makes one.
+    pub fn with_checkpoint_interval(mut self, interval: u64) -> Self {
+        self.interval = interval;
+        self
+    }
+
+    /// Takes no checkpoints, for readers that will not be resumed.
+    pub fn without_checkpoints(self) -> Self {
+        self.with_checkpoint_interval(NEVER)
+    }
+
+    /// A reader at `checkpoint`, after making sure that `file` still has the same 64 bytes before
+    /// it. Continue with [`GzipReader::skip_to`] to the exact byte.
+    pub fn resume(
+        checkpoint: &Checkpoint,
+        file: &dyn File,
+        pool: &InflatePool,
+    ) -> Result<Self, ResumeError> {
+        let offset = checkpoint.compressed_offset;
+        let tail = Tail::read(file, offset).map_err(|source| match source.kind() {
+            io::ErrorKind::UnexpectedEof => ResumeError::Stale,
+            _ => ResumeError::Read { offset, source },
+        })?;
+        if tail.crc() != checkpoint.tail_crc {
+            return Err(ResumeError::Stale);
+        }
+        let mut reader = Self::new(pool);
+        if !checkpoint.is_free() {
+            let mut inflate = pool.take().map_err(|OutOfMemory| ResumeError::Memory)?;
+            inflate
+                .restore(checkpoint.bits, tail.last(), &checkpoint.window)
+                .expect("a decoder from the pool is fresh, and a checkpoint is within the limits");
+            reader.inflate = Some(inflate);
+            reader.phase = Phase::Body;
+        }
+        reader.compressed = offset;
+        reader.decompressed = checkpoint.decompressed_offset;
+        reader.member_start = checkpoint.member_start;
+        reader.member_out = checkpoint.member_out;
+        reader.crc = Hasher::new_with_initial_len(checkpoint.crc, checkpoint.member_out);
+        reader.tail = tail;
+        reader.checkpoint_last = checkpoint.decompressed_offset;
+        Ok(reader)
+    }
+
+    /// Compressed bytes consumed so far.
+    pub fn compressed_offset(&self) -> u64 {
+        self.compressed
+    }
+
+    /// Decompressed bytes handed out so far, over all members.
+    pub fn decompressed_offset(&self) -> u64 {
+        self.decompressed
+    }
+
+    /// The newest checkpoint since the last call, if any; never behind `decompressed_offset`.
+    ///
+    /// Inside a member there is one at the first block boundary after each interval, so that two
+    /// are at most the interval, one output buffer and one deflate block apart. Blocks of common
+    /// compressors end after 16 to 530 KiB of output; `igzip -0` writes a whole file as one block,
+    /// where resuming means starting at the member. After each member there is a free one.
+    pub fn take_checkpoint(&mut self) -> Option<Checkpoint> {
+        self.checkpoint.take()
+    }
+
+    /// Gives the memory of a checkpoint back, for the next one.
+    pub fn recycle(&mut self, checkpoint: Checkpoint) {
+        if self.spare.capacity() == 0 {
+            self.spare = checkpoint.window;
+        }
+    }
+
+    /// Decodes the next bytes into `out`, using `scratch` for compressed bytes (32 to 64 KiB serve
+    /// best; the content does not matter before or after). Neither may be empty.
+    ///
+    /// A file that shrank below [`GzipReader::compressed_offset`] looks as one that has no more
+    /// bytes: truncation is for the caller to notice.
+    pub fn read(
+        &mut self,
+        file: &dyn File,
+        scratch: &mut [u8],
+        out: &mut [u8],
+    ) -> Result<Progress, DecodeError> {
+        assert!(!scratch.is_empty() && !out.is_empty(), "a read needs room for input and output");
+        let begin = self.compressed;
+        let mut produced = 0;
+        while produced < out.len() && self.compressed - begin < CALL_COMPRESSED_MAX {
+            let advanced = match self.advance(file, scratch, &mut out[produced..]) {
+                Ok(advanced) => advanced,
+                // The cause is still there at the next call.
+                Err(_) if produced > 0 => break,
+                Err(error) => return Err(error),
+            };
+            produced += advanced.produced;
+            if advanced.note.is_some() {
+                return Ok(Progress { produced, state: ReadState::More, note: advanced.note });
+            }
+            if advanced.state != ReadState::More {
+                return Ok(Progress::new(produced, advanced.state));
+            }
+        }
+        Ok(Progress::new(produced, ReadState::More))
+    }
+
+    /// Decodes and discards up to `target` (a decompressed offset), in pieces of at most
+    /// `out_scratch`. `produced` of the answer is what was discarded.
+    ///
+    /// Done when [`GzipReader::decompressed_offset`] has reached `target`; until then it is to be
+    /// called again while the state is `More`. Does nothing at or behind `target`.
+    pub fn skip_to(
+        &mut self,
+        file: &dyn File,
+        scratch: &mut [u8],
+        out_scratch: &mut [u8],
+        target: u64,
+    ) -> Result<Progress, DecodeError> {
+        let mut skipped = 0;
+        while self.decompressed < target {
+            let left = usize::try_from(target - self.decompressed).unwrap_or(usize::MAX);
+            let piece = left.min(out_scratch.len());
+            let progress = match self.read(file, scratch, &mut out_scratch[..piece]) {
+                Ok(progress) => progress,
+                // The cause is still there at the next call.
+                Err(_) if skipped > 0 => break,
+                Err(error) => return Err(error),
+            };
+            skipped += progress.produced;
+            if progress.note.is_some() || progress.state != ReadState::More {
+                return Ok(Progress { produced: skipped, ..progress });
+            }
+        }
+        Ok(Progress::new(skipped, ReadState::More))
+    }
+
+    /// Reads one piece of the file and decodes it.
+    fn advance(
+        &mut self,
+        file: &dyn File,
+        scratch: &mut [u8],
+        out: &mut [u8],
+    ) -> Result<Advanced, DecodeError> {
+        match self.phase {
+            Phase::Failed(damage) => return Err(damage.into()),
+            Phase::Garbage => return Ok(Advanced::idle(ReadState::End)),
+            _ => {}
+        }
+        let wanted = self.input_wanted(out.len()).min(scratch.len());
+        let count = read_some(file, &mut scratch[..wanted], self.compressed)?;
+        if count > 0 {
+            return self.feed(&scratch[..count], out);
+        }
+        if matches!(self.phase, Phase::Body) {
+            // The decoder may hold output that found no room before.
+            let moved = self.body(&[], out)?;
+            if moved.produced > 0 || !matches!(self.phase, Phase::Body) {
+                return Ok(Advanced {
+                    produced: moved.produced,
+                    ..Advanced::idle(ReadState::More)
+                });
+            }
+        }
+        Ok(Advanced::idle(self.at_end_of_file()))
+    }
+
+    /// How much input to read for `room` bytes of output. What is read too much is read again.
+    fn input_wanted(&self, room: usize) -> usize {
+        if !matches!(self.phase, Phase::Body) || self.member_out < RATIO_KNOWN {
+            return usize::MAX;
+        }
+        let member_in = u128::from(self.compressed - self.member_start);
+        let expected = room as u128 * member_in / u128::from(self.member_out);
+        usize::try_from(expected + expected / 8 + 1024).unwrap_or(usize::MAX)
+    }
+
+    /// Runs the machine over `input` until it or `out` is used up, or there is something to tell.
+    fn feed(&mut self, mut input: &[u8], out: &mut [u8]) -> Result<Advanced, DecodeError> {
+        let mut produced = 0;
+        while !input.is_empty() && produced < out.len() {
+            let moved = match &mut self.phase {
+                Phase::Between => self.between(input),
+                Phase::Header(_) => self.header(input),
+                Phase::Body => match self.body(input, &mut out[produced..]) {
+                    Ok(moved) => moved,
+                    // The cause is still there at the next call.
+                    Err(_) if produced > 0 => break,
+                    Err(error) => return Err(error),
+                },
+                Phase::Trailer { .. } => self.trailer(input),
+                Phase::Garbage | Phase::Failed(_) => break,
+            };
+            input = &input[moved.consumed..];
+            produced += moved.produced;
+            if moved.note.is_some() {
+                return Ok(Advanced { produced, note: moved.note, state: ReadState::More });
+            }
+        }
+        Ok(Advanced { produced, ..Advanced::idle(ReadState::More) })
+    }
+
+    /// Marks `bytes` as consumed.
+    fn consume(&mut self, bytes: &[u8]) {
+        self.compressed += bytes.len() as u64;
+        self.tail.push(bytes);
+    }
+
+    fn between(&mut self, input: &[u8]) -> Moved {
+        // Padding is allowed behind a member (as on tapes), not before the first.
+        let padding = match self.compressed {
+            0 => 0,
+            _ => input.iter().position(|&byte| byte != 0).unwrap_or(input.len()),
+        };
+        self.consume(&input[..padding]);
+        if padding < input.len() {
+            self.member_start = self.compressed;
+            self.phase = Phase::Header(HeaderParser::new());
+        }
+        Moved { consumed: padding, ..Moved::default() }
+    }
+
+    fn header(&mut self, input: &[u8]) -> Moved {
+        let Phase::Header(parser) = &mut self.phase else { return Moved::default() };
+        let (consumed, parsed) = match parser.feed(input) {
+            Ok(parsed) => parsed,
+            Err(error) => return self.not_a_header(error),
+        };
+        self.consume(&input[..consumed]);
+        let note = match parsed {
+            Parsed::Incomplete => return Moved { consumed, ..Moved::default() },
+            Parsed::Complete => None,
+            Parsed::CrcMismatch { expected, found } => {
+                Some(self.mismatch(MismatchKind::Header, expected.into(), found.into()))
+            }
+        };
+        self.member_out = 0;
+        self.crc = Hasher::new();
+        self.phase = Phase::Body;
+        Moved { consumed, note, produced: 0 }
+    }
+
+    fn not_a_header(&mut self, error: HeaderError) -> Moved {
+        let member_offset = self.member_start;
+        let damage = match error {
+            HeaderError::NotGzip if member_offset == 0 => Damage::NotGzip,
+            HeaderError::NotGzip => {
+                self.phase = Phase::Garbage;
+                self.compressed = member_offset;
+                self.inflate = None;
+                let note = Some(Note::TrailingGarbage { offset: member_offset });
+                return Moved { note, ..Moved::default() };
+            }
+            HeaderError::Method(value) => {
+                Damage::Unsupported { member_offset, what: "compression method", value }
+            }
+            HeaderError::Flags(value) => {
+                Damage::Unsupported { member_offset, what: "header flags", value }
+            }
+        };
+        self.fail(damage);
+        Moved::default()
+    }
+
+    fn body(&mut self, input: &[u8], out: &mut [u8]) -> Result<Moved, DecodeError> {
+        let due =
+            self.interval != NEVER && self.decompressed - self.checkpoint_last >= self.interval;
+        let inflate = match &mut self.inflate {
+            Some(inflate) => inflate,
+            None => {
+                let taken = self.pool.take().map_err(|OutOfMemory| DecodeError::Memory)?;
+                self.inflate.insert(taken)
+            }
+        };
+        let step = inflate.inflate(input, out, due);
+        if step.stop == Stop::End {
+            inflate.reset();
+        }
+        self.consume(&input[..step.consumed]);
+        self.crc.update(&out[..step.produced]);
+        self.member_out += step.produced as u64;
+        self.decompressed += step.produced as u64;
+        let stuck = step.consumed == 0 && step.produced == 0 && !input.is_empty();
+        match step.stop {
+            Stop::End => self.phase = Phase::Trailer { bytes: [0; TRAILER_BYTES], have: 0 },
+            // At the end of the last block a free checkpoint is near.
+            Stop::Block { last: true, .. } => {}
+            Stop::Block { bits, last: false } => self.mark_in_body(bits),
+            Stop::Exhausted if stuck => self.corrupt("the decoder makes no progress"),
+            Stop::Exhausted => {}
+            Stop::Damaged(reason) => self.corrupt(reason),
+        }
+        Ok(Moved { consumed: step.consumed, produced: step.produced, note: None })
+    }
+
+    fn trailer(&mut self, input: &[u8]) -> Moved {
+        let Phase::Trailer { mut bytes, mut have } = self.phase else { return Moved::default() };
+        let consumed = input.len().min(TRAILER_BYTES - have);
+        bytes[have..have + consumed].copy_from_slice(&input[..consumed]);
+        have += consumed;
+        self.consume(&input[..consumed]);
+        if have < TRAILER_BYTES {
+            self.phase = Phase::Trailer { bytes, have };
+            return Moved { consumed, ..Moved::default() };
+        }
+        let [crc @ .., s0, s1, s2, s3] = bytes;
+        let crc_stored = u32::from_le_bytes(crc);
+        let size_stored = u32::from_le_bytes([s0, s1, s2, s3]);
+        let crc_found = std::mem::take(&mut self.crc).finalize();
+        let size_found = self.member_out as u32;
+        let note = if crc_stored != crc_found {
+            Some(self.mismatch(MismatchKind::Crc, crc_stored, crc_found))
+        } else if size_stored != size_found {
+            Some(self.mismatch(MismatchKind::Size, size_stored, size_found))
+        } else {
+            None
+        };
+        self.phase = Phase::Between;
+        self.member_start = self.compressed;
+        self.member_out = 0;
+        self.mark_free();
+        Moved { consumed, note, produced: 0 }
+    }
+
+    fn mismatch(&self, kind: MismatchKind, expected: u32, found: u32) -> Note {
+        Note::Mismatch {
+            kind,
+            member_offset: self.member_start,
+            decompressed_offset: self.decompressed,
+            expected,
+            found,
+        }
+    }
+
+    fn corrupt(&mut self, reason: &'static str) {
+        self.fail(Damage::Corrupt {
+            compressed_offset: self.compressed,
+            decompressed_offset: self.decompressed,
+            reason,
+        });
+    }
+
+    fn fail(&mut self, damage: Damage) {
+        self.phase = Phase::Failed(damage);
+        self.inflate = None;
+    }
+
+    /// The file has no more bytes: whether that is a good place to end.
+    fn at_end_of_file(&mut self) -> ReadState {
+        match self.phase {
+            Phase::Between if self.compressed > 0 => {
+                self.inflate = None;
+                ReadState::End
+            }
+            Phase::Garbage => ReadState::End,
+            _ => ReadState::Waiting,
+        }
+    }
+
+    /// Takes a checkpoint at the boundary where the decoder stands.
+    fn mark_in_body(&mut self, bits: u8) {
+        let Some(inflate) = &self.inflate else { return };
+        let mut window = match self.checkpoint.take() {
+            Some(older) if older.window.capacity() > 0 => older.window,
+            _ => std::mem::take(&mut self.spare),
+        };
+        inflate.copy_window(&mut window);
+        self.checkpoint_last = self.decompressed;
+        self.checkpoint = Some(Checkpoint {
+            compressed_offset: self.compressed,
+            bits,
+            member_start: self.member_start,
+            decompressed_offset: self.decompressed,
+            member_out: self.member_out,
+            crc: self.crc.clone().finalize(),
+            tail_crc: self.tail.crc(),
+            window,
+        });
+    }
+
+    /// Takes a checkpoint behind a member.
+    fn mark_free(&mut self) {
+        if self.interval == NEVER {
+            return;
+        }
+        if let Some(older) = self.checkpoint.take() {
+            self.recycle(older);
+        }
+        self.checkpoint_last = self.decompressed;
+        self.checkpoint = Some(Checkpoint {
+            compressed_offset: self.compressed,
+            bits: 0,
+            member_start: self.compressed,
+            decompressed_offset: self.decompressed,
+            member_out: 0,
+            crc: 0,
+            tail_crc: self.tail.crc(),
+            window: Vec::new(),
+        });
+    }
+}
+
+/// What reading one piece of the file did.
+struct Advanced {
+    produced: usize,
+    note: Option<Note>,
+    state: ReadState,
+}
+
+impl Advanced {
+    fn idle(state: ReadState) -> Self {
+        Self { produced: 0, note: None, state }
+    }
+}

@@ -1,0 +1,123 @@
+//! What a decoder answers: the words shared by all codecs.
+
+use std::io;
+
+/// What one `read` did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use = "`produced` bytes are in the buffer and will not be handed out again"]
+pub struct Progress {
+    /// Decompressed bytes written to the start of the caller's buffer. They follow without gap on
+    /// those of the call before. Bytes of the buffer beyond them may have been overwritten.
+    pub produced: usize,
+    /// Whether to call again.
+    pub state: ReadState,
+    /// Something to report that does not end the stream. The note belongs after the `produced`
+    /// bytes; each is told once.
+    pub note: Option<Note>,
+}
+
+impl Progress {
+    pub(crate) fn new(produced: usize, state: ReadState) -> Self {
+        Self { produced, state, note: None }
+    }
+}
+
+/// Whether there is more to read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReadState {
+    /// Call again. `produced` may be less than the buffer and even 0: a call does a bounded amount
+    /// of work and returns early with a note or when an error is to follow.
+    More,
+    /// The file ends here for now. Either it is a plain file, or a compressed one that ends inside
+    /// a member: cut short, or still being written. Call again when the file has grown.
+    Waiting,
+    /// The compressed stream is complete. Call again if the file has grown: another member may
+    /// have been appended.
+    End,
+}
+
+/// Something worth a log line and a metric that does not end the stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Note {
+    /// A stored checksum or size differs from what was decoded. The bytes have been handed out;
+    /// decoding goes on.
+    Mismatch {
+        /// What differs.
+        kind: MismatchKind,
+        /// Where the member begins, in compressed bytes.
+        member_offset: u64,
+        /// Decompressed bytes before this point.
+        decompressed_offset: u64,
+        /// The value stored in the file.
+        expected: u32,
+        /// The value of what was decoded.
+        found: u32,
+    },
+    /// Behind the last member is something that is neither a member nor zero padding. It is
+    /// ignored, as `gzip` does.
+    TrailingGarbage {
+        /// Where it begins, in compressed bytes.
+        offset: u64,
+    },
+}
+
+/// What differs from the stored value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MismatchKind {
+    /// CRC-32 of a member's content. When its size differs as well, only this is reported.
+    Crc,
+    /// Size of a member's content, modulo 2^32.
+    Size,
+    /// The 16-bit checksum of a member's header.
+    Header,
+}
+
+/// Why a read failed. Nothing was produced by the call, and nothing produced before is repeated.
+#[derive(Debug, thiserror::Error)]
+pub enum DecodeError {
+    /// The operating system did not give the bytes; the decoder stands where it was. Try again.
+    #[error("cannot read at byte {offset}: {source}")]
+    Read {
+        /// Where, in bytes of the file as stored.
+        offset: u64,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// No memory for a decoder. Close something, then try again.
+    #[error("no memory for a decoder")]
+    Memory,
+    /// The file cannot be decoded beyond this point, now or later. All before it was handed out.
+    #[error(transparent)]
+    Damaged(#[from] Damage),
+}
+
+/// Why a file cannot be decoded any further.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Damage {
+    /// The file does not begin as a compressed file should.
+    #[error("not a gzip file")]
+    NotGzip,
+    /// A member asks for something that no specification defines.
+    #[error("the gzip member at byte {member_offset} has {what} 0x{value:02x}, which is unknown")]
+    Unsupported {
+        /// Where the member begins, in compressed bytes.
+        member_offset: u64,
+        /// Which part of the header.
+        what: &'static str,
+        /// Its value.
+        value: u8,
+    },
+    /// The compressed data are invalid.
+    #[error(
+        "corrupt compressed data near byte {compressed_offset} \
+         (decompressed byte {decompressed_offset}): {reason}"
+    )]
+    Corrupt {
+        /// Compressed bytes read up to the damage.
+        compressed_offset: u64,
+        /// Decompressed bytes handed out before the damage.
+        decompressed_offset: u64,
+        /// What the decoder objected to.
+        reason: &'static str,
+    },
+}
