@@ -127,6 +127,16 @@ impl<'a> EventRef<'a> {
         self.get(path).is_some() || (*path.as_str() == *"log" && self.row().has(Row::OFFSET))
     }
 
+    /// Whether the event says anything of its own about a top-level field (of `@metadata` if
+    /// `metadata`): a value, fields inside it, or that it is removed. `message`, `@timestamp` and
+    /// `log.offset` do not count while they are the row's own.
+    #[inline]
+    pub fn has_own(&self, key: &str, metadata: bool) -> bool {
+        let row = self.row();
+        let first = if metadata { row.metadata } else { row.own };
+        !first.is_none() && self.batch.find(first, key.as_bytes()).is_some()
+    }
+
     /// All fields but `message`, `@timestamp` and `log.offset` where they are the row's own.
     pub fn root(&self) -> MapRef<'a> {
         let own = self.row().own;

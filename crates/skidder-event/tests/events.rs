@@ -1,5 +1,7 @@
 //! Events through the public interface: layers, edits, undo and the documents that come out.
 
+#![expect(clippy::unwrap_used, reason = "a failed test is the message")]
+
 use proptest::prelude::*;
 use skidder_event::*;
 use std::sync::Arc;

@@ -76,14 +76,4 @@ impl Ledger {
         self.in_flight -= rows;
         self.dead_lettered += rows;
     }
-
-    /// Rows that will never get a verdict because the program ends; they are read again next time.
-    pub(crate) fn add(&mut self, other: &Self) {
-        self.read += other.read;
-        self.read_bytes += other.read_bytes;
-        self.delivered += other.delivered;
-        self.dead_lettered += other.dead_lettered;
-        self.in_flight += other.in_flight;
-        self.dropped.add_all(&other.dropped);
-    }
 }

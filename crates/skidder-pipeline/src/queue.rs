@@ -187,6 +187,7 @@ impl Queue {
 
     /// Puts a batch in, waiting for room. Gives the batch back when the queue was closed: it is not
     /// on the ledger then.
+    #[expect(clippy::result_large_err, reason = "one move a batch, and only at the end")]
     pub fn push(&self, batch: Batch) -> Result<(), Batch> {
         let (events, bytes) = (batch.len(), batch.memory_bytes());
         let mut state = self.shared.lock();
@@ -205,6 +206,7 @@ impl Queue {
     }
 
     /// Puts a batch in if there is room, or gives it back.
+    #[expect(clippy::result_large_err, reason = "one move a batch, and only when full")]
     pub fn try_push(&self, batch: Batch) -> Result<(), Batch> {
         let (events, bytes) = (batch.len(), batch.memory_bytes());
         let state = self.shared.lock();
