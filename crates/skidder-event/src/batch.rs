@@ -134,6 +134,31 @@ pub struct Batch {
     lines: u64,
     drops: DropCounts,
     provenance: Provenance,
+    recycle: Option<Arc<dyn Recycle>>,
+}
+
+/// The large parts of a batch, for reuse.
+#[derive(Debug, Default)]
+pub struct Parts {
+    /// Its bytes.
+    pub bytes: Vec<u8>,
+    /// Its rows.
+    pub rows: Vec<Row>,
+}
+
+/// Takes the large parts of a batch back when it goes.
+pub trait Recycle: Send + Sync + std::fmt::Debug {
+    /// Keeps them or lets them go.
+    fn recycle(&self, parts: Parts);
+}
+
+impl Drop for Batch {
+    fn drop(&mut self) {
+        if let Some(recycle) = self.recycle.take() {
+            let bytes = std::mem::take(&mut self.bytes);
+            recycle.recycle(Parts { bytes, rows: std::mem::take(&mut self.rows) });
+        }
+    }
 }
 
 impl Batch {
@@ -147,26 +172,27 @@ impl Batch {
     /// # Panics
     /// If there are more than [`Batch::BYTES_MAX`] bytes: the reader bounds its lines.
     pub fn new(bytes: Vec<u8>, utf8: bool, base: Arc<Base>, provenance: Provenance) -> Self {
-        Self::with_parts(bytes, Vec::new(), utf8, base, provenance)
+        let utf8_bytes = if utf8 { bytes.len() } else { 0 };
+        Self::with_parts(Parts { bytes, rows: Vec::new() }, utf8_bytes, base, provenance)
     }
 
-    /// Like [`Batch::new`] with an emptied vector of rows to reuse.
+    /// Like [`Batch::new`] over parts to reuse, of whose bytes the first `utf8_bytes` were checked to
+    /// be UTF-8. Rows are emptied; bytes behind the lines are kept as they are.
     pub fn with_parts(
-        bytes: Vec<u8>,
-        mut rows: Vec<Row>,
-        utf8: bool,
+        mut parts: Parts,
+        utf8_bytes: usize,
         base: Arc<Base>,
         provenance: Provenance,
     ) -> Self {
-        assert!(bytes.len() <= Self::BYTES_MAX, "a batch of {} bytes", bytes.len());
-        rows.clear();
-        let utf8_bytes = if utf8 { bytes.len() as u32 } else { 0 };
+        assert!(parts.bytes.len() <= Self::BYTES_MAX, "a batch of {} bytes", parts.bytes.len());
+        parts.rows.clear();
         Self {
-            bytes,
-            rows,
+            bytes: parts.bytes,
+            rows: parts.rows,
+            utf8_bytes: utf8_bytes as u32,
+            recycle: None,
             nodes: Vec::new(),
             journal: Vec::new(),
-            utf8_bytes,
             base,
             lines: 0,
             drops: DropCounts::default(),
@@ -266,11 +292,9 @@ impl Batch {
         self.journal = Vec::new();
     }
 
-    /// Gives the large parts back for the next batch: bytes and rows, emptied.
-    pub fn into_parts(mut self) -> (Vec<u8>, Vec<Row>) {
-        self.bytes.clear();
-        self.rows.clear();
-        (self.bytes, self.rows)
+    /// Who takes the large parts when the batch goes.
+    pub fn set_recycle(&mut self, recycle: Arc<dyn Recycle>) {
+        self.recycle = Some(recycle);
     }
 
     /// Appends text to the batch's bytes.
