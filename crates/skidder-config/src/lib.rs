@@ -1,1 +1,90 @@
-//! YAML with positions, one settings tree, typed readers of it
+//! YAML with positions, one settings tree, typed readers of it.
+//!
+//! The way of a setting: [`yaml`] reads a file into [`Node`]s with their places; [`mod@tree`] makes
+//! one tree of dotted keys, several files and `-E` overrides; [`vars`] replaces `${...}`; a
+//! [`Section`] is what all other crates see of it. Every mistake goes to one [`Problems`] with
+//! file, line, column, full path and a hint, and is told together with all others.
+//!
+//! This crate knows no input, processor or output: their settings live with them, as a struct and
+//! a function that reads it from a section:
+//!
+//! ```
+//! use skidder_config::{Problems, Secret, Section, Settings};
+//! use std::time::Duration;
+//!
+//! struct Sink {
+//!     hosts: Vec<String>,
+//!     events_max: usize,
+//!     timeout: Duration,
+//!     password: Option<Secret>,
+//! }
+//!
+//! impl Sink {
+//!     fn read(section: Section<'_>) -> Self {
+//!         let sink = Self {
+//!             hosts: section.strings("hosts").or(["localhost:9200"]),
+//!             events_max: section
+//!                 .usize("bulk_max_size")
+//!                 .named("a number of events")
+//!                 .range(1..=100_000)
+//!                 .or(1600),
+//!             timeout: section.duration("timeout").or(Duration::from_secs(90)),
+//!             password: section.secret("password").optional(),
+//!         };
+//!         section.unsupported(&["kerberos.*"], "use `api_key`");
+//!         section.deprecated(&["max_retries"], "events are sent until they are accepted");
+//!         section.finish();
+//!         sink
+//!     }
+//! }
+//!
+//! let text = "
+//! output.sink:
+//!   hosts: one:9200
+//!   bulk_max_size: lots
+//!   timeuot: 30s
+//!   kerberos.enabled: true
+//! ";
+//! let settings = Settings::parse("filebeat.yml", text).unwrap();
+//! let problems = Problems::new();
+//! let sink = Sink::read(settings.root(&problems).section("output.sink"));
+//! assert_eq!(sink.hosts, ["one:9200"]);
+//! assert_eq!(
+//!     problems.to_string(),
+//!     "error: filebeat.yml:4:18: `output.sink.bulk_max_size` is `lots`; \
+//!      expected a number of events, 1 to 100000\n\
+//!      error: filebeat.yml:5:3: unknown setting `output.sink.timeuot`\n\
+//!      hint: did you mean `timeout`?\n\
+//!      error: filebeat.yml:6:3: `output.sink.kerberos` is known to Filebeat, \
+//!      but not supported by skidder yet\n\
+//!      hint: use `api_key`"
+//! );
+//! ```
+
+mod export;
+mod inline;
+mod load;
+mod node;
+mod problem;
+mod read;
+mod scalar;
+mod secret;
+mod section;
+mod setting;
+mod settings;
+mod suggest;
+mod template;
+pub mod tree;
+pub mod units;
+pub mod vars;
+pub mod yaml;
+mod yaml_message;
+
+pub use load::{LoadOptions, OpenKeystore, load, load_part};
+pub use node::{Content, Entry, MASK, Map, Node, Value};
+pub use problem::{Position, Problem, Problems, Severity, Source};
+pub use secret::Secret;
+pub use section::{Item, Section};
+pub use setting::{Bounded, DefaultFor, Setting};
+pub use settings::{Paths, Settings};
+pub use suggest::nearest;

@@ -1,0 +1,327 @@
+//! From the command line's files and overrides to [`Settings`].
+//!
+//! Order, later wins: built-in `path.*`, the files as given, `--path.*`, `-E`. See [`crate::tree`]
+//! for what "wins" means. Everything outside (files, environment, keystore) comes as an argument.
+
+use crate::node::Node;
+use crate::problem::{Position, Problem, Problems, Source};
+use crate::secret::Secret;
+use crate::settings::{Paths, Settings};
+use crate::vars::Lookups;
+use crate::{tree, vars, yaml};
+use skidder_os::{FileKind, Fs, Metadata, read_to_end};
+use std::collections::BTreeMap;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Largest configuration file; a larger one is refused.
+const FILE_BYTES_MAX: usize = 16 << 20;
+
+/// Name of the keystore in `path.data` unless `keystore.path` says otherwise.
+const KEYSTORE_NAME: &str = "filebeat.keystore";
+
+/// Reads the keystore at a path: names and secrets, empty if there is no such file. The error is
+/// told to the user.
+pub type OpenKeystore<'a> = dyn Fn(&Path) -> Result<BTreeMap<String, Secret>, String> + 'a;
+
+/// What [`load`] needs to know.
+#[derive(Clone, Copy)]
+pub struct LoadOptions<'a> {
+    /// `-c`, in order. A relative name is looked for in `path.config`, then where we are.
+    pub files: &'a [PathBuf],
+    /// `-E`, in order: `key=value`, or `key` for true.
+    pub overrides: &'a [String],
+    /// `path.home` if nobody sets it: the folder of the program.
+    pub home: &'a Path,
+    /// `--path.home`.
+    pub path_home: Option<&'a Path>,
+    /// `--path.config`; default `path.home`.
+    pub path_config: Option<&'a Path>,
+    /// `--path.data`; default `data` in `path.home`.
+    pub path_data: Option<&'a Path>,
+    /// `--path.logs`; default `logs` in `path.home`.
+    pub path_logs: Option<&'a Path>,
+    /// `--strict.perms`; `BEAT_STRICT_PERMS=false` in the environment turns it off as well.
+    pub strict_permissions: bool,
+    /// Effective user of this process; with root the only ones who may own a file.
+    pub user_id: u32,
+    /// The file system.
+    pub fs: &'a dyn Fs,
+    /// Environment variables.
+    pub environment: &'a dyn Fn(&str) -> Option<String>,
+    /// The keystore, opened once its path is known; `None` means there is none.
+    pub keystore: Option<&'a OpenKeystore<'a>>,
+}
+
+/// Loads all files and overrides into one tree. An error means there is no tree to read: a file is
+/// missing, not safe, or not YAML. All other mistakes travel with the settings and are told by
+/// [`Settings::root`], together with those of the readers.
+pub fn load(options: LoadOptions<'_>) -> Result<Settings, Problems> {
+    let problems = Problems::new();
+    let mut root = default_paths(options.home);
+    let config = config_folder(options);
+    let mut order = 1;
+    let mut complete = true;
+    for file in options.files {
+        match read_tree(options, file, &config, order, &problems) {
+            Some(tree) => tree::merge(&mut root, tree, &problems),
+            None => complete = false,
+        }
+        order += 1;
+    }
+    if options.files.is_empty() {
+        problems.push(Problem::error(None, "no configuration file is given").hint("use `-c FILE`"));
+        complete = false;
+    }
+    merge_command_line(options, &mut root, order, &problems);
+    if !complete {
+        return Err(problems);
+    }
+    tree::settle_lists(&mut root);
+    let secrets = open_keystore(options, &root, &problems);
+    let root = expand(options, &root, &root, &secrets);
+    let paths = paths_of(&root);
+    Ok(Settings { root, pending: problems.sorted(), secrets, paths })
+}
+
+/// Loads a file that is looked at again and again (`filebeat.config.inputs.path`). It holds a list
+/// or a map; its variables may name settings of `main`. Checked and read like the main file.
+pub fn load_part(
+    options: LoadOptions<'_>,
+    file: &Path,
+    main: &Settings,
+) -> Result<Settings, Problems> {
+    let problems = Problems::new();
+    let source = Source::new(0, file.display().to_string());
+    let Some(mut root) = read_node(options, file, &source, &problems) else {
+        return Err(problems);
+    };
+    tree::settle_lists(&mut root);
+    let root = expand(options, &root, &main.root, &main.secrets);
+    Ok(Settings { pending: problems.sorted(), ..main.with_root(root) })
+}
+
+fn expand(
+    options: LoadOptions<'_>,
+    node: &Node,
+    root: &Node,
+    secrets: &BTreeMap<String, Secret>,
+) -> Node {
+    let keystore = |name: &str| secrets.get(name).map(|secret| secret.reveal().to_owned());
+    let environment = options.environment;
+    vars::expand(node, root, Lookups { extra: &|_| None, keystore: &keystore, environment })
+}
+
+/// The lowest layer: what `${path.data}` means if nobody says otherwise.
+fn default_paths(home: &Path) -> Node {
+    let source = Source::new(0, "default");
+    let problems = Problems::new();
+    let mut root = tree::text_setting("path.home", &literal(home), &source);
+    let defaults = [
+        ("path.config", "${path.home}"),
+        ("path.data", "${path.home}/data"),
+        ("path.logs", "${path.home}/logs"),
+    ];
+    for (key, value) in defaults {
+        tree::merge(&mut root, tree::text_setting(key, value, &source), &problems);
+    }
+    root
+}
+
+/// A path as a text in which nothing is a variable.
+fn literal(path: &Path) -> String {
+    path.to_string_lossy().replace('$', "$$")
+}
+
+fn merge_command_line(
+    options: LoadOptions<'_>,
+    root: &mut Node,
+    first_order: u32,
+    problems: &Problems,
+) {
+    let mut order = first_order;
+    let flags = [
+        ("path.home", options.path_home),
+        ("path.config", options.path_config),
+        ("path.data", options.path_data),
+        ("path.logs", options.path_logs),
+    ];
+    for (key, path) in flags {
+        let Some(path) = path else { continue };
+        let source = Source::new(order, format!("--{key}"));
+        if path.to_str().is_none() {
+            let message = format!("`{}` is not valid UTF-8", path.display());
+            problems.push(Problem::error(Position::whole(&source), message));
+        }
+        tree::merge(root, tree::text_setting(key, &literal(path), &source), problems);
+    }
+    for text in options.overrides {
+        order += 1;
+        if let Some(tree) = tree::parse_override(text, order, problems) {
+            tree::merge(root, tree, problems);
+        }
+    }
+}
+
+/// The folder of relative configuration files. Only the command line can say it: the files are
+/// not read yet.
+fn config_folder(options: LoadOptions<'_>) -> PathBuf {
+    let mut root = default_paths(options.home);
+    merge_command_line(options, &mut root, 0, &Problems::new());
+    paths_of(&expand(options, &root, &root, &BTreeMap::new())).config
+}
+
+fn paths_of(root: &Node) -> Paths {
+    let path = |key: &str, default: &str| PathBuf::from(Settings::text_or(root, key, default));
+    Paths {
+        home: path("path.home", "."),
+        config: path("path.config", "."),
+        data: path("path.data", "data"),
+        logs: path("path.logs", "logs"),
+    }
+}
+
+/// The tree of one main file, which must be a map or empty.
+fn read_tree(
+    options: LoadOptions<'_>,
+    file: &Path,
+    config: &Path,
+    order: u32,
+    problems: &Problems,
+) -> Option<Node> {
+    let source = Source::new(order, file.display().to_string());
+    let mut path = config.join(file);
+    let missing = |path: &Path| {
+        let error = options.fs.metadata(path).err();
+        error.is_some_and(|error| error.kind() == io::ErrorKind::NotFound)
+    };
+    if missing(&path) {
+        if missing(file) {
+            let message = match file.is_absolute() {
+                true => "there is no such file".to_owned(),
+                false => {
+                    format!("there is no such file, neither here nor in `{}`", config.display())
+                }
+            };
+            let hint = "give the path with `-c FILE` or its folder with `--path.config DIR`";
+            problems.push(Problem::error(Position::whole(&source), message).hint(hint));
+            return None;
+        }
+        path = file.to_owned();
+    }
+    let node = read_node(options, &path, &source, problems)?;
+    if node.as_map().is_none() && !node.is_null() {
+        let message = format!("the file is {}; expected a map of settings", node.shown());
+        problems.push(
+            Problem::error(node.position, message).hint("settings are lines like `key: value`"),
+        );
+        return None;
+    }
+    Some(node)
+}
+
+/// Opens, checks, reads and parses one file; dotted keys are levels in the result.
+fn read_node(
+    options: LoadOptions<'_>,
+    path: &Path,
+    source: &Arc<Source>,
+    problems: &Problems,
+) -> Option<Node> {
+    let whole = Position::whole(source);
+    let bytes = match read_checked(options, path) {
+        Ok(bytes) => bytes,
+        Err(problem) => {
+            problems.push(Problem { position: Some(whole), ..problem });
+            return None;
+        }
+    };
+    let text = match String::from_utf8(bytes) {
+        Ok(text) => text,
+        Err(error) => {
+            problems.push(not_utf8(error.as_bytes(), error.utf8_error().valid_up_to(), source));
+            return None;
+        }
+    };
+    let node = yaml::parse(source, &text, problems)?;
+    Some(tree::expand_dots(node, problems))
+}
+
+fn not_utf8(bytes: &[u8], valid: usize, source: &Arc<Source>) -> Problem {
+    let before = String::from_utf8_lossy(&bytes[..valid]);
+    let line = before.matches('\n').count() as u32 + 1;
+    let column = before.rsplit('\n').next().map_or(0, |last| last.chars().count()) as u32 + 1;
+    let message = "the file is not UTF-8 text from here on";
+    Problem::error(Position::new(source, line, column), message)
+        .hint("save it as UTF-8; Windows editors may use UTF-16 or a code page")
+}
+
+/// The bytes of a file that is safe to trust. The check is made on the open file, so that nobody
+/// can exchange it in between. The problem has no position.
+fn read_checked(options: LoadOptions<'_>, path: &Path) -> Result<Vec<u8>, Problem> {
+    let unreadable = |error: io::Error| {
+        let hint = match error.kind() {
+            io::ErrorKind::PermissionDenied => "run as the owner of the file, or as root",
+            _ => "",
+        };
+        Problem::error(None, format!("`{}` cannot be read: {error}", path.display())).hint(hint)
+    };
+    let file = options.fs.open(path).map_err(unreadable)?;
+    let metadata = file.metadata().map_err(unreadable)?;
+    if metadata.kind == FileKind::Directory {
+        let message = format!("`{}` is a directory; expected a file", path.display());
+        return Err(Problem::error(None, message));
+    }
+    let turned_off = (options.environment)("BEAT_STRICT_PERMS").is_some_and(|it| it == "false");
+    if options.strict_permissions && !turned_off {
+        check_permissions(path, metadata, options.user_id)?;
+    }
+    read_to_end(&*file, FILE_BYTES_MAX).map_err(unreadable)
+}
+
+fn check_permissions(path: &Path, metadata: Metadata, user_id: u32) -> Result<(), Problem> {
+    let path = path.display();
+    let or_off = "or turn the check off with `--strict.perms=false`";
+    if metadata.uid != 0 && metadata.uid != user_id {
+        let message = format!(
+            "`{path}` belongs to user {}; it must belong to root or to the user that runs \
+             skidder ({user_id})",
+            metadata.uid
+        );
+        return Err(
+            Problem::error(None, message).hint(format!("run `chown root {path}`, {or_off}"))
+        );
+    }
+    if metadata.mode & 0o022 != 0 {
+        let mode = metadata.mode & 0o777;
+        let message = format!("`{path}` can be written by others than its owner (mode {mode:04o})");
+        return Err(
+            Problem::error(None, message).hint(format!("run `chmod go-w {path}`, {or_off}"))
+        );
+    }
+    Ok(())
+}
+
+/// The secrets of the keystore. Its path may come from settings and environment, not from itself.
+fn open_keystore(
+    options: LoadOptions<'_>,
+    root: &Node,
+    problems: &Problems,
+) -> BTreeMap<String, Secret> {
+    let Some(open) = options.keystore else { return BTreeMap::new() };
+    let expanded = expand(options, root, root, &BTreeMap::new());
+    let default = paths_of(&expanded).data.join(KEYSTORE_NAME);
+    let path = Settings::text_or(&expanded, "keystore.path", &default.to_string_lossy());
+    match open(Path::new(&path)) {
+        Ok(secrets) => secrets,
+        Err(error) => {
+            let message = format!("the keystore `{path}` cannot be opened: {error}");
+            problems.push(Problem::error(None, message));
+            BTreeMap::new()
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "load_tests.rs"]
+mod tests;

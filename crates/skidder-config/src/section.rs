@@ -1,0 +1,567 @@
+//! Typed reading of a map, and the check that every key of it was read.
+//!
+//! A [`Section`] is a view of one map with its full path. Getters take a dotted key, remember that
+//! it was asked for, and give a [`Setting`]. When the section ends ([`Section::finish`] or going
+//! out of scope) every key that nobody asked for is told: as *known to Filebeat, not supported*,
+//! as *deprecated*, or as unknown with the nearest known name. Mistakes never stop the reading.
+
+use crate::node::{Content, Entry, Map, Node, Value};
+use crate::problem::{Position, Problem, Problems, Severity};
+use crate::secret::Secret;
+use crate::setting::{Place, Refusal, Setting};
+use crate::units::SignedDuration;
+use crate::{read, suggest, tree};
+use std::cell::{Cell, RefCell};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// A view of one map of settings. See the module's text; the crate's page has an example.
+#[derive(Debug)]
+pub struct Section<'a> {
+    map: Option<&'a Map>,
+    path: String,
+    position: Option<Position>,
+    problems: &'a Problems,
+    /// Dotted keys that were asked for, relative to this section.
+    asked: RefCell<BTreeSet<String>>,
+    rules: RefCell<Vec<Rule>>,
+    /// Nothing is to be checked at the end.
+    skipped: Cell<bool>,
+}
+
+/// What to say about keys that are known but not read.
+#[derive(Debug)]
+struct Rule {
+    /// `key` or `key.*`, relative to the section.
+    pattern: String,
+    verdict: Verdict,
+    advice: String,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Verdict {
+    Unsupported,
+    Deprecated,
+}
+
+impl<'a> Section<'a> {
+    /// The section of `node`; a value that is not a map is told as a mistake.
+    pub(crate) fn new(node: Option<&'a Node>, path: String, problems: &'a Problems) -> Self {
+        let map = match node {
+            None => None,
+            Some(node) => map_of(node, &path, problems),
+        };
+        Self {
+            map,
+            path,
+            position: node.map(|node| node.position.clone()),
+            problems,
+            asked: RefCell::default(),
+            rules: RefCell::default(),
+            skipped: Cell::new(false),
+        }
+    }
+
+    /// Full path of this section, empty for the root.
+    pub fn path(&self) -> &str {
+        &self.path
+    }
+
+    /// Where this section begins; `None` if it is not in any file.
+    pub fn position(&self) -> Option<&Position> {
+        self.position.as_ref()
+    }
+
+    /// The problems that this section adds to.
+    pub fn problems(&self) -> &'a Problems {
+        self.problems
+    }
+
+    /// The full path of `key`, for messages.
+    pub fn path_of(&self, key: &str) -> String {
+        tree::join(&self.path, key)
+    }
+
+    /// Whether `key` is there and not empty. Does not count as asking for it.
+    pub fn has(&self, key: &str) -> bool {
+        self.find(key, false).is_some()
+    }
+
+    /// The keys of this section, one level, in the order of writing. Does not count as asking.
+    pub fn keys(&self) -> Vec<&'a str> {
+        self.map.into_iter().flat_map(Map::iter).map(|entry| entry.key.as_str()).collect()
+    }
+
+    /// A boolean. Words in quotes count too (`"on"`).
+    pub fn bool(&self, key: &str) -> Setting<'a, bool> {
+        self.setting(key, read::BOOL, |node, _| read::boolean(node))
+    }
+
+    /// A whole number, zero or more.
+    pub fn u64(&self, key: &str) -> Setting<'a, u64> {
+        self.setting(key, read::WHOLE, |node, _| read::whole(node))
+    }
+
+    /// A whole number, zero or more.
+    pub fn u32(&self, key: &str) -> Setting<'a, u32> {
+        self.setting(key, read::WHOLE, |node, _| read::whole(node))
+    }
+
+    /// A whole number up to 65535, such as a port.
+    pub fn u16(&self, key: &str) -> Setting<'a, u16> {
+        self.setting(key, read::WHOLE, |node, _| read::whole(node))
+    }
+
+    /// A whole number, zero or more.
+    pub fn usize(&self, key: &str) -> Setting<'a, usize> {
+        self.setting(key, read::WHOLE, |node, _| read::whole(node))
+    }
+
+    /// A whole number.
+    pub fn i64(&self, key: &str) -> Setting<'a, i64> {
+        self.setting(key, read::WHOLE, |node, _| read::whole(node))
+    }
+
+    /// Any number.
+    pub fn f64(&self, key: &str) -> Setting<'a, f64> {
+        self.setting(key, read::NUMBER, |node, _| read::float(node))
+    }
+
+    /// A text, exactly as written: `0644` and `1.10` stay what they are.
+    pub fn string(&self, key: &str) -> Setting<'a, String> {
+        self.setting(key, read::TEXT, |node, _| read::text(node).map(str::to_owned))
+    }
+
+    /// Several texts; a single one is a list of one.
+    pub fn strings(&self, key: &str) -> Setting<'a, Vec<String>> {
+        self.setting(key, read::TEXTS, read::texts)
+    }
+
+    /// A password, key or token: never shown in a message.
+    pub fn secret(&self, key: &str) -> Setting<'a, Secret> {
+        let place = Place { hidden: true, ..self.place(key) };
+        Setting::read(place, read::TEXT, |node, _| read::text(node).map(Secret::new))
+    }
+
+    /// A path of the file system, as written (a relative one is relative to what its setting says).
+    pub fn path_buf(&self, key: &str) -> Setting<'a, PathBuf> {
+        self.setting(key, "a path", |node, _| match read::text(node) {
+            Ok(text) => Ok(PathBuf::from(text)),
+            Err(_) => Err(Refusal::Expected("a path".to_owned())),
+        })
+    }
+
+    /// A duration of zero or more: `1h30m`, `5s`, `100ms`, or a bare number of seconds.
+    pub fn duration(&self, key: &str) -> Setting<'a, Duration> {
+        self.setting(key, read::DURATION, |node, _| read::duration(node))
+    }
+
+    /// A duration that may be negative, for settings where `-1` means something.
+    pub fn signed_duration(&self, key: &str) -> Setting<'a, SignedDuration> {
+        self.setting(key, read::DURATION, |node, _| read::signed_duration(node))
+    }
+
+    /// A number of bytes; see [`crate::units::parse_size`] for the units.
+    pub fn size(&self, key: &str) -> Setting<'a, u64> {
+        self.setting(key, read::SIZE, |node, _| read::size(node))
+    }
+
+    /// Permission bits in octal, `0o777` at most.
+    pub fn permissions(&self, key: &str) -> Setting<'a, u32> {
+        self.setting(key, read::PERMISSIONS, |node, _| read::permissions(node))
+    }
+
+    /// One of several words, each standing for a value:
+    /// `section.one_of("level", &[("debug", Level::Debug), ("info", Level::Info)])`.
+    pub fn one_of<T: Clone>(&self, key: &str, words: &[(&str, T)]) -> Setting<'a, T> {
+        let names: Vec<String> = words.iter().map(|(name, _)| format!("`{name}`")).collect();
+        let noun = match names.split_last() {
+            Some((last, [])) => last.clone(),
+            Some((last, others)) => format!("{} or {last}", others.join(", ")),
+            None => "nothing".to_owned(),
+        };
+        self.setting(key, &noun, |node, _| {
+            let text = node.text().unwrap_or_default();
+            match words.iter().find(|(name, _)| *name == text) {
+                Some((_, value)) => Ok(value.clone()),
+                None => Err(Refusal::Expected(noun.clone())),
+            }
+        })
+    }
+
+    /// A map of names to texts. Names may hold dots.
+    pub fn string_map(&self, key: &str) -> Setting<'a, BTreeMap<String, String>> {
+        self.setting(key, read::TEXT_MAP, read::text_map)
+    }
+
+    /// Any value, without places.
+    pub fn value(&self, key: &str) -> Setting<'a, Value> {
+        self.setting(key, "a value", |node, place| match report_unresolved(node, place) {
+            true => Ok(node.to_value()),
+            false => Err(Refusal::Told),
+        })
+    }
+
+    /// The section at `key`; empty if there is none, so that its defaults are read.
+    pub fn section(&self, key: &str) -> Section<'a> {
+        let place = self.place(key);
+        let mut section = Section::new(place.node, place.path, self.problems);
+        if section.position.is_none() {
+            section.position = place.section;
+        }
+        section
+    }
+
+    /// The section at `key` if it is there (also if it is there and empty).
+    pub fn optional_section(&self, key: &str) -> Option<Section<'a>> {
+        let entry = self.entry(key);
+        let section = self.section(key);
+        if entry.is_some() { Some(section) } else { None }
+    }
+
+    /// The sections of a list; a single map is a list of one. Missing means none.
+    pub fn sections(&self, key: &str) -> Vec<Section<'a>> {
+        self.items(key).into_iter().map(|item| item.section()).collect()
+    }
+
+    /// The value at `key` as it is, if it is set.
+    pub fn item(&self, key: &str) -> Option<Item<'a>> {
+        let place = self.place(key);
+        let node = place.node?;
+        Some(Item { node, path: place.path, problems: self.problems })
+    }
+
+    /// The items of a list as they are; a single value is a list of one. Missing means none.
+    pub fn items(&self, key: &str) -> Vec<Item<'a>> {
+        self.item(key).map_or_else(Vec::new, Item::into_items)
+    }
+
+    /// Every value of this section with its dotted name, for maps whose keys are field names
+    /// (conditions, `fields`). Counts as asking for all of them.
+    pub fn leaves(&self) -> Vec<(String, Item<'a>)> {
+        let mut found = Vec::new();
+        for entry in self.map.into_iter().flat_map(Map::iter) {
+            self.asked.borrow_mut().insert(entry.key.clone());
+            read::for_each_leaf(&entry.value, &entry.key, &mut |name, node| {
+                let item = Item { node, path: self.path_of(name), problems: self.problems };
+                found.push((name.to_owned(), item));
+            });
+        }
+        found
+    }
+
+    /// Reports a mistake of the caller's own at the place of `key` (or of the section, if `key` is
+    /// not set). An empty `hint` is left out.
+    pub fn problem(&self, key: &str, message: impl Into<String>, hint: impl Into<String>) {
+        let position = self.position_of(key);
+        self.problems.push(Problem::error(position, message).hint(hint));
+    }
+
+    /// Like [`Section::problem`], for what does not stop the start.
+    pub fn warning(&self, key: &str, message: impl Into<String>, hint: impl Into<String>) {
+        let position = self.position_of(key);
+        self.problems.push(Problem::warning(position, message).hint(hint));
+    }
+
+    /// Settings that Filebeat knows and skidder does not, with what to do about it. `key.*` means
+    /// `key` and everything below it.
+    pub fn unsupported(&self, patterns: &[&str], advice: &str) {
+        self.add_rules(patterns, Verdict::Unsupported, advice);
+    }
+
+    /// Settings that are accepted without effect; `advice` says why, and what to use instead.
+    pub fn deprecated(&self, patterns: &[&str], advice: &str) {
+        self.add_rules(patterns, Verdict::Deprecated, advice);
+    }
+
+    /// Accepts `key` and everything below it without reading it; somebody else does.
+    pub fn accept(&self, key: &str) {
+        self.asked.borrow_mut().insert(key.to_owned());
+    }
+
+    /// Ends the reading: tells every key that nobody asked for.
+    pub fn finish(self) {
+        drop(self);
+    }
+
+    /// Ends the reading without looking at the keys that are left, for a section that is turned
+    /// off (`enabled: false`).
+    pub fn skip(self) {
+        self.skipped.set(true);
+    }
+
+    fn add_rules(&self, patterns: &[&str], verdict: Verdict, advice: &str) {
+        let rule = |pattern: &&str| Rule {
+            pattern: (*pattern).to_owned(),
+            verdict,
+            advice: advice.to_owned(),
+        };
+        self.rules.borrow_mut().extend(patterns.iter().map(rule));
+    }
+
+    fn setting<T>(
+        &self,
+        key: &str,
+        noun: &str,
+        parse: impl FnOnce(&'a Node, &Place<'a>) -> Result<T, Refusal>,
+    ) -> Setting<'a, T> {
+        Setting::read(self.place(key), noun, parse)
+    }
+
+    fn place(&self, key: &str) -> Place<'a> {
+        Place {
+            problems: self.problems,
+            path: self.path_of(key),
+            node: self.find(key, true),
+            section: self.position.clone(),
+            hidden: false,
+        }
+    }
+
+    fn position_of(&self, key: &str) -> Option<Position> {
+        let entry = self.entry(key);
+        entry.map(|entry| entry.value.position.clone()).or_else(|| self.position.clone())
+    }
+
+    /// The value at a dotted key, `None` if it is missing or empty. With `ask` the key counts as
+    /// asked for, and a value in the way that is not a map is told.
+    fn find(&self, key: &str, ask: bool) -> Option<&'a Node> {
+        if ask {
+            self.asked.borrow_mut().insert(key.to_owned());
+        }
+        let mut map = self.map?;
+        let mut levels = key.split('.').peekable();
+        let mut path = self.path.clone();
+        loop {
+            let level = levels.next()?;
+            let value = &map.get(level)?.value;
+            path = tree::join(&path, level);
+            if levels.peek().is_none() {
+                return if value.is_null() { None } else { Some(value) };
+            }
+            map = match &value.content {
+                Content::Map(inner) => inner,
+                _ if ask => map_of(value, &path, self.problems)?,
+                _ => return None,
+            };
+        }
+    }
+
+    /// The entry at a dotted key, also if its value is empty.
+    fn entry(&self, key: &str) -> Option<&'a Entry> {
+        let (above, last) = match key.rsplit_once('.') {
+            Some((above, last)) => (self.find(above, false)?.as_map()?, last),
+            None => (self.map?, key),
+        };
+        above.get(last)
+    }
+
+    /// Tells the keys of `map` (at `prefix` below this section) that nobody asked for.
+    fn check_keys(&self, map: &Map, prefix: &str) {
+        for entry in map.iter() {
+            let key = tree::join(prefix, &entry.key);
+            if self.asked.borrow().contains(&key) {
+                continue;
+            }
+            if let Some(rule) = self.rules.borrow().iter().find(|rule| rule.covers(&key)) {
+                self.tell_rule(rule, &key, entry);
+                continue;
+            }
+            let below = format!("{key}.");
+            let leads_on = self.asked.borrow().iter().any(|asked| asked.starts_with(&below))
+                || self.rules.borrow().iter().any(|rule| rule.pattern.starts_with(&below));
+            match &entry.value.content {
+                Content::Map(inner) if leads_on => self.check_keys(inner, &key),
+                // Empty, or told as "must be a map" by whoever asked for what is below.
+                _ if leads_on => {}
+                _ => self.tell_unknown(prefix, &key, entry),
+            }
+        }
+    }
+
+    fn tell_rule(&self, rule: &Rule, key: &str, entry: &Entry) {
+        let path = self.path_of(key);
+        let (severity, message) = match rule.verdict {
+            Verdict::Unsupported => (
+                self.problems.unknown_severity(),
+                format!("`{path}` is known to Filebeat, but not supported by skidder yet"),
+            ),
+            Verdict::Deprecated => {
+                (Severity::Warning, format!("`{path}` is deprecated and has no effect"))
+            }
+        };
+        let problem = Problem::error(entry.key_position.clone(), message).hint(&*rule.advice);
+        self.problems.push(Problem { severity, ..problem });
+    }
+
+    fn tell_unknown(&self, prefix: &str, key: &str, entry: &Entry) {
+        let asked = self.asked.borrow();
+        let rules = self.rules.borrow();
+        let known = asked.iter().chain(rules.iter().map(|rule| &rule.pattern));
+        // Names on the same level as the unknown one.
+        let start = if prefix.is_empty() { String::new() } else { format!("{prefix}.") };
+        let siblings = known.filter_map(|known| known.strip_prefix(&start)).filter_map(|rest| {
+            let first = rest.split('.').next()?;
+            if first.is_empty() || first == "*" { None } else { Some(first) }
+        });
+        let hint = match suggest::nearest(&entry.key, siblings) {
+            Some(name) => format!("did you mean `{name}`?"),
+            None => String::new(),
+        };
+        let message = format!("unknown setting `{}`", self.path_of(key));
+        let problem = Problem::error(entry.key_position.clone(), message).hint(hint);
+        let severity = self.problems.unknown_severity();
+        self.problems.push(Problem { severity, ..problem });
+    }
+}
+
+impl Drop for Section<'_> {
+    fn drop(&mut self) {
+        if !self.skipped.get()
+            && !std::thread::panicking()
+            && let Some(map) = self.map
+        {
+            self.check_keys(map, "");
+        }
+    }
+}
+
+impl Rule {
+    fn covers(&self, key: &str) -> bool {
+        match self.pattern.strip_suffix(".*") {
+            Some(top) => {
+                key.strip_prefix(top).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+            }
+            None => key == self.pattern,
+        }
+    }
+}
+
+/// The map of `node`; anything else but nothing is told as a mistake.
+fn map_of<'a>(node: &'a Node, path: &str, problems: &Problems) -> Option<&'a Map> {
+    match &node.content {
+        Content::Map(map) => Some(map),
+        Content::Null => None,
+        _ => {
+            let told = node.unresolved_problem(path).unwrap_or_else(|| {
+                let name = if path.is_empty() { "the configuration" } else { path };
+                let message = format!("`{name}` is {}; expected a map of settings", node.shown());
+                Problem::error(node.position.clone(), message)
+            });
+            problems.push(told);
+            None
+        }
+    }
+}
+
+/// Tells every unresolved variable in `node`; whether there was none.
+fn report_unresolved(node: &Node, place: &Place<'_>) -> bool {
+    let mut resolved = true;
+    if let Some(problem) = node.unresolved_problem(&place.path) {
+        place.problems.push(problem);
+        resolved = false;
+    }
+    let mut descend = |child: &Node, path: String| {
+        let inner = Place { path, ..place.clone() };
+        resolved &= report_unresolved(child, &inner);
+    };
+    match &node.content {
+        Content::List(list) => {
+            for (index, item) in list.iter().enumerate() {
+                descend(item, format!("{}[{index}]", place.path));
+            }
+        }
+        Content::Map(map) => {
+            for entry in map.iter() {
+                descend(&entry.value, tree::join(&place.path, &entry.key));
+            }
+        }
+        _ => {}
+    }
+    resolved
+}
+
+/// A value as it is, with its path: for settings that may have several shapes, and for lists.
+#[derive(Clone, Debug)]
+pub struct Item<'a> {
+    node: &'a Node,
+    path: String,
+    problems: &'a Problems,
+}
+
+impl<'a> Item<'a> {
+    pub(crate) fn new(node: &'a Node, path: String, problems: &'a Problems) -> Self {
+        Self { node, path, problems }
+    }
+
+    /// The value itself, to look at its shape or to keep a copy.
+    pub fn node(&self) -> &'a Node {
+        self.node
+    }
+
+    /// Full path, as in messages.
+    pub fn path(&self) -> &str {
+        &self.path
+    }
+
+    /// Whether it is a map.
+    pub fn is_map(&self) -> bool {
+        matches!(self.node.content, Content::Map(_))
+    }
+
+    /// Whether it is a list.
+    pub fn is_list(&self) -> bool {
+        matches!(self.node.content, Content::List(_))
+    }
+
+    /// The map as a section; anything else is told as a mistake and gives an empty section.
+    pub fn section(&self) -> Section<'a> {
+        Section::new(Some(self.node), self.path.clone(), self.problems)
+    }
+
+    /// The items of the list; a single value is a list of one, nothing is none.
+    pub fn into_items(self) -> Vec<Self> {
+        let item = |(index, node): (usize, &'a Node)| Self {
+            node,
+            path: format!("{}[{index}]", self.path),
+            problems: self.problems,
+        };
+        match &self.node.content {
+            Content::List(list) => list.iter().enumerate().map(item).collect(),
+            Content::Null => Vec::new(),
+            _ => vec![self],
+        }
+    }
+
+    /// The text as written; a list or map is told as a mistake.
+    pub fn string(&self) -> Setting<'a, String> {
+        Setting::read(self.place(), read::TEXT, |node, _| read::text(node).map(str::to_owned))
+    }
+
+    /// The value without places; unresolved variables in it are told.
+    pub fn value(&self) -> Value {
+        report_unresolved(self.node, &self.place());
+        self.node.to_value()
+    }
+
+    /// Reports a mistake of the caller's own at this place. An empty `hint` is left out.
+    pub fn problem(&self, message: impl Into<String>, hint: impl Into<String>) {
+        let position = self.node.position.clone();
+        self.problems.push(Problem::error(position, message).hint(hint));
+    }
+
+    fn place(&self) -> Place<'a> {
+        Place {
+            problems: self.problems,
+            path: self.path.clone(),
+            node: if self.node.is_null() { None } else { Some(self.node) },
+            section: Some(self.node.position.clone()),
+            hidden: false,
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "section_tests.rs"]
+mod tests;

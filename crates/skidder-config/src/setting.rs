@@ -1,0 +1,272 @@
+//! One setting on its way from the tree to a typed value.
+//!
+//! A [`Setting`] is made by a getter of [`crate::Section`], may be checked further, and ends with
+//! [`Setting::or`], [`Setting::optional`] or [`Setting::required`]. A mistake is added to the
+//! problems there and the default is returned, so reading goes on and the user sees all mistakes.
+
+use crate::node::Node;
+use crate::problem::{Position, Problem, Problems};
+use crate::units;
+use std::fmt::Write as _;
+use std::ops::{Bound, RangeBounds};
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Why a value was not taken.
+pub(crate) enum Refusal {
+    /// "`path` is `text`; expected <this>".
+    Expected(String),
+    /// "`path` is `text`; <this>".
+    Because(String),
+    /// The problems know already.
+    Told,
+}
+
+enum State<T> {
+    Missing,
+    Value(T),
+    Refused(Refusal),
+}
+
+/// Where a setting is and how to talk about it.
+#[derive(Clone)]
+pub(crate) struct Place<'a> {
+    pub(crate) problems: &'a Problems,
+    /// Full path, as in messages.
+    pub(crate) path: String,
+    /// The value, if it is set.
+    pub(crate) node: Option<&'a Node>,
+    /// Where to complain if it is not set: the section.
+    pub(crate) section: Option<Position>,
+    /// Messages must not show the value.
+    pub(crate) hidden: bool,
+}
+
+impl Place<'_> {
+    pub(crate) fn position(&self) -> Option<Position> {
+        self.node.map(|node| node.position.clone()).or_else(|| self.section.clone())
+    }
+
+    fn refuse(&self, refusal: Refusal) {
+        let end = match refusal {
+            Refusal::Expected(what) => format!("; expected {what}"),
+            Refusal::Because(reason) => format!("; {reason}"),
+            Refusal::Told => return,
+        };
+        let shown = match self.node {
+            Some(_) if self.hidden => format!("`{}`", crate::node::MASK),
+            Some(node) => node.shown(),
+            None => "missing".to_owned(),
+        };
+        let message = format!("`{}` is {shown}{end}", self.path);
+        self.problems.push(Problem::error(self.position(), message));
+    }
+}
+
+/// A setting of type `T` that may be missing or wrong. See the module's text.
+#[must_use = "end with `or`, `optional` or `required`"]
+pub struct Setting<'a, T> {
+    place: Place<'a>,
+    state: State<T>,
+    /// What is expected, for messages: `a number of events`.
+    noun: String,
+}
+
+impl<'a, T> Setting<'a, T> {
+    /// Reads the value with `parse` if it is set. An unresolved variable is told here.
+    pub(crate) fn read(
+        place: Place<'a>,
+        noun: &str,
+        parse: impl FnOnce(&'a Node, &Place<'a>) -> Result<T, Refusal>,
+    ) -> Self {
+        let state = match place.node {
+            None => State::Missing,
+            Some(node) => match node.unresolved_problem(&place.path) {
+                Some(problem) => {
+                    place.problems.push(problem);
+                    State::Refused(Refusal::Told)
+                }
+                None => match parse(node, &place) {
+                    Ok(value) => State::Value(value),
+                    Err(refusal) => State::Refused(refusal),
+                },
+            },
+        };
+        Self { place, state, noun: noun.to_owned() }
+    }
+
+    /// Says what is expected in the words of the setting: `a number of events`.
+    pub fn named(mut self, noun: &str) -> Self {
+        if let State::Refused(Refusal::Expected(expected)) = &mut self.state
+            && *expected == self.noun
+        {
+            noun.clone_into(expected);
+        }
+        noun.clone_into(&mut self.noun);
+        self
+    }
+
+    /// Refuses values outside `range`; the bounds are told in the message.
+    pub fn range(self, range: impl RangeBounds<T>) -> Self
+    where
+        T: Bounded,
+    {
+        let words = range_words(&range);
+        let mut checked = self;
+        let expected = format!("{}, {words}", checked.noun);
+        checked.state = match checked.state {
+            State::Value(value) if !range.contains(&value) => {
+                State::Refused(Refusal::Expected(expected.clone()))
+            }
+            State::Refused(Refusal::Expected(what)) if what == checked.noun => {
+                State::Refused(Refusal::Expected(expected.clone()))
+            }
+            other => other,
+        };
+        checked.noun = expected;
+        checked
+    }
+
+    /// Refuses values for which `check` fails; its text ends the message "`path` is `text`; …".
+    pub fn check(self, check: impl FnOnce(&T) -> Result<(), String>) -> Self {
+        self.try_map(|value| check(&value).map(|()| value))
+    }
+
+    /// Turns the value into another type, or refuses it with a reason (as in [`Setting::check`]).
+    /// For patterns, addresses, format strings: compile them here, so that the place is told.
+    pub fn try_map<U>(self, map: impl FnOnce(T) -> Result<U, String>) -> Setting<'a, U> {
+        let state = match self.state {
+            State::Missing => State::Missing,
+            State::Refused(refusal) => State::Refused(refusal),
+            State::Value(value) => match map(value) {
+                Ok(mapped) => State::Value(mapped),
+                Err(reason) => State::Refused(Refusal::Because(reason)),
+            },
+        };
+        Setting { place: self.place, state, noun: self.noun }
+    }
+
+    /// Turns the value into another type.
+    pub fn map<U>(self, map: impl FnOnce(T) -> U) -> Setting<'a, U> {
+        self.try_map(|value| Ok(map(value)))
+    }
+
+    /// Whether the setting is there and not empty (right or wrong).
+    pub fn is_set(&self) -> bool {
+        !matches!(self.state, State::Missing)
+    }
+
+    /// The value, or `default` if it is not set. Also if it is wrong: the mistake is told.
+    pub fn or(self, default: impl DefaultFor<T>) -> T {
+        self.optional().unwrap_or_else(|| default.into_default())
+    }
+
+    /// Like [`Setting::or`], with a default that is made when needed.
+    pub fn or_else(self, default: impl FnOnce() -> T) -> T {
+        self.optional().unwrap_or_else(default)
+    }
+
+    /// The value if it is set and right; a mistake is told.
+    pub fn optional(self) -> Option<T> {
+        match self.state {
+            State::Missing => None,
+            State::Value(value) => Some(value),
+            State::Refused(refusal) => {
+                self.place.refuse(refusal);
+                None
+            }
+        }
+    }
+
+    /// The value; a missing one is told as a mistake and an empty value is returned instead.
+    pub fn required(self) -> T
+    where
+        T: Default,
+    {
+        if let State::Missing = self.state {
+            let message = format!("`{}` is missing; expected {}", self.place.path, self.noun);
+            self.place.problems.push(Problem::error(self.place.position(), message));
+        }
+        self.optional().unwrap_or_default()
+    }
+}
+
+/// What may stand for a default of type `T`: a `T`, or what is shorter to write (`"text"`).
+pub trait DefaultFor<T> {
+    /// The default itself.
+    fn into_default(self) -> T;
+}
+
+impl<T> DefaultFor<T> for T {
+    fn into_default(self) -> T {
+        self
+    }
+}
+
+impl DefaultFor<String> for &str {
+    fn into_default(self) -> String {
+        self.to_owned()
+    }
+}
+
+impl DefaultFor<PathBuf> for &str {
+    fn into_default(self) -> PathBuf {
+        PathBuf::from(self)
+    }
+}
+
+impl<const COUNT: usize> DefaultFor<Vec<String>> for [&str; COUNT] {
+    fn into_default(self) -> Vec<String> {
+        self.iter().map(|&text| text.to_owned()).collect()
+    }
+}
+
+/// Types with bounds that a message can show.
+pub trait Bounded: PartialOrd {
+    /// The bound as the user would write it.
+    fn show(&self) -> String;
+}
+
+macro_rules! bounded_numbers {
+    ($($number:ty),*) => {$(
+        impl Bounded for $number {
+            fn show(&self) -> String {
+                self.to_string()
+            }
+        }
+    )*};
+}
+bounded_numbers!(u16, u32, u64, usize, i64, f64);
+
+impl Bounded for Duration {
+    fn show(&self) -> String {
+        units::show_duration(*self)
+    }
+}
+
+/// `1 to 10`, `at least 1`, `below 10`.
+fn range_words<T: Bounded>(range: &impl RangeBounds<T>) -> String {
+    let mut words = String::new();
+    // Writing to a `String` cannot fail.
+    let written = match (range.start_bound(), range.end_bound()) {
+        (Bound::Included(low), Bound::Included(high)) => {
+            write!(words, "{} to {}", low.show(), high.show())
+        }
+        (Bound::Included(low), Bound::Unbounded) => write!(words, "at least {}", low.show()),
+        (Bound::Excluded(low), Bound::Unbounded) => write!(words, "more than {}", low.show()),
+        (Bound::Unbounded, Bound::Included(high)) => write!(words, "at most {}", high.show()),
+        (Bound::Unbounded, Bound::Excluded(high)) => write!(words, "below {}", high.show()),
+        (Bound::Included(low), Bound::Excluded(high)) => {
+            write!(words, "at least {} and below {}", low.show(), high.show())
+        }
+        (Bound::Excluded(low), Bound::Included(high)) => {
+            write!(words, "more than {} and at most {}", low.show(), high.show())
+        }
+        (Bound::Excluded(low), Bound::Excluded(high)) => {
+            write!(words, "between {} and {}", low.show(), high.show())
+        }
+        (Bound::Unbounded, Bound::Unbounded) => Ok(()),
+    };
+    debug_assert!(written.is_ok(), "writing to a string cannot fail");
+    words
+}

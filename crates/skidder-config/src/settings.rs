@@ -1,0 +1,131 @@
+//! The loaded settings: one tree, variables replaced, ready to be read.
+
+use crate::node::{Content, Node};
+use crate::problem::{Problem, Problems, Source};
+use crate::secret::Secret;
+use crate::section::{Item, Section};
+use crate::vars::Lookups;
+use crate::{export, read, tree, vars, yaml};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+/// Where Filebeat keeps its things; `path.home`, `path.config`, `path.data`, `path.logs`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Paths {
+    /// Where the program is installed.
+    pub home: PathBuf,
+    /// Where relative names of configuration files are looked for.
+    pub config: PathBuf,
+    /// Where the registry and everything else that must survive is.
+    pub data: PathBuf,
+    /// Where the program's own log files are.
+    pub logs: PathBuf,
+}
+
+/// All settings of one start (or of one reloaded file), see [`crate::load`].
+#[derive(Debug)]
+pub struct Settings {
+    pub(crate) root: Node,
+    /// Found while loading; handed over with [`Settings::root`].
+    pub(crate) pending: Vec<Problem>,
+    pub(crate) secrets: BTreeMap<String, Secret>,
+    pub(crate) paths: Paths,
+}
+
+impl Settings {
+    /// Settings from a text, called `name` in messages: no files, no keystore, no environment.
+    pub fn parse(name: &str, text: &str) -> Result<Self, Problems> {
+        Self::parse_with(name, text, &|_| None)
+    }
+
+    /// Like [`Settings::parse`] with environment variables.
+    pub fn parse_with(
+        name: &str,
+        text: &str,
+        environment: &dyn Fn(&str) -> Option<String>,
+    ) -> Result<Self, Problems> {
+        let problems = Problems::new();
+        let Some(mut root) = yaml::parse(&Source::new(0, name), text, &problems) else {
+            return Err(problems);
+        };
+        root = tree::expand_dots(root, &problems);
+        tree::settle_lists(&mut root);
+        let lookups = Lookups { extra: &|_| None, keystore: &|_| None, environment };
+        let root = vars::expand(&root, &root, lookups);
+        let paths = Paths::default();
+        Ok(Self { root, pending: problems.sorted(), secrets: BTreeMap::new(), paths })
+    }
+
+    /// The whole tree as a section. Problems found while loading are added to `problems` here, and
+    /// `compat: lenient` takes effect on it. `compat`, `path` and `keystore` count as read.
+    pub fn root<'a>(&'a self, problems: &'a Problems) -> Section<'a> {
+        problems.extend(self.pending.iter().cloned());
+        let section = Section::new(Some(&self.root), String::new(), problems);
+        let lenient = section.one_of("compat", &[("lenient", true), ("strict", false)]).or(false);
+        problems.set_lenient(lenient);
+        for key in ["path.home", "path.config", "path.data", "path.logs", "keystore.path"] {
+            section.accept(key);
+        }
+        section
+    }
+
+    /// The items of a file that is a list (a reloaded file of inputs), each as it is.
+    pub fn items<'a>(&'a self, problems: &'a Problems) -> Vec<Item<'a>> {
+        problems.extend(self.pending.iter().cloned());
+        Item::new(&self.root, String::new(), problems).into_items()
+    }
+
+    /// Whether this is a list of things rather than a map of settings.
+    pub fn is_list(&self) -> bool {
+        matches!(self.root.content, Content::List(_))
+    }
+
+    /// `path.home` and so on after loading.
+    pub fn paths(&self) -> &Paths {
+        &self.paths
+    }
+
+    /// The tree itself.
+    pub fn node(&self) -> &Node {
+        &self.root
+    }
+
+    /// The secret `name` of the keystore.
+    pub fn secret(&self, name: &str) -> Option<&Secret> {
+        self.secrets.get(name)
+    }
+
+    /// Replaces what is still unresolved in `node`, a part of these settings that was kept: a
+    /// template whose `${data.host}` is known now. `extra` is asked after the settings and before
+    /// keystore and environment. What stays unresolved is told when it is read.
+    pub fn expand(
+        &self,
+        node: &Node,
+        extra: &dyn Fn(&str) -> Option<String>,
+        environment: &dyn Fn(&str) -> Option<String>,
+    ) -> Node {
+        let keystore = |name: &str| self.secrets.get(name).map(|it| it.reveal().to_owned());
+        vars::expand(node, &self.root, Lookups { extra, keystore: &keystore, environment })
+    }
+
+    /// Settings whose tree is `node` (for instance what [`Settings::expand`] gave), so that it can
+    /// be read with [`Settings::root`].
+    pub fn with_root(&self, node: Node) -> Self {
+        let (secrets, paths) = (self.secrets.clone(), self.paths.clone());
+        Self { root: node, pending: Vec::new(), secrets, paths }
+    }
+
+    /// All settings as YAML with secrets replaced by `xxxxx` (`export config`).
+    pub fn export_yaml(&self) -> String {
+        export::to_yaml(&self.root)
+    }
+
+    /// The text at a dotted path, `default` if it is missing or unresolved (told elsewhere).
+    pub(crate) fn text_or(root: &Node, path: &str, default: &str) -> String {
+        let found = tree::find(root, path).filter(|node| !node.is_null() && !node.is_unresolved());
+        match found.map(read::text) {
+            Some(Ok(text)) => text.to_owned(),
+            _ => default.to_owned(),
+        }
+    }
+}

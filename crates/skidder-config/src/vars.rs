@@ -1,0 +1,259 @@
+//! Replaces `${...}` in the texts of a tree: other settings, keystore, environment, in this order.
+//!
+//! Done on the tree, never on the YAML text, so a value cannot change the structure around it.
+//! What cannot be replaced is not an error yet: the setting is marked, and whoever reads it reports
+//! the problem. So an input that nobody reads (`enabled: false`) may name a variable that is not
+//! set, as in Filebeat, and templates of autodiscover keep their `${data...}` until
+//! they are expanded again with values for them.
+//!
+//! Values from the environment are typed like those of `-E` (a list, a number, …); the original
+//! text is kept for settings that want text. Values from the keystore are text, and secret.
+
+use crate::inline;
+use crate::node::{Content, Entry, Map, Node, Unresolved, Variables};
+use crate::template::{self, Operator, Piece, Variable};
+use crate::tree;
+
+/// Nodes and quarters of a kilobyte that one expansion may produce. Settings that refer to each other could
+/// otherwise grow without bound.
+const WORK_MAX: usize = 200_000;
+
+/// Settings that refer to settings; longer chains are an error.
+const CHAIN_MAX: usize = 50;
+
+/// Where values of variables come from, besides the settings themselves.
+#[derive(Clone, Copy)]
+pub struct Lookups<'a> {
+    /// Asked before keystore and environment: values known only now, such as `data.host` of a
+    /// template. Typed like environment values.
+    pub extra: &'a dyn Fn(&str) -> Option<String>,
+    /// Secrets by name.
+    pub keystore: &'a dyn Fn(&str) -> Option<String>,
+    /// Environment variables by name. An empty one counts as not set, as in Filebeat.
+    pub environment: &'a dyn Fn(&str) -> Option<String>,
+}
+
+/// A copy of `node` with its variables replaced; names of settings are looked up in `root`.
+pub(crate) fn expand(node: &Node, root: &Node, lookups: Lookups<'_>) -> Node {
+    let mut expander = Expander { root, lookups, work_left: WORK_MAX, chain: Vec::new() };
+    expander.node(node)
+}
+
+struct Expander<'a> {
+    root: &'a Node,
+    lookups: Lookups<'a>,
+    work_left: usize,
+    /// Names of the settings being looked up, outermost first.
+    chain: Vec<String>,
+}
+
+impl Expander<'_> {
+    fn node(&mut self, node: &Node) -> Node {
+        let text_work = node.text.as_ref().map_or(0, |text| text.len() / 256);
+        self.work_left = self.work_left.saturating_sub(1 + text_work);
+        let content = match &node.content {
+            Content::List(list) => Content::List(list.iter().map(|item| self.node(item)).collect()),
+            Content::Map(map) => {
+                let mut expanded = Map::default();
+                for entry in map.iter() {
+                    let value = self.node(&entry.value);
+                    let (key, key_position) = (entry.key.clone(), entry.key_position.clone());
+                    expanded.insert(Entry { key, key_position, value, indexed: entry.indexed });
+                }
+                Content::Map(expanded)
+            }
+            Content::String if node.variables != Variables::Expanded => return self.text(node),
+            scalar => scalar.clone(),
+        };
+        Node { content, variables: Variables::Expanded, ..shallow(node) }
+    }
+
+    /// A node of text, replaced or marked as unresolved. Its place stays the one of the text.
+    fn text(&mut self, node: &Node) -> Node {
+        match self.try_text(node.text.as_deref().unwrap_or_default(), node) {
+            Ok(mut replaced) => {
+                replaced.position = node.position.clone();
+                replaced.secret |= node.secret;
+                if !replaced.is_unresolved() {
+                    replaced.variables = Variables::Expanded;
+                }
+                replaced
+            }
+            Err(unresolved) => {
+                Node { variables: Variables::Unresolved(unresolved), ..node.clone() }
+            }
+        }
+    }
+
+    fn try_text(&mut self, text: &str, node: &Node) -> Result<Node, Box<Unresolved>> {
+        if !text.contains('$') {
+            return Ok(node.clone());
+        }
+        let pieces = template::parse(text).map_err(|reason| {
+            unresolved(reason, "write `$${` for a `${` that is not a variable")
+        })?;
+        match pieces.as_slice() {
+            [Piece::Variable(variable)] => self.variable(variable, node),
+            [] | [Piece::Text(_)] => {
+                let joined = self.join(&pieces, node)?.0;
+                Ok(Node::scalar(node.position.clone(), Content::String, joined))
+            }
+            several => {
+                let (joined, secret) = self.join(several, node)?;
+                Ok(self.typed(joined, secret, node))
+            }
+        }
+    }
+
+    /// A text made of parts: typed like an environment value, except if a secret is in it.
+    fn typed(&self, text: String, secret: bool, node: &Node) -> Node {
+        if !secret {
+            return inline::parse_or_text(&text, &node.position);
+        }
+        let mut scalar = Node::scalar(node.position.clone(), Content::String, text);
+        scalar.secret = true;
+        scalar
+    }
+
+    /// Pieces as one text, and whether a secret is in it.
+    fn join(&mut self, pieces: &[Piece], node: &Node) -> Result<(String, bool), Box<Unresolved>> {
+        let mut joined = String::new();
+        let mut secret = false;
+        for piece in pieces {
+            match piece {
+                Piece::Text(text) => joined.push_str(text),
+                Piece::Variable(variable) => {
+                    let value = self.variable(variable, node)?;
+                    let Some(text) = &value.text else {
+                        let reason = format!("puts {} into a text", value.shown());
+                        return Err(unresolved(reason, "refer to a setting with a single value"));
+                    };
+                    joined.push_str(text);
+                    secret |= value.secret;
+                }
+            }
+            self.work_left = self.work_left.saturating_sub(1 + joined.len() / 256);
+        }
+        Ok((joined, secret))
+    }
+
+    /// The value of one variable.
+    fn variable(&mut self, variable: &Variable, node: &Node) -> Result<Node, Box<Unresolved>> {
+        let name = self.join(&variable.name, node)?.0;
+        let found = self.look_up(&name, node);
+        if let Variable { operator: Operator::Plain, .. } = variable {
+            return found;
+        }
+        let filled = found.ok().filter(|value| value.text.as_deref() != Some(""));
+        if self.work_left == 0 {
+            return Err(too_much());
+        }
+        match (variable.operator, filled) {
+            (Operator::Default | Operator::Message | Operator::Plain, Some(value)) => Ok(value),
+            (Operator::Alternative, None) => {
+                Ok(Node::scalar(node.position.clone(), Content::String, ""))
+            }
+            (Operator::Default | Operator::Alternative | Operator::Plain, _) => {
+                let (text, secret) = self.join(&variable.rest, node)?;
+                Ok(self.typed(text, secret, node))
+            }
+            (Operator::Message, None) => {
+                let (message, secret) = self.join(&variable.rest, node)?;
+                let message = if secret { crate::node::MASK.to_owned() } else { message };
+                let reason = format!("needs `${{{name}}}`: {message}");
+                Err(unresolved(reason, &hint_to_set(&name)))
+            }
+        }
+    }
+
+    /// A setting, else an extra value, else a secret, else an environment variable.
+    fn look_up(&mut self, name: &str, node: &Node) -> Result<Node, Box<Unresolved>> {
+        if self.work_left == 0 {
+            return Err(too_much());
+        }
+        let cyclic = self.chain.iter().any(|active| active == name);
+        if !cyclic {
+            if self.chain.len() >= CHAIN_MAX {
+                let reason = format!("refers to settings over more than {CHAIN_MAX} steps");
+                return Err(unresolved(reason, ""));
+            }
+            self.chain.push(name.to_owned());
+            let setting = self.setting(name);
+            self.chain.pop();
+            if let Some(setting) = setting.filter(|setting| !setting.is_null()) {
+                if let Variables::Unresolved(reason) = setting.variables {
+                    return Err(reason);
+                }
+                return Ok(setting);
+            }
+        }
+        if let Some(value) = (self.lookups.extra)(name) {
+            return Ok(inline::parse_or_text(&value, &node.position));
+        }
+        if let Some(secret) = (self.lookups.keystore)(name) {
+            return Ok(self.typed(secret, true, node));
+        }
+        let value = (self.lookups.environment)(name);
+        if let Some(value) = value.as_ref().filter(|value| !value.is_empty()) {
+            return Ok(inline::parse_or_text(value, &node.position));
+        }
+        if cyclic {
+            let chain = self.chain.join("` → `");
+            let reason = format!("refers to itself: `{chain}` → `{name}`");
+            return Err(unresolved(reason, ""));
+        }
+        let state = if value.is_some() { "empty" } else { "not set" };
+        let reason = format!("uses `${{{name}}}`, which is {state}");
+        Err(unresolved(reason, &hint_to_set(name)))
+    }
+
+    /// The expanded setting at a dotted path; the way may lead through settings that are
+    /// references themselves.
+    fn setting(&mut self, name: &str) -> Option<Node> {
+        let root = self.root;
+        if let Some(found) = tree::find(root, name) {
+            return Some(self.node(found));
+        }
+        for (dot, _) in name.match_indices('.') {
+            let on_the_way = tree::find(root, &name[..dot])?;
+            if matches!(on_the_way.content, Content::String) {
+                let expanded = self.node(on_the_way);
+                return tree::find(&expanded, &name[dot + 1..]).cloned();
+            }
+        }
+        None
+    }
+}
+
+/// A copy without children.
+fn shallow(node: &Node) -> Node {
+    Node {
+        position: node.position.clone(),
+        content: Content::Null,
+        text: node.text.clone(),
+        secret: node.secret,
+        variables: node.variables.clone(),
+    }
+}
+
+fn unresolved(reason: impl Into<String>, hint: &str) -> Box<Unresolved> {
+    Box::new(Unresolved { reason: reason.into(), hint: hint.to_owned() })
+}
+
+fn hint_to_set(name: &str) -> String {
+    format!(
+        "set the environment variable `{name}`, add it to the keystore, or give a default: \
+         `${{{name}:default}}`"
+    )
+}
+
+fn too_much() -> Box<Unresolved> {
+    unresolved(
+        "holds variables that grow without bound",
+        "look for settings that repeat each other",
+    )
+}
+
+#[cfg(test)]
+#[path = "vars_tests.rs"]
+mod tests;
