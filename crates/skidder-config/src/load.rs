@@ -198,17 +198,16 @@ fn read_tree(
     };
     if missing(&path) {
         if missing(file) {
-            let message = match file.is_absolute() {
-                true => "there is no such file".to_owned(),
-                false => {
-                    format!("there is no such file, neither here nor in `{}`", config.display())
-                }
+            let message = if file.is_absolute() {
+                "there is no such file".to_owned()
+            } else {
+                format!("there is no such file, neither here nor in `{}`", config.display())
             };
             let hint = "give the path with `-c FILE` or its folder with `--path.config DIR`";
             problems.push(Problem::error(Position::whole(&source), message).hint(hint));
             return None;
         }
-        path = file.to_owned();
+        file.clone_into(&mut path);
     }
     let node = read_node(options, &path, &source, problems)?;
     if node.as_map().is_none() && !node.is_null() {

@@ -197,9 +197,8 @@ impl<'a> Section<'a> {
 
     /// Any value, without places.
     pub fn value(&self, key: &str) -> Setting<'a, Value> {
-        self.setting(key, "a value", |node, place| match report_unresolved(node, place) {
-            true => Ok(node.to_value()),
-            false => Err(Refusal::Told),
+        self.setting(key, "a value", |node, place| {
+            if report_unresolved(node, place) { Ok(node.to_value()) } else { Err(Refusal::Told) }
         })
     }
 

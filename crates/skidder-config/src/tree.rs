@@ -195,7 +195,9 @@ pub(crate) fn settle_lists(node: &mut Node) {
                 let items = entries.into_iter().map(|entry| entry.value).collect();
                 node.content = Content::List(items);
             } else {
-                entries.into_iter().for_each(|entry| map.insert(entry));
+                for entry in entries {
+                    map.insert(entry);
+                }
             }
         }
         _ => {}

@@ -80,12 +80,12 @@ impl Expander<'_> {
                 replaced
             }
             Err(unresolved) => {
-                Node { variables: Variables::Unresolved(unresolved), ..node.clone() }
+                Node { variables: Variables::Unresolved(Box::new(unresolved)), ..node.clone() }
             }
         }
     }
 
-    fn try_text(&mut self, text: &str, node: &Node) -> Result<Node, Box<Unresolved>> {
+    fn try_text(&mut self, text: &str, node: &Node) -> Result<Node, Unresolved> {
         if !text.contains('$') {
             return Ok(node.clone());
         }
@@ -116,7 +116,7 @@ impl Expander<'_> {
     }
 
     /// Pieces as one text, and whether a secret is in it.
-    fn join(&mut self, pieces: &[Piece], node: &Node) -> Result<(String, bool), Box<Unresolved>> {
+    fn join(&mut self, pieces: &[Piece], node: &Node) -> Result<(String, bool), Unresolved> {
         let mut joined = String::new();
         let mut secret = false;
         for piece in pieces {
@@ -138,7 +138,7 @@ impl Expander<'_> {
     }
 
     /// The value of one variable.
-    fn variable(&mut self, variable: &Variable, node: &Node) -> Result<Node, Box<Unresolved>> {
+    fn variable(&mut self, variable: &Variable, node: &Node) -> Result<Node, Unresolved> {
         let name = self.join(&variable.name, node)?.0;
         let found = self.look_up(&name, node);
         if let Variable { operator: Operator::Plain, .. } = variable {
@@ -167,7 +167,7 @@ impl Expander<'_> {
     }
 
     /// A setting, else an extra value, else a secret, else an environment variable.
-    fn look_up(&mut self, name: &str, node: &Node) -> Result<Node, Box<Unresolved>> {
+    fn look_up(&mut self, name: &str, node: &Node) -> Result<Node, Unresolved> {
         if self.work_left == 0 {
             return Err(too_much());
         }
@@ -182,7 +182,7 @@ impl Expander<'_> {
             self.chain.pop();
             if let Some(setting) = setting.filter(|setting| !setting.is_null()) {
                 if let Variables::Unresolved(reason) = setting.variables {
-                    return Err(reason);
+                    return Err(*reason);
                 }
                 return Ok(setting);
             }
@@ -236,8 +236,8 @@ fn shallow(node: &Node) -> Node {
     }
 }
 
-fn unresolved(reason: impl Into<String>, hint: &str) -> Box<Unresolved> {
-    Box::new(Unresolved { reason: reason.into(), hint: hint.to_owned() })
+fn unresolved(reason: impl Into<String>, hint: &str) -> Unresolved {
+    Unresolved { reason: reason.into(), hint: hint.to_owned() }
 }
 
 fn hint_to_set(name: &str) -> String {
@@ -247,7 +247,7 @@ fn hint_to_set(name: &str) -> String {
     )
 }
 
-fn too_much() -> Box<Unresolved> {
+fn too_much() -> Unresolved {
     unresolved(
         "holds variables that grow without bound",
         "look for settings that repeat each other",

@@ -260,11 +260,11 @@ fn scalar_node(
         Some("str") => Content::String,
         Some(name @ ("int" | "float" | "bool" | "null")) => {
             let content = scalar::resolve(&text);
-            let fits = match (name, &content) {
-                ("int", Content::Int(_) | Content::UInt(_)) => true,
-                ("float", Content::Int(_) | Content::UInt(_) | Content::Float(_)) => true,
-                ("bool", Content::Bool(_)) | ("null", Content::Null) => true,
-                _ => false,
+            let fits = match name {
+                "int" => matches!(content, Content::Int(_) | Content::UInt(_)),
+                "bool" => matches!(content, Content::Bool(_)),
+                "null" => matches!(content, Content::Null),
+                _ => matches!(content, Content::Int(_) | Content::UInt(_) | Content::Float(_)),
             };
             if !fits {
                 let message = format!("`{text}` is not what its tag `!!{name}` says");

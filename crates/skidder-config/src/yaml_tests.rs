@@ -152,7 +152,8 @@ fn depth_is_bounded_also_through_aliases() {
         assert!(node.is_none());
         assert!(problems.contains("nested more than 64 levels"), "{problems}");
     }
-    let blocks: String = (0..5000).map(|level| format!("{}a:\n", " ".repeat(level))).collect();
+    let blocks: Vec<String> = (0..5000).map(|level| " ".repeat(level) + "a:\n").collect();
+    let blocks = blocks.concat();
     assert!(read(&blocks).1.contains("nested more than 64 levels"));
     let mut chain = "a0: &a0 [1]\n".to_owned();
     for level in 1..200 {
