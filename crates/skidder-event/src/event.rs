@@ -137,6 +137,12 @@ impl<'a> EventRef<'a> {
         !first.is_none() && self.batch.find(first, key.as_bytes()).is_some()
     }
 
+    /// Whether something in `@metadata` was set on this event rather than on its base.
+    #[inline]
+    pub fn has_own_metadata(&self) -> bool {
+        !self.row().metadata.is_none()
+    }
+
     /// All fields but `message`, `@timestamp` and `log.offset` where they are the row's own.
     pub fn root(&self) -> MapRef<'a> {
         let own = self.row().own;
