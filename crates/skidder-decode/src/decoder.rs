@@ -48,6 +48,25 @@ impl Decoder {
         }
     }
 
+    /// Moves on to `target`, a decompressed offset, without handing out what lies before it. Done
+    /// when [`Decoder::offset`] has reached it: see [`GzipReader::skip_to`]. A plain file only
+    /// changes its offset. Never goes back.
+    pub fn skip_to(
+        &mut self,
+        file: &dyn File,
+        scratch: &mut [u8],
+        out_scratch: &mut [u8],
+        target: u64,
+    ) -> Result<Progress, DecodeError> {
+        match self {
+            Self::Plain { offset } => {
+                *offset = target.max(*offset);
+                Ok(Progress::new(0, ReadState::More))
+            }
+            Self::Gzip(reader) => reader.skip_to(file, scratch, out_scratch, target),
+        }
+    }
+
     /// Bytes handed out so far, counted as a cursor counts: decompressed.
     pub fn offset(&self) -> u64 {
         match self {
@@ -77,6 +96,13 @@ impl Decoder {
         match self {
             Self::Plain { .. } => None,
             Self::Gzip(reader) => reader.take_checkpoint(),
+        }
+    }
+    /// Gives the memory of a checkpoint back, for the next one.
+    pub fn recycle(&mut self, checkpoint: Checkpoint) {
+        match self {
+            Self::Plain { .. } => {}
+            Self::Gzip(reader) => reader.recycle(checkpoint),
         }
     }
 }

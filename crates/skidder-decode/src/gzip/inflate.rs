@@ -188,12 +188,17 @@ impl Inflate {
 
     /// What the decoder says about the damage it has just reported.
     fn message(&self) -> &'static str {
+        const UNKNOWN: &str = "invalid deflate data";
         if self.stream.msg.is_null() {
-            return "invalid deflate data";
+            return UNKNOWN;
         }
         // SAFETY: zlib-rs sets `msg` only from string literals that end with a zero byte.
         let message: &'static CStr = unsafe { CStr::from_ptr(self.stream.msg) };
-        message.to_str().unwrap_or("invalid deflate data")
+        match message.to_str() {
+            // zlib-rs 0.6 replaces the true reason by this one if its fast loop found the damage.
+            Ok("repeated call with bad state") | Err(_) => UNKNOWN,
+            Ok(message) => message,
+        }
     }
 }
 

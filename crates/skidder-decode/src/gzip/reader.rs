@@ -18,14 +18,10 @@ use crate::progress::{Damage, DecodeError, MismatchKind, Note, Progress, ReadSta
 use crate::source::read_some;
 use crc32fast::Hasher;
 use skidder_os::File;
-use std::io;
 
-/// Decompressed bytes between two checkpoints unless set otherwise.
-///
-/// A resumed reader decodes at most this much and one deflate block (see
-/// [`GzipReader::take_checkpoint`]) for nothing: about 2 ms. Taking a checkpoint costs 20 µs, so
-/// that a smaller interval would begin to show in the speed.
-pub const CHECKPOINT_INTERVAL: u64 = 1024 * 1024;
+mod resume;
+
+pub use resume::{CHECKPOINT_INTERVAL, ResumeError};
 
 /// An interval that never ends: no checkpoints, not even free ones.
 const NEVER: u64 = u64::MAX;
@@ -36,6 +32,9 @@ const CALL_COMPRESSED_MAX: u64 = 1024 * 1024;
 
 /// From this much output of a member on, its ratio tells how much input an output buffer needs.
 const RATIO_KNOWN: u64 = 64 * 1024;
+
+/// The least input to read inside a member: a page.
+const INPUT_MIN: u128 = 4096;
 
 /// Bytes of a member behind the deflate stream: CRC-32 and size.
 const TRAILER_BYTES: usize = 8;
@@ -92,25 +91,6 @@ struct Moved {
     note: Option<Note>,
 }
 
-/// Why a reader cannot start at a checkpoint.
-#[derive(Debug, thiserror::Error)]
-pub enum ResumeError {
-    /// The file is not the one the checkpoint was taken from: start from zero and skip.
-    #[error("the checkpoint belongs to another file")]
-    Stale,
-    /// The file cannot be read now: try again.
-    #[error("cannot read at byte {offset}: {source}")]
-    Read {
-        /// Where, in compressed bytes.
-        offset: u64,
-        /// What the system said.
-        source: io::Error,
-    },
-    /// No memory for a decoder. Close something, then try again.
-    #[error("no memory for a decoder")]
-    Memory,
-}
-
 impl GzipReader {
     /// A reader at the start of a file. Takes a decoder from `pool` only once it needs one.
     pub fn new(pool: &InflatePool) -> Self {
@@ -142,40 +122,6 @@ impl GzipReader {
         self.with_checkpoint_interval(NEVER)
     }
 
-    /// A reader at `checkpoint`, after making sure that `file` still has the same 64 bytes before
-    /// it. Continue with [`GzipReader::skip_to`] to the exact byte.
-    pub fn resume(
-        checkpoint: &Checkpoint,
-        file: &dyn File,
-        pool: &InflatePool,
-    ) -> Result<Self, ResumeError> {
-        let offset = checkpoint.compressed_offset;
-        let tail = Tail::read(file, offset).map_err(|source| match source.kind() {
-            io::ErrorKind::UnexpectedEof => ResumeError::Stale,
-            _ => ResumeError::Read { offset, source },
-        })?;
-        if tail.crc() != checkpoint.tail_crc {
-            return Err(ResumeError::Stale);
-        }
-        let mut reader = Self::new(pool);
-        if !checkpoint.is_free() {
-            let mut inflate = pool.take().map_err(|OutOfMemory| ResumeError::Memory)?;
-            inflate
-                .restore(checkpoint.bits, tail.last(), &checkpoint.window)
-                .expect("a decoder from the pool is fresh, and a checkpoint is within the limits");
-            reader.inflate = Some(inflate);
-            reader.phase = Phase::Body;
-        }
-        reader.compressed = offset;
-        reader.decompressed = checkpoint.decompressed_offset;
-        reader.member_start = checkpoint.member_start;
-        reader.member_out = checkpoint.member_out;
-        reader.crc = Hasher::new_with_initial_len(checkpoint.crc, checkpoint.member_out);
-        reader.tail = tail;
-        reader.checkpoint_last = checkpoint.decompressed_offset;
-        Ok(reader)
-    }
-
     /// Compressed bytes consumed so far.
     pub fn compressed_offset(&self) -> u64 {
         self.compressed
@@ -186,25 +132,8 @@ impl GzipReader {
         self.decompressed
     }
 
-    /// The newest checkpoint since the last call, if any; never behind `decompressed_offset`.
-    ///
-    /// Inside a member there is one at the first block boundary after each interval, so that two
-    /// are at most the interval, one output buffer and one deflate block apart. Blocks of common
-    /// compressors end after 16 to 530 KiB of output; `igzip -0` writes a whole file as one block,
-    /// where resuming means starting at the member. After each member there is a free one.
-    pub fn take_checkpoint(&mut self) -> Option<Checkpoint> {
-        self.checkpoint.take()
-    }
-
-    /// Gives the memory of a checkpoint back, for the next one.
-    pub fn recycle(&mut self, checkpoint: Checkpoint) {
-        if self.spare.capacity() == 0 {
-            self.spare = checkpoint.window;
-        }
-    }
-
-    /// Decodes the next bytes into `out`, using `scratch` for compressed bytes (32 to 64 KiB serve
-    /// best; the content does not matter before or after). Neither may be empty.
+    /// Decodes the next bytes into `out`, using `scratch` for compressed bytes (64 KiB serve
+    /// best, 32 KiB cost 5 %; their content does not matter before or after). Neither may be empty.
     ///
     /// A file that shrank below [`GzipReader::compressed_offset`] looks as one that has no more
     /// bytes: truncation is for the caller to notice.
@@ -217,19 +146,18 @@ impl GzipReader {
         assert!(!scratch.is_empty() && !out.is_empty(), "a read needs room for input and output");
         let begin = self.compressed;
         let mut produced = 0;
+        let mut pieces = 0;
         while produced < out.len() && self.compressed - begin < CALL_COMPRESSED_MAX {
-            let advanced = match self.advance(file, scratch, &mut out[produced..]) {
-                Ok(advanced) => advanced,
+            let piece = match self.read_piece(file, scratch, &mut out[produced..], pieces) {
+                Ok(piece) => piece,
                 // The cause is still there at the next call.
                 Err(_) if produced > 0 => break,
                 Err(error) => return Err(error),
             };
-            produced += advanced.produced;
-            if advanced.note.is_some() {
-                return Ok(Progress { produced, state: ReadState::More, note: advanced.note });
-            }
-            if advanced.state != ReadState::More {
-                return Ok(Progress::new(produced, advanced.state));
+            pieces += 1;
+            produced += piece.produced;
+            if piece.note.is_some() || piece.state != ReadState::More {
+                return Ok(Progress { produced, ..piece });
             }
         }
         Ok(Progress::new(produced, ReadState::More))
@@ -265,19 +193,20 @@ impl GzipReader {
         Ok(Progress::new(skipped, ReadState::More))
     }
 
-    /// Reads one piece of the file and decodes it.
-    fn advance(
+    /// Reads one piece of the file, after `pieces` others in the same call, and decodes it.
+    fn read_piece(
         &mut self,
         file: &dyn File,
         scratch: &mut [u8],
         out: &mut [u8],
-    ) -> Result<Advanced, DecodeError> {
+        pieces: u32,
+    ) -> Result<Progress, DecodeError> {
         match self.phase {
             Phase::Failed(damage) => return Err(damage.into()),
-            Phase::Garbage => return Ok(Advanced::idle(ReadState::End)),
+            Phase::Garbage => return Ok(Progress::new(0, ReadState::End)),
             _ => {}
         }
-        let wanted = self.input_wanted(out.len()).min(scratch.len());
+        let wanted = self.input_wanted(out.len(), pieces).min(scratch.len());
         let count = read_some(file, &mut scratch[..wanted], self.compressed)?;
         if count > 0 {
             return self.feed(&scratch[..count], out);
@@ -286,27 +215,27 @@ impl GzipReader {
             // The decoder may hold output that found no room before.
             let moved = self.body(&[], out)?;
             if moved.produced > 0 || !matches!(self.phase, Phase::Body) {
-                return Ok(Advanced {
-                    produced: moved.produced,
-                    ..Advanced::idle(ReadState::More)
-                });
+                return Ok(Progress::new(moved.produced, ReadState::More));
             }
         }
-        Ok(Advanced::idle(self.at_end_of_file()))
+        Ok(Progress::new(0, self.at_end_of_file()))
     }
 
-    /// How much input to read for `room` bytes of output. What is read too much is read again.
-    fn input_wanted(&self, room: usize) -> usize {
+    /// How much input to read for `room` bytes of output, going by the member's ratio so far. What
+    /// is read too much is read again; where the data became less compressible, the pieces of one
+    /// call grow.
+    fn input_wanted(&self, room: usize, pieces: u32) -> usize {
         if !matches!(self.phase, Phase::Body) || self.member_out < RATIO_KNOWN {
             return usize::MAX;
         }
         let member_in = u128::from(self.compressed - self.member_start);
         let expected = room as u128 * member_in / u128::from(self.member_out);
-        usize::try_from(expected + expected / 8 + 1024).unwrap_or(usize::MAX)
+        let wanted = (expected + expected / 8).max(INPUT_MIN) << pieces.min(8);
+        usize::try_from(wanted).unwrap_or(usize::MAX)
     }
 
     /// Runs the machine over `input` until it or `out` is used up, or there is something to tell.
-    fn feed(&mut self, mut input: &[u8], out: &mut [u8]) -> Result<Advanced, DecodeError> {
+    fn feed(&mut self, mut input: &[u8], out: &mut [u8]) -> Result<Progress, DecodeError> {
         let mut produced = 0;
         while !input.is_empty() && produced < out.len() {
             let moved = match &mut self.phase {
@@ -324,10 +253,10 @@ impl GzipReader {
             input = &input[moved.consumed..];
             produced += moved.produced;
             if moved.note.is_some() {
-                return Ok(Advanced { produced, note: moved.note, state: ReadState::More });
+                return Ok(Progress { produced, state: ReadState::More, note: moved.note });
             }
         }
-        Ok(Advanced { produced, ..Advanced::idle(ReadState::More) })
+        Ok(Progress::new(produced, ReadState::More))
     }
 
     /// Marks `bytes` as consumed.
@@ -485,60 +414,5 @@ impl GzipReader {
             Phase::Garbage => ReadState::End,
             _ => ReadState::Waiting,
         }
-    }
-
-    /// Takes a checkpoint at the boundary where the decoder stands.
-    fn mark_in_body(&mut self, bits: u8) {
-        let Some(inflate) = &self.inflate else { return };
-        let mut window = match self.checkpoint.take() {
-            Some(older) if older.window.capacity() > 0 => older.window,
-            _ => std::mem::take(&mut self.spare),
-        };
-        inflate.copy_window(&mut window);
-        self.checkpoint_last = self.decompressed;
-        self.checkpoint = Some(Checkpoint {
-            compressed_offset: self.compressed,
-            bits,
-            member_start: self.member_start,
-            decompressed_offset: self.decompressed,
-            member_out: self.member_out,
-            crc: self.crc.clone().finalize(),
-            tail_crc: self.tail.crc(),
-            window,
-        });
-    }
-
-    /// Takes a checkpoint behind a member.
-    fn mark_free(&mut self) {
-        if self.interval == NEVER {
-            return;
-        }
-        if let Some(older) = self.checkpoint.take() {
-            self.recycle(older);
-        }
-        self.checkpoint_last = self.decompressed;
-        self.checkpoint = Some(Checkpoint {
-            compressed_offset: self.compressed,
-            bits: 0,
-            member_start: self.compressed,
-            decompressed_offset: self.decompressed,
-            member_out: 0,
-            crc: 0,
-            tail_crc: self.tail.crc(),
-            window: Vec::new(),
-        });
-    }
-}
-
-/// What reading one piece of the file did.
-struct Advanced {
-    produced: usize,
-    note: Option<Note>,
-    state: ReadState,
-}
-
-impl Advanced {
-    fn idle(state: ReadState) -> Self {
-        Self { produced: 0, note: None, state }
     }
 }

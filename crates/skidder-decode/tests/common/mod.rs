@@ -76,31 +76,43 @@ impl Random {
     }
 }
 
-/// Lines as a web server writes them: repetitive, but no two alike.
+const PATHS: [&str; 6] =
+    ["/", "/index.html", "/api/v1/orders", "/static/app.js", "/login", "/search?q=tree"];
+
+const AGENTS: [&str; 4] = [
+    "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/131.0",
+    "Mozilla/5.0 (Macintosh; Intel Mac OS X 10.15; rv:132.0) Gecko/20100101 Firefox/132.0",
+    "curl/8.11.0",
+    "kube-probe/1.31",
+];
+
+/// Lines as servers write them: an access log, JSON and free text in turn, no two alike.
 pub(crate) fn log_text(bytes: usize) -> Vec<u8> {
     let mut random = Random(0x9e37_79b9_7f4a_7c15);
-    let mut text = Vec::with_capacity(bytes + 300);
-    let paths =
-        ["/", "/index.html", "/api/v1/orders", "/static/app.js", "/login", "/search?q=tree"];
+    let mut text = Vec::with_capacity(bytes + 400);
     while text.len() < bytes {
-        let path = paths[random.below(paths.len() as u64) as usize];
-        let line = writeln!(
-            text,
-            "10.{}.{}.{} - - [21/Nov/2026:{:02}:{:02}:{:02} +0000] \"GET {path} HTTP/1.1\" {} {} \
-             \"https://example.org/{:x}\" \"Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 \
-             (KHTML, like Gecko) Chrome/131.0.0.0 Safari/537.36\" request_id={:016x} took={}us",
-            random.below(256),
-            random.below(256),
-            random.below(256),
-            random.below(24),
-            random.below(60),
-            random.below(60),
-            [200, 200, 200, 304, 404, 500][random.below(6) as usize],
-            random.below(100_000),
-            random.below(1 << 20),
-            random.next(),
-            random.below(1_000_000),
-        );
+        let path = PATHS[random.below(6) as usize];
+        let agent = AGENTS[random.below(4) as usize];
+        let (small, minute, number) = (random.below(256), random.below(60), random.below(100_000));
+        let (trace, micros) = (random.next(), random.below(1_000_000));
+        let line = match random.below(3) {
+            0 => writeln!(
+                text,
+                "10.{small}.{minute}.17 - user{micros} [21/Nov/2026:13:{minute:02}:07 +0000] \"GET {path}?id={number} \
+                 HTTP/1.1\" 200 {micros} \"https://example.org/{number:x}\" \"{agent}\" {trace:016x}",
+            ),
+            1 => writeln!(
+                text,
+                "{{\"@timestamp\":\"2026-11-21T13:{minute:02}:07.{micros:06}Z\",\"log.level\":\"info\",\
+                 \"message\":\"order {number} took {small} ms\",\"trace.id\":\"{trace:016x}\",\
+                 \"url.path\":\"{path}\",\"user_agent.original\":\"{agent}\"}}",
+            ),
+            _ => writeln!(
+                text,
+                "2026-11-21T13:{minute:02}:07.{micros:06}Z stderr F worker-{small} could not reach shard {number} of \
+                 {path}: timeout after {minute} s (attempt {small}, connection {trace:x}), will try again",
+            ),
+        };
         line.unwrap();
     }
     text.truncate(bytes);
