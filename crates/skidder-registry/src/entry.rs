@@ -1,94 +1,88 @@
-//! What the registry keeps of a source.
+//! What is kept of a source.
 
 use skidder_os::Timestamp;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Where a source continues.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Cursor {
-    /// Byte offset just past the last settled line, in decompressed bytes.
-    pub offset: u64,
-    /// Generation of the source that the offset belongs to.
-    pub generation: u32,
-    /// Whether the offset is the verified end of a finished compressed file.
-    pub eof: bool,
-    /// Proof that the file still holds what was read before the offset.
-    pub tail: Option<Tail>,
-}
+/// Keys are at most this long; a commit with a longer one is refused as a whole.
+pub const KEY_BYTES_MAX: usize = 4096;
 
-/// Check value over the last bytes before a cursor.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Tail {
-    /// Number of decompressed bytes before the cursor that are covered.
-    pub len: u32,
-    /// CRC-32 of them.
-    pub crc: u32,
-}
-
-/// How a source was recognised and where it was seen last.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Meta {
-    /// The path it was seen at last; may not be UTF-8.
-    pub source: PathBuf,
-    /// Name of the identity, as in Filebeat: `fingerprint`, `native`, `path`, …
-    pub identifier_name: String,
-    /// Number of bytes that a growing fingerprint covers; nothing when it is complete.
-    pub fingerprint_len: Option<u32>,
-    /// Device number when it was seen last; a hint.
-    pub device: u64,
-    /// Inode number when it was seen last; a hint.
-    pub inode: u64,
-}
-
-/// Everything kept under one key, but for the checkpoint.
+/// All that is known of a source between two runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
     /// Where it continues.
     pub cursor: Cursor,
-    /// What is known of it.
+    /// What it was when last seen.
     pub meta: Meta,
-    /// When it was written.
+    /// Time of the last change of this entry.
     pub updated: Timestamp,
-    /// How long it is kept without being updated; nothing means for ever.
+    /// How long after `updated` the entry may be forgotten; `None` is never.
     pub ttl: Option<Duration>,
 }
 
-/// One change of a commit.
+/// Where a source continues.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Cursor {
+    /// Byte just past the last settled line, counted in decompressed bytes.
+    pub offset: u64,
+    /// How often the source was truncated or replaced so far.
+    pub generation: u32,
+    /// The source was read to its end and will not grow (a compressed file).
+    pub eof: bool,
+    /// The bytes before `offset`, to recognise a source that was overwritten with other content.
+    pub tail: Option<Tail>,
+}
+
+/// A checksum of the last bytes before a cursor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Tail {
+    /// Number of bytes, at most the cursor's offset.
+    pub len: u32,
+    /// Their CRC-32 (IEEE).
+    pub crc: u32,
+}
+
+/// What a source was when last seen. Hints only, never an identity.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Meta {
+    /// The path; may not be UTF-8.
+    pub source: PathBuf,
+    /// Name of the identity: `fingerprint`, `native`, `path`, …
+    pub identifier_name: String,
+    /// Number of bytes the fingerprint covers, while it is not complete.
+    pub fingerprint_len: Option<u32>,
+    /// Device number.
+    pub device: u64,
+    /// Inode number.
+    pub inode: u64,
+}
+
+/// One part of a commit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change {
-    /// Writes an entry.
+    /// Sets the entry of a key.
     Put {
-        /// Its key, at most 4 KiB.
+        /// The key, at most [`KEY_BYTES_MAX`] bytes, not empty.
         key: String,
-        /// The entry.
+        /// Its new entry.
         entry: Entry,
         /// What becomes of its decoder checkpoint.
-        checkpoint: CheckpointChange,
+        checkpoint: Checkpoint,
     },
-    /// Removes an entry and its checkpoint.
+    /// Removes a key with its checkpoint; nothing happens if it is not there.
     Remove {
-        /// Its key.
+        /// The key.
         key: String,
     },
 }
 
-impl Change {
-    /// The key it changes.
-    pub fn key(&self) -> &str {
-        match self {
-            Self::Put { key, .. } | Self::Remove { key } => key,
-        }
-    }
-}
-
-/// What becomes of the checkpoint of an entry.
+/// What becomes of a decoder checkpoint in [`Change::Put`].
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum CheckpointChange {
-    /// Stays as it is.
+pub enum Checkpoint {
+    /// It stays as it is.
     Keep,
-    /// Is replaced.
+    /// It is replaced.
     Set(Vec<u8>),
-    /// Is removed.
+    /// It is removed.
     Clear,
 }

@@ -81,6 +81,8 @@ impl Fault {
 pub(super) struct Faults {
     /// Operations so far, also failed ones.
     pub(super) count: u64,
+    /// The same by kind.
+    pub(super) counts: [u64; Operation::Lock as usize + 1],
     /// The count at which everything stops.
     pub(super) halt_at: Option<u64>,
     pub(super) planned: Vec<Fault>,
@@ -92,6 +94,7 @@ impl Faults {
     /// Counts an operation and says whether it goes ahead.
     pub(super) fn begin(&mut self, operation: Operation, path: &Path) -> io::Result<()> {
         self.count += 1;
+        self.counts[operation as usize] += 1;
         if self.halted() {
             return Err(io::Error::other("the simulated machine has halted"));
         }

@@ -43,6 +43,11 @@ impl SimFs {
         self.lock().faults.count
     }
 
+    /// The number of operations of one kind so far, also failed ones.
+    pub fn operations_of(&self, operation: Operation) -> u64 {
+        self.lock().faults.counts[operation as usize]
+    }
+
     /// Plans a failure.
     pub fn inject(&self, fault: Fault) {
         self.lock().faults.planned.push(fault);

@@ -261,6 +261,7 @@ fn chosen_operations_fail_and_are_counted() {
     }
     assert_eq!(file.read_at(&mut buffer, 0).unwrap(), 5);
     assert_eq!(fs.operations(), before + 4);
+    assert_eq!(fs.operations_of(Operation::Read), 4);
 
     fs.inject(Fault::nth(1, ErrorKind::StorageFull).forever());
     assert_eq!(file.sync().unwrap_err().kind(), ErrorKind::StorageFull);

@@ -1,0 +1,308 @@
+//! The store: two tables of `redb`, and the line between a bad disk and a bad file.
+//!
+//! `redb` answers a damaged file with an error or a panic; both end here. A panic is caught around every
+//! use of it because the content of a file must not be able to end the program, and the store that
+//! panicked is dropped and opened anew, so that nothing half changed is used again.
+
+use crate::backend::{Disk, During, Health, Overlay};
+use crate::codec;
+use crate::{Change, Checkpoint};
+use redb::{Database, ReadableDatabase, ReadableTable, ReadableTableMetadata, TableDefinition};
+use skidder_os::File;
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+const ENTRIES: TableDefinition<&[u8], &[u8]> = TableDefinition::new("entries");
+const CHECKPOINTS: TableDefinition<&[u8], &[u8]> = TableDefinition::new("checkpoints");
+const ABOUT: TableDefinition<&[u8], u32> = TableDefinition::new("about");
+const FORMAT_KEY: &[u8] = b"format";
+/// The newest layout of tables that this program knows.
+const FORMAT: u32 = 1;
+
+/// Place and bit of "recovery required" in the header of `redb` (its `docs/design.md`, "god byte").
+const STATE_OFFSET: u64 = 9;
+const STATE_UNCLEAN: u8 = 2;
+
+/// Why the store did not do it. The store is unusable afterwards.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum StoreError {
+    /// The disk failed: open the file again later.
+    #[error("{source}")]
+    Io { during: During, source: io::Error },
+    /// The content of the file is wrong: set it aside.
+    #[error("{0}")]
+    Damaged(String),
+    /// A later program wrote the file: leave it alone.
+    #[error("format {0} is newer than this program")]
+    Newer(u32),
+}
+
+impl StoreError {
+    pub(crate) fn reading(source: io::Error) -> Self {
+        Self::Io { during: During::Read, source }
+    }
+
+    pub(crate) fn writing(source: io::Error) -> Self {
+        Self::Io { during: During::Write, source }
+    }
+}
+
+/// How much a file is trusted when it is opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Trust {
+    /// Verify every page; write to the file.
+    Verified,
+    /// Verify every page; never write to the file.
+    ReadOnly,
+    /// Take what can be had from a damaged file; never write to it.
+    Salvage,
+}
+
+/// An open store.
+pub(crate) struct Store {
+    /// `None` only while it is being closed.
+    database: Option<Database>,
+    health: Health,
+    /// Changes are refused.
+    pub(crate) read_only: bool,
+    /// The file was not closed properly by the last who wrote to it.
+    pub(crate) was_unclean: bool,
+}
+
+impl Store {
+    /// Opens a store; an empty file becomes an empty store.
+    pub(crate) fn open(
+        file: Box<dyn File>,
+        cache_bytes: usize,
+        trust: Trust,
+    ) -> Result<Self, StoreError> {
+        let health = Health::default();
+        let was_unclean = is_unclean(&*file).map_err(StoreError::reading)?;
+        let database = contained(&health, || {
+            let mut builder = Database::builder();
+            builder
+                .set_cache_size(cache_bytes)
+                .set_check_integrity_on_open(trust != Trust::Salvage);
+            Ok(match trust {
+                Trust::Verified => builder.create_with_backend(Disk::new(file, health.clone()))?,
+                _ => builder.create_with_backend(Overlay::new(file, health.clone())?)?,
+            })
+        })?;
+        let read_only = trust != Trust::Verified;
+        let store = Self { database: Some(database), health, read_only, was_unclean };
+        let format = store.run(|database| {
+            let transaction = database.begin_read()?;
+            match transaction.open_table(ABOUT) {
+                Ok(about) => Ok(about.get(FORMAT_KEY)?.map(|value| value.value())),
+                Err(redb::TableError::TableDoesNotExist(_)) => Ok(None),
+                Err(error) => Err(error.into()),
+            }
+        })?;
+        match format {
+            Some(format) if format > FORMAT => Err(StoreError::Newer(format)),
+            Some(_) => Ok(store),
+            None if trust == Trust::Salvage => Ok(store),
+            None => store.prepare(),
+        }
+    }
+
+    /// Creates the tables.
+    fn prepare(self) -> Result<Self, StoreError> {
+        self.run(|database| {
+            let transaction = database.begin_write()?;
+            transaction.open_table(ENTRIES)?;
+            transaction.open_table(CHECKPOINTS)?;
+            transaction.open_table(ABOUT)?.insert(FORMAT_KEY, FORMAT)?;
+            Ok(transaction.commit()?)
+        })?;
+        Ok(self)
+    }
+
+    /// The value of an entry.
+    pub(crate) fn entry(&self, key: &str) -> Result<Option<Vec<u8>>, StoreError> {
+        self.get(ENTRIES, key)
+    }
+
+    /// The value of a checkpoint.
+    pub(crate) fn checkpoint(&self, key: &str) -> Result<Option<Vec<u8>>, StoreError> {
+        self.get(CHECKPOINTS, key)
+    }
+
+    fn get(
+        &self,
+        table: TableDefinition<&[u8], &[u8]>,
+        key: &str,
+    ) -> Result<Option<Vec<u8>>, StoreError> {
+        self.run(|database| {
+            let table = database.begin_read()?.open_table(table)?;
+            Ok(table.get(key.as_bytes())?.map(|value| value.value().to_vec()))
+        })
+    }
+
+    /// The number of entries.
+    pub(crate) fn len(&self) -> Result<u64, StoreError> {
+        self.run(|database| Ok(database.begin_read()?.open_table(ENTRIES)?.len()?))
+    }
+
+    /// Gives all entries to `each`, in the order of the keys, as bytes.
+    pub(crate) fn each_entry(&self, each: impl FnMut(&[u8], &[u8])) -> Result<(), StoreError> {
+        self.each(ENTRIES, each)
+    }
+
+    /// Gives all checkpoints to `each`, in the order of the keys, as bytes.
+    pub(crate) fn each_checkpoint(&self, each: impl FnMut(&[u8], &[u8])) -> Result<(), StoreError> {
+        self.each(CHECKPOINTS, each)
+    }
+
+    fn each(
+        &self,
+        table: TableDefinition<&[u8], &[u8]>,
+        mut each: impl FnMut(&[u8], &[u8]),
+    ) -> Result<(), StoreError> {
+        self.run(|database| {
+            let table = database.begin_read()?.open_table(table)?;
+            for pair in table.iter()? {
+                let (key, value) = pair?;
+                each(key.value(), value.value());
+            }
+            Ok(())
+        })
+    }
+
+    /// Makes all changes, or none, durable.
+    pub(crate) fn commit(&self, changes: &[Change]) -> Result<(), StoreError> {
+        self.write(|mut tables| {
+            for change in changes {
+                match change {
+                    Change::Put { key, entry, checkpoint } => {
+                        tables.put_entry(key.as_bytes(), &codec::encode_entry(key, entry))?;
+                        match checkpoint {
+                            Checkpoint::Keep => {}
+                            Checkpoint::Set(bytes) => {
+                                let value = codec::encode_checkpoint(key, bytes);
+                                tables.put_checkpoint(key.as_bytes(), &value)?;
+                            }
+                            Checkpoint::Clear => tables.remove_checkpoint(key.as_bytes())?,
+                        }
+                    }
+                    Change::Remove { key } => {
+                        tables.entries.remove(key.as_bytes())?;
+                        tables.remove_checkpoint(key.as_bytes())?;
+                    }
+                }
+            }
+            Ok(())
+        })
+    }
+
+    /// Runs `fill` in one transaction and makes it durable.
+    pub(crate) fn write(
+        &self,
+        fill: impl FnOnce(Tables<'_>) -> Result<(), redb::Error>,
+    ) -> Result<(), StoreError> {
+        self.run(|database| {
+            let transaction = database.begin_write()?;
+            fill(Tables {
+                entries: transaction.open_table(ENTRIES)?,
+                checkpoints: transaction.open_table(CHECKPOINTS)?,
+            })?;
+            Ok(transaction.commit()?)
+        })
+    }
+
+    /// Whether the file has failed, so that the store is unusable.
+    pub(crate) fn has_failed(&self) -> bool {
+        self.health.has_failed()
+    }
+
+    /// Closes the file properly, so that the next one to open it finds it clean.
+    pub(crate) fn close(mut self) -> Result<(), StoreError> {
+        match self.database.take() {
+            Some(database) => contained(&self.health, || Ok(database.close()?)),
+            None => Ok(()),
+        }
+    }
+
+    fn run<T>(
+        &self,
+        operation: impl FnOnce(&Database) -> Result<T, redb::Error>,
+    ) -> Result<T, StoreError> {
+        let database =
+            self.database.as_ref().expect("only closing takes it, and that consumes the store");
+        contained(&self.health, || operation(database))
+    }
+}
+
+impl Drop for Store {
+    fn drop(&mut self) {
+        let database = self.database.take();
+        let dropped = contained(&self.health, || {
+            drop(database);
+            Ok(())
+        });
+        if let Err(error) = dropped {
+            tracing::warn!(%error, "closing the registry failed; it is repaired when it is opened again");
+        }
+    }
+}
+
+/// The tables while they are written.
+pub(crate) struct Tables<'a> {
+    entries: redb::Table<'a, &'static [u8], &'static [u8]>,
+    checkpoints: redb::Table<'a, &'static [u8], &'static [u8]>,
+}
+
+impl Tables<'_> {
+    /// The value that this transaction has for a key.
+    pub(crate) fn entry(&self, key: &[u8]) -> Result<Option<Vec<u8>>, redb::Error> {
+        Ok(self.entries.get(key)?.map(|value| value.value().to_vec()))
+    }
+
+    pub(crate) fn put_entry(&mut self, key: &[u8], value: &[u8]) -> Result<(), redb::Error> {
+        self.entries.insert(key, value)?;
+        Ok(())
+    }
+
+    pub(crate) fn put_checkpoint(&mut self, key: &[u8], value: &[u8]) -> Result<(), redb::Error> {
+        self.checkpoints.insert(key, value)?;
+        Ok(())
+    }
+
+    fn remove_checkpoint(&mut self, key: &[u8]) -> Result<(), redb::Error> {
+        self.checkpoints.remove(key)?;
+        Ok(())
+    }
+}
+
+/// Runs `operation`, and says of an error or panic whether disk or file is to blame.
+fn contained<T>(
+    health: &Health,
+    operation: impl FnOnce() -> Result<T, redb::Error>,
+) -> Result<T, StoreError> {
+    let what = match catch_unwind(AssertUnwindSafe(operation)) {
+        Ok(Ok(value)) => return Ok(value),
+        Ok(Err(error)) => error.to_string(),
+        Err(panic) => {
+            let message = panic
+                .downcast_ref::<String>()
+                .map(String::as_str)
+                .or_else(|| panic.downcast_ref::<&str>().copied());
+            format!("the store gave up: {}", message.unwrap_or("no reason given"))
+        }
+    };
+    Err(match health.failure() {
+        Some((during, source)) => StoreError::Io { during, source },
+        None => StoreError::Damaged(what),
+    })
+}
+
+fn is_unclean(file: &dyn File) -> io::Result<bool> {
+    let mut state = [0];
+    loop {
+        match file.read_at(&mut state, STATE_OFFSET) {
+            Ok(count) => return Ok(count == 1 && state[0] & STATE_UNCLEAN != 0),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+}

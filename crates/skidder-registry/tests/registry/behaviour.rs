@@ -1,0 +1,120 @@
+//! The registry in fair weather, and what it costs.
+
+use crate::common::*;
+use skidder_os::{Fs, RealFs, SystemClock};
+use skidder_registry::{
+    Change, Checkpoint, CommitError, KEY_BYTES_MAX, OpenError, Opened, Options, Registry,
+};
+use skidder_testkit::{Operation, Random};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::sync::Arc;
+
+#[test]
+fn entries_and_checkpoints_come_back_after_a_close() {
+    let (fs, clock) = machine();
+    let mut random = Random::new(1);
+    let (registry, opened) = open(&fs, &clock);
+    assert_eq!(opened, Opened::New);
+    assert!(registry.is_empty().unwrap());
+    let mut truth = Truth::new();
+    for _ in 0..50 {
+        let changes = changes(&mut random, &clock);
+        registry.commit(&changes).unwrap();
+        truth = after(&truth, &changes);
+    }
+    assert_eq!(content(&registry), truth);
+    registry.close().unwrap();
+    let (registry, opened) = open(&fs, &clock);
+    assert_eq!((opened, content(&registry)), (Opened::Clean, truth));
+    assert_eq!(registry.get("unknown").unwrap(), None);
+    assert_eq!(registry.checkpoint("unknown").unwrap(), None);
+}
+
+#[test]
+fn names_that_are_not_utf8_are_kept() {
+    let (fs, clock) = machine();
+    let (registry, _) = open(&fs, &clock);
+    let mut entry = entry(&mut Random::new(1), &clock);
+    entry.meta.source = Path::new(std::ffi::OsStr::from_bytes(b"/var/log/\xff\xfe.log")).into();
+    let change = Change::Put { key: key(1), entry: entry.clone(), checkpoint: Checkpoint::Keep };
+    registry.commit(&[change]).unwrap();
+    assert_eq!(registry.get(&key(1)).unwrap(), Some(entry));
+}
+
+#[test]
+fn a_key_that_is_too_long_refuses_the_whole_commit() {
+    let (fs, clock) = machine();
+    let (registry, _) = open(&fs, &clock);
+    let entry = entry(&mut Random::new(1), &clock);
+    let put = |key: String| Change::Put { key, entry: entry.clone(), checkpoint: Checkpoint::Keep };
+    registry.commit(&[put("k".repeat(KEY_BYTES_MAX))]).unwrap();
+    for bad in ["k".repeat(KEY_BYTES_MAX + 1), String::new()] {
+        let error = registry.commit(&[put(key(1)), put(bad)]).unwrap_err();
+        assert!(matches!(error, CommitError::Refused { .. }), "{error}");
+    }
+    assert_eq!(registry.len().unwrap(), 1);
+}
+
+#[test]
+fn second_process_is_refused_until_the_first_is_gone() {
+    let (fs, clock) = machine();
+    let (registry, _) = open(&fs, &clock);
+    let error = try_open(&fs, &clock).unwrap_err();
+    assert!(matches!(&error, OpenError::Locked { path } if path.ends_with("registry.lock")));
+    drop(registry);
+    assert_eq!(open(&fs, &clock).1, Opened::Clean);
+    fs.kill();
+    open(&fs, &clock);
+}
+
+#[test]
+fn a_commit_of_any_size_is_one_sync() {
+    let (fs, clock) = machine();
+    let fs_dyn: Arc<dyn Fs> = Arc::new(fs.clone());
+    let (registry, _) =
+        Registry::open(fs_dyn, Arc::new(clock.clone()), Path::new("/r"), Options::default())
+            .unwrap();
+    let mut random = Random::new(1);
+    for count in [1, 10, 1000, 1000] {
+        let changes: Vec<Change> = (0..count)
+            .map(|number| Change::Put {
+                key: key(number),
+                entry: entry(&mut random, &clock),
+                checkpoint: Checkpoint::Keep,
+            })
+            .collect();
+        let before = fs.operations_of(Operation::Sync);
+        registry.commit(&changes).unwrap();
+        assert_eq!(fs.operations_of(Operation::Sync) - before, 1, "{count} changes");
+    }
+}
+
+#[test]
+fn files_are_for_the_owner_and_the_directory_for_the_group() {
+    let temporary = tempfile::tempdir().unwrap();
+    let directory = temporary.path().join("data/registry");
+    let clock = Arc::new(SystemClock::new());
+    let (registry, opened) =
+        Registry::open(Arc::new(RealFs), clock, &directory, Options::default()).unwrap();
+    assert_eq!(opened, Opened::New);
+    registry.close().unwrap();
+    let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    // The umask takes what it takes, usually the write permission of the group.
+    assert_eq!(mode(&directory) | 0o022, 0o770 | 0o022);
+    let mut names = Vec::new();
+    for file in std::fs::read_dir(&directory).unwrap() {
+        let path = file.unwrap().path();
+        assert_eq!(mode(&path), 0o600, "{}", path.display());
+        names.push(path.file_name().unwrap().to_string_lossy().into_owned());
+    }
+    names.sort();
+    assert_eq!(names, ["registry.lock", "registry.redb", "registry.snapshot"]);
+}
+
+#[test]
+fn registry_can_be_shared_between_threads() {
+    fn shared<T: Send + Sync>() {}
+    shared::<Registry>();
+}

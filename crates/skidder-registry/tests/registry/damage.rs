@@ -1,0 +1,169 @@
+//! Damaged files: never a refusal to start, never a panic, and no entry that was not once committed.
+
+use crate::common::*;
+use proptest::prelude::*;
+use skidder_registry::{Entry, Opened};
+use skidder_testkit::{Random, SimClock, SimFs};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+const STORE: &str = "/data/registry/registry.redb";
+const SNAPSHOT: &str = "/data/registry/registry.snapshot";
+
+/// Every entry that a key ever had.
+type History = BTreeMap<String, Vec<Entry>>;
+
+/// A machine whose registry was used for a while and closed, or not closed.
+fn used(closed: bool) -> (SimFs, SimClock, Truth, History) {
+    let (fs, clock) = machine();
+    let mut random = Random::new(1);
+    let (registry, _) = open(&fs, &clock);
+    let (mut truth, mut history) = (Truth::new(), History::new());
+    for _ in 0..40 {
+        let changes = changes(&mut random, &clock);
+        registry.commit(&changes).unwrap();
+        truth = after(&truth, &changes);
+        for (key, (entry, _)) in &truth {
+            history.entry(key.clone()).or_default().push(entry.clone());
+        }
+    }
+    if closed {
+        registry.close().unwrap();
+    } else {
+        fs.crash();
+    }
+    (fs, clock, truth, history)
+}
+
+/// Opens after damage, and checks that nothing was invented and the registry works.
+#[track_caller]
+fn check(fs: &SimFs, clock: &SimClock, truth: &Truth, history: &History) -> Opened {
+    let (registry, opened) = open(fs, clock);
+    let found = content(&registry);
+    match &opened {
+        Opened::Damaged { set_aside, recovered } => {
+            assert_eq!(found.len() as u64, *recovered);
+            assert!(set_aside.iter().all(|path| fs.peek(path).is_some()));
+            for (key, (entry, _)) in &found {
+                assert!(history[key].contains(entry), "{key} was never so");
+            }
+        }
+        _ => assert_eq!(found, *truth),
+    }
+    let mut random = Random::new(2);
+    registry.commit(&changes(&mut random, clock)).unwrap();
+    registry.close().unwrap();
+    assert_eq!(open(fs, clock).1, Opened::Clean);
+    opened
+}
+
+fn aside(opened: &Opened) -> Vec<PathBuf> {
+    match opened {
+        Opened::Damaged { set_aside, .. } => set_aside.clone(),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn garbage_is_set_aside_and_the_state_continues_from_the_snapshot() {
+    let (fs, clock, truth, history) = used(true);
+    fs.write_as_other(STORE, b"this is no registry");
+    let opened = check(&fs, &clock, &truth, &history);
+    let aside = aside(&opened);
+    assert_eq!(aside, [Path::new("/data/registry/registry.redb.damaged-1767225640")]);
+    assert_eq!(fs.peek(&aside[0]).unwrap(), b"this is no registry");
+    assert!(matches!(opened, Opened::Damaged { recovered, .. } if recovered == truth.len() as u64));
+}
+
+#[test]
+fn second_damage_in_a_second_gets_a_name_of_its_own() {
+    let (fs, clock, _, _) = used(true);
+    for _ in 0..2 {
+        fs.write_as_other(STORE, b"garbage");
+        drop(open(&fs, &clock));
+    }
+    let names = fs.peek_names(DIRECTORY);
+    assert!(names.contains(&"registry.redb.damaged-1767225640-1".into()), "{names:?}");
+}
+
+#[test]
+fn a_store_cut_to_any_length_is_replaced() {
+    for closed in [true, false] {
+        let (fs, _, _, _) = used(closed);
+        let whole = fs.peek(STORE).unwrap();
+        let mut random = Random::new(3);
+        let lengths = (0..200).map(|_| random.below(whole.len() as u64));
+        for length in lengths.chain([0, 1, 9, 10, 320, 4095, 4096, 8192]) {
+            let (fs, clock, truth, history) = used(closed);
+            fs.truncate_as_other(STORE, length);
+            let opened = check(&fs, &clock, &truth, &history);
+            assert_eq!(aside(&opened).len(), 1, "length {length}");
+        }
+    }
+}
+
+#[test]
+fn a_missing_store_is_made_from_the_snapshot() {
+    let (fs, clock, truth, history) = used(true);
+    fs.remove_as_other(STORE);
+    let opened = check(&fs, &clock, &truth, &history);
+    assert_eq!(opened, Opened::Damaged { set_aside: vec![], recovered: truth.len() as u64 });
+}
+
+#[test]
+fn a_damaged_snapshot_does_not_matter_while_the_store_is_good() {
+    let (fs, clock, truth, history) = used(true);
+    fs.write_as_other(SNAPSHOT, b"garbage");
+    assert_eq!(check(&fs, &clock, &truth, &history), Opened::Clean);
+}
+
+#[test]
+fn if_both_are_damaged_both_are_set_aside_and_what_can_be_read_is_kept() {
+    let (fs, clock, truth, history) = used(true);
+    fs.write_as_other(STORE, b"garbage");
+    fs.truncate_as_other(SNAPSHOT, fs.peek(SNAPSHOT).unwrap().len() as u64 / 2);
+    let opened = check(&fs, &clock, &truth, &history);
+    assert_eq!(aside(&opened).len(), 2);
+    let Opened::Damaged { recovered, .. } = opened else { panic!() };
+    assert!(recovered > 0 && recovered < truth.len() as u64);
+
+    fs.write_as_other(STORE, &[0; 8192]);
+    fs.write_as_other(SNAPSHOT, &[]);
+    let opened = check(&fs, &clock, &truth, &history);
+    assert!(matches!(opened, Opened::Damaged { recovered: 0, .. }), "{opened:?}");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn flipped_bits_anywhere_are_survived(
+        closed: bool,
+        places in prop::collection::vec((any::<prop::sample::Index>(), 0_u8..8), 1..20),
+        header: bool,
+    ) {
+        let (fs, clock, truth, history) = used(closed);
+        let mut bytes = fs.peek(STORE).unwrap();
+        let length = if header { 400 } else { bytes.len() };
+        for (place, bit) in places {
+            bytes[place.index(length)] ^= 1 << bit;
+        }
+        fs.write_as_other(STORE, &bytes);
+        check(&fs, &clock, &truth, &history);
+    }
+
+    #[test]
+    fn overwritten_stretches_are_survived(
+        closed: bool,
+        start: prop::sample::Index,
+        stretch in prop::collection::vec(any::<u8>(), 1..9000),
+    ) {
+        let (fs, clock, truth, history) = used(closed);
+        let mut bytes = fs.peek(STORE).unwrap();
+        let start = start.index(bytes.len());
+        let end = (start + stretch.len()).min(bytes.len());
+        bytes[start..end].copy_from_slice(&stretch[..end - start]);
+        fs.write_as_other(STORE, &bytes);
+        check(&fs, &clock, &truth, &history);
+    }
+}
