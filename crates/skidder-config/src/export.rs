@@ -42,8 +42,8 @@ pub(crate) fn to_yaml(node: &Node) -> String {
     out
 }
 
-/// Whether the value at `path` (dotted, in lower case) is a secret by its name.
-fn is_secret(path: &str) -> bool {
+/// Whether the value at the dotted `path` is a secret by its name.
+pub(crate) fn is_secret(path: &str) -> bool {
     let path = path.to_ascii_lowercase().replace('-', "_");
     let key = path.rsplit('.').next().unwrap_or_default();
     let named = SECRET_ENDINGS.iter().any(|ending| {

@@ -1,7 +1,7 @@
 //! YAML with positions, one settings tree, typed readers of it.
 //!
-//! The way of a setting: [`yaml`] reads a file into [`Node`]s with their places; [`mod@tree`] makes
-//! one tree of dotted keys, several files and `-E` overrides; [`vars`] replaces `${...}`; a
+//! The way of a setting: `yaml.rs` reads a file into [`Node`]s with their places; `tree.rs` makes
+//! one tree of dotted keys, several files and `-E` overrides; `vars.rs` replaces `${...}`; a
 //! [`Section`] is what all other crates see of it. Every mistake goes to one [`Problems`] with
 //! file, line, column, full path and a hint, and is told together with all others.
 //!
@@ -63,6 +63,7 @@
 
 mod export;
 mod inline;
+mod item;
 mod load;
 mod node;
 mod problem;
@@ -74,17 +75,18 @@ mod setting;
 mod settings;
 mod suggest;
 mod template;
-pub mod tree;
+mod tree;
 pub mod units;
-pub mod vars;
-pub mod yaml;
+mod vars;
+mod yaml;
 mod yaml_message;
 
+pub use item::Item;
 pub use load::{LoadOptions, OpenKeystore, load, load_part};
 pub use node::{Content, Entry, MASK, Map, Node, Value};
 pub use problem::{Position, Problem, Problems, Severity, Source};
 pub use secret::Secret;
-pub use section::{Item, Section};
+pub use section::Section;
 pub use setting::{Bounded, DefaultFor, Setting};
 pub use settings::{Paths, Settings};
 pub use suggest::nearest;

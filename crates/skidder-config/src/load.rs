@@ -54,7 +54,10 @@ pub struct LoadOptions<'a> {
     pub keystore: Option<&'a OpenKeystore<'a>>,
 }
 
-/// Loads all files and overrides into one tree. An error means there is no tree to read: a file is
+/// Loads all files and overrides into one tree: maps of several files are merged, any other value
+/// (lists too, as a whole) is the one of the last file that has it. `a.0.b` names a list item.
+///
+/// An error means there is no tree to read: a file is
 /// missing, not safe, or not YAML. All other mistakes travel with the settings and are told by
 /// [`Settings::root`], together with those of the readers.
 pub fn load(options: LoadOptions<'_>) -> Result<Settings, Problems> {

@@ -189,3 +189,30 @@ pub(crate) fn for_each_leaf<'a>(node: &'a Node, name: &str, each: &mut dyn FnMut
         _ => each(name, node),
     }
 }
+
+/// Tells every unresolved variable in `node`; whether there was none.
+pub(crate) fn report_unresolved(node: &Node, place: &Place<'_>) -> bool {
+    let mut resolved = true;
+    if let Some(problem) = node.unresolved_problem(&place.path) {
+        place.problems.push(problem);
+        resolved = false;
+    }
+    let mut descend = |child: &Node, path: String| {
+        let inner = Place { path, ..place.clone() };
+        resolved &= report_unresolved(child, &inner);
+    };
+    match &node.content {
+        Content::List(list) => {
+            for (index, item) in list.iter().enumerate() {
+                descend(item, format!("{}[{index}]", place.path));
+            }
+        }
+        Content::Map(map) => {
+            for entry in map.iter() {
+                descend(&entry.value, tree::join(&place.path, &entry.key));
+            }
+        }
+        _ => {}
+    }
+    resolved
+}

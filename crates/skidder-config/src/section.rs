@@ -5,6 +5,7 @@
 //! out of scope) every key that nobody asked for is told: as *known to Filebeat, not supported*,
 //! as *deprecated*, or as unknown with the nearest known name. Mistakes never stop the reading.
 
+use crate::item::Item;
 use crate::node::{Content, Entry, Map, Node, Value};
 use crate::problem::{Position, Problem, Problems, Severity};
 use crate::secret::Secret;
@@ -198,7 +199,11 @@ impl<'a> Section<'a> {
     /// Any value, without places.
     pub fn value(&self, key: &str) -> Setting<'a, Value> {
         self.setting(key, "a value", |node, place| {
-            if report_unresolved(node, place) { Ok(node.to_value()) } else { Err(Refusal::Told) }
+            if read::report_unresolved(node, place) {
+                Ok(node.to_value())
+            } else {
+                Err(Refusal::Told)
+            }
         })
     }
 
@@ -228,7 +233,7 @@ impl<'a> Section<'a> {
     pub fn item(&self, key: &str) -> Option<Item<'a>> {
         let place = self.place(key);
         let node = place.node?;
-        Some(Item { node, path: place.path, problems: self.problems })
+        Some(Item::new(node, place.path, self.problems))
     }
 
     /// The items of a list as they are; a single value is a list of one. Missing means none.
@@ -243,7 +248,7 @@ impl<'a> Section<'a> {
         for entry in self.map.into_iter().flat_map(Map::iter) {
             self.asked.borrow_mut().insert(entry.key.clone());
             read::for_each_leaf(&entry.value, &entry.key, &mut |name, node| {
-                let item = Item { node, path: self.path_of(name), problems: self.problems };
+                let item = Item::new(node, self.path_of(name), self.problems);
                 found.push((name.to_owned(), item));
             });
         }
@@ -450,113 +455,6 @@ fn map_of<'a>(node: &'a Node, path: &str, problems: &Problems) -> Option<&'a Map
             });
             problems.push(told);
             None
-        }
-    }
-}
-
-/// Tells every unresolved variable in `node`; whether there was none.
-fn report_unresolved(node: &Node, place: &Place<'_>) -> bool {
-    let mut resolved = true;
-    if let Some(problem) = node.unresolved_problem(&place.path) {
-        place.problems.push(problem);
-        resolved = false;
-    }
-    let mut descend = |child: &Node, path: String| {
-        let inner = Place { path, ..place.clone() };
-        resolved &= report_unresolved(child, &inner);
-    };
-    match &node.content {
-        Content::List(list) => {
-            for (index, item) in list.iter().enumerate() {
-                descend(item, format!("{}[{index}]", place.path));
-            }
-        }
-        Content::Map(map) => {
-            for entry in map.iter() {
-                descend(&entry.value, tree::join(&place.path, &entry.key));
-            }
-        }
-        _ => {}
-    }
-    resolved
-}
-
-/// A value as it is, with its path: for settings that may have several shapes, and for lists.
-#[derive(Clone, Debug)]
-pub struct Item<'a> {
-    node: &'a Node,
-    path: String,
-    problems: &'a Problems,
-}
-
-impl<'a> Item<'a> {
-    pub(crate) fn new(node: &'a Node, path: String, problems: &'a Problems) -> Self {
-        Self { node, path, problems }
-    }
-
-    /// The value itself, to look at its shape or to keep a copy.
-    pub fn node(&self) -> &'a Node {
-        self.node
-    }
-
-    /// Full path, as in messages.
-    pub fn path(&self) -> &str {
-        &self.path
-    }
-
-    /// Whether it is a map.
-    pub fn is_map(&self) -> bool {
-        matches!(self.node.content, Content::Map(_))
-    }
-
-    /// Whether it is a list.
-    pub fn is_list(&self) -> bool {
-        matches!(self.node.content, Content::List(_))
-    }
-
-    /// The map as a section; anything else is told as a mistake and gives an empty section.
-    pub fn section(&self) -> Section<'a> {
-        Section::new(Some(self.node), self.path.clone(), self.problems)
-    }
-
-    /// The items of the list; a single value is a list of one, nothing is none.
-    pub fn into_items(self) -> Vec<Self> {
-        let item = |(index, node): (usize, &'a Node)| Self {
-            node,
-            path: format!("{}[{index}]", self.path),
-            problems: self.problems,
-        };
-        match &self.node.content {
-            Content::List(list) => list.iter().enumerate().map(item).collect(),
-            Content::Null => Vec::new(),
-            _ => vec![self],
-        }
-    }
-
-    /// The text as written; a list or map is told as a mistake.
-    pub fn string(&self) -> Setting<'a, String> {
-        Setting::read(self.place(), read::TEXT, |node, _| read::text(node).map(str::to_owned))
-    }
-
-    /// The value without places; unresolved variables in it are told.
-    pub fn value(&self) -> Value {
-        report_unresolved(self.node, &self.place());
-        self.node.to_value()
-    }
-
-    /// Reports a mistake of the caller's own at this place. An empty `hint` is left out.
-    pub fn problem(&self, message: impl Into<String>, hint: impl Into<String>) {
-        let position = self.node.position.clone();
-        self.problems.push(Problem::error(position, message).hint(hint));
-    }
-
-    fn place(&self) -> Place<'a> {
-        Place {
-            problems: self.problems,
-            path: self.path.clone(),
-            node: if self.node.is_null() { None } else { Some(self.node) },
-            section: Some(self.node.position.clone()),
-            hidden: false,
         }
     }
 }

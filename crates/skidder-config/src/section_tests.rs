@@ -1,7 +1,7 @@
 //! Tests of typed reading: every getter, and the messages exactly as the user sees them.
 
 use super::*;
-use crate::Settings;
+use crate::{Settings, Value};
 
 /// Reads a text with `read` and gives what it found and all problems as shown.
 fn read<T>(text: &str, read: impl FnOnce(Section<'_>) -> T) -> (T, String) {
@@ -129,6 +129,14 @@ fn wrong_values_are_told_with_what_was_expected() {
         "error: filebeat.yml:1:8: `k[1]` is a list; expected a text\n\
          error: filebeat.yml:1:13: `k[2]` is a map; expected a text"
     );
+}
+
+#[test]
+fn a_wrong_value_of_a_key_that_names_a_secret_is_not_shown() {
+    let (_, problems) = read("proxy.password: hunter2", |root| {
+        root.string("proxy.password").check(|_| Err("it is too short".to_owned())).optional()
+    });
+    assert_eq!(problems, "error: filebeat.yml:1:17: `proxy.password` is `xxxxx`; it is too short");
 }
 
 #[test]

@@ -54,7 +54,9 @@ impl Place<'_> {
             Refusal::Told => return,
         };
         let shown = match self.node {
-            Some(_) if self.hidden => format!("`{}`", crate::node::MASK),
+            Some(_) if self.hidden || crate::export::is_secret(&self.path) => {
+                format!("`{}`", crate::node::MASK)
+            }
             Some(node) => node.shown(),
             None => "missing".to_owned(),
         };

@@ -1,9 +1,10 @@
 //! The loaded settings: one tree, variables replaced, ready to be read.
 
+use crate::item::Item;
 use crate::node::{Content, Node};
 use crate::problem::{Problem, Problems, Source};
 use crate::secret::Secret;
-use crate::section::{Item, Section};
+use crate::section::Section;
 use crate::vars::Lookups;
 use crate::{export, read, tree, vars, yaml};
 use std::collections::BTreeMap;

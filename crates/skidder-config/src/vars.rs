@@ -23,14 +23,14 @@ const CHAIN_MAX: usize = 50;
 
 /// Where values of variables come from, besides the settings themselves.
 #[derive(Clone, Copy)]
-pub struct Lookups<'a> {
+pub(crate) struct Lookups<'a> {
     /// Asked before keystore and environment: values known only now, such as `data.host` of a
     /// template. Typed like environment values.
-    pub extra: &'a dyn Fn(&str) -> Option<String>,
+    pub(crate) extra: &'a dyn Fn(&str) -> Option<String>,
     /// Secrets by name.
-    pub keystore: &'a dyn Fn(&str) -> Option<String>,
+    pub(crate) keystore: &'a dyn Fn(&str) -> Option<String>,
     /// Environment variables by name. An empty one counts as not set, as in Filebeat.
-    pub environment: &'a dyn Fn(&str) -> Option<String>,
+    pub(crate) environment: &'a dyn Fn(&str) -> Option<String>,
 }
 
 /// A copy of `node` with its variables replaced; names of settings are looked up in `root`.

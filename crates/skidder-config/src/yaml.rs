@@ -20,8 +20,17 @@ pub(crate) const WEIGHT_MAX: usize = 500_000;
 
 /// Reads one YAML document. `None` if the structure is broken; mistakes that leave a tree (such as
 /// a duplicate key) are added to `problems` and the tree is returned. An empty text is a null.
-pub fn parse(source: &Arc<Source>, text: &str, problems: &Problems) -> Option<Node> {
+pub(crate) fn parse(source: &Arc<Source>, text: &str, problems: &Problems) -> Option<Node> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    if let Some((line, column, character)) = yaml_message::control_character(text) {
+        let position = Position::new(source, line as u32, column as u32);
+        let code = u32::from(character);
+        let message = format!("invalid YAML: the control character U+{code:04X} is not allowed");
+        problems.push(Problem::error(position, message).hint(
+            "write it as an escape like `\\x1b` in double quotes, or save the file as UTF-8",
+        ));
+        return None;
+    }
     let mut builder = Builder {
         source,
         problems,

@@ -26,6 +26,11 @@ const WORDS: &[(&str, &str, &str)] = &[
     ),
     ("simple key expected", "expected `key: value`", "check the indentation of this line"),
     (
+        "invalid indentation in quoted scalar",
+        "a quote is opened here but not closed before the next key",
+        "look for the `\"` or `'` that is missing at the end of the value",
+    ),
+    (
         "invalid indentation",
         "this line does not fit the indentation of the lines above",
         "keys of the same map begin in the same column",
@@ -60,6 +65,16 @@ const WORDS: &[(&str, &str, &str)] = &[
         "while parsing a flow sequence",
         "expected `,` or `]` in this `[...]`",
         "put values that contain `[`, `]`, `{` or `,` in quotes, `${...}` too",
+    ),
+    (
+        "illegal placement of ':'",
+        "a `:` is not allowed here; a `[` or `{` above may never be closed",
+        "put values that begin with `[` or `{` in quotes if they are no lists or maps",
+    ),
+    (
+        "while scanning a block scalar, did not find",
+        "a text that begins with `|` or `>` must start on the next line",
+        "put it in quotes if the sign belongs to the value",
     ),
     ("misplaced bracket", "a closing bracket without its opening one", ""),
     (
@@ -100,12 +115,56 @@ pub(crate) fn explain(error: &ScanError, text: &str) -> (Marker, String, String)
         let message = format!("invalid YAML: a value cannot begin with `{character}`");
         return (marker, message, "put it in quotes".to_owned());
     }
+    let about_structure =
+        info.contains("did not find expected key") || info == "invalid indentation";
+    if about_structure && follows_text(text, marker) {
+        let message = "invalid YAML: this text does not belong to the value before it";
+        return (marker, message.to_owned(), "put the whole value in quotes".to_owned());
+    }
+    let about_key =
+        info.contains("mapping values are not allowed") || info.contains("<document start>");
+    if about_key && let Some(line) = line_without_colon(text, marker.line()) {
+        let message = format!("invalid YAML: line {line} is not a `key: value`");
+        let hint = "a key needs a `:` with a space or the end of the line after it";
+        return (marker, message, hint.to_owned());
+    }
     for (theirs, ours, hint) in WORDS {
         if info.contains(theirs) {
             return (marker, format!("invalid YAML: {ours}"), (*hint).to_owned());
         }
     }
     (marker, format!("invalid YAML: {info}"), String::new())
+}
+
+/// Whether there is something before `marker` on its line.
+fn follows_text(text: &str, marker: Marker) -> bool {
+    let line = text.lines().nth(marker.line().saturating_sub(1)).unwrap_or_default();
+    line.chars().take(marker.col()).any(|before| before != ' ')
+}
+
+/// The last line with content before `line`, if it should have been a key but has no `: `.
+fn line_without_colon(text: &str, line: usize) -> Option<usize> {
+    let above = text.lines().take(line.saturating_sub(1)).map(str::trim).enumerate();
+    let with_content = above.filter(|(_, it)| !it.is_empty() && !it.starts_with('#'));
+    let (index, last) = with_content.last()?;
+    let has_colon = last.ends_with(':') || last.contains(": ");
+    let is_item = last.starts_with("- ");
+    if has_colon || is_item { None } else { Some(index + 1) }
+}
+
+/// The place of a control character, which YAML does not allow. The parser would take some of them
+/// for the end of the text and ignore the rest.
+pub(crate) fn control_character(text: &str) -> Option<(usize, usize, char)> {
+    let bad = |found: &char| found.is_control() && !matches!(found, '\t' | '\n' | '\r' | '\u{85}');
+    let place = text.chars().position(|found| bad(&found))?;
+    let (mut line, mut column) = (1, 1);
+    for character in text.chars().take(place) {
+        column += 1;
+        if character == '\n' {
+            (line, column) = (line + 1, 1);
+        }
+    }
+    Some((line, column, text.chars().nth(place)?))
 }
 
 /// The place of a tab before the first word of the line of the mistake or the one before it (the
