@@ -1,0 +1,223 @@
+//! `add_host_metadata`: what is known about the machine, as `host.*`.
+//!
+//! The machine is looked at once and again when `cache.ttl` has passed; the plan's epoch grows when
+//! something has changed, so that sources bind again and no event pays for it.
+
+mod gather;
+mod network;
+mod os_release;
+
+pub use gather::{Machine, ThisMachine};
+
+use gather::host_fields;
+
+use crate::add_fields::AddFields;
+use crate::constants::Constants;
+use crate::footprint::Footprint;
+use crate::processor::{Failure, Outcome, Processor};
+use skidder_event::{EventMut, Map, MapRef, Path, Value, ValueRef};
+use skidder_os::{Clock, Fs, Monotonic};
+use std::fmt;
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+static HOST: LazyLock<Path> = LazyLock::new(|| Path::parse("host").expect("a constant path"));
+
+/// Settings of `add_host_metadata`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct HostSettings {
+    /// Addresses and MACs too (`netinfo.enabled`, default true).
+    pub netinfo: bool,
+    /// How long what was found is believed (`cache.ttl`, default 5 minutes). Zero looks again at
+    /// every question for the epoch, which is once a batch.
+    pub cache_ttl: Duration,
+    /// `host.geo.*`, only what is not blank.
+    pub geo: Map,
+    /// Another `host.name` than the machine's own.
+    pub name: Option<String>,
+    /// Whether an event that has more of `host` than its name gets it replaced (default true).
+    pub replace_fields: bool,
+}
+
+impl Default for HostSettings {
+    fn default() -> Self {
+        Self {
+            netinfo: true,
+            cache_ttl: Duration::from_mins(5),
+            geo: Map::new(),
+            name: None,
+            replace_fields: true,
+        }
+    }
+}
+
+/// Adds `host.*` to every event.
+pub struct AddHostMetadata {
+    settings: HostSettings,
+    machine: Arc<dyn Machine>,
+    fs: Arc<dyn Fs>,
+    clock: Arc<dyn Clock>,
+    cache: Mutex<Cache>,
+}
+
+/// What was found, and when.
+struct Cache {
+    fields: Map,
+    checked: Monotonic,
+    epoch: u64,
+}
+
+impl AddHostMetadata {
+    /// Looks at the machine for the first time.
+    pub fn new(
+        settings: HostSettings,
+        machine: Arc<dyn Machine>,
+        fs: Arc<dyn Fs>,
+        clock: Arc<dyn Clock>,
+    ) -> Self {
+        let fields = gather(&settings, &*machine, &*fs);
+        let cache = Mutex::new(Cache { fields, checked: clock.monotonic(), epoch: 0 });
+        Self { settings, machine, fs, clock, cache }
+    }
+
+    fn cache(&self) -> MutexGuard<'_, Cache> {
+        self.cache.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// All that is added, under `host`.
+fn gather(settings: &HostSettings, machine: &dyn Machine, fs: &dyn Fs) -> Map {
+    let mut host = host_fields(machine, fs, settings.netinfo);
+    if let Some(name) = &settings.name {
+        host.insert("name", name.as_str());
+    }
+    if !settings.geo.is_empty() {
+        host.insert("geo", settings.geo.clone());
+    }
+    let mut fields = Map::new();
+    fields.insert("host", host);
+    fields
+}
+
+impl fmt::Debug for AddHostMetadata {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_struct("AddHostMetadata")
+            .field("settings", &self.settings)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Processor for AddHostMetadata {
+    fn name(&self) -> &'static str {
+        "add_host_metadata"
+    }
+
+    fn run(&self, event: &mut EventMut<'_>) -> Result<Outcome, Failure> {
+        let fields = self.cache().fields.clone();
+        HostFields::new(&fields, self.settings.replace_fields).run(event)
+    }
+
+    fn footprint(&self, _: &Constants) -> Footprint {
+        Footprint::everything()
+    }
+
+    fn fold(&self, _: &mut Constants) -> bool {
+        false
+    }
+
+    fn is_repeatable(&self) -> bool {
+        false
+    }
+
+    fn can_fail(&self) -> bool {
+        false
+    }
+
+    fn bound(&self) -> Option<Arc<dyn Processor>> {
+        Some(Arc::new(HostFields::new(&self.cache().fields, self.settings.replace_fields)))
+    }
+
+    fn epoch(&self) -> u64 {
+        let mut cache = self.cache();
+        let now = self.clock.monotonic();
+        if now.since(cache.checked) >= self.settings.cache_ttl {
+            cache.checked = now;
+            let fields = gather(&self.settings, &*self.machine, &*self.fs);
+            if fields != cache.fields {
+                cache.fields = fields;
+                cache.epoch += 1;
+            }
+        }
+        cache.epoch
+    }
+}
+
+/// `host.*` as it is now.
+#[derive(Debug)]
+struct HostFields {
+    add: AddFields,
+    replace: bool,
+}
+
+impl HostFields {
+    fn new(fields: &Map, replace: bool) -> Self {
+        Self { add: AddFields::new("", fields), replace }
+    }
+}
+
+/// Whether a `host` says more than its name.
+fn says_more(host: MapRef<'_>) -> bool {
+    let (mut count, mut named) = (0, false);
+    host.for_each(|key, _| {
+        count += 1;
+        named |= key == b"name";
+    });
+    !(named && count == 1)
+}
+
+impl Processor for HostFields {
+    fn name(&self) -> &'static str {
+        "add_host_metadata"
+    }
+
+    fn run(&self, event: &mut EventMut<'_>) -> Result<Outcome, Failure> {
+        if !self.replace
+            && let Some(ValueRef::Map(host)) = event.as_ref().get(&HOST)
+            && says_more(host)
+        {
+            return Ok(Outcome::Done);
+        }
+        self.add.run(event)
+    }
+
+    fn footprint(&self, constants: &Constants) -> Footprint {
+        if self.replace {
+            return self.add.footprint(constants);
+        }
+        // What it does depends on all of `host`.
+        Footprint { writes: vec![HOST.clone()], ..Footprint::default() }
+    }
+
+    fn fold(&self, constants: &mut Constants) -> bool {
+        if !self.replace
+            && let Some(Value::Map(host)) = constants.get(&HOST)
+            && !(host.len() == 1 && host.get("name").is_some())
+        {
+            return true;
+        }
+        self.add.fold(constants)
+    }
+
+    /// Without `replace_fields` an event with a `host` of its own may have to stay as it is, and
+    /// then the layer must not show through.
+    fn is_repeatable(&self) -> bool {
+        self.replace
+    }
+
+    fn can_fail(&self) -> bool {
+        false
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,95 @@
+//! `add_tags`: appends to a list, without looking for duplicates.
+
+use crate::constants::Constants;
+use crate::footprint::Footprint;
+use crate::processor::{Failure, Outcome, Processor};
+use skidder_event::{Cell, EditError, EventMut, Path, Value, ValueRef};
+
+/// Appends tags to a list of the event, which is made if it is missing.
+#[derive(Clone, Debug)]
+pub struct AddTags {
+    tags: Vec<Value>,
+    target: Path,
+}
+
+impl AddTags {
+    /// The list if nothing is said.
+    pub const TARGET: &'static str = "tags";
+
+    /// Appends `tags` to the list `target`.
+    pub fn new(target: Path, tags: &[String]) -> Self {
+        Self { tags: tags.iter().map(|tag| Value::from(tag.as_str())).collect(), target }
+    }
+
+    fn failure(&self, why: &str) -> Failure {
+        Failure(format!("Failed to add tags to {}: {why}", self.target))
+    }
+}
+
+impl Processor for AddTags {
+    fn name(&self) -> &'static str {
+        "add_tags"
+    }
+
+    fn run(&self, event: &mut EventMut<'_>) -> Result<Outcome, Failure> {
+        if self.tags.is_empty() {
+            return Ok(Outcome::Done);
+        }
+        let old = match event.as_ref().get(&self.target) {
+            None => None,
+            Some(ValueRef::List(_)) => event.copy(&self.target),
+            Some(_) => return Err(self.failure("it is there and is no list")),
+        };
+        let mut cells: Vec<Cell> = old.map_or_else(Vec::new, |list| event.list_cells(list));
+        for tag in &self.tags {
+            cells.push(event.store(tag));
+        }
+        let list = event.store_list(&cells);
+        event.put_cell(&self.target, list).map_err(|error| match error {
+            EditError::NotAnObject(_) => self.failure("a part of its path is no object"),
+            EditError::NotATime => self.failure("it takes only a time"),
+        })?;
+        Ok(Outcome::Done)
+    }
+
+    fn footprint(&self, _: &Constants) -> Footprint {
+        Footprint { writes: vec![self.target.clone()], ..Footprint::default() }
+    }
+
+    fn fold(&self, constants: &mut Constants) -> bool {
+        if self.tags.is_empty() {
+            return true;
+        }
+        let mut tags = match constants.get(&self.target) {
+            None => Vec::new(),
+            Some(Value::List(old)) => old.clone(),
+            Some(_) => return false,
+        };
+        tags.extend(self.tags.iter().cloned());
+        constants.set(&self.target, Value::List(tags))
+    }
+
+    /// It fails on an event whose target is no list, but then the event's own value hides the list
+    /// of the layer, before and after.
+    fn is_repeatable(&self) -> bool {
+        true
+    }
+
+    fn can_fail(&self) -> bool {
+        true
+    }
+
+    /// Filebeat takes no notice of tags that cannot be added.
+    fn can_stop(&self) -> bool {
+        false
+    }
+
+    fn describe(&self) -> String {
+        let tags: Vec<_> = self
+            .tags
+            .iter()
+            .filter_map(|tag| if let Value::Str(text) = tag { Some(&**text) } else { None })
+            .collect();
+        format!("add_tags {} to {}", tags.join(", "), self.target)
+    }
+}

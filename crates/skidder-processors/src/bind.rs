@@ -1,0 +1,230 @@
+//! Binding: walks the list once with the fields of a source, does what is the same for all its
+//! events, and keeps the rest.
+//!
+//! A step is folded into the constants if its condition can be decided from them and no event can
+//! have anything of its own at the fields it reads or writes. If events can, and the step only sets,
+//! adds or removes, it is folded as well and kept behind a guard: it runs again, over the layer as it
+//! stood before, on those events that do have something of their own there. Everything else runs on
+//! every event over the layer as it stands at that point of the list.
+
+use crate::bound::{BoundPlan, BoundStep, Guard};
+use crate::compiled::{Compiled, FailureCount};
+use crate::condition::Condition;
+use crate::constants::Constants;
+use crate::footprint::{Footprint, Touched};
+use crate::plan::Shape;
+use crate::processor::Processor;
+use skidder_event::{Base, Batch, Path, Provenance, Row, SourceId, Text};
+use std::sync::{Arc, LazyLock};
+
+/// What is each row's own and never in a base.
+static ROW_FIELDS: LazyLock<[Path; 3]> = LazyLock::new(|| {
+    ["message", "@timestamp", "log.offset"].map(|name| Path::parse(name).expect("a constant path"))
+});
+
+static LOG_FLAGS: LazyLock<Path> =
+    LazyLock::new(|| Path::parse("log.flags").expect("a constant path"));
+
+pub(crate) struct Binder {
+    constants: Constants,
+    /// The layer of `constants`, once somebody needed it.
+    base: Option<Arc<Base>>,
+    touched: Touched,
+    steps: Vec<BoundStep>,
+    drops: bool,
+    /// The layer before all processors, if parsers need it.
+    input_base: Option<Arc<Base>>,
+    /// Every event is dropped before the rest of the list.
+    ended: bool,
+    notes: Option<Vec<String>>,
+}
+
+impl Binder {
+    pub(crate) fn new(constants: Constants, shape: Shape) -> Self {
+        let touched = match shape {
+            Shape::Lines => {
+                let mut paths = ROW_FIELDS.to_vec();
+                paths.push(LOG_FLAGS.clone());
+                Touched::paths(paths)
+            }
+            Shape::Any => Touched::everything(),
+        };
+        let mut binder = Self {
+            constants,
+            base: None,
+            input_base: None,
+            touched,
+            steps: Vec::new(),
+            drops: false,
+            ended: false,
+            notes: None,
+        };
+        if shape == Shape::Any {
+            binder.input_base = Some(binder.base());
+        }
+        binder
+    }
+
+    /// Writes down what is done with every step.
+    pub(crate) fn with_notes(mut self) -> Self {
+        self.notes = Some(Vec::new());
+        self
+    }
+
+    pub(crate) fn add_all(&mut self, list: &[Compiled]) {
+        for step in list {
+            self.add(&step.bound());
+        }
+    }
+
+    pub(crate) fn finish(mut self) -> (BoundPlan, Vec<String>) {
+        let base = self.base();
+        let Self { input_base, steps, drops, notes, .. } = self;
+        let input_base = input_base.unwrap_or_else(|| Arc::clone(&base));
+        let plan = BoundPlan { base, input_base, steps: steps.into(), drops };
+        (plan, notes.unwrap_or_default())
+    }
+
+    fn add(&mut self, step: &Compiled) {
+        if self.ended {
+            self.note("unreachable", || step.describe());
+            return;
+        }
+        match step {
+            Compiled::Run { when, processor, failures } => {
+                let decision = when.as_ref().map_or(Ok(true), |when| self.decide(when));
+                match decision {
+                    Ok(true) => self.add_always(processor, failures),
+                    Ok(false) => self.note("never", || step.describe()),
+                    Err(open) => self.keep(Compiled::Run {
+                        when: Some(open),
+                        processor: Arc::clone(processor),
+                        failures: Arc::clone(failures),
+                    }),
+                }
+            }
+            Compiled::Choose { condition, then, otherwise } => match self.decide(condition) {
+                Ok(true) => self.add_branch(then),
+                Ok(false) => self.add_branch(otherwise),
+                Err(open) => self.keep(Compiled::Choose {
+                    condition: open,
+                    then: Arc::clone(then),
+                    otherwise: Arc::clone(otherwise),
+                }),
+            },
+            Compiled::Branch(list) => self.add_branch(list),
+        }
+    }
+
+    /// A branch that is taken by every event. It can be a part of the list around it unless a
+    /// failure inside would have to end it early.
+    fn add_branch(&mut self, list: &Arc<[Compiled]>) {
+        let Some((_, before)) = list.split_last() else { return };
+        if before.iter().any(Compiled::can_stop) {
+            self.keep(Compiled::Branch(Arc::clone(list)));
+        } else {
+            list.iter().for_each(|step| self.add(step));
+        }
+    }
+
+    /// A processor that runs on every event.
+    fn add_always(&mut self, processor: &Arc<dyn Processor>, failures: &Arc<FailureCount>) {
+        if let Some(parts) = processor.parts(&self.constants, self.touched.known()) {
+            parts.iter().for_each(|part| self.add_always(part, failures));
+            return;
+        }
+        let run = || Compiled::Run {
+            when: None,
+            processor: Arc::clone(processor),
+            failures: Arc::clone(failures),
+        };
+        let footprint = processor.footprint(&self.constants);
+        if !self.touched.overlaps_footprint(&footprint) {
+            if self.fold(&**processor) {
+                self.note("once per source", || processor.describe());
+            } else {
+                self.keep(run());
+            }
+            return;
+        }
+        if !processor.is_repeatable() || footprint.touches_row(&*ROW_FIELDS) {
+            self.keep(run());
+            return;
+        }
+        let before = self.base();
+        if self.fold(&**processor) {
+            self.note("once per source, again where an event has its own", || processor.describe());
+            let guards = guards_of(&footprint);
+            self.touched.add(&footprint, processor.can_fail());
+            self.steps.push(BoundStep { base: before, guards, step: run() });
+        } else {
+            self.keep(run());
+        }
+    }
+
+    /// Leaves a step for every event.
+    fn keep(&mut self, step: Compiled) {
+        self.note("per event", || step.describe());
+        step.touch(&mut self.touched, &self.constants);
+        self.drops = true;
+        if let Compiled::Run { when: None, processor, .. } = &step {
+            self.ended = processor.name() == "drop_event";
+        }
+        let base = self.base();
+        self.steps.push(BoundStep { base, guards: Box::default(), step });
+    }
+
+    fn fold(&mut self, processor: &dyn Processor) -> bool {
+        let before = self.constants.clone();
+        let folded = processor.fold(&mut self.constants);
+        if self.constants != before {
+            self.base = None;
+        }
+        folded
+    }
+
+    fn decide(&mut self, condition: &Condition) -> Result<bool, Condition> {
+        let base = self.base();
+        let batch = probe(Arc::clone(&base));
+        condition.decide(batch.event(0), &|path| self.touched.overlaps(path))
+    }
+
+    fn base(&mut self) -> Arc<Base> {
+        let constants = &self.constants;
+        let make = || Arc::new(Base::new(constants.fields(), constants.metadata()));
+        Arc::clone(self.base.get_or_insert_with(make))
+    }
+
+    fn note(&mut self, fate: &str, step: impl FnOnce() -> String) {
+        if let Some(notes) = &mut self.notes {
+            notes.push(format!("{fate}: {}", step()));
+        }
+    }
+}
+
+/// The top-level fields of a footprint.
+fn guards_of(footprint: &Footprint) -> Box<[Guard]> {
+    let mut guards: Vec<Guard> = Vec::new();
+    for path in footprint.reads.iter().chain(&footprint.writes) {
+        let guard = Guard { key: path.segments()[0].clone(), metadata: path.is_metadata() };
+        if !guards.contains(&guard) {
+            guards.push(guard);
+        }
+    }
+    guards.into()
+}
+
+/// An event that has nothing but what all events of the source have.
+fn probe(base: Arc<Base>) -> Batch {
+    let provenance = Provenance {
+        source: SourceId(0),
+        generation: 0,
+        range: 0..0,
+        end_of_file: false,
+        tail: None,
+        resume: None,
+    };
+    let mut batch = Batch::new(Vec::new(), true, base, provenance);
+    batch.push(Row::new(0, 0, Text { start: 0, len: 0 }, 0));
+    batch
+}

@@ -1,0 +1,210 @@
+//! A compiled entry of a `processors:` list, and how it runs on one event.
+
+use crate::bound::ERROR_MESSAGE;
+use crate::condition::Condition;
+use crate::constants::Constants;
+use crate::footprint::Touched;
+use crate::processor::{Failure, Outcome, Processor};
+use skidder_event::EventMut;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// One entry of a `processors:` list. Cheap to clone.
+#[derive(Clone, Debug)]
+pub enum Compiled {
+    /// A processor, with its `when`.
+    Run {
+        /// Without it the processor runs on every event.
+        when: Option<Condition>,
+        /// The processor.
+        processor: Arc<dyn Processor>,
+        /// Its failures, over all sources.
+        failures: Arc<FailureCount>,
+    },
+    /// `if`/`then`/`else`. A branch ends at its first processor that fails.
+    Choose {
+        /// The `if`.
+        condition: Condition,
+        /// The `then` list.
+        then: Arc<[Compiled]>,
+        /// The `else` list, possibly empty.
+        otherwise: Arc<[Compiled]>,
+    },
+    /// A branch whose condition is known to hold. It ends at its first processor that fails.
+    Branch(Arc<[Compiled]>),
+}
+
+/// How often one processor failed.
+#[derive(Debug)]
+pub struct FailureCount {
+    name: &'static str,
+    count: AtomicU64,
+}
+
+/// How the list goes on after a step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Flow {
+    Next,
+    /// The end of a branch; the list around it goes on.
+    Stop,
+    Dropped,
+}
+
+impl Compiled {
+    /// An entry with one processor.
+    pub fn new(processor: impl Processor + 'static, when: Option<Condition>) -> Self {
+        let failures = FailureCount { name: processor.name(), count: AtomicU64::new(0) };
+        Self::Run { when, processor: Arc::new(processor), failures: Arc::new(failures) }
+    }
+
+    /// An `if`/`then`/`else` entry.
+    pub fn choose(condition: Condition, then: Vec<Self>, otherwise: Vec<Self>) -> Self {
+        Self::Choose { condition, then: then.into(), otherwise: otherwise.into() }
+    }
+
+    /// Runs on one event.
+    pub(crate) fn run(&self, event: &mut EventMut<'_>) -> Flow {
+        match self {
+            Self::Run { when, processor, failures } => {
+                if when.as_ref().is_some_and(|when| !when.check(event.as_ref())) {
+                    return Flow::Next;
+                }
+                run_processor(&**processor, failures, event)
+            }
+            Self::Choose { condition, then, otherwise } => {
+                run_list(if condition.check(event.as_ref()) { then } else { otherwise }, event)
+            }
+            Self::Branch(list) => run_list(list, event),
+        }
+    }
+
+    /// Whether a failure inside can end the branch it is in.
+    pub(crate) fn can_stop(&self) -> bool {
+        match self {
+            Self::Run { processor, .. } => processor.can_stop(),
+            Self::Choose { then, otherwise, .. } => {
+                then.iter().chain(&**otherwise).any(Self::can_stop)
+            }
+            Self::Branch(list) => list.iter().any(Self::can_stop),
+        }
+    }
+
+    /// Adds to `touched` whatever this may write on an event over `constants`.
+    pub(crate) fn touch(&self, touched: &mut Touched, constants: &Constants) {
+        match self {
+            Self::Run { processor, .. } => {
+                touched.add(&processor.footprint(constants), processor.can_fail());
+            }
+            Self::Choose { then, otherwise, .. } => {
+                then.iter().chain(&**otherwise).for_each(|step| step.touch(touched, constants));
+            }
+            Self::Branch(list) => list.iter().for_each(|step| step.touch(touched, constants)),
+        }
+    }
+
+    /// The same with everything fixed that processors look up outside the event.
+    pub(crate) fn bound(&self) -> Self {
+        let all = |list: &[Self]| list.iter().map(Self::bound).collect();
+        match self {
+            Self::Run { when, processor, failures } => Self::Run {
+                when: when.clone(),
+                processor: processor.bound().unwrap_or_else(|| Arc::clone(processor)),
+                failures: Arc::clone(failures),
+            },
+            Self::Choose { condition, then, otherwise } => Self::Choose {
+                condition: condition.clone(),
+                then: all(then),
+                otherwise: all(otherwise),
+            },
+            Self::Branch(list) => Self::Branch(all(list)),
+        }
+    }
+
+    /// Calls `each` with every processor inside and its failures.
+    pub(crate) fn for_each(&self, each: &mut dyn FnMut(&Arc<dyn Processor>, &Arc<FailureCount>)) {
+        match self {
+            Self::Run { processor, failures, .. } => each(processor, failures),
+            Self::Choose { then, otherwise, .. } => {
+                then.iter().chain(&**otherwise).for_each(|step| step.for_each(each));
+            }
+            Self::Branch(list) => list.iter().for_each(|step| step.for_each(each)),
+        }
+    }
+
+    /// For people, on one line.
+    pub(crate) fn describe(&self) -> String {
+        let all = |list: &[Self]| list.iter().map(Self::describe).collect::<Vec<_>>().join(", ");
+        match self {
+            Self::Run { when: None, processor, .. } => processor.describe(),
+            Self::Run { when: Some(when), processor, .. } => {
+                format!("{} when {when}", processor.describe())
+            }
+            Self::Choose { condition, then, otherwise } if otherwise.is_empty() => {
+                format!("if {condition} then [{}]", all(then))
+            }
+            Self::Choose { condition, then, otherwise } => {
+                format!("if {condition} then [{}] else [{}]", all(then), all(otherwise))
+            }
+            Self::Branch(list) => format!("[{}]", all(list)),
+        }
+    }
+}
+
+impl FailureCount {
+    /// The processor's name in the configuration.
+    pub fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// Events it failed on since the start.
+    pub fn get(&self) -> u64 {
+        self.count.load(Ordering::Relaxed)
+    }
+
+    /// Counts one; the first is logged as an example.
+    fn add(&self, failure: &Failure) {
+        if self.count.fetch_add(1, Ordering::Relaxed) == 0 {
+            let (processor, error) = (self.name, failure.0.as_str());
+            tracing::warn!(
+                processor,
+                error,
+                "processor failed on an event; only the first is logged"
+            );
+        }
+    }
+}
+
+fn run_list(list: &[Compiled], event: &mut EventMut<'_>) -> Flow {
+    for step in list {
+        match step.run(event) {
+            Flow::Next => {}
+            end => return end,
+        }
+    }
+    Flow::Next
+}
+
+fn run_processor(
+    processor: &dyn Processor,
+    failures: &FailureCount,
+    event: &mut EventMut<'_>,
+) -> Flow {
+    let mark = event.mark();
+    match processor.run(event) {
+        Ok(Outcome::Done) => Flow::Next,
+        Ok(Outcome::Incomplete) => Flow::Stop,
+        Ok(Outcome::Dropped) => {
+            event.set_dropped();
+            Flow::Dropped
+        }
+        Err(failure) => {
+            event.rollback(mark);
+            failures.add(&failure);
+            if event.put_text(&ERROR_MESSAGE, failure.0.as_bytes()).is_err() {
+                // `error` is something that is no object. The event stays without the note.
+                event.rollback(mark);
+            }
+            if processor.can_stop() { Flow::Stop } else { Flow::Next }
+        }
+    }
+}

@@ -1,0 +1,176 @@
+//! `drop_fields`: removes fields by name or by `/regular expression/` over the dotted name.
+//!
+//! `@timestamp` and `type` stay, whatever the list says. A name that is missing does not keep the
+//! others from being removed and leaves no note on the event, as in Filebeat; unless
+//! `ignore_missing` is set it ends the `if`/`then`/`else` branch it is in. An object whose last
+//! field is removed stays as an empty object.
+
+use crate::constants::Constants;
+use crate::footprint::Footprint;
+use crate::processor::{Failure, Outcome, Processor};
+use regex::bytes::Regex;
+use skidder_event::{EventMut, EventRef, Map, MapRef, Path, Value, ValueRef};
+use std::sync::Arc;
+
+/// Removes fields.
+#[derive(Clone, Debug)]
+pub struct DropFields {
+    names: Vec<Path>,
+    patterns: Vec<Arc<Regex>>,
+    ignore_missing: bool,
+}
+
+impl DropFields {
+    /// Removes `names`, and every field whose dotted name has a match of one of `patterns`.
+    pub fn new(names: Vec<Path>, patterns: Vec<Regex>, ignore_missing: bool) -> Self {
+        let names = names.into_iter().filter(|name| !is_kept(name)).collect();
+        let patterns = patterns.into_iter().map(Arc::new).collect();
+        Self { names, patterns, ignore_missing }
+    }
+
+    fn fits(&self, name: &str) -> bool {
+        self.patterns.iter().any(|pattern| pattern.is_match(name.as_bytes()))
+    }
+
+    /// The fields of an event that a pattern fits, an object after what is in it.
+    fn find(&self, event: EventRef<'_>) -> Vec<Path> {
+        let mut names = Vec::new();
+        let mut walk = Walk { wanted: self, names: &mut names };
+        walk.object(event.root(), "");
+        for own in ["message", "log.offset", "log"] {
+            let path = Path::parse(own).expect("a constant that is a path");
+            if self.fits(own) && event.has(&path) {
+                names.push(path);
+            }
+        }
+        names.retain(|name| !is_kept(name));
+        names
+    }
+}
+
+/// Collects the names of an event's fields.
+struct Walk<'a> {
+    wanted: &'a DropFields,
+    names: &'a mut Vec<Path>,
+}
+
+impl Walk<'_> {
+    fn object(&mut self, map: MapRef<'_>, prefix: &str) {
+        map.for_each(|key, value| {
+            let name = format!("{prefix}{}", String::from_utf8_lossy(key));
+            if let ValueRef::Map(inner) = value {
+                self.object(inner, &format!("{name}."));
+            }
+            if self.wanted.fits(&name)
+                && let Ok(path) = Path::parse(&name)
+            {
+                self.names.push(path);
+            }
+        });
+    }
+}
+
+fn is_kept(name: &Path) -> bool {
+    name.is_timestamp() || (name.as_str() == "type" && !name.is_metadata())
+}
+
+/// The dotted names of all constant fields, objects after what is in them.
+fn constant_names(map: &Map, prefix: &str, out: &mut Vec<String>) {
+    for (key, value) in map.iter() {
+        let name = format!("{prefix}{key}");
+        if let Value::Map(inner) = value {
+            constant_names(inner, &format!("{name}."), out);
+        }
+        out.push(name);
+    }
+}
+
+impl Processor for DropFields {
+    fn name(&self) -> &'static str {
+        "drop_fields"
+    }
+
+    fn run(&self, event: &mut EventMut<'_>) -> Result<Outcome, Failure> {
+        let mut missing = false;
+        for name in &self.names {
+            missing |= !event.delete(name);
+        }
+        if !self.patterns.is_empty() {
+            for name in self.find(event.as_ref()) {
+                event.delete(&name);
+            }
+        }
+        let incomplete = missing && !self.ignore_missing;
+        Ok(if incomplete { Outcome::Incomplete } else { Outcome::Done })
+    }
+
+    fn footprint(&self, _: &Constants) -> Footprint {
+        if !self.patterns.is_empty() {
+            return Footprint::everything();
+        }
+        Footprint { writes: self.names.clone(), ..Footprint::default() }
+    }
+
+    fn fold(&self, constants: &mut Constants) -> bool {
+        if !self.patterns.is_empty() {
+            return false;
+        }
+        for name in &self.names {
+            constants.remove(name);
+        }
+        true
+    }
+
+    fn is_repeatable(&self) -> bool {
+        true
+    }
+
+    fn can_fail(&self) -> bool {
+        false
+    }
+
+    fn can_stop(&self) -> bool {
+        !self.names.is_empty() && !self.ignore_missing
+    }
+
+    /// One for each name; a pattern becomes the names it fits when all names are known.
+    fn parts(
+        &self,
+        constants: &Constants,
+        own: Option<&[Path]>,
+    ) -> Option<Vec<Arc<dyn Processor>>> {
+        let mut names = self.names.clone();
+        if !self.patterns.is_empty() {
+            let own = own?;
+            let mut all = Vec::new();
+            constant_names(constants.fields(), "", &mut all);
+            for path in own.iter().filter(|path| !path.is_metadata()) {
+                let mut name = path.as_str();
+                all.push(name.to_owned());
+                while let Some((parent, _)) = name.rsplit_once('.') {
+                    all.push(parent.to_owned());
+                    name = parent;
+                }
+            }
+            let fitting = all.iter().filter(|name| self.fits(name));
+            names.extend(fitting.filter_map(|name| Path::parse(name).ok()));
+            names.retain(|name| !is_kept(name));
+            // Objects after what is in them, as a removed field needs no second look.
+            names.sort_by(|one, other| {
+                let depth = |name: &Path| name.segments().len();
+                depth(other).cmp(&depth(one)).then_with(|| one.as_str().cmp(other.as_str()))
+            });
+            names.dedup();
+        } else if names.len() < 2 {
+            return None;
+        }
+        let one = |name| Self { names: vec![name], patterns: Vec::new(), ignore_missing: true };
+        Some(names.into_iter().map(|name| Arc::new(one(name)) as Arc<dyn Processor>).collect())
+    }
+
+    fn describe(&self) -> String {
+        let names = self.names.iter().map(|name| name.as_str().to_owned());
+        let patterns = self.patterns.iter().map(|pattern| format!("/{}/", pattern.as_str()));
+        format!("drop_fields {}", names.chain(patterns).collect::<Vec<_>>().join(", "))
+    }
+}

@@ -1,0 +1,151 @@
+//! The plan: all processors of an input, in Filebeat's order, ready to be bound to its sources.
+//!
+//! The order is: the input's processors; `agent.*`, `ecs.version`, `host.name` where they are
+//! missing; the global processors.
+
+use crate::bind::Binder;
+use crate::bound::BoundPlan;
+use crate::compiled::{Compiled, FailureCount};
+use crate::constants::Constants;
+use crate::footprint::Footprint;
+use crate::processor::{Failure, Outcome, Processor};
+use skidder_event::{EventMut, Map, Path, Value};
+use std::sync::Arc;
+
+/// What events have beyond the fields that their source gives to all of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shape {
+    /// `message`, `@timestamp`, `log.offset` and perhaps `log.flags`.
+    Lines,
+    /// Whatever a parser found.
+    Any,
+}
+
+/// The processors of an input. Shared by all its sources.
+#[derive(Debug)]
+pub struct Plan {
+    steps: Vec<Compiled>,
+}
+
+impl Plan {
+    /// Puts the lists together. `builtin` holds `agent.*`, `ecs.version` and `host.name`.
+    pub fn compile(
+        input_processors: &[Compiled],
+        builtin: &Map,
+        global_processors: &[Compiled],
+    ) -> Self {
+        let mut steps = input_processors.to_vec();
+        if !builtin.is_empty() {
+            steps.push(Compiled::new(Builtin::new(builtin), None));
+        }
+        steps.extend_from_slice(global_processors);
+        Self { steps }
+    }
+
+    /// Does once what is the same for all events of a source. `fields` are those that the input
+    /// gives to all of them before processors run (`log.file.*`, `input.type`, `fields`, `tags`),
+    /// `metadata` is what it says about them.
+    pub fn bind(&self, fields: &Map, metadata: &Map, shape: Shape) -> BoundPlan {
+        let mut binder = Binder::new(Constants::new(fields, metadata), shape);
+        binder.add_all(&self.steps);
+        binder.finish().0
+    }
+
+    /// What [`Plan::bind`] would do: one line for each step that is folded away, decided, or left.
+    pub fn describe(&self, fields: &Map, metadata: &Map, shape: Shape) -> Vec<String> {
+        let mut binder = Binder::new(Constants::new(fields, metadata), shape).with_notes();
+        binder.add_all(&self.steps);
+        binder.finish().1
+    }
+
+    /// A number that grows when something that binding takes from outside has changed, as the
+    /// addresses of the host may. Whoever holds a bound plan binds again then. May read files when
+    /// a cache has expired.
+    pub fn epoch(&self) -> u64 {
+        let mut sum = 0;
+        for step in &self.steps {
+            step.for_each(&mut |processor, _| sum += processor.epoch());
+        }
+        sum
+    }
+
+    /// The failures of every processor, in the order of the list.
+    pub fn failures(&self) -> Vec<Arc<FailureCount>> {
+        let mut all = Vec::new();
+        for step in &self.steps {
+            step.for_each(&mut |_, failures| all.push(Arc::clone(failures)));
+        }
+        all
+    }
+}
+
+/// Adds fields that are missing. Filebeat's own merge replaces a value by an object of the same
+/// name (`agent: x` by `agent: {name: …}`); here nothing of the event is ever lost to it.
+#[derive(Debug)]
+struct Builtin {
+    fields: Map,
+    leaves: Vec<(Path, Value)>,
+}
+
+impl Builtin {
+    fn new(fields: &Map) -> Self {
+        let mut leaves = Vec::new();
+        collect(fields, "", &mut leaves);
+        Self { fields: fields.clone(), leaves }
+    }
+}
+
+fn collect(map: &Map, prefix: &str, out: &mut Vec<(Path, Value)>) {
+    for (key, value) in map.iter() {
+        let name = format!("{prefix}{key}");
+        match value {
+            Value::Map(inner) => collect(inner, &format!("{name}."), out),
+            value => {
+                let path = Path::parse(&name).expect("the program's own field names are paths");
+                out.push((path, value.clone()));
+            }
+        }
+    }
+}
+
+impl Processor for Builtin {
+    fn name(&self) -> &'static str {
+        "builtin"
+    }
+
+    fn run(&self, event: &mut EventMut<'_>) -> Result<Outcome, Failure> {
+        for (path, value) in &self.leaves {
+            if !event.as_ref().has(path) {
+                let mark = event.mark();
+                if event.put(path, value).is_err() {
+                    // Something that is no object has the name: it stays.
+                    event.rollback(mark);
+                }
+            }
+        }
+        Ok(Outcome::Done)
+    }
+
+    fn footprint(&self, _: &Constants) -> Footprint {
+        let writes = self.leaves.iter().map(|(path, _)| path.clone()).collect();
+        Footprint { writes, ..Footprint::default() }
+    }
+
+    fn fold(&self, constants: &mut Constants) -> bool {
+        constants.merge_missing(&self.fields);
+        true
+    }
+
+    fn is_repeatable(&self) -> bool {
+        true
+    }
+
+    fn can_fail(&self) -> bool {
+        false
+    }
+
+    fn describe(&self) -> String {
+        let names: Vec<_> = self.leaves.iter().map(|(path, _)| path.as_str()).collect();
+        format!("{} where missing", names.join(", "))
+    }
+}

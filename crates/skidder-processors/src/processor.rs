@@ -1,0 +1,84 @@
+//! What every processor can do: run on one event, and say enough about itself to be folded.
+
+use crate::constants::Constants;
+use crate::footprint::Footprint;
+use skidder_event::{EventMut, Path};
+use std::fmt::Debug;
+use std::sync::Arc;
+
+/// What a processor did with an event that it could work on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// All it was asked for.
+    Done,
+    /// What was possible; something was not there. Nothing is noted on the event, but the rest of
+    /// an `if`/`then`/`else` branch does not run.
+    Incomplete,
+    /// The event goes no further.
+    Dropped,
+}
+
+/// Why a processor could not work on an event. The caller takes the event back to what it was,
+/// puts the text into `error.message` and goes on with the next processor.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct Failure(pub String);
+
+/// One processor of a configuration, compiled. Shared by all sources and threads.
+///
+/// `run` works on any event. The other methods tell the plan what it needs to know to do the work
+/// once for all events of a source: `footprint` names the fields involved, `fold` does to a source's
+/// constants what `run` would do to an event that has only those.
+pub trait Processor: Debug + Send + Sync {
+    /// The name in the configuration.
+    fn name(&self) -> &'static str;
+
+    /// Works on one event. After an error the event may be half changed; the caller undoes it.
+    fn run(&self, event: &mut EventMut<'_>) -> Result<Outcome, Failure>;
+
+    /// The fields it may read and write on an event whose shared fields are `constants`.
+    fn footprint(&self, constants: &Constants) -> Footprint;
+
+    /// Does its work on the fields that all events of a source share. `false`: this cannot be done
+    /// (it would fail, or drop), and `constants` are as they were.
+    fn fold(&self, constants: &mut Constants) -> bool;
+
+    /// Whether `run` on an event over the constants from before `fold` leaves nothing that reading
+    /// it over those from after `fold` would not show: true if all it does is to set, to add and to
+    /// remove fields without ever failing because of what is there.
+    fn is_repeatable(&self) -> bool;
+
+    /// Whether `run` can return an error.
+    fn can_fail(&self) -> bool;
+
+    /// Whether `run` can keep the rest of an `if`/`then`/`else` branch from running.
+    fn can_stop(&self) -> bool {
+        self.can_fail()
+    }
+
+    /// Smaller processors that do the same one after the other, if it can be taken apart. `own` are
+    /// all paths that an event may have beyond `constants`, if they are known.
+    fn parts(
+        &self,
+        constants: &Constants,
+        own: Option<&[Path]>,
+    ) -> Option<Vec<Arc<dyn Processor>>> {
+        let _ = (constants, own);
+        None
+    }
+
+    /// The processor with everything it looks up outside the event fixed to what it is now.
+    fn bound(&self) -> Option<Arc<dyn Processor>> {
+        None
+    }
+
+    /// A number that grows when `bound` would give something else than before.
+    fn epoch(&self) -> u64 {
+        0
+    }
+
+    /// Its settings in a few words, for people.
+    fn describe(&self) -> String {
+        self.name().to_owned()
+    }
+}

@@ -1,0 +1,539 @@
+//! The proof that folding is right: a plan gives the documents that running the same list step by
+//! step on a plain JSON tree gives, whatever the list and the events.
+
+#![expect(clippy::unwrap_used, reason = "a failed test is the message")]
+
+mod common;
+
+use common::{batch, document, map, path, value_of};
+use proptest::prelude::*;
+use serde_json::{Value as Json, json};
+use skidder_event::*;
+use skidder_processors::*;
+use std::sync::Arc;
+
+/// One entry of a list, for the plan and for the plain interpreter.
+#[derive(Clone, Debug)]
+enum Step {
+    AddFields {
+        target: &'static str,
+        fields: Json,
+        when: Option<When>,
+    },
+    AddTags {
+        target: &'static str,
+        when: Option<When>,
+    },
+    DropFields {
+        names: Vec<&'static str>,
+        pattern: Option<&'static str>,
+        ignore_missing: bool,
+        when: Option<When>,
+    },
+    Rename {
+        pairs: Vec<(&'static str, &'static str)>,
+        fail: bool,
+        ignore_missing: bool,
+        when: Option<When>,
+    },
+    DropEvent {
+        when: Option<When>,
+    },
+    Choose {
+        when: When,
+        then: Vec<Step>,
+        otherwise: Vec<Step>,
+    },
+}
+
+#[derive(Clone, Debug)]
+enum When {
+    Has(&'static str),
+    Equals(&'static str, &'static str),
+    Contains(&'static str, &'static str),
+    All(Vec<When>),
+    One(Vec<When>),
+    Not(Box<When>),
+}
+
+const PATHS: [&str; 26] = [
+    "message",
+    "log",
+    "log.offset",
+    "log.flags",
+    "log.file",
+    "log.file.path",
+    "log.level",
+    "agent",
+    "agent.name",
+    "agent.id",
+    "agent.x.y",
+    "host",
+    "host.name",
+    "ecs.version",
+    "input.type",
+    "fields",
+    "fields.a",
+    "fields.a.b",
+    "fields.c",
+    "tags",
+    "x",
+    "x.y",
+    "x.y.z",
+    "error",
+    "error.message",
+    "@metadata.m",
+];
+const TEXTS: [&str; 4] = ["one", "two", "on", ""];
+const PATTERNS: [&str; 6] = ["^agent", r"log\..*", "a", r"\.name$", "^x", "^nothing"];
+
+impl When {
+    fn compile(&self) -> Condition {
+        match self {
+            Self::Has(name) => Condition::has_field(path(name)),
+            Self::Equals(name, text) => {
+                Condition::equals(path(name), EqualsValue::Str((*text).into()))
+            }
+            Self::Contains(name, text) => Condition::contains(path(name), text),
+            Self::All(list) => Condition::And(list.iter().map(Self::compile).collect()),
+            Self::One(list) => Condition::Or(list.iter().map(Self::compile).collect()),
+            Self::Not(inner) => Condition::Not(Box::new(inner.compile())),
+        }
+    }
+
+    fn holds(&self, tree: &Json) -> bool {
+        match self {
+            Self::Has(name) => get(tree, name).is_some(),
+            Self::Equals(name, text) => get(tree, name).is_some_and(|value| value == text),
+            Self::Contains(name, wanted) => {
+                let fits = |value: &Json| value.as_str().is_some_and(|text| text.contains(wanted));
+                get(tree, name).is_some_and(|value| match value {
+                    Json::Array(items) => items.iter().any(fits),
+                    value => fits(value),
+                })
+            }
+            Self::All(list) => list.iter().all(|when| when.holds(tree)),
+            Self::One(list) => list.iter().any(|when| when.holds(tree)),
+            Self::Not(inner) => !inner.holds(tree),
+        }
+    }
+}
+
+impl Step {
+    fn compile(&self) -> Compiled {
+        let condition = |when: &Option<When>| when.as_ref().map(When::compile);
+        match self {
+            Self::AddFields { target, fields, when } => {
+                Compiled::new(AddFields::new(target, &map(fields)), condition(when))
+            }
+            Self::AddTags { target, when } => Compiled::new(
+                AddTags::new(path(target), &["t".into(), "u".into()]),
+                condition(when),
+            ),
+            Self::DropFields { names, pattern, ignore_missing, when } => {
+                let names = names.iter().map(|name| path(name)).collect();
+                let patterns = pattern.iter().map(|text| compile_pattern(text).unwrap()).collect();
+                Compiled::new(DropFields::new(names, patterns, *ignore_missing), condition(when))
+            }
+            Self::Rename { pairs, fail, ignore_missing, when } => Compiled::new(
+                Rename {
+                    pairs: pairs.iter().map(|(from, to)| (path(from), path(to))).collect(),
+                    fail_on_error: *fail,
+                    ignore_missing: *ignore_missing,
+                },
+                condition(when),
+            ),
+            Self::DropEvent { when } => Compiled::new(DropEvent, condition(when)),
+            Self::Choose { when, then, otherwise } => Compiled::choose(
+                when.compile(),
+                then.iter().map(Self::compile).collect(),
+                otherwise.iter().map(Self::compile).collect(),
+            ),
+        }
+    }
+}
+
+/// What the plain interpreter says about going on.
+#[derive(PartialEq)]
+enum Flow {
+    Next,
+    Stop,
+    Dropped,
+}
+
+/// Runs one step on a plain tree.
+fn interpret(step: &Step, tree: &mut Json) -> Flow {
+    let skipped = |when: &Option<When>| when.as_ref().is_some_and(|when| !when.holds(tree));
+    match step {
+        Step::AddFields { when, .. }
+        | Step::AddTags { when, .. }
+        | Step::DropFields { when, .. }
+        | Step::Rename { when, .. }
+        | Step::DropEvent { when }
+            if skipped(when) =>
+        {
+            Flow::Next
+        }
+        Step::AddFields { target, fields, .. } => {
+            let mut over = json!({});
+            let nested = nested(fields);
+            if target.is_empty() {
+                over = nested;
+            } else {
+                set(&mut over, target, nested);
+            }
+            merge(tree, &over);
+            Flow::Next
+        }
+        Step::AddTags { target, .. } => {
+            add_tags(tree, target);
+            Flow::Next
+        }
+        Step::DropFields { names, pattern, ignore_missing, .. } => {
+            drop_fields(tree, names, *pattern, *ignore_missing)
+        }
+        Step::Rename { pairs, fail, ignore_missing, .. } => {
+            rename(tree, pairs, *fail, *ignore_missing)
+        }
+        Step::DropEvent { .. } => Flow::Dropped,
+        Step::Choose { when, then, otherwise } => {
+            for step in if when.holds(tree) { then } else { otherwise } {
+                match interpret(step, tree) {
+                    Flow::Next => {}
+                    end => return end,
+                }
+            }
+            Flow::Next
+        }
+    }
+}
+
+fn interpret_all(steps: &[Step], tree: &mut Json) -> bool {
+    steps.iter().all(|step| interpret(step, tree) != Flow::Dropped)
+}
+
+fn note(tree: &mut Json, text: String) {
+    let mut after = tree.clone();
+    if set(&mut after, "error.message", text.into()) {
+        *tree = after;
+    }
+}
+
+fn add_tags(tree: &mut Json, target: &str) {
+    let mut list = match get(tree, target) {
+        None => Vec::new(),
+        Some(Json::Array(items)) => items.clone(),
+        Some(_) => {
+            let text = format!("Failed to add tags to {target}: it is there and is no list");
+            return note(tree, text);
+        }
+    };
+    list.extend(["t".into(), "u".into()]);
+    let mut after = tree.clone();
+    if set(&mut after, target, list.into()) {
+        *tree = after;
+    } else {
+        note(tree, format!("Failed to add tags to {target}: a part of its path is no object"));
+    }
+}
+
+fn drop_fields(
+    tree: &mut Json,
+    names: &[&str],
+    pattern: Option<&str>,
+    ignore_missing: bool,
+) -> Flow {
+    let mut missing = false;
+    for name in names {
+        missing |= !delete(tree, name);
+    }
+    if let Some(pattern) = pattern {
+        let pattern = compile_pattern(pattern).unwrap();
+        let mut all = Vec::new();
+        flatten(tree, "", &mut all);
+        for name in all {
+            if pattern.is_match(name.as_bytes()) && name != "@timestamp" {
+                delete(tree, &name);
+            }
+        }
+    }
+    if missing && !ignore_missing { Flow::Stop } else { Flow::Next }
+}
+
+fn flatten(tree: &Json, prefix: &str, out: &mut Vec<String>) {
+    for (key, value) in tree.as_object().unwrap() {
+        if prefix.is_empty() && key == "@metadata" {
+            continue;
+        }
+        let name = format!("{prefix}{key}");
+        if value.is_object() {
+            flatten(value, &format!("{name}."), out);
+        }
+        out.push(name);
+    }
+}
+
+fn rename(tree: &mut Json, pairs: &[(&str, &str)], fail: bool, ignore_missing: bool) -> Flow {
+    let before = tree.clone();
+    for (from, to) in pairs {
+        let mut after = tree.clone();
+        let error = if get(tree, to).is_some() {
+            Some(format!("target field {to} already exists, drop or rename this field first"))
+        } else if let Some(value) = get(tree, from).cloned() {
+            delete(&mut after, from);
+            let done = set(&mut after, to, value);
+            (!done).then(|| {
+                format!("could not put value: {to}: a part of it has a value that is no object")
+            })
+        } else {
+            (!ignore_missing)
+                .then(|| format!("could not fetch value for key: {from}, Error: key not found"))
+        };
+        match error {
+            None => *tree = after,
+            Some(error) if fail => {
+                *tree = before;
+                note(tree, format!("Failed to rename fields in processor: {error}"));
+                return Flow::Stop;
+            }
+            Some(_) => {}
+        }
+    }
+    Flow::Next
+}
+
+fn nested(flat: &Json) -> Json {
+    let mut tree = json!({});
+    for (key, value) in flat.as_object().unwrap() {
+        let value = if value.is_object() { nested(value) } else { value.clone() };
+        set(&mut tree, key, value);
+    }
+    tree
+}
+
+fn merge(tree: &mut Json, over: &Json) {
+    for (key, value) in over.as_object().unwrap() {
+        let object = tree.as_object_mut().unwrap();
+        match object.get_mut(key) {
+            Some(old @ Json::Object(_)) if value.is_object() => merge(old, value),
+            _ => {
+                object.insert(key.clone(), value.clone());
+            }
+        }
+    }
+}
+
+fn merge_missing(tree: &mut Json, under: &Json) {
+    for (key, value) in under.as_object().unwrap() {
+        let object = tree.as_object_mut().unwrap();
+        match object.get_mut(key) {
+            None => {
+                object.insert(key.clone(), value.clone());
+            }
+            Some(old @ Json::Object(_)) if value.is_object() => merge_missing(old, value),
+            Some(_) => {}
+        }
+    }
+}
+
+fn get<'a>(tree: &'a Json, name: &str) -> Option<&'a Json> {
+    name.split('.').try_fold(tree, |at, key| at.as_object()?.get(key))
+}
+
+/// Sets a path; `false` when something that is no object is in the way.
+fn set(tree: &mut Json, name: &str, value: Json) -> bool {
+    let (parents, last) = name.rsplit_once('.').unwrap_or(("", name));
+    let mut at = tree;
+    for key in parents.split('.').filter(|key| !key.is_empty()) {
+        let Some(object) = at.as_object_mut() else { return false };
+        at = object.entry(key).or_insert_with(|| json!({}));
+    }
+    at.as_object_mut().is_some_and(|object| {
+        object.insert(last.to_owned(), value);
+        true
+    })
+}
+
+fn delete(tree: &mut Json, name: &str) -> bool {
+    let (parents, last) = name.rsplit_once('.').unwrap_or(("", name));
+    let mut at = tree;
+    for key in parents.split('.').filter(|key| !key.is_empty()) {
+        match at.as_object_mut().and_then(|object| object.get_mut(key)) {
+            Some(inner) => at = inner,
+            None => return false,
+        }
+    }
+    at.as_object_mut().is_some_and(|object| object.remove(last).is_some())
+}
+
+fn names() -> impl Strategy<Value = &'static str> {
+    prop::sample::select(&PATHS[..])
+}
+
+fn texts() -> impl Strategy<Value = &'static str> {
+    prop::sample::select(&TEXTS[..])
+}
+
+fn values() -> impl Strategy<Value = Json> {
+    prop_oneof![
+        3 => texts().prop_map(Json::from),
+        1 => (0..3_i64).prop_map(Json::from),
+        1 => Just(json!(["one", "more"])),
+        1 => Just(json!({"y": {"z": "deep"}, "name": "two"})),
+        1 => Just(json!({})),
+    ]
+}
+
+fn fields() -> impl Strategy<Value = Json> {
+    let names = names().prop_filter("metadata has its own target", |name| !name.contains('@'));
+    prop::collection::vec((names, values()), 0..4).prop_map(|pairs| {
+        let mut tree = json!({});
+        for (name, value) in pairs {
+            // What is in the way of a later one is left out.
+            let mut after = tree.clone();
+            if set(&mut after, name, value) {
+                tree = after;
+            }
+        }
+        tree
+    })
+}
+
+fn whens() -> impl Strategy<Value = When> {
+    let leaf = prop_oneof![
+        names().prop_map(When::Has),
+        (names(), texts()).prop_map(|(name, text)| When::Equals(name, text)),
+        (names(), texts()).prop_map(|(name, text)| When::Contains(name, text)),
+    ];
+    leaf.prop_recursive(2, 6, 3, |inner| {
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 1..3).prop_map(When::All),
+            prop::collection::vec(inner.clone(), 1..3).prop_map(When::One),
+            inner.prop_map(|when| When::Not(Box::new(when))),
+        ]
+    })
+}
+
+fn steps() -> impl Strategy<Value = Step> {
+    let when = || prop::option::weighted(0.4, whens());
+    let targets = prop::sample::select(vec!["", "fields", "agent", "x.y", "@metadata"]);
+    let pattern = prop::option::weighted(0.3, prop::sample::select(&PATTERNS[..]));
+    let leaf = prop_oneof![
+        4 => (targets, fields(), when())
+            .prop_map(|(target, fields, when)| Step::AddFields { target, fields, when }),
+        2 => (prop::sample::select(vec!["tags", "x.y", "agent.id"]), when())
+            .prop_map(|(target, when)| Step::AddTags { target, when }),
+        3 => (prop::collection::vec(names(), 0..3), pattern, any::<bool>(), when()).prop_map(
+            |(names, pattern, ignore_missing, when)| Step::DropFields {
+                names, pattern, ignore_missing, when,
+            }
+        ),
+        3 => (prop::collection::vec((names(), names()), 1..3), any::<bool>(), any::<bool>(), when())
+            .prop_map(|(pairs, fail, ignore_missing, when)| Step::Rename {
+                pairs, fail, ignore_missing, when,
+            }),
+        1 => whens().prop_map(|when| Step::DropEvent { when: Some(when) }),
+    ];
+    leaf.prop_recursive(2, 8, 3, |inner| {
+        let list = prop::collection::vec(inner, 0..3);
+        (whens(), list.clone(), list).prop_map(|(when, then, otherwise)| Step::Choose {
+            when,
+            then,
+            otherwise,
+        })
+    })
+}
+
+/// An event: its message and what a parser put on it.
+type Event = (&'static str, Vec<(&'static str, Option<Json>)>);
+
+fn events(shape: Shape) -> BoxedStrategy<Vec<Event>> {
+    let edits = match shape {
+        Shape::Lines => prop::option::of(Just(("log.flags", Some(json!(["truncated"])))))
+            .prop_map(|edit| edit.into_iter().collect())
+            .boxed(),
+        Shape::Any => {
+            prop::collection::vec((names(), prop::option::weighted(0.8, values())), 0..4).boxed()
+        }
+    };
+    prop::collection::vec((texts(), edits), 1..4).boxed()
+}
+
+fn cases() -> impl Strategy<Value = (Shape, Json, Vec<Event>, Vec<Step>, Vec<Step>)> {
+    let list = || prop::collection::vec(steps(), 0..5);
+    prop::sample::select(vec![Shape::Lines, Shape::Any])
+        .prop_flat_map(move |shape| (Just(shape), fields(), events(shape), list(), list()))
+}
+
+fn builtin() -> Json {
+    json!({
+        "agent": {"name": "web", "id": "i", "type": "filebeat"},
+        "ecs": {"version": "8.0.0"},
+        "host": {"name": "web"},
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(
+        std::env::var("PROPTEST_CASES").ok().and_then(|text| text.parse().ok()).unwrap_or(3000)
+    ))]
+
+    #[test]
+    fn a_plan_gives_what_running_the_list_step_by_step_gives(
+        (shape, extra, events, input, global) in cases()
+    ) {
+        let mut constants = common::source_fields();
+        merge(&mut constants, &nested(&extra));
+        // These belong to each event, and `log` must stay an object for its offset.
+        for own in ["message", "log.offset", "error"] {
+            delete(&mut constants, own);
+        }
+        if !constants["log"].is_object() {
+            constants["log"] = json!({"file": {"path": "/p"}});
+        }
+        let metadata = json!({"pipeline": "p"});
+
+        let compile = |steps: &[Step]| steps.iter().map(Step::compile).collect::<Vec<_>>();
+        let plan = Plan::compile(&compile(&input), &map(&builtin()), &compile(&global));
+        let bound = plan.bind(&map(&constants), &map(&metadata), shape);
+
+        let source = Arc::new(Base::new(&map(&constants), &map(&metadata)));
+        let messages: Vec<&str> = events.iter().map(|(message, _)| *message).collect();
+        let mut plain = batch(&messages, &source);
+        for (row, (_, edits)) in events.iter().enumerate() {
+            for (name, value) in edits {
+                let mut event = plain.event_mut(row, &source);
+                match value {
+                    Some(value) => {
+                        let mark = event.mark();
+                        if event.put(&path(name), &value_of(value)).is_err() {
+                            event.rollback(mark);
+                        }
+                    }
+                    None => {
+                        event.delete(&path(name));
+                    }
+                }
+            }
+        }
+        let mut expected = Vec::new();
+        for row in 0..plain.len() {
+            let mut tree = document(&plain, row);
+            if interpret_all(&input, &mut tree) {
+                merge_missing(&mut tree, &builtin());
+                if interpret_all(&global, &mut tree) {
+                    expected.push(tree);
+                }
+            }
+        }
+        bound.run(&mut plain);
+        let seen: Vec<Json> = (0..plain.len()).map(|row| document(&plain, row)).collect();
+        prop_assert_eq!(
+            &seen,
+            &expected,
+            "{}",
+            plan.describe(&map(&constants), &map(&metadata), shape).join("\n")
+        );
+        prop_assert_eq!(plain.lines(), plain.len() as u64 + plain.drops().total());
+    }
+}
