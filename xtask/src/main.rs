@@ -1,2 +1,56 @@
-//! All automation of the repository.
-fn main() {}
+//! All automation of the repository: `cargo xtask VERB`, with the same names in the Makefile.
+
+mod bench;
+mod ci;
+mod process;
+mod repository;
+mod rotated;
+mod servers;
+mod ship;
+mod tidy;
+mod verify;
+
+use anyhow::{Result, bail};
+use std::process::ExitCode;
+
+const HELP: &str = "\
+cargo xtask VERB (or make VERB)
+
+  run               build, ship a small set of rotated logs into ./run/out, check every line
+  test [ARGUMENT..] all tests, also those against real servers; the arguments go to `cargo test`
+  bench [ARGUMENT..]  the end-to-end benchmark; the arguments go to `skidder-bench run`
+  ci                everything that is checked before a change lands
+  tidy [--update]   the repository's own rules; --update lowers the limits in .config/tidy-ratchet.txt
+  servers           start the servers of the tests, print their variables, stop them on Ctrl-C
+";
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    match run(&arguments) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            process::complain(&format!("error: {error:#}"));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(arguments: &[String]) -> Result<()> {
+    process::watch_signals()?;
+    let verb = arguments.first().map_or("help", String::as_str);
+    let rest = arguments.get(1..).unwrap_or_default();
+    match (verb, rest) {
+        ("run", []) => ship::run(),
+        ("test", _) => servers::test(rest),
+        ("bench", _) => bench::run(rest),
+        ("ci", []) => ci::run(),
+        ("tidy", []) => tidy::run(tidy::Mode::Check),
+        ("tidy", [flag]) if flag == "--update" => tidy::run(tidy::Mode::Update),
+        ("servers", []) => servers::serve(),
+        ("help" | "--help" | "-h", _) => {
+            process::say(HELP.trim_end());
+            Ok(())
+        }
+        _ => bail!("`{}` is not understood\n\n{HELP}", arguments.join(" ")),
+    }
+}

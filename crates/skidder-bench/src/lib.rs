@@ -4,5 +4,9 @@
 //! Nothing here is linked into the program that is measured.
 
 pub mod measure;
+pub mod rows;
 pub mod sink;
+pub mod stage;
+pub mod statistics;
+pub mod table;
 pub mod workload;

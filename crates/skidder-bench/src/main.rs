@@ -2,7 +2,10 @@
 
 use anyhow::{Context, Result, ensure};
 use clap::{Parser, Subcommand};
+use skidder_bench::rows;
 use skidder_bench::sink::{Behaviour, Sink};
+use skidder_bench::stage::Stage;
+use skidder_bench::table::{self, Row};
 use skidder_bench::workload::{self, Plan};
 use skidder_os::{Clock, SystemClock};
 use std::io::Write;
@@ -25,6 +28,18 @@ enum Verb {
     Generate(Generate),
     /// Look like Elasticsearch on the loopback interface and count what comes.
     Sink(SinkArguments),
+    /// All rows of the table.
+    Run(RunArguments),
+    /// CPU against `gzip -dc`, plain and compressed, and the memory of one file.
+    Cpu(RunArguments),
+    /// Heap allocations per line.
+    Allocations(RunArguments),
+    /// Memory with 1,000 compressed files at once.
+    Memory(RunArguments),
+    /// Resuming inside a large compressed file after a kill.
+    Resume(RunArguments),
+    /// CPU with 100,000 idle files.
+    Idle(RunArguments),
 }
 
 #[derive(Debug, clap::Args)]
@@ -64,11 +79,63 @@ struct SinkArguments {
     stall_after: Option<u64>,
 }
 
+#[derive(Debug, clap::Args)]
+struct RunArguments {
+    /// Runs of which the median is taken.
+    #[arg(long, default_value_t = 5)]
+    runs: u32,
+    /// Lines of the main workload.
+    #[arg(long, default_value_t = 2_000_000)]
+    lines: u64,
+    /// Also write the table to this file.
+    #[arg(long)]
+    table: Option<PathBuf>,
+    /// The program to measure, a release build.
+    #[arg(long, default_value = "target/release/skidder")]
+    skidder: PathBuf,
+    /// The program built with `--features count-allocations`.
+    #[arg(long, default_value = "target/bench/skidder-counting")]
+    counting: PathBuf,
+    /// Folder for workloads, which are kept for the next run (about 2 GB).
+    #[arg(long, default_value = "target/bench")]
+    work: PathBuf,
+}
+
 fn main() -> Result<()> {
     match Arguments::parse().verb {
         Verb::Generate(arguments) => generate(&arguments),
         Verb::Sink(arguments) => serve(&arguments),
+        Verb::Run(arguments) => measure(&arguments, rows::all),
+        Verb::Cpu(arguments) => measure(&arguments, rows::cpu),
+        Verb::Allocations(arguments) => measure(&arguments, rows::allocations),
+        Verb::Memory(arguments) => measure(&arguments, rows::memory),
+        Verb::Resume(arguments) => measure(&arguments, rows::resume),
+        Verb::Idle(arguments) => measure(&arguments, rows::idle),
     }
+}
+
+/// Runs an experiment and prints its rows. A goal that is not reached is no error of the benchmark.
+fn measure(arguments: &RunArguments, experiment: fn(&Stage) -> Vec<Row>) -> Result<()> {
+    let absolute = |path: &PathBuf| {
+        std::path::absolute(path).with_context(|| format!("no such place: `{}`", path.display()))
+    };
+    let stage = Stage {
+        skidder: absolute(&arguments.skidder)?,
+        counting: absolute(&arguments.counting)?,
+        work: absolute(&arguments.work)?,
+        runs: arguments.runs,
+        lines: arguments.lines,
+    };
+    stage.prepare()?;
+    let rows = experiment(&stage);
+    let text = table::render(&rows, stage.lines, stage.runs)?;
+    if let Some(path) = &arguments.table {
+        std::fs::write(path, &text)
+            .with_context(|| format!("cannot write `{}`", path.display()))?;
+    }
+    say(&text)?;
+    ensure!(rows.iter().all(|row| row.measured.is_ok()), "some rows could not be measured");
+    Ok(())
 }
 
 fn generate(arguments: &Generate) -> Result<()> {

@@ -1,6 +1,6 @@
 //! Runs a program and asks the kernel what it cost.
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 use skidder_os::{Clock, SystemClock};
 use std::fs::File;
 use std::path::Path;
@@ -8,8 +8,6 @@ use std::process::{Child, Command, Stdio};
 use std::sync::mpsc;
 use std::time::Duration;
 
-/// How often a condition of another process is looked at again.
-const POLL: Duration = Duration::from_millis(20);
 /// How much of a failed program's standard error is shown.
 const STDERR_SHOWN_BYTES: usize = 2_000;
 
@@ -99,25 +97,13 @@ pub fn kill(child: &mut Child) -> Result<()> {
     Ok(())
 }
 
-/// Calls `done` again and again until it gives a value; an error after `limit`, or when it fails.
-pub fn until<T>(
-    what: &str,
-    limit: Duration,
-    mut done: impl FnMut() -> Result<Option<T>>,
-) -> Result<T> {
-    let clock = SystemClock::new();
-    loop {
-        if let Some(value) = done()? {
-            return Ok(value);
-        }
-        if clock.monotonic().0 > limit {
-            bail!("{what}: not within {} s", limit.as_secs());
-        }
-        pause(POLL);
-    }
+/// Tells on standard error what is going on: standard output is for results.
+#[expect(clippy::print_stderr, reason = "a tool for the terminal")]
+pub fn note(text: &str) {
+    eprintln!("{text}");
 }
 
-/// Lets `span` pass: a window of measurement, or the time between two looks.
+/// Lets `span` pass: a window of measurement, or a delay that was asked for.
 pub fn pause(span: Duration) {
     let (_sender, receiver) = mpsc::channel::<()>();
     let outcome = receiver.recv_timeout(span);

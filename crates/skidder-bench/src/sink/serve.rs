@@ -35,10 +35,7 @@ pub(super) fn accept(listener: &TcpListener, shared: &Arc<Shared>) {
 fn report(error: &io::Error) {
     use io::ErrorKind::{BrokenPipe, ConnectionReset, UnexpectedEof};
     if !matches!(error.kind(), BrokenPipe | ConnectionReset | UnexpectedEof) {
-        #[expect(clippy::print_stderr, reason = "a tool for the terminal")]
-        {
-            eprintln!("sink: a connection ended: {error}");
-        }
+        crate::measure::note(&format!("sink: a connection ended: {error}"));
     }
 }
 

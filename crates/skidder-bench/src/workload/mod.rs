@@ -11,6 +11,7 @@ mod file;
 mod random;
 mod words;
 
+pub(crate) use calendar::civil;
 pub use file::{Generated, Plan, generate, sample_ratio};
 
 use calendar::Calendar;

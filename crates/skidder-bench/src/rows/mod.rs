@@ -1,0 +1,69 @@
+//! The experiments behind the rows of the table, one file each.
+
+mod allocations;
+mod cpu;
+mod idle;
+mod memory;
+mod resume;
+
+pub use allocations::allocations;
+pub use cpu::cpu;
+pub use idle::idle;
+pub use memory::memory;
+pub use resume::resume;
+
+use crate::measure::{self, Cost};
+use crate::sink::{Behaviour, Sink};
+use crate::stage::{Home, Settings, Stage};
+use crate::statistics::Summary;
+use crate::table::Row;
+use anyhow::{Result, ensure};
+use std::path::Path;
+
+/// Every row. An experiment that fails leaves rows that say why, and the others go on.
+pub fn all(stage: &Stage) -> Vec<Row> {
+    let experiments = [cpu, allocations, memory, resume, idle];
+    experiments.iter().flat_map(|experiment| experiment(stage)).collect()
+}
+
+/// A goal before it is measured: letter, text, must, moonshot, unit.
+type Goal = (&'static str, &'static str, f64, f64, &'static str);
+
+fn row(goal: &Goal, measured: f64, detail: String) -> Row {
+    let (letter, what, must, moonshot, unit) = *goal;
+    Row { letter, what: what.to_owned(), must, moonshot, unit, measured: Ok(measured), detail }
+}
+
+/// The rows of an experiment, or one row for each of its goals that says why there is no number.
+fn rows_or_why(goals: &[Goal], measured: Result<Vec<Row>>) -> Vec<Row> {
+    match measured {
+        Ok(rows) => rows,
+        Err(error) => goals
+            .iter()
+            .map(|goal| Row {
+                measured: Err(format!("{error:#}")),
+                ..row(goal, 0.0, String::new())
+            })
+            .collect(),
+    }
+}
+
+/// Ships `paths` with `--once` to a new sink and returns the cost; all `lines` must have come.
+fn ship_once(
+    stage: &Stage,
+    program: &Path,
+    paths: &str,
+    compressed: bool,
+    lines: u64,
+) -> Result<(Cost, Home)> {
+    let sink = Sink::start(Behaviour::default())?;
+    let home = stage.home(paths, &sink, Settings { compressed, ..Settings::default() })?;
+    let cost = measure::run(home.command(program).arg("--once"), &home.log())?;
+    let came = sink.count().documents;
+    ensure!(came == lines, "{came} of {lines} lines came from {paths}: the run counts for nothing");
+    Ok((cost, home))
+}
+
+fn spread(what: &str, summary: Summary) -> String {
+    format!("{what} {:.2} ({:.2} to {:.2})", summary.median, summary.least, summary.most)
+}

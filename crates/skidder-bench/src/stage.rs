@@ -1,0 +1,222 @@
+//! What every experiment needs: the program, its input files, its configuration.
+
+use crate::sink::Sink;
+use crate::workload::{self, Plan, Workload};
+use anyhow::{Context, Result, ensure};
+use serde_json::Value;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use tempfile::TempDir;
+
+/// In the names of kept files; raise it when the bytes of the workload change.
+const WORKLOAD_VERSION: u32 = 1;
+/// All workloads of the benchmark come from this seed.
+const SEED: u64 = 1;
+/// Open files that the experiments may need at once.
+const OPEN_FILES: u64 = 150_000;
+
+/// Where and with what the experiments run.
+#[derive(Debug)]
+pub struct Stage {
+    /// The program that is measured.
+    pub skidder: PathBuf,
+    /// The same with the feature `count-allocations`.
+    pub counting: PathBuf,
+    /// Keeps workloads from one run to the next; experiments leave nothing else behind.
+    pub work: PathBuf,
+    /// Runs of which the median is taken.
+    pub runs: u32,
+    /// Lines of the main workload.
+    pub lines: u64,
+}
+
+/// The program's home for one run; removed with it.
+#[derive(Debug)]
+pub struct Home {
+    directory: TempDir,
+}
+
+/// What differs between the configurations.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Settings {
+    /// Read `.gz` files.
+    pub compressed: bool,
+    /// Log at debug level, which tells of resumed readers.
+    pub debug: bool,
+}
+
+impl Stage {
+    /// Makes the folder of the kept files, and checks that the program is there.
+    pub fn prepare(&self) -> Result<()> {
+        fs::create_dir_all(&self.work)
+            .with_context(|| format!("cannot create `{}`", self.work.display()))?;
+        ensure!(self.skidder.is_file(), "`{}` is not there; build it", self.skidder.display());
+        ensure!(self.runs > 0 && self.lines > 0, "`--runs` and `--lines` must be at least 1");
+        Ok(())
+    }
+
+    /// The main workload, plain.
+    pub fn plain(&self, lines: u64) -> Result<PathBuf> {
+        let plan = Plan { lines, seed: SEED, first: 0, members: 0 };
+        self.kept(&format!("app-{lines}.log"), |path| workload::generate(&plan, path).map(|_| ()))
+    }
+
+    /// The main workload, compressed by the `gzip` of this machine.
+    pub fn gzipped(&self, lines: u64) -> Result<PathBuf> {
+        let plain = self.plain(lines)?;
+        self.kept(&format!("app-{lines}.log.gz"), |path| {
+            let out = File::create(path)?;
+            let status = Command::new("gzip").arg("-6c").arg(&plain).stdout(out).status();
+            ensure!(status.context("cannot start `gzip`")?.success(), "`gzip` failed");
+            Ok(())
+        })
+    }
+
+    /// A single-member `.gz` of `lines` lines, made faster than `gzip` does.
+    pub fn large_gzipped(&self, lines: u64) -> Result<PathBuf> {
+        let plan = Plan { lines, seed: SEED, first: 0, members: 1 };
+        self.kept(&format!("large-{lines}.log.gz"), |path| {
+            workload::generate(&plan, path).map(|_| ())
+        })
+    }
+
+    /// A folder of `files` different `.gz` files of `lines` lines each, numbered through.
+    pub fn many_gzipped(&self, files: u64, lines: u64) -> Result<PathBuf> {
+        self.kept(&format!("many-{files}-{lines}"), |folder| {
+            fs::create_dir_all(folder)?;
+            for file in 0..files {
+                let plan = Plan { lines, seed: SEED, first: file * lines, members: 1 };
+                workload::generate(&plan, &folder.join(format!("app-{file:05}.log.gz")))?;
+            }
+            Ok(())
+        })
+    }
+
+    /// A folder of folders of a thousand small plain files each, numbered through.
+    pub fn many_small(&self, files: u64, lines: u64) -> Result<PathBuf> {
+        self.kept(&format!("small-{files}-{lines}"), |folder| {
+            let mut workload = Workload::new(SEED, 0);
+            let mut text = Vec::new();
+            for file in 0..files {
+                let part = folder.join(format!("{:03}", file / 1_000));
+                fs::create_dir_all(&part)?;
+                text.clear();
+                for _ in 0..lines {
+                    workload.line(&mut text);
+                }
+                fs::write(part.join(format!("app-{file:06}.log")), &text)?;
+            }
+            Ok(())
+        })
+    }
+
+    /// Makes something once. It gets its name only when it is complete.
+    fn kept(&self, name: &str, make: impl FnOnce(&Path) -> Result<()>) -> Result<PathBuf> {
+        let path = self.work.join(format!("v{WORKLOAD_VERSION}-{name}"));
+        if path.metadata().is_ok() {
+            return Ok(path);
+        }
+        crate::measure::note(&format!("making {}", path.display()));
+        let unfinished = self.work.join("unfinished");
+        match unfinished.metadata() {
+            Ok(metadata) if metadata.is_dir() => fs::remove_dir_all(&unfinished)?,
+            Ok(_) => fs::remove_file(&unfinished)?,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+            Err(error) => return Err(error.into()),
+        }
+        make(&unfinished).with_context(|| format!("cannot make `{}`", path.display()))?;
+        fs::rename(&unfinished, &path)?;
+        Ok(path)
+    }
+
+    /// A home with a configuration that ships `paths` to `sink`.
+    pub fn home(&self, paths: &str, sink: &Sink, settings: Settings) -> Result<Home> {
+        let directory = tempfile::Builder::new().prefix("home-").tempdir_in(&self.work)?;
+        let home = Home { directory };
+        fs::write(home.config(), configuration(paths, &sink.url(), settings))?;
+        Ok(home)
+    }
+}
+
+impl Home {
+    fn config(&self) -> PathBuf {
+        self.directory.path().join("filebeat.yml")
+    }
+
+    /// Where standard error of the program goes.
+    pub fn log(&self) -> PathBuf {
+        self.directory.path().join("stderr")
+    }
+
+    /// The command that runs `program` with this home.
+    pub fn command(&self, program: &Path) -> Command {
+        let mut command = Command::new(program);
+        command.arg("-e").arg("-c").arg(self.config());
+        command.arg("--path.data").arg(self.directory.path().join("data"));
+        command.stdin(Stdio::null()).stdout(Stdio::null());
+        command
+    }
+}
+
+/// Text is written as JSON strings, which YAML reads as they are.
+fn configuration(paths: &str, url: &str, settings: Settings) -> String {
+    let compression = if settings.compressed { "    compression: auto\n" } else { "" };
+    let level = if settings.debug { "logging.level: debug\n" } else { "" };
+    format!(
+        "filebeat.inputs:\n  - type: filestream\n    id: bench\n    paths: [{}]\n{compression}\
+         output.elasticsearch:\n  hosts: [{}]\n  compression_level: 0\n{level}",
+        Value::from(paths),
+        Value::from(url),
+    )
+}
+
+/// Lets this process and its children open many files.
+pub fn allow_many_open_files() -> Result<()> {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let limit = getrlimit(Resource::Nofile);
+    let enough = limit.current.is_none_or(|current| current >= OPEN_FILES);
+    if enough {
+        return Ok(());
+    }
+    let maximum = limit.maximum.map(|maximum| maximum.max(OPEN_FILES));
+    let raised = Rlimit { current: Some(OPEN_FILES), maximum };
+    let outcome = setrlimit(Resource::Nofile, raised);
+    outcome.with_context(|| format!("this needs `ulimit -n {OPEN_FILES}`"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn stage(work: &Path) -> Stage {
+        Stage {
+            skidder: PathBuf::from("true"),
+            counting: PathBuf::from("true"),
+            work: work.to_owned(),
+            runs: 1,
+            lines: 10,
+        }
+    }
+
+    #[test]
+    fn a_workload_is_made_once() {
+        let work = tempfile::tempdir().unwrap();
+        let stage = stage(work.path());
+        let path = stage.gzipped(10).unwrap();
+        let before = path.metadata().unwrap().modified().unwrap();
+        assert_eq!(stage.gzipped(10).unwrap(), path);
+        assert_eq!(path.metadata().unwrap().modified().unwrap(), before);
+        let small = stage.many_small(1_001, 1).unwrap();
+        assert!(small.join("001/app-001000.log").is_file());
+    }
+
+    #[test]
+    fn the_configuration_is_the_one_of_the_goals() {
+        let settings = Settings { compressed: true, debug: false };
+        let text = configuration("/a/*.gz", "http://127.0.0.1:1", settings);
+        assert!(text.contains("compression: auto"));
+        assert!(text.contains("compression_level: 0"));
+        assert!(text.contains("paths: [\"/a/*.gz\"]"), "{text}");
+    }
+}

@@ -1,0 +1,74 @@
+//! `cargo xtask ci`: everything that is checked before a change lands, with the minutes of each step.
+
+use crate::tidy::{self, Mode};
+use crate::{process, repository, servers, ship};
+use anyhow::{Result, bail};
+use std::time::Duration;
+
+type Step = (&'static str, fn() -> Result<()>);
+
+/// The cheap ones first.
+const STEPS: [Step; 8] = [
+    ("lock file", lock_file),
+    ("format", format),
+    ("tidy", || tidy::run(Mode::Check)),
+    ("clippy", clippy),
+    ("documentation", documentation),
+    ("tests", || servers::test(&[])),
+    ("release build", release),
+    ("smoke run", ship::run),
+];
+
+/// Runs all steps, also after one failed, and fails if one did.
+pub(crate) fn run() -> Result<()> {
+    let mut summary = Vec::new();
+    let mut failed = Vec::new();
+    for (name, step) in STEPS {
+        match process::timed(name, step) {
+            Ok(took) => summary.push(line(name, took)),
+            Err(error) => {
+                process::complain(&format!("error: {error:#}"));
+                summary.push(format!("{name:<16}  FAILED"));
+                failed.push(name);
+            }
+        }
+        if process::stopping() {
+            bail!("stopped");
+        }
+    }
+    process::say(&summary.join("\n"));
+    if !failed.is_empty() {
+        bail!("failed: {}", failed.join(", "));
+    }
+    Ok(())
+}
+
+fn line(name: &str, took: Duration) -> String {
+    format!("{name:<16}  {}", process::minutes(took))
+}
+
+fn lock_file() -> Result<()> {
+    repository::metadata(true).map(|_| ())
+}
+
+fn format() -> Result<()> {
+    process::run(repository::cargo().args(["fmt", "--all", "--check"]))
+}
+
+fn clippy() -> Result<()> {
+    let mut command = repository::cargo();
+    command.args(["clippy", "--locked", "--workspace", "--all-targets", "--", "-D", "warnings"]);
+    process::run(&mut command)
+}
+
+fn documentation() -> Result<()> {
+    let mut command = repository::cargo();
+    command
+        .args(["doc", "--locked", "--workspace", "--no-deps"])
+        .env("RUSTDOCFLAGS", "-D warnings");
+    process::run(&mut command)
+}
+
+fn release() -> Result<()> {
+    repository::build_release(&["skidder"], &[]).map(|_| ())
+}

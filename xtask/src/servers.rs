@@ -1,0 +1,147 @@
+//! The servers of the tests: started once for a whole run of the tests, stopped whatever happens.
+
+use crate::{process, repository};
+use anyhow::{Context, Result, bail};
+use std::net::{Ipv4Addr, TcpListener};
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+/// A server that tests may need.
+struct Kind {
+    /// Also the name of its folder.
+    name: &'static str,
+    script: &'static str,
+    secure: bool,
+    /// Tells the tests its URL; read by `skidder_testkit::servers`.
+    variable: &'static str,
+}
+
+const KINDS: [Kind; 3] = [
+    Kind {
+        name: "elasticsearch",
+        script: "elasticsearch.sh",
+        secure: false,
+        variable: "SKIDDER_TEST_ELASTICSEARCH",
+    },
+    Kind {
+        name: "elasticsearch-secure",
+        script: "elasticsearch.sh",
+        secure: true,
+        variable: "SKIDDER_TEST_ELASTICSEARCH_SECURE",
+    },
+    Kind {
+        name: "opensearch",
+        script: "opensearch.sh",
+        secure: false,
+        variable: "SKIDDER_TEST_OPENSEARCH",
+    },
+];
+/// Tells the tests the folder with the certificates of the secure server.
+const CERTIFICATES_VARIABLE: &str = "SKIDDER_TEST_CERTIFICATES";
+
+/// Running servers; they are stopped when this is dropped.
+struct Servers {
+    variables: Vec<(&'static str, String)>,
+}
+
+/// All tests, with the ignored ones, which need the servers.
+pub(crate) fn test(arguments: &[String]) -> Result<()> {
+    script("programs.sh", &["install"])?;
+    let servers = Servers::start()?;
+    let mut command = repository::cargo();
+    command.arg("test");
+    if arguments.is_empty() {
+        command.arg("--workspace");
+    }
+    let split = arguments.iter().position(|argument| argument == "--");
+    let (ours, theirs) = arguments.split_at(split.unwrap_or(arguments.len()));
+    command.args(ours).args(["--", "--include-ignored"]).args(theirs.iter().skip(1));
+    command.envs(servers.variables.iter().map(|(name, value)| (*name, value.as_str())));
+    process::run(&mut command)
+}
+
+/// Starts the servers for work by hand and waits for Ctrl-C.
+pub(crate) fn serve() -> Result<()> {
+    let servers = Servers::start()?;
+    for (name, value) in &servers.variables {
+        process::say(&format!("export {name}={value}"));
+    }
+    process::say("# stop them with Ctrl-C");
+    while !process::stopping() {
+        process::pause(Duration::from_millis(200));
+    }
+    Ok(())
+}
+
+impl Servers {
+    fn start() -> Result<Self> {
+        for kind in &KINDS {
+            script(kind.script, &["install"])?;
+        }
+        process::say("starting the servers of the tests");
+        // From here on the drop of `servers` stops whatever was started.
+        let mut servers = Self { variables: Vec::new() };
+        let started: Vec<Result<String>> = std::thread::scope(|scope| {
+            let threads: Vec<_> = KINDS.iter().map(|kind| scope.spawn(|| kind.start())).collect();
+            let joined = threads.into_iter().map(|thread| thread.join());
+            joined.map(|url| url.unwrap_or_else(|_| bail!("the thread panicked"))).collect()
+        });
+        for (kind, url) in KINDS.iter().zip(started) {
+            let url = url.with_context(|| format!("cannot start `{}`", kind.name))?;
+            process::say(&format!("{} answers at {url}", kind.name));
+            servers.variables.push((kind.variable, url));
+            if kind.secure {
+                let folder = kind.folder().join("certs").to_string_lossy().into_owned();
+                servers.variables.push((CERTIFICATES_VARIABLE, folder));
+            }
+        }
+        Ok(servers)
+    }
+}
+
+impl Drop for Servers {
+    fn drop(&mut self) {
+        for kind in &KINDS {
+            if let Err(error) = kind.stop() {
+                process::complain(&format!("warning: cannot stop `{}`: {error:#}", kind.name));
+            }
+        }
+    }
+}
+
+impl Kind {
+    fn folder(&self) -> PathBuf {
+        let chosen = std::env::var_os("SKIDDER_SERVERS_DIR").map(PathBuf::from);
+        let root = chosen.unwrap_or_else(|| repository::root().join(".servers"));
+        root.join("running").join(self.name)
+    }
+
+    /// Starts the server on a free port and returns its URL.
+    fn start(&self) -> Result<String> {
+        // An earlier run may have been killed before it could clean up.
+        self.stop()?;
+        let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?.port();
+        let mut command = Command::new(scripts().join(self.script));
+        command.arg("start").arg(self.folder()).arg(port.to_string());
+        command.env("SECURITY", if self.secure { "1" } else { "0" });
+        let said = process::output(&mut command)?;
+        let said = String::from_utf8_lossy(&said);
+        let url = said.split_whitespace().find_map(|word| word.strip_prefix("url="));
+        Ok(url.with_context(|| format!("it said no URL but `{said}`"))?.to_owned())
+    }
+
+    fn stop(&self) -> Result<()> {
+        let mut command = Command::new(scripts().join(self.script));
+        process::output(command.arg("stop").arg(self.folder())).map(|_| ())
+    }
+}
+
+fn scripts() -> PathBuf {
+    repository::root().join("tests/servers")
+}
+
+fn script(name: &str, arguments: &[&str]) -> Result<()> {
+    let mut command = Command::new(scripts().join(name));
+    process::run(command.args(arguments).stdout(Stdio::null()))
+}

@@ -1,0 +1,107 @@
+//! Which crate may know which: the arrows of the event's way point one way.
+
+use serde_json::Value;
+
+/// Each crate and the crates of ours that it may depend on. A crate that is not here is an offence,
+/// so that a new one has to think about its place.
+const ALLOWED: [(&str, &[&str]); 14] = [
+    ("skidder-event", &[]),
+    ("skidder-os", &[]),
+    ("skidder-config", &["skidder-event", "skidder-os"]),
+    ("skidder-decode", &["skidder-os"]),
+    ("skidder-registry", &["skidder-os"]),
+    ("skidder-processors", &["skidder-event", "skidder-config", "skidder-os"]),
+    (
+        "skidder-read",
+        &[
+            "skidder-event",
+            "skidder-os",
+            "skidder-config",
+            "skidder-decode",
+            "skidder-registry",
+            "skidder-processors",
+        ],
+    ),
+    ("skidder-pipeline", &["skidder-event", "skidder-os", "skidder-config", "skidder-registry"]),
+    ("skidder-outputs", &["skidder-event", "skidder-os", "skidder-config", "skidder-pipeline"]),
+    ("skidder-observe", &["skidder-event", "skidder-os", "skidder-config", "skidder-pipeline"]),
+    (
+        "skidder",
+        &[
+            "skidder-event",
+            "skidder-os",
+            "skidder-config",
+            "skidder-decode",
+            "skidder-registry",
+            "skidder-processors",
+            "skidder-read",
+            "skidder-pipeline",
+            "skidder-outputs",
+            "skidder-observe",
+        ],
+    ),
+    // From outside: they run the program and are never part of it.
+    ("skidder-bench", &["skidder-os"]),
+    ("skidder-testkit", &["skidder-os"]),
+    ("xtask", &["skidder-os"]),
+];
+/// What the tests of every crate may use besides.
+const FOR_TESTS: &str = "skidder-testkit";
+
+/// Compares the dependencies in the output of `cargo metadata` with the list.
+pub(super) fn check(metadata: &Value, offences: &mut Vec<String>) {
+    for package in metadata["packages"].as_array().into_iter().flatten() {
+        let name = package["name"].as_str().unwrap_or_default();
+        let Some((_, allowed)) = ALLOWED.iter().find(|(known, _)| *known == name) else {
+            offences.push(format!("{name}: has no place among the arrows in xtask/src/tidy"));
+            continue;
+        };
+        for dependency in package["dependencies"].as_array().into_iter().flatten() {
+            let to = dependency["name"].as_str().unwrap_or_default();
+            let ours = ALLOWED.iter().any(|(known, _)| *known == to);
+            let for_tests = dependency["kind"].as_str() == Some("dev");
+            if ours && !allowed.contains(&to) && !(for_tests && to == FOR_TESTS) {
+                offences.push(format!("{name}: may not depend on {to}"));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn offences(name: &str, to: &str, kind: Option<&str>) -> usize {
+        let dependency = json!({ "name": to, "kind": kind });
+        let metadata = json!({ "packages": [{ "name": name, "dependencies": [dependency] }] });
+        let mut offences = Vec::new();
+        check(&metadata, &mut offences);
+        offences.len()
+    }
+
+    #[test]
+    fn arrows_that_point_back_are_offences() {
+        assert_eq!(offences("skidder-outputs", "skidder-event", None), 0);
+        assert_eq!(offences("skidder-outputs", "serde", None), 0);
+        assert_eq!(offences("skidder-event", "skidder-os", None), 1);
+        assert_eq!(offences("skidder-read", "skidder-outputs", None), 1);
+        assert_eq!(offences("skidder-new", "serde", None), 1);
+    }
+
+    #[test]
+    fn the_testkit_is_for_tests() {
+        assert_eq!(offences("skidder-read", "skidder-testkit", Some("dev")), 0);
+        assert_eq!(offences("skidder-read", "skidder-testkit", None), 1);
+    }
+
+    #[test]
+    fn the_list_itself_has_no_circle() {
+        for (position, (name, allowed)) in ALLOWED.iter().enumerate() {
+            for to in *allowed {
+                let other = ALLOWED.iter().position(|(known, _)| known == to);
+                assert!(other.is_some_and(|other| other < position), "{name} -> {to}");
+            }
+        }
+    }
+}
