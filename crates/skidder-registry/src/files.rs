@@ -71,24 +71,23 @@ impl Files {
         self.directory.join(LOCK)
     }
 
-    /// Creates the directory with its parents, durably.
+    /// Creates the directory with its parents.
     pub(crate) fn create_directory(&self) -> io::Result<()> {
-        let mut missing = Vec::new();
-        for ancestor in self.directory.ancestors().filter(|path| !path.as_os_str().is_empty()) {
-            if self.size(ancestor)?.is_some() {
-                break;
+        self.fs.create_dir_all(&self.directory, DIRECTORY_PERMISSIONS)
+    }
+
+    /// Makes the names that lead to the directory durable. Whoever created them may have died before, so
+    /// this is done for all of them, once, before the first store is made.
+    pub(crate) fn sync_way(&self) -> io::Result<()> {
+        let way = self.directory.ancestors().skip(1);
+        for directory in way.filter(|path| !path.as_os_str().is_empty()) {
+            match self.sync_dir(directory) {
+                // What we may not read we did not create.
+                Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {}
+                result => result?,
             }
-            missing.push(ancestor);
         }
-        if missing.is_empty() {
-            return Ok(());
-        }
-        self.fs.create_dir_all(&self.directory, DIRECTORY_PERMISSIONS)?;
-        for created in missing {
-            let parent = created.parent().filter(|parent| !parent.as_os_str().is_empty());
-            self.sync_dir(parent.unwrap_or(Path::new(".")))?;
-        }
-        Ok(())
+        if self.directory.is_relative() { self.sync_dir(Path::new(".")) } else { Ok(()) }
     }
 
     /// Takes the lock of the directory; `None` if another process has it.

@@ -257,10 +257,14 @@ impl Inner {
     fn start(&mut self, has_snapshot: bool) -> Result<Opened, StoreError> {
         let has_store = self.files.has_store().map_err(StoreError::reading)?;
         if !has_store && !has_snapshot {
+            self.files.sync_way().map_err(StoreError::writing)?;
             self.store = Some(self.files.create_store()?);
             return Ok(Opened::New);
         }
-        let mut result = self.files.open_store(Trust::Verified);
+        let mut result = match has_store {
+            true => self.files.open_store(Trust::Verified),
+            false => Err(StoreError::Damaged("the file is missing beside its snapshot".to_owned())),
+        };
         if matches!(result, Err(StoreError::Io { during: During::Read, .. })) {
             // Once is an accident; twice is a bad sector, which is a form of damage.
             result = self.files.open_store(Trust::Verified);
@@ -291,7 +295,12 @@ impl Inner {
         &mut self,
         mut operation: impl FnMut(&Store) -> Result<T, StoreError>,
     ) -> Result<T, ReadError> {
-        self.run(false, &mut operation).map_err(|error| ReadError::Retry {
+        let mut result = self.run(false, &mut operation);
+        if result.is_err() {
+            // A second try, on a file that is opened anew, costs little and changes nothing.
+            result = self.run(false, &mut operation);
+        }
+        result.map_err(|error| ReadError::Retry {
             directory: self.files.directory.clone(),
             source: as_io(error),
         })
