@@ -1,1 +1,29 @@
-//! Scanner, identity, rotation and reader of files
+//! From paths to batches: scanner, identity, rotation, readers.
+//!
+//! The [`Catalog`] of an input takes what a [`scan::scan`] found and decides which file is which source.
+//! The [`Readers`] give each source with something to read its turn; a turn makes one batch of whole
+//! lines. Nothing here waits, sleeps or asks for the time: a scan and a turn are calls, and a simulated
+//! world makes the same calls as the program does.
+
+mod bind;
+mod catalog;
+mod compare;
+mod cursors;
+mod fingerprint;
+pub mod glob;
+mod metrics;
+mod pool;
+mod reader;
+mod readers;
+pub mod scan;
+mod settings;
+
+pub use bind::{Bind, Bound};
+pub use catalog::{Catalog, MISSING_GRACE, Now, ScanSummary, SourceIds};
+pub use cursors::{Cursors, CursorsError};
+pub use fingerprint::{Fingerprint, Head, HeadError};
+pub use metrics::ReadMetrics;
+pub use pool::{BufferPool, CHUNK_BYTES};
+pub use reader::{InputContext, Reader, Scratch, Target, TurnEnd};
+pub use readers::{Next, ReaderLook, ReaderState, Readers, ReadersLimits, Trouble, Turn};
+pub use settings::{CloseSettings, Compression, FilestreamSettings, FingerprintSettings};

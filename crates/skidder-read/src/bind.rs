@@ -1,0 +1,26 @@
+//! What happens to a batch between its lines and the queue, as far as a reader knows it.
+//!
+//! The compiled plan of processors stands behind these traits; the reader only binds it to the fields of
+//! a file and runs it.
+
+use skidder_event::{Base, Batch, Map};
+use std::fmt::Debug;
+use std::sync::Arc;
+
+/// Makes the base and the steps for one source.
+pub trait Bind: Send + Sync + Debug {
+    /// Binds to the constant fields of a source (`log.file.*`, `input.type`).
+    fn bind(&self, fields: &Map) -> Arc<dyn Bound>;
+
+    /// Changes when what was bound before is out of date.
+    fn epoch(&self) -> u64;
+}
+
+/// What runs over the batches of one source.
+pub trait Bound: Send + Sync + Debug {
+    /// The base that a fresh batch begins with.
+    fn base(&self) -> &Arc<Base>;
+
+    /// Runs all steps; dropped events are taken out and counted.
+    fn run(&self, batch: &mut Batch);
+}

@@ -1,0 +1,138 @@
+//! Comparing the content of two files that begin alike, in steps, so that a scan is never held up.
+
+use crate::fingerprint::Fingerprint;
+use sha2::{Digest, Sha256};
+use skidder_decode::gzip::{GzipReader, InflatePool};
+use skidder_decode::{DecodeError, Decoder, ReadState};
+use skidder_os::File;
+use std::io;
+
+/// Bytes of each side that are compared at once.
+const PIECE_BYTES: usize = 64 << 10;
+
+/// One side of a comparison.
+pub(crate) struct Side {
+    file: Box<dyn File>,
+    decoder: Decoder,
+    piece: Vec<u8>,
+    from: usize,
+    ended: bool,
+}
+
+/// A comparison in progress.
+pub(crate) struct Comparison {
+    one: Side,
+    other: Side,
+    at: u64,
+}
+
+/// What is known so far.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    /// The files differ in the byte at this offset, or one is longer there than the other, which ended.
+    Differ { at: u64, longer: Option<Longer> },
+    /// Equal up to the end of both.
+    Same,
+    /// Equal so far; more to compare.
+    Undecided,
+}
+
+/// Which side goes on where the other has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Longer {
+    One,
+    Other,
+}
+
+impl Side {
+    pub(crate) fn new(file: Box<dyn File>, compressed: bool, pool: &InflatePool) -> Self {
+        let decoder = if compressed {
+            Decoder::gzip(GzipReader::new(pool).without_checkpoints())
+        } else {
+            Decoder::plain(0)
+        };
+        Self { file, decoder, piece: Vec::new(), from: 0, ended: false }
+    }
+
+    /// Bytes not yet compared; none at the end for now.
+    fn fill(&mut self, scratch: &mut [u8]) -> io::Result<()> {
+        while self.from == self.piece.len() && !self.ended {
+            self.piece.resize(PIECE_BYTES, 0);
+            self.from = 0;
+            match self.decoder.read(&*self.file, scratch, &mut self.piece) {
+                Ok(progress) => {
+                    self.piece.truncate(progress.produced);
+                    self.ended = progress.produced == 0 && progress.state != ReadState::More;
+                }
+                Err(DecodeError::Read { source, .. }) => return Err(source),
+                // What is damaged ends there, as it does for a reader.
+                Err(_) => {
+                    self.piece.clear();
+                    self.ended = true;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Comparison {
+    pub(crate) fn new(one: Side, other: Side) -> Self {
+        Self { one, other, at: 0 }
+    }
+
+    /// Compares up to `budget` more bytes.
+    pub(crate) fn step(&mut self, scratch: &mut [u8], budget: &mut u64) -> io::Result<Verdict> {
+        while *budget > 0 {
+            self.one.fill(scratch)?;
+            self.other.fill(scratch)?;
+            let one = &self.one.piece[self.one.from..];
+            let other = &self.other.piece[self.other.from..];
+            match (one.is_empty(), other.is_empty()) {
+                (true, true) => return Ok(Verdict::Same),
+                (false, true) => {
+                    return Ok(Verdict::Differ { at: self.at, longer: Some(Longer::One) });
+                }
+                (true, false) => {
+                    return Ok(Verdict::Differ { at: self.at, longer: Some(Longer::Other) });
+                }
+                (false, false) => {}
+            }
+            let count = one.len().min(other.len());
+            if one[..count] != other[..count] {
+                let same = one.iter().zip(other).take_while(|(a, b)| a == b).count();
+                return Ok(Verdict::Differ { at: self.at + same as u64, longer: None });
+            }
+            self.one.from += count;
+            self.other.from += count;
+            self.at += count as u64;
+            *budget = budget.saturating_sub(count as u64);
+        }
+        Ok(Verdict::Undecided)
+    }
+}
+
+/// The fingerprint of the first `len` bytes behind `offset` of a file; nothing if it is shorter.
+pub(crate) fn fingerprint_of(
+    mut side: Side,
+    offset: u64,
+    len: u32,
+    scratch: &mut [u8],
+) -> io::Result<Option<Fingerprint>> {
+    let mut hash = Sha256::new();
+    let (mut skip, mut left) = (offset as usize, len as usize);
+    while left > 0 {
+        side.fill(scratch)?;
+        let piece = &side.piece[side.from..];
+        if piece.is_empty() {
+            return Ok(None);
+        }
+        let skipped = skip.min(piece.len());
+        let used = left.min(piece.len() - skipped);
+        hash.update(&piece[skipped..skipped + used]);
+        skip -= skipped;
+        left -= used;
+        side.from += skipped + used;
+    }
+    Ok(Some(Fingerprint { hash: hash.finalize().into(), len }))
+}

@@ -1,0 +1,39 @@
+//! What the readers need to know and tell about cursors: the settle and the registry behind a trait.
+
+use skidder_event::SourceId;
+use skidder_registry::{Cursor, Entry, Meta};
+
+/// Why saved state cannot be had. The file is left alone until the next scan.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot read the registry: {0}")]
+pub struct CursorsError(pub String);
+
+/// Keeps the cursors of sources; implemented over the settle and the registry.
+pub trait Cursors: Send + Sync {
+    /// What was saved under a key.
+    fn saved(&self, key: &str) -> Result<Option<Entry>, CursorsError>;
+
+    /// The decoder checkpoint saved under a key.
+    fn checkpoint(&self, key: &str) -> Result<Option<Vec<u8>>, CursorsError>;
+
+    /// Calls `each` for every saved key of this kind, in no particular order.
+    fn for_each_saved(&self, each: &mut dyn FnMut(&str, &Entry)) -> Result<(), CursorsError>;
+
+    /// Forgets saved keys that no source of this run has.
+    fn forget_saved(&self, keys: Vec<String>);
+
+    /// A source is read from `cursor` on; `save` it although nothing was read yet.
+    fn begin(&self, source: SourceId, key: &str, meta: Meta, cursor: Cursor, save: bool);
+
+    /// A source was seen elsewhere, or has a longer fingerprint and so another key.
+    fn update(&self, source: SourceId, key: &str, meta: Meta);
+
+    /// A source starts again from zero under a new generation.
+    fn restart(&self, source: SourceId, generation: u32);
+
+    /// Whether nothing of a source is between its reader and its cursor.
+    fn is_settled(&self, source: SourceId) -> bool;
+
+    /// A source is gone for good.
+    fn remove(&self, source: SourceId);
+}

@@ -1,0 +1,152 @@
+//! Identity by content: SHA-256 over the first decompressed bytes of a file.
+//!
+//! A fingerprint says how many bytes it covers. Normally that is
+//! `prospector.scanner.fingerprint.length`; a file that is shorter has a shorter one, which grows with
+//! it; a file that shares the normal one with another, different file has a longer one, up to the first
+//! byte in which they differ.
+
+use crate::settings::{Compression, FingerprintSettings};
+use sha2::{Digest, Sha256};
+use skidder_decode::gzip::{self, InflatePool};
+use skidder_os::File;
+use std::fmt::Write;
+use std::io;
+
+/// A fingerprint.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Fingerprint {
+    /// SHA-256 of the bytes.
+    pub hash: [u8; 32],
+    /// Number of bytes it covers.
+    pub len: u32,
+}
+
+impl Fingerprint {
+    /// The fingerprint of these bytes.
+    pub fn of(bytes: &[u8]) -> Self {
+        Self { hash: Sha256::digest(bytes).into(), len: bytes.len() as u32 }
+    }
+
+    /// Lower-case hexadecimal, as Filebeat shows it.
+    pub fn hex(&self) -> String {
+        self.hash.iter().fold(String::with_capacity(64), |mut text, byte| {
+            write!(text, "{byte:02x}").expect("writing to a string cannot fail");
+            text
+        })
+    }
+
+    /// Reads what [`Fingerprint::hex`] wrote.
+    pub fn from_hex(hex: &str, len: u32) -> Option<Self> {
+        if hex.len() != 64 || !hex.is_ascii() {
+            return None;
+        }
+        let mut hash = [0; 32];
+        for (at, byte) in hash.iter_mut().enumerate() {
+            *byte = u8::from_str_radix(&hex[at * 2..at * 2 + 2], 16).ok()?;
+        }
+        Some(Self { hash, len })
+    }
+}
+
+/// The beginning of a file.
+#[derive(Clone, Debug)]
+pub struct Head {
+    /// Decompressed bytes from `fingerprint.offset` on, at most as many as were asked for.
+    pub bytes: Vec<u8>,
+    /// Whether the file is stored compressed.
+    pub compressed: bool,
+}
+
+impl Head {
+    /// Whether the file begins with what a fingerprint covers.
+    pub fn matches(&self, fingerprint: &Fingerprint) -> bool {
+        let len = fingerprint.len as usize;
+        len <= self.bytes.len() && Fingerprint::of(&self.bytes[..len]) == *fingerprint
+    }
+}
+
+/// Why the beginning of a file cannot be had.
+#[derive(Debug, thiserror::Error)]
+pub enum HeadError {
+    /// The system did not give it; it is tried again with the next scan.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+    /// `compression: gzip`, and it is none.
+    #[error("not a gzip file; with `compression: auto` plain and compressed files may be mixed")]
+    NotGzip,
+    /// It is compressed and its beginning is damaged.
+    #[error("{0}")]
+    Damaged(String),
+}
+
+/// Reads the first `len` decompressed bytes behind `fingerprint.offset`, or as many as there are.
+pub(crate) fn read_head(
+    file: &dyn File,
+    compression: Compression,
+    settings: &FingerprintSettings,
+    len: usize,
+    pool: &InflatePool,
+    scratch: &mut [u8],
+) -> Result<Head, HeadError> {
+    let compressed = match compression {
+        Compression::None => false,
+        Compression::Auto | Compression::Gzip => {
+            let mut magic = [0; 3];
+            let count = read_up_to(file, &mut magic, 0)?;
+            gzip::is_gzip(&magic[..count])
+        }
+    };
+    let skip = settings.offset as usize;
+    if !compressed {
+        if compression == Compression::Gzip {
+            return Err(HeadError::NotGzip);
+        }
+        let mut bytes = vec![0; len];
+        let count = read_up_to(file, &mut bytes, settings.offset)?;
+        bytes.truncate(count);
+        return Ok(Head { bytes, compressed });
+    }
+    let mut bytes = vec![0; skip + len];
+    let count = gzip::head(file, scratch, &mut bytes, pool).map_err(|error| match error {
+        skidder_decode::DecodeError::Read { source, .. } => HeadError::Io(source),
+        other => HeadError::Damaged(other.to_string()),
+    })?;
+    bytes.truncate(count);
+    bytes.drain(..skip.min(count));
+    Ok(Head { bytes, compressed })
+}
+
+/// Fills `out` from `offset`, or as much of it as the file has.
+pub(crate) fn read_up_to(file: &dyn File, out: &mut [u8], offset: u64) -> io::Result<usize> {
+    let mut done = 0;
+    while done < out.len() {
+        match file.read_at(&mut out[done..], offset + done as u64) {
+            Ok(0) => break,
+            Ok(count) => done += count,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(done)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_fingerprint_reads_back_from_its_hex() {
+        let print = Fingerprint::of(b"abc");
+        assert_eq!(print.hex(), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+        assert_eq!(Fingerprint::from_hex(&print.hex(), 3), Some(print));
+        assert_eq!(Fingerprint::from_hex("zz", 3), None);
+    }
+
+    #[test]
+    fn a_head_matches_what_its_first_bytes_gave() {
+        let head = Head { bytes: b"hello world".to_vec(), compressed: false };
+        assert!(head.matches(&Fingerprint::of(b"hello")));
+        assert!(!head.matches(&Fingerprint::of(b"hellO")));
+        assert!(!head.matches(&Fingerprint::of(b"hello world and more")));
+    }
+}

@@ -1,0 +1,38 @@
+//! What the readers count, under Filebeat's names (`filebeat.harvester.*`, `/inputs/`).
+
+use skidder_event::{Counter, Gauge};
+
+/// Counters of all readers.
+#[derive(Debug, Default)]
+pub struct ReadMetrics {
+    /// Readers started: `files_opened_total`.
+    pub opened: Counter,
+    /// Readers ended: `files_closed_total`.
+    pub closed: Counter,
+    /// Files open now: `files_active`.
+    pub open: Gauge,
+    /// Of those opened, compressed ones: `gzip_files_opened_total`.
+    pub gzip_opened: Counter,
+    /// Decompressed bytes taken from files, skipped ones of a resume not counted.
+    pub bytes: Counter,
+    /// Lines taken from files: `messages_read_total`.
+    pub lines: Counter,
+    /// Messages cut to `message_max_bytes`: `messages_truncated_total`.
+    pub truncated: Counter,
+    /// Files that could not be opened, read or decoded: `processing_errors_total`.
+    pub errors: Counter,
+    /// Of those, compressed files that are damaged: `gzip_processing_errors_total`.
+    pub gzip_errors: Counter,
+    /// Truncated files: `filebeat.input.log.files.truncated`.
+    pub files_truncated: Counter,
+    /// Renamed files: `filebeat.input.log.files.renamed`.
+    pub files_renamed: Counter,
+    /// Decompressed bytes skipped to reach a cursor in a compressed file.
+    pub resume_skipped_bytes: Counter,
+    /// Files that match now, and those of them that are not read because another has their content.
+    pub files_matched: Gauge,
+    /// Files held back for another with the same content.
+    pub files_held: Gauge,
+    /// Files that vanished before they were read to the end, as far as was known.
+    pub files_lost: Counter,
+}

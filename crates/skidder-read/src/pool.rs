@@ -1,0 +1,46 @@
+//! Buffers for batches, used again and again.
+
+use skidder_event::{Parts, Recycle};
+use std::sync::{Mutex, PoisonError};
+
+/// Bytes that a reader fills at most in one turn, but for longer lines. Fits the second-level cache.
+pub const CHUNK_BYTES: usize = 256 << 10;
+
+/// Room behind the lines for what processors add, before a batch has to grow.
+const SPARE_BYTES: usize = 32 << 10;
+
+/// Buffers kept for reuse: bounds what the pool holds to about 5 MiB.
+const KEPT_MAX: usize = 16;
+
+/// A pool of buffers, each [`CHUNK_BYTES`] long. Bytes are not cleared between uses.
+#[derive(Debug, Default)]
+pub struct BufferPool {
+    kept: Mutex<Vec<Parts>>,
+}
+
+impl BufferPool {
+    /// A buffer of [`CHUNK_BYTES`] with whatever was in it before, and an empty vector of rows.
+    pub fn take(&self) -> Parts {
+        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        kept.unwrap_or_else(|| {
+            let mut bytes = Vec::with_capacity(CHUNK_BYTES + SPARE_BYTES);
+            bytes.resize(CHUNK_BYTES, 0);
+            Parts { bytes, rows: Vec::new() }
+        })
+    }
+}
+
+impl Recycle for BufferPool {
+    fn recycle(&self, mut parts: Parts) {
+        // What grew for a long line, or is a small copy, is not worth keeping.
+        if parts.bytes.len() < CHUNK_BYTES || parts.bytes.capacity() > 2 * CHUNK_BYTES {
+            return;
+        }
+        parts.bytes.truncate(CHUNK_BYTES);
+        parts.rows.clear();
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        if kept.len() < KEPT_MAX {
+            kept.push(parts);
+        }
+    }
+}

@@ -1,0 +1,761 @@
+//! The reader of one source: each turn takes one chunk of bytes from its file and makes a batch of its
+//! whole lines.
+//!
+//! Promises: bytes are given out in order, each once, as long as the file only grows; a batch holds whole
+//! lines; nothing is kept in memory between turns but the beginning of a line of a compressed file.
+
+use crate::bind::{Bind, Bound};
+use crate::cursors::Cursors;
+use crate::fingerprint::read_up_to;
+use crate::metrics::ReadMetrics;
+use crate::pool::{BufferPool, CHUNK_BYTES};
+use crate::settings::FilestreamSettings;
+use regex::bytes::Regex;
+use skidder_decode::gzip::{Checkpoint, GzipReader, InflatePool, ResumeError};
+use skidder_decode::lines::{self, LineTerminator};
+use skidder_decode::{DecodeError, Decoder, Note, ReadState};
+use skidder_event::{
+    Batch, DropReason, Map, Parts, Path as FieldPath, Provenance, ResumePoint, Row, SourceId, Tail,
+    Text, Value,
+};
+use skidder_os::{File, FileKind, Fs, Timestamp};
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+
+/// Bytes before a cursor that are checked when a file is read on.
+const TAIL_BYTES: usize = 256;
+
+/// The least that is read at once while lines are short.
+const READ_BYTES_MIN: usize = 32 << 10;
+
+/// Decompressed bytes that one turn skips at most on the way to a cursor, so that others get a turn.
+const SKIP_BYTES_PER_TURN: u64 = 64 << 20;
+
+/// Compressed bytes that are read at once.
+const SCRATCH_BYTES: usize = 64 << 10;
+
+/// Everything that the readers of one input share.
+pub struct InputContext {
+    /// The input's settings.
+    pub settings: FilestreamSettings,
+    /// The plan of the input.
+    pub bind: Arc<dyn Bind>,
+    /// Saved state.
+    pub cursors: Arc<dyn Cursors>,
+    /// The file system.
+    pub fs: Arc<dyn Fs>,
+    /// What is counted.
+    pub metrics: Arc<ReadMetrics>,
+    /// Buffers.
+    pub buffers: Arc<BufferPool>,
+    /// Decoders.
+    pub inflates: InflatePool,
+    /// Most lines of a batch.
+    pub rows_max: usize,
+}
+
+/// Memory that a worker lends to every reader that it gives a turn.
+#[derive(Debug)]
+pub struct Scratch {
+    compressed: Vec<u8>,
+    skipped: Vec<u8>,
+}
+
+impl Default for Scratch {
+    fn default() -> Self {
+        Self { compressed: vec![0; SCRATCH_BYTES], skipped: Vec::new() }
+    }
+}
+
+/// The identity of the file that a reader expects at its path.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Target {
+    /// Where to open it.
+    pub path: Arc<Path>,
+    /// Its device when the scan saw it.
+    pub device: u64,
+    /// Its inode when the scan saw it.
+    pub inode: u64,
+    /// Whether it is stored compressed.
+    pub compressed: bool,
+    /// Complete fingerprint in hexadecimal, for the events; nothing while it is growing.
+    pub fingerprint: Option<Arc<str>>,
+}
+
+/// How a turn ended.
+#[derive(Debug)]
+pub enum TurnEnd {
+    /// There is more to read at once.
+    More,
+    /// The end of a plain file, or of a compressed one that is still being written.
+    Waiting,
+    /// The verified end of a compressed file.
+    Finished,
+    /// Another file is at the path now; the next scan will tell.
+    Displaced,
+    /// The file is shorter than what was read, or holds something else before the cursor.
+    Rewritten,
+    /// The rest of the file cannot be decoded.
+    Damaged,
+    /// The file could not be opened or read.
+    Failed(io::Error),
+}
+
+/// One source being read.
+pub struct Reader {
+    /// The source.
+    pub id: SourceId,
+    /// Its key in the registry.
+    pub key: String,
+    /// Its generation.
+    pub generation: u32,
+    /// Where its file is.
+    pub target: Target,
+    /// End of the last line that was given out.
+    pub offset: u64,
+    /// Check value of the bytes before `offset`.
+    pub tail: Option<Tail>,
+    /// Whether `offset` is the verified end of a compressed file.
+    pub finished: bool,
+    file: Option<Box<dyn File>>,
+    decoder: Option<Decoder>,
+    /// Bytes behind `offset` that were decompressed already: the beginning of a line.
+    carry: Vec<u8>,
+    /// A checkpoint behind `offset`, for a later batch.
+    checkpoint: Option<Arc<GzipPoint>>,
+    /// Inside a line that is too long, of which everything is thrown away.
+    skipping: bool,
+    /// The bytes before `offset` must be checked before reading on.
+    unverified: bool,
+    bound: Option<(u64, Arc<dyn Bound>)>,
+    line_bytes_mean: usize,
+}
+
+/// A gzip checkpoint as batches carry it.
+#[derive(Debug)]
+struct GzipPoint(Checkpoint);
+
+impl ResumePoint for GzipPoint {
+    fn offset(&self) -> u64 {
+        self.0.decompressed_offset()
+    }
+
+    fn to_bytes(&self) -> Vec<u8> {
+        self.0.to_bytes()
+    }
+}
+
+impl Reader {
+    /// A reader that will open its file in its first turn.
+    pub fn new(
+        id: SourceId,
+        key: String,
+        generation: u32,
+        target: Target,
+        offset: u64,
+        tail: Option<Tail>,
+    ) -> Self {
+        Self {
+            id,
+            key,
+            generation,
+            target,
+            offset,
+            tail,
+            finished: false,
+            file: None,
+            decoder: None,
+            carry: Vec::new(),
+            checkpoint: None,
+            skipping: false,
+            unverified: true,
+            bound: None,
+            line_bytes_mean: 0,
+        }
+    }
+
+    /// Whether the file is open.
+    pub fn is_open(&self) -> bool {
+        self.file.is_some()
+    }
+
+    /// The open file.
+    pub fn file(&self) -> Option<&dyn File> {
+        self.file.as_deref()
+    }
+
+    /// Lets go of the file and the decoder; `offset` stays.
+    pub fn close(&mut self, context: &InputContext) {
+        if self.file.take().is_some() {
+            context.metrics.closed.add(1);
+            context.metrics.open.sub(1);
+        }
+        self.release_decoder();
+        self.bound = None;
+    }
+
+    /// Lets go of the decoder: the next turn resumes from the registry's checkpoint.
+    pub fn release_decoder(&mut self) {
+        self.decoder = None;
+        self.carry = Vec::new();
+        self.checkpoint = None;
+        self.skipping = false;
+        self.unverified = true;
+    }
+
+    /// Begins again at zero.
+    pub fn restart(&mut self, generation: u32) {
+        self.generation = generation;
+        self.offset = 0;
+        self.tail = None;
+        self.finished = false;
+        self.release_decoder();
+    }
+
+    /// The fields of the source have changed.
+    pub fn rebind(&mut self) {
+        self.bound = None;
+    }
+
+    /// The next turn checks the bytes before the cursor first: time has passed.
+    pub fn distrust(&mut self) {
+        self.unverified = true;
+    }
+
+    /// Takes one turn: at most one chunk of bytes, at most one batch.
+    pub fn turn(
+        &mut self,
+        context: &InputContext,
+        scratch: &mut Scratch,
+        now: Timestamp,
+    ) -> (Option<Batch>, TurnEnd) {
+        match self.prepare(context, scratch) {
+            Ok(None) => {}
+            Ok(Some(end)) => return (None, end),
+            Err(error) => return (None, TurnEnd::Failed(error)),
+        }
+        self.read(context, scratch, now)
+    }
+
+    /// Opens and verifies the file and brings the decoder to `offset`.
+    fn prepare(
+        &mut self,
+        context: &InputContext,
+        scratch: &mut Scratch,
+    ) -> io::Result<Option<TurnEnd>> {
+        if self.file.is_none()
+            && let Some(end) = self.open(context)?
+        {
+            return Ok(Some(end));
+        }
+        if self.unverified {
+            if !self.target.compressed && !self.is_as_read()? {
+                return Ok(Some(TurnEnd::Rewritten));
+            }
+            self.unverified = false;
+        }
+        if self.decoder.is_none() {
+            self.decoder = Some(self.start_decoder(context)?);
+        }
+        self.reach_offset(context, scratch)
+    }
+
+    fn open(&mut self, context: &InputContext) -> io::Result<Option<TurnEnd>> {
+        let file = match context.fs.open(&self.target.path) {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                return Ok(Some(TurnEnd::Displaced));
+            }
+            Err(error) => return Err(error),
+        };
+        let metadata = file.metadata()?;
+        if metadata.kind != FileKind::Regular
+            || (metadata.device, metadata.inode) != (self.target.device, self.target.inode)
+        {
+            return Ok(Some(TurnEnd::Displaced));
+        }
+        context.metrics.opened.add(1);
+        context.metrics.open.add(1);
+        if self.target.compressed {
+            context.metrics.gzip_opened.add(1);
+        }
+        self.file = Some(file);
+        Ok(None)
+    }
+
+    /// Whether a plain file still holds what was read: it is long enough, and the bytes before the
+    /// cursor are the same.
+    fn is_as_read(&self) -> io::Result<bool> {
+        let Some(file) = &self.file else { return Ok(true) };
+        if file.metadata()?.size < self.offset {
+            return Ok(false);
+        }
+        let Some(tail) = self.tail else { return Ok(true) };
+        let mut bytes = [0; TAIL_BYTES];
+        let Some(bytes) = bytes.get_mut(..tail.len as usize) else { return Ok(true) };
+        let count = read_up_to(&**file, bytes, self.offset.saturating_sub(u64::from(tail.len)))?;
+        Ok(count == bytes.len() && crc32(bytes) == tail.crc)
+    }
+
+    fn start_decoder(&self, context: &InputContext) -> io::Result<Decoder> {
+        if !self.target.compressed {
+            return Ok(Decoder::plain(self.offset));
+        }
+        let Some(file) = &self.file else { return Ok(Decoder::plain(self.offset)) };
+        let mut reader = GzipReader::new(&context.inflates);
+        if self.offset > 0 {
+            let saved = context.cursors.checkpoint(&self.key).map_err(io::Error::other)?;
+            let point = saved.and_then(|bytes| match Checkpoint::from_bytes(&bytes) {
+                Ok(point) => Some(point),
+                Err(error) => {
+                    tracing::warn!(path = %self.target.path.display(), %error,
+                        "a saved checkpoint is damaged; decompressing from the start");
+                    None
+                }
+            });
+            if let Some(point) = point.filter(|point| point.decompressed_offset() <= self.offset) {
+                match GzipReader::resume(&point, &**file, &context.inflates) {
+                    Ok(resumed) => reader = resumed,
+                    Err(ResumeError::Read { source, .. }) => return Err(source),
+                    // Compressed anew, or by another program: the content is what counts.
+                    Err(_) => tracing::debug!(path = %self.target.path.display(),
+                        "the checkpoint is not of this file; decompressing from the start"),
+                }
+            }
+            tracing::debug!(
+                path = %self.target.path.display(),
+                offset = self.offset,
+                skipped_bytes = self.offset - reader.decompressed_offset(),
+                "reader resumed"
+            );
+            let skipped = self.offset - reader.decompressed_offset();
+            context.metrics.resume_skipped_bytes.add(skipped);
+        }
+        Ok(Decoder::gzip(reader))
+    }
+
+    /// Skips decompressed bytes up to `offset`; an end means that the turn is over.
+    fn reach_offset(
+        &mut self,
+        context: &InputContext,
+        scratch: &mut Scratch,
+    ) -> io::Result<Option<TurnEnd>> {
+        let (Some(file), Some(Decoder::Gzip(reader))) = (&self.file, &mut self.decoder) else {
+            return Ok(None);
+        };
+        let behind = self.offset.saturating_sub(reader.decompressed_offset());
+        if behind == 0 {
+            return Ok(None);
+        }
+        scratch.skipped.resize(CHUNK_BYTES, 0);
+        let target = reader.decompressed_offset() + behind.min(SKIP_BYTES_PER_TURN);
+        let (compressed, skipped) = (&mut scratch.compressed, &mut scratch.skipped);
+        let end = loop {
+            match reader.skip_to(&**file, compressed, skipped, target) {
+                Ok(_) if reader.decompressed_offset() >= self.offset => return Ok(None),
+                Ok(_) if reader.decompressed_offset() >= target => break TurnEnd::More,
+                Ok(progress) => match progress.state {
+                    ReadState::More => {}
+                    // Shorter than what was read: not what it was.
+                    ReadState::End => break TurnEnd::Rewritten,
+                    // Compressed anew and not yet written as far as it was read before.
+                    ReadState::Waiting => break TurnEnd::Waiting,
+                },
+                Err(error) => break self.decode_error(context, error),
+            }
+        };
+        Ok(Some(end))
+    }
+
+    /// Reads one chunk and cuts it into lines.
+    fn read(
+        &mut self,
+        context: &InputContext,
+        scratch: &mut Scratch,
+        now: Timestamp,
+    ) -> (Option<Batch>, TurnEnd) {
+        let mut parts = context.buffers.take();
+        let mut filled = self.carry.len();
+        if parts.bytes.len() < filled {
+            parts.bytes.resize(filled, 0);
+        }
+        parts.bytes[..filled].copy_from_slice(&self.carry);
+        self.carry.clear();
+        let mut wanted = self.read_bytes(context).max(filled + READ_BYTES_MIN.min(CHUNK_BYTES));
+        let (end, has_line) = loop {
+            if parts.bytes.len() < wanted {
+                parts.bytes.resize(wanted, 0);
+            }
+            let before = filled;
+            let end = self.fill(context, scratch, &mut parts.bytes[..wanted], &mut filled);
+            let has_line = memchr::memrchr(b'\n', &parts.bytes[before..filled]).is_some();
+            if has_line || self.skipping || !matches!(end, TurnEnd::More) {
+                break (end, has_line || memchr::memrchr(b'\n', &parts.bytes[..before]).is_some());
+            }
+            if filled >= context.settings.line_bytes_max() {
+                self.skipping = true;
+                break (end, false);
+            }
+            wanted = (wanted * 2).min(context.settings.line_bytes_max());
+        };
+        self.finish_turn(context, parts, filled, has_line, end, now)
+    }
+
+    /// Bytes to read at once: about as many as fill a batch with lines of the usual length.
+    fn read_bytes(&self, context: &InputContext) -> usize {
+        let least = context.settings.buffer_size.max(READ_BYTES_MIN);
+        match self.line_bytes_mean {
+            0 => CHUNK_BYTES,
+            mean => (mean * context.rows_max).clamp(least, CHUNK_BYTES.max(least)),
+        }
+    }
+
+    fn fill(
+        &mut self,
+        context: &InputContext,
+        scratch: &mut Scratch,
+        buffer: &mut [u8],
+        filled: &mut usize,
+    ) -> TurnEnd {
+        let (Some(file), Some(decoder)) = (&self.file, &mut self.decoder) else {
+            return TurnEnd::Displaced;
+        };
+        while *filled < buffer.len() {
+            match decoder.read(&**file, &mut scratch.compressed, &mut buffer[*filled..]) {
+                Ok(progress) => {
+                    *filled += progress.produced;
+                    if let Some(note) = progress.note {
+                        report(context, &self.target.path, note);
+                    }
+                    if let Some(point) = decoder.take_checkpoint()
+                        && point.decompressed_offset() > self.offset
+                    {
+                        self.checkpoint = Some(Arc::new(GzipPoint(point)));
+                    }
+                    match progress.state {
+                        ReadState::More => {}
+                        ReadState::Waiting => return TurnEnd::Waiting,
+                        ReadState::End => return TurnEnd::Finished,
+                    }
+                }
+                Err(error) => return self.decode_error(context, error),
+            }
+        }
+        TurnEnd::More
+    }
+
+    fn decode_error(&self, context: &InputContext, error: DecodeError) -> TurnEnd {
+        match error {
+            DecodeError::Read { source, .. } => TurnEnd::Failed(source),
+            DecodeError::Memory => TurnEnd::Failed(io::ErrorKind::OutOfMemory.into()),
+            DecodeError::Damaged(damage) => {
+                context.metrics.gzip_errors.add(1);
+                tracing::error!(
+                    path = %self.target.path.display(), offset = self.offset, error = %damage,
+                    "a compressed file is damaged; everything before the damage was read"
+                );
+                TurnEnd::Damaged
+            }
+        }
+    }
+}
+
+fn report(context: &InputContext, path: &Path, note: Note) {
+    match note {
+        Note::Mismatch { kind, member_offset, decompressed_offset, expected, found } => {
+            context.metrics.gzip_errors.add(1);
+            tracing::error!(
+                path = %path.display(), ?kind, member_offset, decompressed_offset,
+                expected = format_args!("{expected:#010x}"), found = format_args!("{found:#010x}"),
+                "a compressed file fails its integrity check; its lines are delivered all the same"
+            );
+        }
+        Note::TrailingGarbage { offset } => tracing::warn!(
+            path = %path.display(), offset,
+            "what follows the compressed data is no gzip member and is ignored"
+        ),
+    }
+}
+
+fn crc32(bytes: &[u8]) -> u32 {
+    crc32fast::hash(bytes)
+}
+
+/// The lines of one chunk, on their way to a batch.
+struct Cut {
+    /// Bytes of whole lines.
+    bytes: usize,
+    rows: Vec<Row>,
+    empty: u64,
+    filtered: u64,
+    /// Rows whose message was cut.
+    truncated: Vec<usize>,
+}
+
+impl Reader {
+    fn finish_turn(
+        &mut self,
+        context: &InputContext,
+        mut parts: Parts,
+        filled: usize,
+        has_line: bool,
+        end: TurnEnd,
+        now: Timestamp,
+    ) -> (Option<Batch>, TurnEnd) {
+        if self.skipping {
+            return self.skip(context, parts, filled, end, now);
+        }
+        let last = matches!(end, TurnEnd::Finished | TurnEnd::Damaged)
+            || (context.settings.final_line && matches!(end, TurnEnd::Waiting));
+        if filled == 0 || (!has_line && !last) {
+            self.keep_rest(&parts.bytes[..filled], 0);
+            let eof = matches!(end, TurnEnd::Finished);
+            let batch = (eof && !self.finished).then(|| self.empty_batch(context, eof));
+            self.finished |= eof;
+            return (batch, end);
+        }
+        let mut rows = std::mem::take(&mut parts.rows);
+        rows.clear();
+        let mut cut = Cut { bytes: 0, rows, empty: 0, filtered: 0, truncated: Vec::new() };
+        self.cut(context, &parts.bytes[..filled], last, now, &mut cut);
+        let consumed = cut.bytes;
+        self.keep_rest(&parts.bytes[..filled], consumed);
+        // Lines beyond the bound of a batch are left for the next turn.
+        let left = filled > consumed
+            && (last || memchr::memchr(b'\n', &parts.bytes[consumed..filled]).is_some());
+        let end = if left { self.redo(end) } else { end };
+        let eof = matches!(end, TurnEnd::Finished);
+        self.finished = eof;
+        let lines = cut.rows.len() as u64 + cut.empty + cut.filtered;
+        self.line_bytes_mean = consumed / lines.max(1) as usize + 1;
+        (Some(self.batch(context, parts, cut, eof)), end)
+    }
+
+    /// An end that was seen while lines are left: it will be seen again.
+    fn redo(&mut self, end: TurnEnd) -> TurnEnd {
+        match end {
+            // The decoder is at the end of the file; what is left is in `carry`.
+            TurnEnd::Finished | TurnEnd::Waiting | TurnEnd::More | TurnEnd::Damaged => {
+                TurnEnd::More
+            }
+            other => other,
+        }
+    }
+
+    /// Remembers what follows the last whole line: a plain file is simply read again from there.
+    fn keep_rest(&mut self, bytes: &[u8], consumed: usize) {
+        match &mut self.decoder {
+            Some(Decoder::Plain { offset }) => *offset = self.offset + consumed as u64,
+            _ => {
+                self.carry.clear();
+                self.carry.extend_from_slice(&bytes[consumed..]);
+            }
+        }
+    }
+
+    fn cut(&self, context: &InputContext, bytes: &[u8], last: bool, now: Timestamp, cut: &mut Cut) {
+        let rows_max = context.rows_max as u64;
+        let mut lines = 0;
+        let mut stopped = false;
+        let whole = lines::split(bytes, LineTerminator::Auto, |start, end, next| {
+            if lines == rows_max {
+                stopped = true;
+            }
+            if !stopped {
+                lines += 1;
+                cut.bytes = next;
+                self.line(context, bytes, (start, end, next), now, cut);
+            }
+        });
+        if last && !stopped && whole < bytes.len() && lines < rows_max {
+            cut.bytes = bytes.len();
+            self.line(context, bytes, (whole, bytes.len(), bytes.len()), now, cut);
+        }
+    }
+
+    #[inline]
+    fn line(
+        &self,
+        context: &InputContext,
+        bytes: &[u8],
+        (start, end, next): (usize, usize, usize),
+        now: Timestamp,
+        cut: &mut Cut,
+    ) {
+        let settings = &context.settings;
+        let mut message = &bytes[start..end];
+        if message.is_empty() {
+            cut.empty += 1;
+            return;
+        }
+        if message.len() > settings.message_max_bytes {
+            message = &message[..character_boundary(message, settings.message_max_bytes)];
+            cut.truncated.push(cut.rows.len());
+        }
+        if is_filtered(settings, message) {
+            if cut.truncated.last() == Some(&cut.rows.len()) {
+                cut.truncated.pop();
+            }
+            cut.filtered += 1;
+            return;
+        }
+        let text = Text { start: start as u32, len: message.len() as u32 };
+        let offset = self.offset + start as u64;
+        cut.rows.push(Row::new(offset, (next - start) as u32, text, now.0));
+    }
+
+    fn batch(&mut self, context: &InputContext, parts: Parts, cut: Cut, eof: bool) -> Batch {
+        let consumed = cut.bytes;
+        let lines = &parts.bytes[..consumed];
+        let utf8 = if simdutf8::basic::from_utf8(lines).is_ok() { consumed } else { 0 };
+        let tail = &lines[consumed.saturating_sub(TAIL_BYTES)..];
+        self.tail = Some(Tail { len: tail.len() as u32, crc: crc32(tail) });
+        let provenance = self.provenance(consumed as u64, eof);
+        let bound = self.bound(context);
+        // A few lines do not take a large buffer along.
+        let small = consumed < CHUNK_BYTES / 4;
+        let bytes = if small { lines.to_vec() } else { Vec::new() };
+        let (kept, spare) = if small {
+            (Parts { bytes, rows: cut.rows }, Some(parts.bytes))
+        } else {
+            (Parts { bytes: parts.bytes, rows: cut.rows }, None)
+        };
+        if let Some(bytes) = spare {
+            use skidder_event::Recycle;
+            context.buffers.recycle(Parts { bytes, rows: Vec::new() });
+        }
+        let mut batch = Batch::with_lines(kept, utf8, Arc::clone(bound.base()), provenance);
+        batch.count_dropped(DropReason::Empty, cut.empty);
+        batch.count_dropped(DropReason::LineFilter, cut.filtered);
+        if !small {
+            let buffers: Arc<dyn skidder_event::Recycle> = context.buffers.clone();
+            batch.set_recycle(buffers);
+        }
+        for row in cut.truncated {
+            context.metrics.truncated.add(1);
+            flag(&mut batch, row, "truncated");
+        }
+        context.metrics.bytes.add(consumed as u64);
+        context.metrics.lines.add(batch.lines());
+        bound.run(&mut batch);
+        batch
+    }
+
+    /// A batch without lines that only carries the news of the end.
+    fn empty_batch(&mut self, context: &InputContext, eof: bool) -> Batch {
+        let provenance = self.provenance(0, eof);
+        let base = Arc::clone(self.bound(context).base());
+        Batch::with_lines(Parts::default(), 0, base, provenance)
+    }
+
+    fn provenance(&mut self, bytes: u64, eof: bool) -> Provenance {
+        let range = self.offset..self.offset + bytes;
+        self.offset = range.end;
+        let due = self.checkpoint.as_ref().is_some_and(|point| point.offset() <= range.end);
+        let resume = if due { self.checkpoint.take() } else { None };
+        Provenance {
+            source: self.id,
+            generation: self.generation,
+            range,
+            end_of_file: eof,
+            tail: self.tail,
+            resume: resume.map(|point| -> Arc<dyn ResumePoint> { point }),
+        }
+    }
+
+    /// Throws away what belongs to a line beyond all bounds, up to its end.
+    fn skip(
+        &mut self,
+        context: &InputContext,
+        parts: Parts,
+        filled: usize,
+        end: TurnEnd,
+        now: Timestamp,
+    ) -> (Option<Batch>, TurnEnd) {
+        let position = self.decoder.as_ref().map_or(0, Decoder::offset);
+        let bytes = &parts.bytes[..filled];
+        let last = matches!(end, TurnEnd::Finished | TurnEnd::Damaged);
+        let Some(at) = memchr::memchr(b'\n', bytes).or(last.then_some(filled)) else {
+            return (None, end);
+        };
+        let after = (at + 1).min(filled);
+        let next = position - (filled - after) as u64;
+        tracing::error!(
+            path = %self.target.path.display(), offset = self.offset, bytes = next - self.offset,
+            time = now.0, "a line is longer than four times `message_max_bytes` and is skipped"
+        );
+        self.skipping = false;
+        let length = next - self.offset;
+        // The bytes before the new offset, for its check value.
+        let tail = &bytes[after.saturating_sub(TAIL_BYTES)..after];
+        self.tail = Some(Tail { len: tail.len() as u32, crc: crc32(tail) });
+        let rest = bytes[after..].to_vec();
+        let eof = matches!(end, TurnEnd::Finished) && rest.is_empty();
+        self.finished = eof;
+        let provenance = self.provenance(length, eof);
+        match &mut self.decoder {
+            Some(Decoder::Plain { offset }) => *offset = self.offset,
+            _ => self.carry = rest,
+        }
+        let base = Arc::clone(self.bound(context).base());
+        let mut batch = Batch::with_lines(Parts::default(), 0, base, provenance);
+        batch.count_dropped(DropReason::LineTooLong, 1);
+        context.metrics.bytes.add(length);
+        context.metrics.lines.add(1);
+        let end = if self.carry.is_empty() { end } else { TurnEnd::More };
+        (Some(batch), end)
+    }
+
+    /// The plan bound to this file.
+    fn bound(&mut self, context: &InputContext) -> Arc<dyn Bound> {
+        let epoch = context.bind.epoch();
+        if let Some((of, bound)) = &self.bound
+            && *of == epoch
+        {
+            return Arc::clone(bound);
+        }
+        let bound = context.bind.bind(&self.fields(context));
+        self.bound = Some((epoch, Arc::clone(&bound)));
+        bound
+    }
+
+    /// `log.file.*` and `input.type`.
+    fn fields(&self, context: &InputContext) -> Map {
+        let mut fields = Map::new();
+        fields.insert_path("input.type", "filestream");
+        let path = self.target.path.to_string_lossy().into_owned();
+        fields.insert_path("log.file.path", path);
+        fields.insert_path("log.file.device_id", self.target.device.to_string());
+        fields.insert_path("log.file.inode", self.target.inode.to_string());
+        if let Some(fingerprint) = &self.target.fingerprint
+            && context.settings.include_file_fingerprint
+        {
+            fields.insert_path("log.file.fingerprint", &**fingerprint);
+        }
+        fields
+    }
+}
+
+/// Adds to `log.flags`.
+fn flag(batch: &mut Batch, row: usize, name: &str) {
+    let path = FieldPath::parse("log.flags").expect("the path is a constant");
+    let base = Arc::clone(batch.base());
+    let list = Value::List(vec![name.into()]);
+    batch.event_mut(row, &base).put(&path, &list).expect("`log` of a fresh event is an object");
+}
+
+fn is_filtered(settings: &FilestreamSettings, message: &[u8]) -> bool {
+    let any = |list: &[Regex]| list.iter().any(|regex| regex.is_match(message));
+    (!settings.include_lines.is_empty() && !any(&settings.include_lines))
+        || any(&settings.exclude_lines)
+}
+
+/// The largest length up to `max` that does not split a UTF-8 character.
+fn character_boundary(text: &[u8], max: usize) -> usize {
+    let mut end = max;
+    while end > 0 && max - end < 4 && text.get(end).is_some_and(|byte| byte & 0xc0 == 0x80) {
+        end -= 1;
+    }
+    if max - end == 4 { max } else { end }
+}

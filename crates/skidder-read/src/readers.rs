@@ -1,0 +1,646 @@
+//! The scheduler: which source gets the next turn of a worker, and which waits for what.
+//!
+//! A file is not a thread. Sources with something to read stand in one queue and get a turn of one chunk
+//! each; those at the end of their file sleep until their back-off is over or a scan wakes them; those
+//! over a limit wait for a place. Every state has a way out and a reason that can be shown.
+
+use crate::reader::{InputContext, Reader, Scratch, Target, TurnEnd};
+use skidder_event::{Batch, SourceId, Tail};
+use skidder_os::{Monotonic, Timestamp};
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, HashMap, VecDeque};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// Bounds over all inputs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ReadersLimits {
+    /// Files open at once. Beyond three quarters of it, a file is closed as soon as its end is reached.
+    pub open_files: usize,
+    /// Compressed files in progress at once: each has a decoder of about 50 KiB.
+    pub decoders: usize,
+}
+
+impl ReadersLimits {
+    /// Compressed files in progress at once.
+    pub const DECODERS: usize = 64;
+}
+
+/// What a source is doing, for people and for the scan.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReaderState {
+    /// Not open; a scan starts it when there is something to read.
+    Closed,
+    /// In line for a turn, or having one.
+    Reading,
+    /// Open at the end of its file.
+    Idle,
+    /// There is something to read, and a limit on open files is reached.
+    WaitingForSlot,
+}
+
+/// Where a source stands.
+#[derive(Clone, Debug)]
+pub struct ReaderLook {
+    /// What it is doing.
+    pub state: ReaderState,
+    /// Its generation.
+    pub generation: u32,
+    /// End of the last line that was given out.
+    pub offset: u64,
+    /// Check value of the bytes before `offset`.
+    pub tail: Option<Tail>,
+    /// Whether `offset` is the verified end of a compressed file.
+    pub finished: bool,
+    /// Whether its file is open.
+    pub open: bool,
+    /// Why its last turn could not go on: the scan decides what to do.
+    pub trouble: Option<Trouble>,
+}
+
+/// What a turn found that only the scan can resolve.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Trouble {
+    /// Another file is at the path, or none.
+    Displaced,
+    /// The file is shorter than what was read, or holds something else before the cursor.
+    Rewritten,
+    /// The rest cannot be decoded, until the file changes.
+    Damaged,
+    /// It could not be opened or read.
+    Failed,
+}
+
+/// The readers of all inputs.
+pub struct Readers {
+    state: Mutex<State>,
+    work: Condvar,
+}
+
+struct State {
+    limits: ReadersLimits,
+    slots: HashMap<SourceId, Slot>,
+    ready: VecDeque<SourceId>,
+    waiting: Waiting,
+    /// Sources whose last turn met trouble, for the scan.
+    troubled: Vec<SourceId>,
+    timers: BinaryHeap<Reverse<(Monotonic, SourceId)>>,
+    open: usize,
+    decoders: usize,
+    /// Open files by input, for `harvester_limit`.
+    open_of: HashMap<usize, usize>,
+    running: usize,
+    stopped: bool,
+}
+
+/// Sources that wait for a place, by what there is none of.
+#[derive(Default)]
+struct Waiting {
+    open: VecDeque<SourceId>,
+    of_input: HashMap<usize, VecDeque<SourceId>>,
+    decoder: VecDeque<SourceId>,
+}
+
+impl Waiting {
+    fn is_empty(&self) -> bool {
+        self.open.is_empty()
+            && self.decoder.is_empty()
+            && self.of_input.values().all(VecDeque::is_empty)
+    }
+}
+
+struct Slot {
+    input: Arc<InputContext>,
+    /// Taken out while it has a turn.
+    reader: Option<Box<Reader>>,
+    look: ReaderLook,
+    phase: Phase,
+    /// Counts against the limit on open files.
+    has_slot: bool,
+    has_decoder: bool,
+    /// Something was asked for while it had a turn.
+    asked: Asked,
+    last_data: Monotonic,
+    opened: Monotonic,
+    backoff: Duration,
+    /// Where to open the file the next time; an open one keeps the path it was opened with.
+    next_target: Option<Target>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    Closed,
+    Ready,
+    Running,
+    Idle(Monotonic),
+    Waiting,
+}
+
+#[derive(Default)]
+struct Asked {
+    wake: bool,
+    target: Option<(Target, String)>,
+    restart: Option<u32>,
+    reopen: bool,
+    remove: bool,
+}
+
+/// A source that a worker has for one turn. Give it back with [`Readers::finish`].
+pub struct Turn {
+    reader: Box<Reader>,
+    input: Arc<InputContext>,
+}
+
+/// What a worker should do.
+pub enum Next {
+    /// Run this turn.
+    Turn(Turn),
+    /// Nothing to do before this time, unless woken.
+    Wait(Option<Monotonic>),
+    /// No more turns.
+    Stopped,
+}
+
+impl Turn {
+    /// Reads one chunk.
+    pub fn run(&mut self, scratch: &mut Scratch, now: Timestamp) -> (Option<Batch>, TurnEnd) {
+        self.reader.turn(&self.input, scratch, now)
+    }
+}
+
+impl Readers {
+    /// No readers yet.
+    pub fn new(limits: ReadersLimits) -> Self {
+        let state = State {
+            limits,
+            slots: HashMap::new(),
+            ready: VecDeque::new(),
+            waiting: Waiting::default(),
+            troubled: Vec::new(),
+            timers: BinaryHeap::new(),
+            open: 0,
+            decoders: 0,
+            open_of: HashMap::new(),
+            running: 0,
+            stopped: false,
+        };
+        Self { state: Mutex::new(state), work: Condvar::new() }
+    }
+
+    /// Adds a source, closed.
+    pub fn add(&self, input: &Arc<InputContext>, reader: Reader) {
+        let id = reader.id;
+        let look = ReaderLook {
+            state: ReaderState::Closed,
+            generation: reader.generation,
+            offset: reader.offset,
+            tail: reader.tail,
+            finished: reader.finished,
+            open: false,
+            trouble: None,
+        };
+        let slot = Slot {
+            input: Arc::clone(input),
+            look,
+            phase: Phase::Closed,
+            has_slot: false,
+            has_decoder: false,
+            asked: Asked::default(),
+            last_data: Monotonic::default(),
+            opened: Monotonic::default(),
+            backoff: Duration::ZERO,
+            next_target: None,
+            reader: Some(Box::new(reader)),
+        };
+        self.lock().slots.insert(id, slot);
+    }
+
+    /// Where a source stands.
+    pub fn look(&self, id: SourceId) -> Option<ReaderLook> {
+        self.lock().slots.get(&id).map(Slot::seen)
+    }
+
+    /// There is, or may be, something to read.
+    pub fn wake(&self, id: SourceId) {
+        let mut state = self.lock();
+        let Some(slot) = state.slots.get_mut(&id) else { return };
+        slot.look.trouble = None;
+        match slot.phase {
+            Phase::Running => slot.asked.wake = true,
+            Phase::Ready | Phase::Waiting => {}
+            Phase::Closed | Phase::Idle(_) => {
+                slot.phase = Phase::Ready;
+                state.ready.push_back(id);
+            }
+        }
+        drop(state);
+        self.work.notify_one();
+    }
+
+    /// Wakes a reader that sleeps with its file open: it may be the last chance to read the rest.
+    pub fn wake_if_open(&self, id: SourceId) {
+        let idle =
+            self.lock().slots.get(&id).is_some_and(|slot| matches!(slot.phase, Phase::Idle(_)));
+        if idle {
+            self.wake(id);
+        }
+    }
+
+    /// The source is at another path, has another key, or is another file with the same content
+    /// (`reopen`).
+    pub fn place(&self, id: SourceId, target: Target, key: String, reopen: bool) {
+        let mut state = self.lock();
+        let state = &mut *state;
+        let Some(slot) = state.slots.get_mut(&id) else { return };
+        slot.asked.target = Some((target, key));
+        slot.asked.reopen |= reopen;
+        state.apply(id);
+    }
+
+    /// The source begins again at zero under a new generation, at once.
+    pub fn restart(&self, id: SourceId, generation: u32) {
+        let mut state = self.lock();
+        let state = &mut *state;
+        let Some(slot) = state.slots.get_mut(&id) else { return };
+        slot.asked.restart = Some(generation);
+        slot.look.trouble = None;
+        state.apply(id);
+    }
+
+    /// Forgets a source.
+    pub fn remove(&self, id: SourceId) {
+        let mut state = self.lock();
+        let state = &mut *state;
+        if let Some(slot) = state.slots.get_mut(&id) {
+            slot.asked.remove = true;
+            state.apply(id);
+        }
+    }
+
+    /// The next turn for a worker.
+    pub fn next(&self, now: Monotonic) -> Next {
+        let mut state = self.lock();
+        let state = &mut *state;
+        if state.stopped {
+            return Next::Stopped;
+        }
+        state.ring(now);
+        while let Some(id) = state.ready.pop_front() {
+            if let Some(turn) = state.begin(id, now) {
+                return Next::Turn(turn);
+            }
+        }
+        Next::Wait(state.timers.peek().map(|Reverse((at, _))| *at))
+    }
+
+    /// Waits until there may be a turn, at most `limit`.
+    pub fn wait(&self, limit: Duration) {
+        let state = self.lock();
+        if state.ready.is_empty() && !state.stopped {
+            drop(self.work.wait_timeout(state, limit));
+        }
+    }
+
+    /// Gives a source back after its turn.
+    pub fn finish(&self, turn: Turn, end: &TurnEnd, had_data: bool, now: Monotonic) {
+        let mut state = self.lock();
+        let state = &mut *state;
+        state.running -= 1;
+        state.end(turn, end, had_data, now);
+        self.work.notify_one();
+    }
+
+    /// No more turns; open files are closed. What was given out stays on its way.
+    pub fn stop(&self) {
+        let mut state = self.lock();
+        state.stopped = true;
+        for slot in state.slots.values_mut() {
+            if let Some(reader) = &mut slot.reader {
+                reader.close(&slot.input);
+            }
+        }
+        drop(state);
+        self.work.notify_all();
+    }
+
+    /// Whether nothing is being read, in line or waiting for a place.
+    pub fn is_quiet(&self) -> bool {
+        let state = self.lock();
+        state.running == 0 && state.ready.is_empty() && state.waiting.is_empty()
+    }
+
+    /// Sources whose last turn met trouble since the last call.
+    pub fn take_troubled(&self) -> Vec<SourceId> {
+        std::mem::take(&mut self.lock().troubled)
+    }
+
+    /// Files open now.
+    pub fn open_files(&self) -> usize {
+        self.lock().open
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Slot {
+    fn seen(&self) -> ReaderLook {
+        let mut look = self.look.clone();
+        look.state = match self.phase {
+            Phase::Closed => ReaderState::Closed,
+            Phase::Ready | Phase::Running => ReaderState::Reading,
+            Phase::Idle(_) => ReaderState::Idle,
+            Phase::Waiting => ReaderState::WaitingForSlot,
+        };
+        if let Some(reader) = &self.reader {
+            look.generation = reader.generation;
+            look.offset = reader.offset;
+            look.tail = reader.tail;
+            look.finished = reader.finished;
+            look.open = reader.is_open();
+        } else {
+            look.open = true;
+        }
+        look
+    }
+
+    fn input_key(&self) -> usize {
+        Arc::as_ptr(&self.input) as usize
+    }
+
+    /// When an idle reader looks again.
+    fn due(&self, now: Monotonic) -> Monotonic {
+        let close = &self.input.settings.close;
+        let mut at = now + self.backoff;
+        if let Some(inactive) = close.inactive {
+            at = at.min(self.last_data + inactive);
+        }
+        if close.removed || close.renamed {
+            at = at.min(now + close.check_interval);
+        }
+        at.max(now)
+    }
+
+    /// Why an idle reader should be closed now, if it should.
+    fn should_close(&self, now: Monotonic) -> bool {
+        let close = &self.input.settings.close;
+        if close.inactive.is_some_and(|inactive| now.since(self.last_data) >= inactive) {
+            return true;
+        }
+        let Some(reader) = &self.reader else { return false };
+        if (close.removed || close.renamed)
+            && let Some(file) = reader.file()
+        {
+            let Ok(open) = file.metadata() else { return true };
+            return match self.input.fs.metadata(&reader.target.path) {
+                Err(_) => close.removed && open.links == 0 || close.renamed && open.links > 0,
+                Ok(at_path) => {
+                    (at_path.device, at_path.inode) != (open.device, open.inode)
+                        && (close.renamed || close.removed && open.links == 0)
+                }
+            };
+        }
+        false
+    }
+}
+
+impl State {
+    /// Idle readers whose time has come are closed or get in line.
+    fn ring(&mut self, now: Monotonic) {
+        while let Some(Reverse((at, id))) = self.timers.peek().copied() {
+            if at > now {
+                return;
+            }
+            self.timers.pop();
+            let Some(slot) = self.slots.get_mut(&id) else { continue };
+            if slot.phase != Phase::Idle(at) {
+                continue;
+            }
+            if slot.should_close(now) {
+                self.close(id);
+                continue;
+            }
+            if let Some(reader) = &mut slot.reader {
+                reader.distrust();
+            }
+            slot.phase = Phase::Ready;
+            self.ready.push_back(id);
+        }
+    }
+
+    /// Takes a source out for a turn, or lets it wait for a place.
+    fn begin(&mut self, id: SourceId, now: Monotonic) -> Option<Turn> {
+        let slot = self.slots.get_mut(&id)?;
+        if slot.phase != Phase::Ready {
+            return None;
+        }
+        let compressed = slot.reader.as_ref().is_some_and(|reader| reader.target.compressed);
+        let input = slot.input_key();
+        let of_input = self.open_of.get(&input).copied().unwrap_or(0);
+        let limit_of_input = slot.input.settings.harvester_limit.unwrap_or(usize::MAX);
+        let list = if !slot.has_slot && self.open >= self.limits.open_files {
+            Some(&mut self.waiting.open)
+        } else if !slot.has_slot && of_input >= limit_of_input {
+            Some(self.waiting.of_input.entry(input).or_default())
+        } else if compressed && !slot.has_decoder && self.decoders >= self.limits.decoders {
+            Some(&mut self.waiting.decoder)
+        } else {
+            None
+        };
+        if let Some(list) = list {
+            slot.phase = Phase::Waiting;
+            list.push_back(id);
+            // The place it was woken for may serve another.
+            self.admit(input);
+            return None;
+        }
+        if !slot.has_slot {
+            slot.has_slot = true;
+            slot.opened = now;
+            slot.last_data = now;
+            self.open += 1;
+            *self.open_of.entry(input).or_default() += 1;
+        }
+        if compressed && !slot.has_decoder {
+            slot.has_decoder = true;
+            self.decoders += 1;
+        }
+        slot.look = slot.seen();
+        let reader = slot.reader.take()?;
+        slot.phase = Phase::Running;
+        self.running += 1;
+        Some(Turn { reader, input: Arc::clone(&slot.input) })
+    }
+
+    fn end(&mut self, mut turn: Turn, end: &TurnEnd, had_data: bool, now: Monotonic) {
+        let id = turn.reader.id;
+        let stopped = self.stopped;
+        let Some(slot) = self.slots.get_mut(&id) else {
+            turn.reader.close(&turn.input);
+            return;
+        };
+        if had_data {
+            slot.last_data = now;
+            slot.backoff = Duration::ZERO;
+        }
+        slot.look.trouble = match end {
+            TurnEnd::Displaced => Some(Trouble::Displaced),
+            TurnEnd::Rewritten => Some(Trouble::Rewritten),
+            TurnEnd::Damaged => Some(Trouble::Damaged),
+            TurnEnd::Failed(error) => {
+                turn.input.metrics.errors.add(1);
+                tracing::error!(path = %turn.reader.target.path.display(),
+                    offset = turn.reader.offset, %error,
+                    "cannot read a file; it is tried again with the next scan");
+                Some(Trouble::Failed)
+            }
+            TurnEnd::More | TurnEnd::Waiting | TurnEnd::Finished => None,
+        };
+        if slot.look.trouble.is_some() {
+            self.troubled.push(id);
+        }
+        slot.reader = Some(turn.reader);
+        slot.phase = Phase::Closed;
+        if stopped {
+            self.close(id);
+            return;
+        }
+        let close = &slot.input.settings.close;
+        let lifetime_over =
+            close.after_interval.is_some_and(|interval| now.since(slot.opened) >= interval);
+        let crowded = self.open > self.limits.open_files / 4 * 3 || !self.waiting.is_empty();
+        match end {
+            TurnEnd::More if lifetime_over => self.close(id),
+            TurnEnd::More => {
+                slot.phase = Phase::Ready;
+                self.ready.push_back(id);
+            }
+            TurnEnd::Waiting if close.on_eof || crowded || lifetime_over => self.close(id),
+            TurnEnd::Waiting => self.idle(id, now),
+            TurnEnd::Finished
+            | TurnEnd::Displaced
+            | TurnEnd::Rewritten
+            | TurnEnd::Damaged
+            | TurnEnd::Failed(_) => self.close(id),
+        }
+        self.apply(id);
+    }
+
+    /// Lets a reader sleep at the end of its file.
+    fn idle(&mut self, id: SourceId, now: Monotonic) {
+        let Some(slot) = self.slots.get_mut(&id) else { return };
+        let close = &slot.input.settings.close;
+        slot.backoff = match slot.backoff {
+            Duration::ZERO => close.backoff_init,
+            before => (before * 2).min(close.backoff_max.max(close.backoff_init)),
+        };
+        if let Some(reader) = &mut slot.reader {
+            if reader.target.compressed {
+                reader.release_decoder();
+            }
+            reader.distrust();
+        }
+        let at = slot.due(now);
+        slot.phase = Phase::Idle(at);
+        self.timers.push(Reverse((at, id)));
+        let input = slot.input_key();
+        if std::mem::take(&mut slot.has_decoder) {
+            self.decoders -= 1;
+            self.admit(input);
+        }
+    }
+
+    fn close(&mut self, id: SourceId) {
+        let Some(slot) = self.slots.get_mut(&id) else { return };
+        slot.phase = Phase::Closed;
+        slot.backoff = Duration::ZERO;
+        if let Some(reader) = &mut slot.reader {
+            reader.close(&slot.input);
+            if let Some(target) = slot.next_target.take() {
+                reader.target = target;
+            }
+        }
+        let input = slot.input_key();
+        if std::mem::take(&mut slot.has_slot) {
+            self.open -= 1;
+            if let Some(count) = self.open_of.get_mut(&input) {
+                *count -= 1;
+            }
+        }
+        if std::mem::take(&mut slot.has_decoder) {
+            self.decoders -= 1;
+        }
+        self.admit(input);
+    }
+
+    /// For each kind of place that is free, the first who waits for it gets in line.
+    fn admit(&mut self, input: usize) {
+        let mut next = Vec::new();
+        if self.open < self.limits.open_files {
+            next.extend(self.waiting.open.pop_front());
+        }
+        if let Some(list) = self.waiting.of_input.get_mut(&input)
+            && let Some(slot) = list.front().and_then(|id| self.slots.get(id))
+            && slot
+                .input
+                .settings
+                .harvester_limit
+                .is_none_or(|limit| self.open_of.get(&input).copied().unwrap_or(0) < limit)
+        {
+            next.extend(list.pop_front());
+        }
+        if self.decoders < self.limits.decoders {
+            next.extend(self.waiting.decoder.pop_front());
+        }
+        for id in next {
+            if let Some(slot) = self.slots.get_mut(&id)
+                && slot.phase == Phase::Waiting
+            {
+                slot.phase = Phase::Ready;
+                self.ready.push_back(id);
+            }
+        }
+    }
+
+    /// Does what was asked for, unless the source has a turn just now.
+    fn apply(&mut self, id: SourceId) {
+        let Some(slot) = self.slots.get_mut(&id) else { return };
+        if slot.phase == Phase::Running {
+            return;
+        }
+        let asked = std::mem::take(&mut slot.asked);
+        let Some(reader) = &mut slot.reader else { return };
+        let mut close = asked.reopen || asked.remove;
+        if let Some((target, key)) = asked.target {
+            close |= target.compressed != reader.target.compressed;
+            reader.key = key;
+            if reader.is_open() {
+                reader.target.fingerprint.clone_from(&target.fingerprint);
+                reader.rebind();
+                slot.next_target = Some(target);
+            } else {
+                reader.target = target;
+            }
+        }
+        if let Some(generation) = asked.restart {
+            reader.restart(generation);
+            close = true;
+        }
+        let wake = asked.wake || asked.reopen || asked.restart.is_some();
+        if close {
+            self.close(id);
+        }
+        if asked.remove {
+            self.slots.remove(&id);
+            return;
+        }
+        if wake
+            && let Some(slot) = self.slots.get_mut(&id)
+            && matches!(slot.phase, Phase::Closed | Phase::Idle(_))
+        {
+            slot.phase = Phase::Ready;
+            self.ready.push_back(id);
+        }
+    }
+}

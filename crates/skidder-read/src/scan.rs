@@ -1,0 +1,168 @@
+//! The scan: from patterns to the regular files that are there now.
+//!
+//! Costs one directory read a directory and one `stat` a matching name; nothing is opened.
+
+use crate::glob::{Part, Pattern};
+use regex::bytes::Regex;
+use skidder_os::{FileKind, Fs, Metadata};
+use std::ffi::OsStr;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+/// What a scan looks for.
+#[derive(Clone, Debug, Default)]
+pub struct ScanSettings {
+    /// `paths`.
+    pub patterns: Vec<Pattern>,
+    /// `prospector.scanner.include_files`: if there are any, a path must match one.
+    pub include_files: Vec<Regex>,
+    /// `prospector.scanner.exclude_files`: no path may match one.
+    pub exclude_files: Vec<Regex>,
+    /// `prospector.scanner.symlinks`: links to files are followed.
+    pub symlinks: bool,
+}
+
+/// A file that a scan found.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Found {
+    /// Its path, that of the link for a link.
+    pub path: PathBuf,
+    /// Its metadata, those of the target for a link.
+    pub metadata: Metadata,
+}
+
+/// A directory that could not be listed.
+#[derive(Debug)]
+pub struct ScanProblem {
+    /// The directory.
+    pub path: PathBuf,
+    /// What the system said.
+    pub error: io::Error,
+}
+
+/// Finds all regular files that match, each path once, in no particular order.
+pub fn scan(fs: &dyn Fs, settings: &ScanSettings) -> (Vec<Found>, Vec<ScanProblem>) {
+    let mut walk = Walk { fs, settings, found: Vec::new(), problems: Vec::new() };
+    for pattern in &settings.patterns {
+        walk.enter(pattern.root(), pattern.parts());
+    }
+    let Walk { mut found, problems, .. } = walk;
+    if settings.patterns.len() > 1 || recursive(settings) {
+        found.sort_unstable_by(|a, b| a.path.cmp(&b.path));
+        found.dedup_by(|a, b| a.path == b.path);
+    }
+    (found, problems)
+}
+
+fn recursive(settings: &ScanSettings) -> bool {
+    settings.patterns.iter().any(|pattern| pattern.parts().contains(&Part::Recursive))
+}
+
+struct Walk<'a> {
+    fs: &'a dyn Fs,
+    settings: &'a ScanSettings,
+    found: Vec<Found>,
+    problems: Vec<ScanProblem>,
+}
+
+impl Walk<'_> {
+    fn enter(&mut self, directory: &Path, parts: &[Part]) {
+        match parts {
+            [] => {}
+            [Part::Recursive, rest @ ..] => self.descend(directory, rest, 0),
+            [last] => self.files(directory, last),
+            [Part::Name(name), rest @ ..] => self.enter(&directory.join(name), rest),
+            [Part::Wild(wildcard), rest @ ..] => {
+                for child in self.directories(directory, |name| wildcard.matches(name)) {
+                    self.enter(&child, rest);
+                }
+            }
+        }
+    }
+
+    fn descend(&mut self, directory: &Path, rest: &[Part], level: usize) {
+        self.enter(directory, rest);
+        if level < crate::glob::RECURSIVE_LEVELS_MAX {
+            for child in self.directories(directory, |_| true) {
+                self.descend(&child, rest, level + 1);
+            }
+        }
+    }
+
+    /// Directories in `directory`, links to directories included.
+    fn directories(&mut self, directory: &Path, wanted: impl Fn(&OsStr) -> bool) -> Vec<PathBuf> {
+        let mut names = Vec::new();
+        let listed = self.fs.read_dir(directory, &mut |entry| {
+            let maybe = matches!(entry.kind, FileKind::Directory | FileKind::Symlink);
+            if maybe && wanted(entry.name) {
+                names.push((directory.join(entry.name), entry.kind));
+            }
+        });
+        self.note(directory, listed);
+        names.retain(|(path, kind)| {
+            *kind == FileKind::Directory
+                || self.fs.metadata(path).is_ok_and(|meta| meta.kind == FileKind::Directory)
+        });
+        names.into_iter().map(|(path, _)| path).collect()
+    }
+
+    fn files(&mut self, directory: &Path, part: &Part) {
+        let mut candidates = Vec::new();
+        let listed = match part {
+            Part::Name(name) => match self.fs.symlink_metadata(&directory.join(name)) {
+                Ok(metadata) => {
+                    candidates.push((directory.join(name), metadata));
+                    Ok(())
+                }
+                Err(error) => Err(error),
+            },
+            Part::Wild(wildcard) => self.fs.scan_dir(
+                directory,
+                &mut |name| wildcard.matches(name),
+                &mut |name, metadata| candidates.push((directory.join(name), metadata)),
+            ),
+            Part::Recursive => Ok(()),
+        };
+        self.note(directory, listed);
+        for (path, metadata) in candidates {
+            self.consider(path, metadata);
+        }
+    }
+
+    fn consider(&mut self, path: PathBuf, metadata: Metadata) {
+        if !self.is_wanted(&path) {
+            return;
+        }
+        let metadata = match metadata.kind {
+            FileKind::Regular => metadata,
+            FileKind::Symlink if self.settings.symlinks => {
+                // A link that leads nowhere is no file.
+                let Ok(target) = self.fs.metadata(&path) else { return };
+                let Ok(real) = self.fs.canonicalize(&path) else { return };
+                if target.kind != FileKind::Regular || !self.is_wanted(&real) {
+                    return;
+                }
+                target
+            }
+            _ => return,
+        };
+        self.found.push(Found { path, metadata });
+    }
+
+    fn is_wanted(&self, path: &Path) -> bool {
+        let matches =
+            |list: &[Regex]| list.iter().any(|regex| regex.is_match(path.as_os_str().as_bytes()));
+        !matches(&self.settings.exclude_files)
+            && (self.settings.include_files.is_empty() || matches(&self.settings.include_files))
+    }
+
+    /// A directory that is not there is no problem: files come and go.
+    fn note(&mut self, directory: &Path, result: io::Result<()>) {
+        if let Err(error) = result
+            && !matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
+        {
+            self.problems.push(ScanProblem { path: directory.to_owned(), error });
+        }
+    }
+}

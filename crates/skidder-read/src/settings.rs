@@ -1,0 +1,164 @@
+//! Settings of a filestream input, validated: nothing after this can fail on configuration.
+
+use crate::scan::ScanSettings;
+use regex::bytes::Regex;
+use std::time::Duration;
+
+/// `compression`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Compression {
+    /// `""`: every file is plain.
+    #[default]
+    None,
+    /// `auto`: the first bytes of each file tell.
+    Auto,
+    /// `gzip`: a file that is not gzip is an error.
+    Gzip,
+}
+
+/// `prospector.scanner.fingerprint`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FingerprintSettings {
+    /// First byte that is looked at.
+    pub offset: u64,
+    /// Number of bytes.
+    pub length: u32,
+    /// `file_identity.fingerprint.growing`: shorter files are read too.
+    pub growing: bool,
+}
+
+impl FingerprintSettings {
+    /// Default of `prospector.scanner.fingerprint.length`.
+    pub const LENGTH: u32 = 1024;
+    /// The least that Filebeat takes: one block of SHA-256.
+    pub const LENGTH_MIN: u32 = 64;
+    /// The most that is taken: it is read again with every change of a file.
+    pub const LENGTH_MAX: u32 = 1 << 20;
+}
+
+impl Default for FingerprintSettings {
+    fn default() -> Self {
+        Self { offset: 0, length: Self::LENGTH, growing: true }
+    }
+}
+
+/// `close.*` and `backoff.*`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CloseSettings {
+    /// `close.on_state_change.inactive`; nothing = never.
+    pub inactive: Option<Duration>,
+    /// `close.on_state_change.removed`.
+    pub removed: bool,
+    /// `close.on_state_change.renamed`.
+    pub renamed: bool,
+    /// `close.on_state_change.check_interval`.
+    pub check_interval: Duration,
+    /// `close.reader.on_eof`.
+    pub on_eof: bool,
+    /// `close.reader.after_interval`; nothing = never.
+    pub after_interval: Option<Duration>,
+    /// `backoff.init`.
+    pub backoff_init: Duration,
+    /// `backoff.max`.
+    pub backoff_max: Duration,
+}
+
+impl Default for CloseSettings {
+    fn default() -> Self {
+        Self {
+            inactive: Some(Duration::from_secs(5 * 60)),
+            removed: false,
+            renamed: false,
+            check_interval: Duration::from_secs(5),
+            on_eof: false,
+            after_interval: None,
+            backoff_init: Duration::from_secs(2),
+            backoff_max: Duration::from_secs(10),
+        }
+    }
+}
+
+/// A filestream input.
+#[derive(Clone, Debug)]
+pub struct FilestreamSettings {
+    /// `id`; part of every key in the registry.
+    pub id: String,
+    /// `paths` and `prospector.scanner.*`.
+    pub scan: ScanSettings,
+    /// `prospector.scanner.check_interval`.
+    pub check_interval: Duration,
+    /// `prospector.scanner.resend_on_touch`.
+    pub resend_on_touch: bool,
+    /// How files are recognised.
+    pub fingerprint: FingerprintSettings,
+    /// `include_file_fingerprint`: whether events carry it.
+    pub include_file_fingerprint: bool,
+    /// `compression`.
+    pub compression: Compression,
+    /// `buffer_size`: the least that is read at once, in bytes.
+    pub buffer_size: usize,
+    /// `message_max_bytes`: longer messages are cut.
+    pub message_max_bytes: usize,
+    /// `include_lines`: if there are any, a message must match one.
+    pub include_lines: Vec<Regex>,
+    /// `exclude_lines`: no message may match one.
+    pub exclude_lines: Vec<Regex>,
+    /// `close.*` and `backoff.*`.
+    pub close: CloseSettings,
+    /// `harvester_limit`; nothing = no limit.
+    pub harvester_limit: Option<usize>,
+    /// `ignore_older`; nothing = off.
+    pub ignore_older: Option<Duration>,
+    /// `clean_inactive`; nothing = off.
+    pub clean_inactive: Option<Duration>,
+    /// `clean_removed`.
+    pub clean_removed: bool,
+    /// Whether what follows the last line feed of a plain file is a line: only where the file is read
+    /// once and no cursor is kept.
+    pub final_line: bool,
+}
+
+impl FilestreamSettings {
+    /// Default of `prospector.scanner.check_interval`.
+    pub const CHECK_INTERVAL: Duration = Duration::from_secs(10);
+    /// Default of `buffer_size`.
+    pub const BUFFER_SIZE: usize = 16 << 10;
+    /// Default of `message_max_bytes`.
+    pub const MESSAGE_MAX_BYTES: usize = 10 << 20;
+    /// The most that `message_max_bytes` may be: a raw line is bounded by four times as much.
+    pub const MESSAGE_MAX_BYTES_MAX: usize = 128 << 20;
+
+    /// An input with Filebeat's defaults.
+    pub fn new(id: &str, scan: ScanSettings) -> Self {
+        Self {
+            id: id.to_owned(),
+            scan,
+            check_interval: Self::CHECK_INTERVAL,
+            resend_on_touch: false,
+            fingerprint: FingerprintSettings::default(),
+            include_file_fingerprint: true,
+            compression: Compression::None,
+            buffer_size: Self::BUFFER_SIZE,
+            message_max_bytes: Self::MESSAGE_MAX_BYTES,
+            include_lines: Vec::new(),
+            exclude_lines: Vec::new(),
+            close: CloseSettings::default(),
+            harvester_limit: None,
+            ignore_older: None,
+            clean_inactive: None,
+            clean_removed: true,
+            final_line: false,
+        }
+    }
+
+    /// Raw bytes of a line beyond which it is skipped whole and counted.
+    pub fn line_bytes_max(&self) -> usize {
+        self.message_max_bytes * 4
+    }
+
+    /// What all keys of this input begin with.
+    pub fn key_prefix(&self) -> String {
+        let id = if self.id.is_empty() { ".global" } else { &self.id };
+        format!("filestream::{id}::fingerprint::")
+    }
+}
