@@ -5,6 +5,7 @@
 
 mod clock;
 mod random;
+pub mod servers;
 mod sim_fs;
 
 pub use clock::SimClock;

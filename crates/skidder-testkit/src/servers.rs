@@ -21,7 +21,7 @@ use std::time::Duration;
 /// The user of the secure server, who may do everything, and the password.
 pub const USER: (&str, &str) = ("elastic", "secret");
 /// Bound on each read and write, so that a stuck server fails a test and does not hang it.
-const TIMEOUT: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_mins(1);
 /// Hits that [`Server::search`] returns at most; the servers' own limit.
 const HITS_MAX: u32 = 10_000;
 
@@ -295,8 +295,7 @@ impl Server {
         let Some(folder) = &self.certificates else { return Ok(Box::new(stream)) };
         let config = tls(&folder.join("ca.crt"))?;
         let name = ServerName::try_from(self.host.clone()).map_err(io::Error::other)?;
-        let connection =
-            rustls::ClientConnection::new(config, name).map_err(io::Error::other)?;
+        let connection = rustls::ClientConnection::new(config, name).map_err(io::Error::other)?;
         Ok(Box::new(rustls::StreamOwned::new(connection, stream)))
     }
 }
