@@ -57,7 +57,7 @@ impl Registrar {
 
 /// Puts newer changes over older ones of the same key; an unsaved checkpoint is not forgotten.
 fn merge(older: Vec<Change>, newer: Vec<Change>) -> Vec<Change> {
-    use skidder_registry::CheckpointChange;
+    use skidder_registry::Checkpoint;
     use std::collections::HashMap;
     if older.is_empty() {
         return newer;
@@ -73,7 +73,7 @@ fn merge(older: Vec<Change>, newer: Vec<Change>) -> Vec<Change> {
             }
             Some(&at) => {
                 if let (
-                    Change::Put { checkpoint: new @ CheckpointChange::Keep, .. },
+                    Change::Put { checkpoint: new @ Checkpoint::Keep, .. },
                     Change::Put { checkpoint: old, .. },
                 ) = (&mut change, &mut merged[at])
                 {

@@ -8,7 +8,7 @@ use crate::ledger::Ledger;
 use crate::queue::Permit;
 use skidder_event::{Batch, DropReason, ResumePoint, SourceId};
 use skidder_os::Timestamp;
-use skidder_registry::{Change, CheckpointChange, Cursor, Entry, Meta};
+use skidder_registry::{Change, Checkpoint, Cursor, Entry, Meta};
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -217,9 +217,9 @@ impl Settle {
             let Some(entry) = state.sources.get_mut(&source) else { continue };
             entry.dirty = false;
             let checkpoint = match std::mem::take(&mut entry.resume) {
-                Resume::Keep => CheckpointChange::Keep,
-                Resume::Set(point) => CheckpointChange::Set(point.to_bytes()),
-                Resume::Clear => CheckpointChange::Clear,
+                Resume::Keep => Checkpoint::Keep,
+                Resume::Set(point) => Checkpoint::Set(point.to_bytes()),
+                Resume::Clear => Checkpoint::Clear,
             };
             changes.push(Change::Put {
                 key: entry.key.clone(),
