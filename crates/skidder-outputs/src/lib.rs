@@ -1,1 +1,23 @@
-//! Elasticsearch, file, console and discard outputs
+//! Elasticsearch, file, console and discard outputs.
+//!
+//! An output takes deliveries from a queue, writes each event once, and gives each its verdict: see
+//! [`skidder_pipeline::Output`].
+
+mod backoff;
+mod codec;
+mod console;
+mod context;
+mod discard;
+pub mod elasticsearch;
+mod file;
+mod lines;
+mod refusal;
+#[cfg(test)]
+mod testing;
+
+pub use codec::CodecConfig;
+pub use console::{Console, ConsoleConfig};
+pub use context::Context;
+pub use discard::Discard;
+pub use elasticsearch::Elasticsearch;
+pub use file::{FileConfig, FileOutput};

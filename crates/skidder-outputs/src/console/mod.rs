@@ -1,0 +1,102 @@
+//! `output.console`: events as lines on standard output.
+//!
+//! When nobody reads it any more (`skidder … | head`) the output closes its queue and ends, and with
+//! it the program: there is nobody left to deliver to, and no error to correct. What was not printed
+//! as a whole batch is read again by the next start.
+
+use crate::codec::{Codec, CodecConfig};
+use crate::context::Context;
+use crate::lines::{self, LineSink, Lines};
+use skidder_pipeline::{Feed, Output, OutputFuture, TakeLimits};
+use std::fmt;
+use std::io::{self, Write};
+
+/// Most bytes of messages that are written at once.
+const TAKE_BYTES_MAX: usize = 8 << 20;
+
+/// Settings of `output.console`. Names are those of the YAML.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ConsoleConfig {
+    /// `codec`, with `pretty` worked in.
+    pub codec: CodecConfig,
+    /// `bulk_max_size`: most events written at once; 0 = the queue decides.
+    pub bulk_max_size: usize,
+}
+
+impl ConsoleConfig {
+    /// Default of `bulk_max_size`.
+    pub const BULK_MAX_SIZE: usize = 2048;
+}
+
+impl Default for ConsoleConfig {
+    fn default() -> Self {
+        Self { codec: CodecConfig::default(), bulk_max_size: Self::BULK_MAX_SIZE }
+    }
+}
+
+/// The output, ready to run.
+pub struct Console {
+    config: ConsoleConfig,
+    context: Context,
+    target: Box<dyn Write + Send>,
+}
+
+impl fmt::Debug for Console {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_struct("Console").field("config", &self.config).finish_non_exhaustive()
+    }
+}
+
+impl Console {
+    /// Writes to standard output.
+    pub fn new(config: ConsoleConfig, context: Context) -> Self {
+        Self::to(Box::new(io::stdout()), config, context)
+    }
+
+    /// Writes to `target`.
+    pub fn to(target: Box<dyn Write + Send>, config: ConsoleConfig, context: Context) -> Self {
+        Self { config, context, target }
+    }
+}
+
+impl Output for Console {
+    fn kind(&self) -> &'static str {
+        "console"
+    }
+
+    fn request_events(&self) -> usize {
+        self.config.bulk_max_size
+    }
+
+    fn run(self: Box<Self>, feed: Feed) -> OutputFuture {
+        let codec = Codec::new(&self.config.codec, &self.context);
+        let limits = TakeLimits { events: self.config.bulk_max_size, bytes: TAKE_BYTES_MAX };
+        Box::pin(lines::run(ConsoleSink(self.target), codec, limits, feed))
+    }
+}
+
+struct ConsoleSink(Box<dyn Write + Send>);
+
+impl LineSink for ConsoleSink {
+    const KIND: &'static str = "console";
+
+    fn write(&mut self, lines: &mut Lines) -> io::Result<()> {
+        while !lines.rest().is_empty() {
+            match self.0.write(lines.rest()) {
+                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+                Ok(count) => lines.advance(count),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        self.0.flush()
+    }
+
+    fn is_final(&self, error: &io::Error) -> bool {
+        error.kind() == io::ErrorKind::BrokenPipe
+    }
+
+    fn finish(&mut self) -> io::Result<()> {
+        self.0.flush()
+    }
+}

@@ -1,0 +1,48 @@
+//! What every output is told about the program that it runs in.
+
+use skidder_event::{Format, Precision};
+use skidder_os::Fs;
+use std::fmt;
+use std::sync::Arc;
+
+/// What every output is told about the program that it runs in.
+#[derive(Clone)]
+pub struct Context {
+    /// Name of the beat that we stand in for, lower case: `filebeat`.
+    pub beat: String,
+    /// Compatible version, as in `agent.version`.
+    pub version: String,
+    /// `name` of the configuration, as in `agent.name`.
+    pub agent_name: String,
+    /// Decimals of `@timestamp`.
+    pub precision: Precision,
+    /// Where the file output writes and certificates are read.
+    pub fs: Arc<dyn Fs>,
+}
+
+impl Context {
+    /// The text of a field that is the same for the whole process, for format strings.
+    pub fn process_field(&self, path: &str) -> Option<String> {
+        match path {
+            "agent.version" | "beat.version" => Some(self.version.clone()),
+            "agent.name" | "beat.name" => Some(self.agent_name.clone()),
+            "agent.type" => Some(self.beat.clone()),
+            _ => None,
+        }
+    }
+
+    /// Puts what is the same for the whole process into a format string.
+    pub fn bind(&self, format: &mut Format) {
+        format.bind(|path| self.process_field(path));
+    }
+}
+
+impl fmt::Debug for Context {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_struct("Context")
+            .field("beat", &self.beat)
+            .field("version", &self.version)
+            .field("agent_name", &self.agent_name)
+            .finish_non_exhaustive()
+    }
+}

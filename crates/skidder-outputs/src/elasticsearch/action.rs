@@ -1,0 +1,199 @@
+//! The action line before each document: `{"create":{"_index":"…"}}`, built once where it is the
+//! same for a whole source.
+//!
+//! The keys of `@metadata` that steer it, their order, and what is lower-cased follow libbeat's
+//! `idxmgmt/index_support.go` and `outputs/elasticsearch/client.go`. One difference: Filebeat skips
+//! the output's `pipeline` for an event that has any `@metadata`; here it holds as documented.
+
+use crate::context::Context;
+use skidder_event::{Base, Batch, DateParts, EventRef, Format, Path, ValueRef, write_string};
+use std::sync::Arc;
+
+/// What an action does with its document.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Operation {
+    Create,
+    Index,
+    /// No document follows.
+    Delete,
+}
+
+/// Why an event has no action line. It can never be sent.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ActionError {
+    #[error("cannot make the index name: {0}")]
+    Index(String),
+    #[error("the index name is empty")]
+    NoIndex,
+    #[error("cannot make the pipeline name: {0}")]
+    Pipeline(String),
+    #[error("`@metadata.op_type` is `delete`, which needs `@metadata._id`")]
+    NoId,
+}
+
+/// Writes action lines. One for each encoder.
+#[derive(Debug)]
+pub(crate) struct Actions {
+    index: Format,
+    pipeline: Option<Format>,
+    keys: Keys,
+    /// The base whose untouched events all have `line`.
+    base: Option<Arc<Base>>,
+    line: Vec<u8>,
+    operation: Operation,
+    scratch: Vec<u8>,
+}
+
+#[derive(Debug)]
+struct Keys {
+    alias: Path,
+    index: Path,
+    raw_index: Path,
+    pipeline: Path,
+    id: Path,
+    op_type: Path,
+}
+
+impl Actions {
+    pub(crate) fn new(index: &Format, pipeline: Option<&Format>, context: &Context) -> Self {
+        let key = |name: &str| {
+            Path::parse(&format!("@metadata.{name}")).expect("the names below are paths")
+        };
+        let mut index = index.clone();
+        context.bind(&mut index);
+        let pipeline = pipeline.map(|pipeline| {
+            let mut pipeline = pipeline.clone();
+            context.bind(&mut pipeline);
+            pipeline
+        });
+        let keys = Keys {
+            alias: key("alias"),
+            index: key("index"),
+            raw_index: key("raw_index"),
+            pipeline: key("pipeline"),
+            id: key("_id"),
+            op_type: key("op_type"),
+        };
+        Self {
+            index,
+            pipeline,
+            keys,
+            base: None,
+            line: Vec::new(),
+            operation: Operation::Create,
+            scratch: Vec::new(),
+        }
+    }
+
+    /// Appends the action line of one event. Nothing is appended on an error.
+    #[inline]
+    pub(crate) fn write(
+        &mut self,
+        out: &mut Vec<u8>,
+        batch: &Batch,
+        row: usize,
+    ) -> Result<Operation, ActionError> {
+        let event = batch.event(row);
+        let own = event.has_own_metadata();
+        if !own && self.base.as_ref().is_some_and(|base| Arc::ptr_eq(base, batch.base())) {
+            out.extend_from_slice(&self.line);
+            return Ok(self.operation);
+        }
+        let (operation, same_for_all) = self.build(event)?;
+        out.extend_from_slice(&self.line);
+        let remember = same_for_all && !own;
+        self.base = remember.then(|| Arc::clone(batch.base()));
+        self.operation = operation;
+        Ok(operation)
+    }
+
+    /// Builds `line`; says too whether all events of the base have the same.
+    fn build(&mut self, event: EventRef<'_>) -> Result<(Operation, bool), ActionError> {
+        let (index, index_same) = self.index_name(event)?;
+        let (pipeline, pipeline_same) = self.pipeline_name(event)?;
+        let id = text(event, &self.keys.id).filter(|id| !id.is_empty());
+        let operation = match text(event, &self.keys.op_type) {
+            Some(b"index") => Operation::Index,
+            Some(b"delete") if id.is_none() => return Err(ActionError::NoId),
+            Some(b"delete") => Operation::Delete,
+            _ => Operation::Create,
+        };
+        let line = &mut self.line;
+        line.clear();
+        line.extend_from_slice(match operation {
+            Operation::Create => b"{\"create\":{\"_index\":",
+            Operation::Index => b"{\"index\":{\"_index\":",
+            Operation::Delete => b"{\"delete\":{\"_index\":",
+        });
+        write_string(line, index.as_bytes(), true);
+        if let Some(id) = id {
+            line.extend_from_slice(b",\"_id\":");
+            write_string(line, id, false);
+        }
+        if !pipeline.is_empty() && operation != Operation::Delete {
+            line.extend_from_slice(b",\"pipeline\":");
+            write_string(line, pipeline.as_bytes(), true);
+        }
+        line.extend_from_slice(b"}}\n");
+        Ok((operation, index_same && pipeline_same))
+    }
+
+    fn index_name(&mut self, event: EventRef<'_>) -> Result<(String, bool), ActionError> {
+        if let Some(alias) = text(event, &self.keys.alias) {
+            return named(lower(alias), true);
+        }
+        if let Some(index) = text(event, &self.keys.index) {
+            let day = DateParts::utc(event.row().time);
+            let name = format!("{}-{}.{:02}.{:02}", lower(index), day.year, day.month, day.day);
+            return named(name, false);
+        }
+        if let Some(index) = text(event, &self.keys.raw_index) {
+            return named(lower(index), true);
+        }
+        if let Some(constant) = self.index.constant() {
+            return named(constant.to_lowercase(), true);
+        }
+        self.scratch.clear();
+        self.index
+            .write(&mut self.scratch, event)
+            .map_err(|error| ActionError::Index(error.to_string()))?;
+        named(lower(&self.scratch), false)
+    }
+
+    fn pipeline_name(&mut self, event: EventRef<'_>) -> Result<(String, bool), ActionError> {
+        let (name, same) = match (text(event, &self.keys.pipeline), &self.pipeline) {
+            (Some(name), _) => (lower(name), true),
+            (None, None) => (String::new(), true),
+            (None, Some(format)) => match format.constant() {
+                Some(constant) => (constant.to_lowercase(), true),
+                None => {
+                    self.scratch.clear();
+                    format
+                        .write(&mut self.scratch, event)
+                        .map_err(|error| ActionError::Pipeline(error.to_string()))?;
+                    (lower(&self.scratch), false)
+                }
+            },
+        };
+        // The name by which Elasticsearch itself says "none".
+        Ok((if name == "_none" { String::new() } else { name }, same))
+    }
+}
+
+fn named(name: String, same: bool) -> Result<(String, bool), ActionError> {
+    if name.is_empty() { Err(ActionError::NoIndex) } else { Ok((name, same)) }
+}
+
+fn lower(text: &[u8]) -> String {
+    String::from_utf8_lossy(text).to_lowercase()
+}
+
+fn text<'a>(event: EventRef<'a>, key: &Path) -> Option<&'a [u8]> {
+    match event.get(key) {
+        Some(ValueRef::Str(text)) => Some(text),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,106 @@
+use super::*;
+use crate::testing::{batch_with, context};
+use skidder_event::{Map, Value};
+
+fn action(
+    index: &str,
+    pipeline: Option<&str>,
+    base_metadata: &[(&str, &str)],
+    own_metadata: &[(&str, &str)],
+) -> Result<(Operation, String), ActionError> {
+    let mut metadata = Map::new();
+    for (key, value) in base_metadata {
+        metadata.insert(key, *value);
+    }
+    let mut batch = batch_with(&["hello"], &Map::new(), &metadata);
+    let base = Arc::clone(batch.base());
+    for (key, value) in own_metadata {
+        let path = Path::parse(&format!("@metadata.{key}")).unwrap();
+        batch.event_mut(0, &base).put(&path, &Value::from(*value)).unwrap();
+    }
+    let index = Format::parse(index).unwrap();
+    let pipeline = pipeline.map(|text| Format::parse(text).unwrap());
+    let mut actions = Actions::new(&index, pipeline.as_ref(), &context());
+    let mut out = Vec::new();
+    let first = actions.write(&mut out, &batch, 0)?;
+    // The second time it may come from memory.
+    let mut again = Vec::new();
+    assert_eq!(actions.write(&mut again, &batch, 0).unwrap(), first);
+    assert_eq!(out, again);
+    Ok((first, String::from_utf8(out).unwrap()))
+}
+
+#[test]
+fn the_index_comes_from_metadata_before_the_setting_and_is_lower_cased() {
+    let default = "filebeat-%{[agent.version]}";
+    let table: &[(&str, &[(&str, &str)], &str)] = &[
+        (default, &[], "filebeat-9.5.0"),
+        ("Logs", &[], "logs"),
+        ("logs-%{+yyyy.MM.dd}", &[], "logs-2026.01.02"),
+        ("logs-%{[nothing]:none}", &[], "logs-none"),
+        (default, &[("raw_index", "Raw")], "raw"),
+        (default, &[("raw_index", "raw"), ("index", "Dated")], "dated-2026.01.02"),
+        (default, &[("raw_index", "raw"), ("index", "dated"), ("alias", "Alias")], "alias"),
+        (default, &[("unrelated", "x")], "filebeat-9.5.0"),
+        ("quote\"d", &[], "quote\\\"d"),
+    ];
+    for (index, metadata, name) in table {
+        let expected = format!("{{\"create\":{{\"_index\":\"{name}\"}}}}\n");
+        let own = action(index, None, &[], metadata).unwrap();
+        assert_eq!(own, (Operation::Create, expected.clone()), "{index} {metadata:?}");
+        let base = action(index, None, metadata, &[]).unwrap();
+        assert_eq!(base, (Operation::Create, expected), "{index} {metadata:?}");
+    }
+}
+
+#[test]
+fn pipeline_id_and_operation_are_written() {
+    let table: &[(Option<&str>, &[(&str, &str)], &str)] = &[
+        (Some("Geo"), &[], "{\"create\":{\"_index\":\"i\",\"pipeline\":\"geo\"}}\n"),
+        (Some("geo"), &[("pipeline", "_none")], "{\"create\":{\"_index\":\"i\"}}\n"),
+        (
+            Some("geo"),
+            &[("pipeline", "Mine")],
+            "{\"create\":{\"_index\":\"i\",\"pipeline\":\"mine\"}}\n",
+        ),
+        (Some("geo"), &[("other", "x")], "{\"create\":{\"_index\":\"i\",\"pipeline\":\"geo\"}}\n"),
+        (Some("%{[nothing]:}"), &[], "{\"create\":{\"_index\":\"i\"}}\n"),
+        (None, &[("_id", "A\"b")], "{\"create\":{\"_index\":\"i\",\"_id\":\"A\\\"b\"}}\n"),
+        (None, &[("op_type", "index")], "{\"index\":{\"_index\":\"i\"}}\n"),
+        (None, &[("op_type", "strange")], "{\"create\":{\"_index\":\"i\"}}\n"),
+        (
+            Some("geo"),
+            &[("op_type", "delete"), ("_id", "7")],
+            "{\"delete\":{\"_index\":\"i\",\"_id\":\"7\"}}\n",
+        ),
+    ];
+    for (pipeline, metadata, expected) in table {
+        let (_, line) = action("i", *pipeline, &[], metadata).unwrap();
+        assert_eq!(line, *expected, "{pipeline:?} {metadata:?}");
+    }
+}
+
+#[test]
+fn events_without_an_action_say_why() {
+    let refused = action("%{[nothing]}", None, &[], &[]).unwrap_err();
+    assert!(refused.to_string().contains("nothing"), "{refused}");
+    assert!(matches!(action("%{[nothing]:}", None, &[], &[]), Err(ActionError::NoIndex)));
+    assert!(matches!(action("i", Some("%{[nothing]}"), &[], &[]), Err(ActionError::Pipeline(_))));
+    assert!(matches!(action("i", None, &[], &[("op_type", "delete")]), Err(ActionError::NoId)));
+}
+
+#[test]
+fn an_event_with_metadata_of_its_own_does_not_change_the_line_of_the_others() {
+    let mut batch = batch_with(&["a", "b", "c"], &Map::new(), &Map::new());
+    let base = Arc::clone(batch.base());
+    let path = Path::parse("@metadata.raw_index").unwrap();
+    batch.event_mut(1, &base).put(&path, &Value::from("other")).unwrap();
+    let mut actions = Actions::new(&Format::parse("usual").unwrap(), None, &context());
+    let mut out = Vec::new();
+    for row in 0..3 {
+        actions.write(&mut out, &batch, row).unwrap();
+    }
+    let line = |name: &str| format!("{{\"create\":{{\"_index\":\"{name}\"}}}}\n");
+    let expected = [line("usual"), line("other"), line("usual")].concat();
+    assert_eq!(String::from_utf8(out).unwrap(), expected);
+}

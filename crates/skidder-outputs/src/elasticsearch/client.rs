@@ -1,0 +1,166 @@
+//! One worker's way to one server: connects, asks what it is, sends bulk requests.
+
+use super::answer::AnswerError;
+use super::connection::{ANSWER_KEPT_BYTES_MAX, Connection, ConnectionError, Pieces};
+use super::request::Request;
+use super::server::{ServerInfo, Target};
+use http::Method;
+use rustls::ClientConfig;
+use skidder_os::{Clock, Monotonic};
+use skidder_pipeline::OutputMetrics;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Bytes of an answer that a message shows.
+const SHOWN_BYTES_MAX: usize = 512;
+
+/// Why a request was not taken. In every case it is sent again, later.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Failure {
+    #[error(transparent)]
+    Connection(#[from] ConnectionError),
+    #[error("the server answered {status}: {answer}")]
+    Status { status: u16, answer: String },
+    #[error("the server refused the credentials ({status}): {answer}")]
+    Credentials { status: u16, answer: String },
+    #[error("the server answered {status}, but {error}")]
+    Unreadable { status: u16, error: AnswerError },
+    #[error("the server answers, but not as Elasticsearch or OpenSearch do: {0}")]
+    NotElasticsearch(serde_json::Error),
+    #[error("the server has version {theirs}, older than {ours}; see `allow_older_versions`")]
+    TooOld { theirs: String, ours: String },
+}
+
+impl Failure {
+    /// An answer that is no success.
+    pub(crate) fn status(status: u16, answer: &[u8]) -> Self {
+        let shown = &answer[..answer.len().min(SHOWN_BYTES_MAX)];
+        let answer = String::from_utf8_lossy(shown).trim().to_owned();
+        match status {
+            401 | 403 => Self::Credentials { status, answer },
+            _ => Self::Status { status, answer },
+        }
+    }
+}
+
+/// See the module's text.
+pub(crate) struct Client {
+    pub(crate) target: Arc<Target>,
+    pub(crate) tls: Option<Arc<ClientConfig>>,
+    pub(crate) timeout: Duration,
+    pub(crate) idle: Duration,
+    /// Version below which a server is refused.
+    pub(crate) version_min: Option<String>,
+    pub(crate) metrics: Arc<OutputMetrics>,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) connection: Option<Connection>,
+    pub(crate) last_used: Monotonic,
+    /// What the server is; unknown at first and after the connection failed.
+    pub(crate) known: Option<ServerInfo>,
+    /// What was logged, so that it is not logged again.
+    pub(crate) logged: Option<ServerInfo>,
+    pub(crate) answer: Vec<u8>,
+}
+
+impl Client {
+    /// The last answer.
+    pub(crate) fn answer(&self) -> &[u8] {
+        &self.answer
+    }
+
+    /// Closes the connection; what is known of the server stays.
+    pub(crate) fn close(&mut self) {
+        self.connection = None;
+    }
+
+    /// Asks the server what it is, unless that is known.
+    pub(crate) async fn greet(&mut self) -> Result<(), Failure> {
+        if self.known.is_some() {
+            return Ok(());
+        }
+        self.connection = None;
+        let mut connection = self.open().await?;
+        let status = connection
+            .send(
+                Method::GET,
+                self.target.root.clone(),
+                self.target.get_headers(),
+                Pieces::new(&[]),
+                &mut self.answer,
+                self.timeout,
+            )
+            .await?;
+        if !(200..300).contains(&status) {
+            return Err(Failure::status(status, &self.answer));
+        }
+        let info = ServerInfo::read(&self.answer).map_err(Failure::NotElasticsearch)?;
+        if let Some(ours) = &self.version_min
+            && info.is_older_than(ours)
+        {
+            return Err(Failure::TooOld { theirs: info.version, ours: ours.clone() });
+        }
+        if self.logged.as_ref() != Some(&info) {
+            let host = &self.target.host;
+            tracing::info!(%host, version = info.version, "connected to {}", info.flavour.name());
+            self.logged = Some(info.clone());
+        }
+        self.known = Some(info);
+        self.connection = Some(connection);
+        self.last_used = self.clock.monotonic();
+        Ok(())
+    }
+
+    /// What the server said it is.
+    pub(crate) fn known(&self) -> Option<&ServerInfo> {
+        self.known.as_ref()
+    }
+
+    /// Sends a request and reads the answer; gives its status.
+    pub(crate) async fn bulk(&mut self, request: &Request) -> Result<u16, Failure> {
+        let started = self.clock.monotonic();
+        let stale = started.since(self.last_used) > self.idle;
+        if self.connection.as_ref().is_some_and(|open| stale || !open.is_open()) {
+            self.connection = None;
+        }
+        loop {
+            let mut connection = match self.connection.take() {
+                Some(connection) => connection,
+                None => self.open().await.inspect_err(|_| self.known = None)?,
+            };
+            let was_used = connection.is_used();
+            let sent = connection
+                .send(
+                    Method::POST,
+                    self.target.bulk.clone(),
+                    self.target.bulk_headers(request.plain_bytes),
+                    Pieces::new(&request.body),
+                    &mut self.answer,
+                    self.timeout,
+                )
+                .await;
+            match sent {
+                Ok(status) => {
+                    let now = self.clock.monotonic();
+                    self.last_used = now;
+                    self.connection = Some(connection);
+                    self.metrics.write_bytes.add(request.body_bytes());
+                    self.metrics.read_bytes.add(self.answer.len() as u64);
+                    self.metrics.latency_ns.add(now.since(started).as_nanos() as u64);
+                    self.answer.shrink_to(ANSWER_KEPT_BYTES_MAX);
+                    return Ok(status);
+                }
+                // The server closed the connection while it was idle: no failure, but a new one.
+                Err(ConnectionError::Broken(_)) if was_used => {}
+                Err(error) => {
+                    self.known = None;
+                    return Err(error.into());
+                }
+            }
+        }
+    }
+
+    async fn open(&self) -> Result<Connection, ConnectionError> {
+        let tls = self.tls.as_ref().filter(|_| self.target.host.https);
+        Connection::open(&self.target.host, tls, self.timeout).await
+    }
+}

@@ -1,0 +1,103 @@
+//! Settings of `output.elasticsearch`, checked.
+
+use super::hosts::HostUrl;
+use super::tls::TlsSettings;
+use http::{HeaderName, HeaderValue};
+use skidder_config::Secret;
+use skidder_event::Format;
+use std::time::Duration;
+
+/// How a request proves who sends it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Credentials {
+    /// Not at all.
+    #[default]
+    None,
+    /// `username` and `password`.
+    Basic(String, Secret),
+    /// `api_key`, as `id:key`.
+    ApiKey(Secret),
+}
+
+/// Settings of `output.elasticsearch`. Names are those of the YAML.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// `hosts`, with `protocol` and `path` worked in.
+    pub hosts: Vec<HostUrl>,
+    /// `workers`: connections for each host.
+    pub workers: usize,
+    /// `loadbalance`: all hosts at once, or one until it fails.
+    pub loadbalance: bool,
+    /// `bulk_max_size`: most events of a request; 0 = the queue decides.
+    pub bulk_max_size: usize,
+    /// `bulk_max_bytes`, our own: most uncompressed bytes of a request. More makes fewer requests and
+    /// needs more memory: up to two of them for each worker.
+    pub bulk_max_bytes: usize,
+    /// `compression_level`: 0 off, 1 fast to 9 small.
+    pub compression_level: u32,
+    /// `username` and `password`, or `api_key`. Those of a URL win.
+    pub credentials: Credentials,
+    /// `parameters` of the bulk request's query.
+    pub parameters: Vec<(String, String)>,
+    /// `headers` of every request.
+    pub headers: Vec<(HeaderName, HeaderValue)>,
+    /// `timeout` of one request, and of connecting.
+    pub timeout: Duration,
+    /// `backoff.init`.
+    pub backoff_init: Duration,
+    /// `backoff.max`.
+    pub backoff_max: Duration,
+    /// `idle_connection_timeout`.
+    pub idle_connection_timeout: Duration,
+    /// `index`.
+    pub index: Format,
+    /// `pipeline`.
+    pub pipeline: Option<Format>,
+    /// `allow_older_versions`: also servers older than `agent.version`.
+    pub allow_older_versions: bool,
+    /// `ssl`, for hosts with `https`.
+    pub tls: TlsSettings,
+}
+
+impl Config {
+    /// Default of `bulk_max_size`.
+    pub const BULK_MAX_SIZE: usize = 1600;
+    /// Default of `bulk_max_bytes`: large enough that 1600 usual events go in one request, and far
+    /// below the 100 MB that Elasticsearch takes.
+    pub const BULK_MAX_BYTES: usize = 8 << 20;
+    /// Default of `compression_level`.
+    pub const COMPRESSION_LEVEL: u32 = 1;
+    /// Default of `timeout`.
+    pub const TIMEOUT: Duration = Duration::from_secs(90);
+    /// Default of `backoff.init`.
+    pub const BACKOFF_INIT: Duration = Duration::from_secs(1);
+    /// Default of `backoff.max`.
+    pub const BACKOFF_MAX: Duration = Duration::from_secs(60);
+    /// Default of `idle_connection_timeout`.
+    pub const IDLE_CONNECTION_TIMEOUT: Duration = Duration::from_secs(3);
+    /// Default of `index`.
+    pub const INDEX: &str = "filebeat-%{[agent.version]}";
+
+    /// The defaults, for these servers.
+    pub fn new(hosts: Vec<HostUrl>) -> Self {
+        Self {
+            hosts,
+            workers: 1,
+            loadbalance: true,
+            bulk_max_size: Self::BULK_MAX_SIZE,
+            bulk_max_bytes: Self::BULK_MAX_BYTES,
+            compression_level: Self::COMPRESSION_LEVEL,
+            credentials: Credentials::None,
+            parameters: Vec::new(),
+            headers: Vec::new(),
+            timeout: Self::TIMEOUT,
+            backoff_init: Self::BACKOFF_INIT,
+            backoff_max: Self::BACKOFF_MAX,
+            idle_connection_timeout: Self::IDLE_CONNECTION_TIMEOUT,
+            index: Format::parse(Self::INDEX).expect("the default is a format string"),
+            pipeline: None,
+            allow_older_versions: true,
+            tls: TlsSettings::default(),
+        }
+    }
+}

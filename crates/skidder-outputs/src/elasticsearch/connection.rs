@@ -1,0 +1,254 @@
+//! One keep-alive connection to a server: hyper over a TCP or TLS stream that we own.
+
+use super::hosts::HostUrl;
+use bytes::Bytes;
+use http::{HeaderMap, Method, Request, Uri};
+use hyper::body::{Body, Frame, Incoming, SizeHint};
+use hyper::client::conn::http1;
+use hyper_util::rt::TokioIo;
+use rustls::ClientConfig;
+use rustls::pki_types::ServerName;
+use std::collections::VecDeque;
+use std::convert::Infallible;
+use std::future::Future;
+use std::io;
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context as TaskContext, Poll};
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+
+/// Largest answer that is read. A bulk answer to 1600 refused events has about 1 MiB.
+const ANSWER_BYTES_MAX: usize = 64 << 20;
+/// Largest buffer for answers that is kept for the next one.
+pub(crate) const ANSWER_KEPT_BYTES_MAX: usize = 1 << 20;
+
+/// Why there is no answer. After all of them the connection is gone.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ConnectionError {
+    #[error("cannot resolve `{name}`: {source}")]
+    Resolve { name: String, source: io::Error },
+    #[error("`{0}` has no address")]
+    NoAddress(String),
+    #[error("cannot connect to {address}: {source}")]
+    Connect { address: SocketAddr, source: io::Error },
+    #[error("no TLS connection with `{name}`: {source}")]
+    Tls { name: String, source: io::Error },
+    #[error("`{0}` is no name that a certificate can have")]
+    Name(String),
+    #[error("the connection broke: {}", chain(.0))]
+    Broken(#[source] hyper::Error),
+    #[error("nothing came within `timeout` ({} s)", .0.as_secs_f64())]
+    Timeout(Duration),
+    #[error("the answer is longer than {ANSWER_BYTES_MAX} bytes")]
+    TooLong,
+}
+
+/// An error of hyper with what is behind it.
+fn chain(error: &hyper::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = std::error::Error::source(error);
+    while let Some(inner) = source {
+        text.push_str(": ");
+        text.push_str(&inner.to_string());
+        source = inner.source();
+    }
+    text
+}
+
+/// A body that is there as a whole, in pieces.
+#[derive(Debug)]
+pub(crate) struct Pieces {
+    pieces: VecDeque<Bytes>,
+    bytes_left: u64,
+}
+
+impl Pieces {
+    pub(crate) fn new(pieces: &[Bytes]) -> Self {
+        let pieces: VecDeque<Bytes> =
+            pieces.iter().filter(|piece| !piece.is_empty()).cloned().collect();
+        let bytes_left = pieces.iter().map(|piece| piece.len() as u64).sum();
+        Self { pieces, bytes_left }
+    }
+}
+
+impl Body for Pieces {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        _: &mut TaskContext<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        let next = self.pieces.pop_front();
+        if let Some(piece) = &next {
+            self.bytes_left -= piece.len() as u64;
+        }
+        Poll::Ready(next.map(|piece| Ok(Frame::data(piece))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.pieces.is_empty()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        SizeHint::with_exact(self.bytes_left)
+    }
+}
+
+trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
+
+impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
+
+/// An open connection. Dropping it closes it.
+#[derive(Debug)]
+pub(crate) struct Connection {
+    sender: http1::SendRequest<Pieces>,
+    driver: tokio::task::JoinHandle<()>,
+    /// Whether it has answered before: then the server may have closed it while it was idle.
+    used: bool,
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        self.driver.abort();
+    }
+}
+
+/// The addresses of a host.
+pub(crate) async fn resolve(host: &HostUrl) -> Result<Vec<SocketAddr>, ConnectionError> {
+    let found = tokio::net::lookup_host((host.name.as_str(), host.port)).await;
+    let addresses: Vec<SocketAddr> = found
+        .map_err(|source| ConnectionError::Resolve { name: host.name.clone(), source })?
+        .collect();
+    if addresses.is_empty() {
+        return Err(ConnectionError::NoAddress(host.name.clone()));
+    }
+    Ok(addresses)
+}
+
+/// A TCP connection to the first address that takes one.
+pub(crate) async fn dial(addresses: &[SocketAddr]) -> Result<TcpStream, ConnectionError> {
+    let mut last = None;
+    for &address in addresses {
+        match TcpStream::connect(address).await.and_then(|tcp| {
+            // A request ends with a short piece that must not wait for an acknowledgement. The send
+            // buffer is left to the kernel: setting its size would end its own tuning.
+            tcp.set_nodelay(true)?;
+            Ok(tcp)
+        }) {
+            Ok(tcp) => return Ok(tcp),
+            Err(source) => last = Some(ConnectionError::Connect { address, source }),
+        }
+    }
+    Err(last.unwrap_or_else(|| ConnectionError::NoAddress(String::new())))
+}
+
+/// TLS over a TCP connection.
+pub(crate) async fn encrypt(
+    tcp: TcpStream,
+    host: &HostUrl,
+    tls: &Arc<ClientConfig>,
+) -> Result<tokio_rustls::client::TlsStream<TcpStream>, ConnectionError> {
+    let name = ServerName::try_from(host.name.clone())
+        .map_err(|_| ConnectionError::Name(host.name.clone()))?;
+    TlsConnector::from(Arc::clone(tls))
+        .connect(name, tcp)
+        .await
+        .map_err(|source| ConnectionError::Tls { name: host.name.clone(), source })
+}
+
+impl Connection {
+    /// Opens a connection within `timeout`.
+    pub(crate) async fn open(
+        host: &HostUrl,
+        tls: Option<&Arc<ClientConfig>>,
+        timeout: Duration,
+    ) -> Result<Self, ConnectionError> {
+        within(timeout, async {
+            let tcp = dial(&resolve(host).await?).await?;
+            match tls {
+                Some(tls) => Self::over(Box::new(encrypt(tcp, host, tls).await?)).await,
+                None => Self::over(Box::new(tcp)).await,
+            }
+        })
+        .await
+    }
+
+    async fn over(stream: Box<dyn Stream>) -> Result<Self, ConnectionError> {
+        let (sender, connection) = http1::Builder::new()
+            .handshake::<_, Pieces>(TokioIo::new(stream))
+            .await
+            .map_err(ConnectionError::Broken)?;
+        let driver = tokio::spawn(async move {
+            // Whoever waits for an answer is told the same error.
+            if let Err(error) = connection.await {
+                tracing::trace!(%error, "a connection ended");
+            }
+        });
+        Ok(Self { sender, driver, used: false })
+    }
+
+    /// Whether it has answered before.
+    pub(crate) fn is_used(&self) -> bool {
+        self.used
+    }
+
+    /// Whether a request can be sent over it.
+    pub(crate) fn is_open(&self) -> bool {
+        !self.sender.is_closed()
+    }
+
+    /// Sends a request and reads the whole answer into `answer` within `timeout`; gives its status.
+    /// After an error the connection must not be used again.
+    pub(crate) async fn send(
+        &mut self,
+        method: Method,
+        uri: Uri,
+        headers: HeaderMap,
+        body: Pieces,
+        answer: &mut Vec<u8>,
+        timeout: Duration,
+    ) -> Result<u16, ConnectionError> {
+        answer.clear();
+        let mut request = Request::new(body);
+        *request.method_mut() = method;
+        *request.uri_mut() = uri;
+        *request.headers_mut() = headers;
+        within(timeout, async {
+            self.sender.ready().await.map_err(ConnectionError::Broken)?;
+            let response =
+                self.sender.send_request(request).await.map_err(ConnectionError::Broken)?;
+            let status = response.status().as_u16();
+            read_body(response.into_body(), answer).await?;
+            self.used = true;
+            Ok(status)
+        })
+        .await
+    }
+}
+
+async fn read_body(mut body: Incoming, into: &mut Vec<u8>) -> Result<(), ConnectionError> {
+    while let Some(frame) =
+        std::future::poll_fn(|context| Pin::new(&mut body).poll_frame(context)).await
+    {
+        if let Ok(data) = frame.map_err(ConnectionError::Broken)?.into_data() {
+            if into.len() + data.len() > ANSWER_BYTES_MAX {
+                return Err(ConnectionError::TooLong);
+            }
+            into.extend_from_slice(&data);
+        }
+    }
+    Ok(())
+}
+
+/// Runs `work` for at most `timeout`.
+pub(crate) async fn within<T>(
+    timeout: Duration,
+    work: impl Future<Output = Result<T, ConnectionError>>,
+) -> Result<T, ConnectionError> {
+    tokio::time::timeout(timeout, work).await.unwrap_or(Err(ConnectionError::Timeout(timeout)))
+}

@@ -1,0 +1,115 @@
+//! Events to bulk requests: each is written once, straight into the pieces of the body.
+
+use super::Config;
+use super::action::{Actions, Operation};
+use super::buffers::{Buffers, CHUNK_BYTES};
+use super::request::{BodyWriter, Item, Request};
+use crate::context::Context;
+use crate::refusal::Refusal;
+use skidder_event::Encoder;
+use skidder_pipeline::Delivery;
+use std::collections::VecDeque;
+
+/// Writes requests. One for each worker.
+#[derive(Debug)]
+pub(crate) struct BulkEncoder {
+    actions: Actions,
+    encoder: Encoder,
+    writer: BodyWriter,
+    /// Most events of a request; 0 = as many as there are.
+    items_max: usize,
+    /// Most uncompressed bytes of a request; a single larger event goes alone.
+    bytes_max: u64,
+}
+
+impl BulkEncoder {
+    pub(crate) fn new(config: &Config, context: &Context, buffers: Buffers) -> Self {
+        Self {
+            actions: Actions::new(&config.index, config.pipeline.as_ref(), context),
+            encoder: Encoder::new(context.precision),
+            writer: BodyWriter::new(config.compression_level, buffers),
+            items_max: config.bulk_max_size,
+            bytes_max: config.bulk_max_bytes as u64,
+        }
+    }
+
+    /// Moves events from `waiting` into `request` until a piece is full. `true` when the request is
+    /// complete: it is full, or nothing is waiting.
+    pub(crate) fn fill(&mut self, request: &mut Request, waiting: &mut VecDeque<Delivery>) -> bool {
+        let mut chunk = self.writer.buffers.take();
+        let chunk_index = request.plain.len() as u32;
+        let bytes_left = self.bytes_max.saturating_sub(request.plain_bytes);
+        let mut full = false;
+        while let Some(front) = waiting.front_mut() {
+            // Only the first piece begins with a delivery that the request does not have yet.
+            let known = request.deliveries.last().is_some_and(|last| same(last, front));
+            if !known {
+                request.deliveries.push(front.clone());
+            }
+            let delivery = request.deliveries.len() as u32 - 1;
+            while front.rows.start < front.rows.end {
+                if self.items_max > 0 && request.items.len() == self.items_max {
+                    full = true;
+                    break;
+                }
+                let row = front.rows.start;
+                let start = chunk.len();
+                match self.actions.write(&mut chunk, &front.batch, row as usize) {
+                    Ok(operation) => {
+                        if operation != Operation::Delete {
+                            self.encoder.write(&mut chunk, &front.batch, row as usize);
+                            chunk.push(b'\n');
+                        }
+                    }
+                    Err(error) => {
+                        request.refusals.push(Refusal {
+                            delivery: front.clone(),
+                            row,
+                            status: 0,
+                            reason: error.to_string().into_bytes(),
+                        });
+                        front.rows.start += 1;
+                        continue;
+                    }
+                }
+                if chunk.len() as u64 > bytes_left && !request.items.is_empty() {
+                    // It begins the next request.
+                    chunk.truncate(start);
+                    full = true;
+                    break;
+                }
+                let (start, end) = (start as u32, chunk.len() as u32);
+                request.items.push(Item { delivery, row, chunk: chunk_index, start, end });
+                front.rows.start += 1;
+                if chunk.len() >= CHUNK_BYTES {
+                    break;
+                }
+            }
+            if front.rows.start == front.rows.end {
+                waiting.pop_front();
+            }
+            if full || chunk.len() >= CHUNK_BYTES {
+                break;
+            }
+        }
+        request.plain_bytes += chunk.len() as u64;
+        if !chunk.is_empty() {
+            let piece = self.writer.buffers.seal(chunk);
+            self.writer.add(request, piece);
+        }
+        let complete = full || waiting.is_empty() || request.plain_bytes >= self.bytes_max;
+        if complete {
+            self.writer.finish(request);
+            request.fresh = true;
+        }
+        complete
+    }
+}
+
+/// Whether both are the same rows, but for those already taken from the second.
+fn same(held: &Delivery, front: &Delivery) -> bool {
+    std::sync::Arc::ptr_eq(&held.ticket, &front.ticket) && held.rows.end == front.rows.end
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,188 @@
+//! `hosts`: from what users write to an address, a path and credentials.
+//!
+//! The rules are libbeat's `common.MakeURL`: a missing scheme, port and path come from `protocol`,
+//! 9200 and `path`; what the URL has wins.
+
+use skidder_config::Secret;
+use std::fmt;
+
+/// Port of a host that names none.
+pub const DEFAULT_PORT: u16 = 9200;
+
+/// One server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HostUrl {
+    /// Whether the connection is encrypted.
+    pub https: bool,
+    /// Name or address, IPv6 without brackets.
+    pub name: String,
+    /// TCP port.
+    pub port: u16,
+    /// Path before `/_bulk`, without a slash at its end; empty for none.
+    pub path: String,
+    /// User and password of the URL.
+    pub credentials: Option<(String, Secret)>,
+}
+
+impl HostUrl {
+    /// Reads one entry of `hosts`. The error ends the sentence "`hosts` is …; ".
+    pub fn parse(text: &str, protocol: &str, path: &str) -> Result<Self, String> {
+        let (scheme, rest) = match text.split_once("://") {
+            Some((scheme, rest)) => (scheme, rest),
+            None => (if protocol.is_empty() { "http" } else { protocol }, text),
+        };
+        let https = match scheme {
+            "http" => false,
+            "https" => true,
+            _ => return Err(format!("scheme `{scheme}` is neither `http` nor `https`")),
+        };
+        if rest.contains(['?', '#']) {
+            return Err("a host takes no query; use `parameters`".to_owned());
+        }
+        let (authority, url_path) = match rest.find('/') {
+            Some(at) => rest.split_at(at),
+            None => (rest, ""),
+        };
+        let (credentials, address) = match authority.rsplit_once('@') {
+            Some((user, address)) => (Some(read_credentials(user)?), address),
+            None => (None, authority),
+        };
+        let (name, port) = read_address(address)?;
+        let path = if url_path.is_empty() { path } else { url_path };
+        let path = path.trim_end_matches('/');
+        let path = match path {
+            "" => String::new(),
+            path if path.starts_with('/') => path.to_owned(),
+            path => format!("/{path}"),
+        };
+        let plain =
+            |byte: u8| byte.is_ascii_graphic() && !matches!(byte, b'"' | b'<' | b'>' | b'`');
+        if !path.bytes().all(plain) {
+            return Err(format!("path `{path}` has characters that must be percent-encoded"));
+        }
+        Ok(Self { https, name, port, path, credentials })
+    }
+
+    /// `name:port` as in the `Host` header, IPv6 in brackets.
+    pub fn authority(&self) -> String {
+        if self.name.contains(':') {
+            format!("[{}]:{}", self.name, self.port)
+        } else {
+            format!("{}:{}", self.name, self.port)
+        }
+    }
+}
+
+impl fmt::Display for HostUrl {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let scheme = if self.https { "https" } else { "http" };
+        write!(out, "{scheme}://{}{}", self.authority(), self.path)
+    }
+}
+
+fn read_credentials(text: &str) -> Result<(String, Secret), String> {
+    let (user, password) = text.split_once(':').unwrap_or((text, ""));
+    Ok((decode_percent(user)?, Secret::new(decode_percent(password)?)))
+}
+
+fn read_address(text: &str) -> Result<(String, u16), String> {
+    if let Some(inner) = text.strip_prefix('[') {
+        let (name, behind) =
+            inner.split_once(']').ok_or_else(|| format!("`{text}` has no closing `]`"))?;
+        return match behind.strip_prefix(':') {
+            Some(port) => Ok((name.to_owned(), read_port(port)?)),
+            None if behind.is_empty() => Ok((name.to_owned(), DEFAULT_PORT)),
+            None => Err(format!("`{behind}` behind `]` is no port")),
+        };
+    }
+    // An IPv6 address without brackets has no port.
+    if text.matches(':').count() > 1 {
+        return Ok((text.to_owned(), DEFAULT_PORT));
+    }
+    let (name, port) = match text.split_once(':') {
+        Some((name, port)) => (name, read_port(port)?),
+        None => (text, DEFAULT_PORT),
+    };
+    let name = if name.is_empty() { "localhost" } else { name };
+    if name.bytes().any(|byte| byte.is_ascii_whitespace() || byte.is_ascii_control()) {
+        return Err(format!("`{name}` is no host name"));
+    }
+    Ok((name.to_owned(), port))
+}
+
+fn read_port(text: &str) -> Result<u16, String> {
+    match text.parse() {
+        Ok(port) if port > 0 => Ok(port),
+        _ => Err(format!("`{text}` is no port")),
+    }
+}
+
+fn decode_percent(text: &str) -> Result<String, String> {
+    let wrong = || "the user or password is not percent-encoded correctly".to_owned();
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let [first, behind @ ..] = rest {
+        rest = behind;
+        if *first != b'%' {
+            bytes.push(*first);
+            continue;
+        }
+        let digits = rest.get(..2).and_then(|digits| std::str::from_utf8(digits).ok());
+        let digits = digits.ok_or_else(wrong)?;
+        bytes.push(u8::from_str_radix(digits, 16).map_err(|_| wrong())?);
+        rest = &rest[2..];
+    }
+    String::from_utf8(bytes).map_err(|_| wrong())
+}
+
+/// Percent-encodes everything but what RFC 3986 calls unreserved, for names and values of queries.
+pub(crate) fn encode_percent(out: &mut String, text: &str) {
+    use fmt::Write as _;
+    for byte in text.bytes() {
+        if byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~') {
+            out.push(byte as char);
+        } else {
+            write!(out, "%{byte:02X}").expect("writing to a string cannot fail");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hosts_are_read_as_filebeat_reads_them() {
+        let table = [
+            ("localhost", "", "", "http://localhost:9200"),
+            ("es:9201", "", "", "http://es:9201"),
+            ("es", "https", "", "https://es:9200"),
+            ("http://es", "https", "", "http://es:9200"),
+            ("https://es:443/", "http", "", "https://es:443"),
+            ("es", "", "/base", "http://es:9200/base"),
+            ("es", "", "base/", "http://es:9200/base"),
+            ("http://es/url/", "", "/base", "http://es:9200/url"),
+            ("http://u:p%40x@es/", "", "", "http://es:9200"),
+            ("[::1]:9300", "", "", "http://[::1]:9300"),
+            ("[::1]", "", "", "http://[::1]:9200"),
+            ("fe80::1", "", "", "http://[fe80::1]:9200"),
+            (":9500", "", "", "http://localhost:9500"),
+        ];
+        for (text, protocol, path, expected) in table {
+            let host = HostUrl::parse(text, protocol, path).unwrap();
+            assert_eq!(host.to_string(), expected, "{text}");
+        }
+        let host = HostUrl::parse("http://u:p%40x@es/", "", "").unwrap();
+        assert_eq!(host.credentials, Some(("u".to_owned(), Secret::new("p@x"))));
+        assert!(!format!("{host:?} {host}").contains("p@x"));
+    }
+
+    #[test]
+    fn wrong_hosts_say_why() {
+        for text in
+            ["ftp://es", "es:0", "es:x", "http://es/?a=b", "[::1", "[::1]x", "a b", "http://a%x@b"]
+        {
+            HostUrl::parse(text, "", "").unwrap_err();
+        }
+    }
+}

@@ -1,0 +1,171 @@
+//! `output.elasticsearch`: bulk requests to Elasticsearch or OpenSearch.
+//!
+//! Every worker has two tasks. One takes events and encodes the next request; the other sends
+//! requests, one at a time, over a connection of its own, and gives each event the server's verdict:
+//!
+//! ```text
+//! queue ─▶ encode ─▶ ready (one request a worker) ─▶ send ─▶ server
+//!                       ▲                              │
+//!                       └── what a host did not take ──┘
+//! ```
+//!
+//! Bound: two requests a worker, each of at most `bulk_max_bytes` and its compressed form.
+
+mod action;
+mod answer;
+mod buffers;
+mod client;
+mod compress;
+mod config;
+mod connection;
+mod encode;
+mod hosts;
+mod ready;
+mod request;
+mod server;
+mod tls;
+mod worker;
+
+pub use config::{Config, Credentials};
+pub use hosts::{DEFAULT_PORT, HostUrl};
+pub use server::TargetError;
+pub use tls::{Pem, TlsError, TlsSettings, VerificationMode};
+
+use crate::backoff::{Backoff, Failures};
+use crate::context::Context;
+use crate::refusal::Refuser;
+use buffers::Buffers;
+use client::Client;
+use encode::BulkEncoder;
+use ready::Ready;
+use request::BodyWriter;
+use rustls::ClientConfig;
+use server::Target;
+use skidder_pipeline::{Feed, Output, OutputFuture};
+use std::sync::Arc;
+use tokio::task::JoinSet;
+use worker::Sender;
+
+/// Why the output cannot be set up. All are mistakes of the configuration.
+#[derive(Debug, thiserror::Error)]
+pub enum SetupError {
+    /// No server is named.
+    #[error("`output.elasticsearch.hosts` is empty")]
+    NoHosts,
+    /// A host needs encryption that is turned off.
+    #[error("`{0}` needs TLS, but `ssl.enabled` is false")]
+    TlsOff(String),
+    /// A file or setting of `ssl` is wrong.
+    #[error(transparent)]
+    Tls(#[from] TlsError),
+    /// A request to the host cannot be made.
+    #[error(transparent)]
+    Target(#[from] TargetError),
+}
+
+/// The output, ready to run.
+#[derive(Debug)]
+pub struct Elasticsearch {
+    config: Arc<Config>,
+    context: Context,
+    targets: Vec<Arc<Target>>,
+    tls: Option<Arc<ClientConfig>>,
+}
+
+impl Elasticsearch {
+    /// Reads certificates and prepares requests; connects to nothing.
+    pub fn new(config: Config, context: Context) -> Result<Self, SetupError> {
+        if config.hosts.is_empty() {
+            return Err(SetupError::NoHosts);
+        }
+        let mut tls = None;
+        if let Some(host) = config.hosts.iter().find(|host| host.https) {
+            if !config.tls.enabled {
+                return Err(SetupError::TlsOff(host.to_string()));
+            }
+            tls = Some(config.tls.client(&*context.fs)?);
+        }
+        let targets: Result<_, TargetError> = config
+            .hosts
+            .iter()
+            .map(|host| Ok(Arc::new(Target::new(host, &config, &context)?)))
+            .collect();
+        Ok(Self { targets: targets?, config: Arc::new(config), context, tls })
+    }
+
+    fn client(&self, target: &Arc<Target>, feed: &Feed) -> Client {
+        Client {
+            target: Arc::clone(target),
+            tls: self.tls.clone(),
+            timeout: self.config.timeout,
+            idle: self.config.idle_connection_timeout,
+            version_min: (!self.config.allow_older_versions).then(|| self.context.version.clone()),
+            metrics: Arc::clone(&feed.metrics),
+            clock: Arc::clone(&feed.clock),
+            connection: None,
+            last_used: feed.clock.monotonic(),
+            known: None,
+            logged: None,
+            answer: Vec::new(),
+        }
+    }
+
+    /// The hosts of each worker.
+    fn workers(&self) -> Vec<Vec<Arc<Target>>> {
+        if !self.config.loadbalance {
+            return vec![self.targets.clone()];
+        }
+        let each = |_| self.targets.iter().map(|target| vec![Arc::clone(target)]);
+        (0..self.config.workers.max(1)).flat_map(each).collect()
+    }
+
+    async fn work(self, feed: Feed) {
+        let workers = self.workers();
+        let ready = Arc::new(Ready::new(workers.len()));
+        let buffers = Buffers::default();
+        let refuser = Arc::new(Refuser::new("elasticsearch", &feed));
+        let seed = feed.clock.wall().0 as u64;
+        let config = &self.config;
+        let mut tasks = JoinSet::new();
+        for (worker, targets) in workers.iter().enumerate() {
+            let encoder = BulkEncoder::new(config, &self.context, buffers.clone());
+            let encode =
+                worker::encode(encoder, Arc::clone(config), feed.clone(), Arc::clone(&ready));
+            tasks.spawn(encode);
+            let seed = seed.wrapping_add(worker as u64);
+            let sender = Sender {
+                clients: targets.iter().map(|target| self.client(target, &feed)).collect(),
+                current: seed as usize % targets.len(),
+                ready: Arc::clone(&ready),
+                writer: BodyWriter::new(config.compression_level, buffers.clone()),
+                refuser: Arc::clone(&refuser),
+                metrics: Arc::clone(&feed.metrics),
+                backoff: Backoff::new(config.backoff_init, config.backoff_max, seed),
+                failures: Failures::default(),
+                idle: config.idle_connection_timeout,
+            };
+            tasks.spawn(sender.run());
+        }
+        while let Some(ended) = tasks.join_next().await {
+            if let Err(error) = ended
+                && error.is_panic()
+            {
+                std::panic::resume_unwind(error.into_panic());
+            }
+        }
+    }
+}
+
+impl Output for Elasticsearch {
+    fn kind(&self) -> &'static str {
+        "elasticsearch"
+    }
+
+    fn request_events(&self) -> usize {
+        self.config.bulk_max_size
+    }
+
+    fn run(self: Box<Self>, feed: Feed) -> OutputFuture {
+        Box::pin(self.work(feed))
+    }
+}

@@ -1,0 +1,118 @@
+//! A bulk request: a body in pieces, and where in it each event is.
+//!
+//! The spans of the events are kept until the answer is there, so that a partial refusal sends
+//! slices of what was written and does not encode again.
+
+use super::buffers::Buffers;
+use super::compress::Gzip;
+use crate::refusal::Refusal;
+use bytes::Bytes;
+use skidder_pipeline::Delivery;
+
+/// One event of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Item {
+    /// Index into [`Request::deliveries`].
+    pub(crate) delivery: u32,
+    /// Row in the delivery's batch.
+    pub(crate) row: u32,
+    /// Index into [`Request::plain`].
+    pub(crate) chunk: u32,
+    /// First byte of its action line in that piece.
+    pub(crate) start: u32,
+    /// Behind the line feed of its document.
+    pub(crate) end: u32,
+}
+
+/// Events on their way in one request.
+#[derive(Debug, Default)]
+pub(crate) struct Request {
+    pub(crate) deliveries: Vec<Delivery>,
+    pub(crate) items: Vec<Item>,
+    /// What the items point into, uncompressed.
+    pub(crate) plain: Vec<Bytes>,
+    /// Bytes of the items, uncompressed.
+    pub(crate) plain_bytes: u64,
+    /// What is sent.
+    pub(crate) body: Vec<Bytes>,
+    /// Events that had no place in it: they get their verdict without asking the server.
+    pub(crate) refusals: Vec<Refusal>,
+    /// Whether it came from an encoder and was not tried yet.
+    pub(crate) fresh: bool,
+}
+
+impl Request {
+    /// Length of the body as sent.
+    pub(crate) fn body_bytes(&self) -> u64 {
+        self.body.iter().map(|piece| piece.len() as u64).sum()
+    }
+
+    /// The delivery of an item.
+    pub(crate) fn delivery(&self, item: &Item) -> &Delivery {
+        &self.deliveries[item.delivery as usize]
+    }
+}
+
+/// Makes bodies out of pieces.
+#[derive(Debug)]
+pub(crate) struct BodyWriter {
+    pub(crate) buffers: Buffers,
+    /// Nothing when bodies are sent as they are.
+    gzip: Option<Gzip>,
+}
+
+impl BodyWriter {
+    /// `level` 0 sends bodies as they are.
+    pub(crate) fn new(level: u32, buffers: Buffers) -> Self {
+        let gzip = (level > 0).then(|| Gzip::new(level, buffers.clone()));
+        Self { buffers, gzip }
+    }
+
+    /// Another finished piece of `request`.
+    pub(crate) fn add(&mut self, request: &mut Request, piece: Bytes) {
+        match &mut self.gzip {
+            Some(gzip) => gzip.add(&piece),
+            None => request.body.push(piece.clone()),
+        }
+        request.plain.push(piece);
+    }
+
+    /// Ends the body.
+    pub(crate) fn finish(&mut self, request: &mut Request) {
+        if let Some(gzip) = &mut self.gzip {
+            request.body = gzip.finish();
+        }
+    }
+
+    /// A request of some of the items of another, in their order, without encoding them again.
+    pub(crate) fn part(&mut self, whole: &Request, items: Vec<Item>) -> Request {
+        let mut part = Request {
+            deliveries: whole.deliveries.clone(),
+            plain: whole.plain.clone(),
+            ..Request::default()
+        };
+        let mut rest = &items[..];
+        while let Some(first) = rest.first() {
+            // Neighbours go as one slice.
+            let mut end = first.end;
+            let mut count = 1;
+            while let Some(next) = rest.get(count)
+                && next.chunk == first.chunk
+                && next.start == end
+            {
+                end = next.end;
+                count += 1;
+            }
+            let piece = whole.plain[first.chunk as usize].slice(first.start as usize..end as usize);
+            part.plain_bytes += piece.len() as u64;
+            match &mut self.gzip {
+                Some(gzip) => gzip.add(&piece),
+                None => part.body.push(piece),
+            }
+            rest = &rest[count..];
+        }
+        part.items = items;
+        self.finish(&mut part);
+        part
+    }
+}

@@ -1,0 +1,323 @@
+//! `ssl`: what is checked on a server's certificate, and what we show of ourselves.
+//!
+//! rustls with ring. TLS 1.2 and 1.3; a certificate without a subject alternative name is not
+//! accepted by its common name, which Filebeat's `full` mode would still do.
+
+use rustls::client::WebPkiServerVerifier;
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::crypto::{CryptoProvider, ring, verify_tls12_signature, verify_tls13_signature};
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
+use rustls::{
+    CertificateError, ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme,
+    SupportedProtocolVersion,
+};
+use skidder_os::Fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Largest certificate or key file that is read.
+const PEM_BYTES_MAX: usize = 16 << 20;
+
+/// `ssl.verification_mode`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum VerificationMode {
+    /// `full` and `strict`: the chain and the name.
+    #[default]
+    Full,
+    /// `certificate`: the chain alone.
+    Certificate,
+    /// `none`: anything.
+    None,
+}
+
+/// Something in PEM: in a file, or written into the configuration.
+#[derive(Clone, PartialEq, Eq)]
+pub enum Pem {
+    /// A file.
+    File(PathBuf),
+    /// The text itself.
+    Inline(String),
+}
+
+impl Pem {
+    /// Text that begins with a PEM header is the thing itself, all else is a path.
+    pub fn of(text: &str) -> Self {
+        if text.trim_start().starts_with("-----BEGIN ") {
+            Self::Inline(text.to_owned())
+        } else {
+            Self::File(PathBuf::from(text))
+        }
+    }
+}
+
+impl std::fmt::Debug for Pem {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::File(path) => out.debug_tuple("File").field(path).finish(),
+            Self::Inline(_) => out.write_str("Inline"),
+        }
+    }
+}
+
+/// `ssl` of an output.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TlsSettings {
+    /// `ssl.enabled`: when false, hosts with `https` are a mistake.
+    pub enabled: bool,
+    /// `ssl.verification_mode`.
+    pub verification_mode: VerificationMode,
+    /// `ssl.certificate_authorities`; empty = those of the system.
+    pub certificate_authorities: Vec<Pem>,
+    /// `ssl.certificate` and `ssl.key`.
+    pub identity: Option<(Pem, Pem)>,
+    /// Whether `ssl.supported_protocols` allows TLS 1.2.
+    pub tls12: bool,
+    /// Whether it allows TLS 1.3.
+    pub tls13: bool,
+}
+
+impl Default for TlsSettings {
+    fn default() -> Self {
+        Self {
+            enabled: true,
+            verification_mode: VerificationMode::Full,
+            certificate_authorities: Vec::new(),
+            identity: None,
+            tls12: true,
+            tls13: true,
+        }
+    }
+}
+
+/// Why encryption cannot be set up. All are mistakes of the configuration.
+#[derive(Debug, thiserror::Error)]
+pub enum TlsError {
+    /// A file cannot be read.
+    #[error("cannot read `{setting}` from `{path}`: {source}")]
+    Read {
+        /// The setting that names it.
+        setting: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// A text is not what it should be.
+    #[error("`{setting}` is not in PEM: {reason}")]
+    Pem {
+        /// The setting.
+        setting: &'static str,
+        /// What is wrong.
+        reason: String,
+    },
+    /// There is nothing to check servers against.
+    #[error("no certificate authority was found{0}; set `ssl.certificate_authorities`")]
+    NoAuthorities(String),
+    /// A certificate, or a key that does not fit it.
+    #[error("`{setting}` cannot be used: {source}")]
+    Certificate {
+        /// The setting.
+        setting: &'static str,
+        /// What rustls says.
+        source: rustls::Error,
+    },
+    /// Neither version is left.
+    #[error("`ssl.supported_protocols` allows neither TLS 1.2 nor TLS 1.3")]
+    NoVersion,
+}
+
+impl TlsSettings {
+    /// Reads the files and builds what connections need.
+    pub fn client(&self, fs: &dyn Fs) -> Result<Arc<ClientConfig>, TlsError> {
+        let provider = Arc::new(ring::default_provider());
+        let mut versions: Vec<&'static SupportedProtocolVersion> = Vec::new();
+        if self.tls12 {
+            versions.push(&rustls::version::TLS12);
+        }
+        if self.tls13 {
+            versions.push(&rustls::version::TLS13);
+        }
+        if versions.is_empty() {
+            return Err(TlsError::NoVersion);
+        }
+        let verifier: Arc<dyn ServerCertVerifier> = match self.verification_mode {
+            VerificationMode::None => Arc::new(NoCheck(Arc::clone(&provider))),
+            VerificationMode::Full => self.chain_verifier(fs, &provider)?,
+            VerificationMode::Certificate => {
+                Arc::new(ChainOnly(self.chain_verifier(fs, &provider)?))
+            }
+        };
+        let setting = "ssl.supported_protocols";
+        let builder = ClientConfig::builder_with_provider(provider)
+            .with_protocol_versions(&versions)
+            .map_err(|source| TlsError::Certificate { setting, source })?
+            .dangerous()
+            .with_custom_certificate_verifier(verifier);
+        let config = match &self.identity {
+            None => builder.with_no_client_auth(),
+            Some((certificate, key)) => {
+                let chain = certificates(fs, "ssl.certificate", certificate)?;
+                let key = private_key(fs, key)?;
+                let setting = "ssl.certificate";
+                builder
+                    .with_client_auth_cert(chain, key)
+                    .map_err(|source| TlsError::Certificate { setting, source })?
+            }
+        };
+        Ok(Arc::new(config))
+    }
+
+    fn chain_verifier(
+        &self,
+        fs: &dyn Fs,
+        provider: &Arc<CryptoProvider>,
+    ) -> Result<Arc<WebPkiServerVerifier>, TlsError> {
+        let setting = "ssl.certificate_authorities";
+        let mut roots = RootCertStore::empty();
+        let mut why_none = String::new();
+        if self.certificate_authorities.is_empty() {
+            let native = rustls_native_certs::load_native_certs();
+            let (_, ignored) = roots.add_parsable_certificates(native.certs);
+            if ignored > 0 {
+                tracing::debug!(
+                    ignored,
+                    "certificate authorities of the system that cannot be read"
+                );
+            }
+            if let Some(error) = native.errors.first() {
+                why_none = format!(" on this system: {error}");
+            }
+        }
+        for authority in &self.certificate_authorities {
+            for certificate in certificates(fs, setting, authority)? {
+                roots
+                    .add(certificate)
+                    .map_err(|source| TlsError::Certificate { setting, source })?;
+            }
+        }
+        if roots.is_empty() {
+            return Err(TlsError::NoAuthorities(why_none));
+        }
+        WebPkiServerVerifier::builder_with_provider(Arc::new(roots), Arc::clone(provider))
+            .build()
+            .map_err(|error| TlsError::NoAuthorities(format!(": {error}")))
+    }
+}
+
+fn load(fs: &dyn Fs, setting: &'static str, pem: &Pem) -> Result<Vec<u8>, TlsError> {
+    let read = |path: &Path| skidder_os::read_to_end(&*fs.open(path)?, PEM_BYTES_MAX);
+    match pem {
+        Pem::Inline(text) => Ok(text.as_bytes().to_vec()),
+        Pem::File(path) => {
+            read(path).map_err(|source| TlsError::Read { setting, path: path.clone(), source })
+        }
+    }
+}
+
+fn certificates(
+    fs: &dyn Fs,
+    setting: &'static str,
+    pem: &Pem,
+) -> Result<Vec<CertificateDer<'static>>, TlsError> {
+    let text = load(fs, setting, pem)?;
+    let found: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&text).collect();
+    let wrong = |reason: String| TlsError::Pem { setting, reason };
+    let found = found.map_err(|error| wrong(error.to_string()))?;
+    if found.is_empty() { Err(wrong("it has no certificate".to_owned())) } else { Ok(found) }
+}
+
+fn private_key(fs: &dyn Fs, pem: &Pem) -> Result<PrivateKeyDer<'static>, TlsError> {
+    let setting = "ssl.key";
+    let text = load(fs, setting, pem)?;
+    PrivateKeyDer::from_pem_slice(&text)
+        .map_err(|error| TlsError::Pem { setting, reason: error.to_string() })
+}
+
+/// Checks the chain and forgives the name.
+#[derive(Debug)]
+struct ChainOnly(Arc<WebPkiServerVerifier>);
+
+impl ServerCertVerifier for ChainOnly {
+    fn verify_server_cert(
+        &self,
+        end_entity: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        server_name: &ServerName<'_>,
+        ocsp_response: &[u8],
+        now: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        let result =
+            self.0.verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now);
+        match result {
+            Err(rustls::Error::InvalidCertificate(
+                CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },
+            )) => Ok(ServerCertVerified::assertion()),
+            other => other,
+        }
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        self.0.verify_tls12_signature(message, certificate, signature)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        self.0.verify_tls13_signature(message, certificate, signature)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.0.supported_verify_schemes()
+    }
+}
+
+/// Takes any certificate; the handshake's signature is still checked.
+#[derive(Debug)]
+struct NoCheck(Arc<CryptoProvider>);
+
+impl ServerCertVerifier for NoCheck {
+    fn verify_server_cert(
+        &self,
+        _: &CertificateDer<'_>,
+        _: &[CertificateDer<'_>],
+        _: &ServerName<'_>,
+        _: &[u8],
+        _: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        let algorithms = &self.0.signature_verification_algorithms;
+        verify_tls12_signature(message, certificate, signature, algorithms)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        let algorithms = &self.0.signature_verification_algorithms;
+        verify_tls13_signature(message, certificate, signature, algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.0.signature_verification_algorithms.supported_schemes()
+    }
+}

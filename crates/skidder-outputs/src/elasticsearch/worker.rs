@@ -1,0 +1,305 @@
+//! A worker's two halves: one encodes the next request while the other brings the last one to a
+//! server, as often as it takes.
+
+use super::Config;
+use super::answer::{self, Answer, Verdict};
+use super::client::{Client, Failure};
+use super::encode::BulkEncoder;
+use super::ready::Ready;
+use super::request::{BodyWriter, Item, Request};
+use crate::backoff::{Backoff, Failures};
+use crate::refusal::{Refusal, Refuser};
+use skidder_pipeline::{Delivery, Feed, OutputMetrics, TakeLimits};
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Takes events and makes requests of them until the queue ends.
+pub(crate) async fn encode(
+    mut encoder: BulkEncoder,
+    config: Arc<Config>,
+    feed: Feed,
+    ready: Arc<Ready>,
+) {
+    let limits = TakeLimits { events: config.bulk_max_size, bytes: config.bulk_max_bytes };
+    let mut taken: Vec<Delivery> = Vec::new();
+    let mut waiting: VecDeque<Delivery> = VecDeque::new();
+    loop {
+        ready.place().await;
+        if waiting.is_empty() {
+            if !feed.queue.take(limits, &mut taken).await {
+                break;
+            }
+            waiting.extend(taken.drain(..));
+        }
+        let mut request = Request::default();
+        while !encoder.fill(&mut request, &mut waiting) {
+            // Compressing a piece takes half a millisecond; others want to run too.
+            tokio::task::yield_now().await;
+        }
+        ready.push(request);
+    }
+    ready.encoder_ended();
+}
+
+/// Brings requests to one host, or to one of several that stand in for each other.
+pub(crate) struct Sender {
+    pub(crate) clients: Vec<Client>,
+    /// Which of them is in use.
+    pub(crate) current: usize,
+    pub(crate) ready: Arc<Ready>,
+    pub(crate) writer: BodyWriter,
+    pub(crate) refuser: Arc<Refuser>,
+    pub(crate) metrics: Arc<OutputMetrics>,
+    pub(crate) backoff: Backoff,
+    pub(crate) failures: Failures,
+    pub(crate) idle: Duration,
+}
+
+/// What comes after an attempt.
+enum Next {
+    /// The request is settled.
+    Done,
+    /// These events of it must be sent again, after a pause.
+    Again(Box<Request>),
+    /// The server did not take it at all: whoever can may have it.
+    Failed(Box<Request>, Failure),
+}
+
+/// Events in a request under way, counted as active until dropped.
+struct Active<'a>(&'a OutputMetrics, u64);
+
+impl<'a> Active<'a> {
+    fn new(metrics: &'a OutputMetrics, events: u64) -> Self {
+        metrics.active.add(events);
+        Self(metrics, events)
+    }
+}
+
+impl Drop for Active<'_> {
+    fn drop(&mut self) {
+        self.0.active.sub(self.1);
+    }
+}
+
+impl Sender {
+    /// Sends until there will be no more requests.
+    pub(crate) async fn run(mut self) {
+        let ready = Arc::clone(&self.ready);
+        loop {
+            // While the server cannot be reached nothing is taken: others may have it.
+            tokio::select! {
+                biased;
+                () = self.greet() => {}
+                () = ready.ended() => return,
+            }
+            let request = match tokio::time::timeout(self.idle, ready.pop()).await {
+                Ok(Some(request)) => request,
+                Ok(None) => return,
+                Err(_) => {
+                    self.clients[self.current].close();
+                    match ready.pop().await {
+                        Some(request) => request,
+                        None => return,
+                    }
+                }
+            };
+            self.deliver(request).await;
+        }
+    }
+
+    /// Waits until the current server has said what it is.
+    async fn greet(&mut self) {
+        while let Err(failure) = self.clients[self.current].greet().await {
+            self.fail(&failure, 0);
+            tokio::time::sleep(self.backoff.next_wait()).await;
+        }
+    }
+
+    /// Brings one request to its end, or gives it back.
+    async fn deliver(&mut self, mut request: Request) {
+        let refusals = std::mem::take(&mut request.refusals);
+        self.refuser.settle(refusals).await;
+        loop {
+            match self.attempt(request).await {
+                Next::Done => {
+                    self.ready.done();
+                    return;
+                }
+                Next::Again(rest) => {
+                    tokio::time::sleep(self.backoff.next_wait()).await;
+                    request = *rest;
+                }
+                Next::Failed(whole, failure) => {
+                    self.fail(&failure, whole.items.len());
+                    self.metrics.failed.add(whole.items.len() as u64);
+                    self.ready.put_back(*whole);
+                    let wait = self.backoff.next_wait();
+                    let ready = Arc::clone(&self.ready);
+                    tokio::select! {
+                        () = tokio::time::sleep(wait) => {}
+                        () = ready.ended() => {}
+                    }
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Logs a failure and turns to the next host.
+    fn fail(&mut self, failure: &Failure, events: usize) {
+        self.metrics.write_errors.add(1);
+        let host = &self.clients[self.current].target.host;
+        if let Some(failures) = self.failures.add() {
+            tracing::error!(%host, error = %failure, events, failures, "cannot send events; trying again");
+        }
+        self.current = (self.current + 1) % self.clients.len();
+    }
+
+    async fn attempt(&mut self, request: Request) -> Next {
+        let events = request.items.len();
+        if events == 0 {
+            return Next::Done;
+        }
+        self.metrics.total.add(events as u64);
+        self.metrics.batches.add(1);
+        let active = Active::new(&self.metrics, events as u64);
+        let sent = self.clients[self.current].bulk(&request).await;
+        drop(active);
+        let client = &self.clients[self.current];
+        match sent {
+            Err(failure) => Next::Failed(Box::new(request), failure),
+            Ok(status @ 200..300) => match answer::read(client.answer(), events) {
+                Ok(answer) => {
+                    let told = Told::new(&request, &answer);
+                    self.settle(request, told).await
+                }
+                Err(error) => {
+                    self.metrics.read_errors.add(1);
+                    Next::Failed(Box::new(request), Failure::Unreadable { status, error })
+                }
+            },
+            Ok(413) => {
+                let answer = client.answer().to_vec();
+                self.too_large(request, answer).await
+            }
+            Ok(status) => {
+                let failure = Failure::status(status, client.answer());
+                Next::Failed(Box::new(request), failure)
+            }
+        }
+    }
+
+    /// Gives each item the verdict of the server.
+    async fn settle(&mut self, request: Request, told: Told) -> Next {
+        let metrics = &self.metrics;
+        metrics.duplicates.add(told.duplicates);
+        metrics.too_many.add(told.too_many);
+        metrics.failed.add(told.again.len() as u64);
+        let taken = told.delivered.iter().map(|&rows| u64::from(rows)).sum::<u64>();
+        metrics.acked.add(taken - told.duplicates);
+        for (delivery, &rows) in request.deliveries.iter().zip(&told.delivered) {
+            if rows > 0 {
+                delivery.ticket.delivered(rows);
+            }
+        }
+        self.refuser.settle(told.refusals).await;
+        if told.again.is_empty() {
+            self.backoff.reset();
+            let failures = self.failures.clear();
+            if failures > 0 {
+                let host = &self.clients[self.current].target.host;
+                tracing::info!(%host, failures, "events are delivered again");
+            }
+            return Next::Done;
+        }
+        if let Some(failures) = self.failures.add() {
+            let host = &self.clients[self.current].target.host;
+            tracing::warn!(
+                %host, events = told.again.len(), status = told.again_status, failures,
+                "the server could not take some events; trying again"
+            );
+        }
+        Next::Again(Box::new(self.writer.part(&request, told.again)))
+    }
+
+    /// The request is larger than the server allows: two halves, or a verdict for a single event.
+    async fn too_large(&mut self, request: Request, answer: Vec<u8>) -> Next {
+        let middle = request.items.len() / 2;
+        if middle == 0 {
+            let refusals = request.items.iter().map(|item| refusal(&request, item, 413, &answer));
+            self.refuser.settle(refusals.collect()).await;
+            return Next::Done;
+        }
+        self.metrics.split.add(1);
+        let second = self.writer.part(&request, request.items[middle..].to_vec());
+        let first = self.writer.part(&request, request.items[..middle].to_vec());
+        self.ready.add_part(second);
+        self.ready.add_part(first);
+        Next::Done
+    }
+}
+
+fn refusal(request: &Request, item: &Item, status: u16, reason: &[u8]) -> Refusal {
+    Refusal {
+        delivery: request.delivery(item).clone(),
+        row: item.row,
+        status,
+        reason: reason.to_vec(),
+    }
+}
+
+/// An answer, sorted by what is to be done.
+struct Told {
+    /// Rows of each delivery that are done, duplicates included.
+    delivered: Vec<u32>,
+    duplicates: u64,
+    too_many: u64,
+    again: Vec<Item>,
+    /// Status of the first of them.
+    again_status: u16,
+    refusals: Vec<Refusal>,
+}
+
+impl Told {
+    fn new(request: &Request, answer: &Answer<'_>) -> Self {
+        let mut told = Self {
+            delivered: vec![0; request.deliveries.len()],
+            duplicates: 0,
+            too_many: 0,
+            again: Vec::new(),
+            again_status: 0,
+            refusals: Vec::new(),
+        };
+        let answers = match answer {
+            Answer::AllDelivered => {
+                for item in &request.items {
+                    told.delivered[item.delivery as usize] += 1;
+                }
+                return told;
+            }
+            Answer::Items(answers) => answers,
+        };
+        for (item, answer) in request.items.iter().zip(answers) {
+            let verdict = Verdict::of(answer.status);
+            match verdict {
+                Verdict::Delivered | Verdict::Duplicate => {
+                    told.delivered[item.delivery as usize] += 1;
+                    told.duplicates += u64::from(verdict == Verdict::Duplicate);
+                }
+                Verdict::TooMany | Verdict::Failed => {
+                    told.too_many += u64::from(verdict == Verdict::TooMany);
+                    if told.again.is_empty() {
+                        told.again_status = answer.status;
+                    }
+                    told.again.push(*item);
+                }
+                Verdict::Rejected => {
+                    let reason = answer.error.as_bytes();
+                    told.refusals.push(refusal(request, item, answer.status, reason));
+                }
+            }
+        }
+        told
+    }
+}

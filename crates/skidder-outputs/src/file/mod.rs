@@ -1,0 +1,118 @@
+//! `output.file`: one line an event, in files that are rotated by size.
+//!
+//! A batch is handed to the system before its events count as delivered; files are synced to the disk
+//! when they are rotated and at the end. After a power cut the last lines may be missing although
+//! they counted, as with Filebeat.
+
+mod rotate;
+
+use crate::codec::{Codec, CodecConfig};
+use crate::context::Context;
+use crate::lines::{self, LineSink, Lines};
+use rotate::Rotation;
+use skidder_os::Clock;
+use skidder_pipeline::{Feed, Output, OutputFuture, TakeLimits};
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// Most bytes of messages that are written at once.
+const TAKE_BYTES_MAX: usize = 8 << 20;
+
+/// Settings of `output.file`. Names are those of the YAML.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FileConfig {
+    /// `path`: the directory; made if it is missing.
+    pub path: PathBuf,
+    /// `filename`: how the names of the files begin.
+    pub filename: String,
+    /// `rotate_every_kb` in bytes: size that a file never exceeds.
+    pub rotate_every_bytes: u64,
+    /// `number_of_files` that are kept besides the one that is written.
+    pub number_of_files: usize,
+    /// `permissions` of new files.
+    pub permissions: u32,
+    /// `rotate_on_startup`: begin a new file rather than continue the last.
+    pub rotate_on_startup: bool,
+    /// `codec`.
+    pub codec: CodecConfig,
+}
+
+impl FileConfig {
+    /// Default of `filename`.
+    pub const FILENAME: &str = "filebeat";
+    /// Default of `rotate_every_kb`, in bytes.
+    pub const ROTATE_EVERY_BYTES: u64 = 10_240 << 10;
+    /// Default of `number_of_files`.
+    pub const NUMBER_OF_FILES: usize = 7;
+    /// Default of `permissions`.
+    pub const PERMISSIONS: u32 = 0o600;
+    /// Events written at once, for readers to match.
+    pub const BULK_MAX_SIZE: usize = 2048;
+
+    /// The defaults, in this directory.
+    pub fn new(path: PathBuf) -> Self {
+        Self {
+            path,
+            filename: Self::FILENAME.to_owned(),
+            rotate_every_bytes: Self::ROTATE_EVERY_BYTES,
+            number_of_files: Self::NUMBER_OF_FILES,
+            permissions: Self::PERMISSIONS,
+            rotate_on_startup: true,
+            codec: CodecConfig::default(),
+        }
+    }
+}
+
+/// The output, ready to run.
+#[derive(Debug)]
+pub struct FileOutput {
+    config: FileConfig,
+    context: Context,
+}
+
+impl FileOutput {
+    /// Touches no file yet.
+    pub fn new(config: FileConfig, context: Context) -> Self {
+        Self { config, context }
+    }
+}
+
+impl Output for FileOutput {
+    fn kind(&self) -> &'static str {
+        "file"
+    }
+
+    fn request_events(&self) -> usize {
+        FileConfig::BULK_MAX_SIZE
+    }
+
+    fn run(self: Box<Self>, feed: Feed) -> OutputFuture {
+        let codec = Codec::new(&self.config.codec, &self.context);
+        let rotation = Rotation::new(Arc::clone(&self.context.fs), self.config);
+        let sink = FileSink { rotation, clock: Arc::clone(&feed.clock) };
+        let limits = TakeLimits { events: FileConfig::BULK_MAX_SIZE, bytes: TAKE_BYTES_MAX };
+        Box::pin(lines::run(sink, codec, limits, feed))
+    }
+}
+
+struct FileSink {
+    rotation: Rotation,
+    clock: Arc<dyn Clock>,
+}
+
+impl LineSink for FileSink {
+    const KIND: &'static str = "file";
+
+    fn write(&mut self, lines: &mut Lines) -> io::Result<()> {
+        self.rotation.write(lines, self.clock.wall())
+    }
+
+    fn is_final(&self, _: &io::Error) -> bool {
+        false
+    }
+
+    fn finish(&mut self) -> io::Result<()> {
+        self.rotation.finish()
+    }
+}

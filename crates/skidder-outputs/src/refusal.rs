@@ -1,0 +1,151 @@
+//! Events that an output can never deliver: into the dead letters, or dropped and counted.
+
+use crate::backoff::{Backoff, Failures};
+use skidder_event::DropReason;
+use skidder_pipeline::{DeadLetter, DeadLetterError, DeadLetters, Delivery, Feed, OutputMetrics};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+/// First and longest wait between attempts to write the dead letters.
+const WAIT_MIN: Duration = Duration::from_secs(1);
+const WAIT_MAX: Duration = Duration::from_secs(60);
+/// Bytes of the reason that a log line shows.
+const SHOWN_BYTES_MAX: usize = 512;
+
+/// One event that can never be delivered.
+#[derive(Debug)]
+pub(crate) struct Refusal {
+    pub(crate) delivery: Delivery,
+    pub(crate) row: u32,
+    /// What the other side answered, 0 if it was not asked.
+    pub(crate) status: u16,
+    /// Why, as JSON or text.
+    pub(crate) reason: Vec<u8>,
+}
+
+/// Gives refused events their verdict. Shared by the workers of an output.
+#[derive(Debug)]
+pub(crate) struct Refuser {
+    output: &'static str,
+    dead_letters: Option<Arc<DeadLetters>>,
+    metrics: Arc<OutputMetrics>,
+    /// Refusals logged so far.
+    told: Mutex<Failures>,
+    /// Drops logged so far.
+    dropped: Mutex<Failures>,
+}
+
+impl Refuser {
+    pub(crate) fn new(output: &'static str, feed: &Feed) -> Self {
+        Self {
+            output,
+            dead_letters: feed.dead_letters.clone(),
+            metrics: Arc::clone(&feed.metrics),
+            told: Mutex::default(),
+            dropped: Mutex::default(),
+        }
+    }
+
+    /// Gives every one of them its verdict; waits as long as the dead letters cannot be written.
+    pub(crate) async fn settle(&self, mut refusals: Vec<Refusal>) {
+        if refusals.is_empty() {
+            return;
+        }
+        self.tell(&refusals);
+        let Some(dead_letters) = &self.dead_letters else {
+            self.drop_all(&refusals, "dead letters are off");
+            return;
+        };
+        let mut backoff = Backoff::new(WAIT_MIN, WAIT_MAX, refusals.len() as u64);
+        let mut failures = Failures::default();
+        loop {
+            let target = Arc::clone(dead_letters);
+            let written = tokio::task::spawn_blocking(move || {
+                let written = target.write(&letters(&refusals));
+                (written, refusals)
+            });
+            let (written, back) = match written.await {
+                Ok(done) => done,
+                Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
+                // The runtime ends: nothing gets a verdict any more.
+                Err(_) => return std::future::pending().await,
+            };
+            refusals = back;
+            match written {
+                Ok(count) => {
+                    let (kept, rest) = refusals.split_at(count.min(refusals.len()));
+                    for refusal in kept {
+                        refusal.delivery.ticket.dead_lettered(1);
+                    }
+                    self.metrics.dead_letter.add(kept.len() as u64);
+                    self.drop_all(rest, "the dead letters are full");
+                    return;
+                }
+                Err(error @ DeadLetterError::Full { .. }) => {
+                    self.drop_all(&refusals, &error.to_string());
+                    return;
+                }
+                Err(error @ DeadLetterError::Write { .. }) => {
+                    let wait = backoff.next_wait();
+                    if let Some(failures) = failures.add() {
+                        tracing::error!(
+                            output = self.output, %error, failures, events = refusals.len(),
+                            "cannot write dead letters; trying again"
+                        );
+                    }
+                    tokio::time::sleep(wait).await;
+                }
+            }
+        }
+    }
+
+    fn tell(&self, refusals: &[Refusal]) {
+        let first = &refusals[0];
+        if let Some(times) = count(&self.told) {
+            let shown = &first.reason[..first.reason.len().min(SHOWN_BYTES_MAX)];
+            tracing::warn!(
+                output = self.output,
+                events = refusals.len(),
+                status = first.status,
+                reason = %String::from_utf8_lossy(shown),
+                times,
+                "events can never be delivered"
+            );
+        }
+    }
+
+    fn drop_all(&self, refusals: &[Refusal], why: &str) {
+        if refusals.is_empty() {
+            return;
+        }
+        for refusal in refusals {
+            refusal.delivery.ticket.dropped(DropReason::Rejected, 1);
+        }
+        self.metrics.dropped.add(refusals.len() as u64);
+        if let Some(times) = count(&self.dropped) {
+            tracing::error!(
+                output = self.output,
+                events = refusals.len(),
+                why,
+                times,
+                "refused events are lost"
+            );
+        }
+    }
+}
+
+fn letters(refusals: &[Refusal]) -> Vec<DeadLetter<'_>> {
+    refusals
+        .iter()
+        .map(|refusal| DeadLetter {
+            delivery: &refusal.delivery,
+            row: refusal.row,
+            status: refusal.status,
+            reason: &refusal.reason,
+        })
+        .collect()
+}
+
+fn count(failures: &Mutex<Failures>) -> Option<u64> {
+    failures.lock().unwrap_or_else(PoisonError::into_inner).add()
+}
