@@ -6,18 +6,22 @@
 //! a reason, or dead-lettered. When all rows of the oldest pending range are settled, the source's
 //! cursor moves, and the registrar makes it durable. Nothing else moves a cursor.
 
+mod cursors;
 mod dead_letter;
 mod ledger;
 mod metrics;
 mod output;
 mod queue;
-// mod registrar;
+mod registrar;
+mod run;
 mod settle;
 
+pub use cursors::SavedCursors;
 pub use dead_letter::{DeadLetter, DeadLetterError, DeadLetters, DeadLettersLimits};
 pub use ledger::{Ledger, LedgerSnapshot};
 pub use metrics::{Counter, Gauge, OutputMetrics, QueueMetrics};
 pub use output::{Feed, Output, OutputFuture};
 pub use queue::{Delivery, Queue, QueueLimits, TakeLimits};
-// pub use registrar::Registrar;
+pub use registrar::Registrar;
+pub use run::{FileInput, Pipeline, PipelineSettings};
 pub use settle::{Settle, SourceStatus, Ticket};

@@ -11,13 +11,15 @@ use skidder_os::Timestamp;
 use skidder_registry::{Change, Checkpoint, Cursor, Entry, Meta};
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// Keeps the cursors of all sources for one output.
 #[derive(Debug, Default)]
 pub struct Settle {
     state: Mutex<State>,
+    /// Told whenever nothing is in flight any more.
+    empty: Condvar,
 }
 
 #[derive(Debug, Default)]
@@ -206,8 +208,8 @@ impl Settle {
         ticket
     }
 
-    /// What the registry must be told, to be committed as one. Call [`Settle::uncommitted`] with it if
-    /// the commit fails.
+    /// What the registry must be told, to be committed as one. The caller keeps it
+    /// until it is.
     pub fn take_changes(&self, now: Timestamp) -> Vec<Change> {
         let mut state = self.lock();
         let mut changes: Vec<Change> =
@@ -257,6 +259,20 @@ impl Settle {
     /// Rows without a verdict.
     pub fn in_flight(&self) -> u64 {
         self.lock().total.in_flight()
+    }
+
+    /// Waits until every row has its verdict, at most `limit`; says whether it has.
+    pub fn wait_until_settled(&self, limit: Duration) -> bool {
+        let state = self.lock();
+        let waited =
+            self.empty.wait_timeout_while(state, limit, |state| state.total.in_flight() > 0);
+        let (state, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        state.total.in_flight() == 0
+    }
+
+    /// Forgets saved keys that no source has.
+    pub fn forget_keys(&self, keys: Vec<String>) {
+        self.lock().removed.extend(keys);
     }
 
     /// Whether nothing of this source is between its reader and the cursor.
@@ -369,6 +385,9 @@ impl Ticket {
     fn finish(&self) {
         self.settle.lock().settle(self.source, self.sequence);
         self.settled.store(true, Ordering::Release);
+        if self.settle.in_flight() == 0 {
+            self.settle.empty.notify_all();
+        }
         // Gives the room in the queue back.
         drop(self.permit.lock().unwrap_or_else(PoisonError::into_inner).take());
     }

@@ -30,7 +30,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 /// How long the state of a vanished file is kept: its compressed copy may appear a little later.
-pub const MISSING_GRACE: Duration = Duration::from_secs(60);
+pub const MISSING_GRACE: Duration = Duration::from_mins(1);
 
 /// Bytes that all comparisons of one scan may take together.
 const COMPARE_BYTES_PER_SCAN: u64 = 64 << 20;
@@ -141,6 +141,8 @@ pub struct ScanSummary {
     pub matched: usize,
     /// Files held back as copies of others.
     pub held: usize,
+    /// Of those, files whose comparison goes on with the next scan.
+    pub undecided: usize,
     /// Files with a source.
     pub sources: usize,
 }
@@ -186,11 +188,16 @@ impl Catalog {
         self.compare_twins(now, &mut budget);
         self.retire_missing(now.monotonic);
         self.sweep_registry(now);
-        let held =
-            self.places.values().filter(|place| matches!(place.holds, Holds::Twin(_))).count();
+        let (mut held, mut undecided) = (0, 0);
+        for place in self.places.values() {
+            if let Holds::Twin(twin) = &place.holds {
+                held += 1;
+                undecided += usize::from(twin.comparison.is_some());
+            }
+        }
         self.input.metrics.files_matched.set(matched as u64);
         self.input.metrics.files_held.set(held as u64);
-        ScanSummary { matched, held, sources: self.sources.len() }
+        ScanSummary { matched, held, undecided, sources: self.sources.len() }
     }
 
     /// Remembers saved entries that cannot be found by the usual key.

@@ -75,6 +75,8 @@ pub enum Trouble {
 pub struct Readers {
     state: Mutex<State>,
     work: Condvar,
+    /// Told when nothing is being read any more.
+    quiet: Condvar,
 }
 
 struct State {
@@ -116,7 +118,7 @@ struct Slot {
     look: ReaderLook,
     phase: Phase,
     /// Counts against the limit on open files.
-    has_slot: bool,
+    is_counted: bool,
     has_decoder: bool,
     /// Something was asked for while it had a turn.
     asked: Asked,
@@ -184,7 +186,7 @@ impl Readers {
             running: 0,
             stopped: false,
         };
-        Self { state: Mutex::new(state), work: Condvar::new() }
+        Self { state: Mutex::new(state), work: Condvar::new(), quiet: Condvar::new() }
     }
 
     /// Adds a source, closed.
@@ -203,7 +205,7 @@ impl Readers {
             input: Arc::clone(input),
             look,
             phase: Phase::Closed,
-            has_slot: false,
+            is_counted: false,
             has_decoder: false,
             asked: Asked::default(),
             last_data: Monotonic::default(),
@@ -307,6 +309,9 @@ impl Readers {
         let state = &mut *state;
         state.running -= 1;
         state.end(turn, end, had_data, now);
+        if state.is_quiet() {
+            self.quiet.notify_all();
+        }
         self.work.notify_one();
     }
 
@@ -325,8 +330,14 @@ impl Readers {
 
     /// Whether nothing is being read, in line or waiting for a place.
     pub fn is_quiet(&self) -> bool {
-        let state = self.lock();
-        state.running == 0 && state.ready.is_empty() && state.waiting.is_empty()
+        self.lock().is_quiet()
+    }
+
+    /// Waits until nothing is being read, at most `limit`; says whether it is so.
+    pub fn wait_quiet(&self, limit: Duration) -> bool {
+        let waited = self.quiet.wait_timeout_while(self.lock(), limit, |state| !state.is_quiet());
+        let (state, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        state.is_quiet()
     }
 
     /// Sources whose last turn met trouble since the last call.
@@ -406,6 +417,10 @@ impl Slot {
 }
 
 impl State {
+    fn is_quiet(&self) -> bool {
+        self.running == 0 && self.ready.is_empty() && self.waiting.is_empty()
+    }
+
     /// Idle readers whose time has come are closed or get in line.
     fn ring(&mut self, now: Monotonic) {
         while let Some(Reverse((at, id))) = self.timers.peek().copied() {
@@ -439,9 +454,9 @@ impl State {
         let input = slot.input_key();
         let of_input = self.open_of.get(&input).copied().unwrap_or(0);
         let limit_of_input = slot.input.settings.harvester_limit.unwrap_or(usize::MAX);
-        let list = if !slot.has_slot && self.open >= self.limits.open_files {
+        let list = if !slot.is_counted && self.open >= self.limits.open_files {
             Some(&mut self.waiting.open)
-        } else if !slot.has_slot && of_input >= limit_of_input {
+        } else if !slot.is_counted && of_input >= limit_of_input {
             Some(self.waiting.of_input.entry(input).or_default())
         } else if compressed && !slot.has_decoder && self.decoders >= self.limits.decoders {
             Some(&mut self.waiting.decoder)
@@ -455,8 +470,8 @@ impl State {
             self.admit(input);
             return None;
         }
-        if !slot.has_slot {
-            slot.has_slot = true;
+        if !slot.is_counted {
+            slot.is_counted = true;
             slot.opened = now;
             slot.last_data = now;
             self.open += 1;
@@ -562,7 +577,7 @@ impl State {
             }
         }
         let input = slot.input_key();
-        if std::mem::take(&mut slot.has_slot) {
+        if std::mem::take(&mut slot.is_counted) {
             self.open -= 1;
             if let Some(count) = self.open_of.get_mut(&input) {
                 *count -= 1;

@@ -66,7 +66,7 @@ pub struct CloseSettings {
 impl Default for CloseSettings {
     fn default() -> Self {
         Self {
-            inactive: Some(Duration::from_secs(5 * 60)),
+            inactive: Some(Duration::from_mins(5)),
             removed: false,
             renamed: false,
             check_interval: Duration::from_secs(5),

@@ -76,6 +76,15 @@ pub enum Change {
     },
 }
 
+impl Change {
+    /// The key it is about.
+    pub fn key(&self) -> &str {
+        match self {
+            Self::Put { key, .. } | Self::Remove { key } => key,
+        }
+    }
+}
+
 /// What becomes of a decoder checkpoint in [`Change::Put`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Checkpoint {

@@ -1,0 +1,61 @@
+//! The readers' view of cursors: the settle for what is read now, the registry for what was.
+
+use crate::settle::Settle;
+use skidder_event::SourceId;
+use skidder_read::{Cursors, CursorsError};
+use skidder_registry::{Cursor, Entry, Meta, Registry};
+use std::sync::Arc;
+
+/// Settle and registry behind [`Cursors`].
+#[derive(Clone)]
+pub struct SavedCursors {
+    settle: Arc<Settle>,
+    registry: Arc<Registry>,
+}
+
+impl SavedCursors {
+    /// Over both.
+    pub fn new(settle: Arc<Settle>, registry: Arc<Registry>) -> Self {
+        Self { settle, registry }
+    }
+}
+
+impl Cursors for SavedCursors {
+    fn saved(&self, key: &str) -> Result<Option<Entry>, CursorsError> {
+        self.registry.get(key).map_err(|error| CursorsError(error.to_string()))
+    }
+
+    fn checkpoint(&self, key: &str) -> Result<Option<Vec<u8>>, CursorsError> {
+        self.registry.checkpoint(key).map_err(|error| CursorsError(error.to_string()))
+    }
+
+    fn for_each_saved(&self, each: &mut dyn FnMut(&str, &Entry)) -> Result<(), CursorsError> {
+        self.registry
+            .for_each(|key, entry| each(key, &entry))
+            .map_err(|error| CursorsError(error.to_string()))
+    }
+
+    fn forget_saved(&self, keys: Vec<String>) {
+        self.settle.forget_keys(keys);
+    }
+
+    fn begin(&self, source: SourceId, key: &str, meta: Meta, cursor: Cursor, save: bool) {
+        self.settle.begin(source, key.to_owned(), meta, cursor, save);
+    }
+
+    fn update(&self, source: SourceId, key: &str, meta: Meta) {
+        self.settle.update(source, key, meta);
+    }
+
+    fn restart(&self, source: SourceId, generation: u32) {
+        self.settle.restart(source, generation);
+    }
+
+    fn is_settled(&self, source: SourceId) -> bool {
+        self.settle.is_settled(source)
+    }
+
+    fn remove(&self, source: SourceId) {
+        self.settle.remove(source);
+    }
+}

@@ -1,0 +1,275 @@
+//! The running pipeline: the threads that scan, read and save. Outputs run where sockets live, in the
+//! caller's runtime; the queue is what both sides share.
+
+use crate::queue::Queue;
+use crate::registrar::Registrar;
+use crate::settle::Settle;
+use skidder_os::{Clock, Monotonic};
+use skidder_read::scan::{ScanProblem, scan};
+use skidder_read::{Catalog, InputContext, Next, Now, Readers, ScanSummary, Scratch, SourceIds};
+use std::collections::HashSet;
+use std::io;
+use std::path::PathBuf;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// How long a worker sleeps at most without looking for work; wake-ups come earlier.
+const WORKER_NAP_MAX: Duration = Duration::from_secs(5);
+
+/// How the pipeline runs.
+#[derive(Clone, Copy, Debug)]
+pub struct PipelineSettings {
+    /// Threads that read, decode, split and process.
+    pub workers: usize,
+    /// `filebeat.registry.flush`: how long after it moved a cursor is saved.
+    pub flush: Duration,
+    /// Read what is there once, instead of for ever.
+    pub once: bool,
+}
+
+/// One file input: its context and the catalog of its files.
+pub struct FileInput {
+    context: Arc<InputContext>,
+    catalog: Catalog,
+    due: Monotonic,
+    /// Directories that could not be listed and were told.
+    told: HashSet<PathBuf>,
+}
+
+impl FileInput {
+    /// An input that was not scanned yet.
+    pub fn new(context: Arc<InputContext>, readers: Arc<Readers>, ids: Arc<SourceIds>) -> Self {
+        let catalog = Catalog::new(Arc::clone(&context), readers, ids);
+        Self { context, catalog, due: Monotonic::default(), told: HashSet::new() }
+    }
+
+    /// Looks for files and acts on what has changed.
+    pub fn scan(&mut self, now: Now) -> ScanSummary {
+        let (found, problems) = scan(&*self.context.fs, &self.context.settings.scan);
+        for ScanProblem { path, error } in problems {
+            if self.told.insert(path.clone()) {
+                tracing::error!(path = %path.display(), %error, "cannot list a directory");
+            }
+        }
+        self.due = now.monotonic + self.context.settings.check_interval;
+        self.catalog.apply(found, now)
+    }
+}
+
+/// Threads from files to the queue, and from the settle to the registry.
+pub struct Pipeline {
+    shared: Arc<Shared>,
+    readers: Arc<Readers>,
+    queue: Queue,
+    settle: Arc<Settle>,
+    workers: Vec<JoinHandle<()>>,
+    scanner: Option<JoinHandle<()>>,
+    registrar: Option<JoinHandle<Registrar>>,
+    clock: Arc<dyn Clock>,
+}
+
+#[derive(Default)]
+struct Shared {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    stopped: bool,
+    /// Stopped, and everything is settled that will be.
+    finished: bool,
+    /// With `once`: everything that was there is read.
+    read_once: bool,
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Sleeps until `wanted`, at most `limit`; says whether it is so.
+    fn wait(&self, limit: Duration, wanted: impl Fn(&State) -> bool) -> bool {
+        let waited = self.changed.wait_timeout_while(self.lock(), limit, |state| !wanted(state));
+        let (state, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        wanted(&state)
+    }
+
+    fn set(&self, change: impl Fn(&mut State)) {
+        change(&mut self.lock());
+        self.changed.notify_all();
+    }
+}
+
+impl Pipeline {
+    /// Starts the threads.
+    pub fn start(
+        settings: PipelineSettings,
+        inputs: Vec<FileInput>,
+        readers: Arc<Readers>,
+        queue: Queue,
+        registrar: Registrar,
+        clock: Arc<dyn Clock>,
+    ) -> io::Result<Self> {
+        let shared = Arc::new(Shared::default());
+        let mut workers = Vec::new();
+        for number in 0..settings.workers.max(1) {
+            let (readers, queue, clock) = (Arc::clone(&readers), queue.clone(), Arc::clone(&clock));
+            let name = format!("reader-{number}");
+            let work = move || read(&readers, &queue, &*clock);
+            workers.push(std::thread::Builder::new().name(name).spawn(work)?);
+        }
+        let scanner = {
+            let (shared, readers) = (Arc::clone(&shared), Arc::clone(&readers));
+            let clock = Arc::clone(&clock);
+            let work = move || match settings.once {
+                true => scan_once(inputs, &shared, &readers, &*clock),
+                false => scan_for_ever(inputs, &shared, &*clock),
+            };
+            std::thread::Builder::new().name("scanner".to_owned()).spawn(work)?
+        };
+        let saver = {
+            let (shared, clock) = (Arc::clone(&shared), Arc::clone(&clock));
+            let work = move || save(registrar, settings.flush, &shared, &*clock);
+            std::thread::Builder::new().name("registrar".to_owned()).spawn(work)?
+        };
+        Ok(Self {
+            shared,
+            readers,
+            settle: Arc::clone(queue.settle()),
+            queue,
+            workers,
+            scanner: Some(scanner),
+            registrar: Some(saver),
+            clock,
+        })
+    }
+
+    /// Waits until everything that was there is read, at most `limit`; says whether it is. Only with
+    /// `once`.
+    pub fn wait_read_once(&self, limit: Duration) -> bool {
+        self.shared.wait(limit, |state| state.read_once)
+    }
+
+    /// No more reading. What is queued goes on.
+    pub fn stop_reading(&mut self) {
+        self.shared.set(|state| state.stopped = true);
+        self.readers.stop();
+        self.queue.close();
+        for worker in self.workers.drain(..).chain(self.scanner.take()) {
+            join(worker);
+        }
+    }
+
+    /// Waits until all that was read is settled, at most `limit`; says whether it is.
+    pub fn drain(&self, limit: Duration) -> bool {
+        self.settle.wait_until_settled(limit)
+    }
+
+    /// Lets go of what is not settled, saves all cursors and ends. Says whether they are durable.
+    pub fn finish(mut self) -> bool {
+        self.stop_reading();
+        self.queue.abort();
+        self.shared.set(|state| state.finished = true);
+        match self.registrar.take().map(JoinHandle::join) {
+            Some(Ok(mut registrar)) => registrar.flush(&*self.clock),
+            _ => false,
+        }
+    }
+}
+
+/// A panic of a thread is a bug; its message was printed, and the rest still wants to end in order.
+fn join(thread: JoinHandle<()>) {
+    if thread.join().is_err() {
+        tracing::error!("a thread of the pipeline ended by a bug");
+    }
+}
+
+/// The work of one reader thread.
+fn read(readers: &Readers, queue: &Queue, clock: &dyn Clock) {
+    let mut scratch = Scratch::default();
+    loop {
+        let now = clock.monotonic();
+        match readers.next(now) {
+            Next::Stopped => return,
+            Next::Wait(until) => {
+                let nap = until.map_or(WORKER_NAP_MAX, |until| until.since(now));
+                readers.wait(nap.min(WORKER_NAP_MAX));
+            }
+            Next::Turn(mut turn) => {
+                let (batch, end) = turn.run(&mut scratch, clock.wall());
+                let had_data = batch.is_some();
+                let refused = batch.is_some_and(|batch| queue.push(batch).is_err());
+                readers.finish(turn, &end, had_data, clock.monotonic());
+                if refused {
+                    return;
+                }
+            }
+        }
+    }
+}
+
+fn now(clock: &dyn Clock) -> Now {
+    Now { wall: clock.wall(), monotonic: clock.monotonic() }
+}
+
+fn scan_for_ever(mut inputs: Vec<FileInput>, shared: &Shared, clock: &dyn Clock) {
+    loop {
+        for input in &mut inputs {
+            if input.due <= clock.monotonic() && !shared.lock().stopped {
+                input.scan(now(clock));
+            }
+        }
+        let due = inputs.iter().map(|input| input.due).min().unwrap_or_default();
+        let nap = due.since(clock.monotonic()).min(Duration::from_hours(1));
+        if shared.wait(nap, |state| state.stopped) {
+            return;
+        }
+    }
+}
+
+/// Scans until everything is read: at least twice, because files move while they are read, and as long as
+/// files are being compared.
+fn scan_once(mut inputs: Vec<FileInput>, shared: &Shared, readers: &Readers, clock: &dyn Clock) {
+    let mut scans = 0;
+    loop {
+        let mut undecided = 0;
+        for input in &mut inputs {
+            undecided += input.scan(now(clock)).undecided;
+        }
+        scans += 1;
+        while !readers.wait_quiet(Duration::from_millis(200)) {
+            if shared.lock().stopped {
+                return;
+            }
+        }
+        if shared.lock().stopped {
+            return;
+        }
+        if scans >= 2 && undecided == 0 {
+            break;
+        }
+    }
+    shared.set(|state| state.read_once = true);
+    // The threads go on until they are stopped: what is read late still counts.
+    while !shared.wait(Duration::from_hours(1), |state| state.stopped) {}
+}
+
+/// The work of the registrar's thread; ends with the pipeline and gives the registrar back for the last
+/// flush.
+fn save(
+    mut registrar: Registrar,
+    every: Duration,
+    shared: &Shared,
+    clock: &dyn Clock,
+) -> Registrar {
+    let every = every.max(Duration::from_millis(10));
+    loop {
+        let finished = shared.wait(every, |state| state.finished);
+        if finished {
+            return registrar;
+        }
+        registrar.flush(clock);
+    }
+}
