@@ -123,9 +123,12 @@ impl Pipeline {
         let scanner = {
             let (shared, readers) = (Arc::clone(&shared), Arc::clone(&readers));
             let clock = Arc::clone(&clock);
-            let work = move || match settings.once {
-                true => scan_once(inputs, &shared, &readers, &*clock),
-                false => scan_for_ever(inputs, &shared, &*clock),
+            let work = move || {
+                if settings.once {
+                    scan_once(inputs, &shared, &readers, &*clock);
+                } else {
+                    scan_for_ever(inputs, &shared, &*clock);
+                }
             };
             std::thread::Builder::new().name("scanner".to_owned()).spawn(work)?
         };
