@@ -65,6 +65,12 @@ fn generate(generator: &Path, spec: &Spec, first: u64, out: &Path) -> Result<()>
 }
 
 impl Rotated {
+    /// A set of one live file, for tests.
+    #[cfg(test)]
+    pub(crate) fn live_only(lines: u64, live: PathBuf, staged: PathBuf) -> Self {
+        Self { lines, live, staged }
+    }
+
     /// Appends to the live file piece by piece, until all is written or `stop` is set.
     pub(crate) fn grow(&self, stop: &AtomicBool) -> Result<()> {
         let mut from = File::open(&self.staged)?;

@@ -182,6 +182,35 @@ mod tests {
         assert_eq!(fs::read_dir(&folders.out).unwrap().count(), 0);
     }
 
+    /// Stands in for the program: ships nothing at first, then all; its ledger goes to standard error.
+    const PROGRAM: &str = "#!/bin/sh\n\
+        for last; do :; done\n\
+        [ -e $last/second ] && cat $last/../logs/* >$last/../out/events.ndjson\n\
+        touch $last/second; echo ledger >&2\n";
+
+    #[test]
+    fn the_second_pass_ships_what_the_first_one_left() {
+        use std::os::unix::fs::PermissionsExt;
+        let parent = tempfile::tempdir().unwrap();
+        let folders = prepare(&parent.path().join("run")).unwrap();
+        let program = parent.path().join("program");
+        fs::write(&program, PROGRAM).unwrap();
+        fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+        let (live, staged) = (folders.logs.join("app.log"), folders.root.join("app.log"));
+        File::create(&live).unwrap();
+        let mut lines = String::new();
+        for number in 0..5_000 {
+            lines.push_str(&format!("seq={number:010}\n"));
+        }
+        fs::write(&staged, lines).unwrap();
+        let rotated = Rotated::live_only(5_000, live, staged);
+
+        ship_both_passes(&program, Path::new("none"), &folders, &rotated).unwrap();
+        let mut tally = Tally::new(5_000);
+        tally.add_folder(&folders.out).unwrap();
+        tally.verdict().unwrap();
+    }
+
     #[test]
     fn paths_with_quotes_stay_one_string_in_the_configuration() {
         let root = PathBuf::from("/a \"b\"");
