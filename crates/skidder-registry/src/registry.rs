@@ -261,9 +261,10 @@ impl Inner {
             self.store = Some(self.files.create_store()?);
             return Ok(Opened::New);
         }
-        let mut result = match has_store {
-            true => self.files.open_store(Trust::Verified),
-            false => Err(StoreError::Damaged("the file is missing beside its snapshot".to_owned())),
+        let mut result = if has_store {
+            self.files.open_store(Trust::Verified)
+        } else {
+            Err(StoreError::Damaged("the file is missing beside its snapshot".to_owned()))
         };
         if matches!(result, Err(StoreError::Io { during: During::Read, .. })) {
             // Once is an accident; twice is a bad sector, which is a form of damage.
@@ -279,9 +280,9 @@ impl Inner {
                 let recovered = self.write(Store::len)?;
                 return Ok(Opened::Damaged { set_aside, recovered });
             }
-            Err(StoreError::Io { during: During::Write | During::Sync, source }) => {
+            Err(StoreError::Io { during, source }) if during != During::Read => {
                 tracing::warn!(error = %source, "the registry cannot be written; it is only read for now");
-                self.distrusted = true;
+                self.distrusted = during == During::Sync;
                 self.files.open_store(Trust::ReadOnly)?
             }
             Err(error) => return Err(error),
@@ -353,8 +354,8 @@ impl Inner {
             None if self.distrusted => self.files.open_store(Trust::ReadOnly)?,
             None => match self.files.open_store(Trust::Verified) {
                 // For reading, a disk that cannot be written is good enough.
-                Err(StoreError::Io { during: During::Write | During::Sync, .. }) if !writes => {
-                    self.distrusted = true;
+                Err(StoreError::Io { during, .. }) if !writes && during != During::Read => {
+                    self.distrusted = during == During::Sync;
                     self.files.open_store(Trust::ReadOnly)?
                 }
                 result => result?,

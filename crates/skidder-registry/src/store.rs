@@ -10,7 +10,7 @@ use crate::{Change, Checkpoint};
 use redb::{Database, ReadableDatabase, ReadableTable, ReadableTableMetadata, TableDefinition};
 use skidder_os::File;
 use std::io;
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 const ENTRIES: TableDefinition<&[u8], &[u8]> = TableDefinition::new("entries");
 const CHECKPOINTS: TableDefinition<&[u8], &[u8]> = TableDefinition::new("checkpoints");
@@ -159,14 +159,26 @@ impl Store {
         table: TableDefinition<&[u8], &[u8]>,
         mut each: impl FnMut(&[u8], &[u8]),
     ) -> Result<(), StoreError> {
-        self.run(|database| {
+        // A panic of `each` is not the store's: it goes on to the caller.
+        let mut thrown = None;
+        let result = self.run(|database| {
             let table = database.begin_read()?.open_table(table)?;
             for pair in table.iter()? {
                 let (key, value) = pair?;
-                each(key.value(), value.value());
+                // Outside of the call: a damaged file can make these panic.
+                let (key, value) = (key.value(), value.value());
+                let call = AssertUnwindSafe(|| each(key, value));
+                if let Err(panic) = catch_unwind(call) {
+                    thrown = Some(panic);
+                    break;
+                }
             }
             Ok(())
-        })
+        });
+        match thrown {
+            Some(panic) => resume_unwind(panic),
+            None => result,
+        }
     }
 
     /// Makes all changes, or none, durable.

@@ -5,7 +5,7 @@ use skidder_os::{Fs, RealFs, SystemClock};
 use skidder_registry::{
     Change, Checkpoint, CommitError, KEY_BYTES_MAX, OpenError, Opened, Options, Registry,
 };
-use skidder_testkit::{Operation, Random};
+use skidder_testkit::{Operation, Random, SimClock};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -117,4 +117,89 @@ fn files_are_for_the_owner_and_the_directory_for_the_group() {
 fn registry_can_be_shared_between_threads() {
     fn shared<T: Send + Sync>() {}
     shared::<Registry>();
+}
+
+#[test]
+fn a_panic_of_a_callback_is_the_callers_and_leaves_the_registry_usable() {
+    let (fs, clock) = machine();
+    let (registry, _) = open(&fs, &clock);
+    let change = Change::Put {
+        key: key(1),
+        entry: entry(&mut Random::new(1), &clock),
+        checkpoint: Checkpoint::Keep,
+    };
+    registry.commit(std::slice::from_ref(&change)).unwrap();
+    let call = std::panic::AssertUnwindSafe(|| registry.for_each(|_, _| panic!("mine")));
+    let panic = std::panic::catch_unwind(call).unwrap_err();
+    assert_eq!(panic.downcast_ref(), Some(&"mine"));
+    assert_eq!(registry.len().unwrap(), 1);
+    registry.commit(&[change]).unwrap();
+}
+
+/// The files of every version of the format stay loadable for ever; `README.md` says what is in them.
+#[test]
+fn files_of_every_version_are_read() {
+    let testdata = Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata");
+    for version in ["v1"] {
+        let expected =
+            std::fs::read_to_string(testdata.join(version).join("expected.txt")).unwrap();
+        for damaged in [false, true] {
+            let temporary = tempfile::tempdir().unwrap();
+            for name in ["registry.redb", "registry.snapshot"] {
+                std::fs::copy(testdata.join(version).join(name), temporary.path().join(name))
+                    .unwrap();
+            }
+            if damaged {
+                std::fs::write(temporary.path().join("registry.redb"), "garbage").unwrap();
+            }
+            let (registry, opened) = open_real(temporary.path());
+            assert_eq!(matches!(opened, Opened::Damaged { recovered: 3, .. }), damaged);
+            // Snapshots have no checkpoints.
+            let kept = if damaged { "checkpoint: []" } else { "checkpoint: [1, 2, 3]" };
+            let expected = expected.replace("checkpoint: [1, 2, 3]", kept);
+            assert_eq!(show(&content(&registry)), expected, "{version}");
+        }
+    }
+}
+
+/// Writes `testdata/v1` anew: run with `--ignored` after the format has got a new version and a new folder.
+#[test]
+#[ignore = "writes into the source tree"]
+fn write_the_files_of_the_newest_version() {
+    let temporary = tempfile::tempdir().unwrap();
+    let (registry, _) = open_real(temporary.path());
+    let clock = SimClock::new();
+    let mut random = Random::new(1);
+    let mut changes: Vec<Change> = (0..3)
+        .map(|number| Change::Put {
+            key: key(number),
+            entry: entry(&mut random, &clock),
+            checkpoint: Checkpoint::Keep,
+        })
+        .collect();
+    let Change::Put { entry, checkpoint, .. } = &mut changes[0] else { panic!("it is a put") };
+    entry.meta.source = Path::new(std::ffi::OsStr::from_bytes(b"/var/log/caf\xe9.log.gz")).into();
+    *checkpoint = Checkpoint::Set(vec![1, 2, 3]);
+    registry.commit(&changes).unwrap();
+    let expected = show(&content(&registry));
+    registry.close().unwrap();
+    let target = Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata/v1");
+    std::fs::create_dir_all(&target).unwrap();
+    for name in ["registry.redb", "registry.snapshot"] {
+        std::fs::copy(temporary.path().join(name), target.join(name)).unwrap();
+    }
+    std::fs::write(target.join("expected.txt"), expected).unwrap();
+}
+
+fn open_real(directory: &Path) -> (Registry, Opened) {
+    let clock = Arc::new(SystemClock::new());
+    Registry::open(Arc::new(RealFs), clock, directory, Options::default()).unwrap()
+}
+
+/// One line for each entry, for a person to compare.
+fn show(content: &Truth) -> String {
+    let lines = content.iter().map(|(key, (entry, checkpoint))| {
+        format!("{key} {entry:?} checkpoint: {:?}\n", checkpoint.as_deref().unwrap_or(&[]))
+    });
+    lines.collect()
 }

@@ -151,6 +151,35 @@ fn if_both_are_damaged_both_are_set_aside_and_what_can_be_read_is_kept() {
     assert!(matches!(opened, Opened::Damaged { recovered: 0, .. }), "{opened:?}");
 }
 
+#[test]
+fn what_can_be_read_of_a_damaged_store_is_newer_than_the_snapshot() {
+    let (fs, clock, past) = used(true);
+    // A snapshot of long ago.
+    let (old_fs, old_clock) = machine();
+    let (registry, _) = open(&old_fs, &old_clock);
+    registry.commit(&changes(&mut Random::new(1), &old_clock)).unwrap();
+    registry.close().unwrap();
+    fs.write_as_other(SNAPSHOT, &old_fs.peek(SNAPSHOT).unwrap());
+    // One bit in the value of the first entry; its source is found in no other place that is in use.
+    let mut bytes = fs.peek(STORE).unwrap();
+    let (victim, (entry, _)) = past.last().iter().next().unwrap();
+    let source = entry.meta.source.as_os_str().as_encoded_bytes();
+    let places = (0..bytes.len() - source.len()).filter(|at| bytes[*at..].starts_with(source));
+    for place in places.collect::<Vec<_>>() {
+        bytes[place] ^= 1;
+    }
+    fs.write_as_other(STORE, &bytes);
+
+    let (registry, opened) = open(&fs, &clock);
+    assert!(matches!(opened, Opened::Damaged { .. }), "{opened:?}");
+    let found = content(&registry);
+    for (key, (entry, checkpoint)) in past.last().iter().filter(|(key, _)| *key != victim) {
+        assert_eq!(&found[key], &(entry.clone(), checkpoint.clone()));
+    }
+    let old = found.get(victim).map(|(entry, _)| entry);
+    assert!(old.is_none_or(|old| past.entries[victim][..1].contains(old)), "{old:?}");
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
 

@@ -133,34 +133,39 @@ fn a_long_failure_is_survived_whenever_it_begins() {
 
 #[test]
 fn a_full_disk_still_lets_the_program_start_and_read() {
-    let (fs, clock) = machine();
-    let mut random = Random::new(5);
-    let (registry, _) = open(&fs, &clock);
-    let mut truth = Truth::new();
-    for _ in 0..5 {
-        truth = commit(&registry, &truth, &changes(&mut random, &clock));
-    }
-    fs.crash();
-    drop(registry);
-    fs.set_capacity(Some(0));
-    fs.inject(Fault::nth(1, ErrorKind::StorageFull).of(Operation::SetLen).forever());
-    let (registry, opened) = open(&fs, &clock);
-    assert_eq!(opened, Opened::Repaired);
-    assert_eq!(content(&registry), truth);
-
-    let mut failed = 0;
-    for _ in 0..200 {
-        let changes = changes(&mut random, &clock);
-        match registry.commit(&changes) {
-            Ok(()) => truth = after(&truth, &changes),
-            Err(_) => failed += 1,
+    // A file that cannot be extended either, as under a quota, cannot even be opened for writing.
+    for quota in [false, true] {
+        let (fs, clock) = machine();
+        let mut random = Random::new(5);
+        let (registry, _) = open(&fs, &clock);
+        let mut truth = Truth::new();
+        for _ in 0..5 {
+            truth = commit(&registry, &truth, &changes(&mut random, &clock));
         }
-        assert_eq!(content(&registry), truth);
+        fs.crash();
+        drop(registry);
+        fs.set_capacity(Some(0));
+        if quota {
+            fs.inject(Fault::nth(1, ErrorKind::QuotaExceeded).of(Operation::SetLen).forever());
+        }
+        let (registry, opened) = open(&fs, &clock);
+        assert_eq!(opened, Opened::Repaired);
+
+        let mut failed = 0;
+        for _ in 0..100 {
+            assert_eq!(content(&registry), truth);
+            let changes = changes(&mut random, &clock);
+            match registry.commit(&changes) {
+                Ok(()) => truth = after(&truth, &changes),
+                Err(_) => failed += 1,
+            }
+        }
+        println!("{failed} of 100 commits failed");
+        assert!(failed > 0);
+        fs.clear_faults();
+        fs.set_capacity(None);
+        truth = commit(&registry, &truth, &changes(&mut random, &clock));
+        registry.close().unwrap();
+        assert_eq!(content(&open(&fs, &clock).0), truth);
     }
-    println!("{failed} of 200 commits failed");
-    fs.clear_faults();
-    fs.set_capacity(None);
-    truth = commit(&registry, &truth, &changes(&mut random, &clock));
-    registry.close().unwrap();
-    assert_eq!(content(&open(&fs, &clock).0), truth);
 }
