@@ -6,6 +6,7 @@
 use crate::constants::Constants;
 use crate::footprint::Footprint;
 use crate::processor::{Failure, Outcome, Processor};
+use skidder_config::{Section, Value as Setting};
 use skidder_event::{EventMut, Map, Value};
 
 /// Merges fields over every event.
@@ -35,6 +36,51 @@ impl AddFields {
         rooted.remove_path("@timestamp");
         Self { fields: rooted, metadata }
     }
+}
+
+impl AddFields {
+    /// `fields` and `target`.
+    pub(crate) fn read(settings: &Section<'_>) -> Option<Self> {
+        let target = settings.string("target").or(Self::TARGET);
+        let fields = match settings.value("fields").optional() {
+            Some(Setting::Map(fields)) => fields_of(&fields),
+            other => {
+                let what = if other.is_some() { "is no map" } else { "is missing" };
+                let message = format!("`{}` {what}", settings.path_of("fields"));
+                settings.problem("fields", message, "give a map of names to values");
+                return None;
+            }
+        };
+        if target.is_empty() && fields.get("@timestamp").is_some() {
+            let message = format!("`{}` has no effect", settings.path_of("fields.@timestamp"));
+            settings.warning("fields", message, "`@timestamp` can only be set to a time");
+        }
+        Some(Self::new(&target, &fields))
+    }
+}
+
+/// A setting that can be anything, as fields of events. What is empty is left out, as in Filebeat.
+pub fn fields_of(settings: &std::collections::BTreeMap<String, Setting>) -> Map {
+    let mut map = Map::new();
+    for (key, value) in settings {
+        if let Some(value) = value_of(value) {
+            map.insert(key, value);
+        }
+    }
+    map
+}
+
+fn value_of(setting: &Setting) -> Option<Value> {
+    Some(match setting {
+        Setting::Null => return None,
+        Setting::Bool(truth) => Value::Bool(*truth),
+        Setting::Int(number) => Value::Int(*number),
+        Setting::UInt(number) => Value::UInt(*number),
+        Setting::Float(number) => Value::Float(*number),
+        Setting::String(text) => Value::from(text.as_str()),
+        Setting::List(items) => Value::List(items.iter().filter_map(value_of).collect()),
+        Setting::Map(map) => Value::Map(fields_of(map)),
+    })
 }
 
 impl Processor for AddFields {

@@ -15,6 +15,8 @@ use crate::add_fields::AddFields;
 use crate::constants::Constants;
 use crate::footprint::Footprint;
 use crate::processor::{Failure, Outcome, Processor};
+use crate::kinds::Context;
+use skidder_config::Section;
 use skidder_event::{EventMut, Map, MapRef, Path, Value, ValueRef};
 use skidder_os::{Clock, Fs, Monotonic};
 use std::fmt;
@@ -51,6 +53,54 @@ impl Default for HostSettings {
     }
 }
 
+/// The names of `geo`.
+const GEO: [&str; 8] = [
+    "name",
+    "location",
+    "continent_name",
+    "country_name",
+    "country_iso_code",
+    "region_name",
+    "region_iso_code",
+    "city_name",
+];
+
+impl HostSettings {
+    fn read(settings: &Section<'_>) -> Self {
+        let default = Self::default();
+        let section = settings.section("geo");
+        let mut geo = Map::new();
+        for name in GEO {
+            let text = section.string(name).check(|text| {
+                let right = name != "location" || text.trim().is_empty() || is_location(text);
+                right.then_some(()).ok_or_else(|| "expected `latitude, longitude`".to_owned())
+            });
+            if let Some(text) = text.optional().filter(|text| !text.trim().is_empty()) {
+                geo.insert(name, text);
+            }
+        }
+        Self {
+            netinfo: settings.bool("netinfo.enabled").or(default.netinfo),
+            cache_ttl: settings.duration("cache.ttl").or(default.cache_ttl),
+            geo,
+            name: settings.string("name").optional().filter(|name| !name.is_empty()),
+            replace_fields: settings.bool("replace_fields").or(default.replace_fields),
+        }
+    }
+}
+
+/// Two numbers and a comma: `-12.5, 40`.
+fn is_location(text: &str) -> bool {
+    let number = |part: &str| {
+        let digits = part.trim().strip_prefix('-').unwrap_or(part.trim());
+        let (whole, rest) = digits.split_once('.').unwrap_or((digits, "0"));
+        [whole, rest].iter().all(|part| {
+            !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit())
+        })
+    };
+    text.split_once(',').is_some_and(|(latitude, longitude)| number(latitude) && number(longitude))
+}
+
 /// Adds `host.*` to every event.
 pub struct AddHostMetadata {
     settings: HostSettings,
@@ -78,6 +128,13 @@ impl AddHostMetadata {
         let fields = gather(&settings, &*machine, &*fs);
         let cache = Mutex::new(Cache { fields, checked: clock.monotonic(), epoch: 0 });
         Self { settings, machine, fs, clock, cache }
+    }
+
+    /// Reads the settings and looks at the machine.
+    pub(crate) fn read(settings: &Section<'_>, context: &Context) -> Self {
+        let settings = HostSettings::read(settings);
+        let Context { machine, fs, clock } = context;
+        Self::new(settings, Arc::clone(machine), Arc::clone(fs), Arc::clone(clock))
     }
 
     fn cache(&self) -> MutexGuard<'_, Cache> {

@@ -3,6 +3,7 @@
 use crate::constants::Constants;
 use crate::footprint::Footprint;
 use crate::processor::{Failure, Outcome, Processor};
+use skidder_config::Section;
 use skidder_event::{Cell, EditError, EventMut, Path, Value, ValueRef};
 
 /// Appends tags to a list of the event, which is made if it is missing.
@@ -21,9 +22,25 @@ impl AddTags {
         Self { tags: tags.iter().map(|tag| Value::from(tag.as_str())).collect(), target }
     }
 
+    /// `tags` and `target`.
+    pub(crate) fn read(settings: &Section<'_>) -> Option<Self> {
+        let tags = settings.strings("tags").required();
+        let target = settings.string("target").check(is_path).or(Self::TARGET);
+        // An empty target is the default one, as in Filebeat.
+        let target = if target.is_empty() { Self::TARGET } else { &target };
+        Some(Self::new(Path::parse(target).ok()?, &tags))
+    }
+
     fn failure(&self, why: &str) -> Failure {
         Failure(format!("Failed to add tags to {}: {why}", self.target))
     }
+}
+
+fn is_path(text: &String) -> Result<(), String> {
+    if text.is_empty() {
+        return Ok(());
+    }
+    Path::parse(text).map(|_| ()).map_err(|error| error.to_string())
 }
 
 impl Processor for AddTags {

@@ -7,6 +7,7 @@
 //! that has several; here that is an error when the configuration is read.
 
 mod network;
+mod read;
 mod text;
 
 pub use network::{Network, NetworkError};

@@ -5,11 +5,23 @@
 use crate::constants::Constants;
 use crate::footprint::Footprint;
 use crate::processor::{Failure, Outcome, Processor};
+use skidder_config::Section;
 use skidder_event::EventMut;
 
 /// Drops every event it sees.
 #[derive(Clone, Copy, Debug)]
 pub struct DropEvent;
+
+impl DropEvent {
+    /// There is nothing to be set but `when`.
+    pub(crate) fn read(settings: &Section<'_>) -> Option<Self> {
+        if !settings.has("when") {
+            let message = format!("`{}` without a condition drops every event", settings.path());
+            settings.warning("", message, "give it a `when`");
+        }
+        Some(Self)
+    }
+}
 
 impl Processor for DropEvent {
     fn name(&self) -> &'static str {

@@ -8,7 +8,9 @@
 use crate::constants::Constants;
 use crate::footprint::Footprint;
 use crate::processor::{Failure, Outcome, Processor};
+use crate::pattern::compile_pattern;
 use regex::bytes::Regex;
+use skidder_config::Section;
 use skidder_event::{EventMut, EventRef, Map, MapRef, Path, Value, ValueRef};
 use std::sync::Arc;
 
@@ -26,6 +28,35 @@ impl DropFields {
         let names = names.into_iter().filter(|name| !is_kept(name)).collect();
         let patterns = patterns.into_iter().map(Arc::new).collect();
         Self { names, patterns, ignore_missing }
+    }
+
+    /// `fields` (names, or `/regular expressions/`) and `ignore_missing`.
+    pub(crate) fn read(settings: &Section<'_>) -> Option<Self> {
+        let mut names = Vec::new();
+        let mut patterns = Vec::new();
+        let mut right = true;
+        for text in settings.strings("fields").required() {
+            let between = text.strip_prefix('/').and_then(|rest| rest.strip_suffix('/'));
+            let read = match between.filter(|inner| !inner.is_empty()) {
+                Some(inner) => compile_pattern(inner)
+                    .map(|pattern| patterns.push(pattern))
+                    .map_err(|error| error.to_string()),
+                None => {
+                    Path::parse(&text).map(|name| names.push(name)).map_err(|error| error.to_string())
+                }
+            };
+            if let Err(error) = read {
+                let path = settings.path_of("fields");
+                settings.problem("fields", format!("`{path}`: {error}"), "");
+                right = false;
+            }
+        }
+        for name in names.iter().filter(|name| is_kept(name)) {
+            let path = settings.path_of("fields");
+            settings.warning("fields", format!("`{path}`: `{name}` cannot be dropped, it stays"), "");
+        }
+        let ignore_missing = settings.bool("ignore_missing").or(false);
+        right.then(|| Self::new(names, patterns, ignore_missing))
     }
 
     fn fits(&self, name: &str) -> bool {

@@ -22,8 +22,8 @@ impl Footprint {
         Self { everything: true, ..Self::default() }
     }
 
-    /// The footprint of merging `fields` over those in `below`: the leaves, or where `below` has
-    /// something that is no object in the place of one, that place, because it is replaced.
+    /// The footprint of merging `fields` over those in `below`: the leaves, and every place where
+    /// `below` has something else than the object that comes there, because it is replaced.
     pub fn of_merge(fields: &Map, metadata: &Map, below: (&Map, &Map)) -> Self {
         let mut writes = Vec::new();
         let known = leaves(fields, Some(below.0), "", &mut writes)
@@ -50,19 +50,21 @@ fn leaves(map: &Map, below: Option<&Map>, prefix: &str, out: &mut Vec<Path>) -> 
             Some(Value::Map(inner)) => Some(inner),
             _ => None,
         };
+        let inner = match value {
+            Value::Map(inner) if !inner.is_empty() => Some(inner),
+            _ => None,
+        };
         let replaces = under.is_some() && inner_below.is_none();
-        if let Value::Map(inner) = value
-            && !inner.is_empty()
-            && !replaces
-        {
-            if !leaves(inner, inner_below, &format!("{name}."), out) {
-                return false;
+        if inner.is_none() || replaces {
+            match Path::parse(&name) {
+                Ok(path) => out.push(path),
+                Err(_) => return false,
             }
-            continue;
         }
-        match Path::parse(&name) {
-            Ok(path) => out.push(path),
-            Err(_) => return false,
+        if let Some(inner) = inner
+            && !leaves(inner, inner_below, &format!("{name}."), out)
+        {
+            return false;
         }
     }
     true

@@ -1,6 +1,6 @@
 //! Processors, conditions and the compiled plan.
 //!
-//! A configuration's `processors:` become [`Compiled`] steps ([`kinds`] knows their names), and those
+//! A configuration's `processors:` become [`Compiled`] steps (`kinds.rs` knows their names), and those
 //! a [`Plan`]. For each source the plan is bound: every step whose effect is the same for all events
 //! of the source is folded into the source's base layer, and only the rest runs over the batch, in
 //! place, with undo notes instead of copies.
@@ -16,12 +16,13 @@ mod constants;
 mod drop_event;
 mod drop_fields;
 mod footprint;
+mod kinds;
 mod pattern;
 mod plan;
 mod processor;
 mod rename;
 
-pub use add_fields::AddFields;
+pub use add_fields::{AddFields, fields_of};
 pub use add_host_metadata::{AddHostMetadata, HostSettings, Machine, ThisMachine};
 pub use add_tags::AddTags;
 pub use bound::BoundPlan;
@@ -31,6 +32,7 @@ pub use constants::Constants;
 pub use drop_event::DropEvent;
 pub use drop_fields::DropFields;
 pub use footprint::Footprint;
+pub use kinds::{Context, read_processors};
 pub use pattern::{PatternError, compile_pattern};
 pub use plan::{Plan, Shape};
 pub use processor::{Failure, Outcome, Processor};

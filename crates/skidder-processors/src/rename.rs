@@ -9,6 +9,7 @@ use crate::bound::ERROR_MESSAGE;
 use crate::constants::Constants;
 use crate::footprint::Footprint;
 use crate::processor::{Failure, Outcome, Processor};
+use skidder_config::Section;
 use skidder_event::{EditError, EventMut, Path};
 
 /// Moves fields, one pair after the other.
@@ -23,6 +24,20 @@ pub struct Rename {
 }
 
 impl Rename {
+    /// `fields` (a list of `from` and `to`), `fail_on_error`, `ignore_missing`.
+    pub(crate) fn read(settings: &Section<'_>) -> Option<Self> {
+        let sections = settings.sections("fields");
+        if sections.is_empty() {
+            let message = format!("`{}` is missing", settings.path_of("fields"));
+            settings.problem("fields", message, "give a list of `from: name` with `to: name`");
+        }
+        let pairs: Vec<_> = sections.iter().map(read_pair).collect();
+        let fail_on_error = settings.bool("fail_on_error").or(true);
+        let ignore_missing = settings.bool("ignore_missing").or(false);
+        let pairs = pairs.into_iter().collect::<Option<Vec<_>>>()?;
+        Some(Self { pairs, fail_on_error, ignore_missing })
+    }
+
     fn rename(&self, event: &mut EventMut<'_>, from: &Path, to: &Path) -> Result<(), String> {
         if event.as_ref().has(to) {
             return Err(format!(
@@ -54,6 +69,19 @@ impl Rename {
         constants.remove(from);
         constants.set(to, value)
     }
+}
+
+/// One `from` and `to`. Nothing if one is missing or no path; both are told.
+fn read_pair(section: &Section<'_>) -> Option<(Path, Path)> {
+    let mut ends = ["from", "to"].map(|key| {
+        let parse = |text: String| Path::parse(&text).map_err(|error| error.to_string());
+        let end = section.string(key).try_map(parse).optional();
+        if !section.has(key) {
+            section.problem(key, format!("`{}` is missing", section.path_of(key)), "");
+        }
+        end
+    });
+    Some((ends[0].take()?, ends[1].take()?))
 }
 
 impl Processor for Rename {

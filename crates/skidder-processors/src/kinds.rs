@@ -1,0 +1,182 @@
+//! From the YAML name of a processor to its constructor, and `processors:` lists as a whole.
+
+use crate::add_fields::AddFields;
+use crate::add_host_metadata::{AddHostMetadata, Machine, ThisMachine};
+use crate::add_tags::AddTags;
+use crate::compiled::Compiled;
+use crate::condition::Condition;
+use crate::drop_event::DropEvent;
+use crate::drop_fields::DropFields;
+use crate::processor::Processor;
+use crate::rename::Rename;
+use skidder_config::{Item, Problem, Section, nearest};
+use skidder_os::{Clock, Fs};
+use std::sync::Arc;
+
+/// What processors may look at outside the event.
+#[derive(Clone)]
+pub struct Context {
+    /// Files of the machine.
+    pub fs: Arc<dyn Fs>,
+    /// For what is believed only for a while.
+    pub clock: Arc<dyn Clock>,
+    /// What the kernel says about the machine.
+    pub machine: Arc<dyn Machine>,
+}
+
+impl Context {
+    /// With the machine this program runs on.
+    pub fn new(fs: Arc<dyn Fs>, clock: Arc<dyn Clock>) -> Self {
+        Self { fs, clock, machine: Arc::new(ThisMachine) }
+    }
+}
+
+/// The processors there are.
+const SUPPORTED: [&str; 6] =
+    ["add_fields", "add_host_metadata", "add_tags", "drop_event", "drop_fields", "rename"];
+
+/// Processors of Filebeat that are not here yet.
+const UNSUPPORTED: [&str; 46] = [
+    "add_agent_metadata",
+    "add_cloud_metadata",
+    "add_cloudfoundry_metadata",
+    "add_data_stream",
+    "add_docker_metadata",
+    "add_formatted_index",
+    "add_id",
+    "add_kubernetes_metadata",
+    "add_labels",
+    "add_locale",
+    "add_network_direction",
+    "add_nomad_metadata",
+    "add_observer_metadata",
+    "add_process_metadata",
+    "append",
+    "cache",
+    "community_id",
+    "convert",
+    "copy_fields",
+    "decode_base64_field",
+    "decode_cef",
+    "decode_csv_fields",
+    "decode_duration",
+    "decode_json_fields",
+    "decode_xml",
+    "decode_xml_wineventlog",
+    "decompress_gzip_field",
+    "detect_mime_type",
+    "dissect",
+    "dns",
+    "extract_array",
+    "fingerprint",
+    "include_fields",
+    "move_fields",
+    "now",
+    "parse_aws_vpc_flow_log",
+    "rate_limit",
+    "registered_domain",
+    "replace",
+    "script",
+    "syslog",
+    "timestamp",
+    "translate_ldap_attribute",
+    "translate_sid",
+    "truncate_fields",
+    "urldecode",
+];
+
+/// Reads the list at `key` of `section`; what is wrong is told there and left out.
+pub fn read_processors(section: &Section<'_>, key: &str, context: &Context) -> Vec<Compiled> {
+    section.items(key).iter().filter_map(|item| read_entry(item, context)).collect()
+}
+
+/// One entry: `{name: settings}`, or `{if, then, else}`.
+fn read_entry(item: &Item<'_>, context: &Context) -> Option<Compiled> {
+    let entry = item.section();
+    let names = entry.keys();
+    if names.contains(&"if") {
+        return read_choice(&entry, context);
+    }
+    let name = match names[..] {
+        [name] => name,
+        [] => {
+            if item.is_map() || item.node().is_null() {
+                item.problem(format!("`{}` names no processor", item.path()), "");
+            }
+            return None;
+        }
+        _ => {
+            names.iter().for_each(|name| entry.accept(name));
+            let message = format!(
+                "`{}` has {} keys ({}); expected exactly one, the name of a processor",
+                item.path(),
+                names.len(),
+                names.join(", ")
+            );
+            let hint = "every processor begins with its own `-`, its settings are indented below";
+            item.problem(message, hint);
+            return None;
+        }
+    };
+    let settings = entry.section(name);
+    match name {
+        "add_fields" => compile(&settings, AddFields::read),
+        "add_host_metadata" => {
+            compile(&settings, |settings| Some(AddHostMetadata::read(settings, context)))
+        }
+        "add_tags" => compile(&settings, AddTags::read),
+        "drop_event" => compile(&settings, DropEvent::read),
+        "drop_fields" => compile(&settings, DropFields::read),
+        "rename" => compile(&settings, Rename::read),
+        _ => {
+            settings.skip();
+            refuse_name(item, &entry, name);
+            None
+        }
+    }
+}
+
+/// Reads a processor and its `when`.
+fn compile<P: Processor + 'static>(
+    settings: &Section<'_>,
+    read: impl FnOnce(&Section<'_>) -> Option<P>,
+) -> Option<Compiled> {
+    let when = settings.item("when").map(|item| Condition::read(&item));
+    let processor = read(settings)?;
+    match when {
+        None => Some(Compiled::new(processor, None)),
+        Some(condition) => Some(Compiled::new(processor, Some(condition?))),
+    }
+}
+
+fn read_choice(entry: &Section<'_>, context: &Context) -> Option<Compiled> {
+    let condition = entry.item("if").and_then(|item| Condition::read(&item));
+    if !entry.has("if") {
+        entry.problem("if", format!("`{}` has no condition", entry.path_of("if")), "");
+    }
+    if !entry.has("then") {
+        let message = format!("`{}` is missing", entry.path_of("then"));
+        entry.problem("then", message, "an `if` needs a `then` with one processor or a list");
+    }
+    let then = read_processors(entry, "then", context);
+    let otherwise = read_processors(entry, "else", context);
+    Some(Compiled::choose(condition?, then, otherwise))
+}
+
+fn refuse_name(item: &Item<'_>, entry: &Section<'_>, name: &str) {
+    let known = UNSUPPORTED.contains(&name);
+    let (message, hint) = if known {
+        let message =
+            format!("processor `{name}` is known to Filebeat, but not supported by skidder yet");
+        (message, String::new())
+    } else {
+        let all = SUPPORTED.iter().chain(&UNSUPPORTED).copied();
+        let hint = nearest(name, all).map(|near| format!("did you mean `{near}`?"));
+        (format!("unknown processor `{name}`"), hint.unwrap_or_default())
+    };
+    let written = item.node().as_map().and_then(|map| map.get(name));
+    let position = written.map_or(item.node().position(), |entry| &entry.key_position).clone();
+    let problems = entry.problems();
+    let severity = problems.unknown_severity();
+    problems.push(Problem { severity, ..Problem::error(position, message).hint(hint) });
+}
