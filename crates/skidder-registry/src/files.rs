@@ -249,13 +249,25 @@ impl Files {
         fill: impl FnOnce(&Store) -> Result<(), StoreError>,
     ) -> Result<Store, StoreError> {
         let path = self.directory.join(STORE_NEW);
-        let file = self
-            .fs
-            .open_write(&path, OpenMode::Truncate, FILE_PERMISSIONS)
-            .map_err(StoreError::writing)?;
-        let store = Store::open(file, self.options.cache_bytes, Trust::Verified)?;
-        fill(&store)?;
-        Ok(store)
+        let file = self.fs.open_write(&path, OpenMode::Truncate, FILE_PERMISSIONS);
+        let built = Store::open(
+            file.map_err(StoreError::writing)?,
+            self.options.cache_bytes,
+            Trust::Verified,
+        )
+        .and_then(|store| fill(&store).map(|()| store));
+        if built.is_err() {
+            self.discard(&path);
+        }
+        built
+    }
+
+    /// Removes a file that was not finished, so that it takes no space of a disk that may be full.
+    fn discard(&self, path: &Path) {
+        if let Err(error) = self.fs.remove_file(path) {
+            // The next start tries again.
+            tracing::warn!(path = %path.display(), %error, "cannot remove an unfinished file");
+        }
     }
 
     /// Gives the new store its name.
@@ -267,18 +279,9 @@ impl Files {
     /// Writes all entries to the snapshot; gives its size in bytes.
     pub(crate) fn write_snapshot(&self, store: &Store) -> Result<u64, StoreError> {
         let path = self.directory.join(SNAPSHOT_NEW);
-        let file = self
-            .fs
-            .open_write(&path, OpenMode::Truncate, FILE_PERMISSIONS)
-            .map_err(StoreError::writing)?;
-        let mut writer = snapshot::Writer::new(&*file);
-        let mut result = Ok(());
-        store.each_entry(|key, value| {
-            if result.is_ok() {
-                result = writer.add(key, value);
-            }
-        })?;
-        let size = result.and_then(|()| writer.finish()).map_err(StoreError::writing)?;
+        let file = self.fs.open_write(&path, OpenMode::Truncate, FILE_PERMISSIONS);
+        let size = fill_snapshot(&*file.map_err(StoreError::writing)?, store)
+            .inspect_err(|_| self.discard(&path))?;
         self.fs.rename(&path, &self.directory.join(SNAPSHOT)).map_err(StoreError::writing)?;
         self.sync_dir(&self.directory).map_err(StoreError::writing)?;
         Ok(size)
@@ -319,6 +322,17 @@ impl Files {
             Err(error) => Err(error),
         }
     }
+}
+
+fn fill_snapshot(file: &dyn File, store: &Store) -> Result<u64, StoreError> {
+    let mut writer = snapshot::Writer::new(file);
+    let mut result = Ok(());
+    store.each_entry(|key, value| {
+        if result.is_ok() {
+            result = writer.add(key, value);
+        }
+    })?;
+    result.and_then(|()| writer.finish()).map_err(StoreError::writing)
 }
 
 /// Takes an entry of a damaged store unless the snapshot's is newer.

@@ -16,6 +16,12 @@ pub(crate) const OPTIONS: Options = Options { cache_bytes: 1 << 20, snapshot_byt
 /// What a registry must hold.
 pub(crate) type Truth = BTreeMap<String, (Entry, Option<Vec<u8>>)>;
 
+/// Seeds to run: so many, or as many as the environment variable `SKIDDER_SEEDS` says for a long run.
+pub(crate) fn seeds(usual: u64) -> std::ops::Range<u64> {
+    let asked = std::env::var("SKIDDER_SEEDS").ok();
+    0..asked.map_or(usual, |number| number.parse().expect("`SKIDDER_SEEDS` is a number"))
+}
+
 pub(crate) fn key(number: u64) -> String {
     format!("filestream::my-id::fingerprint::{number:064x}")
 }

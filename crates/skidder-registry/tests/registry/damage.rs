@@ -2,10 +2,12 @@
 
 use crate::common::*;
 use proptest::prelude::*;
-use skidder_registry::{Entry, Opened};
+use skidder_os::Fs;
+use skidder_registry::{Entry, Opened, Options, Registry};
 use skidder_testkit::{Random, SimClock, SimFs};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 const STORE: &str = "/data/registry/registry.redb";
 const SNAPSHOT: &str = "/data/registry/registry.snapshot";
@@ -180,8 +182,27 @@ fn what_can_be_read_of_a_damaged_store_is_newer_than_the_snapshot() {
     assert!(old.is_none_or(|old| past.entries[victim][..1].contains(old)), "{old:?}");
 }
 
+#[test]
+fn damage_that_comes_while_the_registry_is_open_is_survived_too() {
+    let (fs, clock, past) = used(true);
+    let options = Options { cache_bytes: 0, ..OPTIONS };
+    let machine: Arc<dyn Fs> = Arc::new(fs.clone());
+    let (registry, _) =
+        Registry::open(machine, Arc::new(clock.clone()), Path::new(DIRECTORY), options).unwrap();
+    let length = fs.peek(STORE).unwrap().len();
+    fs.write_as_other(STORE, &vec![0xa5; length]);
+    let found = content(&registry);
+    assert!(found.keys().eq(past.last().keys()), "all are in the snapshot");
+    assert!(found.iter().all(|(key, (entry, _))| past.entries[key].contains(entry)));
+    registry.commit(&changes(&mut Random::new(2), &clock)).unwrap();
+    registry.close().unwrap();
+    assert_eq!(open(&fs, &clock).1, Opened::Clean);
+    let names = fs.peek_names(DIRECTORY);
+    assert!(names.iter().any(|name| name.to_string_lossy().contains("damaged")), "{names:?}");
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn flipped_bits_anywhere_are_survived(

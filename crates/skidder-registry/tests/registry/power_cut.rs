@@ -43,7 +43,7 @@ fn check(fs: &SimFs, clock: &SimClock, [certain, possible]: &[Truth; 2]) -> Trut
 
 #[test]
 fn no_commit_is_lost_or_torn_wherever_the_power_goes() {
-    for seed in 0..3 {
+    for seed in seeds(3) {
         let mut halted = true;
         let mut operation = 0;
         while halted {
@@ -60,13 +60,12 @@ fn no_commit_is_lost_or_torn_wherever_the_power_goes() {
             assert_eq!(open(&fs, &clock).1, Opened::Clean);
             check(&fs, &clock, &truth);
         }
-        println!("seed {seed}: {operation} operations");
     }
 }
 
 #[test]
 fn one_machine_survives_many_power_cuts_and_kills() {
-    for seed in 0..4 {
+    for seed in seeds(4) {
         let (fs, clock) = machine();
         let mut random = Random::new(seed);
         let mut truth = Truth::new();
