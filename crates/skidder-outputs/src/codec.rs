@@ -1,6 +1,7 @@
 //! How file and console write an event as a line: JSON, or a format string of the user's.
 
 use crate::context::Context;
+use skidder_config::Section;
 use skidder_event::{Batch, Encoder, Format, FormatError};
 
 /// `codec` of an output.
@@ -18,6 +19,29 @@ pub enum CodecConfig {
 impl Default for CodecConfig {
     fn default() -> Self {
         Self::Json { pretty: false }
+    }
+}
+
+impl CodecConfig {
+    /// Reads `codec`; `pretty` is what `codec.json.pretty` is when it is not set.
+    pub(crate) fn read(section: &Section<'_>, pretty: bool) -> Self {
+        let codec = section.section("codec");
+        let json = codec.has("json");
+        if codec.bool("json.escape_html").or(false) {
+            let message = "`escape_html: true` is not supported: `<`, `>` and `&` stay as they are";
+            codec.problem("json.escape_html", message, "remove it; every JSON reader takes both");
+        }
+        let pretty = codec.bool("json.pretty").or(pretty);
+        codec.accept("json");
+        let parse = |text: String| Format::parse(&text).map_err(|error| error.to_string());
+        let format = codec.string("format.string").named("a format string").try_map(parse);
+        if format.is_set() && json {
+            codec.problem("format", "`json` and `format` are both set; expected one", "");
+        }
+        match format.optional() {
+            Some(format) => Self::Format(format),
+            None => Self::Json { pretty },
+        }
     }
 }
 

@@ -10,6 +10,7 @@ mod context;
 mod discard;
 pub mod elasticsearch;
 mod file;
+mod kinds;
 mod lines;
 mod refusal;
 #[cfg(test)]
@@ -21,3 +22,4 @@ pub use context::Context;
 pub use discard::Discard;
 pub use elasticsearch::Elasticsearch;
 pub use file::{FileConfig, FileOutput};
+pub use kinds::{Built, build};

@@ -7,6 +7,7 @@
 use crate::codec::{Codec, CodecConfig};
 use crate::context::Context;
 use crate::lines::{self, LineSink, Lines};
+use skidder_config::Section;
 use skidder_pipeline::{Feed, Output, OutputFuture, TakeLimits};
 use std::fmt;
 use std::io::{self, Write};
@@ -26,6 +27,19 @@ pub struct ConsoleConfig {
 impl ConsoleConfig {
     /// Default of `bulk_max_size`.
     pub const BULK_MAX_SIZE: usize = 2048;
+
+    /// Reads `output.console`. Mistakes are told to the section's problems.
+    pub fn read(section: &Section<'_>) -> Self {
+        let pretty = section.bool("pretty").or(false);
+        let bulk_max_size = section.i64("bulk_max_size").named("a number of events");
+        Self {
+            codec: CodecConfig::read(section, pretty),
+            // Zero and less leave the size to the queue, as in Filebeat.
+            bulk_max_size: bulk_max_size
+                .map(|events| usize::try_from(events).unwrap_or(0))
+                .or(Self::BULK_MAX_SIZE),
+        }
+    }
 }
 
 impl Default for ConsoleConfig {

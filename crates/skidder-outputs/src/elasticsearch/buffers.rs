@@ -70,7 +70,8 @@ mod tests {
         let whole = buffers.seal(buffer);
         let part = whole.slice(1..3);
         drop(whole);
-        assert_ne!(buffers.take().as_ptr(), place);
+        let other = buffers.take();
+        assert_ne!(other.as_ptr(), place);
         drop(part);
         let again = buffers.take();
         assert_eq!((again.as_ptr(), again.len()), (place, 0));

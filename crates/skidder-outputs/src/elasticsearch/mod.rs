@@ -20,6 +20,8 @@ mod config;
 mod connection;
 mod encode;
 mod hosts;
+mod preset;
+mod read;
 mod ready;
 mod request;
 mod server;
@@ -28,6 +30,8 @@ mod worker;
 
 pub use config::{Config, Credentials};
 pub use hosts::{DEFAULT_PORT, HostUrl};
+pub use preset::{Preset, QueueSettings};
+pub use read::read;
 pub use server::TargetError;
 pub use tls::{Pem, TlsError, TlsSettings, VerificationMode};
 
@@ -61,6 +65,17 @@ pub enum SetupError {
     /// A request to the host cannot be made.
     #[error(transparent)]
     Target(#[from] TargetError),
+}
+
+impl SetupError {
+    /// The key to complain about, inside `output.elasticsearch`.
+    pub fn setting(&self) -> &'static str {
+        match self {
+            Self::NoHosts | Self::Target(_) => "hosts",
+            Self::TlsOff(_) => "ssl.enabled",
+            Self::Tls(error) => error.setting(),
+        }
+    }
 }
 
 /// The output, ready to run.

@@ -128,6 +128,19 @@ pub enum TlsError {
     NoVersion,
 }
 
+impl TlsError {
+    /// The setting that is wrong.
+    pub fn setting(&self) -> &'static str {
+        match self {
+            Self::Read { setting, .. }
+            | Self::Pem { setting, .. }
+            | Self::Certificate { setting, .. } => setting,
+            Self::NoAuthorities(_) => "ssl.certificate_authorities",
+            Self::NoVersion => "ssl.supported_protocols",
+        }
+    }
+}
+
 impl TlsSettings {
     /// Reads the files and builds what connections need.
     pub fn client(&self, fs: &dyn Fs) -> Result<Arc<ClientConfig>, TlsError> {

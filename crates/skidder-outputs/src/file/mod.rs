@@ -10,7 +10,9 @@ use crate::codec::{Codec, CodecConfig};
 use crate::context::Context;
 use crate::lines::{self, LineSink, Lines};
 use rotate::Rotation;
-use skidder_os::Clock;
+use skidder_config::Section;
+use skidder_event::{Base, Batch, Format, Map, Provenance, Row, SourceId, Text};
+use skidder_os::{Clock, Timestamp};
 use skidder_pipeline::{Feed, Output, OutputFuture, TakeLimits};
 use std::io;
 use std::path::PathBuf;
@@ -62,6 +64,73 @@ impl FileConfig {
             codec: CodecConfig::default(),
         }
     }
+
+    /// Reads `output.file`. Mistakes are told to the section's problems; `None` if there is no `path`.
+    pub fn read(section: &Section<'_>, context: &Context, started: Timestamp) -> Option<Self> {
+        let path = section
+            .string("path")
+            .named("a directory")
+            .try_map(|text| directory(&text, context, started))
+            .required();
+        let name_check = |name: &String| match name.contains('/') || name.is_empty() {
+            true => Err("expected a name without `/`; the directory is `path`".to_owned()),
+            false => Ok(()),
+        };
+        let config = Self {
+            filename: section.string("filename").check(name_check).or(Self::FILENAME),
+            rotate_every_bytes: section
+                .u64("rotate_every_kb")
+                .named("a number of KiB")
+                .range(1..=u64::MAX >> 10)
+                .map(|kib| kib << 10)
+                .or(Self::ROTATE_EVERY_BYTES),
+            number_of_files: section
+                .usize("number_of_files")
+                .named("a number of files")
+                .range(2..=1024)
+                .or(Self::NUMBER_OF_FILES),
+            permissions: section.permissions("permissions").or(Self::PERMISSIONS),
+            rotate_on_startup: section.bool("rotate_on_startup").or(true),
+            codec: CodecConfig::read(section, false),
+            path,
+        };
+        if config.path.as_os_str().is_empty() { None } else { Some(config) }
+    }
+}
+
+/// `path` with the date of the program's start in it.
+fn directory(text: &str, context: &Context, started: Timestamp) -> Result<PathBuf, String> {
+    let mut format = Format::parse(text).map_err(|error| error.to_string())?;
+    context.bind(&mut format);
+    if let Some(constant) = format.constant() {
+        if constant.is_empty() {
+            return Err("expected a directory".to_owned());
+        }
+        return Ok(PathBuf::from(constant));
+    }
+    if !format.is_dated_only() {
+        return Err("expected a path in which only dates vary, as in `%{+yyyy.MM.dd}`".to_owned());
+    }
+    let mut written = Vec::new();
+    let batch = moment(started);
+    format.write(&mut written, batch.event(0)).map_err(|error| error.to_string())?;
+    Ok(PathBuf::from(String::from_utf8_lossy(&written).into_owned()))
+}
+
+/// An event without anything but a time.
+fn moment(time: Timestamp) -> Batch {
+    let provenance = Provenance {
+        source: SourceId(0),
+        generation: 0,
+        range: 0..0,
+        end_of_file: false,
+        tail: None,
+        resume: None,
+    };
+    let base = Arc::new(Base::new(&Map::new(), &Map::new()));
+    let mut batch = Batch::new(Vec::new(), true, base, provenance);
+    batch.push(Row::new(0, 0, Text::default(), time.0));
+    batch
 }
 
 /// The output, ready to run.

@@ -1,0 +1,245 @@
+//! `output.elasticsearch` from its section of the configuration.
+
+use super::config::{Config, Credentials};
+use super::hosts::HostUrl;
+use super::preset::{Column, Preset, QueueSettings};
+use super::tls::{Pem, TlsSettings, VerificationMode};
+use http::{HeaderName, HeaderValue};
+use skidder_config::Section;
+use skidder_event::Format;
+
+/// Settings of Filebeat that are not here yet, with what to do.
+const UNSUPPORTED: [(&[&str], &str); 5] = [
+    (&["indices.*"], "use `index` with a format string, or `@metadata.raw_index`"),
+    (&["pipelines.*"], "use `pipeline` with a format string, or `@metadata.pipeline`"),
+    (&["proxy_url", "proxy_headers.*"], "connect directly"),
+    (&["kerberos.*"], "use `api_key`, or `username` and `password`"),
+    (&["cloud.*"], "use `hosts` and `api_key`"),
+];
+
+/// Reads the section; mistakes are told to its problems. `None` if no host is named.
+///
+/// The settings of the queue are those that a preset implies: they win over what the user wrote,
+/// here or under `queue` at the top.
+pub fn read(section: &Section<'_>) -> (Option<Config>, QueueSettings) {
+    for (patterns, advice) in UNSUPPORTED {
+        section.unsupported(patterns, advice);
+    }
+    section.deprecated(&["max_retries"], "events are sent until they are accepted, as in Filebeat");
+    // No proxy is used in any case.
+    section.accept("proxy_disable");
+    let hosts = read_hosts(section);
+    let mut config = Config::new(hosts.unwrap_or_default());
+    read_sizes(section, &mut config);
+    read_request(section, &mut config);
+    read_times(section, &mut config);
+    config.tls = read_tls(&section.section("ssl"));
+    let preset = section.one_of("preset", &Preset::WORDS).or(Preset::Custom);
+    let mut queue = QueueSettings::default();
+    if let Some(column) = preset.column() {
+        apply(&column, section, &mut config);
+        queue = column.queue();
+    }
+    if config.hosts.is_empty() { (None, queue) } else { (Some(config), queue) }
+}
+
+fn read_hosts(section: &Section<'_>) -> Option<Vec<HostUrl>> {
+    let protocol = section.one_of("protocol", &[("http", "http"), ("https", "https")]).or("http");
+    let path = section.string("path").or("");
+    let parse = |texts: Vec<String>| {
+        if texts.is_empty() {
+            return Err("expected at least one host".to_owned());
+        }
+        texts.iter().map(|text| HostUrl::parse(text, protocol, &path)).collect()
+    };
+    let hosts = section.strings("hosts").named("a list of hosts, as in `[\"localhost:9200\"]`");
+    let hosts: Vec<HostUrl> = hosts.try_map(parse).required();
+    if hosts.is_empty() { None } else { Some(hosts) }
+}
+
+fn read_sizes(section: &Section<'_>, config: &mut Config) {
+    let workers = |key| section.usize(key).named("a number of connections").range(1..=1024);
+    let worker = workers("worker").optional();
+    config.workers = workers("workers").optional().or(worker).unwrap_or(1);
+    config.loadbalance = section.bool("loadbalance").or(true);
+    config.bulk_max_size = section
+        .i64("bulk_max_size")
+        .named("a number of events")
+        // Zero and less leave the size to the queue, as in Filebeat.
+        .map(|events| usize::try_from(events).unwrap_or(0))
+        .or(Config::BULK_MAX_SIZE);
+    config.bulk_max_bytes = section
+        .size("bulk_max_bytes")
+        .named("a size")
+        .range(1024..=1 << 30)
+        .map(|bytes| bytes as usize)
+        .or(Config::BULK_MAX_BYTES);
+    config.compression_level = section
+        .u32("compression_level")
+        .named("a level")
+        .range(0..=9)
+        .or(Config::COMPRESSION_LEVEL);
+    if section.bool("escape_html").or(false) {
+        let message = "`escape_html: true` is not supported: `<`, `>` and `&` stay as they are";
+        section.problem("escape_html", message, "remove it; Elasticsearch takes both");
+    }
+}
+
+fn read_request(section: &Section<'_>, config: &mut Config) {
+    let user = section.string("username").or("");
+    let password = section.secret("password").optional().unwrap_or_default();
+    let key = section.secret("api_key").check(|key| match key.reveal().contains(':') {
+        true => Ok(()),
+        false => Err("expected `id:api_key`".to_owned()),
+    });
+    let key = key.optional();
+    if key.is_some() && !user.is_empty() {
+        let message = "`api_key` and `username` are both set; expected one";
+        section.problem("api_key", message, "remove `username` and `password`");
+    }
+    config.credentials = match key {
+        Some(key) => Credentials::ApiKey(key),
+        None if user.is_empty() => Credentials::None,
+        None => Credentials::Basic(user, password),
+    };
+    let parameters = section.string_map("parameters").optional().unwrap_or_default();
+    config.parameters = parameters.into_iter().collect();
+    let headers = section.string_map("headers").try_map(|headers| {
+        let header = |(name, value): (String, String)| {
+            let wrong = || format!("header `{name}` cannot be sent");
+            let header = HeaderName::try_from(name.as_str()).map_err(|_| wrong())?;
+            let value = HeaderValue::try_from(value).map_err(|_| wrong())?;
+            Ok::<_, String>((header, value))
+        };
+        headers.into_iter().map(header).collect::<Result<Vec<_>, _>>()
+    });
+    config.headers = headers.optional().unwrap_or_default();
+    let format = |text: String| Format::parse(&text).map_err(|error| error.to_string());
+    if let Some(index) = section.string("index").try_map(format).optional() {
+        config.index = index;
+    }
+    config.pipeline = section.string("pipeline").try_map(format).optional();
+    config.allow_older_versions = section.bool("allow_older_versions").or(true);
+    read_policy(section);
+}
+
+/// `non_indexable_policy`: `drop` keeps events in our own dead letters.
+fn read_policy(section: &Section<'_>) {
+    let key = "non_indexable_policy";
+    match section.item(key) {
+        Some(item) if item.is_map() => {
+            let policy = item.section();
+            policy.accept("drop");
+            policy.unsupported(
+                &["dead_letter_index.*"],
+                "use `drop`: events that are refused go to the local dead letters",
+            );
+            policy.finish();
+        }
+        Some(_) => {
+            section.one_of(key, &[("drop", ())]).or(());
+        }
+        None => {}
+    }
+}
+
+fn read_times(section: &Section<'_>, config: &mut Config) {
+    let positive = std::time::Duration::from_millis(1)..;
+    config.timeout = section.duration("timeout").range(positive.clone()).or(Config::TIMEOUT);
+    config.backoff_init =
+        section.duration("backoff.init").range(positive.clone()).or(Config::BACKOFF_INIT);
+    config.backoff_max = section.duration("backoff.max").range(positive).or(Config::BACKOFF_MAX);
+    config.idle_connection_timeout =
+        section.duration("idle_connection_timeout").or(Config::IDLE_CONNECTION_TIMEOUT);
+}
+
+/// Overwrites what the preset says, and tells which of the user's settings that concerns.
+fn apply(column: &Column, section: &Section<'_>, config: &mut Config) {
+    let overwritten: Vec<String> = column
+        .keys()
+        .into_iter()
+        .filter(|key| section.has(key))
+        .map(|key| format!("`{key}`"))
+        .collect();
+    if !overwritten.is_empty() {
+        let message = format!("the preset overwrites {}", overwritten.join(", "));
+        section.warning("preset", message, "set `preset: custom` to use your own values");
+    }
+    config.bulk_max_size = column.bulk_max_size;
+    config.workers = column.worker;
+    config.compression_level = column.compression_level;
+    config.idle_connection_timeout = column.idle_connection_timeout;
+    if let Some((init, max)) = column.backoff {
+        config.backoff_init = init;
+        config.backoff_max = max;
+    }
+}
+
+fn read_tls(section: &Section<'_>) -> TlsSettings {
+    let keys = ["key_passphrase", "key_passphrase_path"];
+    section.unsupported(&keys, "store the key decrypted, readable by us alone");
+    let keys = ["cipher_suites", "curve_types", "ca_sha256", "ca_trusted_fingerprint"];
+    section.unsupported(&keys, "remove it, and use `ssl.certificate_authorities`");
+    let modes = [
+        ("full", VerificationMode::Full),
+        ("strict", VerificationMode::Full),
+        ("certificate", VerificationMode::Certificate),
+        ("none", VerificationMode::None),
+    ];
+    let pem = |text: String| Pem::of(&text);
+    let authorities = section.strings("certificate_authorities").optional().unwrap_or_default();
+    let certificate = section.string("certificate").map(pem).optional();
+    let key = section.secret("key").map(|key| Pem::of(key.reveal())).optional();
+    let identity = match (certificate, key) {
+        (Some(certificate), Some(key)) => Some((certificate, key)),
+        (None, None) => None,
+        (Some(_), None) => {
+            section.problem("certificate", "`ssl.certificate` needs `ssl.key`", "");
+            None
+        }
+        (None, Some(_)) => {
+            section.problem("key", "`ssl.key` needs `ssl.certificate`", "");
+            None
+        }
+    };
+    section.one_of("renegotiation", &[("never", ())]).or(());
+    let (tls12, tls13) = read_protocols(section);
+    TlsSettings {
+        enabled: section.bool("enabled").or(true),
+        verification_mode: section.one_of("verification_mode", &modes).or(VerificationMode::Full),
+        certificate_authorities: authorities.into_iter().map(pem).collect(),
+        identity,
+        tls12,
+        tls13,
+    }
+}
+
+/// Whether TLS 1.2 and 1.3 are in the range that `supported_protocols` spans.
+fn read_protocols(section: &Section<'_>) -> (bool, bool) {
+    let minor = |text: &String| match text.as_str() {
+        "TLSv1" | "TLSv1.0" => Ok(0),
+        "TLSv1.1" => Ok(1),
+        "TLSv1.2" => Ok(2),
+        "TLSv1.3" => Ok(3),
+        _ => Err(format!("`{text}` is none of `TLSv1.2` and `TLSv1.3`")),
+    };
+    let setting = section.strings("supported_protocols").try_map(|names| {
+        let minors: Vec<u8> = names.iter().map(minor).collect::<Result<_, _>>()?;
+        match (minors.iter().min(), minors.iter().max()) {
+            (Some(_), Some(&(0 | 1))) => {
+                Err("TLS 1.0 and 1.1 are not supported; allow `TLSv1.2`".to_owned())
+            }
+            (Some(&min), Some(&max)) => Ok((min, max)),
+            _ => Ok((2, 3)),
+        }
+    });
+    let (min, max) = setting.or((2, 3));
+    if min < 2 {
+        let message = "TLS 1.0 and 1.1 are not supported and stay off";
+        section.warning("supported_protocols", message, "");
+    }
+    (min <= 2 && max >= 2, max >= 3)
+}
+
+#[cfg(test)]
+mod tests;

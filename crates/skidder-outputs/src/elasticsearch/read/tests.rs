@@ -1,0 +1,137 @@
+use super::*;
+use skidder_config::{Problems, Settings};
+use std::time::Duration;
+
+/// Reads `output.elasticsearch` out of its lines; gives what was told too.
+fn read_lines(lines: &str) -> (Option<Config>, QueueSettings, String) {
+    let text = lines.lines().map(|line| format!("  {line}\n")).collect::<String>();
+    let settings = Settings::parse("filebeat.yml", &format!("elasticsearch:\n{text}")).unwrap();
+    let problems = Problems::new();
+    let (config, queue) = {
+        let root = settings.root(&problems);
+        let section = root.section("elasticsearch");
+        let read = read(&section);
+        section.finish();
+        read
+    };
+    (config, queue, problems.to_string())
+}
+
+#[test]
+fn hosts_alone_give_filebeats_defaults() {
+    let (config, queue, told) = read_lines("hosts: es:9201");
+    let config = config.unwrap();
+    assert_eq!(told, "");
+    assert_eq!(queue, QueueSettings::default());
+    assert_eq!(config.hosts[0].to_string(), "http://es:9201");
+    assert_eq!((config.workers, config.bulk_max_size, config.compression_level), (1, 1600, 1));
+    assert_eq!(config.timeout, Duration::from_secs(90));
+    assert_eq!(config.backoff_init, Duration::from_secs(1));
+    assert_eq!(config.backoff_max, Duration::from_secs(60));
+    assert_eq!(config.idle_connection_timeout, Duration::from_secs(3));
+    assert!(config.loadbalance && config.allow_older_versions);
+    assert_eq!(config.credentials, Credentials::None);
+}
+
+#[test]
+fn settings_are_read() {
+    let (config, _, told) = read_lines(
+        "hosts: [one, 'https://two/x']
+protocol: https
+path: /base
+worker: 2
+workers: 3
+loadbalance: false
+bulk_max_size: -1
+bulk_max_bytes: 1MiB
+compression_level: 0
+username: elastic
+password: secret
+parameters: {pretty: 'true'}
+headers: {X-My: header}
+timeout: 5
+backoff: {init: 2s, max: 3s}
+index: logs-%{+yyyy}
+pipeline: geo
+non_indexable_policy.drop: ~
+ssl.verification_mode: none
+ssl.supported_protocols: [TLSv1.3]
+proxy_disable: true",
+    );
+    assert_eq!(told, "");
+    let config = config.unwrap();
+    let hosts: Vec<String> = config.hosts.iter().map(ToString::to_string).collect();
+    assert_eq!(hosts, ["https://one:9200/base", "https://two:9200/x"]);
+    assert_eq!((config.workers, config.loadbalance, config.bulk_max_size), (3, false, 0));
+    assert_eq!((config.bulk_max_bytes, config.compression_level), (1 << 20, 0));
+    assert!(matches!(&config.credentials, Credentials::Basic(user, _) if user == "elastic"));
+    assert_eq!(config.parameters, [("pretty".to_owned(), "true".to_owned())]);
+    assert_eq!(config.headers[0].0, "x-my");
+    assert_eq!(config.timeout, Duration::from_secs(5));
+    assert_eq!(config.tls.verification_mode, VerificationMode::None);
+    assert_eq!((config.tls.tls12, config.tls.tls13), (false, true));
+}
+
+#[test]
+fn a_preset_wins_and_says_over_what() {
+    let (config, queue, told) = read_lines(
+        "hosts: es
+preset: scale
+worker: 7
+backoff.max: 9s
+timeout: 7s",
+    );
+    let config = config.unwrap();
+    assert_eq!((config.workers, config.bulk_max_size), (1, 1600));
+    assert_eq!(
+        (config.backoff_init, config.backoff_max),
+        (Duration::from_secs(5), Duration::from_secs(300))
+    );
+    assert_eq!(config.timeout, Duration::from_secs(7));
+    assert_eq!(config.idle_connection_timeout, Duration::from_secs(1));
+    assert_eq!((queue.events, queue.flush_timeout), (Some(3200), Some(Duration::from_secs(20))));
+    assert!(
+        told.contains("warning") && told.contains("overwrites `worker`, `backoff.max`"),
+        "{told}"
+    );
+    let (config, queue, _) = read_lines("hosts: es\npreset: latency\nbackoff.max: 9s");
+    let config = config.unwrap();
+    assert_eq!((config.bulk_max_size, config.backoff_max), (50, Duration::from_secs(9)));
+    assert_eq!((queue.events, queue.flush_min_events), (Some(4100), Some(2050)));
+}
+
+#[test]
+fn mistakes_are_told_with_their_place() {
+    let table = [
+        ("worker: 1", "`elasticsearch.hosts` is missing"),
+        ("hosts: []", "hosts"),
+        ("hosts: 'ftp://es'", "scheme `ftp`"),
+        ("hosts: es\ncompression_level: 10", "compression_level"),
+        ("hosts: es\napi_key: abc", "expected `id:api_key`"),
+        ("hosts: es\napi_key: 'a:b'\nusername: x", "both set"),
+        ("hosts: es\nindex: '%{x}'", "neither a field"),
+        ("hosts: es\nescape_html: true", "escape_html"),
+        ("hosts: es\nindices: [{index: a}]", "not supported by skidder yet"),
+        ("hosts: es\nproxy_url: http://p", "not supported by skidder yet"),
+        ("hosts: es\nkerberos.enabled: true", "not supported by skidder yet"),
+        (
+            "hosts: es\nnon_indexable_policy.dead_letter_index.index: d",
+            "not supported by skidder yet",
+        ),
+        ("hosts: es\nnon_indexable_policy: keep", "non_indexable_policy"),
+        ("hosts: es\nssl.key_passphrase: x", "not supported by skidder yet"),
+        ("hosts: es\nssl.ca_sha256: x", "not supported by skidder yet"),
+        ("hosts: es\nssl.certificate: x", "needs `ssl.key`"),
+        ("hosts: es\nssl.supported_protocols: [TLSv1.1]", "TLS 1.0 and 1.1 are not supported"),
+        ("hosts: es\nssl.verification_mode: some", "verification_mode"),
+        ("hosts: es\nheaders: {'a b': c}", "header `a b` cannot be sent"),
+        ("hosts: es\nbulk_max_sizes: 1", "did you mean `bulk_max_size`"),
+        ("hosts: es\nmax_retries: 5", "max_retries"),
+    ];
+    for (lines, expected) in table {
+        let told = read_lines(lines).2;
+        assert!(told.contains(expected), "{lines}: {told}");
+    }
+    let told = read_lines("hosts: es\napi_key: 'secretwithoutcolon'").2;
+    assert!(!told.contains("secretwithout"), "{told}");
+}

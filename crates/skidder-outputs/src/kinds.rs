@@ -1,0 +1,133 @@
+//! From the name in `output.<name>` to a constructor.
+
+use crate::console::{Console, ConsoleConfig};
+use crate::context::Context;
+use crate::discard::Discard;
+use crate::elasticsearch::{self, Elasticsearch, QueueSettings};
+use crate::file::{FileConfig, FileOutput};
+use skidder_config::{Section, nearest};
+use skidder_os::Timestamp;
+use skidder_pipeline::Output;
+
+/// The outputs there are.
+const SUPPORTED: [&str; 4] = ["elasticsearch", "file", "console", "discard"];
+
+/// Outputs of Filebeat that are not here yet.
+const UNSUPPORTED: [&str; 3] = ["logstash", "kafka", "redis"];
+
+/// An output with what its settings say about the queue before it.
+pub struct Built {
+    /// The output, ready to run.
+    pub output: Box<dyn Output>,
+    /// Settings of the queue that a preset of the output implies; they win over the user's.
+    pub queue: QueueSettings,
+}
+
+impl std::fmt::Debug for Built {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.debug_struct("Built")
+            .field("output", &self.output.kind())
+            .field("queue", &self.queue)
+            .finish()
+    }
+}
+
+/// Reads `output`, in which exactly one kind must be enabled. All mistakes are told to the section's
+/// problems; `None` means that there is at least one.
+///
+/// `queue` of the kind is left to the caller. `started` is the program's start, for `path` of
+/// `output.file`.
+pub fn build(outputs: &Section<'_>, context: &Context, started: Timestamp) -> Option<Built> {
+    let mut built = None;
+    let mut enabled = Vec::new();
+    let mut wrong = false;
+    for name in outputs.keys() {
+        if UNSUPPORTED.contains(&name) {
+            let section = outputs.section(name);
+            if section.bool("enabled").or(true) {
+                outputs.problem(
+                    name,
+                    format!(
+                        "`{}` is known to Filebeat, but not supported by skidder yet",
+                        outputs.path_of(name)
+                    ),
+                    format!(
+                        "supported are {}",
+                        SUPPORTED.map(|name| format!("`{name}`")).join(", ")
+                    ),
+                );
+                wrong = true;
+            }
+            section.skip();
+            continue;
+        }
+        if !SUPPORTED.contains(&name) {
+            let hint = match nearest(name, SUPPORTED.into_iter()) {
+                Some(name) => format!("did you mean `{name}`?"),
+                None => String::new(),
+            };
+            let path = outputs.path_of(name);
+            outputs.problem(name, format!("unknown output `{path}`"), hint);
+            wrong = true;
+            continue;
+        }
+        let section = outputs.section(name);
+        if !section.bool("enabled").or(true) {
+            section.skip();
+            continue;
+        }
+        enabled.push(name);
+        if enabled.len() > 1 {
+            section.skip();
+            continue;
+        }
+        section.accept("queue");
+        built = one(name, &section, context, started);
+        section.finish();
+    }
+    match enabled[..] {
+        [_] if !wrong => built,
+        [_] => None,
+        [] => {
+            if !wrong {
+                let message = "no output is enabled; expected exactly one";
+                outputs.problem("", message, "for example `output.console.enabled: true`");
+            }
+            None
+        }
+        [first, second, ..] => {
+            let message =
+                format!("`{first}` and `{second}` are both enabled; expected exactly one");
+            outputs.problem(second, message, "set `enabled: false` for one of them");
+            None
+        }
+    }
+}
+
+fn one(name: &str, section: &Section<'_>, context: &Context, started: Timestamp) -> Option<Built> {
+    let queue = QueueSettings::default();
+    let output: Box<dyn Output> = match name {
+        "elasticsearch" => {
+            let (config, queue) = elasticsearch::read(section);
+            let output = match Elasticsearch::new(config?, context.clone()) {
+                Ok(output) => output,
+                Err(error) => {
+                    section.problem(error.setting(), error.to_string(), "");
+                    return None;
+                }
+            };
+            return Some(Built { output: Box::new(output), queue });
+        }
+        "file" => {
+            let config = FileConfig::read(section, context, started)?;
+            Box::new(FileOutput::new(config, context.clone()))
+        }
+        "console" => Box::new(Console::new(ConsoleConfig::read(section), context.clone())),
+        "discard" => Box::new(Discard),
+        _ => return None,
+    };
+    Some(Built { output, queue })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,72 @@
+use super::*;
+use crate::testing::context;
+use skidder_config::{Problems, Settings};
+
+fn build_from(text: &str) -> (Option<&'static str>, String) {
+    let settings = Settings::parse("filebeat.yml", text).unwrap();
+    let problems = Problems::new();
+    let built = {
+        let root = settings.root(&problems);
+        let outputs = root.section("output");
+        let built = build(&outputs, &context(), Timestamp(1_767_323_045_000_000_000));
+        outputs.finish();
+        built
+    };
+    (built.map(|built| built.output.kind()), problems.to_string())
+}
+
+#[test]
+fn the_enabled_output_is_built() {
+    let table = [
+        ("output.elasticsearch.hosts: es", "elasticsearch"),
+        ("output.elasticsearch: {hosts: es, queue.mem.events: 5}", "elasticsearch"),
+        ("output.console.pretty: true", "console"),
+        ("output.console: {enabled: true, codec.json.pretty: true, bulk_max_size: 0}", "console"),
+        ("output.console.codec.format.string: '%{[message]}'", "console"),
+        ("output.file: {path: '/tmp/x-%{+yyyy}', rotate_every_kb: 5, permissions: 0640}", "file"),
+        ("output.discard.enabled: true", "discard"),
+        ("output: {console: {enabled: false, pretty: 7}, discard: {enabled: true}}", "discard"),
+        ("output: {kafka: {enabled: false}, discard: {enabled: true}}", "discard"),
+    ];
+    for (text, kind) in table {
+        assert_eq!(build_from(text), (Some(kind), String::new()), "{text}");
+    }
+}
+
+#[test]
+fn anything_but_one_output_is_a_mistake() {
+    let table = [
+        ("output: {}", "no output is enabled"),
+        ("output.console.enabled: false", "no output is enabled"),
+        ("output: {console.enabled: true, discard.enabled: true}", "both enabled"),
+        ("output.kafka.hosts: x", "not supported by skidder yet"),
+        ("output.elasticsearh.hosts: x", "did you mean `elasticsearch`"),
+        ("output.file.path: ''", "path"),
+        ("output.file.path: '/x/%{[message]}'", "only dates vary"),
+        ("output.file: {path: /x, number_of_files: 1}", "number_of_files"),
+        ("output.file: {path: /x, filename: a/b}", "without `/`"),
+        ("output.console.codec: {json.pretty: true, format.string: x}", "expected one"),
+        ("output.elasticsearch: {hosts: 'https://es', ssl.enabled: false}", "needs TLS"),
+        (
+            "output.elasticsearch: {hosts: 'https://es', ssl.certificate_authorities: /nothing}",
+            "cannot read",
+        ),
+        (
+            "output.elasticsearch: {hosts: 'https://es', ssl.certificate_authorities: '-----BEGIN x'}",
+            "PEM",
+        ),
+    ];
+    for (text, expected) in table {
+        let (_, told) = build_from(text);
+        assert!(told.contains(expected), "{text}: {told}");
+    }
+}
+
+#[test]
+fn the_directory_has_the_date_of_the_start() {
+    let settings = Settings::parse("x", "path: '/logs/%{+yyyy.MM.dd}/%{[agent.version]}'").unwrap();
+    let problems = Problems::new();
+    let started = Timestamp(1_767_323_045_000_000_000);
+    let config = FileConfig::read(&settings.root(&problems), &context(), started).unwrap();
+    assert_eq!(config.path, std::path::Path::new("/logs/2026.01.02/9.5.0"));
+}
