@@ -81,3 +81,24 @@ fn one_machine_survives_many_power_cuts_and_kills() {
         }
     }
 }
+
+/// The canary: on a disk that lies about syncs commits must get lost, or these tests see nothing. And even
+/// there the program starts.
+#[test]
+fn a_disk_that_lies_about_syncs_is_noticed_by_these_tests() {
+    let mut noticed = 0;
+    for seed in 0..60 {
+        let (fs, clock) = machine();
+        let mut random = Random::new(seed);
+        let truth = run(&fs, &clock, &mut random, Truth::new(), 8);
+        fs.lie_about_syncs(true);
+        fs.halt_at(1 + random.below(100));
+        let [certain, possible] = run(&fs, &clock, &mut random, truth[0].clone(), 8);
+        fs.crash_torn(seed);
+        fs.lie_about_syncs(false);
+        let (registry, _) = open(&fs, &clock);
+        let found = content(&registry);
+        noticed += u32::from(found != certain && found != possible);
+    }
+    assert!(noticed > 10, "{noticed} of 60");
+}

@@ -86,6 +86,8 @@ pub(super) struct Faults {
     /// The count at which everything stops.
     pub(super) halt_at: Option<u64>,
     pub(super) planned: Vec<Fault>,
+    /// Syncs do nothing and say that they did.
+    pub(super) lying: bool,
     /// Present: reads and writes are shortened now and then.
     pub(super) short: Option<Random>,
 }

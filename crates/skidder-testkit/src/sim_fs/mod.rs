@@ -77,6 +77,12 @@ impl SimFs {
         self.lock().faults.short = seed.map(Random::new);
     }
 
+    /// From now on the disk answers every sync at once and does nothing, as some do. Nothing can be safe on
+    /// such a disk: this is for tests that tests notice, and that programs survive it.
+    pub fn lie_about_syncs(&self, lying: bool) {
+        self.lock().faults.lying = lying;
+    }
+
     /// Limits the disk to `bytes`, rounded down to blocks of 4,096; `None` lifts the limit. Files keep
     /// what they have. Only writes of the program under test meet the limit.
     pub fn set_capacity(&self, bytes: Option<u64>) {
@@ -244,7 +250,9 @@ impl Fs for SimFs {
         let mut state = self.begin(Operation::Sync, directory)?;
         let node = state.find(directory, true)?;
         state.names(node)?;
-        state.settle(node);
+        if !state.faults.lying {
+            state.settle(node);
+        }
         Ok(())
     }
 }
@@ -406,6 +414,9 @@ impl File for SimFile {
         match self.begin(Operation::Sync) {
             Ok(mut state) => {
                 // Syncing a directory's handle does nothing here: names have `sync_dir`.
+                if state.faults.lying {
+                    return Ok(());
+                }
                 if let Ok(content) = state.content_mut(self.node) {
                     content.sync();
                 }

@@ -222,6 +222,16 @@ fn failed_sync_loses_data_that_can_still_be_read() {
 }
 
 #[test]
+fn a_lying_disk_keeps_nothing() {
+    let (fs, _) = new();
+    fs.lie_about_syncs(true);
+    write(&fs, "/state/a", b"hello").sync().unwrap();
+    fs.sync_dir(Path::new("/state")).unwrap();
+    fs.crash();
+    assert_eq!(fs.peek("/state/a"), None);
+}
+
+#[test]
 fn logs_of_others_survive_a_crash_whatever_we_had_open() {
     let (fs, _) = new();
     fs.write_as_other("/log/a", b"1");
