@@ -13,8 +13,6 @@ use tempfile::TempDir;
 const WORKLOAD_VERSION: u32 = 1;
 /// All workloads of the benchmark come from this seed.
 const SEED: u64 = 1;
-/// Open files that the experiments may need at once.
-const OPEN_FILES: u64 = 150_000;
 
 /// Where and with what the experiments run.
 #[derive(Debug)]
@@ -171,18 +169,13 @@ fn configuration(paths: &str, url: &str, settings: Settings) -> String {
     )
 }
 
-/// Lets this process and its children open many files.
-pub fn allow_many_open_files() -> Result<()> {
+/// Lets this process and its children open as many files as this user may, and says how many.
+pub fn allow_many_open_files() -> Result<u64> {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-    let limit = getrlimit(Resource::Nofile);
-    let enough = limit.current.is_none_or(|current| current >= OPEN_FILES);
-    if enough {
-        return Ok(());
-    }
-    let maximum = limit.maximum.map(|maximum| maximum.max(OPEN_FILES));
-    let raised = Rlimit { current: Some(OPEN_FILES), maximum };
-    let outcome = setrlimit(Resource::Nofile, raised);
-    outcome.with_context(|| format!("this needs `ulimit -n {OPEN_FILES}`"))
+    let maximum = getrlimit(Resource::Nofile).maximum;
+    let raised = Rlimit { current: maximum, maximum };
+    setrlimit(Resource::Nofile, raised).context("cannot raise `ulimit -n` to its maximum")?;
+    Ok(maximum.unwrap_or(u64::MAX))
 }
 
 #[cfg(test)]

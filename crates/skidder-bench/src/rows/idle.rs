@@ -25,7 +25,7 @@ pub fn idle(stage: &Stage) -> Vec<Row> {
 }
 
 fn measure(stage: &Stage) -> Result<Vec<Row>> {
-    allow_many_open_files()?;
+    let open_max = allow_many_open_files()?;
     let folder = stage.many_small(FILES, LINES)?;
     let sink = Sink::start(Behaviour::default())?;
     let paths = folder.join("*/*.log");
@@ -38,7 +38,7 @@ fn measure(stage: &Stage) -> Result<Vec<Row>> {
     let (cpu, reading) = measured?;
     let percent = cpu.as_secs_f64() / WINDOW.as_secs_f64() * 100.0;
     let detail = format!(
-        "{:.2} s in {} s; {:.1} s to read all",
+        "{:.2} s in {} s; {:.1} s to read all; `ulimit -n` {open_max}",
         cpu.as_secs_f64(),
         WINDOW.as_secs(),
         reading.as_secs_f64()

@@ -3,7 +3,7 @@
 use super::{Goal, row, rows_or_why, ship_once};
 use crate::stage::{Stage, allow_many_open_files};
 use crate::table::Row;
-use anyhow::Result;
+use anyhow::{Result, ensure};
 
 const GOALS: [Goal; 1] =
     [("e2", "peak memory for each further of 1,000 `.gz` files at once", 64.0, 48.0, "KB")];
@@ -17,7 +17,8 @@ pub fn memory(stage: &Stage) -> Vec<Row> {
 }
 
 fn measure(stage: &Stage) -> Result<Vec<Row>> {
-    allow_many_open_files()?;
+    let open_max = allow_many_open_files()?;
+    ensure!(open_max > FILES, "`ulimit -n` is {open_max}; raise it above {FILES}");
     let folder = stage.many_gzipped(FILES, LINES)?;
     let peak = |pattern: &str, lines: u64| -> Result<f64> {
         let paths = folder.join(pattern);
