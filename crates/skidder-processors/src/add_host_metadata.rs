@@ -14,8 +14,8 @@ use gather::host_fields;
 use crate::add_fields::AddFields;
 use crate::constants::Constants;
 use crate::footprint::Footprint;
-use crate::processor::{Failure, Outcome, Processor};
 use crate::kinds::Context;
+use crate::processor::{Failure, Outcome, Processor};
 use skidder_config::Section;
 use skidder_event::{EventMut, Map, MapRef, Path, Value, ValueRef};
 use skidder_os::{Clock, Fs, Monotonic};
@@ -94,9 +94,9 @@ fn is_location(text: &str) -> bool {
     let number = |part: &str| {
         let digits = part.trim().strip_prefix('-').unwrap_or(part.trim());
         let (whole, rest) = digits.split_once('.').unwrap_or((digits, "0"));
-        [whole, rest].iter().all(|part| {
-            !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit())
-        })
+        [whole, rest]
+            .iter()
+            .all(|part| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit()))
     };
     text.split_once(',').is_some_and(|(latitude, longitude)| number(latitude) && number(longitude))
 }

@@ -25,7 +25,7 @@ impl AddTags {
     /// `tags` and `target`.
     pub(crate) fn read(settings: &Section<'_>) -> Option<Self> {
         let tags = settings.strings("tags").required();
-        let target = settings.string("target").check(is_path).or(Self::TARGET);
+        let target = settings.string("target").check(|text| is_path(text)).or(Self::TARGET);
         // An empty target is the default one, as in Filebeat.
         let target = if target.is_empty() { Self::TARGET } else { &target };
         Some(Self::new(Path::parse(target).ok()?, &tags))
@@ -36,7 +36,7 @@ impl AddTags {
     }
 }
 
-fn is_path(text: &String) -> Result<(), String> {
+fn is_path(text: &str) -> Result<(), String> {
     if text.is_empty() {
         return Ok(());
     }

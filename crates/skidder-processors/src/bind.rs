@@ -2,12 +2,12 @@
 //! events, and keeps the rest.
 //!
 //! A step is folded into the constants if its condition can be decided from them and no event can
-//! have anything of its own at the fields it reads or writes. If events can, and the step only sets,
-//! adds or removes, it is folded as well and kept behind a guard: it runs again, over the layer as it
-//! stood before, on those events that do have something of their own there. Everything else runs on
-//! every event over the layer as it stands at that point of the list.
+//! have anything of its own at the fields it reads or writes. If events can, but usually have not, it
+//! is folded as well and kept behind a guard: on the events that do have something of their own there
+//! the fold is taken back and the step runs as if it had never been done. Everything else runs on
+//! every event, over the layer as it stands at that point of the list.
 
-use crate::bound::{BoundPlan, BoundStep, Guard};
+use crate::bound::{BoundPlan, BoundStep, Folded, Guard};
 use crate::compiled::{Compiled, FailureCount};
 use crate::condition::Condition;
 use crate::constants::Constants;
@@ -96,11 +96,7 @@ impl Binder {
                 match decision {
                     Ok(true) => self.add_always(processor, failures),
                     Ok(false) => self.note("never", || step.describe()),
-                    Err(open) => self.keep(Compiled::Run {
-                        when: Some(open),
-                        processor: Arc::clone(processor),
-                        failures: Arc::clone(failures),
-                    }),
+                    Err(open) => self.add_sometimes(open, processor, failures),
                 }
             }
             Compiled::Choose { condition, then, otherwise } => match self.decide(condition) {
@@ -123,14 +119,18 @@ impl Binder {
         if before.iter().any(Compiled::can_stop) {
             self.keep(Compiled::Branch(Arc::clone(list)));
         } else {
-            list.iter().for_each(|step| self.add(step));
+            for step in &**list {
+                self.add(step);
+            }
         }
     }
 
     /// A processor that runs on every event.
     fn add_always(&mut self, processor: &Arc<dyn Processor>, failures: &Arc<FailureCount>) {
         if let Some(parts) = processor.parts(&self.constants, self.touched.known()) {
-            parts.iter().for_each(|part| self.add_always(part, failures));
+            for part in &parts {
+                self.add_always(part, failures);
+            }
             return;
         }
         let run = || Compiled::Run {
@@ -139,27 +139,77 @@ impl Binder {
             failures: Arc::clone(failures),
         };
         let footprint = processor.footprint(&self.constants);
-        if !self.touched.overlaps_footprint(&footprint) {
-            if self.fold(&**processor) {
-                self.note("once per source", || processor.describe());
-            } else {
-                self.keep(run());
-            }
-            return;
-        }
-        if !processor.is_repeatable() || footprint.touches_row(&*ROW_FIELDS) {
-            self.keep(run());
-            return;
-        }
-        let before = self.base();
-        if self.fold(&**processor) {
-            self.note("once per source, again where an event has its own", || processor.describe());
-            let guards = guards_of(&footprint);
-            self.touched.add(&footprint, processor.can_fail());
-            self.steps.push(BoundStep { base: before, guards, step: run() });
+        if self.touched.overlaps_footprint(&footprint) {
+            self.add_guarded(run(), processor, &footprint, true);
+        } else if self.fold(&**processor) {
+            self.note("once per source", || processor.describe());
         } else {
             self.keep(run());
         }
+    }
+
+    /// A processor whose condition depends on the event.
+    fn add_sometimes(
+        &mut self,
+        when: Condition,
+        processor: &Arc<dyn Processor>,
+        failures: &Arc<FailureCount>,
+    ) {
+        let usual = self.decide_usual(&when);
+        let footprint = processor.footprint(&self.constants);
+        let step = Compiled::Run {
+            when: Some(when),
+            processor: Arc::clone(processor),
+            failures: Arc::clone(failures),
+        };
+        match usual {
+            Ok(usual) => self.add_guarded(step, processor, &footprint, usual),
+            Err(_) => self.keep(step),
+        }
+    }
+
+    /// A step that runs on the usual event, or usually does not. What is usual is done once.
+    fn add_guarded(
+        &mut self,
+        step: Compiled,
+        processor: &Arc<dyn Processor>,
+        footprint: &Footprint,
+        usual: bool,
+    ) {
+        let before = self.constants.clone();
+        let base = self.base();
+        if footprint.touches_row(&*ROW_FIELDS) || (usual && !self.fold(&**processor)) {
+            self.keep(step);
+            return;
+        }
+        let Some(changes) = before.differences(&self.constants) else {
+            self.constants = before;
+            self.base = Some(base);
+            self.keep(step);
+            return;
+        };
+        let fate = if usual { "once per source" } else { "usually not" };
+        let fate = format!("{fate}, again where an event has its own");
+        self.note(&fate, || step.describe());
+        let mut reads = Vec::new();
+        if let Compiled::Run { when: Some(when), .. } = &step {
+            when.for_each_path(&mut |path| reads.push(path.clone()));
+        }
+        let touched: &[Path] = if usual { &footprint.writes } else { &[] };
+        let fields = guards_of(footprint.reads.iter().chain(touched));
+        // Taking the fold back writes at all of its changes.
+        let back = Footprint { writes: changes.clone(), ..Footprint::default() };
+        self.touched.add(&back, false);
+        self.touched.add(footprint, processor.can_fail());
+        self.drops = true;
+        let folded = Folded {
+            after: self.base(),
+            condition: guards_of(reads.iter()),
+            fields,
+            changes: changes.into(),
+            repeatable: processor.is_repeatable(),
+        };
+        self.steps.push(BoundStep { base, step, folded: Some(folded) });
     }
 
     /// Leaves a step for every event.
@@ -171,7 +221,7 @@ impl Binder {
             self.ended = processor.name() == "drop_event";
         }
         let base = self.base();
-        self.steps.push(BoundStep { base, guards: Box::default(), step });
+        self.steps.push(BoundStep { base, step, folded: None });
     }
 
     fn fold(&mut self, processor: &dyn Processor) -> bool {
@@ -185,8 +235,18 @@ impl Binder {
 
     fn decide(&mut self, condition: &Condition) -> Result<bool, Condition> {
         let base = self.base();
-        let batch = probe(Arc::clone(&base));
+        let batch = probe(base);
         condition.decide(batch.event(0), &|path| self.touched.overlaps(path))
+    }
+
+    /// The same for the usual event, which has nothing of its own but what every line has.
+    fn decide_usual(&mut self, condition: &Condition) -> Result<bool, Condition> {
+        let base = self.base();
+        let batch = probe(base);
+        let of_lines = |path: &Path| {
+            path.overlaps(&LOG_FLAGS) || ROW_FIELDS.iter().any(|own| own.overlaps(path))
+        };
+        condition.decide(batch.event(0), &of_lines)
     }
 
     fn base(&mut self) -> Arc<Base> {
@@ -202,10 +262,10 @@ impl Binder {
     }
 }
 
-/// The top-level fields of a footprint.
-fn guards_of(footprint: &Footprint) -> Box<[Guard]> {
+/// The top-level fields of some paths.
+fn guards_of<'a>(paths: impl Iterator<Item = &'a Path>) -> Box<[Guard]> {
     let mut guards: Vec<Guard> = Vec::new();
-    for path in footprint.reads.iter().chain(&footprint.writes) {
+    for path in paths {
         let guard = Guard { key: path.segments()[0].clone(), metadata: path.is_metadata() };
         if !guards.contains(&guard) {
             guards.push(guard);

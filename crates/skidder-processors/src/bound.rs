@@ -22,10 +22,25 @@ pub struct BoundPlan {
 pub(crate) struct BoundStep {
     /// The layer as it stands when the list comes to this step.
     pub(crate) base: Arc<Base>,
-    /// If there are any: the step's work is in the base already, and it runs only on events that
-    /// have something of their own at one of these top-level fields.
-    pub(crate) guards: Box<[Guard]>,
     pub(crate) step: Compiled,
+    /// If the step's work is done for the usual event.
+    pub(crate) folded: Option<Folded>,
+}
+
+/// What is known about a step whose work is in the layers behind it already. That work is right for
+/// events that have nothing of their own at the fields the step reads or writes.
+#[derive(Debug)]
+pub(crate) struct Folded {
+    /// The layer with the step's work.
+    pub(crate) after: Arc<Base>,
+    /// The top-level fields that the step's condition reads.
+    pub(crate) condition: Box<[Guard]>,
+    /// The top-level fields that the step reads and writes.
+    pub(crate) fields: Box<[Guard]>,
+    /// Where the two layers differ.
+    pub(crate) changes: Box<[Path]>,
+    /// The step may run over its own work, see [`crate::Processor::is_repeatable`].
+    pub(crate) repeatable: bool,
 }
 
 /// A top-level field, of the event or of `@metadata`.
@@ -71,16 +86,47 @@ impl BoundPlan {
     /// All steps on one event, so that a mark is valid until the step ends.
     fn run_event(&self, batch: &mut Batch, row: usize) {
         for bound in &self.steps {
-            let mut event = batch.event_mut(row, &bound.base);
-            if !bound.guards.is_empty() {
-                let event = event.as_ref();
-                if !bound.guards.iter().any(|guard| event.has_own(&guard.key, guard.metadata)) {
-                    continue;
-                }
-            }
-            if bound.step.run(&mut event) == Flow::Dropped {
+            let flow = match &bound.folded {
+                None => bound.step.run(&mut batch.event_mut(row, &bound.base)),
+                Some(folded) => run_folded(bound, folded, batch, row),
+            };
+            if flow == Flow::Dropped {
                 return;
             }
         }
     }
+}
+
+/// A folded step on an event that may be unusual.
+fn run_folded(bound: &BoundStep, folded: &Folded, batch: &mut Batch, row: usize) -> Flow {
+    let event = batch.event_over(row, &bound.base);
+    let has_own =
+        |guards: &[Guard]| guards.iter().any(|guard| event.has_own(&guard.key, guard.metadata));
+    let own_fields = has_own(&folded.fields);
+    if !own_fields && !has_own(&folded.condition) {
+        return Flow::Next;
+    }
+    if folded.repeatable && !folded.changes.is_empty() && bound.step.applies(event) {
+        if own_fields {
+            return bound.step.run(&mut batch.event_mut(row, &bound.base));
+        }
+        return Flow::Next;
+    }
+    // The event gets back what it had before the step, and then the step as if nothing was folded.
+    for path in &folded.changes {
+        match batch.event_mut(row, &bound.base).copy(path) {
+            Some(cell) => {
+                let mut event = batch.event_mut(row, &folded.after);
+                let mark = event.mark();
+                if event.put_cell(path, cell).is_err() {
+                    // The event hides this part of both layers.
+                    event.rollback(mark);
+                }
+            }
+            None => {
+                batch.event_mut(row, &folded.after).delete(path);
+            }
+        }
+    }
+    bound.step.run(&mut batch.event_mut(row, &bound.base))
 }

@@ -5,7 +5,7 @@ use crate::condition::Condition;
 use crate::constants::Constants;
 use crate::footprint::Touched;
 use crate::processor::{Failure, Outcome, Processor};
-use skidder_event::EventMut;
+use skidder_event::{EventMut, EventRef};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -78,6 +78,14 @@ impl Compiled {
         }
     }
 
+    /// Whether its `when` holds for an event.
+    pub(crate) fn applies(&self, event: EventRef<'_>) -> bool {
+        match self {
+            Self::Run { when, .. } => when.as_ref().is_none_or(|when| when.check(event)),
+            Self::Choose { .. } | Self::Branch(_) => true,
+        }
+    }
+
     /// Whether a failure inside can end the branch it is in.
     pub(crate) fn can_stop(&self) -> bool {
         match self {
@@ -120,14 +128,14 @@ impl Compiled {
         }
     }
 
-    /// Calls `each` with every processor inside and its failures.
-    pub(crate) fn for_each(&self, each: &mut dyn FnMut(&Arc<dyn Processor>, &Arc<FailureCount>)) {
+    /// Collects every processor inside with its failures.
+    pub(crate) fn collect<'a>(&'a self, all: &mut Vec<(&'a dyn Processor, &'a Arc<FailureCount>)>) {
         match self {
-            Self::Run { processor, failures, .. } => each(processor, failures),
+            Self::Run { processor, failures, .. } => all.push((&**processor, failures)),
             Self::Choose { then, otherwise, .. } => {
-                then.iter().chain(&**otherwise).for_each(|step| step.for_each(each));
+                then.iter().chain(&**otherwise).for_each(|step| step.collect(all));
             }
-            Self::Branch(list) => list.iter().for_each(|step| step.for_each(each)),
+            Self::Branch(list) => list.iter().for_each(|step| step.collect(all)),
         }
     }
 

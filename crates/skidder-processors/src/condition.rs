@@ -11,11 +11,11 @@ mod read;
 mod text;
 
 pub use network::{Network, NetworkError};
-pub use text::Patterns;
 
 use skidder_event::{EventRef, Path, ValueRef};
 use std::fmt;
 use std::sync::Arc;
+use text::Wanted;
 
 /// A compiled condition. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -40,8 +40,8 @@ pub struct FieldTest {
 #[derive(Debug)]
 enum Test {
     Equals(EqualsValue),
-    Contains(Patterns),
-    Regexp(Patterns),
+    Contains(Wanted),
+    Regexp(Wanted),
     Range(Bounds),
     Network(Vec<Network>),
     Exists,
@@ -83,12 +83,12 @@ impl Condition {
 
     /// `contains`: the field, or one of its elements, contains `text`.
     pub fn contains(path: Path, text: &str) -> Self {
-        Self::test(path, Test::Contains(Patterns::substring(text)))
+        Self::test(path, Test::Contains(Wanted::substring(text)))
     }
 
     /// `regexp`: the field, or one of its elements, has a match anywhere.
     pub fn regexp(path: Path, pattern: &str) -> Result<Self, crate::PatternError> {
-        Ok(Self::test(path, Test::Regexp(Patterns::regexp(pattern)?)))
+        Ok(Self::test(path, Test::Regexp(Wanted::regexp(pattern)?)))
     }
 
     /// `range`: a number, or text that is one, within bounds.
@@ -121,7 +121,9 @@ impl Condition {
         match self {
             Self::Test(test) => each(&test.path),
             Self::And(list) | Self::Or(list) => {
-                list.iter().for_each(|condition| condition.for_each_path(each));
+                for condition in list {
+                    condition.for_each_path(each);
+                }
             }
             Self::Not(inner) => inner.for_each_path(each),
         }
@@ -188,8 +190,8 @@ impl FieldTest {
         let Some(value) = event.get(&self.path) else { return false };
         match &self.test {
             Test::Equals(wanted) => wanted.is(value),
-            Test::Contains(patterns) | Test::Regexp(patterns) => {
-                any_text(value, &|text| patterns.matches(text))
+            Test::Contains(wanted) | Test::Regexp(wanted) => {
+                any_text(value, &|text| wanted.matches(text))
             }
             Test::Range(bounds) => number_of(value).is_some_and(|number| bounds.hold(number)),
             Test::Network(networks) => any_text(value, &|text| {
@@ -276,8 +278,8 @@ impl fmt::Display for FieldTest {
             Test::Equals(EqualsValue::Int(number)) => write!(out, "{path} = {}", *number as i64),
             Test::Equals(EqualsValue::Str(text)) => write!(out, "{path} = `{text}`"),
             Test::Equals(EqualsValue::Bool(truth)) => write!(out, "{path} = {truth}"),
-            Test::Contains(patterns) => write!(out, "{path} contains `{patterns}`"),
-            Test::Regexp(patterns) => write!(out, "{path} matches `{patterns}`"),
+            Test::Contains(wanted) => write!(out, "{path} contains `{wanted}`"),
+            Test::Regexp(wanted) => write!(out, "{path} matches `{wanted}`"),
             Test::Range(bounds) => {
                 let all =
                     [(">=", bounds.gte), (">", bounds.gt), ("<=", bounds.lte), ("<", bounds.lt)];

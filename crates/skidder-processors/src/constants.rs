@@ -60,6 +60,14 @@ impl Constants {
         self.fields.merge_missing(fields);
     }
 
+    /// The topmost paths at which `self` and `other` differ. Nothing if a path cannot name one.
+    pub(crate) fn differences(&self, other: &Self) -> Option<Vec<Path>> {
+        let mut paths = Vec::new();
+        let named = differences(&self.fields, &other.fields, "", &mut paths)
+            && differences(&self.metadata, &other.metadata, "@metadata.", &mut paths);
+        named.then_some(paths)
+    }
+
     fn map_of(&mut self, path: &Path) -> &mut Map {
         if path.is_metadata() { &mut self.metadata } else { &mut self.fields }
     }
@@ -77,6 +85,27 @@ impl Constants {
         }
         false
     }
+}
+
+fn differences(one: &Map, other: &Map, prefix: &str, out: &mut Vec<Path>) -> bool {
+    let missing = other.iter().filter(|(key, _)| one.get(key).is_none());
+    let keys = one.iter().map(|(key, _)| key).chain(missing.map(|(key, _)| key));
+    for key in keys {
+        let name = format!("{prefix}{key}");
+        match (one.get(key), other.get(key)) {
+            (Some(Value::Map(one)), Some(Value::Map(other))) => {
+                if !differences(one, other, &format!("{name}."), out) {
+                    return false;
+                }
+            }
+            (one, other) if one == other => {}
+            _ => match Path::parse(&name) {
+                Ok(path) if !key.contains('.') => out.push(path),
+                _ => return false,
+            },
+        }
+    }
+    true
 }
 
 /// The path inside its map: without `@metadata`.

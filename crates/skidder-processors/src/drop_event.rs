@@ -13,13 +13,13 @@ use skidder_event::EventMut;
 pub struct DropEvent;
 
 impl DropEvent {
-    /// There is nothing to be set but `when`.
-    pub(crate) fn read(settings: &Section<'_>) -> Option<Self> {
-        if !settings.has("when") {
+    /// There is nothing to be set but `when`, which is not missed in a branch of an `if`.
+    pub(crate) fn read(settings: &Section<'_>, branch: bool) -> Self {
+        if !branch && !settings.has("when") {
             let message = format!("`{}` without a condition drops every event", settings.path());
             settings.warning("", message, "give it a `when`");
         }
-        Some(Self)
+        Self
     }
 }
 

@@ -7,8 +7,8 @@
 
 use crate::constants::Constants;
 use crate::footprint::Footprint;
-use crate::processor::{Failure, Outcome, Processor};
 use crate::pattern::compile_pattern;
+use crate::processor::{Failure, Outcome, Processor};
 use regex::bytes::Regex;
 use skidder_config::Section;
 use skidder_event::{EventMut, EventRef, Map, MapRef, Path, Value, ValueRef};
@@ -41,9 +41,9 @@ impl DropFields {
                 Some(inner) => compile_pattern(inner)
                     .map(|pattern| patterns.push(pattern))
                     .map_err(|error| error.to_string()),
-                None => {
-                    Path::parse(&text).map(|name| names.push(name)).map_err(|error| error.to_string())
-                }
+                None => Path::parse(&text)
+                    .map(|name| names.push(name))
+                    .map_err(|error| error.to_string()),
             };
             if let Err(error) = read {
                 let path = settings.path_of("fields");
@@ -53,7 +53,11 @@ impl DropFields {
         }
         for name in names.iter().filter(|name| is_kept(name)) {
             let path = settings.path_of("fields");
-            settings.warning("fields", format!("`{path}`: `{name}` cannot be dropped, it stays"), "");
+            settings.warning(
+                "fields",
+                format!("`{path}`: `{name}` cannot be dropped, it stays"),
+                "",
+            );
         }
         let ignore_missing = settings.bool("ignore_missing").or(false);
         right.then(|| Self::new(names, patterns, ignore_missing))

@@ -87,11 +87,17 @@ const UNSUPPORTED: [&str; 46] = [
 
 /// Reads the list at `key` of `section`; what is wrong is told there and left out.
 pub fn read_processors(section: &Section<'_>, key: &str, context: &Context) -> Vec<Compiled> {
-    section.items(key).iter().filter_map(|item| read_entry(item, context)).collect()
+    read_list(section, key, context, false)
+}
+
+/// Reads a list; in a `branch` there is a condition around everything.
+fn read_list(section: &Section<'_>, key: &str, context: &Context, branch: bool) -> Vec<Compiled> {
+    let items = section.items(key);
+    items.iter().filter_map(|item| read_entry(item, context, branch)).collect()
 }
 
 /// One entry: `{name: settings}`, or `{if, then, else}`.
-fn read_entry(item: &Item<'_>, context: &Context) -> Option<Compiled> {
+fn read_entry(item: &Item<'_>, context: &Context, branch: bool) -> Option<Compiled> {
     let entry = item.section();
     let names = entry.keys();
     if names.contains(&"if") {
@@ -106,7 +112,9 @@ fn read_entry(item: &Item<'_>, context: &Context) -> Option<Compiled> {
             return None;
         }
         _ => {
-            names.iter().for_each(|name| entry.accept(name));
+            for name in &names {
+                entry.accept(name);
+            }
             let message = format!(
                 "`{}` has {} keys ({}); expected exactly one, the name of a processor",
                 item.path(),
@@ -125,7 +133,7 @@ fn read_entry(item: &Item<'_>, context: &Context) -> Option<Compiled> {
             compile(&settings, |settings| Some(AddHostMetadata::read(settings, context)))
         }
         "add_tags" => compile(&settings, AddTags::read),
-        "drop_event" => compile(&settings, DropEvent::read),
+        "drop_event" => compile(&settings, |settings| Some(DropEvent::read(settings, branch))),
         "drop_fields" => compile(&settings, DropFields::read),
         "rename" => compile(&settings, Rename::read),
         _ => {
@@ -158,8 +166,8 @@ fn read_choice(entry: &Section<'_>, context: &Context) -> Option<Compiled> {
         let message = format!("`{}` is missing", entry.path_of("then"));
         entry.problem("then", message, "an `if` needs a `then` with one processor or a list");
     }
-    let then = read_processors(entry, "then", context);
-    let otherwise = read_processors(entry, "else", context);
+    let then = read_list(entry, "then", context, true);
+    let otherwise = read_list(entry, "else", context, true);
     Some(Compiled::choose(condition?, then, otherwise))
 }
 

@@ -27,7 +27,7 @@ pub use add_host_metadata::{AddHostMetadata, HostSettings, Machine, ThisMachine}
 pub use add_tags::AddTags;
 pub use bound::BoundPlan;
 pub use compiled::{Compiled, FailureCount};
-pub use condition::{Bounds, Condition, EqualsValue, Network, NetworkError, Patterns};
+pub use condition::{Bounds, Condition, EqualsValue, Network, NetworkError};
 pub use constants::Constants;
 pub use drop_event::DropEvent;
 pub use drop_fields::DropFields;

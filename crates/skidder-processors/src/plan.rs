@@ -62,18 +62,18 @@ impl Plan {
     /// addresses of the host may. Whoever holds a bound plan binds again then. May read files when
     /// a cache has expired.
     pub fn epoch(&self) -> u64 {
-        let mut sum = 0;
-        for step in &self.steps {
-            step.for_each(&mut |processor, _| sum += processor.epoch());
-        }
-        sum
+        self.processors().iter().map(|(processor, _)| processor.epoch()).sum()
     }
 
     /// The failures of every processor, in the order of the list.
     pub fn failures(&self) -> Vec<Arc<FailureCount>> {
+        self.processors().iter().map(|(_, failures)| Arc::clone(failures)).collect()
+    }
+
+    fn processors(&self) -> Vec<(&dyn Processor, &Arc<FailureCount>)> {
         let mut all = Vec::new();
         for step in &self.steps {
-            step.for_each(&mut |_, failures| all.push(Arc::clone(failures)));
+            step.collect(&mut all);
         }
         all
     }

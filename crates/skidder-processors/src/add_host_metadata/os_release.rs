@@ -44,10 +44,10 @@ pub(super) fn os_fields(fs: &dyn Fs) -> Map {
     };
     let name = first(&["NAME", "PRETTY_NAME"]);
     let version = first(&["VERSION", "VERSION_ID", "DISTRIB_RELEASE"]);
-    let mut platform = first(&["ID", "DISTRIB_ID"]);
-    if platform.is_empty() {
-        platform = name.split(' ').next().unwrap_or_default().to_owned();
-    }
+    let platform = match first(&["ID", "DISTRIB_ID"]) {
+        id if id.is_empty() => name.split(' ').next().unwrap_or_default().to_owned(),
+        id => id,
+    };
     let codename = match first(&["VERSION_CODENAME", "DISTRIB_CODENAME"]) {
         found if !found.is_empty() => Some(found),
         _ => {

@@ -35,7 +35,9 @@ fn machine(clock: &SimClock) -> SimFs {
     fs.write_as_other("/proc/net/fib_trie", TRIE.as_bytes());
     let six = b"fe8000000000000000fc00fffe000001 02 40 20 80 eth0\n";
     fs.write_as_other("/proc/net/if_inet6", six);
-    for (name, flags, address) in [("lo", "0x9", "00:00:00:00:00:00"), ("eth0", "0x1003", "02:fc:00:aa:00:01")] {
+    for (name, flags, address) in
+        [("lo", "0x9", "00:00:00:00:00:00"), ("eth0", "0x1003", "02:fc:00:aa:00:01")]
+    {
         fs.write_as_other(format!("/sys/class/net/{name}/flags"), format!("{flags}\n").as_bytes());
         let address = format!("{address}\n");
         fs.write_as_other(format!("/sys/class/net/{name}/address"), address.as_bytes());

@@ -12,7 +12,9 @@ impl Condition {
     /// Reads a condition: a map with exactly one operator. Nothing if there is a mistake in it.
     pub fn read(item: &Item<'_>) -> Option<Self> {
         let section = item.section();
-        OPERATORS.iter().for_each(|operator| section.accept(operator));
+        for operator in OPERATORS {
+            section.accept(operator);
+        }
         let keys = section.keys();
         let mut used = OPERATORS.iter().copied().filter(|operator| keys.contains(operator));
         let operator = used.next();
@@ -30,7 +32,8 @@ impl Condition {
                 item.path(),
                 others.join(", ")
             );
-            let hint = "make each an item of a list under `and`; Filebeat would use only one of them";
+            let hint =
+                "make each an item of a list under `and`; Filebeat would use only one of them";
             item.problem(message, hint);
             return None;
         }
@@ -126,8 +129,7 @@ fn read_text(item: &Item<'_>) -> Option<String> {
     if matches!(item.node().content(), Content::String) {
         return Some(text);
     }
-    let message =
-        format!("`{}` is {}; expected a text", item.path(), item.node().shown());
+    let message = format!("`{}` is {}; expected a text", item.path(), item.node().shown());
     item.problem(message, "put it in quotes");
     None
 }

@@ -246,8 +246,9 @@ fn what_cannot_vary_is_decided_and_the_rest_is_left() {
     };
     assert_eq!(decide("{equals: {port: 443}}"), "true");
     assert_eq!(decide("{contains: {message: x}}"), "message contains `x`");
-    let and = "{and: [{equals: {port: 443}}, {contains: {message: x}}, {not: {regexp: {message: y}}}]}";
-    assert_eq!(decide(and), "and(message contains `x`, not(message matches `y`))");
+    let and =
+        "{and: [{equals: {port: 443}}, {contains: {message: x}}, {not: {regexp: {message: why}}}]}";
+    assert_eq!(decide(and), "and(message contains `x`, not(message matches `why`))");
     assert_eq!(decide("{and: [{contains: {message: x}}, {equals: {port: 1}}]}"), "false");
     assert_eq!(decide("{or: [{contains: {message: x}}, {equals: {port: 443}}]}"), "true");
     assert_eq!(decide("{not: {range: {port: {gte: 1, lt: 9}}}}"), "true");

@@ -7,26 +7,26 @@ use std::fmt;
 
 /// A text or a regular expression to be found anywhere in a field.
 #[derive(Debug)]
-pub enum Patterns {
+pub(super) enum Wanted {
     /// This text.
-    Substring(Box<str>, Finder<'static>),
+    Substring(Box<str>, Box<Finder<'static>>),
     /// A match of this expression, which is kept as it was written.
     Regexp(Box<str>, Regex),
 }
 
-impl Patterns {
+impl Wanted {
     /// Looks for `text`; an empty text is found everywhere.
-    pub fn substring(text: &str) -> Self {
-        Self::Substring(text.into(), Finder::new(text).into_owned())
+    pub(super) fn substring(text: &str) -> Self {
+        Self::Substring(text.into(), Box::new(Finder::new(text).into_owned()))
     }
 
     /// Looks for a match of `pattern`, written for Go's RE2.
-    pub fn regexp(pattern: &str) -> Result<Self, PatternError> {
+    pub(super) fn regexp(pattern: &str) -> Result<Self, PatternError> {
         Ok(Self::Regexp(pattern.into(), compile_pattern(pattern)?))
     }
 
     /// Whether it is found in `text`.
-    pub fn matches(&self, text: &[u8]) -> bool {
+    pub(super) fn matches(&self, text: &[u8]) -> bool {
         match self {
             Self::Substring(_, finder) => finder.find(text).is_some(),
             Self::Regexp(_, regex) => regex.is_match(text),
@@ -34,7 +34,7 @@ impl Patterns {
     }
 }
 
-impl fmt::Display for Patterns {
+impl fmt::Display for Wanted {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Substring(text, _) | Self::Regexp(text, _) => out.write_str(text),

@@ -56,7 +56,9 @@ pub(crate) fn batch(messages: &[&str], base: &Arc<Base>) -> Batch {
         resume: None,
     };
     let mut batch = Batch::new(bytes, true, Arc::clone(base), provenance);
-    rows.into_iter().for_each(|row| batch.push(row));
+    for row in rows {
+        batch.push(row);
+    }
     batch
 }
 
