@@ -5,6 +5,7 @@ use crate::footprint::Footprint;
 use crate::processor::{Failure, Outcome, Processor};
 use skidder_config::Section;
 use skidder_event::{Cell, EditError, EventMut, Path, Value, ValueRef};
+use smallvec::SmallVec;
 
 /// Appends tags to a list of the event, which is made if it is missing.
 #[derive(Clone, Debug)]
@@ -57,7 +58,10 @@ impl Processor for AddTags {
             Some(ValueRef::List(_)) => event.copy(&self.target),
             Some(_) => return Err(self.failure("it is there and is no list")),
         };
-        let mut cells: Vec<Cell> = old.map_or_else(Vec::new, |list| event.list_cells(list));
+        let mut cells: SmallVec<[Cell; 16]> = SmallVec::new();
+        if let Some(list) = old {
+            cells.extend(event.list_cells(list));
+        }
         for tag in &self.tags {
             cells.push(event.store(tag));
         }

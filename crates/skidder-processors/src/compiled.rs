@@ -129,9 +129,12 @@ impl Compiled {
     }
 
     /// Collects every processor inside with its failures.
-    pub(crate) fn collect<'a>(&'a self, all: &mut Vec<(&'a dyn Processor, &'a Arc<FailureCount>)>) {
+    pub(crate) fn collect<'a>(
+        &'a self,
+        all: &mut Vec<(&'a Arc<dyn Processor>, &'a Arc<FailureCount>)>,
+    ) {
         match self {
-            Self::Run { processor, failures, .. } => all.push((&**processor, failures)),
+            Self::Run { processor, failures, .. } => all.push((processor, failures)),
             Self::Choose { then, otherwise, .. } => {
                 then.iter().chain(&**otherwise).for_each(|step| step.collect(all));
             }

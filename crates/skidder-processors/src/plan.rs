@@ -25,6 +25,8 @@ pub enum Shape {
 #[derive(Debug)]
 pub struct Plan {
     steps: Vec<Compiled>,
+    /// Those that look at more than the event.
+    outside: Vec<Arc<dyn Processor>>,
 }
 
 impl Plan {
@@ -39,7 +41,11 @@ impl Plan {
             steps.push(Compiled::new(Builtin::new(builtin), None));
         }
         steps.extend_from_slice(global_processors);
-        Self { steps }
+        let looks_outside = |processor: &&Arc<dyn Processor>| processor.bound().is_some();
+        let all = processors(&steps);
+        let outside = all.iter().map(|(processor, _)| *processor).filter(looks_outside);
+        let outside = outside.cloned().collect();
+        Self { steps, outside }
     }
 
     /// Does once what is the same for all events of a source. `fields` are those that the input
@@ -62,21 +68,23 @@ impl Plan {
     /// addresses of the host may. Whoever holds a bound plan binds again then. May read files when
     /// a cache has expired.
     pub fn epoch(&self) -> u64 {
-        self.processors().iter().map(|(processor, _)| processor.epoch()).sum()
+        self.outside.iter().map(|processor| processor.epoch()).sum()
     }
 
-    /// The failures of every processor, in the order of the list.
+    /// The failures of every processor that can fail, in the order of the list.
     pub fn failures(&self) -> Vec<Arc<FailureCount>> {
-        self.processors().iter().map(|(_, failures)| Arc::clone(failures)).collect()
+        let all = processors(&self.steps);
+        let failing = all.iter().filter(|(processor, _)| processor.can_fail());
+        failing.map(|(_, failures)| Arc::clone(failures)).collect()
     }
+}
 
-    fn processors(&self) -> Vec<(&dyn Processor, &Arc<FailureCount>)> {
-        let mut all = Vec::new();
-        for step in &self.steps {
-            step.collect(&mut all);
-        }
-        all
+fn processors(steps: &[Compiled]) -> Vec<(&Arc<dyn Processor>, &Arc<FailureCount>)> {
+    let mut all = Vec::new();
+    for step in steps {
+        step.collect(&mut all);
     }
+    all
 }
 
 /// Adds fields that are missing. Filebeat's own merge replaces a value by an object of the same

@@ -5,11 +5,13 @@
 
 mod common;
 
+use common::tree::{delete, flatten, get, merge, merge_missing, nested, set};
 use common::{batch, document, map, path, value_of};
 use proptest::prelude::*;
 use serde_json::{Value as Json, json};
 use skidder_event::*;
 use skidder_processors::*;
+use skidder_testkit::{SimClock, SimFs};
 use std::sync::Arc;
 
 /// One entry of a list, for the plan and for the plain interpreter.
@@ -34,6 +36,10 @@ enum Step {
         pairs: Vec<(&'static str, &'static str)>,
         fail: bool,
         ignore_missing: bool,
+        when: Option<When>,
+    },
+    Host {
+        replace: bool,
         when: Option<When>,
     },
     DropEvent {
@@ -143,6 +149,7 @@ impl Step {
                 },
                 condition(when),
             ),
+            Self::Host { replace, when } => Compiled::new(host_metadata(*replace), condition(when)),
             Self::DropEvent { when } => Compiled::new(DropEvent, condition(when)),
             Self::Choose { when, then, otherwise } => Compiled::choose(
                 when.compile(),
@@ -151,6 +158,43 @@ impl Step {
             ),
         }
     }
+}
+
+/// A machine that says nothing but this.
+struct Rack;
+
+impl Machine for Rack {
+    fn hostname(&self) -> String {
+        "web".to_owned()
+    }
+
+    fn kernel(&self) -> String {
+        "6".to_owned()
+    }
+
+    fn architecture(&self) -> String {
+        "x86_64".to_owned()
+    }
+}
+
+fn host_metadata(replace_fields: bool) -> AddHostMetadata {
+    let settings = HostSettings { replace_fields, ..HostSettings::default() };
+    let clock = SimClock::new();
+    let fs = Arc::new(SimFs::new(&clock));
+    AddHostMetadata::new(settings, Arc::new(Rack), fs, Arc::new(clock))
+}
+
+/// What is found on that machine.
+fn host() -> Json {
+    json!({
+        "name": "web",
+        "hostname": "web",
+        "architecture": "x86_64",
+        "os": {
+            "type": "linux", "platform": "", "name": "", "family": "", "version": "",
+            "kernel": "6",
+        },
+    })
 }
 
 /// What the plain interpreter says about going on.
@@ -169,6 +213,7 @@ fn interpret(step: &Step, tree: &mut Json) -> Flow {
         | Step::AddTags { when, .. }
         | Step::DropFields { when, .. }
         | Step::Rename { when, .. }
+        | Step::Host { when, .. }
         | Step::DropEvent { when }
             if skipped(when) =>
         {
@@ -194,6 +239,16 @@ fn interpret(step: &Step, tree: &mut Json) -> Flow {
         }
         Step::Rename { pairs, fail, ignore_missing, .. } => {
             rename(tree, pairs, *fail, *ignore_missing)
+        }
+        Step::Host { replace, .. } => {
+            let more = match tree.get("host") {
+                Some(Json::Object(host)) => !(host.len() == 1 && host.contains_key("name")),
+                _ => false,
+            };
+            if *replace || !more {
+                merge(tree, &json!({"host": host()}));
+            }
+            Flow::Next
         }
         Step::DropEvent { .. } => Flow::Dropped,
         Step::Choose { when, then, otherwise } => {
@@ -260,19 +315,6 @@ fn drop_fields(
     if missing && !ignore_missing { Flow::Stop } else { Flow::Next }
 }
 
-fn flatten(tree: &Json, prefix: &str, out: &mut Vec<String>) {
-    for (key, value) in tree.as_object().unwrap() {
-        if prefix.is_empty() && key == "@metadata" {
-            continue;
-        }
-        let name = format!("{prefix}{key}");
-        if value.is_object() {
-            flatten(value, &format!("{name}."), out);
-        }
-        out.push(name);
-    }
-}
-
 fn rename(tree: &mut Json, pairs: &[(&str, &str)], fail: bool, ignore_missing: bool) -> Flow {
     let before = tree.clone();
     for (from, to) in pairs {
@@ -300,70 +342,6 @@ fn rename(tree: &mut Json, pairs: &[(&str, &str)], fail: bool, ignore_missing: b
         }
     }
     Flow::Next
-}
-
-fn nested(flat: &Json) -> Json {
-    let mut tree = json!({});
-    for (key, value) in flat.as_object().unwrap() {
-        let value = if value.is_object() { nested(value) } else { value.clone() };
-        set(&mut tree, key, value);
-    }
-    tree
-}
-
-fn merge(tree: &mut Json, over: &Json) {
-    for (key, value) in over.as_object().unwrap() {
-        let object = tree.as_object_mut().unwrap();
-        match object.get_mut(key) {
-            Some(old @ Json::Object(_)) if value.is_object() => merge(old, value),
-            _ => {
-                object.insert(key.clone(), value.clone());
-            }
-        }
-    }
-}
-
-fn merge_missing(tree: &mut Json, under: &Json) {
-    for (key, value) in under.as_object().unwrap() {
-        let object = tree.as_object_mut().unwrap();
-        match object.get_mut(key) {
-            None => {
-                object.insert(key.clone(), value.clone());
-            }
-            Some(old @ Json::Object(_)) if value.is_object() => merge_missing(old, value),
-            Some(_) => {}
-        }
-    }
-}
-
-fn get<'a>(tree: &'a Json, name: &str) -> Option<&'a Json> {
-    name.split('.').try_fold(tree, |at, key| at.as_object()?.get(key))
-}
-
-/// Sets a path; `false` when something that is no object is in the way.
-fn set(tree: &mut Json, name: &str, value: Json) -> bool {
-    let (parents, last) = name.rsplit_once('.').unwrap_or(("", name));
-    let mut at = tree;
-    for key in parents.split('.').filter(|key| !key.is_empty()) {
-        let Some(object) = at.as_object_mut() else { return false };
-        at = object.entry(key).or_insert_with(|| json!({}));
-    }
-    at.as_object_mut().is_some_and(|object| {
-        object.insert(last.to_owned(), value);
-        true
-    })
-}
-
-fn delete(tree: &mut Json, name: &str) -> bool {
-    let (parents, last) = name.rsplit_once('.').unwrap_or(("", name));
-    let mut at = tree;
-    for key in parents.split('.').filter(|key| !key.is_empty()) {
-        match at.as_object_mut().and_then(|object| object.get_mut(key)) {
-            Some(inner) => at = inner,
-            None => return false,
-        }
-    }
-    at.as_object_mut().is_some_and(|object| object.remove(last).is_some())
 }
 
 fn names() -> impl Strategy<Value = &'static str> {
@@ -433,6 +411,7 @@ fn steps() -> impl Strategy<Value = Step> {
             .prop_map(|(pairs, fail, ignore_missing, when)| Step::Rename {
                 pairs, fail, ignore_missing, when,
             }),
+        1 => (any::<bool>(), when()).prop_map(|(replace, when)| Step::Host { replace, when }),
         1 => whens().prop_map(|when| Step::DropEvent { when: Some(when) }),
     ];
     leaf.prop_recursive(2, 8, 3, |inner| {

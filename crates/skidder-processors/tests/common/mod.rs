@@ -3,6 +3,8 @@
 #![allow(dead_code, reason = "every test program uses a part of it")]
 #![expect(clippy::unwrap_used, reason = "a failed test is the message")]
 
+pub(crate) mod tree;
+
 use serde_json::{Value as Json, json};
 use skidder_event::*;
 use std::sync::Arc;
