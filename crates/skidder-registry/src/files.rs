@@ -129,7 +129,9 @@ impl Files {
         if file.metadata().map_err(StoreError::reading)?.size == 0 {
             return Err(StoreError::Damaged("the file is empty".to_owned()));
         }
-        Store::open(file, self.options.cache_bytes, trust)
+        // Salvage goes over everything once, and its store is leaked.
+        let cache_bytes = if trust == Trust::Salvage { 0 } else { self.options.cache_bytes };
+        Store::open(file, cache_bytes, trust)
     }
 
     /// Puts an empty store in place.

@@ -11,6 +11,7 @@ use redb::{Database, ReadableDatabase, ReadableTable, ReadableTableMetadata, Tab
 use skidder_os::File;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 const ENTRIES: TableDefinition<&[u8], &[u8]> = TableDefinition::new("entries");
 const CHECKPOINTS: TableDefinition<&[u8], &[u8]> = TableDefinition::new("checkpoints");
@@ -67,6 +68,8 @@ pub(crate) struct Store {
     pub(crate) read_only: bool,
     /// The file was not closed properly by the last who wrote to it.
     pub(crate) was_unclean: bool,
+    /// The content is wrong or unverified, so that closing, which writes, must not be tried: see `Drop`.
+    broken: AtomicBool,
 }
 
 impl Store {
@@ -89,7 +92,8 @@ impl Store {
             })
         })?;
         let read_only = trust != Trust::Verified;
-        let store = Self { database: Some(database), health, read_only, was_unclean };
+        let broken = AtomicBool::new(trust == Trust::Salvage);
+        let store = Self { database: Some(database), health, read_only, was_unclean, broken };
         let format = store.run(|database| {
             let transaction = database.begin_read()?;
             match transaction.open_table(ABOUT) {
@@ -229,7 +233,7 @@ impl Store {
 
     /// Closes the file properly, so that the next one to open it finds it clean.
     pub(crate) fn close(mut self) -> Result<(), StoreError> {
-        match self.database.take() {
+        match self.database.take_if(|_| !self.broken.load(Ordering::Relaxed)) {
             Some(database) => contained(&self.health, || Ok(database.close()?)),
             None => Ok(()),
         }
@@ -241,13 +245,24 @@ impl Store {
     ) -> Result<T, StoreError> {
         let database =
             self.database.as_ref().expect("only closing takes it, and that consumes the store");
-        contained(&self.health, || operation(database))
+        contained(&self.health, || operation(database)).inspect_err(|error| {
+            if matches!(error, StoreError::Damaged(_)) {
+                self.broken.store(true, Ordering::Relaxed);
+            }
+        })
     }
 }
 
 impl Drop for Store {
     fn drop(&mut self) {
         let database = self.database.take();
+        if *self.broken.get_mut() {
+            // `redb` commits when it is dropped, and on a damaged tree that can panic in a destructor while it
+            // panics, which ends the process. So a broken database is leaked: one descriptor and the cache,
+            // once for each damage.
+            std::mem::forget(database);
+            return;
+        }
         let dropped = contained(&self.health, || {
             drop(database);
             Ok(())
