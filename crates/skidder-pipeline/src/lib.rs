@@ -23,5 +23,5 @@ pub use metrics::{Counter, Gauge, OutputMetrics, QueueMetrics};
 pub use output::{Feed, Output, OutputFuture};
 pub use queue::{Delivery, Queue, QueueLimits, TakeLimits};
 pub use registrar::Registrar;
-pub use run::{FileInput, Pipeline, PipelineSettings};
+pub use run::{FileInput, Pipeline, PipelineSettings, ReadOnce};
 pub use settle::{Settle, SourceStatus, Ticket};

@@ -84,6 +84,17 @@ struct State {
     read_once: bool,
 }
 
+/// Waits for the end of reading; see [`Pipeline::read_once`].
+pub struct ReadOnce(Arc<Shared>);
+
+impl ReadOnce {
+    /// Waits until everything that was there is read, or the pipeline was stopped; says which.
+    pub fn wait(&self) -> bool {
+        while !self.0.wait(Duration::from_hours(1), |state| state.read_once || state.stopped) {}
+        self.0.lock().read_once
+    }
+}
+
 impl Shared {
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
@@ -149,10 +160,9 @@ impl Pipeline {
         })
     }
 
-    /// Waits until everything that was there is read, at most `limit`; says whether it is. Only with
-    /// `once`.
-    pub fn wait_read_once(&self, limit: Duration) -> bool {
-        self.shared.wait(limit, |state| state.read_once)
+    /// Something that waits until everything that was there is read. Only with `once`.
+    pub fn read_once(&self) -> ReadOnce {
+        ReadOnce(Arc::clone(&self.shared))
     }
 
     /// No more reading. What is queued goes on.
