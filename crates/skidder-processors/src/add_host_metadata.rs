@@ -248,11 +248,12 @@ impl Processor for HostFields {
     }
 
     fn footprint(&self, constants: &Constants) -> Footprint {
-        if self.replace {
-            return self.add.footprint(constants);
+        let mut footprint = self.add.footprint(constants);
+        if !self.replace {
+            // What it does depends on all of `host`.
+            footprint.reads.push(HOST.clone());
         }
-        // What it does depends on all of `host`.
-        Footprint { writes: vec![HOST.clone()], ..Footprint::default() }
+        footprint
     }
 
     fn fold(&self, constants: &mut Constants) -> bool {
