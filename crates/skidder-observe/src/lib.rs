@@ -1,1 +1,27 @@
-//! Metric names and the HTTP endpoint
+//! What a run can be asked about while it lives, and what it says of itself at the end.
+//!
+//! The stages keep counters; [`Sources`] knows where they are and takes them as one [`Snapshot`]. One
+//! table ([`names`]) gives each number its name in Filebeat's `/stats` and its Prometheus name; the
+//! renderings ([`stats()`], [`prometheus()`], [`SummaryLine`]) only walk over it, so that they cannot
+//! disagree. [`serve`] answers over HTTP; [`ledger_line`] and [`ledger_table`] are for people.
+//!
+//! Nothing here changes what it observes, and a snapshot costs microseconds: one short lock each for
+//! ledger and queue, relaxed loads, one small file and one `stat` under `/proc/self`.
+
+mod http;
+pub mod names;
+mod process;
+mod prometheus;
+mod snapshot;
+mod stats;
+mod summary;
+
+pub use http::{BoundAddress, Endpoint, HttpConfig, ServeError, Serving, serve};
+pub use process::{Process, System};
+pub use prometheus::{CONTENT_TYPE as PROMETHEUS_CONTENT_TYPE, prometheus};
+pub use snapshot::{
+    InputNumbers, InputSource, OutputNumbers, Program, QueueNumbers, ReadNumbers, RegistrarMetrics,
+    RegistrarNumbers, Snapshot, Sources, Start,
+};
+pub use stats::{info, inputs, state, stats};
+pub use summary::{Summary, SummaryLine, ledger_line, ledger_table};

@@ -1,0 +1,179 @@
+//! The HTTP endpoint: a small HTTP/1 server on a TCP port or a Unix socket.
+//!
+//! It has no authentication, as Filebeat's has none, and listens on the loopback by default. Whoever
+//! can reach it can read, and nothing else: every route only looks. Bounds: [`CONNECTIONS_MAX`],
+//! [`CONNECTION_TIME_MAX`], [`REQUEST_BYTES_MAX`] and `http.timeout` for the head of a request.
+
+mod bind;
+mod config;
+mod routes;
+
+pub use bind::BoundAddress;
+pub use config::{Endpoint, HttpConfig};
+
+use crate::snapshot::Sources;
+use bind::Listener;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use std::convert::Infallible;
+use std::io;
+use std::path::PathBuf;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::sync::watch;
+use tokio::task::{JoinHandle, JoinSet};
+
+/// Connections served at once; more wait in the kernel's backlog until one ends.
+const CONNECTIONS_MAX: usize = 64;
+/// Life of a connection, so that a client that does not read gives its place back. A client that lives
+/// longer connects again.
+const CONNECTION_TIME_MAX: Duration = Duration::from_mins(1);
+/// Request line and headers; more is answered with 431 or 414.
+const REQUEST_BYTES_MAX: usize = 16 * 1024;
+/// Wait after a connection could not be accepted (no descriptors left, say).
+const ACCEPT_PAUSE: Duration = Duration::from_secs(1);
+
+/// Why the endpoint could not be started. All of these stop the program's start.
+#[derive(Debug, thiserror::Error)]
+pub enum ServeError {
+    /// The name of the host has no address: change `http.host`.
+    #[error(
+        "`http.host` is `{host}`, which has no address ({source}); use `localhost` or an address of this machine"
+    )]
+    Resolve {
+        /// The setting.
+        host: String,
+        /// Why.
+        source: io::Error,
+    },
+    /// Somebody listens there already: change the port, or stop the other.
+    #[error(
+        "the HTTP endpoint cannot listen on {address}: another process does already; set `{setting}` to another one or stop that process"
+    )]
+    InUse {
+        /// The address.
+        address: BoundAddress,
+        /// The setting to change.
+        setting: &'static str,
+    },
+    /// The address cannot be used: change the setting or the permissions.
+    #[error(
+        "the HTTP endpoint cannot listen on {address} ({source}); check `{setting}`, or set `http.enabled: false`"
+    )]
+    Bind {
+        /// The address.
+        address: BoundAddress,
+        /// The setting to change.
+        setting: &'static str,
+        /// Why.
+        source: io::Error,
+    },
+    /// There is a file at the path of the socket, and it is not a socket.
+    #[error("the HTTP endpoint cannot listen on {}: it exists and is not a socket; set `http.host` to another path or remove it", path.display())]
+    NotASocket {
+        /// The path.
+        path: PathBuf,
+    },
+}
+
+/// An endpoint that is served.
+#[derive(Debug)]
+pub struct Serving {
+    /// Where it listens; with the real port if `http.port` is 0.
+    pub address: BoundAddress,
+    /// Ends when `shutdown` has come and the last connection is closed.
+    pub task: JoinHandle<()>,
+}
+
+/// Binds the address and starts to serve in a task of its own, until `shutdown` ends. Does not look at
+/// `config.enabled`.
+pub async fn serve(
+    config: &HttpConfig,
+    sources: Arc<Sources>,
+    shutdown: impl Future<Output = ()> + Send + 'static,
+) -> Result<Serving, ServeError> {
+    let (listener, address) = Listener::bind(&config.endpoint).await?;
+    tracing::info!(address = %address, "serving metrics over HTTP");
+    let task = tokio::spawn(accept(listener, sources, config.timeout, shutdown));
+    Ok(Serving { address, task })
+}
+
+async fn accept(
+    listener: Listener,
+    sources: Arc<Sources>,
+    timeout: Duration,
+    shutdown: impl Future<Output = ()> + Send + 'static,
+) {
+    let (stop, stopped) = watch::channel(());
+    let mut connections = JoinSet::new();
+    let mut shutdown = pin!(shutdown);
+    loop {
+        let full = connections.len() >= CONNECTIONS_MAX;
+        tokio::select! {
+            () = &mut shutdown => break,
+            Some(_) = connections.join_next() => {}
+            accepted = listener.accept(), if !full => match accepted {
+                Ok(stream) => {
+                    let (sources, stopped) = (Arc::clone(&sources), stopped.clone());
+                    connections.spawn(converse(stream, sources, timeout, stopped));
+                }
+                Err(error) => {
+                    tracing::warn!(%error, "a connection to the HTTP endpoint was not accepted");
+                    tokio::select! {
+                        () = &mut shutdown => break,
+                        () = tokio::time::sleep(ACCEPT_PAUSE) => {}
+                    }
+                }
+            },
+        }
+    }
+    drop(listener);
+    drop(stop);
+    // Each of them ends by itself within `timeout`.
+    while connections.join_next().await.is_some() {}
+}
+
+/// Serves one connection until the client has enough, its time is over or the program stops.
+async fn converse(
+    stream: Box<dyn Stream>,
+    sources: Arc<Sources>,
+    timeout: Duration,
+    mut stopped: watch::Receiver<()>,
+) {
+    let service = service_fn(move |request| {
+        let response = routes::respond(&request, &sources);
+        async { Ok::<_, Infallible>(response) }
+    });
+    let connection = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(timeout)
+        .max_buf_size(REQUEST_BYTES_MAX)
+        .serve_connection(TokioIo::new(stream), service);
+    let mut connection = pin!(connection);
+    let ended = tokio::select! {
+        ended = connection.as_mut() => Some(ended),
+        () = tokio::time::sleep(CONNECTION_TIME_MAX) => None,
+        // An error means that the sender is gone, which is the sign.
+        _ = stopped.changed() => None,
+    };
+    let ended = match ended {
+        Some(ended) => ended,
+        None => {
+            connection.as_mut().graceful_shutdown();
+            match tokio::time::timeout(timeout, connection).await {
+                Ok(ended) => ended,
+                Err(_) => return tracing::debug!("an HTTP client did not read its answer in time"),
+            }
+        }
+    };
+    if let Err(error) = ended {
+        tracing::debug!(%error, "an HTTP connection ended early");
+    }
+}
+
+/// A connection of either kind.
+trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
+impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}

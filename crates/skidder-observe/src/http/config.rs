@@ -1,0 +1,178 @@
+//! The section `http` of the configuration.
+
+use skidder_config::{Problem, Section};
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Where the endpoint listens.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Endpoint {
+    /// A name or address and a port; port 0 lets the kernel choose one.
+    Tcp {
+        /// `http.host`.
+        host: String,
+        /// `http.port`.
+        port: u16,
+    },
+    /// A Unix socket, from `http.host: unix:///path.sock`. Its mode is 0740.
+    Unix(PathBuf),
+}
+
+/// The settings of the HTTP endpoint.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HttpConfig {
+    /// `http.enabled`.
+    pub enabled: bool,
+    /// `http.host` and `http.port`.
+    pub endpoint: Endpoint,
+    /// `http.timeout`: for the head of a request, between two requests, and for answers that are
+    /// under way when the program stops.
+    pub timeout: Duration,
+}
+
+impl HttpConfig {
+    /// Default of `http.enabled`.
+    pub const ENABLED: bool = false;
+    /// Default of `http.host`.
+    pub const HOST: &str = "localhost";
+    /// Default of `http.port`.
+    pub const PORT: u16 = 5066;
+    /// Default of `http.timeout`.
+    pub const TIMEOUT: Duration = Duration::from_secs(5);
+
+    /// Reads the section `http`; mistakes go to its problems.
+    pub fn from_section(section: Section<'_>) -> Self {
+        let enabled = section.bool("enabled").or(Self::ENABLED);
+        let port = section.u16("port").named("a port").or(Self::PORT);
+        let endpoint = section
+            .string("host")
+            .try_map(|host| Endpoint::parse(&host, port))
+            .or_else(|| Endpoint::Tcp { host: Self::HOST.to_owned(), port });
+        let timeout = section
+            .duration("timeout")
+            .range(Duration::from_millis(1)..=Duration::from_hours(1))
+            .or(Self::TIMEOUT);
+        refuse_if_enabled(&section, "pprof", "profile the process with `perf`");
+        refuse_if_enabled(&section, "state_inspector", "look at `/inputs/` and `/stats`");
+        section.unsupported(&["named_pipe.*"], "named pipes are for Windows");
+        section.finish();
+        Self { enabled, endpoint, timeout }
+    }
+}
+
+impl Default for HttpConfig {
+    fn default() -> Self {
+        Self {
+            enabled: Self::ENABLED,
+            endpoint: Endpoint::Tcp { host: Self::HOST.to_owned(), port: Self::PORT },
+            timeout: Self::TIMEOUT,
+        }
+    }
+}
+
+impl Endpoint {
+    /// Reads `http.host`; the error continues "`http.host` is `…`; ".
+    fn parse(host: &str, port: u16) -> Result<Self, String> {
+        if let Some(path) = host.strip_prefix("unix://") {
+            if !path.starts_with('/') {
+                return Err(
+                    "expected an absolute path, as in `unix:///run/skidder.sock`".to_owned()
+                );
+            }
+            return Ok(Self::Unix(PathBuf::from(path)));
+        }
+        if host.starts_with("npipe://") {
+            return Err("named pipes are for Windows; use `unix:///path.sock`".to_owned());
+        }
+        // Addresses of version 6 have colons, with or without brackets.
+        let bare = host.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(host);
+        let is_name = |text: &str| !text.is_empty() && !text.contains([':', '/', ' ']);
+        if bare.parse::<std::net::IpAddr>().is_err() && !is_name(bare) {
+            return Err(
+                "expected a host name or an address without a port (that is `http.port`), or \
+                        `unix:///path.sock`"
+                    .to_owned(),
+            );
+        }
+        Ok(Self::Tcp { host: bare.to_owned(), port })
+    }
+}
+
+/// A part that Filebeat has and skidder has not: fine as long as it is off.
+fn refuse_if_enabled(section: &Section<'_>, part: &str, advice: &str) {
+    let inner = section.section(part);
+    if inner.bool("enabled").or(false) {
+        let path = inner.path_of("enabled");
+        let message = format!("`{path}` is known to Filebeat, but not supported by skidder yet");
+        let place = section.item(&format!("{part}.enabled"));
+        let position = place.map(|item| item.node().position().clone());
+        let problem = Problem::error(position, message).hint(advice);
+        let severity = section.problems().unknown_severity();
+        section.problems().push(Problem { severity, ..problem });
+    }
+    // Its other settings tune what is off.
+    inner.skip();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use skidder_config::{Problems, Settings};
+
+    fn read(text: &str) -> (HttpConfig, String) {
+        let settings = Settings::parse("filebeat.yml", text).unwrap();
+        let problems = Problems::new();
+        let config = HttpConfig::from_section(settings.root(&problems).section("http"));
+        (config, problems.to_string())
+    }
+
+    fn tcp(host: &str, port: u16) -> Endpoint {
+        Endpoint::Tcp { host: host.to_owned(), port }
+    }
+
+    #[test]
+    fn an_empty_section_is_off_and_on_port_5066() {
+        assert_eq!(read("path.data: x"), (HttpConfig::default(), String::new()));
+        assert_eq!(HttpConfig::default().endpoint, tcp("localhost", 5066));
+    }
+
+    #[test]
+    fn hosts_ports_and_sockets_are_told_apart() {
+        let cases = [
+            ("0.0.0.0", tcp("0.0.0.0", 7)),
+            ("::1", tcp("::1", 7)),
+            ("[::1]", tcp("::1", 7)),
+            ("log-host.example", tcp("log-host.example", 7)),
+            ("unix:///run/s.sock", Endpoint::Unix("/run/s.sock".into())),
+        ];
+        for (host, endpoint) in cases {
+            let (config, problems) =
+                read(&format!("http: {{host: '{host}', port: 7, timeout: 2s}}"));
+            assert_eq!((config.endpoint, &*problems), (endpoint, ""), "{host}");
+            assert_eq!(config.timeout, Duration::from_secs(2));
+        }
+    }
+
+    #[test]
+    fn hosts_that_cannot_be_are_refused_with_the_way_out() {
+        for host in ["localhost:5066", "http://localhost", "unix://run", "npipe:///skidder", "a b"]
+        {
+            let (_, problems) = read(&format!("http.host: '{host}'"));
+            let start = format!("error: filebeat.yml:1:12: `http.host` is `{host}`; ");
+            assert!(problems.starts_with(&start), "{problems}");
+            assert!(problems.contains("unix:///"), "{problems}");
+        }
+    }
+
+    #[test]
+    fn parts_of_filebeat_that_are_off_do_not_matter_and_on_they_are_refused() {
+        let off =
+            "http: {pprof: {enabled: false, block_profile_rate: 1}, state_inspector.enabled: no}";
+        assert_eq!(read(off).1, "");
+        let on = read("http.pprof.enabled: true\nhttp.named_pipe.user: me").1;
+        let expected = "error: filebeat.yml:1:21: `http.pprof.enabled` is known to Filebeat, but not \
+                        supported by skidder yet\nhint: profile the process with `perf`";
+        assert!(on.starts_with(expected), "{on}");
+        assert!(on.contains("`http.named_pipe"), "{on}");
+    }
+}

@@ -1,0 +1,73 @@
+//! What each path answers.
+
+use crate::prometheus::{CONTENT_TYPE, prometheus};
+use crate::snapshot::Sources;
+use crate::stats::{info, inputs, state, stats};
+use bytes::Bytes;
+use http_body_util::Full;
+use hyper::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE as CONTENT_TYPE_NAME, HeaderValue};
+use hyper::{Method, Request, Response, StatusCode};
+use serde_json::{Value as Json, json};
+
+const JSON_TYPE: &str = "application/json; charset=utf-8";
+/// Told with a 404.
+const ROUTES: [&str; 5] = ["/", "/stats", "/state", "/inputs/", "/metrics"];
+
+/// Answers a request. Its body, if any, is not looked at.
+pub(super) fn respond<B>(request: &Request<B>, sources: &Sources) -> Response<Full<Bytes>> {
+    let query = Query(request.uri().query().unwrap_or_default());
+    let pretty = query.get("pretty").is_some();
+    if !matches!(*request.method(), Method::GET | Method::HEAD) {
+        let method = request.method();
+        let message = format!("`{method}` is not allowed here; use `GET` or `HEAD`");
+        let status = StatusCode::METHOD_NOT_ALLOWED;
+        let mut response = json_response(status, pretty, &error(status, &message));
+        response.headers_mut().insert(ALLOW, HeaderValue::from_static("GET, HEAD"));
+        return response;
+    }
+    let document = match request.uri().path() {
+        "/" => info(&sources.program, &*sources.fs),
+        "/stats" => stats(&sources.snapshot()),
+        "/state" => state(&sources.snapshot()),
+        "/inputs" | "/inputs/" => inputs(&sources.snapshot(), query.get("type")),
+        "/metrics" => {
+            return response(StatusCode::OK, CONTENT_TYPE, prometheus(&sources.snapshot()));
+        }
+        path => {
+            let message = format!("there is nothing at `{path}`");
+            let mut document = error(StatusCode::NOT_FOUND, &message);
+            document["routes"] = json!(ROUTES);
+            return json_response(StatusCode::NOT_FOUND, pretty, &document);
+        }
+    };
+    json_response(StatusCode::OK, pretty, &document)
+}
+
+fn error(status: StatusCode, message: &str) -> Json {
+    json!({ "status": status.as_u16(), "error": message })
+}
+
+fn json_response(status: StatusCode, pretty: bool, document: &Json) -> Response<Full<Bytes>> {
+    let mut text = if pretty { format!("{document:#}") } else { document.to_string() };
+    text.push('\n');
+    response(status, JSON_TYPE, text)
+}
+
+fn response(status: StatusCode, kind: &'static str, text: String) -> Response<Full<Bytes>> {
+    let mut response = Response::new(Full::from(text));
+    *response.status_mut() = status;
+    response.headers_mut().insert(CONTENT_TYPE_NAME, HeaderValue::from_static(kind));
+    response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    response
+}
+
+/// The query of a URL. Nothing is decoded: no name or type of an input needs it.
+struct Query<'a>(&'a str);
+
+impl<'a> Query<'a> {
+    /// The value of a parameter; empty if it has none.
+    fn get(&self, name: &str) -> Option<&'a str> {
+        let mut pairs = self.0.split('&').map(|pair| pair.split_once('=').unwrap_or((pair, "")));
+        pairs.find(|(key, _)| *key == name).map(|(_, value)| value)
+    }
+}

@@ -1,0 +1,94 @@
+//! Readers and files.
+
+use super::{Metric, count, counter, gauge};
+
+pub(super) const METRICS: &[Metric] = &[
+    counter(
+        "filebeat.harvester.started",
+        "skidder_reader_files_opened_total",
+        "Files opened for reading.",
+        |s| count(s.read.opened),
+    ),
+    counter(
+        "filebeat.harvester.closed",
+        "skidder_reader_files_closed_total",
+        "Files closed again.",
+        |s| count(s.read.closed),
+    ),
+    gauge("filebeat.harvester.open_files", "skidder_reader_files_open", "Files open now.", |s| {
+        count(s.read.open)
+    }),
+    // A reader is a file that is open.
+    gauge("filebeat.harvester.running", "", "", |s| count(s.read.open)),
+    // And Filebeat gives each of them a client of the pipeline.
+    gauge("libbeat.pipeline.clients", "", "", |s| count(s.read.open)),
+    counter(
+        "filebeat.harvester.gzip_started",
+        "skidder_reader_gzip_files_opened_total",
+        "Compressed files opened for reading.",
+        |s| count(s.read.gzip_opened),
+    ),
+    counter(
+        "filebeat.input.log.files.renamed",
+        "skidder_reader_files_renamed_total",
+        "Files that were renamed while known.",
+        |s| count(s.read.files_renamed),
+    ),
+    counter(
+        "filebeat.input.log.files.truncated",
+        "skidder_reader_files_truncated_total",
+        "Files that were truncated while known.",
+        |s| count(s.read.files_truncated),
+    ),
+    gauge(
+        "filebeat.filestream.files_matched",
+        "skidder_reader_files_matched",
+        "Files that match the paths of an input now.",
+        |s| count(s.read.files_matched),
+    ),
+    gauge(
+        "skidder.reader.files_held",
+        "skidder_reader_files_held",
+        "Files not read because another file has the same content.",
+        |s| count(s.read.files_held),
+    ),
+    counter(
+        "skidder.reader.files_lost",
+        "skidder_reader_files_lost_total",
+        "Files that vanished before they were read to the end, as far as was known.",
+        |s| count(s.read.files_lost),
+    ),
+    counter(
+        "skidder.reader.bytes",
+        "skidder_reader_bytes_total",
+        "Decompressed bytes taken from files.",
+        |s| count(s.read.bytes),
+    ),
+    counter("skidder.reader.lines", "skidder_reader_lines_total", "Lines taken from files.", |s| {
+        count(s.read.lines)
+    }),
+    counter(
+        "skidder.reader.resume_skipped_bytes",
+        "skidder_reader_resume_skipped_bytes_total",
+        "Decompressed bytes skipped to reach a cursor in a compressed file.",
+        |s| count(s.read.resume_skipped_bytes),
+    ),
+    counter(
+        "skidder.reader.messages_truncated",
+        "skidder_reader_messages_truncated_total",
+        "Messages cut to message_max_bytes.",
+        |s| count(s.read.truncated),
+    ),
+    counter(
+        "skidder.reader.errors",
+        "skidder_reader_errors_total",
+        "Failures to open, read or decode a file.",
+        |s| count(s.read.errors),
+    ),
+    counter(
+        "skidder.reader.gzip_errors",
+        "skidder_reader_gzip_errors_total",
+        "Failures of a compressed file that is damaged.",
+        |s| count(s.read.gzip_errors),
+    ),
+];

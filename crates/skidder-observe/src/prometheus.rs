@@ -1,0 +1,79 @@
+//! The text of `/metrics`: Prometheus exposition format 0.0.4.
+//!
+//! <https://prometheus.io/docs/instrumenting/exposition_formats/#text-based-format>
+
+use crate::names::{Kind, Value, metrics};
+use crate::snapshot::Snapshot;
+use std::fmt::Write as _;
+
+/// What the `Content-Type` header says.
+pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
+
+/// All metrics that have a Prometheus name, and `skidder_build_info`.
+pub fn prometheus(snapshot: &Snapshot) -> String {
+    let mut out = String::with_capacity(12 * 1024);
+    let program = &snapshot.program;
+    head(&mut out, "skidder_build_info", "gauge", "Version and output of this process.");
+    let info = [("output", &*program.output), ("version", &*program.version)];
+    line(&mut out, "skidder_build_info", &info, &Value::Count(1));
+    let mut family = "";
+    for metric in metrics() {
+        let Some(series) = metric.series else { continue };
+        let Some(value) = metric.value(snapshot) else { continue };
+        if series.name != family {
+            family = series.name;
+            let kind = if metric.kind == Kind::Counter { "counter" } else { "gauge" };
+            head(&mut out, family, kind, metric.help);
+        }
+        line(&mut out, series.name, series.labels, &value);
+    }
+    out
+}
+
+fn head(out: &mut String, name: &str, kind: &str, help: &str) {
+    out.push_str(&format!("# HELP {name} {help}\n# TYPE {name} {kind}\n"));
+}
+
+fn line(out: &mut String, name: &str, labels: &[(&str, &str)], value: &Value) {
+    out.push_str(name);
+    for (index, (label, text)) in labels.iter().enumerate() {
+        out.push(if index == 0 { '{' } else { ',' });
+        out.push_str(label);
+        out.push_str("=\"");
+        escape(out, text);
+        out.push('"');
+    }
+    if !labels.is_empty() {
+        out.push('}');
+    }
+    let written = match value {
+        Value::Count(number) => writeln!(out, " {number}"),
+        Value::Real(number) => writeln!(out, " {number}"),
+        // Texts are labels, never values; the table's test makes sure.
+        Value::Text(_) => writeln!(out, " 1"),
+    };
+    written.expect("writing to a string cannot fail");
+}
+
+fn escape(out: &mut String, text: &str) {
+    for character in text.chars() {
+        match character {
+            '\\' => out.push_str("\\\\"),
+            '"' => out.push_str("\\\""),
+            '\n' => out.push_str("\\n"),
+            other => out.push(other),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quotes_backslashes_and_line_ends_in_a_label_are_escaped() {
+        let mut out = String::new();
+        line(&mut out, "name", &[("label", "a\"b\\c\nd")], &Value::Real(0.5));
+        assert_eq!(out, "name{label=\"a\\\"b\\\\c\\nd\"} 0.5\n");
+    }
+}

@@ -1,0 +1,159 @@
+//! The JSON documents of the HTTP endpoint: `/`, `/stats`, `/state` and `/inputs/`.
+//!
+//! Names and shapes are Filebeat's; see <https://www.elastic.co/docs/reference/beats/filebeat/http-endpoint>.
+
+use crate::names::{Metric, Value, metrics};
+use crate::process::user_name;
+use crate::snapshot::{InputNumbers, Program, ReadNumbers, Snapshot};
+use serde_json::{Map, Number, Value as Json, json};
+use skidder_os::Fs;
+
+/// The document of `/stats`: all metrics, nested at the dots of their names.
+pub fn stats(snapshot: &Snapshot) -> Json {
+    nested(metrics().filter_map(|metric| entry(metric, snapshot)))
+}
+
+/// The document of `/`: who runs.
+pub fn info(program: &Program, fs: &dyn Fs) -> Json {
+    let uid = rustix::process::getuid().as_raw();
+    let mut info = json!({
+        "beat": program.beat,
+        "binary_arch": architecture(),
+        "elastic_licensed": false,
+        "ephemeral_id": program.ephemeral_id,
+        "gid": rustix::process::getgid().as_raw().to_string(),
+        "hostname": program.hostname,
+        "name": program.name,
+        "uid": uid.to_string(),
+        "uuid": program.uuid,
+        "version": program.version,
+    });
+    info_part(&mut info, "build_commit", program.build_commit.as_deref());
+    info_part(&mut info, "build_time", program.build_time.as_deref());
+    info_part(&mut info, "username", user_name(fs, uid).as_deref());
+    info
+}
+
+/// The document of `/state`: what is configured.
+pub fn state(snapshot: &Snapshot) -> Json {
+    let program = &snapshot.program;
+    let mut names: Vec<&str> = snapshot.inputs.iter().map(|input| &*input.kind).collect();
+    names.sort_unstable();
+    names.dedup();
+    json!({
+        "beat": { "name": program.name },
+        "host": { "architecture": std::env::consts::ARCH, "hostname": program.hostname },
+        "input": { "count": snapshot.inputs.len(), "names": names },
+        "management": { "enabled": false },
+        "module": { "count": 0, "names": [] },
+        "output": { "name": program.output },
+        "queue": { "name": "mem" },
+        "service": { "id": program.uuid, "name": program.beat, "version": program.version },
+    })
+}
+
+/// The document of `/inputs/`: an array of the inputs, or of those of one type.
+pub fn inputs(snapshot: &Snapshot, kind: Option<&str>) -> Json {
+    let wanted = |input: &&InputNumbers| kind.is_none_or(|kind| input.kind == kind);
+    snapshot.inputs.iter().filter(wanted).map(input_entry).collect()
+}
+
+fn input_entry(input: &InputNumbers) -> Json {
+    let ReadNumbers {
+        opened,
+        closed,
+        open,
+        gzip_opened,
+        bytes,
+        lines,
+        truncated,
+        errors,
+        gzip_errors,
+        files_truncated,
+        files_renamed,
+        resume_skipped_bytes,
+        files_matched,
+        files_held,
+        files_lost,
+    } = input.read;
+    json!({
+        "id": input.id,
+        "input": input.kind,
+        "files_opened_total": opened,
+        "files_closed_total": closed,
+        "files_active": open,
+        "messages_read_total": lines,
+        "messages_truncated_total": truncated,
+        "bytes_processed_total": bytes,
+        "processing_errors_total": errors,
+        "gzip_files_opened_total": gzip_opened,
+        "gzip_processing_errors_total": gzip_errors,
+        "skidder": {
+            "files_matched": files_matched,
+            "files_held": files_held,
+            "files_lost_total": files_lost,
+            "files_renamed_total": files_renamed,
+            "files_truncated_total": files_truncated,
+            "resume_skipped_bytes_total": resume_skipped_bytes,
+        },
+    })
+}
+
+/// Builds one document of dotted names.
+pub(crate) fn nested(values: impl Iterator<Item = (&'static str, Value)>) -> Json {
+    let mut root = Map::new();
+    for (name, value) in values {
+        insert(&mut root, name, value);
+    }
+    Json::Object(root)
+}
+
+/// Whether the value says something in a line of non-zero metrics.
+pub(crate) fn is_zero(value: &Value) -> bool {
+    match value {
+        Value::Count(number) => *number == 0,
+        Value::Real(number) => *number == 0.0,
+        Value::Text(text) => text.is_empty(),
+    }
+}
+
+/// Name and value of a metric in `/stats`.
+pub(crate) fn entry(metric: &Metric, snapshot: &Snapshot) -> Option<(&'static str, Value)> {
+    Some((metric.stats?, metric.value(snapshot)?))
+}
+
+fn insert(map: &mut Map<String, Json>, name: &str, value: Value) {
+    let Some((group, rest)) = name.split_once('.') else {
+        map.insert(name.to_owned(), to_json(value));
+        return;
+    };
+    let inner = map.entry(group).or_insert_with(|| Json::Object(Map::new()));
+    // The table's test makes sure that no name is both a group and a number.
+    if let Json::Object(inner) = inner {
+        insert(inner, rest, value);
+    }
+}
+
+fn to_json(value: Value) -> Json {
+    match value {
+        Value::Count(number) => Json::from(number),
+        // Not a number cannot be said in JSON.
+        Value::Real(number) => Number::from_f64(number).map_or(Json::Null, Json::Number),
+        Value::Text(text) => Json::String(text),
+    }
+}
+
+fn info_part(info: &mut Json, key: &str, text: Option<&str>) {
+    if let Some(text) = text {
+        info[key] = Json::from(text);
+    }
+}
+
+/// Go's name of the processor, which Filebeat shows here.
+fn architecture() -> &'static str {
+    match std::env::consts::ARCH {
+        "x86_64" => "amd64",
+        "aarch64" => "arm64",
+        other => other,
+    }
+}

@@ -1,0 +1,274 @@
+//! What a run says of itself: the periodic line of metrics, and the ledger for people.
+
+use crate::names::{Kind, Metric, Value, metrics};
+use crate::snapshot::Snapshot;
+use crate::stats::{entry, is_zero, nested, stats};
+use serde_json::Value as Json;
+use skidder_config::units::show_duration;
+use skidder_event::DropReason;
+use skidder_pipeline::Ledger;
+use std::time::Duration;
+
+/// A log line with metrics: a constant text, and the object for its field `monitoring.metrics`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Summary {
+    /// The message, as Filebeat words it.
+    pub message: String,
+    /// Names nested as in `/stats`.
+    pub metrics: Json,
+}
+
+/// Makes the periodic line. It keeps what was told last and tells the difference.
+#[derive(Debug)]
+pub struct SummaryLine {
+    period: Duration,
+    previous: Option<Snapshot>,
+}
+
+impl SummaryLine {
+    /// `logging.metrics.period`, by default.
+    pub const PERIOD: Duration = Duration::from_secs(30);
+
+    /// A line that is told every `period`; the first one counts from the start of the process.
+    pub fn new(period: Duration) -> Self {
+        Self { period, previous: None }
+    }
+
+    /// How often to tell it.
+    pub fn period(&self) -> Duration {
+        self.period
+    }
+
+    /// The line for now: by how much counters grew since the last one, gauges as they are, texts
+    /// that changed; nothing that is zero.
+    pub fn next(&mut self, now: Snapshot) -> Summary {
+        let changes = metrics().filter_map(|metric| change(metric, self.previous.as_ref(), &now));
+        let metrics = nested(changes.filter(|(_, value)| !is_zero(value)));
+        let period = show_duration(self.period);
+        self.previous = Some(now);
+        let none = metrics.as_object().is_some_and(serde_json::Map::is_empty);
+        let start = if none { "No non-zero" } else { "Non-zero" };
+        Summary { message: format!("{start} metrics in the last {period}"), metrics }
+    }
+
+    /// The line at the end: everything since the start, zeros included.
+    pub fn total(now: &Snapshot) -> Summary {
+        Summary { message: "Total metrics".to_owned(), metrics: stats(now) }
+    }
+}
+
+/// What the periodic line shows of one metric.
+fn change(
+    metric: &Metric,
+    previous: Option<&Snapshot>,
+    now: &Snapshot,
+) -> Option<(&'static str, Value)> {
+    let (name, value) = entry(metric, now)?;
+    let before = previous.and_then(|previous| metric.value(previous));
+    let change = match (metric.kind, value, before) {
+        (Kind::Counter, Value::Count(now), Some(Value::Count(before))) => {
+            Value::Count(now.saturating_sub(before))
+        }
+        (Kind::Counter, Value::Real(now), Some(Value::Real(before))) => Value::Real(now - before),
+        (Kind::Text, value, Some(before)) if value == before => return None,
+        (_, value, _) => value,
+    };
+    Some((name, change))
+}
+
+/// The ledger in one line, for the log at the end of a run.
+///
+/// `ledger: read 2000 lines (468.0 KiB) in 3 files = delivered 1990 + dropped 6 (empty_line: 2,
+/// drop_event: 4) + dead-lettered 3 + in flight 1`
+pub fn ledger_line(ledger: &Ledger, files: u64) -> String {
+    let reasons: Vec<String> =
+        drops(ledger).map(|(reason, count)| format!("{}: {count}", reason.name())).collect();
+    let reasons =
+        if reasons.is_empty() { String::new() } else { format!(" ({})", reasons.join(", ")) };
+    format!(
+        "ledger: read {} {} ({}) in {files} {} = delivered {} + dropped {}{reasons} + dead-lettered {} \
+         + in flight {}{}",
+        ledger.read(),
+        plural(ledger.read(), "line"),
+        bytes_text(ledger.read_bytes() as f64),
+        plural(files, "file"),
+        ledger.delivered(),
+        ledger.dropped().total(),
+        ledger.dead_lettered(),
+        ledger.in_flight(),
+        if ledger.adds_up() { "" } else { "; these do not add up, which is a bug in skidder" },
+    )
+}
+
+/// The ledger as an aligned table for a terminal, one line for each way a line can end; every line
+/// ends with a line feed. `duration` is the time of the run; zero leaves the rates out.
+pub fn ledger_table(ledger: &Ledger, files: u64, duration: Duration) -> String {
+    let mut rows = vec![
+        Row::new("read", ledger.read(), read_note(ledger, files, duration)),
+        Row::share("= delivered", ledger.delivered(), ledger),
+        Row::share("+ dropped", ledger.dropped().total(), ledger),
+    ];
+    rows.extend(
+        drops(ledger).map(|(reason, count)| Row::share(reason.name(), count, ledger).inner()),
+    );
+    rows.push(Row::share("+ dead-lettered", ledger.dead_lettered(), ledger));
+    rows.push(Row::share("+ in flight", ledger.in_flight(), ledger));
+    let names = rows.iter().map(|row| row.name.len()).max().unwrap_or(0);
+    let counts = rows.iter().map(|row| row.count.len()).max().unwrap_or(0);
+    let mut table = String::new();
+    for row in &rows {
+        let line = format!("{:names$}  {:>counts$}  {}", row.name, row.count, row.note);
+        table.push_str(line.trim_end());
+        table.push('\n');
+    }
+    if !ledger.adds_up() {
+        table.push_str("these do not add up, which is a bug in skidder\n");
+    }
+    table
+}
+
+struct Row {
+    name: String,
+    count: String,
+    note: String,
+}
+
+impl Row {
+    fn new(name: &str, count: u64, note: String) -> Self {
+        Self { name: name.to_owned(), count: grouped(count), note }
+    }
+
+    /// A part of what was read; its note is the percentage.
+    fn share(name: &str, count: u64, ledger: &Ledger) -> Self {
+        let note = if count == 0 { String::new() } else { percent(count, ledger.read()) };
+        Self::new(name, count, note)
+    }
+
+    /// A part of the row above.
+    fn inner(mut self) -> Self {
+        self.name.insert_str(0, "    ");
+        self
+    }
+}
+
+/// `lines, 468.0 KiB in 3 files, 1.2 s: 1,667 lines/s, 390.0 KiB/s`
+fn read_note(ledger: &Ledger, files: u64, duration: Duration) -> String {
+    let mut note = format!(
+        "{}, {} in {} {}",
+        plural(ledger.read(), "line"),
+        bytes_text(ledger.read_bytes() as f64),
+        grouped(files),
+        plural(files, "file")
+    );
+    let seconds = duration.as_secs_f64();
+    if seconds > 0.0 {
+        let lines = grouped((ledger.read() as f64 / seconds).round() as u64);
+        let bytes = bytes_text(ledger.read_bytes() as f64 / seconds);
+        note.push_str(&format!(", {}: {lines} lines/s, {bytes}/s", duration_text(duration)));
+    }
+    note
+}
+
+/// The reasons for which lines were dropped, with their counts.
+fn drops(ledger: &Ledger) -> impl Iterator<Item = (DropReason, u64)> {
+    let dropped = *ledger.dropped();
+    let counts = DropReason::ALL.into_iter().map(move |reason| (reason, dropped.get(reason)));
+    counts.filter(|(_, count)| *count > 0)
+}
+
+/// Two digits, but never 100 % for less than all or 0 % for more than none.
+fn percent(part: u64, whole: u64) -> String {
+    let share = part as f64 / whole.max(1) as f64 * 100.0;
+    match part {
+        part if part < whole && share >= 99.995 => "> 99.99 %".to_owned(),
+        _ if share < 0.005 => "< 0.01 %".to_owned(),
+        _ => format!("{share:.2} %"),
+    }
+}
+
+fn plural(count: u64, noun: &str) -> String {
+    if count == 1 { noun.to_owned() } else { format!("{noun}s") }
+}
+
+/// `1234567` as `1,234,567`.
+fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::with_capacity(digits.len() * 4 / 3);
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// `1536` as `1.5 KiB`.
+fn bytes_text(bytes: f64) -> String {
+    let mut size = bytes;
+    let mut units = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"].into_iter().peekable();
+    let mut unit = "B";
+    while let Some(next) = units.next() {
+        unit = next;
+        // 1023.95 KiB would be shown as 1024.0 KiB.
+        if size < 1023.95 || units.peek().is_none() {
+            break;
+        }
+        size /= 1024.0;
+    }
+    if unit == "B" { format!("{size:.0} B") } else { format!("{size:.1} {unit}") }
+}
+
+/// `0.35 s`, `12.3 s`, `1h30m5s`.
+fn duration_text(duration: Duration) -> String {
+    match duration.as_secs_f64() {
+        seconds if seconds < 9.995 => format!("{seconds:.2} s"),
+        seconds if seconds < 99.95 => format!("{seconds:.1} s"),
+        seconds => show_duration(Duration::from_secs(seconds.round() as u64)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_grouped_by_thousands() {
+        for (number, text) in [(0, "0"), (999, "999"), (1000, "1,000"), (1_234_567, "1,234,567")] {
+            assert_eq!(grouped(number), text);
+        }
+        assert_eq!(grouped(u64::MAX), "18,446,744,073,709,551,615");
+    }
+
+    #[test]
+    fn sizes_have_one_digit_and_the_largest_unit_that_fits() {
+        let cases = [
+            (0, "0 B"),
+            (1023, "1023 B"),
+            (1024, "1.0 KiB"),
+            (1536, "1.5 KiB"),
+            ((1 << 20) - 1, "1.0 MiB"),
+            (5 << 30, "5.0 GiB"),
+            (u64::MAX, "16384.0 PiB"),
+        ];
+        for (bytes, text) in cases {
+            assert_eq!(bytes_text(bytes as f64), text, "{bytes}");
+        }
+    }
+
+    #[test]
+    fn a_share_is_never_rounded_to_all_or_to_none() {
+        assert_eq!(percent(1, 1), "100.00 %");
+        assert_eq!(percent(1_999_999, 2_000_000), "> 99.99 %");
+        assert_eq!(percent(1, 1_000_000), "< 0.01 %");
+        assert_eq!(percent(1, 3), "33.33 %");
+    }
+
+    #[test]
+    fn durations_are_short_enough_to_read() {
+        let cases = [(0.354, "0.35 s"), (12.34, "12.3 s"), (99.96, "1m40s"), (5405.2, "1h30m5s")];
+        for (seconds, text) in cases {
+            assert_eq!(duration_text(Duration::from_secs_f64(seconds)), text);
+        }
+    }
+}
