@@ -455,7 +455,7 @@ fn builtin() -> Json {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(
-        std::env::var("PROPTEST_CASES").ok().and_then(|text| text.parse().ok()).unwrap_or(3000)
+        std::env::var("PROPTEST_CASES").ok().and_then(|text| text.parse().ok()).unwrap_or(6000)
     ))]
 
     #[test]
