@@ -1,5 +1,6 @@
 //! From the name in `output.<name>` to a constructor.
 
+use crate::check::Check;
 use crate::console::{Console, ConsoleConfig};
 use crate::context::Context;
 use crate::discard::Discard;
@@ -19,6 +20,8 @@ const UNSUPPORTED: [&str; 3] = ["logstash", "kafka", "redis"];
 pub struct Built {
     /// The output, ready to run.
     pub output: Box<dyn Output>,
+    /// What `skidder test output` does.
+    pub check: Check,
     /// Settings of the queue that a preset of the output implies; they win over the user's.
     pub queue: QueueSettings,
 }
@@ -62,7 +65,7 @@ pub fn build(outputs: &Section<'_>, context: &Context, started: Timestamp) -> Op
             continue;
         }
         if !SUPPORTED.contains(&name) {
-            let hint = match nearest(name, SUPPORTED.into_iter()) {
+            let hint = match nearest(name, SUPPORTED) {
                 Some(name) => format!("did you mean `{name}`?"),
                 None => String::new(),
             };
@@ -105,10 +108,11 @@ pub fn build(outputs: &Section<'_>, context: &Context, started: Timestamp) -> Op
 }
 
 fn one(name: &str, section: &Section<'_>, context: &Context, started: Timestamp) -> Option<Built> {
-    let queue = QueueSettings::default();
-    let output: Box<dyn Output> = match name {
+    let mut queue = QueueSettings::default();
+    let (output, check): (Box<dyn Output>, Check) = match name {
         "elasticsearch" => {
-            let (config, queue) = elasticsearch::read(section);
+            let (config, implied) = elasticsearch::read(section);
+            queue = implied;
             let output = match Elasticsearch::new(config?, context.clone()) {
                 Ok(output) => output,
                 Err(error) => {
@@ -116,17 +120,21 @@ fn one(name: &str, section: &Section<'_>, context: &Context, started: Timestamp)
                     return None;
                 }
             };
-            return Some(Built { output: Box::new(output), queue });
+            (Box::new(output.clone()), Check::Elasticsearch(Box::new(output)))
         }
         "file" => {
             let config = FileConfig::read(section, context, started)?;
-            Box::new(FileOutput::new(config, context.clone()))
+            let output = FileOutput::new(config, context.clone());
+            (Box::new(output.clone()), Check::File(Box::new(output)))
         }
-        "console" => Box::new(Console::new(ConsoleConfig::read(section), context.clone())),
-        "discard" => Box::new(Discard),
+        "console" => {
+            let output = Console::new(ConsoleConfig::read(section), context.clone());
+            (Box::new(output), Check::Nothing("console"))
+        }
+        "discard" => (Box::new(Discard), Check::Nothing("discard")),
         _ => return None,
     };
-    Some(Built { output, queue })
+    Some(Built { output, check, queue })
 }
 
 #[cfg(test)]

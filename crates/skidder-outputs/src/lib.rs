@@ -4,6 +4,7 @@
 //! [`skidder_pipeline::Output`].
 
 mod backoff;
+mod check;
 mod codec;
 mod console;
 mod context;
@@ -16,6 +17,7 @@ mod refusal;
 #[cfg(test)]
 mod testing;
 
+pub use check::Check;
 pub use codec::CodecConfig;
 pub use console::{Console, ConsoleConfig};
 pub use context::Context;

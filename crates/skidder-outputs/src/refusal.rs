@@ -8,7 +8,7 @@ use std::time::Duration;
 
 /// First and longest wait between attempts to write the dead letters.
 const WAIT_MIN: Duration = Duration::from_secs(1);
-const WAIT_MAX: Duration = Duration::from_secs(60);
+const WAIT_MAX: Duration = Duration::from_mins(1);
 /// Bytes of the reason that a log line shows.
 const SHOWN_BYTES_MAX: usize = 512;
 

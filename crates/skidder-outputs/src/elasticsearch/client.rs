@@ -110,11 +110,6 @@ impl Client {
         Ok(())
     }
 
-    /// What the server said it is.
-    pub(crate) fn known(&self) -> Option<&ServerInfo> {
-        self.known.as_ref()
-    }
-
     /// Sends a request and reads the answer; gives its status.
     pub(crate) async fn bulk(&mut self, request: &Request) -> Result<u16, Failure> {
         let started = self.clock.monotonic();

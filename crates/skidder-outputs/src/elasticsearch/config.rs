@@ -72,7 +72,7 @@ impl Config {
     /// Default of `backoff.init`.
     pub const BACKOFF_INIT: Duration = Duration::from_secs(1);
     /// Default of `backoff.max`.
-    pub const BACKOFF_MAX: Duration = Duration::from_secs(60);
+    pub const BACKOFF_MAX: Duration = Duration::from_mins(1);
     /// Default of `idle_connection_timeout`.
     pub const IDLE_CONNECTION_TIMEOUT: Duration = Duration::from_secs(3);
     /// Default of `index`.

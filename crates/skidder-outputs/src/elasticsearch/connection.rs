@@ -20,6 +20,7 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
 
 /// Largest answer that is read. A bulk answer to 1600 refused events has about 1 MiB.
 const ANSWER_BYTES_MAX: usize = 64 << 20;
@@ -152,7 +153,7 @@ pub(crate) async fn encrypt(
     tcp: TcpStream,
     host: &HostUrl,
     tls: &Arc<ClientConfig>,
-) -> Result<tokio_rustls::client::TlsStream<TcpStream>, ConnectionError> {
+) -> Result<TlsStream<TcpStream>, ConnectionError> {
     let name = ServerName::try_from(host.name.clone())
         .map_err(|_| ConnectionError::Name(host.name.clone()))?;
     TlsConnector::from(Arc::clone(tls))
@@ -171,11 +172,21 @@ impl Connection {
         within(timeout, async {
             let tcp = dial(&resolve(host).await?).await?;
             match tls {
-                Some(tls) => Self::over(Box::new(encrypt(tcp, host, tls).await?)).await,
-                None => Self::over(Box::new(tcp)).await,
+                Some(tls) => Self::over_tls(encrypt(tcp, host, tls).await?).await,
+                None => Self::over_tcp(tcp).await,
             }
         })
         .await
+    }
+
+    /// HTTP over a bare TCP connection.
+    pub(crate) async fn over_tcp(tcp: TcpStream) -> Result<Self, ConnectionError> {
+        Self::over(Box::new(tcp)).await
+    }
+
+    /// HTTP over an encrypted connection.
+    pub(crate) async fn over_tls(tls: TlsStream<TcpStream>) -> Result<Self, ConnectionError> {
+        Self::over(Box::new(tls)).await
     }
 
     async fn over(stream: Box<dyn Stream>) -> Result<Self, ConnectionError> {

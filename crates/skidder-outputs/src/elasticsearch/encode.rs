@@ -111,5 +111,25 @@ fn same(held: &Delivery, front: &Delivery) -> bool {
     std::sync::Arc::ptr_eq(&held.ticket, &front.ticket) && held.rows.end == front.rows.end
 }
 
+/// The encoder by itself, for the benchmark.
+#[doc(hidden)]
+#[derive(Debug)]
+pub struct BulkBench(BulkEncoder, VecDeque<Delivery>);
+
+impl BulkBench {
+    /// An encoder with these settings.
+    pub fn new(config: &Config, context: &Context) -> Self {
+        Self(BulkEncoder::new(config, context, Buffers::default()), VecDeque::new())
+    }
+
+    /// Encodes one delivery; gives the bytes of the body before and after compression.
+    pub fn encode(&mut self, delivery: &Delivery) -> (u64, u64) {
+        let mut request = Request::default();
+        self.1.push_back(delivery.clone());
+        while !self.0.fill(&mut request, &mut self.1) {}
+        (request.plain_bytes, request.body_bytes())
+    }
+}
+
 #[cfg(test)]
 mod tests;

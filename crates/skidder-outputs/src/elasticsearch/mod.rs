@@ -14,6 +14,7 @@
 mod action;
 mod answer;
 mod buffers;
+mod check;
 mod client;
 mod compress;
 mod config;
@@ -29,6 +30,8 @@ mod tls;
 mod worker;
 
 pub use config::{Config, Credentials};
+#[doc(hidden)]
+pub use encode::BulkBench;
 pub use hosts::{DEFAULT_PORT, HostUrl};
 pub use preset::{Preset, QueueSettings};
 pub use read::read;
@@ -79,7 +82,7 @@ impl SetupError {
 }
 
 /// The output, ready to run.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Elasticsearch {
     config: Arc<Config>,
     context: Context,

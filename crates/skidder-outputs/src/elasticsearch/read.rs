@@ -88,9 +88,9 @@ fn read_sizes(section: &Section<'_>, config: &mut Config) {
 fn read_request(section: &Section<'_>, config: &mut Config) {
     let user = section.string("username").or("");
     let password = section.secret("password").optional().unwrap_or_default();
-    let key = section.secret("api_key").check(|key| match key.reveal().contains(':') {
-        true => Ok(()),
-        false => Err("expected `id:api_key`".to_owned()),
+    let key = section.secret("api_key").check(|key| {
+        let fits = key.reveal().contains(':');
+        if fits { Ok(()) } else { Err("expected `id:api_key`".to_owned()) }
     });
     let key = key.optional();
     if key.is_some() && !user.is_empty() {

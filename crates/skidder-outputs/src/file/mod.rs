@@ -6,13 +6,14 @@
 
 mod rotate;
 
+use crate::check::Steps;
 use crate::codec::{Codec, CodecConfig};
 use crate::context::Context;
 use crate::lines::{self, LineSink, Lines};
 use rotate::Rotation;
 use skidder_config::Section;
 use skidder_event::{Base, Batch, Format, Map, Provenance, Row, SourceId, Text};
-use skidder_os::{Clock, Timestamp};
+use skidder_os::{Clock, FileKind, Timestamp};
 use skidder_pipeline::{Feed, Output, OutputFuture, TakeLimits};
 use std::io;
 use std::path::PathBuf;
@@ -72,9 +73,11 @@ impl FileConfig {
             .named("a directory")
             .try_map(|text| directory(&text, context, started))
             .required();
-        let name_check = |name: &String| match name.contains('/') || name.is_empty() {
-            true => Err("expected a name without `/`; the directory is `path`".to_owned()),
-            false => Ok(()),
+        let name_check = |name: &String| {
+            if name.contains('/') || name.is_empty() {
+                return Err("expected a name without `/`; the directory is `path`".to_owned());
+            }
+            Ok(())
         };
         let config = Self {
             filename: section.string("filename").check(name_check).or(Self::FILENAME),
@@ -134,7 +137,7 @@ fn moment(time: Timestamp) -> Batch {
 }
 
 /// The output, ready to run.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct FileOutput {
     config: FileConfig,
     context: Context,
@@ -144,6 +147,30 @@ impl FileOutput {
     /// Touches no file yet.
     pub fn new(config: FileConfig, context: Context) -> Self {
         Self { config, context }
+    }
+
+    /// Looks whether the directory is there, or could be made; changes nothing.
+    pub fn check(&self, tell: &mut (dyn FnMut(&str) + Send)) -> bool {
+        let mut steps = Steps::new(tell);
+        let path = &self.config.path;
+        steps.line(0, &format!("file: {}...", path.display()));
+        // The nearest directory above that exists decides.
+        for above in path.ancestors().filter(|above| !above.as_os_str().is_empty()) {
+            return match self.context.fs.metadata(above) {
+                Ok(metadata) if metadata.kind == FileKind::Directory => {
+                    steps.ok(1, "directory", if above == path { "" } else { "will be made" });
+                    true
+                }
+                Ok(_) => {
+                    let error = format!("`{}` is not a directory", above.display());
+                    steps.step(1, "directory", Err::<(), _>(error)).is_some()
+                }
+                Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+                Err(error) => steps.step(1, "directory", Err::<(), _>(error)).is_some(),
+            };
+        }
+        steps.ok(1, "directory", "will be made");
+        true
     }
 }
 

@@ -2,11 +2,14 @@ use super::*;
 use crate::testing::{batch_with, context};
 use skidder_event::{Map, Value};
 
+/// Keys and values of `@metadata`.
+type Metadata<'a> = &'a [(&'a str, &'a str)];
+
 fn action(
     index: &str,
     pipeline: Option<&str>,
-    base_metadata: &[(&str, &str)],
-    own_metadata: &[(&str, &str)],
+    base_metadata: Metadata<'_>,
+    own_metadata: Metadata<'_>,
 ) -> Result<(Operation, String), ActionError> {
     let mut metadata = Map::new();
     for (key, value) in base_metadata {
@@ -33,7 +36,7 @@ fn action(
 #[test]
 fn the_index_comes_from_metadata_before_the_setting_and_is_lower_cased() {
     let default = "filebeat-%{[agent.version]}";
-    let table: &[(&str, &[(&str, &str)], &str)] = &[
+    let table: &[(&str, Metadata<'_>, &str)] = &[
         (default, &[], "filebeat-9.5.0"),
         ("Logs", &[], "logs"),
         ("logs-%{+yyyy.MM.dd}", &[], "logs-2026.01.02"),
@@ -55,7 +58,7 @@ fn the_index_comes_from_metadata_before_the_setting_and_is_lower_cased() {
 
 #[test]
 fn pipeline_id_and_operation_are_written() {
-    let table: &[(Option<&str>, &[(&str, &str)], &str)] = &[
+    let table: &[(Option<&str>, Metadata<'_>, &str)] = &[
         (Some("Geo"), &[], "{\"create\":{\"_index\":\"i\",\"pipeline\":\"geo\"}}\n"),
         (Some("geo"), &[("pipeline", "_none")], "{\"create\":{\"_index\":\"i\"}}\n"),
         (

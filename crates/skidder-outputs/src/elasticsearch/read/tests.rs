@@ -4,7 +4,7 @@ use std::time::Duration;
 
 /// Reads `output.elasticsearch` out of its lines; gives what was told too.
 fn read_lines(lines: &str) -> (Option<Config>, QueueSettings, String) {
-    let text = lines.lines().map(|line| format!("  {line}\n")).collect::<String>();
+    let text = lines.lines().map(|line| format!("  {line}")).collect::<Vec<_>>().join("\n");
     let settings = Settings::parse("filebeat.yml", &format!("elasticsearch:\n{text}")).unwrap();
     let problems = Problems::new();
     let (config, queue) = {
@@ -27,7 +27,7 @@ fn hosts_alone_give_filebeats_defaults() {
     assert_eq!((config.workers, config.bulk_max_size, config.compression_level), (1, 1600, 1));
     assert_eq!(config.timeout, Duration::from_secs(90));
     assert_eq!(config.backoff_init, Duration::from_secs(1));
-    assert_eq!(config.backoff_max, Duration::from_secs(60));
+    assert_eq!(config.backoff_max, Duration::from_mins(1));
     assert_eq!(config.idle_connection_timeout, Duration::from_secs(3));
     assert!(config.loadbalance && config.allow_older_versions);
     assert_eq!(config.credentials, Credentials::None);
@@ -85,7 +85,7 @@ timeout: 7s",
     assert_eq!((config.workers, config.bulk_max_size), (1, 1600));
     assert_eq!(
         (config.backoff_init, config.backoff_max),
-        (Duration::from_secs(5), Duration::from_secs(300))
+        (Duration::from_secs(5), Duration::from_mins(5))
     );
     assert_eq!(config.timeout, Duration::from_secs(7));
     assert_eq!(config.idle_connection_timeout, Duration::from_secs(1));

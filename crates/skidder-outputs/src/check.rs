@@ -1,0 +1,75 @@
+//! `skidder test output`: what each output can find out about its surroundings without sending events.
+
+use crate::elasticsearch::Elasticsearch;
+use crate::file::FileOutput;
+use std::fmt::Display;
+
+/// The check of one output.
+#[derive(Debug)]
+pub enum Check {
+    /// Goes to every host.
+    Elasticsearch(Box<Elasticsearch>),
+    /// Looks at the directory.
+    File(Box<FileOutput>),
+    /// There is nothing that could fail.
+    Nothing(&'static str),
+}
+
+impl Check {
+    /// Runs the check inside a tokio runtime. Every line that a person should read goes to `tell`,
+    /// without a line feed. Says whether the output would work.
+    pub async fn run(&self, tell: &mut (dyn FnMut(&str) + Send)) -> bool {
+        match self {
+            Self::Elasticsearch(output) => output.check(tell).await,
+            Self::File(output) => output.check(tell),
+            Self::Nothing(kind) => {
+                tell(&format!("{kind}: nothing to test... OK"));
+                true
+            }
+        }
+    }
+}
+
+/// Tells steps in Filebeat's words: `dns lookup... OK`.
+pub(crate) struct Steps<'a> {
+    tell: &'a mut (dyn FnMut(&str) + Send),
+}
+
+impl<'a> Steps<'a> {
+    pub(crate) fn new(tell: &'a mut (dyn FnMut(&str) + Send)) -> Self {
+        Self { tell }
+    }
+
+    /// A line, indented by two spaces a level.
+    pub(crate) fn line(&mut self, level: usize, text: &str) {
+        (self.tell)(&format!("{:1$}{text}", "", 2 * level));
+    }
+
+    pub(crate) fn ok(&mut self, level: usize, name: &str, remark: &str) {
+        let space = if remark.is_empty() { "" } else { " " };
+        self.line(level, &format!("{name}... OK{space}{remark}"));
+    }
+
+    pub(crate) fn warn(&mut self, level: usize, name: &str, remark: &str) {
+        self.line(level, &format!("{name}... WARN {remark}"));
+    }
+
+    /// A step with its result; `None` if it failed.
+    pub(crate) fn step<T>(
+        &mut self,
+        level: usize,
+        name: &str,
+        result: Result<T, impl Display>,
+    ) -> Option<T> {
+        match result {
+            Ok(value) => {
+                self.ok(level, name, "");
+                Some(value)
+            }
+            Err(error) => {
+                self.line(level, &format!("{name}... ERROR {error}"));
+                None
+            }
+        }
+    }
+}

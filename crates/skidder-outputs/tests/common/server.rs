@@ -1,0 +1,315 @@
+//! A server that answers bulk requests as a script says.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::io::Read as _;
+use std::sync::{Arc, Mutex};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::net::TcpListener;
+use tokio_rustls::TlsAcceptor;
+
+/// What to do with one bulk request.
+#[derive(Clone)]
+pub(crate) enum Act {
+    /// Take everything.
+    Ok,
+    /// Answer each line by its number; 2xx and 409 are taken.
+    Items(fn(usize) -> u16),
+    /// Answer with a status and take nothing.
+    Status(u16),
+    /// 413 if there are more items than this, else take everything. Stays in the script.
+    AtMost(usize),
+    /// Close the connection without reading the body.
+    DropBefore,
+    /// Read everything, take nothing, close the connection.
+    DropAfter,
+    /// Answer 200 with this body.
+    Body(&'static str),
+    /// Begin a good answer and close the connection in its middle.
+    Half,
+    /// Say nothing until the other side gives up.
+    Silence,
+    /// Answer one item less than was sent.
+    OneLess,
+    /// Answer one item more than was sent.
+    OneMore,
+    /// Take everything, answer with much more than was asked for.
+    Verbose,
+    /// Take everything, answer, and close the connection without a word.
+    OkAndClose,
+}
+
+/// One request as it came.
+#[derive(Clone, Debug)]
+pub(crate) struct Seen {
+    pub(crate) head: String,
+    /// Numbers of the lines.
+    pub(crate) lines: Vec<usize>,
+}
+
+#[derive(Default)]
+pub(crate) struct State {
+    script: VecDeque<Act>,
+    /// How often each line was taken.
+    pub(crate) taken: BTreeMap<usize, usize>,
+    pub(crate) bulks: Vec<Seen>,
+    pub(crate) greetings: usize,
+    /// What `GET /` is answered with, 200 and a version unless told otherwise.
+    pub(crate) greeting: VecDeque<(u16, &'static str)>,
+}
+
+pub(crate) const VERSION: &str = "{\"version\":{\"number\":\"9.5.0\"}}";
+
+#[derive(Clone)]
+pub(crate) struct FakeServer {
+    pub(crate) address: String,
+    pub(crate) state: Arc<Mutex<State>>,
+}
+
+impl FakeServer {
+    pub(crate) async fn start(script: impl IntoIterator<Item = Act>) -> Self {
+        Self::start_with(script, None).await
+    }
+
+    pub(crate) async fn start_with(
+        script: impl IntoIterator<Item = Act>,
+        tls: Option<TlsAcceptor>,
+    ) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap().to_string();
+        let state = State { script: script.into_iter().collect(), ..State::default() };
+        let server = Self { address, state: Arc::new(Mutex::new(state)) };
+        let serving = server.clone();
+        tokio::spawn(async move {
+            loop {
+                let (tcp, _) = listener.accept().await.unwrap();
+                let server = serving.clone();
+                let tls = tls.clone();
+                tokio::spawn(async move {
+                    match tls {
+                        None => server.serve(tcp).await,
+                        Some(tls) => {
+                            if let Ok(stream) = tls.accept(tcp).await {
+                                server.serve(stream).await;
+                            }
+                        }
+                    }
+                });
+            }
+        });
+        server
+    }
+
+    pub(crate) fn taken(&self) -> BTreeMap<usize, usize> {
+        self.state.lock().unwrap().taken.clone()
+    }
+
+    pub(crate) fn bulks(&self) -> Vec<Seen> {
+        self.state.lock().unwrap().bulks.clone()
+    }
+
+    async fn serve(&self, mut stream: impl AsyncRead + AsyncWrite + Unpin) {
+        let mut buffered = Vec::new();
+        while let Some(head) = read_head(&mut stream, &mut buffered).await {
+            if head.starts_with("GET ") {
+                let (status, body) = {
+                    let mut state = self.state.lock().unwrap();
+                    state.greetings += 1;
+                    state.greeting.pop_front().unwrap_or((200, VERSION))
+                };
+                answer(&mut stream, status, body).await;
+                continue;
+            }
+            if !self.bulk(&mut stream, head, &mut buffered).await {
+                return;
+            }
+        }
+    }
+
+    /// Handles a bulk request; says whether the connection lives on.
+    async fn bulk(
+        &self,
+        stream: &mut (impl AsyncRead + AsyncWrite + Unpin),
+        head: String,
+        buffered: &mut Vec<u8>,
+    ) -> bool {
+        let act = {
+            let mut state = self.state.lock().unwrap();
+            match state.script.front() {
+                Some(Act::AtMost(most)) => Act::AtMost(*most),
+                _ => state.script.pop_front().unwrap_or(Act::Ok),
+            }
+        };
+        if matches!(act, Act::DropBefore) {
+            return false;
+        }
+        let Some(body) = read_body(stream, &head, buffered).await else { return false };
+        let lines = lines_of(&body);
+        let seen = Seen { head, lines: lines.clone() };
+        self.state.lock().unwrap().bulks.push(seen);
+        let created = |count: usize| {
+            let items = vec!["{\"create\":{\"status\":201}}"; count].join(",");
+            format!("{{\"errors\":false,\"items\":[{items}]}}")
+        };
+        match act {
+            Act::Ok | Act::OkAndClose => {
+                self.take(&lines);
+                answer(stream, 200, &created(lines.len())).await;
+                matches!(act, Act::Ok)
+            }
+            Act::Items(status_of) => {
+                let statuses: Vec<u16> = lines.iter().map(|&line| status_of(line)).collect();
+                let taken: Vec<usize> = lines
+                    .iter()
+                    .zip(&statuses)
+                    .filter(|(_, status)| **status < 300 || **status == 409)
+                    .map(|(line, _)| *line)
+                    .collect();
+                self.take(&taken);
+                answer(stream, 200, &items(&statuses)).await;
+                true
+            }
+            Act::Status(status) => {
+                answer(stream, status, "{\"error\":\"scripted\"}").await;
+                true
+            }
+            Act::AtMost(most) => {
+                if lines.len() > most {
+                    answer(stream, 413, "too large").await;
+                } else {
+                    self.take(&lines);
+                    answer(stream, 200, &created(lines.len())).await;
+                }
+                true
+            }
+            Act::DropBefore | Act::DropAfter => false,
+            Act::Body(body) => {
+                answer(stream, 200, body).await;
+                true
+            }
+            Act::Half => {
+                let body = created(lines.len());
+                let text = format!(
+                    "HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n{}",
+                    body.len(),
+                    &body[..body.len() / 2]
+                );
+                stream.write_all(text.as_bytes()).await.unwrap();
+                stream.flush().await.unwrap();
+                false
+            }
+            Act::Silence => {
+                // Ends when the other side closes.
+                drop(stream.read(&mut [0; 16]).await);
+                false
+            }
+            Act::OneLess => {
+                answer(stream, 200, &created(lines.len() - 1)).await;
+                true
+            }
+            Act::OneMore => {
+                answer(stream, 200, &created(lines.len() + 1)).await;
+                true
+            }
+            Act::Verbose => {
+                self.take(&lines);
+                let item = "{\"create\":{\"_index\":\"x\",\"_id\":\"y\",\"_shards\":{\"total\":2,\"failed\":0},\"status\":201}}";
+                let items = vec![item; lines.len()].join(", ");
+                let body = format!(
+                    "{{\"took\":5,\"ingest_took\":1,\"errors\":false,\"items\":[{items}]}}"
+                );
+                answer(stream, 200, &body).await;
+                true
+            }
+        }
+    }
+
+    fn take(&self, lines: &[usize]) {
+        let mut state = self.state.lock().unwrap();
+        for &line in lines {
+            *state.taken.entry(line).or_default() += 1;
+        }
+    }
+}
+
+fn items(statuses: &[u16]) -> String {
+    let item = |status: &u16| match status {
+        200..300 => format!("{{\"create\":{{\"status\":{status}}}}}"),
+        _ => format!(
+            "{{\"create\":{{\"status\":{status},\"error\":{{\"type\":\"scripted\",\"reason\":\"says {status}\"}}}}}}"
+        ),
+    };
+    let errors = statuses.iter().any(|status| *status >= 300);
+    let items: Vec<String> = statuses.iter().map(item).collect();
+    format!("{{\"errors\":{errors},\"items\":[{}]}}", items.join(","))
+}
+
+async fn answer(stream: &mut (impl AsyncWrite + Unpin), status: u16, body: &str) {
+    let text = format!("HTTP/1.1 {status} X\r\ncontent-length: {}\r\n\r\n{body}", body.len());
+    // The other side may have gone.
+    drop(stream.write_all(text.as_bytes()).await);
+    drop(stream.flush().await);
+}
+
+async fn read_head(
+    stream: &mut (impl AsyncRead + Unpin),
+    buffered: &mut Vec<u8>,
+) -> Option<String> {
+    loop {
+        if let Some(end) = buffered.windows(4).position(|window| window == b"\r\n\r\n") {
+            let rest = buffered.split_off(end + 4);
+            let head = std::mem::replace(buffered, rest);
+            return Some(
+                String::from_utf8(head).unwrap().to_ascii_lowercase().replacen("get ", "GET ", 1),
+            );
+        }
+        let mut piece = vec![0; 65536];
+        match stream.read(&mut piece).await {
+            Ok(0) | Err(_) => return None,
+            Ok(count) => buffered.extend_from_slice(&piece[..count]),
+        }
+    }
+}
+
+async fn read_body(
+    stream: &mut (impl AsyncRead + Unpin),
+    head: &str,
+    buffered: &mut Vec<u8>,
+) -> Option<Vec<u8>> {
+    let length: usize = header(head, "content-length").unwrap().parse().unwrap();
+    while buffered.len() < length {
+        let mut piece = vec![0; 65536];
+        match stream.read(&mut piece).await {
+            Ok(0) | Err(_) => return None,
+            Ok(count) => buffered.extend_from_slice(&piece[..count]),
+        }
+    }
+    let rest = buffered.split_off(length);
+    let body = std::mem::replace(buffered, rest);
+    if header(head, "content-encoding") == Some("gzip") {
+        let mut plain = Vec::new();
+        flate2::read::GzDecoder::new(&body[..]).read_to_end(&mut plain).unwrap();
+        let length = header(head, "x-elastic-uncompressed-request-length").unwrap();
+        assert_eq!(length, plain.len().to_string());
+        return Some(plain);
+    }
+    Some(body)
+}
+
+/// A header's value, names in lower case.
+pub(crate) fn header<'a>(head: &'a str, name: &str) -> Option<&'a str> {
+    head.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": "))
+}
+
+fn lines_of(body: &[u8]) -> Vec<usize> {
+    let text = std::str::from_utf8(body).unwrap();
+    assert!(text.ends_with('\n'));
+    let lines: Vec<&str> = text.lines().collect();
+    lines
+        .chunks(2)
+        .map(|pair| {
+            assert!(pair[0].starts_with("{\"create\":{\"_index\":"), "{}", pair[0]);
+            let document: serde_json::Value = serde_json::from_str(pair[1]).unwrap();
+            super::number(document["message"].as_str().unwrap())
+        })
+        .collect()
+}

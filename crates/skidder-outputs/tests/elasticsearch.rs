@@ -1,0 +1,273 @@
+//! The Elasticsearch output against a scripted server: every line is delivered once or
+//! dead-lettered, whatever the server does.
+#![expect(clippy::unwrap_used, reason = "a failed test is the message")]
+
+mod common;
+
+use common::server::{Act, FakeServer, VERSION, header};
+use common::{Fixture, context};
+use skidder_outputs::Elasticsearch;
+use skidder_outputs::elasticsearch::{Config, HostUrl};
+use std::time::Duration;
+
+const LINES: usize = 1000;
+
+fn config(servers: &[&FakeServer]) -> Config {
+    let host = |server: &&FakeServer| HostUrl::parse(&server.address, "http", "").unwrap();
+    let mut config = Config::new(servers.iter().map(host).collect());
+    config.backoff_init = Duration::from_millis(1);
+    config.backoff_max = Duration::from_millis(5);
+    config.timeout = Duration::from_millis(500);
+    config.bulk_max_size = 100;
+    config
+}
+
+fn output(config: Config) -> Elasticsearch {
+    Elasticsearch::new(config, context()).unwrap()
+}
+
+/// Sends a thousand lines past a script and judges; plain and compressed.
+async fn survives(name: &str, script: Vec<Act>) -> (Fixture, FakeServer) {
+    let mut last = None;
+    for compression_level in [1, 0] {
+        let mut fixture = Fixture::new();
+        fixture.name = format!("{name}, compression level {compression_level}");
+        fixture.push(LINES, 70);
+        let server = FakeServer::start(script.clone()).await;
+        fixture.run(output(Config { compression_level, ..config(&[&server]) })).await;
+        fixture.judge(&server.taken());
+        last = Some((fixture, server));
+    }
+    last.unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_good_server_gets_everything_once_and_in_order() {
+    let (fixture, server) = survives("good", vec![]).await;
+    let all: Vec<usize> = server.bulks().into_iter().flat_map(|seen| seen.lines).collect();
+    assert_eq!(all, (0..LINES).collect::<Vec<_>>());
+    let metrics = &fixture.feed.metrics;
+    assert_eq!((metrics.total.get(), metrics.acked.get()), (LINES as u64, LINES as u64));
+    assert_eq!((metrics.batches.get(), metrics.failed.get()), (10, 0));
+    assert!(metrics.write_bytes.get() > 0 && metrics.latency_ns.get() > 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn requests_look_like_filebeats() {
+    let mut fixture = Fixture::new();
+    fixture.push(10, 10);
+    let server = FakeServer::start([]).await;
+    let mut config = config(&[&server]);
+    config.hosts[0].path = "/base".to_owned();
+    config.hosts[0].credentials = Some(("u".to_owned(), skidder_config::Secret::new("p")));
+    config.parameters = vec![("a b".to_owned(), "c&d".to_owned())];
+    config.headers = vec![("x-my".parse().unwrap(), "header".parse().unwrap())];
+    fixture.run(output(config)).await;
+    let head = server.bulks()[0].head.clone();
+    let first = head.lines().next().unwrap();
+    assert_eq!(
+        first,
+        "post /base/_bulk?filter_path=errors%2citems.%2a.error%2citems.%2a.status&a%20b=c%26d http/1.1"
+    );
+    for (name, value) in [
+        ("host", server.address.as_str()),
+        ("content-type", "application/json; charset=utf-8"),
+        ("accept", "application/json"),
+        ("content-encoding", "gzip"),
+        ("authorization", "basic dtpw"),
+        ("x-my", "header"),
+    ] {
+        assert_eq!(header(&head, name), Some(value), "{head}");
+    }
+    assert!(header(&head, "user-agent").unwrap().starts_with("elastic-filebeat/9.5.0 ("));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whole_requests_that_are_refused_are_sent_again() {
+    for status in [301, 400, 401, 403, 404, 429, 500, 502, 503] {
+        let act = Act::Status(status);
+        let name = format!("status {status}");
+        let script = vec![act.clone(), Act::Ok, act.clone(), act.clone(), Act::Ok, act];
+        let (fixture, _) = survives(&name, script).await;
+        assert_eq!(fixture.feed.metrics.write_errors.get(), 4, "{status}");
+        assert_eq!(fixture.feed.metrics.failed.get(), 400, "{status}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn broken_connections_and_answers_are_survived() {
+    let bad: [(&str, Act); 12] = [
+        ("dropped before", Act::DropBefore),
+        ("dropped after", Act::DropAfter),
+        ("garbage", Act::Body("<html>nothing</html>")),
+        ("empty", Act::Body("")),
+        ("other JSON", Act::Body("{\"acknowledged\":true}")),
+        ("errors without items", Act::Body("{\"errors\":true}")),
+        ("no items", Act::Body("{\"errors\":false,\"items\":[]}")),
+        ("half", Act::Half),
+        ("silence", Act::Silence),
+        ("one less", Act::OneLess),
+        ("one more", Act::OneMore),
+        ("closed", Act::OkAndClose),
+    ];
+    for (name, act) in bad {
+        survives(name, vec![act.clone(), Act::Ok, act.clone(), act, Act::Ok]).await;
+    }
+    survives("verbose", vec![Act::Verbose; 20]).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn items_are_retried_alone_and_the_impossible_ones_are_dead_lettered() {
+    let status_of = |number: usize| match number % 10 {
+        0 => 429,
+        1 => 503,
+        2 => 400,
+        3 => 409,
+        _ => 201,
+    };
+    let retried = |number: usize| if number.is_multiple_of(20) { 429 } else { 200 };
+    let script = vec![Act::Items(status_of), Act::Items(retried), Act::Items(|_| 500)];
+    let (fixture, server) = survives("items", script).await;
+    let dead = fixture.dead_letters();
+    // The first request had the lines 0 to 99.
+    assert_eq!(dead.keys().copied().collect::<Vec<_>>(), (2..100).step_by(10).collect::<Vec<_>>());
+    assert!(dead.values().all(|&status| status == 400));
+    let path = fixture.directory.path().join("dead_letters.ndjson");
+    let text = std::fs::read_to_string(path).unwrap();
+    assert!(text.contains("says 400"), "{text}");
+    let bulks = server.bulks();
+    let again: Vec<usize> = (0..100).filter(|number| number % 10 < 2).collect();
+    assert_eq!(bulks[1].lines, again, "only what was refused is sent again");
+    assert_eq!(bulks[2].lines, (0..100).step_by(20).collect::<Vec<_>>());
+    assert_eq!(bulks[3].lines, bulks[2].lines);
+    let metrics = &fixture.feed.metrics;
+    assert_eq!(metrics.duplicates.get(), 10);
+    assert_eq!(metrics.dead_letter.get(), 10);
+    assert_eq!(metrics.too_many.get(), 10 + 5);
+    assert_eq!(metrics.failed.get(), 20 + 5 + 5);
+    assert_eq!(metrics.acked.get(), LINES as u64 - 10 - 10);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn too_large_requests_are_halved_until_they_fit() {
+    let (fixture, server) = survives("at most 7", vec![Act::AtMost(7)]).await;
+    assert!(server.bulks().iter().all(|seen| seen.lines.len() <= 100));
+    assert!(fixture.feed.metrics.split.get() > 0);
+    // Not even one event is small enough.
+    let (fixture, server) = survives("at most none", vec![Act::AtMost(0)]).await;
+    assert!(server.taken().is_empty());
+    let dead = fixture.dead_letters();
+    assert_eq!(dead.len(), LINES);
+    assert!(dead.values().all(|&status| status == 413));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn full_or_missing_dead_letters_drop_and_count() {
+    for bytes in [0, 1, 2000] {
+        let mut fixture = Fixture::with_dead_letters(bytes);
+        fixture.push(100, 100);
+        let server =
+            FakeServer::start([Act::Items(|number| if number < 50 { 400 } else { 201 })]).await;
+        fixture.run(output(config(&[&server]))).await;
+        let dead = fixture.dead_letters().len() as u64;
+        assert_eq!(dead > 0, bytes == 2000);
+        let total = fixture.settle.total();
+        assert_eq!(total.dropped().get(skidder_event::DropReason::Rejected), 50 - dead);
+        assert_eq!(fixture.feed.metrics.dropped.get(), 50 - dead);
+        fixture.judge(&server.taken());
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn several_hosts_and_workers_share_the_work() {
+    let mut fixture = Fixture::new();
+    fixture.push(5000, 100);
+    let servers = [FakeServer::start([]).await, FakeServer::start([]).await];
+    let config = Config { workers: 3, ..config(&[&servers[0], &servers[1]]) };
+    fixture.run(output(config)).await;
+    let mut taken = servers[0].taken();
+    taken.extend(servers[1].taken());
+    fixture.judge(&taken);
+    assert!(servers.iter().all(|server| !server.bulks().is_empty()));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_dead_host_holds_nothing_back() {
+    for loadbalance in [true, false] {
+        let mut fixture = Fixture::new();
+        fixture.push(5000, 100);
+        let server = FakeServer::start([]).await;
+        let dead = {
+            let mut gone = server.clone();
+            let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+            gone.address = listener.local_addr().unwrap().to_string();
+            gone
+        };
+        // One that greets and then refuses everything is no better.
+        let sick = FakeServer::start(vec![Act::Status(503); 1000]).await;
+        let config = Config { loadbalance, ..config(&[&dead, &server, &sick]) };
+        fixture.run(output(config)).await;
+        fixture.judge(&server.taken());
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_does_not_greet_gets_nothing_until_it_does() {
+    let mut fixture = Fixture::new();
+    fixture.push(100, 100);
+    let server = FakeServer::start([]).await;
+    server.state.lock().unwrap().greeting.extend([
+        (401, "who are you"),
+        (503, ""),
+        (200, "<html>"),
+        (200, "{\"version\":{\"number\":\"8.1.0\"}}"),
+        (200, VERSION),
+    ]);
+    let config = Config { allow_older_versions: false, ..config(&[&server]) };
+    fixture.run(output(config)).await;
+    fixture.judge(&server.taken());
+    assert_eq!(server.state.lock().unwrap().greetings, 5);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_idle_connection_is_closed_and_opened_again() {
+    let mut fixture = Fixture::new();
+    fixture.push(100, 100);
+    let server = FakeServer::start([Act::Ok, Act::OkAndClose]).await;
+    let mut config = config(&[&server]);
+    config.idle_connection_timeout = Duration::from_millis(20);
+    let running = tokio::spawn(Box::new(output(config)).run(fixture.feed.clone()));
+    use skidder_pipeline::Output as _;
+    for round in 1..5 {
+        while fixture.settle.in_flight() > 0 {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        if round % 2 == 0 {
+            tokio::time::sleep(Duration::from_millis(40)).await;
+        }
+        fixture.push(100, 100);
+    }
+    fixture.queue.close();
+    running.await.unwrap();
+    fixture.judge(&server.taken());
+    assert_eq!(server.state.lock().unwrap().greetings, 1, "an idle connection is no failure");
+    assert_eq!(fixture.feed.metrics.write_errors.get(), 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn dropping_the_output_settles_nothing_that_was_not_answered() {
+    use skidder_pipeline::Output as _;
+    let mut fixture = Fixture::new();
+    fixture.push(500, 100);
+    let server = FakeServer::start([Act::Ok, Act::Ok, Act::Silence]).await;
+    let config = Config { timeout: Duration::from_mins(1), ..config(&[&server]) };
+    let running = tokio::spawn(Box::new(output(config)).run(fixture.feed.clone()));
+    while server.bulks().len() < 3 || fixture.settle.total().delivered() < 200 {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    running.abort();
+    assert!(running.await.unwrap_err().is_cancelled());
+    let total = fixture.settle.total();
+    assert!(total.adds_up());
+    assert_eq!((total.delivered(), total.in_flight()), (200, 300));
+}
