@@ -173,20 +173,20 @@ impl Batch {
     /// If there are more than [`Batch::BYTES_MAX`] bytes: the reader bounds its lines.
     pub fn new(bytes: Vec<u8>, utf8: bool, base: Arc<Base>, provenance: Provenance) -> Self {
         let utf8_bytes = if utf8 { bytes.len() } else { 0 };
-        Self::with_parts(Parts { bytes, rows: Vec::new() }, utf8_bytes, base, provenance)
+        Self::with_lines(Parts { bytes, rows: Vec::new() }, utf8_bytes, base, provenance)
     }
 
-    /// Like [`Batch::new`] over parts to reuse, of whose bytes the first `utf8_bytes` were checked to
-    /// be UTF-8. Rows are emptied; bytes behind the lines are kept as they are.
-    pub fn with_parts(
-        mut parts: Parts,
+    /// A batch of lines that were split already: `parts.rows` are its events. The first `utf8_bytes`
+    /// bytes were checked to be UTF-8; bytes behind the lines are of no meaning.
+    pub fn with_lines(
+        parts: Parts,
         utf8_bytes: usize,
         base: Arc<Base>,
         provenance: Provenance,
     ) -> Self {
         assert!(parts.bytes.len() <= Self::BYTES_MAX, "a batch of {} bytes", parts.bytes.len());
-        parts.rows.clear();
         Self {
+            lines: parts.rows.len() as u64,
             bytes: parts.bytes,
             rows: parts.rows,
             utf8_bytes: utf8_bytes as u32,
@@ -194,7 +194,6 @@ impl Batch {
             nodes: Vec::new(),
             journal: Vec::new(),
             base,
-            lines: 0,
             drops: DropCounts::default(),
             provenance,
         }

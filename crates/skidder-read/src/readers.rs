@@ -312,7 +312,10 @@ impl Readers {
         if state.is_quiet() {
             self.quiet.notify_all();
         }
-        self.work.notify_one();
+        // The worker that gives this one back takes the first; only what is left needs another.
+        if state.ready.len() > 1 {
+            self.work.notify_one();
+        }
     }
 
     /// No more turns; open files are closed. What was given out stays on its way.

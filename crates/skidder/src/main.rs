@@ -1,2 +1,28 @@
-//! The binary: command line, signals, exit codes
-fn main() {}
+//! The life of skidder: parse the command line, read and check the configuration, build the pipeline,
+//! run it, drain it with a deadline, and say with the exit code how it went.
+
+mod agent;
+mod allocator;
+mod assemble;
+mod cli;
+mod commands;
+mod filestream;
+mod logging;
+mod run;
+
+use clap::Parser;
+use std::process::ExitCode;
+
+#[expect(clippy::print_stderr, reason = "the last word before the exit code")]
+fn main() -> ExitCode {
+    let command_line = cli::CommandLine::parse();
+    let code = match commands::dispatch(&command_line) {
+        Ok(code) => code,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    };
+    allocator::report();
+    code
+}

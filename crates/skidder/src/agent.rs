@@ -1,0 +1,111 @@
+//! Who we are: versions, identifiers, the lock on the data directory.
+
+use anyhow::{Context as _, Result, bail};
+use skidder_event::Map;
+use skidder_os::{Clock, File, Fs, OpenMode, read_to_end, write_all_at};
+use std::path::Path;
+
+/// The version of Filebeat that we are compatible with: `agent.version`.
+pub(crate) const COMPATIBLE_VERSION: &str = "9.5.3";
+
+/// Our own version, for `version` and `agent.build.original`.
+pub(crate) const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// What `--version` says.
+pub(crate) const VERSION_TEXT: &str =
+    concat!(env!("CARGO_PKG_VERSION"), " (compatible with filebeat 9.5.3)");
+
+/// The beat that we stand in for.
+pub(crate) const BEAT: &str = "filebeat";
+
+/// Version of the Elastic Common Schema that events follow.
+const ECS_VERSION: &str = "8.0.0";
+
+/// Name of the file that keeps `agent.id`.
+const META_FILE: &str = "meta.json";
+
+/// Name of the file whose lock says that the data directory is in use.
+const LOCK_FILE: &str = "skidder.lock";
+
+/// This process as its events show it.
+#[derive(Clone, Debug)]
+pub(crate) struct Agent {
+    /// `agent.id`, kept over restarts.
+    pub(crate) id: String,
+    /// `agent.ephemeral_id`, of this process.
+    pub(crate) ephemeral_id: String,
+    /// `agent.name` and `host.name`.
+    pub(crate) name: String,
+    /// The machine's name.
+    pub(crate) hostname: String,
+}
+
+impl Agent {
+    /// An agent without a place to keep its id.
+    pub(crate) fn passing(name: Option<String>) -> Self {
+        Self::with_id(uuid::Uuid::new_v4().to_string(), name)
+    }
+
+    /// The agent whose id is kept in `data`.
+    pub(crate) fn load(fs: &dyn Fs, clock: &dyn Clock, data: &Path, name: Option<String>) -> Result<Self> {
+        let path = data.join(META_FILE);
+        let text = match fs.open(&path) {
+            Ok(file) => String::from_utf8_lossy(&read_to_end(&*file, 64 << 10)?).into_owned(),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
+            Err(error) => return Err(error).context(format!("cannot read `{}`", path.display())),
+        };
+        let kept = serde_json::from_str::<serde_json::Value>(&text).ok();
+        if let Some(id) = kept.as_ref().and_then(|meta| meta["uuid"].as_str()) {
+            return Ok(Self::with_id(id.to_owned(), name));
+        }
+        let agent = Self::passing(name);
+        let mut time = skidder_event::TimeText::new(skidder_event::Precision::Nanosecond);
+        let started = String::from_utf8_lossy(time.format(clock.wall().0)).into_owned();
+        let meta = serde_json::json!({"uuid": agent.id, "first_start": started});
+        let file = fs.open_write(&path, OpenMode::Truncate, 0o600)?;
+        write_all_at(&*file, meta.to_string().as_bytes(), 0)
+            .and_then(|()| file.sync())
+            .with_context(|| format!("cannot write `{}`", path.display()))?;
+        Ok(agent)
+    }
+
+    fn with_id(id: String, name: Option<String>) -> Self {
+        let hostname = rustix::system::uname().nodename().to_string_lossy().into_owned();
+        let ephemeral_id = uuid::Uuid::new_v4().to_string();
+        Self { id, ephemeral_id, name: name.unwrap_or_else(|| hostname.clone()), hostname }
+    }
+
+    /// The fields that every event gets unless it has them: `agent.*`, `ecs.version`, `host.name`.
+    pub(crate) fn fields(&self, host: bool) -> Map {
+        let mut fields = Map::new();
+        fields.insert_path("agent.build.original", format!("skidder {VERSION}"));
+        fields.insert_path("agent.ephemeral_id", self.ephemeral_id.as_str());
+        fields.insert_path("agent.id", self.id.as_str());
+        fields.insert_path("agent.name", self.name.as_str());
+        fields.insert_path("agent.type", BEAT);
+        fields.insert_path("agent.version", COMPATIBLE_VERSION);
+        fields.insert_path("ecs.version", ECS_VERSION);
+        if host {
+            fields.insert_path("host.name", self.name.as_str());
+        }
+        fields
+    }
+}
+
+/// Makes the data directory and locks it for this process, as long as the file is held.
+pub(crate) fn lock_data(fs: &dyn Fs, data: &Path) -> Result<Box<dyn File>> {
+    fs.create_dir_all(data, 0o770)
+        .with_context(|| format!("cannot make the data directory `{}`", data.display()))?;
+    let path = data.join(LOCK_FILE);
+    let file = fs
+        .open_write(&path, OpenMode::Keep, 0o600)
+        .with_context(|| format!("cannot write in the data directory `{}`", data.display()))?;
+    if !file.try_lock()? {
+        bail!(
+            "another skidder uses the data directory `{}`; stop it, or give this one its own with \
+             `--path.data`",
+            data.display()
+        );
+    }
+    Ok(file)
+}

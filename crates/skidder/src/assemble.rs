@@ -1,0 +1,385 @@
+//! From settings to parts: every section is read and checked here, before anything starts.
+
+use crate::agent::{Agent, BEAT, COMPATIBLE_VERSION};
+use crate::filestream;
+use skidder_config::{Problems, Section, Settings};
+use skidder_event::{Base, Batch, Format, Map, Precision, Value};
+use skidder_os::{Clock, Fs};
+use skidder_outputs::Context as OutputContext;
+use skidder_pipeline::{DeadLettersLimits, Output, QueueLimits};
+use skidder_processors::{BoundPlan, Compiled, Context, Plan, Shape, fields_of, read_processors};
+use skidder_read::{Bind, Bound, FilestreamSettings};
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+use tracing::Level;
+
+/// Default of `filebeat.shutdown_timeout`. Filebeat waits for nothing by default and repeats what was in
+/// flight; a healthy output needs milliseconds.
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Everything that a run needs, checked.
+pub(crate) struct Parts {
+    pub(crate) inputs: Vec<Input>,
+    pub(crate) output: Box<dyn Output>,
+    pub(crate) queue: QueueLimits,
+    pub(crate) agent: Agent,
+    pub(crate) data: PathBuf,
+    pub(crate) registry: PathBuf,
+    pub(crate) flush: Duration,
+    pub(crate) shutdown_timeout: Duration,
+    pub(crate) dead_letters: Option<DeadLettersLimits>,
+    pub(crate) metrics_period: Option<Duration>,
+    pub(crate) workers: usize,
+    pub(crate) log_level: Level,
+}
+
+/// One file input.
+pub(crate) struct Input {
+    pub(crate) settings: FilestreamSettings,
+    pub(crate) bind: Arc<dyn Bind>,
+}
+
+/// What reading the settings needs from outside.
+pub(crate) struct Outside<'a> {
+    pub(crate) fs: Arc<dyn Fs>,
+    pub(crate) clock: Arc<dyn Clock>,
+    /// The directory that relative paths of inputs are taken from.
+    pub(crate) directory: &'a Path,
+    /// Number of processors.
+    pub(crate) cores: usize,
+}
+
+/// The plan of an input with the fields that all its sources share.
+#[derive(Debug)]
+struct InputPlan {
+    plan: Plan,
+    /// `fields` and `tags`, as they are merged over what the source says.
+    fields: Map,
+    metadata: Map,
+}
+
+/// A plan bound to a source, as the reader sees it.
+#[derive(Debug)]
+struct SourcePlan(BoundPlan);
+
+impl Bind for InputPlan {
+    fn bind(&self, fields: &Map) -> Arc<dyn Bound> {
+        let mut all = fields.clone();
+        all.merge(&self.fields);
+        Arc::new(SourcePlan(self.plan.bind(&all, &self.metadata, Shape::Lines)))
+    }
+
+    fn epoch(&self) -> u64 {
+        self.plan.epoch()
+    }
+}
+
+impl Bound for SourcePlan {
+    fn base(&self) -> &Arc<Base> {
+        self.0.input_base()
+    }
+
+    fn run(&self, batch: &mut Batch) {
+        self.0.run(batch);
+    }
+}
+
+/// Reads and checks all settings. `None` if something is wrong; `problems` has it then.
+pub(crate) fn assemble(
+    settings: &Settings,
+    problems: &Problems,
+    outside: &Outside<'_>,
+    agent_of: impl FnOnce(Option<String>) -> Option<Agent>,
+) -> Option<Parts> {
+    let root = settings.root(problems);
+    let agent = agent_of(root.string("name").optional())?;
+    let context = Context::new(Arc::clone(&outside.fs), Arc::clone(&outside.clock));
+    let precision = root
+        .one_of(
+            "timestamp.precision",
+            &[
+                ("millisecond", Precision::Millisecond),
+                ("microsecond", Precision::Microsecond),
+                ("nanosecond", Precision::Nanosecond),
+            ],
+        )
+        .or(Precision::Millisecond);
+    let common = Common::read(&root, &context, &agent);
+    let beat = root.section("filebeat");
+    let inputs = read_inputs(&beat, &common, &context, outside);
+    let output_context = OutputContext {
+        beat: BEAT.to_owned(),
+        version: COMPATIBLE_VERSION.to_owned(),
+        agent_name: agent.name.clone(),
+        precision,
+        fs: Arc::clone(&outside.fs),
+    };
+    let outputs = root.section("output");
+    let built = skidder_outputs::build(&outputs, &output_context, outside.clock.wall());
+    let queue = read_queue(&root, &outputs, built.as_ref());
+    outputs.finish();
+    let data = settings.paths().data.clone();
+    let registry = beat.section("registry");
+    let registry_path = registry.path_buf("path").or("registry");
+    registry.unsupported(&["backend", "otel_file_storage.*", "migrate_file"], "the registry is skidder's own");
+    let flush = registry.duration("flush").or(Duration::from_secs(1));
+    registry.deprecated(&["file_permissions"], "registry files are only for their owner (0600)");
+    registry.finish();
+    let parts = Parts {
+        inputs,
+        queue,
+        registry: data.join(registry_path).join(BEAT),
+        data,
+        flush,
+        shutdown_timeout: beat.duration("shutdown_timeout").or(SHUTDOWN_TIMEOUT),
+        dead_letters: read_dead_letters(&root),
+        metrics_period: read_metrics_period(&root),
+        workers: root.usize("max_procs").or(0_usize),
+        log_level: read_log_level(&root),
+        output: built?.output,
+        agent,
+    };
+    refuse(&root, &beat);
+    beat.finish();
+    root.finish();
+    let workers = if parts.workers == 0 { outside.cores } else { parts.workers };
+    Some(Parts { workers, ..parts })
+}
+
+/// Settings at the root that every input has a part in.
+struct Common {
+    tags: Vec<String>,
+    fields: Map,
+    under_root: bool,
+    processors: Vec<Compiled>,
+    agent: Agent,
+}
+
+impl Common {
+    fn read(root: &Section<'_>, context: &Context, agent: &Agent) -> Self {
+        Self {
+            tags: root.strings("tags").or(Vec::new()),
+            fields: read_fields(root),
+            under_root: root.bool("fields_under_root").or(false),
+            processors: read_processors(root, "processors", context),
+            agent: agent.clone(),
+        }
+    }
+}
+
+fn read_inputs(
+    beat: &Section<'_>,
+    common: &Common,
+    context: &Context,
+    outside: &Outside<'_>,
+) -> Vec<Input> {
+    let mut inputs = Vec::new();
+    let mut ids = HashSet::new();
+    let sections = beat.sections("inputs");
+    if sections.is_empty() {
+        beat.problem("inputs", "there is no input", "add one under `filebeat.inputs`");
+    }
+    let mut disabled = 0;
+    for section in sections {
+        if !section.bool("enabled").or(true) {
+            disabled += 1;
+            section.skip();
+            continue;
+        }
+        let kind = section.string("type").required();
+        if kind != "filestream" {
+            if !kind.is_empty() {
+                let message = format!("input type `{kind}` is not supported by skidder yet");
+                section.problem("type", message, "`filestream` is");
+            }
+            section.skip();
+            continue;
+        }
+        let settings = filestream::read(&section, outside.directory);
+        if !ids.insert(settings.id.clone()) {
+            let message = format!("two inputs have the id `{}`", settings.id);
+            section.problem("id", message, "give each its own `id`, and never change it");
+        }
+        let bind = read_input_plan(&section, common, context);
+        section.finish();
+        inputs.push(Input { settings, bind: Arc::new(bind) });
+    }
+    if inputs.is_empty() && disabled > 0 {
+        beat.problem("inputs", "no input is enabled", "set `enabled: true` for one");
+    }
+    inputs
+}
+
+/// The options that all inputs share.
+fn read_input_plan(section: &Section<'_>, common: &Common, context: &Context) -> InputPlan {
+    let mut fields = Map::new();
+    add_fields(&mut fields, &common.fields, common.under_root);
+    let own = read_fields(section);
+    add_fields(&mut fields, &own, section.bool("fields_under_root").or(false));
+    let mut tags = common.tags.clone();
+    tags.extend(section.strings("tags").or(Vec::new()));
+    if !tags.is_empty() {
+        fields.insert("tags", Value::List(tags.into_iter().map(Value::from).collect()));
+    }
+    let mut metadata = Map::new();
+    if let Some(pipeline) = section.string("pipeline").optional() {
+        metadata.insert("pipeline", pipeline);
+    }
+    if let Some(index) = read_index(section, &common.agent) {
+        metadata.insert("raw_index", index);
+    }
+    if section.bool("keep_null").or(false) {
+        let message = "`keep_null` is known to Filebeat, but not supported by skidder yet";
+        section.problem("keep_null", message, "leave it out: no field of an event is null yet");
+    }
+    if let Some(service) = section.string("service.type").optional() {
+        fields.insert_path("service.type", service);
+    }
+    let host = !section.bool("publisher_pipeline.disable_host").or(false);
+    let processors = read_processors(section, "processors", context);
+    let plan = Plan::compile(&processors, &common.agent.fields(host), &common.processors);
+    InputPlan { plan, fields, metadata }
+}
+
+/// `fields` of a section.
+fn read_fields(section: &Section<'_>) -> Map {
+    match section.value("fields").optional() {
+        None => Map::new(),
+        Some(skidder_config::Value::Map(map)) => fields_of(&map),
+        Some(_) => {
+            let message = format!("`{}` is no map", section.path_of("fields"));
+            section.problem("fields", message, "for example `fields: {env: test}`");
+            Map::new()
+        }
+    }
+}
+
+fn add_fields(fields: &mut Map, more: &Map, under_root: bool) {
+    if more.is_empty() {
+        return;
+    }
+    let mut rooted = more.clone();
+    if !under_root {
+        rooted = Map::new();
+        rooted.insert("fields", more.clone());
+    }
+    fields.merge(&rooted);
+}
+
+/// `index` of an input: may name the agent, not fields of an event.
+fn read_index(section: &Section<'_>, agent: &Agent) -> Option<String> {
+    let format = section
+        .string("index")
+        .try_map(|text| Format::parse(&text).map_err(|error| error.to_string()))
+        .optional()?;
+    let mut format = format;
+    format.bind(|field| match field {
+        "agent.version" => Some(COMPATIBLE_VERSION.to_owned()),
+        "agent.name" => Some(agent.name.clone()),
+        _ => None,
+    });
+    let constant = format.constant().map(str::to_owned);
+    if constant.is_none() {
+        let message = "an input's `index` may hold only `%{[agent.version]}` and `%{[agent.name]}` yet";
+        section.problem("index", message, "dates and fields can stand in `output.elasticsearch.index`");
+    }
+    constant
+}
+
+/// `queue.mem`, at the root or in the output, under what a preset says.
+fn read_queue(
+    root: &Section<'_>,
+    outputs: &Section<'_>,
+    built: Option<&skidder_outputs::Built>,
+) -> QueueLimits {
+    let inside = outputs.keys().into_iter().find_map(|name| {
+        let section = outputs.section(name);
+        let queue = section.optional_section("queue");
+        section.skip();
+        queue
+    });
+    let at_root = root.optional_section("queue");
+    if at_root.is_some() && inside.is_some() {
+        let message = "`queue` stands at the root and in the output";
+        root.problem("queue", message, "leave one of them out");
+    }
+    let mut limits = QueueLimits::default();
+    for section in [at_root, inside].into_iter().flatten() {
+        let mem = section.section("mem");
+        limits.events = mem
+            .usize("events")
+            .named("a number of events")
+            .range(1..=10_000_000)
+            .or(QueueLimits::EVENTS);
+        limits.bytes = mem.size("bytes").range(1..=(64_u64 << 30)).or(QueueLimits::BYTES as u64) as usize;
+        limits.flush_min_events =
+            mem.usize("flush.min_events").or(QueueLimits::FLUSH_MIN_EVENTS).min(limits.events);
+        limits.flush_timeout = mem.duration("flush.timeout").or(QueueLimits::FLUSH_TIMEOUT);
+        mem.unsupported(&["immediate_shutdown"], "`filebeat.shutdown_timeout: 0` is close to it");
+        mem.finish();
+        section.unsupported(&["disk.*", "slab.*"], "the files are the queue; use `queue.mem`");
+        section.finish();
+    }
+    if let Some(built) = built {
+        limits.events = built.queue.events.unwrap_or(limits.events);
+        limits.flush_min_events = built.queue.flush_min_events.unwrap_or(limits.flush_min_events);
+        limits.flush_timeout = built.queue.flush_timeout.unwrap_or(limits.flush_timeout);
+    }
+    limits
+}
+
+fn read_dead_letters(root: &Section<'_>) -> Option<DeadLettersLimits> {
+    let section = root.section("dead_letters");
+    let enabled = section.bool("enabled").or(true);
+    let bytes = section.size("max_bytes").or(DeadLettersLimits::BYTES);
+    section.finish();
+    enabled.then_some(DeadLettersLimits { bytes })
+}
+
+fn read_metrics_period(root: &Section<'_>) -> Option<Duration> {
+    let enabled = root.bool("logging.metrics.enabled").or(true);
+    let period = root
+        .duration("logging.metrics.period")
+        .range(Duration::from_millis(100)..)
+        .or(Duration::from_secs(30));
+    enabled.then_some(period)
+}
+
+fn read_log_level(root: &Section<'_>) -> Level {
+    let logging = root.section("logging");
+    let level = logging
+        .one_of(
+            "level",
+            &[
+                ("debug", Level::DEBUG),
+                ("info", Level::INFO),
+                ("warning", Level::WARN),
+                ("warn", Level::WARN),
+                ("error", Level::ERROR),
+            ],
+        )
+        .or(Level::INFO);
+    logging.accept("metrics.enabled");
+    logging.accept("metrics.period");
+    let to_stderr = logging.bool("to_stderr").or(true);
+    if !to_stderr {
+        let message = "skidder logs only to stderr yet; `logging.to_stderr: false` cannot be done";
+        logging.problem("to_stderr", message, "leave it out and redirect stderr");
+    }
+    logging.unsupported(
+        &["to_files", "files.*", "to_syslog", "to_eventlog", "selectors", "metrics.namespaces", "event_data.*", "with_fields.*"],
+        "skidder logs to stderr; redirect it",
+    );
+    logging.finish();
+    level
+}
+
+/// Sections of Filebeat that are not here yet.
+fn refuse(root: &Section<'_>, beat: &Section<'_>) {
+    let later = "leave it out; it comes with a later version";
+    root.unsupported(&["cloud.*", "monitoring.*", "instrumentation.*", "seccomp.*", "features.*", "management.*", "setup.*", "keystore.*", "outputs"], later);
+    root.deprecated(&["max_start_delay"], "skidder starts at once");
+    beat.unsupported(&["modules", "config.*", "autodiscover.*", "overwrite_pipelines"], later);
+}

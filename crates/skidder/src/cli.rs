@@ -1,0 +1,129 @@
+//! The command line: Filebeat's, plus verbs of our own.
+
+use clap::{Args, Parser, Subcommand};
+use std::path::PathBuf;
+
+/// A log shipper that proves that nothing was lost.
+#[derive(Debug, Parser)]
+#[command(name = "skidder", version = crate::agent::VERSION_TEXT, disable_help_subcommand = true)]
+pub(crate) struct CommandLine {
+    #[command(flatten)]
+    pub(crate) global: Global,
+    #[command(subcommand)]
+    pub(crate) command: Option<Command>,
+}
+
+/// Flags that come before or behind any command.
+#[derive(Args, Debug)]
+pub(crate) struct Global {
+    /// Configuration file; may be given several times, later ones win
+    #[arg(short = 'c', long = "c", value_name = "FILE", global = true)]
+    pub(crate) config: Vec<PathBuf>,
+    /// Overrides a setting: key=value; wins over files
+    #[arg(short = 'E', long = "E", value_name = "KEY=VALUE", global = true)]
+    pub(crate) overrides: Vec<String>,
+    /// Logs to stderr (the default, kept for Filebeat's habits)
+    #[arg(short = 'e', long = "e", global = true)]
+    pub(crate) stderr: bool,
+    /// Says more: level info for logs, one line a file for `ship`
+    #[arg(short = 'v', long = "v", global = true)]
+    pub(crate) verbose: bool,
+    /// Debug logs of these parts, comma-separated; "*" for all
+    #[arg(short = 'd', long = "d", value_name = "SELECTORS", global = true)]
+    pub(crate) debug: Option<String>,
+    /// Where the program is installed
+    #[arg(long = "path.home", value_name = "DIR", global = true)]
+    pub(crate) path_home: Option<PathBuf>,
+    /// Where configuration files are looked for
+    #[arg(long = "path.config", value_name = "DIR", global = true)]
+    pub(crate) path_config: Option<PathBuf>,
+    /// Where state is kept
+    #[arg(long = "path.data", value_name = "DIR", global = true)]
+    pub(crate) path_data: Option<PathBuf>,
+    /// Where logs are kept
+    #[arg(long = "path.logs", value_name = "DIR", global = true)]
+    pub(crate) path_logs: Option<PathBuf>,
+    /// Refuses configuration files that others may write
+    #[arg(
+        long = "strict.perms",
+        value_name = "BOOL",
+        global = true,
+        default_value_t = true,
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "true",
+        action = clap::ArgAction::Set
+    )]
+    pub(crate) strict_permissions: bool,
+    /// Ends when everything that is there is read and delivered
+    #[arg(long, global = true)]
+    pub(crate) once: bool,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Runs the configuration (the default)
+    Run,
+    /// Ships files once, without a configuration
+    Ship(Ship),
+    /// Checks the configuration or the output
+    Test {
+        #[command(subcommand)]
+        what: Test,
+    },
+    /// Prints the effective configuration, secrets replaced
+    Export {
+        #[command(subcommand)]
+        what: Export,
+    },
+    /// Prints the version
+    Version,
+    #[command(hide = true)]
+    Setup(NotYet),
+    #[command(hide = true)]
+    Keystore(NotYet),
+    #[command(hide = true)]
+    Modules(NotYet),
+    #[command(hide = true)]
+    Generate(NotYet),
+    #[command(hide = true)]
+    Completion(NotYet),
+}
+
+/// Arguments of a command of Filebeat that is not here yet.
+#[derive(Args, Debug)]
+pub(crate) struct NotYet {
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    pub(crate) arguments: Vec<String>,
+}
+
+/// `skidder ship`.
+#[derive(Args, Debug)]
+pub(crate) struct Ship {
+    /// Files or patterns such as '/var/log/**/*.log*'; plain and compressed may be mixed
+    #[arg(required = true, value_name = "PATH")]
+    pub(crate) paths: Vec<String>,
+    /// http(s)://HOST:PORT for Elasticsearch or OpenSearch, file:DIR, or - for the terminal
+    #[arg(long, value_name = "WHERE")]
+    pub(crate) to: String,
+    /// Index or data stream, for Elasticsearch
+    #[arg(long, value_name = "NAME")]
+    pub(crate) index: Option<String>,
+}
+
+/// `skidder test …`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Subcommand)]
+pub(crate) enum Test {
+    /// Reads the configuration and says "Config OK", or everything that is wrong
+    Config,
+    /// Tries the output: connection, TLS, version, credentials
+    Output,
+}
+
+/// `skidder export …`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Subcommand)]
+pub(crate) enum Export {
+    /// The effective configuration as YAML
+    Config,
+}

@@ -1,0 +1,177 @@
+//! One function a command.
+
+use crate::agent::{Agent, VERSION};
+use crate::assemble::{Outside, Parts, assemble};
+use crate::cli::{Command, CommandLine, Export, Global, Test};
+use crate::{agent, logging, run};
+use anyhow::{Context as _, Result, bail};
+use skidder_config::{LoadOptions, Problems, Settings, load};
+use skidder_os::{Clock, Fs, RealFs, SystemClock};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+use tracing::Level;
+
+/// Default of `-c`, looked for in `path.config`.
+const CONFIG_FILE: &str = "filebeat.yml";
+
+/// The file system and the clock of this process, and what it knows about its surroundings.
+pub(crate) struct World {
+    pub(crate) fs: Arc<dyn Fs>,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) directory: PathBuf,
+    pub(crate) cores: usize,
+}
+
+impl World {
+    fn real() -> Result<Self> {
+        Ok(Self {
+            fs: Arc::new(RealFs),
+            clock: Arc::new(SystemClock::new()),
+            directory: std::env::current_dir().context("cannot tell the current directory")?,
+            cores: std::thread::available_parallelism().map_or(1, Into::into),
+        })
+    }
+
+    pub(crate) fn outside(&self) -> Outside<'_> {
+        Outside {
+            fs: Arc::clone(&self.fs),
+            clock: Arc::clone(&self.clock),
+            directory: &self.directory,
+            cores: self.cores,
+        }
+    }
+}
+
+/// Does what the command line says.
+pub(crate) fn dispatch(line: &CommandLine) -> Result<ExitCode> {
+    let world = World::real()?;
+    match &line.command {
+        None | Some(Command::Run) => run_command(&line.global, &world),
+        Some(Command::Ship(_)) => not_yet("ship"),
+        Some(Command::Test { what: Test::Config }) => test_config(&line.global, &world),
+        Some(Command::Test { what: Test::Output }) => test_output(&line.global, &world),
+        Some(Command::Export { what: Export::Config }) => export_config(&line.global, &world),
+        Some(Command::Version) => {
+            print(&format!("skidder version {VERSION} ({}), compatible with filebeat {}\n",
+                std::env::consts::ARCH, agent::COMPATIBLE_VERSION))?;
+            Ok(ExitCode::SUCCESS)
+        }
+        Some(Command::Setup(_)) => not_yet("setup"),
+        Some(Command::Keystore(_)) => not_yet("keystore"),
+        Some(Command::Modules(_)) => not_yet("modules"),
+        Some(Command::Generate(_)) => not_yet("generate"),
+        Some(Command::Completion(_)) => not_yet("completion"),
+    }
+}
+
+fn not_yet(command: &str) -> Result<ExitCode> {
+    bail!("`{command}` is a command of Filebeat that skidder does not have yet")
+}
+
+/// Writes to stdout; a closed pipe is an error like any other.
+pub(crate) fn print(text: &str) -> Result<()> {
+    use std::io::Write;
+    std::io::stdout().write_all(text.as_bytes()).context("cannot write to the standard output")
+}
+
+fn run_command(global: &Global, world: &World) -> Result<ExitCode> {
+    let settings = load_settings(global, world)?;
+    // The lock comes first, because the agent's id is in the directory that it protects.
+    let data = settings.paths().data.clone();
+    let (_lock, parts) = {
+        let lock = agent::lock_data(&*world.fs, &data)?;
+        (lock, read_parts(&settings, world, |name| {
+            Agent::load(&*world.fs, &*world.clock, &data, name)
+        })?)
+    };
+    logging::start(log_level(global, &parts));
+    run::run(parts, world, global.once)
+}
+
+fn test_config(global: &Global, world: &World) -> Result<ExitCode> {
+    let settings = load_settings(global, world)?;
+    read_parts(&settings, world, |name| Ok(Agent::passing(name)))?;
+    print("Config OK\n")?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn test_output(global: &Global, world: &World) -> Result<ExitCode> {
+    let settings = load_settings(global, world)?;
+    let parts = read_parts(&settings, world, |name| Ok(Agent::passing(name)))?;
+    drop(parts); not_yet("test output")
+}
+
+fn export_config(global: &Global, world: &World) -> Result<ExitCode> {
+    let settings = load_settings(global, world)?;
+    print(&settings.export_yaml())?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Level of our own log: the command line wins over `logging.level`.
+pub(crate) fn log_level(global: &Global, parts: &Parts) -> Level {
+    if global.debug.is_some() { Level::DEBUG } else { parts.log_level }
+}
+
+fn load_settings(global: &Global, world: &World) -> Result<Settings> {
+    let home = std::env::current_exe()
+        .ok()
+        .and_then(|program| program.parent().map(Path::to_path_buf))
+        .unwrap_or_else(|| world.directory.clone());
+    let mut files = global.config.clone();
+    if files.is_empty() {
+        files.push(PathBuf::from(CONFIG_FILE));
+    }
+    let options = LoadOptions {
+        files: &files,
+        overrides: &global.overrides,
+        home: &home,
+        path_home: global.path_home.as_deref(),
+        path_config: global.path_config.as_deref(),
+        path_data: global.path_data.as_deref(),
+        path_logs: global.path_logs.as_deref(),
+        strict_permissions: global.strict_permissions,
+        user_id: rustix::process::geteuid().as_raw(),
+        fs: &*world.fs,
+        environment: &|name| std::env::var(name).ok(),
+        keystore: None,
+    };
+    load(options).map_err(|problems| told(&problems))
+}
+
+/// Reads all settings; the error holds everything that is wrong, warnings are printed.
+pub(crate) fn read_parts(
+    settings: &Settings,
+    world: &World,
+    agent_of: impl FnOnce(Option<String>) -> Result<Agent>,
+) -> Result<Parts> {
+    let problems = Problems::new();
+    let mut failed = None;
+    let parts = assemble(settings, &problems, &world.outside(), |name| {
+        agent_of(name).map_err(|error| failed = Some(error)).ok()
+    });
+    if let Some(error) = failed {
+        return Err(error);
+    }
+    match parts {
+        Some(parts) if !problems.has_errors() => {
+            warn(&problems);
+            Ok(parts)
+        }
+        _ => Err(told(&problems)),
+    }
+}
+
+#[expect(clippy::print_stderr, reason = "warnings about the configuration come before the log is on")]
+fn warn(problems: &Problems) {
+    if !problems.is_empty() {
+        eprintln!("{problems}");
+    }
+}
+
+/// All problems as one error; they bring their own `error:`, of which the first is printed by main.
+fn told(problems: &Problems) -> anyhow::Error {
+    let text = problems.to_string();
+    let text = text.strip_prefix("error: ").unwrap_or(&text).to_owned();
+    anyhow::anyhow!(text)
+}

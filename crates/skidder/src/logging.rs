@@ -1,0 +1,109 @@
+//! Our own log: ECS JSON, one object a line, on stderr.
+
+use skidder_event::{Precision, TimeText};
+use skidder_os::{Clock, SystemClock};
+use std::fmt::{self, Write as _};
+use std::io::Write as _;
+use tracing::field::{Field, Visit};
+use tracing::{Event, Level, Subscriber};
+use tracing_subscriber::layer::{Context, Layer, SubscriberExt};
+use tracing_subscriber::registry::LookupSpan;
+
+/// Turns the log on. Called once; a second call changes nothing.
+pub(crate) fn start(level: Level) {
+    let subscriber = tracing_subscriber::registry().with(EcsLayer { level, clock: SystemClock::new() });
+    // Only a second call can fail, and then the first one holds.
+    drop(tracing::subscriber::set_global_default(subscriber));
+}
+
+/// Writes each event of our own crates as one line.
+struct EcsLayer {
+    level: Level,
+    clock: SystemClock,
+}
+
+impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for EcsLayer {
+    fn enabled(&self, metadata: &tracing::Metadata<'_>, _: Context<'_, S>) -> bool {
+        // Libraries speak only when something is wrong.
+        let ours = metadata.target().starts_with("skidder");
+        *metadata.level() <= if ours { self.level } else { Level::WARN.min(self.level) }
+    }
+
+    fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
+        let mut line = Line { message: String::new(), fields: serde_json::Map::new() };
+        event.record(&mut line);
+        let mut time = TimeText::new(Precision::Millisecond);
+        let time = String::from_utf8_lossy(time.format(self.clock.wall().0)).into_owned();
+        let level = match *event.metadata().level() {
+            Level::ERROR => "error",
+            Level::WARN => "warn",
+            Level::INFO => "info",
+            Level::DEBUG | Level::TRACE => "debug",
+        };
+        let mut object = serde_json::Map::new();
+        object.insert("log.level".to_owned(), level.into());
+        object.insert("@timestamp".to_owned(), time.into());
+        object.insert("log.logger".to_owned(), event.metadata().target().replace("::", ".").into());
+        object.insert("message".to_owned(), line.message.into());
+        object.insert("service.name".to_owned(), "skidder".into());
+        object.insert("ecs.version".to_owned(), "1.6.0".into());
+        object.extend(line.fields);
+        let mut text = serde_json::Value::Object(object).to_string();
+        text.push('\n');
+        // There is nowhere to tell that stderr is closed.
+        drop(std::io::stderr().lock().write_all(text.as_bytes()));
+    }
+}
+
+/// Collects the fields of one event.
+struct Line {
+    message: String,
+    fields: serde_json::Map<String, serde_json::Value>,
+}
+
+impl Line {
+    fn set(&mut self, field: &Field, value: serde_json::Value) {
+        let name = match field.name() {
+            "error" => "error.message",
+            name => name,
+        };
+        self.fields.insert(name.to_owned(), value);
+    }
+}
+
+impl Visit for Line {
+    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
+        if field.name() == "message" {
+            write!(self.message, "{value:?}").expect("writing to a string cannot fail");
+            return;
+        }
+        let text = format!("{value:?}");
+        // A value that is JSON is shown as such: the metrics of the periodic line.
+        let value = if field.name() == "monitoring" {
+            serde_json::from_str(&text).unwrap_or(text.into())
+        } else {
+            text.into()
+        };
+        self.set(field, value);
+    }
+
+    fn record_str(&mut self, field: &Field, value: &str) {
+        self.set(field, value.into());
+    }
+
+    fn record_u64(&mut self, field: &Field, value: u64) {
+        self.set(field, value.into());
+    }
+
+    fn record_i64(&mut self, field: &Field, value: i64) {
+        self.set(field, value.into());
+    }
+
+    fn record_f64(&mut self, field: &Field, value: f64) {
+        self.set(field, value.into());
+    }
+
+    fn record_bool(&mut self, field: &Field, value: bool) {
+        self.set(field, value.into());
+    }
+}

@@ -1,0 +1,313 @@
+//! Running a checked configuration: start, watch, drain with a deadline, account.
+
+use crate::assemble::{Input, Parts};
+use crate::commands::World;
+use anyhow::{Context as _, Result};
+use skidder_os::{Clock, Fs};
+use skidder_pipeline::{
+    DeadLetters, Feed, FileInput, OutputMetrics, Pipeline, PipelineSettings, Queue, Registrar,
+    SavedCursors, Settle,
+};
+use skidder_read::{
+    BufferPool, Cursors, InflatePool, InputContext, ReadMetrics, Readers, ReadersLimits, SourceIds,
+};
+use skidder_registry::{Opened, Options, Registry};
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::time::Duration;
+use tokio::runtime::Runtime;
+
+/// Descriptors kept for everything that is not a log file.
+const DESCRIPTORS_RESERVED: u64 = 256;
+
+/// Decoders kept for reuse; each has about 50 KiB.
+const INFLATES_IDLE_MAX: usize = 8;
+
+/// How long the runtime may take to let go of its tasks.
+const RUNTIME_END: Duration = Duration::from_secs(1);
+
+/// What the main thread waits for.
+enum Happened {
+    /// SIGINT or SIGTERM.
+    Signal,
+    /// With `once`: everything that was there is read.
+    ReadOnce,
+    /// The output has ended: the queue is closed and empty, or it cannot go on.
+    OutputEnded,
+}
+
+/// How a run ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Outcome {
+    /// All that was read has its verdict.
+    pub(crate) settled: bool,
+    /// All cursors are durable.
+    pub(crate) saved: bool,
+}
+
+/// Everything that runs, for who watches it.
+pub(crate) struct Running {
+    pub(crate) settle: Arc<Settle>,
+    pub(crate) queue: Queue,
+    pub(crate) read_metrics: Arc<ReadMetrics>,
+    pub(crate) output_metrics: Arc<OutputMetrics>,
+    pub(crate) readers: Arc<Readers>,
+    pub(crate) dead_letters: Option<Arc<DeadLetters>>,
+    pipeline: Pipeline,
+    runtime: Runtime,
+    happened: Receiver<Happened>,
+    clock: Arc<dyn Clock>,
+    shutdown_timeout: Duration,
+}
+
+/// Runs until a signal comes or, with `once`, until everything is delivered.
+pub(crate) fn run(parts: Parts, world: &World, once: bool) -> Result<ExitCode> {
+    let kind = parts.output.kind();
+    let inputs = parts.inputs.len();
+    let registry = parts.registry.clone();
+    let mut running = Running::start(parts, world, &registry, once)?;
+    tracing::info!(output = kind, inputs, once, "skidder is running");
+    running.watch(once, None, |_| {});
+    let totals = Arc::clone(&running.settle);
+    let outcome = running.end(once);
+    let ledger = totals.total();
+    crate::commands::print(&format!("{ledger:?}\n"))?;
+    let good = outcome.saved && (outcome.settled || !once);
+    Ok(if good { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// A runtime for sockets.
+pub(crate) fn runtime(threads: usize) -> Result<Runtime> {
+    tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(threads)
+        .thread_name("sockets")
+        .enable_all()
+        .build()
+        .context("cannot start the threads for sockets")
+}
+
+impl Running {
+    /// Opens the registry and starts everything.
+    pub(crate) fn start(
+        parts: Parts,
+        world: &World,
+        registry: &Path,
+        once: bool,
+    ) -> Result<Self> {
+        let registry = open_registry(&world.fs, &world.clock, registry)?;
+        let settle = Settle::new();
+        let queue = Queue::new(parts.queue, Arc::clone(&settle));
+        let readers = Arc::new(Readers::new(ReadersLimits {
+            open_files: open_files_max(),
+            decoders: ReadersLimits::DECODERS,
+        }));
+        let read_metrics = Arc::new(ReadMetrics::default());
+        let cursors: Arc<dyn Cursors> =
+            Arc::new(SavedCursors::new(Arc::clone(&settle), Arc::clone(&registry)));
+        let rows_max = (parts.queue.events / 4).max(1);
+        let mut shared = Shared {
+            world,
+            cursors,
+            metrics: Arc::clone(&read_metrics),
+            buffers: Arc::new(BufferPool::default()),
+            readers: Arc::clone(&readers),
+            ids: Arc::new(SourceIds::default()),
+            rows_max,
+        };
+        let inputs = parts.inputs.into_iter().map(|input| shared.input(input)).collect();
+        let dead_letters = parts.dead_letters.map(|limits| {
+            let (fs, clock) = (Arc::clone(&world.fs), Arc::clone(&world.clock));
+            Arc::new(DeadLetters::new(fs, clock, &parts.data, limits))
+        });
+        let output_metrics = Arc::new(OutputMetrics::default());
+        let runtime = runtime(std::env::var("T").ok().and_then(|t|t.parse().ok()).unwrap_or(1))?;
+        let (send, happened) = channel();
+        let feed = Feed {
+            queue: queue.clone(),
+            dead_letters: dead_letters.clone(),
+            metrics: Arc::clone(&output_metrics),
+            clock: Arc::clone(&world.clock),
+        };
+        let work = parts.output.run(feed);
+        let ended = send.clone();
+        runtime.spawn(async move {
+            work.await;
+            // The main thread may be gone already.
+            drop(ended.send(Happened::OutputEnded));
+        });
+        let settings =
+            PipelineSettings { workers: parts.workers, flush: parts.flush, once };
+        let registrar = Registrar::new(Arc::clone(&settle), registry);
+        let pipeline = Pipeline::start(
+            settings,
+            inputs,
+            Arc::clone(&readers),
+            queue.clone(),
+            registrar,
+            Arc::clone(&world.clock),
+        )
+        .context("cannot start the threads of the pipeline")?;
+        listen(&send)?;
+        if once {
+            tell_read_once(&pipeline, send)?;
+        }
+        Ok(Self {
+            settle,
+            queue,
+            read_metrics,
+            output_metrics,
+            readers,
+            dead_letters,
+            pipeline,
+            runtime,
+            happened,
+            clock: Arc::clone(&world.clock),
+            shutdown_timeout: parts.shutdown_timeout,
+        })
+    }
+
+    /// The runtime that the output lives in.
+    pub(crate) fn runtime(&self) -> &Runtime {
+        &self.runtime
+    }
+
+    /// Waits for the end, calling `tick` every `period`.
+    pub(crate) fn watch(
+        &mut self,
+        once: bool,
+        period: Option<Duration>,
+        mut tick: impl FnMut(&Self),
+    ) {
+        let period = period.unwrap_or(Duration::from_hours(1));
+        let mut due = self.clock.monotonic() + period;
+        loop {
+            let now = self.clock.monotonic();
+            if now >= due {
+                tick(self);
+                due = now + period;
+            }
+            match self.happened.recv_timeout(due.since(now)) {
+                Err(RecvTimeoutError::Timeout) => {}
+                Ok(Happened::ReadOnce) if once => {
+                    // The workers finish what is queued; then the output ends.
+                    self.pipeline.stop_reading();
+                }
+                Ok(Happened::Signal) => {
+                    tracing::info!("a signal asks to stop");
+                    return;
+                }
+                Ok(_) | Err(RecvTimeoutError::Disconnected) => return,
+            }
+        }
+    }
+
+    /// Stops reading, waits for verdicts as long as is allowed, saves the cursors.
+    pub(crate) fn end(mut self, once: bool) -> Outcome {
+        self.pipeline.stop_reading();
+        let limit = if once && self.settle.in_flight() == 0 {
+            Duration::ZERO
+        } else {
+            self.shutdown_timeout
+        };
+        let settled = self.pipeline.drain(limit);
+        self.runtime.shutdown_timeout(if settled { RUNTIME_END } else { Duration::ZERO });
+        let saved = self.pipeline.finish();
+        Outcome { settled, saved }
+    }
+}
+
+/// What the inputs share.
+struct Shared<'a> {
+    world: &'a World,
+    cursors: Arc<dyn Cursors>,
+    metrics: Arc<ReadMetrics>,
+    buffers: Arc<BufferPool>,
+    readers: Arc<Readers>,
+    ids: Arc<SourceIds>,
+    rows_max: usize,
+}
+
+impl Shared<'_> {
+    fn input(&mut self, input: Input) -> FileInput {
+        let context = InputContext {
+            settings: input.settings,
+            bind: input.bind,
+            cursors: Arc::clone(&self.cursors),
+            fs: Arc::clone(&self.world.fs),
+            metrics: Arc::clone(&self.metrics),
+            buffers: Arc::clone(&self.buffers),
+            inflates: InflatePool::new(INFLATES_IDLE_MAX),
+            rows_max: self.rows_max,
+        };
+        FileInput::new(Arc::new(context), Arc::clone(&self.readers), Arc::clone(&self.ids))
+    }
+}
+
+/// Opens the registry and says what was found.
+fn open_registry(fs: &Arc<dyn Fs>, clock: &Arc<dyn Clock>, path: &Path) -> Result<Arc<Registry>> {
+    let opened = Registry::open(Arc::clone(fs), Arc::clone(clock), path, Options::default());
+    let (registry, found) =
+        opened.with_context(|| format!("cannot open the registry in `{}`", path.display()))?;
+    match found {
+        Opened::New => tracing::info!(path = %path.display(), "a new registry"),
+        Opened::Clean => tracing::debug!(path = %path.display(), "the registry is in order"),
+        Opened::Repaired => {
+            tracing::info!(path = %path.display(), "the registry was not closed and is in order again");
+        }
+        Opened::Damaged { set_aside, recovered } => tracing::error!(
+            path = %path.display(), ?set_aside, recovered,
+            "the registry was damaged and is set aside; what could be recovered may repeat lines"
+        ),
+    }
+    Ok(Arc::new(registry))
+}
+
+/// How many log files may be open: what the system allows, less a reserve.
+fn open_files_max() -> usize {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let limit = getrlimit(Resource::Nofile);
+    let wanted = Rlimit { current: limit.maximum, maximum: limit.maximum };
+    // Raising it is a try; what is really allowed is asked for below.
+    drop(setrlimit(Resource::Nofile, wanted));
+    let current = getrlimit(Resource::Nofile).current.unwrap_or(1 << 20);
+    (current.saturating_sub(DESCRIPTORS_RESERVED) as usize).max(16)
+}
+
+/// Sends what SIGINT and SIGTERM ask for.
+fn listen(send: &Sender<Happened>) -> Result<()> {
+    use signal_hook::consts::{SIGINT, SIGTERM};
+    let mut signals = signal_hook::iterator::Signals::new([SIGINT, SIGTERM])
+        .context("cannot listen to signals")?;
+    let send = send.clone();
+    let work = move || {
+        for (count, _) in signals.forever().enumerate() {
+            if count >= 1 {
+                // A second one does not wait for anything.
+                std::process::exit(1);
+            }
+            drop(send.send(Happened::Signal));
+        }
+    };
+    std::thread::Builder::new()
+        .name("signals".to_owned())
+        .spawn(work)
+        .context("cannot start a thread")?;
+    Ok(())
+}
+
+/// Sends word when everything that was there is read.
+fn tell_read_once(pipeline: &Pipeline, send: Sender<Happened>) -> Result<()> {
+    let read_once = pipeline.read_once();
+    let work = move || {
+        if read_once.wait() {
+            drop(send.send(Happened::ReadOnce));
+        }
+    };
+    std::thread::Builder::new()
+        .name("once".to_owned())
+        .spawn(work)
+        .context("cannot start a thread")?;
+    Ok(())
+}
