@@ -24,7 +24,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::watch;
-use tokio::task::{JoinHandle, JoinSet};
+use tokio::task::{JoinError, JoinHandle, JoinSet};
 
 /// Connections served at once; more wait in the kernel's backlog until one ends.
 const CONNECTIONS_MAX: usize = 64;
@@ -33,6 +33,9 @@ const CONNECTIONS_MAX: usize = 64;
 const CONNECTION_TIME_MAX: Duration = Duration::from_mins(1);
 /// Request line and headers; more is answered with 431 or 414.
 const REQUEST_BYTES_MAX: usize = 16 * 1024;
+/// What an answer under way gets when the program stops or its connection's time is over. Short: the
+/// end of the program waits for it.
+const GRACE: Duration = Duration::from_secs(1);
 /// Wait after a connection could not be accepted (no descriptors left, say).
 const ACCEPT_PAUSE: Duration = Duration::from_secs(1);
 
@@ -114,11 +117,14 @@ async fn accept(
         let full = connections.len() >= CONNECTIONS_MAX;
         tokio::select! {
             () = &mut shutdown => break,
-            Some(_) = connections.join_next() => {}
+            Some(ended) = connections.join_next() => tell_panic(ended),
             accepted = listener.accept(), if !full => match accepted {
                 Ok(stream) => {
                     let (sources, stopped) = (Arc::clone(&sources), stopped.clone());
                     connections.spawn(converse(stream, sources, timeout, stopped));
+                }
+                Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {
+                    tracing::debug!(%error, "an HTTP client left before it was accepted");
                 }
                 Err(error) => {
                     tracing::warn!(%error, "a connection to the HTTP endpoint was not accepted");
@@ -132,8 +138,17 @@ async fn accept(
     }
     drop(listener);
     drop(stop);
-    // Each of them ends by itself within `timeout`.
-    while connections.join_next().await.is_some() {}
+    // Each of them ends by itself within `GRACE`.
+    while let Some(ended) = connections.join_next().await {
+        tell_panic(ended);
+    }
+}
+
+/// A panic in a connection is a bug, but no reason to stop shipping.
+fn tell_panic(ended: Result<(), JoinError>) {
+    if let Err(error) = ended {
+        tracing::error!(%error, "an HTTP connection ended with a panic");
+    }
 }
 
 /// Serves one connection until the client has enough, its time is over or the program stops.
@@ -163,7 +178,7 @@ async fn converse(
         Some(ended) => ended,
         None => {
             connection.as_mut().graceful_shutdown();
-            match tokio::time::timeout(timeout, connection).await {
+            match tokio::time::timeout(GRACE, connection).await {
                 Ok(ended) => ended,
                 Err(_) => return tracing::debug!("an HTTP client did not read its answer in time"),
             }

@@ -176,13 +176,13 @@ fn drops(ledger: &Ledger) -> impl Iterator<Item = (DropReason, u64)> {
     counts.filter(|(_, count)| *count > 0)
 }
 
-/// Two digits, but never 100 % for less than all or 0 % for more than none.
+/// Eight characters; two digits, but never 100 % for less than all or 0 % for more than none.
 fn percent(part: u64, whole: u64) -> String {
     let share = part as f64 / whole.max(1) as f64 * 100.0;
     match part {
         part if part < whole && share >= 99.995 => "> 99.99 %".to_owned(),
         _ if share < 0.005 => "< 0.01 %".to_owned(),
-        _ => format!("{share:.2} %"),
+        _ => format!("{share:6.2} %"),
     }
 }
 
@@ -261,7 +261,7 @@ mod tests {
         assert_eq!(percent(1, 1), "100.00 %");
         assert_eq!(percent(1_999_999, 2_000_000), "> 99.99 %");
         assert_eq!(percent(1, 1_000_000), "< 0.01 %");
-        assert_eq!(percent(1, 3), "33.33 %");
+        assert_eq!(percent(1, 3), " 33.33 %");
     }
 
     #[test]

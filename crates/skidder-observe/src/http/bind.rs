@@ -60,7 +60,9 @@ impl Listener {
             Self::Tcp(listener) => {
                 let (stream, _) = listener.accept().await?;
                 // Answers are written at once; waiting for more gains nothing.
-                stream.set_nodelay(true)?;
+                if let Err(error) = stream.set_nodelay(true) {
+                    tracing::debug!(%error, "an answer over HTTP may be a little late");
+                }
                 Ok(Box::new(stream))
             }
             Self::Unix { listener, .. } => Ok(Box::new(listener.accept().await?.0)),

@@ -25,8 +25,7 @@ pub struct HttpConfig {
     pub enabled: bool,
     /// `http.host` and `http.port`.
     pub endpoint: Endpoint,
-    /// `http.timeout`: for the head of a request, between two requests, and for answers that are
-    /// under way when the program stops.
+    /// `http.timeout`: for the head of a request, and for the wait between two requests.
     pub timeout: Duration,
 }
 

@@ -1,0 +1,167 @@
+//! A run in miniature: sources whose counters have known values, and golden files.
+#![expect(clippy::unwrap_used, reason = "a failed test is the message")]
+#![allow(dead_code, reason = "not every test needs all of it")]
+
+use skidder_event::{Base, Batch, DropReason, Map, Parts, Provenance, Row, SourceId, Text};
+use skidder_observe::{
+    InputSource, Process, Program, RegistrarMetrics, Snapshot, Sources, Start, System,
+};
+use skidder_pipeline::{Delivery, OutputMetrics, Queue, QueueLimits, Settle, TakeLimits};
+use skidder_read::ReadMetrics;
+use skidder_testkit::{SimClock, SimFs};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Bytes of every line here.
+pub(crate) const LINE_BYTES: u64 = 10;
+
+/// A run whose world is simulated.
+pub(crate) struct Run {
+    pub(crate) clock: SimClock,
+    pub(crate) sources: Arc<Sources>,
+    /// What a worker of the output holds, so that its room in the queue stays taken.
+    held: Option<Delivery>,
+}
+
+impl Run {
+    /// A run that has done nothing yet.
+    pub(crate) fn idle() -> Self {
+        let clock = SimClock::new();
+        let fs = SimFs::new(&clock);
+        fs.create_dir_as_other("/proc/self");
+        // Ticks of 10 ms: 1.5 s in user mode, 0.5 s in the kernel.
+        let stat = "7 (skidder) S 1 7 7 0 -1 0 1 0 0 0 150 50 0 0 20 0 3 0 500 104857600 2560 1\n";
+        fs.write_as_other("/proc/self/stat", stat.as_bytes());
+        let settle = Settle::new();
+        let program = Program {
+            beat: "filebeat".to_owned(),
+            name: "forest \"one\"".to_owned(),
+            version: "9.5.0".to_owned(),
+            hostname: "forest".to_owned(),
+            uuid: "7b1d0e9c-3c1e-4a53-9f0a-0d6f3f6f7a11".to_owned(),
+            ephemeral_id: "0e5f8a51-5d1b-4e7c-8b8e-6a6c6f3d2b22".to_owned(),
+            build_commit: None,
+            build_time: None,
+            output: "elasticsearch".to_owned(),
+            start: Start::now(&clock),
+        };
+        let input = |id: &str, kind: &str| InputSource {
+            id: id.to_owned(),
+            kind: kind.to_owned(),
+            metrics: Arc::new(ReadMetrics::default()),
+        };
+        let sources = Sources {
+            program: Arc::new(program),
+            inputs: vec![input("nginx", "filestream"), input("pipe", "stdin")],
+            queue: Queue::new(QueueLimits::default(), Arc::clone(&settle)),
+            settle,
+            output: Arc::new(OutputMetrics::default()),
+            registrar: Some(Arc::new(RegistrarMetrics::default())),
+            clock: Arc::new(clock.clone()),
+            fs: Arc::new(fs),
+        };
+        Self { clock, sources: Arc::new(sources), held: None }
+    }
+
+    /// A run of 90 s with lines of every fate: 20 read = 9 delivered + 8 dropped + 2 dead-lettered
+    /// + 1 in flight.
+    pub(crate) fn busy() -> Self {
+        let mut run = Self::idle();
+        let mut batch = batch(0, 13);
+        batch.count_dropped(DropReason::Empty, 2);
+        batch.count_dropped(DropReason::LineFilter, 1);
+        batch.count_dropped(DropReason::Processor, 4);
+        run.sources.queue.push(batch).unwrap();
+        let delivery = run.take();
+        delivery.ticket.delivered(9);
+        delivery.ticket.dead_lettered(2);
+        delivery.ticket.dropped(DropReason::Rejected, 1);
+        run.held = Some(delivery);
+
+        let output = &run.sources.output;
+        output.total.add(16);
+        output.acked.add(9);
+        output.failed.add(3);
+        output.dropped.add(1);
+        output.dead_letter.add(2);
+        output.too_many.add(3);
+        output.active.add(1);
+        output.batches.add(4);
+        output.latency_ns.add(250_000_000);
+        output.write_bytes.add(4096);
+        output.read_bytes.add(512);
+        let read = &run.sources.inputs[0].metrics;
+        read.opened.add(3);
+        read.closed.add(1);
+        read.open.set(2);
+        read.gzip_opened.add(1);
+        read.gzip_errors.add(1);
+        read.errors.add(1);
+        read.lines.add(18);
+        read.bytes.add(180);
+        read.files_matched.set(5);
+        read.files_held.set(1);
+        read.resume_skipped_bytes.add(70_000);
+        run.sources.inputs[1].metrics.lines.add(2);
+        run.sources.inputs[1].metrics.bytes.add(20);
+        run.sources.registrar.as_ref().unwrap().succeeded.add(6);
+        run.clock.advance(Duration::from_secs(90));
+        run
+    }
+
+    /// What lies in the queue.
+    pub(crate) fn take(&self) -> Delivery {
+        let mut deliveries = Vec::new();
+        let limits = TakeLimits { events: 0, bytes: usize::MAX };
+        assert!(self.sources.queue.try_take(limits, &mut deliveries));
+        deliveries.pop().unwrap()
+    }
+
+    /// A snapshot whose machine does not change from run to run.
+    pub(crate) fn snapshot(&self) -> Snapshot {
+        let mut snapshot = self.sources.snapshot();
+        // The bytes in the queue depend on how a batch is laid out in memory.
+        assert!(snapshot.queue.bytes > 0 || snapshot.queue.events == 0);
+        snapshot.queue.bytes = snapshot.queue.events * 64;
+        snapshot.process = Process {
+            resident_bytes: Some(10 << 20),
+            descriptors: Some(12),
+            descriptors_soft: Some(1024),
+            descriptors_hard: None,
+            ..snapshot.process
+        };
+        snapshot.system = System { cores: 4, load: [2.0, 1.0, 0.5] };
+        snapshot
+    }
+}
+
+/// A batch of `rows` events, each of one line.
+pub(crate) fn batch(source: u64, rows: u32) -> Batch {
+    let text = "a message\n".repeat(rows as usize);
+    let lines = (0..rows).map(|row| {
+        let start = row * LINE_BYTES as u32;
+        Row::new(u64::from(start), LINE_BYTES as u32, Text { start, len: 9 }, 0)
+    });
+    let parts = Parts { bytes: text.into_bytes(), rows: lines.collect() };
+    let provenance = Provenance {
+        source: SourceId(source),
+        generation: 0,
+        range: 0..u64::from(rows) * LINE_BYTES,
+        end_of_file: false,
+        tail: None,
+        resume: None,
+    };
+    let base = Arc::new(Base::new(&Map::new(), &Map::new()));
+    Batch::with_lines(parts, 0, base, provenance)
+}
+
+/// Compares `text` with a golden file; `UPDATE_GOLDEN=1` writes it instead.
+pub(crate) fn assert_golden(name: &str, text: &str) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata/v1/run").join(name);
+    if std::env::var_os("UPDATE_GOLDEN").is_some() {
+        std::fs::write(&path, text).unwrap();
+    }
+    let expected = std::fs::read_to_string(&path).unwrap();
+    assert_eq!(text, expected, "{} differs; UPDATE_GOLDEN=1 accepts it", path.display());
+}
