@@ -1,6 +1,6 @@
 //! What every output is told about the program that it runs in.
 
-use skidder_event::{Format, Precision};
+use skidder_event::{Base, Batch, Format, Map, Precision, Provenance, Row, SourceId, Text};
 use skidder_os::Fs;
 use std::fmt;
 use std::sync::Arc;
@@ -45,4 +45,20 @@ impl fmt::Debug for Context {
             .field("agent_name", &self.agent_name)
             .finish_non_exhaustive()
     }
+}
+
+/// One event without anything but a time: for format strings that have only dates.
+pub(crate) fn moment(time: i64) -> Batch {
+    let provenance = Provenance {
+        source: SourceId(0),
+        generation: 0,
+        range: 0..0,
+        end_of_file: false,
+        tail: None,
+        resume: None,
+    };
+    let base = Arc::new(Base::new(&Map::new(), &Map::new()));
+    let mut batch = Batch::new(Vec::new(), true, base, provenance);
+    batch.push(Row::new(0, 0, Text::default(), time));
+    batch
 }

@@ -8,6 +8,7 @@ use common::server::{Act, FakeServer, VERSION, header};
 use common::{Fixture, context};
 use skidder_outputs::Elasticsearch;
 use skidder_outputs::elasticsearch::{Config, HostUrl};
+use skidder_testkit::Random;
 use std::time::Duration;
 
 const LINES: usize = 1000;
@@ -270,4 +271,63 @@ async fn dropping_the_output_settles_nothing_that_was_not_answered() {
     let total = fixture.settle.total();
     assert!(total.adds_up());
     assert_eq!((total.delivered(), total.in_flight()), (200, 300));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answer_before_the_body_was_read_is_heard() {
+    let mut fixture = Fixture::new();
+    fixture.push(50_000, 1000);
+    // Some MiB in each request: more than the sockets hold.
+    let server = FakeServer::start([Act::EarlyTooLarge, Act::Ok, Act::EarlyTooLarge]).await;
+    let config = Config {
+        compression_level: 0,
+        bulk_max_size: 0,
+        bulk_max_bytes: 16 << 20,
+        timeout: Duration::from_secs(10),
+        ..config(&[&server])
+    };
+    fixture.run(output(config)).await;
+    fixture.judge(&server.taken());
+    assert_eq!(fixture.feed.metrics.split.get(), 2);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn servers_that_do_anything_at_any_time_lose_nothing() {
+    for seed in 0..20 {
+        let mut random = Random::new(seed);
+        let mut act = move || match random.below(16) {
+            0 => Act::Items(|number| if number.is_multiple_of(3) { 429 } else { 200 }),
+            1 => Act::Items(|number| if number.is_multiple_of(5) { 503 } else { 409 }),
+            2 => Act::Items(|number| if number.is_multiple_of(50) { 400 } else { 201 }),
+            3 => Act::Status(503),
+            4 => Act::Status(413),
+            5 => Act::DropBefore,
+            6 => Act::DropAfter,
+            7 => Act::Half,
+            8 => Act::OneLess,
+            9 => Act::OneMore,
+            10 => Act::OkAndClose,
+            11 => Act::Body("{}"),
+            12 => Act::EarlyTooLarge,
+            13 => Act::Verbose,
+            _ => Act::Ok,
+        };
+        let mut fixture = Fixture::new();
+        fixture.name = format!("seed {seed}");
+        fixture.push(3000, 130);
+        let mut script = |count: usize| (0..count).map(|_| act()).collect::<Vec<_>>();
+        let servers = [FakeServer::start(script(60)).await, FakeServer::start(script(60)).await];
+        let config = Config {
+            workers: 2,
+            loadbalance: seed % 4 != 0,
+            compression_level: u32::from(seed % 2 == 0),
+            ..config(&[&servers[0], &servers[1]])
+        };
+        fixture.run(output(config)).await;
+        let mut taken = servers[0].taken();
+        for (line, times) in servers[1].taken() {
+            *taken.entry(line).or_default() += times;
+        }
+        fixture.judge(&taken);
+    }
 }

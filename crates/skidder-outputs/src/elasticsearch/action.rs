@@ -5,7 +5,7 @@
 //! `idxmgmt/index_support.go` and `outputs/elasticsearch/client.go`. One difference: Filebeat skips
 //! the output's `pipeline` for an event that has any `@metadata`; here it holds as documented.
 
-use crate::context::Context;
+use crate::context::{Context, moment};
 use skidder_event::{Base, Batch, DateParts, EventRef, Format, Path, ValueRef, write_string};
 use std::sync::Arc;
 
@@ -31,14 +31,48 @@ pub(crate) enum ActionError {
     NoId,
 }
 
+/// For which events a line holds. The later ones include the earlier ones.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Holds {
+    /// All untouched events of a base.
+    Base,
+    /// Those of the same second.
+    Second,
+    /// This event.
+    Event,
+}
+
+impl Holds {
+    /// For which events a format string gives the same text.
+    fn of(format: &Format) -> Self {
+        if format.constant().is_some() {
+            return Self::Base;
+        }
+        if !format.is_dated_only() {
+            return Self::Event;
+        }
+        // Dates can have fractions of a second; nobody names an index by them.
+        let text = |nanoseconds: i64| {
+            let mut text = Vec::new();
+            let batch = moment(nanoseconds);
+            format.write(&mut text, batch.event(0)).map(|()| text)
+        };
+        if text(0) == text(123_456_789) { Self::Second } else { Self::Event }
+    }
+}
+
 /// Writes action lines. One for each encoder.
 #[derive(Debug)]
 pub(crate) struct Actions {
     index: Format,
+    index_holds: Holds,
     pipeline: Option<Format>,
+    pipeline_holds: Holds,
     keys: Keys,
-    /// The base whose untouched events all have `line`.
+    /// The base whose untouched events have `line`.
     base: Option<Arc<Base>>,
+    /// The second for which it holds; `None` for ever.
+    second: Option<i64>,
     line: Vec<u8>,
     operation: Operation,
     scratch: Vec<u8>,
@@ -75,10 +109,13 @@ impl Actions {
             op_type: key("op_type"),
         };
         Self {
+            index_holds: Holds::of(&index),
             index,
+            pipeline_holds: pipeline.as_ref().map_or(Holds::Base, Holds::of),
             pipeline,
             keys,
             base: None,
+            second: None,
             line: Vec::new(),
             operation: Operation::Create,
             scratch: Vec::new(),
@@ -95,22 +132,29 @@ impl Actions {
     ) -> Result<Operation, ActionError> {
         let event = batch.event(row);
         let own = event.has_own_metadata();
-        if !own && self.base.as_ref().is_some_and(|base| Arc::ptr_eq(base, batch.base())) {
+        if !own
+            && self.base.as_ref().is_some_and(|base| Arc::ptr_eq(base, batch.base()))
+            && self.second.is_none_or(|second| second == second_of(event))
+        {
             out.extend_from_slice(&self.line);
             return Ok(self.operation);
         }
-        let (operation, same_for_all) = self.build(event)?;
+        // A failure leaves half a line behind.
+        self.base = None;
+        let (operation, holds) = self.build(event)?;
         out.extend_from_slice(&self.line);
-        let remember = same_for_all && !own;
-        self.base = remember.then(|| Arc::clone(batch.base()));
+        if !own && holds < Holds::Event {
+            self.base = Some(Arc::clone(batch.base()));
+            self.second = (holds == Holds::Second).then(|| second_of(event));
+        }
         self.operation = operation;
         Ok(operation)
     }
 
-    /// Builds `line`; says too whether all events of the base have the same.
-    fn build(&mut self, event: EventRef<'_>) -> Result<(Operation, bool), ActionError> {
-        let (index, index_same) = self.index_name(event)?;
-        let (pipeline, pipeline_same) = self.pipeline_name(event)?;
+    /// Builds `line`; says too for which events it holds.
+    fn build(&mut self, event: EventRef<'_>) -> Result<(Operation, Holds), ActionError> {
+        let (index, index_holds) = self.index_name(event)?;
+        let (pipeline, pipeline_holds) = self.pipeline_name(event)?;
         let id = text(event, &self.keys.id).filter(|id| !id.is_empty());
         let operation = match text(event, &self.keys.op_type) {
             Some(b"index") => Operation::Index,
@@ -135,53 +179,58 @@ impl Actions {
             write_string(line, pipeline.as_bytes(), true);
         }
         line.extend_from_slice(b"}}\n");
-        Ok((operation, index_same && pipeline_same))
+        Ok((operation, index_holds.max(pipeline_holds)))
     }
 
-    fn index_name(&mut self, event: EventRef<'_>) -> Result<(String, bool), ActionError> {
+    fn index_name(&mut self, event: EventRef<'_>) -> Result<(String, Holds), ActionError> {
         if let Some(alias) = text(event, &self.keys.alias) {
-            return named(lower(alias), true);
+            return named(lower(alias), Holds::Base);
         }
         if let Some(index) = text(event, &self.keys.index) {
             let day = DateParts::utc(event.row().time);
             let name = format!("{}-{}.{:02}.{:02}", lower(index), day.year, day.month, day.day);
-            return named(name, false);
+            return named(name, Holds::Second);
         }
         if let Some(index) = text(event, &self.keys.raw_index) {
-            return named(lower(index), true);
+            return named(lower(index), Holds::Base);
         }
         if let Some(constant) = self.index.constant() {
-            return named(constant.to_lowercase(), true);
+            return named(constant.to_lowercase(), Holds::Base);
         }
         self.scratch.clear();
         self.index
             .write(&mut self.scratch, event)
             .map_err(|error| ActionError::Index(error.to_string()))?;
-        named(lower(&self.scratch), false)
+        named(lower(&self.scratch), self.index_holds)
     }
 
-    fn pipeline_name(&mut self, event: EventRef<'_>) -> Result<(String, bool), ActionError> {
-        let (name, same) = match (text(event, &self.keys.pipeline), &self.pipeline) {
-            (Some(name), _) => (lower(name), true),
-            (None, None) => (String::new(), true),
+    fn pipeline_name(&mut self, event: EventRef<'_>) -> Result<(String, Holds), ActionError> {
+        let (name, holds) = match (text(event, &self.keys.pipeline), &self.pipeline) {
+            (Some(name), _) => (lower(name), Holds::Base),
+            (None, None) => (String::new(), Holds::Base),
             (None, Some(format)) => match format.constant() {
-                Some(constant) => (constant.to_lowercase(), true),
+                Some(constant) => (constant.to_lowercase(), Holds::Base),
                 None => {
                     self.scratch.clear();
                     format
                         .write(&mut self.scratch, event)
                         .map_err(|error| ActionError::Pipeline(error.to_string()))?;
-                    (lower(&self.scratch), false)
+                    (lower(&self.scratch), self.pipeline_holds)
                 }
             },
         };
         // The name by which Elasticsearch itself says "none".
-        Ok((if name == "_none" { String::new() } else { name }, same))
+        Ok((if name == "_none" { String::new() } else { name }, holds))
     }
 }
 
-fn named(name: String, same: bool) -> Result<(String, bool), ActionError> {
-    if name.is_empty() { Err(ActionError::NoIndex) } else { Ok((name, same)) }
+fn named(name: String, holds: Holds) -> Result<(String, Holds), ActionError> {
+    if name.is_empty() { Err(ActionError::NoIndex) } else { Ok((name, holds)) }
+}
+
+/// Seconds since 1970-01-01 UTC.
+fn second_of(event: EventRef<'_>) -> i64 {
+    event.row().time.div_euclid(1_000_000_000)
 }
 
 fn lower(text: &[u8]) -> String {

@@ -19,6 +19,7 @@ use std::task::{Context as TaskContext, Poll};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
+use tokio::task::JoinSet;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
@@ -131,21 +132,48 @@ pub(crate) async fn resolve(host: &HostUrl) -> Result<Vec<SocketAddr>, Connectio
     Ok(addresses)
 }
 
-/// A TCP connection to the first address that takes one.
+/// How long an address has the wire for itself before the next one is tried beside it, as in Go.
+const NEXT_ADDRESS_AFTER: Duration = Duration::from_millis(300);
+
+/// A TCP connection to the address that takes one first (RFC 8305 in its simplest form): one that
+/// swallows packets does not hide those behind it.
 pub(crate) async fn dial(addresses: &[SocketAddr]) -> Result<TcpStream, ConnectionError> {
-    let mut last = None;
-    for &address in addresses {
-        match TcpStream::connect(address).await.and_then(|tcp| {
-            // A request ends with a short piece that must not wait for an acknowledgement. The send
-            // buffer is left to the kernel: setting its size would end its own tuning.
-            tcp.set_nodelay(true)?;
-            Ok(tcp)
-        }) {
-            Ok(tcp) => return Ok(tcp),
-            Err(source) => last = Some(ConnectionError::Connect { address, source }),
+    let mut rest = addresses.iter().copied();
+    let mut attempts = JoinSet::new();
+    let mut last = ConnectionError::NoAddress(String::new());
+    loop {
+        let next = rest.next();
+        if let Some(address) = next {
+            attempts.spawn(dial_one(address));
+        }
+        let pause = async {
+            match next {
+                Some(_) => tokio::time::sleep(NEXT_ADDRESS_AFTER).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            () = pause => {}
+            ended = attempts.join_next() => match ended {
+                Some(Ok(Ok(tcp))) => return Ok(tcp),
+                Some(Ok(Err(error))) => last = error,
+                Some(Err(error)) if error.is_panic() => {
+                    std::panic::resume_unwind(error.into_panic())
+                }
+                Some(Err(_)) => {}
+                None => return Err(last),
+            },
         }
     }
-    Err(last.unwrap_or_else(|| ConnectionError::NoAddress(String::new())))
+}
+
+async fn dial_one(address: SocketAddr) -> Result<TcpStream, ConnectionError> {
+    let failed = |source| ConnectionError::Connect { address, source };
+    let tcp = TcpStream::connect(address).await.map_err(failed)?;
+    // A request ends with a short piece that must not wait for an acknowledgement. The send buffer is
+    // left to the kernel: setting its size would end its own tuning.
+    tcp.set_nodelay(true).map_err(failed)?;
+    Ok(tcp)
 }
 
 /// TLS over a TCP connection.

@@ -57,20 +57,27 @@ impl Request {
 #[derive(Debug)]
 pub(crate) struct BodyWriter {
     pub(crate) buffers: Buffers,
-    /// Nothing when bodies are sent as they are.
+    level: u32,
+    /// Made when first needed: its state has a quarter of a MiB.
     gzip: Option<Gzip>,
 }
 
 impl BodyWriter {
     /// `level` 0 sends bodies as they are.
     pub(crate) fn new(level: u32, buffers: Buffers) -> Self {
-        let gzip = (level > 0).then(|| Gzip::new(level, buffers.clone()));
-        Self { buffers, gzip }
+        Self { buffers, level, gzip: None }
+    }
+
+    fn gzip(&mut self) -> Option<&mut Gzip> {
+        if self.level == 0 {
+            return None;
+        }
+        Some(self.gzip.get_or_insert_with(|| Gzip::new(self.level, self.buffers.clone())))
     }
 
     /// Another finished piece of `request`.
     pub(crate) fn add(&mut self, request: &mut Request, piece: Bytes) {
-        match &mut self.gzip {
+        match self.gzip() {
             Some(gzip) => gzip.add(&piece),
             None => request.body.push(piece.clone()),
         }
@@ -79,7 +86,7 @@ impl BodyWriter {
 
     /// Ends the body.
     pub(crate) fn finish(&mut self, request: &mut Request) {
-        if let Some(gzip) = &mut self.gzip {
+        if let Some(gzip) = self.gzip() {
             request.body = gzip.finish();
         }
     }
@@ -105,7 +112,7 @@ impl BodyWriter {
             }
             let piece = whole.plain[first.chunk as usize].slice(first.start as usize..end as usize);
             part.plain_bytes += piece.len() as u64;
-            match &mut self.gzip {
+            match self.gzip() {
                 Some(gzip) => gzip.add(&piece),
                 None => part.body.push(piece),
             }

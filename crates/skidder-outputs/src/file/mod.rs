@@ -8,11 +8,11 @@ mod rotate;
 
 use crate::check::Steps;
 use crate::codec::{Codec, CodecConfig};
-use crate::context::Context;
+use crate::context::{Context, moment};
 use crate::lines::{self, LineSink, Lines};
 use rotate::Rotation;
 use skidder_config::Section;
-use skidder_event::{Base, Batch, Format, Map, Provenance, Row, SourceId, Text};
+use skidder_event::Format;
 use skidder_os::{Clock, FileKind, Timestamp};
 use skidder_pipeline::{Feed, Output, OutputFuture, TakeLimits};
 use std::io;
@@ -115,25 +115,9 @@ fn directory(text: &str, context: &Context, started: Timestamp) -> Result<PathBu
         return Err("expected a path in which only dates vary, as in `%{+yyyy.MM.dd}`".to_owned());
     }
     let mut written = Vec::new();
-    let batch = moment(started);
+    let batch = moment(started.0);
     format.write(&mut written, batch.event(0)).map_err(|error| error.to_string())?;
     Ok(PathBuf::from(String::from_utf8_lossy(&written).into_owned()))
-}
-
-/// An event without anything but a time.
-fn moment(time: Timestamp) -> Batch {
-    let provenance = Provenance {
-        source: SourceId(0),
-        generation: 0,
-        range: 0..0,
-        end_of_file: false,
-        tail: None,
-        resume: None,
-    };
-    let base = Arc::new(Base::new(&Map::new(), &Map::new()));
-    let mut batch = Batch::new(Vec::new(), true, base, provenance);
-    batch.push(Row::new(0, 0, Text::default(), time.0));
-    batch
 }
 
 /// The output, ready to run.

@@ -18,6 +18,8 @@ pub(crate) enum Act {
     Status(u16),
     /// 413 if there are more items than this, else take everything. Stays in the script.
     AtMost(usize),
+    /// 413 before the body was read; the connection is closed when it was.
+    EarlyTooLarge,
     /// Close the connection without reading the body.
     DropBefore,
     /// Read everything, take nothing, close the connection.
@@ -142,6 +144,11 @@ impl FakeServer {
         if matches!(act, Act::DropBefore) {
             return false;
         }
+        if matches!(act, Act::EarlyTooLarge) {
+            answer(stream, 413, "too large").await;
+            drop(read_body(stream, &head, buffered).await);
+            return false;
+        }
         let Some(body) = read_body(stream, &head, buffered).await else { return false };
         let lines = lines_of(&body);
         let seen = Seen { head, lines: lines.clone() };
@@ -181,7 +188,7 @@ impl FakeServer {
                 }
                 true
             }
-            Act::DropBefore | Act::DropAfter => false,
+            Act::DropBefore | Act::EarlyTooLarge | Act::DropAfter => false,
             Act::Body(body) => {
                 answer(stream, 200, body).await;
                 true

@@ -107,3 +107,24 @@ fn an_event_with_metadata_of_its_own_does_not_change_the_line_of_the_others() {
     let expected = [line("usual"), line("other"), line("usual")].concat();
     assert_eq!(String::from_utf8(out).unwrap(), expected);
 }
+
+#[test]
+fn dates_follow_the_events_also_inside_a_batch() {
+    let day = 86_400_000_000_000;
+    for (format, count) in [("i-%{+yyyy.MM.dd}", 2), ("i-%{+ss.SSS}", 3)] {
+        let mut batch = batch_with(&["a", "b", "c"], &Map::new(), &Map::new());
+        let base = Arc::clone(batch.base());
+        for (row, time) in [7, 500_000_007, day + 7].into_iter().enumerate() {
+            batch.event_mut(row, &base).set_time(time);
+        }
+        let mut actions = Actions::new(&Format::parse(format).unwrap(), None, &context());
+        let mut out = Vec::new();
+        for row in 0..3 {
+            actions.write(&mut out, &batch, row).unwrap();
+        }
+        let mut lines: Vec<&str> = std::str::from_utf8(&out).unwrap().lines().collect();
+        assert_eq!(lines.len(), 3);
+        lines.dedup();
+        assert_eq!(lines.len(), count, "{lines:?}");
+    }
+}
