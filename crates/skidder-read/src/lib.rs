@@ -26,5 +26,5 @@ pub use metrics::ReadMetrics;
 pub use pool::{BufferPool, CHUNK_BYTES};
 pub use reader::{InputContext, Reader, Scratch, Target, TurnEnd};
 pub use readers::{Next, ReaderLook, ReaderState, Readers, ReadersLimits, Trouble, Turn};
-pub use skidder_decode::gzip::InflatePool;
 pub use settings::{CloseSettings, Compression, FilestreamSettings, FingerprintSettings};
+pub use skidder_decode::gzip::InflatePool;

@@ -15,6 +15,8 @@ pub struct ReadMetrics {
     pub gzip_opened: Counter,
     /// Decompressed bytes taken from files, skipped ones of a resume not counted.
     pub bytes: Counter,
+    /// Bytes taken from files as they are stored: for the progress through compressed files.
+    pub stored_bytes: Counter,
     /// Lines taken from files: `messages_read_total`.
     pub lines: Counter,
     /// Messages cut to `message_max_bytes`: `messages_truncated_total`.

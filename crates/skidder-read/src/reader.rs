@@ -422,9 +422,11 @@ impl Reader {
             return TurnEnd::Displaced;
         };
         while *filled < buffer.len() {
+            let stored = decoder.stored_offset();
             match decoder.read(&**file, &mut scratch.compressed, &mut buffer[*filled..]) {
                 Ok(progress) => {
                     *filled += progress.produced;
+                    context.metrics.stored_bytes.add(decoder.stored_offset() - stored);
                     if let Some(note) = progress.note {
                         report(context, &self.target.path, note);
                     }

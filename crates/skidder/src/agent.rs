@@ -47,7 +47,12 @@ impl Agent {
     }
 
     /// The agent whose id is kept in `data`.
-    pub(crate) fn load(fs: &dyn Fs, clock: &dyn Clock, data: &Path, name: Option<String>) -> Result<Self> {
+    pub(crate) fn load(
+        fs: &dyn Fs,
+        clock: &dyn Clock,
+        data: &Path,
+        name: Option<String>,
+    ) -> Result<Self> {
         let path = data.join(META_FILE);
         let text = match fs.open(&path) {
             Ok(file) => String::from_utf8_lossy(&read_to_end(&*file, 64 << 10)?).into_owned(),

@@ -4,8 +4,9 @@ use crate::agent::{Agent, BEAT, COMPATIBLE_VERSION};
 use crate::filestream;
 use skidder_config::{Problems, Section, Settings};
 use skidder_event::{Base, Batch, Format, Map, Precision, Value};
+use skidder_observe::HttpConfig;
 use skidder_os::{Clock, Fs};
-use skidder_outputs::Context as OutputContext;
+use skidder_outputs::{Check, Context as OutputContext};
 use skidder_pipeline::{DeadLettersLimits, Output, QueueLimits};
 use skidder_processors::{BoundPlan, Compiled, Context, Plan, Shape, fields_of, read_processors};
 use skidder_read::{Bind, Bound, FilestreamSettings};
@@ -23,8 +24,10 @@ const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
 pub(crate) struct Parts {
     pub(crate) inputs: Vec<Input>,
     pub(crate) output: Box<dyn Output>,
+    pub(crate) check: Check,
     pub(crate) queue: QueueLimits,
     pub(crate) agent: Agent,
+    pub(crate) http: HttpConfig,
     pub(crate) data: PathBuf,
     pub(crate) registry: PathBuf,
     pub(crate) flush: Duration,
@@ -123,29 +126,39 @@ pub(crate) fn assemble(
     let data = settings.paths().data.clone();
     let registry = beat.section("registry");
     let registry_path = registry.path_buf("path").or("registry");
-    registry.unsupported(&["backend", "otel_file_storage.*", "migrate_file"], "the registry is skidder's own");
+    registry.unsupported(
+        &["backend", "otel_file_storage.*", "migrate_file"],
+        "the registry is skidder's own",
+    );
     let flush = registry.duration("flush").or(Duration::from_secs(1));
     registry.deprecated(&["file_permissions"], "registry files are only for their owner (0600)");
     registry.finish();
-    let parts = Parts {
+    let http = HttpConfig::from_section(root.section("http"));
+    let dead_letters = read_dead_letters(&root);
+    let metrics_period = read_metrics_period(&root);
+    let shutdown_timeout = beat.duration("shutdown_timeout").or(SHUTDOWN_TIMEOUT);
+    let workers = Some(root.usize("max_procs").or(0_usize)).filter(|count| *count > 0);
+    let log_level = read_log_level(&root);
+    refuse(&root, &beat);
+    beat.finish();
+    root.finish();
+    let built = built?;
+    Some(Parts {
         inputs,
         queue,
         registry: data.join(registry_path).join(BEAT),
         data,
         flush,
-        shutdown_timeout: beat.duration("shutdown_timeout").or(SHUTDOWN_TIMEOUT),
-        dead_letters: read_dead_letters(&root),
-        metrics_period: read_metrics_period(&root),
-        workers: root.usize("max_procs").or(0_usize),
-        log_level: read_log_level(&root),
-        output: built?.output,
+        http,
+        shutdown_timeout,
+        dead_letters,
+        metrics_period,
+        workers: workers.unwrap_or(outside.cores),
+        log_level,
+        output: built.output,
+        check: built.check,
         agent,
-    };
-    refuse(&root, &beat);
-    beat.finish();
-    root.finish();
-    let workers = if parts.workers == 0 { outside.cores } else { parts.workers };
-    Some(Parts { workers, ..parts })
+    })
 }
 
 /// Settings at the root that every input has a part in.
@@ -282,8 +295,13 @@ fn read_index(section: &Section<'_>, agent: &Agent) -> Option<String> {
     });
     let constant = format.constant().map(str::to_owned);
     if constant.is_none() {
-        let message = "an input's `index` may hold only `%{[agent.version]}` and `%{[agent.name]}` yet";
-        section.problem("index", message, "dates and fields can stand in `output.elasticsearch.index`");
+        let message =
+            "an input's `index` may hold only `%{[agent.version]}` and `%{[agent.name]}` yet";
+        section.problem(
+            "index",
+            message,
+            "dates and fields can stand in `output.elasticsearch.index`",
+        );
     }
     constant
 }
@@ -313,7 +331,8 @@ fn read_queue(
             .named("a number of events")
             .range(1..=10_000_000)
             .or(QueueLimits::EVENTS);
-        limits.bytes = mem.size("bytes").range(1..=(64_u64 << 30)).or(QueueLimits::BYTES as u64) as usize;
+        limits.bytes =
+            mem.size("bytes").range(1..=(64_u64 << 30)).or(QueueLimits::BYTES as u64) as usize;
         limits.flush_min_events =
             mem.usize("flush.min_events").or(QueueLimits::FLUSH_MIN_EVENTS).min(limits.events);
         limits.flush_timeout = mem.duration("flush.timeout").or(QueueLimits::FLUSH_TIMEOUT);
@@ -369,7 +388,16 @@ fn read_log_level(root: &Section<'_>) -> Level {
         logging.problem("to_stderr", message, "leave it out and redirect stderr");
     }
     logging.unsupported(
-        &["to_files", "files.*", "to_syslog", "to_eventlog", "selectors", "metrics.namespaces", "event_data.*", "with_fields.*"],
+        &[
+            "to_files",
+            "files.*",
+            "to_syslog",
+            "to_eventlog",
+            "selectors",
+            "metrics.namespaces",
+            "event_data.*",
+            "with_fields.*",
+        ],
         "skidder logs to stderr; redirect it",
     );
     logging.finish();
@@ -379,7 +407,20 @@ fn read_log_level(root: &Section<'_>) -> Level {
 /// Sections of Filebeat that are not here yet.
 fn refuse(root: &Section<'_>, beat: &Section<'_>) {
     let later = "leave it out; it comes with a later version";
-    root.unsupported(&["cloud.*", "monitoring.*", "instrumentation.*", "seccomp.*", "features.*", "management.*", "setup.*", "keystore.*", "outputs"], later);
+    root.unsupported(
+        &[
+            "cloud.*",
+            "monitoring.*",
+            "instrumentation.*",
+            "seccomp.*",
+            "features.*",
+            "management.*",
+            "setup.*",
+            "keystore.*",
+            "outputs",
+        ],
+        later,
+    );
     root.deprecated(&["max_start_delay"], "skidder starts at once");
     beat.unsupported(&["modules", "config.*", "autodiscover.*", "overwrite_pipelines"], later);
 }

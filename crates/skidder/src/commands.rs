@@ -3,7 +3,7 @@
 use crate::agent::{Agent, VERSION};
 use crate::assemble::{Outside, Parts, assemble};
 use crate::cli::{Command, CommandLine, Export, Global, Test};
-use crate::{agent, logging, run};
+use crate::{agent, logging, run, ship};
 use anyhow::{Context as _, Result, bail};
 use skidder_config::{LoadOptions, Problems, Settings, load};
 use skidder_os::{Clock, Fs, RealFs, SystemClock};
@@ -48,13 +48,16 @@ pub(crate) fn dispatch(line: &CommandLine) -> Result<ExitCode> {
     let world = World::real()?;
     match &line.command {
         None | Some(Command::Run) => run_command(&line.global, &world),
-        Some(Command::Ship(_)) => not_yet("ship"),
+        Some(Command::Ship(what)) => ship::ship(what, &line.global, &world),
         Some(Command::Test { what: Test::Config }) => test_config(&line.global, &world),
         Some(Command::Test { what: Test::Output }) => test_output(&line.global, &world),
         Some(Command::Export { what: Export::Config }) => export_config(&line.global, &world),
         Some(Command::Version) => {
-            print(&format!("skidder version {VERSION} ({}), compatible with filebeat {}\n",
-                std::env::consts::ARCH, agent::COMPATIBLE_VERSION))?;
+            print(&format!(
+                "skidder version {VERSION} ({}), compatible with filebeat {}\n",
+                std::env::consts::ARCH,
+                agent::COMPATIBLE_VERSION
+            ))?;
             Ok(ExitCode::SUCCESS)
         }
         Some(Command::Setup(_)) => not_yet("setup"),
@@ -81,9 +84,12 @@ fn run_command(global: &Global, world: &World) -> Result<ExitCode> {
     let data = settings.paths().data.clone();
     let (_lock, parts) = {
         let lock = agent::lock_data(&*world.fs, &data)?;
-        (lock, read_parts(&settings, world, |name| {
-            Agent::load(&*world.fs, &*world.clock, &data, name)
-        })?)
+        (
+            lock,
+            read_parts(&settings, world, |name| {
+                Agent::load(&*world.fs, &*world.clock, &data, name)
+            })?,
+        )
     };
     logging::start(log_level(global, &parts));
     run::run(parts, world, global.once)
@@ -99,7 +105,11 @@ fn test_config(global: &Global, world: &World) -> Result<ExitCode> {
 fn test_output(global: &Global, world: &World) -> Result<ExitCode> {
     let settings = load_settings(global, world)?;
     let parts = read_parts(&settings, world, |name| Ok(Agent::passing(name)))?;
-    drop(parts); not_yet("test output")
+    let runtime = run::runtime(1)?;
+    let mut lines = Vec::new();
+    let good = runtime.block_on(parts.check.run(&mut |line| lines.push(format!("{line}\n"))));
+    print(&lines.concat())?;
+    Ok(if good { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 fn export_config(global: &Global, world: &World) -> Result<ExitCode> {
@@ -162,7 +172,10 @@ pub(crate) fn read_parts(
     }
 }
 
-#[expect(clippy::print_stderr, reason = "warnings about the configuration come before the log is on")]
+#[expect(
+    clippy::print_stderr,
+    reason = "warnings about the configuration come before the log is on"
+)]
 fn warn(problems: &Problems) {
     if !problems.is_empty() {
         eprintln!("{problems}");

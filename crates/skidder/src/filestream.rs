@@ -80,7 +80,10 @@ fn read_identity(section: &Section<'_>) -> FingerprintSettings {
                 growing = settings.bool("growing").or(true);
                 settings.finish();
             }
-            _ => identity.unsupported(&["native.*", "path.*", "inode_marker.*"], "files are recognised by their content; leave `file_identity` out"),
+            _ => identity.unsupported(
+                &["native.*", "path.*", "inode_marker.*"],
+                "files are recognised by their content; leave `file_identity` out",
+            ),
         }
     }
     identity.finish();
@@ -162,17 +165,39 @@ fn refuse(section: &Section<'_>) {
         let terminator = section.string("line_terminator").or("auto");
         if terminator != "auto" {
             let message = format!("line terminator `{terminator}` is not supported by skidder yet");
-            section.problem("line_terminator", message, "`auto` takes line feeds with or without a carriage return");
+            section.problem(
+                "line_terminator",
+                message,
+                "`auto` takes line feeds with or without a carriage return",
+            );
         }
     }
-    for off in ["delete.enabled", "read_until_eof.enabled", "take_over.enabled", "include_file_owner_name", "include_file_owner_group_name", "allow_deprecated_id_duplication", "legacy_clean_inactive"] {
+    for off in [
+        "delete.enabled",
+        "read_until_eof.enabled",
+        "take_over.enabled",
+        "include_file_owner_name",
+        "include_file_owner_group_name",
+        "allow_deprecated_id_duplication",
+        "legacy_clean_inactive",
+    ] {
         if section.bool(off).or(false) {
-            let message = format!("`{}` is known to Filebeat, but not supported by skidder yet", section.path_of(off));
+            let message = format!(
+                "`{}` is known to Filebeat, but not supported by skidder yet",
+                section.path_of(off)
+            );
             section.problem(off, message, later);
         }
     }
     section.unsupported(
-        &["parsers.*", "ignore_inactive", "rotation.*", "delete.*", "read_until_eof.*", "take_over.*"],
+        &[
+            "parsers.*",
+            "ignore_inactive",
+            "rotation.*",
+            "delete.*",
+            "read_until_eof.*",
+            "take_over.*",
+        ],
         later,
     );
     section.deprecated(&["gzip_experimental"], "use `compression: auto`");

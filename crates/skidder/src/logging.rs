@@ -11,7 +11,8 @@ use tracing_subscriber::registry::LookupSpan;
 
 /// Turns the log on. Called once; a second call changes nothing.
 pub(crate) fn start(level: Level) {
-    let subscriber = tracing_subscriber::registry().with(EcsLayer { level, clock: SystemClock::new() });
+    let subscriber =
+        tracing_subscriber::registry().with(EcsLayer { level, clock: SystemClock::new() });
     // Only a second call can fail, and then the first one holds.
     drop(tracing::subscriber::set_global_default(subscriber));
 }

@@ -8,7 +8,10 @@ mod cli;
 mod commands;
 mod filestream;
 mod logging;
+mod progress;
 mod run;
+mod ship;
+mod watch;
 
 use clap::Parser;
 use std::process::ExitCode;

@@ -2,6 +2,7 @@
 
 use crate::assemble::{Input, Parts};
 use crate::commands::World;
+use crate::watch::{About, Watch};
 use anyhow::{Context as _, Result};
 use skidder_os::{Clock, Fs};
 use skidder_pipeline::{
@@ -24,6 +25,9 @@ const DESCRIPTORS_RESERVED: u64 = 256;
 
 /// Decoders kept for reuse; each has about 50 KiB.
 const INFLATES_IDLE_MAX: usize = 8;
+
+/// Threads for sockets and encoding: as many as there are cores, but few machines need more.
+const SOCKET_THREADS_MAX: usize = 4;
 
 /// How long the runtime may take to let go of its tasks.
 const RUNTIME_END: Duration = Duration::from_secs(1);
@@ -53,7 +57,6 @@ pub(crate) struct Running {
     pub(crate) queue: Queue,
     pub(crate) read_metrics: Arc<ReadMetrics>,
     pub(crate) output_metrics: Arc<OutputMetrics>,
-    pub(crate) readers: Arc<Readers>,
     pub(crate) dead_letters: Option<Arc<DeadLetters>>,
     pipeline: Pipeline,
     runtime: Runtime,
@@ -64,16 +67,27 @@ pub(crate) struct Running {
 
 /// Runs until a signal comes or, with `once`, until everything is delivered.
 pub(crate) fn run(parts: Parts, world: &World, once: bool) -> Result<ExitCode> {
-    let kind = parts.output.kind();
-    let inputs = parts.inputs.len();
+    let http = parts.http.clone();
+    let period = parts.metrics_period;
     let registry = parts.registry.clone();
+    let about = About {
+        agent: parts.agent.clone(),
+        output: parts.output.kind(),
+        inputs: parts.inputs.iter().map(|input| input.settings.id.clone()).collect(),
+    };
     let mut running = Running::start(parts, world, &registry, once)?;
-    tracing::info!(output = kind, inputs, once, "skidder is running");
-    running.watch(once, None, |_| {});
-    let totals = Arc::clone(&running.settle);
+    let mut watch = Watch::new(&running, &about, Some(&http), period, world)?;
+    tracing::info!(output = about.output, inputs = about.inputs.len(), once, "skidder is running");
+    running.watch(once, period, |_| watch.tick());
+    let settle = Arc::clone(&running.settle);
     let outcome = running.end(once);
-    let ledger = totals.total();
-    crate::commands::print(&format!("{ledger:?}\n"))?;
+    crate::commands::print(&watch.end())?;
+    if !outcome.settled {
+        tracing::warn!(
+            in_flight = settle.in_flight(),
+            "ended before everything was delivered; the next start repeats it"
+        );
+    }
     let good = outcome.saved && (outcome.settled || !once);
     Ok(if good { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
@@ -90,12 +104,7 @@ pub(crate) fn runtime(threads: usize) -> Result<Runtime> {
 
 impl Running {
     /// Opens the registry and starts everything.
-    pub(crate) fn start(
-        parts: Parts,
-        world: &World,
-        registry: &Path,
-        once: bool,
-    ) -> Result<Self> {
+    pub(crate) fn start(parts: Parts, world: &World, registry: &Path, once: bool) -> Result<Self> {
         let registry = open_registry(&world.fs, &world.clock, registry)?;
         let settle = Settle::new();
         let queue = Queue::new(parts.queue, Arc::clone(&settle));
@@ -122,7 +131,7 @@ impl Running {
             Arc::new(DeadLetters::new(fs, clock, &parts.data, limits))
         });
         let output_metrics = Arc::new(OutputMetrics::default());
-        let runtime = runtime(std::env::var("T").ok().and_then(|t|t.parse().ok()).unwrap_or(1))?;
+        let runtime = runtime(world.cores.clamp(1, SOCKET_THREADS_MAX))?;
         let (send, happened) = channel();
         let feed = Feed {
             queue: queue.clone(),
@@ -137,8 +146,7 @@ impl Running {
             // The main thread may be gone already.
             drop(ended.send(Happened::OutputEnded));
         });
-        let settings =
-            PipelineSettings { workers: parts.workers, flush: parts.flush, once };
+        let settings = PipelineSettings { workers: parts.workers, flush: parts.flush, once };
         let registrar = Registrar::new(Arc::clone(&settle), registry);
         let pipeline = Pipeline::start(
             settings,
@@ -158,7 +166,6 @@ impl Running {
             queue,
             read_metrics,
             output_metrics,
-            readers,
             dead_letters,
             pipeline,
             runtime,
@@ -270,7 +277,9 @@ fn open_files_max() -> usize {
     let limit = getrlimit(Resource::Nofile);
     let wanted = Rlimit { current: limit.maximum, maximum: limit.maximum };
     // Raising it is a try; what is really allowed is asked for below.
-    drop(setrlimit(Resource::Nofile, wanted));
+    if let Err(error) = setrlimit(Resource::Nofile, wanted) {
+        tracing::debug!(%error, "the limit on open files stays");
+    }
     let current = getrlimit(Resource::Nofile).current.unwrap_or(1 << 20);
     (current.saturating_sub(DESCRIPTORS_RESERVED) as usize).max(16)
 }

@@ -1,0 +1,169 @@
+//! `skidder ship`: files to a destination, once, without a configuration.
+//!
+//! The arguments become an ordinary configuration, so that everything behaves as it does there; state is
+//! kept in a directory that goes when the program ends.
+
+use crate::agent::Agent;
+use crate::cli::{Global, Ship};
+use crate::commands::{World, log_level, print, read_parts};
+use crate::logging;
+use crate::progress::Progress;
+use crate::run::Running;
+use crate::watch::{About, Watch};
+use anyhow::{Context as _, Result, bail};
+use skidder_config::{LoadOptions, Settings, load};
+use skidder_event::DropReason;
+use skidder_os::RealFs;
+use skidder_read::scan::scan;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Duration;
+use tracing::Level;
+
+/// How often the progress is drawn.
+const DRAW_EVERY: Duration = Duration::from_millis(200);
+
+/// A directory that is removed at the end.
+struct Passing(PathBuf);
+
+impl Passing {
+    fn new() -> Result<Self> {
+        let name = format!("skidder-ship-{}", uuid::Uuid::new_v4().simple());
+        let path = std::env::temp_dir().join(name);
+        std::fs::create_dir(&path)
+            .with_context(|| format!("cannot make the directory `{}`", path.display()))?;
+        Ok(Self(path))
+    }
+}
+
+impl Drop for Passing {
+    fn drop(&mut self) {
+        if let Err(error) = std::fs::remove_dir_all(&self.0) {
+            tracing::warn!(path = %self.0.display(), %error, "a directory for passing state is left");
+        }
+    }
+}
+
+/// Ships and accounts; success only if everything was delivered.
+pub(crate) fn ship(what: &Ship, global: &Global, world: &World) -> Result<ExitCode> {
+    let state = Passing::new()?;
+    let settings = settings(what, global, world, &state.0)?;
+    let mut parts = read_parts(&settings, world, |name| Ok(Agent::passing(name)))?;
+    // A terminal shows the progress; the log would only tear it.
+    let quiet = global.debug.is_none() && !global.stderr;
+    logging::start(if quiet { Level::WARN } else { log_level(global, &parts) });
+    // The dead letters are for the user and stay.
+    parts.data.clone_from(&world.directory);
+    for input in &mut parts.inputs {
+        input.settings.final_line = true;
+    }
+    let files: Vec<_> =
+        parts.inputs.iter().flat_map(|input| scan(&*world.fs, &input.settings.scan).0).collect();
+    if files.is_empty() {
+        bail!("no file matches {}", what.paths.join(" "));
+    }
+    let about = About {
+        agent: parts.agent.clone(),
+        output: parts.output.kind(),
+        inputs: vec![String::new()],
+    };
+    let registry = state.0.join("registry");
+    let mut running = Running::start(parts, world, &registry, true)?;
+    let watch = Watch::new(&running, &about, None, None, world)?;
+    let mut progress = Progress::new(&files, global.verbose);
+    running.watch(true, Some(DRAW_EVERY), |running| progress.draw(running));
+    progress.end(&running);
+    let settle = std::sync::Arc::clone(&running.settle);
+    let read = std::sync::Arc::clone(&running.read_metrics);
+    let letters = running.dead_letters.clone();
+    let outcome = running.end(true);
+    let table = watch.end();
+    // What goes to the standard output is the events, if they go there.
+    if what.to == "-" {
+        tell(&table);
+    } else {
+        print(&table)?;
+    }
+    let ledger = settle.total();
+    let lost = ledger.dead_lettered()
+        + ledger.dropped().get(DropReason::Rejected)
+        + ledger.dropped().get(DropReason::LineTooLong);
+    if ledger.dead_lettered() > 0
+        && let Some(letters) = letters
+    {
+        tell(&format!("refused events are in {}\n", letters.path().display()));
+    }
+    let unread = read.errors.get() + read.gzip_errors.get() + read.files_lost.get();
+    if unread > 0 {
+        tell(&format!("{unread} files could not be read completely; see the messages above\n"));
+    }
+    let good = outcome.settled && lost == 0 && unread == 0;
+    Ok(if good { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+#[expect(clippy::print_stderr, reason = "for the person at the terminal")]
+fn tell(text: &str) {
+    eprint!("{text}");
+}
+
+/// The arguments as a configuration; `-c` files and `-E` come over it.
+fn settings(what: &Ship, global: &Global, world: &World, state: &Path) -> Result<Settings> {
+    let path = state.join("ship.yml");
+    std::fs::write(&path, configuration(what, world)?)
+        .with_context(|| format!("cannot write `{}`", path.display()))?;
+    let mut files = vec![path];
+    files.extend(global.config.iter().cloned());
+    let options = LoadOptions {
+        files: &files,
+        overrides: &global.overrides,
+        home: state,
+        path_home: Some(state),
+        path_config: Some(&world.directory),
+        path_data: Some(state),
+        path_logs: Some(state),
+        strict_permissions: global.strict_permissions,
+        user_id: rustix::process::geteuid().as_raw(),
+        fs: &RealFs,
+        environment: &|name| std::env::var(name).ok(),
+        keystore: None,
+    };
+    load(options).map_err(|problems| anyhow::anyhow!("{problems}"))
+}
+
+fn configuration(what: &Ship, world: &World) -> Result<String> {
+    let paths = serde_json::to_string(&what.paths)?;
+    let output = output(what, world)?;
+    // Everything is there already: nothing is gained by waiting, and the queue may be large.
+    Ok(format!(
+        "filebeat.inputs:\n- type: filestream\n  id: ship\n  compression: auto\n  paths: {paths}\n\
+         queue.mem: {{events: 12800, flush.min_events: 1600, flush.timeout: 1s}}\n{output}\n"
+    ))
+}
+
+fn output(what: &Ship, world: &World) -> Result<String> {
+    let to = &what.to;
+    if to.starts_with("http://") || to.starts_with("https://") {
+        let hosts = serde_json::to_string(&[to])?;
+        let index = match &what.index {
+            Some(index) => format!(", index: {}", serde_json::to_string(index)?),
+            None => String::new(),
+        };
+        return Ok(format!("output.elasticsearch: {{hosts: {hosts}{index}}}"));
+    }
+    if what.index.is_some() {
+        bail!("`--index` is for Elasticsearch; `--to {to}` has none");
+    }
+    if to == "-" {
+        return Ok("output.console.enabled: true".to_owned());
+    }
+    if let Some(directory) = to.strip_prefix("file:") {
+        let path = world.directory.join(directory);
+        let path = serde_json::to_string(&path.to_string_lossy())?;
+        // All of it is kept: rotation would delete what was just delivered.
+        return Ok(format!(
+            "output.file: {{path: {path}, filename: skidder, rotate_every_kb: 1048576, \
+             number_of_files: 1024}}"
+        ));
+    }
+    bail!("`--to {to}` is no destination; use http://HOST:9200, https://…, file:DIRECTORY or -")
+}
