@@ -230,15 +230,13 @@ async fn a_request_that_is_too_large_is_refused_and_others_are_served() {
     for target in [path, header, headers] {
         let mut stream = server.connect().await;
         let request = format!("GET {target} HTTP/1.1\r\nhost: forest\r\n\r\n");
-        // The server may close before it has read everything.
-        let sent = stream.write_all(request.as_bytes()).await;
+        // The server answers and closes before it has read everything, so that both ends of this may
+        // fail after the answer is there.
+        drop(stream.write_all(request.as_bytes()).await);
         let mut answer = Vec::new();
-        let received =
-            tokio::time::timeout(PATIENCE, stream.read_to_end(&mut answer)).await.unwrap();
+        drop(tokio::time::timeout(PATIENCE, stream.read_to_end(&mut answer)).await.unwrap());
         let answer = String::from_utf8(answer).unwrap();
-        let refused = answer.starts_with("HTTP/1.1 431 ") || answer.starts_with("HTTP/1.1 414 ");
-        assert!(refused || sent.is_err() || received.is_err(), "{answer}");
-        assert!(!answer.starts_with("HTTP/1.1 2"), "{answer}");
+        assert!(answer.starts_with("HTTP/1.1 431 "), "{answer}");
         assert_eq!(server.ask("GET", "/").await.status, 200);
     }
     server.end().await;
