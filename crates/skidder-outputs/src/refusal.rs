@@ -102,12 +102,11 @@ impl Refuser {
     fn tell(&self, refusals: &[Refusal]) {
         let first = &refusals[0];
         if let Some(times) = count(&self.told) {
-            let shown = &first.reason[..first.reason.len().min(SHOWN_BYTES_MAX)];
             tracing::warn!(
                 output = self.output,
                 events = refusals.len(),
                 status = first.status,
-                reason = %String::from_utf8_lossy(shown),
+                reason = shown(first),
                 times,
                 "events can never be delivered"
             );
@@ -146,6 +145,44 @@ fn letters(refusals: &[Refusal]) -> Vec<DeadLetter<'_>> {
         .collect()
 }
 
+/// What a log may say of the reason. That of a server can quote the event, which does not belong into
+/// our log: only the type of the error is shown. The dead letters have all of it.
+fn shown(refusal: &Refusal) -> String {
+    #[derive(serde::Deserialize)]
+    struct Error {
+        r#type: String,
+    }
+    if refusal.status > 0 {
+        let error = serde_json::from_slice::<Error>(&refusal.reason);
+        return error.map_or_else(|_| "see the dead letters".to_owned(), |error| error.r#type);
+    }
+    let text = &refusal.reason[..refusal.reason.len().min(SHOWN_BYTES_MAX)];
+    String::from_utf8_lossy(text).into_owned()
+}
+
 fn count(failures: &Mutex<Failures>) -> Option<u64> {
     failures.lock().unwrap_or_else(PoisonError::into_inner).add()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{batch_with, deliveries};
+    use skidder_event::Map;
+
+    #[test]
+    fn logs_name_the_error_and_never_quote_the_event() {
+        let delivery = deliveries(vec![batch_with(&["x"], &Map::new(), &Map::new())]).remove(0);
+        let table = [
+            (400, "{\"type\":\"parsing\",\"reason\":\"Preview: 'secret'\"}", "parsing"),
+            (400, "secret", "see the dead letters"),
+            (413, "<html>secret", "see the dead letters"),
+            (0, "the index name is empty", "the index name is empty"),
+        ];
+        for (status, reason, expected) in table {
+            let delivery = delivery.clone();
+            let reason = reason.as_bytes().to_vec();
+            assert_eq!(shown(&Refusal { delivery, row: 0, status, reason }), expected);
+        }
+    }
 }

@@ -163,6 +163,14 @@ async fn too_large_requests_are_halved_until_they_fit() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn requests_that_break_every_connection_are_halved_too() {
+    let (fixture, server) = survives("break above 30", vec![Act::BreakAbove(30)]).await;
+    assert!(fixture.feed.metrics.split.get() > 0);
+    let taken_in = server.bulks().iter().filter(|seen| seen.lines.len() <= 30).count();
+    assert_eq!(taken_in, 40, "a hundred lines go in quarters of 25");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn full_or_missing_dead_letters_drop_and_count() {
     for bytes in [0, 1, 2000] {
         let mut fixture = Fixture::with_dead_letters(bytes);

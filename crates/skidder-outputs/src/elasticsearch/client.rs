@@ -101,7 +101,8 @@ impl Client {
         }
         if self.logged.as_ref() != Some(&info) {
             let host = &self.target.host;
-            tracing::info!(%host, version = info.version, "connected to {}", info.flavour.name());
+            let flavour = info.flavour.name();
+            tracing::info!(%host, version = info.version, flavour, "connected to the server");
             self.logged = Some(info.clone());
         }
         self.known = Some(info);

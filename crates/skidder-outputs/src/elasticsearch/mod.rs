@@ -81,7 +81,7 @@ impl SetupError {
     }
 }
 
-/// The output, ready to run.
+/// The output, ready to run, on a tokio runtime with time and I/O enabled.
 #[derive(Clone, Debug)]
 pub struct Elasticsearch {
     config: Arc<Config>,

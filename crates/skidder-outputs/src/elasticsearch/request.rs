@@ -39,6 +39,8 @@ pub(crate) struct Request {
     pub(crate) refusals: Vec<Refusal>,
     /// Whether it came from an encoder and was not tried yet.
     pub(crate) fresh: bool,
+    /// How often the connection broke while it was under way.
+    pub(crate) broken: u32,
 }
 
 impl Request {

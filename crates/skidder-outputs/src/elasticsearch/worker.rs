@@ -4,6 +4,7 @@
 use super::Config;
 use super::answer::{self, Answer, Verdict};
 use super::client::{Client, Failure};
+use super::connection::ConnectionError;
 use super::encode::BulkEncoder;
 use super::ready::Ready;
 use super::request::{BodyWriter, Item, Request};
@@ -13,6 +14,11 @@ use skidder_pipeline::{Delivery, Feed, OutputMetrics, TakeLimits};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
+
+/// A request that broke so many connections in a row, to servers that greeted us before each, is cut in
+/// two like one that was answered 413: some proxies close the connection without waiting until that
+/// answer could be read.
+const BROKEN_MAX: u32 = 5;
 
 /// Takes events and makes requests of them until the queue ends.
 pub(crate) async fn encode(
@@ -133,7 +139,7 @@ impl Sender {
                 Next::Failed(whole, failure) => {
                     self.fail(&failure, whole.items.len());
                     self.metrics.failed.add(whole.items.len() as u64);
-                    self.ready.put_back(*whole);
+                    self.give_back(*whole, &failure);
                     let wait = self.backoff.next_wait();
                     let ready = Arc::clone(&self.ready);
                     tokio::select! {
@@ -144,6 +150,19 @@ impl Sender {
                 }
             }
         }
+    }
+
+    /// Lets others try a request, in halves if its size seems to be the trouble.
+    fn give_back(&mut self, mut request: Request, failure: &Failure) {
+        if matches!(failure, Failure::Connection(ConnectionError::Broken(_))) {
+            request.broken += 1;
+        }
+        if request.broken < BROKEN_MAX || request.items.len() < 2 {
+            self.ready.put_back(request);
+            return;
+        }
+        self.split(&request);
+        self.ready.done();
     }
 
     /// Logs a failure and turns to the next host.
@@ -225,18 +244,23 @@ impl Sender {
 
     /// The request is larger than the server allows: two halves, or a verdict for a single event.
     async fn too_large(&mut self, request: Request, answer: Vec<u8>) -> Next {
-        let middle = request.items.len() / 2;
-        if middle == 0 {
+        if request.items.len() < 2 {
             let refusals = request.items.iter().map(|item| refusal(&request, item, 413, &answer));
             self.refuser.settle(refusals.collect()).await;
             return Next::Done;
         }
+        self.split(&request);
+        Next::Done
+    }
+
+    /// Makes two requests of one.
+    fn split(&mut self, request: &Request) {
         self.metrics.split.add(1);
-        let second = self.writer.part(&request, request.items[middle..].to_vec());
-        let first = self.writer.part(&request, request.items[..middle].to_vec());
+        let (first, second) = request.items.split_at(request.items.len() / 2);
+        let second = self.writer.part(request, second.to_vec());
+        let first = self.writer.part(request, first.to_vec());
         self.ready.add_part(second);
         self.ready.add_part(first);
-        Next::Done
     }
 }
 

@@ -18,6 +18,8 @@ pub(crate) enum Act {
     Status(u16),
     /// 413 if there are more items than this, else take everything. Stays in the script.
     AtMost(usize),
+    /// Close the connection if there are more items than this, else take everything. Stays.
+    BreakAbove(usize),
     /// 413 before the body was read; the connection is closed when it was.
     EarlyTooLarge,
     /// Close the connection without reading the body.
@@ -137,7 +139,7 @@ impl FakeServer {
         let act = {
             let mut state = self.state.lock().unwrap();
             match state.script.front() {
-                Some(Act::AtMost(most)) => Act::AtMost(*most),
+                Some(act @ (Act::AtMost(_) | Act::BreakAbove(_))) => act.clone(),
                 _ => state.script.pop_front().unwrap_or(Act::Ok),
             }
         };
@@ -186,6 +188,12 @@ impl FakeServer {
                     self.take(&lines);
                     answer(stream, 200, &created(lines.len())).await;
                 }
+                true
+            }
+            Act::BreakAbove(most) if lines.len() > most => false,
+            Act::BreakAbove(_) => {
+                self.take(&lines);
+                answer(stream, 200, &created(lines.len())).await;
                 true
             }
             Act::DropBefore | Act::EarlyTooLarge | Act::DropAfter => false,
