@@ -1,0 +1,42 @@
+//! Sources by what they can be found with.
+
+use super::Known;
+use skidder_event::SourceId;
+use std::collections::HashMap;
+
+/// Sources by what they can be found with.
+#[derive(Default)]
+pub(super) struct Index {
+    pub(super) by_print: HashMap<[u8; 32], Vec<SourceId>>,
+    pub(super) by_inode: HashMap<(u64, u64), Vec<SourceId>>,
+    /// Lengths of fingerprints in use, with the number of sources.
+    pub(super) lengths: HashMap<u32, usize>,
+}
+
+impl Index {
+    pub(super) fn insert(&mut self, id: SourceId, known: &Known) {
+        self.by_print.entry(known.fingerprint.hash).or_default().push(id);
+        self.by_inode.entry((known.device, known.inode)).or_default().push(id);
+        *self.lengths.entry(known.fingerprint.len).or_default() += 1;
+    }
+
+    pub(super) fn remove(&mut self, id: SourceId, known: &Known) {
+        forget(&mut self.by_print, &known.fingerprint.hash, id);
+        forget(&mut self.by_inode, &(known.device, known.inode), id);
+        if let Some(count) = self.lengths.get_mut(&known.fingerprint.len) {
+            *count -= 1;
+            if *count == 0 {
+                self.lengths.remove(&known.fingerprint.len);
+            }
+        }
+    }
+}
+
+fn forget<K: std::hash::Hash + Eq>(map: &mut HashMap<K, Vec<SourceId>>, key: &K, id: SourceId) {
+    if let Some(ids) = map.get_mut(key) {
+        ids.retain(|have| *have != id);
+        if ids.is_empty() {
+            map.remove(key);
+        }
+    }
+}

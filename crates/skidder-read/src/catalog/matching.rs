@@ -1,0 +1,189 @@
+//! The first passes: candidates against the sources that are known.
+
+use super::{Candidate, Catalog, Holds};
+use crate::fingerprint::{Fingerprint, read_up_to};
+use crate::readers::{ReaderLook, ReaderState, Trouble};
+use skidder_event::{SourceId, Tail};
+use std::collections::BTreeSet;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+impl Catalog {
+    /// First pass: the same inode with the same content.
+    pub(super) fn match_inodes(&mut self, candidates: Vec<Candidate>) -> Vec<Candidate> {
+        let mut left = Vec::new();
+        for candidate in candidates {
+            let meta = &candidate.found.metadata;
+            let ids = self.index.by_inode.get(&(meta.device, meta.inode));
+            let ids = ids.cloned().unwrap_or_default();
+            let same = ids.into_iter().find(|&id| {
+                self.is_loose(id)
+                    && self.begins_alike(&candidate, id)
+                    && self.proves(&candidate, id)
+            });
+            match same {
+                Some(id) => self.settle(candidate, id, false),
+                None => left.push(candidate),
+            }
+        }
+        left
+    }
+
+    /// Second pass: the content of a source that is no longer in its place.
+    pub(super) fn match_content(&mut self, candidates: Vec<Candidate>) -> Vec<Candidate> {
+        let mut left = Vec::new();
+        for candidate in candidates {
+            let mut ids = self.alike(&candidate);
+            ids.retain(|&id| self.is_loose(id) && self.proves(&candidate, id));
+            match ids.first() {
+                Some(&id) => self.settle(candidate, id, true),
+                None => left.push(candidate),
+            }
+        }
+        left
+    }
+
+    /// Third pass: the same file, rewritten.
+    pub(super) fn match_rewritten(&mut self, candidates: Vec<Candidate>) -> Vec<Candidate> {
+        let mut left = Vec::new();
+        for candidate in candidates {
+            let loose: Vec<SourceId> =
+                self.alike(&candidate).into_iter().filter(|&id| self.is_loose(id)).collect();
+            let Some(&id) = loose.first() else {
+                left.push(candidate);
+                continue;
+            };
+            let Some(look) = self.readers.look(id) else { continue };
+            if look.state == ReaderState::Reading && look.trouble.is_none() {
+                // The old file is open and not yet read to its end; it comes first.
+                let Candidate { found, path, before, .. } = candidate;
+                let holds = before.filter(|holds| !matches!(holds, Holds::Source(_)));
+                self.put_place(path, &found, holds.unwrap_or(Holds::Nothing), true);
+                continue;
+            }
+            let generation = look.generation + 1;
+            self.input.metrics.files_truncated.add(1);
+            tracing::info!(path = %candidate.path.display(), generation, read = look.offset,
+                size = candidate.found.metadata.size,
+                "a file was truncated or rewritten; reading it from the start");
+            self.input.cursors.restart(id, generation);
+            self.readers.restart(id, generation);
+            self.settle(candidate, id, true);
+        }
+        left
+    }
+
+    /// Sources that begin as this file does, the longest fingerprint first, its own path before others.
+    pub(super) fn alike(&mut self, candidate: &Candidate) -> Vec<SourceId> {
+        let lengths: BTreeSet<u32> = self.index.lengths.keys().copied().collect();
+        let mut ids = Vec::new();
+        let mut usual = false;
+        for len in lengths {
+            let print = if len as usize <= candidate.head.bytes.len() {
+                Fingerprint::of(&candidate.head.bytes[..len as usize])
+            } else if usual {
+                // Only a file that shares the usual fingerprint can have a longer one.
+                match self.print_of(&candidate.path, candidate.head.compressed, len) {
+                    Ok(Some(print)) => print,
+                    _ => continue,
+                }
+            } else {
+                continue;
+            };
+            let with_print = self.index.by_print.get(&print.hash);
+            let same = with_print.into_iter().flatten().copied().filter(|id| {
+                self.sources.get(id).is_some_and(|known| known.fingerprint.len == len)
+            });
+            let before = ids.len();
+            ids.extend(same);
+            usual |= ids.len() > before && len == self.input.settings.fingerprint.length;
+        }
+        ids.sort_by_key(|id| {
+            let known = self.sources.get(id);
+            let len = known.map_or(0, |known| known.fingerprint.len);
+            let same_path = known.is_some_and(|known| known.path == candidate.path);
+            (std::cmp::Reverse(len), !same_path)
+        });
+        ids
+    }
+
+    pub(super) fn begins_alike(&self, candidate: &Candidate, id: SourceId) -> bool {
+        let Some(known) = self.sources.get(&id) else { return false };
+        let usual = self.input.settings.fingerprint.length;
+        // A longer fingerprint begins with the usual one; the inode and the bytes before the cursor,
+        // which are checked besides, stand in for the rest.
+        known.fingerprint.len > usual || candidate.head.matches(&known.fingerprint)
+    }
+
+    pub(super) fn is_loose(&self, id: SourceId) -> bool {
+        self.sources.get(&id).is_some_and(|known| !known.placed)
+    }
+
+    /// Whether nothing speaks against a file being this source: a plain one is as long as what was read,
+    /// and has the same bytes before the cursor. A compressed one is checked by its reader.
+    ///
+    /// A short fingerprint proves little: many files begin with the same line. Then the inode must be the
+    /// same, or the name that of a rotated file.
+    pub(super) fn proves(&self, candidate: &Candidate, id: SourceId) -> bool {
+        let Some(look) = self.readers.look(id) else { return false };
+        let Some(known) = self.sources.get(&id) else { return false };
+        let meta = &candidate.found.metadata;
+        if known.fingerprint.len < self.input.settings.fingerprint.length
+            && (known.device, known.inode) != (meta.device, meta.inode)
+            && !is_related(&known.path, &candidate.path)
+        {
+            return false;
+        }
+        if candidate.head.compressed {
+            return look.trouble != Some(Trouble::Rewritten);
+        }
+        self.look_fits(candidate, &look)
+    }
+
+    pub(super) fn look_fits(&self, candidate: &Candidate, look: &ReaderLook) -> bool {
+        self.tail_fits(&candidate.path, candidate.found.metadata.size, look.offset, look.tail)
+    }
+
+    pub(super) fn tail_fits(
+        &self,
+        path: &Path,
+        size: u64,
+        offset: u64,
+        tail: Option<Tail>,
+    ) -> bool {
+        if size < offset {
+            return false;
+        }
+        let Some(tail) = tail else { return true };
+        let mut bytes = vec![0; tail.len as usize];
+        let start = offset.saturating_sub(u64::from(tail.len));
+        let read = self.input.fs.open(path).and_then(|file| read_up_to(&*file, &mut bytes, start));
+        // An error is not a proof of anything; the reader will meet it.
+        read.map_or(true, |count| count == bytes.len() && crc32fast::hash(&bytes) == tail.crc)
+    }
+}
+
+/// Whether two paths look like those of one file before and after a rotation: the same directory, and
+/// the same name but for numbers, dates and `.gz` at the end.
+pub(super) fn is_related(one: &Path, other: &Path) -> bool {
+    one.parent() == other.parent() && stem(one) == stem(other)
+}
+
+fn stem(path: &Path) -> &[u8] {
+    let mut name = path.file_name().map_or(&b""[..], OsStr::as_bytes);
+    name = name.strip_suffix(b".gz").unwrap_or(name);
+    loop {
+        let digits = name
+            .iter()
+            .rev()
+            .take_while(|byte| byte.is_ascii_digit() || matches!(byte, b'T' | b':' | b'-' | b'_'))
+            .count();
+        let rest = &name[..name.len() - digits];
+        match rest.strip_suffix(b".") {
+            Some(rest) if digits > 0 => name = rest,
+            _ if digits > 0 && !rest.is_empty() => return rest,
+            _ => return name,
+        }
+    }
+}

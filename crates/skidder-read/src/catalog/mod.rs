@@ -1,0 +1,329 @@
+//! The catalog: which found file is which source.
+//!
+//! A name proves nothing. Each scan matches the files that are new or changed against the known sources,
+//! best evidence first:
+//!
+//! 1. same inode, same beginning, same bytes before the cursor: the file it was, perhaps renamed;
+//! 2. same beginning as a source whose file is gone from its place, and the same bytes before its cursor:
+//!    the file was copied, moved or compressed, and is read on from the cursor;
+//! 3. same inode and beginning, but shorter than what was read or with other bytes before the cursor: it
+//!    was rewritten, a new generation from zero;
+//! 4. same beginning as a source that is still in its place: compared to the end. What is the same is held
+//!    back as a copy; what differs is a source of its own with a longer fingerprint;
+//! 5. nothing of the kind: what the registry knows of it, or a new source.
+
+mod index;
+mod matching;
+mod saved;
+mod sources;
+mod sweep;
+mod twins;
+
+use crate::compare::Comparison;
+use crate::fingerprint::{Fingerprint, Head, HeadError, read_head};
+use crate::reader::InputContext;
+use crate::readers::{Readers, Trouble};
+use crate::scan::Found;
+use index::Index;
+use saved::SavedPrint;
+use skidder_event::SourceId;
+use skidder_os::{FileKind, Metadata, Monotonic, Timestamp};
+use std::collections::HashMap;
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+/// How long the state of a vanished file is kept: its compressed copy may appear a little later.
+pub const MISSING_GRACE: Duration = Duration::from_mins(1);
+
+/// Bytes that all comparisons of one scan may take together.
+const COMPARE_BYTES_PER_SCAN: u64 = 64 << 20;
+
+/// Names sources over all inputs of a process.
+#[derive(Debug, Default)]
+pub struct SourceIds(AtomicU64);
+
+impl SourceIds {
+    /// A name that no source had before.
+    pub fn next(&self) -> SourceId {
+        SourceId(self.0.fetch_add(1, Ordering::Relaxed))
+    }
+}
+
+/// All files of one input.
+pub struct Catalog {
+    input: Arc<InputContext>,
+    readers: Arc<Readers>,
+    ids: Arc<SourceIds>,
+    places: HashMap<Arc<Path>, Place>,
+    sources: HashMap<SourceId, Known>,
+    index: Index,
+    /// Saved entries whose fingerprints are shorter or longer than usual and that no source has yet.
+    saved: Vec<SavedPrint>,
+    scans: u64,
+    started: Option<Monotonic>,
+    swept: bool,
+    scratch: Vec<u8>,
+}
+
+/// A path as the last scan saw it.
+struct Place {
+    device: u64,
+    inode: u64,
+    size: u64,
+    modified: Timestamp,
+    scan: u64,
+    holds: Holds,
+    /// To be looked at again although it did not change.
+    recheck: bool,
+}
+
+/// What is at a path.
+enum Holds {
+    Source(SourceId),
+    /// The same content as another source, as far as is known.
+    Twin(Box<Twin>),
+    /// Nothing that can be read yet: too short, damaged, not permitted.
+    Nothing,
+}
+
+struct Twin {
+    of: SourceId,
+    comparison: Option<Comparison>,
+    told: bool,
+}
+
+struct Known {
+    fingerprint: Fingerprint,
+    key: String,
+    path: Arc<Path>,
+    device: u64,
+    inode: u64,
+    size: u64,
+    compressed: bool,
+    placed: bool,
+    missing_since: Option<Monotonic>,
+}
+
+/// A found file that must be matched, with its beginning.
+struct Candidate {
+    found: Found,
+    path: Arc<Path>,
+    head: Head,
+    /// What the place held before.
+    before: Option<Holds>,
+}
+
+/// Time as a scan needs it.
+#[derive(Clone, Copy, Debug)]
+pub struct Now {
+    /// Wall clock, for `ignore_older`.
+    pub wall: Timestamp,
+    /// Monotonic clock, for everything else.
+    pub monotonic: Monotonic,
+}
+
+/// Counts of one scan.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ScanSummary {
+    /// Files that match.
+    pub matched: usize,
+    /// Files held back as copies of others.
+    pub held: usize,
+    /// Of those, files whose comparison goes on with the next scan.
+    pub undecided: usize,
+    /// Files with a source.
+    pub sources: usize,
+}
+
+impl Catalog {
+    /// An empty catalog.
+    pub fn new(input: Arc<InputContext>, readers: Arc<Readers>, ids: Arc<SourceIds>) -> Self {
+        Self {
+            input,
+            readers,
+            ids,
+            places: HashMap::new(),
+            sources: HashMap::new(),
+            index: Index::default(),
+            saved: Vec::new(),
+            scans: 0,
+            started: None,
+            swept: false,
+            scratch: vec![0; 64 << 10],
+        }
+    }
+
+    /// Takes in what a scan found. Starts, moves, restarts and forgets readers accordingly.
+    pub fn apply(&mut self, found: Vec<Found>, now: Now) -> ScanSummary {
+        self.scans += 1;
+        if self.started.is_none() {
+            self.started = Some(now.monotonic);
+            self.load_saved();
+        }
+        self.recheck_troubled();
+        let matched = found.len();
+        let fresh = self.sort_out(found);
+        self.drop_vanished();
+        let mut candidates = self.read_heads(fresh);
+        candidates = self.match_inodes(candidates);
+        candidates.extend(self.awaken_twins());
+        candidates = self.match_content(candidates);
+        candidates = self.match_rewritten(candidates);
+        let mut budget = COMPARE_BYTES_PER_SCAN;
+        for candidate in candidates {
+            self.match_others(candidate, now, &mut budget);
+        }
+        self.compare_twins(now, &mut budget);
+        self.retire_missing(now.monotonic);
+        self.sweep_registry(now);
+        let (mut held, mut undecided) = (0, 0);
+        for place in self.places.values() {
+            if let Holds::Twin(twin) = &place.holds {
+                held += 1;
+                undecided += usize::from(twin.comparison.is_some());
+            }
+        }
+        self.input.metrics.files_matched.set(matched as u64);
+        self.input.metrics.files_held.set(held as u64);
+        ScanSummary { matched, held, undecided, sources: self.sources.len() }
+    }
+
+    /// Readers that met something unexpected have their places looked at again.
+    fn recheck_troubled(&mut self) {
+        for id in self.readers.take_troubled() {
+            let Some(known) = self.sources.get(&id) else { continue };
+            let trouble = self.readers.look(id).and_then(|look| look.trouble);
+            if trouble != Some(Trouble::Damaged)
+                && let Some(place) = self.places.get_mut(&known.path)
+            {
+                place.recheck = true;
+            }
+        }
+    }
+
+    /// Puts aside what has not changed since the last scan; what is left must be matched.
+    fn sort_out(&mut self, found: Vec<Found>) -> Vec<Found> {
+        let scan = self.scans;
+        let mut fresh = Vec::new();
+        for file in found {
+            let meta = &file.metadata;
+            if let Some(place) = self.places.get_mut(&*file.path) {
+                place.scan = scan;
+                let unchanged = (place.device, place.inode) == (meta.device, meta.inode)
+                    && (place.size, place.modified) == (meta.size, meta.modified);
+                if unchanged && !place.recheck {
+                    continue;
+                }
+            }
+            fresh.push(file);
+        }
+        fresh
+    }
+
+    /// Sources whose paths are gone lose their place.
+    fn drop_vanished(&mut self) {
+        let scan = self.scans;
+        let sources = &mut self.sources;
+        self.places.retain(|_, place| {
+            if place.scan == scan {
+                return true;
+            }
+            if let Holds::Source(id) = place.holds
+                && let Some(known) = sources.get_mut(&id)
+            {
+                known.placed = false;
+            }
+            false
+        });
+    }
+
+    /// Reads the beginning of each changed file; those that cannot be read now are put aside.
+    fn read_heads(&mut self, fresh: Vec<Found>) -> Vec<Candidate> {
+        let mut candidates = Vec::new();
+        for found in fresh {
+            let path: Arc<Path> = match self.places.get_key_value(&*found.path) {
+                Some((path, _)) => Arc::clone(path),
+                None => Arc::from(found.path.as_path()),
+            };
+            let before = self.places.remove(&path).map(|place| place.holds);
+            if let Some(Holds::Source(id)) = before
+                && let Some(known) = self.sources.get_mut(&id)
+            {
+                known.placed = false;
+            }
+            match self.head(&found) {
+                Ok(Some(head)) => candidates.push(Candidate { found, path, head, before }),
+                Ok(None) => self.put_place(path, &found, Holds::Nothing, false),
+                Err(error) => {
+                    if !matches!(before, Some(Holds::Nothing)) {
+                        self.input.metrics.errors.add(1);
+                        tracing::error!(path = %path.display(), %error,
+                            "a file cannot be read; it is looked at again when it changes");
+                    }
+                    // What the system refused may be granted later without a change of the file.
+                    let recheck = matches!(error, HeadError::Io(_));
+                    self.put_place(path, &found, Holds::Nothing, recheck);
+                }
+            }
+        }
+        candidates
+    }
+
+    /// The beginning of a file; nothing while it is too short to be told from others.
+    fn head(&mut self, found: &Found) -> Result<Option<Head>, HeadError> {
+        let settings = &self.input.settings;
+        if found.metadata.size == 0 {
+            return Ok(None);
+        }
+        let file = match self.input.fs.open(&found.path) {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(error.into()),
+        };
+        let length = settings.fingerprint.length as usize;
+        let head = read_head(
+            &*file,
+            settings.compression,
+            &settings.fingerprint,
+            length,
+            &self.input.inflates,
+            &mut self.scratch,
+        )?;
+        let enough = if settings.fingerprint.growing { 1 } else { length };
+        Ok((head.bytes.len() >= enough).then_some(head))
+    }
+
+    fn put_place(&mut self, path: Arc<Path>, found: &Found, holds: Holds, recheck: bool) {
+        let meta = &found.metadata;
+        let place = Place {
+            device: meta.device,
+            inode: meta.inode,
+            size: meta.size,
+            modified: meta.modified,
+            scan: self.scans,
+            holds,
+            recheck,
+        };
+        self.places.insert(path, place);
+    }
+}
+
+impl Place {
+    /// As much of the metadata as is remembered.
+    fn metadata(&self) -> Metadata {
+        Metadata {
+            kind: FileKind::Regular,
+            size: self.size,
+            modified: self.modified,
+            device: self.device,
+            inode: self.inode,
+            links: 1,
+            mode: 0,
+            uid: 0,
+            gid: 0,
+        }
+    }
+}

@@ -1,0 +1,172 @@
+//! A found file becomes a source, or is found to be one.
+
+use super::{Candidate, Catalog, Holds, Known};
+use crate::Now;
+use crate::fingerprint::Fingerprint;
+use crate::reader::{Reader, Target};
+use skidder_event::{SourceId, Tail};
+use skidder_os::Timestamp;
+use skidder_registry::Meta;
+use std::io;
+use std::sync::Arc;
+
+impl Catalog {
+    /// A found file is a source that is known.
+    pub(super) fn settle(&mut self, candidate: Candidate, id: SourceId, reopen: bool) {
+        let Candidate { found, path, head, .. } = candidate;
+        let look = self.readers.look(id);
+        let settings = &self.input.settings;
+        let Some(known) = self.sources.get_mut(&id) else { return };
+        let meta = &found.metadata;
+        let moved = known.path != path;
+        let rewritten = (known.device, known.inode) != (meta.device, meta.inode);
+        if moved {
+            self.input.metrics.files_renamed.add(1);
+            tracing::debug!(from = %known.path.display(), to = %path.display(), "a file was renamed");
+        }
+        let usual = settings.fingerprint.length;
+        let grown =
+            known.fingerprint.len < usual && head.bytes.len() as u32 > known.fingerprint.len;
+        self.index.remove(id, known);
+        if grown {
+            known.fingerprint = Fingerprint::of(&head.bytes);
+            known.key = format!("{}{}", settings.key_prefix(), known.fingerprint.hex());
+        }
+        let changed = known.size != meta.size || rewritten;
+        known.path = Arc::clone(&path);
+        (known.device, known.inode, known.size) = (meta.device, meta.inode, meta.size);
+        known.compressed = head.compressed;
+        known.placed = true;
+        known.missing_since = None;
+        self.index.insert(id, known);
+        if moved || rewritten || grown {
+            let meta = known.meta(usual);
+            self.input.cursors.update(id, &known.key, meta);
+            let target = known.target(usual);
+            self.readers.place(id, target, known.key.clone(), reopen && rewritten);
+        }
+        let unread = look.is_some_and(|look| {
+            if head.compressed {
+                !look.finished || changed || look.trouble.is_some()
+            } else {
+                meta.size > look.offset || look.trouble.is_some()
+            }
+        });
+        if unread {
+            self.readers.wake(id);
+        }
+        self.put_place(path, &found, Holds::Source(id), false);
+    }
+
+    /// A found file becomes a source: one that the registry knows, or a new one. `differs_at` is the first
+    /// byte in which it differs from another source that begins alike.
+    pub(super) fn begin(&mut self, candidate: Candidate, differs_at: Option<u64>, now: Now) {
+        let fingerprint = match self.fingerprint(&candidate, differs_at) {
+            Ok(fingerprint) => fingerprint,
+            Err(error) => {
+                tracing::error!(path = %candidate.path.display(), %error,
+                    "a file cannot be read; trying again with the next scan");
+                self.put_place(candidate.path, &candidate.found, Holds::Nothing, true);
+                return;
+            }
+        };
+        let prefix = self.input.settings.key_prefix();
+        let (key, cursor) = match self.saved_state(&candidate, &fingerprint, &prefix) {
+            Ok(saved) => saved,
+            Err(error) => {
+                tracing::error!(path = %candidate.path.display(), %error,
+                    "the state of a file cannot be had; trying again with the next scan");
+                self.put_place(candidate.path, &candidate.found, Holds::Nothing, true);
+                return;
+            }
+        };
+        let Candidate { found, path, head, .. } = candidate;
+        let id = self.ids.next();
+        let meta = &found.metadata;
+        let known = Known {
+            fingerprint,
+            key: format!("{prefix}{}", fingerprint.hex()),
+            path: Arc::clone(&path),
+            device: meta.device,
+            inode: meta.inode,
+            size: meta.size,
+            compressed: head.compressed,
+            placed: true,
+            missing_since: None,
+        };
+        let usual = self.input.settings.fingerprint.length;
+        let ignored = self.is_too_old(meta.modified, now.wall);
+        let is_new = cursor.is_none();
+        let mut cursor = cursor.unwrap_or_default();
+        if ignored && is_new && !head.compressed {
+            cursor.offset = meta.size;
+        }
+        if let Some(old) = key.filter(|old| *old != known.key) {
+            // Saved under the shorter fingerprint that the file had then.
+            self.input.cursors.forget_saved(vec![old]);
+        }
+        self.input.cursors.begin(id, &known.key, known.meta(usual), cursor, true);
+        let tail = cursor.tail.map(|tail| Tail { len: tail.len, crc: tail.crc });
+        let mut reader = Reader::new(
+            id,
+            known.key.clone(),
+            cursor.generation,
+            known.target(usual),
+            cursor.offset,
+            tail,
+        );
+        reader.finished = cursor.eof;
+        self.readers.add(&self.input, reader);
+        let unread = if head.compressed { !cursor.eof } else { meta.size > cursor.offset };
+        if unread && !ignored {
+            self.readers.wake(id);
+        }
+        self.index.insert(id, &known);
+        self.sources.insert(id, known);
+        self.put_place(path, &found, Holds::Source(id), false);
+    }
+
+    /// The fingerprint of a new source: the usual one, or as long as it takes to differ from another.
+    pub(super) fn fingerprint(
+        &mut self,
+        candidate: &Candidate,
+        differs_at: Option<u64>,
+    ) -> io::Result<Fingerprint> {
+        let settings = &self.input.settings.fingerprint;
+        let have = candidate.head.bytes.len() as u64;
+        let needed = differs_at.map_or(0, |at| (at + 1).saturating_sub(settings.offset));
+        if needed <= have {
+            return Ok(Fingerprint::of(&candidate.head.bytes));
+        }
+        let len = u32::try_from(needed).unwrap_or(u32::MAX);
+        let print = self.print_of(&candidate.path, candidate.head.compressed, len)?;
+        print.ok_or_else(|| io::ErrorKind::UnexpectedEof.into())
+    }
+
+    pub(super) fn is_too_old(&self, modified: Timestamp, now: Timestamp) -> bool {
+        self.input.settings.ignore_older.is_some_and(|limit| now.since(modified) > limit)
+    }
+}
+
+impl Known {
+    pub(super) fn meta(&self, usual: u32) -> Meta {
+        Meta {
+            source: self.path.to_path_buf(),
+            identifier_name: "fingerprint".to_owned(),
+            fingerprint_len: (self.fingerprint.len != usual).then_some(self.fingerprint.len),
+            device: self.device,
+            inode: self.inode,
+        }
+    }
+
+    pub(super) fn target(&self, usual: u32) -> Target {
+        let complete = self.fingerprint.len >= usual;
+        Target {
+            path: Arc::clone(&self.path),
+            device: self.device,
+            inode: self.inode,
+            compressed: self.compressed,
+            fingerprint: complete.then(|| Arc::from(self.fingerprint.hex())),
+        }
+    }
+}

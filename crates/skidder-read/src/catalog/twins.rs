@@ -1,0 +1,145 @@
+//! Files that begin as a known source does: copies are held back, others become sources of their own.
+
+use super::{Candidate, Catalog, Holds, Twin};
+use crate::Now;
+use crate::compare::{Comparison, Longer, Side, Verdict};
+use crate::fingerprint::Head;
+use crate::scan::Found;
+use skidder_event::SourceId;
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+
+impl Catalog {
+    /// Copies of a source that has lost its place may be where it goes on.
+    pub(super) fn awaken_twins(&mut self) -> Vec<Candidate> {
+        let mut fresh = Vec::new();
+        for (path, place) in &self.places {
+            if let Holds::Twin(twin) = &place.holds
+                && self.is_loose(twin.of)
+            {
+                fresh.push(Found { path: path.to_path_buf(), metadata: place.metadata() });
+            }
+        }
+        self.read_heads(fresh)
+    }
+
+    /// Last passes: a copy of what is elsewhere, something the registry knows, or something new.
+    pub(super) fn match_others(&mut self, candidate: Candidate, now: Now, budget: &mut u64) {
+        let meta = &candidate.found.metadata;
+        if let Some(ids) = self.index.by_inode.get(&(meta.device, meta.inode))
+            && let Some(&of) = ids.iter().find(|&&id| self.begins_alike(&candidate, id))
+        {
+            // Another name of the same file.
+            let twin = Twin { of, comparison: None, told: false };
+            self.hold(candidate.path, &candidate.found, twin);
+            return;
+        }
+        let Some(&of) = self.alike(&candidate).first() else {
+            self.begin(candidate, None, now);
+            return;
+        };
+        match self.compare(&candidate, of) {
+            Ok(comparison) => {
+                let twin = Twin { of, comparison: Some(comparison), told: false };
+                self.judge(candidate.path, candidate.found, candidate.head, twin, now, budget);
+            }
+            Err(error) => {
+                tracing::warn!(path = %candidate.path.display(), %error,
+                    "a file cannot be compared with another that begins alike; trying again");
+                self.put_place(candidate.path, &candidate.found, Holds::Nothing, true);
+            }
+        }
+    }
+
+    /// Goes on with a comparison and acts on its outcome.
+    pub(super) fn judge(
+        &mut self,
+        path: Arc<Path>,
+        found: Found,
+        head: Head,
+        mut twin: Twin,
+        now: Now,
+        budget: &mut u64,
+    ) {
+        let Some(mut comparison) = twin.comparison.take() else {
+            self.hold(path, &found, twin);
+            return;
+        };
+        let differs_at = match comparison.step(&mut self.scratch, budget) {
+            Ok(Verdict::Undecided) => {
+                twin.comparison = Some(comparison);
+                self.hold(path, &found, twin);
+                return;
+            }
+            // Shorter than the other: being copied, or compressed just now.
+            Ok(Verdict::Same | Verdict::Differ { longer: Some(Longer::Other), .. }) => {
+                self.hold(path, &found, twin);
+                return;
+            }
+            Ok(Verdict::Differ { at, .. }) => at,
+            Err(error) => {
+                tracing::warn!(path = %path.display(), %error,
+                    "a file cannot be compared with another that begins alike; trying again");
+                self.put_place(path, &found, Holds::Nothing, true);
+                return;
+            }
+        };
+        let candidate = Candidate { found, path, head, before: None };
+        self.begin(candidate, Some(differs_at), now);
+    }
+
+    /// Goes on with the comparisons that were not decided in one scan.
+    pub(super) fn compare_twins(&mut self, now: Now, budget: &mut u64) {
+        let undecided: Vec<Arc<Path>> = self
+            .places
+            .iter()
+            .filter(
+                |(_, place)| matches!(&place.holds, Holds::Twin(twin) if twin.comparison.is_some()),
+            )
+            .map(|(path, _)| Arc::clone(path))
+            .collect();
+        for path in undecided {
+            if *budget == 0 {
+                return;
+            }
+            let Some(place) = self.places.remove(&path) else { continue };
+            let metadata = place.metadata();
+            let found = Found { path: path.to_path_buf(), metadata };
+            let Holds::Twin(twin) = place.holds else { continue };
+            match self.head(&found) {
+                Ok(Some(head)) => self.judge(path, found, head, *twin, now, budget),
+                _ => self.put_place(path, &found, Holds::Nothing, true),
+            }
+        }
+    }
+
+    pub(super) fn compare(&self, candidate: &Candidate, of: SourceId) -> io::Result<Comparison> {
+        let known = self.sources.get(&of).ok_or(io::ErrorKind::NotFound)?;
+        let fs = &self.input.fs;
+        let pool = &self.input.inflates;
+        let one = Side::new(fs.open(&candidate.path)?, candidate.head.compressed, pool);
+        let other = Side::new(fs.open(&known.path)?, known.compressed, pool);
+        Ok(Comparison::new(one, other))
+    }
+
+    pub(super) fn hold(&mut self, path: Arc<Path>, found: &Found, mut twin: Twin) {
+        if twin.comparison.is_none() && !twin.told {
+            twin.told = true;
+            if let Some(known) = self.sources.get(&twin.of) {
+                tracing::info!(path = %path.display(), same_as = %known.path.display(),
+                    "a file has the same content as another and is not read twice");
+            }
+        }
+        self.put_place(path, found, Holds::Twin(Box::new(twin)), false);
+    }
+
+    /// Copies of a source that is gone are looked at again.
+    pub(super) fn release_twins_of(&mut self, id: SourceId) {
+        for place in self.places.values_mut() {
+            if matches!(&place.holds, Holds::Twin(twin) if twin.of == id) {
+                place.recheck = true;
+            }
+        }
+    }
+}
