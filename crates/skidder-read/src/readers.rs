@@ -8,9 +8,13 @@ use crate::reader::{InputContext, Reader, Scratch, Target, TurnEnd};
 use skidder_event::{Batch, SourceId, Tail};
 use skidder_os::{Monotonic, Timestamp};
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashMap, VecDeque};
+use std::collections::{BTreeSet, BinaryHeap, HashMap, VecDeque};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
+
+/// Turns in a row with its file open after which a source makes way for others that wait for a place:
+/// about 16 MiB.
+const TURNS_MAX: u32 = 64;
 
 /// Bounds over all inputs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -84,6 +88,8 @@ struct State {
     slots: HashMap<SourceId, Slot>,
     ready: VecDeque<SourceId>,
     waiting: Waiting,
+    /// Sources that sleep with their file open. The oldest one is closed first when a place is needed.
+    idle: BTreeSet<SourceId>,
     /// Sources whose last turn met trouble, for the scan.
     troubled: Vec<SourceId>,
     timers: BinaryHeap<Reverse<(Monotonic, SourceId)>>,
@@ -105,9 +111,11 @@ struct Waiting {
 
 impl Waiting {
     fn is_empty(&self) -> bool {
-        self.open.is_empty()
-            && self.decoder.is_empty()
-            && self.of_input.values().all(VecDeque::is_empty)
+        self.all().next().is_none()
+    }
+
+    fn all(&self) -> impl Iterator<Item = &SourceId> {
+        self.open.iter().chain(&self.decoder).chain(self.of_input.values().flatten())
     }
 }
 
@@ -124,6 +132,8 @@ struct Slot {
     asked: Asked,
     last_data: Monotonic,
     opened: Monotonic,
+    /// Turns since its file was opened.
+    turns: u32,
     backoff: Duration,
     /// Where to open the file the next time; an open one keeps the path it was opened with.
     next_target: Option<Target>,
@@ -178,6 +188,7 @@ impl Readers {
             slots: HashMap::new(),
             ready: VecDeque::new(),
             waiting: Waiting::default(),
+            idle: BTreeSet::new(),
             troubled: Vec::new(),
             timers: BinaryHeap::new(),
             open: 0,
@@ -210,6 +221,7 @@ impl Readers {
             asked: Asked::default(),
             last_data: Monotonic::default(),
             opened: Monotonic::default(),
+            turns: 0,
             backoff: Duration::ZERO,
             next_target: None,
             reader: Some(Box::new(reader)),
@@ -230,10 +242,7 @@ impl Readers {
         match slot.phase {
             Phase::Running => slot.asked.wake = true,
             Phase::Ready | Phase::Waiting => {}
-            Phase::Closed | Phase::Idle(_) => {
-                slot.phase = Phase::Ready;
-                state.ready.push_back(id);
-            }
+            Phase::Closed | Phase::Idle(_) => state.line_up(id),
         }
         drop(state);
         self.work.notify_one();
@@ -421,7 +430,12 @@ impl Slot {
 
 impl State {
     fn is_quiet(&self) -> bool {
-        self.running == 0 && self.ready.is_empty() && self.waiting.is_empty()
+        self.running == 0
+            && self.ready.is_empty()
+            && !self
+                .waiting
+                .all()
+                .any(|id| self.slots.get(id).is_some_and(|slot| slot.phase == Phase::Waiting))
     }
 
     /// Idle readers whose time has come are closed or get in line.
@@ -442,14 +456,22 @@ impl State {
             if let Some(reader) = &mut slot.reader {
                 reader.distrust();
             }
+            self.line_up(id);
+        }
+    }
+
+    /// Gives a source a place in the line for turns.
+    fn line_up(&mut self, id: SourceId) {
+        if let Some(slot) = self.slots.get_mut(&id) {
             slot.phase = Phase::Ready;
+            self.idle.remove(&id);
             self.ready.push_back(id);
         }
     }
 
     /// Takes a source out for a turn, or lets it wait for a place.
     fn begin(&mut self, id: SourceId, now: Monotonic) -> Option<Turn> {
-        let slot = self.slots.get_mut(&id)?;
+        let slot = self.slots.get(&id)?;
         if slot.phase != Phase::Ready {
             return None;
         }
@@ -457,24 +479,33 @@ impl State {
         let input = slot.input_key();
         let of_input = self.open_of.get(&input).copied().unwrap_or(0);
         let limit_of_input = slot.input.settings.harvester_limit.unwrap_or(usize::MAX);
-        let list = if !slot.is_counted && self.open >= self.limits.open_files {
-            Some(&mut self.waiting.open)
+        let (list, sleeper) = if !slot.is_counted && self.open >= self.limits.open_files {
+            (Some(&mut self.waiting.open), self.idle.first().copied())
         } else if !slot.is_counted && of_input >= limit_of_input {
-            Some(self.waiting.of_input.entry(input).or_default())
+            let of_input =
+                |id: &&SourceId| self.slots.get(id).is_some_and(|slot| slot.input_key() == input);
+            let list = self.waiting.of_input.entry(input).or_default();
+            (Some(list), self.idle.iter().find(of_input).copied())
         } else if compressed && !slot.has_decoder && self.decoders >= self.limits.decoders {
-            Some(&mut self.waiting.decoder)
+            (Some(&mut self.waiting.decoder), None)
         } else {
-            None
+            (None, None)
         };
         if let Some(list) = list {
-            slot.phase = Phase::Waiting;
             list.push_back(id);
-            // The place it was woken for may serve another.
-            self.admit(input);
+            self.slots.get_mut(&id)?.phase = Phase::Waiting;
+            match sleeper {
+                // It has nothing to read and makes way.
+                Some(sleeper) => self.close(sleeper),
+                // The place it was woken for may serve another.
+                None => self.admit(input),
+            }
             return None;
         }
+        let slot = self.slots.get_mut(&id)?;
         if !slot.is_counted {
             slot.is_counted = true;
+            slot.turns = 0;
             slot.opened = now;
             slot.last_data = now;
             self.open += 1;
@@ -484,6 +515,7 @@ impl State {
             slot.has_decoder = true;
             self.decoders += 1;
         }
+        slot.turns += 1;
         slot.look = slot.seen();
         let reader = slot.reader.take()?;
         slot.phase = Phase::Running;
@@ -528,14 +560,23 @@ impl State {
         let lifetime_over =
             close.after_interval.is_some_and(|interval| now.since(slot.opened) >= interval);
         let crowded = self.open > self.limits.open_files / 4 * 3 || !self.waiting.is_empty();
+        let is_open = slot.reader.as_ref().is_some_and(|reader| reader.is_open());
         match end {
-            TurnEnd::More if lifetime_over => self.close(id),
+            TurnEnd::More if lifetime_over => {
+                // The next scan opens it again.
+                self.troubled.push(id);
+                self.close(id);
+            }
             TurnEnd::More => {
-                slot.phase = Phase::Ready;
-                self.ready.push_back(id);
+                if self.should_make_way(id) {
+                    self.close(id);
+                }
+                self.line_up(id);
             }
             TurnEnd::Waiting if close.on_eof || crowded || lifetime_over => self.close(id),
             TurnEnd::Waiting => self.idle(id, now),
+            // The open file may be the last way to its content.
+            TurnEnd::Failed(_) if is_open => self.idle(id, now),
             TurnEnd::Finished
             | TurnEnd::Displaced
             | TurnEnd::Rewritten
@@ -543,6 +584,24 @@ impl State {
             | TurnEnd::Failed(_) => self.close(id),
         }
         self.apply(id);
+    }
+
+    /// Whether a source has had its file open for long while others wait for a place, and can have it
+    /// again later.
+    fn should_make_way(&self, id: SourceId) -> bool {
+        let Some(slot) = self.slots.get(&id) else { return false };
+        let of_input = self.waiting.of_input.get(&slot.input_key());
+        let wanted = !self.waiting.open.is_empty() || of_input.is_some_and(|list| !list.is_empty());
+        if !wanted || slot.turns < TURNS_MAX || slot.next_target.is_some() {
+            return false;
+        }
+        let target = slot.reader.as_ref().map(|reader| &reader.target);
+        target.is_some_and(|target| {
+            slot.input
+                .fs
+                .metadata(&target.path)
+                .is_ok_and(|meta| (meta.device, meta.inode) == (target.device, target.inode))
+        })
     }
 
     /// Lets a reader sleep at the end of its file.
@@ -561,6 +620,7 @@ impl State {
         }
         let at = slot.due(now);
         slot.phase = Phase::Idle(at);
+        self.idle.insert(id);
         self.timers.push(Reverse((at, id)));
         let input = slot.input_key();
         if std::mem::take(&mut slot.has_decoder) {
@@ -573,6 +633,7 @@ impl State {
         let Some(slot) = self.slots.get_mut(&id) else { return };
         slot.phase = Phase::Closed;
         slot.backoff = Duration::ZERO;
+        self.idle.remove(&id);
         if let Some(reader) = &mut slot.reader {
             reader.close(&slot.input);
             if let Some(target) = slot.next_target.take() {
@@ -594,30 +655,36 @@ impl State {
 
     /// For each kind of place that is free, the first who waits for it gets in line.
     fn admit(&mut self, input: usize) {
+        let slots = &self.slots;
+        // Some of those in the lists do not wait any more.
+        let first = |list: &mut VecDeque<SourceId>| {
+            while let Some(id) = list.pop_front() {
+                if slots.get(&id).is_some_and(|slot| slot.phase == Phase::Waiting) {
+                    return Some(id);
+                }
+            }
+            None
+        };
         let mut next = Vec::new();
         if self.open < self.limits.open_files {
-            next.extend(self.waiting.open.pop_front());
+            next.extend(first(&mut self.waiting.open));
         }
         if let Some(list) = self.waiting.of_input.get_mut(&input)
-            && let Some(slot) = list.front().and_then(|id| self.slots.get(id))
-            && slot
-                .input
-                .settings
-                .harvester_limit
-                .is_none_or(|limit| self.open_of.get(&input).copied().unwrap_or(0) < limit)
+            && let Some(id) = first(list)
         {
-            next.extend(list.pop_front());
+            let limit = slots.get(&id).and_then(|slot| slot.input.settings.harvester_limit);
+            let open = self.open_of.get(&input).copied().unwrap_or(0);
+            if limit.is_none_or(|limit| open < limit) {
+                next.push(id);
+            } else {
+                list.push_front(id);
+            }
         }
         if self.decoders < self.limits.decoders {
-            next.extend(self.waiting.decoder.pop_front());
+            next.extend(first(&mut self.waiting.decoder));
         }
         for id in next {
-            if let Some(slot) = self.slots.get_mut(&id)
-                && slot.phase == Phase::Waiting
-            {
-                slot.phase = Phase::Ready;
-                self.ready.push_back(id);
-            }
+            self.line_up(id);
         }
     }
 
@@ -657,8 +724,7 @@ impl State {
             && let Some(slot) = self.slots.get_mut(&id)
             && matches!(slot.phase, Phase::Closed | Phase::Idle(_))
         {
-            slot.phase = Phase::Ready;
-            self.ready.push_back(id);
+            self.line_up(id);
         }
     }
 }
