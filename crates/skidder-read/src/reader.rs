@@ -15,8 +15,8 @@ use skidder_decode::gzip::{Checkpoint, GzipReader, InflatePool, ResumeError};
 use skidder_decode::lines::{self, LineTerminator};
 use skidder_decode::{DecodeError, Decoder, Note, ReadState};
 use skidder_event::{
-    Batch, DropReason, Map, Parts, Path as FieldPath, Provenance, ResumePoint, Row, SourceId, Tail,
-    Text, Value,
+    Batch, DropReason, Map, Parts, Path as FieldPath, Provenance, Recycle, ResumePoint, Row,
+    SourceId, Tail, Text, Value,
 };
 use skidder_os::{File, FileKind, Fs, Timestamp};
 use std::io;
@@ -126,8 +126,8 @@ pub struct Reader {
     checkpoint: Option<Arc<GzipPoint>>,
     /// Inside a line that is too long, of which everything is thrown away.
     skipping: bool,
-    /// The bytes before `offset` must be checked before reading on.
-    unverified: bool,
+    /// The damage that ends the file was reported.
+    damage_told: bool,
     bound: Option<(u64, Arc<dyn Bound>)>,
     line_bytes_mean: usize,
 }
@@ -169,7 +169,7 @@ impl Reader {
             carry: Vec::new(),
             checkpoint: None,
             skipping: false,
-            unverified: true,
+            damage_told: false,
             bound: None,
             line_bytes_mean: 0,
         }
@@ -201,7 +201,6 @@ impl Reader {
         self.carry = Vec::new();
         self.checkpoint = None;
         self.skipping = false;
-        self.unverified = true;
     }
 
     /// Begins again at zero.
@@ -210,17 +209,13 @@ impl Reader {
         self.offset = 0;
         self.tail = None;
         self.finished = false;
+        self.damage_told = false;
         self.release_decoder();
     }
 
     /// The fields of the source have changed.
     pub fn rebind(&mut self) {
         self.bound = None;
-    }
-
-    /// The next turn checks the bytes before the cursor first: time has passed.
-    pub fn distrust(&mut self) {
-        self.unverified = true;
     }
 
     /// Takes one turn: at most one chunk of bytes, at most one batch.
@@ -249,11 +244,9 @@ impl Reader {
         {
             return Ok(Some(end));
         }
-        if self.unverified {
-            if !self.target.compressed && !self.is_as_read()? {
-                return Ok(Some(TurnEnd::Rewritten));
-            }
-            self.unverified = false;
+        // Each time: what was truncated and written anew must not be taken for what follows.
+        if !self.target.compressed && !self.is_as_read()? {
+            return Ok(Some(TurnEnd::Rewritten));
         }
         if self.decoder.is_none() {
             self.decoder = Some(self.start_decoder(context)?);
@@ -281,6 +274,7 @@ impl Reader {
             context.metrics.gzip_opened.add(1);
         }
         self.file = Some(file);
+        self.damage_told = false;
         Ok(None)
     }
 
@@ -288,10 +282,9 @@ impl Reader {
     /// cursor are the same.
     fn is_as_read(&self) -> io::Result<bool> {
         let Some(file) = &self.file else { return Ok(true) };
-        if file.metadata()?.size < self.offset {
-            return Ok(false);
-        }
-        let Some(tail) = self.tail else { return Ok(true) };
+        let Some(tail) = self.tail.filter(|tail| tail.len > 0) else {
+            return Ok(self.offset == 0 || file.metadata()?.size >= self.offset);
+        };
         let mut bytes = [0; TAIL_BYTES];
         let Some(bytes) = bytes.get_mut(..tail.len as usize) else { return Ok(true) };
         let count = read_up_to(&**file, bytes, self.offset.saturating_sub(u64::from(tail.len)))?;
@@ -335,7 +328,8 @@ impl Reader {
         Ok(Decoder::gzip(reader))
     }
 
-    /// Skips decompressed bytes up to `offset`; an end means that the turn is over.
+    /// Skips decompressed bytes up to `offset`, of which the last are compared with what was read before;
+    /// an end means that the turn is over.
     fn reach_offset(
         &mut self,
         context: &InputContext,
@@ -344,24 +338,45 @@ impl Reader {
         let (Some(file), Some(Decoder::Gzip(reader))) = (&self.file, &mut self.decoder) else {
             return Ok(None);
         };
-        let behind = self.offset.saturating_sub(reader.decompressed_offset());
-        if behind == 0 {
+        let start = reader.decompressed_offset();
+        if start >= self.offset {
             return Ok(None);
         }
+        let tail = self.tail.filter(|tail| tail.len as usize <= TAIL_BYTES);
+        let tail_start = self.offset - tail.map_or(0, |tail| u64::from(tail.len));
+        // Behind it, the checkpoint has proved what it could.
+        let tail = tail.filter(|_| start <= tail_start);
+        let skip_end = if tail.is_some() { tail_start } else { self.offset };
         scratch.skipped.resize(CHUNK_BYTES, 0);
-        let target = reader.decompressed_offset() + behind.min(SKIP_BYTES_PER_TURN);
+        let pause = start + (skip_end.saturating_sub(start)).min(SKIP_BYTES_PER_TURN);
         let (compressed, skipped) = (&mut scratch.compressed, &mut scratch.skipped);
+        let mut checked = 0;
         let end = loop {
-            match reader.skip_to(&**file, compressed, skipped, target) {
-                Ok(_) if reader.decompressed_offset() >= self.offset => return Ok(None),
-                Ok(_) if reader.decompressed_offset() >= target => break TurnEnd::More,
-                Ok(progress) => match progress.state {
-                    ReadState::More => {}
-                    // Shorter than what was read: not what it was.
-                    ReadState::End => break TurnEnd::Rewritten,
-                    // Compressed anew and not yet written as far as it was read before.
-                    ReadState::Waiting => break TurnEnd::Waiting,
-                },
+            let at = reader.decompressed_offset();
+            if at >= self.offset {
+                let same = tail.is_none_or(|tail| crc32(&skipped[..checked]) == tail.crc);
+                return Ok((!same).then_some(TurnEnd::Rewritten));
+            }
+            let step = if at < pause {
+                reader.skip_to(&**file, compressed, skipped, pause)
+            } else if at < skip_end {
+                break TurnEnd::More;
+            } else {
+                let left = (self.offset - at) as usize;
+                reader.read(&**file, compressed, &mut skipped[checked..checked + left])
+            };
+            match step {
+                Ok(progress) => {
+                    checked += if at >= skip_end { progress.produced } else { 0 };
+                    match progress.state {
+                        _ if reader.decompressed_offset() > at => {}
+                        ReadState::More => {}
+                        // Shorter than what was read: not what it was.
+                        ReadState::End => break TurnEnd::Rewritten,
+                        // Compressed anew and not yet written as far as it was read before.
+                        ReadState::Waiting => break TurnEnd::Waiting,
+                    }
+                }
                 Err(error) => break self.decode_error(context, error),
             }
         };
@@ -447,11 +462,13 @@ impl Reader {
         TurnEnd::More
     }
 
-    fn decode_error(&self, context: &InputContext, error: DecodeError) -> TurnEnd {
+    fn decode_error(&mut self, context: &InputContext, error: DecodeError) -> TurnEnd {
         match error {
             DecodeError::Read { source, .. } => TurnEnd::Failed(source),
             DecodeError::Memory => TurnEnd::Failed(io::ErrorKind::OutOfMemory.into()),
+            DecodeError::Damaged(_) if self.damage_told => TurnEnd::Damaged,
             DecodeError::Damaged(damage) => {
+                self.damage_told = true;
                 context.metrics.gzip_errors.add(1);
                 tracing::error!(
                     path = %self.target.path.display(), offset = self.offset, error = %damage,
@@ -478,6 +495,12 @@ fn report(context: &InputContext, path: &Path, note: Note) {
             "what follows the compressed data is no gzip member and is ignored"
         ),
     }
+}
+
+/// Whether what follows the last line feed is a line: nothing can follow it any more.
+fn is_last(context: &InputContext, end: &TurnEnd) -> bool {
+    matches!(end, TurnEnd::Finished | TurnEnd::Damaged)
+        || (context.settings.final_line && matches!(end, TurnEnd::Waiting))
 }
 
 fn crc32(bytes: &[u8]) -> u32 {
@@ -508,10 +531,10 @@ impl Reader {
         if self.skipping {
             return self.skip(context, parts, filled, end, now);
         }
-        let last = matches!(end, TurnEnd::Finished | TurnEnd::Damaged)
-            || (context.settings.final_line && matches!(end, TurnEnd::Waiting));
+        let last = is_last(context, &end);
         if filled == 0 || (!has_line && !last) {
             self.keep_rest(&parts.bytes[..filled], 0);
+            context.buffers.recycle(parts);
             let eof = matches!(end, TurnEnd::Finished);
             let batch = (eof && !self.finished).then(|| self.empty_batch(context, eof));
             self.finished |= eof;
@@ -624,14 +647,13 @@ impl Reader {
             (Parts { bytes: parts.bytes, rows: cut.rows }, None)
         };
         if let Some(bytes) = spare {
-            use skidder_event::Recycle;
             context.buffers.recycle(Parts { bytes, rows: Vec::new() });
         }
         let mut batch = Batch::with_lines(kept, utf8, Arc::clone(bound.base()), provenance);
         batch.count_dropped(DropReason::Empty, cut.empty);
         batch.count_dropped(DropReason::LineFilter, cut.filtered);
         if !small {
-            let buffers: Arc<dyn skidder_event::Recycle> = context.buffers.clone();
+            let buffers: Arc<dyn Recycle> = context.buffers.clone();
             batch.set_recycle(buffers);
         }
         for row in cut.truncated {
@@ -677,8 +699,9 @@ impl Reader {
     ) -> (Option<Batch>, TurnEnd) {
         let position = self.decoder.as_ref().map_or(0, Decoder::offset);
         let bytes = &parts.bytes[..filled];
-        let last = matches!(end, TurnEnd::Finished | TurnEnd::Damaged);
+        let last = is_last(context, &end);
         let Some(at) = memchr::memchr(b'\n', bytes).or(last.then_some(filled)) else {
+            context.buffers.recycle(parts);
             return (None, end);
         };
         let after = (at + 1).min(filled);
@@ -693,7 +716,10 @@ impl Reader {
         let tail = &bytes[after.saturating_sub(TAIL_BYTES)..after];
         self.tail = Some(Tail { len: tail.len() as u32, crc: crc32(tail) });
         let rest = bytes[after..].to_vec();
-        let eof = matches!(end, TurnEnd::Finished) && rest.is_empty();
+        context.buffers.recycle(parts);
+        // What is left gets its turn at once.
+        let end = if rest.is_empty() { end } else { self.redo(end) };
+        let eof = matches!(end, TurnEnd::Finished);
         self.finished = eof;
         let provenance = self.provenance(length, eof);
         match &mut self.decoder {
@@ -705,7 +731,6 @@ impl Reader {
         batch.count_dropped(DropReason::LineTooLong, 1);
         context.metrics.bytes.add(length);
         context.metrics.lines.add(1);
-        let end = if self.carry.is_empty() { end } else { TurnEnd::More };
         (Some(batch), end)
     }
 

@@ -453,9 +453,6 @@ impl State {
                 self.close(id);
                 continue;
             }
-            if let Some(reader) = &mut slot.reader {
-                reader.distrust();
-            }
             self.line_up(id);
         }
     }
@@ -612,11 +609,10 @@ impl State {
             Duration::ZERO => close.backoff_init,
             before => (before * 2).min(close.backoff_max.max(close.backoff_init)),
         };
-        if let Some(reader) = &mut slot.reader {
-            if reader.target.compressed {
-                reader.release_decoder();
-            }
-            reader.distrust();
+        if let Some(reader) = &mut slot.reader
+            && reader.target.compressed
+        {
+            reader.release_decoder();
         }
         let at = slot.due(now);
         slot.phase = Phase::Idle(at);
