@@ -9,19 +9,25 @@ use std::collections::HashMap;
 pub(super) struct Index {
     pub(super) by_print: HashMap<[u8; 32], Vec<SourceId>>,
     pub(super) by_inode: HashMap<(u64, u64), Vec<SourceId>>,
-    /// Lengths of fingerprints in use, with the number of sources.
+    /// Lengths of fingerprints in use that are not longer than usual, with the number of sources.
     pub(super) lengths: HashMap<u32, usize>,
 }
 
 impl Index {
     pub(super) fn insert(&mut self, id: SourceId, known: &Known) {
         self.by_print.entry(known.fingerprint.hash).or_default().push(id);
+        if let Some(shared) = &known.shared {
+            self.by_print.entry(**shared).or_default().push(id);
+        }
         self.by_inode.entry((known.device, known.inode)).or_default().push(id);
         *self.lengths.entry(known.fingerprint.len).or_default() += 1;
     }
 
     pub(super) fn remove(&mut self, id: SourceId, known: &Known) {
         forget(&mut self.by_print, &known.fingerprint.hash, id);
+        if let Some(shared) = &known.shared {
+            forget(&mut self.by_print, shared, id);
+        }
         forget(&mut self.by_inode, &(known.device, known.inode), id);
         if let Some(count) = self.lengths.get_mut(&known.fingerprint.len) {
             *count -= 1;

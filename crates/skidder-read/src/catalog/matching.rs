@@ -1,11 +1,13 @@
 //! The first passes: candidates against the sources that are known.
 
-use super::{Candidate, Catalog, Holds};
+use super::{Candidate, Catalog, Holds, Twin};
 use crate::fingerprint::{Fingerprint, read_up_to};
 use crate::readers::{ReaderLook, ReaderState, Trouble};
 use skidder_event::{SourceId, Tail};
+use skidder_os::Metadata;
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
+use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
@@ -36,12 +38,28 @@ impl Catalog {
         for candidate in candidates {
             let mut ids = self.alike(&candidate);
             ids.retain(|&id| self.is_loose(id) && self.proves(&candidate, id));
-            match ids.first() {
-                Some(&id) => self.settle(candidate, id, true),
-                None => left.push(candidate),
+            let Some(&id) = ids.first() else {
+                left.push(candidate);
+                continue;
+            };
+            if self.is_still_read(id) {
+                // Its open file comes first, to the end; this one takes over with a later scan.
+                let twin = Twin { of: id, comparison: None, told: true };
+                let Candidate { found, path, .. } = candidate;
+                self.put_place(path, &found, Holds::Twin(Box::new(twin)), true);
+            } else {
+                self.settle(candidate, id, true);
             }
         }
         left
+    }
+
+    /// Whether a source that lost its place has its file open and may not have read all of it.
+    fn is_still_read(&self, id: SourceId) -> bool {
+        let seen = self.sources.get(&id).is_some_and(|known| known.missing_since.is_some());
+        self.readers.look(id).is_some_and(|look| {
+            look.open && look.trouble.is_none() && (!seen || look.state == ReaderState::Reading)
+        })
     }
 
     /// Third pass: the same file, rewritten.
@@ -76,28 +94,26 @@ impl Catalog {
 
     /// Sources that begin as this file does, the longest fingerprint first, its own path before others.
     pub(super) fn alike(&mut self, candidate: &Candidate) -> Vec<SourceId> {
-        let lengths: BTreeSet<u32> = self.index.lengths.keys().copied().collect();
+        let usual = self.input.settings.fingerprint.length;
+        let head = &candidate.head.bytes;
         let mut ids = Vec::new();
-        let mut usual = false;
-        for len in lengths {
-            let print = if len as usize <= candidate.head.bytes.len() {
-                Fingerprint::of(&candidate.head.bytes[..len as usize])
-            } else if usual {
-                // Only a file that shares the usual fingerprint can have a longer one.
-                match self.print_of(&candidate.path, candidate.head.compressed, len) {
-                    Ok(Some(print)) => print,
-                    _ => continue,
-                }
-            } else {
-                continue;
-            };
-            let with_print = self.index.by_print.get(&print.hash);
-            let same = with_print.into_iter().flatten().copied().filter(|id| {
-                self.sources.get(id).is_some_and(|known| known.fingerprint.len == len)
-            });
-            let before = ids.len();
-            ids.extend(same);
-            usual |= ids.len() > before && len == self.input.settings.fingerprint.length;
+        let lengths: BTreeSet<u32> = self.index.lengths.keys().copied().collect();
+        for len in lengths.into_iter().filter(|len| *len <= usual && *len as usize <= head.len()) {
+            ids.extend(self.with_print(&Fingerprint::of(&head[..len as usize])));
+        }
+        // Only a file that shares the usual fingerprint can have a longer one.
+        let mut longer = BTreeSet::new();
+        if head.len() >= usual as usize {
+            let shared = Fingerprint::of(&head[..usual as usize]).hash;
+            for id in self.index.by_print.get(&shared).into_iter().flatten() {
+                longer.extend(self.sources.get(id).map(|known| known.fingerprint.len));
+            }
+        }
+        for len in longer.into_iter().filter(|len| *len > usual) {
+            let print = self.print_of(&candidate.path, candidate.head.compressed, len);
+            if let Ok(Some(print)) = print {
+                ids.extend(self.with_print(&print));
+            }
         }
         ids.sort_by_key(|id| {
             let known = self.sources.get(id);
@@ -108,12 +124,24 @@ impl Catalog {
         ids
     }
 
+    /// Sources with exactly this fingerprint.
+    pub(super) fn with_print(&self, print: &Fingerprint) -> Vec<SourceId> {
+        let ids = self.index.by_print.get(&print.hash).into_iter().flatten().copied();
+        ids.filter(|id| self.sources.get(id).is_some_and(|known| known.fingerprint == *print))
+            .collect()
+    }
+
     pub(super) fn begins_alike(&self, candidate: &Candidate, id: SourceId) -> bool {
         let Some(known) = self.sources.get(&id) else { return false };
-        let usual = self.input.settings.fingerprint.length;
-        // A longer fingerprint begins with the usual one; the inode and the bytes before the cursor,
-        // which are checked besides, stand in for the rest.
-        known.fingerprint.len > usual || candidate.head.matches(&known.fingerprint)
+        // Of a longer fingerprint only the usual length is looked at; the inode and the bytes before the
+        // cursor, which are checked besides, stand in for the rest.
+        match &known.shared {
+            Some(shared) => {
+                let len = self.input.settings.fingerprint.length;
+                candidate.head.matches(&Fingerprint { hash: **shared, len })
+            }
+            None => candidate.head.matches(&known.fingerprint),
+        }
     }
 
     pub(super) fn is_loose(&self, id: SourceId) -> bool {
@@ -142,23 +170,30 @@ impl Catalog {
     }
 
     pub(super) fn look_fits(&self, candidate: &Candidate, look: &ReaderLook) -> bool {
-        self.tail_fits(&candidate.path, candidate.found.metadata.size, look.offset, look.tail)
+        self.tail_fits(&candidate.path, &candidate.found.metadata, look.offset, look.tail)
     }
 
+    /// Whether a plain file is long enough and has the right bytes before `offset`.
     pub(super) fn tail_fits(
         &self,
         path: &Path,
-        size: u64,
+        metadata: &Metadata,
         offset: u64,
         tail: Option<Tail>,
     ) -> bool {
-        if size < offset {
+        if metadata.size < offset {
             return false;
         }
         let Some(tail) = tail else { return true };
         let mut bytes = vec![0; tail.len as usize];
         let start = offset.saturating_sub(u64::from(tail.len));
-        let read = self.input.fs.open(path).and_then(|file| read_up_to(&*file, &mut bytes, start));
+        let read = self.input.fs.open(path).and_then(|file| {
+            let now = file.metadata()?;
+            if (now.device, now.inode) != (metadata.device, metadata.inode) {
+                return Err(io::ErrorKind::Interrupted.into());
+            }
+            read_up_to(&*file, &mut bytes, start)
+        });
         // An error is not a proof of anything; the reader will meet it.
         read.map_or(true, |count| count == bytes.len() && crc32fast::hash(&bytes) == tail.crc)
     }

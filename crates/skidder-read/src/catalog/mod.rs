@@ -63,6 +63,8 @@ pub struct Catalog {
     /// Saved entries whose fingerprints are shorter or longer than usual and that no source has yet.
     saved: Vec<SavedPrint>,
     scans: u64,
+    /// Comparisons that this scan had no room for.
+    postponed: usize,
     started: Option<Monotonic>,
     swept: bool,
     scratch: Vec<u8>,
@@ -97,6 +99,9 @@ struct Twin {
 
 struct Known {
     fingerprint: Fingerprint,
+    /// Of a fingerprint that is longer than usual: the hash of the usual length, which another source
+    /// shares.
+    shared: Option<Box<[u8; 32]>>,
     key: String,
     path: Arc<Path>,
     device: u64,
@@ -150,6 +155,7 @@ impl Catalog {
             index: Index::default(),
             saved: Vec::new(),
             scans: 0,
+            postponed: 0,
             started: None,
             swept: false,
             scratch: vec![0; 64 << 10],
@@ -159,6 +165,7 @@ impl Catalog {
     /// Takes in what a scan found. Starts, moves, restarts and forgets readers accordingly.
     pub fn apply(&mut self, found: Vec<Found>, now: Now) -> ScanSummary {
         self.scans += 1;
+        self.postponed = 0;
         if self.started.is_none() {
             self.started = Some(now.monotonic);
             self.load_saved();
@@ -172,6 +179,7 @@ impl Catalog {
         candidates.extend(self.awaken_twins());
         candidates = self.match_content(candidates);
         candidates = self.match_rewritten(candidates);
+        self.order_by_proof(&mut candidates);
         let mut budget = COMPARE_BYTES_PER_SCAN;
         for candidate in candidates {
             self.match_others(candidate, now, &mut budget);
@@ -179,7 +187,7 @@ impl Catalog {
         self.compare_twins(now, &mut budget);
         self.retire_missing(now.monotonic);
         self.sweep_registry(now);
-        let (mut held, mut undecided) = (0, 0);
+        let (mut held, mut undecided) = (0, self.postponed);
         for place in self.places.values() {
             if let Holds::Twin(twin) = &place.holds {
                 held += 1;
@@ -283,6 +291,11 @@ impl Catalog {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(error.into()),
         };
+        let metadata = file.metadata()?;
+        if (metadata.device, metadata.inode) != (found.metadata.device, found.metadata.inode) {
+            // Replaced since it was listed.
+            return Err(HeadError::Io(io::ErrorKind::Interrupted.into()));
+        }
         let length = settings.fingerprint.length as usize;
         let head = read_head(
             &*file,

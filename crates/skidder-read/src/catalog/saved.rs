@@ -3,9 +3,11 @@
 use super::matching::is_related;
 use super::{Candidate, Catalog};
 use crate::compare::{Side, fingerprint_of};
+use crate::cursors::CursorsError;
 use crate::fingerprint::Fingerprint;
 use skidder_event::Tail;
-use skidder_registry::Cursor;
+use skidder_registry::{Cursor, Entry};
+use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -14,6 +16,38 @@ pub(super) struct SavedPrint {
     fingerprint: Fingerprint,
     key: String,
     path: PathBuf,
+}
+
+/// A saved entry that may be a file's.
+struct Claim {
+    key: String,
+    /// Its place among the entries with unusual fingerprints.
+    odd: Option<usize>,
+    entry: Entry,
+    rank: Rank,
+}
+
+/// How well a saved entry fits a file; the smaller the better.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Rank {
+    /// The bytes before the cursor are others.
+    misfit: bool,
+    /// Nothing was read that could prove anything.
+    unread: bool,
+    other_file: bool,
+    other_path: bool,
+}
+
+impl Rank {
+    const NONE: Self = Self { misfit: true, unread: true, other_file: true, other_path: true };
+}
+
+/// What the registry says of a file.
+pub(super) struct SavedState {
+    pub(super) key: String,
+    /// Of the entry, if it is shorter or longer than usual.
+    pub(super) fingerprint: Option<Fingerprint>,
+    pub(super) cursor: Cursor,
 }
 
 impl Catalog {
@@ -36,37 +70,88 @@ impl Catalog {
         self.saved = saved;
     }
 
-    /// The key under which a file was saved, and its cursor if it still proves right.
+    /// Files that begin alike compete for what the registry knows of one of them: those that prove it come
+    /// first.
+    pub(super) fn order_by_proof(&mut self, candidates: &mut Vec<Candidate>) {
+        let mut heads: HashMap<[u8; 32], usize> = HashMap::new();
+        let prints: Vec<Fingerprint> =
+            candidates.iter().map(|candidate| Fingerprint::of(&candidate.head.bytes)).collect();
+        for print in &prints {
+            *heads.entry(print.hash).or_default() += 1;
+        }
+        let mut ranked = Vec::with_capacity(candidates.len());
+        for (candidate, print) in std::mem::take(candidates).into_iter().zip(prints) {
+            let alone = self.saved.is_empty() && heads.get(&print.hash) == Some(&1);
+            let claim = if alone { Ok(None) } else { self.claim(&candidate, &print) };
+            // What the registry does not tell now is asked again when the file begins.
+            let rank = claim.ok().flatten().map_or(Rank::NONE, |claim| claim.rank);
+            ranked.push((rank, candidate));
+        }
+        ranked.sort_by_key(|(rank, _)| *rank);
+        candidates.extend(ranked.into_iter().map(|(_, candidate)| candidate));
+    }
+
+    /// The saved entry that fits a file best.
+    fn claim(
+        &mut self,
+        candidate: &Candidate,
+        fingerprint: &Fingerprint,
+    ) -> Result<Option<Claim>, CursorsError> {
+        let mut best: Option<Claim> = None;
+        let mut odd = self.saved_prints(candidate);
+        odd.sort_by_key(|&at| Reverse(self.saved[at].fingerprint.len));
+        let usual = format!("{}{}", self.input.settings.key_prefix(), fingerprint.hex());
+        let odd = odd.into_iter().map(|at| (self.saved[at].key.clone(), Some(at)));
+        for (key, odd) in odd.collect::<Vec<_>>().into_iter().chain([(usual, None)]) {
+            let Some(entry) = self.input.cursors.saved(&key)? else { continue };
+            let rank = self.rank(candidate, &entry);
+            if best.as_ref().is_none_or(|best| rank < best.rank) {
+                best = Some(Claim { key, odd, entry, rank });
+            }
+        }
+        Ok(best)
+    }
+
+    fn rank(&self, candidate: &Candidate, entry: &Entry) -> Rank {
+        let meta = &candidate.found.metadata;
+        let cursor = &entry.cursor;
+        let tail = cursor.tail.map(|tail| Tail { len: tail.len, crc: tail.crc });
+        // A compressed file is proved by its reader.
+        let fits =
+            candidate.head.compressed || self.tail_fits(&candidate.path, meta, cursor.offset, tail);
+        let same_file = (entry.meta.device, entry.meta.inode) == (meta.device, meta.inode);
+        Rank {
+            misfit: !fits,
+            unread: cursor.offset == 0 || candidate.head.compressed,
+            other_file: !same_file,
+            other_path: entry.meta.source != *candidate.path,
+        }
+    }
+
+    /// What was saved of a file: its key, its fingerprint if that is an unusual one, and its cursor if it
+    /// still proves right.
     pub(super) fn saved_state(
         &mut self,
         candidate: &Candidate,
         fingerprint: &Fingerprint,
-        prefix: &str,
-    ) -> Result<(Option<String>, Option<Cursor>), crate::cursors::CursorsError> {
-        let mut key = format!("{prefix}{}", fingerprint.hex());
-        let odd = self.saved_print(candidate);
-        if let Some(at) = odd {
-            key = self.saved.swap_remove(at).key;
-        }
-        let Some(entry) = self.input.cursors.saved(&key)? else { return Ok((None, None)) };
+    ) -> Result<Option<SavedState>, CursorsError> {
+        let Some(claim) = self.claim(candidate, fingerprint)? else { return Ok(None) };
+        let Claim { key, odd, entry, rank } = claim;
+        let fingerprint = odd.map(|at| self.saved.swap_remove(at).fingerprint);
         let mut cursor = entry.cursor;
-        let meta = &candidate.found.metadata;
-        let same_file = (entry.meta.device, entry.meta.inode) == (meta.device, meta.inode);
         let short = entry
             .meta
             .fingerprint_len
             .is_some_and(|len| len < self.input.settings.fingerprint.length);
-        if short && !same_file && !is_related(&entry.meta.source, &candidate.path) {
+        if short && rank.other_file && !is_related(&entry.meta.source, &candidate.path) {
             // Another file with the same few bytes.
             let generation = cursor.generation + 1;
             let cursor = Cursor { generation, ..Cursor::default() };
-            return Ok((Some(key), Some(cursor)));
+            return Ok(Some(SavedState { key, fingerprint, cursor }));
         }
-        let size = candidate.found.metadata.size;
-        let tail = cursor.tail.map(|tail| Tail { len: tail.len, crc: tail.crc });
-        if !candidate.head.compressed && !self.tail_fits(&candidate.path, size, cursor.offset, tail)
-        {
-            tracing::info!(path = %candidate.path.display(), read = cursor.offset, size,
+        if rank.misfit {
+            tracing::info!(path = %candidate.path.display(), read = cursor.offset,
+                size = candidate.found.metadata.size,
                 "a file was truncated or rewritten while skidder was not running; reading it from \
                  the start");
             cursor =
@@ -74,44 +159,45 @@ impl Catalog {
         }
         // A cursor at the verified end of a compressed file says nothing about a plain one, and a file
         // that was found compressed only now must be looked at to its end once.
-        cursor.eof &= candidate.head.compressed && same_file;
-        Ok((Some(key), Some(cursor)))
+        cursor.eof &= candidate.head.compressed && !rank.other_file;
+        Ok(Some(SavedState { key, fingerprint, cursor }))
     }
 
-    /// The saved entry with an unusual fingerprint that fits, the longest one.
-    pub(super) fn saved_print(&mut self, candidate: &Candidate) -> Option<usize> {
-        let mut best: Option<(u32, usize)> = None;
+    /// The saved entries with unusual fingerprints that fit.
+    fn saved_prints(&mut self, candidate: &Candidate) -> Vec<usize> {
+        let mut found = Vec::new();
         // Prefixes of the beginning are hashed once for each length.
         let mut hashes: HashMap<u32, Option<Fingerprint>> = HashMap::new();
+        let usual = self.input.settings.fingerprint.length;
         for at in 0..self.saved.len() {
             let print = self.saved[at].fingerprint;
-            let same_path = self.saved[at].path == *candidate.path;
-            let short = print.len as usize <= candidate.head.bytes.len();
-            let usual = self.input.settings.fingerprint.length;
-            if print.len < usual && !same_path && !is_related(&self.saved[at].path, &candidate.path)
-            {
+            let path = &self.saved[at].path;
+            let is_near = *path == *candidate.path || is_related(path, &candidate.path);
+            let too_long =
+                !candidate.head.compressed && candidate.found.metadata.size < u64::from(print.len);
+            if (print.len < usual && !is_near) || too_long {
                 continue;
             }
             let of_file = match hashes.get(&print.len) {
                 Some(hash) => *hash,
                 None => {
-                    let hash = if short {
-                        let len = print.len as usize;
-                        Some(Fingerprint::of(&candidate.head.bytes[..len]))
-                    } else {
-                        self.print_of(&candidate.path, candidate.head.compressed, print.len)
+                    let head = candidate.head.bytes.get(..print.len as usize);
+                    let hash = match head {
+                        Some(head) => Some(Fingerprint::of(head)),
+                        None => self
+                            .print_of(&candidate.path, candidate.head.compressed, print.len)
                             .ok()
-                            .flatten()
+                            .flatten(),
                     };
                     hashes.insert(print.len, hash);
                     hash
                 }
             };
-            if of_file == Some(print) && best.is_none_or(|(len, _)| print.len > len) {
-                best = Some((print.len, at));
+            if of_file == Some(print) {
+                found.push(at);
             }
         }
-        best.map(|(_, at)| at)
+        found
     }
 
     pub(super) fn print_of(

@@ -2,17 +2,28 @@
 
 use super::{Candidate, Catalog, Holds, Known};
 use crate::Now;
+use crate::compare::{Longer, Verdict};
 use crate::fingerprint::Fingerprint;
 use crate::reader::{Reader, Target};
 use skidder_event::{SourceId, Tail};
 use skidder_os::Timestamp;
-use skidder_registry::Meta;
+use skidder_registry::{Cursor, Meta};
 use std::io;
 use std::sync::Arc;
+
+/// Bytes that are compared at once to tell a file that has grown from another that begins alike.
+const GROWN_COMPARE_BYTES: u64 = 1 << 20;
+
+/// The hash of the usual length, of a longer fingerprint.
+fn shared(fingerprint: &Fingerprint, head: &[u8], usual: u32) -> Option<Box<[u8; 32]>> {
+    let head = head.get(..usual as usize).filter(|_| fingerprint.len > usual)?;
+    Some(Box::new(Fingerprint::of(head).hash))
+}
 
 impl Catalog {
     /// A found file is a source that is known.
     pub(super) fn settle(&mut self, candidate: Candidate, id: SourceId, reopen: bool) {
+        let grown = self.grown(&candidate, id);
         let Candidate { found, path, head, .. } = candidate;
         let look = self.readers.look(id);
         let settings = &self.input.settings;
@@ -25,11 +36,10 @@ impl Catalog {
             tracing::debug!(from = %known.path.display(), to = %path.display(), "a file was renamed");
         }
         let usual = settings.fingerprint.length;
-        let grown =
-            known.fingerprint.len < usual && head.bytes.len() as u32 > known.fingerprint.len;
         self.index.remove(id, known);
-        if grown {
-            known.fingerprint = Fingerprint::of(&head.bytes);
+        if let Some(fingerprint) = grown {
+            known.fingerprint = fingerprint;
+            known.shared = shared(&fingerprint, &head.bytes, usual);
             known.key = format!("{}{}", settings.key_prefix(), known.fingerprint.hex());
         }
         let changed = known.size != meta.size || rewritten;
@@ -39,7 +49,7 @@ impl Catalog {
         known.placed = true;
         known.missing_since = None;
         self.index.insert(id, known);
-        if moved || rewritten || grown {
+        if moved || rewritten || grown.is_some() {
             let meta = known.meta(usual);
             self.input.cursors.update(id, &known.key, meta);
             let target = known.target(usual);
@@ -58,9 +68,37 @@ impl Catalog {
         self.put_place(path, &found, Holds::Source(id), false);
     }
 
+    /// The longer fingerprint of a short file that has grown, unless it cannot be told from another
+    /// source with it.
+    fn grown(&mut self, candidate: &Candidate, id: SourceId) -> Option<Fingerprint> {
+        let known = self.sources.get(&id)?;
+        let usual = self.input.settings.fingerprint.length;
+        let have = candidate.head.bytes.len() as u32;
+        if known.fingerprint.len >= usual || have <= known.fingerprint.len {
+            return None;
+        }
+        let fingerprint = Fingerprint::of(&candidate.head.bytes);
+        let Some(&other) = self.with_print(&fingerprint).first() else { return Some(fingerprint) };
+        let mut comparison = self.compare(candidate, other).ok()?;
+        let mut budget = GROWN_COMPARE_BYTES;
+        match comparison.step(&mut self.scratch, &mut budget) {
+            Ok(Verdict::Differ { at, longer }) => {
+                let fingerprint = self.fingerprint(candidate, Some((at, longer))).ok()?;
+                self.with_print(&fingerprint).is_empty().then_some(fingerprint)
+            }
+            // Told with a later scan, when there is more of them.
+            Ok(Verdict::Same | Verdict::Undecided) | Err(_) => None,
+        }
+    }
+
     /// A found file becomes a source: one that the registry knows, or a new one. `differs_at` is the first
     /// byte in which it differs from another source that begins alike.
-    pub(super) fn begin(&mut self, candidate: Candidate, differs_at: Option<u64>, now: Now) {
+    pub(super) fn begin(
+        &mut self,
+        candidate: Candidate,
+        differs_at: Option<(u64, Option<Longer>)>,
+        now: Now,
+    ) {
         let fingerprint = match self.fingerprint(&candidate, differs_at) {
             Ok(fingerprint) => fingerprint,
             Err(error) => {
@@ -70,8 +108,7 @@ impl Catalog {
                 return;
             }
         };
-        let prefix = self.input.settings.key_prefix();
-        let (key, cursor) = match self.saved_state(&candidate, &fingerprint, &prefix) {
+        let saved = match self.saved_state(&candidate, &fingerprint) {
             Ok(saved) => saved,
             Err(error) => {
                 tracing::error!(path = %candidate.path.display(), %error,
@@ -80,12 +117,24 @@ impl Catalog {
                 return;
             }
         };
+        let usual = self.input.settings.fingerprint.length;
+        // A longer fingerprint from an earlier run still tells the file from the other one.
+        let fingerprint = match saved.as_ref().and_then(|saved| saved.fingerprint) {
+            Some(longer) if longer.len > usual.max(fingerprint.len) => longer,
+            _ => fingerprint,
+        };
+        if !self.with_print(&fingerprint).is_empty() {
+            // Cannot be told from another source yet.
+            self.put_place(candidate.path, &candidate.found, Holds::Nothing, true);
+            return;
+        }
         let Candidate { found, path, head, .. } = candidate;
         let id = self.ids.next();
         let meta = &found.metadata;
         let known = Known {
             fingerprint,
-            key: format!("{prefix}{}", fingerprint.hex()),
+            shared: shared(&fingerprint, &head.bytes, usual),
+            key: format!("{}{}", self.input.settings.key_prefix(), fingerprint.hex()),
             path: Arc::clone(&path),
             device: meta.device,
             inode: meta.inode,
@@ -94,10 +143,12 @@ impl Catalog {
             placed: true,
             missing_since: None,
         };
-        let usual = self.input.settings.fingerprint.length;
         let ignored = self.is_too_old(meta.modified, now.wall);
-        let is_new = cursor.is_none();
-        let mut cursor = cursor.unwrap_or_default();
+        let is_new = saved.is_none();
+        let (key, mut cursor) = match saved {
+            Some(saved) => (Some(saved.key), saved.cursor),
+            None => (None, Cursor::default()),
+        };
         if ignored && is_new && !head.compressed {
             cursor.offset = meta.size;
         }
@@ -127,14 +178,21 @@ impl Catalog {
     }
 
     /// The fingerprint of a new source: the usual one, or as long as it takes to differ from another.
-    pub(super) fn fingerprint(
+    fn fingerprint(
         &mut self,
         candidate: &Candidate,
-        differs_at: Option<u64>,
+        differs_at: Option<(u64, Option<Longer>)>,
     ) -> io::Result<Fingerprint> {
         let settings = &self.input.settings.fingerprint;
         let have = candidate.head.bytes.len() as u64;
-        let needed = differs_at.map_or(0, |at| (at + 1).saturating_sub(settings.offset));
+        let mut needed = differs_at.map_or(0, |(at, _)| (at + 1).saturating_sub(settings.offset));
+        if let Some((_, Some(Longer::One))) = differs_at
+            && !candidate.head.compressed
+        {
+            // The other may still grow to be the same for a while: the more is covered, the better.
+            let size = candidate.found.metadata.size.saturating_sub(settings.offset);
+            needed = size.min(needed + u64::from(settings.length)).max(needed);
+        }
         if needed <= have {
             return Ok(Fingerprint::of(&candidate.head.bytes));
         }

@@ -29,6 +29,7 @@ impl Catalog {
                 gone.push((id, look));
             }
         }
+        gone.sort_unstable_by_key(|(id, _)| *id);
         for (id, look) in gone {
             let Some(known) = self.sources.remove(&id) else { continue };
             self.index.remove(id, &known);

@@ -21,6 +21,7 @@ impl Catalog {
                 fresh.push(Found { path: path.to_path_buf(), metadata: place.metadata() });
             }
         }
+        fresh.sort_unstable_by(|one, other| one.path.cmp(&other.path));
         self.read_heads(fresh)
     }
 
@@ -28,17 +29,25 @@ impl Catalog {
     pub(super) fn match_others(&mut self, candidate: Candidate, now: Now, budget: &mut u64) {
         let meta = &candidate.found.metadata;
         if let Some(ids) = self.index.by_inode.get(&(meta.device, meta.inode))
-            && let Some(&of) = ids.iter().find(|&&id| self.begins_alike(&candidate, id))
+            && let Some(&of) =
+                ids.iter().find(|&&id| !self.is_loose(id) && self.begins_alike(&candidate, id))
         {
             // Another name of the same file.
             let twin = Twin { of, comparison: None, told: false };
             self.hold(candidate.path, &candidate.found, twin);
             return;
         }
-        let Some(&of) = self.alike(&candidate).first() else {
+        let alike = self.alike(&candidate);
+        let Some(&of) = alike.iter().find(|&&id| !self.is_loose(id)) else {
             self.begin(candidate, None, now);
             return;
         };
+        if *budget == 0 {
+            // Each comparison has two files open; it begins with a later scan.
+            self.put_place(candidate.path, &candidate.found, Holds::Nothing, true);
+            self.postponed += 1;
+            return;
+        }
         match self.compare(&candidate, of) {
             Ok(comparison) => {
                 let twin = Twin { of, comparison: Some(comparison), told: false };
@@ -77,7 +86,7 @@ impl Catalog {
                 self.hold(path, &found, twin);
                 return;
             }
-            Ok(Verdict::Differ { at, .. }) => at,
+            Ok(Verdict::Differ { at, longer }) => (at, longer),
             Err(error) => {
                 tracing::warn!(path = %path.display(), %error,
                     "a file cannot be compared with another that begins alike; trying again");
@@ -91,7 +100,7 @@ impl Catalog {
 
     /// Goes on with the comparisons that were not decided in one scan.
     pub(super) fn compare_twins(&mut self, now: Now, budget: &mut u64) {
-        let undecided: Vec<Arc<Path>> = self
+        let mut undecided: Vec<Arc<Path>> = self
             .places
             .iter()
             .filter(
@@ -99,6 +108,7 @@ impl Catalog {
             )
             .map(|(path, _)| Arc::clone(path))
             .collect();
+        undecided.sort_unstable();
         for path in undecided {
             if *budget == 0 {
                 return;
@@ -119,7 +129,12 @@ impl Catalog {
         let fs = &self.input.fs;
         let pool = &self.input.inflates;
         let one = Side::new(fs.open(&candidate.path)?, candidate.head.compressed, pool);
-        let other = Side::new(fs.open(&known.path)?, known.compressed, pool);
+        let other = fs.open(&known.path)?;
+        let metadata = other.metadata()?;
+        if (metadata.device, metadata.inode) != (known.device, known.inode) {
+            return Err(io::ErrorKind::Interrupted.into());
+        }
+        let other = Side::new(other, known.compressed, pool);
         Ok(Comparison::new(one, other))
     }
 
