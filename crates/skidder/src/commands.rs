@@ -78,6 +78,21 @@ pub(crate) fn print(text: &str) -> Result<()> {
     std::io::stdout().write_all(text.as_bytes()).context("cannot write to the standard output")
 }
 
+/// Writes to stderr, for the person at the terminal.
+#[expect(clippy::print_stderr, reason = "this is what it is for")]
+pub(crate) fn tell(text: &str) {
+    eprint!("{text}");
+}
+
+/// Writes to stdout, or to stderr if stdout is where the events of this kind of output go.
+pub(crate) fn print_beside(output: &str, text: &str) -> Result<()> {
+    if output == "console" {
+        tell(text);
+        return Ok(());
+    }
+    print(text)
+}
+
 fn run_command(global: &Global, world: &World) -> Result<ExitCode> {
     let settings = load_settings(global, world)?;
     // The lock comes first, because the agent's id is in the directory that it protects.

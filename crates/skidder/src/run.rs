@@ -81,7 +81,7 @@ pub(crate) fn run(parts: Parts, world: &World, once: bool) -> Result<ExitCode> {
     running.watch(once, period, |_| watch.tick());
     let settle = Arc::clone(&running.settle);
     let outcome = running.end(once);
-    crate::commands::print(&watch.end())?;
+    crate::commands::print_beside(about.output, &watch.end())?;
     if !outcome.settled {
         tracing::warn!(
             in_flight = settle.in_flight(),

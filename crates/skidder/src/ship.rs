@@ -5,7 +5,7 @@
 
 use crate::agent::Agent;
 use crate::cli::{Global, Ship};
-use crate::commands::{World, log_level, print, read_parts};
+use crate::commands::{World, log_level, print_beside, read_parts, tell};
 use crate::logging;
 use crate::progress::Progress;
 use crate::run::Running;
@@ -78,12 +78,7 @@ pub(crate) fn ship(what: &Ship, global: &Global, world: &World) -> Result<ExitCo
     let letters = running.dead_letters.clone();
     let outcome = running.end(true);
     let table = watch.end();
-    // What goes to the standard output is the events, if they go there.
-    if what.to == "-" {
-        tell(&table);
-    } else {
-        print(&table)?;
-    }
+    print_beside(about.output, &table)?;
     let ledger = settle.total();
     let lost = ledger.dead_lettered()
         + ledger.dropped().get(DropReason::Rejected)
@@ -99,11 +94,6 @@ pub(crate) fn ship(what: &Ship, global: &Global, world: &World) -> Result<ExitCo
     }
     let good = outcome.settled && lost == 0 && unread == 0;
     Ok(if good { ExitCode::SUCCESS } else { ExitCode::FAILURE })
-}
-
-#[expect(clippy::print_stderr, reason = "for the person at the terminal")]
-fn tell(text: &str) {
-    eprint!("{text}");
 }
 
 /// The arguments as a configuration; `-c` files and `-E` come over it.
