@@ -7,10 +7,14 @@
 
 use crate::settings::{Compression, FingerprintSettings};
 use sha2::{Digest, Sha256};
-use skidder_decode::gzip::{self, InflatePool};
+use skidder_decode::gzip::{self, GzipReader, InflatePool};
+use skidder_decode::{DecodeError, ReadState};
 use skidder_os::File;
 use std::fmt::Write;
 use std::io;
+
+/// Compressed bytes read at once: one page, usually all it needs.
+const HEAD_READ_BYTES: usize = 4096;
 
 /// A fingerprint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -55,6 +59,8 @@ pub struct Head {
     pub bytes: Vec<u8>,
     /// Whether the file is stored compressed.
     pub compressed: bool,
+    /// Whether a compressed file is too short, for now, and still being written.
+    pub growing: bool,
 }
 
 impl Head {
@@ -104,16 +110,41 @@ pub(crate) fn read_head(
         let mut bytes = vec![0; len];
         let count = read_up_to(file, &mut bytes, settings.offset)?;
         bytes.truncate(count);
-        return Ok(Head { bytes, compressed });
+        return Ok(Head { bytes, compressed, growing: false });
     }
     let mut bytes = vec![0; skip + len];
-    let count = gzip::head(file, scratch, &mut bytes, pool).map_err(|error| match error {
-        skidder_decode::DecodeError::Read { source, .. } => HeadError::Io(source),
-        other => HeadError::Damaged(other.to_string()),
-    })?;
+    let (count, growing) = compressed_head(file, scratch, &mut bytes, pool)?;
     bytes.truncate(count);
     bytes.drain(..skip.min(count));
-    Ok(Head { bytes, compressed })
+    Ok(Head { bytes, compressed, growing })
+}
+
+/// Fills `out` with the first decompressed bytes, or as many as there are; says how many, and whether the
+/// file ends in the middle of a member.
+fn compressed_head(
+    file: &dyn File,
+    scratch: &mut [u8],
+    out: &mut [u8],
+    pool: &InflatePool,
+) -> Result<(usize, bool), HeadError> {
+    let mut reader = GzipReader::new(pool).without_checkpoints();
+    let piece = scratch.len().min(HEAD_READ_BYTES);
+    let mut have = 0;
+    while have < out.len() {
+        match reader.read(file, &mut scratch[..piece], &mut out[have..]) {
+            Ok(progress) => {
+                have += progress.produced;
+                if progress.state != ReadState::More {
+                    return Ok((have, progress.state == ReadState::Waiting));
+                }
+            }
+            // Whoever reads the file through comes to the same error, and reports it.
+            Err(DecodeError::Damaged(_)) if have > 0 => break,
+            Err(DecodeError::Read { source, .. }) => return Err(HeadError::Io(source)),
+            Err(other) => return Err(HeadError::Damaged(other.to_string())),
+        }
+    }
+    Ok((have, false))
 }
 
 /// Fills `out` from `offset`, or as much of it as the file has.
@@ -144,7 +175,7 @@ mod tests {
 
     #[test]
     fn a_head_matches_what_its_first_bytes_gave() {
-        let head = Head { bytes: b"hello world".to_vec(), compressed: false };
+        let head = Head { bytes: b"hello world".to_vec(), compressed: false, growing: false };
         assert!(head.matches(&Fingerprint::of(b"hello")));
         assert!(!head.matches(&Fingerprint::of(b"hellO")));
         assert!(!head.matches(&Fingerprint::of(b"hello world and more")));

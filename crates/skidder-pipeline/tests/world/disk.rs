@@ -1,6 +1,6 @@
 //! What other programs do to the files: writers, log rotation, an operator.
 
-use crate::truth::Truth;
+use crate::truth::{Story, Truth};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use skidder_os::Clock;
@@ -58,11 +58,11 @@ pub(crate) struct Disk {
     away: Vec<Away>,
     links: BTreeMap<PathBuf, PathBuf>,
     names: u32,
-    pub(crate) story: Vec<String>,
+    pub(crate) story: Story,
 }
 
 impl Disk {
-    pub(crate) fn new(fs: SimFs, clock: SimClock, random: &mut Random) -> Self {
+    pub(crate) fn new(fs: SimFs, clock: SimClock, random: &mut Random, story: Story) -> Self {
         let bases =
             ["/logs/a/app.log", "/logs/a/web.log", "/logs/a/db.log", "/logs/b/x/y/deep.log"];
         let mut families = Vec::new();
@@ -88,7 +88,7 @@ impl Disk {
             away: Vec::new(),
             links: BTreeMap::new(),
             names: 0,
-            story: Vec::new(),
+            story,
         }
     }
 
@@ -283,7 +283,8 @@ impl Disk {
     /// The bytes of a compressed file, in one member or several.
     fn compressed(bytes: &[u8], random: &mut Random) -> Vec<u8> {
         let mut out = Vec::new();
-        let members = 1 + random.below(3) as usize;
+        // The first members of a file that is being written look like the whole of a short one.
+        let members = if bytes.len() < 4096 { 1 } else { 1 + random.below(3) as usize };
         for piece in bytes.chunks(bytes.len().div_ceil(members).max(1)) {
             let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
             encoder.write_all(piece).expect("memory takes everything");
@@ -477,7 +478,8 @@ impl Disk {
             .collect();
         if let Some(of) = pick(&plain, random) {
             self.names += 1;
-            let link = PathBuf::from(format!("/logs/a/link{}.log", self.names));
+            // In the reach of the same input: another would read it as its own.
+            let link = of.with_file_name(format!("link{}.log", self.names));
             self.fs.hard_link_as_other(&of, &link);
             self.tell(format!("link {} to {}", link.display(), of.display()));
             self.links.insert(link, of);

@@ -15,7 +15,7 @@ mod truth;
 use disk::Disk;
 use program::{Config, Program};
 use skidder_testkit::{Random, SimClock, SimFs};
-use truth::Truth;
+use truth::{Story, Truth};
 
 /// Actions of a seed.
 const STEPS: u64 = 1500;
@@ -24,7 +24,7 @@ const STEPS: u64 = 1500;
 const ROUNDS: usize = 45;
 
 /// Runs one seed; the error says what must not be.
-fn run(seed: u64, story: &mut Vec<String>) -> Result<usize, String> {
+fn run(seed: u64, loud: bool) -> Result<usize, String> {
     let mut random = Random::new(seed);
     let clock = SimClock::new();
     let fs = SimFs::new(&clock);
@@ -37,11 +37,13 @@ fn run(seed: u64, story: &mut Vec<String>) -> Result<usize, String> {
     let deaths = random.one_in(2);
     let faults = random.one_in(2);
     let mut truth = Truth::default();
-    let mut disk = Disk::new(fs.clone(), clock.clone(), &mut random);
+    let mut disk = Disk::new(fs.clone(), clock.clone(), &mut random, Story { loud });
     disk.story.push(format!("{config:?}, deaths: {deaths}, faults: {faults}"));
     let mut program = Program::start(fs, clock, config, deaths, faults);
     let result = live(&mut random, &mut truth, &mut disk, &mut program);
-    std::mem::swap(story, &mut disk.story);
+    for sentence in program.sources() {
+        disk.story.push(sentence);
+    }
     result.map(|()| truth.contents.iter().map(|content| content.lines.len()).sum())
 }
 
@@ -81,16 +83,14 @@ fn no_line_is_lost_doubled_altered_or_out_of_order() {
     let count = number("SKIDDER_SEEDS").unwrap_or(if first.is_some() { 1 } else { 60 });
     let first = first.unwrap_or(1);
     let (mut lines, mut failures) = (0, Vec::new());
+    if count == 1 {
+        let to = tracing_subscriber::fmt().with_max_level(tracing::Level::DEBUG).without_time();
+        to.with_target(false).with_ansi(false).with_writer(std::io::stderr).init();
+    }
     for seed in first..first + count {
-        let mut story = Vec::new();
-        match run(seed, &mut story) {
+        match run(seed, count == 1) {
             Ok(count) => lines += count,
             Err(error) => {
-                if count == 1 {
-                    for sentence in story {
-                        eprintln!("{sentence}");
-                    }
-                }
                 eprintln!("seed {seed}: {error}");
                 failures.push(seed);
             }

@@ -198,6 +198,11 @@ impl Program {
             Worker::Ran(turn, end, None) => Worker::Pushed(turn, end, false),
             Worker::Ran(turn, end, Some(batch)) => {
                 let rows = rows_of(&batch);
+                let first = rows
+                    .first()
+                    .map(|(_, text)| String::from_utf8_lossy(&text[..text.len().min(12)]));
+                tracing::debug!(source = batch.provenance().source.0, range = ?batch.provenance().range,
+                    rows = rows.len(), ?first, "read");
                 let provenance = batch.provenance();
                 let (source, generation) = (provenance.source.0, provenance.generation);
                 match life.queue.try_push(batch) {
@@ -327,8 +332,28 @@ impl Program {
         }
         truth.next_life();
         self.life = Some(Life::new(&self.fs, &self.clock, &self.config));
-        disk.story.extend(self.life().saved());
+        for sentence in self.life().saved() {
+            disk.story.push(sentence);
+        }
         Ok(())
+    }
+
+    /// All sources, for the story.
+    pub(crate) fn sources(&mut self) -> Vec<String> {
+        let mut sources = Vec::new();
+        let life = self.life();
+        life.settle.for_each(|status| {
+            let key = &status.key[status.key.len() - 8..];
+            let look = life.readers.look(status.source);
+            let look = look.map(|look| (look.state, look.generation, look.offset, look.trouble));
+            sources.push(format!(
+                "source {} {key} {} {:?} {look:?}",
+                status.source.0,
+                status.meta.source.display(),
+                status.cursor
+            ));
+        });
+        sources
     }
 
     /// The counts add up: each source's, the total, and both together.

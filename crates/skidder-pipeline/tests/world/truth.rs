@@ -42,6 +42,21 @@ pub(crate) struct Content {
     last_read: Option<usize>,
 }
 
+/// Tells what happens, for people who look for a mistake.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Story {
+    pub(crate) loud: bool,
+}
+
+impl Story {
+    #[expect(clippy::print_stderr, reason = "asked for")]
+    pub(crate) fn push(&mut self, sentence: String) {
+        if self.loud {
+            eprintln!("{sentence}");
+        }
+    }
+}
+
 /// All lines.
 #[derive(Debug, Default)]
 pub(crate) struct Truth {

@@ -164,7 +164,9 @@ impl Catalog {
             return false;
         }
         if candidate.head.compressed {
-            return look.trouble != Some(Trouble::Rewritten);
+            // What the reader said of another file does not speak against this one.
+            let same_file = (known.device, known.inode) == (meta.device, meta.inode);
+            return !(same_file && look.trouble == Some(Trouble::Rewritten));
         }
         self.look_fits(candidate, &look)
     }

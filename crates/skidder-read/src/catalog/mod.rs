@@ -174,9 +174,9 @@ impl Catalog {
         let matched = found.len();
         let fresh = self.sort_out(found);
         self.drop_vanished();
-        let mut candidates = self.read_heads(fresh);
+        let mut candidates = self.read_heads(fresh, now);
         candidates = self.match_inodes(candidates);
-        candidates.extend(self.awaken_twins());
+        candidates.extend(self.awaken_twins(now));
         candidates = self.match_content(candidates);
         candidates = self.match_rewritten(candidates);
         self.order_by_proof(&mut candidates);
@@ -249,7 +249,7 @@ impl Catalog {
     }
 
     /// Reads the beginning of each changed file; those that cannot be read now are put aside.
-    fn read_heads(&mut self, fresh: Vec<Found>) -> Vec<Candidate> {
+    fn read_heads(&mut self, fresh: Vec<Found>, now: Now) -> Vec<Candidate> {
         let mut candidates = Vec::new();
         for found in fresh {
             let path: Arc<Path> = match self.places.get_key_value(&*found.path) {
@@ -263,6 +263,12 @@ impl Catalog {
                 known.placed = false;
             }
             match self.head(&found) {
+                // A copy in the making looks like nothing that is known. If it stays as it is, it is read.
+                Ok(Some(head))
+                    if head.growing && now.wall.since(found.metadata.modified) < MISSING_GRACE =>
+                {
+                    self.put_place(path, &found, Holds::Nothing, true);
+                }
                 Ok(Some(head)) => candidates.push(Candidate { found, path, head, before }),
                 Ok(None) => self.put_place(path, &found, Holds::Nothing, false),
                 Err(error) => {

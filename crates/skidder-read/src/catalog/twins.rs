@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 impl Catalog {
     /// Copies of a source that has lost its place may be where it goes on.
-    pub(super) fn awaken_twins(&mut self) -> Vec<Candidate> {
+    pub(super) fn awaken_twins(&mut self, now: Now) -> Vec<Candidate> {
         let mut fresh = Vec::new();
         for (path, place) in &self.places {
             if let Holds::Twin(twin) = &place.holds
@@ -22,7 +22,7 @@ impl Catalog {
             }
         }
         fresh.sort_unstable_by(|one, other| one.path.cmp(&other.path));
-        self.read_heads(fresh)
+        self.read_heads(fresh, now)
     }
 
     /// Last passes: a copy of what is elsewhere, something the registry knows, or something new.
