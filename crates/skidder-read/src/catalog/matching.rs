@@ -62,34 +62,44 @@ impl Catalog {
         })
     }
 
-    /// Third pass: the same file, rewritten.
+    /// Third pass: the same file or the same name, rewritten.
     pub(super) fn match_rewritten(&mut self, candidates: Vec<Candidate>) -> Vec<Candidate> {
         let mut left = Vec::new();
         for candidate in candidates {
-            let loose: Vec<SourceId> =
-                self.alike(&candidate).into_iter().filter(|&id| self.is_loose(id)).collect();
-            let Some(&id) = loose.first() else {
-                left.push(candidate);
-                continue;
-            };
-            let Some(look) = self.readers.look(id) else { continue };
-            if look.state == ReaderState::Reading && look.trouble.is_none() {
-                // The old file is open and not yet read to its end; it comes first.
-                let Candidate { found, path, before, .. } = candidate;
-                let holds = before.filter(|holds| !matches!(holds, Holds::Source(_)));
-                self.put_place(path, &found, holds.unwrap_or(Holds::Nothing), true);
-                continue;
+            let meta = &candidate.found.metadata;
+            let here = (meta.device, meta.inode);
+            let rewritten = self.alike(&candidate).into_iter().find(|&id| {
+                self.is_loose(id)
+                    && self.sources.get(&id).is_some_and(|known| {
+                        known.path == candidate.path || (known.device, known.inode) == here
+                    })
+            });
+            match rewritten {
+                Some(id) => self.start_anew(candidate, id),
+                None => left.push(candidate),
             }
-            let generation = look.generation + 1;
-            self.input.metrics.files_truncated.add(1);
-            tracing::info!(path = %candidate.path.display(), generation, read = look.offset,
-                size = candidate.found.metadata.size,
-                "a file was truncated or rewritten; reading it from the start");
-            self.input.cursors.restart(id, generation);
-            self.readers.restart(id, generation);
-            self.settle(candidate, id, true);
         }
         left
+    }
+
+    /// A file takes the place of what a source was: a new generation from zero.
+    pub(super) fn start_anew(&mut self, candidate: Candidate, id: SourceId) {
+        let Some(look) = self.readers.look(id) else { return };
+        if look.state == ReaderState::Reading && look.trouble.is_none() {
+            // The old file is open and not yet read to its end; it comes first.
+            let Candidate { found, path, before, .. } = candidate;
+            let holds = before.filter(|holds| !matches!(holds, Holds::Source(_)));
+            self.put_place(path, &found, holds.unwrap_or(Holds::Nothing), true);
+            return;
+        }
+        let generation = look.generation + 1;
+        self.input.metrics.files_truncated.add(1);
+        tracing::info!(path = %candidate.path.display(), generation, read = look.offset,
+            size = candidate.found.metadata.size,
+            "a file was truncated or rewritten; reading it from the start");
+        self.input.cursors.restart(id, generation);
+        self.readers.restart(id, generation);
+        self.settle(candidate, id, true);
     }
 
     /// Sources that begin as this file does, the longest fingerprint first, its own path before others.

@@ -39,7 +39,11 @@ impl Catalog {
         }
         let alike = self.alike(&candidate);
         let Some(&of) = alike.iter().find(|&&id| !self.is_loose(id)) else {
-            self.begin(candidate, None, now);
+            match alike.first() {
+                // What had this fingerprint is gone, and this is not it.
+                Some(&id) => self.start_anew(candidate, id),
+                None => self.begin(candidate, None, now),
+            }
             return;
         };
         if *budget == 0 {
