@@ -7,7 +7,9 @@ mod clock;
 mod random;
 pub mod servers;
 mod sim_fs;
+mod wait;
 
 pub use clock::SimClock;
 pub use random::Random;
 pub use sim_fs::{Fault, Operation, OtherHandle, SimFs};
+pub use wait::{try_wait_for, wait_for, wait_until};

@@ -1,0 +1,308 @@
+//! The command line: exit codes, messages, and what `ship` does.
+#![expect(clippy::unwrap_used, reason = "a failed test is the message")]
+
+mod common;
+
+use common::Place;
+use common::lines::{gzip, judge, lines};
+use common::program::{Ended, Program, command};
+use common::server::{Act, BulkServer};
+use std::path::Path;
+
+fn run(directory: &Path, arguments: &[&str]) -> Ended {
+    Program::run(command(arguments).current_dir(directory))
+}
+
+fn configured(text: &str, arguments: &[&str]) -> Ended {
+    let directory = tempfile::tempdir().unwrap();
+    std::fs::write(directory.path().join("filebeat.yml"), text).unwrap();
+    run(directory.path(), &[&["-c", "filebeat.yml"], arguments].concat())
+}
+
+const GOOD: &str = "filebeat.inputs:\n- {type: filestream, id: a, paths: [/none/*.log]}\n\
+                    output.console.enabled: true\n";
+
+/// The messages of the events of `output.file`, in the order of the file names.
+fn written(folder: &Path) -> Vec<String> {
+    let mut paths: Vec<_> =
+        std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    paths.sort();
+    let mut found = Vec::new();
+    for path in paths {
+        found.extend(messages(&std::fs::read_to_string(path).unwrap()));
+    }
+    found
+}
+
+fn messages(text: &str) -> Vec<String> {
+    let message = |line: &str| {
+        let event: serde_json::Value = serde_json::from_str(line).unwrap();
+        event["message"].as_str().unwrap().to_owned()
+    };
+    text.lines().map(message).collect()
+}
+
+#[test]
+fn all_problems_of_a_configuration_are_told_at_once_with_their_places() {
+    let text = "filebeat.inputs:\n- type: filestream\n  id: a\n  pathz: [/x]\n  \
+                close.on_state_change.inactive: soon\noutput.elasticsearch:\n  hosts: [a]\n  \
+                bulk_max_size: lots\n";
+    for arguments in [&["test", "config"][..], &[], &["test", "output"]] {
+        let ended = configured(text, arguments);
+        assert_eq!(ended.code(), Some(1));
+        for wanted in [
+            "error: filebeat.yml:4:3: unknown setting `filebeat.inputs[0].pathz`",
+            "hint: did you mean `paths`?",
+            "filebeat.yml:5:35: ",
+            "`soon`",
+            "filebeat.yml:8:18: ",
+            "`lots`",
+        ] {
+            assert!(ended.log.contains(wanted), "no {wanted} in:\n{}", ended.log);
+        }
+        assert_eq!(ended.out, "");
+    }
+}
+
+#[test]
+fn a_good_configuration_is_ok() {
+    let ended = configured(GOOD, &["test", "config"]).is_good();
+    assert_eq!((&*ended.out, &*ended.log), ("Config OK\n", ""));
+}
+
+#[test]
+fn broken_yaml_and_a_missing_file_are_named() {
+    let ended = configured("filebeat.inputs: [\n", &["test", "config"]);
+    assert_eq!(ended.code(), Some(1));
+    assert!(ended.log.starts_with("error: filebeat.yml:"), "{}", ended.log);
+    let directory = tempfile::tempdir().unwrap();
+    let ended = run(directory.path(), &["-c", "nowhere.yml"]);
+    assert_eq!(ended.code(), Some(1));
+    assert!(ended.log.contains("nowhere.yml"), "{}", ended.log);
+}
+
+#[test]
+fn what_filebeat_has_and_we_have_not_is_told_unless_leniency_is_asked_for() {
+    let text = format!("{GOOD}monitoring.enabled: true\n");
+    let ended = configured(&text, &["test", "config"]);
+    assert_eq!(ended.code(), Some(1));
+    assert!(ended.log.contains("filebeat.yml:4:1: "), "{}", ended.log);
+    let ended = configured(&text, &["test", "config", "-E", "compat=lenient"]).is_good();
+    assert!(ended.log.starts_with("warning: filebeat.yml:4:1: "), "{}", ended.log);
+}
+
+#[test]
+fn overrides_win_over_files_and_later_files_over_earlier_ones() {
+    let directory = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &str| std::fs::write(directory.path().join(name), text).unwrap();
+    write("one.yml", GOOD);
+    write("two.yml", "name: second\ntags: [two]\n");
+    let ended = run(
+        directory.path(),
+        &["-c", "one.yml", "-c", "two.yml", "-E", "name=third", "export", "config"],
+    )
+    .is_good();
+    assert!(ended.out.contains("name: third"), "{}", ended.out);
+    assert!(ended.out.contains("two"), "{}", ended.out);
+    assert!(!ended.out.contains("second"), "{}", ended.out);
+    let arguments = ["-c", "one.yml", "-E", "nmae=x", "test", "config"];
+    let ended = run(directory.path(), &arguments);
+    assert_eq!(ended.code(), Some(1));
+    assert!(ended.log.contains("`nmae`") && ended.log.contains("`name`"), "{}", ended.log);
+}
+
+#[test]
+fn an_exported_configuration_shows_no_secret() {
+    let text = "filebeat.inputs: [{type: filestream, id: a, paths: [/x]}]\n\
+                output.elasticsearch: {hosts: [a], username: u, password: tell-nobody}\n";
+    let ended = configured(text, &["export", "config"]).is_good();
+    assert!(!ended.out.contains("tell-nobody"), "{}", ended.out);
+    assert!(ended.out.contains("username: u"), "{}", ended.out);
+}
+
+#[test]
+fn the_version_is_told_in_both_ways() {
+    for arguments in [&["version"][..], &["--version"]] {
+        let ended = run(Path::new("/"), arguments).is_good();
+        assert!(ended.out.contains(env!("CARGO_PKG_VERSION")), "{}", ended.out);
+        assert!(ended.out.contains("filebeat 9."), "{}", ended.out);
+    }
+}
+
+#[test]
+fn a_command_that_filebeat_has_and_we_have_not_is_refused() {
+    let ended = run(Path::new("/"), &["setup", "--index-management"]);
+    assert_eq!(ended.code(), Some(1));
+    assert!(ended.log.contains("`setup`"), "{}", ended.log);
+}
+
+#[test]
+fn once_delivers_what_is_there_and_the_ledger_adds_up() {
+    let server = BulkServer::start();
+    let place = Place::new(&server);
+    place.write("a.log", &lines("a", 0..2000));
+    place.write("b.log.gz", &gzip(&lines("b", 0..1500)));
+    let ended = place.once(&[]).is_good();
+    let ledger = ended.ledger();
+    assert_eq!((ledger.read, ledger.delivered), (3500, 3500));
+    let verdict = judge(&[("a", 2000), ("b", 1500)], &server.documents());
+    assert_eq!(
+        (verdict.missing, verdict.duplicates, verdict.reordered, verdict.altered),
+        (0, 0, 0, 0)
+    );
+    // A second run finds nothing new.
+    assert_eq!(place.once(&[]).is_good().ledger().read, 0);
+    assert_eq!(server.count(), 3500);
+}
+
+#[test]
+fn events_on_the_standard_output_are_alone_there() {
+    let place = Place::with_output("output.console.enabled: true\n");
+    place.write("a.log", &lines("a", 0..10));
+    let ended = place.once(&[]).is_good();
+    assert_eq!(judge(&[("a", 10)], &messages(&ended.out)).missing, 0);
+    assert_eq!(ended.ledger().delivered, 10);
+}
+
+#[test]
+fn the_data_directory_serves_one_process_at_a_time() {
+    let server = BulkServer::start();
+    let place = Place::new(&server);
+    let first = place.start(&[]);
+    first.await_log("skidder is running");
+    let second = place.start(&[]).end();
+    assert_eq!(second.code(), Some(1));
+    assert!(second.log.contains("another skidder uses the data directory"), "{}", second.log);
+    assert!(second.log.contains(&*place.data().to_string_lossy()), "{}", second.log);
+    first.terminate().is_good();
+    place.once(&[]).is_good();
+}
+
+#[test]
+fn a_file_that_cannot_be_read_is_named_and_the_others_are_delivered() {
+    let server = BulkServer::start();
+    let place = Place::new(&server);
+    place.write("a.log", &lines("a", 0..10));
+    std::os::unix::fs::symlink("loop", place.logs().join("loop")).unwrap();
+    std::fs::create_dir(place.logs().join("directory")).unwrap();
+    let unreadable = place.write("gone.gz", b"\x1f\x8b\x08\xff\xff\xff\xff\xff\xff\xff\xff\xff");
+    let ended = place.once(&[]);
+    assert_eq!(judge(&[("a", 10)], &server.documents()).missing, 0);
+    assert!(ended.log.contains(&*unreadable.to_string_lossy()), "{}", ended.log);
+}
+
+#[test]
+fn ship_delivers_plain_and_compressed_files_to_each_destination() {
+    let directory = tempfile::tempdir().unwrap();
+    let write = |name: &str, bytes: &[u8]| {
+        std::fs::write(directory.path().join(name), bytes).unwrap();
+    };
+    write("a.log", &lines("a", 0..500));
+    write("a.log.1.gz", &gzip(&lines("b", 0..500)));
+    // A file that is complete ends with its last line, also without line feed.
+    let mut open = lines("c", 0..3);
+    open.pop();
+    write("c.log", &open);
+    let logs: [(&str, usize); 3] = [("a", 500), ("b", 500), ("c", 3)];
+    let perfect = |messages: &[String]| {
+        let verdict = judge(&logs, messages);
+        let faults = (verdict.missing, verdict.duplicates, verdict.reordered, verdict.altered);
+        assert_eq!(faults, (0, 0, 0, 0));
+    };
+
+    let ship = |to: &str| run(directory.path(), &["ship", "*.log*", "--to", to]).is_good();
+    let ended = ship("-");
+    perfect(&messages(&ended.out));
+    assert_eq!(ended.ledger().delivered, 1003);
+
+    let ended = ship("file:out");
+    assert_eq!(ended.ledger().delivered, 1003);
+    perfect(&written(&directory.path().join("out")));
+
+    let server = BulkServer::start();
+    assert_eq!(ship(&server.url).ledger().delivered, 1003);
+    perfect(&server.documents());
+    // No state stays behind: shipping again ships all of it again.
+    ship(&server.url);
+    assert_eq!(server.count(), 2 * 1003);
+}
+
+#[test]
+fn ship_says_what_it_cannot_do() {
+    let directory = tempfile::tempdir().unwrap();
+    let table: [(&[&str], &str); 4] = [
+        (&["ship", "*.log", "--to", "-"], "no file matches *.log"),
+        (&["ship", "*.log", "--to", "ftp://x"], "`--to ftp://x` is no destination"),
+        (&["ship", "*.log", "--to", "-", "--index", "x"], "`--index` is for Elasticsearch"),
+        (&["ship", "*.log"], "--to"),
+    ];
+    for (arguments, wanted) in table {
+        let ended = run(directory.path(), arguments);
+        assert!(!ended.status.success(), "{arguments:?}");
+        assert!(ended.log.contains(wanted), "no {wanted} in:\n{}", ended.log);
+        assert_eq!(ended.out, "");
+    }
+}
+
+#[test]
+fn refused_events_are_in_the_dead_letters_and_ship_fails() {
+    let server = BulkServer::scripted(|_| {
+        Act::Items(|message| if message.contains("0000003") { 400 } else { 201 })
+    });
+    let directory = tempfile::tempdir().unwrap();
+    std::fs::write(directory.path().join("a.log"), lines("a", 0..10)).unwrap();
+    let ended = run(directory.path(), &["ship", "a.log", "--to", &server.url]);
+    assert_eq!(ended.code(), Some(1));
+    let ledger = ended.ledger();
+    assert_eq!((ledger.delivered, ledger.dead_lettered), (9, 1));
+    let place = ended.log.lines().find_map(|line| line.strip_prefix("refused events are in "));
+    let letters = std::fs::read_to_string(place.unwrap()).unwrap();
+    let letter: serde_json::Value = serde_json::from_str(letters.trim_end()).unwrap();
+    assert_eq!((letter["status"].as_u64(), letter["offset"].as_u64()), (Some(400), Some(300)));
+    assert_eq!(letter["event"]["message"], common::lines::line("a", 3));
+    assert_eq!(letter["reason"]["type"].as_str().unwrap_or("scripted"), "scripted");
+}
+
+#[test]
+fn refused_events_of_a_run_are_in_the_dead_letters_and_are_not_sent_again() {
+    let server = BulkServer::scripted(|_| Act::Items(|_| 400));
+    let place = Place::new(&server);
+    place.write("a.log", &lines("a", 0..100));
+    let ledger = place.once(&[]).is_good().ledger();
+    assert_eq!((ledger.dead_lettered, ledger.delivered), (100, 0));
+    let letters = std::fs::read_to_string(place.data().join("dead_letters.ndjson")).unwrap();
+    assert_eq!(letters.lines().count(), 100);
+    assert_eq!(place.once(&[]).is_good().ledger().read, 0);
+}
+
+#[test]
+fn refused_credentials_are_told_with_the_host() {
+    let server = BulkServer::scripted(|_| Act::Status(401));
+    let place = Place::new(&server);
+    place.write("a.log", &lines("a", 0..10));
+    let program = place.start(&[]);
+    let told = program.await_log("cannot send events");
+    assert!(told.contains("401") && told.contains(&server.url), "{told}");
+    // The events wait until the server takes them.
+    server.follow(|_| Act::Take);
+    let mut program = program;
+    program.await_that("all lines are there", || server.count() == 10);
+    program.terminate().is_good();
+}
+
+#[test]
+fn the_output_is_tested_without_sending_an_event() {
+    let server = BulkServer::start();
+    let place = Place::new(&server);
+    let tested = |place: &Place| {
+        let config = place.path().join("filebeat.yml");
+        run(place.path(), &["-c", config.to_str().unwrap(), "test", "output"])
+    };
+    let ended = tested(&place).is_good();
+    assert!(ended.out.contains("9.5.3"), "{}", ended.out);
+    assert_eq!(server.requests(), 0);
+    let place = Place::with_output("output.elasticsearch.hosts: ['http://127.0.0.1:1']\n");
+    let ended = tested(&place);
+    assert_eq!(ended.code(), Some(1));
+    assert!(ended.out.contains("127.0.0.1:1"), "{}", ended.out);
+}

@@ -1,0 +1,135 @@
+//! What the tests of the program share: a scripted server, numbered lines and their judge, and the
+//! program itself.
+#![allow(dead_code, reason = "each test program uses a part of it")]
+
+pub(crate) mod lines;
+pub(crate) mod program;
+pub(crate) mod server;
+
+use lines::Verdict;
+use program::{Ended, Program, command};
+use server::BulkServer;
+use skidder_os::{RealFs, SystemClock};
+use skidder_registry::{Options, Registry};
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Once};
+
+/// Most events between the files and the server, in the configuration of [`Place`].
+pub(crate) const QUEUE_EVENTS: usize = 400;
+
+/// A directory with logs, a configuration and the program's data.
+pub(crate) struct Place {
+    directory: tempfile::TempDir,
+}
+
+impl Place {
+    /// All files under `logs/` go to the server; short intervals, a small queue.
+    pub(crate) fn new(server: &BulkServer) -> Self {
+        Self::with_output(&format!(
+            "output.elasticsearch:\n  hosts: ['{}']\n  bulk_max_size: 50\n  compression_level: 0\n  \
+             timeout: 5s\n  backoff: {{init: 5ms, max: 20ms}}\n",
+            server.url
+        ))
+    }
+
+    /// As [`Place::new`], for another output.
+    pub(crate) fn with_output(output: &str) -> Self {
+        let place = Self { directory: tempfile::tempdir().unwrap() };
+        std::fs::create_dir(place.logs()).unwrap();
+        place.configure(&format!(
+            "filebeat.inputs:\n- type: filestream\n  id: test\n  paths: ['{}/*']\n  \
+             compression: auto\n  prospector.scanner.check_interval: 20ms\n  \
+             backoff: {{init: 10ms, max: 20ms}}\n\
+             filebeat.registry.flush: 20ms\nfilebeat.shutdown_timeout: 20s\n\
+             queue.mem: {{events: {QUEUE_EVENTS}, flush.min_events: 50, flush.timeout: 10ms}}\n\
+             logging.metrics.enabled: false\n{output}",
+            place.logs().display()
+        ));
+        place
+    }
+
+    /// Replaces the configuration.
+    pub(crate) fn configure(&self, text: &str) {
+        std::fs::write(self.path().join("filebeat.yml"), text).unwrap();
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        self.directory.path()
+    }
+
+    /// The directory that is read.
+    pub(crate) fn logs(&self) -> PathBuf {
+        self.path().join("logs")
+    }
+
+    /// The directory of the program's state.
+    pub(crate) fn data(&self) -> PathBuf {
+        self.path().join("data")
+    }
+
+    /// The directory of the registry.
+    pub(crate) fn registry(&self) -> PathBuf {
+        self.data().join("registry/filebeat")
+    }
+
+    /// A file to be read.
+    pub(crate) fn write(&self, name: &str, bytes: &[u8]) -> PathBuf {
+        let path = self.logs().join(name);
+        std::fs::write(&path, bytes).unwrap();
+        path
+    }
+
+    /// Starts the program with the configuration and more arguments.
+    pub(crate) fn start(&self, arguments: &[&str]) -> Program {
+        let config = self.path().join("filebeat.yml");
+        let data = self.data();
+        let mut command = command([OsStr::new("-e"), OsStr::new("-c"), config.as_os_str()]);
+        command.arg("--path.data").arg(data).args(arguments).current_dir(self.path());
+        Program::start(&mut command)
+    }
+
+    /// Reads everything that is there and ends.
+    pub(crate) fn once(&self, arguments: &[&str]) -> Ended {
+        let arguments: Vec<&str> = ["--once"].iter().chain(arguments).copied().collect();
+        self.start(&arguments).end()
+    }
+
+    /// Bytes that the registry on disk says are done, of all files together. Only while the program is
+    /// not running; a copy is opened, so that the program finds the registry as it left it.
+    pub(crate) fn durable_bytes(&self) -> u64 {
+        let copy = tempfile::tempdir().unwrap();
+        let listed = match std::fs::read_dir(self.registry()) {
+            Ok(listed) => listed,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return 0,
+            Err(error) => panic!("{error}"),
+        };
+        for entry in listed {
+            let entry = entry.unwrap();
+            std::fs::copy(entry.path(), copy.path().join(entry.file_name())).unwrap();
+        }
+        let clock = Arc::new(SystemClock::new());
+        let opened = Registry::open(Arc::new(RealFs), clock, copy.path(), Options::default());
+        let (registry, _) = opened.unwrap();
+        let mut bytes = 0;
+        registry.for_each(|_, entry| bytes += entry.cursor.offset).unwrap();
+        bytes
+    }
+}
+
+/// Prints a row of the table of faults.
+pub(crate) fn row(fault: &str, verdict: Verdict, bound: usize) {
+    static HEAD: Once = Once::new();
+    HEAD.call_once(|| {
+        println!("{:<58} | {:>7} | missing | duplicates | bound", "fault", "lines");
+    });
+    let Verdict { lines, missing, duplicates, .. } = verdict;
+    println!("{fault:<58} | {lines:>7} | {missing:>7} | {duplicates:>10} | {bound:>5}");
+}
+
+/// Prints the row and asserts that nothing is missing or altered and that repetitions are bounded.
+pub(crate) fn accept(fault: &str, verdict: Verdict, bound: usize) {
+    row(fault, verdict, bound);
+    let good = verdict.missing == 0 && verdict.altered == 0 && verdict.duplicates <= bound;
+    assert!(good, "{fault}: {verdict:?}, bound {bound}");
+}

@@ -1,0 +1,201 @@
+//! The built program, run from outside.
+
+use rustix::process::{Pid, Signal, kill_process};
+use skidder_testkit::{try_wait_for, wait_for};
+use std::ffi::OsStr;
+use std::io::{BufRead, BufReader, Read};
+use std::os::unix::process::ExitStatusExt as _;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// A condition that does not hold after this time never will.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+
+/// What the program writes to one of its streams.
+type Captured = Arc<Mutex<String>>;
+
+/// A running program. It is killed when the test ends before it does.
+pub(crate) struct Program {
+    child: Child,
+    out: Captured,
+    log: Captured,
+    readers: Vec<JoinHandle<()>>,
+}
+
+/// A program that has ended.
+#[derive(Debug)]
+pub(crate) struct Ended {
+    pub(crate) status: ExitStatus,
+    /// Standard output.
+    pub(crate) out: String,
+    /// Standard error.
+    pub(crate) log: String,
+}
+
+/// The counts that it prints at the end.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Ledger {
+    pub(crate) read: usize,
+    pub(crate) delivered: usize,
+    pub(crate) dropped: usize,
+    pub(crate) dead_lettered: usize,
+    pub(crate) in_flight: usize,
+}
+
+/// The program with these arguments, not yet started.
+pub(crate) fn command<A: AsRef<OsStr>>(arguments: impl IntoIterator<Item = A>) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_skidder"));
+    command.args(arguments);
+    command
+}
+
+impl Program {
+    pub(crate) fn start(command: &mut Command) -> Self {
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let (out, log) = (Captured::default(), Captured::default());
+        let readers = vec![
+            capture(child.stdout.take().unwrap(), Arc::clone(&out)),
+            capture(child.stderr.take().unwrap(), Arc::clone(&log)),
+        ];
+        Self { child, out, log, readers }
+    }
+
+    /// Runs it to its end.
+    pub(crate) fn run(command: &mut Command) -> Ended {
+        Self::start(command).end()
+    }
+
+    /// Waits for a line of the log that contains a text, and gives it.
+    pub(crate) fn await_log(&self, text: &str) -> String {
+        let find = || {
+            let log = self.log.lock().unwrap();
+            log.lines().find(|line| line.contains(text)).map(str::to_owned)
+        };
+        let found = try_wait_for(PATIENCE, find);
+        found.unwrap_or_else(|| {
+            panic!("the log does not say `{text}`:\n{}", self.log.lock().unwrap())
+        })
+    }
+
+    /// Waits until a condition from outside holds, while the program must be alive.
+    pub(crate) fn await_that(&mut self, what: &str, mut condition: impl FnMut() -> bool) {
+        let met = try_wait_for(PATIENCE, || {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                let log = self.log.lock().unwrap();
+                assert!(condition(), "it ended ({status}) before {what}:\n{log}");
+            }
+            condition().then_some(())
+        });
+        assert!(met.is_some(), "waited in vain until {what}:\n{}", self.log.lock().unwrap());
+    }
+
+    fn signal(&self, signal: Signal) {
+        let pid = Pid::from_child(&self.child);
+        kill_process(pid, signal).unwrap();
+    }
+
+    /// Asks it to stop, and waits for its end.
+    pub(crate) fn terminate(self) -> Ended {
+        self.signal(Signal::TERM);
+        self.end()
+    }
+
+    /// Asks it to stop.
+    pub(crate) fn ask_to_stop(&self) {
+        self.signal(Signal::TERM);
+    }
+
+    /// Ends it as a power failure would.
+    pub(crate) fn kill(self) -> Ended {
+        self.signal(Signal::KILL);
+        self.end()
+    }
+
+    /// Waits for its end.
+    pub(crate) fn end(mut self) -> Ended {
+        let Some(status) = try_wait_for(PATIENCE, || self.child.try_wait().unwrap()) else {
+            panic!("the program does not end:\n{}", self.log.lock().unwrap());
+        };
+        for reader in self.readers.drain(..) {
+            reader.join().unwrap();
+        }
+        let ended = Ended {
+            status,
+            out: std::mem::take(&mut self.out.lock().unwrap()),
+            log: std::mem::take(&mut self.log.lock().unwrap()),
+        };
+        assert!(!ended.log.contains("panicked"), "{}", ended.log);
+        ended
+    }
+}
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        if self.child.try_wait().unwrap().is_none() {
+            // Only when a test has failed: what remains must not outlive it.
+            self.child.kill().unwrap();
+            self.child.wait().unwrap();
+        }
+        if std::thread::panicking() {
+            eprintln!("the log of the program:\n{}", self.log.lock().unwrap());
+        }
+    }
+}
+
+impl Ended {
+    /// The exit code; a signal has none.
+    pub(crate) fn code(&self) -> Option<i32> {
+        self.status.code()
+    }
+
+    /// Whether `kill -9` ended it.
+    pub(crate) fn was_killed(&self) -> bool {
+        self.status.signal() == Some(Signal::KILL.as_raw())
+    }
+
+    /// Asserts that it says that all is well.
+    pub(crate) fn is_good(self) -> Self {
+        assert_eq!(self.code(), Some(0), "{}\n{}", self.out, self.log);
+        self
+    }
+
+    /// The ledger at the end of its output, which must add up.
+    pub(crate) fn ledger(&self) -> Ledger {
+        let count = |name: &str| {
+            let text = format!("{}\n{}", self.out, self.log);
+            let line = text.lines().find_map(|line| line.strip_prefix(name));
+            let line = line.unwrap_or_else(|| panic!("no `{name}` in:\n{text}")).trim_start();
+            let digits = line.split(' ').next().unwrap().replace(',', "");
+            digits.parse::<usize>().unwrap()
+        };
+        let ledger = Ledger {
+            read: count("read "),
+            delivered: count("= delivered"),
+            dropped: count("+ dropped"),
+            dead_lettered: count("+ dead-lettered"),
+            in_flight: count("+ in flight"),
+        };
+        let settled = ledger.delivered + ledger.dropped + ledger.dead_lettered;
+        assert_eq!(ledger.read, settled + ledger.in_flight, "{ledger:?}");
+        ledger
+    }
+}
+
+fn capture(stream: impl Read + Send + 'static, into: Captured) -> JoinHandle<()> {
+    std::thread::spawn(move || {
+        let mut reader = BufReader::new(stream);
+        let mut line = Vec::new();
+        while reader.read_until(b'\n', &mut line).unwrap() > 0 {
+            into.lock().unwrap().push_str(&String::from_utf8_lossy(&line));
+            line.clear();
+        }
+    })
+}
+
+/// Waits for something that no program of ours does.
+pub(crate) fn patiently<T>(what: &str, condition: impl FnMut() -> Option<T>) -> T {
+    wait_for(what, PATIENCE, condition)
+}
