@@ -161,7 +161,7 @@ impl Program {
                 let span = Duration::from_millis(random.below(15_000));
                 self.clock.advance(span);
             }
-            970..985 if self.faults => self.fault(random, disk),
+            970..985 if self.faults => self.fault(random, truth, disk),
             985..992 => self.fs.clear_faults(),
             992..996 if self.deaths => self.die(random, truth, disk, false)?,
             996..1000 if self.deaths => self.die(random, truth, disk, true)?,
@@ -290,11 +290,13 @@ impl Program {
         Ok(())
     }
 
-    fn fault(&mut self, random: &mut Random, disk: &mut Disk) {
+    fn fault(&mut self, random: &mut Random, truth: &mut Truth, disk: &mut Disk) {
         let kind = [io::ErrorKind::PermissionDenied, io::ErrorKind::Other, io::ErrorKind::TimedOut]
             [random.below(3) as usize];
         let operation = [Operation::Open, Operation::Read, Operation::Stat, Operation::List]
             [random.below(4) as usize];
+        // What cannot be looked at cannot be known again: it may be read twice, but is not lost.
+        truth.forgetful = true;
         disk.story.push(format!("fault {operation:?} {kind}"));
         let fault = Fault::nth(1 + random.below(20), kind).of(operation).on("/logs");
         self.fs.inject(fault.times(1 + random.below(5)));

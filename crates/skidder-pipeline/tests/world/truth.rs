@@ -62,6 +62,8 @@ impl Story {
 pub(crate) struct Truth {
     pub(crate) contents: Vec<Content>,
     pub(crate) life: u32,
+    /// Something happened that explains lines that come twice.
+    pub(crate) forgetful: bool,
 }
 
 impl Line {
@@ -137,7 +139,7 @@ impl Truth {
                 _ => Err(format!("altered: {:?}", String::from_utf8_lossy(message))),
             };
         };
-        let life = self.life;
+        let (life, forgetful) = (self.life, self.forgetful);
         let content = self.contents.get_mut(id.content).ok_or("a line of no content")?;
         let line = content.lines.get_mut(id.number).ok_or("a line that was never written")?;
         if line.message() != message || !line.complete {
@@ -146,10 +148,14 @@ impl Truth {
         let again = line.read_in == Some(life);
         line.read_in = Some(life);
         line.reads += 1;
-        if line.reads > line.reads_allowed && !content.forgotten {
+        if line.reads > line.reads_allowed && !content.forgotten && !forgetful {
             return Err(format!("duplicate: {id:?} was read {} times", line.reads));
         }
-        if content.last_read.is_some_and(|last| last >= id.number) && !again && !content.forgotten {
+        if content.last_read.is_some_and(|last| last >= id.number)
+            && !again
+            && !content.forgotten
+            && !forgetful
+        {
             return Err(format!("order: {id:?} came after {:?}", content.last_read));
         }
         content.last_read = Some(id.number);

@@ -23,6 +23,7 @@ impl Catalog {
                 self.is_loose(id)
                     && self.begins_alike(&candidate, id)
                     && self.proves(&candidate, id)
+                    && self.is_proof_enough(&candidate, id)
             });
             match same {
                 Some(id) => self.settle(candidate, id, false),
@@ -32,26 +33,52 @@ impl Catalog {
         left
     }
 
+    /// Whether the bytes before the cursor tell more than the beginning that several files share; if not,
+    /// the whole fingerprint must be right.
+    fn is_proof_enough(&mut self, candidate: &Candidate, id: SourceId) -> bool {
+        let Some(known) = self.sources.get(&id) else { return false };
+        let print = known.fingerprint;
+        let offset = self.readers.look(id).map_or(0, |look| look.offset);
+        known.shared.is_none()
+            || offset > u64::from(print.len)
+            || self
+                .print_of(&candidate.path, candidate.head.compressed, print.len)
+                .is_ok_and(|of_file| of_file.is_none_or(|of_file| of_file == print))
+    }
+
     /// Second pass: the content of a source that is no longer in its place.
     pub(super) fn match_content(&mut self, candidates: Vec<Candidate>) -> Vec<Candidate> {
         let mut left = Vec::new();
         for candidate in candidates {
             let mut ids = self.alike(&candidate);
             ids.retain(|&id| self.is_loose(id) && self.proves(&candidate, id));
-            let Some(&id) = ids.first() else {
-                left.push(candidate);
-                continue;
-            };
-            if self.is_still_read(id) {
-                // Its open file comes first, to the end; this one takes over with a later scan.
-                let twin = Twin { of: id, comparison: None, told: true };
-                let Candidate { found, path, .. } = candidate;
-                self.put_place(path, &found, Holds::Twin(Box::new(twin)), true);
-            } else {
-                self.settle(candidate, id, true);
+            match ids.first() {
+                // With rivals in their places it must be compared first.
+                Some(&id) if self.rivals(&candidate).is_empty() => self.take_over(candidate, id),
+                _ => left.push(candidate),
             }
         }
         left
+    }
+
+    /// A file is where a source goes on that has lost its place.
+    pub(super) fn take_over(&mut self, candidate: Candidate, id: SourceId) {
+        if self.is_still_read(id) {
+            // Its open file comes first, to the end; this one takes over with a later scan.
+            let twin = Twin { told: true, ..Twin::of(id) };
+            let Candidate { found, path, .. } = candidate;
+            self.put_place(path, &found, Holds::Twin(Box::new(twin)), true);
+        } else {
+            self.settle(candidate, id, true);
+        }
+    }
+
+    /// Sources in their places that share the usual fingerprint with a file.
+    pub(super) fn rivals(&self, candidate: &Candidate) -> Vec<SourceId> {
+        let usual = self.input.settings.fingerprint.length as usize;
+        let Some(head) = candidate.head.bytes.get(..usual) else { return Vec::new() };
+        let ids = self.index.by_print.get(&Fingerprint::of(head).hash);
+        ids.into_iter().flatten().copied().filter(|&id| !self.is_loose(id)).collect()
     }
 
     /// Whether a source that lost its place has its file open and may not have read all of it.

@@ -19,7 +19,7 @@ mod sources;
 mod sweep;
 mod twins;
 
-use crate::compare::Comparison;
+use crate::compare::{Comparison, Longer};
 use crate::fingerprint::{Fingerprint, Head, HeadError, read_head};
 use crate::reader::InputContext;
 use crate::readers::{Readers, Trouble};
@@ -94,7 +94,20 @@ enum Holds {
 struct Twin {
     of: SourceId,
     comparison: Option<Comparison>,
+    /// Sources to compare with after this one.
+    rivals: Vec<SourceId>,
+    /// The first byte in which it differs from all it was compared with.
+    differs: Differs,
     told: bool,
+}
+
+/// Where two files differ, and which one goes on if the other has ended there.
+type Differs = Option<(u64, Option<Longer>)>;
+
+impl Twin {
+    fn of(of: SourceId) -> Self {
+        Self { of, comparison: None, rivals: Vec::new(), differs: None, told: false }
+    }
 }
 
 struct Known {

@@ -112,6 +112,16 @@ impl Catalog {
         Ok(best)
     }
 
+    /// Whether what is saved under a fingerprint is this file's.
+    pub(super) fn is_claimed(&mut self, candidate: &Candidate, fingerprint: &Fingerprint) -> bool {
+        let claim = self.claim(candidate, fingerprint).ok().flatten();
+        claim.is_some_and(|claim| {
+            claim.odd.is_none()
+                && !claim.rank.misfit
+                && !(claim.rank.unread && claim.rank.other_file)
+        })
+    }
+
     fn rank(&self, candidate: &Candidate, entry: &Entry) -> Rank {
         let meta = &candidate.found.metadata;
         let cursor = &entry.cursor;

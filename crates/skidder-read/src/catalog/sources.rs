@@ -1,6 +1,6 @@
 //! A found file becomes a source, or is found to be one.
 
-use super::{Candidate, Catalog, Holds, Known};
+use super::{Candidate, Catalog, Differs, Holds, Known};
 use crate::Now;
 use crate::compare::{Longer, Verdict};
 use crate::fingerprint::Fingerprint;
@@ -93,12 +93,13 @@ impl Catalog {
 
     /// A found file becomes a source: one that the registry knows, or a new one. `differs_at` is the first
     /// byte in which it differs from another source that begins alike.
-    pub(super) fn begin(
-        &mut self,
-        candidate: Candidate,
-        differs_at: Option<(u64, Option<Longer>)>,
-        now: Now,
-    ) {
+    pub(super) fn begin(&mut self, candidate: Candidate, differs_at: Differs, now: Now) {
+        // What was saved under the usual fingerprint still is, if no other source has taken it.
+        let usual_print = Fingerprint::of(&candidate.head.bytes);
+        let keeps = differs_at.is_some()
+            && self.with_print(&usual_print).is_empty()
+            && self.is_claimed(&candidate, &usual_print);
+        let differs_at = differs_at.filter(|_| !keeps);
         let fingerprint = match self.fingerprint(&candidate, differs_at) {
             Ok(fingerprint) => fingerprint,
             Err(error) => {
@@ -181,7 +182,7 @@ impl Catalog {
     fn fingerprint(
         &mut self,
         candidate: &Candidate,
-        differs_at: Option<(u64, Option<Longer>)>,
+        differs_at: Differs,
     ) -> io::Result<Fingerprint> {
         let settings = &self.input.settings.fingerprint;
         let have = candidate.head.bytes.len() as u64;

@@ -1,6 +1,6 @@
 //! Files that begin as a known source does: copies are held back, others become sources of their own.
 
-use super::{Candidate, Catalog, Holds, Twin};
+use super::{Candidate, Catalog, Differs, Holds, Twin};
 use crate::Now;
 use crate::compare::{Comparison, Longer, Side, Verdict};
 use crate::fingerprint::Head;
@@ -33,16 +33,44 @@ impl Catalog {
                 ids.iter().find(|&&id| !self.is_loose(id) && self.begins_alike(&candidate, id))
         {
             // Another name of the same file.
-            let twin = Twin { of, comparison: None, told: false };
-            self.hold(candidate.path, &candidate.found, twin);
+            self.hold(candidate.path, &candidate.found, Twin::of(of));
             return;
         }
         let alike = self.alike(&candidate);
-        let Some(&of) = alike.iter().find(|&&id| !self.is_loose(id)) else {
+        let mut rivals: Vec<SourceId> =
+            alike.iter().copied().filter(|&id| !self.is_loose(id)).collect();
+        for id in self.rivals(&candidate) {
+            if !rivals.contains(&id) {
+                rivals.push(id);
+            }
+        }
+        if rivals.is_empty() {
             match alike.first() {
                 // What had this fingerprint is gone, and this is not it.
                 Some(&id) => self.start_anew(candidate, id),
                 None => self.begin(candidate, None, now),
+            }
+            return;
+        }
+        rivals.reverse();
+        self.compare_next(candidate, rivals, None, now, budget);
+    }
+
+    /// Compares a file with the last of `rivals`, and with the others if they differ.
+    fn compare_next(
+        &mut self,
+        candidate: Candidate,
+        mut rivals: Vec<SourceId>,
+        differs: Differs,
+        now: Now,
+        budget: &mut u64,
+    ) {
+        let Some(of) = rivals.pop() else {
+            let mut loose = self.alike(&candidate);
+            loose.retain(|&id| self.is_loose(id) && self.proves(&candidate, id));
+            match loose.first() {
+                Some(&id) => self.take_over(candidate, id),
+                None => self.begin(candidate, differs, now),
             }
             return;
         };
@@ -54,15 +82,18 @@ impl Catalog {
         }
         match self.compare(&candidate, of) {
             Ok(comparison) => {
-                let twin = Twin { of, comparison: Some(comparison), told: false };
+                let comparison = Some(comparison);
+                let twin = Twin { comparison, rivals, differs, ..Twin::of(of) };
                 self.judge(candidate.path, candidate.found, candidate.head, twin, now, budget);
             }
-            Err(error) => {
-                tracing::warn!(path = %candidate.path.display(), %error,
-                    "a file cannot be compared with another that begins alike; trying again");
-                self.put_place(candidate.path, &candidate.found, Holds::Nothing, true);
-            }
+            Err(error) => self.cannot_compare(candidate.path, &candidate.found, &error),
         }
+    }
+
+    fn cannot_compare(&mut self, path: Arc<Path>, found: &Found, error: &io::Error) {
+        tracing::warn!(path = %path.display(), %error,
+            "a file cannot be compared with another that begins alike; trying again");
+        self.put_place(path, found, Holds::Nothing, true);
     }
 
     /// Goes on with a comparison and acts on its outcome.
@@ -79,7 +110,7 @@ impl Catalog {
             self.hold(path, &found, twin);
             return;
         };
-        let differs_at = match comparison.step(&mut self.scratch, budget) {
+        let differs = match comparison.step(&mut self.scratch, budget) {
             Ok(Verdict::Undecided) => {
                 twin.comparison = Some(comparison);
                 self.hold(path, &found, twin);
@@ -92,14 +123,17 @@ impl Catalog {
             }
             Ok(Verdict::Differ { at, longer }) => (at, longer),
             Err(error) => {
-                tracing::warn!(path = %path.display(), %error,
-                    "a file cannot be compared with another that begins alike; trying again");
-                self.put_place(path, &found, Holds::Nothing, true);
+                self.cannot_compare(path, &found, &error);
                 return;
             }
         };
+        drop(comparison);
+        let differs = match twin.differs {
+            Some(before) if before.0 >= differs.0 => before,
+            _ => differs,
+        };
         let candidate = Candidate { found, path, head, before: None };
-        self.begin(candidate, Some(differs_at), now);
+        self.compare_next(candidate, twin.rivals, Some(differs), now, budget);
     }
 
     /// Goes on with the comparisons that were not decided in one scan.
