@@ -1,7 +1,8 @@
 //! A batch: the bytes that a reader filled in, rows of spans into them, and an arena of changes.
 
 use crate::base::Base;
-use crate::event::{EventMut, EventRef};
+use crate::edit::EventMut;
+use crate::event::EventRef;
 use crate::provenance::{DropCounts, DropReason, Provenance};
 use std::sync::Arc;
 

@@ -10,6 +10,7 @@
 
 mod base;
 mod batch;
+mod edit;
 mod encode;
 mod escape;
 mod event;
@@ -23,9 +24,10 @@ mod value;
 
 pub use base::{Base, BaseNode, BaseValue};
 pub use batch::{Batch, Cell, Mark, Node, NodeId, Parts, Recycle, Row, Text};
+pub use edit::{EditError, EventMut};
 pub use encode::{Encoder, Precision};
 pub use escape::{write_escaped, write_string};
-pub use event::{EditError, EventMut, EventRef, ListRef, MapRef, ValueRef};
+pub use event::{EventRef, ListRef, MapRef, ValueRef};
 pub use format::{Format, FormatError, FormatParseError};
 pub use metrics::{Counter, Gauge};
 pub use path::{Path, PathError};

@@ -35,7 +35,10 @@ const ALLOWED: [(&str, &[&str]); 14] = [
         ],
     ),
     ("skidder-outputs", &["skidder-event", "skidder-os", "skidder-config", "skidder-pipeline"]),
-    ("skidder-observe", &["skidder-event", "skidder-os", "skidder-config", "skidder-pipeline"]),
+    (
+        "skidder-observe",
+        &["skidder-event", "skidder-os", "skidder-config", "skidder-read", "skidder-pipeline"],
+    ),
     (
         "skidder",
         &[

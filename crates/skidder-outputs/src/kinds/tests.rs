@@ -1,3 +1,5 @@
+//! Which output a configuration gives.
+
 use super::*;
 use crate::testing::context;
 use skidder_config::{Problems, Settings};
@@ -23,7 +25,10 @@ fn the_enabled_output_is_built() {
         ("output.console.pretty: true", "console"),
         ("output.console: {enabled: true, codec.json.pretty: true, bulk_max_size: 0}", "console"),
         ("output.console.codec.format.string: '%{[message]}'", "console"),
-        ("output.file: {path: '/tmp/x-%{+yyyy}', rotate_every_kb: 5, permissions: 0640}", "file"),
+        (
+            "output.file: {path: '/var/spool/x-%{+yyyy}', rotate_every_kb: 5, permissions: 0640}",
+            "file",
+        ),
         ("output.discard.enabled: true", "discard"),
         ("output: {console: {enabled: false, pretty: 7}, discard: {enabled: true}}", "discard"),
         ("output: {kafka: {enabled: false}, discard: {enabled: true}}", "discard"),

@@ -1,3 +1,5 @@
+//! What is gathered about simulated machines.
+
 use super::*;
 use skidder_testkit::{SimClock, SimFs};
 

@@ -1,3 +1,5 @@
+//! Expressions of Go, and what they become.
+
 use super::*;
 
 #[test]

@@ -1,3 +1,5 @@
+//! Action lines, and which metadata they take.
+
 use super::*;
 use crate::testing::{batch_with, context};
 use skidder_event::{Map, Value};

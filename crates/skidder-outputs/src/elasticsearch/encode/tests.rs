@@ -1,3 +1,5 @@
+//! Bulk bodies: what is in them and what they cost.
+
 use super::*;
 use crate::elasticsearch::HostUrl;
 use crate::testing::{batch_with, context, deliveries};

@@ -1,3 +1,5 @@
+//! Settings of the Elasticsearch output, right and wrong.
+
 use super::*;
 use skidder_config::{Problems, Settings};
 use std::time::Duration;

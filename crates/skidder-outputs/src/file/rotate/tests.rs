@@ -1,3 +1,5 @@
+//! Names and rotation of output files.
+
 use super::*;
 use std::path::Path;
 

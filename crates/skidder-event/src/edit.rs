@@ -1,0 +1,472 @@
+//! Changing one event of a batch: writes and deletes shadow the base, with undo.
+
+use crate::base::{Base, BaseNode, BaseValue, find};
+use crate::batch::{Batch, Cell, Mark, Node, NodeId, Row, Text};
+use crate::event::EventRef;
+use crate::path::Path;
+use crate::value::{Map, Value};
+
+/// Why a change was refused. The event is as it was, but for empty objects on the way.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum EditError {
+    /// A part of the path before the last is there and is no object.
+    #[error("cannot set `{0}`: a part of it has a value that is no object")]
+    NotAnObject(String),
+    /// `@timestamp` takes only a time.
+    #[error("`@timestamp` can only be set to a time")]
+    NotATime,
+}
+
+/// An event to be changed.
+#[derive(Debug)]
+pub struct EventMut<'a> {
+    batch: &'a mut Batch,
+    row: usize,
+    base: &'a Base,
+}
+
+/// Where a linked list of fields begins.
+#[derive(Clone, Copy)]
+enum Head {
+    Own,
+    Metadata,
+    Inside(NodeId),
+}
+
+impl<'a> EventMut<'a> {
+    pub(crate) fn new(batch: &'a mut Batch, row: usize, base: &'a Base) -> Self {
+        Self { batch, row, base }
+    }
+
+    /// The same event, to be read.
+    pub fn as_ref(&self) -> EventRef<'_> {
+        EventRef::new(self.batch, self.row, self.base)
+    }
+
+    /// The event's row.
+    pub fn row(&self) -> &Row {
+        &self.batch.rows[self.row]
+    }
+
+    /// Remembers the event as it is now.
+    pub fn mark(&self) -> Mark {
+        Mark {
+            row: *self.row(),
+            nodes: self.batch.nodes.len() as u32,
+            journal: self.batch.journal.len() as u32,
+            bytes: self.batch.bytes.len() as u32,
+        }
+    }
+
+    /// Takes the event back to `mark`, which must be the newest one not yet rolled back, of the same
+    /// event, with no other event changed since.
+    pub fn rollback(&mut self, mark: Mark) {
+        while self.batch.journal.len() > mark.journal as usize {
+            if let Some((id, before)) = self.batch.journal.pop() {
+                self.batch.nodes[id.0 as usize] = before;
+            }
+        }
+        self.batch.nodes.truncate(mark.nodes as usize);
+        self.batch.bytes.truncate(mark.bytes as usize);
+        self.batch.rows[self.row] = mark.row;
+    }
+
+    /// Drops the event; it is still there until [`Batch::remove_dropped`].
+    pub fn set_dropped(&mut self) {
+        self.batch.rows[self.row].flags |= Row::DROPPED;
+    }
+
+    /// Sets `@timestamp`.
+    pub fn set_time(&mut self, nanoseconds: i64) {
+        self.batch.rows[self.row].time = nanoseconds;
+    }
+
+    /// Stores text in the batch for use in a [`Cell::Str`].
+    pub fn store_text(&mut self, text: &[u8]) -> Text {
+        self.batch.push_text(text)
+    }
+
+    /// Sets a field to a value, replacing what was there.
+    pub fn put(&mut self, path: &Path, value: &Value) -> Result<(), EditError> {
+        let cell = self.store(value);
+        self.put_cell(path, cell)
+    }
+
+    /// Sets a field to text.
+    pub fn put_text(&mut self, path: &Path, text: &[u8]) -> Result<(), EditError> {
+        let text = self.batch.push_text(text);
+        self.put_cell(path, Cell::Str(text))
+    }
+
+    /// Sets a field to a value that is stored in this batch.
+    pub fn put_cell(&mut self, path: &Path, cell: Cell) -> Result<(), EditError> {
+        if path.is_timestamp() {
+            let Cell::Time(time) = cell else { return Err(EditError::NotATime) };
+            self.set_time(time);
+            return Ok(());
+        }
+        let row = &mut self.batch.rows[self.row];
+        if path.is_message() {
+            if let Cell::Str(text) = cell
+                && row.has(Row::MESSAGE)
+            {
+                row.message = text;
+                return Ok(());
+            }
+            row.flags &= !Row::MESSAGE;
+        } else if path.is_log_offset() || *path.as_str() == *"log" {
+            row.flags &= !Row::OFFSET;
+        }
+        let (head, _) = self.parent(path)?;
+        let last = path.segments().last().expect("a path has a segment");
+        self.set_in(head, last.as_bytes(), cell);
+        Ok(())
+    }
+
+    /// Removes a field; says whether there was one. `@timestamp` cannot be removed.
+    pub fn delete(&mut self, path: &Path) -> bool {
+        if path.is_timestamp() || !self.as_ref().has(path) {
+            return false;
+        }
+        let row = &mut self.batch.rows[self.row];
+        if path.is_message() && row.has(Row::MESSAGE) {
+            row.flags &= !Row::MESSAGE;
+            return true;
+        }
+        if path.is_log_offset() && row.has(Row::OFFSET) {
+            row.flags &= !Row::OFFSET;
+            return true;
+        }
+        if *path.as_str() == *"log" {
+            row.flags &= !Row::OFFSET;
+        }
+        if let Ok((head, _)) = self.parent(path) {
+            let last = path.segments().last().expect("a path has a segment");
+            self.set_in(head, last.as_bytes(), Cell::Gone);
+        }
+        true
+    }
+
+    /// Removes a field and gives its value, everything inside included.
+    pub fn take(&mut self, path: &Path) -> Option<Cell> {
+        let cell = self.copy(path)?;
+        self.delete(path);
+        Some(cell)
+    }
+
+    /// The value of a field as a value of this batch, everything inside included.
+    pub fn copy(&mut self, path: &Path) -> Option<Cell> {
+        let row = self.row();
+        if path.is_message() && row.has(Row::MESSAGE) {
+            return Some(Cell::Str(row.message));
+        }
+        if path.is_timestamp() {
+            return Some(Cell::Time(row.time));
+        }
+        if path.is_log_offset() && row.has(Row::OFFSET) {
+            return Some(Cell::UInt(row.offset));
+        }
+        if *path.as_str() == *"log" && row.has(Row::OFFSET) {
+            self.own_offset();
+        }
+        let (mut first, mut below) = self.lists(path.is_metadata());
+        let (last, parents) = path.segments().split_last()?;
+        for segment in parents {
+            let node = find(below, segment);
+            match self.batch.find(first, segment.as_bytes()).map(|id| self.batch.node(id).cell) {
+                None => {
+                    first = NodeId::NONE;
+                    below = node?.children();
+                }
+                Some(Cell::Map { first: inner, opaque }) => {
+                    first = inner;
+                    below = if opaque { &[] } else { node.map_or(&[][..], BaseNode::children) };
+                }
+                Some(_) => return None,
+            }
+        }
+        let node = find(below, last);
+        match self.batch.find(first, last.as_bytes()).map(|id| self.batch.node(id).cell) {
+            None => node.map(|node| self.store_base(node)),
+            Some(Cell::Gone) => None,
+            Some(Cell::Map { first, opaque }) => {
+                let below = if opaque { &[] } else { node.map_or(&[][..], BaseNode::children) };
+                Some(self.store_layers(first, below))
+            }
+            Some(cell) => Some(cell),
+        }
+    }
+
+    /// Merges fields over the event: objects deeply, everything else replaced. `@timestamp` is
+    /// replaced only by a time.
+    pub fn merge(&mut self, fields: &Map) {
+        self.merge_list(Head::Own, Some(self.base.nodes()), fields, true);
+    }
+
+    /// Merges into `@metadata`.
+    pub fn merge_metadata(&mut self, fields: &Map) {
+        self.merge_list(Head::Metadata, Some(self.base.metadata()), fields, false);
+    }
+
+    /// Stores an owned value in the batch.
+    pub fn store(&mut self, value: &Value) -> Cell {
+        match value {
+            Value::Null => Cell::Null,
+            Value::Bool(truth) => Cell::Bool(*truth),
+            Value::Int(number) => Cell::Int(*number),
+            Value::UInt(number) => Cell::UInt(*number),
+            Value::Float(number) => Cell::Float(*number),
+            Value::Str(text) => Cell::Str(self.batch.push_text(text.as_bytes())),
+            Value::Time(time) => Cell::Time(*time),
+            Value::List(items) => {
+                let mut first = NodeId::NONE;
+                for item in items.iter().rev() {
+                    let cell = self.store(item);
+                    first = self.batch.push_node(Node { key: Text::default(), cell, next: first });
+                }
+                Cell::List(first)
+            }
+            Value::Map(map) => {
+                let mut first = NodeId::NONE;
+                for (key, item) in map.iter() {
+                    let cell = self.store(item);
+                    let key = self.batch.push_text(key.as_bytes());
+                    first = self.batch.push_node(Node { key, cell, next: first });
+                }
+                Cell::Map { first, opaque: true }
+            }
+        }
+    }
+
+    /// Stores a list of values that are in this batch already.
+    pub fn store_list(&mut self, cells: &[Cell]) -> Cell {
+        let mut first = NodeId::NONE;
+        for &cell in cells.iter().rev() {
+            first = self.batch.push_node(Node { key: Text::default(), cell, next: first });
+        }
+        Cell::List(first)
+    }
+
+    /// The elements of a list of this batch.
+    pub fn list_cells(&self, list: Cell) -> Vec<Cell> {
+        let mut cells = Vec::new();
+        if let Cell::List(mut next) = list {
+            while !next.is_none() {
+                let node = self.batch.node(next);
+                cells.push(node.cell);
+                next = node.next;
+            }
+        }
+        cells
+    }
+
+    fn lists(&self, metadata: bool) -> (NodeId, &'a [BaseNode]) {
+        let row = self.row();
+        if metadata { (row.metadata, self.base.metadata()) } else { (row.own, self.base.nodes()) }
+    }
+
+    /// Turns the row's offset into an ordinary field.
+    fn own_offset(&mut self) {
+        let row = &mut self.batch.rows[self.row];
+        row.flags &= !Row::OFFSET;
+        let cell = Cell::UInt(row.offset);
+        let log = find(self.base.nodes(), "log");
+        let head = self.object_in(Head::Own, b"log", log).map(|(head, _)| head);
+        if let Some(head) = head {
+            self.set_in(head, b"offset", cell);
+        }
+    }
+
+    /// The list that holds the last part of a path; objects on the way are made.
+    fn parent(&mut self, path: &Path) -> Result<(Head, Option<&'a [BaseNode]>), EditError> {
+        let not_an_object = || EditError::NotAnObject(path.as_str().to_owned());
+        let (mut head, mut below) = if path.is_metadata() {
+            (Head::Metadata, Some(self.base.metadata()))
+        } else {
+            (Head::Own, Some(self.base.nodes()))
+        };
+        let segments = path.segments();
+        let parents = &segments[..segments.len() - 1];
+        if !path.is_metadata() && !parents.is_empty() {
+            let row = self.row();
+            let over_message = *parents[0] == *"message" && row.has(Row::MESSAGE);
+            let over_offset = parents.len() > 1
+                && *parents[0] == *"log"
+                && *parents[1] == *"offset"
+                && row.has(Row::OFFSET);
+            if over_message || over_offset || *parents[0] == *"@timestamp" {
+                return Err(not_an_object());
+            }
+        }
+        for segment in parents {
+            let node = below.and_then(|below| find(below, segment));
+            (head, below) =
+                self.object_in(head, segment.as_bytes(), node).ok_or_else(not_an_object)?;
+        }
+        Ok((head, below))
+    }
+
+    /// The object `key` of a list, made if it is missing; nothing if something else is there.
+    fn object_in(
+        &mut self,
+        head: Head,
+        key: &[u8],
+        below: Option<&'a BaseNode>,
+    ) -> Option<(Head, Option<&'a [BaseNode]>)> {
+        match self.batch.find(self.first(head), key) {
+            Some(id) => match self.batch.node(id).cell {
+                Cell::Map { opaque, .. } => {
+                    let children = below.filter(|_| !opaque).map(BaseNode::children);
+                    Some((Head::Inside(id), children))
+                }
+                Cell::Gone => {
+                    self.replace(id, Cell::Map { first: NodeId::NONE, opaque: true });
+                    Some((Head::Inside(id), None))
+                }
+                _ => None,
+            },
+            None => {
+                if let Some(node) = below
+                    && matches!(node.value, BaseValue::Leaf(_))
+                {
+                    return None;
+                }
+                let cell = Cell::Map { first: NodeId::NONE, opaque: false };
+                let id = self.prepend(head, key, cell);
+                Some((Head::Inside(id), below.map(BaseNode::children)))
+            }
+        }
+    }
+
+    fn first(&self, head: Head) -> NodeId {
+        match head {
+            Head::Own => self.row().own,
+            Head::Metadata => self.row().metadata,
+            Head::Inside(id) => match self.batch.node(id).cell {
+                Cell::Map { first, .. } => first,
+                _ => NodeId::NONE,
+            },
+        }
+    }
+
+    fn set_in(&mut self, head: Head, key: &[u8], cell: Cell) {
+        match self.batch.find(self.first(head), key) {
+            Some(id) => self.replace(id, cell),
+            None => {
+                self.prepend(head, key, cell);
+            }
+        }
+    }
+
+    fn prepend(&mut self, head: Head, key: &[u8], cell: Cell) -> NodeId {
+        let next = self.first(head);
+        let key = self.batch.push_text(key);
+        let id = self.batch.push_node(Node { key, cell, next });
+        match head {
+            Head::Own => self.batch.rows[self.row].own = id,
+            Head::Metadata => self.batch.rows[self.row].metadata = id,
+            Head::Inside(parent) => {
+                if let Cell::Map { opaque, .. } = self.batch.node(parent).cell {
+                    self.replace(parent, Cell::Map { first: id, opaque });
+                }
+            }
+        }
+        id
+    }
+
+    fn replace(&mut self, id: NodeId, cell: Cell) {
+        let before = *self.batch.node(id);
+        self.batch.journal.push((id, before));
+        self.batch.nodes[id.0 as usize].cell = cell;
+    }
+
+    fn merge_list(&mut self, head: Head, below: Option<&'a [BaseNode]>, fields: &Map, root: bool) {
+        for (key, value) in fields.iter() {
+            if root && self.merge_own(key, value) {
+                continue;
+            }
+            let Value::Map(inner) = value else {
+                let cell = self.store(value);
+                self.set_in(head, key.as_bytes(), cell);
+                continue;
+            };
+            let node = below.and_then(|below| find(below, key));
+            match self.object_in(head, key.as_bytes(), node) {
+                Some((head, below)) => self.merge_list(head, below, inner, false),
+                None => {
+                    let cell = self.store(value);
+                    self.set_in(head, key.as_bytes(), cell);
+                }
+            }
+        }
+    }
+
+    /// Merges what is the row's own; says whether that was all there was to do.
+    fn merge_own(&mut self, key: &str, value: &Value) -> bool {
+        match (key, value) {
+            ("message", Value::Str(text)) if self.row().has(Row::MESSAGE) => {
+                let text = self.batch.push_text(text.as_bytes());
+                self.batch.rows[self.row].message = text;
+                true
+            }
+            ("message", _) => {
+                self.batch.rows[self.row].flags &= !Row::MESSAGE;
+                false
+            }
+            ("@timestamp", value) => {
+                if let Value::Time(time) = value {
+                    self.set_time(*time);
+                }
+                true
+            }
+            ("log", Value::Map(map)) => {
+                if map.get("offset").is_some() {
+                    self.batch.rows[self.row].flags &= !Row::OFFSET;
+                }
+                false
+            }
+            ("log", _) => {
+                self.batch.rows[self.row].flags &= !Row::OFFSET;
+                false
+            }
+            _ => false,
+        }
+    }
+
+    fn store_base(&mut self, node: &'a BaseNode) -> Cell {
+        match &node.value {
+            BaseValue::Leaf(value) => self.store(value),
+            BaseValue::Map(children) => self.store_layers(NodeId::NONE, children),
+        }
+    }
+
+    /// One object out of the event's own fields and the base's.
+    fn store_layers(&mut self, own: NodeId, below: &'a [BaseNode]) -> Cell {
+        let mut first = NodeId::NONE;
+        for node in below {
+            let cell = match self.batch.find(own, node.key.as_bytes()) {
+                None => self.store_base(node),
+                Some(id) => match self.batch.node(id).cell {
+                    Cell::Map { first, opaque: false } => self.store_layers(first, node.children()),
+                    cell => cell,
+                },
+            };
+            if cell != Cell::Gone {
+                let key = self.batch.push_text(node.key.as_bytes());
+                first = self.batch.push_node(Node { key, cell, next: first });
+            }
+        }
+        let mut next = own;
+        while !next.is_none() {
+            let node = *self.batch.node(next);
+            let in_base = below
+                .binary_search_by(|base| base.key.as_bytes().cmp(self.batch.text(node.key)))
+                .is_ok();
+            if !in_base && node.cell != Cell::Gone {
+                first = self.batch.push_node(Node { key: node.key, cell: node.cell, next: first });
+            }
+            next = node.next;
+        }
+        Cell::Map { first, opaque: true }
+    }
+}
