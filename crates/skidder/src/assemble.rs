@@ -342,6 +342,10 @@ fn read_queue(
         section.finish();
     }
     if let Some(built) = built {
+        if built.queue.events.is_some() && root.has("queue") {
+            let message = "the preset of the output overrides `queue.mem`";
+            root.warning("queue", message, "use `preset: custom` to set it yourself");
+        }
         limits.events = built.queue.events.unwrap_or(limits.events);
         limits.flush_min_events = built.queue.flush_min_events.unwrap_or(limits.flush_min_events);
         limits.flush_timeout = built.queue.flush_timeout.unwrap_or(limits.flush_timeout);

@@ -48,7 +48,8 @@ impl Progress {
     pub(crate) fn draw(&mut self, running: &Running) {
         let lines = running.settle.total().read();
         let seconds = self.total.elapsed().as_secs_f64().max(0.001);
-        self.total.set_position(running.read_metrics.stored_bytes.get());
+        let stored = running.read_metrics.iter().map(|read| read.stored_bytes.get()).sum();
+        self.total.set_position(stored);
         self.total.set_message(format!("{lines} lines, {:.0} lines/s", lines as f64 / seconds));
         if self.files.is_some() {
             running.settle.for_each(|status| self.draw_file(&status));

@@ -34,7 +34,7 @@ const RUNTIME_END: Duration = Duration::from_secs(1);
 
 /// What the main thread waits for.
 enum Happened {
-    /// SIGINT or SIGTERM.
+    /// SIGINT, SIGTERM or SIGHUP.
     Signal,
     /// With `once`: everything that was there is read.
     ReadOnce,
@@ -55,7 +55,8 @@ pub(crate) struct Outcome {
 pub(crate) struct Running {
     pub(crate) settle: Arc<Settle>,
     pub(crate) queue: Queue,
-    pub(crate) read_metrics: Arc<ReadMetrics>,
+    /// Counters of each input, in the order of the configuration.
+    pub(crate) read_metrics: Vec<Arc<ReadMetrics>>,
     pub(crate) output_metrics: Arc<OutputMetrics>,
     pub(crate) dead_letters: Option<Arc<DeadLetters>>,
     pipeline: Pipeline,
@@ -79,6 +80,7 @@ pub(crate) fn run(parts: Parts, world: &World, once: bool) -> Result<ExitCode> {
     let mut watch = Watch::new(&running, &about, Some(&http), period, world)?;
     tracing::info!(output = about.output, inputs = about.inputs.len(), once, "skidder is running");
     running.watch(once, period, |_| watch.tick());
+    watch.close_endpoint(&running);
     let settle = Arc::clone(&running.settle);
     let outcome = running.end(once);
     crate::commands::print_beside(about.output, &watch.end())?;
@@ -112,20 +114,21 @@ impl Running {
             open_files: open_files_max(),
             decoders: ReadersLimits::DECODERS,
         }));
-        let read_metrics = Arc::new(ReadMetrics::default());
+        let read_metrics: Vec<Arc<ReadMetrics>> =
+            parts.inputs.iter().map(|_| Arc::default()).collect();
         let cursors: Arc<dyn Cursors> =
             Arc::new(SavedCursors::new(Arc::clone(&settle), Arc::clone(&registry)));
         let rows_max = (parts.queue.events / 4).max(1);
-        let mut shared = Shared {
+        let shared = Shared {
             world,
             cursors,
-            metrics: Arc::clone(&read_metrics),
             buffers: Arc::new(BufferPool::default()),
             readers: Arc::clone(&readers),
             ids: Arc::new(SourceIds::default()),
             rows_max,
         };
-        let inputs = parts.inputs.into_iter().map(|input| shared.input(input)).collect();
+        let inputs = parts.inputs.into_iter().zip(&read_metrics);
+        let inputs = inputs.map(|(input, metrics)| shared.input(input, metrics)).collect();
         let dead_letters = parts.dead_letters.map(|limits| {
             let (fs, clock) = (Arc::clone(&world.fs), Arc::clone(&world.clock));
             Arc::new(DeadLetters::new(fs, clock, &parts.data, limits))
@@ -229,7 +232,6 @@ impl Running {
 struct Shared<'a> {
     world: &'a World,
     cursors: Arc<dyn Cursors>,
-    metrics: Arc<ReadMetrics>,
     buffers: Arc<BufferPool>,
     readers: Arc<Readers>,
     ids: Arc<SourceIds>,
@@ -237,13 +239,13 @@ struct Shared<'a> {
 }
 
 impl Shared<'_> {
-    fn input(&mut self, input: Input) -> FileInput {
+    fn input(&self, input: Input, metrics: &Arc<ReadMetrics>) -> FileInput {
         let context = InputContext {
             settings: input.settings,
             bind: input.bind,
             cursors: Arc::clone(&self.cursors),
             fs: Arc::clone(&self.world.fs),
-            metrics: Arc::clone(&self.metrics),
+            metrics: Arc::clone(metrics),
             buffers: Arc::clone(&self.buffers),
             inflates: InflatePool::new(INFLATES_IDLE_MAX),
             rows_max: self.rows_max,
@@ -284,10 +286,10 @@ fn open_files_max() -> usize {
     (current.saturating_sub(DESCRIPTORS_RESERVED) as usize).max(16)
 }
 
-/// Sends what SIGINT and SIGTERM ask for.
+/// Sends what SIGINT, SIGTERM and SIGHUP ask for.
 fn listen(send: &Sender<Happened>) -> Result<()> {
-    use signal_hook::consts::{SIGINT, SIGTERM};
-    let mut signals = signal_hook::iterator::Signals::new([SIGINT, SIGTERM])
+    use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+    let mut signals = signal_hook::iterator::Signals::new([SIGHUP, SIGINT, SIGTERM])
         .context("cannot listen to signals")?;
     let send = send.clone();
     let work = move || {

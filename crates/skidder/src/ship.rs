@@ -14,6 +14,7 @@ use anyhow::{Context as _, Result, bail};
 use skidder_config::{LoadOptions, Settings, load};
 use skidder_event::DropReason;
 use skidder_os::RealFs;
+use skidder_read::ReadMetrics;
 use skidder_read::scan::scan;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -74,7 +75,7 @@ pub(crate) fn ship(what: &Ship, global: &Global, world: &World) -> Result<ExitCo
     running.watch(true, Some(DRAW_EVERY), |running| progress.draw(running));
     progress.end(&running);
     let settle = std::sync::Arc::clone(&running.settle);
-    let read = std::sync::Arc::clone(&running.read_metrics);
+    let read = running.read_metrics.clone();
     let letters = running.dead_letters.clone();
     let outcome = running.end(true);
     let table = watch.end();
@@ -88,7 +89,13 @@ pub(crate) fn ship(what: &Ship, global: &Global, world: &World) -> Result<ExitCo
     {
         tell(&format!("refused events are in {}\n", letters.path().display()));
     }
-    let unread = read.errors.get() + read.gzip_errors.get() + read.files_lost.get();
+    let held: u64 = read.iter().map(|read| read.files_held.get()).sum();
+    if held > 0 {
+        tell(&format!("{held} files have the same content as others and were not read twice\n"));
+    }
+    let failures =
+        |read: &ReadMetrics| read.errors.get() + read.gzip_errors.get() + read.files_lost.get();
+    let unread: u64 = read.iter().map(|read| failures(read)).sum();
     if unread > 0 {
         tell(&format!("{unread} files could not be read completely; see the messages above\n"));
     }

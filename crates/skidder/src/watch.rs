@@ -9,9 +9,15 @@ use skidder_observe::{
     ledger_table, serve,
 };
 use skidder_os::Clock;
+use skidder_read::ReadMetrics;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+use tokio::time::timeout;
+
+/// How long requests under way may take when the program ends.
+const ENDPOINT_END: Duration = Duration::from_secs(2);
 
 /// Watches one run.
 pub(crate) struct Watch {
@@ -19,8 +25,13 @@ pub(crate) struct Watch {
     line: SummaryLine,
     clock: Arc<dyn Clock>,
     start: Start,
-    /// Ends the endpoint when it goes.
-    _endpoint: Option<oneshot::Sender<()>>,
+    endpoint: Option<OpenEndpoint>,
+}
+
+/// The endpoint, until it is told to stop.
+struct OpenEndpoint {
+    stop: oneshot::Sender<()>,
+    task: JoinHandle<()>,
 }
 
 /// What is known of a run before it starts.
@@ -53,14 +64,14 @@ impl Watch {
             output: about.output.to_owned(),
             start,
         };
-        let input = |id: &String| InputSource {
+        let input = |(id, metrics): (&String, &Arc<ReadMetrics>)| InputSource {
             id: id.clone(),
             kind: "filestream".to_owned(),
-            metrics: Arc::clone(&running.read_metrics),
+            metrics: Arc::clone(metrics),
         };
         let sources = Arc::new(Sources {
             program: Arc::new(program),
-            inputs: about.inputs.iter().map(input).collect(),
+            inputs: about.inputs.iter().zip(&running.read_metrics).map(input).collect(),
             settle: Arc::clone(&running.settle),
             queue: running.queue.clone(),
             output: Arc::clone(&running.output_metrics),
@@ -73,7 +84,7 @@ impl Watch {
             _ => None,
         };
         let line = SummaryLine::new(period.unwrap_or(SummaryLine::PERIOD));
-        Ok(Self { sources, line, clock: Arc::clone(&world.clock), start, _endpoint: endpoint })
+        Ok(Self { sources, line, clock: Arc::clone(&world.clock), start, endpoint })
     }
 
     /// Logs the periodic line.
@@ -94,17 +105,24 @@ impl Watch {
         ledger_table(&self.sources.settle.total(), self.files(), duration)
     }
 
-    /// Files that match, as the last scan saw them.
+    /// Closes the endpoint and waits until its address is free again.
+    pub(crate) fn close_endpoint(&mut self, running: &Running) {
+        let Some(OpenEndpoint { stop, task }) = self.endpoint.take() else { return };
+        // It may have ended by itself.
+        drop(stop.send(()));
+        let ended = running.runtime().block_on(async { timeout(ENDPOINT_END, task).await });
+        if ended.is_err() {
+            tracing::warn!("the endpoint did not close in time");
+        }
+    }
+
+    /// Files that match, as the last scans saw them.
     fn files(&self) -> u64 {
-        self.sources.inputs.first().map_or(0, |input| input.metrics.files_matched.get())
+        self.sources.inputs.iter().map(|input| input.metrics.files_matched.get()).sum()
     }
 }
 
-fn open(
-    running: &Running,
-    config: &HttpConfig,
-    sources: &Arc<Sources>,
-) -> Result<oneshot::Sender<()>> {
+fn open(running: &Running, config: &HttpConfig, sources: &Arc<Sources>) -> Result<OpenEndpoint> {
     let (stop, stopped) = oneshot::channel();
     let shutdown = async move {
         // Either way the run is over.
@@ -115,7 +133,5 @@ fn open(
         .block_on(serve(config, Arc::clone(sources), shutdown))
         .context("cannot serve metrics")?;
     tracing::debug!(%address, "the endpoint is open");
-    // It ends with the runtime.
-    drop(task);
-    Ok(stop)
+    Ok(OpenEndpoint { stop, task })
 }
