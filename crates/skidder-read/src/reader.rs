@@ -6,7 +6,7 @@
 
 use crate::bind::{Bind, Bound};
 use crate::cursors::Cursors;
-use crate::fingerprint::read_up_to;
+use crate::fingerprint::{Fingerprint, read_up_to};
 use crate::metrics::ReadMetrics;
 use crate::pool::{BufferPool, CHUNK_BYTES};
 use crate::settings::FilestreamSettings;
@@ -81,6 +81,8 @@ pub struct Target {
     pub compressed: bool,
     /// Complete fingerprint in hexadecimal, for the events; nothing while it is growing.
     pub fingerprint: Option<Arc<str>>,
+    /// What its content begins with.
+    pub print: Fingerprint,
 }
 
 /// How a turn ended.
@@ -245,7 +247,7 @@ impl Reader {
             return Ok(Some(end));
         }
         // Each time: what was truncated and written anew must not be taken for what follows.
-        if !self.target.compressed && !self.is_as_read()? {
+        if !self.target.compressed && !self.is_as_read(context, scratch)? {
             return Ok(Some(TurnEnd::Rewritten));
         }
         if self.decoder.is_none() {
@@ -280,10 +282,17 @@ impl Reader {
 
     /// Whether a plain file still holds what was read: it is long enough, and the bytes before the
     /// cursor are the same.
-    fn is_as_read(&self) -> io::Result<bool> {
+    fn is_as_read(&self, context: &InputContext, scratch: &mut Scratch) -> io::Result<bool> {
         let Some(file) = &self.file else { return Ok(true) };
         let Some(tail) = self.tail.filter(|tail| tail.len > 0) else {
-            return Ok(self.offset == 0 || file.metadata()?.size >= self.offset);
+            // Nothing was read that could tell; the beginning can, if the file was found with one.
+            let print = &self.target.print;
+            let Some(head) = scratch.compressed.get_mut(..print.len as usize) else {
+                return Ok(file.metadata()?.size >= self.offset);
+            };
+            let count = read_up_to(&**file, head, context.settings.fingerprint.offset)?;
+            return Ok(Fingerprint::of(&head[..count]) == *print
+                && (self.offset == 0 || file.metadata()?.size >= self.offset));
         };
         let mut bytes = [0; TAIL_BYTES];
         let Some(bytes) = bytes.get_mut(..tail.len as usize) else { return Ok(true) };

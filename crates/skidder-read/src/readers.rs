@@ -352,9 +352,10 @@ impl Readers {
         state.is_quiet()
     }
 
-    /// Sources whose last turn met trouble since the last call.
-    pub fn take_troubled(&self) -> Vec<SourceId> {
-        std::mem::take(&mut self.lock().troubled)
+    /// Those of `mine` that the scan must look at since the last call: their last turn met trouble, or was
+    /// cut short.
+    pub fn take_troubled(&self, mine: impl Fn(SourceId) -> bool) -> Vec<SourceId> {
+        self.lock().troubled.extract_if(.., |id| mine(*id)).collect()
     }
 
     /// Files open now.
@@ -714,6 +715,7 @@ impl State {
         }
         if asked.remove {
             self.slots.remove(&id);
+            self.troubled.retain(|other| *other != id);
             return;
         }
         if wake

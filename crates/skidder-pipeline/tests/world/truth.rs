@@ -110,16 +110,16 @@ impl Truth {
 
     /// Whether every whole line of a content was read in this life.
     pub(crate) fn is_read(&self, content: usize) -> bool {
-        self.contents[content]
-            .lines
-            .iter()
-            .all(|line| line.reads > 0 || !line.complete || line.excused || line.is_skippable())
+        let life = self.life;
+        let done = |line: &Line| line.is_had(life) || !line.complete || line.excused;
+        self.contents[content].lines.iter().all(|line| done(line) || line.is_skippable())
     }
 
     /// The content is gone for good: what was not read is not asked for.
     pub(crate) fn excuse_unread(&mut self, content: usize) {
+        let life = self.life;
         for line in &mut self.contents[content].lines {
-            line.excused |= line.reads == 0;
+            line.excused |= !line.is_had(life);
         }
     }
 
@@ -185,6 +185,11 @@ impl Truth {
 }
 
 impl Line {
+    /// It has its verdict, or this life of the program has read it.
+    fn is_had(&self, life: u32) -> bool {
+        self.settled > 0 || self.read_in == Some(life)
+    }
+
     fn is_skippable(&self) -> bool {
         self.text.len() > SKIPPED_BYTES
     }

@@ -214,7 +214,7 @@ impl Catalog {
 
     /// Readers that met something unexpected have their places looked at again.
     fn recheck_troubled(&mut self) {
-        for id in self.readers.take_troubled() {
+        for id in self.readers.take_troubled(|id| self.sources.contains_key(&id)) {
             let Some(known) = self.sources.get(&id) else { continue };
             let trouble = self.readers.look(id).and_then(|look| look.trouble);
             if trouble != Some(Trouble::Damaged)

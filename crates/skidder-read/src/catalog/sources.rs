@@ -226,6 +226,7 @@ impl Known {
             inode: self.inode,
             compressed: self.compressed,
             fingerprint: complete.then(|| Arc::from(self.fingerprint.hex())),
+            print: self.fingerprint,
         }
     }
 }
