@@ -63,6 +63,8 @@ pub struct Catalog {
     /// Saved entries whose fingerprints are shorter or longer than usual and that no source has yet.
     saved: Vec<SavedPrint>,
     scans: u64,
+    /// Files that are held back, at most: exact after a scan, counted up during it.
+    twins: usize,
     /// Comparisons that this scan had no room for.
     postponed: usize,
     started: Option<Monotonic>,
@@ -168,6 +170,7 @@ impl Catalog {
             index: Index::default(),
             saved: Vec::new(),
             scans: 0,
+            twins: 0,
             postponed: 0,
             started: None,
             swept: false,
@@ -185,8 +188,10 @@ impl Catalog {
         }
         self.recheck_troubled();
         let matched = found.len();
-        let fresh = self.sort_out(found);
-        self.drop_vanished();
+        let (fresh, found_again) = self.sort_out(found);
+        if found_again < self.places.len() {
+            self.drop_vanished();
+        }
         let mut candidates = self.read_heads(fresh, now);
         candidates = self.match_inodes(candidates);
         candidates.extend(self.awaken_twins(now));
@@ -200,13 +205,8 @@ impl Catalog {
         self.compare_twins(now, &mut budget);
         self.retire_missing(now.monotonic);
         self.sweep_registry(now);
-        let (mut held, mut undecided) = (0, self.postponed);
-        for place in self.places.values() {
-            if let Holds::Twin(twin) = &place.holds {
-                held += 1;
-                undecided += usize::from(twin.comparison.is_some());
-            }
-        }
+        let (held, undecided) = self.count_twins();
+        let undecided = undecided + self.postponed;
         self.input.metrics.files_matched.set(matched as u64);
         self.input.metrics.files_held.set(held as u64);
         ScanSummary { matched, held, undecided, sources: self.sources.len() }
@@ -226,13 +226,15 @@ impl Catalog {
     }
 
     /// Puts aside what has not changed since the last scan; what is left must be matched.
-    fn sort_out(&mut self, found: Vec<Found>) -> Vec<Found> {
+    fn sort_out(&mut self, found: Vec<Found>) -> (Vec<Found>, usize) {
         let scan = self.scans;
         let mut fresh = Vec::new();
+        let mut found_again = 0;
         for file in found {
             let meta = &file.metadata;
             if let Some(place) = self.places.get_mut(&*file.path) {
                 place.scan = scan;
+                found_again += 1;
                 let unchanged = (place.device, place.inode) == (meta.device, meta.inode)
                     && (place.size, place.modified) == (meta.size, meta.modified);
                 if unchanged && !place.recheck {
@@ -241,7 +243,7 @@ impl Catalog {
             }
             fresh.push(file);
         }
-        fresh
+        (fresh, found_again)
     }
 
     /// Sources whose paths are gone lose their place.
@@ -330,6 +332,7 @@ impl Catalog {
 
     fn put_place(&mut self, path: Arc<Path>, found: &Found, holds: Holds, recheck: bool) {
         let meta = &found.metadata;
+        self.twins += usize::from(matches!(holds, Holds::Twin(_)));
         let place = Place {
             device: meta.device,
             inode: meta.inode,

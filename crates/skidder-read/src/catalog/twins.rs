@@ -14,6 +14,9 @@ impl Catalog {
     /// Copies of a source that has lost its place may be where it goes on.
     pub(super) fn awaken_twins(&mut self, now: Now) -> Vec<Candidate> {
         let mut fresh = Vec::new();
+        if self.twins == 0 {
+            return Vec::new();
+        }
         for (path, place) in &self.places {
             if let Holds::Twin(twin) = &place.holds
                 && self.is_loose(twin.of)
@@ -23,6 +26,21 @@ impl Catalog {
         }
         fresh.sort_unstable_by(|one, other| one.path.cmp(&other.path));
         self.read_heads(fresh, now)
+    }
+
+    /// Files held back, and those of them whose comparison goes on.
+    pub(super) fn count_twins(&mut self) -> (usize, usize) {
+        let (mut held, mut undecided) = (0, 0);
+        if self.twins > 0 {
+            for place in self.places.values() {
+                if let Holds::Twin(twin) = &place.holds {
+                    held += 1;
+                    undecided += usize::from(twin.comparison.is_some());
+                }
+            }
+            self.twins = held;
+        }
+        (held, undecided)
     }
 
     /// Last passes: a copy of what is elsewhere, something the registry knows, or something new.
@@ -138,6 +156,9 @@ impl Catalog {
 
     /// Goes on with the comparisons that were not decided in one scan.
     pub(super) fn compare_twins(&mut self, now: Now, budget: &mut u64) {
+        if self.twins == 0 {
+            return;
+        }
         let mut undecided: Vec<Arc<Path>> = self
             .places
             .iter()
