@@ -190,6 +190,10 @@ impl Disk {
 
     /// A writer that still has the rotated file open.
     fn append_rotated(&mut self, random: &mut Random, truth: &mut Truth) {
+        // A copy that is about to become the only one is not written to before.
+        if self.families.iter().any(|family| family.truncating) {
+            return;
+        }
         let plain: Vec<PathBuf> = self
             .files
             .iter()
@@ -197,13 +201,6 @@ impl Disk {
             .map(|(path, _)| path.clone())
             .collect();
         if let Some(path) = pick(&plain, random) {
-            if self
-                .families
-                .iter()
-                .any(|family| family.truncating && Path::new(family.base) == path)
-            {
-                return;
-            }
             self.append_to(&path, random, truth);
         }
     }

@@ -11,26 +11,40 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
+/// Bytes read behind a short fingerprint that prove as much as a long one.
+const PROOF_BYTES: u64 = 128;
+
 impl Catalog {
-    /// First pass: the same inode with the same content.
+    /// First pass: the same inode with the same content. Of several names the one it had comes first.
     pub(super) fn match_inodes(&mut self, candidates: Vec<Candidate>) -> Vec<Candidate> {
-        let mut left = Vec::new();
+        let mut elsewhere = Vec::new();
         for candidate in candidates {
-            let meta = &candidate.found.metadata;
-            let ids = self.index.by_inode.get(&(meta.device, meta.inode));
-            let ids = ids.cloned().unwrap_or_default();
-            let same = ids.into_iter().find(|&id| {
-                self.is_loose(id)
-                    && self.begins_alike(&candidate, id)
-                    && self.proves(&candidate, id)
-                    && self.is_proof_enough(&candidate, id)
-            });
-            match same {
+            match self.same_file(&candidate, true) {
+                Some(id) => self.settle(candidate, id, false),
+                None => elsewhere.push(candidate),
+            }
+        }
+        let mut left = Vec::new();
+        for candidate in elsewhere {
+            match self.same_file(&candidate, false) {
                 Some(id) => self.settle(candidate, id, false),
                 None => left.push(candidate),
             }
         }
         left
+    }
+
+    fn same_file(&mut self, candidate: &Candidate, same_path: bool) -> Option<SourceId> {
+        let meta = &candidate.found.metadata;
+        let ids = self.index.by_inode.get(&(meta.device, meta.inode))?.clone();
+        ids.into_iter().find(|&id| {
+            self.is_loose(id)
+                && (!same_path
+                    || self.sources.get(&id).is_some_and(|known| known.path == candidate.path))
+                && self.begins_alike(candidate, id)
+                && self.proves(candidate, id)
+                && self.is_proof_enough(candidate, id)
+        })
     }
 
     /// Whether the bytes before the cursor tell more than the beginning that several files share; if not,
@@ -189,12 +203,14 @@ impl Catalog {
     /// and has the same bytes before the cursor. A compressed one is checked by its reader.
     ///
     /// A short fingerprint proves little: many files begin with the same line. Then the inode must be the
-    /// same, or the name that of a rotated file.
+    /// same, or the name that of a rotated file, or more must have been read.
     pub(super) fn proves(&self, candidate: &Candidate, id: SourceId) -> bool {
         let Some(look) = self.readers.look(id) else { return false };
         let Some(known) = self.sources.get(&id) else { return false };
         let meta = &candidate.found.metadata;
+        let read_beyond = look.offset.saturating_sub(u64::from(known.fingerprint.len));
         if known.fingerprint.len < self.input.settings.fingerprint.length
+            && read_beyond < PROOF_BYTES
             && (known.device, known.inode) != (meta.device, meta.inode)
             && !is_related(&known.path, &candidate.path)
         {
