@@ -218,7 +218,8 @@ impl Catalog {
         }
         if candidate.head.compressed {
             // What the reader said of another file does not speak against this one.
-            let same_file = (known.device, known.inode) == (meta.device, meta.inode);
+            let same_file =
+                known.compressed && (known.device, known.inode) == (meta.device, meta.inode);
             return !(same_file && look.trouble == Some(Trouble::Rewritten));
         }
         self.look_fits(candidate, &look)

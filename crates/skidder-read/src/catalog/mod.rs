@@ -194,7 +194,8 @@ impl Catalog {
         }
         let mut candidates = self.read_heads(fresh, now);
         candidates = self.match_inodes(candidates);
-        candidates.extend(self.awaken_twins(now));
+        let awakened = self.awaken_twins(now);
+        candidates.extend(self.match_inodes(awakened));
         candidates = self.match_content(candidates);
         candidates = self.match_rewritten(candidates);
         self.order_by_proof(&mut candidates);
