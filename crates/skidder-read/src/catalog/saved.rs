@@ -1,7 +1,7 @@
 //! What the registry knows from an earlier run.
 
 use super::matching::is_related;
-use super::{Candidate, Catalog};
+use super::{Candidate, Catalog, MISSING_GRACE};
 use crate::compare::{Side, fingerprint_of};
 use crate::cursors::CursorsError;
 use crate::fingerprint::Fingerprint;
@@ -169,7 +169,9 @@ impl Catalog {
         }
         // A cursor at the verified end of a compressed file says nothing about a plain one, and a file
         // that was found compressed only now must be looked at to its end once.
-        cursor.eof &= candidate.head.compressed && !rank.other_file;
+        // So must one that was written to since, or shortly before: it may have grown.
+        let rested = entry.updated.since(candidate.found.metadata.modified);
+        cursor.eof &= candidate.head.compressed && !rank.other_file && rested > MISSING_GRACE;
         Ok(Some(SavedState { key, fingerprint, cursor }))
     }
 
