@@ -479,8 +479,9 @@ impl Reader {
             DecodeError::Damaged(damage) => {
                 self.damage_told = true;
                 context.metrics.gzip_errors.add(1);
+                let offset = self.decoder.as_ref().map_or(self.offset, Decoder::offset);
                 tracing::error!(
-                    path = %self.target.path.display(), offset = self.offset, error = %damage,
+                    path = %self.target.path.display(), offset, error = %damage,
                     "a compressed file is damaged; everything before the damage was read"
                 );
                 TurnEnd::Damaged
