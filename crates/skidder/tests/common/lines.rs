@@ -69,6 +69,11 @@ impl Log {
         self.file.write_all(&text).unwrap();
     }
 
+    /// Appends something that is no numbered line.
+    pub(crate) fn append_text(&mut self, text: &[u8]) {
+        self.file.write_all(text).unwrap();
+    }
+
     /// The name after so many rotations.
     pub(crate) fn rotated(&self, times: usize, suffix: &str) -> PathBuf {
         PathBuf::from(format!("{}.{times}{suffix}", self.path.display()))

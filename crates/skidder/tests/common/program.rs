@@ -80,12 +80,22 @@ impl Program {
         })
     }
 
+    /// Waits until so many lines of the log contain all of the texts.
+    pub(crate) fn await_log_times(&mut self, texts: &[String], times: usize) {
+        let log = Arc::clone(&self.log);
+        self.await_that(&format!("the log says {texts:?}, {times} times"), || {
+            let log = log.lock().unwrap();
+            let says = |line: &&str| texts.iter().all(|text| line.contains(text));
+            log.lines().filter(says).count() >= times
+        });
+    }
+
     /// Waits until a condition from outside holds, while the program must be alive.
     pub(crate) fn await_that(&mut self, what: &str, mut condition: impl FnMut() -> bool) {
         let met = try_wait_for(PATIENCE, || {
             if let Some(status) = self.child.try_wait().unwrap() {
-                let log = self.log.lock().unwrap();
-                assert!(condition(), "it ended ({status}) before {what}:\n{log}");
+                let met = condition();
+                assert!(met, "it ended ({status}) before {what}:\n{}", self.log.lock().unwrap());
             }
             condition().then_some(())
         });

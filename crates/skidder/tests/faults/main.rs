@@ -9,4 +9,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+mod answers;
+mod files;
+mod gzip;
 mod kill;
