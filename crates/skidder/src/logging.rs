@@ -9,12 +9,29 @@ use tracing::{Event, Level, Subscriber};
 use tracing_subscriber::layer::{Context, Layer, SubscriberExt};
 use tracing_subscriber::registry::LookupSpan;
 
+/// What the path of the store's source contains.
+const STORE: &str = "/redb-";
+
 /// Turns the log on. Called once; a second call changes nothing.
 pub(crate) fn start(level: Level) {
     let subscriber =
         tracing_subscriber::registry().with(EcsLayer { level, clock: SystemClock::new() });
     // Only a second call can fail, and then the first one holds.
     drop(tracing::subscriber::set_global_default(subscriber));
+    std::panic::set_hook(Box::new(log_panic));
+}
+
+/// A panic is a bug and goes to the log like everything else, with what is needed to find it.
+fn log_panic(panic: &std::panic::PanicHookInfo<'_>) {
+    let place = panic.location().map(ToString::to_string).unwrap_or_default();
+    let what = panic.payload_as_str().unwrap_or("no message");
+    if place.contains(STORE) {
+        // How the store says that its file is damaged; the registry catches it and tells.
+        tracing::debug!(place, what, "the store of the registry gave up");
+        return;
+    }
+    let backtrace = std::backtrace::Backtrace::force_capture();
+    tracing::error!(place, what, %backtrace, "a bug in skidder: a thread has panicked");
 }
 
 /// Writes each event of our own crates as one line.
@@ -86,6 +103,20 @@ impl Visit for Line {
             text.into()
         };
         self.set(field, value);
+    }
+
+    /// With everything that caused it, unless the text says that already.
+    fn record_error(&mut self, field: &Field, value: &(dyn std::error::Error + 'static)) {
+        let mut text = value.to_string();
+        let mut cause = value.source();
+        while let Some(error) = cause {
+            let more = error.to_string();
+            if !text.ends_with(&more) {
+                write!(text, ": {more}").expect("writing to a string cannot fail");
+            }
+            cause = error.source();
+        }
+        self.set(field, text.into());
     }
 
     fn record_str(&mut self, field: &Field, value: &str) {

@@ -59,6 +59,7 @@ pub(crate) struct Running {
     pub(crate) read_metrics: Vec<Arc<ReadMetrics>>,
     pub(crate) output_metrics: Arc<OutputMetrics>,
     pub(crate) dead_letters: Option<Arc<DeadLetters>>,
+    registry: Arc<Registry>,
     pipeline: Pipeline,
     runtime: Runtime,
     happened: Receiver<Happened>,
@@ -150,7 +151,7 @@ impl Running {
             drop(ended.send(Happened::OutputEnded));
         });
         let settings = PipelineSettings { workers: parts.workers, flush: parts.flush, once };
-        let registrar = Registrar::new(Arc::clone(&settle), registry);
+        let registrar = Registrar::new(Arc::clone(&settle), Arc::clone(&registry));
         let pipeline = Pipeline::start(
             settings,
             inputs,
@@ -170,6 +171,7 @@ impl Running {
             read_metrics,
             output_metrics,
             dead_letters,
+            registry,
             pipeline,
             runtime,
             happened,
@@ -224,6 +226,7 @@ impl Running {
         let settled = self.pipeline.drain(limit);
         self.runtime.shutdown_timeout(if settled { RUNTIME_END } else { Duration::ZERO });
         let saved = self.pipeline.finish();
+        close_registry(self.registry);
         Outcome { settled, saved }
     }
 }
@@ -271,6 +274,19 @@ fn open_registry(fs: &Arc<dyn Fs>, clock: &Arc<dyn Clock>, path: &Path) -> Resul
         ),
     }
     Ok(Arc::new(registry))
+}
+
+/// Closes the registry, which writes its snapshot: what a damaged registry is recovered from.
+fn close_registry(registry: Arc<Registry>) {
+    match Arc::into_inner(registry).map(Registry::close) {
+        Some(Ok(())) => {}
+        // All cursors that could be saved are; only the snapshot is older.
+        Some(Err(error)) => {
+            let error: &(dyn std::error::Error + 'static) = &error;
+            tracing::warn!(error, "the registry could not be closed properly");
+        }
+        None => tracing::debug!("the registry is closed by the last who uses it"),
+    }
 }
 
 /// How many log files may be open: what the system allows, less a reserve.

@@ -10,6 +10,8 @@
 mod common;
 
 mod answers;
+mod disk;
 mod files;
 mod gzip;
 mod kill;
+mod registry;

@@ -1,0 +1,161 @@
+//! A full disk under the registry, and one that cannot be written.
+//!
+//! Both need a small file system of their own, which only root may mount. Elsewhere the tests say that
+//! they were skipped.
+
+use crate::common::lines::{gzip, judge, lines};
+use crate::common::server::BulkServer;
+use crate::common::{Place, accept};
+use rustix::mount::{MountFlags, UnmountFlags, mount, mount_remount, unmount};
+use std::fs::File;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+
+/// A small file system in memory.
+struct SmallDisk(PathBuf);
+
+impl SmallDisk {
+    /// Mounts it; nothing, if that is not allowed.
+    fn mount(at: &Path, kilobytes: u32) -> Option<Self> {
+        std::fs::create_dir(at).unwrap();
+        let options = std::ffi::CString::new(format!("size={kilobytes}k")).unwrap();
+        match mount("none", at, "tmpfs", MountFlags::empty(), options.as_c_str()) {
+            Ok(()) => Some(Self(at.to_path_buf())),
+            Err(error) => {
+                println!("skipped: a file system cannot be mounted here ({error}); root may");
+                None
+            }
+        }
+    }
+
+    fn set_read_only(&self, read_only: bool) {
+        let flags = if read_only { MountFlags::RDONLY } else { MountFlags::empty() };
+        mount_remount(&*self.0, flags, "").unwrap();
+    }
+
+    /// Takes all space that is left.
+    fn fill(&self) -> PathBuf {
+        let path = self.0.join("filling");
+        let mut file = File::create(&path).unwrap();
+        while file.write_all(&[7; 4096]).is_ok() {}
+        path
+    }
+}
+
+impl Drop for SmallDisk {
+    fn drop(&mut self) {
+        let unmounted = unmount(&*self.0, UnmountFlags::DETACH);
+        assert!(unmounted.is_ok() || std::thread::panicking(), "{unmounted:?}");
+    }
+}
+
+const LOGS: [(&str, usize); 2] = [("a", 6000), ("b", 3000)];
+const LINES: usize = 9000;
+
+#[test]
+fn a_full_disk_under_the_registry_stops_no_delivery() {
+    let server = BulkServer::start();
+    let place = Place::new(&server);
+    let Some(disk) = SmallDisk::mount(&place.data(), 4096) else { return };
+    place.write("a", &lines("a", 0..2000));
+    place.once(&[]).is_good();
+    let filling = disk.fill();
+    let mut program = place.start(&[]);
+    program.await_log("skidder is running");
+    place.write("a", &lines("a", 0..4000));
+    place.write("b.gz", &gzip(&lines("b", 0..3000)));
+    program.await_that("lines are there", || server.count() >= LINES - 2000);
+    let told = program.await_log("cannot save cursors");
+    assert!(told.contains("space"), "{told}");
+    std::fs::remove_file(filling).unwrap();
+    place.write("a", &lines("a", 0..6000));
+    program.await_that("every line is there", || server.count() >= LINES);
+    program.terminate().is_good();
+    accept("full disk under the registry, then space", judge(&LOGS, &server.documents()), 0);
+    // What could not be saved then is saved by now.
+    assert_eq!(place.once(&[]).is_good().ledger().read, 0);
+}
+
+#[test]
+fn killed_on_a_full_disk_it_repeats_and_loses_nothing() {
+    let server = BulkServer::start();
+    let place = Place::new(&server);
+    let Some(disk) = SmallDisk::mount(&place.data(), 4096) else { return };
+    place.write("a", &lines("a", 0..2000));
+    place.once(&[]).is_good();
+    let filling = disk.fill();
+    for end in ["stopped", "killed"] {
+        let mut program = place.start(&[]);
+        place.write("a", &lines("a", 0..6000));
+        place.write("b.gz", &gzip(&lines("b", 0..3000)));
+        program.await_that("every line is there", || server.count() >= LINES);
+        if end == "killed" {
+            program.kill();
+        } else {
+            // The exit code says that the next start repeats something.
+            let ended = program.terminate();
+            assert_eq!(ended.code(), Some(1), "{}", ended.log);
+            assert!(ended.log.contains("cannot save cursors"), "{}", ended.log);
+        }
+    }
+    std::fs::remove_file(filling).unwrap();
+    place.once(&[]).is_good();
+    let bound = 2 * (LINES - 2000);
+    accept("full disk, SIGTERM and kill -9", judge(&LOGS, &server.documents()), bound);
+    assert_eq!(place.once(&[]).is_good().ledger().read, 0);
+}
+
+#[test]
+fn a_disk_that_is_full_from_the_start_is_told() {
+    let server = BulkServer::start();
+    let place = Place::new(&server);
+    let Some(disk) = SmallDisk::mount(&place.data(), 256) else { return };
+    place.write("a", &lines("a", 0..6000));
+    place.write("b.gz", &gzip(&lines("b", 0..3000)));
+    let filling = disk.fill();
+    let ended = place.once(&[]);
+    assert_eq!(ended.code(), Some(1), "{}", ended.log);
+    assert!(ended.log.contains("space"), "{}", ended.log);
+    assert!(ended.log.contains(&*place.data().to_string_lossy()), "{}", ended.log);
+    std::fs::remove_file(filling).unwrap();
+    drop(disk);
+    place.once(&[]).is_good();
+    accept("full disk at the start", judge(&LOGS, &server.documents()), LINES);
+}
+
+#[test]
+fn a_data_directory_that_cannot_be_written_is_named() {
+    let server = BulkServer::start();
+    let place = Place::new(&server);
+    let Some(disk) = SmallDisk::mount(&place.data(), 4096) else { return };
+    disk.set_read_only(true);
+    place.write("a", &lines("a", 0..10));
+    let ended = place.once(&[]);
+    assert_eq!(ended.code(), Some(1));
+    assert!(ended.log.contains(&*place.data().to_string_lossy()), "{}", ended.log);
+    assert!(ended.log.to_lowercase().contains("read-only"), "{}", ended.log);
+    assert_eq!(server.count(), 0);
+    disk.set_read_only(false);
+    place.once(&[]).is_good();
+    accept("data directory read-only, then writable", judge(&[("a", 10)], &server.documents()), 0);
+}
+
+#[test]
+fn a_disk_that_becomes_read_only_stops_no_delivery() {
+    let server = BulkServer::start();
+    let place = Place::new(&server);
+    let Some(disk) = SmallDisk::mount(&place.data(), 4096) else { return };
+    place.write("a", &lines("a", 0..1000));
+    place.once(&[]).is_good();
+    // A new run begins on the disk as it is then, and the log goes on.
+    disk.set_read_only(true);
+    place.write("a", &lines("a", 0..6000));
+    place.write("b.gz", &gzip(&lines("b", 0..3000)));
+    let refused = place.once(&[]);
+    assert!(refused.log.to_lowercase().contains("read-only"), "{}", refused.log);
+    let came = server.count();
+    disk.set_read_only(false);
+    place.once(&[]).is_good();
+    accept("disk turned read-only between runs", judge(&LOGS, &server.documents()), came);
+    assert_eq!(place.once(&[]).is_good().ledger().read, 0);
+}
