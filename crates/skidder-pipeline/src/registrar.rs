@@ -44,8 +44,11 @@ impl Registrar {
                 // The first and then every power of two: a full disk lasts.
                 self.failures += 1;
                 if self.failures.is_power_of_two() {
+                    let error: &(dyn std::error::Error + 'static) = &error;
                     tracing::error!(
-                        %error, failures = self.failures, sources = self.pending.len(),
+                        error,
+                        failures = self.failures,
+                        sources = self.pending.len(),
                         "cannot save cursors; events are delivered, but a restart would repeat them"
                     );
                 }
