@@ -47,13 +47,15 @@ impl FileInput {
     /// Looks for files and acts on what has changed.
     pub fn scan(&mut self, now: Now) -> ScanSummary {
         let (found, problems) = scan(&*self.context.fs, &self.context.settings.scan);
-        for ScanProblem { path, error } in problems {
+        // What works again is told again when it fails again.
+        self.told.retain(|path| problems.iter().any(|problem| problem.path == *path));
+        for ScanProblem { path, error } in &problems {
             if self.told.insert(path.clone()) {
                 tracing::error!(path = %path.display(), %error, "cannot list a directory");
             }
         }
         self.due = now.monotonic + self.context.settings.check_interval;
-        self.catalog.apply(found, now)
+        self.catalog.apply(found, &problems, now)
     }
 }
 

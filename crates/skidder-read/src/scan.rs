@@ -32,10 +32,10 @@ pub struct Found {
     pub metadata: Metadata,
 }
 
-/// A directory that could not be listed.
+/// A directory that could not be listed, or a link that could not be followed.
 #[derive(Debug)]
 pub struct ScanProblem {
-    /// The directory.
+    /// The directory or link.
     pub path: PathBuf,
     /// What the system said.
     pub error: io::Error,
@@ -100,11 +100,19 @@ impl Walk<'_> {
             }
         });
         self.note(directory, listed);
-        names.retain(|(path, kind)| {
-            *kind == FileKind::Directory
-                || self.fs.metadata(path).is_ok_and(|meta| meta.kind == FileKind::Directory)
-        });
-        names.into_iter().map(|(path, _)| path).collect()
+        let mut directories = Vec::with_capacity(names.len());
+        for (path, kind) in names {
+            if kind == FileKind::Directory {
+                directories.push(path);
+                continue;
+            }
+            match self.fs.metadata(&path) {
+                Ok(meta) if meta.kind == FileKind::Directory => directories.push(path),
+                Ok(_) => {}
+                Err(error) => self.note(&path, Err(error)),
+            }
+        }
+        directories
     }
 
     fn files(&mut self, directory: &Path, part: &Part) {
@@ -137,9 +145,15 @@ impl Walk<'_> {
         let metadata = match metadata.kind {
             FileKind::Regular => metadata,
             FileKind::Symlink if self.settings.symlinks => {
-                // A link that leads nowhere is no file.
-                let Ok(target) = self.fs.metadata(&path) else { return };
-                let Ok(real) = self.fs.canonicalize(&path) else { return };
+                let looked = self
+                    .fs
+                    .metadata(&path)
+                    .and_then(|target| Ok((target, self.fs.canonicalize(&path)?)));
+                let (target, real) = match looked {
+                    Ok(looked) => looked,
+                    // A link that leads nowhere is no file.
+                    Err(error) => return self.note(&path, Err(error)),
+                };
                 if target.kind != FileKind::Regular || !self.is_wanted(&real) {
                     return;
                 }

@@ -107,20 +107,26 @@ impl Catalog {
     pub(super) fn match_rewritten(&mut self, candidates: Vec<Candidate>) -> Vec<Candidate> {
         let mut left = Vec::new();
         for candidate in candidates {
-            let meta = &candidate.found.metadata;
-            let here = (meta.device, meta.inode);
-            let rewritten = self.alike(&candidate).into_iter().find(|&id| {
-                self.is_loose(id)
-                    && self.sources.get(&id).is_some_and(|known| {
-                        known.path == candidate.path || (known.device, known.inode) == here
-                    })
-            });
-            match rewritten {
+            // With rivals in their places it must be compared first.
+            let alone = self.rivals(&candidate).is_empty();
+            match self.rewritten(&candidate).filter(|_| alone) {
                 Some(id) => self.start_anew(candidate, id),
                 None => left.push(candidate),
             }
         }
         left
+    }
+
+    /// The source that lost its place to this file: it had its name or its inode, and its beginning.
+    pub(super) fn rewritten(&mut self, candidate: &Candidate) -> Option<SourceId> {
+        let meta = &candidate.found.metadata;
+        let here = (meta.device, meta.inode);
+        self.alike(candidate).into_iter().find(|&id| {
+            self.is_loose(id)
+                && self.sources.get(&id).is_some_and(|known| {
+                    known.path == candidate.path || (known.device, known.inode) == here
+                })
+        })
     }
 
     /// A file takes the place of what a source was: a new generation from zero.

@@ -23,7 +23,7 @@ use crate::compare::{Comparison, Longer};
 use crate::fingerprint::{Fingerprint, Head, HeadError, read_head};
 use crate::reader::InputContext;
 use crate::readers::{Readers, Trouble};
-use crate::scan::Found;
+use crate::scan::{Found, ScanProblem};
 use index::Index;
 use saved::SavedPrint;
 use skidder_event::SourceId;
@@ -179,7 +179,9 @@ impl Catalog {
     }
 
     /// Takes in what a scan found. Starts, moves, restarts and forgets readers accordingly.
-    pub fn apply(&mut self, found: Vec<Found>, now: Now) -> ScanSummary {
+    ///
+    /// What is in a directory that could not be listed (`problems`) is taken to be as it was.
+    pub fn apply(&mut self, found: Vec<Found>, problems: &[ScanProblem], now: Now) -> ScanSummary {
         self.scans += 1;
         self.postponed = 0;
         if self.started.is_none() {
@@ -188,7 +190,10 @@ impl Catalog {
         }
         self.recheck_troubled();
         let matched = found.len();
-        let (fresh, found_again) = self.sort_out(found);
+        let (fresh, mut found_again) = self.sort_out(found);
+        if !problems.is_empty() {
+            found_again += self.keep_unseen(problems);
+        }
         if found_again < self.places.len() {
             self.drop_vanished();
         }
@@ -245,6 +250,19 @@ impl Catalog {
             fresh.push(file);
         }
         (fresh, found_again)
+    }
+
+    /// Keeps places that the scan had no chance to see; says how many.
+    fn keep_unseen(&mut self, problems: &[ScanProblem]) -> usize {
+        let mut kept = 0;
+        for (path, place) in &mut self.places {
+            let unseen = problems.iter().any(|problem| path.starts_with(&problem.path));
+            if place.scan != self.scans && unseen {
+                place.scan = self.scans;
+                kept += 1;
+            }
+        }
+        kept
     }
 
     /// Sources whose paths are gone lose their place.

@@ -86,9 +86,12 @@ impl Catalog {
         let Some(of) = rivals.pop() else {
             let mut loose = self.alike(&candidate);
             loose.retain(|&id| self.is_loose(id) && self.proves(&candidate, id));
-            match loose.first() {
-                Some(&id) => self.take_over(candidate, id),
-                None => self.begin(candidate, differs, now),
+            if let Some(&id) = loose.first() {
+                self.take_over(candidate, id);
+            } else if let Some(id) = self.rewritten(&candidate) {
+                self.start_anew(candidate, id);
+            } else {
+                self.begin(candidate, differs, now);
             }
             return;
         };
