@@ -5,7 +5,7 @@ use crate::queue::Queue;
 use crate::registrar::Registrar;
 use crate::settle::Settle;
 use skidder_os::{Clock, Monotonic};
-use skidder_read::scan::{ScanProblem, scan};
+use skidder_read::scan::{ScanProblem, scan_changes};
 use skidder_read::{Catalog, InputContext, Next, Now, Readers, ScanSummary, Scratch, SourceIds};
 use std::collections::HashSet;
 use std::io;
@@ -46,7 +46,12 @@ impl FileInput {
 
     /// Looks for files and acts on what has changed.
     pub fn scan(&mut self, now: Now) -> ScanSummary {
-        let (found, problems) = scan(&*self.context.fs, &self.context.settings.scan);
+        let catalog = &mut self.catalog;
+        catalog.begin_scan(now.monotonic);
+        let (found, problems) =
+            scan_changes(&*self.context.fs, &self.context.settings.scan, &mut |path, meta| {
+                catalog.is_unchanged(path, meta)
+            });
         // What works again is told again when it fails again.
         self.told.retain(|path| problems.iter().any(|problem| problem.path == *path));
         for ScanProblem { path, error } in &problems {

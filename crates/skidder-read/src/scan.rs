@@ -43,7 +43,18 @@ pub struct ScanProblem {
 
 /// Finds all regular files that match, each path once, in no particular order.
 pub fn scan(fs: &dyn Fs, settings: &ScanSettings) -> (Vec<Found>, Vec<ScanProblem>) {
-    let mut walk = Walk { fs, settings, found: Vec::new(), problems: Vec::new() };
+    scan_changes(fs, settings, &mut |_, _| false)
+}
+
+/// Like [`scan`], without the files that `known` says have not changed: nothing is kept of those, so that
+/// the cost of a scan over many idle files is that of its system calls. A file that several patterns match
+/// may be asked about several times.
+pub fn scan_changes(
+    fs: &dyn Fs,
+    settings: &ScanSettings,
+    known: &mut dyn FnMut(&Path, &Metadata) -> bool,
+) -> (Vec<Found>, Vec<ScanProblem>) {
+    let mut walk = Walk { fs, settings, known, found: Vec::new(), problems: Vec::new() };
     for pattern in &settings.patterns {
         walk.enter(pattern.root(), pattern.parts());
     }
@@ -62,6 +73,7 @@ fn recursive(settings: &ScanSettings) -> bool {
 struct Walk<'a> {
     fs: &'a dyn Fs,
     settings: &'a ScanSettings,
+    known: &'a mut dyn FnMut(&Path, &Metadata) -> bool,
     found: Vec<Found>,
     problems: Vec<ScanProblem>,
 }
@@ -125,11 +137,21 @@ impl Walk<'_> {
                 }
                 Err(error) => Err(error),
             },
-            Part::Wild(wildcard) => self.fs.scan_dir(
-                directory,
-                &mut |name| wildcard.matches(name),
-                &mut |name, metadata| candidates.push((directory.join(name), metadata)),
-            ),
+            Part::Wild(wildcard) => {
+                let mut path = directory.to_path_buf();
+                let known = &mut *self.known;
+                self.fs.scan_dir(
+                    directory,
+                    &mut |name| wildcard.matches(name),
+                    &mut |name, metadata| {
+                        path.push(name);
+                        if metadata.kind != FileKind::Regular || !known(&path, &metadata) {
+                            candidates.push((path.clone(), metadata));
+                        }
+                        path.pop();
+                    },
+                )
+            }
             Part::Recursive => Ok(()),
         };
         self.note(directory, listed);
@@ -155,6 +177,9 @@ impl Walk<'_> {
                     Err(error) => return self.note(&path, Err(error)),
                 };
                 if target.kind != FileKind::Regular || !self.is_wanted(&real) {
+                    return;
+                }
+                if (self.known)(&path, &target) {
                     return;
                 }
                 target

@@ -65,6 +65,8 @@ pub struct Catalog {
     scans: u64,
     /// Files that are held back, at most: exact after a scan, counted up during it.
     twins: usize,
+    /// Places that this scan has found again.
+    found_again: usize,
     /// Comparisons that this scan had no room for.
     postponed: usize,
     started: Option<Monotonic>,
@@ -171,6 +173,7 @@ impl Catalog {
             saved: Vec::new(),
             scans: 0,
             twins: 0,
+            found_again: 0,
             postponed: 0,
             started: None,
             swept: false,
@@ -178,23 +181,39 @@ impl Catalog {
         }
     }
 
-    /// Takes in what a scan found. Starts, moves, restarts and forgets readers accordingly.
-    ///
-    /// What is in a directory that could not be listed (`problems`) is taken to be as it was.
-    pub fn apply(&mut self, found: Vec<Found>, problems: &[ScanProblem], now: Now) -> ScanSummary {
+    /// A scan begins: until [`Catalog::apply`] it may ask which files have not changed.
+    pub fn begin_scan(&mut self, now: Monotonic) {
         self.scans += 1;
         self.postponed = 0;
+        self.found_again = 0;
         if self.started.is_none() {
-            self.started = Some(now.monotonic);
+            self.started = Some(now);
             self.load_saved();
         }
         self.recheck_troubled();
-        let matched = found.len();
-        let (fresh, mut found_again) = self.sort_out(found);
-        if !problems.is_empty() {
-            found_again += self.keep_unseen(problems);
+    }
+
+    /// Whether a path holds what it held at the last scan, so that there is nothing to do about it.
+    pub fn is_unchanged(&mut self, path: &Path, meta: &Metadata) -> bool {
+        let Some(place) = self.places.get_mut(path) else { return false };
+        if place.scan != self.scans {
+            place.scan = self.scans;
+            self.found_again += 1;
         }
-        if found_again < self.places.len() {
+        (place.device, place.inode) == (meta.device, meta.inode)
+            && (place.size, place.modified) == (meta.size, meta.modified)
+            && !place.recheck
+    }
+
+    /// Takes in what a scan found and [`Catalog::is_unchanged`] did not know. Starts, moves, restarts and
+    /// forgets readers accordingly.
+    ///
+    /// What is in a directory that could not be listed (`problems`) is taken to be as it was.
+    pub fn apply(&mut self, fresh: Vec<Found>, problems: &[ScanProblem], now: Now) -> ScanSummary {
+        if !problems.is_empty() {
+            self.found_again += self.keep_unseen(problems);
+        }
+        if self.found_again < self.places.len() {
             self.drop_vanished();
         }
         let mut candidates = self.read_heads(fresh, now);
@@ -213,6 +232,7 @@ impl Catalog {
         self.sweep_registry(now);
         let (held, undecided) = self.count_twins();
         let undecided = undecided + self.postponed;
+        let matched = self.places.len();
         self.input.metrics.files_matched.set(matched as u64);
         self.input.metrics.files_held.set(held as u64);
         ScanSummary { matched, held, undecided, sources: self.sources.len() }
@@ -229,27 +249,6 @@ impl Catalog {
                 place.recheck = true;
             }
         }
-    }
-
-    /// Puts aside what has not changed since the last scan; what is left must be matched.
-    fn sort_out(&mut self, found: Vec<Found>) -> (Vec<Found>, usize) {
-        let scan = self.scans;
-        let mut fresh = Vec::new();
-        let mut found_again = 0;
-        for file in found {
-            let meta = &file.metadata;
-            if let Some(place) = self.places.get_mut(&*file.path) {
-                place.scan = scan;
-                found_again += 1;
-                let unchanged = (place.device, place.inode) == (meta.device, meta.inode)
-                    && (place.size, place.modified) == (meta.size, meta.modified);
-                if unchanged && !place.recheck {
-                    continue;
-                }
-            }
-            fresh.push(file);
-        }
-        (fresh, found_again)
     }
 
     /// Keeps places that the scan had no chance to see; says how many.
