@@ -15,6 +15,8 @@ mod queue;
 mod registrar;
 mod run;
 mod settle;
+#[cfg(test)]
+mod testing;
 
 pub use cursors::SavedCursors;
 pub use dead_letter::{DeadLetter, DeadLetterError, DeadLetters, DeadLettersLimits};

@@ -127,8 +127,11 @@ struct State {
     events: usize,
     /// Bytes queued and in flight.
     bytes: usize,
-    /// Readers that are blocked for want of room.
-    blocked: usize,
+    /// Readers that are blocked for want of room, by the number they drew: who came first is served
+    /// first, so that a large batch is not overtaken for ever by small ones.
+    blocked: VecDeque<u64>,
+    /// Numbers drawn so far.
+    drawn: u64,
     /// Nothing more comes in; workers take what is there without waiting.
     closed: bool,
     /// Nothing more goes out either.
@@ -182,7 +185,7 @@ impl Queue {
 
     /// Whether a reader waits for room.
     pub fn is_blocked(&self) -> bool {
-        self.shared.lock().blocked > 0
+        !self.shared.lock().blocked.is_empty()
     }
 
     /// Puts a batch in, waiting for room. Gives the batch back when the queue was closed: it is not
@@ -190,14 +193,25 @@ impl Queue {
     #[expect(clippy::result_large_err, reason = "one move a batch, and only at the end")]
     pub fn push(&self, batch: Batch) -> Result<(), Batch> {
         let (events, bytes) = (batch.len(), batch.memory_bytes());
+        let limits = &self.shared.limits;
         let mut state = self.shared.lock();
-        while !state.closed && !state.has_room(&self.shared.limits, events, bytes) {
-            state.blocked += 1;
+        if state.blocked.is_empty() && !state.closed && state.has_room(limits, events, bytes) {
+            self.put(state, batch, events, bytes);
+            return Ok(());
+        }
+        let number = state.drawn;
+        state.drawn += 1;
+        state.blocked.push_back(number);
+        while !state.closed
+            && (state.blocked.front() != Some(&number) || !state.has_room(limits, events, bytes))
+        {
             // A worker that waits for a fuller batch would wait in vain.
             self.shared.work.notify_one();
             state = self.shared.room.wait(state).unwrap_or_else(PoisonError::into_inner);
-            state.blocked -= 1;
         }
+        state.blocked.retain(|other| *other != number);
+        // There may be room for the next one too.
+        self.shared.room.notify_all();
         if state.closed {
             return Err(batch);
         }
@@ -210,7 +224,8 @@ impl Queue {
     pub fn try_push(&self, batch: Batch) -> Result<(), Batch> {
         let (events, bytes) = (batch.len(), batch.memory_bytes());
         let state = self.shared.lock();
-        if state.closed || !state.has_room(&self.shared.limits, events, bytes) {
+        let has_room = state.has_room(&self.shared.limits, events, bytes);
+        if state.closed || !state.blocked.is_empty() || !has_room {
             return Err(batch);
         }
         self.put(state, batch, events, bytes);
@@ -321,7 +336,7 @@ impl Queue {
         if state.waiting.is_empty() {
             return if state.closed { Look::Ended } else { Look::Wait };
         }
-        if state.queued < wanted && !state.draining && state.blocked == 0 {
+        if state.queued < wanted && !state.draining && state.blocked.is_empty() {
             return Look::WaitForMore;
         }
         let most = match limits.events {
@@ -387,3 +402,6 @@ impl State {
         events
     }
 }
+
+#[cfg(test)]
+mod tests;

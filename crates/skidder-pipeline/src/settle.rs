@@ -9,7 +9,7 @@ use crate::queue::Permit;
 use skidder_event::{Batch, DropReason, ResumePoint, SourceId};
 use skidder_os::Timestamp;
 use skidder_registry::{Change, Checkpoint, Cursor, Entry, Meta};
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -212,8 +212,20 @@ impl Settle {
     /// until it is.
     pub fn take_changes(&self, now: Timestamp) -> Vec<Change> {
         let mut state = self.lock();
+        let mut removed: HashSet<String> = state.removed.drain(..).collect();
+        if !removed.is_empty() {
+            // A key that another source has taken meanwhile stays, but the checkpoint was the other's.
+            for entry in state.sources.values_mut() {
+                if removed.remove(&entry.key) && entry.dirty && matches!(entry.resume, Resume::Keep)
+                {
+                    entry.resume = Resume::Clear;
+                }
+            }
+        }
+        let mut removed: Vec<String> = removed.into_iter().collect();
+        removed.sort_unstable();
         let mut changes: Vec<Change> =
-            state.removed.drain(..).map(|key| Change::Remove { key }).collect();
+            removed.into_iter().map(|key| Change::Remove { key }).collect();
         let dirty = std::mem::take(&mut state.dirty);
         for source in dirty {
             let Some(entry) = state.sources.get_mut(&source) else { continue };
@@ -392,3 +404,6 @@ impl Ticket {
         drop(self.permit.lock().unwrap_or_else(PoisonError::into_inner).take());
     }
 }
+
+#[cfg(test)]
+mod tests;

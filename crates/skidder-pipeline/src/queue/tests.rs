@@ -1,0 +1,173 @@
+use super::*;
+use crate::testing::{at_zero, batch, meta};
+use skidder_event::SourceId;
+use std::thread;
+
+const ALL: TakeLimits = TakeLimits { events: 0, bytes: usize::MAX };
+
+fn queue(events: usize, bytes: usize, flush_min_events: usize) -> Queue {
+    let settle = Settle::new();
+    settle.begin(SourceId(1), "one".to_owned(), meta("/one"), at_zero(), false);
+    let flush_timeout = Duration::from_secs(1);
+    Queue::new(QueueLimits { events, bytes, flush_min_events, flush_timeout }, settle)
+}
+
+fn take(queue: &Queue, limits: TakeLimits) -> Vec<Delivery> {
+    let mut out = Vec::new();
+    queue.try_take(limits, &mut out);
+    out
+}
+
+fn lengths(deliveries: &[Delivery]) -> Vec<usize> {
+    deliveries.iter().map(Delivery::len).collect()
+}
+
+#[test]
+fn room_comes_back_when_rows_are_settled_not_when_they_are_taken() {
+    let queue = queue(10, usize::MAX, 0);
+    queue.try_push(batch(1, 0, 0, 6)).expect("there is room");
+    queue.try_push(batch(1, 0, 60, 6)).expect_err("there is none");
+    let taken = take(&queue, ALL);
+    assert_eq!(queue.filled().0, 6);
+    queue.try_push(batch(1, 0, 60, 6)).expect_err("still none");
+    taken[0].ticket.delivered(6);
+    assert_eq!(queue.filled(), (0, 0));
+    queue.try_push(batch(1, 0, 60, 6)).expect("now there is");
+}
+
+#[test]
+fn bytes_are_a_bound_too_and_a_batch_beyond_it_goes_alone() {
+    let small = batch(1, 0, 0, 1).memory_bytes();
+    let queue = queue(1000, small * 2, 0);
+    queue.try_push(batch(1, 0, 0, 50)).expect("alone it is let in");
+    queue.try_push(batch(1, 0, 500, 1)).expect_err("beside it there is no room");
+    take(&queue, ALL)[0].ticket.delivered(50);
+    for at in 0..2 {
+        queue.try_push(batch(1, 0, 500 + at * 10, 1)).expect("two fit");
+    }
+    queue.try_push(batch(1, 0, 520, 1)).expect_err("the third does not");
+}
+
+#[test]
+fn a_delivery_is_cut_at_events_and_at_bytes() {
+    let queue = queue(100, usize::MAX, 0);
+    queue.try_push(batch(1, 0, 0, 10)).expect("there is room");
+    queue.try_push(batch(1, 0, 100, 3)).expect("there is room");
+    assert_eq!(lengths(&take(&queue, TakeLimits { events: 4, bytes: usize::MAX })), [4]);
+    assert_eq!(lengths(&take(&queue, TakeLimits { events: 0, bytes: 20 })), [2]);
+    assert_eq!(lengths(&take(&queue, TakeLimits { events: 0, bytes: 1 })), [1], "one at least");
+    let rest = take(&queue, ALL);
+    assert_eq!(lengths(&rest), [3, 3]);
+    assert_eq!(rest[0].rows, 7..10);
+    assert!(take(&queue, ALL).is_empty());
+}
+
+#[test]
+fn a_closed_queue_gives_the_batch_back_and_keeps_it_off_the_ledger() {
+    let queue = queue(10, usize::MAX, 0);
+    queue.try_push(batch(1, 0, 0, 1)).expect("there is room");
+    queue.close();
+    assert_eq!(queue.push(batch(1, 0, 10, 2)).expect_err("it is closed").len(), 2);
+    assert_eq!(queue.settle().total().read(), 1);
+    assert_eq!(lengths(&take(&queue, ALL)), [1], "what is in it can still be taken");
+}
+
+#[test]
+fn an_aborted_queue_lets_go_and_leaves_the_rows_in_flight() {
+    let queue = queue(10, usize::MAX, 0);
+    queue.try_push(batch(1, 0, 0, 3)).expect("there is room");
+    queue.abort();
+    assert!(take(&queue, ALL).is_empty());
+    assert_eq!(queue.filled(), (0, 0));
+    let settle = queue.settle();
+    assert_eq!((settle.in_flight(), settle.total().adds_up()), (3, true));
+}
+
+#[test]
+fn a_large_batch_is_not_overtaken_by_small_ones() {
+    let queue = queue(10, usize::MAX, 0);
+    queue.try_push(batch(1, 0, 0, 5)).expect("there is room");
+    thread::scope(|scope| {
+        scope.spawn(|| queue.push(batch(1, 0, 50, 9)).expect("it gets its turn"));
+        while !queue.is_blocked() {
+            thread::yield_now();
+        }
+        queue.try_push(batch(1, 0, 140, 1)).expect_err("the large one was first");
+        take(&queue, ALL)[0].ticket.delivered(5);
+    });
+    assert_eq!(lengths(&take(&queue, ALL)), [9]);
+}
+
+#[test]
+fn readers_that_wait_learn_that_the_queue_is_closed() {
+    let queue = queue(1, usize::MAX, 0);
+    queue.try_push(batch(1, 0, 0, 1)).expect("there is room");
+    thread::scope(|scope| {
+        let blocked: Vec<_> = (0..3)
+            .map(|at| {
+                scope.spawn({
+                    let queue = &queue;
+                    move || queue.push(batch(1, 0, 10 + at * 10, 1))
+                })
+            })
+            .collect();
+        while !queue.is_blocked() {
+            thread::yield_now();
+        }
+        queue.close();
+        for thread in blocked {
+            thread.join().expect("no panic").expect_err("it is closed");
+        }
+    });
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_worker_waits_for_enough_events_but_not_for_ever() {
+    let queue = queue(100, usize::MAX, 10);
+    queue.try_push(batch(1, 0, 0, 3)).expect("there is room");
+    let begin = tokio::time::Instant::now();
+    let mut out = Vec::new();
+    assert!(queue.take(ALL, &mut out).await);
+    assert_eq!(lengths(&out), [3]);
+    assert_eq!(begin.elapsed(), Duration::from_secs(1));
+    out.clear();
+    queue.try_push(batch(1, 0, 30, 12)).expect("there is room");
+    assert!(queue.take(ALL, &mut out).await);
+    assert_eq!(lengths(&out), [10], "a full one goes at once");
+    assert_eq!(begin.elapsed(), Duration::from_secs(1));
+    queue.drain();
+    out.clear();
+    assert!(queue.take(ALL, &mut out).await);
+    assert_eq!((lengths(&out), begin.elapsed()), (vec![2], Duration::from_secs(1)));
+}
+
+#[tokio::test]
+async fn several_workers_share_all_events_and_all_end() {
+    let queue = queue(10_000, usize::MAX, 0);
+    let limits = TakeLimits { events: 7, bytes: usize::MAX };
+    let work = |queue: Queue| async move {
+        let mut count = 0;
+        let mut out = Vec::new();
+        while queue.take(limits, &mut out).await {
+            for delivery in out.drain(..) {
+                count += delivery.len();
+                delivery.ticket.delivered(delivery.len() as u32);
+            }
+            tokio::task::yield_now().await;
+        }
+        count
+    };
+    let workers: Vec<_> = (0..4).map(|_| tokio::spawn(work(queue.clone()))).collect();
+    for at in 0..20 {
+        queue.try_push(batch(1, 0, at * 100, 10)).expect("there is room");
+        tokio::task::yield_now().await;
+    }
+    queue.close();
+    let mut count = 0;
+    for worker in workers {
+        count += worker.await.expect("no panic");
+    }
+    assert_eq!(count, 200);
+    let status = queue.settle().status(SourceId(1)).expect("it is known");
+    assert_eq!(status.cursor.offset, 2000);
+}

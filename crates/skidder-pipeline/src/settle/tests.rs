@@ -1,0 +1,140 @@
+use super::*;
+use crate::testing::{at_zero, batch, meta};
+use skidder_registry::Change;
+
+const ONE: SourceId = SourceId(1);
+
+fn settle() -> Arc<Settle> {
+    let settle = Settle::new();
+    settle.begin(ONE, "one".to_owned(), meta("/one"), at_zero(), false);
+    settle
+}
+
+fn offset(settle: &Settle) -> u64 {
+    settle.status(ONE).expect("it is known").cursor.offset
+}
+
+/// Keys that a commit would put and remove.
+fn changes(settle: &Settle) -> Vec<String> {
+    let name = |change: &Change| match change {
+        Change::Put { key, entry, checkpoint } => {
+            let kept = matches!(checkpoint, Checkpoint::Keep);
+            format!("{key}@{}{}", entry.cursor.offset, if kept { "" } else { "*" })
+        }
+        Change::Remove { key } => format!("-{key}"),
+    };
+    settle.take_changes(Timestamp(0)).iter().map(name).collect()
+}
+
+#[test]
+fn cursor_moves_over_settled_ranges_at_the_front_only() {
+    let settle = settle();
+    let tickets: Vec<_> = (0..3).map(|at| settle.admit(&batch(1, 0, at * 20, 2), None)).collect();
+    tickets[2].delivered(2);
+    tickets[1].dropped(DropReason::Rejected, 2);
+    assert_eq!(offset(&settle), 0);
+    tickets[0].delivered(1);
+    assert_eq!(offset(&settle), 0, "one row is still on its way");
+    tickets[0].dead_lettered(1);
+    assert_eq!(offset(&settle), 60);
+    let total = settle.total();
+    assert!(total.adds_up());
+    assert_eq!((total.read(), total.delivered(), total.dead_lettered()), (6, 3, 1));
+    assert_eq!(total.dropped().get(DropReason::Rejected), 2);
+    assert!(settle.is_settled(ONE));
+}
+
+#[test]
+fn a_batch_without_rows_moves_the_cursor_in_its_turn() {
+    let settle = settle();
+    let first = settle.admit(&batch(1, 0, 0, 1), None);
+    let mut empty = batch(1, 0, 10, 0);
+    empty.count_dropped(DropReason::Empty, 3);
+    assert!(settle.admit(&empty, None).is_settled());
+    assert_eq!(offset(&settle), 0);
+    first.delivered(1);
+    assert_eq!(offset(&settle), 10);
+    assert!(settle.total().adds_up());
+}
+
+#[test]
+fn results_of_an_older_generation_count_but_move_no_cursor() {
+    let settle = settle();
+    let old = settle.admit(&batch(1, 0, 0, 5), None);
+    settle.restart(ONE, 1);
+    let new = settle.admit(&batch(1, 1, 0, 1), None);
+    new.delivered(1);
+    assert_eq!(offset(&settle), 0, "the older range is before it");
+    old.delivered(5);
+    let status = settle.status(ONE).expect("it is known");
+    assert_eq!((status.cursor.generation, status.cursor.offset), (1, 10));
+    assert_eq!(status.ledger.delivered(), 6);
+}
+
+#[test]
+fn a_batch_of_an_older_generation_may_come_after_the_restart() {
+    let settle = settle();
+    settle.restart(ONE, 1);
+    // The turn was under way when the scan found the file rewritten.
+    settle.admit(&batch(1, 0, 70, 3), None).delivered(3);
+    assert_eq!(offset(&settle), 0);
+    settle.admit(&batch(1, 1, 0, 2), None).delivered(2);
+    assert_eq!(offset(&settle), 20);
+}
+
+#[test]
+fn a_new_key_removes_the_old_one() {
+    let settle = settle();
+    settle.admit(&batch(1, 0, 0, 1), None).delivered(1);
+    assert_eq!(changes(&settle), ["one@10"]);
+    settle.update(ONE, "longer", meta("/one"));
+    assert_eq!(changes(&settle), ["-one", "longer@10"]);
+    assert!(changes(&settle).is_empty());
+}
+
+#[test]
+fn a_key_that_another_source_has_taken_is_not_removed() {
+    let settle = settle();
+    assert!(changes(&settle).is_empty());
+    settle.update(ONE, "longer", meta("/one"));
+    let two = SourceId(2);
+    settle.begin(two, "one".to_owned(), meta("/two"), at_zero(), true);
+    assert_eq!(changes(&settle), ["longer@0", "one@0*"]);
+    settle.remove(ONE);
+    settle.begin(SourceId(3), "longer".to_owned(), meta("/three"), at_zero(), false);
+    assert!(changes(&settle).is_empty(), "it has its own entry under that key");
+}
+
+#[test]
+fn rows_of_a_removed_source_still_count() {
+    let settle = settle();
+    let ticket = settle.admit(&batch(1, 0, 0, 4), None);
+    settle.remove(ONE);
+    assert_eq!(settle.in_flight(), 4);
+    ticket.delivered(4);
+    assert_eq!(settle.in_flight(), 0);
+    assert!(settle.total().adds_up());
+    assert_eq!(changes(&settle), ["-one"]);
+}
+
+#[test]
+#[should_panic(expected = "two verdicts")]
+fn two_verdicts_for_a_row_are_a_bug() {
+    let settle = settle();
+    let ticket = settle.admit(&batch(1, 0, 0, 1), None);
+    let other = settle.admit(&batch(1, 0, 10, 1), None);
+    ticket.delivered(1);
+    ticket.delivered(1);
+    drop(other);
+}
+
+#[test]
+fn ignored_files_are_skipped_only_while_nothing_is_on_its_way() {
+    let settle = settle();
+    let ticket = settle.admit(&batch(1, 0, 0, 1), None);
+    settle.skip_to(ONE, 500);
+    assert_eq!(offset(&settle), 0);
+    ticket.delivered(1);
+    settle.skip_to(ONE, 500);
+    assert_eq!(offset(&settle), 500);
+}

@@ -1,0 +1,39 @@
+//! Batches for the tests of this crate.
+
+use skidder_event::{Base, Batch, Map, Provenance, Row, SourceId, Tail, Text};
+use skidder_registry::{Cursor, Meta};
+use std::sync::Arc;
+
+/// Lines of ten bytes with their line feed, from `start` on.
+pub(crate) fn batch(source: u64, generation: u32, start: u64, lines: u32) -> Batch {
+    let mut bytes = Vec::new();
+    for _ in 0..lines {
+        bytes.extend_from_slice(b"123456789\n");
+    }
+    let range = start..start + u64::from(lines) * 10;
+    let provenance = Provenance {
+        source: SourceId(source),
+        generation,
+        tail: Some(Tail { len: 9, crc: range.end as u32 }),
+        range,
+        end_of_file: false,
+        resume: None,
+    };
+    let base = Arc::new(Base::new(&Map::new(), &Map::new()));
+    let mut batch = Batch::new(bytes, true, base, provenance);
+    for line in 0..lines {
+        let text = Text { start: line * 10, len: 9 };
+        batch.push(Row::new(start + u64::from(line) * 10, 10, text, 0));
+    }
+    batch
+}
+
+/// A cursor at the beginning.
+pub(crate) fn at_zero() -> Cursor {
+    Cursor::default()
+}
+
+/// What is known of a source at `path`.
+pub(crate) fn meta(path: &str) -> Meta {
+    Meta { source: path.into(), ..Meta::default() }
+}
