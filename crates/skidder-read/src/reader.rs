@@ -407,19 +407,21 @@ impl Reader {
         parts.bytes[..filled].copy_from_slice(&self.carry);
         self.carry.clear();
         let mut wanted = self.read_bytes(context).max(filled + READ_BYTES_MIN.min(CHUNK_BYTES));
-        let (end, has_line) = loop {
+        // Lines for which the last batch had no room.
+        let mut has_line = memchr::memchr(b'\n', &parts.bytes[..filled]).is_some();
+        let end = loop {
             if parts.bytes.len() < wanted {
                 parts.bytes.resize(wanted, 0);
             }
             let before = filled;
             let end = self.fill(context, scratch, &mut parts.bytes[..wanted], &mut filled);
-            let has_line = memchr::memrchr(b'\n', &parts.bytes[before..filled]).is_some();
+            has_line |= memchr::memrchr(b'\n', &parts.bytes[before..filled]).is_some();
             if has_line || self.skipping || !matches!(end, TurnEnd::More) {
-                break (end, has_line || memchr::memrchr(b'\n', &parts.bytes[..before]).is_some());
+                break end;
             }
             if filled >= context.settings.line_bytes_max() {
                 self.skipping = true;
-                break (end, false);
+                break end;
             }
             wanted = (wanted * 2).min(context.settings.line_bytes_max());
         };
