@@ -134,8 +134,14 @@ impl Disk {
                         5..40 => random.below(1200),
                         _ => random.below(60),
                     };
-                    let fill = if kind == 3 { 0xff } else { b'p' };
-                    let line = truth.line(content, &vec![fill; length as usize]);
+                    // No two lines have the same bytes for long.
+                    let first = random.below(90) as usize;
+                    let letter = |at: usize| b'!' + ((first + at + at / 90) % 90) as u8;
+                    let mut padding: Vec<u8> = (0..length as usize).map(letter).collect();
+                    if kind == 3 {
+                        padding.fill(0xff);
+                    }
+                    let line = truth.line(content, &padding);
                     bytes.extend_from_slice(&line);
                     if random.one_in(12) {
                         return (bytes, true);

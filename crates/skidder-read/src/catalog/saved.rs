@@ -32,14 +32,14 @@ struct Claim {
 struct Rank {
     /// The bytes before the cursor are others.
     misfit: bool,
+    other_file: bool,
     /// Nothing was read that could prove anything.
     unread: bool,
-    other_file: bool,
     other_path: bool,
 }
 
 impl Rank {
-    const NONE: Self = Self { misfit: true, unread: true, other_file: true, other_path: true };
+    const NONE: Self = Self { misfit: true, other_file: true, unread: true, other_path: true };
 }
 
 /// What the registry says of a file.
@@ -132,8 +132,8 @@ impl Catalog {
         let same_file = (entry.meta.device, entry.meta.inode) == (meta.device, meta.inode);
         Rank {
             misfit: !fits,
-            unread: cursor.offset == 0 || candidate.head.compressed,
             other_file: !same_file,
+            unread: cursor.offset == 0 || candidate.head.compressed,
             other_path: entry.meta.source != *candidate.path,
         }
     }
