@@ -6,8 +6,8 @@ use crate::watch::{About, Watch};
 use anyhow::{Context as _, Result};
 use skidder_os::{Clock, Fs};
 use skidder_pipeline::{
-    DeadLetters, Feed, FileInput, OutputMetrics, Pipeline, PipelineSettings, Queue, Registrar,
-    SavedCursors, Settle,
+    DeadLetters, Feed, FileInput, Output, OutputMetrics, Pipeline, PipelineSettings, Queue,
+    Registrar, SavedCursors, Settle,
 };
 use skidder_read::{
     BufferPool, Cursors, InflatePool, InputContext, ReadMetrics, Readers, ReadersLimits, SourceIds,
@@ -143,13 +143,7 @@ impl Running {
             metrics: Arc::clone(&output_metrics),
             clock: Arc::clone(&world.clock),
         };
-        let work = parts.output.run(feed);
-        let ended = send.clone();
-        runtime.spawn(async move {
-            work.await;
-            // The main thread may be gone already.
-            drop(ended.send(Happened::OutputEnded));
-        });
+        start_output(&runtime, parts.output, feed, send.clone());
         let settings = PipelineSettings { workers: parts.workers, flush: parts.flush, once };
         let registrar = Registrar::new(Arc::clone(&settle), Arc::clone(&registry));
         let pipeline = Pipeline::start(
@@ -229,6 +223,16 @@ impl Running {
         close_registry(self.registry);
         Outcome { settled, saved }
     }
+}
+
+/// Runs the output in the runtime; its end is told.
+fn start_output(runtime: &Runtime, output: Box<dyn Output>, feed: Feed, ended: Sender<Happened>) {
+    let work = output.run(feed);
+    runtime.spawn(async move {
+        work.await;
+        // The main thread may be gone already.
+        drop(ended.send(Happened::OutputEnded));
+    });
 }
 
 /// What the inputs share.
