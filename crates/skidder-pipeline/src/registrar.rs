@@ -1,6 +1,6 @@
 //! The registrar: makes cursors durable, a little after they moved, all of them as one commit.
 
-use crate::settle::Settle;
+use crate::settle::{CHANGES_MAX, Settle};
 use skidder_os::Clock;
 use skidder_registry::{Change, Registry};
 use std::sync::Arc;
@@ -26,11 +26,23 @@ impl Registrar {
     ///
     /// Says whether everything is durable.
     pub fn flush(&mut self, clock: &dyn Clock) -> bool {
-        let changes = self.settle.take_changes(clock.wall());
-        if changes.is_empty() && self.pending.is_empty() {
-            return true;
+        loop {
+            let changes = self.settle.take_changes(clock.wall());
+            if changes.is_empty() && self.pending.is_empty() {
+                return true;
+            }
+            // Only a full commit has left something: what moves meanwhile waits for the next flush.
+            let more = changes.len() >= CHANGES_MAX;
+            self.pending = merge(std::mem::take(&mut self.pending), changes);
+            let saved = self.commit();
+            if !saved || !more {
+                return saved;
+            }
         }
-        self.pending = merge(std::mem::take(&mut self.pending), changes);
+    }
+
+    /// Commits what is pending; says whether it is durable.
+    fn commit(&mut self) -> bool {
         match self.registry.commit(&self.pending) {
             Ok(()) => {
                 self.pending.clear();

@@ -14,6 +14,13 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+/// Sources that one commit of the registry saves at most: bounds its memory when many files appear at
+/// once.
+pub(crate) const CHANGES_MAX: usize = 4096;
+
+/// With more sources than this, those with nothing pending keep no room for it.
+const SPARE_SOURCES: usize = 256;
+
 /// Keeps the cursors of all sources for one output.
 #[derive(Debug, Default)]
 pub struct Settle {
@@ -208,11 +215,18 @@ impl Settle {
         ticket
     }
 
-    /// What the registry must be told, to be committed as one. The caller keeps it
-    /// until it is.
+    /// What the registry must be told, to be committed as one, of a bounded number of sources. The
+    /// caller keeps it until it is, and asks again until there is nothing.
     pub fn take_changes(&self, now: Timestamp) -> Vec<Change> {
         let mut state = self.lock();
-        let mut removed: HashSet<String> = state.removed.drain(..).collect();
+        let mut dirty = std::mem::take(&mut state.dirty);
+        if dirty.len() > CHANGES_MAX {
+            state.dirty = dirty.split_off(CHANGES_MAX);
+        }
+        // Keys go with the last of them: a source that has a new key must have it before it loses the old.
+        let last = state.dirty.is_empty();
+        let removed = if last { std::mem::take(&mut state.removed) } else { Vec::new() };
+        let mut removed: HashSet<String> = removed.into_iter().collect();
         if !removed.is_empty() {
             // A key that another source has taken meanwhile stays, but the checkpoint was the other's.
             for entry in state.sources.values_mut() {
@@ -226,7 +240,6 @@ impl Settle {
         removed.sort_unstable();
         let mut changes: Vec<Change> =
             removed.into_iter().map(|key| Change::Remove { key }).collect();
-        let dirty = std::mem::take(&mut state.dirty);
         for source in dirty {
             let Some(entry) = state.sources.get_mut(&source) else { continue };
             entry.dirty = false;
@@ -317,6 +330,7 @@ impl State {
 
     /// Marks one range as settled and moves the cursor over all settled ones at the front.
     fn settle(&mut self, source: SourceId, sequence: u64) {
+        let many = self.sources.len() > SPARE_SOURCES;
         let Some(entry) = self.sources.get_mut(&source) else { return };
         let Some(at) = sequence.checked_sub(entry.first_sequence) else { return };
         if let Some(pending) = entry.pending.get_mut(at as usize) {
@@ -333,6 +347,9 @@ impl State {
                 }
                 moved = true;
             }
+        }
+        if entry.pending.is_empty() && many {
+            entry.pending = VecDeque::new();
         }
         if moved {
             self.mark_dirty(source);
