@@ -2,6 +2,7 @@
 #   NAME.sh install         download and build what the server needs
 #   NAME.sh start DIR PORT  install, start one process with empty data in DIR, wait until it answers
 #   NAME.sh stop DIR        stop just that process
+#   NAME.sh again DIR       start it again with the data that it has; only without TLS
 # Downloads are kept in $SKIDDER_SERVERS_DIR (default: .servers in the repository).
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
@@ -10,8 +11,8 @@ action=${1:-} dir=${2:-} port=${3:-}
 PATH=$PATH:/usr/sbin:/sbin
 
 fail() { echo "$name: $*" >&2; exit 1; }
-usage() { echo "usage: $0 install | start DIR PORT | stop DIR" >&2; exit 2; }
-case $action in install|start|stop) ;; *) usage;; esac
+usage() { echo "usage: $0 install | start DIR PORT | stop DIR | again DIR" >&2; exit 2; }
+case $action in install|start|stop|again) ;; *) usage;; esac
 
 cache=${SKIDDER_SERVERS_DIR:-$here/../../.servers}
 mkdir -p "$cache/$name"
@@ -61,6 +62,7 @@ started() { ps -o lstart= -p "$1" | tr ' ' _; }
 
 # launch COMMAND...: in the background and in a session of its own; output in DIR/log, pid in DIR/pid
 launch() {
+  printf '%q ' "$@" >"$dir/command"
   setsid "$@" >"$dir/log" 2>&1 </dev/null 9>&- &
   echo "$! $(started $!)" >"$dir/pid"
 }
@@ -73,6 +75,7 @@ ready() {
     [ $((SECONDS - began)) -lt "$limit" ] || { stop; fail "no answer in $limit s; see $dir/log"; }
     sleep 0.2
   done
+  echo "$url" >"$dir/url"
   echo "pid=$(cut -d' ' -f1 "$dir/pid") url=$url"
 }
 answers_tcp() { (exec 3<>"/dev/tcp/127.0.0.1/$1") 2>/dev/null; }
@@ -93,6 +96,13 @@ if [ "$action" != install ]; then
   case $dir in /|*[[:space:]:]*) fail "DIR must be a folder of its own, without spaces and colons in its path";; esac
 fi
 if [ "$action" = stop ]; then stop; exit; fi
+if [ "$action" = again ]; then
+  if running; then fail "it is running in $dir"; fi
+  url=$(cat "$dir/url")
+  eval "launch $(cat "$dir/command")"
+  ready "$url" 180 curl -sf "$url/_cluster/health?wait_for_status=yellow&timeout=1s"
+  exit
+fi
 if [ "$action" = start ]; then
   [ -n "$port" ] || usage
   if running; then fail "already running in $dir, pid $(cut -d' ' -f1 "$dir/pid")"; fi

@@ -119,6 +119,34 @@ impl Server {
         Self::given_or_started("SKIDDER_TEST_OPENSEARCH", "opensearch.sh", false)
     }
 
+    /// Elasticsearch 9.5, without security, for one test: with settings (`NAME=VALUE`, separated by
+    /// spaces) that no other test sees, and to be stopped and started at will.
+    pub fn own_elasticsearch(settings: &str) -> Result<Self, ServerError> {
+        Self::start("elasticsearch.sh", false, settings)
+    }
+
+    /// Stops a server of the test's own; its data stays.
+    pub fn stop(&self) -> Result<(), ServerError> {
+        self.perform("stop")
+    }
+
+    /// Starts a server that was stopped, at the same address with the same data.
+    pub fn start_again(&self) -> Result<(), ServerError> {
+        self.perform("again")
+    }
+
+    fn perform(&self, action: &str) -> Result<(), ServerError> {
+        let own = self.own.as_ref().expect("only a server of the test's own is stopped");
+        let failed = |said: String| ServerError::Start { script: own.script, said };
+        let mut command = script(own.script);
+        command.arg(action).arg(own.directory.path()).stdin(Stdio::null());
+        let output = command.output().map_err(|error| failed(error.to_string()))?;
+        if output.status.success() {
+            return Ok(());
+        }
+        Err(failed(String::from_utf8_lossy(&output.stderr).into_owned()))
+    }
+
     fn given_or_started(
         variable: &str,
         script: &'static str,
@@ -129,11 +157,11 @@ impl Server {
                 let folder = std::env::var_os("SKIDDER_TEST_CERTIFICATES").map(PathBuf::from);
                 Self::at(url, folder.filter(|_| secure), None)
             }
-            Err(_) => Self::start(script, secure),
+            Err(_) => Self::start(script, secure, ""),
         }
     }
 
-    fn start(name: &'static str, secure: bool) -> Result<Self, ServerError> {
+    fn start(name: &'static str, secure: bool, settings: &str) -> Result<Self, ServerError> {
         let failed = |said: String| ServerError::Start { script: name, said };
         let directory = tempfile::tempdir().map_err(|error| failed(error.to_string()))?;
         let port = free_port().map_err(|error| failed(error.to_string()))?;
@@ -141,6 +169,9 @@ impl Server {
         let mut command = script(name);
         command.arg("start").arg(directory.path()).arg(port.to_string());
         command.env("SECURITY", if secure { "1" } else { "0" }).stdin(Stdio::null());
+        if !settings.is_empty() {
+            command.env("SETTINGS", settings);
+        }
         // From here on the script's `stop` runs whatever happens.
         let own = Own { script: name, directory };
         let output = command.output().map_err(|error| failed(error.to_string()))?;

@@ -108,8 +108,9 @@ impl Watch {
     /// Closes the endpoint and waits until its address is free again.
     pub(crate) fn close_endpoint(&mut self, running: &Running) {
         let Some(OpenEndpoint { stop, task }) = self.endpoint.take() else { return };
-        // It may have ended by itself.
-        drop(stop.send(()));
+        if stop.send(()).is_err() {
+            tracing::debug!("the endpoint has ended by itself");
+        }
         let ended = running.runtime().block_on(async { timeout(ENDPOINT_END, task).await });
         if ended.is_err() {
             tracing::warn!("the endpoint did not close in time");

@@ -66,7 +66,7 @@ fn all_problems_of_a_configuration_are_told_at_once_with_their_places() {
 
 #[test]
 fn a_good_configuration_is_ok() {
-    let ended = configured(GOOD, &["test", "config"]).is_good();
+    let ended = configured(GOOD, &["test", "config"]).succeeded();
     assert_eq!((&*ended.out, &*ended.log), ("Config OK\n", ""));
 }
 
@@ -87,7 +87,7 @@ fn what_filebeat_has_and_we_have_not_is_told_unless_leniency_is_asked_for() {
     let ended = configured(&text, &["test", "config"]);
     assert_eq!(ended.code(), Some(1));
     assert!(ended.log.contains("filebeat.yml:4:1: "), "{}", ended.log);
-    let ended = configured(&text, &["test", "config", "-E", "compat=lenient"]).is_good();
+    let ended = configured(&text, &["test", "config", "-E", "compat=lenient"]).succeeded();
     assert!(ended.log.starts_with("warning: filebeat.yml:4:1: "), "{}", ended.log);
 }
 
@@ -101,7 +101,7 @@ fn overrides_win_over_files_and_later_files_over_earlier_ones() {
         directory.path(),
         &["-c", "one.yml", "-c", "two.yml", "-E", "name=third", "export", "config"],
     )
-    .is_good();
+    .succeeded();
     assert!(ended.out.contains("name: third"), "{}", ended.out);
     assert!(ended.out.contains("two"), "{}", ended.out);
     assert!(!ended.out.contains("second"), "{}", ended.out);
@@ -115,7 +115,7 @@ fn overrides_win_over_files_and_later_files_over_earlier_ones() {
 fn an_exported_configuration_shows_no_secret() {
     let text = "filebeat.inputs: [{type: filestream, id: a, paths: [/x]}]\n\
                 output.elasticsearch: {hosts: [a], username: u, password: tell-nobody}\n";
-    let ended = configured(text, &["export", "config"]).is_good();
+    let ended = configured(text, &["export", "config"]).succeeded();
     assert!(!ended.out.contains("tell-nobody"), "{}", ended.out);
     assert!(ended.out.contains("username: u"), "{}", ended.out);
 }
@@ -123,7 +123,7 @@ fn an_exported_configuration_shows_no_secret() {
 #[test]
 fn the_version_is_told_in_both_ways() {
     for arguments in [&["version"][..], &["--version"]] {
-        let ended = run(Path::new("/"), arguments).is_good();
+        let ended = run(Path::new("/"), arguments).succeeded();
         assert!(ended.out.contains(env!("CARGO_PKG_VERSION")), "{}", ended.out);
         assert!(ended.out.contains("filebeat 9."), "{}", ended.out);
     }
@@ -142,7 +142,7 @@ fn once_delivers_what_is_there_and_the_ledger_adds_up() {
     let place = Place::new(&server);
     place.write("a.log", &lines("a", 0..2000));
     place.write("b.log.gz", &gzip(&lines("b", 0..1500)));
-    let ended = place.once(&[]).is_good();
+    let ended = place.once(&[]).succeeded();
     let ledger = ended.ledger();
     assert_eq!((ledger.read, ledger.delivered), (3500, 3500));
     let verdict = judge(&[("a", 2000), ("b", 1500)], &server.documents());
@@ -151,7 +151,7 @@ fn once_delivers_what_is_there_and_the_ledger_adds_up() {
         (0, 0, 0, 0)
     );
     // A second run finds nothing new.
-    assert_eq!(place.once(&[]).is_good().ledger().read, 0);
+    assert_eq!(place.once(&[]).succeeded().ledger().read, 0);
     assert_eq!(server.count(), 3500);
 }
 
@@ -159,7 +159,7 @@ fn once_delivers_what_is_there_and_the_ledger_adds_up() {
 fn events_on_the_standard_output_are_alone_there() {
     let place = Place::with_output("output.console.enabled: true\n");
     place.write("a.log", &lines("a", 0..10));
-    let ended = place.once(&[]).is_good();
+    let ended = place.once(&[]).succeeded();
     assert_eq!(judge(&[("a", 10)], &messages(&ended.out)).missing, 0);
     assert_eq!(ended.ledger().delivered, 10);
 }
@@ -174,8 +174,8 @@ fn the_data_directory_serves_one_process_at_a_time() {
     assert_eq!(second.code(), Some(1));
     assert!(second.log.contains("another skidder uses the data directory"), "{}", second.log);
     assert!(second.log.contains(&*place.data().to_string_lossy()), "{}", second.log);
-    first.terminate().is_good();
-    place.once(&[]).is_good();
+    first.terminate().succeeded();
+    place.once(&[]).succeeded();
 }
 
 #[test]
@@ -210,7 +210,7 @@ fn ship_delivers_plain_and_compressed_files_to_each_destination() {
         assert_eq!(faults, (0, 0, 0, 0));
     };
 
-    let ship = |to: &str| run(directory.path(), &["ship", "*.log*", "--to", to]).is_good();
+    let ship = |to: &str| run(directory.path(), &["ship", "*.log*", "--to", to]).succeeded();
     let ended = ship("-");
     perfect(&messages(&ended.out));
     assert_eq!(ended.ledger().delivered, 1003);
@@ -268,11 +268,11 @@ fn refused_events_of_a_run_are_in_the_dead_letters_and_are_not_sent_again() {
     let server = BulkServer::scripted(|_| Act::Items(|_| 400));
     let place = Place::new(&server);
     place.write("a.log", &lines("a", 0..100));
-    let ledger = place.once(&[]).is_good().ledger();
+    let ledger = place.once(&[]).succeeded().ledger();
     assert_eq!((ledger.dead_lettered, ledger.delivered), (100, 0));
     let letters = std::fs::read_to_string(place.data().join("dead_letters.ndjson")).unwrap();
     assert_eq!(letters.lines().count(), 100);
-    assert_eq!(place.once(&[]).is_good().ledger().read, 0);
+    assert_eq!(place.once(&[]).succeeded().ledger().read, 0);
 }
 
 #[test]
@@ -287,7 +287,7 @@ fn refused_credentials_are_told_with_the_host() {
     server.follow(|_| Act::Take);
     let mut program = program;
     program.await_that("all lines are there", || server.count() == 10);
-    program.terminate().is_good();
+    program.terminate().succeeded();
 }
 
 #[test]
@@ -298,7 +298,7 @@ fn the_output_is_tested_without_sending_an_event() {
         let config = place.path().join("filebeat.yml");
         run(place.path(), &["-c", config.to_str().unwrap(), "test", "output"])
     };
-    let ended = tested(&place).is_good();
+    let ended = tested(&place).succeeded();
     assert!(ended.out.contains("9.5.3"), "{}", ended.out);
     assert_eq!(server.requests(), 0);
     let place = Place::with_output("output.elasticsearch.hosts: ['http://127.0.0.1:1']\n");

@@ -74,6 +74,11 @@ impl Log {
         self.file.write_all(text).unwrap();
     }
 
+    /// Goes on in the file that is at the path now.
+    pub(crate) fn reopen(&mut self) {
+        self.file = Self::open(&self.path);
+    }
+
     /// The name after so many rotations.
     pub(crate) fn rotated(&self, times: usize, suffix: &str) -> PathBuf {
         PathBuf::from(format!("{}.{times}{suffix}", self.path.display()))
@@ -83,7 +88,10 @@ impl Log {
     pub(crate) fn shift(&self) {
         let taken =
             |times| ["", ".gz"].into_iter().find(|suffix| self.rotated(times, suffix).is_file());
-        let last = (1..).take_while(|times| taken(*times).is_some()).last().unwrap_or(0);
+        let mut last = 0;
+        while taken(last + 1).is_some() {
+            last += 1;
+        }
         for times in (1..=last).rev() {
             let suffix = taken(times).unwrap();
             std::fs::rename(self.rotated(times, suffix), self.rotated(times + 1, suffix)).unwrap();
@@ -94,7 +102,7 @@ impl Log {
     pub(crate) fn rename(&mut self) {
         self.shift();
         std::fs::rename(&self.path, self.rotated(1, "")).unwrap();
-        self.file = Self::open(&self.path);
+        self.reopen();
     }
 
     /// Rotates by copying to `NAME.1` and truncating.

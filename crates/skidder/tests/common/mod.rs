@@ -117,14 +117,20 @@ impl Place {
     }
 }
 
+/// Prints a line, which `--nocapture` shows.
+#[expect(clippy::print_stdout, reason = "the table of faults is for people")]
+pub(crate) fn say(text: &str) {
+    println!("{text}");
+}
+
 /// Prints a row of the table of faults.
 pub(crate) fn row(fault: &str, verdict: Verdict, bound: usize) {
     static HEAD: Once = Once::new();
     HEAD.call_once(|| {
-        println!("{:<58} | {:>7} | missing | duplicates | bound", "fault", "lines");
+        say(&format!("{:<58} | {:>7} | missing | duplicates | bound", "fault", "lines"));
     });
     let Verdict { lines, missing, duplicates, .. } = verdict;
-    println!("{fault:<58} | {lines:>7} | {missing:>7} | {duplicates:>10} | {bound:>5}");
+    say(&format!("{fault:<58} | {lines:>7} | {missing:>7} | {duplicates:>10} | {bound:>5}"));
 }
 
 /// Prints the row and asserts that nothing is missing or altered and that repetitions are bounded.
@@ -132,4 +138,11 @@ pub(crate) fn accept(fault: &str, verdict: Verdict, bound: usize) {
     row(fault, verdict, bound);
     let good = verdict.missing == 0 && verdict.altered == 0 && verdict.duplicates <= bound;
     assert!(good, "{fault}: {verdict:?}, bound {bound}");
+}
+
+/// The seeds of a test: one of its own, or so many as `SKIDDER_TEST_SEEDS` says, for a longer search.
+pub(crate) fn seeds(first: u64) -> std::ops::Range<u64> {
+    let count = std::env::var("SKIDDER_TEST_SEEDS").map_or(1, |count| count.parse().unwrap());
+    // Far apart, so that a longer search of one test is none of another's.
+    first * 1_000_000..first * 1_000_000 + count
 }

@@ -11,7 +11,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 /// A condition that does not hold after this time never will.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const PATIENCE: Duration = Duration::from_mins(1);
 
 /// What the program writes to one of its streams.
 type Captured = Arc<Mutex<String>>;
@@ -150,7 +150,7 @@ impl Drop for Program {
             self.child.wait().unwrap();
         }
         if std::thread::panicking() {
-            eprintln!("the log of the program:\n{}", self.log.lock().unwrap());
+            super::say(&format!("the log of the program:\n{}", self.log.lock().unwrap()));
         }
     }
 }
@@ -167,7 +167,7 @@ impl Ended {
     }
 
     /// Asserts that it says that all is well.
-    pub(crate) fn is_good(self) -> Self {
+    pub(crate) fn succeeded(self) -> Self {
         assert_eq!(self.code(), Some(0), "{}\n{}", self.out, self.log);
         self
     }

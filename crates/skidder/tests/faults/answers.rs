@@ -21,7 +21,7 @@ fn spoils(fault: &str, act: Act, taken: bool, arguments: &[&str]) {
     });
     let place = Place::new(&server);
     place.write("a", &lines("a", 0..LINES));
-    let ended = place.once(arguments).is_good();
+    let ended = place.once(arguments).succeeded();
     let ledger = ended.ledger();
     assert_eq!((ledger.read, ledger.delivered), (LINES, LINES));
     let verdict = judge(&[("a", LINES)], &server.documents());
@@ -78,7 +78,7 @@ fn a_request_that_is_too_large_is_cut_until_it_fits() {
     });
     let place = Place::new(&server);
     place.write("a", &lines("a", 0..LINES));
-    place.once(&[]).is_good();
+    place.once(&[]).succeeded();
     accept("413 three times", judge(&[("a", LINES)], &server.documents()), 0);
 }
 
@@ -91,7 +91,7 @@ fn a_server_that_is_away_when_we_start_and_comes_later() {
     program.await_log("cannot send events");
     server.follow(|_| Act::Take);
     program.await_that("every line is there", || server.count() >= LINES);
-    program.terminate().is_good();
+    program.terminate().succeeded();
     accept("no server at the start", judge(&[("a", LINES)], &server.documents()), 0);
 }
 
@@ -101,7 +101,7 @@ fn refused_events_do_not_hold_up_the_others() {
         BulkServer::scripted(|_| Act::Items(|line| if line.contains("7 ") { 400 } else { 201 }));
     let place = Place::new(&server);
     place.write("a", &lines("a", 0..LINES));
-    let ledger = place.once(&[]).is_good().ledger();
+    let ledger = place.once(&[]).succeeded().ledger();
     assert_eq!((ledger.delivered, ledger.dead_lettered), (LINES - LINES / 10, LINES / 10));
     let letters = std::fs::read_to_string(place.data().join("dead_letters.ndjson")).unwrap();
     let message = |letter: &str| {

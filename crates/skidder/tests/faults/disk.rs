@@ -5,7 +5,7 @@
 
 use crate::common::lines::{gzip, judge, lines};
 use crate::common::server::BulkServer;
-use crate::common::{Place, accept};
+use crate::common::{Place, accept, say};
 use rustix::mount::{MountFlags, UnmountFlags, mount, mount_remount, unmount};
 use std::fs::File;
 use std::io::Write as _;
@@ -22,7 +22,7 @@ impl SmallDisk {
         match mount("none", at, "tmpfs", MountFlags::empty(), options.as_c_str()) {
             Ok(()) => Some(Self(at.to_path_buf())),
             Err(error) => {
-                println!("skipped: a file system cannot be mounted here ({error}); root may");
+                say(&format!("skipped: a file system cannot be mounted here ({error}); root may"));
                 None
             }
         }
@@ -58,7 +58,7 @@ fn a_full_disk_under_the_registry_stops_no_delivery() {
     let place = Place::new(&server);
     let Some(disk) = SmallDisk::mount(&place.data(), 4096) else { return };
     place.write("a", &lines("a", 0..2000));
-    place.once(&[]).is_good();
+    place.once(&[]).succeeded();
     let filling = disk.fill();
     let mut program = place.start(&[]);
     program.await_log("skidder is running");
@@ -70,10 +70,10 @@ fn a_full_disk_under_the_registry_stops_no_delivery() {
     std::fs::remove_file(filling).unwrap();
     place.write("a", &lines("a", 0..6000));
     program.await_that("every line is there", || server.count() >= LINES);
-    program.terminate().is_good();
+    program.terminate().succeeded();
     accept("full disk under the registry, then space", judge(&LOGS, &server.documents()), 0);
     // What could not be saved then is saved by now.
-    assert_eq!(place.once(&[]).is_good().ledger().read, 0);
+    assert_eq!(place.once(&[]).succeeded().ledger().read, 0);
 }
 
 #[test]
@@ -82,7 +82,7 @@ fn killed_on_a_full_disk_it_repeats_and_loses_nothing() {
     let place = Place::new(&server);
     let Some(disk) = SmallDisk::mount(&place.data(), 4096) else { return };
     place.write("a", &lines("a", 0..2000));
-    place.once(&[]).is_good();
+    place.once(&[]).succeeded();
     let filling = disk.fill();
     for end in ["stopped", "killed"] {
         let mut program = place.start(&[]);
@@ -99,10 +99,10 @@ fn killed_on_a_full_disk_it_repeats_and_loses_nothing() {
         }
     }
     std::fs::remove_file(filling).unwrap();
-    place.once(&[]).is_good();
+    place.once(&[]).succeeded();
     let bound = 2 * (LINES - 2000);
     accept("full disk, SIGTERM and kill -9", judge(&LOGS, &server.documents()), bound);
-    assert_eq!(place.once(&[]).is_good().ledger().read, 0);
+    assert_eq!(place.once(&[]).succeeded().ledger().read, 0);
 }
 
 #[test]
@@ -119,7 +119,7 @@ fn a_disk_that_is_full_from_the_start_is_told() {
     assert!(ended.log.contains(&*place.data().to_string_lossy()), "{}", ended.log);
     std::fs::remove_file(filling).unwrap();
     drop(disk);
-    place.once(&[]).is_good();
+    place.once(&[]).succeeded();
     accept("full disk at the start", judge(&LOGS, &server.documents()), LINES);
 }
 
@@ -136,7 +136,7 @@ fn a_data_directory_that_cannot_be_written_is_named() {
     assert!(ended.log.to_lowercase().contains("read-only"), "{}", ended.log);
     assert_eq!(server.count(), 0);
     disk.set_read_only(false);
-    place.once(&[]).is_good();
+    place.once(&[]).succeeded();
     accept("data directory read-only, then writable", judge(&[("a", 10)], &server.documents()), 0);
 }
 
@@ -146,7 +146,7 @@ fn a_disk_that_becomes_read_only_stops_no_delivery() {
     let place = Place::new(&server);
     let Some(disk) = SmallDisk::mount(&place.data(), 4096) else { return };
     place.write("a", &lines("a", 0..1000));
-    place.once(&[]).is_good();
+    place.once(&[]).succeeded();
     // A new run begins on the disk as it is then, and the log goes on.
     disk.set_read_only(true);
     place.write("a", &lines("a", 0..6000));
@@ -155,7 +155,7 @@ fn a_disk_that_becomes_read_only_stops_no_delivery() {
     assert!(refused.log.to_lowercase().contains("read-only"), "{}", refused.log);
     let came = server.count();
     disk.set_read_only(false);
-    place.once(&[]).is_good();
+    place.once(&[]).succeeded();
     accept("disk turned read-only between runs", judge(&LOGS, &server.documents()), came);
-    assert_eq!(place.once(&[]).is_good().ledger().read, 0);
+    assert_eq!(place.once(&[]).succeeded().ledger().read, 0);
 }

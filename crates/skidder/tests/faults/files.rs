@@ -33,7 +33,7 @@ fn tiny_files_are_all_delivered() {
         place.write(label, &if number % 2 == 0 { text } else { gzip(&text) });
         logs.push((&**label, count));
     }
-    place.once(&[]).is_good();
+    place.once(&[]).succeeded();
     accept("300 tiny files", judge(&logs, &server.documents()), 0);
     // They grow past the length of a fingerprint, plain ones in place.
     for (number, label) in labels.iter().enumerate().filter(|(number, _)| number % 2 == 0) {
@@ -42,9 +42,9 @@ fn tiny_files_are_all_delivered() {
         file.write_all(&lines(label, logs[number].1..20)).unwrap();
         logs[number].1 = 20;
     }
-    assert!(place.once(&[]).is_good().ledger().read < 150 * 20);
+    assert!(place.once(&[]).succeeded().ledger().read < 150 * 20);
     accept("300 tiny files, grown", judge(&logs, &server.documents()), 0);
-    assert_eq!(place.once(&[]).is_good().ledger().read, 0);
+    assert_eq!(place.once(&[]).succeeded().ledger().read, 0);
 }
 
 #[test]
@@ -58,9 +58,9 @@ fn tiny_files_that_begin_alike_are_all_delivered() {
         text.extend(lines(label, 0..2));
         place.write(label, &text);
     }
-    place.once(&[]).is_good();
+    place.once(&[]).succeeded();
     accept("40 tiny files, first line equal", judge(&logs, &server.documents()), 0);
-    assert_eq!(place.once(&[]).is_good().ledger().read, 0);
+    assert_eq!(place.once(&[]).succeeded().ledger().read, 0);
 }
 
 #[test]
@@ -80,7 +80,7 @@ fn tiny_files_that_begin_alike_are_all_delivered_while_they_are_written() {
         logs.push((&**label, 30));
     }
     program.await_that("every line is there", || judge(&logs, &server.documents()).missing == 0);
-    program.terminate().is_good();
+    program.terminate().succeeded();
     accept("10 growing files, first line equal", judge(&logs, &server.documents()), 0);
 }
 
@@ -97,7 +97,7 @@ fn files_with_equal_headers_are_told_apart() {
         place.write(&format!("{label}.gz"), &gzip(&text(label, 300)));
     }
     let mut logs: Vec<(&str, usize)> = labels.iter().map(|label| (*label, 300)).collect();
-    place.once(&[]).is_good();
+    place.once(&[]).succeeded();
     accept("equal headers of more than 1024 bytes", judge(&logs, &server.documents()), 0);
     // They grow, and one is renamed, while the program is away.
     for (at, label) in labels[..3].iter().enumerate() {
@@ -111,7 +111,7 @@ fn files_with_equal_headers_are_told_apart() {
         logs[at].1 = 400;
     }
     std::fs::rename(place.logs().join("b"), place.logs().join("b.1")).unwrap();
-    place.once(&[]).is_good();
+    place.once(&[]).succeeded();
     accept("equal headers, grown and renamed", judge(&logs, &server.documents()), 0);
 }
 
@@ -148,7 +148,7 @@ fn rotates_with_equal_headers(seed: u64, orderly: bool) -> Verdict {
         }
     }
     program.await_that("every line is there", || missing(log.next) == 0);
-    program.terminate().is_good();
+    program.terminate().succeeded();
     judge(&[("app.log", log.next)], &server.documents())
 }
 
@@ -177,14 +177,14 @@ fn an_inode_that_is_used_again_is_another_file() {
     let mut file = OpenOptions::new().write(true).truncate(true).open(&path).unwrap();
     file.write_all(&lines("b", 0..150)).unwrap();
     program.await_that("the second file is there", || server.count() >= 250);
-    program.terminate().is_good();
+    program.terminate().succeeded();
     let mut file = OpenOptions::new().write(true).truncate(true).open(&path).unwrap();
     file.write_all(&lines("c", 0..150)).unwrap();
-    place.once(&[]).is_good();
+    place.once(&[]).succeeded();
     // Removed and made again under another name, as a file system that reuses inodes does it.
     std::fs::remove_file(&path).unwrap();
     place.write("d", &lines("d", 0..120));
-    place.once(&[]).is_good();
+    place.once(&[]).succeeded();
     let logs = [("a", 100), ("b", 150), ("c", 150), ("d", 120)];
     accept("inode used again", judge(&logs, &server.documents()), 0);
 }
@@ -199,7 +199,7 @@ fn a_file_that_shrinks_is_read_from_the_start() {
     let mut file = OpenOptions::new().write(true).truncate(true).open(&path).unwrap();
     file.write_all(&lines("b", 0..20)).unwrap();
     program.await_that("the new lines are there", || server.count() >= 120);
-    program.terminate().is_good();
+    program.terminate().succeeded();
     accept("truncated", judge(&[("a", 100), ("b", 20)], &server.documents()), 0);
 }
 
@@ -214,7 +214,7 @@ fn a_file_that_is_removed_while_it_is_read_is_read_to_its_end() {
     std::fs::remove_file(path).unwrap();
     server.release();
     program.await_that("every line is there", || server.count() >= 3000);
-    program.terminate().is_good();
+    program.terminate().succeeded();
     accept("removed while it was read", judge(&[("a", 3000)], &server.documents()), 0);
 }
 
@@ -226,9 +226,9 @@ fn half_a_line_waits_for_its_other_half() {
     let path = place.write("a", &text[..150]);
     let mut program = place.start(&[]);
     program.await_that("the whole line is there", || server.count() == 1);
-    let ended = program.terminate().is_good();
+    let ended = program.terminate().succeeded();
     assert_eq!(ended.ledger().read, 1);
     OpenOptions::new().append(true).open(path).unwrap().write_all(&text[150..]).unwrap();
-    place.once(&[]).is_good();
+    place.once(&[]).succeeded();
     accept("half a line", judge(&[("a", 2)], &server.documents()), 0);
 }

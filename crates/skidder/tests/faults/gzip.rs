@@ -27,7 +27,7 @@ fn a_half_written_file_is_read_on_when_it_grows() {
     program.await_that("more lines are there", || server.count() > before);
     append(&path, third);
     program.await_that("every line is there", || server.count() >= 3000);
-    program.terminate().is_good();
+    program.terminate().succeeded();
     accept("gzip written in pieces", judge(&[("a", 3000)], &server.documents()), 0);
 }
 
@@ -43,10 +43,10 @@ fn a_half_written_file_is_read_on_after_a_restart() {
         let next = (cut + 1 + random.below(packed.len() as u64 / 5) as usize).min(packed.len());
         append(&path, &packed[cut..next]);
         cut = next;
-        place.once(&[]).is_good();
+        place.once(&[]).succeeded();
     }
     accept("gzip written in pieces, a run for each", judge(&[("a", 3000)], &server.documents()), 0);
-    assert_eq!(place.once(&[]).is_good().ledger().read, 0);
+    assert_eq!(place.once(&[]).succeeded().ledger().read, 0);
 }
 
 #[test]
@@ -55,7 +55,7 @@ fn a_file_that_ends_early_gives_all_lines_that_are_there() {
     let place = Place::new(&server);
     let packed = gzip(&lines("a", 0..3000));
     place.write("a.gz", &packed[..packed.len() - 4]);
-    place.once(&[]).is_good();
+    place.once(&[]).succeeded();
     accept("gzip without its last four bytes", judge(&[("a", 3000)], &server.documents()), 0);
 }
 
@@ -131,10 +131,10 @@ fn members_are_read_as_one_file() {
         rest = after;
     }
     let path = place.write("a.gz", &bytes);
-    place.once(&[]).is_good();
+    place.once(&[]).succeeded();
     accept("gzip of many members", judge(&[("a", 2000)], &server.documents()), 0);
     append(&path, &gzip(&lines("a", 2000..2500)));
-    place.once(&[]).is_good();
+    place.once(&[]).succeeded();
     accept("gzip, a member appended later", judge(&[("a", 2500)], &server.documents()), 0);
 }
 
@@ -146,13 +146,13 @@ fn empty_files_are_no_trouble() {
     place.write("nothing.gz", &gzip(b""));
     place.write("empty", b"");
     place.write("a.gz", &gzip(&lines("a", 0..5)));
-    let ended = place.once(&[]).is_good();
+    let ended = place.once(&[]).succeeded();
     assert!(!ended.log.contains("\"error\""), "{}", ended.log);
     accept("empty files beside others", judge(&[("a", 5)], &server.documents()), 0);
     // And then they are written.
     place.write("empty.gz", &gzip(&lines("b", 0..5)));
     place.write("empty", &lines("c", 0..5));
-    place.once(&[]).is_good();
+    place.once(&[]).succeeded();
     let logs = [("a", 5), ("b", 5), ("c", 5)];
     accept("empty files that are written later", judge(&logs, &server.documents()), 0);
 }
@@ -164,6 +164,6 @@ fn a_last_line_without_line_feed_is_a_line() {
     let mut text = lines("a", 0..100);
     text.pop();
     place.write("a.gz", &gzip(&text));
-    place.once(&[]).is_good();
+    place.once(&[]).succeeded();
     accept("gzip without a last line feed", judge(&[("a", 100)], &server.documents()), 0);
 }

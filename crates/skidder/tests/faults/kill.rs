@@ -3,7 +3,7 @@
 use crate::common::lines::{LINE_BYTES, Log, distinct, gzip, judge, lines};
 use crate::common::program::Program;
 use crate::common::server::BulkServer;
-use crate::common::{Place, QUEUE_EVENTS, accept};
+use crate::common::{Place, QUEUE_EVENTS, accept, say, seeds};
 use skidder_testkit::Random;
 use std::time::Duration;
 
@@ -12,13 +12,6 @@ const PACE: Duration = Duration::from_millis(3);
 /// A commit of the registry takes at most so long, the interval before it included, on a busy machine.
 const COMMIT: Duration = Duration::from_secs(2);
 const KILLS: usize = 8;
-
-/// The seeds of a test: one of its own, or so many as `SKIDDER_TEST_SEEDS` says, for a longer search.
-fn seeds(first: u64) -> std::ops::Range<u64> {
-    let count = std::env::var("SKIDDER_TEST_SEEDS").map_or(1, |count| count.parse().unwrap());
-    // Far apart, so that a longer search of one test is none of another's.
-    first * 1_000_000..first * 1_000_000 + count
-}
 
 /// Kills the program, once the server has taken so many documents; half of the time while an answer
 /// is under way.
@@ -51,7 +44,7 @@ fn not_durable(place: &Place, server: &BulkServer, recent: usize) -> usize {
 
 /// Kills again and again while what is there is read.
 fn kills_while_reading(fault: &str, seed: u64, packed: bool) {
-    println!("{fault}: seed {seed}");
+    say(&format!("{fault}: seed {seed}"));
     let mut random = Random::new(seed);
     let server = BulkServer::paced(PACE);
     let place = Place::new(&server);
@@ -69,11 +62,11 @@ fn kills_while_reading(fault: &str, seed: u64, packed: bool) {
         kill_at(program, &server, server.count().max(next), &mut random);
         bound += not_durable(&place, &server, server.count_in_last(COMMIT));
     }
-    place.once(&[]).is_good();
+    place.once(&[]).succeeded();
     let verdict = judge(&logs, &server.documents());
     accept(fault, verdict, bound);
     // And now everything is durable.
-    assert_eq!(place.once(&[]).is_good().ledger().read, 0);
+    assert_eq!(place.once(&[]).succeeded().ledger().read, 0);
 }
 
 #[test]
@@ -118,7 +111,7 @@ fn rotate(log: &mut Log, rotation: Rotation) {
 
 /// Writes, rotates and kills in random order, while the program runs or does not run.
 fn kills_while_rotating(fault: &str, seed: u64, rotation: Rotation) {
-    println!("{fault}: seed {seed}");
+    say(&format!("{fault}: seed {seed}"));
     let mut random = Random::new(seed);
     let server = BulkServer::paced(PACE);
     let place = Place::new(&server);
@@ -158,7 +151,7 @@ fn kills_while_rotating(fault: &str, seed: u64, rotation: Rotation) {
     }
     let mut program = running.unwrap_or_else(|| place.start(&[]));
     program.await_that("every line is there", || distinct(&server.documents()) >= log.next);
-    program.terminate().is_good();
+    program.terminate().succeeded();
     accept(fault, judge(&[("app.log", log.next)], &server.documents()), bound);
 }
 
@@ -202,13 +195,13 @@ fn stopped_midway_it_drains_and_repeats_nothing() {
         let mut program = place.start(&[]);
         let count = stop * 1500 + random.below(300) as usize;
         program.await_that("some lines are there", || server.count() >= count);
-        let ended = program.terminate().is_good();
+        let ended = program.terminate().succeeded();
         let ledger = ended.ledger();
         assert_eq!((ledger.in_flight, ledger.delivered), (0, server.count() - last));
         last = server.count();
         assert!(last < 10_000, "it had nothing left to do: the test says nothing");
     }
-    place.once(&[]).is_good();
+    place.once(&[]).succeeded();
     accept("SIGTERM, five times", judge(&[("a", 6000), ("b", 4000)], &server.documents()), 0);
 }
 
@@ -221,11 +214,11 @@ fn stopped_while_the_server_is_stuck_it_ends_in_time_and_loses_nothing() {
     let mut program = place.start(&["-E", "filebeat.shutdown_timeout=200ms"]);
     program.await_that("a request is held", || server.count() > 0);
     let held = server.count();
-    let ended = program.terminate().is_good();
+    let ended = program.terminate().succeeded();
     assert!(ended.log.contains("ended before everything was delivered"), "{}", ended.log);
     assert!(ended.ledger().in_flight > 0);
     server.release();
-    place.once(&[]).is_good();
+    place.once(&[]).succeeded();
     let verdict = judge(&[("a", 3000)], &server.documents());
     accept("SIGTERM, server does not answer", verdict, held);
 }

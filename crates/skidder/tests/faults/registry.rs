@@ -18,11 +18,11 @@ fn damages(fault: &str, is_told: bool, bound: usize, damage: impl FnOnce(&Path))
     place.write("a", &lines("a", 0..2000));
     place.write("b.gz", &gzip(&lines("b", 0..2000)));
     place.write("c", &lines("c", 0..10));
-    place.once(&[]).is_good();
+    place.once(&[]).succeeded();
     assert_eq!(server.count(), ALL);
     place.write("a", &lines("a", 0..3000));
     damage(&place.registry());
-    let ended = place.once(&[]).is_good();
+    let ended = place.once(&[]).succeeded();
     let verdict = judge(&LOGS, &server.documents());
     accept(fault, verdict, bound);
     if is_told {
@@ -38,7 +38,7 @@ fn damages(fault: &str, is_told: bool, bound: usize, damage: impl FnOnce(&Path))
         assert!(kept.iter().any(|path| *path != place.registry()), "{fault}: {line}");
     }
     // And from then on the registry is good.
-    assert_eq!(place.once(&[]).is_good().ledger().read, 0, "{fault}");
+    assert_eq!(place.once(&[]).succeeded().ledger().read, 0, "{fault}");
 }
 
 fn store(registry: &Path) -> std::path::PathBuf {
@@ -87,7 +87,7 @@ fn a_registry_with_flipped_bits_loses_nothing() {
 #[test]
 fn an_empty_registry_file_loses_nothing() {
     damages("registry file empty", false, NONE, |registry| {
-        std::fs::write(store(registry), b"").unwrap()
+        std::fs::write(store(registry), b"").unwrap();
     });
 }
 

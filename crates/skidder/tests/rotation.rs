@@ -1,0 +1,114 @@
+//! Logs that the real logrotate rotates while they are written and read.
+#![expect(clippy::unwrap_used, reason = "a failed test is the message")]
+
+mod common;
+
+use common::lines::{Log, judge};
+use common::server::BulkServer;
+use common::{Place, accept, say, seeds};
+use skidder_testkit::Random;
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+use std::process::{Child, Command};
+use std::time::Duration;
+
+const ROTATIONS: usize = 15;
+
+/// logrotate with a configuration of its own.
+struct Logrotate {
+    config: PathBuf,
+    state: PathBuf,
+}
+
+impl Logrotate {
+    fn new(place: &Place, log: &Log, options: &str) -> Self {
+        let (config, state) = (place.path().join("logrotate.conf"), place.path().join("state"));
+        let path = log.path.display();
+        let text = format!("\"{path}\" {{\n  rotate 1000\n  size 1\n  {options}\n}}\n");
+        std::fs::write(&config, text).unwrap();
+        // It reads no configuration that others may write.
+        std::fs::set_permissions(&config, PermissionsExt::from_mode(0o644)).unwrap();
+        Self { config, state }
+    }
+
+    fn start(&self) -> Child {
+        let path = "/usr/sbin:/usr/bin:/sbin:/bin";
+        let mut command = Command::new("logrotate");
+        command.env("PATH", path).args(["-f", "-s"]).arg(&self.state).arg(&self.config);
+        command.spawn().expect("logrotate is installed: tests/servers/programs.sh install")
+    }
+}
+
+/// Rotates at random moments: while the program is far behind, a little, and not at all. `repeats`:
+/// lines may come again, although nothing crashed.
+fn rotates(name: &str, first_seed: u64, options: &str, writes_meanwhile: bool, repeats: bool) {
+    for seed in seeds(first_seed) {
+        rotates_from(name, seed, options, writes_meanwhile, repeats);
+    }
+}
+
+fn rotates_from(name: &str, seed: u64, options: &str, writes_meanwhile: bool, repeats: bool) {
+    say(&format!("{name}: seed {seed}"));
+    let server = BulkServer::paced(Duration::from_millis(2));
+    let place = Place::new(&server);
+    let mut log = Log::create(&place.logs(), "app.log");
+    let logrotate = Logrotate::new(&place, &log, options);
+    let mut random = Random::new(seed);
+    let mut program = place.start(&[]);
+    for _ in 0..ROTATIONS {
+        for _ in 0..=random.below(5) {
+            log.append(1 + random.below(300) as usize);
+            if random.one_in(3) {
+                let least = log.next - (random.below(600) as usize).min(log.next);
+                program.await_that("it catches up", || server.count() >= least);
+            }
+        }
+        let mut rotating = logrotate.start();
+        // As a service does it that is told to open its log again only afterwards.
+        while writes_meanwhile && rotating.try_wait().unwrap().is_none() {
+            log.append(1);
+        }
+        assert!(rotating.wait().unwrap().success());
+        log.reopen();
+    }
+    log.append(10);
+    program.await_that("every line is there", || server.count() >= log.next);
+    program.terminate().succeeded();
+    let bound = if repeats { log.next } else { 0 };
+    accept(name, judge(&[("app.log", log.next)], &server.documents()), bound);
+    // Nothing of it comes again at the next start.
+    assert_eq!(place.once(&[]).succeeded().ledger().read, 0);
+}
+
+#[test]
+#[ignore = "needs logrotate: cargo xtask test"]
+fn logrotate_with_delayed_compression() {
+    let name = "logrotate: compress, delaycompress, create";
+    rotates(name, 41, "compress\n  delaycompress\n  create 0644", true, false);
+}
+
+#[test]
+#[ignore = "needs logrotate: cargo xtask test"]
+fn logrotate_with_compression_at_once() {
+    rotates("logrotate: compress, create", 42, "compress\n  create 0644", false, false);
+}
+
+#[test]
+#[ignore = "needs logrotate: cargo xtask test"]
+fn logrotate_without_compression() {
+    rotates("logrotate: nocompress, create", 43, "nocompress\n  create 0644", true, false);
+}
+
+#[test]
+#[ignore = "needs logrotate: cargo xtask test"]
+fn logrotate_that_copies_and_truncates() {
+    rotates("logrotate: copytruncate", 44, "nocompress\n  copytruncate", false, false);
+}
+
+#[test]
+#[ignore = "needs logrotate: cargo xtask test"]
+fn logrotate_that_copies_truncates_and_compresses() {
+    // While the compressed copy is being written the log looks like one that was written anew; then what
+    // the copy holds comes again.
+    rotates("logrotate: copytruncate, compress", 45, "compress\n  copytruncate", false, true);
+}
