@@ -17,6 +17,8 @@ mod reader;
 mod readers;
 pub mod scan;
 mod settings;
+#[cfg(test)]
+mod testing;
 
 pub use bind::{Bind, Bound};
 pub use catalog::{Catalog, MISSING_GRACE, Now, ScanSummary, SourceIds};

@@ -419,11 +419,11 @@ impl Reader {
             if has_line || self.skipping || !matches!(end, TurnEnd::More) {
                 break end;
             }
-            if filled >= context.settings.line_bytes_max() {
+            if filled > context.settings.line_bytes_max() {
                 self.skipping = true;
                 break end;
             }
-            wanted = (wanted * 2).min(context.settings.line_bytes_max());
+            wanted = (wanted * 2).min(context.settings.line_bytes_max() + 1);
         };
         self.finish_turn(context, parts, filled, has_line, end, now)
     }
@@ -526,6 +526,8 @@ struct Cut {
     rows: Vec<Row>,
     empty: u64,
     filtered: u64,
+    /// Lines beyond the bound of a raw line that were found whole.
+    too_long: u64,
     /// Rows whose message was cut.
     truncated: Vec<usize>,
 }
@@ -541,7 +543,7 @@ impl Reader {
         now: Timestamp,
     ) -> (Option<Batch>, TurnEnd) {
         if self.skipping {
-            return self.skip(context, parts, filled, end, now);
+            return self.skip(context, parts, filled, end);
         }
         let last = is_last(context, &end);
         if filled == 0 || (!has_line && !last) {
@@ -554,7 +556,8 @@ impl Reader {
         }
         let mut rows = std::mem::take(&mut parts.rows);
         rows.clear();
-        let mut cut = Cut { bytes: 0, rows, empty: 0, filtered: 0, truncated: Vec::new() };
+        let mut cut =
+            Cut { bytes: 0, rows, empty: 0, filtered: 0, too_long: 0, truncated: Vec::new() };
         self.cut(context, &parts.bytes[..filled], last, now, &mut cut);
         let consumed = cut.bytes;
         self.keep_rest(&parts.bytes[..filled], consumed);
@@ -564,7 +567,7 @@ impl Reader {
         let end = if left { self.redo(end) } else { end };
         let eof = matches!(end, TurnEnd::Finished);
         self.finished = eof;
-        let lines = cut.rows.len() as u64 + cut.empty + cut.filtered;
+        let lines = cut.rows.len() as u64 + cut.empty + cut.filtered + cut.too_long;
         self.line_bytes_mean = consumed / lines.max(1) as usize + 1;
         (Some(self.batch(context, parts, cut, eof)), end)
     }
@@ -626,6 +629,11 @@ impl Reader {
             cut.empty += 1;
             return;
         }
+        if message.len() > settings.line_bytes_max() {
+            self.tell_too_long(self.offset + start as u64, next - start);
+            cut.too_long += 1;
+            return;
+        }
         if message.len() > settings.message_max_bytes {
             message = &message[..character_boundary(message, settings.message_max_bytes)];
             cut.truncated.push(cut.rows.len());
@@ -664,6 +672,7 @@ impl Reader {
         let mut batch = Batch::with_lines(kept, utf8, Arc::clone(bound.base()), provenance);
         batch.count_dropped(DropReason::Empty, cut.empty);
         batch.count_dropped(DropReason::LineFilter, cut.filtered);
+        batch.count_dropped(DropReason::LineTooLong, cut.too_long);
         if !small {
             let buffers: Arc<dyn Recycle> = context.buffers.clone();
             batch.set_recycle(buffers);
@@ -707,7 +716,6 @@ impl Reader {
         parts: Parts,
         filled: usize,
         end: TurnEnd,
-        now: Timestamp,
     ) -> (Option<Batch>, TurnEnd) {
         let position = self.decoder.as_ref().map_or(0, Decoder::offset);
         let bytes = &parts.bytes[..filled];
@@ -718,10 +726,7 @@ impl Reader {
         };
         let after = (at + 1).min(filled);
         let next = position - (filled - after) as u64;
-        tracing::error!(
-            path = %self.target.path.display(), offset = self.offset, bytes = next - self.offset,
-            time = now.0, "a line is longer than four times `message_max_bytes` and is skipped"
-        );
+        self.tell_too_long(self.offset, (next - self.offset) as usize);
         self.skipping = false;
         let length = next - self.offset;
         // The bytes before the new offset, for its check value.
@@ -744,6 +749,12 @@ impl Reader {
         context.metrics.bytes.add(length);
         context.metrics.lines.add(1);
         (Some(batch), end)
+    }
+
+    #[cold]
+    fn tell_too_long(&self, offset: u64, bytes: usize) {
+        tracing::error!(path = %self.target.path.display(), offset, bytes,
+            "a line is longer than four times `message_max_bytes` and is skipped");
     }
 
     /// The plan bound to this file.
@@ -798,3 +809,6 @@ fn character_boundary(text: &[u8], max: usize) -> usize {
     }
     if max - end == 4 { max } else { end }
 }
+
+#[cfg(test)]
+mod tests;

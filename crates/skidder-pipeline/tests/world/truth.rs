@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 /// Longest message that the simulated inputs let through, in bytes.
 pub(crate) const MESSAGE_BYTES_MAX: usize = 200;
 
-/// Lines beyond this may be skipped whole instead of cut: more than the least that the reader reads.
-const SKIPPED_BYTES: usize = 30 << 10;
+/// Lines beyond this are skipped whole instead of cut.
+const SKIPPED_BYTES: usize = 4 * MESSAGE_BYTES_MAX;
 
 /// One line, by the content it belongs to and its number there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -1,0 +1,260 @@
+//! One input over a simulated file system, for the tests of this crate.
+
+use crate::glob::Pattern;
+use crate::scan::{ScanSettings, scan};
+use crate::{
+    Bind, Bound, BufferPool, Catalog, Compression, Cursors, CursorsError, FilestreamSettings,
+    InputContext, Next, Now, ReadMetrics, Readers, ReadersLimits, ScanSummary, Scratch, SourceIds,
+    TurnEnd,
+};
+use flate2::write::GzEncoder;
+use skidder_decode::gzip::InflatePool;
+use skidder_event::{Base, Batch, Map, SourceId};
+use skidder_os::{Clock, Fs, Timestamp};
+use skidder_registry::{Cursor, Entry, Meta};
+use skidder_testkit::{SimClock, SimFs};
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+/// Processors that do nothing.
+#[derive(Debug)]
+struct Nothing(Arc<Base>);
+
+impl Bind for Nothing {
+    fn bind(&self, fields: &Map) -> Arc<dyn Bound> {
+        Arc::new(Self(Arc::new(Base::new(fields, &Map::new()))))
+    }
+
+    fn epoch(&self) -> u64 {
+        0
+    }
+}
+
+impl Bound for Nothing {
+    fn base(&self) -> &Arc<Base> {
+        &self.0
+    }
+
+    fn run(&self, _batch: &mut Batch) {}
+}
+
+/// Cursors in memory: everything that is read counts as settled and saved at once.
+#[derive(Default)]
+pub(crate) struct Memory {
+    saved: Mutex<BTreeMap<String, Entry>>,
+    keys: Mutex<BTreeMap<SourceId, String>>,
+}
+
+impl Memory {
+    fn put(&self, key: &str, meta: Meta, cursor: Cursor) {
+        let entry = Entry { cursor, meta, updated: Timestamp(0), ttl: None };
+        self.saved.lock().expect("no panic").insert(key.to_owned(), entry);
+    }
+
+    fn settle(&self, batch: &Batch) {
+        let provenance = batch.provenance();
+        let keys = self.keys.lock().expect("no panic");
+        let Some(key) = keys.get(&provenance.source) else { return };
+        if let Some(entry) = self.saved.lock().expect("no panic").get_mut(key) {
+            let tail = provenance.tail;
+            entry.cursor = Cursor {
+                offset: provenance.range.end,
+                generation: provenance.generation,
+                eof: provenance.end_of_file,
+                tail: tail.map(|tail| skidder_registry::Tail { len: tail.len, crc: tail.crc }),
+            };
+        }
+    }
+}
+
+impl Cursors for Memory {
+    fn saved(&self, key: &str) -> Result<Option<Entry>, CursorsError> {
+        Ok(self.saved.lock().expect("no panic").get(key).cloned())
+    }
+
+    fn checkpoint(&self, _key: &str) -> Result<Option<Vec<u8>>, CursorsError> {
+        Ok(None)
+    }
+
+    fn for_each_saved(&self, each: &mut dyn FnMut(&str, &Entry)) -> Result<(), CursorsError> {
+        for (key, entry) in &*self.saved.lock().expect("no panic") {
+            each(key, entry);
+        }
+        Ok(())
+    }
+
+    fn forget_saved(&self, keys: Vec<String>) {
+        for key in keys {
+            self.saved.lock().expect("no panic").remove(&key);
+        }
+    }
+
+    fn begin(&self, source: SourceId, key: &str, meta: Meta, cursor: Cursor, _save: bool) {
+        self.put(key, meta, cursor);
+        self.keys.lock().expect("no panic").insert(source, key.to_owned());
+    }
+
+    fn update(&self, source: SourceId, key: &str, meta: Meta) {
+        let old = self.keys.lock().expect("no panic").insert(source, key.to_owned());
+        let mut saved = self.saved.lock().expect("no panic");
+        if let Some(mut entry) = old.and_then(|old| saved.remove(&old)) {
+            entry.meta = meta;
+            saved.insert(key.to_owned(), entry);
+        }
+    }
+
+    fn restart(&self, source: SourceId, generation: u32) {
+        let keys = self.keys.lock().expect("no panic");
+        let mut saved = self.saved.lock().expect("no panic");
+        if let Some(entry) = keys.get(&source).and_then(|key| saved.get_mut(key)) {
+            entry.cursor = Cursor { generation, ..Cursor::default() };
+        }
+    }
+
+    fn is_settled(&self, _source: SourceId) -> bool {
+        true
+    }
+
+    fn remove(&self, source: SourceId) {
+        if let Some(key) = self.keys.lock().expect("no panic").remove(&source) {
+            self.saved.lock().expect("no panic").remove(&key);
+        }
+    }
+}
+
+/// An input of `/logs/*` with all that it needs.
+pub(crate) struct Input {
+    pub(crate) fs: SimFs,
+    pub(crate) clock: SimClock,
+    pub(crate) saved: Arc<Memory>,
+    pub(crate) context: Arc<InputContext>,
+    pub(crate) readers: Arc<Readers>,
+    catalog: Catalog,
+    scratch: Scratch,
+}
+
+/// Settings of the tests: compressed files are found by their content.
+pub(crate) fn settings() -> FilestreamSettings {
+    let pattern = Pattern::parse("/logs/*", Path::new("/"), true).expect("a good pattern");
+    let scan = ScanSettings { patterns: vec![pattern], ..ScanSettings::default() };
+    let mut settings = FilestreamSettings::new("test", scan);
+    settings.compression = Compression::Auto;
+    settings
+}
+
+impl Input {
+    pub(crate) fn new() -> Self {
+        Self::with(settings(), ReadersLimits { open_files: 100, decoders: 10 }, 1000)
+    }
+
+    pub(crate) fn with(
+        settings: FilestreamSettings,
+        limits: ReadersLimits,
+        rows_max: usize,
+    ) -> Self {
+        let clock = SimClock::new();
+        let fs = SimFs::new(&clock);
+        fs.create_dir_as_other("/logs");
+        let saved = Arc::new(Memory::default());
+        Self::over(fs, clock, saved, settings, limits, rows_max)
+    }
+
+    fn over(
+        fs: SimFs,
+        clock: SimClock,
+        saved: Arc<Memory>,
+        settings: FilestreamSettings,
+        limits: ReadersLimits,
+        rows_max: usize,
+    ) -> Self {
+        let shared: Arc<dyn Fs> = Arc::new(fs.clone());
+        let context = Arc::new(InputContext {
+            settings,
+            bind: Arc::new(Nothing(Arc::new(Base::new(&Map::new(), &Map::new())))),
+            cursors: saved.clone(),
+            fs: shared,
+            metrics: Arc::new(ReadMetrics::default()),
+            buffers: Arc::new(BufferPool::default()),
+            inflates: InflatePool::new(2),
+            rows_max,
+        });
+        let readers = Arc::new(Readers::new(limits));
+        let ids = Arc::new(SourceIds::default());
+        let catalog = Catalog::new(Arc::clone(&context), Arc::clone(&readers), ids);
+        Self { fs, clock, saved, context, readers, catalog, scratch: Scratch::default() }
+    }
+
+    /// The same files and saved cursors in another life of the program.
+    pub(crate) fn restarted(self) -> Self {
+        let settings = self.context.settings.clone();
+        let limits = ReadersLimits { open_files: 100, decoders: 10 };
+        drop(self.readers);
+        self.fs.kill();
+        Self::over(self.fs, self.clock, self.saved, settings, limits, self.context.rows_max)
+    }
+
+    pub(crate) fn scan(&mut self) -> ScanSummary {
+        let now = Now { wall: self.clock.wall(), monotonic: self.clock.monotonic() };
+        self.catalog.begin_scan(now.monotonic);
+        let (found, problems) = scan(&*self.context.fs, &self.context.settings.scan);
+        let catalog = &mut self.catalog;
+        let fresh = found
+            .into_iter()
+            .filter(|file| !catalog.is_unchanged(&file.path, &file.metadata))
+            .collect();
+        self.catalog.apply(fresh, &problems, now)
+    }
+
+    /// One turn, if there is one to take.
+    pub(crate) fn turn(&mut self) -> Option<(Option<Batch>, TurnEnd)> {
+        let Next::Turn(mut turn) = self.readers.next(self.clock.monotonic()) else { return None };
+        let (batch, end) = turn.run(&mut self.scratch, self.clock.wall());
+        if let Some(batch) = &batch {
+            self.saved.settle(batch);
+        }
+        self.readers.finish(turn, &end, batch.is_some(), self.clock.monotonic());
+        Some((batch, end))
+    }
+
+    /// The messages of all turns until there is none left.
+    pub(crate) fn read(&mut self) -> Vec<String> {
+        let mut messages = Vec::new();
+        for _ in 0..100_000 {
+            let Some((batch, _)) = self.turn() else { return messages };
+            messages.extend(batch.iter().flat_map(messages_of));
+        }
+        panic!("the turns have no end");
+    }
+
+    /// A scan, and what is read after it.
+    pub(crate) fn round(&mut self) -> Vec<String> {
+        self.scan();
+        self.read()
+    }
+
+    pub(crate) fn advance(&self, seconds: u64) {
+        self.clock.advance(Duration::from_secs(seconds));
+    }
+}
+
+/// The messages of a batch.
+pub(crate) fn messages_of(batch: &Batch) -> Vec<String> {
+    let text =
+        |row: &skidder_event::Row| String::from_utf8_lossy(batch.text(row.message)).into_owned();
+    batch.rows().iter().map(text).collect()
+}
+
+/// `bytes` as one gzip member.
+pub(crate) fn gzip(bytes: &[u8]) -> Vec<u8> {
+    let mut encoder = GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    encoder.write_all(bytes).expect("memory takes everything");
+    encoder.finish().expect("memory takes everything")
+}
+
+/// So many numbered lines, `name` in each, from `first` on.
+pub(crate) fn lines(name: &str, numbers: std::ops::Range<usize>) -> String {
+    numbers.map(|number| format!("{name} {number}\n")).collect()
+}
