@@ -738,3 +738,6 @@ impl State {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,184 @@
+use super::*;
+use crate::settings::FilestreamSettings;
+use crate::testing::{Input, gzip, lines, settings};
+use skidder_os::Clock;
+use skidder_testkit::{Fault, Operation, Random};
+use std::collections::BTreeSet;
+
+fn with(limits: (usize, usize), change: impl FnOnce(&mut FilestreamSettings)) -> Input {
+    let mut settings = settings();
+    change(&mut settings);
+    Input::with(settings, ReadersLimits { open_files: limits.0, decoders: limits.1 }, 100)
+}
+
+#[test]
+fn every_file_is_read_whatever_the_limits() {
+    for seed in 0..200 {
+        let mut random = Random::new(seed);
+        let limits = (1 + random.below(4) as usize, 1 + random.below(3) as usize);
+        let harvester_limit = random.one_in(2).then(|| 1 + random.below(3) as usize);
+        let mut input = with(limits, |settings| settings.harvester_limit = harvester_limit);
+        let mut expected = BTreeSet::new();
+        let mut read = BTreeSet::new();
+        for round in 0..6 {
+            for file in 0..12 {
+                let text = lines(&format!("{file} in round {round}"), 0..3);
+                expected.extend(text.lines().map(str::to_owned));
+                match file % 3 {
+                    0 => {
+                        input.fs.append_as_other(format!("/logs/{file}.gz"), &gzip(text.as_bytes()))
+                    }
+                    _ => input.fs.append_as_other(format!("/logs/{file}.log"), text.as_bytes()),
+                }
+            }
+            if random.one_in(3) {
+                input.fs.remove_as_other("/logs/1.log");
+                expected.retain(|line| !line.starts_with(&format!("1 in round {round}")));
+            }
+            read.extend(input.round());
+            assert!(input.readers.open_files() <= limits.0);
+            input.advance(random.below(30));
+        }
+        assert!(input.readers.is_quiet(), "seed {seed}");
+        let missing: Vec<_> = expected.difference(&read).collect();
+        assert!(missing.is_empty(), "seed {seed}, {limits:?} {harvester_limit:?}: {missing:?}");
+    }
+}
+
+#[test]
+fn a_sleeper_makes_way_for_a_file_with_something_to_read() {
+    let mut input = with((100, 10), |settings| settings.harvester_limit = Some(1));
+    input.fs.append_as_other("/logs/a.log", b"one\n");
+    assert_eq!(input.round(), ["one"]);
+    assert_eq!(input.readers.open_files(), 1, "it sleeps with its file open");
+    input.fs.append_as_other("/logs/b.log", b"two\n");
+    assert_eq!(input.round(), ["two"]);
+}
+
+#[test]
+fn a_file_without_end_makes_way_for_others_after_a_while() {
+    let mut input = with((1, 10), |_| {});
+    input.fs.write_as_other("/logs/a.log", lines("a", 0..400_000).as_bytes());
+    input.fs.write_as_other("/logs/b.log", b"the other\n");
+    input.scan();
+    let mut turns = 0;
+    loop {
+        let (batch, _) = input.turn().expect("there is more to read");
+        turns += 1;
+        let batch = batch.expect("each turn has lines");
+        if crate::testing::messages_of(&batch) == ["the other"] {
+            break;
+        }
+    }
+    assert!((TURNS_MAX..TURNS_MAX + 3).contains(&turns), "{turns}");
+    assert!(input.read().len() > 300_000, "and comes back");
+}
+
+#[test]
+fn close_inactive_counts_from_the_last_data() {
+    let mut input = with((100, 10), |_| {});
+    input.fs.append_as_other("/logs/a.log", b"one\n");
+    input.round();
+    for _ in 0..29 {
+        input.advance(10);
+        assert!(input.read().is_empty());
+        assert_eq!(input.readers.open_files(), 1);
+    }
+    input.advance(10);
+    assert!(input.read().is_empty());
+    assert_eq!(input.readers.open_files(), 0);
+    input.fs.append_as_other("/logs/a.log", b"two\n");
+    assert_eq!(input.round(), ["two"]);
+}
+
+#[test]
+fn a_reader_asks_less_and_less_often_while_nothing_comes() {
+    let mut input = with((100, 10), |_| {});
+    input.fs.append_as_other("/logs/a.log", b"one\n");
+    input.round();
+    let mut waits = Vec::new();
+    for _ in 0..5 {
+        let now = input.clock.monotonic();
+        let Next::Wait(Some(at)) = input.readers.next(now) else { panic!("it sleeps") };
+        waits.push(at.since(now).as_secs());
+        input.clock.advance(at.since(now));
+        assert!(input.read().is_empty());
+    }
+    assert_eq!(waits, [2, 4, 8, 10, 10]);
+    input.fs.append_as_other("/logs/a.log", b"two\n");
+    input.advance(10);
+    assert_eq!(input.read(), ["two"], "without a scan");
+    let now = input.clock.monotonic();
+    assert!(
+        matches!(input.readers.next(now), Next::Wait(Some(at)) if at.since(now).as_secs() == 2)
+    );
+}
+
+#[test]
+fn close_on_eof_and_after_interval_lose_nothing() {
+    let mut input = with((100, 10), |settings| settings.close.on_eof = true);
+    input.fs.append_as_other("/logs/a.log", b"one\n");
+    assert_eq!(input.round(), ["one"]);
+    assert_eq!(input.readers.open_files(), 0);
+    let interval = Some(Duration::from_secs(5));
+    let mut input = with((100, 10), |settings| settings.close.after_interval = interval);
+    input.fs.write_as_other("/logs/a.log", lines("a", 0..20_000).as_bytes());
+    input.scan();
+    input.turn();
+    input.advance(5);
+    input.turn();
+    assert_eq!(input.readers.open_files(), 0, "closed in the middle");
+    assert!(input.read().is_empty());
+    assert!(input.round().len() > 19_000, "the next scan opens it again");
+}
+
+#[test]
+fn close_removed_and_renamed_close_what_has_lost_its_name() {
+    for (removed, renamed, open) in [(false, false, 1), (true, false, 0), (false, true, 0)] {
+        let mut input = with((100, 10), |settings| {
+            (settings.close.removed, settings.close.renamed) = (removed, renamed);
+        });
+        input.fs.append_as_other("/logs/a.log", b"one\n");
+        input.round();
+        if removed {
+            input.fs.remove_as_other("/logs/a.log");
+        } else {
+            input.fs.create_dir_as_other("/away");
+            input.fs.rename_as_other("/logs/a.log", "/away/a.log");
+        }
+        input.advance(6);
+        input.read();
+        assert_eq!(input.readers.open_files(), open, "removed {removed}, renamed {renamed}");
+    }
+}
+
+#[test]
+fn a_read_error_does_not_let_go_of_a_file_without_a_name() {
+    let mut input = with((100, 10), |_| {});
+    input.fs.write_as_other("/logs/a.log", lines("a", 0..1000).as_bytes());
+    input.scan();
+    input.turn();
+    input.fs.remove_as_other("/logs/a.log");
+    let fault = Fault::nth(1, std::io::ErrorKind::TimedOut).of(Operation::Read);
+    input.fs.inject(fault.times(3));
+    let mut read = input.read();
+    for _ in 0..10 {
+        input.advance(10);
+        read.extend(input.round());
+    }
+    assert_eq!(read.len(), 900);
+}
+
+#[test]
+fn a_source_woken_during_its_turn_gets_another() {
+    let mut input = with((100, 10), |settings| settings.close.on_eof = true);
+    input.fs.append_as_other("/logs/a.log", b"one\n");
+    input.scan();
+    let now = input.clock.monotonic();
+    let Next::Turn(mut turn) = input.readers.next(now) else { panic!("there is one") };
+    let (batch, _) = turn.run(&mut Scratch::default(), input.clock.wall());
+    input.fs.append_as_other("/logs/a.log", b"two\n");
+    input.scan();
+    input.readers.finish(turn, &TurnEnd::Waiting, batch.is_some(), now);
+    assert_eq!(input.read(), ["two"]);
+}
