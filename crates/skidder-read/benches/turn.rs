@@ -5,8 +5,8 @@ use skidder_event::{Base, Batch, Map, SourceId};
 use skidder_os::{Clock, Fs};
 use skidder_read::scan::ScanSettings;
 use skidder_read::{
-    Bind, Bound, BufferPool, Cursors, CursorsError, FilestreamSettings, InflatePool, InputContext,
-    ReadMetrics, Reader, Scratch, Target, TurnEnd,
+    Bind, Bound, BufferPool, Cursors, CursorsError, FilestreamSettings, Fingerprint, InflatePool,
+    InputContext, ReadMetrics, Reader, Scratch, Target, TurnEnd,
 };
 use skidder_registry::{Cursor, Entry, Meta};
 use skidder_testkit::{SimClock, SimFs};
@@ -118,6 +118,7 @@ fn read_all(bencher: divan::Bencher, stored: &[u8], bytes: usize, compressed: bo
         inode: metadata.inode,
         compressed,
         fingerprint: None,
+        print: Fingerprint::of(&[]),
     };
     let mut scratch = Scratch::default();
     bencher.counter(BytesCount::new(bytes)).counter(ItemsCount::new(LINES)).bench_local(|| {
