@@ -20,6 +20,7 @@ impl Catalog {
         let mut elsewhere = Vec::new();
         for candidate in candidates {
             match self.same_file(&candidate, true) {
+                Some(id) if candidate.touched => self.start_anew(candidate, id),
                 Some(id) => self.settle(candidate, id, false),
                 None => elsewhere.push(candidate),
             }

@@ -136,6 +136,8 @@ struct Candidate {
     head: Head,
     /// What the place held before.
     before: Option<Holds>,
+    /// The file was touched, and `resend_on_touch` asks for it to be read again.
+    touched: bool,
 }
 
 /// Time as a scan needs it.
@@ -289,7 +291,10 @@ impl Catalog {
                 Some((path, _)) => Arc::clone(path),
                 None => Arc::from(found.path.as_path()),
             };
-            let before = self.places.remove(&path).map(|place| place.holds);
+            let place = self.places.remove(&path);
+            let touched = self.input.settings.resend_on_touch
+                && place.as_ref().is_some_and(|place| place.is_touched(&found.metadata));
+            let before = place.map(|place| place.holds);
             if let Some(Holds::Source(id)) = before
                 && let Some(known) = self.sources.get_mut(&id)
             {
@@ -302,7 +307,7 @@ impl Catalog {
                 {
                     self.put_place(path, &found, Holds::Nothing, true);
                 }
-                Ok(Some(head)) => candidates.push(Candidate { found, path, head, before }),
+                Ok(Some(head)) => candidates.push(Candidate { found, path, head, before, touched }),
                 Ok(None) => self.put_place(path, &found, Holds::Nothing, false),
                 Err(error) => {
                     if !matches!(before, Some(Holds::Nothing)) {
@@ -365,6 +370,12 @@ impl Catalog {
 }
 
 impl Place {
+    /// Whether only the time of the last change is another.
+    fn is_touched(&self, now: &Metadata) -> bool {
+        (self.device, self.inode, self.size) == (now.device, now.inode, now.size)
+            && self.modified != now.modified
+    }
+
     /// As much of the metadata as is remembered.
     fn metadata(&self) -> Metadata {
         Metadata {

@@ -66,6 +66,9 @@ impl Catalog {
             self.readers.wake(id);
         }
         self.put_place(path, &found, Holds::Source(id), false);
+        if changed {
+            self.doubt_twins_of(id);
+        }
     }
 
     /// The longer fingerprint of a short file that has grown, unless it cannot be told from another

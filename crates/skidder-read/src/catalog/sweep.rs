@@ -20,9 +20,12 @@ impl Catalog {
             }
             let Some(since) = known.missing_since else { continue };
             let Some(look) = self.readers.look(id) else { continue };
-            let over = now.since(since) >= MISSING_GRACE;
-            if over
-                && self.input.settings.clean_removed
+            let missing = now.since(since);
+            let settings = &self.input.settings;
+            let forgettable = settings.clean_removed
+                || settings.clean_inactive.is_some_and(|limit| missing >= limit);
+            if missing >= MISSING_GRACE
+                && forgettable
                 && look.state == ReaderState::Closed
                 && self.input.cursors.is_settled(id)
             {

@@ -3,12 +3,15 @@
 use super::{Candidate, Catalog, Differs, Holds, Twin};
 use crate::Now;
 use crate::compare::{Comparison, Longer, Side, Verdict};
-use crate::fingerprint::Head;
+use crate::fingerprint::{Head, read_up_to};
 use crate::scan::Found;
 use skidder_event::SourceId;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
+
+/// Bytes at the end of a copy that are compared each time its original grows.
+const END_BYTES: u64 = 512;
 
 impl Catalog {
     /// Copies of a source that has lost its place may be where it goes on.
@@ -153,8 +156,49 @@ impl Catalog {
             Some(before) if before.0 >= differs.0 => before,
             _ => differs,
         };
-        let candidate = Candidate { found, path, head, before: None };
+        let candidate = Candidate { found, path, head, before: None, touched: false };
         self.compare_next(candidate, twin.rivals, Some(differs), now, budget);
+    }
+
+    /// The file of a source has changed: a copy of what it was may be all that is left of that, and is
+    /// compared again unless it ends as the file does at its length.
+    pub(super) fn doubt_twins_of(&mut self, id: SourceId) {
+        if self.twins == 0 {
+            return;
+        }
+        let Some(known) = self.sources.get(&id) else { return };
+        let here = (known.device, known.inode);
+        let mut doubtful = Vec::new();
+        for (path, place) in &self.places {
+            if let Holds::Twin(twin) = &place.holds
+                && twin.of == id
+                && twin.comparison.is_none()
+                && (place.device, place.inode) != here
+            {
+                let same = !known.compressed && self.ends_alike(path, &known.path, place.size);
+                doubtful.extend((!same).then(|| Arc::clone(path)));
+            }
+        }
+        for path in doubtful {
+            if let Some(place) = self.places.get_mut(&path) {
+                place.recheck = true;
+            }
+        }
+    }
+
+    /// Whether two plain files have the same bytes before `size`.
+    fn ends_alike(&self, one: &Path, other: &Path, size: u64) -> bool {
+        let start = size.saturating_sub(END_BYTES);
+        let end = |path: &Path| -> io::Result<Vec<u8>> {
+            let mut bytes = vec![0; (size - start) as usize];
+            let count = read_up_to(&*self.input.fs.open(path)?, &mut bytes, start)?;
+            bytes.truncate(count);
+            Ok(bytes)
+        };
+        match (end(one), end(other)) {
+            (Ok(one), Ok(other)) => one == other,
+            _ => false,
+        }
     }
 
     /// Goes on with the comparisons that were not decided in one scan.
