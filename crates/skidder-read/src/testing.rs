@@ -54,6 +54,10 @@ impl Memory {
         self.saved.lock().expect("no panic").insert(key.to_owned(), entry);
     }
 
+    pub(crate) fn len(&self) -> usize {
+        self.saved.lock().expect("no panic").len()
+    }
+
     fn settle(&self, batch: &Batch) {
         let provenance = batch.provenance();
         let keys = self.keys.lock().expect("no panic");

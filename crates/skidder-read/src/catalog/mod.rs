@@ -391,3 +391,6 @@ impl Place {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
