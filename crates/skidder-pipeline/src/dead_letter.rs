@@ -78,7 +78,8 @@ impl std::fmt::Debug for DeadLetters {
 #[derive(Default)]
 struct State {
     file: Option<Box<dyn File>>,
-    size: u64,
+    /// Bytes of whole letters; nothing before the file was opened for the first time.
+    size: Option<u64>,
 }
 
 impl DeadLetters {
@@ -108,12 +109,12 @@ impl DeadLetters {
         let mut text = Vec::new();
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let failed = |source| DeadLetterError::Write { path: self.path.clone(), source };
-        self.open(&mut state).map_err(failed)?;
+        let size = self.open(&mut state).map_err(failed)?;
         let mut written = 0;
         for letter in letters {
             let before = text.len();
             self.render(&mut text, &mut encoder, letter);
-            if state.size + text.len() as u64 > self.limits.bytes {
+            if size + text.len() as u64 > self.limits.bytes {
                 text.truncate(before);
                 break;
             }
@@ -125,32 +126,34 @@ impl DeadLetters {
                 bytes: self.limits.bytes,
             });
         }
-        let size = state.size;
         let Some(file) = &state.file else { return Ok(0) };
         if let Err(source) = write_all_at(&**file, &text, size).and_then(|()| file.sync()) {
-            // Opening it again cuts off what was written by half.
+            // Opening it again cuts off all of what was written now.
             state.file = None;
             return Err(failed(source));
         }
-        state.size += text.len() as u64;
+        state.size = Some(size + text.len() as u64);
         Ok(written)
     }
 
-    fn open(&self, state: &mut State) -> io::Result<()> {
-        if state.file.is_some() {
-            return Ok(());
+    /// Opens the file if it is not; says where its whole letters end.
+    fn open(&self, state: &mut State) -> io::Result<u64> {
+        if let (Some(_), Some(size)) = (&state.file, state.size) {
+            return Ok(size);
         }
         if let Some(parent) = self.path.parent() {
             self.fs.create_dir_all(parent, 0o770)?;
         }
         let file = self.fs.open_write(&self.path, OpenMode::Keep, 0o600)?;
-        state.size = whole_lines(&*file)?;
-        file.set_len(state.size)?;
+        let whole = whole_lines(&*file)?;
+        let size = state.size.map_or(whole, |size| size.min(whole));
+        file.set_len(size)?;
         if let Some(parent) = self.path.parent() {
             self.fs.sync_dir(parent)?;
         }
         state.file = Some(file);
-        Ok(())
+        state.size = Some(size);
+        Ok(size)
     }
 
     fn render(&self, text: &mut Vec<u8>, encoder: &mut Encoder, letter: &DeadLetter<'_>) {
@@ -194,3 +197,6 @@ fn whole_lines(file: &dyn File) -> io::Result<u64> {
     }
     Ok(0)
 }
+
+#[cfg(test)]
+mod tests;

@@ -87,12 +87,12 @@ fn merge(older: Vec<Change>, newer: Vec<Change>) -> Vec<Change> {
                 merged.push(change);
             }
             Some(&at) => {
-                if let (
-                    Change::Put { checkpoint: new @ Checkpoint::Keep, .. },
-                    Change::Put { checkpoint: old, .. },
-                ) = (&mut change, &mut merged[at])
-                {
-                    std::mem::swap(new, old);
+                if let Change::Put { checkpoint: new @ Checkpoint::Keep, .. } = &mut change {
+                    match &mut merged[at] {
+                        Change::Put { checkpoint: old, .. } => std::mem::swap(new, old),
+                        // What is kept of a removed key would be the checkpoint of another source.
+                        Change::Remove { .. } => *new = Checkpoint::Clear,
+                    }
                 }
                 merged[at] = change;
             }
@@ -100,3 +100,6 @@ fn merge(older: Vec<Change>, newer: Vec<Change>) -> Vec<Change> {
     }
     merged
 }
+
+#[cfg(test)]
+mod tests;
