@@ -1,6 +1,6 @@
 //! Files that begin as a known source does: copies are held back, others become sources of their own.
 
-use super::{Candidate, Catalog, Differs, Holds, Twin};
+use super::{Candidate, Catalog, Differs, Holds, Known, Twin};
 use crate::Now;
 use crate::compare::{Comparison, Longer, Side, Verdict};
 use crate::fingerprint::{Head, read_up_to};
@@ -152,12 +152,24 @@ impl Catalog {
             }
         };
         drop(comparison);
+        if self.sources.get(&twin.of).is_some_and(|known| differs.0 < self.print_end(known)) {
+            // Both began alike when this scan listed them: the other was rewritten since. This file may
+            // be the copy of what it was; the next scan knows.
+            self.put_place(path, &found, Holds::Nothing, true);
+            self.postponed += 1;
+            return;
+        }
         let differs = match twin.differs {
             Some(before) if before.0 >= differs.0 => before,
             _ => differs,
         };
         let candidate = Candidate { found, path, head, before: None, touched: false };
         self.compare_next(candidate, twin.rivals, Some(differs), now, budget);
+    }
+
+    /// The end of the bytes that a source's fingerprint covers.
+    fn print_end(&self, known: &Known) -> u64 {
+        self.input.settings.fingerprint.offset + u64::from(known.fingerprint.len)
     }
 
     /// The file of a source has changed: a copy of what it was may be all that is left of that, and is
