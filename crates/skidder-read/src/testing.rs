@@ -226,7 +226,7 @@ impl Input {
     /// The messages of all turns until there is none left.
     pub(crate) fn read(&mut self) -> Vec<String> {
         let mut messages = Vec::new();
-        for _ in 0..100_000 {
+        for _ in 0..1_000_000 {
             let Some((batch, _)) = self.turn() else { return messages };
             messages.extend(batch.iter().flat_map(messages_of));
         }

@@ -315,3 +315,36 @@ fn rotated_names_are_related_and_others_not() {
         assert_eq!(related, expected, "{one} {other}");
     }
 }
+
+/// Prints what 100,000 idle files cost: `cargo test --release -p skidder-read idle -- --ignored --nocapture`.
+#[test]
+#[ignore = "a measurement"]
+#[expect(clippy::print_stderr, clippy::disallowed_methods, reason = "a measurement for people")]
+fn idle_files_are_scanned_in_microseconds_and_kept_in_a_kilobyte() {
+    const FILES: usize = 100_000;
+    let resident = || {
+        let status = std::fs::read_to_string("/proc/self/status").expect("this is Linux");
+        let line = status.lines().find(|line| line.starts_with("VmRSS")).expect("it is there");
+        line.split_whitespace().nth(1).and_then(|text| text.parse::<usize>().ok()).expect("kB")
+    };
+    let mut input = with(|settings| settings.close.on_eof = true);
+    for file in 0..FILES {
+        let text = lines(&format!("a file with the number {file}"), 0..1);
+        input.fs.write_as_other(format!("/logs/some-service-{file:06}.log"), text.as_bytes());
+    }
+    let before = resident();
+    for name in ["first scan", "first turns", "second scan", "third scan"] {
+        let begin = std::time::Instant::now();
+        if name == "first turns" {
+            assert_eq!(input.read().len(), FILES);
+        } else {
+            input.scan();
+        }
+        let each = begin.elapsed() / FILES as u32;
+        eprintln!("{name}: {:?}, {each:?} a file", begin.elapsed());
+    }
+    eprintln!(
+        "{} bytes a file, cursors of the tests included",
+        (resident() - before) * 1024 / FILES
+    );
+}
