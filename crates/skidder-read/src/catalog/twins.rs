@@ -167,9 +167,10 @@ impl Catalog {
         self.compare_next(candidate, twin.rivals, Some(differs), now, budget);
     }
 
-    /// The end of the bytes that a source's fingerprint covers.
+    /// The end of the bytes that a file must share with a source to be compared with it.
     fn print_end(&self, known: &Known) -> u64 {
-        self.input.settings.fingerprint.offset + u64::from(known.fingerprint.len)
+        let settings = &self.input.settings.fingerprint;
+        settings.offset + u64::from(known.fingerprint.len.min(settings.length))
     }
 
     /// The file of a source has changed: a copy of what it was may be all that is left of that, and is
