@@ -488,8 +488,8 @@ impl Disk {
             .collect();
         if let Some(of) = pick(&plain, random) {
             self.names += 1;
-            // In the reach of the same input: another would read it as its own.
-            let link = of.with_file_name(format!("link{}.log", self.names));
+            // In the reach of the same input, and with a name that looks like one of the same log.
+            let link = PathBuf::from(format!("{}.9{}", of.display(), self.names));
             self.fs.hard_link_as_other(&of, &link);
             self.tell(format!("link {} to {}", link.display(), of.display()));
             self.links.insert(link, of);
