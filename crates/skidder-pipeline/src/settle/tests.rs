@@ -1,3 +1,5 @@
+//! Cursors that move over settled ranges only.
+
 use super::*;
 use crate::testing::{at_zero, batch, meta};
 use skidder_registry::Change;

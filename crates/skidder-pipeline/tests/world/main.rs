@@ -76,7 +76,6 @@ fn number(name: &str) -> Option<u64> {
 }
 
 #[test]
-#[expect(clippy::print_stderr, reason = "the story of a failure is for people")]
 fn no_line_is_lost_doubled_altered_or_out_of_order() {
     let first = number("SKIDDER_SEED");
     let count = number("SKIDDER_SEEDS").unwrap_or(if first.is_some() { 1 } else { 60 });

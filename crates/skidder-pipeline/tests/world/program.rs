@@ -85,6 +85,7 @@ impl Config {
 }
 
 /// A thread that reads, between two of its steps.
+#[expect(clippy::large_enum_variant, reason = "there are two of them")]
 enum Worker {
     Free,
     Has(Turn),
