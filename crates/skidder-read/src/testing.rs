@@ -260,5 +260,5 @@ pub(crate) fn gzip(bytes: &[u8]) -> Vec<u8> {
 
 /// So many numbered lines, `name` in each, from `first` on.
 pub(crate) fn lines(name: &str, numbers: std::ops::Range<usize>) -> String {
-    numbers.map(|number| format!("{name} {number}\n")).collect()
+    numbers.fold(String::new(), |text, number| text + &format!("{name} {number}\n"))
 }

@@ -319,7 +319,7 @@ fn rotated_names_are_related_and_others_not() {
 /// Prints what 100,000 idle files cost: `cargo test --release -p skidder-read idle -- --ignored --nocapture`.
 #[test]
 #[ignore = "a measurement"]
-#[expect(clippy::print_stderr, clippy::disallowed_methods, reason = "a measurement for people")]
+#[expect(clippy::disallowed_methods, reason = "a measurement for people")]
 fn idle_files_are_scanned_in_microseconds_and_kept_in_a_kilobyte() {
     const FILES: usize = 100_000;
     let resident = || {

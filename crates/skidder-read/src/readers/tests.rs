@@ -24,12 +24,11 @@ fn every_file_is_read_whatever_the_limits() {
             for file in 0..12 {
                 let text = lines(&format!("{file} in round {round}"), 0..3);
                 expected.extend(text.lines().map(str::to_owned));
-                match file % 3 {
-                    0 => {
-                        input.fs.append_as_other(format!("/logs/{file}.gz"), &gzip(text.as_bytes()))
-                    }
-                    _ => input.fs.append_as_other(format!("/logs/{file}.log"), text.as_bytes()),
-                }
+                let (name, bytes) = match file % 3 {
+                    0 => (format!("/logs/{file}.gz"), gzip(text.as_bytes())),
+                    _ => (format!("/logs/{file}.log"), text.into_bytes()),
+                };
+                input.fs.append_as_other(name, &bytes);
             }
             if random.one_in(3) {
                 input.fs.remove_as_other("/logs/1.log");
