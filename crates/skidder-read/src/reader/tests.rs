@@ -1,6 +1,9 @@
+use super::cut::character_boundary;
 use super::*;
 use crate::readers::ReadersLimits;
 use crate::testing::{Input, gzip, lines, messages_of, settings};
+use regex::bytes::Regex;
+use skidder_event::DropReason;
 
 fn with(change: impl FnOnce(&mut FilestreamSettings), rows_max: usize) -> Input {
     let mut settings = settings();

@@ -1,0 +1,306 @@
+//! From the bytes of a chunk to a batch of whole lines: cutting, skipping, filtering.
+
+use super::{InputContext, Reader, TAIL_BYTES, TurnEnd, crc32, is_last};
+use crate::bind::Bound;
+use crate::pool::CHUNK_BYTES;
+use crate::settings::FilestreamSettings;
+use regex::bytes::Regex;
+use skidder_decode::Decoder;
+use skidder_decode::lines::{self, LineTerminator};
+use skidder_event::{
+    Batch, DropReason, Map, Parts, Path as FieldPath, Provenance, Recycle, ResumePoint, Row, Tail,
+    Text, Value,
+};
+use skidder_os::Timestamp;
+use std::sync::Arc;
+
+/// The lines of one chunk, on their way to a batch.
+struct Cut {
+    /// Bytes of whole lines.
+    bytes: usize,
+    rows: Vec<Row>,
+    empty: u64,
+    filtered: u64,
+    /// Lines beyond the bound of a raw line that were found whole.
+    too_long: u64,
+    /// Rows whose message was cut.
+    truncated: Vec<usize>,
+}
+
+impl Reader {
+    pub(super) fn finish_turn(
+        &mut self,
+        context: &InputContext,
+        mut parts: Parts,
+        filled: usize,
+        has_line: bool,
+        end: TurnEnd,
+        now: Timestamp,
+    ) -> (Option<Batch>, TurnEnd) {
+        if self.skipping {
+            return self.skip(context, parts, filled, end);
+        }
+        let last = is_last(context, &end);
+        if filled == 0 || (!has_line && !last) {
+            self.keep_rest(&parts.bytes[..filled], 0);
+            context.buffers.recycle(parts);
+            let eof = matches!(end, TurnEnd::Finished);
+            let batch = (eof && !self.finished).then(|| self.empty_batch(context, eof));
+            self.finished |= eof;
+            return (batch, end);
+        }
+        let mut rows = std::mem::take(&mut parts.rows);
+        rows.clear();
+        let mut cut =
+            Cut { bytes: 0, rows, empty: 0, filtered: 0, too_long: 0, truncated: Vec::new() };
+        self.cut(context, &parts.bytes[..filled], last, now, &mut cut);
+        let consumed = cut.bytes;
+        self.keep_rest(&parts.bytes[..filled], consumed);
+        // Lines beyond the bound of a batch are left for the next turn.
+        let left = filled > consumed
+            && (last || memchr::memchr(b'\n', &parts.bytes[consumed..filled]).is_some());
+        let end = if left { self.redo(end) } else { end };
+        let eof = matches!(end, TurnEnd::Finished);
+        self.finished = eof;
+        let lines = cut.rows.len() as u64 + cut.empty + cut.filtered + cut.too_long;
+        self.line_bytes_mean = consumed / lines.max(1) as usize + 1;
+        (Some(self.batch(context, parts, cut, eof)), end)
+    }
+
+    /// An end that was seen while lines are left: it will be seen again.
+    fn redo(&mut self, end: TurnEnd) -> TurnEnd {
+        match end {
+            // The decoder is at the end of the file; what is left is in `carry`.
+            TurnEnd::Finished | TurnEnd::Waiting | TurnEnd::More | TurnEnd::Damaged => {
+                TurnEnd::More
+            }
+            other => other,
+        }
+    }
+
+    /// Remembers what follows the last whole line: a plain file is simply read again from there.
+    fn keep_rest(&mut self, bytes: &[u8], consumed: usize) {
+        match &mut self.decoder {
+            Some(Decoder::Plain { offset }) => *offset = self.offset + consumed as u64,
+            _ => {
+                self.carry.clear();
+                self.carry.extend_from_slice(&bytes[consumed..]);
+            }
+        }
+    }
+
+    fn cut(&self, context: &InputContext, bytes: &[u8], last: bool, now: Timestamp, cut: &mut Cut) {
+        let rows_max = context.rows_max as u64;
+        let mut lines = 0;
+        let mut stopped = false;
+        let whole = lines::split(bytes, LineTerminator::Auto, |start, end, next| {
+            if lines == rows_max {
+                stopped = true;
+            }
+            if !stopped {
+                lines += 1;
+                cut.bytes = next;
+                self.line(context, bytes, (start, end, next), now, cut);
+            }
+        });
+        if last && !stopped && whole < bytes.len() && lines < rows_max {
+            cut.bytes = bytes.len();
+            self.line(context, bytes, (whole, bytes.len(), bytes.len()), now, cut);
+        }
+    }
+
+    #[inline]
+    fn line(
+        &self,
+        context: &InputContext,
+        bytes: &[u8],
+        (start, end, next): (usize, usize, usize),
+        now: Timestamp,
+        cut: &mut Cut,
+    ) {
+        let settings = &context.settings;
+        let mut message = &bytes[start..end];
+        if message.is_empty() {
+            cut.empty += 1;
+            return;
+        }
+        if message.len() > settings.line_bytes_max() {
+            self.tell_too_long(self.offset + start as u64, next - start);
+            cut.too_long += 1;
+            return;
+        }
+        if message.len() > settings.message_max_bytes {
+            message = &message[..character_boundary(message, settings.message_max_bytes)];
+            cut.truncated.push(cut.rows.len());
+        }
+        if is_filtered(settings, message) {
+            if cut.truncated.last() == Some(&cut.rows.len()) {
+                cut.truncated.pop();
+            }
+            cut.filtered += 1;
+            return;
+        }
+        let text = Text { start: start as u32, len: message.len() as u32 };
+        let offset = self.offset + start as u64;
+        cut.rows.push(Row::new(offset, (next - start) as u32, text, now.0));
+    }
+
+    fn batch(&mut self, context: &InputContext, parts: Parts, cut: Cut, eof: bool) -> Batch {
+        let consumed = cut.bytes;
+        let lines = &parts.bytes[..consumed];
+        let utf8 = if simdutf8::basic::from_utf8(lines).is_ok() { consumed } else { 0 };
+        let tail = &lines[consumed.saturating_sub(TAIL_BYTES)..];
+        self.tail = Some(Tail { len: tail.len() as u32, crc: crc32(tail) });
+        let provenance = self.provenance(consumed as u64, eof);
+        let bound = self.bound(context);
+        // A few lines do not take a large buffer along.
+        let small = consumed < CHUNK_BYTES / 4;
+        let bytes = if small { lines.to_vec() } else { Vec::new() };
+        let (kept, spare) = if small {
+            (Parts { bytes, rows: cut.rows }, Some(parts.bytes))
+        } else {
+            (Parts { bytes: parts.bytes, rows: cut.rows }, None)
+        };
+        if let Some(bytes) = spare {
+            context.buffers.recycle(Parts { bytes, rows: Vec::new() });
+        }
+        let mut batch = Batch::with_lines(kept, utf8, Arc::clone(bound.base()), provenance);
+        batch.count_dropped(DropReason::Empty, cut.empty);
+        batch.count_dropped(DropReason::LineFilter, cut.filtered);
+        batch.count_dropped(DropReason::LineTooLong, cut.too_long);
+        if !small {
+            let buffers: Arc<dyn Recycle> = context.buffers.clone();
+            batch.set_recycle(buffers);
+        }
+        for row in cut.truncated {
+            context.metrics.truncated.add(1);
+            flag(&mut batch, row, "truncated");
+        }
+        context.metrics.bytes.add(consumed as u64);
+        context.metrics.lines.add(batch.lines());
+        bound.run(&mut batch);
+        batch
+    }
+
+    /// A batch without lines that only carries the news of the end.
+    fn empty_batch(&mut self, context: &InputContext, eof: bool) -> Batch {
+        let provenance = self.provenance(0, eof);
+        let base = Arc::clone(self.bound(context).base());
+        Batch::with_lines(Parts::default(), 0, base, provenance)
+    }
+
+    fn provenance(&mut self, bytes: u64, eof: bool) -> Provenance {
+        let range = self.offset..self.offset + bytes;
+        self.offset = range.end;
+        let due = self.checkpoint.as_ref().is_some_and(|point| point.offset() <= range.end);
+        let resume = if due { self.checkpoint.take() } else { None };
+        Provenance {
+            source: self.id,
+            generation: self.generation,
+            range,
+            end_of_file: eof,
+            tail: self.tail,
+            resume: resume.map(|point| -> Arc<dyn ResumePoint> { point }),
+        }
+    }
+
+    /// Throws away what belongs to a line beyond all bounds, up to its end.
+    fn skip(
+        &mut self,
+        context: &InputContext,
+        parts: Parts,
+        filled: usize,
+        end: TurnEnd,
+    ) -> (Option<Batch>, TurnEnd) {
+        let position = self.decoder.as_ref().map_or(0, Decoder::offset);
+        let bytes = &parts.bytes[..filled];
+        let last = is_last(context, &end);
+        let Some(at) = memchr::memchr(b'\n', bytes).or(last.then_some(filled)) else {
+            context.buffers.recycle(parts);
+            return (None, end);
+        };
+        let after = (at + 1).min(filled);
+        let next = position - (filled - after) as u64;
+        self.tell_too_long(self.offset, (next - self.offset) as usize);
+        self.skipping = false;
+        let length = next - self.offset;
+        // The bytes before the new offset, for its check value.
+        let tail = &bytes[after.saturating_sub(TAIL_BYTES)..after];
+        self.tail = Some(Tail { len: tail.len() as u32, crc: crc32(tail) });
+        let rest = bytes[after..].to_vec();
+        context.buffers.recycle(parts);
+        // What is left gets its turn at once.
+        let end = if rest.is_empty() { end } else { self.redo(end) };
+        let eof = matches!(end, TurnEnd::Finished);
+        self.finished = eof;
+        let provenance = self.provenance(length, eof);
+        match &mut self.decoder {
+            Some(Decoder::Plain { offset }) => *offset = self.offset,
+            _ => self.carry = rest,
+        }
+        let base = Arc::clone(self.bound(context).base());
+        let mut batch = Batch::with_lines(Parts::default(), 0, base, provenance);
+        batch.count_dropped(DropReason::LineTooLong, 1);
+        context.metrics.bytes.add(length);
+        context.metrics.lines.add(1);
+        (Some(batch), end)
+    }
+
+    #[cold]
+    fn tell_too_long(&self, offset: u64, bytes: usize) {
+        tracing::error!(path = %self.target.path.display(), offset, bytes,
+            "a line is longer than four times `message_max_bytes` and is skipped");
+    }
+
+    /// The plan bound to this file.
+    fn bound(&mut self, context: &InputContext) -> Arc<dyn Bound> {
+        let epoch = context.bind.epoch();
+        if let Some((of, bound)) = &self.bound
+            && *of == epoch
+        {
+            return Arc::clone(bound);
+        }
+        let bound = context.bind.bind(&self.fields(context));
+        self.bound = Some((epoch, Arc::clone(&bound)));
+        bound
+    }
+
+    /// `log.file.*` and `input.type`.
+    fn fields(&self, context: &InputContext) -> Map {
+        let mut fields = Map::new();
+        fields.insert_path("input.type", "filestream");
+        let path = self.target.path.to_string_lossy().into_owned();
+        fields.insert_path("log.file.path", path);
+        fields.insert_path("log.file.device_id", self.target.device.to_string());
+        fields.insert_path("log.file.inode", self.target.inode.to_string());
+        if let Some(fingerprint) = &self.target.fingerprint
+            && context.settings.include_file_fingerprint
+        {
+            fields.insert_path("log.file.fingerprint", &**fingerprint);
+        }
+        fields
+    }
+}
+
+/// Adds to `log.flags`.
+fn flag(batch: &mut Batch, row: usize, name: &str) {
+    let path = FieldPath::parse("log.flags").expect("the path is a constant");
+    let base = Arc::clone(batch.base());
+    let list = Value::List(vec![name.into()]);
+    batch.event_mut(row, &base).put(&path, &list).expect("`log` of a fresh event is an object");
+}
+
+fn is_filtered(settings: &FilestreamSettings, message: &[u8]) -> bool {
+    let any = |list: &[Regex]| list.iter().any(|regex| regex.is_match(message));
+    (!settings.include_lines.is_empty() && !any(&settings.include_lines))
+        || any(&settings.exclude_lines)
+}
+
+/// The largest length up to `max` that does not split a UTF-8 character.
+pub(super) fn character_boundary(text: &[u8], max: usize) -> usize {
+    let mut end = max;
+    while end > 0 && max - end < 4 && text.get(end).is_some_and(|byte| byte & 0xc0 == 0x80) {
+        end -= 1;
+    }
+    if max - end == 4 { max } else { end }
+}
