@@ -58,7 +58,7 @@ impl Catalog {
             || offset > u64::from(print.len)
             || self
                 .print_of(&candidate.path, candidate.head.compressed, print.len)
-                .is_ok_and(|of_file| of_file.is_none_or(|of_file| of_file == print))
+                .is_ok_and(|of_file| of_file == Some(print))
     }
 
     /// Second pass: the content of a source that is no longer in its place.
