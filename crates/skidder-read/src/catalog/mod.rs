@@ -222,6 +222,8 @@ impl Catalog {
         candidates = self.match_inodes(candidates);
         let awakened = self.awaken_twins(now);
         candidates.extend(self.match_inodes(awakened));
+        // A plain copy proves what it is at once; a compressed one may still be growing.
+        candidates.sort_by_key(|candidate| candidate.head.compressed);
         candidates = self.match_content(candidates);
         candidates = self.match_rewritten(candidates);
         self.order_by_proof(&mut candidates);
