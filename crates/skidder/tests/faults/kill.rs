@@ -64,6 +64,7 @@ fn kills_while_reading(fault: &str, seed: u64, packed: bool) {
     }
     place.once(&[]).succeeded();
     let verdict = judge(&logs, &server.documents());
+    assert_eq!(verdict.reordered, 0);
     accept(fault, verdict, bound);
     // And now everything is durable.
     assert_eq!(place.once(&[]).succeeded().ledger().read, 0);
@@ -221,4 +222,22 @@ fn stopped_while_the_server_is_stuck_it_ends_in_time_and_loses_nothing() {
     place.once(&[]).succeeded();
     let verdict = judge(&[("a", 3000)], &server.documents());
     accept("SIGTERM, server does not answer", verdict, held);
+}
+
+#[test]
+fn asked_twice_it_does_not_wait() {
+    let server = BulkServer::start();
+    let place = Place::new(&server);
+    place.write("a", &lines("a", 0..3000));
+    server.hold();
+    let mut program = place.start(&["-E", "filebeat.shutdown_timeout=10m"]);
+    program.await_that("a request is held", || server.held() > 0);
+    program.ask_to_stop();
+    program.await_log("a signal asks to stop");
+    assert_eq!(program.terminate().code(), Some(1));
+    let bound = server.count();
+    server.release();
+    server.await_silence();
+    place.once(&[]).succeeded();
+    accept("SIGTERM, twice", judge(&[("a", 3000)], &server.documents()), bound);
 }
