@@ -5,6 +5,7 @@
 //! lines; nothing is kept in memory between turns but the beginning of a line of a compressed file.
 
 mod cut;
+mod resume;
 
 use crate::bind::{Bind, Bound};
 use crate::cursors::Cursors;
@@ -12,7 +13,7 @@ use crate::fingerprint::{Fingerprint, read_up_to};
 use crate::metrics::ReadMetrics;
 use crate::pool::{BufferPool, CHUNK_BYTES};
 use crate::settings::FilestreamSettings;
-use skidder_decode::gzip::{Checkpoint, GzipReader, InflatePool, ResumeError};
+use skidder_decode::gzip::{Checkpoint, InflatePool};
 use skidder_decode::{DecodeError, Decoder, Note, ReadState};
 use skidder_event::{Batch, ResumePoint, SourceId, Tail};
 use skidder_os::{File, FileKind, Fs, Timestamp};
@@ -295,98 +296,6 @@ impl Reader {
         let Some(bytes) = bytes.get_mut(..tail.len as usize) else { return Ok(true) };
         let count = read_up_to(&**file, bytes, self.offset.saturating_sub(u64::from(tail.len)))?;
         Ok(count == bytes.len() && crc32(bytes) == tail.crc)
-    }
-
-    fn start_decoder(&self, context: &InputContext) -> io::Result<Decoder> {
-        if !self.target.compressed {
-            return Ok(Decoder::plain(self.offset));
-        }
-        let Some(file) = &self.file else { return Ok(Decoder::plain(self.offset)) };
-        let mut reader = GzipReader::new(&context.inflates);
-        if self.offset > 0 {
-            let saved = context.cursors.checkpoint(&self.key).map_err(io::Error::other)?;
-            let point = saved.and_then(|bytes| match Checkpoint::from_bytes(&bytes) {
-                Ok(point) => Some(point),
-                Err(error) => {
-                    tracing::warn!(path = %self.target.path.display(), %error,
-                        "a saved checkpoint is damaged; decompressing from the start");
-                    None
-                }
-            });
-            if let Some(point) = point.filter(|point| point.decompressed_offset() <= self.offset) {
-                match GzipReader::resume(&point, &**file, &context.inflates) {
-                    Ok(resumed) => reader = resumed,
-                    Err(ResumeError::Read { source, .. }) => return Err(source),
-                    // Compressed anew, or by another program: the content is what counts.
-                    Err(_) => tracing::debug!(path = %self.target.path.display(),
-                        "the checkpoint is not of this file; decompressing from the start"),
-                }
-            }
-            tracing::debug!(
-                path = %self.target.path.display(),
-                offset = self.offset,
-                skipped_bytes = self.offset - reader.decompressed_offset(),
-                "reader resumed"
-            );
-            let skipped = self.offset - reader.decompressed_offset();
-            context.metrics.resume_skipped_bytes.add(skipped);
-        }
-        Ok(Decoder::gzip(reader))
-    }
-
-    /// Skips decompressed bytes up to `offset`, of which the last are compared with what was read before;
-    /// an end means that the turn is over.
-    fn reach_offset(
-        &mut self,
-        context: &InputContext,
-        scratch: &mut Scratch,
-    ) -> io::Result<Option<TurnEnd>> {
-        let (Some(file), Some(Decoder::Gzip(reader))) = (&self.file, &mut self.decoder) else {
-            return Ok(None);
-        };
-        let start = reader.decompressed_offset();
-        if start >= self.offset {
-            return Ok(None);
-        }
-        let tail = self.tail.filter(|tail| tail.len as usize <= TAIL_BYTES);
-        let tail_start = self.offset - tail.map_or(0, |tail| u64::from(tail.len));
-        // Behind it, the checkpoint has proved what it could.
-        let tail = tail.filter(|_| start <= tail_start);
-        let skip_end = if tail.is_some() { tail_start } else { self.offset };
-        scratch.skipped.resize(CHUNK_BYTES, 0);
-        let pause = start + (skip_end.saturating_sub(start)).min(SKIP_BYTES_PER_TURN);
-        let (compressed, skipped) = (&mut scratch.compressed, &mut scratch.skipped);
-        let mut checked = 0;
-        let end = loop {
-            let at = reader.decompressed_offset();
-            if at >= self.offset {
-                let same = tail.is_none_or(|tail| crc32(&skipped[..checked]) == tail.crc);
-                return Ok((!same).then_some(TurnEnd::Rewritten));
-            }
-            let step = if at < pause {
-                reader.skip_to(&**file, compressed, skipped, pause)
-            } else if at < skip_end {
-                break TurnEnd::More;
-            } else {
-                let left = (self.offset - at) as usize;
-                reader.read(&**file, compressed, &mut skipped[checked..checked + left])
-            };
-            match step {
-                Ok(progress) => {
-                    checked += if at >= skip_end { progress.produced } else { 0 };
-                    match progress.state {
-                        _ if reader.decompressed_offset() > at => {}
-                        ReadState::More => {}
-                        // Shorter than what was read: not what it was.
-                        ReadState::End => break TurnEnd::Rewritten,
-                        // Compressed anew and not yet written as far as it was read before.
-                        ReadState::Waiting => break TurnEnd::Waiting,
-                    }
-                }
-                Err(error) => break self.decode_error(context, error),
-            }
-        };
-        Ok(Some(end))
     }
 
     /// Reads one chunk and cuts it into lines.

@@ -1,0 +1,348 @@
+//! Who gets the next turn, who sleeps, who waits for a place: all under the one lock of the readers.
+
+use super::slot::{Phase, Slot};
+use super::{ReadersLimits, TURNS_MAX, Trouble, Turn};
+use crate::reader::TurnEnd;
+use skidder_event::SourceId;
+use skidder_os::Monotonic;
+use std::cmp::Reverse;
+use std::collections::{BTreeSet, BinaryHeap, HashMap, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// The state of all readers.
+pub(super) struct State {
+    pub(super) limits: ReadersLimits,
+    pub(super) slots: HashMap<SourceId, Slot>,
+    pub(super) ready: VecDeque<SourceId>,
+    pub(super) waiting: Waiting,
+    /// Sources that sleep with their file open. The oldest one is closed first when a place is needed.
+    pub(super) idle: BTreeSet<SourceId>,
+    /// Sources whose last turn met trouble, for the scan.
+    pub(super) troubled: Vec<SourceId>,
+    pub(super) timers: BinaryHeap<Reverse<(Monotonic, SourceId)>>,
+    pub(super) open: usize,
+    pub(super) decoders: usize,
+    /// Open files by input, for `harvester_limit`.
+    pub(super) open_of: HashMap<usize, usize>,
+    pub(super) running: usize,
+    pub(super) stopped: bool,
+}
+
+/// Sources that wait for a place, by what there is none of.
+#[derive(Default)]
+pub(super) struct Waiting {
+    pub(super) open: VecDeque<SourceId>,
+    pub(super) of_input: HashMap<usize, VecDeque<SourceId>>,
+    pub(super) decoder: VecDeque<SourceId>,
+}
+
+impl Waiting {
+    pub(super) fn is_empty(&self) -> bool {
+        self.all().next().is_none()
+    }
+
+    pub(super) fn all(&self) -> impl Iterator<Item = &SourceId> {
+        self.open.iter().chain(&self.decoder).chain(self.of_input.values().flatten())
+    }
+}
+
+impl State {
+    pub(super) fn is_quiet(&self) -> bool {
+        self.running == 0
+            && self.ready.is_empty()
+            && !self
+                .waiting
+                .all()
+                .any(|id| self.slots.get(id).is_some_and(|slot| slot.phase == Phase::Waiting))
+    }
+
+    /// Idle readers whose time has come are closed or get in line.
+    pub(super) fn ring(&mut self, now: Monotonic) {
+        while let Some(Reverse((at, id))) = self.timers.peek().copied() {
+            if at > now {
+                return;
+            }
+            self.timers.pop();
+            let Some(slot) = self.slots.get_mut(&id) else { continue };
+            if slot.phase != Phase::Idle(at) {
+                continue;
+            }
+            if slot.should_close(now) {
+                self.close(id);
+            } else if slot.has_nothing_new() {
+                self.idle(id, now);
+            } else {
+                self.line_up(id);
+            }
+        }
+    }
+
+    /// Gives a source a place in the line for turns.
+    pub(super) fn line_up(&mut self, id: SourceId) {
+        if let Some(slot) = self.slots.get_mut(&id) {
+            slot.phase = Phase::Ready;
+            self.idle.remove(&id);
+            self.ready.push_back(id);
+        }
+    }
+
+    /// Takes a source out for a turn, or lets it wait for a place.
+    pub(super) fn begin(&mut self, id: SourceId, now: Monotonic) -> Option<Turn> {
+        let slot = self.slots.get(&id)?;
+        if slot.phase != Phase::Ready {
+            return None;
+        }
+        let compressed = slot.reader.as_ref().is_some_and(|reader| reader.target.compressed);
+        let input = slot.input_key();
+        let of_input = self.open_of.get(&input).copied().unwrap_or(0);
+        let limit_of_input = slot.input.settings.harvester_limit.unwrap_or(usize::MAX);
+        let (list, sleeper) = if !slot.is_counted && self.open >= self.limits.open_files {
+            (Some(&mut self.waiting.open), self.idle.first().copied())
+        } else if !slot.is_counted && of_input >= limit_of_input {
+            let of_input =
+                |id: &&SourceId| self.slots.get(id).is_some_and(|slot| slot.input_key() == input);
+            let list = self.waiting.of_input.entry(input).or_default();
+            (Some(list), self.idle.iter().find(of_input).copied())
+        } else if compressed && !slot.has_decoder && self.decoders >= self.limits.decoders {
+            (Some(&mut self.waiting.decoder), None)
+        } else {
+            (None, None)
+        };
+        if let Some(list) = list {
+            list.push_back(id);
+            self.slots.get_mut(&id)?.phase = Phase::Waiting;
+            match sleeper {
+                // It has nothing to read and makes way.
+                Some(sleeper) => self.close(sleeper),
+                // The place it was woken for may serve another.
+                None => self.admit(input),
+            }
+            return None;
+        }
+        let slot = self.slots.get_mut(&id)?;
+        if !slot.is_counted {
+            slot.is_counted = true;
+            slot.turns = 0;
+            slot.opened = now;
+            slot.last_data = now;
+            self.open += 1;
+            *self.open_of.entry(input).or_default() += 1;
+        }
+        if compressed && !slot.has_decoder {
+            slot.has_decoder = true;
+            self.decoders += 1;
+        }
+        slot.turns += 1;
+        slot.look = slot.seen();
+        let reader = slot.reader.take()?;
+        slot.phase = Phase::Running;
+        self.running += 1;
+        Some(Turn { reader, input: Arc::clone(&slot.input) })
+    }
+
+    pub(super) fn end(&mut self, mut turn: Turn, end: &TurnEnd, had_data: bool, now: Monotonic) {
+        let id = turn.reader.id;
+        let stopped = self.stopped;
+        let Some(slot) = self.slots.get_mut(&id) else {
+            turn.reader.close(&turn.input);
+            return;
+        };
+        if had_data {
+            slot.last_data = now;
+            slot.backoff = Duration::ZERO;
+        }
+        slot.look.trouble = match end {
+            TurnEnd::Displaced => Some(Trouble::Displaced),
+            TurnEnd::Rewritten => Some(Trouble::Rewritten),
+            TurnEnd::Damaged => Some(Trouble::Damaged),
+            TurnEnd::Failed(error) => {
+                turn.input.metrics.errors.add(1);
+                tracing::error!(path = %turn.reader.target.path.display(),
+                    offset = turn.reader.offset, %error,
+                    "cannot read a file; it is tried again with the next scan");
+                Some(Trouble::Failed)
+            }
+            TurnEnd::More | TurnEnd::Waiting | TurnEnd::Finished => None,
+        };
+        if slot.look.trouble.is_some() {
+            self.troubled.push(id);
+        }
+        slot.reader = Some(turn.reader);
+        slot.phase = Phase::Closed;
+        if stopped {
+            self.close(id);
+            return;
+        }
+        let close = &slot.input.settings.close;
+        let lifetime_over =
+            close.after_interval.is_some_and(|interval| now.since(slot.opened) >= interval);
+        let crowded = self.open > self.limits.open_files / 4 * 3 || !self.waiting.is_empty();
+        let is_open = slot.reader.as_ref().is_some_and(|reader| reader.is_open());
+        match end {
+            TurnEnd::More if lifetime_over => {
+                // The next scan opens it again.
+                self.troubled.push(id);
+                self.close(id);
+            }
+            TurnEnd::More => {
+                if self.should_make_way(id) {
+                    self.close(id);
+                }
+                self.line_up(id);
+            }
+            TurnEnd::Waiting if close.on_eof || crowded || lifetime_over => self.close(id),
+            TurnEnd::Waiting => self.idle(id, now),
+            // The open file may be the last way to its content.
+            TurnEnd::Failed(_) if is_open => self.idle(id, now),
+            TurnEnd::Finished
+            | TurnEnd::Displaced
+            | TurnEnd::Rewritten
+            | TurnEnd::Damaged
+            | TurnEnd::Failed(_) => self.close(id),
+        }
+        self.apply(id);
+    }
+
+    /// Whether a source has had its file open for long while others wait for a place, and can have it
+    /// again later.
+    pub(super) fn should_make_way(&self, id: SourceId) -> bool {
+        let Some(slot) = self.slots.get(&id) else { return false };
+        let of_input = self.waiting.of_input.get(&slot.input_key());
+        let wanted = !self.waiting.open.is_empty() || of_input.is_some_and(|list| !list.is_empty());
+        if !wanted || slot.turns < TURNS_MAX || slot.next_target.is_some() {
+            return false;
+        }
+        let target = slot.reader.as_ref().map(|reader| &reader.target);
+        target.is_some_and(|target| {
+            slot.input
+                .fs
+                .metadata(&target.path)
+                .is_ok_and(|meta| (meta.device, meta.inode) == (target.device, target.inode))
+        })
+    }
+
+    /// Lets a reader sleep at the end of its file.
+    pub(super) fn idle(&mut self, id: SourceId, now: Monotonic) {
+        let Some(slot) = self.slots.get_mut(&id) else { return };
+        let close = &slot.input.settings.close;
+        slot.backoff = match slot.backoff {
+            Duration::ZERO => close.backoff_init,
+            before => (before * 2).min(close.backoff_max.max(close.backoff_init)),
+        };
+        if let Some(reader) = &mut slot.reader
+            && reader.target.compressed
+        {
+            reader.release_decoder();
+        }
+        let at = slot.due(now);
+        slot.phase = Phase::Idle(at);
+        self.idle.insert(id);
+        self.timers.push(Reverse((at, id)));
+        let input = slot.input_key();
+        if std::mem::take(&mut slot.has_decoder) {
+            self.decoders -= 1;
+            self.admit(input);
+        }
+    }
+
+    pub(super) fn close(&mut self, id: SourceId) {
+        let Some(slot) = self.slots.get_mut(&id) else { return };
+        slot.phase = Phase::Closed;
+        slot.backoff = Duration::ZERO;
+        self.idle.remove(&id);
+        if let Some(reader) = &mut slot.reader {
+            reader.close(&slot.input);
+            if let Some(target) = slot.next_target.take() {
+                reader.target = target;
+            }
+        }
+        let input = slot.input_key();
+        if std::mem::take(&mut slot.is_counted) {
+            self.open -= 1;
+            if let Some(count) = self.open_of.get_mut(&input) {
+                *count -= 1;
+            }
+        }
+        if std::mem::take(&mut slot.has_decoder) {
+            self.decoders -= 1;
+        }
+        self.admit(input);
+    }
+
+    /// For each kind of place that is free, the first who waits for it gets in line.
+    pub(super) fn admit(&mut self, input: usize) {
+        let slots = &self.slots;
+        // Some of those in the lists do not wait any more.
+        let first = |list: &mut VecDeque<SourceId>| {
+            while let Some(id) = list.pop_front() {
+                if slots.get(&id).is_some_and(|slot| slot.phase == Phase::Waiting) {
+                    return Some(id);
+                }
+            }
+            None
+        };
+        let mut next = Vec::new();
+        if self.open < self.limits.open_files {
+            next.extend(first(&mut self.waiting.open));
+        }
+        if let Some(list) = self.waiting.of_input.get_mut(&input)
+            && let Some(id) = first(list)
+        {
+            let limit = slots.get(&id).and_then(|slot| slot.input.settings.harvester_limit);
+            let open = self.open_of.get(&input).copied().unwrap_or(0);
+            if limit.is_none_or(|limit| open < limit) {
+                next.push(id);
+            } else {
+                list.push_front(id);
+            }
+        }
+        if self.decoders < self.limits.decoders {
+            next.extend(first(&mut self.waiting.decoder));
+        }
+        for id in next {
+            self.line_up(id);
+        }
+    }
+
+    /// Does what was asked for, unless the source has a turn just now.
+    pub(super) fn apply(&mut self, id: SourceId) {
+        let Some(slot) = self.slots.get_mut(&id) else { return };
+        if slot.phase == Phase::Running {
+            return;
+        }
+        let asked = std::mem::take(&mut slot.asked);
+        let Some(reader) = &mut slot.reader else { return };
+        let mut close = asked.reopen || asked.remove;
+        if let Some((target, key)) = asked.target {
+            close |= target.compressed != reader.target.compressed;
+            reader.key = key;
+            if reader.is_open() {
+                reader.target.fingerprint.clone_from(&target.fingerprint);
+                reader.rebind();
+                slot.next_target = Some(target);
+            } else {
+                reader.target = target;
+            }
+        }
+        if let Some(generation) = asked.restart {
+            reader.restart(generation);
+            close = true;
+        }
+        let wake = asked.wake || asked.reopen || asked.restart.is_some();
+        if close {
+            self.close(id);
+        }
+        if asked.remove {
+            self.slots.remove(&id);
+            self.troubled.retain(|other| *other != id);
+            return;
+        }
+        if wake
+            && let Some(slot) = self.slots.get_mut(&id)
+            && matches!(slot.phase, Phase::Closed | Phase::Idle(_))
+        {
+            self.line_up(id);
+        }
+    }
+}

@@ -1,0 +1,116 @@
+//! One source as the scheduler sees it: its reader, its phase, and what was asked for meanwhile.
+
+use super::{ReaderLook, ReaderState};
+use crate::reader::{InputContext, Reader, Target};
+use skidder_os::Monotonic;
+use std::sync::Arc;
+use std::time::Duration;
+
+pub(super) struct Slot {
+    pub(super) input: Arc<InputContext>,
+    /// Taken out while it has a turn.
+    pub(super) reader: Option<Box<Reader>>,
+    pub(super) look: ReaderLook,
+    pub(super) phase: Phase,
+    /// Counts against the limit on open files.
+    pub(super) is_counted: bool,
+    pub(super) has_decoder: bool,
+    /// Something was asked for while it had a turn.
+    pub(super) asked: Asked,
+    pub(super) last_data: Monotonic,
+    pub(super) opened: Monotonic,
+    /// Turns since its file was opened.
+    pub(super) turns: u32,
+    pub(super) backoff: Duration,
+    /// Where to open the file the next time; an open one keeps the path it was opened with.
+    pub(super) next_target: Option<Target>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Phase {
+    Closed,
+    Ready,
+    Running,
+    Idle(Monotonic),
+    Waiting,
+}
+
+#[derive(Default)]
+pub(super) struct Asked {
+    pub(super) wake: bool,
+    pub(super) target: Option<(Target, String)>,
+    pub(super) restart: Option<u32>,
+    pub(super) reopen: bool,
+    pub(super) remove: bool,
+}
+
+impl Slot {
+    pub(super) fn seen(&self) -> ReaderLook {
+        let mut look = self.look.clone();
+        look.state = match self.phase {
+            Phase::Closed => ReaderState::Closed,
+            Phase::Ready | Phase::Running => ReaderState::Reading,
+            Phase::Idle(_) => ReaderState::Idle,
+            Phase::Waiting => ReaderState::WaitingForSlot,
+        };
+        if let Some(reader) = &self.reader {
+            look.generation = reader.generation;
+            look.offset = reader.offset;
+            look.tail = reader.tail;
+            look.finished = reader.finished;
+            look.open = reader.is_open();
+        } else {
+            look.open = true;
+        }
+        look
+    }
+
+    pub(super) fn input_key(&self) -> usize {
+        Arc::as_ptr(&self.input) as usize
+    }
+
+    /// When an idle reader looks again.
+    pub(super) fn due(&self, now: Monotonic) -> Monotonic {
+        let close = &self.input.settings.close;
+        let mut at = now + self.backoff;
+        if let Some(inactive) = close.inactive {
+            at = at.min(self.last_data + inactive);
+        }
+        if close.removed || close.renamed {
+            at = at.min(now + close.check_interval);
+        }
+        at.max(now)
+    }
+
+    /// Whether a plain file is as long as what was read of it: the usual case, at the price of one
+    /// question instead of a turn. A file rewritten to the same length is found by the scan.
+    pub(super) fn has_nothing_new(&self) -> bool {
+        let Some(reader) = &self.reader else { return false };
+        !reader.target.compressed
+            && reader
+                .file()
+                .is_some_and(|file| file.metadata().is_ok_and(|meta| meta.size == reader.offset))
+    }
+
+    /// Why an idle reader should be closed now, if it should.
+    pub(super) fn should_close(&self, now: Monotonic) -> bool {
+        let close = &self.input.settings.close;
+        if close.inactive.is_some_and(|inactive| now.since(self.last_data) >= inactive) {
+            return true;
+        }
+        let Some(reader) = &self.reader else { return false };
+        if (close.removed || close.renamed)
+            && let Some(file) = reader.file()
+        {
+            let Ok(open) = file.metadata() else { return true };
+            return match self.input.fs.metadata(&reader.target.path) {
+                Err(_) => close.removed && open.links == 0 || close.renamed && open.links > 0,
+                Ok(at_path) => {
+                    (at_path.device, at_path.inode) != (open.device, open.inode)
+                        && (close.renamed || close.removed && open.links == 0)
+                }
+            };
+        }
+        false
+    }
+}
