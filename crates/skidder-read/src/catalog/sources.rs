@@ -1,5 +1,6 @@
 //! A found file becomes a source, or is found to be one.
 
+use super::saved::SavedState;
 use super::{Candidate, Catalog, Differs, Holds, Known};
 use crate::Now;
 use crate::compare::{Longer, Verdict};
@@ -132,6 +133,18 @@ impl Catalog {
             self.put_place(candidate.path, &candidate.found, Holds::Nothing, true);
             return;
         }
+        self.add_source(candidate, fingerprint, saved, now);
+    }
+
+    /// Adds a source where its saved state says, or at the beginning.
+    fn add_source(
+        &mut self,
+        candidate: Candidate,
+        fingerprint: Fingerprint,
+        saved: Option<SavedState>,
+        now: Now,
+    ) {
+        let usual = self.input.settings.fingerprint.length;
         let Candidate { found, path, head, .. } = candidate;
         let id = self.ids.next();
         let meta = &found.metadata;
