@@ -1,3 +1,5 @@
+//! Dead letters: what is in them, their bound, and what a full disk leaves.
+
 use super::*;
 use crate::queue::{Queue, QueueLimits, TakeLimits};
 use crate::settle::Settle;

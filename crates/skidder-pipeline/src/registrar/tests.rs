@@ -1,3 +1,5 @@
+//! Commits that fail, and what is kept of them.
+
 use super::*;
 use crate::testing::{at_zero, batch, meta};
 use skidder_event::SourceId;

@@ -1,3 +1,5 @@
+//! Which file is which source, scan after scan.
+
 use super::*;
 use crate::readers::ReadersLimits;
 use crate::settings::FilestreamSettings;

@@ -1,3 +1,5 @@
+//! Turns of one reader over files of all kinds.
+
 use super::cut::character_boundary;
 use super::*;
 use crate::readers::ReadersLimits;

@@ -1,3 +1,5 @@
+//! Who gets a turn, who waits, and that nobody waits for ever.
+
 use super::*;
 use crate::settings::FilestreamSettings;
 use crate::testing::{Input, gzip, lines, settings};

@@ -1,3 +1,5 @@
+//! Which files a scan finds.
+
 use super::*;
 use skidder_testkit::{Fault, Operation, SimClock, SimFs};
 
