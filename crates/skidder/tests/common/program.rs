@@ -68,16 +68,26 @@ impl Program {
         Self::start(command).end()
     }
 
+    /// Everything that the log says so far.
+    pub(crate) fn log(&self) -> String {
+        self.log.lock().unwrap().clone()
+    }
+
     /// Waits for a line of the log that contains a text, and gives it.
     pub(crate) fn await_log(&self, text: &str) -> String {
+        self.await_log_while(text, || {})
+    }
+
+    /// Does something again and again until the log has a line that contains a text, and gives the line.
+    pub(crate) fn await_log_while(&self, text: &str, mut work: impl FnMut()) -> String {
         let find = || {
-            let log = self.log.lock().unwrap();
+            work();
+            let log = self.log();
             log.lines().find(|line| line.contains(text)).map(str::to_owned)
         };
         let found = try_wait_for(PATIENCE, find);
-        found.unwrap_or_else(|| {
-            panic!("the log does not say `{text}`:\n{}", self.log.lock().unwrap())
-        })
+        let log = self.log();
+        found.unwrap_or_else(|| panic!("the log does not say `{text}`:\n{log}"))
     }
 
     /// Waits until so many lines of the log contain all of the texts.
@@ -95,11 +105,13 @@ impl Program {
         let met = try_wait_for(PATIENCE, || {
             if let Some(status) = self.child.try_wait().unwrap() {
                 let met = condition();
-                assert!(met, "it ended ({status}) before {what}:\n{}", self.log.lock().unwrap());
+                let log = self.log();
+                assert!(met, "it ended ({status}) before {what}:\n{log}");
             }
             condition().then_some(())
         });
-        assert!(met.is_some(), "waited in vain until {what}:\n{}", self.log.lock().unwrap());
+        let log = self.log();
+        assert!(met.is_some(), "waited in vain until {what}:\n{log}");
     }
 
     fn signal(&self, signal: Signal) {
@@ -127,7 +139,8 @@ impl Program {
     /// Waits for its end.
     pub(crate) fn end(mut self) -> Ended {
         let Some(status) = try_wait_for(PATIENCE, || self.child.try_wait().unwrap()) else {
-            panic!("the program does not end:\n{}", self.log.lock().unwrap());
+            let log = self.log();
+            panic!("the program does not end:\n{log}");
         };
         for reader in self.readers.drain(..) {
             reader.join().unwrap();
@@ -150,7 +163,7 @@ impl Drop for Program {
             self.child.wait().unwrap();
         }
         if std::thread::panicking() {
-            super::say(&format!("the log of the program:\n{}", self.log.lock().unwrap()));
+            super::say(&format!("the log of the program:\n{}", self.log()));
         }
     }
 }
