@@ -20,8 +20,8 @@ pub use http::{BoundAddress, Endpoint, HttpConfig, ServeError, Serving, serve};
 pub use process::{Process, System};
 pub use prometheus::{CONTENT_TYPE as PROMETHEUS_CONTENT_TYPE, prometheus};
 pub use snapshot::{
-    InputNumbers, InputSource, OutputNumbers, Program, QueueNumbers, ReadNumbers, RegistrarMetrics,
-    RegistrarNumbers, Snapshot, Sources, Start,
+    InputNumbers, InputSource, OutputNumbers, Program, QueueNumbers, ReadNumbers, RegistrarNumbers,
+    Snapshot, Sources, Start,
 };
 pub use stats::{info, inputs, state, stats};
 pub use summary::{Summary, SummaryLine, ledger_line, ledger_table};

@@ -1,9 +1,9 @@
 //! One consistent look at all counters of a run.
 
 use crate::process::{Process, System, cores};
-use skidder_event::{Counter, DropReason};
+use skidder_event::DropReason;
 use skidder_os::{Clock, Fs, Monotonic, Timestamp};
-use skidder_pipeline::{Ledger, OutputMetrics, Queue, Settle};
+use skidder_pipeline::{Ledger, OutputMetrics, Queue, RegistrarMetrics, Settle};
 use skidder_read::ReadMetrics;
 use std::sync::Arc;
 use std::time::Duration;
@@ -59,15 +59,6 @@ pub struct InputSource {
     /// What its readers count. Inputs that share the counters show the same numbers; the totals count
     /// them once.
     pub metrics: Arc<ReadMetrics>,
-}
-
-/// What the registrar counts (`registrar.writes.*`).
-#[derive(Debug, Default)]
-pub struct RegistrarMetrics {
-    /// Commits that are durable.
-    pub succeeded: Counter,
-    /// Commits that failed and are tried again with the next one.
-    pub failed: Counter,
 }
 
 /// Where all numbers of a run are.

@@ -21,7 +21,7 @@ mod testing;
 pub use cursors::SavedCursors;
 pub use dead_letter::{DeadLetter, DeadLetterError, DeadLetters, DeadLettersLimits};
 pub use ledger::{Ledger, LedgerSnapshot};
-pub use metrics::{Counter, Gauge, OutputMetrics, QueueMetrics};
+pub use metrics::{Counter, Gauge, OutputMetrics, QueueMetrics, RegistrarMetrics};
 pub use output::{Feed, Output, OutputFuture};
 pub use queue::{Delivery, Queue, QueueLimits, TakeLimits};
 pub use registrar::Registrar;

@@ -47,3 +47,12 @@ pub struct QueueMetrics {
     /// Events whose batch is settled and that no longer count against the bound.
     pub removed: Counter,
 }
+
+/// What the registrar counts (`registrar.writes.*`).
+#[derive(Debug, Default)]
+pub struct RegistrarMetrics {
+    /// Commits that are durable.
+    pub succeeded: Counter,
+    /// Commits that failed and are tried again with the next one.
+    pub failed: Counter,
+}

@@ -1,5 +1,6 @@
 //! The registrar: makes cursors durable, a little after they moved, all of them as one commit.
 
+use crate::metrics::RegistrarMetrics;
 use crate::settle::{CHANGES_MAX, Settle};
 use skidder_os::Clock;
 use skidder_registry::{Change, Registry};
@@ -13,12 +14,18 @@ pub struct Registrar {
     /// Changes of a commit that failed, older than what the settle has now.
     pending: Vec<Change>,
     failures: u64,
+    metrics: Arc<RegistrarMetrics>,
 }
 
 impl Registrar {
     /// A registrar with nothing to do yet.
     pub fn new(settle: Arc<Settle>, registry: Arc<Registry>) -> Self {
-        Self { settle, registry, pending: Vec::new(), failures: 0 }
+        Self { settle, registry, pending: Vec::new(), failures: 0, metrics: Arc::default() }
+    }
+
+    /// What it counts.
+    pub fn metrics(&self) -> Arc<RegistrarMetrics> {
+        Arc::clone(&self.metrics)
     }
 
     /// Commits all changes since the last call. After a failure they are kept and tried again with
@@ -46,6 +53,7 @@ impl Registrar {
         match self.registry.commit(&self.pending) {
             Ok(()) => {
                 self.pending.clear();
+                self.metrics.succeeded.add(1);
                 if self.failures > 0 {
                     tracing::info!(failures = self.failures, "the registry takes cursors again");
                 }
@@ -53,6 +61,7 @@ impl Registrar {
                 true
             }
             Err(error) => {
+                self.metrics.failed.add(1);
                 // The first and then every power of two: a full disk lasts.
                 self.failures += 1;
                 if self.failures.is_power_of_two() {

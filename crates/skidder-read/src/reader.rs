@@ -369,7 +369,10 @@ impl Reader {
                     }
                     match progress.state {
                         ReadState::More => {}
-                        ReadState::Waiting => return TurnEnd::Waiting,
+                        ReadState::Waiting => {
+                            self.tell_cut_off(context);
+                            return TurnEnd::Waiting;
+                        }
                         ReadState::End => return TurnEnd::Finished,
                     }
                 }
@@ -377,6 +380,18 @@ impl Reader {
             }
         }
         TurnEnd::More
+    }
+
+    /// A compressed file that is read once and ends inside its data will not be continued: it is damaged.
+    fn tell_cut_off(&mut self, context: &InputContext) {
+        if !context.settings.final_line || !self.target.compressed || self.damage_told {
+            return;
+        }
+        self.damage_told = true;
+        context.metrics.gzip_errors.add(1);
+        let offset = self.decoder.as_ref().map_or(self.offset, Decoder::offset);
+        tracing::error!(path = %self.target.path.display(), offset,
+            "a compressed file is cut off; everything before that was read");
     }
 
     fn decode_error(&mut self, context: &InputContext, error: DecodeError) -> TurnEnd {

@@ -59,12 +59,14 @@ pub(crate) struct Running {
     pub(crate) read_metrics: Vec<Arc<ReadMetrics>>,
     pub(crate) output_metrics: Arc<OutputMetrics>,
     pub(crate) dead_letters: Option<Arc<DeadLetters>>,
+    pub(crate) registrar_metrics: Arc<RegistrarMetrics>,
     registry: Arc<Registry>,
     pipeline: Pipeline,
     runtime: Runtime,
     happened: Receiver<Happened>,
     clock: Arc<dyn Clock>,
     shutdown_timeout: Duration,
+    output_ended: bool,
 }
 
 /// Runs until a signal comes or, with `once`, until everything is delivered.
@@ -146,6 +148,7 @@ impl Running {
         start_output(&runtime, parts.output, feed, send.clone());
         let settings = PipelineSettings { workers: parts.workers, flush: parts.flush, once };
         let registrar = Registrar::new(Arc::clone(&settle), Arc::clone(&registry));
+        let registrar_metrics = registrar.metrics();
         let pipeline = Pipeline::start(
             settings,
             inputs,
@@ -165,12 +168,14 @@ impl Running {
             read_metrics,
             output_metrics,
             dead_letters,
+            registrar_metrics,
             registry,
             pipeline,
             runtime,
             happened,
             clock: Arc::clone(&world.clock),
             shutdown_timeout: parts.shutdown_timeout,
+            output_ended: false,
         })
     }
 
@@ -204,7 +209,12 @@ impl Running {
                     tracing::info!("a signal asks to stop");
                     return;
                 }
-                Ok(_) | Err(RecvTimeoutError::Disconnected) => return,
+                Ok(Happened::OutputEnded) | Err(RecvTimeoutError::Disconnected) => {
+                    self.output_ended = true;
+                    return;
+                }
+                // Only `once` sends it.
+                Ok(Happened::ReadOnce) => return,
             }
         }
     }
@@ -212,11 +222,9 @@ impl Running {
     /// Stops reading, waits for verdicts as long as is allowed, saves the cursors.
     pub(crate) fn end(mut self, once: bool) -> Outcome {
         self.pipeline.stop_reading();
-        let limit = if once && self.settle.in_flight() == 0 {
-            Duration::ZERO
-        } else {
-            self.shutdown_timeout
-        };
+        // Nobody is left who could give a verdict, or nobody needs to.
+        let over = self.output_ended || (once && self.settle.in_flight() == 0);
+        let limit = if over { Duration::ZERO } else { self.shutdown_timeout };
         let settled = self.pipeline.drain(limit);
         self.runtime.shutdown_timeout(if settled { RUNTIME_END } else { Duration::ZERO });
         let saved = self.pipeline.finish();

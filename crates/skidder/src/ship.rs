@@ -91,13 +91,13 @@ pub(crate) fn ship(what: &Ship, global: &Global, world: &World) -> Result<ExitCo
     }
     let held: u64 = read.iter().map(|read| read.files_held.get()).sum();
     if held > 0 {
-        tell(&format!("{held} files have the same content as others and were not read twice\n"));
+        tell(&format!("not read twice, because another file has the same content: {held} files\n"));
     }
     let failures =
         |read: &ReadMetrics| read.errors.get() + read.gzip_errors.get() + read.files_lost.get();
     let unread: u64 = read.iter().map(|read| failures(read)).sum();
     if unread > 0 {
-        tell(&format!("{unread} files could not be read completely; see the messages above\n"));
+        tell(&format!("not read completely: {unread} files; see the messages above\n"));
     }
     let good = outcome.settled && lost == 0 && unread == 0;
     Ok(if good { ExitCode::SUCCESS } else { ExitCode::FAILURE })

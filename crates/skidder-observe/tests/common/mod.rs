@@ -3,10 +3,10 @@
 #![allow(dead_code, reason = "not every test needs all of it")]
 
 use skidder_event::{Base, Batch, DropReason, Map, Parts, Provenance, Row, SourceId, Text};
-use skidder_observe::{
-    InputSource, Process, Program, RegistrarMetrics, Snapshot, Sources, Start, System,
+use skidder_observe::{InputSource, Process, Program, Snapshot, Sources, Start, System};
+use skidder_pipeline::{
+    Delivery, OutputMetrics, Queue, QueueLimits, RegistrarMetrics, Settle, TakeLimits,
 };
-use skidder_pipeline::{Delivery, OutputMetrics, Queue, QueueLimits, Settle, TakeLimits};
 use skidder_read::ReadMetrics;
 use skidder_testkit::{SimClock, SimFs};
 use std::path::Path;
