@@ -7,7 +7,7 @@ use anyhow::{Context as _, Result};
 use skidder_os::{Clock, Fs};
 use skidder_pipeline::{
     DeadLetters, Feed, FileInput, Output, OutputMetrics, Pipeline, PipelineSettings, Queue,
-    Registrar, SavedCursors, Settle,
+    Registrar, RegistrarMetrics, SavedCursors, Settle,
 };
 use skidder_read::{
     BufferPool, Cursors, InflatePool, InputContext, ReadMetrics, Readers, ReadersLimits, SourceIds,
