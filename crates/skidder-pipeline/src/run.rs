@@ -14,6 +14,10 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+/// How long a worker without work sleeps at least: the sleepers of thousands of idle files are looked at
+/// together. Back-off is counted in seconds.
+const WORKER_NAP_MIN: Duration = Duration::from_millis(50);
+
 /// How long a worker sleeps at most without looking for work; wake-ups come earlier.
 const WORKER_NAP_MAX: Duration = Duration::from_secs(5);
 
@@ -215,7 +219,7 @@ fn read(readers: &Readers, queue: &Queue, clock: &dyn Clock) {
             Next::Stopped => return,
             Next::Wait(until) => {
                 let nap = until.map_or(WORKER_NAP_MAX, |until| until.since(now));
-                readers.wait(nap.min(WORKER_NAP_MAX));
+                readers.wait(nap.clamp(WORKER_NAP_MIN, WORKER_NAP_MAX));
             }
             Next::Turn(mut turn) => {
                 let (batch, end) = turn.run(&mut scratch, clock.wall());

@@ -228,6 +228,37 @@ fn ship_delivers_plain_and_compressed_files_to_each_destination() {
 }
 
 #[test]
+fn ship_of_a_compressed_file_that_is_cut_off_delivers_what_is_there_and_fails() {
+    let directory = tempfile::tempdir().unwrap();
+    let whole = gzip(&lines("a", 0..500));
+    std::fs::write(directory.path().join("a.log.gz"), &whole[..whole.len() / 2]).unwrap();
+    let ended = run(directory.path(), &["ship", "*.gz", "--to", "file:out"]);
+    assert_eq!(ended.code(), Some(1));
+    let ledger = ended.ledger();
+    assert!(ledger.delivered > 0 && ledger.delivered < 500, "{ledger:?}");
+    assert!(ended.log.contains("a compressed file is cut off"), "{}", ended.log);
+    assert!(ended.log.contains("not read completely: 1 files"), "{}", ended.log);
+}
+
+#[test]
+fn a_reader_of_the_events_who_leaves_ends_the_program_at_once() {
+    let directory = tempfile::tempdir().unwrap();
+    std::fs::write(directory.path().join("a.log"), lines("a", 0..50_000)).unwrap();
+    let mut program = std::process::Command::new(env!("CARGO_BIN_EXE_skidder"))
+        .current_dir(directory.path())
+        .args(["ship", "a.log", "--to", "-"])
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    drop(program.stdout.take());
+    let ended = program.wait_with_output().unwrap();
+    assert_eq!(ended.status.code(), Some(1));
+    let log = String::from_utf8_lossy(&ended.stderr);
+    assert!(log.contains("nobody reads the output any more"), "{log}");
+}
+
+#[test]
 fn ship_says_what_it_cannot_do() {
     let directory = tempfile::tempdir().unwrap();
     let table: [(&[&str], &str); 4] = [
