@@ -31,7 +31,7 @@ fn read_exactly(
             each(&buffered[..piece]);
             connection.consume(piece);
             left -= piece as u64;
-        } else if !connection.fill()? {
+        } else if !connection.fill_body(left)? {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
     }

@@ -1,5 +1,6 @@
 //! As much of HTTP/1.1 (RFC 9112) as a shipper's client uses: the head of a request.
 
+use super::wake;
 use std::io::{self, Read};
 use std::net::TcpStream;
 
@@ -45,6 +46,16 @@ impl Connection {
         let read = self.stream.read(&mut self.buffer[self.end..])?;
         self.end += read;
         Ok(read > 0)
+    }
+
+    /// Like [`Connection::fill`] inside a body of which `left` bytes are missing: waits for a large piece.
+    pub(super) fn fill_body(&mut self, left: u64) -> io::Result<bool> {
+        // Nothing is buffered here, so the whole buffer is room.
+        let wanted = usize::try_from(left).unwrap_or(usize::MAX).min(self.buffer.len());
+        wake::wait_for(&self.stream, wanted)?;
+        let more = self.fill()?;
+        wake::as_usual(&self.stream)?;
+        Ok(more)
     }
 
     /// The next request's head; `None` when the client closed the connection between requests.

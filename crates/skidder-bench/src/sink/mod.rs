@@ -9,6 +9,7 @@ mod body;
 mod count;
 mod http;
 mod serve;
+mod wake;
 
 pub use count::Count;
 
