@@ -36,6 +36,11 @@ pub trait Output: Send {
     /// Most events that one request takes; readers fill their batches to match. 0 = no preference.
     fn request_events(&self) -> usize;
 
+    /// Requests under way at once: how many threads for sockets and encoding are of use.
+    fn parallelism(&self) -> usize {
+        1
+    }
+
     /// Takes events until the queue ends.
     fn run(self: Box<Self>, feed: Feed) -> OutputFuture;
 }

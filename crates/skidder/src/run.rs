@@ -26,7 +26,8 @@ const DESCRIPTORS_RESERVED: u64 = 256;
 /// Decoders kept for reuse; each has about 50 KiB.
 const INFLATES_IDLE_MAX: usize = 8;
 
-/// Threads for sockets and encoding: as many as there are cores, but few machines need more.
+/// Threads for sockets and encoding, at most. There is no more than one for each request under way:
+/// passing work between threads costs more than it gains.
 const SOCKET_THREADS_MAX: usize = 4;
 
 /// How long the runtime may take to let go of its tasks.
@@ -100,7 +101,7 @@ pub(crate) fn run(parts: Parts, world: &World, once: bool) -> Result<ExitCode> {
 /// A runtime for sockets.
 pub(crate) fn runtime(threads: usize) -> Result<Runtime> {
     tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(threads)
+        .worker_threads(threads.max(1))
         .thread_name("sockets")
         .enable_all()
         .build()
@@ -137,7 +138,8 @@ impl Running {
             Arc::new(DeadLetters::new(fs, clock, &parts.data, limits))
         });
         let output_metrics = Arc::new(OutputMetrics::default());
-        let runtime = runtime(world.cores.clamp(1, SOCKET_THREADS_MAX))?;
+        let threads = parts.output.parallelism().min(world.cores).min(SOCKET_THREADS_MAX);
+        let runtime = runtime(threads)?;
         let (send, happened) = channel();
         let feed = Feed {
             queue: queue.clone(),

@@ -179,6 +179,11 @@ impl Output for Elasticsearch {
         "elasticsearch"
     }
 
+    fn parallelism(&self) -> usize {
+        let hosts = if self.config.loadbalance { self.config.hosts.len() } else { 1 };
+        hosts * self.config.workers
+    }
+
     fn request_events(&self) -> usize {
         self.config.bulk_max_size
     }
