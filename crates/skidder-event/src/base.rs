@@ -73,15 +73,6 @@ impl Base {
         &self.metadata
     }
 
-    /// Bytes on the heap, roughly: for the accounting of memory per source.
-    pub fn heap_bytes(&self) -> usize {
-        self.text.capacity()
-            + self.pieces.before_offset.capacity()
-            + self.pieces.before_message.capacity()
-            + self.pieces.after_message.capacity()
-            + count(&self.nodes) * std::mem::size_of::<BaseNode>()
-    }
-
     pub(crate) fn pieces(&self) -> &Pieces {
         &self.pieces
     }
@@ -159,10 +150,6 @@ fn to_map(nodes: &[BaseNode]) -> Map {
 /// The node with this key in a list in byte order.
 pub(crate) fn find<'a>(nodes: &'a [BaseNode], key: &str) -> Option<&'a BaseNode> {
     nodes.binary_search_by(|node| (*node.key).cmp(key)).ok().map(|at| &nodes[at])
-}
-
-fn count(nodes: &[BaseNode]) -> usize {
-    nodes.iter().map(|node| 1 + count(node.children())).sum()
 }
 
 fn render(fields: &Map, text: &mut Vec<u8>) -> Vec<BaseNode> {

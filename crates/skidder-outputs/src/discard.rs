@@ -13,10 +13,6 @@ impl Output for Discard {
         "discard"
     }
 
-    fn request_events(&self) -> usize {
-        0
-    }
-
     fn run(self: Box<Self>, feed: Feed) -> OutputFuture {
         Box::pin(async move {
             let limits = TakeLimits { events: 0, bytes: usize::MAX };

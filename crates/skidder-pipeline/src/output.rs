@@ -33,9 +33,6 @@ pub trait Output: Send {
     /// Its kind, as in `output.<kind>`.
     fn kind(&self) -> &'static str;
 
-    /// Most events that one request takes; readers fill their batches to match. 0 = no preference.
-    fn request_events(&self) -> usize;
-
     /// Requests under way at once: how many threads for sockets and encoding are of use.
     fn parallelism(&self) -> usize {
         1

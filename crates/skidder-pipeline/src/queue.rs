@@ -293,11 +293,6 @@ impl Queue {
         self.shared.work.notify_one();
     }
 
-    /// Waits for full batches again.
-    pub fn resume(&self) {
-        self.shared.lock().draining = false;
-    }
-
     /// Nothing more comes in. Workers end when they have taken what is there.
     pub fn close(&self) {
         let mut state = self.shared.lock();

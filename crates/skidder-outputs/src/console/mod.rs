@@ -78,10 +78,6 @@ impl Output for Console {
         "console"
     }
 
-    fn request_events(&self) -> usize {
-        self.config.bulk_max_size
-    }
-
     fn run(self: Box<Self>, feed: Feed) -> OutputFuture {
         let codec = Codec::new(&self.config.codec, &self.context);
         let limits = TakeLimits { events: self.config.bulk_max_size, bytes: TAKE_BYTES_MAX };

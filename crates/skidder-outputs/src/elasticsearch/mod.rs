@@ -184,10 +184,6 @@ impl Output for Elasticsearch {
         hosts * self.config.workers
     }
 
-    fn request_events(&self) -> usize {
-        self.config.bulk_max_size
-    }
-
     fn run(self: Box<Self>, feed: Feed) -> OutputFuture {
         Box::pin(self.work(feed))
     }

@@ -163,10 +163,6 @@ impl Output for FileOutput {
         "file"
     }
 
-    fn request_events(&self) -> usize {
-        FileConfig::BULK_MAX_SIZE
-    }
-
     fn run(self: Box<Self>, feed: Feed) -> OutputFuture {
         let codec = Codec::new(&self.config.codec, &self.context);
         let rotation = Rotation::new(Arc::clone(&self.context.fs), self.config);
