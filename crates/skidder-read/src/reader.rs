@@ -4,7 +4,9 @@
 //! Promises: bytes are given out in order, each once, as long as the file only grows; a batch holds whole
 //! lines; nothing is kept in memory between turns but the beginning of a line of a compressed file.
 
+mod batch;
 mod cut;
+mod fill;
 mod resume;
 
 use crate::bind::{Bind, Bound};
@@ -13,8 +15,8 @@ use crate::fingerprint::{Fingerprint, read_up_to};
 use crate::metrics::ReadMetrics;
 use crate::pool::{BufferPool, CHUNK_BYTES};
 use crate::settings::FilestreamSettings;
+use skidder_decode::Decoder;
 use skidder_decode::gzip::{Checkpoint, InflatePool};
-use skidder_decode::{DecodeError, Decoder, Note, ReadState};
 use skidder_event::{Batch, ResumePoint, SourceId, Tail};
 use skidder_os::{File, FileKind, Fs, Timestamp};
 use std::io;
@@ -341,92 +343,6 @@ impl Reader {
             0 => CHUNK_BYTES,
             mean => (mean * context.rows_max).clamp(least, CHUNK_BYTES.max(least)),
         }
-    }
-
-    fn fill(
-        &mut self,
-        context: &InputContext,
-        scratch: &mut Scratch,
-        buffer: &mut [u8],
-        filled: &mut usize,
-    ) -> TurnEnd {
-        let (Some(file), Some(decoder)) = (&self.file, &mut self.decoder) else {
-            return TurnEnd::Displaced;
-        };
-        while *filled < buffer.len() {
-            let stored = decoder.stored_offset();
-            match decoder.read(&**file, &mut scratch.compressed, &mut buffer[*filled..]) {
-                Ok(progress) => {
-                    *filled += progress.produced;
-                    context.metrics.stored_bytes.add(decoder.stored_offset() - stored);
-                    if let Some(note) = progress.note {
-                        report(context, &self.target.path, note);
-                    }
-                    if let Some(point) = decoder.take_checkpoint()
-                        && point.decompressed_offset() > self.offset
-                    {
-                        self.checkpoint = Some(Arc::new(GzipPoint(point)));
-                    }
-                    match progress.state {
-                        ReadState::More => {}
-                        ReadState::Waiting => {
-                            self.tell_cut_off(context);
-                            return TurnEnd::Waiting;
-                        }
-                        ReadState::End => return TurnEnd::Finished,
-                    }
-                }
-                Err(error) => return self.decode_error(context, error),
-            }
-        }
-        TurnEnd::More
-    }
-
-    /// A compressed file that is read once and ends inside its data will not be continued: it is damaged.
-    fn tell_cut_off(&mut self, context: &InputContext) {
-        if !context.settings.final_line || !self.target.compressed || self.damage_told {
-            return;
-        }
-        self.damage_told = true;
-        context.metrics.gzip_errors.add(1);
-        let offset = self.decoder.as_ref().map_or(self.offset, Decoder::offset);
-        tracing::error!(path = %self.target.path.display(), offset,
-            "a compressed file is cut off; everything before that was read");
-    }
-
-    fn decode_error(&mut self, context: &InputContext, error: DecodeError) -> TurnEnd {
-        match error {
-            DecodeError::Read { source, .. } => TurnEnd::Failed(source),
-            DecodeError::Memory => TurnEnd::Failed(io::ErrorKind::OutOfMemory.into()),
-            DecodeError::Damaged(_) if self.damage_told => TurnEnd::Damaged,
-            DecodeError::Damaged(damage) => {
-                self.damage_told = true;
-                context.metrics.gzip_errors.add(1);
-                let offset = self.decoder.as_ref().map_or(self.offset, Decoder::offset);
-                tracing::error!(
-                    path = %self.target.path.display(), offset, error = %damage,
-                    "a compressed file is damaged; everything before the damage was read"
-                );
-                TurnEnd::Damaged
-            }
-        }
-    }
-}
-
-fn report(context: &InputContext, path: &Path, note: Note) {
-    match note {
-        Note::Mismatch { kind, member_offset, decompressed_offset, expected, found } => {
-            context.metrics.gzip_errors.add(1);
-            tracing::error!(
-                path = %path.display(), ?kind, member_offset, decompressed_offset,
-                expected = format_args!("{expected:#010x}"), found = format_args!("{found:#010x}"),
-                "a compressed file fails its integrity check; its lines are delivered all the same"
-            );
-        }
-        Note::TrailingGarbage { offset } => tracing::warn!(
-            path = %path.display(), offset,
-            "what follows the compressed data is no gzip member and is ignored"
-        ),
     }
 }
 

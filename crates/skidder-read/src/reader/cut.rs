@@ -1,16 +1,13 @@
 //! From the bytes of a chunk to a batch of whole lines: cutting, skipping, filtering.
 
+use super::batch::flag;
 use super::{InputContext, Reader, TAIL_BYTES, TurnEnd, crc32, is_last};
-use crate::bind::Bound;
 use crate::pool::CHUNK_BYTES;
 use crate::settings::FilestreamSettings;
 use regex::bytes::Regex;
 use skidder_decode::Decoder;
 use skidder_decode::lines::{self, LineTerminator};
-use skidder_event::{
-    Batch, DropReason, Map, Parts, Path as FieldPath, Provenance, Recycle, ResumePoint, Row, Tail,
-    Text, Value,
-};
+use skidder_event::{Batch, DropReason, Parts, Recycle, Row, Tail, Text};
 use skidder_os::Timestamp;
 use std::sync::Arc;
 
@@ -182,28 +179,6 @@ impl Reader {
         batch
     }
 
-    /// A batch without lines that only carries the news of the end.
-    fn empty_batch(&mut self, context: &InputContext, eof: bool) -> Batch {
-        let provenance = self.provenance(0, eof);
-        let base = Arc::clone(self.bound(context).base());
-        Batch::with_lines(Parts::default(), 0, base, provenance)
-    }
-
-    fn provenance(&mut self, bytes: u64, eof: bool) -> Provenance {
-        let range = self.offset..self.offset + bytes;
-        self.offset = range.end;
-        let due = self.checkpoint.as_ref().is_some_and(|point| point.offset() <= range.end);
-        let resume = if due { self.checkpoint.take() } else { None };
-        Provenance {
-            source: self.id,
-            generation: self.generation,
-            range,
-            end_of_file: eof,
-            tail: self.tail,
-            resume: resume.map(|point| -> Arc<dyn ResumePoint> { point }),
-        }
-    }
-
     /// Throws away what belongs to a line beyond all bounds, up to its end.
     fn skip(
         &mut self,
@@ -245,49 +220,6 @@ impl Reader {
         context.metrics.lines.add(1);
         (Some(batch), end)
     }
-
-    #[cold]
-    fn tell_too_long(&self, offset: u64, bytes: usize) {
-        tracing::error!(path = %self.target.path.display(), offset, bytes,
-            "a line is longer than four times `message_max_bytes` and is skipped");
-    }
-
-    /// The plan bound to this file.
-    fn bound(&mut self, context: &InputContext) -> Arc<dyn Bound> {
-        let epoch = context.bind.epoch();
-        if let Some((of, bound)) = &self.bound
-            && *of == epoch
-        {
-            return Arc::clone(bound);
-        }
-        let bound = context.bind.bind(&self.fields(context));
-        self.bound = Some((epoch, Arc::clone(&bound)));
-        bound
-    }
-
-    /// `log.file.*` and `input.type`.
-    fn fields(&self, context: &InputContext) -> Map {
-        let mut fields = Map::new();
-        fields.insert_path("input.type", "filestream");
-        let path = self.target.path.to_string_lossy().into_owned();
-        fields.insert_path("log.file.path", path);
-        fields.insert_path("log.file.device_id", self.target.device.to_string());
-        fields.insert_path("log.file.inode", self.target.inode.to_string());
-        if let Some(fingerprint) = &self.target.fingerprint
-            && context.settings.include_file_fingerprint
-        {
-            fields.insert_path("log.file.fingerprint", &**fingerprint);
-        }
-        fields
-    }
-}
-
-/// Adds to `log.flags`.
-fn flag(batch: &mut Batch, row: usize, name: &str) {
-    let path = FieldPath::parse("log.flags").expect("the path is a constant");
-    let base = Arc::clone(batch.base());
-    let list = Value::List(vec![name.into()]);
-    batch.event_mut(row, &base).put(&path, &list).expect("`log` of a fresh event is an object");
 }
 
 fn is_filtered(settings: &FilestreamSettings, message: &[u8]) -> bool {

@@ -1,0 +1,73 @@
+//! What all batches of a reader have: where they come from, the plan and the fields of the source.
+
+use super::{InputContext, Reader};
+use crate::bind::Bound;
+use skidder_event::{Batch, Map, Parts, Path as FieldPath, Provenance, ResumePoint, Value};
+use std::sync::Arc;
+
+impl Reader {
+    /// A batch without lines that only carries the news of the end.
+    pub(super) fn empty_batch(&mut self, context: &InputContext, eof: bool) -> Batch {
+        let provenance = self.provenance(0, eof);
+        let base = Arc::clone(self.bound(context).base());
+        Batch::with_lines(Parts::default(), 0, base, provenance)
+    }
+
+    pub(super) fn provenance(&mut self, bytes: u64, eof: bool) -> Provenance {
+        let range = self.offset..self.offset + bytes;
+        self.offset = range.end;
+        let due = self.checkpoint.as_ref().is_some_and(|point| point.offset() <= range.end);
+        let resume = if due { self.checkpoint.take() } else { None };
+        Provenance {
+            source: self.id,
+            generation: self.generation,
+            range,
+            end_of_file: eof,
+            tail: self.tail,
+            resume: resume.map(|point| -> Arc<dyn ResumePoint> { point }),
+        }
+    }
+
+    #[cold]
+    pub(super) fn tell_too_long(&self, offset: u64, bytes: usize) {
+        tracing::error!(path = %self.target.path.display(), offset, bytes,
+            "a line is longer than four times `message_max_bytes` and is skipped");
+    }
+
+    /// The plan bound to this file.
+    pub(super) fn bound(&mut self, context: &InputContext) -> Arc<dyn Bound> {
+        let epoch = context.bind.epoch();
+        if let Some((of, bound)) = &self.bound
+            && *of == epoch
+        {
+            return Arc::clone(bound);
+        }
+        let bound = context.bind.bind(&self.fields(context));
+        self.bound = Some((epoch, Arc::clone(&bound)));
+        bound
+    }
+
+    /// `log.file.*` and `input.type`.
+    pub(super) fn fields(&self, context: &InputContext) -> Map {
+        let mut fields = Map::new();
+        fields.insert_path("input.type", "filestream");
+        let path = self.target.path.to_string_lossy().into_owned();
+        fields.insert_path("log.file.path", path);
+        fields.insert_path("log.file.device_id", self.target.device.to_string());
+        fields.insert_path("log.file.inode", self.target.inode.to_string());
+        if let Some(fingerprint) = &self.target.fingerprint
+            && context.settings.include_file_fingerprint
+        {
+            fields.insert_path("log.file.fingerprint", &**fingerprint);
+        }
+        fields
+    }
+}
+
+/// Adds to `log.flags`.
+pub(super) fn flag(batch: &mut Batch, row: usize, name: &str) {
+    let path = FieldPath::parse("log.flags").expect("the path is a constant");
+    let base = Arc::clone(batch.base());
+    let list = Value::List(vec![name.into()]);
+    batch.event_mut(row, &base).put(&path, &list).expect("`log` of a fresh event is an object");
+}
