@@ -5,7 +5,7 @@ use crate::codec;
 use crate::registry::Options;
 use crate::snapshot::{self, Outcome};
 use crate::store::{Store, StoreError, Tables, Trust};
-use skidder_os::{Clock, File, Fs, OpenMode};
+use skidder_os::{Clock, File, Fs, OpenMode, Timestamp};
 use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -43,6 +43,14 @@ impl std::fmt::Debug for Store {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Store").field("read_only", &self.read_only).finish_non_exhaustive()
     }
+}
+
+/// The snapshot in memory.
+pub(crate) struct SnapshotContent {
+    pub(crate) entries: Vec<(String, Vec<u8>)>,
+    pub(crate) written: Timestamp,
+    /// Some of it cannot be read.
+    pub(crate) damaged: bool,
 }
 
 /// The directory of a registry.
@@ -132,6 +140,27 @@ impl Files {
         // Salvage goes over everything once, and its store is leaked.
         let cache_bytes = if trust == Trust::Salvage { 0 } else { self.options.cache_bytes };
         Store::open(file, cache_bytes, trust)
+    }
+
+    /// The file of the store, for reading only.
+    pub(crate) fn open_raw_store(&self) -> io::Result<Box<dyn File>> {
+        self.fs.open(&self.store_path())
+    }
+
+    /// What the snapshot holds; nothing if there is none.
+    pub(crate) fn read_snapshot(&self) -> io::Result<Option<SnapshotContent>> {
+        let file = match self.fs.open(&self.directory.join(SNAPSHOT)) {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        let written = file.metadata()?.modified;
+        let mut entries = Vec::new();
+        let outcome = snapshot::read(&*file, |key, value| {
+            entries.push((key.to_owned(), value.to_owned()));
+            Ok::<(), io::Error>(())
+        })?;
+        Ok(Some(SnapshotContent { entries, written, damaged: outcome == Outcome::Damaged }))
     }
 
     /// Puts an empty store in place.

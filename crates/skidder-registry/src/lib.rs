@@ -8,16 +8,21 @@
 //!   last commit, which repeats lines and never loses one, provided that the reader checks [`Tail`].
 //! - Memory does not grow with the number of entries.
 //!
+//! [`inspect()`] looks into a registry that may be in use; [`filebeat`] reads and writes that of Filebeat.
+//!
 //! The format and the steps of recovery are in `FORMAT.md`. Left to others: what a key means, when an entry
 //! has expired ([`Entry::ttl`]), when to commit.
 
 mod backend;
 mod codec;
 mod entry;
+pub mod filebeat;
 mod files;
+mod inspect;
 mod registry;
 mod snapshot;
 mod store;
 
 pub use entry::{Change, Checkpoint, Cursor, Entry, KEY_BYTES_MAX, Meta, Tail};
+pub use inspect::{Inspected, Origin, inspect};
 pub use registry::{CommitError, OpenError, Opened, Options, ReadError, Registry};

@@ -9,6 +9,8 @@ mod damage;
 #[cfg(test)]
 mod faults;
 #[cfg(test)]
+mod inspect;
+#[cfg(test)]
 mod power_cut;
 #[cfg(test)]
 mod scale;
