@@ -14,7 +14,7 @@ use divan::counter::BytesCount;
 use divan::{Bencher, black_box};
 use skidder_decode::ReadState;
 use skidder_decode::gzip::{Checkpoint, GzipReader, Inflate, InflatePool, Stop, head};
-use skidder_decode::lines::{LineTerminator, split};
+use skidder_decode::lines::Splitter;
 use std::io::Read;
 use std::sync::LazyLock;
 
@@ -181,7 +181,7 @@ fn batch() -> &'static [u8] {
 fn split_lines(bencher: Bencher) {
     bencher.counter(BytesCount::new(OUT_BYTES)).bench_local(|| {
         let mut sum = 0;
-        let consumed = split(black_box(batch()), LineTerminator::Auto, |start, end, _next| {
+        let consumed = Splitter::default().split(black_box(batch()), |start, end, _next| {
             sum += end - start;
         });
         sum + consumed

@@ -6,7 +6,7 @@
 //!
 //! - [`Decoder`] is what a reader holds for each file: plain or gzip, one `read`, one offset.
 //! - [`gzip`] decodes gzip files, takes [`gzip::Checkpoint`]s on the way and resumes at them.
-//! - [`lines`] splits what was decoded.
+//! - [`encoding`] turns lines of other encodings into UTF-8; [`lines`] splits what was decompressed.
 //!
 //! # How further codecs join
 //!
@@ -22,6 +22,7 @@
 //! - a test of its magic bytes, and `head` for fingerprints.
 
 mod decoder;
+pub mod encoding;
 pub mod gzip;
 pub mod lines;
 mod progress;

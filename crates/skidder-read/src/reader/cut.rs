@@ -6,7 +6,7 @@ use crate::pool::CHUNK_BYTES;
 use crate::settings::FilestreamSettings;
 use regex::bytes::Regex;
 use skidder_decode::Decoder;
-use skidder_decode::lines::{self, LineTerminator};
+use skidder_decode::lines::Splitter;
 use skidder_event::{Batch, DropReason, Parts, Recycle, Row, Tail, Text};
 use skidder_os::Timestamp;
 use std::sync::Arc;
@@ -90,7 +90,7 @@ impl Reader {
         let rows_max = context.rows_max as u64;
         let mut lines = 0;
         let mut stopped = false;
-        let whole = lines::split(bytes, LineTerminator::Auto, |start, end, next| {
+        let whole = Splitter::default().split(bytes, |start, end, next| {
             if lines == rows_max {
                 stopped = true;
             }
