@@ -4,6 +4,7 @@ use crate::base::Base;
 use crate::edit::EventMut;
 use crate::event::EventRef;
 use crate::provenance::{DropCounts, DropReason, Provenance};
+use std::ops::Range;
 use std::sync::Arc;
 
 /// A span of the batch's bytes.
@@ -74,7 +75,7 @@ pub struct Row {
     pub time: i64,
     /// The message, as long as the row has its own.
     pub message: Text,
-    /// Bytes of the line in the source with its terminator.
+    /// Bytes in the source from the first of its line to the end of its last one, terminators included.
     pub line_bytes: u32,
     pub(crate) own: NodeId,
     pub(crate) metadata: NodeId,
@@ -131,11 +132,15 @@ pub struct Batch {
     pub(crate) journal: Vec<(NodeId, Node)>,
     /// Bytes from the start that are known to be UTF-8 at every line's ends.
     pub(crate) utf8_bytes: u32,
+    /// Appended bytes that are known to be UTF-8 likewise.
+    pub(crate) utf8_appended: Range<u32>,
+    /// Room for a line that is decoded before it is appended.
+    pub(crate) decoded: Vec<u8>,
     base: Arc<Base>,
-    lines: u64,
+    pub(crate) lines: u64,
     drops: DropCounts,
-    provenance: Provenance,
-    recycle: Option<Arc<dyn Recycle>>,
+    pub(crate) provenance: Provenance,
+    pub(crate) recycle: Option<Arc<dyn Recycle>>,
 }
 
 /// The large parts of a batch, for reuse.
@@ -191,6 +196,8 @@ impl Batch {
             bytes: parts.bytes,
             rows: parts.rows,
             utf8_bytes: utf8_bytes as u32,
+            utf8_appended: 0..0,
+            decoded: Vec::new(),
             recycle: None,
             nodes: Vec::new(),
             journal: Vec::new(),
@@ -290,6 +297,7 @@ impl Batch {
     /// Forgets what is needed only while processors run.
     pub fn finish(&mut self) {
         self.journal = Vec::new();
+        self.decoded = Vec::new();
     }
 
     /// Who takes the large parts when the batch goes.
@@ -332,6 +340,8 @@ impl Batch {
 
     /// Whether a span is known to be UTF-8 without looking.
     pub(crate) fn known_utf8(&self, text: Text) -> bool {
-        text.start + text.len <= self.utf8_bytes
+        let end = text.start + text.len;
+        end <= self.utf8_bytes
+            || (text.start >= self.utf8_appended.start && end <= self.utf8_appended.end)
     }
 }

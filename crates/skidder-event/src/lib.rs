@@ -15,6 +15,7 @@ mod encode;
 mod escape;
 mod event;
 mod format;
+mod grouping;
 mod merge;
 mod metrics;
 mod path;

@@ -50,6 +50,8 @@ pub enum DropReason {
     Empty,
     /// `include_lines` or `exclude_lines` said so.
     LineFilter,
+    /// A parser of the input said so: `include_message`, or a stream that `container` does not take.
+    Parser,
     /// `drop_event` said so.
     Processor,
     /// The raw line was longer than four times `message_max_bytes`.
@@ -60,14 +62,21 @@ pub enum DropReason {
 
 impl DropReason {
     /// All reasons, in the order of their counters.
-    pub const ALL: [Self; 5] =
-        [Self::Empty, Self::LineFilter, Self::Processor, Self::LineTooLong, Self::Rejected];
+    pub const ALL: [Self; 6] = [
+        Self::Empty,
+        Self::LineFilter,
+        Self::Parser,
+        Self::Processor,
+        Self::LineTooLong,
+        Self::Rejected,
+    ];
 
     /// The name in metrics and messages.
     pub fn name(self) -> &'static str {
         match self {
             Self::Empty => "empty_line",
             Self::LineFilter => "line_filter",
+            Self::Parser => "parser",
             Self::Processor => "drop_event",
             Self::LineTooLong => "line_too_long",
             Self::Rejected => "rejected",

@@ -226,7 +226,12 @@ impl Snapshot {
     /// Lines that became events: all but those that the readers and parsers dropped.
     pub(crate) fn events_total(&self) -> u64 {
         let dropped = self.ledger.dropped();
-        let before = [DropReason::Empty, DropReason::LineFilter, DropReason::LineTooLong];
+        let before = [
+            DropReason::Empty,
+            DropReason::LineFilter,
+            DropReason::Parser,
+            DropReason::LineTooLong,
+        ];
         self.ledger.read() - before.into_iter().map(|reason| dropped.get(reason)).sum::<u64>()
     }
 

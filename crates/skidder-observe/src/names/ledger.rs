@@ -33,6 +33,8 @@ pub(super) const METRICS: &[Metric] = &[
         dropped(s, DropReason::LineFilter)
     })
     .labels(&[(LABEL_OUTCOME, "dropped"), (LABEL_REASON, "line_filter")]),
+    counter("skidder.ledger.dropped.parser", LINES, LINES_HELP, |s| dropped(s, DropReason::Parser))
+        .labels(&[(LABEL_OUTCOME, "dropped"), (LABEL_REASON, "parser")]),
     counter("skidder.ledger.dropped.drop_event", LINES, LINES_HELP, |s| {
         dropped(s, DropReason::Processor)
     })
