@@ -51,6 +51,10 @@ impl Cursors for SavedCursors {
         self.settle.restart(source, generation);
     }
 
+    fn unsave(&self, source: SourceId) {
+        self.settle.unsave(source);
+    }
+
     fn is_settled(&self, source: SourceId) -> bool {
         self.settle.is_settled(source)
     }

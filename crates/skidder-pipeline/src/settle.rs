@@ -54,6 +54,8 @@ struct Source {
     resume: Resume,
     ledger: Ledger,
     dirty: bool,
+    /// Its entry is to be removed from the registry, until it changes again.
+    unsaved: bool,
 }
 
 /// What the registry has to do about the checkpoint of a source.
@@ -120,6 +122,7 @@ impl Settle {
             resume: Resume::Keep,
             ledger: Ledger::default(),
             dirty: false,
+            unsaved: false,
         };
         state.sources.insert(source, entry);
         if save {
@@ -230,6 +233,9 @@ impl Settle {
         if !removed.is_empty() {
             // A key that another source has taken meanwhile stays, but the checkpoint was the other's.
             for entry in state.sources.values_mut() {
+                if entry.unsaved && !entry.dirty {
+                    continue;
+                }
                 if removed.remove(&entry.key) && entry.dirty && matches!(entry.resume, Resume::Keep)
                 {
                     entry.resume = Resume::Clear;
@@ -300,6 +306,17 @@ impl Settle {
         self.lock().removed.extend(keys);
     }
 
+    /// Forgets what is saved of a source, which goes on: it is saved again when it changes.
+    pub fn unsave(&self, source: SourceId) {
+        let mut state = self.lock();
+        let Some(entry) = state.sources.get_mut(&source) else { return };
+        if !entry.dirty {
+            entry.unsaved = true;
+            let key = entry.key.clone();
+            state.removed.push(key);
+        }
+    }
+
     /// Whether nothing of this source is between its reader and the cursor.
     pub fn is_settled(&self, source: SourceId) -> bool {
         self.lock().sources.get(&source).is_none_or(|entry| entry.pending.is_empty())
@@ -317,6 +334,7 @@ impl State {
             && !entry.dirty
         {
             entry.dirty = true;
+            entry.unsaved = false;
             self.dirty.push(source);
         }
     }

@@ -68,6 +68,8 @@ impl Cursors for Forgetful {
 
     fn restart(&self, _: SourceId, _: u32) {}
 
+    fn unsave(&self, _: SourceId) {}
+
     fn is_settled(&self, _: SourceId) -> bool {
         true
     }

@@ -98,8 +98,34 @@ impl Pattern {
         &self.root
     }
 
+    /// Whether a path may be one that this pattern finds.
+    pub fn covers(&self, path: &Path) -> bool {
+        let Ok(rest) = path.strip_prefix(&self.root) else { return false };
+        let names: Vec<&OsStr> = rest.iter().collect();
+        covers(&self.parts, &names)
+    }
+
     pub(crate) fn parts(&self) -> &[Part] {
         &self.parts
+    }
+}
+
+fn covers(parts: &[Part], names: &[&OsStr]) -> bool {
+    match (parts, names) {
+        ([], []) => true,
+        ([Part::Recursive, rest @ ..], names) => {
+            let levels = names.len().min(RECURSIVE_LEVELS_MAX);
+            (0..=levels).any(|level| covers(rest, &names[level..]))
+        }
+        ([part, parts @ ..], [name, names @ ..]) => {
+            let fits = match part {
+                Part::Name(wanted) => wanted == name,
+                Part::Wild(wildcard) => wildcard.matches(name),
+                Part::Recursive => true,
+            };
+            fits && covers(parts, names)
+        }
+        _ => false,
     }
 }
 
@@ -246,6 +272,20 @@ mod tests {
         assert_eq!(kinds, [false, false, true, false]);
         let off = Pattern::parse("/var/**/*.log", Path::new("/"), false).unwrap();
         assert!(!off.parts().contains(&Part::Recursive));
+    }
+
+    #[test]
+    fn a_pattern_covers_the_paths_that_it_finds() {
+        let covers = |pattern: &str, path: &str| {
+            Pattern::parse(pattern, Path::new("/"), true).unwrap().covers(Path::new(path))
+        };
+        assert!(covers("/var/log/*.log", "/var/log/a.log"));
+        assert!(!covers("/var/log/*.log", "/var/log/a/b.log"));
+        assert!(covers("/var/log/**/*.log", "/var/log/a.log"));
+        assert!(covers("/var/log/**/*.log", "/var/log/a/b/c.log"));
+        assert!(!covers("/var/log/**/*.log", "/var/lib/a.log"));
+        assert!(covers("/var/log/a.log", "/var/log/a.log"));
+        assert!(!covers("/var/log/a.log", "/var/log/b.log"));
     }
 
     #[test]

@@ -11,6 +11,7 @@ mod compare;
 mod cursors;
 mod fingerprint;
 pub mod glob;
+mod identity;
 mod metrics;
 mod pool;
 mod reader;
@@ -24,9 +25,12 @@ pub use bind::{Bind, Bound};
 pub use catalog::{Catalog, MISSING_GRACE, Now, ScanSummary, SourceIds};
 pub use cursors::{Cursors, CursorsError};
 pub use fingerprint::{Fingerprint, Head, HeadError};
+pub use identity::{FileIdentity, LOG_PREFIX, check_marker, filestream_prefix};
 pub use metrics::ReadMetrics;
 pub use pool::{BufferPool, CHUNK_BYTES};
 pub use reader::{InputContext, Reader, Scratch, Target, TurnEnd};
 pub use readers::{Next, ReaderLook, ReaderState, Readers, ReadersLimits, Trouble, Turn};
-pub use settings::{CloseSettings, Compression, FilestreamSettings, FingerprintSettings};
+pub use settings::{
+    CloseSettings, Compression, FilestreamSettings, FingerprintSettings, InputKind, TakeOver,
+};
 pub use skidder_decode::gzip::InflatePool;

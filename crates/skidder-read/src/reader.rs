@@ -24,7 +24,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 /// Bytes before a cursor that are checked when a file is read on.
-const TAIL_BYTES: usize = 256;
+pub(crate) const TAIL_BYTES: usize = 256;
 
 /// The least that is read at once while lines are short.
 const READ_BYTES_MIN: usize = 32 << 10;

@@ -23,6 +23,13 @@ pub struct ScanSettings {
     pub symlinks: bool,
 }
 
+impl ScanSettings {
+    /// Whether a path may be one that a scan finds.
+    pub(crate) fn covers(&self, path: &Path) -> bool {
+        self.patterns.iter().any(|pattern| pattern.covers(path))
+    }
+}
+
 /// A file that a scan found.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Found {

@@ -1,7 +1,9 @@
 //! Settings of a filestream input, validated: nothing after this can fail on configuration.
 
+use crate::identity::FileIdentity;
 use crate::scan::ScanSettings;
 use regex::bytes::Regex;
+use skidder_os::Timestamp;
 use std::time::Duration;
 
 /// `compression`.
@@ -16,9 +18,46 @@ pub enum Compression {
     Gzip,
 }
 
+/// `type` of an input of files.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum InputKind {
+    /// `filestream`.
+    #[default]
+    Filestream,
+    /// `log`, deprecated.
+    Log,
+    /// `container`, deprecated.
+    Container,
+}
+
+impl InputKind {
+    /// The name in `type` and in `input.type`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Filestream => "filestream",
+            Self::Log => "log",
+            Self::Container => "container",
+        }
+    }
+}
+
+/// `take_over`: whose files an input goes on with.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum TakeOver {
+    /// Only its own.
+    #[default]
+    Off,
+    /// Those of `log` inputs too.
+    Logs,
+    /// Those of filestream inputs with these ids too.
+    Inputs(Vec<String>),
+}
+
 /// `prospector.scanner.fingerprint`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FingerprintSettings {
+    /// Whether files have one; those that are known by their content always have.
+    pub enabled: bool,
     /// First byte that is looked at.
     pub offset: u64,
     /// Number of bytes.
@@ -38,7 +77,7 @@ impl FingerprintSettings {
 
 impl Default for FingerprintSettings {
     fn default() -> Self {
-        Self { offset: 0, length: Self::LENGTH, growing: true }
+        Self { enabled: true, offset: 0, length: Self::LENGTH, growing: true }
     }
 }
 
@@ -81,8 +120,16 @@ impl Default for CloseSettings {
 /// A filestream input.
 #[derive(Clone, Debug)]
 pub struct FilestreamSettings {
+    /// `type`.
+    pub kind: InputKind,
     /// `id`; part of every key in the registry.
     pub id: String,
+    /// Other inputs may have the same keys: a file belongs to the first of them that finds it.
+    pub shares_keys: bool,
+    /// `file_identity`.
+    pub identity: FileIdentity,
+    /// Put behind each key with a dash: the stream of a container that is read, if it is not all.
+    pub key_suffix: &'static str,
     /// `paths` and `prospector.scanner.*`.
     pub scan: ScanSettings,
     /// `prospector.scanner.check_interval`.
@@ -109,10 +156,18 @@ pub struct FilestreamSettings {
     pub harvester_limit: Option<usize>,
     /// `ignore_older`; nothing = off.
     pub ignore_older: Option<Duration>,
+    /// `ignore_inactive`: files not modified after this time are ignored.
+    pub ignore_before: Option<Timestamp>,
+    /// `tail_files`: files that are there at the start are read from their end.
+    pub start_at_end: bool,
     /// `clean_inactive`; nothing = off.
     pub clean_inactive: Option<Duration>,
+    /// `clean_inactive: 0` with `legacy_clean_inactive`: everything is forgotten at the start.
+    pub forget_at_start: bool,
     /// `clean_removed`.
     pub clean_removed: bool,
+    /// `take_over`.
+    pub take_over: TakeOver,
     /// Whether what follows the last line feed of a plain file is a line: only where the file is read
     /// once and no cursor is kept.
     pub final_line: bool,
@@ -131,7 +186,11 @@ impl FilestreamSettings {
     /// An input with Filebeat's defaults.
     pub fn new(id: &str, scan: ScanSettings) -> Self {
         Self {
+            kind: InputKind::Filestream,
             id: id.to_owned(),
+            shares_keys: false,
+            identity: FileIdentity::Fingerprint,
+            key_suffix: "",
             scan,
             check_interval: Self::CHECK_INTERVAL,
             resend_on_touch: false,
@@ -145,8 +204,12 @@ impl FilestreamSettings {
             close: CloseSettings::default(),
             harvester_limit: None,
             ignore_older: None,
+            ignore_before: None,
+            start_at_end: false,
             clean_inactive: None,
+            forget_at_start: false,
             clean_removed: true,
+            take_over: TakeOver::Off,
             final_line: false,
         }
     }
@@ -154,11 +217,5 @@ impl FilestreamSettings {
     /// Raw bytes of a line beyond which it is skipped whole and counted.
     pub fn line_bytes_max(&self) -> usize {
         self.message_max_bytes * 4
-    }
-
-    /// What all keys of this input begin with.
-    pub fn key_prefix(&self) -> String {
-        let id = if self.id.is_empty() { ".global" } else { &self.id };
-        format!("filestream::{id}::fingerprint::")
     }
 }

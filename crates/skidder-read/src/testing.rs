@@ -54,6 +54,16 @@ impl Memory {
         self.saved.lock().expect("no panic").insert(key.to_owned(), entry);
     }
 
+    /// The saved keys, in order.
+    pub(crate) fn keys(&self) -> Vec<String> {
+        self.saved.lock().expect("no panic").keys().cloned().collect()
+    }
+
+    /// Changes what is saved, as another program or an earlier version might have left it.
+    pub(crate) fn change(&self, change: impl FnOnce(&mut BTreeMap<String, Entry>)) {
+        change(&mut self.saved.lock().expect("no panic"));
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.saved.lock().expect("no panic").len()
     }
@@ -115,6 +125,13 @@ impl Cursors for Memory {
         let mut saved = self.saved.lock().expect("no panic");
         if let Some(entry) = keys.get(&source).and_then(|key| saved.get_mut(key)) {
             entry.cursor = Cursor { generation, ..Cursor::default() };
+        }
+    }
+
+    fn unsave(&self, source: SourceId) {
+        let keys = self.keys.lock().expect("no panic");
+        if let Some(key) = keys.get(&source) {
+            self.saved.lock().expect("no panic").remove(key);
         }
     }
 
@@ -194,6 +211,11 @@ impl Input {
     /// The same files and saved cursors in another life of the program.
     pub(crate) fn restarted(self) -> Self {
         let settings = self.context.settings.clone();
+        self.restarted_with(settings)
+    }
+
+    /// As [`Input::restarted`], with another configuration.
+    pub(crate) fn restarted_with(self, settings: FilestreamSettings) -> Self {
         let limits = ReadersLimits { open_files: 100, decoders: 10 };
         drop(self.readers);
         self.fs.kill();
@@ -261,4 +283,19 @@ pub(crate) fn gzip(bytes: &[u8]) -> Vec<u8> {
 /// So many numbered lines, `name` in each, from `first` on.
 pub(crate) fn lines(name: &str, numbers: std::ops::Range<usize>) -> String {
     numbers.fold(String::new(), |text, number| text + &format!("{name} {number}\n"))
+}
+
+/// Metadata of a regular file.
+pub(crate) fn metadata(device: u64, inode: u64) -> skidder_os::Metadata {
+    skidder_os::Metadata {
+        kind: skidder_os::FileKind::Regular,
+        size: 0,
+        modified: Timestamp(0),
+        device,
+        inode,
+        links: 1,
+        mode: 0,
+        uid: 0,
+        gid: 0,
+    }
 }

@@ -15,7 +15,10 @@ pub(super) struct Index {
 
 impl Index {
     pub(super) fn insert(&mut self, id: SourceId, known: &Known) {
-        self.by_print.entry(known.fingerprint.hash).or_default().push(id);
+        // One that is known by a name may have none.
+        if known.fingerprint.len > 0 {
+            self.by_print.entry(known.fingerprint.hash).or_default().push(id);
+        }
         if let Some(shared) = &known.shared {
             self.by_print.entry(**shared).or_default().push(id);
         }

@@ -97,7 +97,7 @@ impl Catalog {
     }
 
     /// Whether a source that lost its place has its file open and may not have read all of it.
-    fn is_still_read(&self, id: SourceId) -> bool {
+    pub(super) fn is_still_read(&self, id: SourceId) -> bool {
         let seen = self.sources.get(&id).is_some_and(|known| known.missing_since.is_some());
         self.readers.look(id).is_some_and(|look| {
             look.open && look.trouble.is_none() && (!seen || look.state == ReaderState::Reading)

@@ -11,9 +11,14 @@
 //! 4. same beginning as a source that is still in its place: compared to the end. What is the same is held
 //!    back as a copy; what differs is a source of its own with a longer fingerprint;
 //! 5. nothing of the kind: what the registry knows of it, or a new source.
+//!
+//! Where `file_identity` asks for names instead, these decide, and the content only says whether a file still
+//! holds what was read (`named.rs`).
 
+mod adopt;
 mod index;
 mod matching;
+mod named;
 mod saved;
 mod sources;
 mod sweep;
@@ -21,9 +26,11 @@ mod twins;
 
 use crate::compare::{Comparison, Longer};
 use crate::fingerprint::{Fingerprint, Head, HeadError, read_head};
+use crate::identity::Marker;
 use crate::reader::InputContext;
 use crate::readers::{Readers, Trouble};
 use crate::scan::{Found, ScanProblem};
+use adopt::Adoptable;
 use index::Index;
 use saved::SavedPrint;
 use skidder_event::SourceId;
@@ -31,8 +38,8 @@ use skidder_os::{FileKind, Metadata, Monotonic, Timestamp};
 use std::collections::HashMap;
 use std::io;
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 /// How long the state of a vanished file is kept: its compressed copy may appear a little later.
@@ -43,12 +50,30 @@ const COMPARE_BYTES_PER_SCAN: u64 = 64 << 20;
 
 /// Names sources over all inputs of a process.
 #[derive(Debug, Default)]
-pub struct SourceIds(AtomicU64);
+pub struct SourceIds {
+    next: AtomicU64,
+    /// Keys of inputs that may have the same ones, with the source that has each.
+    claimed: Mutex<HashMap<String, SourceId>>,
+}
 
 impl SourceIds {
     /// A name that no source had before.
     pub fn next(&self) -> SourceId {
-        SourceId(self.0.fetch_add(1, Ordering::Relaxed))
+        SourceId(self.next.fetch_add(1, Ordering::Relaxed))
+    }
+
+    /// Takes a key for a source; says whether it has it now.
+    pub(crate) fn claim(&self, key: &str, id: SourceId) -> bool {
+        let mut claimed = self.claimed.lock().unwrap_or_else(PoisonError::into_inner);
+        *claimed.entry(key.to_owned()).or_insert(id) == id
+    }
+
+    /// Gives a key back.
+    pub(crate) fn release(&self, key: &str, id: SourceId) {
+        let mut claimed = self.claimed.lock().unwrap_or_else(PoisonError::into_inner);
+        if claimed.get(key) == Some(&id) {
+            claimed.remove(key);
+        }
     }
 }
 
@@ -62,6 +87,11 @@ pub struct Catalog {
     index: Index,
     /// Saved entries whose fingerprints are shorter or longer than usual and that no source has yet.
     saved: Vec<SavedPrint>,
+    /// Saved entries under other keys that files may go on with.
+    adoptable: Adoptable,
+    /// Sources by their keys, where files are known by names.
+    names: HashMap<String, SourceId>,
+    marker: Marker,
     scans: u64,
     /// Files that are held back, at most: exact after a scan, counted up during it.
     twins: usize,
@@ -70,7 +100,8 @@ pub struct Catalog {
     /// Comparisons that this scan had no room for.
     postponed: usize,
     started: Option<Monotonic>,
-    swept: bool,
+    /// When the registry was looked through for what can be forgotten.
+    swept: Option<Monotonic>,
     scratch: Vec<u8>,
 }
 
@@ -173,12 +204,15 @@ impl Catalog {
             sources: HashMap::new(),
             index: Index::default(),
             saved: Vec::new(),
+            adoptable: Adoptable::default(),
+            names: HashMap::new(),
+            marker: Marker::default(),
             scans: 0,
             twins: 0,
             found_again: 0,
             postponed: 0,
             started: None,
-            swept: false,
+            swept: None,
             scratch: vec![0; 64 << 10],
         }
     }
@@ -192,6 +226,7 @@ impl Catalog {
             self.started = Some(now);
             self.load_saved();
         }
+        self.marker.refresh(&*self.input.fs, &self.input.settings.identity);
         self.recheck_troubled();
     }
 
@@ -218,8 +253,27 @@ impl Catalog {
         if self.found_again < self.places.len() {
             self.drop_vanished();
         }
-        let mut candidates = self.read_heads(fresh, now);
-        candidates = self.match_inodes(candidates);
+        let candidates = self.read_heads(fresh, now);
+        if self.input.settings.identity.is_content() {
+            self.match_by_content(candidates, now);
+        } else {
+            self.match_by_name(candidates, now);
+            let awakened = self.awaken_twins(now);
+            self.match_by_name(awakened, now);
+        }
+        self.retire_missing(now.monotonic);
+        self.sweep_registry(now);
+        let (held, undecided) = self.count_twins();
+        let undecided = undecided + self.postponed;
+        let matched = self.places.len();
+        self.input.metrics.files_matched.set(matched as u64);
+        self.input.metrics.files_held.set(held as u64);
+        ScanSummary { matched, held, undecided, sources: self.sources.len() }
+    }
+
+    /// Matches changed files by what they hold.
+    fn match_by_content(&mut self, candidates: Vec<Candidate>, now: Now) {
+        let mut candidates = self.match_inodes(candidates);
         let awakened = self.awaken_twins(now);
         candidates.extend(self.match_inodes(awakened));
         // A plain copy proves what it is at once; a compressed one may still be growing.
@@ -232,14 +286,6 @@ impl Catalog {
             self.match_others(candidate, now, &mut budget);
         }
         self.compare_twins(now, &mut budget);
-        self.retire_missing(now.monotonic);
-        self.sweep_registry(now);
-        let (held, undecided) = self.count_twins();
-        let undecided = undecided + self.postponed;
-        let matched = self.places.len();
-        self.input.metrics.files_matched.set(matched as u64);
-        self.input.metrics.files_held.set(held as u64);
-        ScanSummary { matched, held, undecided, sources: self.sources.len() }
     }
 
     /// Readers that met something unexpected have their places looked at again.
@@ -332,6 +378,11 @@ impl Catalog {
         if found.metadata.size == 0 {
             return Ok(None);
         }
+        let by_content = settings.identity.is_content();
+        if !by_content && !settings.fingerprint.enabled {
+            let head = Head { bytes: Vec::new(), compressed: false, growing: false };
+            return Ok(Some(head));
+        }
         let file = match self.input.fs.open(&found.path) {
             Ok(file) => file,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -351,7 +402,11 @@ impl Catalog {
             &self.input.inflates,
             &mut self.scratch,
         )?;
-        let enough = if settings.fingerprint.growing { 1 } else { length };
+        let enough = match settings.fingerprint.growing {
+            _ if !by_content => 0,
+            true => 1,
+            false => length,
+        };
         Ok((head.bytes.len() >= enough).then_some(head))
     }
 
@@ -394,5 +449,7 @@ impl Place {
     }
 }
 
+#[cfg(test)]
+mod named_tests;
 #[cfg(test)]
 mod tests;

@@ -1,5 +1,6 @@
 //! What the registry knows from an earlier run.
 
+use super::adopt::is_of_input;
 use super::matching::is_related;
 use super::{Candidate, Catalog, MISSING_GRACE};
 use crate::compare::{Side, fingerprint_of};
@@ -50,14 +51,30 @@ pub(super) struct SavedState {
     pub(super) cursor: Cursor,
 }
 
+/// A new generation of a file that does not hold any more what was read.
+fn restarted(candidate: &Candidate, cursor: Cursor) -> Cursor {
+    tracing::info!(path = %candidate.path.display(), read = cursor.offset,
+        size = candidate.found.metadata.size,
+        "a file was truncated or rewritten while skidder was not running; reading it from the start");
+    Cursor { offset: 0, generation: cursor.generation + 1, eof: false, tail: None }
+}
+
 impl Catalog {
     /// Remembers saved entries that cannot be found by the usual key.
     pub(super) fn load_saved(&mut self) {
-        let prefix = self.input.settings.key_prefix();
+        let settings = &self.input.settings;
         let mut saved = Vec::new();
+        let mut forgotten = Vec::new();
+        let adoptable = &mut self.adoptable;
         let loaded = self.input.cursors.for_each_saved(&mut |key, entry| {
+            if settings.forget_at_start && is_of_input(settings, key) {
+                forgotten.push(key.to_owned());
+                return;
+            }
+            adoptable.consider(settings, key, entry);
             if let Some(len) = entry.meta.fingerprint_len
-                && let Some(hex) = key.strip_prefix(&prefix)
+                && settings.identity.is_content()
+                && let Some(hex) = settings.value_in(key)
                 && let Some(fingerprint) = Fingerprint::from_hex(hex, len)
             {
                 let path = entry.meta.source.clone();
@@ -68,6 +85,18 @@ impl Catalog {
             tracing::error!(%error, "files that were short when they were saved are read from the start");
         }
         self.saved = saved;
+        if !forgotten.is_empty() {
+            tracing::warn!(
+                entries = forgotten.len(),
+                "`clean_inactive: 0` with `legacy_clean_inactive`: all files are read from the start"
+            );
+            self.input.cursors.forget_saved(forgotten);
+        }
+    }
+
+    /// What is saved under a key, unless everything saved is to be forgotten.
+    pub(super) fn entry(&self, key: &str) -> Result<Option<Entry>, CursorsError> {
+        if self.input.settings.forget_at_start { Ok(None) } else { self.input.cursors.saved(key) }
     }
 
     /// Files that begin alike compete for what the registry knows of one of them: those that prove it come
@@ -100,10 +129,10 @@ impl Catalog {
         let mut best: Option<Claim> = None;
         let mut odd = self.saved_prints(candidate);
         odd.sort_by_key(|&at| Reverse(self.saved[at].fingerprint.len));
-        let usual = format!("{}{}", self.input.settings.key_prefix(), fingerprint.hex());
+        let usual = self.input.settings.key(&fingerprint.hex());
         let odd = odd.into_iter().map(|at| (self.saved[at].key.clone(), Some(at)));
         for (key, odd) in odd.collect::<Vec<_>>().into_iter().chain([(usual, None)]) {
-            let Some(entry) = self.input.cursors.saved(&key)? else { continue };
+            let Some(entry) = self.entry(&key)? else { continue };
             let rank = self.rank(candidate, &entry);
             if best.as_ref().is_none_or(|best| rank < best.rank) {
                 best = Some(Claim { key, odd, entry, rank });
@@ -145,7 +174,9 @@ impl Catalog {
         candidate: &Candidate,
         fingerprint: &Fingerprint,
     ) -> Result<Option<SavedState>, CursorsError> {
-        let Some(claim) = self.claim(candidate, fingerprint)? else { return Ok(None) };
+        let Some(claim) = self.claim(candidate, fingerprint)? else {
+            return self.adopt(candidate);
+        };
         let Claim { key, odd, entry, rank } = claim;
         let fingerprint = odd.map(|at| self.saved.swap_remove(at).fingerprint);
         let mut cursor = entry.cursor;
@@ -160,12 +191,7 @@ impl Catalog {
             return Ok(Some(SavedState { key, fingerprint, cursor }));
         }
         if rank.misfit {
-            tracing::info!(path = %candidate.path.display(), read = cursor.offset,
-                size = candidate.found.metadata.size,
-                "a file was truncated or rewritten while skidder was not running; reading it from \
-                 the start");
-            cursor =
-                Cursor { offset: 0, generation: cursor.generation + 1, eof: false, tail: None };
+            cursor = restarted(candidate, cursor);
         }
         // A cursor at the verified end of a compressed file says nothing about a plain one, and a file
         // that was found compressed only now must be looked at to its end once.
@@ -173,6 +199,17 @@ impl Catalog {
         let rested = entry.updated.since(candidate.found.metadata.modified);
         cursor.eof &= candidate.head.compressed && !rank.other_file && rested > MISSING_GRACE;
         Ok(Some(SavedState { key, fingerprint, cursor }))
+    }
+
+    /// The cursor of an entry that is a file's, or that of a new generation if the file does not hold any
+    /// more what was read of it.
+    pub(super) fn proven_cursor(&self, candidate: &Candidate, entry: &Entry) -> Cursor {
+        let mut cursor = entry.cursor;
+        if self.rank(candidate, entry).misfit {
+            cursor = restarted(candidate, cursor);
+        }
+        cursor.eof &= candidate.head.compressed;
+        cursor
     }
 
     /// The saved entries with unusual fingerprints that fit.

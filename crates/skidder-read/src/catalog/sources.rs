@@ -4,12 +4,14 @@ use super::saved::SavedState;
 use super::{Candidate, Catalog, Differs, Holds, Known};
 use crate::Now;
 use crate::compare::{Longer, Verdict};
-use crate::fingerprint::Fingerprint;
-use crate::reader::{Reader, Target};
+use crate::fingerprint::{Fingerprint, read_up_to};
+use crate::reader::{Reader, TAIL_BYTES, Target};
+use crate::settings::FilestreamSettings;
 use skidder_event::{SourceId, Tail};
-use skidder_os::Timestamp;
+use skidder_os::{Metadata, Timestamp};
 use skidder_registry::{Cursor, Meta};
 use std::io;
+use std::path::Path;
 use std::sync::Arc;
 
 /// Bytes that are compared at once to tell a file that has grown from another that begins alike.
@@ -29,6 +31,11 @@ impl Catalog {
         let look = self.readers.look(id);
         let settings = &self.input.settings;
         let Some(known) = self.sources.get_mut(&id) else { return };
+        let grown = grown.filter(|print| {
+            !settings.shares_keys
+                || !settings.identity.is_content()
+                || self.ids.claim(&settings.key(&print.hex()), id)
+        });
         let meta = &found.metadata;
         let moved = known.path != path;
         let rewritten = (known.device, known.inode) != (meta.device, meta.inode);
@@ -41,7 +48,10 @@ impl Catalog {
         if let Some(fingerprint) = grown {
             known.fingerprint = fingerprint;
             known.shared = shared(&fingerprint, &head.bytes, usual);
-            known.key = format!("{}{}", settings.key_prefix(), known.fingerprint.hex());
+            if settings.identity.is_content() {
+                self.ids.release(&known.key, id);
+                known.key = settings.key(&known.fingerprint.hex());
+            }
         }
         let changed = known.size != meta.size || rewritten;
         known.path = Arc::clone(&path);
@@ -51,7 +61,7 @@ impl Catalog {
         known.missing_since = None;
         self.index.insert(id, known);
         if moved || rewritten || grown.is_some() {
-            let meta = known.meta(usual);
+            let meta = known.meta(settings);
             self.input.cursors.update(id, &known.key, meta);
             let target = known.target(usual);
             self.readers.place(id, target, known.key.clone(), reopen && rewritten);
@@ -76,6 +86,10 @@ impl Catalog {
     /// source with it.
     fn grown(&mut self, candidate: &Candidate, id: SourceId) -> Option<Fingerprint> {
         let known = self.sources.get(&id)?;
+        if !self.input.settings.identity.is_content() {
+            let print = self.print_shown(candidate);
+            return (print != known.fingerprint).then_some(print);
+        }
         let usual = self.input.settings.fingerprint.length;
         let have = candidate.head.bytes.len() as u32;
         if known.fingerprint.len >= usual || have <= known.fingerprint.len {
@@ -133,25 +147,35 @@ impl Catalog {
             self.put_place(candidate.path, &candidate.found, Holds::Nothing, true);
             return;
         }
-        self.add_source(candidate, fingerprint, saved, now);
+        let key = self.input.settings.key(&fingerprint.hex());
+        self.add_source(candidate, fingerprint, key, saved, now);
     }
 
     /// Adds a source where its saved state says, or at the beginning.
-    fn add_source(
+    pub(super) fn add_source(
         &mut self,
         candidate: Candidate,
         fingerprint: Fingerprint,
+        key: String,
         saved: Option<SavedState>,
         now: Now,
     ) {
         let usual = self.input.settings.fingerprint.length;
-        let Candidate { found, path, head, .. } = candidate;
+        let Candidate { found, path, head, before, .. } = candidate;
         let id = self.ids.next();
+        if self.input.settings.shares_keys && !self.ids.claim(&key, id) {
+            if !matches!(before, Some(Holds::Nothing)) {
+                tracing::info!(path = %path.display(), key,
+                    "another input reads this file and has the same key for it; it is not read twice");
+            }
+            self.put_place(path, &found, Holds::Nothing, true);
+            return;
+        }
         let meta = &found.metadata;
         let known = Known {
             fingerprint,
             shared: shared(&fingerprint, &head.bytes, usual),
-            key: format!("{}{}", self.input.settings.key_prefix(), fingerprint.hex()),
+            key,
             path: Arc::clone(&path),
             device: meta.device,
             inode: meta.inode,
@@ -160,20 +184,22 @@ impl Catalog {
             placed: true,
             missing_since: None,
         };
-        let ignored = self.is_too_old(meta.modified, now.wall);
+        let ignored = self.is_ignored(meta.modified, now.wall);
         let is_new = saved.is_none();
+        let skipped = ignored || (self.input.settings.start_at_end && self.scans == 1);
         let (key, mut cursor) = match saved {
             Some(saved) => (Some(saved.key), saved.cursor),
             None => (None, Cursor::default()),
         };
-        if ignored && is_new && !head.compressed {
+        if skipped && is_new && !head.compressed {
             cursor.offset = meta.size;
+            cursor.tail = self.tail_at(&path, meta);
         }
         if let Some(old) = key.filter(|old| *old != known.key) {
             // Saved under the shorter fingerprint that the file had then.
             self.input.cursors.forget_saved(vec![old]);
         }
-        self.input.cursors.begin(id, &known.key, known.meta(usual), cursor, true);
+        self.input.cursors.begin(id, &known.key, known.meta(&self.input.settings), cursor, true);
         let tail = cursor.tail.map(|tail| Tail { len: tail.len, crc: tail.crc });
         let mut reader = Reader::new(
             id,
@@ -190,6 +216,9 @@ impl Catalog {
             self.readers.wake(id);
         }
         self.index.insert(id, &known);
+        if !self.input.settings.identity.is_content() {
+            self.names.insert(known.key.clone(), id);
+        }
         self.sources.insert(id, known);
         self.put_place(path, &found, Holds::Source(id), false);
     }
@@ -218,17 +247,35 @@ impl Catalog {
         print.ok_or_else(|| io::ErrorKind::UnexpectedEof.into())
     }
 
-    pub(super) fn is_too_old(&self, modified: Timestamp, now: Timestamp) -> bool {
-        self.input.settings.ignore_older.is_some_and(|limit| now.since(modified) > limit)
+    /// Whether a file is too old to be read, by `ignore_older` or `ignore_inactive`.
+    pub(super) fn is_ignored(&self, modified: Timestamp, now: Timestamp) -> bool {
+        let settings = &self.input.settings;
+        settings.ignore_older.is_some_and(|limit| now.since(modified) > limit)
+            || settings.ignore_before.is_some_and(|before| modified <= before)
+    }
+
+    /// The check value of the bytes at the end of a plain file that was not read: it must be the same file
+    /// when it is read on from there.
+    fn tail_at(&self, path: &Path, meta: &Metadata) -> Option<skidder_registry::Tail> {
+        let mut bytes = [0; TAIL_BYTES];
+        let len = (meta.size as usize).min(TAIL_BYTES);
+        let file = self.input.fs.open(path).ok()?;
+        let count = read_up_to(&*file, &mut bytes[..len], meta.size - len as u64).ok()?;
+        (count == len).then(|| skidder_registry::Tail {
+            len: len as u32,
+            crc: crc32fast::hash(&bytes[..len]),
+        })
     }
 }
 
 impl Known {
-    pub(super) fn meta(&self, usual: u32) -> Meta {
+    pub(super) fn meta(&self, settings: &FilestreamSettings) -> Meta {
+        let usual = settings.fingerprint.length;
+        let len = self.fingerprint.len;
         Meta {
             source: self.path.to_path_buf(),
-            identifier_name: "fingerprint".to_owned(),
-            fingerprint_len: (self.fingerprint.len != usual).then_some(self.fingerprint.len),
+            identifier_name: settings.identity.name().to_owned(),
+            fingerprint_len: (settings.identity.is_content() && len != usual).then_some(len),
             device: self.device,
             inode: self.inode,
         }

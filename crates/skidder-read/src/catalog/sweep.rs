@@ -1,10 +1,18 @@
 //! Forgetting: sources whose files are gone, and what the registry keeps of such.
 
+use super::adopt::is_of_input;
 use super::{Catalog, MISSING_GRACE};
 use crate::Now;
 use crate::readers::ReaderState;
+use skidder_event::SourceId;
 use skidder_os::Monotonic;
+use std::collections::HashMap;
 use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// How often the registry is looked through for what `clean_inactive` lets go, as in Filebeat.
+const CLEAN_EVERY: Duration = Duration::from_mins(5);
 
 impl Catalog {
     /// Sources without a place are read to the end if they are open, and forgotten after a while.
@@ -36,6 +44,8 @@ impl Catalog {
         for (id, look) in gone {
             let Some(known) = self.sources.remove(&id) else { continue };
             self.index.remove(id, &known);
+            self.names.remove(&known.key);
+            self.ids.release(&known.key, id);
             self.release_twins_of(id);
             let unread = if known.compressed { !look.finished } else { look.offset < known.size };
             if unread {
@@ -48,45 +58,79 @@ impl Catalog {
         }
     }
 
-    /// Once, a while after the start: entries of files that are no longer there are forgotten; and, with
-    /// `clean_inactive`, entries that nobody updated for so long.
+    /// A while after the start, once: entries of files that are no longer there are forgotten. With
+    /// `clean_inactive`, now and then: entries that nobody updated for so long.
     pub(super) fn sweep_registry(&mut self, now: Now) {
-        let settings = &self.input.settings;
-        let due = self.started.is_some_and(|at| now.monotonic.since(at) >= MISSING_GRACE);
-        if self.swept || !due {
+        let Some(started) = self.started else { return };
+        if now.monotonic.since(started) < MISSING_GRACE {
             return;
         }
-        self.swept = true;
-        let prefix = settings.key_prefix();
+        let settings = &self.input.settings;
+        let first = self.swept.is_none();
+        let since = self.swept.map_or(Duration::MAX, |at| now.monotonic.since(at));
+        if since < CLEAN_EVERY || (!first && settings.clean_inactive.is_none()) {
+            return;
+        }
+        self.swept = Some(now.monotonic);
+        if first {
+            self.adoptable.clear();
+        }
+        let sources: HashMap<&str, SourceId> =
+            self.sources.iter().map(|(&id, known)| (known.key.as_str(), id)).collect();
         let mut stale = Vec::new();
-        let known: std::collections::HashSet<&str> =
-            self.sources.values().map(|known| known.key.as_str()).collect();
+        let mut idle = Vec::new();
         let swept = self.input.cursors.for_each_saved(&mut |key, entry| {
-            if !key.starts_with(&prefix) || known.contains(key) {
+            let path = &entry.meta.source;
+            if !is_of_input(settings, key) || (settings.shares_keys && !settings.scan.covers(path))
+            {
                 return;
             }
             let inactive =
                 settings.clean_inactive.is_some_and(|limit| now.wall.since(entry.updated) > limit);
-            if inactive || settings.clean_removed {
-                stale.push((key.to_owned(), entry.meta.source.clone(), inactive));
+            match sources.get(key) {
+                Some(&id) if inactive => idle.push(id),
+                Some(_) => {}
+                None if inactive || (first && settings.clean_removed) => {
+                    stale.push((key.to_owned(), path.clone(), inactive));
+                }
+                None => {}
             }
         });
         if let Err(error) = swept {
             tracing::warn!(%error, "the registry cannot be swept of files that are gone");
             return;
         }
-        stale.retain(|(_, path, inactive)| {
-            *inactive
-                || self
-                    .input
-                    .fs
-                    .symlink_metadata(path)
-                    .is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
-        });
+        self.forget_stale(stale);
+        for id in idle {
+            if self.is_done(id) {
+                self.input.cursors.unsave(id);
+            }
+        }
+    }
+
+    fn forget_stale(&self, mut stale: Vec<(String, PathBuf, bool)>) {
+        let is_gone = |path: &Path| {
+            let looked = self.input.fs.symlink_metadata(path);
+            looked.is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
+        };
+        stale.retain(|(_, path, inactive)| *inactive || is_gone(path));
         if !stale.is_empty() {
-            tracing::info!(entries = stale.len(), "forgetting files that are gone");
+            tracing::info!(entries = stale.len(), "forgetting files that are gone or inactive");
             let keys = stale.into_iter().map(|(key, _, _)| key).collect();
             self.input.cursors.forget_saved(keys);
         }
+    }
+
+    /// Whether a source has nothing to read, is closed, and has nothing under way.
+    pub(super) fn is_done(&self, id: SourceId) -> bool {
+        let (Some(known), Some(look)) = (self.sources.get(&id), self.readers.look(id)) else {
+            return false;
+        };
+        let read = if known.compressed { look.finished } else { look.offset == known.size };
+        known.placed
+            && read
+            && look.trouble.is_none()
+            && look.state == ReaderState::Closed
+            && self.input.cursors.is_settled(id)
     }
 }

@@ -50,7 +50,7 @@ impl Reader {
     /// `log.file.*` and `input.type`.
     pub(super) fn fields(&self, context: &InputContext) -> Map {
         let mut fields = Map::new();
-        fields.insert_path("input.type", "filestream");
+        fields.insert_path("input.type", context.settings.kind.name());
         let path = self.target.path.to_string_lossy().into_owned();
         fields.insert_path("log.file.path", path);
         fields.insert_path("log.file.device_id", self.target.device.to_string());

@@ -104,7 +104,7 @@ fn read_identity(section: &Section<'_>) -> FingerprintSettings {
             "leave it out",
         );
     }
-    FingerprintSettings { offset, length, growing }
+    FingerprintSettings { enabled: true, offset, length, growing }
 }
 
 fn read_close(section: &Section<'_>) -> CloseSettings {

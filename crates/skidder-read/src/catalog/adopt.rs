@@ -1,0 +1,123 @@
+//! State that was saved under another key: by this input when it knew files by another identity or had no
+//! id, or by an input that it takes over from.
+//!
+//! Such an entry is a file's if it names the path at which the file is, and if the file still has the old
+//! identity. It goes on at the entry's cursor under its new key, and the old entry is forgotten.
+
+use super::saved::SavedState;
+use super::{Candidate, Catalog};
+use crate::cursors::CursorsError;
+use crate::fingerprint::Fingerprint;
+use crate::identity::{FileIdentity, LOG_PREFIX, filestream_prefix};
+use crate::settings::{FilestreamSettings, InputKind, TakeOver};
+use skidder_registry::Entry;
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+
+/// Keys that a file of this input may be saved under, by the path that their entries name.
+#[derive(Default)]
+pub(super) struct Adoptable(HashMap<PathBuf, Vec<Box<str>>>);
+
+impl Adoptable {
+    /// Remembers an entry if a file of the input may be adopted from it.
+    pub(super) fn consider(&mut self, settings: &FilestreamSettings, key: &str, entry: &Entry) {
+        if is_adoptable(settings, key) {
+            self.0.entry(entry.meta.source.clone()).or_default().push(key.into());
+        }
+    }
+
+    /// The start is over: what no file was adopted from stays where it is.
+    pub(super) fn clear(&mut self) {
+        self.0 = HashMap::new();
+    }
+}
+
+/// Whether a key is one of those that an input may adopt.
+fn is_adoptable(settings: &FilestreamSettings, key: &str) -> bool {
+    let of = |prefix: &str| key.strip_prefix(prefix).and_then(identity_in).map(|(name, _)| name);
+    match &settings.take_over {
+        TakeOver::Logs if of(LOG_PREFIX).is_some() => return true,
+        TakeOver::Inputs(ids) if ids.iter().any(|id| of(&filestream_prefix(id)).is_some()) => {
+            return true;
+        }
+        _ => {}
+    }
+    if settings.kind != InputKind::Filestream {
+        return false;
+    }
+    let own = settings.identity.name();
+    // Files that were known by a name are known by their content now; the other way is no way.
+    let renamed = settings.identity.is_content()
+        && of(&filestream_prefix(&settings.id)).is_some_and(|name| name != own);
+    // The input had no id.
+    renamed || (!settings.id.is_empty() && of(&filestream_prefix("")) == Some(own))
+}
+
+/// The identity and its value at the end of a key.
+fn identity_in(rest: &str) -> Option<(&str, &str)> {
+    let (name, value) = rest.split_once("::")?;
+    ["fingerprint", "native", "path"].contains(&name).then_some((name, value))
+}
+
+/// Whether a key is one of a filestream input with this id, whatever its identity.
+pub(super) fn is_of_input(settings: &FilestreamSettings, key: &str) -> bool {
+    if settings.kind != InputKind::Filestream {
+        return key.starts_with(&settings.key_prefix());
+    }
+    let rest = key.strip_prefix(&filestream_prefix(&settings.id)).unwrap_or_default();
+    rest.split_once("::")
+        .is_some_and(|(name, _)| name == settings.identity.name() || identity_in(rest).is_some())
+}
+
+impl Catalog {
+    /// What is saved of a file under another key, with a cursor that still proves right.
+    pub(super) fn adopt(
+        &mut self,
+        candidate: &Candidate,
+    ) -> Result<Option<SavedState>, CursorsError> {
+        let Some(keys) = self.adoptable.0.get(&*candidate.path).cloned() else { return Ok(None) };
+        for key in keys {
+            let Some(entry) = self.entry(&key)? else { continue };
+            if !self.has_identity_of(candidate, &key, &entry) {
+                continue;
+            }
+            let cursor = self.proven_cursor(candidate, &entry);
+            tracing::info!(path = %candidate.path.display(), from = &*key, offset = cursor.offset,
+                "a file goes on where another key of the registry left it");
+            self.adoptable.0.remove(&*candidate.path);
+            return Ok(Some(SavedState { key: key.into(), fingerprint: None, cursor }));
+        }
+        Ok(None)
+    }
+
+    /// Whether a file has the identity that a key names.
+    fn has_identity_of(&mut self, candidate: &Candidate, key: &str, entry: &Entry) -> bool {
+        let Some((name, value)) = key
+            .split_once("::")
+            .and_then(|(_, rest)| rest.split_once("::"))
+            .and_then(|(_, rest)| identity_in(rest))
+        else {
+            return false;
+        };
+        let path: &Path = &candidate.path;
+        let meta = &candidate.found.metadata;
+        let expected = match name {
+            "native" => FileIdentity::Native.name_of(path, meta, ""),
+            "path" => FileIdentity::Path.name_of(path, meta, ""),
+            _ => {
+                let usual = self.input.settings.fingerprint.length;
+                let len = entry.meta.fingerprint_len.unwrap_or(usual);
+                let print: Option<Fingerprint> =
+                    self.print_of(path, candidate.head.compressed, len).ok().flatten();
+                print.map(|print| print.hex())
+            }
+        };
+        expected.is_some_and(|expected| {
+            let rest = value.strip_prefix(&*expected);
+            // A stream of a container that was read alone is in the key.
+            rest.is_some_and(|rest| {
+                rest.is_empty() || rest.strip_prefix('-') == Some(self.input.settings.key_suffix)
+            })
+        })
+    }
+}
