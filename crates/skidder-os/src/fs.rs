@@ -1,6 +1,6 @@
 //! The file system as the rest of the program sees it.
 
-use crate::Timestamp;
+use crate::{Notifier, Timestamp};
 use std::ffi::OsStr;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -100,6 +100,10 @@ pub trait Fs: Send + Sync + 'static {
     fn create_dir_all(&self, path: &Path, permissions: u32) -> io::Result<()>;
     /// Makes names in `directory` durable.
     fn sync_dir(&self, directory: &Path) -> io::Result<()>;
+    /// Something that tells of changes. Fails with `Unsupported` where nothing can.
+    fn notifier(&self) -> io::Result<Box<dyn Notifier>> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
 }
 
 /// An open file. Reads and writes are positional, so that one handle can be shared.

@@ -1,4 +1,5 @@
-//! The seams to the operating system: [`Fs`] and [`Clock`], and their real versions.
+//! The seams to the operating system: [`Fs`] with [`Notifier`], and [`Clock`], and
+//! their real versions.
 //!
 //! Everything that thinks (scanner, reader, registry, dead letters) takes these traits, so that the
 //! testkit can run it on a simulated file system and clock from a seed. Nothing outside this crate
@@ -6,10 +7,12 @@
 
 mod clock;
 mod fs;
+mod notify;
 mod real;
 
 pub use clock::{Clock, Monotonic, SystemClock, Timestamp};
 pub use fs::{
     DirEntry, File, FileKind, Fs, Metadata, OpenMode, read_exact_at, read_to_end, write_all_at,
 };
+pub use notify::{Bell, Notice, Notifier, WatchError, WatchId};
 pub use real::RealFs;

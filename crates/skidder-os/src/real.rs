@@ -4,7 +4,10 @@
 //! makes a terminal the controlling one, and looking at a directory costs one descriptor whatever the
 //! number of names in it. What a path is (regular file or not) is for the caller to look at.
 
-use crate::{DirEntry, File, FileKind, Fs, Metadata, OpenMode, Timestamp};
+mod notify;
+
+use crate::{DirEntry, File, FileKind, Fs, Metadata, Notifier, OpenMode, Timestamp};
+use notify::Inotify;
 use rustix::fs::{
     AtFlags, CWD, FileType, FlockOperation, Mode, OFlags, RawDir, Stat, fdatasync, flock, fstat,
     fsync, ftruncate, openat, statat,
@@ -113,6 +116,10 @@ impl Fs for RealFs {
     fn sync_dir(&self, directory: &Path) -> io::Result<()> {
         let descriptor = open(directory, OFlags::RDONLY | OFlags::DIRECTORY, 0)?;
         Ok(retry_on_intr(|| fsync(&descriptor))?)
+    }
+
+    fn notifier(&self) -> io::Result<Box<dyn Notifier>> {
+        Ok(Box::new(Inotify::new()?))
     }
 }
 

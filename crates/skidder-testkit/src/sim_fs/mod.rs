@@ -6,12 +6,14 @@
 //!   torn at sectors and out of order. A failed sync loses data although it can still be read
 //!   (as Linux does, <https://wiki.postgresql.org/wiki/Fsync_Errors>).
 //! - Every operation can be made to fail ([`Fault`]), transfers can be cut short, the disk has a size.
+//! - Directories tell of changes ([`Fs::notifier`]), and can be made to tell late, twice, or not at all.
 //! - What *other* programs do (`…_as_other`) neither fails nor counts, and is durable at once.
 //!
 //! Not modelled: permissions, umask, more than one device, atime.
 
 mod content;
 mod faults;
+mod notify;
 mod other;
 mod state;
 
@@ -19,7 +21,7 @@ pub use faults::{Fault, Operation};
 pub use other::OtherHandle;
 
 use crate::{Random, SimClock};
-use skidder_os::{DirEntry, File, FileKind, Fs, Metadata, OpenMode};
+use skidder_os::{DirEntry, File, FileKind, Fs, Metadata, Notifier, OpenMode};
 use state::{Body, Edit, NodeId, Place, State};
 use std::ffi::OsStr;
 use std::io;
@@ -255,6 +257,10 @@ impl Fs for SimFs {
         }
         Ok(())
     }
+
+    fn notifier(&self) -> io::Result<Box<dyn Notifier>> {
+        Ok(self.new_notifier())
+    }
 }
 
 /// What both the program under test and others do with names and sizes.
@@ -340,6 +346,7 @@ impl State {
         let freed = self.content_mut(node)?.set_len(size);
         self.blocks_used -= freed;
         self.node_mut(node).modified = self.now();
+        self.tell_content(node);
         Ok(())
     }
 
@@ -351,6 +358,7 @@ impl State {
             return Err(io::ErrorKind::StorageFull.into());
         }
         self.node_mut(node).modified = self.now();
+        self.tell_content(node);
         Ok(written)
     }
 }

@@ -7,6 +7,7 @@
 
 use super::content::{BLOCK, Content};
 use super::faults::Faults;
+use super::notify::Notices;
 use crate::{Random, SimClock};
 use skidder_os::{Clock, FileKind, Metadata, Timestamp};
 use std::cmp::Reverse;
@@ -76,6 +77,7 @@ pub(super) struct State {
     waiting: Vec<Vec<Edit>>,
     clock: SimClock,
     pub(super) faults: Faults,
+    pub(super) notices: Notices,
     /// Size of the disk and its use, in blocks.
     pub(super) blocks_max: u64,
     pub(super) blocks_used: u64,
@@ -96,6 +98,7 @@ impl State {
             waiting: Vec::new(),
             clock,
             faults: Faults::default(),
+            notices: Notices::default(),
             blocks_max: u64::MAX,
             blocks_used: 0,
             process: 0,
@@ -304,7 +307,9 @@ impl State {
                 Some(target) => names.insert(edit.name.clone(), target),
                 None => names.remove(&edit.name),
             };
+            self.notices.tell_name(edit.directory, &edit.name);
             if let Some(replaced) = replaced {
+                self.notices.tell_gone(replaced);
                 self.node_mut(replaced).links -= 1;
                 self.release(replaced);
             }
@@ -367,6 +372,7 @@ impl State {
     /// All handles and locks of the program under test are gone; the system goes on.
     pub(super) fn kill(&mut self) {
         self.process += 1;
+        self.notices.clear();
         self.faults.halt_at = None;
         let mut idle: Vec<NodeId> = Vec::new();
         for (id, node) in &mut self.nodes {
@@ -387,6 +393,7 @@ impl State {
     pub(super) fn crash(&mut self, mut random: Option<&mut Random>) {
         self.process += 1;
         self.boot += 1;
+        self.notices.clear();
         self.faults.halt_at = None;
         let waiting = std::mem::take(&mut self.waiting);
         let kept = match random.as_deref_mut() {
