@@ -5,13 +5,12 @@
 
 mod checkpoint;
 mod header;
-mod inflate;
 mod pool;
 mod reader;
 mod tail;
 
+pub use crate::deflate::{Inflate, Refused, Step, Stop, WINDOW_BYTES};
 pub use checkpoint::{Checkpoint, CheckpointError};
-pub use inflate::{Inflate, OutOfMemory, Refused, Step, Stop, WINDOW_BYTES};
 pub use pool::InflatePool;
 pub use reader::{CHECKPOINT_INTERVAL, GzipReader, ResumeError};
 

@@ -22,6 +22,7 @@
 //! - a test of its magic bytes, and `head` for fingerprints.
 
 mod decoder;
+mod deflate;
 pub mod encoding;
 pub mod gzip;
 pub mod lines;

@@ -3,7 +3,7 @@
 //! What it promises: a checkpoint that loads and whose file still has the same bytes before the
 //! offset continues the stream exactly, to the byte, with the checksum of the member intact.
 
-use super::inflate::WINDOW_BYTES;
+use crate::deflate::WINDOW_BYTES;
 
 /// First bytes of a stored checkpoint.
 const MAGIC: [u8; 4] = *b"skgz";

@@ -2,7 +2,6 @@
 
 use super::{GzipReader, NEVER, Phase};
 use crate::gzip::checkpoint::Checkpoint;
-use crate::gzip::inflate::OutOfMemory;
 use crate::gzip::pool::InflatePool;
 use crate::gzip::tail::Tail;
 use crc32fast::Hasher;
@@ -30,9 +29,6 @@ pub enum ResumeError {
         /// What the system said.
         source: io::Error,
     },
-    /// No memory for a decoder. Close something, then try again.
-    #[error("no memory for a decoder")]
-    Memory,
 }
 
 impl GzipReader {
@@ -53,7 +49,7 @@ impl GzipReader {
         }
         let mut reader = Self::new(pool);
         if !checkpoint.is_free() {
-            let mut inflate = pool.take().map_err(|OutOfMemory| ResumeError::Memory)?;
+            let mut inflate = pool.take();
             inflate
                 .restore(checkpoint.bits, tail.last(), &checkpoint.window)
                 .expect("a decoder from the pool is fresh, and a checkpoint is within the limits");
