@@ -231,6 +231,21 @@ unsafe fn symbols(
             });
         }
     }
+    // SAFETY: this function's own promises; at most six bytes were written.
+    unsafe { a_match(lanes, round, entry, output_start) }
+}
+
+/// The rest of a round that ends with a match, whose length is in `entry`.
+///
+/// # Safety
+/// As of [`symbols`], with room for the longest match.
+#[inline(always)]
+unsafe fn a_match(
+    lanes: &Lanes<'_>,
+    round: &mut Round,
+    entry: Entry,
+    output_start: *mut u8,
+) -> Result<Entry, FastEnd> {
     let length = entry.value_with_extra(round.buffer);
     round.use_up(entry);
     // At least 16 bits are left: enough to look up, not to use up.
