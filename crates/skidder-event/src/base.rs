@@ -14,6 +14,31 @@ pub struct Base {
     metadata: Vec<BaseNode>,
     text: Vec<u8>,
     pieces: Pieces,
+    filter: KeyFilter,
+}
+
+/// Says of a key that it is not among the top-level fields, without looking: 256 bits.
+#[derive(Debug, Default)]
+struct KeyFilter([u64; 4]);
+
+impl KeyFilter {
+    #[inline]
+    fn place(key: &[u8]) -> (usize, u64) {
+        let (Some(&first), Some(&last)) = (key.first(), key.last()) else { return (0, 1) };
+        let hash = usize::from(first) * 37 + usize::from(last) * 11 + key.len() * 73;
+        ((hash >> 6) & 3, 1 << (hash & 63))
+    }
+
+    fn add(&mut self, key: &str) {
+        let (word, bit) = Self::place(key.as_bytes());
+        self.0[word] |= bit;
+    }
+
+    #[inline]
+    fn may_have(&self, key: &[u8]) -> bool {
+        let (word, bit) = Self::place(key);
+        self.0[word] & bit != 0
+    }
 }
 
 /// One field of a base.
@@ -58,9 +83,19 @@ impl Base {
         let nodes = render(&fields, &mut text);
         let metadata = render(metadata, &mut text);
         text.shrink_to_fit();
-        let mut base = Self { nodes, metadata, text, pieces: Pieces::default() };
+        let mut filter = KeyFilter::default();
+        for node in &nodes {
+            filter.add(&node.key);
+        }
+        let mut base = Self { nodes, metadata, text, pieces: Pieces::default(), filter };
         base.pieces = base.cut();
         base
+    }
+
+    /// Where a top-level field of this name stands in [`Base::nodes`].
+    #[inline]
+    pub(crate) fn position(&self, key: &[u8]) -> Option<usize> {
+        if self.filter.may_have(key) { position(&self.nodes, key) } else { None }
     }
 
     /// The fields, keys in byte order.
@@ -145,6 +180,11 @@ fn to_map(nodes: &[BaseNode]) -> Map {
         map.insert(&node.key, node.to_value());
     }
     map
+}
+
+/// Where a key stands in a list in byte order.
+pub(crate) fn position(nodes: &[BaseNode], key: &[u8]) -> Option<usize> {
+    nodes.binary_search_by(|node| node.key.as_bytes().cmp(key)).ok()
 }
 
 /// The node with this key in a list in byte order.

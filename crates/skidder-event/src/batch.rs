@@ -21,9 +21,12 @@ pub struct Text {
 pub struct NodeId(pub(crate) u32);
 
 impl NodeId {
-    pub(crate) const NONE: Self = Self(u32::MAX);
+    /// No node: the end of a list, or an empty one.
+    pub const NONE: Self = Self(u32::MAX);
 
-    pub(crate) fn is_none(self) -> bool {
+    /// Whether it names no node.
+    #[inline]
+    pub fn is_none(self) -> bool {
         self == Self::NONE
     }
 }
@@ -34,6 +37,15 @@ pub struct Node {
     pub(crate) key: Text,
     pub(crate) cell: Cell,
     pub(crate) next: NodeId,
+    /// Length of `"key":value` as it stands in the batch's bytes, from the quote before `key`: one
+    /// member of JSON that may be copied. 0 if it does not stand there, or not any more.
+    pub(crate) raw: u32,
+}
+
+impl Node {
+    pub(crate) fn new(key: Text, cell: Cell, next: NodeId) -> Self {
+        Self { key, cell, next, raw: 0 }
+    }
 }
 
 /// A value in a batch. Texts and inner fields live in the batch that made it.
@@ -51,6 +63,8 @@ pub enum Cell {
     UInt(u64),
     /// A floating-point number.
     Float(f64),
+    /// A JSON number as it was written, finite as a floating-point one; made a number when asked for.
+    Number(Text),
     /// Text, normally UTF-8; what is not is replaced when it is written.
     Str(Text),
     /// Nanoseconds since 1970-01-01 UTC.
@@ -268,6 +282,7 @@ impl Batch {
     }
 
     /// The text of a span.
+    #[inline]
     pub fn text(&self, text: Text) -> &[u8] {
         &self.bytes[text.start as usize..(text.start + text.len) as usize]
     }
@@ -322,6 +337,7 @@ impl Batch {
         id
     }
 
+    #[inline]
     pub(crate) fn node(&self, id: NodeId) -> &Node {
         &self.nodes[id.0 as usize]
     }

@@ -20,14 +20,14 @@ pub enum EditError {
 /// An event to be changed.
 #[derive(Debug)]
 pub struct EventMut<'a> {
-    batch: &'a mut Batch,
-    row: usize,
-    base: &'a Base,
+    pub(crate) batch: &'a mut Batch,
+    pub(crate) row: usize,
+    pub(crate) base: &'a Base,
 }
 
 /// Where a linked list of fields begins.
 #[derive(Clone, Copy)]
-enum Head {
+pub(crate) enum Head {
     Own,
     Metadata,
     Inside(NodeId),
@@ -222,7 +222,7 @@ impl<'a> EventMut<'a> {
                 let mut first = NodeId::NONE;
                 for item in items.iter().rev() {
                     let cell = self.store(item);
-                    first = self.batch.push_node(Node { key: Text::default(), cell, next: first });
+                    first = self.batch.push_node(Node::new(Text::default(), cell, first));
                 }
                 Cell::List(first)
             }
@@ -231,7 +231,7 @@ impl<'a> EventMut<'a> {
                 for (key, item) in map.iter() {
                     let cell = self.store(item);
                     let key = self.batch.push_text(key.as_bytes());
-                    first = self.batch.push_node(Node { key, cell, next: first });
+                    first = self.batch.push_node(Node::new(key, cell, first));
                 }
                 Cell::Map { first, opaque: true }
             }
@@ -242,7 +242,7 @@ impl<'a> EventMut<'a> {
     pub fn store_list(&mut self, cells: &[Cell]) -> Cell {
         let mut first = NodeId::NONE;
         for &cell in cells.iter().rev() {
-            first = self.batch.push_node(Node { key: Text::default(), cell, next: first });
+            first = self.batch.push_node(Node::new(Text::default(), cell, first));
         }
         Cell::List(first)
     }
@@ -307,7 +307,7 @@ impl<'a> EventMut<'a> {
     }
 
     /// The object `key` of a list, made if it is missing; nothing if something else is there.
-    fn object_in(
+    pub(crate) fn object_in(
         &mut self,
         head: Head,
         key: &[u8],
@@ -316,6 +316,7 @@ impl<'a> EventMut<'a> {
         match self.batch.find(self.first(head), key) {
             Some(id) => match self.batch.node(id).cell {
                 Cell::Map { opaque, .. } => {
+                    self.unraw(id);
                     let children = below.filter(|_| !opaque).map(BaseNode::children);
                     Some((Head::Inside(id), children))
                 }
@@ -338,7 +339,7 @@ impl<'a> EventMut<'a> {
         }
     }
 
-    fn first(&self, head: Head) -> NodeId {
+    pub(crate) fn first(&self, head: Head) -> NodeId {
         match head {
             Head::Own => self.row().own,
             Head::Metadata => self.row().metadata,
@@ -349,7 +350,7 @@ impl<'a> EventMut<'a> {
         }
     }
 
-    fn set_in(&mut self, head: Head, key: &[u8], cell: Cell) {
+    pub(crate) fn set_in(&mut self, head: Head, key: &[u8], cell: Cell) {
         match self.batch.find(self.first(head), key) {
             Some(id) => self.replace(id, cell),
             None => {
@@ -358,10 +359,15 @@ impl<'a> EventMut<'a> {
         }
     }
 
-    fn prepend(&mut self, head: Head, key: &[u8], cell: Cell) -> NodeId {
-        let next = self.first(head);
+    pub(crate) fn prepend(&mut self, head: Head, key: &[u8], cell: Cell) -> NodeId {
         let key = self.batch.push_text(key);
-        let id = self.batch.push_node(Node { key, cell, next });
+        self.prepend_node(head, Node::new(key, cell, NodeId::NONE))
+    }
+
+    /// Puts a node at the front of a list.
+    pub(crate) fn prepend_node(&mut self, head: Head, node: Node) -> NodeId {
+        let next = self.first(head);
+        let id = self.batch.push_node(Node { next, ..node });
         match head {
             Head::Own => self.batch.rows[self.row].own = id,
             Head::Metadata => self.batch.rows[self.row].metadata = id,
@@ -374,10 +380,21 @@ impl<'a> EventMut<'a> {
         id
     }
 
-    fn replace(&mut self, id: NodeId, cell: Cell) {
+    pub(crate) fn replace(&mut self, id: NodeId, cell: Cell) {
         let before = *self.batch.node(id);
         self.batch.journal.push((id, before));
-        self.batch.nodes[id.0 as usize].cell = cell;
+        let node = &mut self.batch.nodes[id.0 as usize];
+        node.cell = cell;
+        node.raw = 0;
+    }
+
+    /// What is inside this object is about to change: its text is not it any more.
+    pub(crate) fn unraw(&mut self, id: NodeId) {
+        let before = *self.batch.node(id);
+        if before.raw > 0 {
+            self.batch.journal.push((id, before));
+            self.batch.nodes[id.0 as usize].raw = 0;
+        }
     }
 
     fn merge_list(&mut self, head: Head, below: Option<&'a [BaseNode]>, fields: &Map, root: bool) {
@@ -453,7 +470,7 @@ impl<'a> EventMut<'a> {
             };
             if cell != Cell::Gone {
                 let key = self.batch.push_text(node.key.as_bytes());
-                first = self.batch.push_node(Node { key, cell, next: first });
+                first = self.batch.push_node(Node::new(key, cell, first));
             }
         }
         let mut next = own;
@@ -463,7 +480,7 @@ impl<'a> EventMut<'a> {
                 .binary_search_by(|base| base.key.as_bytes().cmp(self.batch.text(node.key)))
                 .is_ok();
             if !in_base && node.cell != Cell::Gone {
-                first = self.batch.push_node(Node { key: node.key, cell: node.cell, next: first });
+                first = self.batch.push_node(Node::new(node.key, node.cell, first));
             }
             next = node.next;
         }

@@ -219,6 +219,7 @@ fn own_value<'a>(
         Cell::Int(number) => ValueRef::Int(number),
         Cell::UInt(number) => ValueRef::UInt(number),
         Cell::Float(number) => ValueRef::Float(number),
+        Cell::Number(text) => number(batch.text(text)),
         Cell::Str(text) => ValueRef::Str(batch.text(text)),
         Cell::Time(time) => ValueRef::Time(time),
         Cell::List(first) => ValueRef::List(ListRef::Own(batch, first)),
@@ -227,6 +228,18 @@ fn own_value<'a>(
             ValueRef::Map(MapRef { batch, own: first, base, offset: None })
         }
     })
+}
+
+/// A JSON number: an integer where it is written as one and fits, else a floating-point number.
+fn number(text: &[u8]) -> ValueRef<'static> {
+    let text = std::str::from_utf8(text).unwrap_or("0");
+    if let Ok(number) = text.parse() {
+        ValueRef::Int(number)
+    } else if let Ok(number) = text.parse() {
+        ValueRef::UInt(number)
+    } else {
+        ValueRef::Float(text.parse().unwrap_or(f64::NAN))
+    }
 }
 
 fn base_value<'a>(batch: &'a Batch, node: &'a BaseNode) -> ValueRef<'a> {

@@ -1,11 +1,12 @@
 //! Writing an event that processors have touched: its own fields merged over the base's.
 
-use crate::base::{Base, BaseNode, find};
+use crate::base::{Base, BaseNode, find, position};
 use crate::batch::{Batch, Cell, NodeId, Row};
 use crate::encode::Precision;
 use crate::escape::write_string;
 use crate::time::TimeText;
 use crate::value::Value;
+use std::ops::Range;
 
 /// Writes a value of a configuration or a base.
 pub(crate) fn write_leaf(out: &mut Vec<u8>, value: &Value) {
@@ -69,126 +70,225 @@ fn write_time(out: &mut Vec<u8>, time: i64) {
     out.push(b'"');
 }
 
-/// Writes members of one object, remembering whether a comma is due.
+/// Writes members of one object: commas between them, and members that stand next to each other in
+/// the batch's bytes copied at once.
 struct Members<'a> {
     out: &'a mut Vec<u8>,
+    batch: &'a Batch,
     first: bool,
+    /// Members that are to be copied with the next ones.
+    run: Range<usize>,
 }
 
-impl Members<'_> {
+impl<'a> Members<'a> {
+    fn new(out: &'a mut Vec<u8>, batch: &'a Batch, first: bool) -> Self {
+        Self { out, batch, first, run: 0..0 }
+    }
+
     fn separate(&mut self) {
+        if !self.run.is_empty() {
+            self.flush();
+        }
         if !self.first {
             self.out.push(b',');
         }
         self.first = false;
+    }
+
+    #[cold]
+    fn flush(&mut self) {
+        let run = std::mem::take(&mut self.run);
+        self.separate();
+        self.out.extend_from_slice(&self.batch.bytes[run]);
+    }
+
+    /// Members of JSON as they stand in the batch's bytes, to be copied.
+    #[inline]
+    fn copy(&mut self, start: usize, len: usize) {
+        if self.run.end < start && !self.run.is_empty() {
+            // Between neighbours of one text stand a comma and at most a space.
+            let between = &self.batch.bytes[self.run.end..start];
+            if between == b"," || between == b", " {
+                self.run.end = start + len;
+                return;
+            }
+        }
+        if !self.run.is_empty() {
+            self.flush();
+        }
+        self.run = start..start + len;
+    }
+
+    /// Ends the members, for others to go on behind them.
+    fn end(&mut self) {
+        if !self.run.is_empty() {
+            self.flush();
+        }
+    }
+
+    fn close(mut self) {
+        self.end();
+        self.out.push(b'}');
+    }
+
+    /// An object inside, for its members; to be closed.
+    fn open(&mut self, key: &[u8], known_utf8: bool) -> Members<'_> {
+        self.separate();
+        write_string(self.out, key, known_utf8);
+        self.out.extend_from_slice(b":{");
+        Members::new(self.out, self.batch, true)
     }
 }
 
 /// Appends the members of a touched event behind its timestamp, each with a leading comma, and the
 /// closing brace.
 pub(crate) fn write_touched(out: &mut Vec<u8>, batch: &Batch, row: &Row, base: &Base) {
-    let mut members = Members { out, first: false };
-    let own = row.own;
-    for node in base.nodes() {
-        if *node.key == *"log" && row.has(Row::OFFSET) {
-            continue;
-        }
-        write_over(&mut members, batch, base, node, batch.find(own, node.key.as_bytes()));
+    if row.has(Row::OFFSET) && is_apart(batch, row, base) {
+        write_beside(out, batch, row, base);
+        return;
     }
-    let mut next = own;
-    while !next.is_none() {
-        let node = batch.node(next);
-        let key = batch.text(node.key);
-        let of_log = key == b"log" && row.has(Row::OFFSET);
-        if !of_log && find_bytes(base.nodes(), key).is_none() {
-            write_member(&mut members, batch, next);
-        }
-        next = node.next;
-    }
+    let skip = if row.has(Row::OFFSET) { "log" } else { "" };
+    let mut members = Members::new(out, batch, false);
+    write_layers(&mut members, base, base.nodes(), row.own, skip);
     if row.has(Row::OFFSET) {
-        write_log(&mut members, batch, row, base);
+        write_log(&mut members, row, base);
     }
+    members.end();
     if row.has(Row::MESSAGE) {
-        members.separate();
-        members.out.extend_from_slice(b"\"message\":");
+        members.out.extend_from_slice(b",\"message\":");
         write_string(members.out, batch.text(row.message), batch.known_utf8(row.message));
     }
     members.out.push(b'}');
 }
 
+/// Whether none of the event's own fields has a name that the base has.
+fn is_apart(batch: &Batch, row: &Row, base: &Base) -> bool {
+    let mut next = row.own;
+    while !next.is_none() {
+        let node = batch.node(next);
+        let key = batch.text(node.key);
+        if base.position(key).is_some() || key == b"log" {
+            return false;
+        }
+        next = node.next;
+    }
+    true
+}
+
+/// Writes an event whose own fields stand beside those of the base, which needs no merging.
+fn write_beside(out: &mut Vec<u8>, batch: &Batch, row: &Row, base: &Base) {
+    const MESSAGE: &[u8] = b",\"message\":";
+    let pieces = base.pieces();
+    out.extend_from_slice(&pieces.before_offset);
+    write_uint(out, row.offset);
+    if row.has(Row::MESSAGE) {
+        out.extend_from_slice(&pieces.before_message);
+        write_string(out, batch.text(row.message), batch.known_utf8(row.message));
+    } else {
+        let before = &pieces.before_message;
+        out.extend_from_slice(&before[..before.len() - MESSAGE.len()]);
+    }
+    let mut members = Members::new(out, batch, false);
+    let mut next = row.own;
+    while !next.is_none() {
+        write_member(&mut members, next);
+        next = batch.node(next).next;
+    }
+    members.end();
+    out.extend_from_slice(&pieces.after_message);
+}
+
 /// `log` with the row's own offset in it.
-fn write_log(members: &mut Members<'_>, batch: &Batch, row: &Row, base: &Base) {
+fn write_log(members: &mut Members<'_>, row: &Row, base: &Base) {
     members.separate();
     members.out.extend_from_slice(b"\"log\":{\"offset\":");
     write_uint(members.out, row.offset);
-    let mut inner = Members { out: members.out, first: false };
+    let batch = members.batch;
     let below = find(base.nodes(), "log").map_or(&[][..], BaseNode::children);
     let (first, opaque) = match batch.find(row.own, b"log").map(|id| batch.node(id).cell) {
         Some(Cell::Map { first, opaque }) => (first, opaque),
         _ => (NodeId::NONE, false),
     };
-    write_layers(&mut inner, batch, base, if opaque { &[] } else { below }, first);
-    members.out.push(b'}');
+    let mut inner = Members::new(members.out, batch, false);
+    write_layers(&mut inner, base, if opaque { &[] } else { below }, first, "");
+    inner.close();
 }
 
-/// All members of one object: the base's where nothing of the event's own is over them, then the
-/// event's own.
+/// Most fields of one object of a base for which the event's own are looked up in one pass.
+const OVER_MAX: usize = 32;
+
+/// All members of one object but `skip`: the base's where nothing of the event's own is over them,
+/// then the event's own.
 fn write_layers(
     members: &mut Members<'_>,
-    batch: &Batch,
     base: &Base,
     below: &[BaseNode],
     first: NodeId,
+    skip: &str,
 ) {
-    for node in below {
-        write_over(members, batch, base, node, batch.find(first, node.key.as_bytes()));
-    }
+    let batch = members.batch;
+    let mut over = [NodeId::NONE; OVER_MAX];
     let mut next = first;
+    while !next.is_none() && !below.is_empty() {
+        let node = batch.node(next);
+        if let Some(at) = position(below, batch.text(node.key))
+            && let Some(place) = over.get_mut(at)
+        {
+            *place = next;
+        }
+        next = node.next;
+    }
+    for (at, node) in below.iter().enumerate() {
+        let own = match over.get(at) {
+            Some(id) if id.is_none() => None,
+            Some(&id) => Some(id),
+            None => batch.find(first, node.key.as_bytes()),
+        };
+        if skip.is_empty() || *node.key != *skip {
+            write_over(members, base, node, own);
+        }
+    }
+    next = first;
     while !next.is_none() {
         let node = batch.node(next);
-        if find_bytes(below, batch.text(node.key)).is_none() {
-            write_member(members, batch, next);
+        let key = batch.text(node.key);
+        let written = !below.is_empty() && position(below, key).is_some();
+        if !written && (skip.is_empty() || key != skip.as_bytes()) {
+            write_member(members, next);
         }
         next = node.next;
     }
 }
 
 /// A member of the base under what the event says about it.
-fn write_over(
-    members: &mut Members<'_>,
-    batch: &Batch,
-    base: &Base,
-    node: &BaseNode,
-    own: Option<NodeId>,
-) {
+fn write_over(members: &mut Members<'_>, base: &Base, node: &BaseNode, own: Option<NodeId>) {
     let Some(id) = own else {
         members.separate();
         members.out.extend_from_slice(base.rendered(node));
         return;
     };
-    match batch.node(id).cell {
-        Cell::Map { first, opaque: false } => {
-            members.separate();
-            write_string(members.out, node.key.as_bytes(), true);
-            members.out.extend_from_slice(b":{");
-            let mut inner = Members { out: members.out, first: true };
-            write_layers(&mut inner, batch, base, node.children(), first);
-            members.out.push(b'}');
+    match members.batch.node(id).cell {
+        Cell::Map { first, opaque: false } if !node.children().is_empty() => {
+            let mut inner = members.open(node.key.as_bytes(), true);
+            write_layers(&mut inner, base, node.children(), first, "");
+            inner.close();
         }
-        _ => write_member(members, batch, id),
+        _ => write_member(members, id),
     }
 }
 
 /// A member that only the event has.
-fn write_member(members: &mut Members<'_>, batch: &Batch, id: NodeId) {
-    let node = batch.node(id);
-    if node.cell == Cell::Gone {
-        return;
+#[inline]
+fn write_member(members: &mut Members<'_>, id: NodeId) {
+    let node = members.batch.node(id);
+    if node.raw > 0 {
+        members.copy(node.key.start as usize - 1, node.raw as usize);
+    } else if node.cell != Cell::Gone {
+        members.separate();
+        write_string(members.out, members.batch.text(node.key), members.batch.known_utf8(node.key));
+        members.out.push(b':');
+        write_cell(members.out, members.batch, node.cell);
     }
-    members.separate();
-    write_string(members.out, batch.text(node.key), false);
-    members.out.push(b':');
-    write_cell(members.out, batch, node.cell);
 }
 
 /// A value that hides whatever the base has in its place.
@@ -199,6 +299,7 @@ pub(crate) fn write_cell(out: &mut Vec<u8>, batch: &Batch, cell: Cell) {
         Cell::Int(number) => write_int(out, number),
         Cell::UInt(number) => write_uint(out, number),
         Cell::Float(number) => write_float(out, number),
+        Cell::Number(text) => out.extend_from_slice(batch.text(text)),
         Cell::Str(text) => write_string(out, batch.text(text), batch.known_utf8(text)),
         Cell::Time(time) => write_time(out, time),
         Cell::List(first) => {
@@ -216,23 +317,20 @@ pub(crate) fn write_cell(out: &mut Vec<u8>, batch: &Batch, cell: Cell) {
         }
         Cell::Map { first, .. } => {
             out.push(b'{');
-            let mut inner = Members { out, first: true };
+            let mut inner = Members::new(out, batch, true);
             let mut next = first;
             while !next.is_none() {
-                write_member(&mut inner, batch, next);
+                write_member(&mut inner, next);
                 next = batch.node(next).next;
             }
-            out.push(b'}');
+            inner.close();
         }
     }
 }
 
-fn find_bytes<'a>(nodes: &'a [BaseNode], key: &[u8]) -> Option<&'a BaseNode> {
-    nodes.binary_search_by(|node| node.key.as_bytes().cmp(key)).ok().map(|at| &nodes[at])
-}
-
 /// Appends the members of an event's `@metadata`, each with a leading comma.
 pub(crate) fn write_metadata_members(out: &mut Vec<u8>, batch: &Batch, base: &Base, own: NodeId) {
-    let mut members = Members { out, first: false };
-    write_layers(&mut members, batch, base, base.metadata(), own);
+    let mut members = Members::new(out, batch, false);
+    write_layers(&mut members, base, base.metadata(), own, "");
+    members.end();
 }

@@ -1,0 +1,277 @@
+//! Many fields at once: lists that a parser builds in the order of its text, and putting them into an
+//! event without looking for each of them.
+
+use crate::base::{BaseNode, BaseValue, position};
+use crate::batch::{Cell, Node, NodeId, Row, Text};
+use crate::edit::{EventMut, Head};
+
+/// The nodes of a batch, to be added to while its bytes are read.
+#[derive(Debug)]
+pub struct Arena<'a>(&'a mut Vec<Node>);
+
+/// Fields of one object in the order of their text, each key once. Made with [`Arena`].
+#[derive(Clone, Copy, Debug)]
+pub struct FieldList {
+    /// The first field, or nothing.
+    pub first: NodeId,
+    /// The last field, or nothing.
+    pub last: NodeId,
+}
+
+impl FieldList {
+    /// No fields.
+    pub const EMPTY: Self = Self { first: NodeId::NONE, last: NodeId::NONE };
+}
+
+impl Arena<'_> {
+    /// Adds a field behind `before` (an element of a list if `key` is empty). `raw` is the length of
+    /// `"key":value` if it stands in the batch's bytes exactly so, from the byte before `key`: one
+    /// member of valid JSON and UTF-8 that means this field and has no line break in it. Else 0.
+    #[inline]
+    pub fn push(&mut self, before: NodeId, key: Text, cell: Cell, raw: u32) -> NodeId {
+        let id = NodeId(self.0.len() as u32);
+        self.0.push(Node { key, cell, next: NodeId::NONE, raw });
+        if let Some(node) = self.0.get_mut(before.0 as usize) {
+            node.next = id;
+        }
+        id
+    }
+
+    /// Sets the value of a field that was added, as [`Arena::push`] would have.
+    #[inline]
+    pub fn set(&mut self, id: NodeId, cell: Cell, raw: u32) {
+        let node = &mut self.0[id.0 as usize];
+        node.cell = cell;
+        node.raw = raw;
+    }
+
+    /// Takes the field behind `before` (the first, if nothing) out of `list`.
+    pub fn unlink(&mut self, list: &mut FieldList, before: NodeId) {
+        let id = if before.is_none() { list.first } else { self.next(before) };
+        let next = self.next(id);
+        if before.is_none() {
+            list.first = next;
+        } else {
+            self.0[before.0 as usize].next = next;
+        }
+        if list.last == id {
+            list.last = before;
+        }
+    }
+
+    /// The field behind another one.
+    #[inline]
+    pub fn next(&self, id: NodeId) -> NodeId {
+        self.0[id.0 as usize].next
+    }
+
+    /// The key of a field.
+    #[inline]
+    pub fn key(&self, id: NodeId) -> Text {
+        self.0[id.0 as usize].key
+    }
+
+    /// The value of a field.
+    #[inline]
+    pub fn cell(&self, id: NodeId) -> Cell {
+        self.0[id.0 as usize].cell
+    }
+
+    /// Number of nodes; [`Arena::truncate`] takes back what was added since.
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Whether the batch has no node.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Takes back all nodes from `len` on; nothing may name them any more.
+    pub fn truncate(&mut self, len: usize) {
+        self.0.truncate(len);
+    }
+}
+
+impl<'a> EventMut<'a> {
+    /// The batch's bytes and its nodes, for a parser that reads the one while it adds to the other.
+    pub fn arena(&mut self) -> (&[u8], Arena<'_>) {
+        (&self.batch.bytes, Arena(&mut self.batch.nodes))
+    }
+
+    /// The text of a span of this batch.
+    pub fn text(&self, text: Text) -> &[u8] {
+        self.batch.text(text)
+    }
+
+    /// Number of bytes in the batch: where the next [`EventMut::store_text`] will stand.
+    pub fn bytes_len(&self) -> u32 {
+        self.batch.bytes.len() as u32
+    }
+
+    /// Makes this span the row's own message.
+    pub fn set_message(&mut self, message: Text) {
+        let row = &mut self.batch.rows[self.row];
+        row.message = message;
+        row.flags |= Row::MESSAGE;
+    }
+
+    /// Takes the row's own message from the event.
+    pub fn clear_message(&mut self) {
+        self.batch.rows[self.row].flags &= !Row::MESSAGE;
+    }
+
+    /// Puts fields into the event, or into the object at a top-level `target` of it. Objects are merged deeply with objects that are
+    /// there. Of everything else the new value stays if `overwrite`, else what the event had.
+    /// `@timestamp` is set by a time only and never by `overwrite: false`.
+    pub fn merge_list_over(&mut self, fields: FieldList, overwrite: bool) {
+        let mut rest = FieldList::EMPTY;
+        let mut next = fields.first;
+        while !next.is_none() {
+            let id = next;
+            next = self.batch.node(id).next;
+            if self.merge_root(id, overwrite) {
+                continue;
+            }
+            if rest.last.is_none() {
+                rest.first = id;
+            } else if self.batch.node(rest.last).next != id {
+                self.batch.nodes[rest.last.0 as usize].next = id;
+            }
+            rest.last = id;
+        }
+        if !rest.last.is_none() {
+            self.batch.nodes[rest.last.0 as usize].next = self.row().own;
+            self.batch.rows[self.row].own = rest.first;
+        }
+    }
+
+    /// Merges one field where something of its name may be; says `false` if nothing is.
+    #[inline]
+    fn merge_root(&mut self, id: NodeId, overwrite: bool) -> bool {
+        let row = self.row();
+        let key = self.batch.text(self.batch.node(id).key);
+        let of_row = match key {
+            b"message" => row.has(Row::MESSAGE),
+            b"log" => row.has(Row::OFFSET),
+            b"@timestamp" => true,
+            _ => false,
+        };
+        let below = self.base.position(key);
+        let own = if row.own.is_none() { None } else { self.batch.find(row.own, key) };
+        if !of_row && below.is_none() && own.is_none() {
+            return false;
+        }
+        if !of_row || self.merge_row(id, overwrite) {
+            self.merge_one(Head::Own, below.map(|at| &self.base.nodes()[at]), id, overwrite);
+        }
+        true
+    }
+
+    /// Merges what is the row's own; says whether there is more to do.
+    fn merge_row(&mut self, id: NodeId, overwrite: bool) -> bool {
+        let node = *self.batch.node(id);
+        match (self.batch.text(node.key), node.cell) {
+            (b"@timestamp", cell) => {
+                if let Cell::Time(time) = cell
+                    && overwrite
+                {
+                    self.set_time(time);
+                }
+                return false;
+            }
+            (b"message", Cell::Str(text)) if overwrite => {
+                self.set_message(text);
+                return false;
+            }
+            (b"message", _) if overwrite => self.clear_message(),
+            (b"log", Cell::Map { first, .. }) => {
+                self.batch.nodes[id.0 as usize].raw = 0;
+                self.merge_offset(first, overwrite);
+                return true;
+            }
+            (b"log", _) if overwrite => self.batch.rows[self.row].flags &= !Row::OFFSET,
+            _ => {}
+        }
+        overwrite
+    }
+
+    /// `log.offset` of an object `log` that is about to be merged: the row's own goes or stays.
+    fn merge_offset(&mut self, first: NodeId, overwrite: bool) {
+        let Some(id) = self.batch.find(first, b"offset") else { return };
+        if overwrite {
+            self.batch.rows[self.row].flags &= !Row::OFFSET;
+        } else {
+            self.batch.nodes[id.0 as usize].cell = Cell::Gone;
+        }
+    }
+
+    /// Merges one field into a list: `below` is what the base has in its place.
+    fn merge_one(
+        &mut self,
+        head: Head,
+        below: Option<&'a BaseNode>,
+        id: NodeId,
+        overwrite: bool,
+    ) {
+        let node = *self.batch.node(id);
+        if node.cell == Cell::Gone {
+            return;
+        }
+        let first = self.first(head);
+        let own = if first.is_none() { None } else { self.batch.find(first, self.batch.text(node.key)) };
+        let there = match own.map(|own| self.batch.node(own).cell) {
+            Some(Cell::Gone) => None,
+            Some(cell) => Some(matches!(cell, Cell::Map { .. })),
+            None => below.map(|below| matches!(below.value, BaseValue::Map(_))),
+        };
+        match (there, node.cell) {
+            (Some(true), Cell::Map { first, .. }) => self.merge_inside(head, below, node.key, own, first, overwrite),
+            (Some(_), _) if !overwrite => {}
+            _ => {
+                let Some(own) = own else {
+                    self.prepend_node(head, node);
+                    return;
+                };
+                // What the event removed or replaced hides the base's, and so does what comes now.
+                let hides = below.is_some() || self.batch.node(own).cell == Cell::Gone;
+                let cell = match node.cell {
+                    Cell::Map { first, .. } => Cell::Map { first, opaque: hides },
+                    cell => cell,
+                };
+                self.replace(own, cell);
+            }
+        }
+    }
+
+    /// Merges an object into one that is there.
+    fn merge_inside(
+        &mut self,
+        head: Head,
+        below: Option<&'a BaseNode>,
+        key: Text,
+        own: Option<NodeId>,
+        first: NodeId,
+        overwrite: bool,
+    ) {
+        let (inside, below) = match own {
+            Some(own) => {
+                self.unraw(own);
+                let opaque = matches!(self.batch.node(own).cell, Cell::Map { opaque: true, .. });
+                (own, below.filter(|_| !opaque))
+            }
+            None => {
+                let cell = Cell::Map { first: NodeId::NONE, opaque: false };
+                (self.prepend_node(head, Node::new(key, cell, NodeId::NONE)), below)
+            }
+        };
+        let below = below.map_or(&[][..], BaseNode::children);
+        let mut next = first;
+        while !next.is_none() {
+            let id = next;
+            next = self.batch.node(id).next;
+            let under = position(below, self.batch.text(self.batch.node(id).key));
+            self.merge_one(Head::Inside(inside), under.map(|at| &below[at]), id, overwrite);
+        }
+    }
+}
