@@ -232,13 +232,12 @@ fn own_value<'a>(
 
 /// A JSON number: an integer where it is written as one and fits, else a floating-point number.
 fn number(text: &[u8]) -> ValueRef<'static> {
-    let text = std::str::from_utf8(text).unwrap_or("0");
-    if let Ok(number) = text.parse() {
-        ValueRef::Int(number)
-    } else if let Ok(number) = text.parse() {
-        ValueRef::UInt(number)
-    } else {
-        ValueRef::Float(text.parse().unwrap_or(f64::NAN))
+    let text = std::str::from_utf8(text).unwrap_or_default();
+    match (text.parse(), text.parse(), text.parse()) {
+        (Ok(number), _, _) => ValueRef::Int(number),
+        (_, Ok(number), _) => ValueRef::UInt(number),
+        (_, _, Ok(number)) => ValueRef::Float(number),
+        _ => ValueRef::Null,
     }
 }
 

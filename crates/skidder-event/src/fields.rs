@@ -77,6 +77,31 @@ impl Arena<'_> {
         self.0[id.0 as usize].cell
     }
 
+    /// The name of the node that will be added next.
+    #[inline]
+    pub fn next_id(&self) -> NodeId {
+        NodeId(self.0.len() as u32)
+    }
+
+    /// Puts another key and value in the place of a field that was added.
+    pub fn replace(&mut self, id: NodeId, key: Text, cell: Cell, raw: u32) {
+        let node = &mut self.0[id.0 as usize];
+        *node = Node { key, cell, next: node.next, raw };
+    }
+
+    /// No field from `len` on may be copied as it stands.
+    pub fn forget_raw(&mut self, len: usize) {
+        for node in self.0.iter_mut().skip(len) {
+            node.raw = 0;
+        }
+    }
+
+    /// Length of the text that may be copied for a field, as for [`Arena::push`].
+    #[inline]
+    pub fn raw(&self, id: NodeId) -> u32 {
+        self.0[id.0 as usize].raw
+    }
+
     /// Number of nodes; [`Arena::truncate`] takes back what was added since.
     pub fn len(&self) -> usize {
         self.0.len()
@@ -104,9 +129,22 @@ impl<'a> EventMut<'a> {
         self.batch.text(text)
     }
 
+    /// Whether a span of this batch is UTF-8.
+    #[inline]
+    pub fn is_utf8(&self, text: Text) -> bool {
+        self.batch.known_utf8(text) || simdutf8::basic::from_utf8(self.batch.text(text)).is_ok()
+    }
+
     /// Number of bytes in the batch: where the next [`EventMut::store_text`] will stand.
     pub fn bytes_len(&self) -> u32 {
         self.batch.bytes.len() as u32
+    }
+
+    /// The span of the message, if the event still has one as text of its own.
+    #[inline]
+    pub fn own_message(&self) -> Option<Text> {
+        let row = self.row();
+        row.has(Row::MESSAGE).then_some(row.message)
     }
 
     /// Makes this span the row's own message.
@@ -121,9 +159,9 @@ impl<'a> EventMut<'a> {
         self.batch.rows[self.row].flags &= !Row::MESSAGE;
     }
 
-    /// Puts fields into the event, or into the object at a top-level `target` of it. Objects are merged deeply with objects that are
-    /// there. Of everything else the new value stays if `overwrite`, else what the event had.
-    /// `@timestamp` is set by a time only and never by `overwrite: false`.
+    /// Puts fields into the event. Objects are merged deeply with objects that are there; of everything
+    /// else the new value stays if `overwrite`, else what the event had. `@timestamp` is set by a time
+    /// only, and only if `overwrite`.
     pub fn merge_list_over(&mut self, fields: FieldList, overwrite: bool) {
         let mut rest = FieldList::EMPTY;
         let mut next = fields.first;
@@ -143,6 +181,19 @@ impl<'a> EventMut<'a> {
         if !rest.last.is_none() {
             self.batch.nodes[rest.last.0 as usize].next = self.row().own;
             self.batch.rows[self.row].own = rest.first;
+        }
+    }
+
+    /// Merges fields into what is said about the event (`@metadata`), over what is there.
+    pub fn merge_metadata_list(&mut self, first: NodeId) {
+        let mut next = first;
+        while !next.is_none() {
+            let id = next;
+            let node = *self.batch.node(id);
+            next = node.next;
+            let below = self.base.metadata();
+            let under = position(below, self.batch.text(node.key)).map(|at| &below[at]);
+            self.merge_one(Head::Metadata, under, id, true);
         }
     }
 
@@ -207,26 +258,23 @@ impl<'a> EventMut<'a> {
     }
 
     /// Merges one field into a list: `below` is what the base has in its place.
-    fn merge_one(
-        &mut self,
-        head: Head,
-        below: Option<&'a BaseNode>,
-        id: NodeId,
-        overwrite: bool,
-    ) {
+    fn merge_one(&mut self, head: Head, below: Option<&'a BaseNode>, id: NodeId, overwrite: bool) {
         let node = *self.batch.node(id);
         if node.cell == Cell::Gone {
             return;
         }
         let first = self.first(head);
-        let own = if first.is_none() { None } else { self.batch.find(first, self.batch.text(node.key)) };
+        let own =
+            if first.is_none() { None } else { self.batch.find(first, self.batch.text(node.key)) };
         let there = match own.map(|own| self.batch.node(own).cell) {
             Some(Cell::Gone) => None,
             Some(cell) => Some(matches!(cell, Cell::Map { .. })),
             None => below.map(|below| matches!(below.value, BaseValue::Map(_))),
         };
         match (there, node.cell) {
-            (Some(true), Cell::Map { first, .. }) => self.merge_inside(head, below, node.key, own, first, overwrite),
+            (Some(true), Cell::Map { first, .. }) => {
+                self.merge_inside(head, below, node.key, own, first, overwrite);
+            }
             (Some(_), _) if !overwrite => {}
             _ => {
                 let Some(own) = own else {

@@ -3,3 +3,12 @@
 //!
 //! Knows events and nothing else: no files, no clock, no configuration. Everything here takes bytes and time
 //! as arguments.
+
+pub mod cri;
+pub mod docker;
+pub mod json;
+pub mod ndjson;
+pub mod time;
+
+#[cfg(test)]
+mod testing;

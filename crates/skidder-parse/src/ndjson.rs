@@ -1,0 +1,253 @@
+//! The parser `ndjson`: a message that is a JSON object becomes fields of its event.
+//!
+//! Semantics of Filebeat 9.5 (libbeat `reader/readjson`, `common/jsontransform`): at the root, fields are merged deeply and
+//! what the event has wins unless `overwrite_keys`; `@timestamp` and `@metadata` are taken only with `overwrite_keys`. Where
+//! Filebeat loses something this does not: a message that is `null` or whose keys cannot be expanded stays as it is, an
+//! object is followed by nothing, an `error` that the program wrote stays under the note of this parser, a `target`
+//! that exists is merged into, and `expand_keys` works with a `target` too.
+
+use crate::json::{JsonError, Scanner};
+use crate::time::rfc3339;
+use expand::Expander;
+use skidder_event::{Cell, EventMut, FieldList, NodeId, Path, Text};
+
+mod expand;
+
+/// Settings of one `ndjson` parser, by Filebeat's names.
+#[derive(Clone, Debug, Default)]
+pub struct Settings {
+    /// The object that takes the fields; nothing = the root of the event.
+    pub target: Option<Path>,
+    /// Fields of the JSON win over those that the event has.
+    pub overwrite_keys: bool,
+    /// Keys with dots become objects.
+    pub expand_keys: bool,
+    /// What went wrong is said in `error.message`, with `error.type: json`.
+    pub add_error_key: bool,
+    /// The key whose text becomes the message.
+    pub message_key: Option<Box<str>>,
+    /// The key (dots for objects inside) whose text becomes `@metadata._id`.
+    pub document_id: Option<Box<str>>,
+    /// Keep members that are `null`.
+    pub keep_null: bool,
+}
+
+/// Something that did not work; the event says it too if `add_error_key`.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NdjsonError {
+    /// The message stays as it is.
+    #[error("Error decoding JSON: {0}")]
+    Undecoded(JsonError),
+    /// The message stays as it is.
+    #[error("cannot expand `{0}`: another key gives the same field")]
+    Expand(String),
+    /// The fields are there, the event has no message.
+    #[error("Key '{0}' not found")]
+    NoMessage(String),
+    /// The fields are there, the event has no message.
+    #[error("Value of key '{0}' is not a string")]
+    MessageNotText(String),
+    /// The event keeps its time.
+    #[error("@timestamp not overwritten (not string)")]
+    TimestampNotText,
+    /// The event keeps its time.
+    #[error("@timestamp not overwritten (parse error on {0})")]
+    Timestamp(String),
+    /// The event has no `type` from this JSON.
+    #[error("type not overwritten (not string)")]
+    TypeNotText,
+    /// The event has no `type` from this JSON.
+    #[error("type not overwritten (invalid value [{0}])")]
+    Type(String),
+    /// `@metadata` stays as it is.
+    #[error("failed to update @metadata")]
+    Metadata,
+}
+
+/// One `ndjson` parser. Keep one for each source or thread: it learns the keys of its lines.
+#[derive(Debug)]
+pub struct Ndjson {
+    settings: Settings,
+    scanner: Scanner,
+    expander: Expander,
+}
+
+impl Ndjson {
+    /// A parser that has seen nothing.
+    pub fn new(settings: Settings) -> Self {
+        let scanner = Scanner::new(settings.keep_null);
+        Self { settings, scanner, expander: Expander::default() }
+    }
+
+    /// Decodes the message of an event. Without a message nothing happens.
+    pub fn apply(&mut self, event: &mut EventMut<'_>) -> Result<(), NdjsonError> {
+        let Some(text) = event.own_message() else { return Ok(()) };
+        let done = self.decode(event, text);
+        if let Err(error) = &done
+            && self.settings.add_error_key
+        {
+            note(event, &error.to_string());
+        }
+        done
+    }
+
+    fn decode(&mut self, event: &mut EventMut<'_>, text: Text) -> Result<(), NdjsonError> {
+        let mut fields = self.scanner.object(event, text).map_err(NdjsonError::Undecoded)?;
+        let mut done = Ok(());
+        let message = match &self.settings.message_key {
+            Some(key) => message_of(event, &fields, key).unwrap_or_else(|error| {
+                done = Err(error);
+                None
+            }),
+            None => None,
+        };
+        let id = match &self.settings.document_id {
+            Some(key) => take_id(event, &mut fields, key),
+            None => None,
+        };
+        if self.settings.expand_keys {
+            self.expander.expand(event, &mut fields).map_err(NdjsonError::Expand)?;
+        }
+        if let Some(id) = id {
+            put_id(event, id);
+        }
+        match message {
+            Some(message) => {
+                event.set_message(message);
+                remove(event, &mut fields, b"message");
+            }
+            None => event.clear_message(),
+        }
+        match &self.settings.target {
+            Some(target) => {
+                fields = below(event, fields, target);
+                event.merge_list_over(fields, true);
+            }
+            None if self.settings.overwrite_keys => {
+                if let Err(error) = take_special(event, &mut fields) {
+                    done = Err(error);
+                }
+                event.merge_list_over(fields, true);
+            }
+            None => {
+                remove(event, &mut fields, b"@timestamp");
+                remove(event, &mut fields, b"@metadata");
+                event.merge_list_over(fields, false);
+            }
+        }
+        done
+    }
+}
+
+/// Says on the event what went wrong, beside what it has in `error`.
+pub(crate) fn note(event: &mut EventMut<'_>, message: &str) {
+    let message = Cell::Str(event.store_text(message.as_bytes()));
+    let kind = Cell::Str(event.store_text(b"json"));
+    let keys = [b"error".as_slice(), b"message", b"type"].map(|key| event.store_text(key));
+    let (_, mut arena) = event.arena();
+    let first = arena.push(NodeId::NONE, keys[1], message, 0);
+    arena.push(first, keys[2], kind, 0);
+    let error = arena.push(NodeId::NONE, keys[0], Cell::Map { first, opaque: false }, 0);
+    event.merge_list_over(FieldList { first: error, last: error }, false);
+}
+
+/// The field with this key, and the one before it.
+fn find(event: &mut EventMut<'_>, first: NodeId, key: &[u8]) -> Option<(NodeId, NodeId)> {
+    let (bytes, arena) = event.arena();
+    let (mut before, mut next) = (NodeId::NONE, first);
+    while !next.is_none() {
+        let text = arena.key(next);
+        if &bytes[text.start as usize..(text.start + text.len) as usize] == key {
+            return Some((before, next));
+        }
+        (before, next) = (next, arena.next(next));
+    }
+    None
+}
+
+fn remove(event: &mut EventMut<'_>, fields: &mut FieldList, key: &[u8]) -> Option<Cell> {
+    let (before, id) = find(event, fields.first, key)?;
+    let (_, mut arena) = event.arena();
+    arena.unlink(fields, before);
+    Some(arena.cell(id))
+}
+
+/// The text that becomes the message; an empty one does not.
+fn message_of(
+    event: &mut EventMut<'_>,
+    fields: &FieldList,
+    key: &str,
+) -> Result<Option<Text>, NdjsonError> {
+    let Some((_, id)) = find(event, fields.first, key.as_bytes()) else {
+        return Err(NdjsonError::NoMessage(key.to_owned()));
+    };
+    match event.arena().1.cell(id) {
+        Cell::Str(text) => Ok((text.len > 0).then_some(text)),
+        _ => Err(NdjsonError::MessageNotText(key.to_owned())),
+    }
+}
+
+/// Takes the text at a dotted path out of the fields, if there is a text.
+fn take_id(event: &mut EventMut<'_>, fields: &mut FieldList, key: &str) -> Option<Text> {
+    if let Some((before, id)) = find(event, fields.first, key.as_bytes()) {
+        let (_, mut arena) = event.arena();
+        let Cell::Str(text) = arena.cell(id) else { return None };
+        arena.unlink(fields, before);
+        return Some(text);
+    }
+    let (head, rest) = key.split_once('.')?;
+    let (_, id) = find(event, fields.first, head.as_bytes())?;
+    let Cell::Map { first, opaque } = event.arena().1.cell(id) else { return None };
+    let mut inner = FieldList { first, last: NodeId::NONE };
+    let text = take_id(event, &mut inner, rest)?;
+    event.arena().1.set(id, Cell::Map { first: inner.first, opaque }, 0);
+    Some(text)
+}
+
+fn put_id(event: &mut EventMut<'_>, id: Text) {
+    let key = event.store_text(b"_id");
+    let node = event.arena().1.push(NodeId::NONE, key, Cell::Str(id), 0);
+    event.merge_metadata_list(node);
+}
+
+/// The fields inside objects named by a path.
+fn below(event: &mut EventMut<'_>, fields: FieldList, target: &Path) -> FieldList {
+    let mut first = fields.first;
+    for segment in target.segments().iter().rev() {
+        let key = event.store_text(segment.as_bytes());
+        first = event.arena().1.push(NodeId::NONE, key, Cell::Map { first, opaque: false }, 0);
+    }
+    FieldList { first, last: first }
+}
+
+/// Takes the fields that are more than fields: the time, `@metadata`, and a `type` that may not be one.
+fn take_special(event: &mut EventMut<'_>, fields: &mut FieldList) -> Result<(), NdjsonError> {
+    let lossy = |event: &EventMut<'_>, text| String::from_utf8_lossy(event.text(text)).into_owned();
+    let mut done = Ok(());
+    match remove(event, fields, b"@timestamp") {
+        Some(Cell::Str(text)) => match rfc3339(event.text(text)) {
+            Some(time) => event.set_time(time),
+            None => done = Err(NdjsonError::Timestamp(lossy(event, text))),
+        },
+        Some(_) => done = Err(NdjsonError::TimestampNotText),
+        None => {}
+    }
+    match remove(event, fields, b"@metadata") {
+        Some(Cell::Map { first, .. }) => event.merge_metadata_list(first),
+        Some(_) => done = Err(NdjsonError::Metadata),
+        None => {}
+    }
+    let Some((before, id)) = find(event, fields.first, b"type") else { return done };
+    done = match event.arena().1.cell(id) {
+        Cell::Str(text) => match event.text(text) {
+            [] | [b'_', ..] => Err(NdjsonError::Type(lossy(event, text))),
+            _ => return done,
+        },
+        _ => Err(NdjsonError::TypeNotText),
+    };
+    event.arena().1.unlink(fields, before);
+    done
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,199 @@
+//! What Filebeat does with a line, setting by setting, and where this parser loses less.
+
+use super::*;
+use crate::testing::{base, batch_of, document};
+use serde_json::{Value, json};
+
+/// The event of a line, without what the reader gives, and what was said.
+fn decode(settings: Settings, line: &str) -> (Value, Result<(), NdjsonError>) {
+    let base = base();
+    let mut batch = batch_of(line.as_bytes(), &base);
+    let done = Ndjson::new(settings).apply(&mut batch.event_mut(0, &base));
+    (document(&batch), done)
+}
+
+fn overwriting() -> Settings {
+    Settings { overwrite_keys: true, add_error_key: true, ..Settings::default() }
+}
+
+/// What every event has.
+fn with(fields: Value) -> Value {
+    let mut document = json!({
+        "@timestamp": "2026-11-21T20:52:57.123000000Z",
+        "log": {"offset": 7, "file": {"path": "/var/log/a.log"}},
+    });
+    if let Value::Object(fields) = fields {
+        for (key, value) in fields {
+            document[key] = value;
+        }
+    }
+    document
+}
+
+#[test]
+fn fields_go_to_the_root_or_to_the_target() {
+    let line = r#"{"a":1,"b":{"c":"x\ny","d":[true,null,{"e":1.50}]},"n":null}"#;
+    let fields = json!({"a": 1, "b": {"c": "x\ny", "d": [true, null, {"e": 1.5}]}});
+    let (seen, done) = decode(Settings::default(), line);
+    assert_eq!((seen, done), (with(fields.clone()), Ok(())));
+    let target = Some(Path::parse("json.inner").unwrap());
+    let (seen, done) = decode(Settings { target, ..Settings::default() }, line);
+    assert_eq!((seen, done), (with(json!({"json": {"inner": fields}})), Ok(())));
+}
+
+#[test]
+fn nulls_stay_if_asked_for() {
+    let settings = Settings { keep_null: true, ..Settings::default() };
+    let (seen, _) = decode(settings, r#"{"a":null,"b":{"c":null}}"#);
+    assert_eq!(seen, with(json!({"a": null, "b": {"c": null}})));
+}
+
+#[test]
+fn what_the_event_has_stays_unless_keys_overwrite_it() {
+    let line = r#"{"log":{"level":"info","offset":1,"file":{"path":"p","x":1}},"@timestamp":"2020-01-01T00:00:00Z","@metadata":{"pipeline":"p"},"type":"t"}"#;
+    let (seen, done) = decode(Settings::default(), line);
+    let log = json!({"offset": 7, "level": "info", "file": {"path": "/var/log/a.log", "x": 1}});
+    assert_eq!((seen, done), (with(json!({"log": log, "type": "t"})), Ok(())));
+    let (seen, done) = decode(overwriting(), line);
+    let log = json!({"offset": 1, "level": "info", "file": {"path": "p", "x": 1}});
+    let expected = json!({"log": log, "type": "t", "@timestamp": "2020-01-01T00:00:00.000000000Z"});
+    assert_eq!((seen, done), (with(expected), Ok(())));
+}
+
+#[test]
+fn a_log_that_is_no_object_stays_out_unless_keys_overwrite_it() {
+    let (seen, _) = decode(Settings::default(), r#"{"log":"x"}"#);
+    assert_eq!(seen, with(json!({})));
+    let (seen, _) = decode(overwriting(), r#"{"log":"x"}"#);
+    assert_eq!(seen, with(json!({"log": "x"})));
+}
+
+#[test]
+fn lines_that_are_no_object_stay_as_they_are() {
+    for line in
+        ["", "plain text", "[1]", "\"x\"", "null", "{\"a\":", "{\"a\":1} {\"b\":2}", "{\"a\" 1}"]
+    {
+        let (seen, done) = decode(Settings::default(), line);
+        assert_eq!(seen, with(json!({"message": line})));
+        let Err(NdjsonError::Undecoded(error)) = done else { panic!("{line} was decoded") };
+        let (seen, _) = decode(overwriting(), line);
+        let message = format!("Error decoding JSON: {error}");
+        let expected = json!({"message": line, "error": {"message": message, "type": "json"}});
+        assert_eq!(seen, with(expected), "{line}");
+    }
+}
+
+#[test]
+fn an_empty_object_leaves_nothing() {
+    assert_eq!(decode(Settings::default(), " {} "), (with(json!({})), Ok(())));
+}
+
+#[test]
+fn the_message_key_becomes_the_message() {
+    let settings = || Settings {
+        message_key: Some("log".into()),
+        target: Some(Path::parse("json").unwrap()),
+        add_error_key: true,
+        ..Settings::default()
+    };
+    let (seen, done) = decode(settings(), r#"{"log":"a\tb","x":1}"#);
+    let expected = json!({"message": "a\tb", "json": {"log": "a\tb", "x": 1}});
+    assert_eq!((seen, done), (with(expected), Ok(())));
+    let (seen, done) = decode(settings(), r#"{"x":1}"#);
+    let error = json!({"message": "Key 'log' not found", "type": "json"});
+    assert_eq!(seen, with(json!({"json": {"x": 1}, "error": error})));
+    assert_eq!(done, Err(NdjsonError::NoMessage("log".into())));
+    let (seen, done) = decode(settings(), r#"{"log":1}"#);
+    let error = json!({"message": "Value of key 'log' is not a string", "type": "json"});
+    assert_eq!(seen, with(json!({"json": {"log": 1}, "error": error})));
+    assert_eq!(done, Err(NdjsonError::MessageNotText("log".into())));
+    let root = Settings { message_key: Some("msg".into()), ..Settings::default() };
+    let (seen, _) = decode(root, r#"{"message":"lost","msg":"kept"}"#);
+    assert_eq!(seen, with(json!({"message": "kept", "msg": "kept"})));
+}
+
+#[test]
+fn the_document_id_is_moved() {
+    let base = base();
+    for (key, line, rest) in [
+        ("id", r#"{"id":"7","a":1}"#, json!({"a": 1})),
+        ("a.id", r#"{"a":{"id":"7","b":1}}"#, json!({"a": {"b": 1}})),
+        ("a.id", r#"{"a.id":"7","b":1}"#, json!({"b": 1})),
+    ] {
+        let mut batch = batch_of(line.as_bytes(), &base);
+        let settings = Settings { document_id: Some(key.into()), ..Settings::default() };
+        Ndjson::new(settings).apply(&mut batch.event_mut(0, &base)).unwrap();
+        assert_eq!(document(&batch), with(rest));
+        let id = batch.event(0).get(&Path::parse("@metadata._id").unwrap());
+        assert!(matches!(id, Some(skidder_event::ValueRef::Str(b"7"))), "{id:?}");
+    }
+    let settings = Settings { document_id: Some("id".into()), ..Settings::default() };
+    assert_eq!(decode(settings, r#"{"id":7}"#).0, with(json!({"id": 7})));
+}
+
+#[test]
+fn what_may_not_be_overwritten_is_noted() {
+    let cases = [
+        (r#"{"@timestamp":1}"#, NdjsonError::TimestampNotText),
+        (r#"{"@timestamp":"today"}"#, NdjsonError::Timestamp("today".into())),
+        (r#"{"type":1}"#, NdjsonError::TypeNotText),
+        (r#"{"type":""}"#, NdjsonError::Type(String::new())),
+        (r#"{"type":"_doc"}"#, NdjsonError::Type("_doc".into())),
+        (r#"{"@metadata":1}"#, NdjsonError::Metadata),
+    ];
+    for (line, error) in cases {
+        let (seen, done) = decode(overwriting(), line);
+        let note = json!({"error": {"message": error.to_string(), "type": "json"}});
+        assert_eq!((seen, done), (with(note), Err(error)), "{line}");
+    }
+}
+
+#[test]
+fn metadata_is_merged_with_that_of_the_event() {
+    let base = base();
+    let mut batch = batch_of(br#"{"@metadata":{"pipeline":"p","raw_index":"r"}}"#, &base);
+    Ndjson::new(overwriting()).apply(&mut batch.event_mut(0, &base)).unwrap();
+    let event = batch.event(0);
+    for (name, expected) in [("pipeline", b"p"), ("raw_index", b"r")] {
+        let value = event.get(&Path::parse(&format!("@metadata.{name}")).unwrap());
+        assert!(matches!(value, Some(skidder_event::ValueRef::Str(text)) if text == expected));
+    }
+}
+
+#[test]
+fn keys_with_dots_become_objects() {
+    let settings = || Settings { expand_keys: true, ..Settings::default() };
+    let cases = [
+        (r#"{"a.b.c":1,"a.b.d":2,"x":3}"#, json!({"a": {"b": {"c": 1, "d": 2}}, "x": 3})),
+        (
+            r#"{"a":{"b.c":{"d.e":1}},"a.b":{"c":{"x":1}}}"#,
+            json!({"a": {"b": {"c": {"d": {"e": 1}, "x": 1}}}}),
+        ),
+        (r#"{"a.b":{"c":1},"a":{"b":{"d":2}}}"#, json!({"a": {"b": {"c": 1, "d": 2}}})),
+        (r#"{"a":[{"b.c":1}]}"#, json!({"a": [{"b.c": 1}]})),
+        (
+            r#"{"log.level":"info"}"#,
+            json!({"log": {"level": "info", "offset": 7, "file": {"path": "/var/log/a.log"}}}),
+        ),
+    ];
+    for (line, expected) in cases {
+        assert_eq!(decode(settings(), line), (with(expected), Ok(())), "{line}");
+    }
+    for line in [r#"{"a":1,"a.b":2}"#, r#"{"a.b":1,"a":{"b":2}}"#, r#"{"a.b":{"c":1},"a":{"b":2}}"#]
+    {
+        let (seen, done) = decode(settings(), line);
+        assert_eq!(seen, with(json!({"message": line})), "{line}");
+        assert!(matches!(done, Err(NdjsonError::Expand(_))), "{done:?}");
+    }
+    let deep = format!("{{\"{}\":1}}", "a.".repeat(100_000));
+    assert!(matches!(decode(settings(), &deep).1, Err(NdjsonError::Expand(_))));
+}
+
+#[test]
+fn the_error_of_the_program_stays_under_the_note() {
+    let settings =
+        Settings { message_key: Some("msg".into()), add_error_key: true, ..Settings::default() };
+    let (seen, _) = decode(settings, r#"{"error":{"message":"boom","code":5}}"#);
+    let error = json!({"message": "boom", "code": 5, "type": "json"});
+    assert_eq!(seen, with(json!({"error": error})));
+}
