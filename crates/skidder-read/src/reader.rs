@@ -17,7 +17,7 @@ use crate::pool::{BufferPool, CHUNK_BYTES};
 use crate::settings::FilestreamSettings;
 use skidder_decode::Decoder;
 use skidder_decode::gzip::{Checkpoint, InflatePool};
-use skidder_event::{Batch, ResumePoint, SourceId, Tail};
+use skidder_event::{Batch, Recycle, ResumePoint, SourceId, Tail};
 use skidder_os::{File, FileKind, Fs, Timestamp};
 use std::io;
 use std::path::Path;
@@ -246,10 +246,6 @@ impl Reader {
         {
             return Ok(Some(end));
         }
-        // Each time: what was truncated and written anew must not be taken for what follows.
-        if !self.target.compressed && !self.is_as_read(context, scratch)? {
-            return Ok(Some(TurnEnd::Rewritten));
-        }
         if self.decoder.is_none() {
             self.decoder = Some(self.start_decoder(context)?);
         }
@@ -283,16 +279,23 @@ impl Reader {
     /// Whether a plain file still holds what was read: it is long enough, and the bytes before the
     /// cursor are the same.
     fn is_as_read(&self, context: &InputContext, scratch: &mut Scratch) -> io::Result<bool> {
-        let Some(file) = &self.file else { return Ok(true) };
-        let Some(tail) = self.tail.filter(|tail| tail.len > 0) else {
-            // Nothing was read that could tell; the beginning can, if the file was found with one.
-            let print = &self.target.print;
-            let Some(head) = scratch.compressed.get_mut(..print.len as usize) else {
-                return Ok(file.metadata()?.size >= self.offset);
-            };
+        let Some(file) = self.file.as_ref().filter(|_| !self.target.compressed) else {
+            return Ok(true);
+        };
+        let tail = self.tail.filter(|tail| tail.len > 0);
+        let print = &self.target.print;
+        let print_end = context.settings.fingerprint.offset + u64::from(print.len);
+        // The beginning tells more than what was read of it, and all there is if nothing was read.
+        if (tail.is_none() || self.offset < print_end)
+            && let Some(head) = scratch.compressed.get_mut(..print.len as usize)
+        {
             let count = read_up_to(&**file, head, context.settings.fingerprint.offset)?;
-            return Ok(Fingerprint::of(&head[..count]) == *print
-                && (self.offset == 0 || file.metadata()?.size >= self.offset));
+            if Fingerprint::of(&head[..count]) != *print {
+                return Ok(false);
+            }
+        }
+        let Some(tail) = tail else {
+            return Ok(self.offset == 0 || file.metadata()?.size >= self.offset);
         };
         let mut bytes = [0; TAIL_BYTES];
         let Some(bytes) = bytes.get_mut(..tail.len as usize) else { return Ok(true) };
@@ -332,6 +335,16 @@ impl Reader {
                 break end;
             }
             wanted = (wanted * 2).min(context.settings.line_bytes_max() + 1);
+        };
+        // Each time, and after reading: what was truncated and written anew, even a moment ago, must not
+        // be taken for what follows.
+        let end = match self.is_as_read(context, scratch) {
+            Ok(true) => end,
+            wrong => {
+                self.release_decoder();
+                context.buffers.recycle(parts);
+                return (None, wrong.map_or_else(TurnEnd::Failed, |_| TurnEnd::Rewritten));
+            }
         };
         self.finish_turn(context, parts, filled, has_line, end, now)
     }

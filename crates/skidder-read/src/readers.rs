@@ -209,6 +209,15 @@ impl Readers {
         state.apply(id);
     }
 
+    /// Lets go of the file of a source: what is in it now is not the source any more.
+    pub fn close(&self, id: SourceId) {
+        let mut state = self.lock();
+        let state = &mut *state;
+        let Some(slot) = state.slots.get_mut(&id) else { return };
+        slot.asked.close = true;
+        state.apply(id);
+    }
+
     /// Forgets a source.
     pub fn remove(&self, id: SourceId) {
         let mut state = self.lock();

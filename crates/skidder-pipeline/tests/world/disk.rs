@@ -56,6 +56,8 @@ pub(crate) struct Disk {
     /// Compressed files beside their originals, which will be removed.
     doubled: Vec<(PathBuf, PathBuf)>,
     away: Vec<Away>,
+    /// When a content left its place first: nobody may have looked before it left again.
+    left: BTreeMap<usize, skidder_os::Monotonic>,
     links: BTreeMap<PathBuf, PathBuf>,
     names: u32,
     pub(crate) story: Story,
@@ -86,6 +88,7 @@ impl Disk {
             growing: Vec::new(),
             doubled: Vec::new(),
             away: Vec::new(),
+            left: BTreeMap::new(),
             links: BTreeMap::new(),
             names: 0,
             story,
@@ -444,7 +447,8 @@ impl Disk {
         self.fs.rename_as_other(&from, &at);
         self.tell(format!("{} goes away", from.display()));
         let Some(held) = self.files.remove(&from) else { return };
-        self.away.push(Away { from, at, held, since: self.clock.monotonic() });
+        let since = *self.left.entry(held.content).or_insert(self.clock.monotonic());
+        self.away.push(Away { from, at, held, since });
     }
 
     fn come_back(&mut self, random: &mut Random, truth: &mut Truth) {

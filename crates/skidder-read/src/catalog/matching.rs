@@ -1,6 +1,8 @@
 //! The first passes: candidates against the sources that are known.
 
+use super::former::may_be_former;
 use super::{Candidate, Catalog, Holds, Twin};
+use crate::Now;
 use crate::fingerprint::{Fingerprint, read_up_to};
 use crate::readers::{ReaderLook, ReaderState, Trouble};
 use skidder_event::{SourceId, Tail};
@@ -20,7 +22,7 @@ impl Catalog {
         let mut elsewhere = Vec::new();
         for candidate in candidates {
             match self.same_file(&candidate, true) {
-                Some(id) if candidate.touched => self.start_anew(candidate, id),
+                Some(id) if candidate.touched => self.restart(candidate, id),
                 Some(id) => self.settle(candidate, id, false),
                 None => elsewhere.push(candidate),
             }
@@ -105,13 +107,17 @@ impl Catalog {
     }
 
     /// Third pass: the same file or the same name, rewritten.
-    pub(super) fn match_rewritten(&mut self, candidates: Vec<Candidate>) -> Vec<Candidate> {
+    pub(super) fn match_rewritten(
+        &mut self,
+        candidates: Vec<Candidate>,
+        now: Now,
+    ) -> Vec<Candidate> {
         let mut left = Vec::new();
         for candidate in candidates {
             // With rivals in their places it must be compared first.
             let alone = self.rivals(&candidate).is_empty();
             match self.rewritten(&candidate).filter(|_| alone) {
-                Some(id) => self.start_anew(candidate, id),
+                Some(id) => self.start_anew(candidate, id, now),
                 None => left.push(candidate),
             }
         }
@@ -125,29 +131,10 @@ impl Catalog {
         self.alike(candidate).into_iter().find(|&id| {
             self.is_loose(id)
                 && self.sources.get(&id).is_some_and(|known| {
-                    known.path == candidate.path || (known.device, known.inode) == here
+                    let same = known.path == candidate.path;
+                    !known.former && (same || (known.device, known.inode) == here)
                 })
         })
-    }
-
-    /// A file takes the place of what a source was: a new generation from zero.
-    pub(super) fn start_anew(&mut self, candidate: Candidate, id: SourceId) {
-        let Some(look) = self.readers.look(id) else { return };
-        if look.state == ReaderState::Reading && look.trouble.is_none() {
-            // The old file is open and not yet read to its end; it comes first.
-            let Candidate { found, path, before, .. } = candidate;
-            let holds = before.filter(|holds| !matches!(holds, Holds::Source(_)));
-            self.put_place(path, &found, holds.unwrap_or(Holds::Nothing), true);
-            return;
-        }
-        let generation = look.generation + 1;
-        self.input.metrics.files_truncated.add(1);
-        tracing::info!(path = %candidate.path.display(), generation, read = look.offset,
-            size = candidate.found.metadata.size,
-            "a file was truncated or rewritten; reading it from the start");
-        self.input.cursors.restart(id, generation);
-        self.readers.restart(id, generation);
-        self.settle(candidate, id, true);
     }
 
     /// Sources that begin as this file does, the longest fingerprint first, its own path before others.
@@ -182,8 +169,15 @@ impl Catalog {
         ids
     }
 
-    /// Sources with exactly this fingerprint.
-    pub(super) fn with_print(&self, print: &Fingerprint) -> Vec<SourceId> {
+    /// Sources with exactly this fingerprint, and the key that goes with it.
+    pub(super) fn holders(&self, print: &Fingerprint) -> Vec<SourceId> {
+        let mut ids = self.with_print(print);
+        ids.retain(|id| self.sources.get(id).is_some_and(|known| !known.former));
+        ids
+    }
+
+    /// Sources with exactly this fingerprint, former ones included.
+    fn with_print(&self, print: &Fingerprint) -> Vec<SourceId> {
         let ids = self.index.by_print.get(&print.hash).into_iter().flatten().copied();
         ids.filter(|id| self.sources.get(id).is_some_and(|known| known.fingerprint == *print))
             .collect()
@@ -215,19 +209,24 @@ impl Catalog {
         let Some(look) = self.readers.look(id) else { return false };
         let Some(known) = self.sources.get(&id) else { return false };
         let meta = &candidate.found.metadata;
+        let same_inode = (known.device, known.inode) == (meta.device, meta.inode);
+        let print = &known.fingerprint;
+        if known.former
+            && !may_be_former(&candidate.path, &known.path, same_inode, look.offset, print)
+        {
+            return false;
+        }
         let read_beyond = look.offset.saturating_sub(u64::from(known.fingerprint.len));
         if known.fingerprint.len < self.input.settings.fingerprint.length
             && read_beyond < PROOF_BYTES
-            && (known.device, known.inode) != (meta.device, meta.inode)
+            && !same_inode
             && !is_related(&known.path, &candidate.path)
         {
             return false;
         }
         if candidate.head.compressed {
             // What the reader said of another file does not speak against this one.
-            let same_file =
-                known.compressed && (known.device, known.inode) == (meta.device, meta.inode);
-            return !(same_file && look.trouble == Some(Trouble::Rewritten));
+            return !(known.compressed && same_inode && look.trouble == Some(Trouble::Rewritten));
         }
         self.look_fits(candidate, &look)
     }
@@ -244,10 +243,9 @@ impl Catalog {
         offset: u64,
         tail: Option<Tail>,
     ) -> bool {
-        if metadata.size < offset {
-            return false;
-        }
-        let Some(tail) = tail else { return true };
+        // It may have grown, and been read, since it was listed.
+        let listed = metadata.size >= offset;
+        let Some(tail) = tail.or((!listed).then_some(Tail { len: 0, crc: 0 })) else { return true };
         let mut bytes = vec![0; tail.len as usize];
         let start = offset.saturating_sub(u64::from(tail.len));
         let read = self.input.fs.open(path).and_then(|file| {
@@ -255,10 +253,12 @@ impl Catalog {
             if (now.device, now.inode) != (metadata.device, metadata.inode) {
                 return Err(io::ErrorKind::Interrupted.into());
             }
-            read_up_to(&*file, &mut bytes, start)
+            let count = read_up_to(&*file, &mut bytes, start)?;
+            let same = count == bytes.len() && crc32fast::hash(&bytes) == tail.crc;
+            Ok(now.size >= offset && same)
         });
         // An error is not a proof of anything; the reader will meet it.
-        read.map_or(true, |count| count == bytes.len() && crc32fast::hash(&bytes) == tail.crc)
+        read.unwrap_or(listed)
     }
 }
 

@@ -7,7 +7,7 @@
 //! 2. same beginning as a source whose file is gone from its place, and the same bytes before its cursor:
 //!    the file was copied, moved or compressed, and is read on from the cursor;
 //! 3. same inode and beginning, but shorter than what was read or with other bytes before the cursor: it
-//!    was rewritten, a new generation from zero;
+//!    was rewritten, a new generation from zero; what it was keeps its cursor for a while (`former.rs`);
 //! 4. same beginning as a source that is still in its place: compared to the end. What is the same is held
 //!    back as a copy; what differs is a source of its own with a longer fingerprint;
 //! 5. nothing of the kind: what the registry knows of it, or a new source.
@@ -16,6 +16,7 @@
 //! holds what was read (`named.rs`).
 
 mod adopt;
+mod former;
 mod index;
 mod matching;
 mod named;
@@ -156,6 +157,8 @@ struct Known {
     inode: u64,
     size: u64,
     compressed: bool,
+    /// Its file was rewritten: it has lost its place, and its key to what is there now.
+    former: bool,
     placed: bool,
     missing_since: Option<Monotonic>,
 }
@@ -279,7 +282,7 @@ impl Catalog {
         // A plain copy proves what it is at once; a compressed one may still be growing.
         candidates.sort_by_key(|candidate| candidate.head.compressed);
         candidates = self.match_content(candidates);
-        candidates = self.match_rewritten(candidates);
+        candidates = self.match_rewritten(candidates, now);
         self.order_by_proof(&mut candidates);
         let mut budget = COMPARE_BYTES_PER_SCAN;
         for candidate in candidates {

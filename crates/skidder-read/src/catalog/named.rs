@@ -59,7 +59,7 @@ impl Catalog {
         } else if fits && !candidate.touched {
             self.settle(candidate, id, !same_file);
         } else {
-            self.start_anew(candidate, id);
+            self.restart(candidate, id);
         }
     }
 

@@ -1,6 +1,7 @@
 //! What the registry knows from an earlier run.
 
 use super::adopt::is_of_input;
+use super::former::{may_be_former, of_former};
 use super::matching::is_related;
 use super::{Candidate, Catalog, MISSING_GRACE};
 use crate::compare::{Side, fingerprint_of};
@@ -63,6 +64,7 @@ impl Catalog {
     /// Remembers saved entries that cannot be found by the usual key.
     pub(super) fn load_saved(&mut self) {
         let settings = &self.input.settings;
+        let usual = settings.fingerprint.length;
         let mut saved = Vec::new();
         let mut forgotten = Vec::new();
         let adoptable = &mut self.adoptable;
@@ -72,9 +74,11 @@ impl Catalog {
                 return;
             }
             adoptable.consider(settings, key, entry);
-            if let Some(len) = entry.meta.fingerprint_len
+            let former = of_former(key);
+            let len = entry.meta.fingerprint_len.or(former.map(|_| usual));
+            if let Some(len) = len
                 && settings.identity.is_content()
-                && let Some(hex) = settings.value_in(key)
+                && let Some(hex) = settings.value_in(former.unwrap_or(key))
                 && let Some(fingerprint) = Fingerprint::from_hex(hex, len)
             {
                 let path = entry.meta.source.clone();
@@ -134,6 +138,15 @@ impl Catalog {
         for (key, odd) in odd.collect::<Vec<_>>().into_iter().chain([(usual, None)]) {
             let Some(entry) = self.entry(&key)? else { continue };
             let rank = self.rank(candidate, &entry);
+            if let Some(at) = odd
+                && of_former(&key).is_some()
+            {
+                let (path, print) = (&entry.meta.source, &self.saved[at].fingerprint);
+                let (same_inode, offset) = (!rank.other_file, entry.cursor.offset);
+                if rank.misfit || !may_be_former(&candidate.path, path, same_inode, offset, print) {
+                    continue;
+                }
+            }
             if best.as_ref().is_none_or(|best| rank < best.rank) {
                 best = Some(Claim { key, odd, entry, rank });
             }

@@ -48,6 +48,7 @@ impl Catalog {
         if let Some(fingerprint) = grown {
             known.fingerprint = fingerprint;
             known.shared = shared(&fingerprint, &head.bytes, usual);
+            known.former = false;
             if settings.identity.is_content() {
                 self.ids.release(&known.key, id);
                 known.key = settings.key(&known.fingerprint.hex());
@@ -82,8 +83,8 @@ impl Catalog {
         }
     }
 
-    /// The longer fingerprint of a short file that has grown, unless it cannot be told from another
-    /// source with it.
+    /// The longer fingerprint of a short file that has grown, or of a former source that was found
+    /// again, unless it cannot be told from another source with it.
     fn grown(&mut self, candidate: &Candidate, id: SourceId) -> Option<Fingerprint> {
         let known = self.sources.get(&id)?;
         if !self.input.settings.identity.is_content() {
@@ -92,17 +93,21 @@ impl Catalog {
         }
         let usual = self.input.settings.fingerprint.length;
         let have = candidate.head.bytes.len() as u32;
-        if known.fingerprint.len >= usual || have <= known.fingerprint.len {
+        let has_grown = known.fingerprint.len < usual && have > known.fingerprint.len;
+        if !known.former && !has_grown {
             return None;
         }
-        let fingerprint = Fingerprint::of(&candidate.head.bytes);
-        let Some(&other) = self.with_print(&fingerprint).first() else { return Some(fingerprint) };
+        let fingerprint = match known.fingerprint {
+            before if before.len > usual => before,
+            _ => Fingerprint::of(&candidate.head.bytes),
+        };
+        let Some(&other) = self.holders(&fingerprint).first() else { return Some(fingerprint) };
         let mut comparison = self.compare(candidate, other).ok()?;
         let mut budget = GROWN_COMPARE_BYTES;
         match comparison.step(&mut self.scratch, &mut budget) {
             Ok(Verdict::Differ { at, longer }) => {
                 let fingerprint = self.fingerprint(candidate, Some((at, longer))).ok()?;
-                self.with_print(&fingerprint).is_empty().then_some(fingerprint)
+                self.holders(&fingerprint).is_empty().then_some(fingerprint)
             }
             // Told with a later scan, when there is more of them.
             Ok(Verdict::Same | Verdict::Undecided) | Err(_) => None,
@@ -115,7 +120,7 @@ impl Catalog {
         // What was saved under the usual fingerprint still is, if no other source has taken it.
         let usual_print = Fingerprint::of(&candidate.head.bytes);
         let keeps = differs_at.is_some()
-            && self.with_print(&usual_print).is_empty()
+            && self.holders(&usual_print).is_empty()
             && self.is_claimed(&candidate, &usual_print);
         let differs_at = differs_at.filter(|_| !keeps);
         let fingerprint = match self.fingerprint(&candidate, differs_at) {
@@ -142,8 +147,10 @@ impl Catalog {
             Some(longer) if longer.len > usual.max(fingerprint.len) => longer,
             _ => fingerprint,
         };
-        if !self.with_print(&fingerprint).is_empty() {
+        if let Some(other) = self.holders(&fingerprint).first() {
             // Cannot be told from another source yet.
+            tracing::debug!(path = %candidate.path.display(), other = other.0, len = fingerprint.len,
+                ?differs_at, "a file cannot be told from another yet");
             self.put_place(candidate.path, &candidate.found, Holds::Nothing, true);
             return;
         }
@@ -181,11 +188,11 @@ impl Catalog {
             inode: meta.inode,
             size: meta.size,
             compressed: head.compressed,
+            former: false,
             placed: true,
             missing_since: None,
         };
-        let ignored = self.is_ignored(meta.modified, now.wall);
-        let is_new = saved.is_none();
+        let (ignored, is_new) = (self.is_ignored(meta.modified, now.wall), saved.is_none());
         let skipped = ignored || (self.input.settings.start_at_end && self.scans == 1);
         let (key, mut cursor) = match saved {
             Some(saved) => (Some(saved.key), saved.cursor),

@@ -1,6 +1,7 @@
 //! Forgetting: sources whose files are gone, and what the registry keeps of such.
 
 use super::adopt::is_of_input;
+use super::former::of_former;
 use super::{Catalog, MISSING_GRACE};
 use crate::Now;
 use crate::readers::ReaderState;
@@ -31,6 +32,7 @@ impl Catalog {
             let missing = now.since(since);
             let settings = &self.input.settings;
             let forgettable = settings.clean_removed
+                || known.former
                 || settings.clean_inactive.is_some_and(|limit| missing >= limit);
             if missing >= MISSING_GRACE
                 && forgettable
@@ -87,11 +89,12 @@ impl Catalog {
             }
             let inactive =
                 settings.clean_inactive.is_some_and(|limit| now.wall.since(entry.updated) > limit);
+            let former = of_former(key).is_some();
             match sources.get(key) {
                 Some(&id) if inactive => idle.push(id),
                 Some(_) => {}
-                None if inactive || (first && settings.clean_removed) => {
-                    stale.push((key.to_owned(), path.clone(), inactive));
+                None if inactive || (first && (former || settings.clean_removed)) => {
+                    stale.push((key.to_owned(), path.clone(), inactive || former));
                 }
                 None => {}
             }
@@ -113,7 +116,7 @@ impl Catalog {
             let looked = self.input.fs.symlink_metadata(path);
             looked.is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
         };
-        stale.retain(|(_, path, inactive)| *inactive || is_gone(path));
+        stale.retain(|(_, path, at_once)| *at_once || is_gone(path));
         if !stale.is_empty() {
             tracing::info!(entries = stale.len(), "forgetting files that are gone or inactive");
             let keys = stale.into_iter().map(|(key, _, _)| key).collect();

@@ -66,9 +66,11 @@ impl Catalog {
             }
         }
         if rivals.is_empty() {
-            match alike.first() {
+            let gone =
+                alike.iter().find(|id| self.sources.get(id).is_some_and(|known| !known.former));
+            match gone {
                 // What had this fingerprint is gone, and this is not it.
-                Some(&id) => self.start_anew(candidate, id),
+                Some(&id) => self.start_anew(candidate, id, now),
                 None => self.begin(candidate, None, now),
             }
             return;
@@ -92,7 +94,7 @@ impl Catalog {
             if let Some(&id) = loose.first() {
                 self.take_over(candidate, id);
             } else if let Some(id) = self.rewritten(&candidate) {
-                self.start_anew(candidate, id);
+                self.start_anew(candidate, id, now);
             } else {
                 self.begin(candidate, differs, now);
             }

@@ -313,7 +313,7 @@ impl State {
         }
         let asked = std::mem::take(&mut slot.asked);
         let Some(reader) = &mut slot.reader else { return };
-        let mut close = asked.reopen || asked.remove;
+        let mut close = asked.reopen || asked.close || asked.remove;
         if let Some((target, key)) = asked.target {
             close |= target.compressed != reader.target.compressed;
             reader.key = key;

@@ -41,6 +41,7 @@ pub(super) struct Asked {
     pub(super) target: Option<(Target, String)>,
     pub(super) restart: Option<u32>,
     pub(super) reopen: bool,
+    pub(super) close: bool,
     pub(super) remove: bool,
 }
 

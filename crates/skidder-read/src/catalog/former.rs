@@ -1,0 +1,131 @@
+//! Former contents: what was in a file before it was truncated or rewritten.
+//!
+//! The bytes have left their place, but the renamed file, a copy of it or a compressed one may turn up a
+//! little later. So a source whose file was rewritten is not restarted: it keeps its cursor, and what is
+//! on its way keeps moving it, as a *former* source without a place, under a key of its own. What is in
+//! the file now becomes a source with the next generation under the old key. A file that begins as the
+//! former one did, and has the same bytes before its cursor, takes it over; otherwise it is forgotten
+//! as every file that is gone.
+
+use super::saved::SavedState;
+use super::{Candidate, Catalog, Holds};
+use crate::Now;
+use crate::fingerprint::Fingerprint;
+use crate::readers::ReaderState;
+use skidder_event::SourceId;
+use skidder_registry::Cursor;
+use std::path::Path;
+
+/// What follows the old key in that of a former source; a number follows it.
+const MARK: &str = ".former.";
+
+/// The part of a key that it has in common with the source that took its place, if it is a former one's.
+pub(super) fn of_former(key: &str) -> Option<&str> {
+    let (key, number) = key.rsplit_once(MARK)?;
+    (!number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit())).then_some(key)
+}
+
+/// Whether a file may be what was in a file before: not what has taken its place there, and only if
+/// something was read that the new content need not begin with.
+pub(super) fn may_be_former(
+    path: &Path,
+    former: &Path,
+    same_inode: bool,
+    offset: u64,
+    print: &Fingerprint,
+) -> bool {
+    same_inode || (path != former && offset > u64::from(print.len))
+}
+
+impl Catalog {
+    /// A file takes the place of what a source was: a new generation from zero.
+    pub(super) fn start_anew(&mut self, candidate: Candidate, id: SourceId, now: Now) {
+        let Some(look) = self.readers.look(id) else { return };
+        let Some(known) = self.sources.get(&id) else { return };
+        let before = known.fingerprint;
+        let usual = Fingerprint::of(&candidate.head.bytes);
+        let generation = look.generation + 1;
+        self.tell_rewritten(&candidate, generation, look.offset);
+        self.make_former(id, &candidate);
+        let longer =
+            before.len < self.input.settings.fingerprint.length && self.holders(&usual).is_empty();
+        let fingerprint = if longer { usual } else { before };
+        let key = self.input.settings.key(&fingerprint.hex());
+        let cursor = Cursor { generation, ..Cursor::default() };
+        let saved = SavedState { key: key.clone(), fingerprint: None, cursor };
+        self.add_source(candidate, fingerprint, key, Some(saved), now);
+    }
+
+    /// A file is read again from zero as the same source: it was touched, or its name says that it is the
+    /// one it was.
+    pub(super) fn restart(&mut self, candidate: Candidate, id: SourceId) {
+        let Some(look) = self.readers.look(id) else { return };
+        if look.state == ReaderState::Reading && look.trouble.is_none() {
+            // The old file is open and not yet read to its end; it comes first.
+            let Candidate { found, path, before, .. } = candidate;
+            let holds = before.filter(|holds| !matches!(holds, Holds::Source(_)));
+            self.put_place(path, &found, holds.unwrap_or(Holds::Nothing), true);
+            return;
+        }
+        let generation = look.generation + 1;
+        if candidate.touched {
+            tracing::info!(path = %candidate.path.display(), generation,
+                "a file was touched; reading it from the start");
+        } else {
+            self.tell_rewritten(&candidate, generation, look.offset);
+        }
+        self.input.cursors.restart(id, generation);
+        self.readers.restart(id, generation);
+        self.settle(candidate, id, true);
+    }
+
+    fn tell_rewritten(&self, candidate: &Candidate, generation: u32, read: u64) {
+        self.input.metrics.files_truncated.add(1);
+        tracing::info!(path = %candidate.path.display(), generation, read,
+            size = candidate.found.metadata.size,
+            "a file was truncated or rewritten; reading it from the start");
+    }
+
+    /// A source loses its key and its place to what is in its file now.
+    fn make_former(&mut self, id: SourceId, candidate: &Candidate) {
+        let key = self.former_key(id);
+        let settings = &self.input.settings;
+        let Some(known) = self.sources.get_mut(&id) else { return };
+        let meta = &candidate.found.metadata;
+        self.index.remove(id, known);
+        let in_place = (known.device, known.inode) == (meta.device, meta.inode);
+        if in_place {
+            // The inode holds something else now.
+            (known.device, known.inode) = (0, 0);
+        }
+        self.ids.release(&known.key, id);
+        known.key = key;
+        known.former = true;
+        known.placed = false;
+        self.index.insert(id, known);
+        self.input.cursors.update(id, &known.key, known.meta(settings));
+        self.readers.place(id, known.target(settings.fingerprint.length), known.key.clone(), false);
+        if in_place {
+            self.readers.close(id);
+        }
+    }
+
+    /// A key that no source has.
+    fn former_key(&self, id: SourceId) -> String {
+        let Some(known) = self.sources.get(&id) else { return String::new() };
+        let key = of_former(&known.key).unwrap_or(&known.key);
+        let mut number = self.readers.look(id).map_or(0, |look| look.generation);
+        loop {
+            let former = format!("{key}{MARK}{number}");
+            let taken = self.sources.values().any(|known| known.former && known.key == former)
+                || !matches!(self.input.cursors.saved(&former), Ok(None) | Err(_));
+            if !taken {
+                return former;
+            }
+            number += 1;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
