@@ -6,7 +6,7 @@ use skidder_bench::rows;
 use skidder_bench::sink::{Behaviour, Sink};
 use skidder_bench::stage::Stage;
 use skidder_bench::table::{self, Row};
-use skidder_bench::workload::{self, Plan};
+use skidder_bench::workload::{self, Kind, Plan};
 use skidder_os::{Clock, SystemClock};
 use std::io::Write;
 use std::path::PathBuf;
@@ -40,6 +40,10 @@ enum Verb {
     Resume(RunArguments),
     /// CPU with 100,000 idle files.
     Idle(RunArguments),
+    /// CPU of parsers, over the same lines without them.
+    Parsers(RunArguments),
+    /// Thousands of files, compressed over plain.
+    Many(RunArguments),
 }
 
 #[derive(Debug, clap::Args)]
@@ -111,6 +115,8 @@ fn main() -> Result<()> {
         Verb::Memory(arguments) => measure(&arguments, rows::memory),
         Verb::Resume(arguments) => measure(&arguments, rows::resume),
         Verb::Idle(arguments) => measure(&arguments, rows::idle),
+        Verb::Parsers(arguments) => measure(&arguments, rows::parsers),
+        Verb::Many(arguments) => measure(&arguments, rows::many),
     }
 }
 
@@ -140,6 +146,7 @@ fn measure(arguments: &RunArguments, experiment: fn(&Stage) -> Vec<Row>) -> Resu
 
 fn generate(arguments: &Generate) -> Result<()> {
     let plan = Plan {
+        kind: Kind::Mixed,
         lines: arguments.lines,
         seed: arguments.seed,
         first: arguments.first,

@@ -1,7 +1,7 @@
 //! What every experiment needs: the program, its input files, its configuration.
 
 use crate::sink::Sink;
-use crate::workload::{self, Plan, Workload};
+use crate::workload::{self, Kind, Plan, Workload};
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 use std::fs::{self, File};
@@ -42,6 +42,8 @@ pub struct Settings {
     pub compressed: bool,
     /// Log at debug level, which tells of resumed readers.
     pub debug: bool,
+    /// `parsers` of the input, as YAML in one line; empty for none.
+    pub parsers: &'static str,
 }
 
 impl Stage {
@@ -56,7 +58,7 @@ impl Stage {
 
     /// The main workload, plain.
     pub fn plain(&self, lines: u64) -> Result<PathBuf> {
-        let plan = Plan { lines, seed: SEED, first: 0, members: 0 };
+        let plan = Plan { kind: Kind::Mixed, lines, seed: SEED, first: 0, members: 0 };
         self.kept(&format!("app-{lines}.log"), |path| workload::generate(&plan, path).map(|_| ()))
     }
 
@@ -71,9 +73,19 @@ impl Stage {
         })
     }
 
+    /// A plain file of one kind with `records` records, and how many lines it has.
+    pub fn of_kind(&self, kind: Kind, records: u64) -> Result<(PathBuf, u64)> {
+        let plan = Plan { kind, lines: records, seed: SEED, first: 0, members: 0 };
+        let path = self.kept(&format!("{}-{records}.log", kind.name()), |path| {
+            workload::generate(&plan, path).map(|_| ())
+        })?;
+        let text = fs::read(&path).with_context(|| format!("cannot read `{}`", path.display()))?;
+        Ok((path, memchr::memchr_iter(b'\n', &text).count() as u64))
+    }
+
     /// A single-member `.gz` of `lines` lines, made faster than `gzip` does.
     pub fn large_gzipped(&self, lines: u64) -> Result<PathBuf> {
-        let plan = Plan { lines, seed: SEED, first: 0, members: 1 };
+        let plan = Plan { kind: Kind::Mixed, lines, seed: SEED, first: 0, members: 1 };
         self.kept(&format!("large-{lines}.log.gz"), |path| {
             workload::generate(&plan, path).map(|_| ())
         })
@@ -81,11 +93,28 @@ impl Stage {
 
     /// A folder of `files` different `.gz` files of `lines` lines each, numbered through.
     pub fn many_gzipped(&self, files: u64, lines: u64) -> Result<PathBuf> {
-        self.kept(&format!("many-{files}-{lines}"), |folder| {
+        self.many(&format!("many-{files}-{lines}"), ".log.gz", files, lines, 1)
+    }
+
+    /// The same lines in plain files.
+    pub fn many_plain(&self, files: u64, lines: u64) -> Result<PathBuf> {
+        self.many(&format!("many-plain-{files}-{lines}"), ".log", files, lines, 0)
+    }
+
+    fn many(
+        &self,
+        name: &str,
+        suffix: &str,
+        files: u64,
+        lines: u64,
+        members: u64,
+    ) -> Result<PathBuf> {
+        self.kept(name, |folder| {
             fs::create_dir_all(folder)?;
             for file in 0..files {
-                let plan = Plan { lines, seed: SEED, first: file * lines, members: 1 };
-                workload::generate(&plan, &folder.join(format!("app-{file:05}.log.gz")))?;
+                let plan =
+                    Plan { kind: Kind::Mixed, lines, seed: SEED, first: file * lines, members };
+                workload::generate(&plan, &folder.join(format!("app-{file:05}{suffix}")))?;
             }
             Ok(())
         })
@@ -160,9 +189,13 @@ impl Home {
 /// Text is written as JSON strings, which YAML reads as they are.
 fn configuration(paths: &str, url: &str, settings: Settings) -> String {
     let compression = if settings.compressed { "    compression: auto\n" } else { "" };
+    let parsers = match settings.parsers {
+        "" => String::new(),
+        list => format!("    parsers: {list}\n"),
+    };
     let level = if settings.debug { "logging.level: debug\n" } else { "" };
     format!(
-        "filebeat.inputs:\n  - type: filestream\n    id: bench\n    paths: [{}]\n{compression}\
+        "filebeat.inputs:\n  - type: filestream\n    id: bench\n    paths: [{}]\n{compression}{parsers}\
          output.elasticsearch:\n  hosts: [{}]\n  compression_level: 0\n{level}",
         Value::from(paths),
         Value::from(url),
@@ -206,7 +239,7 @@ mod tests {
 
     #[test]
     fn the_configuration_is_the_one_of_the_goals() {
-        let settings = Settings { compressed: true, debug: false };
+        let settings = Settings { compressed: true, ..Settings::default() };
         let text = configuration("/a/*.gz", "http://127.0.0.1:1", settings);
         assert!(text.contains("compression: auto"));
         assert!(text.contains("compression_level: 0"));

@@ -3,13 +3,17 @@
 mod allocations;
 mod cpu;
 mod idle;
+mod many;
 mod memory;
+mod parsers;
 mod resume;
 
 pub use allocations::allocations;
 pub use cpu::cpu;
 pub use idle::idle;
+pub use many::many;
 pub use memory::memory;
+pub use parsers::parsers;
 pub use resume::resume;
 
 use crate::measure::{self, Cost};
@@ -22,7 +26,7 @@ use std::path::Path;
 
 /// Every row. An experiment that fails leaves rows that say why, and the others go on.
 pub fn all(stage: &Stage) -> Vec<Row> {
-    let experiments = [cpu, allocations, memory, resume, idle];
+    let experiments = [cpu, allocations, memory, resume, idle, parsers, many];
     experiments.iter().flat_map(|experiment| experiment(stage)).collect()
 }
 
@@ -56,11 +60,25 @@ fn ship_once(
     compressed: bool,
     lines: u64,
 ) -> Result<(Cost, Home)> {
+    ship_with(stage, program, paths, Settings { compressed, ..Settings::default() }, lines)
+}
+
+/// The same with any settings; all `events` must have come.
+fn ship_with(
+    stage: &Stage,
+    program: &Path,
+    paths: &str,
+    settings: Settings,
+    events: u64,
+) -> Result<(Cost, Home)> {
     let sink = Sink::start(Behaviour::default())?;
-    let home = stage.home(paths, &sink, Settings { compressed, ..Settings::default() })?;
+    let home = stage.home(paths, &sink, settings)?;
     let cost = measure::run(home.command(program).arg("--once"), &home.log())?;
     let came = sink.count().documents;
-    ensure!(came == lines, "{came} of {lines} lines came from {paths}: the run counts for nothing");
+    ensure!(
+        came == events,
+        "{came} of {events} events came from {paths}: the run counts for nothing"
+    );
     Ok((cost, home))
 }
 

@@ -38,7 +38,7 @@ fn measure(stage: &Stage) -> Result<Vec<Row>> {
     let behaviour =
         Behaviour { check: true, stall_after: Some(STALL_AFTER), ..Behaviour::default() };
     let sink = Sink::start(behaviour)?;
-    let settings = Settings { compressed: true, debug: true };
+    let settings = Settings { compressed: true, debug: true, ..Settings::default() };
     let home = stage.home(&file.to_string_lossy(), &sink, settings)?;
 
     let mut command = home.command(&stage.skidder);

@@ -22,9 +22,40 @@ pub const SEQUENCE_MARK: &[u8] = b"seq=";
 /// Digits of a line's number; numbers have leading zeros.
 pub const SEQUENCE_DIGITS: usize = 10;
 
-/// Makes lines, one after the other, without allocating.
+/// What the lines look like.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Kind {
+    /// A third of each: Apache combined, JSON, container records. Every line is numbered.
+    #[default]
+    Mixed,
+    /// JSON in ECS only.
+    Json,
+    /// Container records (CRI) only.
+    Container,
+    /// Java log records, one in four with a stack trace of [`TRACE_LINES`] more lines. Records are numbered,
+    /// the lines of a trace are not.
+    Trace,
+}
+
+impl Kind {
+    /// In names of files.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Mixed => "app",
+            Self::Json => "json",
+            Self::Container => "container",
+            Self::Trace => "trace",
+        }
+    }
+}
+
+/// Lines of a stack trace behind its record.
+pub const TRACE_LINES: u64 = 12;
+
+/// Makes records, one after the other, without allocating.
 #[derive(Debug)]
 pub struct Workload {
+    kind: Kind,
     random: Random,
     calendar: Calendar,
     sequence: u64,
@@ -33,20 +64,32 @@ pub struct Workload {
 impl Workload {
     /// Lines numbered from `first`; `first + lines` must stay below ten digits.
     pub fn new(seed: u64, first: u64) -> Self {
-        let random = Random::new(seed ^ first.wrapping_mul(0x2545_f491_4f6c_dd1d));
-        Self { random, calendar: Calendar::new(), sequence: first }
+        Self::of(Kind::Mixed, seed, first)
     }
 
-    /// Appends the next line with its newline to `out`.
-    pub fn line(&mut self, out: &mut Vec<u8>) {
+    /// The same for lines of one kind.
+    pub fn of(kind: Kind, seed: u64, first: u64) -> Self {
+        let random = Random::new(seed ^ first.wrapping_mul(0x2545_f491_4f6c_dd1d));
+        Self { kind, random, calendar: Calendar::new(), sequence: first }
+    }
+
+    /// Appends the next record with its newline to `out`; returns how many lines it has.
+    pub fn line(&mut self, out: &mut Vec<u8>) -> u64 {
         self.calendar.advance_micros(u64::from(self.random.skewed(4_000)));
-        match self.random.below(3) {
-            0 => self.apache(out),
-            1 => self.ecs_json(out),
-            _ => self.container(out),
+        let mut lines = 1;
+        match self.kind {
+            Kind::Json => self.ecs_json(out),
+            Kind::Container => self.container(out),
+            Kind::Trace => lines += self.trace(out),
+            Kind::Mixed => match self.random.below(3) {
+                0 => self.apache(out),
+                1 => self.ecs_json(out),
+                _ => self.container(out),
+            },
         }
         out.push(b'\n');
         self.sequence += 1;
+        lines
     }
 
     fn apache(&mut self, out: &mut Vec<u8>) {
@@ -107,6 +150,34 @@ impl Workload {
         digits(out, micros, 6);
         digits(out, self.sequence * 37 % 1_000, 3);
         out.extend_from_slice(b"Z stdout F ");
+        self.java(out);
+    }
+
+    /// A record; behind it, now and then, a stack trace. Returns the lines of the trace.
+    fn trace(&mut self, out: &mut Vec<u8>) -> u64 {
+        out.extend_from_slice(&self.calendar.iso_seconds()[..10]);
+        out.push(b' ');
+        self.java(out);
+        if self.random.below(4) != 0 {
+            return 0;
+        }
+        out.extend_from_slice(b"\njava.lang.IllegalStateException: order ");
+        self.token(out, 8);
+        out.extend_from_slice(b" is closed");
+        for frame in 1..TRACE_LINES {
+            let class = words::FRAMES[(frame as usize * 5) % words::FRAMES.len()];
+            out.extend_from_slice(b"\n\tat ");
+            text(out, class);
+            let line = self.random.skewed(900);
+            decimal(out, u64::from(line));
+            out.push(b')');
+        }
+        TRACE_LINES
+    }
+
+    /// What a Java service writes, from the time of day on.
+    fn java(&mut self, out: &mut Vec<u8>) {
+        let micros = self.calendar.micros();
         out.extend_from_slice(&self.calendar.iso_seconds()[11..]);
         out.push(b'.');
         digits(out, micros / 1_000, 3);

@@ -54,7 +54,7 @@ fn a_third_of_the_lines_is_json_that_parses() {
 #[test]
 fn members_together_hold_the_same_lines_as_the_plain_file() {
     let directory = tempfile::tempdir().unwrap();
-    let plan = Plan { lines: 1_001, seed: 4, first: 0, members: 0 };
+    let plan = Plan { kind: Kind::Mixed, lines: 1_001, seed: 4, first: 0, members: 0 };
     let plain = directory.path().join("app.log");
     let packed = directory.path().join("app.log.gz");
     let written = generate(&plan, &plain).unwrap();
@@ -73,4 +73,20 @@ fn a_line_without_a_whole_number_has_none() {
         assert_eq!(sequence_of(line.as_bytes()), None, "{line}");
     }
     assert_eq!(sequence_of(b"a seq=0000000042"), Some(42));
+}
+
+#[test]
+fn every_record_of_a_kind_carries_its_number() {
+    for kind in [Kind::Json, Kind::Container, Kind::Trace] {
+        let mut workload = Workload::of(kind, 3, 40);
+        let mut lines_in_all = 0;
+        for number in 40..140 {
+            let mut record = Vec::new();
+            let lines = workload.line(&mut record);
+            assert_eq!(sequence_of(&record), Some(number), "{kind:?}");
+            assert_eq!(memchr::memchr_iter(b'\n', &record).count() as u64, lines, "{kind:?}");
+            lines_in_all += lines;
+        }
+        assert_eq!(lines_in_all > 100, kind == Kind::Trace);
+    }
 }

@@ -94,3 +94,15 @@ pub(super) const JAVA: &[&[&str; 4]] = &[
         ")\\n\\tat com.example.shop.payment.Retry.run(Retry.java:88)",
     ],
 ];
+
+/// Places in a stack trace, up to the line.
+pub(super) const FRAMES: &[&str] = &[
+    "com.example.shop.order.OrderService.close(OrderService.java:",
+    "com.example.shop.order.OrderController.submit(OrderController.java:",
+    "java.base/jdk.internal.reflect.DirectMethodHandleAccessor.invoke(DirectMethodHandleAccessor.java:",
+    "org.springframework.web.servlet.FrameworkServlet.service(FrameworkServlet.java:",
+    "org.springframework.web.filter.OncePerRequestFilter.doFilter(OncePerRequestFilter.java:",
+    "org.apache.catalina.core.ApplicationFilterChain.doFilter(ApplicationFilterChain.java:",
+    "org.apache.coyote.http11.Http11Processor.service(Http11Processor.java:",
+    "java.base/java.lang.Thread.run(Thread.java:",
+];
