@@ -8,6 +8,7 @@ pub mod cri;
 pub mod docker;
 pub mod json;
 pub mod ndjson;
+pub mod syslog;
 pub mod time;
 
 #[cfg(test)]
