@@ -98,7 +98,6 @@ impl Notifier for Inotify {
         let how = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let opened = retry_on_intr(|| openat(CWD, directory, how, Mode::empty()));
         let opened = opened.map_err(io::Error::from)?;
-        #[expect(clippy::unnecessary_cast, reason = "the widths differ between architectures")]
         let kind = fstatfs(&opened).map_err(io::Error::from)?.f_type as u64;
         if !TELLING.contains(&(kind & 0xFFFF_FFFF)) {
             return Err(WatchError::Blind { kind });
