@@ -12,6 +12,7 @@ mod cursors;
 mod fingerprint;
 pub mod glob;
 mod identity;
+pub mod import;
 mod metrics;
 mod pool;
 mod reader;

@@ -11,9 +11,9 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-const STORE: &str = "registry.redb";
+pub(crate) const STORE: &str = "registry.redb";
 const STORE_NEW: &str = "registry.redb.new";
-const SNAPSHOT: &str = "registry.snapshot";
+pub(crate) const SNAPSHOT: &str = "registry.snapshot";
 const SNAPSHOT_NEW: &str = "registry.snapshot.new";
 const LOCK: &str = "registry.lock";
 

@@ -3,7 +3,7 @@
 
 use crate::codec;
 use crate::entry::Entry;
-use crate::files::Files;
+use crate::files::{Files, SNAPSHOT, STORE};
 use crate::registry::{Options, ReadError};
 use crate::store::{Store, StoreError, Trust};
 use skidder_os::{Clock, File, Fs, Metadata, Timestamp, read_to_end};
@@ -38,6 +38,18 @@ pub struct Inspected {
     pub origin: Origin,
     /// Some are missing: they are damaged.
     pub incomplete: bool,
+}
+
+/// Whether there is a registry in `directory`, damaged or not.
+pub fn is_there(fs: &dyn Fs, directory: &Path) -> io::Result<bool> {
+    for name in [STORE, SNAPSHOT] {
+        match fs.metadata(&directory.join(name)) {
+            Ok(_) => return Ok(true),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(false)
 }
 
 /// Reads all entries of the registry in `directory`; nothing if there is none. A process that uses it may

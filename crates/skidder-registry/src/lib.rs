@@ -24,5 +24,5 @@ mod snapshot;
 mod store;
 
 pub use entry::{Change, Checkpoint, Cursor, Entry, KEY_BYTES_MAX, Meta, Tail};
-pub use inspect::{Inspected, Origin, inspect};
+pub use inspect::{Inspected, Origin, inspect, is_there};
 pub use registry::{CommitError, OpenError, Opened, Options, ReadError, Registry};

@@ -20,9 +20,14 @@ fn cases() -> Vec<PathBuf> {
 fn rendered(registry: &FilebeatRegistry) -> String {
     let mut text = format!("newest {}\n", registry.newest);
     for entry in &registry.entries {
-        let FilebeatEntry { key, owner, identity, source, offset, eof, updated, ttl } = entry;
-        writeln!(text, "{key}\n  {owner:?} {identity:?}\n  {} at {offset:?}", source.display())
-            .unwrap();
+        let FilebeatEntry { key, owner, identity, stream, source, offset, eof, updated, ttl } =
+            entry;
+        writeln!(
+            text,
+            "{key}\n  {owner:?} {identity:?} {stream}\n  {} at {offset:?}",
+            source.display()
+        )
+        .unwrap();
         writeln!(text, "  eof {eof}, updated {:?}, ttl {ttl}", updated.map(|time| time.0)).unwrap();
     }
     for problem in &registry.problems {
@@ -57,6 +62,10 @@ fn each_golden_store_is_the_same_after_it_was_written_and_read() {
         let again = load(&RealFs, &find(&RealFs, directory.path()).unwrap()).unwrap();
         assert_eq!(again.problems, Vec::<String>::new());
         for entry in &mut entries {
+            if entry.owner == Owner::Log {
+                // Only its hash, in the key, is kept.
+                entry.stream = "";
+            }
             // What is not known is written as the beginning.
             entry.offset = entry.offset.or(Some(0));
             entry.updated = entry.updated.or(Some(Timestamp(0)));

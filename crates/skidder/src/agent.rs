@@ -97,6 +97,26 @@ impl Agent {
     }
 }
 
+/// Goes on under the id that Filebeat has in the data path of `store`, unless there is one of our own.
+pub(crate) fn take_over_id(fs: &dyn Fs, store: &Path, data: &Path) -> Result<()> {
+    let ours = data.join(META_FILE);
+    if !matches!(fs.metadata(&ours), Err(error) if error.kind() == std::io::ErrorKind::NotFound) {
+        return Ok(());
+    }
+    // `registry/filebeat` below the data path, where it usually is.
+    let theirs = store.ancestors().nth(2).map(|above| above.join(META_FILE));
+    let Some(file) = theirs.and_then(|path| fs.open(&path).ok()) else { return Ok(()) };
+    let text = read_to_end(&*file, 64 << 10)?;
+    let meta = serde_json::from_slice::<serde_json::Value>(&text).unwrap_or_default();
+    if !meta["uuid"].is_string() {
+        return Ok(());
+    }
+    let file = fs.open_write(&ours, OpenMode::Truncate, 0o600)?;
+    write_all_at(&*file, &text, 0)
+        .and_then(|()| file.sync())
+        .with_context(|| format!("cannot write `{}`", ours.display()))
+}
+
 /// Makes the data directory and locks it for this process, as long as the file is held.
 pub(crate) fn lock_data(fs: &dyn Fs, data: &Path) -> Result<Box<dyn File>> {
     fs.create_dir_all(data, 0o770)

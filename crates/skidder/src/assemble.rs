@@ -125,7 +125,7 @@ pub(crate) fn assemble(
     outputs.finish();
     let data = settings.paths().data.clone();
     let registry = beat.section("registry");
-    let registry_path = registry.path_buf("path").or("registry");
+    let registry_path = registry_directory(&data, &registry);
     registry.unsupported(
         &["backend", "otel_file_storage.*", "migrate_file"],
         "the registry is skidder's own",
@@ -146,7 +146,7 @@ pub(crate) fn assemble(
     Some(Parts {
         inputs,
         queue,
-        registry: data.join(registry_path).join(BEAT),
+        registry: registry_path,
         data,
         flush,
         http,
@@ -159,6 +159,11 @@ pub(crate) fn assemble(
         check: built.check,
         agent,
     })
+}
+
+/// The directory of the registry, from `path.data` and `filebeat.registry`.
+pub(crate) fn registry_directory(data: &Path, registry: &Section<'_>) -> PathBuf {
+    data.join(registry.path_buf("path").or("registry")).join(BEAT)
 }
 
 /// Settings at the root that every input has a part in.

@@ -77,6 +77,11 @@ pub(crate) enum Command {
         #[command(subcommand)]
         what: Export,
     },
+    /// Looks at and changes what is remembered of files
+    Registry {
+        #[command(subcommand)]
+        what: RegistryCommand,
+    },
     /// Prints the version
     Version,
     #[command(hide = true)]
@@ -126,4 +131,65 @@ pub(crate) enum Test {
 pub(crate) enum Export {
     /// The effective configuration as YAML
     Config,
+}
+
+/// `skidder registry …`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum RegistryCommand {
+    /// Lists all entries; works beside a running skidder
+    List {
+        /// One JSON object instead of a table
+        #[arg(long)]
+        json: bool,
+    },
+    /// Shows everything about an entry
+    Show {
+        /// Its key, or the path of its file
+        #[arg(value_name = "KEY|PATH")]
+        wanted: String,
+        /// One JSON object instead of text
+        #[arg(long)]
+        json: bool,
+    },
+    /// Forgets entries: their files are read from the start
+    Forget {
+        /// Their keys, or the paths of their files
+        #[arg(required = true, value_name = "KEY|PATH")]
+        wanted: Vec<String>,
+        /// Only says what would be forgotten
+        #[arg(long)]
+        dry_run: bool,
+    },
+    /// Takes over the registry of Filebeat, so that every file goes on where it stopped
+    Import(Import),
+    /// Writes the registry in Filebeat's format, so that Filebeat goes on where skidder stopped
+    Export(ExportRegistry),
+}
+
+/// `skidder registry import`.
+#[derive(Args, Debug)]
+pub(crate) struct Import {
+    /// Filebeat's data path, or its registry; by default `path.data`
+    #[arg(long, value_name = "DIR")]
+    pub(crate) from: Option<PathBuf>,
+    /// Only says what would be taken over
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+    /// One JSON object instead of a table
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// `skidder registry export`.
+#[derive(Args, Debug)]
+pub(crate) struct ExportRegistry {
+    /// A data path for Filebeat: the registry is written below it
+    #[arg(long, value_name = "DIR")]
+    pub(crate) to: PathBuf,
+    /// What Filebeat knows files by: its `file_identity`, by default the configured one
+    #[arg(long, value_name = "NAME", value_parser = ["fingerprint", "native", "path"])]
+    pub(crate) identity: Option<String>,
+    /// Replaces a registry that is there
+    #[arg(long)]
+    pub(crate) force: bool,
 }

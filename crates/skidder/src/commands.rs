@@ -3,7 +3,7 @@
 use crate::agent::{Agent, VERSION};
 use crate::assemble::{Outside, Parts, assemble};
 use crate::cli::{Command, CommandLine, Export, Global, Test};
-use crate::{agent, logging, run, ship};
+use crate::{agent, logging, registry, run, ship};
 use anyhow::{Context as _, Result, bail};
 use skidder_config::{LoadOptions, Problems, Settings, load};
 use skidder_os::{Clock, Fs, RealFs, SystemClock};
@@ -52,6 +52,7 @@ pub(crate) fn dispatch(line: &CommandLine) -> Result<ExitCode> {
         Some(Command::Test { what: Test::Config }) => test_config(&line.global, &world),
         Some(Command::Test { what: Test::Output }) => test_output(&line.global, &world),
         Some(Command::Export { what: Export::Config }) => export_config(&line.global, &world),
+        Some(Command::Registry { what }) => registry::dispatch(what, &line.global, &world),
         Some(Command::Version) => {
             print(&format!(
                 "skidder version {VERSION} ({}), compatible with filebeat {}\n",
@@ -106,6 +107,7 @@ fn run_command(global: &Global, world: &World) -> Result<ExitCode> {
             })?,
         )
     };
+    registry::refuse_unadopted(world, &parts.registry)?;
     logging::start(log_level(global, &parts));
     run::run(parts, world, global.once)
 }
@@ -138,7 +140,7 @@ pub(crate) fn log_level(global: &Global, parts: &Parts) -> Level {
     if global.debug.is_some() { Level::DEBUG } else { parts.log_level }
 }
 
-fn load_settings(global: &Global, world: &World) -> Result<Settings> {
+pub(crate) fn load_settings(global: &Global, world: &World) -> Result<Settings> {
     let home = std::env::current_exe()
         .ok()
         .and_then(|program| program.parent().map(Path::to_path_buf))

@@ -9,8 +9,10 @@ mod commands;
 mod filestream;
 mod logging;
 mod progress;
+mod registry;
 mod run;
 mod ship;
+mod table;
 mod watch;
 
 use clap::Parser;

@@ -264,7 +264,7 @@ impl Catalog {
 
 /// Whether two paths look like those of one file before and after a rotation: the same directory, and
 /// the same name but for numbers, dates and `.gz` at the end.
-pub(super) fn is_related(one: &Path, other: &Path) -> bool {
+pub(crate) fn is_related(one: &Path, other: &Path) -> bool {
     one.parent() == other.parent() && stem(one) == stem(other)
 }
 

@@ -33,6 +33,7 @@ use crate::readers::{Readers, Trouble};
 use crate::scan::{Found, ScanProblem};
 use adopt::Adoptable;
 use index::Index;
+pub(crate) use matching::is_related;
 use saved::SavedPrint;
 use skidder_event::SourceId;
 use skidder_os::{FileKind, Metadata, Monotonic, Timestamp};

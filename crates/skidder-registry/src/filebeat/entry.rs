@@ -72,6 +72,8 @@ pub struct FilebeatEntry {
     pub owner: Owner,
     /// How the file is recognised.
     pub identity: Identity,
+    /// The stream of a container, `stdout` or `stderr`, if only that one was read; else empty.
+    pub stream: &'static str,
     /// The path where it was seen last.
     pub source: PathBuf,
     /// Byte just past the last line that was delivered; decompressed bytes of a `.gz`. Nothing: none was.
@@ -104,6 +106,7 @@ impl FilebeatEntry {
             key: key.to_owned(),
             owner,
             identity,
+            stream: "",
             source: PathBuf::new(),
             offset: None,
             eof: false,
@@ -123,13 +126,14 @@ impl FilebeatEntry {
         // The first builds with it kept the bytes themselves.
         let raw =
             field(meta, "fingerprint").and_then(Value::as_str).map(|hex| hex.len() as u64 / 2);
-        let identity = identity(name, id, len.or(raw))?;
+        let (identity, stream) = identity(name, id, len.or(raw))?;
         let cursor = field(value, "cursor").unwrap_or(&Value::Null);
         let offset = match field(cursor, "offset") {
             None => None,
             Some(offset) => Some(unsigned(offset).ok_or("the offset is no number of bytes")?),
         };
         Ok(Self {
+            stream,
             source: field(meta, "source").and_then(Value::as_str).unwrap_or_default().into(),
             offset,
             eof: field(cursor, "eof").and_then(Value::as_bool).unwrap_or(false),
@@ -153,7 +157,9 @@ impl FilebeatEntry {
             (name, ..) => other(name, key.strip_prefix(LOG_PREFIX).unwrap_or(key)),
         };
         let offset = field(value, "offset").ok_or("there is no offset")?;
+        let stream = field(value, "meta").and_then(|meta| field(meta, "stream"));
         Ok(Self {
+            stream: stream_named(stream.and_then(Value::as_str).unwrap_or_default()),
             source: source.into(),
             offset: Some(unsigned(offset).ok_or("the offset is no number of bytes")?),
             updated: field(value, "timestamp").and_then(time),
@@ -190,9 +196,11 @@ impl FilebeatEntry {
         json!({"ttl": self.ttl, "updated": updated, "cursor": cursor, "meta": meta})
     }
 
-    /// The key that an owner and an identity make.
-    pub fn key_of(owner: &Owner, identity: &Identity) -> String {
-        let end = format!("{}{SEPARATOR}{}", identity.name(), identity.value());
+    /// The key that an owner, an identity and a stream make. Entries of `log` inputs have no stream here:
+    /// Filebeat hashes it.
+    pub fn key_of(owner: &Owner, identity: &Identity, stream: &str) -> String {
+        let dash = if stream.is_empty() { "" } else { "-" };
+        let end = format!("{}{SEPARATOR}{}{dash}{stream}", identity.name(), identity.value());
         match owner {
             Owner::Filestream { input } => {
                 let input = if input.is_empty() { NO_ID } else { input };
@@ -243,14 +251,14 @@ fn hex(bytes: &[u8]) -> String {
 
 /// The last part of a key. An input that reads one of two streams of a container has the stream's name
 /// behind it.
-fn identity(name: &str, value: &str, len: Option<u64>) -> Result<Identity, String> {
-    let plain = ["-stdout", "-stderr"].iter().find_map(|end| value.strip_suffix(end));
-    let value = plain.unwrap_or(value);
+fn identity(name: &str, value: &str, len: Option<u64>) -> Result<(Identity, &'static str), String> {
+    let stream = value.rsplit_once('-').map_or("", |(_, end)| stream_named(end));
+    let value = if stream.is_empty() { value } else { &value[..value.len() - stream.len() - 1] };
     let numbers = || {
         let (inode, rest) = value.split_once('-')?;
         Some((inode.parse::<u64>().ok()?, rest))
     };
-    Ok(match name {
+    let identity = match name {
         "fingerprint" => {
             let len = match len {
                 None => None,
@@ -269,7 +277,16 @@ fn identity(name: &str, value: &str, len: Option<u64>) -> Result<Identity, Strin
             Identity::InodeMarker { inode, marker: marker.to_owned() }
         }
         name => other(name, value),
-    })
+    };
+    Ok((identity, stream))
+}
+
+fn stream_named(name: &str) -> &'static str {
+    match name {
+        "stdout" => "stdout",
+        "stderr" => "stderr",
+        _ => "",
+    }
 }
 
 fn other(name: &str, value: &str) -> Identity {

@@ -1,0 +1,283 @@
+//! `skidder registry`: what is remembered of files, for people. Looking works beside a running program;
+//! changing does not.
+
+mod export;
+mod import;
+
+use crate::agent;
+use crate::assemble::registry_directory;
+use crate::cli::{Global, RegistryCommand};
+use crate::commands::{World, load_settings, print, tell};
+use crate::logging;
+use crate::table::{or_dash, short, table};
+use anyhow::{Context as _, Result, bail};
+use serde_json::{Value, json};
+use skidder_config::Problems;
+use skidder_event::{Precision, TimeText};
+use skidder_os::{File, Fs, Timestamp};
+use skidder_registry::{
+    Change, Entry, Inspected, Opened, Options, Origin, Registry, filebeat, inspect, is_there,
+};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+use tracing::Level;
+
+/// Does what the command line says.
+pub(crate) fn dispatch(what: &RegistryCommand, global: &Global, world: &World) -> Result<ExitCode> {
+    // What is damaged is told on stderr, as everywhere.
+    logging::start(if global.debug.is_some() { Level::DEBUG } else { Level::WARN });
+    match what {
+        RegistryCommand::List { json } => list(*json, &Place::of(global, world)?, world),
+        RegistryCommand::Show { wanted, json } => {
+            show(wanted, *json, &Place::of(global, world)?, world)
+        }
+        RegistryCommand::Forget { wanted, dry_run } => {
+            forget(wanted, *dry_run, &Place::of(global, world)?, world)
+        }
+        RegistryCommand::Import(options) => import::import(options, global, world),
+        RegistryCommand::Export(options) => export::export(options, global, world),
+    }
+}
+
+/// Does not let a run begin anew in silence where Filebeat has left its state.
+pub(crate) fn refuse_unadopted(world: &World, registry: &Path) -> Result<()> {
+    let fs = &*world.fs;
+    let look = |result: std::io::Result<bool>| {
+        result.with_context(|| format!("cannot look into `{}`", registry.display()))
+    };
+    if look(is_there(fs, registry))? || !look(filebeat::holds_registry(fs, registry))? {
+        return Ok(());
+    }
+    bail!(
+        "`{}` holds the registry of Filebeat, which was not taken over; without it all files would be \
+         read from the start\nhint: `skidder registry import` takes it over, and shows with `--dry-run` \
+         what it would do; to begin anew, use another directory with `--path.data`",
+        registry.display()
+    )
+}
+
+/// Where state is kept.
+struct Place {
+    data: PathBuf,
+    registry: PathBuf,
+}
+
+impl Place {
+    fn of(global: &Global, world: &World) -> Result<Self> {
+        let settings = load_settings(global, world)?;
+        let problems = Problems::new();
+        let data = settings.paths().data.clone();
+        let root = settings.root(&problems);
+        let beat = root.section("filebeat");
+        let section = beat.section("registry");
+        let registry = registry_directory(&data, &section);
+        // The rest is for who runs it.
+        section.skip();
+        beat.skip();
+        root.skip();
+        if problems.has_errors() {
+            bail!("{problems}");
+        }
+        Ok(Self { data, registry })
+    }
+
+    /// Keeps everybody else out of the directory. Only if it is there.
+    fn lock(&self, world: &World) -> Result<Option<Box<dyn File>>> {
+        match world.fs.metadata(&self.data) {
+            Ok(_) => agent::lock_data(&*world.fs, &self.data).map(Some),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+            Err(error) => {
+                Err(error).with_context(|| format!("cannot look into `{}`", self.data.display()))
+            }
+        }
+    }
+}
+
+/// All entries; says where they come from if that is not the store.
+fn entries(registry: &Path, world: &World) -> Result<Vec<(String, Entry)>> {
+    let Some(Inspected { entries, origin, incomplete }) =
+        inspect(&world.fs, &world.clock, registry)?
+    else {
+        return Ok(Vec::new());
+    };
+    if let Origin::Snapshot { written } = origin {
+        tell(&format!(
+            "warning: the store cannot be read; this is its snapshot of {}, and cursors may be further\n",
+            time(written)
+        ));
+    }
+    if incomplete {
+        tell("warning: some entries are damaged and left out\n");
+    }
+    Ok(entries)
+}
+
+fn list(as_json: bool, place: &Place, world: &World) -> Result<ExitCode> {
+    let entries = entries(&place.registry, world)?;
+    if as_json {
+        let entries: Vec<Value> =
+            entries.iter().map(|(key, entry)| entry_json(key, entry)).collect();
+        print(&format!("{:#}\n", json!({"entries": entries})))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let rows: Vec<[String; 6]> = entries
+        .iter()
+        .map(|(key, entry)| {
+            let (owner, value) = key_parts(key, entry);
+            let cursor = entry.cursor;
+            let state = if cursor.eof { " finished" } else { "" };
+            [
+                entry.meta.source.display().to_string(),
+                owner,
+                format!("{} {}", entry.meta.identifier_name, short(&value)),
+                cursor.generation.to_string(),
+                format!("{}{state}", cursor.offset),
+                time(entry.updated),
+            ]
+        })
+        .collect();
+    print(&table(["PATH", "INPUT", "IDENTITY", "GENERATION", "CURSOR", "UPDATED"], &rows))?;
+    print(&format!("{} entries in {}\n", rows.len(), place.registry.display()))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn show(wanted: &str, as_json: bool, place: &Place, world: &World) -> Result<ExitCode> {
+    let entries = entries(&place.registry, world)?;
+    let found = matching(&entries, wanted, world);
+    if found.is_empty() {
+        bail!("the registry has no entry `{wanted}`, neither as a key nor as a path");
+    }
+    if as_json {
+        let found: Vec<Value> = found.iter().map(|(key, entry)| entry_json(key, entry)).collect();
+        print(&format!("{:#}\n", json!({"entries": found})))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    for (key, entry) in found {
+        let tail =
+            entry.cursor.tail.map(|tail| format!("{} bytes, crc {:08x}", tail.len, tail.crc));
+        let size = world.fs.metadata(&entry.meta.source).map(|meta| meta.size);
+        let size = size.map_or_else(|error| format!("unknown: {error}"), |size| size.to_string());
+        let rows = [
+            ["path".to_owned(), entry.meta.source.display().to_string()],
+            ["cursor".to_owned(), entry.cursor.offset.to_string()],
+            ["size now".to_owned(), size],
+            ["finished".to_owned(), entry.cursor.eof.to_string()],
+            ["generation".to_owned(), entry.cursor.generation.to_string()],
+            ["identity".to_owned(), entry.meta.identifier_name.clone()],
+            ["fingerprint of bytes".to_owned(), or_dash(entry.meta.fingerprint_len)],
+            ["before the cursor".to_owned(), or_dash(tail)],
+            ["device, inode".to_owned(), format!("{}, {}", entry.meta.device, entry.meta.inode)],
+            ["updated".to_owned(), time(entry.updated)],
+        ];
+        print(&table(["key", key], &rows))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn forget(wanted: &[String], dry_run: bool, place: &Place, world: &World) -> Result<ExitCode> {
+    let _lock = place.lock(world)?;
+    let entries = entries(&place.registry, world)?;
+    let mut keys: Vec<&String> = Vec::new();
+    let mut told = String::new();
+    for wanted in wanted {
+        let found = matching(&entries, wanted, world);
+        if found.is_empty() {
+            bail!(
+                "the registry has no entry `{wanted}`, neither as a key nor as a path; nothing was \
+                 forgotten"
+            );
+        }
+        for (key, entry) in found {
+            if !keys.contains(&key) {
+                keys.push(key);
+                let (path, offset) = (entry.meta.source.display(), entry.cursor.offset);
+                let verb = if dry_run { "would forget" } else { "forgot" };
+                told.push_str(&format!("{verb} {key} ({path}, at byte {offset})\n"));
+            }
+        }
+    }
+    if !dry_run {
+        let changes: Vec<Change> =
+            keys.into_iter().map(|key| Change::Remove { key: key.clone() }).collect();
+        commit(&place.registry, &changes, world)?;
+    }
+    print(&told)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Entries with this key, or of a file at this path.
+fn matching<'a>(
+    entries: &'a [(String, Entry)],
+    wanted: &str,
+    world: &World,
+) -> Vec<(&'a String, &'a Entry)> {
+    let path = world.directory.join(wanted);
+    let is = |(key, entry): &(&String, &Entry)| *key == wanted || entry.meta.source == path;
+    entries.iter().map(|(key, entry)| (key, entry)).filter(is).collect()
+}
+
+/// Changes the registry, all at once.
+fn commit(registry: &Path, changes: &[Change], world: &World) -> Result<()> {
+    let (fs, clock) = (Arc::clone(&world.fs), Arc::clone(&world.clock));
+    let opened = Registry::open(fs, clock, registry, Options::default());
+    let (store, opened) =
+        opened.with_context(|| format!("cannot open the registry in `{}`", registry.display()))?;
+    if let Opened::Damaged { set_aside, .. } = opened {
+        tell(&format!("warning: the registry was damaged and is set aside: {set_aside:?}\n"));
+    }
+    store.commit(changes)?;
+    store.close()?;
+    Ok(())
+}
+
+/// Whose an entry is, and what the file is known by.
+fn key_parts(key: &str, entry: &Entry) -> (String, String) {
+    let name = format!("::{}::", entry.meta.identifier_name);
+    let (owner, value) = key.split_once(&name).unwrap_or(("", key));
+    let owner = match owner.strip_prefix("filestream::") {
+        Some(".global") => "(no id)".to_owned(),
+        Some(id) => id.to_owned(),
+        None => "(log inputs)".to_owned(),
+    };
+    (owner, value.to_owned())
+}
+
+fn entry_json(key: &str, entry: &Entry) -> Value {
+    let (input, _) = key_parts(key, entry);
+    json!({
+        "key": key,
+        "path": entry.meta.source.to_string_lossy(),
+        "input": input,
+        "identity": entry.meta.identifier_name,
+        "fingerprint_len": entry.meta.fingerprint_len,
+        "device": entry.meta.device,
+        "inode": entry.meta.inode,
+        "offset": entry.cursor.offset,
+        "generation": entry.cursor.generation,
+        "finished": entry.cursor.eof,
+        "updated": time(entry.updated),
+    })
+}
+
+fn time(at: Timestamp) -> String {
+    let mut text = TimeText::new(Precision::Millisecond);
+    String::from_utf8_lossy(text.format(at.0)).into_owned()
+}
+
+/// Says of what could not be read of Filebeat's registry.
+fn tell_problems(problems: &[String]) {
+    for problem in problems {
+        tell(&format!("warning: {problem}\n"));
+    }
+}
+
+/// Whether a running Filebeat holds the lock of its data path, which is at or above `directory`.
+fn filebeat_runs(fs: &dyn Fs, directory: &Path) -> Option<PathBuf> {
+    let lock = directory.ancestors().take(3).map(|above| above.join("filebeat.lock"));
+    lock.into_iter().find(|path| {
+        let Ok(file) = fs.open(path) else { return false };
+        // Given up again when the file is closed.
+        file.try_lock().is_ok_and(|free| !free)
+    })
+}

@@ -1,0 +1,171 @@
+//! `skidder registry import`: every file goes on where Filebeat stopped.
+
+use super::{Place, commit, entries, filebeat_runs, tell_problems};
+use crate::agent::{self, Agent};
+use crate::cli::{Global, Import};
+use crate::commands::{World, load_settings, print, read_parts, tell};
+use crate::table::{or_dash, short, table};
+use anyhow::{Result, bail};
+use serde_json::{Value, json};
+use skidder_os::File;
+use skidder_read::FilestreamSettings;
+use skidder_read::import::{Adopted, Adoption, Restart, plan};
+use skidder_registry::filebeat::{FilebeatEntry, FilebeatRegistry, Owner, find, load};
+use skidder_registry::{Change, Checkpoint, Entry};
+use std::collections::HashMap;
+use std::path::Path;
+use std::process::ExitCode;
+
+pub(super) fn import(options: &Import, global: &Global, world: &World) -> Result<ExitCode> {
+    let settings = load_settings(global, world)?;
+    let parts = read_parts(&settings, world, |name| Ok(Agent::passing(name)))?;
+    let place = Place { data: parts.data.clone(), registry: parts.registry.clone() };
+    let from = options.from.as_ref().unwrap_or(&place.data);
+    let store = find(&*world.fs, &world.directory.join(from))?;
+    // Held to the end: nobody may start or stop meanwhile.
+    let _lock = lock(options, &place, &store, world)?;
+    let FilebeatRegistry { entries: theirs, problems, .. } = load(&*world.fs, &store)?;
+    let ours: HashMap<String, Entry> = entries(&place.registry, world)?.into_iter().collect();
+    let inputs: Vec<&FilestreamSettings> =
+        parts.inputs.iter().map(|input| &input.settings).collect();
+    let now = world.clock.wall();
+    let rows = plan(&*world.fs, &inputs, &theirs, &|key| ours.get(key).cloned(), now);
+    if !options.dry_run {
+        let changes: Vec<Change> = rows
+            .iter()
+            .filter_map(|row| row.put.clone())
+            .map(|(key, entry)| Change::Put { key, entry, checkpoint: Checkpoint::Clear })
+            .collect();
+        agent::take_over_id(&*world.fs, &store, &place.data)?;
+        commit(&place.registry, &changes, world)?;
+    }
+    if options.json {
+        print(&format!("{:#}\n", as_json(&rows, &theirs, &problems, options.dry_run)))?;
+    } else {
+        tell_problems(&problems);
+        print(&as_table(&rows, &theirs))?;
+        print(&format!("{}\n", summary(&rows, theirs.len(), &store)))?;
+        if options.dry_run {
+            print("nothing was written (`--dry-run`)\n")?;
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Keeps out whoever changes one of the registries.
+fn lock(
+    options: &Import,
+    place: &Place,
+    store: &Path,
+    world: &World,
+) -> Result<Option<Box<dyn File>>> {
+    let running = filebeat_runs(&*world.fs, store);
+    if options.dry_run {
+        if let Some(path) = running {
+            tell(&format!(
+                "warning: Filebeat is running (it holds `{}`), so its cursors still move\n",
+                path.display()
+            ));
+        }
+        return Ok(None);
+    }
+    if let Some(path) = running {
+        bail!(
+            "Filebeat is running (it holds `{}`); stop it first, so that its last cursors are saved and \
+             no line is sent twice",
+            path.display()
+        );
+    }
+    agent::lock_data(&*world.fs, &place.data).map(Some)
+}
+
+fn as_table(rows: &[Adopted], theirs: &[FilebeatEntry]) -> String {
+    let rows: Vec<[String; 6]> = rows
+        .iter()
+        .map(|row| {
+            let entry = &theirs[row.entry];
+            let path = if row.path.as_os_str().is_empty() {
+                entry.key.clone()
+            } else {
+                row.path.display().to_string()
+            };
+            [
+                path,
+                input_of(row, entry),
+                format!("{} {}", entry.identity.name(), short(&entry.identity.value())),
+                or_dash(entry.offset),
+                or_dash(row.size),
+                what(row),
+            ]
+        })
+        .collect();
+    table(["PATH", "INPUT", "KNOWN BY", "OFFSET", "SIZE NOW", "WHAT"], &rows)
+}
+
+fn input_of(row: &Adopted, entry: &FilebeatEntry) -> String {
+    match (&row.input, &entry.owner) {
+        (Some(id), _) if id.is_empty() => "(no id)".to_owned(),
+        (Some(id), _) => id.clone(),
+        (None, Owner::Log) => "(log inputs)".to_owned(),
+        (None, _) => "-".to_owned(),
+    }
+}
+
+fn what(row: &Adopted) -> String {
+    let mut what = row.adoption.to_string();
+    if row.other_device {
+        what.push_str("; its device has another number now");
+    }
+    if row.absent_input && row.put.is_some() {
+        what.push_str("; kept for this input, which the configuration does not have");
+    }
+    what
+}
+
+fn summary(rows: &[Adopted], entries: usize, store: &Path) -> String {
+    let count =
+        |wanted: fn(&Adoption) -> bool| rows.iter().filter(|row| wanted(&row.adoption)).count();
+    format!(
+        "{entries} entries in {}: {} go on, {} finished, {} from the start, {} known already, {} left out",
+        store.display(),
+        count(|adoption| matches!(adoption, Adoption::Continue { .. })),
+        count(|adoption| matches!(adoption, Adoption::Finished)),
+        count(|adoption| matches!(adoption, Adoption::Restart(_))),
+        count(|adoption| matches!(adoption, Adoption::Known { .. })),
+        count(|adoption| matches!(adoption, Adoption::Skip(_))),
+    )
+}
+
+fn as_json(
+    rows: &[Adopted],
+    theirs: &[FilebeatEntry],
+    problems: &[String],
+    dry_run: bool,
+) -> Value {
+    let rows: Vec<Value> = rows
+        .iter()
+        .map(|row| {
+            let entry = &theirs[row.entry];
+            let action = match &row.adoption {
+                Adoption::Continue { .. } => "continue",
+                Adoption::Finished => "finished",
+                Adoption::Restart(Restart::Unread) => "unread",
+                Adoption::Restart(_) => "restart",
+                Adoption::Known { .. } => "known",
+                Adoption::Skip(_) => "skip",
+            };
+            json!({
+                "path": row.path.to_string_lossy(),
+                "input": row.input,
+                "from_key": entry.key,
+                "identity": entry.identity.name(),
+                "offset": entry.offset,
+                "size": row.size,
+                "action": action,
+                "what": what(row),
+                "key": row.put.as_ref().map(|(key, _)| key),
+            })
+        })
+        .collect();
+    json!({"entries": rows, "problems": problems, "dry_run": dry_run})
+}

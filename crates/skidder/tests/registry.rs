@@ -1,0 +1,358 @@
+//! `skidder registry`, and what it does to a run.
+#![expect(clippy::unwrap_used, reason = "a failed test is the message")]
+
+mod common;
+
+use common::Place;
+use common::lines::gzip;
+use common::program::{Ended, Program, command};
+use serde_json::{Value, json};
+use skidder_registry::filebeat::fingerprint_key;
+use std::ffi::OsStr;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+
+/// A place whose events go to files.
+fn place() -> Place {
+    let place = Place::with_output("");
+    let config = place.path().join("filebeat.yml");
+    let text = std::fs::read_to_string(&config).unwrap();
+    let out = place.path().join("out");
+    place.configure(&format!(
+        "{text}output.file: {{path: '{}', filename: events, rotate_every_kb: 1048576}}\n",
+        out.display()
+    ));
+    place
+}
+
+/// Runs a command with the place's configuration.
+fn run(place: &Place, arguments: &[&str]) -> Ended {
+    let config = place.path().join("filebeat.yml");
+    let mut command = command([OsStr::new("-c"), config.as_os_str()]);
+    command.arg("--path.data").arg(place.data()).args(arguments).current_dir(place.path());
+    Program::run(&mut command)
+}
+
+/// The messages delivered so far, sorted; and none of them any more.
+fn delivered(place: &Place) -> Vec<String> {
+    let mut messages = Vec::new();
+    let Ok(listed) = std::fs::read_dir(place.path().join("out")) else { return messages };
+    for entry in listed {
+        let path = entry.unwrap().path();
+        for line in std::fs::read_to_string(&path).unwrap().lines() {
+            let event: Value = serde_json::from_str(line).unwrap();
+            messages.push(event["message"].as_str().unwrap().to_owned());
+        }
+        std::fs::remove_file(path).unwrap();
+    }
+    messages.sort();
+    messages
+}
+
+/// Lines of ten bytes: enough of them for a whole fingerprint.
+fn lines(salt: char, numbers: std::ops::Range<usize>) -> String {
+    numbers.map(|number| [format!("{salt}{number:08}"), "\n".to_owned()].concat()).collect()
+}
+
+fn messages(salt: char, numbers: std::ops::Range<usize>) -> Vec<String> {
+    lines(salt, numbers).lines().map(str::to_owned).collect()
+}
+
+/// A data path of Filebeat with these entries in the log of its registry.
+fn filebeat(data: &Path, entries: &[(String, Value)]) -> PathBuf {
+    let store = data.join("registry/filebeat");
+    std::fs::create_dir_all(&store).unwrap();
+    std::fs::write(
+        data.join("meta.json"),
+        r#"{"uuid":"11111111-2222-4333-8444-555555555555","first_start":"2025-01-01T00:00:00Z"}"#,
+    )
+    .unwrap();
+    std::fs::write(store.join("meta.json"), r#"{"version":"1"}"#).unwrap();
+    let mut log = String::new();
+    for (at, (key, value)) in entries.iter().enumerate() {
+        log.push_str(&format!("{}\n", json!({"op": "set", "id": at + 1})));
+        log.push_str(&format!("{}\n", json!({"k": key, "v": value})));
+    }
+    std::fs::write(store.join("log.json"), log).unwrap();
+    store
+}
+
+/// An entry of a filestream input, as Filebeat 8 and 9 write it.
+fn filestream(identity: &str, value: &str, path: &Path, offset: u64, eof: bool) -> (String, Value) {
+    let value = format!("filestream::test::{identity}::{value}");
+    let updated = std::fs::metadata(path).unwrap().mtime() + 3600;
+    let entry = json!({
+        "ttl": 1_800_000_000_000_i64, "updated": [281_474_505_000_000_u64, updated],
+        "cursor": {"offset": offset, "eof": eof},
+        "meta": {"source": path.to_str().unwrap(), "identifier_name": identity},
+    });
+    (value, entry)
+}
+
+/// What a file is known by: inode and device.
+fn native(path: &Path) -> String {
+    let meta = std::fs::metadata(path).unwrap();
+    format!("{}-{}", meta.ino(), meta.dev())
+}
+
+fn sha256(bytes: &[u8]) -> String {
+    skidder_read::Fingerprint::of(bytes).hex()
+}
+
+#[test]
+fn every_file_goes_on_exactly_behind_the_line_that_filebeat_delivered_last() {
+    let place = place();
+    let by_inode = place.write("inode.log", lines('n', 0..300).as_bytes());
+    let by_path = place.write("path.log", lines('p', 0..300).as_bytes());
+    let print = lines('f', 0..300);
+    let by_print = place.write("print.log", print.as_bytes());
+    let short = place.write("short.log", b"line one\nline two\n");
+    let packed = lines('z', 0..300);
+    let half = place.write("half.log.1.gz", &gzip(packed.as_bytes()));
+    let done_text = lines('d', 0..300);
+    let done = place.write("done.log.1.gz", &gzip(done_text.as_bytes()));
+    let legacy = place.write("legacy.log", lines('l', 0..300).as_bytes());
+    let truncated = place.write("truncated.log", lines('t', 0..200).as_bytes());
+    place.write("new.log", lines('w', 0..200).as_bytes());
+    let (growing_key, mut growing) =
+        filestream("fingerprint", &fingerprint_key(b"line one\n"), &short, 9, false);
+    growing["meta"]["fingerprint_len"] = 9.into();
+    let meta = std::fs::metadata(&legacy).unwrap();
+    let id = format!("native::{}", native(&legacy));
+    let log_entry = json!({
+        "id": id, "prev_id": "", "source": legacy.to_str().unwrap(), "offset": 1000,
+        "timestamp": [2_062_097_738_578_u64, 1_697_780_886], "ttl": -1, "type": "log",
+        "FileStateOS": {"inode": meta.ino(), "device": meta.dev()}, "identifier_name": "native",
+    });
+    let theirs = place.path().join("filebeat-data");
+    let store = filebeat(
+        &theirs,
+        &[
+            filestream("native", &native(&by_inode), &by_inode, 1000, false),
+            filestream("path", by_path.to_str().unwrap(), &by_path, 2000, false),
+            filestream("fingerprint", &sha256(&print.as_bytes()[..1024]), &by_print, 500, false),
+            (growing_key, growing),
+            filestream("fingerprint", &sha256(&packed.as_bytes()[..1024]), &half, 1500, false),
+            filestream("fingerprint", &sha256(&done_text.as_bytes()[..1024]), &done, 3000, true),
+            (format!("filebeat::logs::{id}"), log_entry),
+            filestream("native", &native(&truncated), &truncated, 100_000, false),
+        ],
+    );
+    // A power failure cut the last operation off.
+    let log = store.join("log.json");
+    let mut text = std::fs::read_to_string(&log).unwrap();
+    text.push_str("{\"op\":\"set\",\"id\":9}\n{\"k\":\"filestream::te");
+    std::fs::write(&log, text).unwrap();
+    let before = std::fs::read(&log).unwrap();
+
+    let from = theirs.to_str().unwrap();
+    let dry = run(&place, &["registry", "import", "--from", from, "--dry-run"]).succeeded();
+    assert!(dry.out.contains("nothing was written"), "{}", dry.out);
+    assert!(!place.data().join("registry").is_dir());
+    let ended = run(&place, &["registry", "import", "--from", from]).succeeded();
+    assert!(ended.log.contains("log.json line 18 is cut off"), "{}", ended.log);
+    let same: String = dry.out.lines().filter(|line| !line.contains("nothing was")).collect();
+    assert_eq!(same, ended.out.lines().collect::<String>());
+    for wanted in [
+        "8 entries in",
+        "6 go on, 1 finished, 1 from the start, 0 known already, 0 left out",
+        "from the start: it is shorter than what was read of it",
+        "continue at byte 1500",
+        "finished: read to its end",
+    ] {
+        assert!(ended.out.contains(wanted), "no {wanted} in:\n{}", ended.out);
+    }
+    assert_eq!(std::fs::read(&log).unwrap(), before);
+    let id = std::fs::read_to_string(place.data().join("meta.json")).unwrap();
+    assert!(id.contains("11111111-2222"), "{id}");
+
+    place.once(&[]).succeeded();
+    let mut expected = [
+        messages('n', 100..300),
+        messages('p', 200..300),
+        messages('f', 50..300),
+        vec!["line two".to_owned()],
+        messages('z', 150..300),
+        messages('l', 100..300),
+        messages('t', 0..200),
+        messages('w', 0..200),
+    ]
+    .concat();
+    expected.sort();
+    assert_eq!(delivered(&place), expected);
+    // A second import changes nothing of what has gone on since.
+    let again = run(&place, &["registry", "import", "--from", from]).succeeded();
+    assert!(again.out.contains("0 go on"), "{}", again.out);
+    assert!(again.out.contains("8 known already"), "{}", again.out);
+    place.once(&[]).succeeded();
+    assert_eq!(delivered(&place), Vec::<String>::new());
+}
+
+#[test]
+fn a_start_on_the_data_of_filebeat_says_what_to_do_instead_of_reading_everything_again() {
+    let place = place();
+    let log = place.write("a.log", lines('a', 0..300).as_bytes());
+    filebeat(&place.data(), &[filestream("native", &native(&log), &log, 1000, false)]);
+    let refused = place.once(&[]);
+    assert_eq!(refused.code(), Some(1));
+    assert!(refused.log.contains("was not taken over"), "{}", refused.log);
+    assert!(refused.log.contains("skidder registry import"), "{}", refused.log);
+    assert_eq!(delivered(&place), Vec::<String>::new());
+    // The default of `--from` is the data path.
+    run(&place, &["registry", "import"]).succeeded();
+    place.once(&[]).succeeded();
+    assert_eq!(delivered(&place), messages('a', 100..300));
+}
+
+#[test]
+fn what_changes_the_registry_is_refused_beside_a_running_instance_and_looking_is_not() {
+    let place = place();
+    let log = place.write("a.log", lines('a', 0..300).as_bytes());
+    let theirs = place.path().join("filebeat-data");
+    filebeat(&theirs, &[filestream("native", &native(&log), &log, 1000, false)]);
+    let from = theirs.to_str().unwrap();
+    let mut running = place.start(&[]);
+    let path = log.to_str().unwrap();
+    running.await_that("the cursor is saved", || {
+        let listed = run(&place, &["registry", "list", "--json"]).succeeded();
+        let listed: Value = serde_json::from_str(&listed.out).unwrap();
+        listed["entries"].as_array().unwrap().iter().any(|entry| entry["offset"] == 3000)
+    });
+    let shown = run(&place, &["registry", "show", path]).succeeded();
+    assert!(shown.out.contains("3000"), "{}", shown.out);
+    for arguments in [
+        &["registry", "import", "--from", from][..],
+        &["registry", "forget", path],
+        &["registry", "export", "--to", "exported"],
+    ] {
+        let refused = run(&place, arguments);
+        assert_eq!(refused.code(), Some(1), "{arguments:?}");
+        assert!(refused.log.contains("another skidder uses"), "{}", refused.log);
+    }
+    run(&place, &["registry", "import", "--from", from, "--dry-run"]).succeeded();
+    running.terminate().succeeded();
+}
+
+#[test]
+fn an_import_is_refused_while_filebeat_runs() {
+    let place = place();
+    let theirs = place.path().join("filebeat-data");
+    filebeat(&theirs, &[]);
+    let lock = std::fs::File::create(theirs.join("filebeat.lock")).unwrap();
+    lock.try_lock().unwrap();
+    let from = theirs.to_str().unwrap();
+    let refused = run(&place, &["registry", "import", "--from", from]);
+    assert_eq!(refused.code(), Some(1));
+    assert!(refused.log.contains("Filebeat is running"), "{}", refused.log);
+    let dry = run(&place, &["registry", "import", "--from", from, "--dry-run"]).succeeded();
+    assert!(dry.log.contains("warning: Filebeat is running"), "{}", dry.log);
+    drop(lock);
+    run(&place, &["registry", "import", "--from", from]).succeeded();
+    let nothing = run(&place, &["registry", "import", "--from", "nowhere"]);
+    assert!(nothing.log.contains("there is no registry of Filebeat in"), "{}", nothing.log);
+}
+
+#[test]
+fn a_forgotten_file_is_read_again_and_the_others_are_not() {
+    let place = place();
+    let one = place.write("one.log", lines('o', 0..200).as_bytes());
+    place.write("two.log", lines('t', 0..200).as_bytes());
+    place.once(&[]).succeeded();
+    delivered(&place);
+    let listed = run(&place, &["registry", "list"]).succeeded();
+    assert!(listed.out.contains("2 entries in"), "{}", listed.out);
+    let path = one.to_str().unwrap();
+    let unknown = run(&place, &["registry", "forget", path, "/none"]);
+    assert_eq!(unknown.code(), Some(1));
+    assert!(unknown.log.contains("no entry `/none`"), "{}", unknown.log);
+    assert!(unknown.log.contains("nothing was forgotten"), "{}", unknown.log);
+    let dry = run(&place, &["registry", "forget", path, "--dry-run"]).succeeded();
+    assert!(dry.out.starts_with("would forget filestream::test::fingerprint::"), "{}", dry.out);
+    place.once(&[]).succeeded();
+    assert_eq!(delivered(&place), Vec::<String>::new());
+    let forgot = run(&place, &["registry", "forget", "logs/one.log"]).succeeded();
+    assert!(forgot.out.starts_with("forgot filestream::test::fingerprint::"), "{}", forgot.out);
+    place.once(&[]).succeeded();
+    assert_eq!(delivered(&place), messages('o', 0..200));
+}
+
+/// The keys and values of a store as they stand in its checkpoint.
+fn checkpoint(store: &Path) -> Vec<Value> {
+    let text = std::fs::read_to_string(store.join("1.json")).unwrap();
+    let mut entries: Vec<Value> = serde_json::from_str(&text).unwrap();
+    entries.sort_by_key(|entry| entry["_key"].as_str().unwrap().to_owned());
+    entries
+}
+
+#[test]
+fn what_was_exported_is_what_filebeat_would_have_written_and_goes_on_when_imported_again() {
+    let place = place();
+    let text = lines('a', 0..300);
+    let long = place.write("long.log", text.as_bytes());
+    let short = place.write("short.log", b"line one\n");
+    let done = lines('d', 0..300);
+    place.write("done.log.1.gz", &gzip(done.as_bytes()));
+    place.once(&[]).succeeded();
+    delivered(&place);
+    let ended = run(&place, &["registry", "export", "--to", "exported"]).succeeded();
+    assert!(ended.out.starts_with("3 entries written to"), "{}", ended.out);
+    let store = place.path().join("exported/registry/filebeat");
+    let entries = checkpoint(&store);
+    let keys: Vec<&str> = entries.iter().map(|entry| entry["_key"].as_str().unwrap()).collect();
+    let mut expected = [
+        sha256(&text.as_bytes()[..1024]),
+        sha256(&done.as_bytes()[..1024]),
+        // As Filebeat 9.5 has it for a file of these bytes.
+        "ff3364a0ccaf15d5d5a9b0471ce71dc937e4bf71d8cc5cecb9f2adaf2d8bf97b".to_owned(),
+    ]
+    .map(|value| format!("filestream::test::fingerprint::{value}"));
+    expected.sort();
+    assert_eq!(keys, expected);
+    let of = |path: &Path| {
+        let is = |entry: &&Value| entry["meta"]["source"] == path.to_str().unwrap();
+        entries.iter().find(is).unwrap().clone()
+    };
+    assert_eq!(of(&long)["cursor"], json!({"offset": 3000}));
+    assert_eq!(of(&short)["meta"]["fingerprint_len"], 9);
+    assert_eq!(
+        of(&place.logs().join("done.log.1.gz"))["cursor"],
+        json!({"offset": 3000, "eof": true})
+    );
+    assert_eq!(of(&long)["ttl"], -1);
+    let meta = std::fs::read_to_string(store.join("meta.json")).unwrap();
+    assert_eq!(meta, r#"{"version":"1"}"#);
+    let active = std::fs::read_to_string(store.join("active.dat")).unwrap();
+    assert_eq!(active, store.join("1.json").to_str().unwrap());
+    let twice = run(&place, &["registry", "export", "--to", "exported"]);
+    assert_eq!(twice.code(), Some(1));
+    assert!(twice.log.contains("`--force` replaces it"), "{}", twice.log);
+    run(&place, &["registry", "export", "--to", "exported", "--force"]).succeeded();
+
+    // Back again into an empty registry: what was read stays read, and what is new comes.
+    std::fs::remove_dir_all(place.data()).unwrap();
+    run(&place, &["registry", "import", "--from", "exported"]).succeeded();
+    std::fs::write(&long, lines('a', 0..350)).unwrap();
+    std::fs::write(&short, b"line one\nline two\n").unwrap();
+    place.once(&[]).succeeded();
+    let mut expected = messages('a', 300..350);
+    expected.push("line two".to_owned());
+    assert_eq!(delivered(&place), expected);
+}
+
+#[test]
+fn an_export_for_an_older_filebeat_knows_files_by_their_inodes() {
+    let place = place();
+    let log = place.write("a.log", lines('a', 0..300).as_bytes());
+    place.once(&[]).succeeded();
+    delivered(&place);
+    run(&place, &["registry", "export", "--to", "exported", "--identity", "native"]).succeeded();
+    let entries = checkpoint(&place.path().join("exported/registry/filebeat"));
+    assert_eq!(entries[0]["_key"], format!("filestream::test::native::{}", native(&log)));
+    assert_eq!(entries[0]["meta"]["identifier_name"], "native");
+    std::fs::remove_dir_all(place.data()).unwrap();
+    let back = run(&place, &["registry", "import", "--from", "exported", "--json"]).succeeded();
+    let back: Value = serde_json::from_str(&back.out).unwrap();
+    assert_eq!(back["entries"][0]["action"], "continue");
+    place.once(&[]).succeeded();
+    assert_eq!(delivered(&place), Vec::<String>::new());
+}
