@@ -8,6 +8,7 @@
 mod clock;
 mod fs;
 mod notify;
+mod owner;
 mod real;
 
 pub use clock::{Clock, Monotonic, SystemClock, Timestamp};
@@ -15,4 +16,5 @@ pub use fs::{
     DirEntry, File, FileKind, Fs, Metadata, OpenMode, read_exact_at, read_to_end, write_all_at,
 };
 pub use notify::{Bell, Notice, Notifier, WatchError, WatchId};
+pub use owner::{group_name, user_name};
 pub use real::RealFs;

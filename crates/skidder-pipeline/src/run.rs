@@ -176,12 +176,23 @@ impl Pipeline {
         ReadOnce(Arc::clone(&self.shared))
     }
 
-    /// No more reading. What is queued goes on.
+    /// No more reading, but of the open files of inputs with `read_until_eof`: to their end, or as long as
+    /// that allows. What is queued goes on.
     pub fn stop_reading(&mut self) {
         self.shared.set(|state| state.stopped = true);
+        if let Some(scanner) = self.scanner.take() {
+            join(scanner);
+            let limit = self.readers.drain(self.clock.monotonic());
+            if !limit.is_zero() && !self.readers.wait_quiet(limit) {
+                tracing::warn!(
+                    ?limit,
+                    "`read_until_eof.timeout` is over before all open files were read"
+                );
+            }
+        }
         self.readers.stop();
         self.queue.close();
-        for worker in self.workers.drain(..).chain(self.scanner.take()) {
+        for worker in self.workers.drain(..) {
             join(worker);
         }
     }

@@ -35,6 +35,8 @@ pub struct ReadMetrics {
     pub files_matched: Gauge,
     /// Files held back for another with the same content.
     pub files_held: Gauge,
+    /// Files deleted because all of them was delivered.
+    pub files_deleted: Counter,
     /// Files that vanished before they were read to the end, as far as was known.
     pub files_lost: Counter,
 }

@@ -120,6 +120,8 @@ pub struct Reader {
     pub tail: Option<Tail>,
     /// Whether `offset` is the verified end of a compressed file.
     pub finished: bool,
+    /// Whether what was decompressed failed an integrity check.
+    pub unverified: bool,
     file: Option<Box<dyn File>>,
     decoder: Option<Decoder>,
     /// Bytes behind `offset` that were decompressed already: the beginning of a line.
@@ -166,6 +168,7 @@ impl Reader {
             offset,
             tail,
             finished: false,
+            unverified: false,
             file: None,
             decoder: None,
             carry: Vec::new(),
@@ -185,6 +188,13 @@ impl Reader {
     /// The open file.
     pub fn file(&self) -> Option<&dyn File> {
         self.file.as_deref()
+    }
+
+    /// Takes a file that somebody has opened.
+    pub(crate) fn take_file(&mut self, context: &InputContext, file: Box<dyn File>) {
+        context.metrics.opened.add(1);
+        context.metrics.open.add(1);
+        self.file = Some(file);
     }
 
     /// Lets go of the file and the decoder; `offset` stays.
@@ -211,6 +221,7 @@ impl Reader {
         self.offset = 0;
         self.tail = None;
         self.finished = false;
+        self.unverified = false;
         self.damage_told = false;
         self.release_decoder();
     }

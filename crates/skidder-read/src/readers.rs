@@ -10,7 +10,7 @@ mod slot;
 use crate::reader::{InputContext, Reader, Scratch, Target, TurnEnd};
 use schedule::{State, Waiting};
 use skidder_event::{Batch, SourceId, Tail};
-use skidder_os::{Monotonic, Timestamp};
+use skidder_os::{File, Monotonic, Timestamp};
 use slot::{Asked, Phase, Slot};
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap, HashMap, VecDeque};
@@ -61,6 +61,8 @@ pub struct ReaderLook {
     pub tail: Option<Tail>,
     /// Whether `offset` is the verified end of a compressed file.
     pub finished: bool,
+    /// Whether what was decompressed failed an integrity check.
+    pub unverified: bool,
     /// Whether its file is open.
     pub open: bool,
     /// Why its last turn could not go on: the scan decides what to do.
@@ -126,6 +128,7 @@ impl Readers {
             decoders: 0,
             open_of: HashMap::new(),
             running: 0,
+            draining: None,
             stopped: false,
         };
         Self { state: Mutex::new(state), work: Condvar::new(), quiet: Condvar::new() }
@@ -140,6 +143,7 @@ impl Readers {
             offset: reader.offset,
             tail: reader.tail,
             finished: reader.finished,
+            unverified: reader.unverified,
             open: false,
             trouble: None,
         };
@@ -152,6 +156,7 @@ impl Readers {
             asked: Asked::default(),
             last_data: Monotonic::default(),
             opened: Monotonic::default(),
+            last_look: false,
             turns: 0,
             backoff: Duration::ZERO,
             next_target: None,
@@ -265,6 +270,24 @@ impl Readers {
         if state.ready.len() > 1 {
             self.work.notify_one();
         }
+    }
+
+    /// The file of a closed source has lost its name and is longer than what was read: its reader keeps it
+    /// open to read the rest.
+    pub(crate) fn keep_open(&self, id: SourceId, file: Box<dyn File>, now: Monotonic) {
+        self.lock().keep_open(id, file, now);
+    }
+
+    /// No file is opened any more. Those that are open, of inputs with `read_until_eof`, are read on to
+    /// their end, each for at most its input's time; all others are closed. Says how long that may take.
+    pub fn drain(&self, now: Monotonic) -> Duration {
+        let mut state = self.lock();
+        state.drain(now);
+        let limits = state.slots.values().filter(|slot| slot.is_read_to_end());
+        let limit = limits.filter_map(|slot| slot.input.settings.read_until_eof).max();
+        drop(state);
+        self.work.notify_all();
+        limit.unwrap_or_default()
     }
 
     /// No more turns; open files are closed. What was given out stays on its way.

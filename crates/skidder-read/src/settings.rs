@@ -71,6 +71,9 @@ impl FingerprintSettings {
     pub const LENGTH: u32 = 1024;
     /// The least that Filebeat takes: one block of SHA-256.
     pub const LENGTH_MIN: u32 = 64;
+    /// The most that `prospector.scanner.fingerprint.offset` may be: of a compressed file all before it is
+    /// decompressed for nothing.
+    pub const OFFSET_MAX: u64 = 64 << 20;
     /// The most that is taken: it is read again with every change of a file.
     pub const LENGTH_MAX: u32 = 1 << 20;
 }
@@ -166,6 +169,14 @@ pub struct FilestreamSettings {
     pub forget_at_start: bool,
     /// `clean_removed`.
     pub clean_removed: bool,
+    /// `delete`: how long after all of it was settled a closed file is deleted; nothing = never.
+    pub delete: Option<Duration>,
+    /// `read_until_eof`: how long open files are read on when the program is asked to stop.
+    pub read_until_eof: Option<Duration>,
+    /// `include_file_owner_name`.
+    pub include_owner: bool,
+    /// `include_file_owner_group_name`.
+    pub include_group: bool,
     /// `take_over`.
     pub take_over: TakeOver,
     /// Whether what follows the last line feed of a plain file is a line: only where the file is read
@@ -209,6 +220,10 @@ impl FilestreamSettings {
             clean_inactive: None,
             forget_at_start: false,
             clean_removed: true,
+            delete: None,
+            read_until_eof: None,
+            include_owner: false,
+            include_group: false,
             take_over: TakeOver::Off,
             final_line: false,
         }

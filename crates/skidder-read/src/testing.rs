@@ -16,6 +16,7 @@ use skidder_testkit::{SimClock, SimFs};
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -46,12 +47,26 @@ impl Bound for Nothing {
 pub(crate) struct Memory {
     saved: Mutex<BTreeMap<String, Entry>>,
     keys: Mutex<BTreeMap<SourceId, String>>,
+    /// Entries that were forgotten while their sources go on.
+    unsaved: Mutex<BTreeMap<String, Entry>>,
+    /// Something is said to be under way.
+    held: AtomicBool,
 }
 
 impl Memory {
     fn put(&self, key: &str, meta: Meta, cursor: Cursor) {
         let entry = Entry { cursor, meta, updated: Timestamp(0), ttl: None };
         self.saved.lock().expect("no panic").insert(key.to_owned(), entry);
+    }
+
+    /// Says that something of every source is under way, or not any more.
+    pub(crate) fn hold(&self, held: bool) {
+        self.held.store(held, Ordering::Relaxed);
+    }
+
+    /// All entries were updated now.
+    pub(crate) fn touch(&self, now: Timestamp) {
+        self.change(|saved| saved.values_mut().for_each(|entry| entry.updated = now));
     }
 
     /// The saved keys, in order.
@@ -72,14 +87,18 @@ impl Memory {
         let provenance = batch.provenance();
         let keys = self.keys.lock().expect("no panic");
         let Some(key) = keys.get(&provenance.source) else { return };
-        if let Some(entry) = self.saved.lock().expect("no panic").get_mut(key) {
-            let tail = provenance.tail;
-            entry.cursor = Cursor {
-                offset: provenance.range.end,
-                generation: provenance.generation,
-                eof: provenance.end_of_file,
-                tail: tail.map(|tail| skidder_registry::Tail { len: tail.len, crc: tail.crc }),
-            };
+        let tail = provenance.tail;
+        let cursor = Cursor {
+            offset: provenance.range.end,
+            generation: provenance.generation,
+            eof: provenance.end_of_file,
+            tail: tail.map(|tail| skidder_registry::Tail { len: tail.len, crc: tail.crc }),
+        };
+        let mut saved = self.saved.lock().expect("no panic");
+        let mut unsaved = self.unsaved.lock().expect("no panic");
+        if let Some(mut entry) = saved.remove(key).or_else(|| unsaved.remove(key)) {
+            entry.cursor = cursor;
+            saved.insert(key.clone(), entry);
         }
     }
 }
@@ -114,7 +133,9 @@ impl Cursors for Memory {
     fn update(&self, source: SourceId, key: &str, meta: Meta) {
         let old = self.keys.lock().expect("no panic").insert(source, key.to_owned());
         let mut saved = self.saved.lock().expect("no panic");
-        if let Some(mut entry) = old.and_then(|old| saved.remove(&old)) {
+        let mut unsaved = self.unsaved.lock().expect("no panic");
+        let entry = old.and_then(|old| saved.remove(&old).or_else(|| unsaved.remove(&old)));
+        if let Some(mut entry) = entry {
             entry.meta = meta;
             saved.insert(key.to_owned(), entry);
         }
@@ -130,13 +151,15 @@ impl Cursors for Memory {
 
     fn unsave(&self, source: SourceId) {
         let keys = self.keys.lock().expect("no panic");
-        if let Some(key) = keys.get(&source) {
-            self.saved.lock().expect("no panic").remove(key);
+        if let Some(key) = keys.get(&source)
+            && let Some(entry) = self.saved.lock().expect("no panic").remove(key)
+        {
+            self.unsaved.lock().expect("no panic").insert(key.clone(), entry);
         }
     }
 
     fn is_settled(&self, _source: SourceId) -> bool {
-        true
+        !self.held.load(Ordering::Relaxed)
     }
 
     fn remove(&self, source: SourceId) {

@@ -2,7 +2,7 @@
 
 use anyhow::{Context as _, Result, bail};
 use skidder_event::Map;
-use skidder_os::{Clock, File, Fs, OpenMode, read_to_end, write_all_at};
+use skidder_os::{Clock, File, Fs, OpenMode, Timestamp, read_to_end, write_all_at};
 use std::path::Path;
 
 /// The version of Filebeat that we are compatible with: `agent.version`.
@@ -38,12 +38,14 @@ pub(crate) struct Agent {
     pub(crate) name: String,
     /// The machine's name.
     pub(crate) hostname: String,
+    /// When a process began with this data directory for the first time.
+    pub(crate) first_start: Timestamp,
 }
 
 impl Agent {
     /// An agent without a place to keep its id.
-    pub(crate) fn passing(name: Option<String>) -> Self {
-        Self::with_id(uuid::Uuid::new_v4().to_string(), name)
+    pub(crate) fn passing(name: Option<String>, now: Timestamp) -> Self {
+        Self::with_id(uuid::Uuid::new_v4().to_string(), name, now)
     }
 
     /// The agent whose id is kept in `data`.
@@ -60,10 +62,16 @@ impl Agent {
             Err(error) => return Err(error).context(format!("cannot read `{}`", path.display())),
         };
         let kept = serde_json::from_str::<serde_json::Value>(&text).ok();
-        if let Some(id) = kept.as_ref().and_then(|meta| meta["uuid"].as_str()) {
-            return Ok(Self::with_id(id.to_owned(), name));
+        if let Some(meta) = &kept
+            && let Some(id) = meta["uuid"].as_str()
+        {
+            // Filebeat writes its local time; without one, everything is from after the first start.
+            let first: Option<jiff::Timestamp> =
+                meta["first_start"].as_str().and_then(|text| text.parse().ok());
+            let first = first.map_or(Timestamp(0), |at| Timestamp(at.as_nanosecond() as i64));
+            return Ok(Self::with_id(id.to_owned(), name, first));
         }
-        let agent = Self::passing(name);
+        let agent = Self::passing(name, clock.wall());
         let mut time = skidder_event::TimeText::new(skidder_event::Precision::Nanosecond);
         let started = String::from_utf8_lossy(time.format(clock.wall().0)).into_owned();
         let meta = serde_json::json!({"uuid": agent.id, "first_start": started});
@@ -74,10 +82,11 @@ impl Agent {
         Ok(agent)
     }
 
-    fn with_id(id: String, name: Option<String>) -> Self {
+    fn with_id(id: String, name: Option<String>, first_start: Timestamp) -> Self {
         let hostname = rustix::system::uname().nodename().to_string_lossy().into_owned();
         let ephemeral_id = uuid::Uuid::new_v4().to_string();
-        Self { id, ephemeral_id, name: name.unwrap_or_else(|| hostname.clone()), hostname }
+        let name = name.unwrap_or_else(|| hostname.clone());
+        Self { id, ephemeral_id, name, hostname, first_start }
     }
 
     /// The fields that every event gets unless it has them: `agent.*`, `ecs.version`, `host.name`.

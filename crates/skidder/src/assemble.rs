@@ -1,7 +1,7 @@
 //! From settings to parts: every section is read and checked here, before anything starts.
 
 use crate::agent::{Agent, BEAT, COMPATIBLE_VERSION};
-use crate::filestream;
+use crate::filestream::{self, Surroundings};
 use skidder_config::{Problems, Section, Settings};
 use skidder_event::{Base, Batch, Format, Map, Precision, Value};
 use skidder_observe::HttpConfig;
@@ -200,6 +200,12 @@ fn read_inputs(
         beat.problem("inputs", "there is no input", "add one under `filebeat.inputs`");
     }
     let mut disabled = 0;
+    let surroundings = Surroundings {
+        fs: &*outside.fs,
+        directory: outside.directory,
+        started: outside.clock.wall(),
+        first_start: common.agent.first_start,
+    };
     for section in sections {
         if !section.bool("enabled").or(true) {
             disabled += 1;
@@ -215,12 +221,14 @@ fn read_inputs(
             section.skip();
             continue;
         }
-        let settings = filestream::read(&section, outside.directory);
-        if !ids.insert(settings.id.clone()) {
+        let settings = filestream::read(&section, &surroundings);
+        let is_new = ids.insert(settings.id.clone());
+        if !is_new && !settings.shares_keys {
             let message = format!("two inputs have the id `{}`", settings.id);
             section.problem("id", message, "give each its own `id`, and never change it");
         }
-        let bind = read_input_plan(&section, common, context);
+        let tag = filestream::take_over_tag(&settings);
+        let bind = read_input_plan(&section, common, context, tag);
         section.finish();
         inputs.push(Input { settings, bind: Arc::new(bind) });
     }
@@ -231,13 +239,19 @@ fn read_inputs(
 }
 
 /// The options that all inputs share.
-fn read_input_plan(section: &Section<'_>, common: &Common, context: &Context) -> InputPlan {
+fn read_input_plan(
+    section: &Section<'_>,
+    common: &Common,
+    context: &Context,
+    tag: Option<&str>,
+) -> InputPlan {
     let mut fields = Map::new();
     add_fields(&mut fields, &common.fields, common.under_root);
     let own = read_fields(section);
     add_fields(&mut fields, &own, section.bool("fields_under_root").or(false));
     let mut tags = common.tags.clone();
     tags.extend(section.strings("tags").or(Vec::new()));
+    tags.extend(tag.map(str::to_owned));
     if !tags.is_empty() {
         fields.insert("tags", Value::List(tags.into_iter().map(Value::from).collect()));
     }

@@ -114,14 +114,14 @@ fn run_command(global: &Global, world: &World) -> Result<ExitCode> {
 
 fn test_config(global: &Global, world: &World) -> Result<ExitCode> {
     let settings = load_settings(global, world)?;
-    read_parts(&settings, world, |name| Ok(Agent::passing(name)))?;
+    read_parts(&settings, world, |name| Ok(Agent::passing(name, world.clock.wall())))?;
     print("Config OK\n")?;
     Ok(ExitCode::SUCCESS)
 }
 
 fn test_output(global: &Global, world: &World) -> Result<ExitCode> {
     let settings = load_settings(global, world)?;
-    let parts = read_parts(&settings, world, |name| Ok(Agent::passing(name)))?;
+    let parts = read_parts(&settings, world, |name| Ok(Agent::passing(name, world.clock.wall())))?;
     let runtime = run::runtime(1)?;
     let mut lines = Vec::new();
     let good = runtime.block_on(parts.check.run(&mut |line| lines.push(format!("{line}\n"))));

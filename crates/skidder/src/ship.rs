@@ -49,7 +49,8 @@ impl Drop for Passing {
 pub(crate) fn ship(what: &Ship, global: &Global, world: &World) -> Result<ExitCode> {
     let state = Passing::new()?;
     let settings = settings(what, global, world, &state.0)?;
-    let mut parts = read_parts(&settings, world, |name| Ok(Agent::passing(name)))?;
+    let mut parts =
+        read_parts(&settings, world, |name| Ok(Agent::passing(name, world.clock.wall())))?;
     // A terminal shows the progress; the log would only tear it.
     let quiet = global.debug.is_none() && !global.stderr;
     logging::start(if quiet { Level::WARN } else { log_level(global, &parts) });

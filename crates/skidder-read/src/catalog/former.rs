@@ -74,6 +74,9 @@ impl Catalog {
         } else {
             self.tell_rewritten(&candidate, generation, look.offset);
         }
+        if let Some(known) = self.sources.get_mut(&id) {
+            known.skipped = false;
+        }
         self.input.cursors.restart(id, generation);
         self.readers.restart(id, generation);
         self.settle(candidate, id, true);

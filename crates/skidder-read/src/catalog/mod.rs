@@ -16,6 +16,7 @@
 //! holds what was read (`named.rs`).
 
 mod adopt;
+mod delete;
 mod former;
 mod index;
 mod matching;
@@ -32,6 +33,7 @@ use crate::reader::InputContext;
 use crate::readers::{Readers, Trouble};
 use crate::scan::{Found, ScanProblem};
 use adopt::Adoptable;
+use delete::Deletion;
 use index::Index;
 pub(crate) use matching::is_related;
 use saved::SavedPrint;
@@ -102,6 +104,8 @@ pub struct Catalog {
     /// Comparisons that this scan had no room for.
     postponed: usize,
     started: Option<Monotonic>,
+    /// Files that are to be deleted.
+    deletions: HashMap<SourceId, Deletion>,
     /// When the registry was looked through for what can be forgotten.
     swept: Option<Monotonic>,
     scratch: Vec<u8>,
@@ -161,6 +165,8 @@ struct Known {
     /// Its file was rewritten: it has lost its place, and its key to what is there now.
     former: bool,
     placed: bool,
+    /// Something of it was left out because the file was ignored when it was found.
+    skipped: bool,
     missing_since: Option<Monotonic>,
 }
 
@@ -216,6 +222,7 @@ impl Catalog {
             found_again: 0,
             postponed: 0,
             started: None,
+            deletions: HashMap::new(),
             swept: None,
             scratch: vec![0; 64 << 10],
         }
@@ -267,6 +274,7 @@ impl Catalog {
         }
         self.retire_missing(now.monotonic);
         self.sweep_registry(now);
+        self.delete_done(now);
         let (held, undecided) = self.count_twins();
         let undecided = undecided + self.postponed;
         let matched = self.places.len();
@@ -453,6 +461,8 @@ impl Place {
     }
 }
 
+#[cfg(test)]
+mod keeping_tests;
 #[cfg(test)]
 mod named_tests;
 #[cfg(test)]

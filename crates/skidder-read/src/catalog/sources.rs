@@ -179,6 +179,9 @@ impl Catalog {
             return;
         }
         let meta = &found.metadata;
+        let ignored = self.is_ignored(meta.modified, now.wall);
+        let is_new = saved.is_none();
+        let skips = ignored || (self.input.settings.start_at_end && self.scans == 1);
         let known = Known {
             fingerprint,
             shared: shared(&fingerprint, &head.bytes, usual),
@@ -190,15 +193,14 @@ impl Catalog {
             compressed: head.compressed,
             former: false,
             placed: true,
+            skipped: skips,
             missing_since: None,
         };
-        let (ignored, is_new) = (self.is_ignored(meta.modified, now.wall), saved.is_none());
-        let skipped = ignored || (self.input.settings.start_at_end && self.scans == 1);
         let (key, mut cursor) = match saved {
             Some(saved) => (Some(saved.key), saved.cursor),
             None => (None, Cursor::default()),
         };
-        if skipped && is_new && !head.compressed {
+        if skips && is_new && !head.compressed {
             cursor.offset = meta.size;
             cursor.tail = self.tail_at(&path, meta);
         }

@@ -60,7 +60,33 @@ impl Reader {
         {
             fields.insert_path("log.file.fingerprint", &**fingerprint);
         }
+        self.add_owners(context, &mut fields);
         fields
+    }
+
+    /// `log.file.owner` and `log.file.group`, if they are asked for and have names.
+    fn add_owners(&self, context: &InputContext, fields: &mut Map) {
+        let settings = &context.settings;
+        if !settings.include_owner && !settings.include_group {
+            return;
+        }
+        let path = self.target.path.display();
+        let looked = self.file.as_ref().map(|file| file.metadata());
+        let Some(Ok(meta)) = looked else {
+            tracing::warn!(%path, "the owner of a file cannot be had; its events go without");
+            return;
+        };
+        let owner = settings.include_owner.then(|| skidder_os::user_name(meta.uid));
+        let group = settings.include_group.then(|| skidder_os::group_name(meta.gid));
+        for (field, name) in [("log.file.owner", owner), ("log.file.group", group)] {
+            match name {
+                Some(Ok(Some(name))) => fields.insert_path(field, name),
+                Some(Err(error)) => tracing::warn!(%path, field, %error,
+                    "a name cannot be had; events of the file go without it"),
+                // The system knows no name for the number.
+                Some(Ok(None)) | None => {}
+            }
+        }
     }
 }
 

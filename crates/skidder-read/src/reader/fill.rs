@@ -25,6 +25,7 @@ impl Reader {
                     *filled += progress.produced;
                     context.metrics.stored_bytes.add(decoder.stored_offset() - stored);
                     if let Some(note) = progress.note {
+                        self.unverified |= matches!(note, Note::Mismatch { .. });
                         report(context, &self.target.path, note);
                     }
                     if let Some(point) = decoder.take_checkpoint()

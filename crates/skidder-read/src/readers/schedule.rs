@@ -4,7 +4,7 @@ use super::slot::{Phase, Slot};
 use super::{ReadersLimits, TURNS_MAX, Trouble, Turn};
 use crate::reader::TurnEnd;
 use skidder_event::SourceId;
-use skidder_os::Monotonic;
+use skidder_os::{File, Monotonic};
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap, HashMap, VecDeque};
 use std::sync::Arc;
@@ -26,6 +26,8 @@ pub(super) struct State {
     /// Open files by input, for `harvester_limit`.
     pub(super) open_of: HashMap<usize, usize>,
     pub(super) running: usize,
+    /// Since when only open files are read, to their end.
+    pub(super) draining: Option<Monotonic>,
     pub(super) stopped: bool,
 }
 
@@ -68,9 +70,15 @@ impl State {
             if slot.phase != Phase::Idle(at) {
                 continue;
             }
-            if slot.should_close(now) {
-                self.close(id);
-            } else if slot.has_nothing_new() {
+            let nothing_new = slot.has_nothing_new();
+            if self.draining.is_none() && slot.should_close(now) {
+                if nothing_new || slot.last_look {
+                    self.close(id);
+                } else {
+                    slot.last_look = true;
+                    self.line_up(id);
+                }
+            } else if nothing_new {
                 self.idle(id, now);
             } else {
                 self.line_up(id);
@@ -91,6 +99,10 @@ impl State {
     pub(super) fn begin(&mut self, id: SourceId, now: Monotonic) -> Option<Turn> {
         let slot = self.slots.get(&id)?;
         if slot.phase != Phase::Ready {
+            return None;
+        }
+        if self.is_over(slot, now) {
+            self.close(id);
             return None;
         }
         let compressed = slot.reader.as_ref().is_some_and(|reader| reader.target.compressed);
@@ -151,6 +163,7 @@ impl State {
         if had_data {
             slot.last_data = now;
             slot.backoff = Duration::ZERO;
+            slot.last_look = false;
         }
         slot.look.trouble = match end {
             TurnEnd::Displaced => Some(Trouble::Displaced),
@@ -174,6 +187,10 @@ impl State {
             self.close(id);
             return;
         }
+        if self.draining.is_some() {
+            self.end_while_draining(id, end, now);
+            return;
+        }
         let close = &slot.input.settings.close;
         let lifetime_over =
             close.after_interval.is_some_and(|interval| now.since(slot.opened) >= interval);
@@ -191,7 +208,9 @@ impl State {
                 }
                 self.line_up(id);
             }
-            TurnEnd::Waiting if close.on_eof || crowded || lifetime_over => self.close(id),
+            TurnEnd::Waiting if close.on_eof || crowded || lifetime_over || slot.last_look => {
+                self.close(id);
+            }
             TurnEnd::Waiting => self.idle(id, now),
             // The open file may be the last way to its content.
             TurnEnd::Failed(_) if is_open => self.idle(id, now),
@@ -202,6 +221,39 @@ impl State {
             | TurnEnd::Failed(_) => self.close(id),
         }
         self.apply(id);
+    }
+
+    /// Only open files of inputs with `read_until_eof` get turns any more.
+    pub(super) fn drain(&mut self, now: Monotonic) {
+        self.draining = Some(now);
+        let ids: Vec<SourceId> = self.slots.keys().copied().collect();
+        for id in ids {
+            let Some(slot) = self.slots.get(&id) else { continue };
+            match slot.phase {
+                Phase::Running => {}
+                Phase::Idle(_) if slot.is_read_to_end() => self.line_up(id),
+                Phase::Ready if slot.is_read_to_end() => {}
+                Phase::Closed | Phase::Ready | Phase::Idle(_) | Phase::Waiting => self.close(id),
+            }
+        }
+        let slots = &self.slots;
+        self.ready.retain(|id| slots.get(id).is_some_and(|slot| slot.phase == Phase::Ready));
+    }
+
+    /// Whether a source gets no turn any more because the program is asked to stop.
+    fn is_over(&self, slot: &Slot, now: Monotonic) -> bool {
+        let Some(since) = self.draining else { return false };
+        !slot.is_read_to_end()
+            || slot.input.settings.read_until_eof.is_none_or(|limit| now.since(since) >= limit)
+    }
+
+    fn end_while_draining(&mut self, id: SourceId, end: &TurnEnd, now: Monotonic) {
+        let Some(slot) = self.slots.get(&id) else { return };
+        if matches!(end, TurnEnd::More) && !self.is_over(slot, now) {
+            self.line_up(id);
+        } else {
+            self.close(id);
+        }
     }
 
     /// Whether a source has had its file open for long while others wait for a place, and can have it
@@ -250,6 +302,7 @@ impl State {
         let Some(slot) = self.slots.get_mut(&id) else { return };
         slot.phase = Phase::Closed;
         slot.backoff = Duration::ZERO;
+        slot.last_look = false;
         self.idle.remove(&id);
         if let Some(reader) = &mut slot.reader {
             reader.close(&slot.input);
@@ -282,6 +335,9 @@ impl State {
             }
             None
         };
+        if self.draining.is_some() {
+            return;
+        }
         let mut next = Vec::new();
         if self.open < self.limits.open_files {
             next.extend(first(&mut self.waiting.open));
@@ -303,6 +359,21 @@ impl State {
         for id in next {
             self.line_up(id);
         }
+    }
+
+    /// Takes the open file of a closed source, which sleeps at its end from now on.
+    pub(super) fn keep_open(&mut self, id: SourceId, file: Box<dyn File>, now: Monotonic) {
+        let Some(slot) = self.slots.get_mut(&id) else { return };
+        let Some(reader) = &mut slot.reader else { return };
+        if slot.phase != Phase::Closed || reader.is_open() {
+            return;
+        }
+        reader.take_file(&slot.input, file);
+        slot.is_counted = true;
+        (slot.turns, slot.opened, slot.last_data) = (0, now, now);
+        self.open += 1;
+        *self.open_of.entry(slot.input_key()).or_default() += 1;
+        self.idle(id, now);
     }
 
     /// Does what was asked for, unless the source has a turn just now.

@@ -19,6 +19,8 @@ pub(super) struct Slot {
     pub(super) asked: Asked,
     pub(super) last_data: Monotonic,
     pub(super) opened: Monotonic,
+    /// It is to be closed, and has a last look whether there is more to read.
+    pub(super) last_look: bool,
     /// Turns since its file was opened.
     pub(super) turns: u32,
     pub(super) backoff: Duration,
@@ -59,6 +61,7 @@ impl Slot {
             look.offset = reader.offset;
             look.tail = reader.tail;
             look.finished = reader.finished;
+            look.unverified = reader.unverified;
             look.open = reader.is_open();
         } else {
             look.open = true;
@@ -81,6 +84,12 @@ impl Slot {
             at = at.min(now + close.check_interval);
         }
         at.max(now)
+    }
+
+    /// Whether its file is one that is read to the end when the program is asked to stop.
+    pub(super) fn is_read_to_end(&self) -> bool {
+        let is_open = self.reader.as_ref().is_none_or(|reader| reader.is_open());
+        self.input.settings.read_until_eof.is_some() && is_open
     }
 
     /// Whether a plain file is as long as what was read of it: the usual case, at the price of one

@@ -183,3 +183,58 @@ fn a_source_woken_during_its_turn_gets_another() {
     input.readers.finish(turn, &TurnEnd::Waiting, batch.is_some(), now);
     assert_eq!(input.read(), ["two"]);
 }
+
+#[test]
+fn what_comes_before_a_file_is_closed_for_its_name_is_read() {
+    for (removed, renamed) in [(true, false), (false, true)] {
+        let mut input = with((100, 10), |settings| {
+            (settings.close.removed, settings.close.renamed) = (removed, renamed);
+        });
+        input.fs.write_as_other("/logs/a.log", b"one\n");
+        assert_eq!(input.round(), ["one"]);
+        input.fs.append_as_other("/logs/a.log", b"two\n");
+        if removed {
+            input.fs.remove_as_other("/logs/a.log");
+        } else {
+            input.fs.rename_as_other("/logs/a.log", "/elsewhere");
+        }
+        input.advance(5);
+        assert_eq!(input.read(), ["two"]);
+        input.advance(20);
+        assert!(input.read().is_empty());
+        assert_eq!(input.readers.open_files(), 0);
+    }
+}
+
+#[test]
+fn open_files_are_read_to_their_end_when_the_program_is_asked_to_stop() {
+    let minute = Duration::from_mins(1);
+    for limit in [None, Some(minute)] {
+        let mut input = with((100, 10), |settings| settings.read_until_eof = limit);
+        input.fs.write_as_other("/logs/a.log", b"one\n");
+        assert_eq!(input.round(), ["one"]);
+        input.fs.append_as_other("/logs/a.log", lines("a", 0..50_000).as_bytes());
+        input.fs.write_as_other("/logs/b.log", b"not open\n");
+        input.scan();
+        input.fs.remove_as_other("/logs/a.log");
+        let waits = input.readers.drain(input.clock.monotonic());
+        assert_eq!(waits, limit.unwrap_or_default());
+        assert_eq!(input.read().len(), if limit.is_some() { 50_000 } else { 0 });
+        assert_eq!(input.readers.open_files(), 0);
+        assert!(input.readers.is_quiet());
+    }
+}
+
+#[test]
+fn reading_until_the_end_has_an_end() {
+    let mut input =
+        with((100, 10), |settings| settings.read_until_eof = Some(Duration::from_secs(5)));
+    input.fs.write_as_other("/logs/a.log", lines("a", 0..100_000).as_bytes());
+    input.scan();
+    input.turn();
+    input.readers.drain(input.clock.monotonic());
+    assert!(input.turn().is_some());
+    input.advance(5);
+    assert!(input.turn().is_none());
+    assert_eq!(input.readers.open_files(), 0);
+}

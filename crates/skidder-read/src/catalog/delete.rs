@@ -1,0 +1,128 @@
+//! `delete`: files that are read, settled and closed are deleted after a while.
+//!
+//! A file is deleted only if a reader of this run has brought all of it to the outputs, nothing of it is
+//! under way, and its size and content have not changed for the whole grace period. What a writer adds
+//! at the last moment is found behind the deletion and read from the open file.
+
+use super::Catalog;
+use crate::Now;
+use skidder_event::SourceId;
+use skidder_os::{File, Monotonic};
+use std::collections::HashMap;
+use std::io;
+use std::time::Duration;
+
+/// Tries to delete a file, one a scan, before it is given up until it changes.
+const TRIES_MAX: u32 = 5;
+
+/// A file that waits to be deleted.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Deletion {
+    /// When it was found to be done.
+    since: Monotonic,
+    /// Its size then.
+    size: u64,
+    tries: u32,
+}
+
+/// Why a file was not deleted.
+enum NotDeleted {
+    /// It is another file, or longer, or not what was read: the scan finds out.
+    Changed,
+    /// The system refused.
+    Refused(io::Error),
+}
+
+impl Catalog {
+    /// Deletes what has been done for long enough.
+    pub(super) fn delete_done(&mut self, now: Now) {
+        let Some(grace) = self.input.settings.delete else { return };
+        let mut done: Vec<SourceId> = self
+            .sources
+            .iter()
+            .filter(|(id, known)| !known.skipped && self.is_done(**id) && self.is_verified(**id))
+            .map(|(id, _)| *id)
+            .collect();
+        done.sort_unstable();
+        let before = std::mem::take(&mut self.deletions);
+        let mut waiting = HashMap::with_capacity(done.len());
+        for id in done {
+            let Some(size) = self.sources.get(&id).map(|known| known.size) else { continue };
+            let deletion = before.get(&id).copied().filter(|deletion| deletion.size == size);
+            let mut deletion =
+                deletion.unwrap_or(Deletion { since: now.monotonic, size, tries: 0 });
+            if self.try_delete(id, &mut deletion, grace, now.monotonic) {
+                waiting.insert(id, deletion);
+            }
+        }
+        self.deletions = waiting;
+    }
+
+    /// Whether what was read of a file is known to be what was written.
+    fn is_verified(&self, id: SourceId) -> bool {
+        self.readers.look(id).is_some_and(|look| !look.unverified)
+    }
+
+    /// Deletes a file if its time has come; says whether it still has to wait.
+    fn try_delete(
+        &self,
+        id: SourceId,
+        deletion: &mut Deletion,
+        grace: Duration,
+        now: Monotonic,
+    ) -> bool {
+        if now.since(deletion.since) < grace || deletion.tries >= TRIES_MAX {
+            return true;
+        }
+        let Some(known) = self.sources.get(&id) else { return false };
+        match self.delete(id) {
+            Ok(file) => {
+                self.input.metrics.files_deleted.add(1);
+                tracing::info!(path = %known.path.display(), size = known.size,
+                    "a file was read and delivered, and is deleted");
+                self.keep_what_follows(id, file, now);
+                false
+            }
+            Err(NotDeleted::Changed) => false,
+            Err(NotDeleted::Refused(error)) => {
+                deletion.tries += 1;
+                let given_up = deletion.tries >= TRIES_MAX;
+                tracing::error!(path = %known.path.display(), %error, tries = deletion.tries, given_up,
+                    "a file that is done cannot be deleted");
+                true
+            }
+        }
+    }
+
+    /// Deletes a file that is still what was read of it; gives what can be read of it now.
+    fn delete(&self, id: SourceId) -> Result<Box<dyn File>, NotDeleted> {
+        let known = self.sources.get(&id).ok_or(NotDeleted::Changed)?;
+        let look = self.readers.look(id).ok_or(NotDeleted::Changed)?;
+        let fs = &self.input.fs;
+        let file = fs.open(&known.path).map_err(NotDeleted::Refused)?;
+        let meta = file.metadata().map_err(NotDeleted::Refused)?;
+        let same = (meta.device, meta.inode, meta.size) == (known.device, known.inode, known.size);
+        if !same
+            || (!known.compressed && !self.tail_fits(&known.path, &meta, look.offset, look.tail))
+        {
+            return Err(NotDeleted::Changed);
+        }
+        match fs.remove_file(&known.path) {
+            Ok(()) => Ok(file),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Err(NotDeleted::Changed),
+            Err(error) => Err(NotDeleted::Refused(error)),
+        }
+    }
+
+    /// Somebody may have written to a file between the last look and its deletion.
+    fn keep_what_follows(&self, id: SourceId, file: Box<dyn File>, now: Monotonic) {
+        let grown = match (file.metadata(), self.sources.get(&id)) {
+            (Ok(meta), Some(known)) => meta.size > known.size,
+            // Rather kept open for a while than lost.
+            _ => true,
+        };
+        if grown {
+            self.readers.keep_open(id, file, now);
+        }
+    }
+}

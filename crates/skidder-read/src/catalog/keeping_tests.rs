@@ -1,0 +1,230 @@
+//! What is ignored, forgotten and deleted, and when.
+
+use crate::readers::ReadersLimits;
+use crate::settings::FilestreamSettings;
+use crate::testing::{Input, gzip, lines, settings};
+use skidder_os::{Clock, Fs};
+use skidder_testkit::{Fault, Operation};
+use std::time::Duration;
+
+const A: &str = "/logs/a.log";
+
+fn with(change: impl FnOnce(&mut FilestreamSettings)) -> Input {
+    let mut settings = settings();
+    change(&mut settings);
+    Input::with(settings, ReadersLimits { open_files: 100, decoders: 10 }, 100)
+}
+
+/// Scans and reads for so many seconds.
+fn rounds(input: &mut Input, seconds: u64) -> Vec<String> {
+    let mut messages = Vec::new();
+    for _ in 0..seconds.div_ceil(10) {
+        messages.extend(input.round());
+        input.advance(10);
+    }
+    messages
+}
+
+#[test]
+fn files_older_than_a_start_are_left_out_and_read_on_when_they_grow() {
+    let mut input = with(|_| {});
+    input.fs.write_as_other(A, b"before\n");
+    input.fs.write_as_other("/logs/b.gz", &gzip(b"compressed\n"));
+    input.advance(100);
+    let start = input.clock.wall();
+    let mut settings = input.context.settings.clone();
+    settings.ignore_before = Some(start);
+    input = input.restarted_with(settings);
+    input.advance(1);
+    input.fs.write_as_other("/logs/c.log", b"new\n");
+    assert_eq!(rounds(&mut input, 60), ["new"]);
+    input.fs.append_as_other(A, b"after\n");
+    assert_eq!(rounds(&mut input, 60), ["after"]);
+}
+
+#[test]
+fn a_file_that_is_known_is_never_skipped_because_it_is_old() {
+    let mut input = with(|_| {});
+    input.fs.write_as_other(A, b"one\n");
+    assert_eq!(input.round(), ["one"]);
+    input.fs.append_as_other(A, b"two\n");
+    input.advance(100);
+    let mut settings = input.context.settings.clone();
+    settings.ignore_before = Some(input.clock.wall());
+    input = input.restarted_with(settings);
+    assert!(input.round().is_empty(), "it is not read while it is old");
+    input.advance(1);
+    input.fs.append_as_other(A, b"three\n");
+    assert_eq!(input.round(), ["two", "three"], "and nothing of it was skipped");
+}
+
+#[test]
+fn tailing_begins_at_the_end_of_what_is_there_at_the_start_only() {
+    let mut input = with(|settings| settings.start_at_end = true);
+    input.fs.write_as_other(A, b"old\n");
+    assert!(input.round().is_empty());
+    input.fs.append_as_other(A, b"new\n");
+    input.fs.write_as_other("/logs/b.log", b"another\n");
+    let mut messages = input.round();
+    messages.sort();
+    assert_eq!(messages, ["another", "new"]);
+}
+
+#[test]
+fn inactive_entries_are_forgotten_and_their_files_go_on_where_they_were() {
+    let mut input = with(|settings| {
+        settings.ignore_older = Some(Duration::from_hours(1));
+        settings.clean_inactive = Some(Duration::from_hours(2));
+        settings.close.inactive = Some(Duration::from_mins(1));
+    });
+    input.fs.write_as_other(A, b"one\n");
+    input.fs.write_as_other("/logs/b.log", b"other\n");
+    assert_eq!(input.round().len(), 2);
+    input.saved.touch(input.clock.wall());
+    rounds(&mut input, 7000);
+    assert_eq!(input.saved.len(), 2, "not yet");
+    rounds(&mut input, 600);
+    assert_eq!(input.saved.len(), 0);
+    input.fs.append_as_other(A, b"two\n");
+    assert_eq!(input.round(), ["two"], "nothing is read twice");
+    input = input.restarted();
+    assert!(rounds(&mut input, 60).is_empty(), "what was forgotten is ignored");
+    input.fs.append_as_other("/logs/b.log", b"late\n");
+    assert_eq!(input.round(), ["late"]);
+}
+
+#[test]
+fn an_inactive_file_with_something_to_read_is_not_forgotten() {
+    let mut input = with(|settings| {
+        settings.ignore_older = Some(Duration::from_hours(1));
+        settings.clean_inactive = Some(Duration::from_hours(2));
+    });
+    input.fs.write_as_other(A, b"one\nwithout an end");
+    rounds(&mut input, 4 * 3600);
+    assert_eq!(input.saved.len(), 1);
+}
+
+#[test]
+fn without_clean_removed_state_outlives_the_file() {
+    for clean_removed in [true, false] {
+        let mut input = with(|settings| {
+            settings.clean_removed = clean_removed;
+            settings.close.inactive = Some(Duration::from_secs(30));
+        });
+        input.fs.write_as_other(A, b"one\n");
+        input.round();
+        input.fs.remove_as_other(A);
+        rounds(&mut input, 300);
+        assert_eq!(input.saved.len(), usize::from(!clean_removed));
+    }
+}
+
+/// An input that deletes files ten minutes after they are done.
+fn deleting() -> Input {
+    with(|settings| {
+        settings.delete = Some(Duration::from_mins(10));
+        settings.close.on_eof = true;
+    })
+}
+
+#[test]
+fn a_file_is_deleted_when_all_of_it_was_settled_for_the_grace_period() {
+    for (name, bytes) in [("a.log", b"one\n".to_vec()), ("a.gz", gzip(b"one\n"))] {
+        let mut input = deleting();
+        let path = format!("/logs/{name}");
+        input.fs.write_as_other(&path, &bytes);
+        assert_eq!(rounds(&mut input, 590), ["one"]);
+        assert!(input.fs.peek(&path).is_some(), "not yet");
+        rounds(&mut input, 30);
+        assert!(input.fs.peek(&path).is_none(), "{name}");
+        assert_eq!(input.context.metrics.files_deleted.get(), 1);
+        rounds(&mut input, 120);
+        assert_eq!(input.saved.len(), 0, "and forgotten");
+    }
+}
+
+#[test]
+fn a_file_that_grows_begins_its_grace_period_again() {
+    let mut input = deleting();
+    for number in 0..5 {
+        input.fs.append_as_other(A, format!("{number}\n").as_bytes());
+        assert_eq!(rounds(&mut input, 500), [number.to_string()]);
+    }
+    rounds(&mut input, 130);
+    assert!(input.fs.peek(A).is_none());
+}
+
+#[test]
+fn nothing_is_deleted_that_is_unread_unsettled_or_ignored() {
+    // The last line has no end.
+    let mut input = deleting();
+    input.fs.write_as_other(A, b"one\nhalf");
+    rounds(&mut input, 2000);
+    assert!(input.fs.peek(A).is_some());
+    // Something is under way.
+    let mut input = deleting();
+    input.fs.write_as_other(A, b"one\n");
+    input.saved.hold(true);
+    rounds(&mut input, 2000);
+    assert!(input.fs.peek(A).is_some());
+    input.saved.hold(false);
+    rounds(&mut input, 700);
+    assert!(input.fs.peek(A).is_none());
+    // It was too old to be read.
+    let input = deleting();
+    input.fs.write_as_other(A, b"one\n");
+    let mut settings = input.context.settings.clone();
+    settings.ignore_before = Some(input.clock.wall());
+    let mut input = input.restarted_with(settings);
+    assert!(rounds(&mut input, 2000).is_empty());
+    assert!(input.fs.peek(A).is_some());
+    // Its content could not all be decoded.
+    let mut input = deleting();
+    let mut bytes = gzip(lines("line", 0..1000).as_bytes());
+    let at = bytes.len() / 2;
+    bytes[at] ^= 0xff;
+    input.fs.write_as_other("/logs/a.gz", &bytes);
+    rounds(&mut input, 2000);
+    assert!(input.fs.peek("/logs/a.gz").is_some());
+}
+
+#[test]
+fn a_file_that_cannot_be_deleted_is_tried_five_times() {
+    let mut input = deleting();
+    input.fs.write_as_other(A, b"one\n");
+    input.fs.inject(
+        Fault::nth(1, std::io::ErrorKind::PermissionDenied).of(Operation::Remove).forever(),
+    );
+    rounds(&mut input, 2000);
+    assert_eq!(input.fs.operations_of(Operation::Remove), 5);
+    assert!(input.fs.peek(A).is_some());
+    input.fs.clear_faults();
+    input.fs.append_as_other(A, b"two\n");
+    assert_eq!(rounds(&mut input, 700), ["two"]);
+    assert!(input.fs.peek(A).is_none(), "it changed, and is tried again");
+}
+
+#[test]
+fn a_copy_of_a_deleted_file_goes_the_same_way() {
+    let mut input = deleting();
+    input.fs.write_as_other(A, lines("line", 0..300).as_bytes());
+    input.fs.write_as_other("/logs/b.log", lines("line", 0..300).as_bytes());
+    assert_eq!(rounds(&mut input, 3000).len(), 300);
+    assert!(input.fs.peek_names("/logs").is_empty());
+}
+
+#[test]
+fn owners_are_on_the_events_if_they_are_asked_for() {
+    let mut input =
+        with(|settings| (settings.include_owner, settings.include_group) = (true, true));
+    input.fs.write_as_other(A, b"one\n");
+    let uid = input.fs.metadata(std::path::Path::new(A)).expect("it is there").uid;
+    let name = skidder_os::user_name(uid).expect("there is a name service");
+    input.scan();
+    let (batch, _) = input.turn().expect("there is something to read");
+    let batch = batch.expect("there is a line");
+    let has =
+        |field: &str| batch.event(0).has(&skidder_event::Path::parse(field).expect("a good path"));
+    assert_eq!(has("log.file.owner"), name.is_some());
+    assert!(has("log.file.path"));
+}
