@@ -14,7 +14,7 @@ use std::process::ExitCode;
 
 pub(super) fn export(options: &ExportRegistry, global: &Global, world: &World) -> Result<ExitCode> {
     let settings = load_settings(global, world)?;
-    let parts = read_parts(&settings, world, |name| Ok(Agent::passing(name)))?;
+    let parts = read_parts(&settings, world, |name| Ok(Agent::passing(name, world.clock.wall())))?;
     let place = Place { data: parts.data.clone(), registry: parts.registry.clone() };
     let _lock = place.lock(world)?;
     let to = world.directory.join(&options.to).join("registry/filebeat");

@@ -18,7 +18,7 @@ use std::process::ExitCode;
 
 pub(super) fn import(options: &Import, global: &Global, world: &World) -> Result<ExitCode> {
     let settings = load_settings(global, world)?;
-    let parts = read_parts(&settings, world, |name| Ok(Agent::passing(name)))?;
+    let parts = read_parts(&settings, world, |name| Ok(Agent::passing(name, world.clock.wall())))?;
     let place = Place { data: parts.data.clone(), registry: parts.registry.clone() };
     let from = options.from.as_ref().unwrap_or(&place.data);
     let store = find(&*world.fs, &world.directory.join(from))?;
