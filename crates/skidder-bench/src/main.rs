@@ -38,6 +38,8 @@ enum Verb {
     Memory(RunArguments),
     /// Resuming inside a large compressed file after a kill.
     Resume(RunArguments),
+    /// Lost and repeated lines in a burst of rotations.
+    Rotations(RunArguments),
     /// CPU with 100,000 idle files.
     Idle(RunArguments),
     /// CPU of parsers, over the same lines without them.
@@ -91,6 +93,9 @@ struct RunArguments {
     /// Lines of the main workload.
     #[arg(long, default_value_t = 2_000_000)]
     lines: u64,
+    /// Rotations of the burst, about 16 a second.
+    #[arg(long, default_value_t = 1_000)]
+    rotations: u32,
     /// Also write the table to this file.
     #[arg(long)]
     table: Option<PathBuf>,
@@ -114,6 +119,7 @@ fn main() -> Result<()> {
         Verb::Allocations(arguments) => measure(&arguments, rows::allocations),
         Verb::Memory(arguments) => measure(&arguments, rows::memory),
         Verb::Resume(arguments) => measure(&arguments, rows::resume),
+        Verb::Rotations(arguments) => measure(&arguments, rows::rotations),
         Verb::Idle(arguments) => measure(&arguments, rows::idle),
         Verb::Parsers(arguments) => measure(&arguments, rows::parsers),
         Verb::Many(arguments) => measure(&arguments, rows::many),
@@ -131,6 +137,7 @@ fn measure(arguments: &RunArguments, experiment: fn(&Stage) -> Vec<Row>) -> Resu
         work: absolute(&arguments.work)?,
         runs: arguments.runs,
         lines: arguments.lines,
+        rotations: arguments.rotations,
     };
     stage.prepare()?;
     let rows = experiment(&stage);

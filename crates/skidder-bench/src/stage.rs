@@ -27,6 +27,8 @@ pub struct Stage {
     pub runs: u32,
     /// Lines of the main workload.
     pub lines: u64,
+    /// Rotations of the burst.
+    pub rotations: u32,
 }
 
 /// The program's home for one run; removed with it.
@@ -222,6 +224,7 @@ mod tests {
             work: work.to_owned(),
             runs: 1,
             lines: 10,
+            rotations: 1,
         }
     }
 

@@ -7,6 +7,7 @@ mod many;
 mod memory;
 mod parsers;
 mod resume;
+mod rotations;
 
 pub use allocations::allocations;
 pub use cpu::cpu;
@@ -15,6 +16,7 @@ pub use many::many;
 pub use memory::memory;
 pub use parsers::parsers;
 pub use resume::resume;
+pub use rotations::rotations;
 
 use crate::measure::{self, Cost};
 use crate::sink::{Behaviour, Sink};
@@ -26,7 +28,7 @@ use std::path::Path;
 
 /// Every row. An experiment that fails leaves rows that say why, and the others go on.
 pub fn all(stage: &Stage) -> Vec<Row> {
-    let experiments = [cpu, allocations, memory, resume, idle, parsers, many];
+    let experiments = [cpu, allocations, memory, resume, idle, parsers, many, rotations];
     experiments.iter().flat_map(|experiment| experiment(stage)).collect()
 }
 
