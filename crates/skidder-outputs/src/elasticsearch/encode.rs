@@ -20,6 +20,33 @@ pub(crate) struct BulkEncoder {
     items_max: usize,
     /// Most uncompressed bytes of a request; a single larger event goes alone.
     bytes_max: u64,
+    /// What the last request had: the next one gets room for as much at once.
+    usual: Usual,
+}
+
+/// Lengths of the lists of a request.
+#[derive(Clone, Copy, Debug, Default)]
+struct Usual {
+    deliveries: usize,
+    items: usize,
+    pieces: usize,
+}
+
+impl Usual {
+    fn of(request: &Request) -> Self {
+        Self {
+            deliveries: request.deliveries.len(),
+            items: request.items.len(),
+            pieces: request.plain.len(),
+        }
+    }
+
+    fn reserve(self, request: &mut Request) {
+        request.deliveries.reserve(self.deliveries);
+        request.items.reserve(self.items);
+        request.plain.reserve(self.pieces);
+        request.body.reserve(self.pieces);
+    }
 }
 
 impl BulkEncoder {
@@ -30,6 +57,7 @@ impl BulkEncoder {
             writer: BodyWriter::new(config.compression_level, buffers),
             items_max: config.bulk_max_size,
             bytes_max: config.bulk_max_bytes as u64,
+            usual: Usual::default(),
         }
     }
 
@@ -37,6 +65,9 @@ impl BulkEncoder {
     /// complete: it is full, or nothing is waiting.
     pub(crate) fn fill(&mut self, request: &mut Request, waiting: &mut VecDeque<Delivery>) -> bool {
         let mut chunk = self.writer.buffers.take();
+        if request.deliveries.is_empty() {
+            self.usual.reserve(request);
+        }
         let chunk_index = request.plain.len() as u32;
         let bytes_left = self.bytes_max.saturating_sub(request.plain_bytes);
         let mut full = false;
@@ -99,6 +130,7 @@ impl BulkEncoder {
         }
         let complete = full || waiting.is_empty() || request.plain_bytes >= self.bytes_max;
         if complete {
+            self.usual = Usual::of(request);
             self.writer.finish(request);
             request.fresh = true;
         }
