@@ -123,11 +123,7 @@ impl BulkEncoder {
                 break;
             }
         }
-        request.plain_bytes += chunk.len() as u64;
-        if !chunk.is_empty() {
-            let piece = self.writer.buffers.seal(chunk);
-            self.writer.add(request, piece);
-        }
+        self.end_piece(request, chunk);
         let complete = full || waiting.is_empty() || request.plain_bytes >= self.bytes_max;
         if complete {
             self.usual = Usual::of(request);
@@ -135,6 +131,14 @@ impl BulkEncoder {
             request.fresh = true;
         }
         complete
+    }
+
+    fn end_piece(&mut self, request: &mut Request, chunk: Vec<u8>) {
+        request.plain_bytes += chunk.len() as u64;
+        if !chunk.is_empty() {
+            let piece = self.writer.buffers.seal(chunk);
+            self.writer.add(request, piece);
+        }
     }
 }
 
