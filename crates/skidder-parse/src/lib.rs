@@ -4,6 +4,7 @@
 //! Knows events and nothing else: no files, no clock, no configuration. Everything here takes bytes and time
 //! as arguments.
 
+pub mod auditd;
 pub mod cri;
 pub mod docker;
 pub mod json;
