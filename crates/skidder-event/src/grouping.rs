@@ -3,9 +3,16 @@
 //! A parser that makes one event of several lines holds the [`Row`] of the first outside of the batch
 //! until it is complete. Its fields stay in the arena meanwhile: a row only names them.
 
-use crate::batch::{Batch, Node, NodeId, Parts, Row, Text};
+use crate::batch::{Batch, Cell, Node, NodeId, Parts, Row, Text};
 use crate::provenance::Provenance;
 use std::ops::Range;
+
+impl Row {
+    /// The message, if it is the row's own.
+    pub fn text(&self) -> Option<Text> {
+        self.has(Self::MESSAGE).then_some(self.message)
+    }
+}
 
 impl Batch {
     /// Takes the newest event out, as if it had not been pushed: its line does not count any more.
@@ -97,6 +104,17 @@ impl Batch {
         }
         assert!(self.bytes.len() <= Self::BYTES_MAX, "a batch beyond its bound");
         Text { start: start as u32, len: (self.bytes.len() - start) as u32 }
+    }
+
+    /// Makes a text of this batch the message of a row, whatever was the message before.
+    pub fn set_text(&mut self, row: &mut Row, text: Text) {
+        if !row.has(Row::MESSAGE) {
+            row.flags |= Row::MESSAGE;
+            if let Some(id) = self.find(row.own, b"message") {
+                self.nodes[id.0 as usize].cell = Cell::Gone;
+            }
+        }
+        row.message = text;
     }
 
     /// Merges the fields of a later row into an earlier one: of those at the top level that both have, the

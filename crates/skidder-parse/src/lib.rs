@@ -5,6 +5,7 @@
 //! as arguments.
 
 pub mod auditd;
+pub mod chain;
 pub mod cri;
 pub mod docker;
 pub mod json;

@@ -1,0 +1,125 @@
+//! The chain of parsers of an input (`parsers:`): from lines to events.
+//!
+//! Each line becomes a row of the batch and passes the parsers in their order. One that groups lines
+//! (`multiline`, and `container` for partial records) takes rows out of the batch until their group is
+//! complete. What belongs to an unfinished group is given back at the end of a turn and read again in the
+//! next: the chain keeps no text between turns, so that a cursor before the first line of a group is all
+//! the state there is.
+//!
+//! Promises: the events do not depend on where a turn ends, timeouts apart; every line before the end that
+//! [`Run::finish`] tells belongs to an event of the batch, or was dropped and counted, or belongs to a
+//! group that was cut and is counted as discarded; streams (stdout, stderr) are never joined.
+//!
+//! Leaves to the reader: reading far enough, time, and moving cursors.
+
+mod group;
+mod matcher;
+mod multiline;
+mod run;
+#[cfg(test)]
+mod tests;
+
+pub use matcher::Matcher;
+pub use multiline::{Match, Multiline, Rule};
+pub use run::{Accept, Ending, Finish, Run, character_boundary};
+
+use group::Group;
+use regex::bytes::Regex;
+use run::{Dropped, Hold, Wait};
+use std::time::Duration;
+
+/// Streams that are kept apart: none or an unknown one, stdout, stderr.
+const STREAMS: usize = 3;
+
+/// Bytes of the source after which a group whose message is full already is given out; what follows of it
+/// is discarded as it comes. Below, a group that is cut stays whole across a restart.
+const CUT_GROUP_BYTES: u64 = 256 << 10;
+
+/// Bytes of the source without a line of a group after which it is complete: bounds what is read again
+/// and again while another stream goes on.
+const GAP_BYTES: u64 = 256 << 10;
+
+/// One parser of a chain.
+#[derive(Clone, Debug)]
+pub enum Parser {
+    /// `multiline`.
+    Multiline(Multiline),
+    /// `include_message`: the message must match one of the patterns.
+    IncludeMessage(Vec<Regex>),
+}
+
+impl Parser {
+    /// How long a group of it waits for its next line.
+    fn timeout(&self) -> Option<Duration> {
+        match self {
+            Self::Multiline(multiline) => multiline.timeout,
+            Self::IncludeMessage(_) => None,
+        }
+    }
+}
+
+/// The parsers of an input, in their order.
+#[derive(Clone, Debug, Default)]
+pub struct Chain {
+    parsers: Box<[Parser]>,
+    group_bytes_max: u64,
+}
+
+impl Chain {
+    /// Bytes of the source that a group never exceeds by more than a line, for messages of the usual bound.
+    pub const GROUP_BYTES: u64 = 20 << 20;
+
+    /// A chain of these parsers. A group is cut when it takes more than `group_bytes_max` bytes of the
+    /// source (and a line): bounds the reader's buffer.
+    pub fn new(parsers: Vec<Parser>, group_bytes_max: u64) -> Self {
+        Self { parsers: parsers.into(), group_bytes_max }
+    }
+
+    /// Whether there is no parser.
+    pub fn is_empty(&self) -> bool {
+        self.parsers.is_empty()
+    }
+
+    /// Bytes of the source beyond which a group is cut.
+    pub fn group_bytes_max(&self) -> u64 {
+        self.group_bytes_max
+    }
+}
+
+/// What a chain keeps for one source: memory that is used again, how long groups have been waiting, and
+/// whether lines are being discarded that belong to a group that was cut.
+#[derive(Debug, Default)]
+pub struct State {
+    /// For each parser and stream.
+    groups: Vec<Group>,
+    /// As of the line that is looked at.
+    holds: Vec<Hold>,
+    /// As of the end of the last turn.
+    saved_holds: Vec<Hold>,
+    /// Changes of `holds`: the line, its place, the new value.
+    changes: Vec<(u64, usize, Hold)>,
+    waits: Vec<Wait>,
+    dropped: Vec<Dropped>,
+    /// Offsets of events whose message was cut.
+    cut: Vec<u64>,
+}
+
+impl State {
+    /// Whether anything is remembered that a new state would not know.
+    pub fn is_needed(&self) -> bool {
+        !self.waits.is_empty() || self.saved_holds.iter().any(|hold| *hold != Hold::No)
+    }
+
+    fn begin(&mut self, parsers: usize) {
+        let slots = parsers * STREAMS;
+        self.groups.resize_with(slots, Group::default);
+        for group in &mut self.groups {
+            group.clear();
+        }
+        self.saved_holds.resize(slots, Hold::No);
+        self.holds.clone_from(&self.saved_holds);
+        self.changes.clear();
+        self.dropped.clear();
+        self.cut.clear();
+    }
+}
