@@ -19,6 +19,11 @@ pub struct ReadMetrics {
     pub stored_bytes: Counter,
     /// Lines taken from files: `messages_read_total`.
     pub lines: Counter,
+    /// Lines as they stand in the files, of inputs with `parsers`, `encoding` or `line_terminator`: of
+    /// those that were joined each counts.
+    pub raw_lines: Counter,
+    /// Lines discarded because the event they belong to was full: `multiline.max_lines`, `max_bytes`.
+    pub lines_discarded: Counter,
     /// Messages cut to `message_max_bytes`: `messages_truncated_total`.
     pub truncated: Counter,
     /// Files that could not be opened, read or decoded: `processing_errors_total`.

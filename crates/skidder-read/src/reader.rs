@@ -7,6 +7,7 @@
 mod batch;
 mod cut;
 mod fill;
+mod parsed;
 mod resume;
 
 use crate::bind::{Bind, Bound};
@@ -17,7 +18,7 @@ use crate::pool::{BufferPool, CHUNK_BYTES};
 use crate::settings::FilestreamSettings;
 use skidder_decode::Decoder;
 use skidder_decode::gzip::{Checkpoint, InflatePool};
-use skidder_event::{Batch, Recycle, ResumePoint, SourceId, Tail};
+use skidder_event::{Batch, Parts, Recycle, ResumePoint, SourceId, Tail};
 use skidder_os::{File, FileKind, Fs, Timestamp};
 use std::io;
 use std::path::Path;
@@ -60,11 +61,12 @@ pub struct InputContext {
 pub struct Scratch {
     compressed: Vec<u8>,
     skipped: Vec<u8>,
+    lines: Vec<parsed::Span>,
 }
 
 impl Default for Scratch {
     fn default() -> Self {
-        Self { compressed: vec![0; SCRATCH_BYTES], skipped: Vec::new() }
+        Self { compressed: vec![0; SCRATCH_BYTES], skipped: Vec::new(), lines: Vec::new() }
     }
 }
 
@@ -134,6 +136,9 @@ pub struct Reader {
     damage_told: bool,
     bound: Option<(u64, Arc<dyn Bound>)>,
     line_bytes_mean: usize,
+    /// End of the bytes that were looked at, part of a line and unfinished groups included.
+    seen: u64,
+    parsing: parsed::Parsing,
 }
 
 /// A gzip checkpoint as batches carry it.
@@ -177,12 +182,25 @@ impl Reader {
             damage_told: false,
             bound: None,
             line_bytes_mean: 0,
+            seen: offset,
+            parsing: parsed::Parsing::default(),
         }
     }
 
     /// Whether the file is open.
     pub fn is_open(&self) -> bool {
         self.file.is_some()
+    }
+
+    /// End of the bytes that were looked at: behind `offset` is part of a line, or a group of lines that is
+    /// not complete.
+    pub(crate) fn seen(&self) -> u64 {
+        self.seen.max(self.offset)
+    }
+
+    /// A turn has looked at everything up to `seen`, if that is the end for now.
+    fn has_seen(&mut self, seen: u64, end: &TurnEnd) {
+        self.seen = if matches!(end, TurnEnd::Waiting) { seen } else { 0 };
     }
 
     /// The open file.
@@ -204,6 +222,7 @@ impl Reader {
             context.metrics.open.sub(1);
         }
         self.release_decoder();
+        self.forget_groups(false);
         self.bound = None;
     }
 
@@ -223,6 +242,8 @@ impl Reader {
         self.finished = false;
         self.unverified = false;
         self.damage_told = false;
+        self.seen = 0;
+        self.forget_groups(true);
         self.release_decoder();
     }
 
@@ -238,12 +259,17 @@ impl Reader {
         scratch: &mut Scratch,
         now: Timestamp,
     ) -> (Option<Batch>, TurnEnd) {
+        self.seen = 0;
         match self.prepare(context, scratch) {
             Ok(None) => {}
             Ok(Some(end)) => return (None, end),
             Err(error) => return (None, TurnEnd::Failed(error)),
         }
-        self.read(context, scratch, now)
+        if context.settings.is_direct() {
+            self.read(context, scratch, now)
+        } else {
+            self.read_parsed(context, scratch, now)
+        }
     }
 
     /// Opens and verifies the file and brings the decoder to `offset`.
@@ -321,14 +347,8 @@ impl Reader {
         scratch: &mut Scratch,
         now: Timestamp,
     ) -> (Option<Batch>, TurnEnd) {
-        let mut parts = context.buffers.take();
-        let mut filled = self.carry.len();
-        if parts.bytes.len() < filled {
-            parts.bytes.resize(filled, 0);
-        }
-        parts.bytes[..filled].copy_from_slice(&self.carry);
-        self.carry.clear();
-        let mut wanted = self.read_bytes(context).max(filled + READ_BYTES_MIN.min(CHUNK_BYTES));
+        let (mut parts, mut filled) = self.begin_buffer(context);
+        let mut wanted = self.bytes_wanted(context, filled);
         // Lines for which the last batch had no room.
         let mut has_line = memchr::memchr(b'\n', &parts.bytes[..filled]).is_some();
         let end = loop {
@@ -360,6 +380,23 @@ impl Reader {
         self.finish_turn(context, parts, filled, has_line, end, now)
     }
 
+    /// A buffer that begins with what was decompressed already, and how much that is.
+    fn begin_buffer(&mut self, context: &InputContext) -> (Parts, usize) {
+        let mut parts = context.buffers.take();
+        let filled = self.carry.len();
+        if parts.bytes.len() < filled {
+            parts.bytes.resize(filled, 0);
+        }
+        parts.bytes[..filled].copy_from_slice(&self.carry);
+        self.carry.clear();
+        (parts, filled)
+    }
+
+    /// How far a buffer is to be filled that holds `filled` bytes already.
+    fn bytes_wanted(&self, context: &InputContext, filled: usize) -> usize {
+        self.read_bytes(context).max(filled + READ_BYTES_MIN.min(CHUNK_BYTES))
+    }
+
     /// Bytes to read at once: about as many as fill a batch with lines of the usual length.
     fn read_bytes(&self, context: &InputContext) -> usize {
         let least = context.settings.buffer_size.max(READ_BYTES_MIN);
@@ -380,5 +417,7 @@ fn crc32(bytes: &[u8]) -> u32 {
     crc32fast::hash(bytes)
 }
 
+#[cfg(test)]
+mod parsed_tests;
 #[cfg(test)]
 mod tests;

@@ -3,7 +3,10 @@
 use crate::identity::FileIdentity;
 use crate::scan::ScanSettings;
 use regex::bytes::Regex;
+use skidder_decode::encoding::Encoding;
+use skidder_decode::lines::LineTerminator;
 use skidder_os::Timestamp;
+use skidder_parse::chain::Chain;
 use std::time::Duration;
 
 /// `compression`.
@@ -179,6 +182,14 @@ pub struct FilestreamSettings {
     pub include_group: bool,
     /// `take_over`.
     pub take_over: TakeOver,
+    /// `parsers`.
+    pub parsers: Chain,
+    /// `encoding`; UTF-8 counts as plain.
+    pub encoding: Encoding,
+    /// `line_terminator`.
+    pub line_terminator: LineTerminator,
+    /// Files are read to their end once (`--once`): groups of lines do not wait for more.
+    pub read_once: bool,
     /// Whether what follows the last line feed of a plain file is a line: only where the file is read
     /// once and no cursor is kept.
     pub final_line: bool,
@@ -225,6 +236,10 @@ impl FilestreamSettings {
             include_owner: false,
             include_group: false,
             take_over: TakeOver::Off,
+            parsers: Chain::default(),
+            encoding: Encoding::PLAIN,
+            line_terminator: LineTerminator::Auto,
+            read_once: false,
             final_line: false,
         }
     }

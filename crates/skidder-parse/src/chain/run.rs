@@ -361,7 +361,7 @@ impl<'a> Run<'a> {
     }
 
     /// The offset up to which every line belongs to something complete.
-    fn complete_before(&self, batch: &Batch) -> u64 {
+    pub fn complete_before(&self, batch: &Batch) -> u64 {
         let mut end = self.end;
         for group in &self.state.groups {
             end = group.start().map_or(end, |start| end.min(start));

@@ -3,7 +3,9 @@
 use super::*;
 use proptest::prelude::*;
 use regex::bytes::Regex;
-use skidder_event::{Base, Batch, DropReason, Encoder, Map, Precision, Provenance, Row, SourceId, Text};
+use skidder_event::{
+    Base, Batch, DropReason, Encoder, Map, Precision, Provenance, Row, SourceId, Text,
+};
 use std::sync::Arc;
 
 pub(super) fn regex(pattern: &str) -> Regex {
@@ -240,7 +242,7 @@ fn messages_are_included_and_filtered_behind_the_parsers() {
     let (chain, exclude) = (chain(parsers), [regex("y")]);
     let mut source = Source::new(&chain, b"a\n x\nb\n y\nb\n x\n\na y\n");
     source.accept = Accept { exclude: &exclude, message_max_bytes: 3, include: &[] };
-    source.turn(usize::MAX.min(source.text.len()), Ending::Last, usize::MAX);
+    source.turn(source.text.len(), Ending::Last, usize::MAX);
     assert_eq!(source.messages(), ["a\n ", "b\n "]);
     assert_eq!(source.dropped, [1, 1, 1]);
     assert_eq!(source.events[0].1["log"]["flags"], serde_json::json!(["truncated", "multiline"]));
@@ -303,6 +305,16 @@ fn a_group_that_takes_too_much_of_the_source_is_given_out_and_its_rest_discarded
     assert!(expected[0].2 < CUT_GROUP_BYTES + 100);
     assert_eq!(in_turns(&chain, &text, &[300_000], false), expected);
     assert_eq!(in_turns(&chain, &text, &[40_000, 300_000, 100], false), expected);
+}
+
+#[test]
+fn characters_are_not_split_by_the_bound_of_a_message() {
+    let cases: &[(&str, usize, usize)] =
+        &[("aaaa", 2, 2), ("a\u{e9}a", 2, 1), ("\u{20ac}\u{20ac}", 5, 3), ("\u{1f600}a", 4, 4)];
+    for (text, max, expected) in cases {
+        assert_eq!(character_boundary(text.as_bytes(), *max), *expected, "{text} {max}");
+    }
+    assert_eq!(character_boundary(&[0x80; 10], 7), 7, "what is no text is cut anywhere");
 }
 
 /// Lines of a few kinds, joined to a text.

@@ -1,14 +1,14 @@
 //! From the bytes of a chunk to a batch of whole lines: cutting, skipping, filtering.
 
 use super::batch::flag;
+use super::parsed::UTF8_BOM;
 use super::{InputContext, Reader, TAIL_BYTES, TurnEnd, crc32, is_last};
 use crate::pool::CHUNK_BYTES;
-use crate::settings::FilestreamSettings;
-use regex::bytes::Regex;
 use skidder_decode::Decoder;
 use skidder_decode::lines::Splitter;
 use skidder_event::{Batch, DropReason, Parts, Recycle, Row, Tail, Text};
 use skidder_os::Timestamp;
+use skidder_parse::chain::{Accept, character_boundary};
 use std::sync::Arc;
 
 /// The lines of one chunk, on their way to a batch.
@@ -24,6 +24,29 @@ struct Cut {
     truncated: Vec<usize>,
 }
 
+impl Cut {
+    /// UTF-8's byte order mark belongs to no line.
+    fn strip_byte_order_mark(&mut self, bytes: &[u8]) {
+        let Some(first) = self.rows.first_mut() else { return };
+        let text = &mut first.message;
+        let message = &bytes[text.start as usize..(text.start + text.len) as usize];
+        if first.offset > 0 || !message.starts_with(UTF8_BOM) {
+            return;
+        }
+        text.start += UTF8_BOM.len() as u32;
+        text.len -= UTF8_BOM.len() as u32;
+        if text.len == 0 {
+            self.rows.remove(0);
+            self.truncated.retain_mut(|row| {
+                let is_later = *row > 0;
+                *row = row.saturating_sub(1);
+                is_later
+            });
+            self.empty += 1;
+        }
+    }
+}
+
 impl Reader {
     pub(super) fn finish_turn(
         &mut self,
@@ -35,10 +58,12 @@ impl Reader {
         now: Timestamp,
     ) -> (Option<Batch>, TurnEnd) {
         if self.skipping {
-            return self.skip(context, parts, filled, end);
+            return self.skip(context, parts, filled, end, Splitter::default());
         }
+        let seen = self.offset + filled as u64;
         let last = is_last(context, &end);
         if filled == 0 || (!has_line && !last) {
+            self.has_seen(seen, &end);
             self.keep_rest(&parts.bytes[..filled], 0);
             context.buffers.recycle(parts);
             let eof = matches!(end, TurnEnd::Finished);
@@ -51,12 +76,16 @@ impl Reader {
         let mut cut =
             Cut { bytes: 0, rows, empty: 0, filtered: 0, too_long: 0, truncated: Vec::new() };
         self.cut(context, &parts.bytes[..filled], last, now, &mut cut);
+        if self.offset == 0 {
+            cut.strip_byte_order_mark(&parts.bytes);
+        }
         let consumed = cut.bytes;
         self.keep_rest(&parts.bytes[..filled], consumed);
         // Lines beyond the bound of a batch are left for the next turn.
         let left = filled > consumed
             && (last || memchr::memchr(b'\n', &parts.bytes[consumed..filled]).is_some());
         let end = if left { self.redo(end) } else { end };
+        self.has_seen(seen, &end);
         let eof = matches!(end, TurnEnd::Finished);
         self.finished = eof;
         let lines = cut.rows.len() as u64 + cut.empty + cut.filtered + cut.too_long;
@@ -65,7 +94,7 @@ impl Reader {
     }
 
     /// An end that was seen while lines are left: it will be seen again.
-    fn redo(&mut self, end: TurnEnd) -> TurnEnd {
+    pub(super) fn redo(&mut self, end: TurnEnd) -> TurnEnd {
         match end {
             // The decoder is at the end of the file; what is left is in `carry`.
             TurnEnd::Finished | TurnEnd::Waiting | TurnEnd::More | TurnEnd::Damaged => {
@@ -76,7 +105,7 @@ impl Reader {
     }
 
     /// Remembers what follows the last whole line: a plain file is simply read again from there.
-    fn keep_rest(&mut self, bytes: &[u8], consumed: usize) {
+    pub(super) fn keep_rest(&mut self, bytes: &[u8], consumed: usize) {
         match &mut self.decoder {
             Some(Decoder::Plain { offset }) => *offset = self.offset + consumed as u64,
             _ => {
@@ -130,7 +159,12 @@ impl Reader {
             message = &message[..character_boundary(message, settings.message_max_bytes)];
             cut.truncated.push(cut.rows.len());
         }
-        if is_filtered(settings, message) {
+        let accept = Accept {
+            message_max_bytes: settings.message_max_bytes,
+            include: &settings.include_lines,
+            exclude: &settings.exclude_lines,
+        };
+        if accept.refuses(message) {
             if cut.truncated.last() == Some(&cut.rows.len()) {
                 cut.truncated.pop();
             }
@@ -180,21 +214,26 @@ impl Reader {
     }
 
     /// Throws away what belongs to a line beyond all bounds, up to its end.
-    fn skip(
+    pub(super) fn skip(
         &mut self,
         context: &InputContext,
         parts: Parts,
         filled: usize,
         end: TurnEnd,
+        splitter: Splitter,
     ) -> (Option<Batch>, TurnEnd) {
         let position = self.decoder.as_ref().map_or(0, Decoder::offset);
         let bytes = &parts.bytes[..filled];
         let last = is_last(context, &end);
-        let Some(at) = memchr::memchr(b'\n', bytes).or(last.then_some(filled)) else {
+        let Some(after) = splitter.find(bytes, 0).or(last.then_some(filled)) else {
+            let kept = filled - splitter.discardable(filled);
+            match &mut self.decoder {
+                Some(Decoder::Plain { offset }) => *offset -= kept as u64,
+                _ => self.carry = bytes[filled - kept..].to_vec(),
+            }
             context.buffers.recycle(parts);
             return (None, end);
         };
-        let after = (at + 1).min(filled);
         let next = position - (filled - after) as u64;
         self.tell_too_long(self.offset, (next - self.offset) as usize);
         self.skipping = false;
@@ -220,19 +259,4 @@ impl Reader {
         context.metrics.lines.add(1);
         (Some(batch), end)
     }
-}
-
-fn is_filtered(settings: &FilestreamSettings, message: &[u8]) -> bool {
-    let any = |list: &[Regex]| list.iter().any(|regex| regex.is_match(message));
-    (!settings.include_lines.is_empty() && !any(&settings.include_lines))
-        || any(&settings.exclude_lines)
-}
-
-/// The largest length up to `max` that does not split a UTF-8 character.
-pub(super) fn character_boundary(text: &[u8], max: usize) -> usize {
-    let mut end = max;
-    while end > 0 && max - end < 4 && text.get(end).is_some_and(|byte| byte & 0xc0 == 0x80) {
-        end -= 1;
-    }
-    if max - end == 4 { max } else { end }
 }

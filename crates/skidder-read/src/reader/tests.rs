@@ -1,6 +1,5 @@
 //! Turns of one reader over files of all kinds.
 
-use super::cut::character_boundary;
 use super::*;
 use crate::readers::ReadersLimits;
 use crate::testing::{Input, gzip, lines, messages_of, settings};
@@ -210,14 +209,4 @@ fn a_compressed_file_with_other_bytes_before_the_cursor_is_read_anew() {
     messages.extend(input.round());
     assert_eq!(messages.len(), 5060);
     assert_eq!(messages.last().map(String::as_str), Some("other 4999"));
-}
-
-#[test]
-fn characters_are_not_split_by_the_bound_of_a_message() {
-    let cases: &[(&str, usize, usize)] =
-        &[("aaaa", 2, 2), ("a\u{e9}a", 2, 1), ("\u{20ac}\u{20ac}", 5, 3), ("\u{1f600}a", 4, 4)];
-    for (text, max, expected) in cases {
-        assert_eq!(character_boundary(text.as_bytes(), *max), *expected, "{text} {max}");
-    }
-    assert_eq!(character_boundary(&[0x80; 10], 7), 7, "what is no text is cut anywhere");
 }

@@ -67,18 +67,24 @@ impl State {
             }
             self.timers.pop();
             let Some(slot) = self.slots.get_mut(&id) else { continue };
+            if slot.phase == Phase::Closed && slot.is_flush_due(now) {
+                self.line_up(id);
+                continue;
+            }
             if slot.phase != Phase::Idle(at) {
                 continue;
             }
             let nothing_new = slot.has_nothing_new();
             if self.draining.is_none() && slot.should_close(now) {
-                if nothing_new || slot.last_look {
+                if slot.flush_first() {
+                    self.line_up(id);
+                } else if nothing_new || slot.last_look {
                     self.close(id);
                 } else {
                     slot.last_look = true;
                     self.line_up(id);
                 }
-            } else if nothing_new {
+            } else if nothing_new && !slot.is_flush_due(now) {
                 self.idle(id, now);
             } else {
                 self.line_up(id);
@@ -147,7 +153,8 @@ impl State {
         }
         slot.turns += 1;
         slot.look = slot.seen();
-        let reader = slot.reader.take()?;
+        let mut reader = slot.reader.take()?;
+        reader.begin_turn(now);
         slot.phase = Phase::Running;
         self.running += 1;
         Some(Turn { reader, input: Arc::clone(&slot.input) })
@@ -308,6 +315,9 @@ impl State {
             reader.close(&slot.input);
             if let Some(target) = slot.next_target.take() {
                 reader.target = target;
+            }
+            if let Some(at) = reader.flush_at() {
+                self.timers.push(Reverse((at, id)));
             }
         }
         let input = slot.input_key();

@@ -83,6 +83,9 @@ impl Slot {
         if close.removed || close.renamed {
             at = at.min(now + close.check_interval);
         }
+        if let Some(flush) = self.reader.as_ref().and_then(|reader| reader.flush_at()) {
+            at = at.min(flush);
+        }
         at.max(now)
     }
 
@@ -92,14 +95,30 @@ impl Slot {
         self.input.settings.read_until_eof.is_some() && is_open
     }
 
-    /// Whether a plain file is as long as what was read of it: the usual case, at the price of one
+    /// Whether a group of lines has waited long enough for more of them.
+    pub(super) fn is_flush_due(&self, now: Monotonic) -> bool {
+        self.reader.as_ref().and_then(|reader| reader.flush_at()).is_some_and(|at| at <= now)
+    }
+
+    /// Before a file is closed for good, the group of lines that waits for more is given out: says whether
+    /// it needs a turn for that.
+    pub(super) fn flush_first(&mut self) -> bool {
+        let Some(reader) = &mut self.reader else { return false };
+        let waits = reader.is_open() && reader.waits_for_lines();
+        if waits {
+            reader.ask_flush();
+        }
+        waits
+    }
+
+    /// Whether a plain file is as long as what was looked at: the usual case, at the price of one
     /// question instead of a turn. A file rewritten to the same length is found by the scan.
     pub(super) fn has_nothing_new(&self) -> bool {
         let Some(reader) = &self.reader else { return false };
         !reader.target.compressed
             && reader
                 .file()
-                .is_some_and(|file| file.metadata().is_ok_and(|meta| meta.size == reader.offset))
+                .is_some_and(|file| file.metadata().is_ok_and(|meta| meta.size == reader.seen()))
     }
 
     /// Why an idle reader should be closed now, if it should.

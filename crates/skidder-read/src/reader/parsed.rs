@@ -1,0 +1,393 @@
+//! From the bytes of a chunk to a batch where it is not enough to cut lines: through parsers, from
+//! another encoding, or with another line terminator.
+//!
+//! Promises: as for cut lines. What belongs to an unfinished group of a parser is not consumed: the
+//! cursor stays before its first line, and its bytes are read again (plain) or kept in `carry`.
+
+use super::{InputContext, Reader, Scratch, TAIL_BYTES, TurnEnd, crc32, is_last};
+use crate::fingerprint::read_up_to;
+use crate::pool::CHUNK_BYTES;
+use crate::settings::FilestreamSettings;
+use skidder_decode::encoding::{BOM_BYTES, FileEncoding};
+use skidder_decode::lines::Splitter;
+use skidder_decode::{DecodeError, gzip};
+use skidder_event::{Batch, Parts, Provenance, Recycle, Row, Tail, Text};
+use skidder_os::{Monotonic, Timestamp};
+use skidder_parse::chain::{Accept, Ending, Run, State};
+use std::io;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+/// The byte order mark as UTF-8, which belongs to no line.
+pub(super) const UTF8_BOM: &[u8] = b"\xef\xbb\xbf";
+
+/// What this way keeps of a source between turns.
+#[derive(Default)]
+pub(super) struct Parsing {
+    state: Option<Box<State>>,
+    lines: Option<Lines>,
+    /// Groups are complete at the next end of the file.
+    flush: bool,
+    /// When a group will have waited long enough.
+    flush_at: Option<Monotonic>,
+    unfinished: bool,
+    /// When this turn began.
+    pub(super) began: Monotonic,
+}
+
+/// How the lines of one file are found and read.
+#[derive(Clone, Copy)]
+struct Lines {
+    splitter: Splitter,
+    encoding: FileEncoding,
+}
+
+/// One line: its first byte, its end, and where the next one begins.
+pub(super) type Span = (u32, u32, u32);
+
+/// What came of the bytes that are there; or nothing is complete and more are needed, and here they are.
+type Attempt = ControlFlow<(Option<Batch>, TurnEnd), Parts>;
+
+impl FilestreamSettings {
+    /// Whether lines need no more than to be cut out of the bytes.
+    pub(super) fn is_direct(&self) -> bool {
+        self.parsers.is_empty()
+            && self.encoding.is_plain()
+            && self.line_terminator == skidder_decode::lines::LineTerminator::Auto
+    }
+}
+
+impl Reader {
+    /// Groups are given out at the next end of the file: the file may not be there much longer.
+    pub(crate) fn ask_flush(&mut self) {
+        self.parsing.flush = true;
+    }
+
+    /// Whether a group waits for more lines, and was not asked to end already.
+    pub(crate) fn waits_for_lines(&self) -> bool {
+        self.parsing.unfinished && !self.parsing.flush
+    }
+
+    /// When a group will have waited long enough, and the source wants a turn.
+    pub(crate) fn flush_at(&self) -> Option<Monotonic> {
+        self.parsing.flush_at
+    }
+
+    /// Says what time it is when a turn begins.
+    pub(crate) fn begin_turn(&mut self, now: Monotonic) {
+        self.parsing.began = now;
+    }
+
+    /// What is remembered of groups is not needed or of another content.
+    pub(super) fn forget_groups(&mut self, all: bool) {
+        self.parsing.lines = None;
+        if all || self.parsing.state.as_ref().is_some_and(|state| !state.is_needed()) {
+            self.parsing.state = None;
+        }
+        if all {
+            self.parsing.flush_at = None;
+            self.parsing.unfinished = false;
+        }
+    }
+
+    /// Reads until at least one event is complete, or there is no more.
+    pub(super) fn read_parsed(
+        &mut self,
+        context: &InputContext,
+        scratch: &mut Scratch,
+        now: Timestamp,
+    ) -> (Option<Batch>, TurnEnd) {
+        let lines = match self.lines(context, scratch) {
+            Ok(Some(lines)) => lines,
+            Ok(None) => return (None, TurnEnd::Waiting),
+            Err(error) => return (None, TurnEnd::Failed(error)),
+        };
+        let bytes_max = context.settings.buffer_bytes_max();
+        let (mut parts, mut filled) = self.begin_buffer(context);
+        let mut wanted = self.bytes_wanted(context, filled).min(bytes_max);
+        loop {
+            if parts.bytes.len() < wanted {
+                parts.bytes.resize(wanted, 0);
+            }
+            let end = self.fill(context, scratch, &mut parts.bytes[..wanted], &mut filled);
+            if self.skipping {
+                return self.skip(context, parts, filled, end, lines.splitter);
+            }
+            match self.attempt(context, &mut scratch.lines, lines, (parts, filled), end, now) {
+                ControlFlow::Break(done) => return done,
+                ControlFlow::Continue(back) => parts = back,
+            }
+            wanted = (wanted * 2).min(bytes_max);
+        }
+    }
+
+    /// How lines of this file are found; nothing if it is too short to tell.
+    fn lines(
+        &mut self,
+        context: &InputContext,
+        scratch: &mut Scratch,
+    ) -> io::Result<Option<Lines>> {
+        if let Some(lines) = self.parsing.lines {
+            return Ok(Some(lines));
+        }
+        let settings = &context.settings;
+        let mut head = [0; BOM_BYTES];
+        let head = match (settings.encoding.fixed(), &self.file) {
+            (Some(_), _) | (_, None) => &[][..],
+            (None, Some(file)) => {
+                let count = if self.target.compressed {
+                    let decoded =
+                        gzip::head(&**file, &mut scratch.compressed, &mut head, &context.inflates);
+                    match decoded {
+                        Ok(count) => count,
+                        Err(DecodeError::Read { source, .. }) => return Err(source),
+                        // Whoever reads on comes to the same error, and reports it.
+                        Err(DecodeError::Memory | DecodeError::Damaged(_)) => 0,
+                    }
+                } else {
+                    read_up_to(&**file, &mut head, 0)?
+                };
+                &head[..count]
+            }
+        };
+        let encoding = match settings.encoding.of_file(head) {
+            Ok(encoding) => encoding,
+            Err(skidder_decode::encoding::BomError::TooShort) => return Ok(None),
+            Err(error) => return Err(io::Error::new(io::ErrorKind::InvalidData, error)),
+        };
+        let Some(splitter) = Splitter::new(settings.line_terminator, encoding) else {
+            let message = "the encoding of the file does not have the configured line terminator";
+            return Err(io::Error::new(io::ErrorKind::InvalidData, message));
+        };
+        let lines = Lines { splitter, encoding };
+        self.parsing.lines = Some(lines);
+        Ok(Some(lines))
+    }
+
+    /// Tries to make a batch of the first `filled` bytes of `parts`.
+    fn attempt(
+        &mut self,
+        context: &InputContext,
+        spans: &mut Vec<Span>,
+        lines: Lines,
+        (parts, filled): (Parts, usize),
+        end: TurnEnd,
+        now: Timestamp,
+    ) -> Attempt {
+        let settings = &context.settings;
+        spans.clear();
+        let bytes = &parts.bytes[..filled];
+        let whole = lines.splitter.split(bytes, |start, end, next| {
+            spans.push((start as u32, end as u32, next as u32));
+        });
+        let rest = filled - whole;
+        if is_last(context, &end) && rest > 0 {
+            spans.push((whole as u32, filled as u32, filled as u32));
+        }
+        let goes_on = matches!(end, TurnEnd::More);
+        let too_long = goes_on && rest > settings.line_bytes_max();
+        if spans.is_empty() {
+            if too_long {
+                self.skipping = true;
+                return ControlFlow::Break(self.skip(context, parts, filled, end, lines.splitter));
+            }
+            if goes_on {
+                return ControlFlow::Continue(parts);
+            }
+            return ControlFlow::Break(self.nothing(context, parts, filled, end));
+        }
+        let buffer = Buffer::new(parts, filled);
+        let base = Arc::clone(self.bound(context).base());
+        let provenance = self.place();
+        let mut batch = Batch::with_lines(buffer.parts, 0, base, provenance);
+        let appended = batch.bytes().len();
+        let mut state = self.parsing.state.take().unwrap_or_default();
+        let accept = Accept {
+            message_max_bytes: settings.message_max_bytes,
+            include: &settings.include_lines,
+            exclude: &settings.exclude_lines,
+        };
+        let mut run = Run::new(&settings.parsers, &mut state, accept, &batch, self.offset);
+        let stopped = self.give_lines(context, &mut run, &mut batch, lines.encoding, spans, now);
+        // What comes is no line of any group; and a buffer cannot grow for ever.
+        let is_full = goes_on && filled >= settings.buffer_bytes_max();
+        if too_long || (is_full && run.complete_before(&batch) == self.offset) {
+            run.interrupt(&mut batch);
+        }
+        let ending = if stopped { Ending::More } else { self.ending(settings, &end) };
+        let finish = run.finish(&mut batch, ending);
+        self.parsing.state = Some(state);
+        let consumed = (finish.end - self.offset) as usize;
+        if consumed == 0 {
+            let mut parts = batch.into_parts();
+            parts.bytes.truncate(appended);
+            let parts = buffer.spare.map_or(parts, |bytes| Parts { bytes, rows: Vec::new() });
+            if goes_on {
+                return ControlFlow::Continue(parts);
+            }
+            self.keep_waiting(&finish);
+            return ControlFlow::Break(self.nothing(context, parts, filled, end));
+        }
+        if let Some(bytes) = buffer.spare {
+            context.buffers.recycle(Parts { bytes, rows: Vec::new() });
+        } else {
+            let buffers: Arc<dyn Recycle> = context.buffers.clone();
+            batch.set_recycle(buffers);
+        }
+        self.keep_waiting(&finish);
+        let end = if stopped { self.redo(end) } else { end };
+        self.has_seen(self.offset + filled as u64, &end);
+        self.keep_rest(&batch.bytes()[..filled], consumed);
+        context.metrics.truncated.add(finish.truncated);
+        context.metrics.lines_discarded.add(finish.discarded);
+        let consumed_lines = spans.partition_point(|(_, _, next)| *next as usize <= consumed);
+        context.metrics.raw_lines.add(consumed_lines as u64);
+        self.complete(context, &mut batch, consumed, appended, &end);
+        ControlFlow::Break((Some(batch), end))
+    }
+
+    /// Gives lines to the parsers; says whether it stopped because there are events enough.
+    fn give_lines(
+        &self,
+        context: &InputContext,
+        run: &mut Run<'_>,
+        batch: &mut Batch,
+        encoding: FileEncoding,
+        spans: &[Span],
+        now: Timestamp,
+    ) -> bool {
+        let line_bytes_max = context.settings.line_bytes_max();
+        for &(start, end, next) in spans {
+            if run.is_full(batch, context.rows_max) {
+                return true;
+            }
+            let offset = self.offset + u64::from(start);
+            if (end - start) as usize > line_bytes_max {
+                self.tell_too_long(offset, (next - start) as usize);
+                run.skipped_line(batch, offset, self.offset + u64::from(next));
+                continue;
+            }
+            let mut from = start as usize;
+            if offset == 0 {
+                from += encoding.bom_bytes().min((end - start) as usize);
+            }
+            let mut text = if encoding.is_plain() {
+                Text { start: from as u32, len: end - from as u32 }
+            } else {
+                // The line feed lets lines be joined where they stand.
+                let text = batch.append_decoded(from..end as usize, |line, out| {
+                    encoding.decode_line(line, out);
+                    out.push(b'\n');
+                });
+                Text { len: text.len - 1, ..text }
+            };
+            if offset == 0 && batch.text(text).starts_with(UTF8_BOM) {
+                text.start += UTF8_BOM.len() as u32;
+                text.len -= UTF8_BOM.len() as u32;
+            }
+            run.line(batch, Row::new(offset, next - start, text, now.0));
+        }
+        false
+    }
+
+    fn ending(&self, settings: &FilestreamSettings, end: &TurnEnd) -> Ending {
+        match end {
+            TurnEnd::Finished | TurnEnd::Damaged => Ending::Last,
+            TurnEnd::Waiting
+                if self.parsing.flush
+                    || settings.final_line
+                    || settings.read_once
+                    || settings.close.on_eof =>
+            {
+                Ending::Last
+            }
+            TurnEnd::Waiting => Ending::Waiting(self.parsing.began.0),
+            _ => Ending::More,
+        }
+    }
+
+    fn keep_waiting(&mut self, finish: &skidder_parse::chain::Finish) {
+        self.parsing.flush_at = finish.flush_at.map(Monotonic);
+        self.parsing.unfinished = finish.unfinished;
+        self.parsing.flush &= finish.unfinished;
+    }
+
+    /// A turn that consumed nothing and has come to an end.
+    fn nothing(
+        &mut self,
+        context: &InputContext,
+        parts: Parts,
+        filled: usize,
+        end: TurnEnd,
+    ) -> (Option<Batch>, TurnEnd) {
+        self.has_seen(self.offset + filled as u64, &end);
+        self.keep_rest(&parts.bytes[..filled], 0);
+        context.buffers.recycle(parts);
+        let eof = matches!(end, TurnEnd::Finished);
+        let batch = (eof && !self.finished).then(|| self.empty_batch(context, eof));
+        self.finished |= eof;
+        (batch, end)
+    }
+
+    /// Everything that a batch needs besides its events; moves the offset.
+    fn complete(
+        &mut self,
+        context: &InputContext,
+        batch: &mut Batch,
+        consumed: usize,
+        appended: usize,
+        end: &TurnEnd,
+    ) {
+        let bytes = batch.bytes();
+        let is_utf8 = |bytes: &[u8]| simdutf8::basic::from_utf8(bytes).is_ok();
+        let utf8 = if is_utf8(&bytes[..consumed]) { consumed } else { 0 };
+        let end_of_appended = if is_utf8(&bytes[appended..]) { bytes.len() } else { appended };
+        let tail = &bytes[consumed.saturating_sub(TAIL_BYTES)..consumed];
+        self.tail = Some(Tail { len: tail.len() as u32, crc: crc32(tail) });
+        let eof = matches!(end, TurnEnd::Finished);
+        self.finished = eof;
+        batch.set_utf8(utf8, appended..end_of_appended);
+        batch.set_provenance(self.provenance(consumed as u64, eof));
+        self.line_bytes_mean = consumed / batch.lines().max(1) as usize + 1;
+        context.metrics.bytes.add(consumed as u64);
+        context.metrics.lines.add(batch.lines());
+        self.bound(context).run(batch);
+    }
+
+    /// Where a batch stands of which it is not known yet how much it holds.
+    fn place(&self) -> Provenance {
+        Provenance {
+            source: self.id,
+            generation: self.generation,
+            range: self.offset..self.offset,
+            end_of_file: false,
+            tail: None,
+            resume: None,
+        }
+    }
+}
+
+impl FilestreamSettings {
+    /// Bytes that are read at most for one turn: a group, and the line that ends it.
+    fn buffer_bytes_max(&self) -> usize {
+        let group = usize::try_from(self.parsers.group_bytes_max()).unwrap_or(usize::MAX);
+        group.saturating_add(2 * self.line_bytes_max()).saturating_add(1).max(CHUNK_BYTES)
+    }
+}
+
+/// The bytes of a batch, in a buffer of the pool, or in one of their size if they are few.
+struct Buffer {
+    parts: Parts,
+    spare: Option<Vec<u8>>,
+}
+
+impl Buffer {
+    fn new(parts: Parts, filled: usize) -> Self {
+        let Parts { bytes, mut rows } = parts;
+        rows.clear();
+        if filled >= CHUNK_BYTES / 4 {
+            return Self { parts: Parts { bytes, rows }, spare: None };
+        }
+        Self { parts: Parts { bytes: bytes[..filled].to_vec(), rows }, spare: Some(bytes) }
+    }
+}
