@@ -20,6 +20,7 @@ mod kinds;
 mod pattern;
 mod plan;
 mod processor;
+mod raw_index;
 mod rename;
 
 pub use add_fields::{AddFields, fields_of};
@@ -36,4 +37,5 @@ pub use kinds::{Context, read_processors};
 pub use pattern::{PatternError, compile_pattern};
 pub use plan::{Plan, Shape};
 pub use processor::{Failure, Outcome, Processor};
+pub use raw_index::RawIndex;
 pub use rename::Rename;

@@ -106,6 +106,8 @@ pub struct CloseSettings {
     pub backoff_init: Duration,
     /// `backoff.max`.
     pub backoff_max: Duration,
+    /// `backoff_factor` of `log` inputs: how many times as long each wait is as the one before.
+    pub backoff_factor: u32,
 }
 
 impl Default for CloseSettings {
@@ -119,6 +121,7 @@ impl Default for CloseSettings {
             after_interval: None,
             backoff_init: Duration::from_secs(2),
             backoff_max: Duration::from_secs(10),
+            backoff_factor: 2,
         }
     }
 }
@@ -176,6 +179,8 @@ pub struct FilestreamSettings {
     pub delete: Option<Duration>,
     /// `read_until_eof`: how long open files are read on when the program is asked to stop.
     pub read_until_eof: Option<Duration>,
+    /// `keep_null`: members of events that are null stay.
+    pub keep_null: bool,
     /// `include_file_owner_name`.
     pub include_owner: bool,
     /// `include_file_owner_group_name`.
@@ -233,6 +238,7 @@ impl FilestreamSettings {
             clean_removed: true,
             delete: None,
             read_until_eof: None,
+            keep_null: false,
             include_owner: false,
             include_group: false,
             take_over: TakeOver::Off,

@@ -2,14 +2,15 @@
 
 use crate::agent::{Agent, BEAT, COMPATIBLE_VERSION};
 use crate::filestream::{self, Surroundings};
+use crate::input_plan::{self, Common};
 use skidder_config::{Problems, Section, Settings};
-use skidder_event::{Base, Batch, Format, Map, Precision, Value};
+use skidder_event::Precision;
 use skidder_observe::HttpConfig;
 use skidder_os::{Clock, Fs};
 use skidder_outputs::{Check, Context as OutputContext};
 use skidder_pipeline::{DeadLettersLimits, Output, QueueLimits};
-use skidder_processors::{BoundPlan, Compiled, Context, Plan, Shape, fields_of, read_processors};
-use skidder_read::{Bind, Bound, FilestreamSettings};
+use skidder_processors::Context;
+use skidder_read::{Bind, FilestreamSettings, InputKind};
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -52,41 +53,6 @@ pub(crate) struct Outside<'a> {
     pub(crate) directory: &'a Path,
     /// Number of processors.
     pub(crate) cores: usize,
-}
-
-/// The plan of an input with the fields that all its sources share.
-#[derive(Debug)]
-struct InputPlan {
-    plan: Plan,
-    /// `fields` and `tags`, as they are merged over what the source says.
-    fields: Map,
-    metadata: Map,
-}
-
-/// A plan bound to a source, as the reader sees it.
-#[derive(Debug)]
-struct SourcePlan(BoundPlan);
-
-impl Bind for InputPlan {
-    fn bind(&self, fields: &Map) -> Arc<dyn Bound> {
-        let mut all = fields.clone();
-        all.merge(&self.fields);
-        Arc::new(SourcePlan(self.plan.bind(&all, &self.metadata, Shape::Lines)))
-    }
-
-    fn epoch(&self) -> u64 {
-        self.plan.epoch()
-    }
-}
-
-impl Bound for SourcePlan {
-    fn base(&self) -> &Arc<Base> {
-        self.0.input_base()
-    }
-
-    fn run(&self, batch: &mut Batch) {
-        self.0.run(batch);
-    }
 }
 
 /// Reads and checks all settings. `None` if something is wrong; `problems` has it then.
@@ -166,27 +132,6 @@ pub(crate) fn registry_directory(data: &Path, registry: &Section<'_>) -> PathBuf
     data.join(registry.path_buf("path").or("registry")).join(BEAT)
 }
 
-/// Settings at the root that every input has a part in.
-struct Common {
-    tags: Vec<String>,
-    fields: Map,
-    under_root: bool,
-    processors: Vec<Compiled>,
-    agent: Agent,
-}
-
-impl Common {
-    fn read(root: &Section<'_>, context: &Context, agent: &Agent) -> Self {
-        Self {
-            tags: root.strings("tags").or(Vec::new()),
-            fields: read_fields(root),
-            under_root: root.bool("fields_under_root").or(false),
-            processors: read_processors(root, "processors", context),
-            agent: agent.clone(),
-        }
-    }
-}
-
 fn read_inputs(
     beat: &Section<'_>,
     common: &Common,
@@ -213,116 +158,43 @@ fn read_inputs(
             continue;
         }
         let kind = section.string("type").required();
-        if kind != "filestream" {
-            if !kind.is_empty() {
-                let message = format!("input type `{kind}` is not supported by skidder yet");
-                section.problem("type", message, "`filestream` is");
+        let settings = match &*kind {
+            "filestream" => filestream::read(&section, &surroundings),
+            "log" => filestream::log::read(&section, &surroundings, InputKind::Log),
+            "container" => filestream::log::read(&section, &surroundings, InputKind::Container),
+            _ => {
+                if !kind.is_empty() {
+                    let message = format!("input type `{kind}` is not supported by skidder yet");
+                    section.problem("type", message, "`filestream` is");
+                }
+                section.skip();
+                continue;
             }
-            section.skip();
-            continue;
-        }
-        let settings = filestream::read(&section, &surroundings);
-        let is_new = ids.insert(settings.id.clone());
+        };
+        let is_new = settings.kind != InputKind::Filestream || ids.insert(settings.id.clone());
         if !is_new && !settings.shares_keys {
             let message = format!("two inputs have the id `{}`", settings.id);
             section.problem("id", message, "give each its own `id`, and never change it");
         }
-        let tag = filestream::take_over_tag(&settings);
-        let bind = read_input_plan(&section, common, context, tag);
+        let bind = input_plan::read(&section, common, context, &settings);
         section.finish();
         inputs.push(Input { settings, bind: Arc::new(bind) });
     }
+    share_keys(&mut inputs);
     if inputs.is_empty() && disabled > 0 {
         beat.problem("inputs", "no input is enabled", "set `enabled: true` for one");
     }
     inputs
 }
 
-/// The options that all inputs share.
-fn read_input_plan(
-    section: &Section<'_>,
-    common: &Common,
-    context: &Context,
-    tag: Option<&str>,
-) -> InputPlan {
-    let mut fields = Map::new();
-    add_fields(&mut fields, &common.fields, common.under_root);
-    let own = read_fields(section);
-    add_fields(&mut fields, &own, section.bool("fields_under_root").or(false));
-    let mut tags = common.tags.clone();
-    tags.extend(section.strings("tags").or(Vec::new()));
-    tags.extend(tag.map(str::to_owned));
-    if !tags.is_empty() {
-        fields.insert("tags", Value::List(tags.into_iter().map(Value::from).collect()));
+/// Of inputs with one id, each must know that others have its keys.
+fn share_keys(inputs: &mut [Input]) {
+    let ids: Vec<(InputKind, String)> =
+        inputs.iter().map(|input| (input.settings.kind, input.settings.id.clone())).collect();
+    for input in inputs {
+        let own = (input.settings.kind, input.settings.id.clone());
+        input.settings.shares_keys |= ids.iter().filter(|other| **other == own).count() > 1;
     }
-    let mut metadata = Map::new();
-    if let Some(pipeline) = section.string("pipeline").optional() {
-        metadata.insert("pipeline", pipeline);
-    }
-    if let Some(index) = read_index(section, &common.agent) {
-        metadata.insert("raw_index", index);
-    }
-    if section.bool("keep_null").or(false) {
-        let message = "`keep_null` is known to Filebeat, but not supported by skidder yet";
-        section.problem("keep_null", message, "leave it out: no field of an event is null yet");
-    }
-    if let Some(service) = section.string("service.type").optional() {
-        fields.insert_path("service.type", service);
-    }
-    let host = !section.bool("publisher_pipeline.disable_host").or(false);
-    let processors = read_processors(section, "processors", context);
-    let plan = Plan::compile(&processors, &common.agent.fields(host), &common.processors);
-    InputPlan { plan, fields, metadata }
-}
-
-/// `fields` of a section.
-fn read_fields(section: &Section<'_>) -> Map {
-    match section.value("fields").optional() {
-        None => Map::new(),
-        Some(skidder_config::Value::Map(map)) => fields_of(&map),
-        Some(_) => {
-            let message = format!("`{}` is no map", section.path_of("fields"));
-            section.problem("fields", message, "for example `fields: {env: test}`");
-            Map::new()
-        }
-    }
-}
-
-fn add_fields(fields: &mut Map, more: &Map, under_root: bool) {
-    if more.is_empty() {
-        return;
-    }
-    let mut rooted = more.clone();
-    if !under_root {
-        rooted = Map::new();
-        rooted.insert("fields", more.clone());
-    }
-    fields.merge(&rooted);
-}
-
-/// `index` of an input: may name the agent, not fields of an event.
-fn read_index(section: &Section<'_>, agent: &Agent) -> Option<String> {
-    let format = section
-        .string("index")
-        .try_map(|text| Format::parse(&text).map_err(|error| error.to_string()))
-        .optional()?;
-    let mut format = format;
-    format.bind(|field| match field {
-        "agent.version" => Some(COMPATIBLE_VERSION.to_owned()),
-        "agent.name" => Some(agent.name.clone()),
-        _ => None,
-    });
-    let constant = format.constant().map(str::to_owned);
-    if constant.is_none() {
-        let message =
-            "an input's `index` may hold only `%{[agent.version]}` and `%{[agent.name]}` yet";
-        section.problem(
-            "index",
-            message,
-            "dates and fields can stand in `output.elasticsearch.index`",
-        );
-    }
-    constant
 }
 
 /// `queue.mem`, at the root or in the output, under what a preset says.

@@ -7,6 +7,7 @@ mod assemble;
 mod cli;
 mod commands;
 mod filestream;
+mod input_plan;
 mod logging;
 mod progress;
 mod registry;

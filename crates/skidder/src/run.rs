@@ -78,7 +78,11 @@ pub(crate) fn run(parts: Parts, world: &World, once: bool) -> Result<ExitCode> {
     let about = About {
         agent: parts.agent.clone(),
         output: parts.output.kind(),
-        inputs: parts.inputs.iter().map(|input| input.settings.id.clone()).collect(),
+        inputs: parts
+            .inputs
+            .iter()
+            .map(|input| (input.settings.id.clone(), input.settings.kind))
+            .collect(),
     };
     let mut running = Running::start(parts, world, &registry, once)?;
     let mut watch = Watch::new(&running, &about, Some(&http), period, world)?;

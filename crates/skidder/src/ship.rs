@@ -14,8 +14,8 @@ use anyhow::{Context as _, Result, bail};
 use skidder_config::{LoadOptions, Settings, load};
 use skidder_event::DropReason;
 use skidder_os::RealFs;
-use skidder_read::ReadMetrics;
 use skidder_read::scan::scan;
+use skidder_read::{InputKind, ReadMetrics};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -67,7 +67,7 @@ pub(crate) fn ship(what: &Ship, global: &Global, world: &World) -> Result<ExitCo
     let about = About {
         agent: parts.agent.clone(),
         output: parts.output.kind(),
-        inputs: vec![String::new()],
+        inputs: vec![(String::new(), InputKind::Filestream)],
     };
     let registry = state.0.join("registry");
     let mut running = Running::start(parts, world, &registry, true)?;

@@ -9,7 +9,7 @@ use skidder_observe::{
     ledger_table, serve,
 };
 use skidder_os::Clock;
-use skidder_read::ReadMetrics;
+use skidder_read::{InputKind, ReadMetrics};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::oneshot;
@@ -38,8 +38,8 @@ struct OpenEndpoint {
 pub(crate) struct About {
     pub(crate) agent: Agent,
     pub(crate) output: &'static str,
-    /// The ids of the inputs.
-    pub(crate) inputs: Vec<String>,
+    /// The ids and kinds of the inputs.
+    pub(crate) inputs: Vec<(String, InputKind)>,
 }
 
 impl Watch {
@@ -64,11 +64,12 @@ impl Watch {
             output: about.output.to_owned(),
             start,
         };
-        let input = |(id, metrics): (&String, &Arc<ReadMetrics>)| InputSource {
-            id: id.clone(),
-            kind: "filestream".to_owned(),
-            metrics: Arc::clone(metrics),
-        };
+        let input =
+            |((id, kind), metrics): (&(String, InputKind), &Arc<ReadMetrics>)| InputSource {
+                id: id.clone(),
+                kind: kind.name().to_owned(),
+                metrics: Arc::clone(metrics),
+            };
         let sources = Arc::new(Sources {
             program: Arc::new(program),
             inputs: about.inputs.iter().zip(&running.read_metrics).map(input).collect(),

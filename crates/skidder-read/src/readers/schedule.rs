@@ -287,7 +287,9 @@ impl State {
         let close = &slot.input.settings.close;
         slot.backoff = match slot.backoff {
             Duration::ZERO => close.backoff_init,
-            before => (before * 2).min(close.backoff_max.max(close.backoff_init)),
+            before => before
+                .saturating_mul(close.backoff_factor)
+                .min(close.backoff_max.max(close.backoff_init)),
         };
         if let Some(reader) = &mut slot.reader
             && reader.target.compressed

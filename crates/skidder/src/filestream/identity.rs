@@ -14,37 +14,52 @@ pub(super) fn read(
     outside: &Surroundings<'_>,
     into: &mut FilestreamSettings,
 ) {
-    let identity = section.section("file_identity");
-    let mut growing = true;
-    let names = identity.keys();
+    let growing;
+    (into.identity, growing) = read_identity(section, outside, FileIdentity::Fingerprint);
+    into.fingerprint = read_fingerprint(section, into.identity.is_content(), growing);
+    into.compression = read_compression(section, &into.identity);
+}
+
+/// `file_identity`, and whether its fingerprints grow.
+pub(super) fn read_identity(
+    section: &Section<'_>,
+    outside: &Surroundings<'_>,
+    default: FileIdentity,
+) -> (FileIdentity, bool) {
+    let settings = section.section("file_identity");
+    let (mut identity, mut growing) = (default, true);
+    let names = settings.keys();
     if names.len() > 1 {
-        let message = format!("`{}` has {} names", identity.path(), names.len());
+        let message = format!("`{}` has {} names", settings.path(), names.len());
         section.problem("file_identity", message, "a file is known by one of them");
     }
     for name in names {
-        match name {
+        identity = match name {
             "fingerprint" => {
-                let settings = identity.section(name);
-                growing = settings.bool("growing").or(true);
-                settings.finish();
+                let fingerprint = settings.section(name);
+                growing = fingerprint.bool("growing").or(true);
+                FileIdentity::Fingerprint
             }
-            "native" | "path" => {
-                identity.section(name).finish();
-                into.identity =
-                    if name == "path" { FileIdentity::Path } else { FileIdentity::Native };
+            "native" => {
+                settings.section(name).finish();
+                FileIdentity::Native
             }
-            "inode_marker" => into.identity = read_marker(&identity.section(name), outside),
+            "path" => {
+                settings.section(name).finish();
+                FileIdentity::Path
+            }
+            "inode_marker" => read_marker(&settings.section(name), outside),
             other => {
                 let known = IDENTITIES.map(|name| format!("`{name}`")).join(", ");
                 let message = format!("there is no file identity `{other}`");
-                identity.problem(other, message, format!("there are {known}"));
-                identity.accept(other);
+                settings.problem(other, message, format!("there are {known}"));
+                settings.accept(other);
+                identity
             }
-        }
+        };
     }
-    identity.finish();
-    into.fingerprint = read_fingerprint(section, into.identity.is_content(), growing);
-    into.compression = read_compression(section, &into.identity);
+    settings.finish();
+    (identity, growing)
 }
 
 fn read_marker(section: &Section<'_>, outside: &Surroundings<'_>) -> FileIdentity {
@@ -52,7 +67,8 @@ fn read_marker(section: &Section<'_>, outside: &Surroundings<'_>) -> FileIdentit
     if section.has("path")
         && let Err(error) = check_marker(outside.fs, &path)
     {
-        let message = format!("the marker file `{}` cannot be read: {error}", path.display());
+        let (key, path) = (section.path_of("path"), path.display());
+        let message = format!("`{key}`: the marker file `{path}` cannot be read: {error}");
         section.problem(
             "path",
             message,
@@ -138,7 +154,8 @@ pub(super) fn read_rotation(section: &Section<'_>, identity: &FileIdentity) {
             let settings = strategies.section(strategy);
             let suffix = settings.string("suffix_regex").required();
             if let Err(error) = skidder_processors::compile_pattern(&suffix) {
-                settings.problem("suffix_regex", error.to_string(), "");
+                let message = format!("`{}`: {error}", settings.path_of("suffix_regex"));
+                settings.problem("suffix_regex", message, "the syntax is that of RE2");
             }
             // Copies need no order: each is found to be what it is.
             settings.accept("dateformat");
@@ -184,7 +201,8 @@ pub(super) fn read_take_over(
         section.problem("take_over", message, "give each input an `id` of its own");
     }
     if ids.iter().any(|from| from == id) {
-        let message = format!("`from_ids` names the input's own id `{id}`");
+        let key = section.path_of("take_over.from_ids");
+        let message = format!("`{key}` names the input's own id `{id}`");
         section.problem("take_over", message, "an input goes on with its own files anyway");
     }
     if ids.is_empty() { TakeOver::Logs } else { TakeOver::Inputs(ids) }

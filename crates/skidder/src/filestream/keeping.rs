@@ -10,6 +10,9 @@ use std::time::Duration;
 /// Default of `delete.grace_period`.
 const DELETE_GRACE: Duration = Duration::from_mins(30);
 
+/// The interval of scans.
+const SCAN: &str = "prospector.scanner.check_interval";
+
 /// Default of `read_until_eof.timeout`.
 const READ_UNTIL_EOF: Duration = Duration::from_mins(1);
 
@@ -25,7 +28,7 @@ pub(super) fn read(
     into.clean_removed = section.bool("clean_removed").or(true);
     let legacy = section.bool("legacy_clean_inactive").or(false);
     (into.clean_inactive, into.forget_at_start) =
-        read_clean_inactive(section, legacy, into.ignore_older, into.check_interval);
+        read_clean_inactive(section, legacy, SCAN, into.ignore_older, into.check_interval);
     into.delete = read_delete(section, &into.close);
     let drain = section.section("read_until_eof");
     let enabled = drain.bool("enabled").or(false);
@@ -50,6 +53,7 @@ fn read_close(section: &Section<'_>) -> CloseSettings {
         after_interval: some(section.duration("close.reader.after_interval").or(Duration::ZERO)),
         backoff_init: init,
         backoff_max: max.max(init),
+        ..defaults
     }
 }
 
@@ -62,10 +66,11 @@ fn read_ignore_inactive(section: &Section<'_>, outside: &Surroundings<'_>) -> Op
         .optional()
 }
 
-/// How long an entry that nobody updates is kept, and whether all are forgotten at the start.
+/// How long an entry that nobody updates is kept (`scan` names the interval of scans), and whether all are forgotten at the start.
 pub(super) fn read_clean_inactive(
     section: &Section<'_>,
     legacy: bool,
+    scan: &str,
     ignore_older: Option<Duration>,
     check_interval: Duration,
 ) -> (Option<Duration>, bool) {
@@ -84,8 +89,7 @@ pub(super) fn read_clean_inactive(
         _ if legacy => return (Some(limit), false),
         Some(least) if limit > least => return (Some(limit), false),
         Some(least) => format!(
-            "`clean_inactive` must be more than `ignore_older` and \
-             `prospector.scanner.check_interval` together, {least:?}"
+            "`clean_inactive` must be more than `ignore_older` and `{scan}` together, {least:?}"
         ),
         None => "`clean_inactive` needs `ignore_older`".to_owned(),
     };

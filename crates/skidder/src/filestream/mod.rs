@@ -2,14 +2,15 @@
 
 mod identity;
 mod keeping;
+pub(crate) mod log;
 
 use regex::bytes::Regex;
 use skidder_config::Section;
 use skidder_os::{Fs, Timestamp};
 use skidder_processors::compile_pattern;
+use skidder_read::FilestreamSettings;
 use skidder_read::glob::Pattern;
 use skidder_read::scan::ScanSettings;
-use skidder_read::{FilestreamSettings, TakeOver};
 use std::path::Path;
 use std::time::Duration;
 
@@ -58,36 +59,39 @@ pub(crate) fn read(section: &Section<'_>, outside: &Surroundings<'_>) -> Filestr
     settings.exclude_lines = patterns(section, "exclude_lines");
     settings.harvester_limit =
         Some(section.usize("harvester_limit").or(0_usize)).filter(|limit| *limit > 0);
+    settings.keep_null = section.bool("keep_null").or(false);
     keeping::read(section, outside, &mut settings);
     refuse(section);
     settings
 }
 
-/// The tag that marks the events of an input that takes over.
-pub(crate) fn take_over_tag(settings: &FilestreamSettings) -> Option<&'static str> {
-    (settings.take_over != TakeOver::Off).then_some("take_over")
-}
-
 fn read_scan(section: &Section<'_>, directory: &Path) -> ScanSettings {
     let recursive = section.bool("prospector.scanner.recursive_glob").or(true);
-    let mut scan = ScanSettings {
+    ScanSettings {
         include_files: patterns(section, "prospector.scanner.include_files"),
         exclude_files: patterns(section, "prospector.scanner.exclude_files"),
         symlinks: section.bool("prospector.scanner.symlinks").or(false),
-        patterns: Vec::new(),
-    };
+        patterns: read_paths(section, directory, recursive),
+    }
+}
+
+fn read_paths(section: &Section<'_>, directory: &Path, recursive: bool) -> Vec<Pattern> {
     let paths = section.strings("paths").or(Vec::new());
     if paths.is_empty() {
         let message = format!("`{}` names no path", section.path_of("paths"));
         section.problem("paths", message, "for example `paths: [/var/log/*.log]`");
     }
+    let mut patterns = Vec::new();
     for path in paths {
         match Pattern::parse(&path, directory, recursive) {
-            Ok(pattern) => scan.patterns.push(pattern),
-            Err(error) => section.problem("paths", error.to_string(), ""),
+            Ok(pattern) => patterns.push(pattern),
+            Err(error) => {
+                let message = format!("`{}`: {error}", section.path_of("paths"));
+                section.problem("paths", message, "the syntax is that of Go's `filepath.Glob`");
+            }
         }
     }
-    scan
+    patterns
 }
 
 /// Settings of Filebeat that are not here yet.
@@ -121,7 +125,10 @@ fn patterns(section: &Section<'_>, key: &str) -> Vec<Regex> {
     for pattern in section.strings(key).or(Vec::new()) {
         match compile_pattern(&pattern) {
             Ok(regex) => compiled.push(regex),
-            Err(error) => section.problem(key, error.to_string(), ""),
+            Err(error) => {
+                let message = format!("`{}`: {error}", section.path_of(key));
+                section.problem(key, message, "the syntax is that of RE2; `\\(` is the character");
+            }
         }
     }
     compiled
@@ -139,3 +146,6 @@ fn positive(section: &Section<'_>, key: &str) -> Option<Duration> {
 fn some(span: Duration) -> Option<Duration> {
     (!span.is_zero()).then_some(span)
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,112 @@
+//! Reading the settings of the deprecated inputs `log` and `container`, which run as filestream does.
+//!
+//! Every option becomes the one of filestream that means the same. What differs is the identity of files,
+//! which is `native` if nothing is said, and the keys in the registry, which all `log` inputs share.
+
+use super::{Surroundings, identity, keeping, patterns, positive, read_paths, some};
+use skidder_config::Section;
+use skidder_read::scan::ScanSettings;
+use skidder_read::{CloseSettings, FileIdentity, FilestreamSettings, InputKind};
+use std::time::Duration;
+
+/// Default of `backoff`.
+const BACKOFF: Duration = Duration::from_secs(1);
+
+/// Default of `max_backoff`.
+const BACKOFF_MAX: Duration = Duration::from_secs(10);
+
+/// Reads one input; what is wrong is told to the section.
+pub(crate) fn read(
+    section: &Section<'_>,
+    outside: &Surroundings<'_>,
+    kind: InputKind,
+) -> FilestreamSettings {
+    if !section.bool("allow_deprecated_use").or(false) {
+        let message = format!("the input type `{}` is deprecated", kind.name());
+        section.problem(
+            "type",
+            message,
+            "use `filestream`, which can take its files over; or set `allow_deprecated_use: true`",
+        );
+    }
+    let id = section.string("id").or("");
+    let mut settings = FilestreamSettings::new(&id, read_scan(section, outside));
+    settings.kind = kind;
+    settings.shares_keys = true;
+    settings.check_interval =
+        positive(section, "scan_frequency").unwrap_or(FilestreamSettings::CHECK_INTERVAL);
+    (settings.identity, _) = identity::read_identity(section, outside, FileIdentity::Native);
+    settings.fingerprint.enabled = settings.identity.is_content();
+    settings.buffer_size = section
+        .usize("harvester_buffer_size")
+        .named("a number of bytes")
+        .range(1..=(16 << 20))
+        .or(FilestreamSettings::BUFFER_SIZE);
+    settings.message_max_bytes = section
+        .size("max_bytes")
+        .range(1..=FilestreamSettings::MESSAGE_MAX_BYTES_MAX as u64)
+        .or(FilestreamSettings::MESSAGE_MAX_BYTES as u64) as usize;
+    settings.include_lines = patterns(section, "include_lines");
+    settings.exclude_lines = patterns(section, "exclude_lines");
+    settings.harvester_limit =
+        Some(section.usize("harvester_limit").or(0_usize)).filter(|limit| *limit > 0);
+    settings.keep_null = section.bool("keep_null").or(false);
+    settings.ignore_older = some(section.duration("ignore_older").or(Duration::ZERO));
+    settings.start_at_end = section.bool("tail_files").or(false);
+    settings.clean_removed = section.bool("clean_removed").or(true);
+    (settings.clean_inactive, _) = keeping::read_clean_inactive(
+        section,
+        false,
+        "scan_frequency",
+        settings.ignore_older,
+        settings.check_interval,
+    );
+    settings.close = read_close(section);
+    refuse(section, kind);
+    settings
+}
+
+fn read_scan(section: &Section<'_>, outside: &Surroundings<'_>) -> ScanSettings {
+    let recursive = section.bool("recursive_glob.enabled").or(true);
+    ScanSettings {
+        include_files: Vec::new(),
+        exclude_files: patterns(section, "exclude_files"),
+        symlinks: section.bool("symlinks").or(false),
+        patterns: read_paths(section, outside.directory, recursive),
+    }
+}
+
+fn read_close(section: &Section<'_>) -> CloseSettings {
+    let init = positive(section, "backoff").unwrap_or(BACKOFF);
+    let max = positive(section, "max_backoff").unwrap_or(BACKOFF_MAX);
+    CloseSettings {
+        inactive: some(section.duration("close_inactive").or(Duration::from_mins(5))),
+        removed: section.bool("close_removed").or(true),
+        renamed: section.bool("close_renamed").or(false),
+        on_eof: section.bool("close_eof").or(false),
+        after_interval: some(section.duration("close_timeout").or(Duration::ZERO)),
+        backoff_init: init,
+        backoff_max: max.max(init),
+        backoff_factor: section.u32("backoff_factor").range(1..=1000).or(2_u32),
+        ..CloseSettings::default()
+    }
+}
+
+/// What these inputs have in Filebeat and not here.
+fn refuse(section: &Section<'_>, kind: InputKind) {
+    section.unsupported(
+        &["scan.*"],
+        "all files get their turns at the same time, whatever their order; leave it out",
+    );
+    section.unsupported(
+        &["encoding", "line_terminator", "json.*", "multiline.*"],
+        "leave it out; it comes with a later version",
+    );
+    if kind == InputKind::Container {
+        let message = "input type `container` is not supported by skidder yet";
+        section.problem("type", message, "it comes with a later version");
+    }
+    section
+        .unsupported(&["docker-json", "containers.*", "combine_partial"], "use `type: container`");
+    section.deprecated(&["seek_to_tail"], "use `tail_files`");
+}

@@ -1,0 +1,170 @@
+//! The options that all inputs share, and the plan of an input that they become.
+
+use crate::agent::{Agent, COMPATIBLE_VERSION};
+use skidder_config::Section;
+use skidder_event::{Base, Batch, Format, Map, Value};
+use skidder_processors::{
+    BoundPlan, Compiled, Context, Plan, RawIndex, Shape, fields_of, read_processors,
+};
+use skidder_read::{Bind, Bound, FilestreamSettings, TakeOver};
+use std::sync::Arc;
+
+/// The plan of an input with the fields that all its sources share.
+#[derive(Debug)]
+pub(crate) struct InputPlan {
+    plan: Plan,
+    /// `fields` and `tags`, as they are merged over what the source says.
+    fields: Map,
+    metadata: Map,
+}
+
+/// A plan bound to a source, as the reader sees it.
+#[derive(Debug)]
+struct SourcePlan(BoundPlan);
+
+impl Bind for InputPlan {
+    fn bind(&self, fields: &Map) -> Arc<dyn Bound> {
+        let mut all = fields.clone();
+        all.merge(&self.fields);
+        Arc::new(SourcePlan(self.plan.bind(&all, &self.metadata, Shape::Lines)))
+    }
+
+    fn epoch(&self) -> u64 {
+        self.plan.epoch()
+    }
+}
+
+impl Bound for SourcePlan {
+    fn base(&self) -> &Arc<Base> {
+        self.0.input_base()
+    }
+
+    fn run(&self, batch: &mut Batch) {
+        self.0.run(batch);
+    }
+}
+
+/// Settings at the root that every input has a part in.
+pub(crate) struct Common {
+    tags: Vec<String>,
+    fields: Map,
+    under_root: bool,
+    processors: Vec<Compiled>,
+    pub(crate) agent: Agent,
+}
+
+impl Common {
+    pub(crate) fn read(root: &Section<'_>, context: &Context, agent: &Agent) -> Self {
+        Self {
+            tags: root.strings("tags").or(Vec::new()),
+            fields: read_fields(root),
+            under_root: root.bool("fields_under_root").or(false),
+            processors: read_processors(root, "processors", context),
+            agent: agent.clone(),
+        }
+    }
+}
+
+/// The options that all inputs share.
+pub(crate) fn read(
+    section: &Section<'_>,
+    common: &Common,
+    context: &Context,
+    settings: &FilestreamSettings,
+) -> InputPlan {
+    let mut fields = Map::new();
+    add_fields(&mut fields, &common.fields, common.under_root);
+    let mut own = read_fields(section);
+    if !settings.keep_null {
+        own = without_nulls(&own);
+    }
+    add_fields(&mut fields, &own, section.bool("fields_under_root").or(false));
+    let mut tags = common.tags.clone();
+    tags.extend(section.strings("tags").or(Vec::new()));
+    if settings.take_over != TakeOver::Off {
+        tags.push("take_over".to_owned());
+    }
+    if !tags.is_empty() {
+        fields.insert("tags", Value::List(tags.into_iter().map(Value::from).collect()));
+    }
+    let mut metadata = Map::new();
+    if let Some(pipeline) = section.string("pipeline").optional() {
+        metadata.insert("pipeline", pipeline);
+    }
+    let mut dated = None;
+    if let Some(index) = read_index(section, &common.agent) {
+        match index.constant() {
+            Some(index) => metadata.insert("raw_index", index),
+            None => dated = RawIndex::new(index),
+        }
+    }
+    if let Some(service) = section.string("service.type").optional() {
+        fields.insert_path("service.type", service);
+    }
+    let host = !section.bool("publisher_pipeline.disable_host").or(false);
+    let mut processors = Vec::new();
+    processors.extend(dated.map(|index| Compiled::new(index, None)));
+    processors.extend(read_processors(section, "processors", context));
+    let plan = Plan::compile(&processors, &common.agent.fields(host), &common.processors);
+    InputPlan { plan, fields, metadata }
+}
+
+/// `fields` of a section.
+fn read_fields(section: &Section<'_>) -> Map {
+    match section.value("fields").optional() {
+        None => Map::new(),
+        Some(skidder_config::Value::Map(map)) => fields_of(&map),
+        Some(_) => {
+            let message = format!("`{}` is no map", section.path_of("fields"));
+            section.problem("fields", message, "for example `fields: {env: test}`");
+            Map::new()
+        }
+    }
+}
+
+fn add_fields(fields: &mut Map, more: &Map, under_root: bool) {
+    if more.is_empty() {
+        return;
+    }
+    let mut rooted = more.clone();
+    if !under_root {
+        rooted = Map::new();
+        rooted.insert("fields", more.clone());
+    }
+    fields.merge(&rooted);
+}
+
+/// `index` of an input: may name the agent and the date, not fields of an event.
+fn read_index(section: &Section<'_>, agent: &Agent) -> Option<Format> {
+    let mut format = section
+        .string("index")
+        .try_map(|text| Format::parse(&text).map_err(|error| error.to_string()))
+        .optional()?;
+    format.bind(|field| match field {
+        "agent.version" | "beat.version" | "observer.version" => {
+            Some(COMPATIBLE_VERSION.to_owned())
+        }
+        "agent.name" | "beat.name" => Some(agent.name.clone()),
+        _ => None,
+    });
+    if !format.is_dated_only() {
+        let message =
+            "an input's `index` may hold `%{[agent.version]}`, `%{[agent.name]}` and a date";
+        section.problem("index", message, "other fields can stand in `output.elasticsearch.index`");
+        return None;
+    }
+    Some(format)
+}
+
+/// A map without its members that are null, at any depth.
+fn without_nulls(map: &Map) -> Map {
+    let mut kept = Map::new();
+    for (key, value) in map.iter() {
+        match value {
+            Value::Null => {}
+            Value::Map(inner) => kept.insert(key, without_nulls(inner)),
+            value => kept.insert(key, value.clone()),
+        }
+    }
+    kept
+}
