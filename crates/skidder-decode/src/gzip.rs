@@ -9,7 +9,7 @@ mod pool;
 mod reader;
 mod tail;
 
-pub use crate::deflate::{Inflate, Refused, Step, Stop, WINDOW_BYTES};
+pub use crate::deflate::{Inflate, Inside, Refused, Step, Stop, WINDOW_BYTES};
 pub use checkpoint::{Checkpoint, CheckpointError};
 pub use pool::InflatePool;
 pub use reader::{CHECKPOINT_INTERVAL, GzipReader, ResumeError};

@@ -212,3 +212,47 @@ proptest! {
         prop_assert!(rest.output == content[checkpoint.decompressed_offset() as usize..]);
     }
 }
+
+/// A gzip file of a single block with fixed codes and no matches, as long as the text.
+fn one_block(text: &[u8]) -> Vec<u8> {
+    let mut bytes = vec![0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 255];
+    let (mut buffer, mut count) = (0b011_u64, 3);
+    let mut put = |code: u64, length: u32| {
+        // Codes begin with their highest bit.
+        for place in (0..length).rev() {
+            buffer |= (code >> place & 1) << count;
+            count += 1;
+            if count == 8 {
+                bytes.push(buffer as u8);
+                (buffer, count) = (0, 0);
+            }
+        }
+    };
+    for &byte in text {
+        match byte {
+            0..144 => put(0x30 + u64::from(byte), 8),
+            _ => put(0x190 + u64::from(byte) - 144, 9),
+        }
+    }
+    put(0, 7);
+    put(0, 7);
+    bytes.extend_from_slice(&crc32fast::hash(text).to_le_bytes());
+    bytes.extend_from_slice(&(text.len() as u32).to_le_bytes());
+    bytes
+}
+
+#[test]
+fn a_file_of_one_block_is_resumed_inside_it() {
+    let content = log_text(6_000_000);
+    let file = MemoryFile::new(&one_block(&content));
+    let outcome = checkpoints(&file, 500_000, 30_000);
+    assert!(outcome.output == content);
+    let inside: Vec<_> = outcome.checkpoints.iter().filter(|point| !point.is_free()).collect();
+    assert!((4..=6).contains(&inside.len()), "{} checkpoints", inside.len());
+    for checkpoint in inside {
+        assert!(checkpoint.to_bytes().len() < 34_000);
+        let rest = rest_from(checkpoint, &file);
+        assert!(rest.is_clean(), "{:?} {:?}", rest.end, rest.notes);
+        assert!(rest.output == content[checkpoint.decompressed_offset() as usize..]);
+    }
+}

@@ -1,14 +1,15 @@
 //! The code lengths at the head of a dynamic block (RFC 1951, section 3.2.7), read bit by bit so that input
 //! may end anywhere.
 
-use super::table::{LENGTH_SYMBOLS, Lengths as LengthTable};
+use super::table::{DISTANCES_MAX, LENGTH_SYMBOLS, LITERALS_MAX, Lengths as LengthTable};
 use super::{Bits, Call, Exhausted, find_whole};
 
 /// The order in which the lengths of the codes of code lengths are stored.
 const ORDER: [usize; 19] = [16, 17, 18, 0, 8, 7, 9, 6, 10, 5, 11, 4, 12, 3, 13, 2, 14, 1, 15];
 
-/// Literals, end of block and lengths; then distances.
-const CODES_MAX: usize = 286 + 30;
+/// Literals, end of block and lengths; then distances. A header has at most 286 and 30 of them; the fixed
+/// codes have more.
+const CODES_MAX: usize = LITERALS_MAX + DISTANCES_MAX;
 
 /// What is known so far of the codes of a block.
 pub(super) struct Lengths {
@@ -65,6 +66,16 @@ impl Lengths {
     /// The lengths of the codes of literals (with end of block and lengths) and of distances.
     pub(super) fn lengths(&self) -> (&[u8], &[u8]) {
         self.bits[..self.literals + self.distances].split_at(self.literals)
+    }
+
+    /// As if these had been read.
+    pub(super) fn set(&mut self, literals: &[u8], distances: &[u8]) {
+        let lengths = literals.iter().chain(distances);
+        for (bits, &length) in self.bits.iter_mut().zip(lengths) {
+            *bits = length;
+        }
+        self.literals = literals.len();
+        self.distances = distances.len();
     }
 
     /// Reads on where it stopped.

@@ -11,10 +11,12 @@
 
 mod fast;
 mod header;
+mod inside;
 mod table;
 
 use fast::{FastEnd, Lanes};
 use header::HeaderStep;
+pub use inside::Inside;
 use std::fmt;
 use table::{Distances, Entry, Literals};
 
@@ -283,10 +285,13 @@ impl Inflate {
     fn dynamic_header(&mut self, call: &mut Call<'_>) -> Result<(), Exhausted> {
         self.mode = match self.header.read(&mut self.bits, call)? {
             HeaderStep::Damaged(why) => Mode::Damaged(why),
-            HeaderStep::Complete => match self.tables.set_dynamic(&self.header) {
-                Ok(()) => Mode::Symbol,
-                Err(why) => Mode::Damaged(why),
-            },
+            HeaderStep::Complete => {
+                let (literals, distances) = self.header.lengths();
+                match self.tables.set(literals, distances) {
+                    Ok(()) => Mode::Symbol,
+                    Err(why) => Mode::Damaged(why),
+                }
+            }
         };
         Ok(())
     }
@@ -406,6 +411,7 @@ impl Inflate {
     /// Replaces `window` by the last output, 32 KiB or all there is since the start.
     pub fn copy_window(&self, window: &mut Vec<u8>) {
         window.clear();
+        window.reserve_exact(self.window.len());
         window.extend_from_slice(&self.window);
     }
 }
@@ -436,20 +442,14 @@ fn find_whole(
 
 impl Tables {
     fn set_fixed(&mut self) {
-        let mut lengths = [8; table::LITERALS_MAX];
-        lengths[144..256].fill(9);
-        lengths[256..280].fill(7);
-        self.literals.fill_with_pairs(&lengths).expect("the fixed codes use up all patterns");
-        self.distances
-            .fill(&[5; table::DISTANCES_MAX], &table::DISTANCE_SYMBOLS)
-            .expect("32 codes of 5 bits use up all patterns");
+        let (literals, distances) = fixed_lengths();
+        self.set(&literals, &distances).expect("the fixed codes use up all patterns");
         self.fixed = true;
     }
 
-    fn set_dynamic(&mut self, header: &header::Lengths) -> Result<(), &'static str> {
+    fn set(&mut self, literals: &[u8], distances: &[u8]) -> Result<(), &'static str> {
         self.fixed = false;
-        let (literals, distances) = header.lengths();
-        if literals.get(256) == Some(&0) {
+        if literals.get(256).is_none_or(|&bits| bits == 0) {
             return Err("invalid code -- missing end-of-block");
         }
         self.literals.fill_with_pairs(literals).map_err(|_| "invalid literal/lengths set")?;
@@ -457,6 +457,23 @@ impl Tables {
             .fill(distances, &table::DISTANCE_SYMBOLS)
             .map_err(|_| "invalid distances set")
     }
+
+    /// The lengths of the codes in use; `header` has them unless they are the fixed ones.
+    fn lengths(&self, header: &header::Lengths) -> (Vec<u8>, Vec<u8>) {
+        if self.fixed {
+            return fixed_lengths();
+        }
+        let (literals, distances) = header.lengths();
+        (literals.to_vec(), distances.to_vec())
+    }
+}
+
+/// RFC 1951, section 3.2.6.
+fn fixed_lengths() -> (Vec<u8>, Vec<u8>) {
+    let mut literals = vec![8; table::LITERALS_MAX];
+    literals[144..256].fill(9);
+    literals[256..280].fill(7);
+    (literals, vec![5; table::DISTANCES_MAX])
 }
 
 impl Default for Inflate {

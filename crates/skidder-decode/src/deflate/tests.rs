@@ -133,7 +133,20 @@ fn in_pieces(input: &[u8], random: &mut Random) -> (Vec<u8>, Stop, usize) {
                 inflate.restore(bits, input[at - 1], &window).unwrap();
             }
             Stop::Block { .. } => {}
-            Stop::Exhausted if at < input.len() || step.produced == piece.len() => {}
+            Stop::Exhausted if at < input.len() || step.produced == piece.len() => {
+                if random.below(4) == 0
+                    && let Some(inside) = inflate.inside()
+                {
+                    let stored = inside.to_bytes();
+                    assert_eq!(Inside::from_bytes(&stored), Some(inside.clone()));
+                    assert_eq!(Inside::from_bytes(&stored[..stored.len() - 1]), None);
+                    let mut window = Vec::new();
+                    inflate.copy_window(&mut window);
+                    inflate = Inflate::new();
+                    inflate.restore_inside(&inside, &window).unwrap();
+                    assert_eq!(inflate.inside(), Some(inside));
+                }
+            }
             stop => return (out, stop, at),
         }
     }
@@ -190,4 +203,29 @@ fn damaged_streams_are_told_and_decode_as_by_another_decoder() {
         assert!(out[..common] == expected[..common], "seed {seed}");
     }
     assert!(told > 100 && complete > 100, "{told} {complete}");
+}
+
+#[test]
+fn a_position_inside_a_block_that_contradicts_itself_is_refused() {
+    let mut inflate = Inflate::new();
+    // A fixed block: `a` ten times over, the match cut short by the room.
+    let input = [0x4b, 0x84, 0x03, 0x00];
+    let step = inflate.inflate(&input, &mut [0; 4], false);
+    assert_eq!(step.stop, Stop::Exhausted);
+    let inside = inflate.inside().unwrap();
+    assert_eq!(Inflate::new().restore_inside(&inside, b"aaaa"), Ok(()));
+    // The match reaches behind the window.
+    assert_eq!(Inflate::new().restore_inside(&inside, b""), Err(Refused));
+    let stored = inside.to_bytes();
+    // Number of bits, last, kind, length, codes beyond their number, distances beyond theirs.
+    for (at, value) in [(8, 64), (9, 2), (10, 9), (12, 9), (16, 9), (17, 40)] {
+        let mut changed = stored.clone();
+        changed[at] = value;
+        assert_eq!(Inside::from_bytes(&changed), None, "byte {at}");
+    }
+    // Codes that do not use up all patterns.
+    let mut changed = stored;
+    changed[30] = 0x11;
+    let loaded = Inside::from_bytes(&changed).unwrap();
+    assert_eq!(Inflate::new().restore_inside(&loaded, b"aaaa"), Err(Refused));
 }

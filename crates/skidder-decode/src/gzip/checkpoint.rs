@@ -3,18 +3,21 @@
 //! What it promises: a checkpoint that loads and whose file still has the same bytes before the
 //! offset continues the stream exactly, to the byte, with the checksum of the member intact.
 
-use crate::deflate::WINDOW_BYTES;
+use crate::deflate::{Inside, WINDOW_BYTES};
 
 /// First bytes of a stored checkpoint.
 const MAGIC: [u8; 4] = *b"skgz";
-/// Version of the format; a reader refuses all others.
+/// Version of the format for a position between blocks or members.
 const VERSION: u8 = 1;
+/// Version of the format for a position inside a block. All others are refused.
+const VERSION_INSIDE: u8 = 2;
 /// Bytes before the packed window.
 const HEAD_BYTES: usize = 56;
 /// The checksum at the end.
 const CHECKSUM_BYTES: usize = 4;
 
-/// A position between two deflate blocks, or between two members, from which decoding can go on.
+/// A position from which decoding can go on: between two deflate blocks, between two members, or, where
+/// blocks are very long, inside one.
 ///
 /// Holds up to 32 KiB of output. Between members it holds none and is called *free*.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,6 +38,8 @@ pub struct Checkpoint {
     pub(crate) tail_crc: u32,
     /// The last `min(member_out, 32 KiB)` bytes of output.
     pub(crate) window: Vec<u8>,
+    /// Where in a block; nothing between blocks.
+    pub(crate) inside: Option<Inside>,
 }
 
 /// Why stored bytes are not a checkpoint. The next best is an older checkpoint or the file's start.
@@ -78,7 +83,8 @@ impl Checkpoint {
         let packed_max = lz4_flex::block::get_maximum_output_size(self.window.len());
         let mut bytes = Vec::with_capacity(HEAD_BYTES + packed_max + CHECKSUM_BYTES);
         bytes.extend_from_slice(&MAGIC);
-        bytes.extend_from_slice(&[VERSION, self.bits]);
+        let version = if self.inside.is_some() { VERSION_INSIDE } else { VERSION };
+        bytes.extend_from_slice(&[version, self.bits]);
         bytes.extend_from_slice(&(self.window.len() as u16).to_le_bytes());
         bytes.extend_from_slice(&self.compressed_offset.to_le_bytes());
         bytes.extend_from_slice(&self.member_start.to_le_bytes());
@@ -93,6 +99,9 @@ impl Checkpoint {
         };
         bytes.extend_from_slice(&(packed.len() as u32).to_le_bytes());
         bytes.extend_from_slice(&packed);
+        if let Some(inside) = &self.inside {
+            bytes.extend_from_slice(&inside.to_bytes());
+        }
         let checksum = crc32fast::hash(&bytes);
         bytes.extend_from_slice(&checksum.to_le_bytes());
         bytes
@@ -106,7 +115,8 @@ impl Checkpoint {
         let (body, checksum) = bytes.split_at(bytes.len() - CHECKSUM_BYTES);
         let (head, packed) = body.split_at(HEAD_BYTES);
         let mut fields = Fields { bytes: head };
-        if fields.take::<4>() != MAGIC || fields.take::<1>() != [VERSION] {
+        let (magic, [version]) = (fields.take::<4>(), fields.take());
+        if magic != MAGIC || !matches!(version, VERSION | VERSION_INSIDE) {
             return Err(CheckpointError::Unknown);
         }
         if crc32fast::hash(body).to_le_bytes() != checksum {
@@ -123,10 +133,18 @@ impl Checkpoint {
             crc: u32::from_le_bytes(fields.take()),
             tail_crc: u32::from_le_bytes(fields.take()),
             window: Vec::new(),
+            inside: None,
         };
         let window_crc = u32::from_le_bytes(fields.take());
-        let packed_bytes = u32::from_le_bytes(fields.take());
-        if packed_bytes as usize != packed.len() {
+        let packed_bytes = u32::from_le_bytes(fields.take()) as usize;
+        let Some((packed, inside)) = packed.split_at_checked(packed_bytes) else {
+            return Err(CheckpointError::Corrupt { what: "length" });
+        };
+        if version == VERSION_INSIDE {
+            let what = "position inside a block";
+            let inside = Inside::from_bytes(inside);
+            checkpoint.inside = Some(inside.ok_or(CheckpointError::Corrupt { what })?);
+        } else if !inside.is_empty() {
             return Err(CheckpointError::Corrupt { what: "length" });
         }
         checkpoint.window = unpack(packed, window_bytes)?;
@@ -150,6 +168,9 @@ impl Checkpoint {
         }
         if self.window.len() as u64 != self.member_out.min(WINDOW_BYTES as u64) {
             return Err("the window is not as long as it should be");
+        }
+        if self.inside.is_some() && (self.is_free() || self.bits != 0) {
+            return Err("between and inside blocks at once");
         }
         if self.is_free() && (self.bits != 0 || self.member_out != 0 || self.crc != 0) {
             return Err("a member has begun before its first byte");
@@ -205,6 +226,7 @@ mod tests {
             crc: 0xdead_beef,
             tail_crc: 0x1234_5678,
             window: window_of(window_bytes),
+            inside: None,
         }
     }
 

@@ -338,9 +338,9 @@ impl GzipReader {
             Stop::End => self.phase = Phase::Trailer { bytes: [0; TRAILER_BYTES], have: 0 },
             // At the end of the last block a free checkpoint is near.
             Stop::Block { last: true, .. } => {}
-            Stop::Block { bits, last: false } => self.mark_in_body(bits),
+            Stop::Block { bits, last: false } => self.mark_in_body(bits, None),
             Stop::Exhausted if stuck => self.corrupt("the decoder makes no progress"),
-            Stop::Exhausted => {}
+            Stop::Exhausted => self.mark_in_block(),
             Stop::Damaged(reason) => self.corrupt(reason),
         }
         Ok(Moved { consumed: step.consumed, produced: step.produced, note: None })

@@ -1,6 +1,7 @@
 //! Checkpoints of a [`GzipReader`]: where they are taken, and how a reader starts at one.
 
 use super::{GzipReader, NEVER, Phase};
+use crate::deflate::{Inside, Refused};
 use crate::gzip::checkpoint::Checkpoint;
 use crate::gzip::pool::InflatePool;
 use crate::gzip::tail::Tail;
@@ -14,6 +15,9 @@ use std::io;
 /// [`GzipReader::take_checkpoint`]) for nothing: about 2 ms. Taking a checkpoint costs 10 µs, so
 /// that an interval much smaller would begin to show in the speed.
 pub const CHECKPOINT_INTERVAL: u64 = 1024 * 1024;
+
+/// Output of a block up to which its end is waited for: more than common compressors put into one.
+const BLOCK_BYTES_USUAL: u64 = 1024 * 1024;
 
 /// Why a reader cannot start at a checkpoint.
 #[derive(Debug, thiserror::Error)]
@@ -50,9 +54,12 @@ impl GzipReader {
         let mut reader = Self::new(pool);
         if !checkpoint.is_free() {
             let mut inflate = pool.take();
-            inflate
-                .restore(checkpoint.bits, tail.last(), &checkpoint.window)
-                .expect("a decoder from the pool is fresh, and a checkpoint is within the limits");
+            let window = &checkpoint.window;
+            match &checkpoint.inside {
+                None => inflate.restore(checkpoint.bits, tail.last(), window),
+                Some(inside) => inflate.restore_inside(inside, window),
+            }
+            .map_err(|Refused| ResumeError::Stale)?;
             reader.inflate = Some(inflate);
             reader.phase = Phase::Body;
         }
@@ -70,8 +77,8 @@ impl GzipReader {
     ///
     /// Inside a member there is one at the first block boundary after each interval, so that two
     /// are at most the interval, one output buffer and one deflate block apart. Blocks of common
-    /// compressors end after 16 to 530 KiB of output; `igzip -0` writes a whole file as one block,
-    /// where resuming means starting at the member. After each member there is a free one.
+    /// compressors end after 16 to 530 KiB of output; where none ends within two intervals and 1 MiB (`igzip -0`
+    /// writes a whole file as one block), there is one inside it. After each member there is a free one.
     pub fn take_checkpoint(&mut self) -> Option<Checkpoint> {
         self.checkpoint.take()
     }
@@ -83,8 +90,20 @@ impl GzipReader {
         }
     }
 
-    /// Takes a checkpoint at the boundary where the decoder stands.
-    pub(super) fn mark_in_body(&mut self, bits: u8) {
+    /// Takes a checkpoint inside the block where the decoder stands, if no end of one came for long.
+    pub(super) fn mark_in_block(&mut self) {
+        let patience = self.interval.saturating_mul(2).max(BLOCK_BYTES_USUAL);
+        if self.interval == NEVER || self.decompressed - self.checkpoint_last < patience {
+            return;
+        }
+        let inside = self.inflate.as_ref().and_then(|inflate| inflate.inside());
+        if inside.is_some() {
+            self.mark_in_body(0, inside);
+        }
+    }
+
+    /// Takes a checkpoint where the decoder stands: at a boundary, or inside a block.
+    pub(super) fn mark_in_body(&mut self, bits: u8, inside: Option<Inside>) {
         let Some(inflate) = &self.inflate else { return };
         let mut window = match self.checkpoint.take() {
             Some(older) if older.window.capacity() > 0 => older.window,
@@ -101,6 +120,7 @@ impl GzipReader {
             crc: self.crc.clone().finalize(),
             tail_crc: self.tail.crc(),
             window,
+            inside,
         });
     }
 
@@ -122,6 +142,7 @@ impl GzipReader {
             crc: 0,
             tail_crc: self.tail.crc(),
             window: Vec::new(),
+            inside: None,
         });
     }
 }
