@@ -75,6 +75,8 @@ impl Default for Scratch {
 pub struct Target {
     /// Where to open it.
     pub path: Arc<Path>,
+    /// The path that its events carry, if it is another: that of the link it was rotated away from.
+    pub shown: Option<Arc<Path>>,
     /// Its device when the scan saw it.
     pub device: u64,
     /// Its inode when the scan saw it.

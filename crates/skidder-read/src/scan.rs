@@ -30,6 +30,14 @@ impl ScanSettings {
     }
 }
 
+impl ScanSettings {
+    /// Whether `prospector.scanner.exclude_files` keeps a path out.
+    pub(crate) fn excludes(&self, path: &Path) -> bool {
+        let path = path.as_os_str().as_bytes();
+        self.exclude_files.iter().any(|regex| regex.is_match(path))
+    }
+}
+
 /// A file that a scan found.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Found {

@@ -107,7 +107,8 @@ impl Catalog {
         known.placed = false;
         self.index.insert(id, known);
         self.input.cursors.update(id, &known.key, known.meta(settings));
-        self.readers.place(id, known.target(settings.fingerprint.length), known.key.clone(), false);
+        let target = known.target(settings.fingerprint.length, &self.beside);
+        self.readers.place(id, target, known.key.clone(), false);
         if in_place {
             self.readers.close(id);
         }

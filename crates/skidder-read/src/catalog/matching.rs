@@ -268,6 +268,14 @@ pub(crate) fn is_related(one: &Path, other: &Path) -> bool {
     one.parent() == other.parent() && stem(one) == stem(other)
 }
 
+/// What a rotation has put behind the name of a file, without `.gz`.
+pub(super) fn rotated_suffix(path: &Path) -> &[u8] {
+    let name = path.file_name().map_or(&b""[..], OsStr::as_bytes);
+    let name = name.strip_suffix(b".gz").unwrap_or(name);
+    let suffix = name.strip_prefix(stem(path)).unwrap_or_default();
+    suffix.strip_prefix(b".").or(suffix.strip_prefix(b"-")).unwrap_or(suffix)
+}
+
 fn stem(path: &Path) -> &[u8] {
     let mut name = path.file_name().map_or(&b""[..], OsStr::as_bytes);
     name = name.strip_suffix(b".gz").unwrap_or(name);

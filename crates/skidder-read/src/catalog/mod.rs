@@ -16,6 +16,7 @@
 //! holds what was read (`named.rs`).
 
 mod adopt;
+mod beside;
 mod delete;
 mod former;
 mod index;
@@ -32,7 +33,9 @@ use crate::identity::Marker;
 use crate::reader::InputContext;
 use crate::readers::{Readers, Trouble};
 use crate::scan::{Found, ScanProblem};
+use crate::settings::Compression;
 use adopt::Adoptable;
+use beside::Beside;
 use delete::Deletion;
 use index::Index;
 pub(crate) use matching::is_related;
@@ -93,6 +96,7 @@ pub struct Catalog {
     saved: Vec<SavedPrint>,
     /// Saved entries under other keys that files may go on with.
     adoptable: Adoptable,
+    beside: Beside,
     /// Sources by their keys, where files are known by names.
     names: HashMap<String, SourceId>,
     marker: Marker,
@@ -215,6 +219,7 @@ impl Catalog {
             index: Index::default(),
             saved: Vec::new(),
             adoptable: Adoptable::default(),
+            beside: Beside::default(),
             names: HashMap::new(),
             marker: Marker::default(),
             scans: 0,
@@ -258,13 +263,16 @@ impl Catalog {
     ///
     /// What is in a directory that could not be listed (`problems`) is taken to be as it was.
     pub fn apply(&mut self, fresh: Vec<Found>, problems: &[ScanProblem], now: Now) -> ScanSummary {
+        let mut all = self.look_beside(now.monotonic);
+        all.extend(fresh);
         if !problems.is_empty() {
             self.found_again += self.keep_unseen(problems);
         }
         if self.found_again < self.places.len() {
             self.drop_vanished();
         }
-        let candidates = self.read_heads(fresh, now);
+        let all = self.add_rotated(all, now);
+        let candidates = self.read_heads(all, now);
         if self.input.settings.identity.is_content() {
             self.match_by_content(candidates, now);
         } else {
@@ -286,6 +294,8 @@ impl Catalog {
     /// Matches changed files by what they hold.
     fn match_by_content(&mut self, candidates: Vec<Candidate>, now: Now) {
         let mut candidates = self.match_inodes(candidates);
+        let rotated = self.add_rotated_late(&candidates, now);
+        candidates.extend(self.match_inodes(rotated));
         let awakened = self.awaken_twins(now);
         candidates.extend(self.match_inodes(awakened));
         // A plain copy proves what it is at once; a compressed one may still be growing.
@@ -386,6 +396,17 @@ impl Catalog {
 
     /// The beginning of a file; nothing while it is too short to be told from others.
     fn head(&mut self, found: &Found) -> Result<Option<Head>, HeadError> {
+        // What is rotated away from a link may be compressed where nothing that matches is.
+        let is_beside = self.beside.has(&found.path);
+        let settings = self.input.settings.compression;
+        self.head_as(found, if is_beside { Compression::Auto } else { settings })
+    }
+
+    fn head_as(
+        &mut self,
+        found: &Found,
+        compression: Compression,
+    ) -> Result<Option<Head>, HeadError> {
         let settings = &self.input.settings;
         if found.metadata.size == 0 {
             return Ok(None);
@@ -408,7 +429,7 @@ impl Catalog {
         let length = settings.fingerprint.length as usize;
         let head = read_head(
             &*file,
-            settings.compression,
+            compression,
             &settings.fingerprint,
             length,
             &self.input.inflates,

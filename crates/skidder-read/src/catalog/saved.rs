@@ -67,13 +67,16 @@ impl Catalog {
         let usual = settings.fingerprint.length;
         let mut saved = Vec::new();
         let mut forgotten = Vec::new();
-        let adoptable = &mut self.adoptable;
+        let (adoptable, beside) = (&mut self.adoptable, &mut self.beside);
         let loaded = self.input.cursors.for_each_saved(&mut |key, entry| {
             if settings.forget_at_start && is_of_input(settings, key) {
                 forgotten.push(key.to_owned());
                 return;
             }
             adoptable.consider(settings, key, entry);
+            if settings.value_in(key).is_some() {
+                beside.consider(settings, entry);
+            }
             let former = of_former(key);
             let len = entry.meta.fingerprint_len.or(former.map(|_| usual));
             if let Some(len) = len
@@ -162,6 +165,12 @@ impl Catalog {
                 && !claim.rank.misfit
                 && !(claim.rank.unread && claim.rank.other_file)
         })
+    }
+
+    /// Whether the registry knows a file by its content.
+    pub(super) fn has_claim(&mut self, candidate: &Candidate, fingerprint: &Fingerprint) -> bool {
+        let claim = self.claim(candidate, fingerprint);
+        claim.is_ok_and(|claim| claim.is_some_and(|claim| !claim.rank.misfit))
     }
 
     fn rank(&self, candidate: &Candidate, entry: &Entry) -> Rank {

@@ -1,5 +1,6 @@
 //! A found file becomes a source, or is found to be one.
 
+use super::beside::Beside;
 use super::saved::SavedState;
 use super::{Candidate, Catalog, Differs, Holds, Known};
 use crate::Now;
@@ -64,7 +65,7 @@ impl Catalog {
         if moved || rewritten || grown.is_some() {
             let meta = known.meta(settings);
             self.input.cursors.update(id, &known.key, meta);
-            let target = known.target(usual);
+            let target = known.target(usual, &self.beside);
             self.readers.place(id, target, known.key.clone(), reopen && rewritten);
         }
         let unread = look.is_some_and(|look| {
@@ -209,17 +210,7 @@ impl Catalog {
             self.input.cursors.forget_saved(vec![old]);
         }
         self.input.cursors.begin(id, &known.key, known.meta(&self.input.settings), cursor, true);
-        let tail = cursor.tail.map(|tail| Tail { len: tail.len, crc: tail.crc });
-        let mut reader = Reader::new(
-            id,
-            known.key.clone(),
-            cursor.generation,
-            known.target(usual),
-            cursor.offset,
-            tail,
-        );
-        reader.finished = cursor.eof;
-        self.readers.add(&self.input, reader);
+        self.add_reader(id, &known, cursor);
         let unread = if head.compressed { !cursor.eof } else { meta.size > cursor.offset };
         if unread && !ignored {
             self.readers.wake(id);
@@ -230,6 +221,15 @@ impl Catalog {
         }
         self.sources.insert(id, known);
         self.put_place(path, &found, Holds::Source(id), false);
+    }
+
+    fn add_reader(&self, id: SourceId, known: &Known, cursor: Cursor) {
+        let tail = cursor.tail.map(|tail| Tail { len: tail.len, crc: tail.crc });
+        let target = known.target(self.input.settings.fingerprint.length, &self.beside);
+        let (key, generation) = (known.key.clone(), cursor.generation);
+        let mut reader = Reader::new(id, key, generation, target, cursor.offset, tail);
+        reader.finished = cursor.eof;
+        self.readers.add(&self.input, reader);
     }
 
     /// The fingerprint of a new source: the usual one, or as long as it takes to differ from another.
@@ -290,10 +290,11 @@ impl Known {
         }
     }
 
-    pub(super) fn target(&self, usual: u32) -> Target {
+    pub(super) fn target(&self, usual: u32, beside: &Beside) -> Target {
         let complete = self.fingerprint.len >= usual;
         Target {
             path: Arc::clone(&self.path),
+            shown: beside.link_of(&self.path),
             device: self.device,
             inode: self.inode,
             compressed: self.compressed,

@@ -76,6 +76,7 @@ impl Catalog {
         self.swept = Some(now.monotonic);
         if first {
             self.adoptable.clear();
+            self.beside.clear_saved();
         }
         let sources: HashMap<&str, SourceId> =
             self.sources.iter().map(|(&id, known)| (known.key.as_str(), id)).collect();

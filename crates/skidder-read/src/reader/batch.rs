@@ -51,7 +51,8 @@ impl Reader {
     pub(super) fn fields(&self, context: &InputContext) -> Map {
         let mut fields = Map::new();
         fields.insert_path("input.type", context.settings.kind.name());
-        let path = self.target.path.to_string_lossy().into_owned();
+        let path = self.target.shown.as_ref().unwrap_or(&self.target.path);
+        let path = path.to_string_lossy().into_owned();
         fields.insert_path("log.file.path", path);
         fields.insert_path("log.file.device_id", self.target.device.to_string());
         fields.insert_path("log.file.inode", self.target.inode.to_string());

@@ -1,0 +1,207 @@
+//! A kubelet that rotates what links lead to.
+
+use super::*;
+use crate::readers::ReadersLimits;
+use crate::testing::{Input, gzip, lines, settings};
+
+const LINK: &str = "/logs/pod_ns_app-0123.log";
+const DIRECTORY: &str = "/pods/ns_pod_uid/app";
+const LOG: &str = "/pods/ns_pod_uid/app/0.log";
+
+/// Writes, rotates and compresses as a container runtime and the kubelet do.
+struct Kubelet {
+    input: Input,
+    /// Number of the next line.
+    next: usize,
+    /// Rotations so far; the newest rotated file stays plain until the next.
+    rotations: usize,
+    messages: Vec<String>,
+}
+
+impl Kubelet {
+    fn new(on_eof: bool, compressed: bool) -> Self {
+        let mut settings = settings();
+        settings.scan.symlinks = true;
+        settings.close.on_eof = on_eof;
+        if !compressed {
+            settings.compression = Compression::None;
+        }
+        let limits = ReadersLimits { open_files: 100, decoders: 10 };
+        let input = Input::with(settings, limits, 50);
+        input.fs.create_dir_as_other(DIRECTORY);
+        input.fs.append_as_other(LOG, b"");
+        input.fs.symlink_as_other(LOG, LINK);
+        Self { input, next: 0, rotations: 0, messages: Vec::new() }
+    }
+
+    fn write(&mut self, count: usize) {
+        let text = lines("a line of the container", self.next..self.next + count);
+        self.input.fs.append_as_other(LOG, text.as_bytes());
+        self.next += count;
+    }
+
+    fn rotated(number: usize) -> String {
+        format!("{LOG}.20261121-10{number:04}")
+    }
+
+    fn rotate(&mut self) {
+        self.compress();
+        self.input.fs.rename_as_other(LOG, Self::rotated(self.rotations));
+        self.rotations += 1;
+        self.input.advance(1);
+        self.input.fs.append_as_other(LOG, b"");
+    }
+
+    /// The newest rotated file is compressed, if it is not yet.
+    fn compress(&mut self) {
+        let Some(newest) = self.rotations.checked_sub(1) else { return };
+        let plain = Self::rotated(newest);
+        if let Some(bytes) = self.input.fs.peek(&plain) {
+            self.input.fs.write_as_other(format!("{plain}.tmp"), &gzip(&bytes));
+            self.input.fs.rename_as_other(format!("{plain}.tmp"), format!("{plain}.gz"));
+            self.input.fs.remove_as_other(&plain);
+        }
+    }
+
+    fn read(&mut self) {
+        let messages = self.input.round();
+        self.messages.extend(messages);
+    }
+
+    /// One turn, so that files stay partly read.
+    fn turn(&mut self) {
+        if let Some((Some(batch), _)) = self.input.turn() {
+            self.messages.extend(crate::testing::messages_of(&batch));
+        }
+    }
+
+    fn restart(self) -> Self {
+        Self { input: self.input.restarted(), ..self }
+    }
+
+    /// Reads to the end; each line must have come once.
+    fn finish(mut self, what: &str) {
+        for _ in 0..30 {
+            self.read();
+            self.input.advance(11);
+        }
+        let expected = lines("a line of the container", 0..self.next);
+        let mut messages = std::mem::take(&mut self.messages);
+        let numbers: std::collections::BTreeSet<usize> =
+            messages.iter().filter_map(|text| text.rsplit(' ').next()?.parse().ok()).collect();
+        let lost: Vec<usize> = (0..self.next).filter(|number| !numbers.contains(number)).collect();
+        assert!(lost.is_empty(), "{what}: lost {:?} to {:?}", lost.first(), lost.last());
+        messages.sort();
+        let mut expected: Vec<_> = expected.lines().collect();
+        expected.sort_unstable();
+        assert_eq!(messages, expected, "{what}: repeated");
+        self.input.advance(600);
+        self.input.scan();
+        assert_eq!(self.input.scan().sources, 1, "{what}: what is read is let go of");
+    }
+}
+
+#[test]
+fn what_a_link_led_to_before_is_read_to_its_end_and_nothing_twice() {
+    for case in 0..64 {
+        let bit = |at: usize| case & 1 << at > 0;
+        let (on_eof, compressed, down, partly) = (bit(0), bit(1), bit(2), bit(3));
+        let rotations = 1 + (case >> 4);
+        let mut kubelet = Kubelet::new(on_eof, compressed);
+        kubelet.write(300);
+        if partly {
+            kubelet.input.scan();
+            kubelet.turn();
+            kubelet.turn();
+        } else {
+            kubelet.read();
+        }
+        kubelet.write(100);
+        for _ in 0..rotations {
+            kubelet.rotate();
+            kubelet.write(200);
+        }
+        if down {
+            kubelet = kubelet.restart();
+        }
+        kubelet.input.scan();
+        kubelet.turn();
+        kubelet.turn();
+        // It is compressed while it is read, and the program dies then.
+        kubelet.compress();
+        if down {
+            kubelet = kubelet.restart();
+        }
+        kubelet.write(100);
+        kubelet.finish(&format!(
+            "on_eof {on_eof} compressed {compressed} down {down} partly {partly} {rotations}"
+        ));
+    }
+}
+
+#[test]
+fn a_log_is_followed_through_many_rotations() {
+    for every in [1, 2, 5] {
+        let mut kubelet = Kubelet::new(false, true);
+        kubelet.write(10);
+        kubelet.read();
+        for rotation in 0..20 {
+            kubelet.write(60);
+            kubelet.rotate();
+            kubelet.write(60);
+            if rotation % every == 0 {
+                kubelet.input.advance(7);
+                kubelet.read();
+            }
+            if rotation % 7 == 3 {
+                kubelet = kubelet.restart();
+            }
+        }
+        kubelet.finish(&format!("a look every {every} rotations"));
+    }
+}
+
+#[test]
+fn what_was_rotated_before_the_first_look_is_not_read() {
+    let mut kubelet = Kubelet::new(false, true);
+    kubelet.write(100);
+    kubelet.rotate();
+    kubelet.write(100);
+    kubelet.input.advance(60);
+    kubelet.read();
+    assert_eq!(kubelet.messages.len(), 100);
+    kubelet.rotate();
+    kubelet.write(50);
+    kubelet.read();
+    assert_eq!(kubelet.messages.len(), 150, "and not later either");
+}
+
+#[test]
+fn a_container_that_rotates_before_it_is_seen_is_read_from_its_first_line() {
+    let mut kubelet = Kubelet::new(false, true);
+    kubelet.input.fs.remove_as_other(LINK);
+    kubelet.read();
+    kubelet.input.advance(5);
+    kubelet.write(100);
+    kubelet.rotate();
+    kubelet.write(100);
+    kubelet.input.fs.symlink_as_other(LOG, LINK);
+    kubelet.finish("new link");
+}
+
+#[test]
+fn numbers_grow_with_age_and_dates_with_youth() {
+    let sorted = |names: &[&str]| {
+        let mut paths: Vec<PathBuf> = names.iter().map(|name| Path::new("/l").join(name)).collect();
+        paths.sort_by_cached_key(|path| age(path));
+        paths
+            .iter()
+            .filter_map(|path| path.to_str()?.strip_prefix("/l/").map(str::to_owned))
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(sorted(&["a.1", "a.10.gz", "a.2.gz"]), ["a.10.gz", "a.2.gz", "a.1"]);
+    assert_eq!(
+        sorted(&["0.log.20261122-000000", "0.log.20261121-101112.gz"]),
+        ["0.log.20261121-101112.gz", "0.log.20261122-000000"]
+    );
+}
