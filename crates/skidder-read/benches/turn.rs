@@ -116,6 +116,7 @@ fn read_all(bencher: divan::Bencher, stored: &[u8], bytes: usize, compressed: bo
     };
     let target = Target {
         path,
+        shown: None,
         device: metadata.device,
         inode: metadata.inode,
         compressed,
