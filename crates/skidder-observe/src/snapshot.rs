@@ -101,6 +101,7 @@ pub struct ReadNumbers {
     pub files_matched: u64,
     pub files_held: u64,
     pub files_lost: u64,
+    pub files_stalled: u64,
 }
 
 /// One input and its counts.
@@ -269,6 +270,7 @@ impl ReadNumbers {
             files_matched: metrics.files_matched.get(),
             files_held: metrics.files_held.get(),
             files_lost: metrics.files_lost.get(),
+            files_stalled: metrics.files_stalled.get(),
         }
     }
 
@@ -290,6 +292,7 @@ impl ReadNumbers {
             files_matched,
             files_held,
             files_lost,
+            files_stalled,
         } = other;
         self.opened += opened;
         self.closed += closed;
@@ -306,6 +309,7 @@ impl ReadNumbers {
         self.files_matched += files_matched;
         self.files_held += files_held;
         self.files_lost += files_lost;
+        self.files_stalled += files_stalled;
     }
 }
 

@@ -75,6 +75,7 @@ fn input_entry(input: &InputNumbers) -> Json {
         files_matched,
         files_held,
         files_lost,
+        files_stalled,
     } = input.read;
     json!({
         "id": input.id,
@@ -92,6 +93,7 @@ fn input_entry(input: &InputNumbers) -> Json {
             "files_matched": files_matched,
             "files_held": files_held,
             "files_lost_total": files_lost,
+            "files_stalled_total": files_stalled,
             "files_renamed_total": files_renamed,
             "files_truncated_total": files_truncated,
             "resume_skipped_bytes_total": resume_skipped_bytes,

@@ -55,6 +55,10 @@ impl Cursors for SavedCursors {
         self.settle.unsave(source);
     }
 
+    fn cursor(&self, source: SourceId) -> Option<Cursor> {
+        self.settle.cursor(source)
+    }
+
     fn is_settled(&self, source: SourceId) -> bool {
         self.settle.is_settled(source)
     }

@@ -9,6 +9,7 @@
 mod cursors;
 mod dead_letter;
 mod ledger;
+mod looks;
 mod metrics;
 mod output;
 mod queue;
@@ -21,6 +22,7 @@ mod testing;
 pub use cursors::SavedCursors;
 pub use dead_letter::{DeadLetter, DeadLetterError, DeadLetters, DeadLettersLimits};
 pub use ledger::{Ledger, LedgerSnapshot};
+pub use looks::{AskError, Looks};
 pub use metrics::{Counter, Gauge, OutputMetrics, QueueMetrics, RegistrarMetrics};
 pub use output::{Feed, Output, OutputFuture};
 pub use queue::{Delivery, Queue, QueueLimits, TakeLimits};

@@ -1,12 +1,15 @@
 //! The running pipeline: the threads that scan, read and save. Outputs run where sockets live, in the
 //! caller's runtime; the queue is what both sides share.
 
+use crate::looks::{AskError, Looks};
 use crate::queue::Queue;
 use crate::registrar::Registrar;
 use crate::settle::Settle;
 use skidder_os::{Clock, Monotonic};
 use skidder_read::scan::{ScanProblem, scan_changes};
-use skidder_read::{Catalog, InputContext, Next, Now, Readers, ScanSummary, Scratch, SourceIds};
+use skidder_read::{
+    Catalog, FilePage, FileQuery, InputContext, Next, Now, Readers, ScanSummary, Scratch, SourceIds,
+};
 use std::collections::HashSet;
 use std::io;
 use std::path::PathBuf;
@@ -48,6 +51,11 @@ impl FileInput {
         Self { context, catalog, due: Monotonic::default(), told: HashSet::new() }
     }
 
+    /// What some of the files are doing.
+    fn page(&mut self, query: &FileQuery, now: Now) -> FilePage {
+        self.catalog.page(query, now)
+    }
+
     /// Looks for files and acts on what has changed.
     pub fn scan(&mut self, now: Now) -> ScanSummary {
         let catalog = &mut self.catalog;
@@ -77,6 +85,7 @@ pub struct Pipeline {
     workers: Vec<JoinHandle<()>>,
     scanner: Option<JoinHandle<()>>,
     registrar: Option<JoinHandle<Registrar>>,
+    looks: Arc<Looks>,
     clock: Arc<dyn Clock>,
 }
 
@@ -142,15 +151,21 @@ impl Pipeline {
             let work = move || read(&readers, &queue, &*clock);
             workers.push(std::thread::Builder::new().name(name).spawn(work)?);
         }
+        let looks = Arc::new(Looks::default());
+        {
+            let shared = Arc::clone(&shared);
+            looks.set_wake(move || shared.set(|_| {}));
+        }
         let scanner = {
             let (shared, readers) = (Arc::clone(&shared), Arc::clone(&readers));
-            let clock = Arc::clone(&clock);
+            let (clock, looks) = (Arc::clone(&clock), Arc::clone(&looks));
             let work = move || {
                 if settings.once {
-                    scan_once(inputs, &shared, &readers, &*clock);
+                    scan_once(inputs, &shared, &readers, &looks, &*clock);
                 } else {
-                    scan_for_ever(inputs, &shared, &*clock);
+                    scan_for_ever(inputs, &shared, &looks, &*clock);
                 }
+                looks.end();
             };
             std::thread::Builder::new().name("scanner".to_owned()).spawn(work)?
         };
@@ -167,6 +182,7 @@ impl Pipeline {
             workers,
             scanner: Some(scanner),
             registrar: Some(saver),
+            looks,
             clock,
         })
     }
@@ -174,6 +190,11 @@ impl Pipeline {
     /// Something that waits until everything that was there is read. Only with `once`.
     pub fn read_once(&self) -> ReadOnce {
         ReadOnce(Arc::clone(&self.shared))
+    }
+
+    /// Where to ask what the files are doing.
+    pub fn looks(&self) -> Arc<Looks> {
+        Arc::clone(&self.looks)
     }
 
     /// No more reading, but of the open files of inputs with `read_until_eof`: to their end, or as long as
@@ -249,8 +270,20 @@ fn now(clock: &dyn Clock) -> Now {
     Now { wall: clock.wall(), monotonic: clock.monotonic() }
 }
 
-fn scan_for_ever(mut inputs: Vec<FileInput>, shared: &Shared, clock: &dyn Clock) {
+/// Answers what was asked.
+fn answer(inputs: &mut [FileInput], looks: &Looks, clock: &dyn Clock) {
+    for question in looks.take() {
+        let page = match inputs.get_mut(question.input) {
+            Some(input) => Ok(input.page(&question.query, now(clock))),
+            None => Err(AskError::NoInput(question.input)),
+        };
+        question.answer(page);
+    }
+}
+
+fn scan_for_ever(mut inputs: Vec<FileInput>, shared: &Shared, looks: &Looks, clock: &dyn Clock) {
     loop {
+        answer(&mut inputs, looks, clock);
         for input in &mut inputs {
             if input.due <= clock.monotonic() && !shared.lock().stopped {
                 input.scan(now(clock));
@@ -258,7 +291,8 @@ fn scan_for_ever(mut inputs: Vec<FileInput>, shared: &Shared, clock: &dyn Clock)
         }
         let due = inputs.iter().map(|input| input.due).min().unwrap_or_default();
         let nap = due.since(clock.monotonic()).min(Duration::from_hours(1));
-        if shared.wait(nap, |state| state.stopped) {
+        shared.wait(nap, |state| state.stopped || looks.is_pending());
+        if shared.lock().stopped {
             return;
         }
     }
@@ -266,7 +300,13 @@ fn scan_for_ever(mut inputs: Vec<FileInput>, shared: &Shared, clock: &dyn Clock)
 
 /// Scans until everything is read: at least twice, because files move while they are read, and as long as
 /// files are being compared.
-fn scan_once(mut inputs: Vec<FileInput>, shared: &Shared, readers: &Readers, clock: &dyn Clock) {
+fn scan_once(
+    mut inputs: Vec<FileInput>,
+    shared: &Shared,
+    readers: &Readers,
+    looks: &Looks,
+    clock: &dyn Clock,
+) {
     let mut scans = 0;
     loop {
         let mut undecided = 0;
@@ -275,6 +315,7 @@ fn scan_once(mut inputs: Vec<FileInput>, shared: &Shared, readers: &Readers, clo
         }
         scans += 1;
         while !readers.wait_quiet(Duration::from_millis(200)) {
+            answer(&mut inputs, looks, clock);
             if shared.lock().stopped {
                 return;
             }
@@ -288,7 +329,10 @@ fn scan_once(mut inputs: Vec<FileInput>, shared: &Shared, readers: &Readers, clo
     }
     shared.set(|state| state.read_once = true);
     // The threads go on until they are stopped: what is read late still counts.
-    while !shared.wait(Duration::from_hours(1), |state| state.stopped) {}
+    while !shared.lock().stopped {
+        answer(&mut inputs, looks, clock);
+        shared.wait(Duration::from_hours(1), |state| state.stopped || looks.is_pending());
+    }
 }
 
 /// The work of the registrar's thread; ends with the pipeline and gives the registrar back for the last

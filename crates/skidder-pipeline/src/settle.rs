@@ -317,6 +317,11 @@ impl Settle {
         }
     }
 
+    /// Where the next start would continue a source.
+    pub fn cursor(&self, source: SourceId) -> Option<Cursor> {
+        self.lock().sources.get(&source).map(|entry| entry.cursor)
+    }
+
     /// Whether nothing of this source is between its reader and the cursor.
     pub fn is_settled(&self, source: SourceId) -> bool {
         self.lock().sources.get(&source).is_none_or(|entry| entry.pending.is_empty())

@@ -70,6 +70,10 @@ impl Cursors for Forgetful {
 
     fn unsave(&self, _: SourceId) {}
 
+    fn cursor(&self, _: SourceId) -> Option<Cursor> {
+        None
+    }
+
     fn is_settled(&self, _: SourceId) -> bool {
         true
     }

@@ -31,6 +31,9 @@ pub trait Cursors: Send + Sync {
     /// A source starts again from zero under a new generation.
     fn restart(&self, source: SourceId, generation: u32);
 
+    /// Where the next start would continue a source.
+    fn cursor(&self, source: SourceId) -> Option<Cursor>;
+
     /// Whether nothing of a source is between its reader and its cursor.
     fn is_settled(&self, source: SourceId) -> bool;
 

@@ -23,14 +23,17 @@ mod settings;
 mod testing;
 
 pub use bind::{Bind, Bound};
-pub use catalog::{Catalog, MISSING_GRACE, Now, ScanSummary, SourceIds};
+pub use catalog::{
+    Catalog, FileLook, FilePage, FileQuery, FileState, MISSING_GRACE, Now, Reason, ScanSummary,
+    SourceIds,
+};
 pub use cursors::{Cursors, CursorsError};
 pub use fingerprint::{Fingerprint, Head, HeadError};
 pub use identity::{FileIdentity, LOG_PREFIX, check_marker, filestream_prefix};
 pub use metrics::ReadMetrics;
 pub use pool::{BufferPool, CHUNK_BYTES};
 pub use reader::{InputContext, Reader, Scratch, Target, TurnEnd};
-pub use readers::{Next, ReaderLook, ReaderState, Readers, ReadersLimits, Trouble, Turn};
+pub use readers::{Lack, Next, ReaderLook, ReaderState, Readers, ReadersLimits, Trouble, Turn};
 pub use settings::{
     CloseSettings, Compression, FilestreamSettings, FingerprintSettings, InputKind, TakeOver,
 };

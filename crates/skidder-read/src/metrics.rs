@@ -42,6 +42,8 @@ pub struct ReadMetrics {
     pub files_held: Gauge,
     /// Files deleted because all of them was delivered.
     pub files_deleted: Counter,
+    /// Files that were behind and that nobody read, without a reason: found by the watchdog and woken.
+    pub files_stalled: Counter,
     /// Files that vanished before they were read to the end, as far as was known.
     pub files_lost: Counter,
 }

@@ -126,6 +126,8 @@ pub struct Reader {
     pub finished: bool,
     /// Whether what was decompressed failed an integrity check.
     pub unverified: bool,
+    /// Bytes of the file, as stored, that were looked at: what is behind `offset` there is no whole line.
+    pub stored_seen: u64,
     file: Option<Box<dyn File>>,
     decoder: Option<Decoder>,
     /// Bytes behind `offset` that were decompressed already: the beginning of a line.
@@ -176,6 +178,7 @@ impl Reader {
             tail,
             finished: false,
             unverified: false,
+            stored_seen: 0,
             file: None,
             decoder: None,
             carry: Vec::new(),
@@ -243,6 +246,7 @@ impl Reader {
         self.tail = None;
         self.finished = false;
         self.unverified = false;
+        self.stored_seen = 0;
         self.damage_told = false;
         self.seen = 0;
         self.forget_groups(true);

@@ -13,13 +13,16 @@ use skidder_event::{Batch, SourceId, Tail};
 use skidder_os::{File, Monotonic, Timestamp};
 use slot::{Asked, Phase, Slot};
 use std::cmp::Reverse;
-use std::collections::{BTreeSet, BinaryHeap, HashMap, VecDeque};
+use std::collections::{BTreeSet, BinaryHeap, HashMap, HashSet, VecDeque};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// Turns in a row with its file open after which a source makes way for others that wait for a place:
 /// about 16 MiB.
 const TURNS_MAX: u32 = 64;
+
+/// Sources that are looked at under one lock.
+const LOOKS_AT_ONCE: usize = 256;
 
 /// Bounds over all inputs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,6 +51,17 @@ pub enum ReaderState {
     WaitingForSlot,
 }
 
+/// What there is none of, for a source that waits for a place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lack {
+    /// [`ReadersLimits::open_files`].
+    OpenFile,
+    /// `harvester_limit` of its input.
+    OfInput,
+    /// [`ReadersLimits::decoders`].
+    Decoder,
+}
+
 /// Where a source stands.
 #[derive(Clone, Debug)]
 pub struct ReaderLook {
@@ -65,6 +79,10 @@ pub struct ReaderLook {
     pub unverified: bool,
     /// Whether its file is open.
     pub open: bool,
+    /// Bytes of its file, as stored, that were looked at.
+    pub stored_seen: u64,
+    /// What it waits for, if it waits for a place.
+    pub waits: Option<Lack>,
     /// Why its last turn could not go on: the scan decides what to do.
     pub trouble: Option<Trouble>,
 }
@@ -145,6 +163,8 @@ impl Readers {
             finished: reader.finished,
             unverified: reader.unverified,
             open: false,
+            stored_seen: reader.stored_seen,
+            waits: None,
             trouble: None,
         };
         let slot = Slot {
@@ -168,6 +188,66 @@ impl Readers {
     /// Where a source stands.
     pub fn look(&self, id: SourceId) -> Option<ReaderLook> {
         self.lock().slots.get(&id).map(Slot::seen)
+    }
+
+    /// Where many sources stand, a few at a time, so that nobody waits for long.
+    pub fn look_each(
+        &self,
+        ids: impl IntoIterator<Item = SourceId>,
+        mut each: impl FnMut(SourceId, ReaderLook),
+    ) {
+        let mut ids = ids.into_iter().peekable();
+        while ids.peek().is_some() {
+            let state = self.lock();
+            for id in ids.by_ref().take(LOOKS_AT_ONCE) {
+                if let Some(slot) = state.slots.get(&id) {
+                    each(id, slot.seen());
+                }
+            }
+        }
+    }
+
+    /// Sources that should be in a line and are in none: nobody would ever give them a turn.
+    pub fn lost(&self) -> Vec<SourceId> {
+        let state = self.lock();
+        let waits = |slot: &Slot| matches!(slot.phase, Phase::Ready | Phase::Waiting);
+        let lines = state.ready.iter().chain(state.waiting.all());
+        let listed: HashSet<SourceId> = lines.copied().collect();
+        let slots = state.slots.iter();
+        slots.filter(|(id, slot)| waits(slot) && !listed.contains(id)).map(|(id, _)| *id).collect()
+    }
+
+    /// Gives a source that was lost, or sleeps although there is something to read, a place in the line.
+    pub fn rescue(&self, id: SourceId) {
+        let mut state = self.lock();
+        let is_running = state.slots.get(&id).is_none_or(|slot| slot.phase == Phase::Running);
+        if !is_running && !state.ready.contains(&id) {
+            state.line_up(id);
+        }
+        drop(state);
+        self.work.notify_one();
+    }
+
+    /// All sources.
+    #[cfg(test)]
+    pub(crate) fn ids(&self) -> Vec<SourceId> {
+        self.lock().slots.keys().copied().collect()
+    }
+
+    /// Loses a source, as a bug would.
+    #[cfg(test)]
+    pub(crate) fn lose(&self, id: SourceId) {
+        let mut state = self.lock();
+        state.close(id);
+        state.ready.retain(|other| *other != id);
+    }
+
+    /// Loses a source that is in the line for a turn, as a bug would.
+    #[cfg(test)]
+    pub(crate) fn lose_in_line(&self, id: SourceId) {
+        let mut state = self.lock();
+        state.line_up(id);
+        state.ready.retain(|other| *other != id);
     }
 
     /// There is, or may be, something to read.

@@ -3,9 +3,9 @@
 use crate::glob::Pattern;
 use crate::scan::{ScanSettings, scan};
 use crate::{
-    Bind, Bound, BufferPool, Catalog, Compression, Cursors, CursorsError, FilestreamSettings,
-    InputContext, Next, Now, ReadMetrics, Readers, ReadersLimits, ScanSummary, Scratch, SourceIds,
-    TurnEnd,
+    Bind, Bound, BufferPool, Catalog, Compression, Cursors, CursorsError, FileLook, FileQuery,
+    FilestreamSettings, InputContext, Next, Now, ReadMetrics, Readers, ReadersLimits, ScanSummary,
+    Scratch, SourceIds, TurnEnd,
 };
 use flate2::write::GzEncoder;
 use skidder_decode::gzip::InflatePool;
@@ -158,6 +158,11 @@ impl Cursors for Memory {
         }
     }
 
+    fn cursor(&self, source: SourceId) -> Option<Cursor> {
+        let key = self.keys.lock().expect("no panic").get(&source)?.clone();
+        self.saved.lock().expect("no panic").get(&key).map(|entry| entry.cursor)
+    }
+
     fn is_settled(&self, _source: SourceId) -> bool {
         !self.held.load(Ordering::Relaxed)
     }
@@ -255,6 +260,21 @@ impl Input {
             .filter(|file| !catalog.is_unchanged(&file.path, &file.metadata))
             .collect();
         self.catalog.apply(fresh, &problems, now)
+    }
+
+    /// What all files are doing, some at a time: path, state and reason.
+    pub(crate) fn looks(&mut self, limit: usize) -> Vec<FileLook> {
+        let now = Now { wall: self.clock.wall(), monotonic: self.clock.monotonic() };
+        let mut query = FileQuery { limit, ..FileQuery::default() };
+        let mut looks: Vec<FileLook> = Vec::new();
+        loop {
+            let page = self.catalog.page(&query, now);
+            looks.extend(page.files);
+            if !page.more {
+                return looks;
+            }
+            query.after = looks.last().map(|look| look.path.to_path_buf());
+        }
     }
 
     /// One turn, if there is one to take.

@@ -59,6 +59,12 @@ pub(super) const METRICS: &[Metric] = &[
         |s| count(s.read.files_lost),
     ),
     counter(
+        "skidder.reader.files_stalled",
+        "skidder_reader_files_stalled_total",
+        "Files that were behind and that nobody read, without a reason; they were woken.",
+        |s| count(s.read.files_stalled),
+    ),
+    counter(
         "skidder.reader.bytes",
         "skidder_reader_bytes_total",
         "Decompressed bytes taken from files.",

@@ -20,12 +20,14 @@ mod beside;
 mod delete;
 mod former;
 mod index;
+mod looks;
 mod matching;
 mod named;
 mod saved;
 mod sources;
 mod sweep;
 mod twins;
+mod watchdog;
 
 use crate::compare::{Comparison, Longer};
 use crate::fingerprint::{Fingerprint, Head, HeadError, read_head};
@@ -38,6 +40,7 @@ use adopt::Adoptable;
 use beside::Beside;
 use delete::Deletion;
 use index::Index;
+pub use looks::{FileLook, FilePage, FileQuery, FileState, Reason};
 pub(crate) use matching::is_related;
 use saved::SavedPrint;
 use skidder_event::SourceId;
@@ -48,6 +51,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
+use watchdog::Watchdog;
 
 /// How long the state of a vanished file is kept: its compressed copy may appear a little later.
 pub const MISSING_GRACE: Duration = Duration::from_mins(1);
@@ -112,6 +116,7 @@ pub struct Catalog {
     deletions: HashMap<SourceId, Deletion>,
     /// When the registry was looked through for what can be forgotten.
     swept: Option<Monotonic>,
+    watchdog: Watchdog,
     scratch: Vec<u8>,
 }
 
@@ -229,6 +234,7 @@ impl Catalog {
             started: None,
             deletions: HashMap::new(),
             swept: None,
+            watchdog: Watchdog::default(),
             scratch: vec![0; 64 << 10],
         }
     }
@@ -283,6 +289,7 @@ impl Catalog {
         self.retire_missing(now.monotonic);
         self.sweep_registry(now);
         self.delete_done(now);
+        self.find_stalled(now);
         let (held, undecided) = self.count_twins();
         let undecided = undecided + self.postponed;
         let matched = self.places.len();
@@ -484,6 +491,8 @@ impl Place {
 
 #[cfg(test)]
 mod keeping_tests;
+#[cfg(test)]
+mod looks_tests;
 #[cfg(test)]
 mod named_tests;
 #[cfg(test)]

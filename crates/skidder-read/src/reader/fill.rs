@@ -23,6 +23,7 @@ impl Reader {
             match decoder.read(&**file, &mut scratch.compressed, &mut buffer[*filled..]) {
                 Ok(progress) => {
                     *filled += progress.produced;
+                    self.stored_seen = decoder.stored_offset();
                     context.metrics.stored_bytes.add(decoder.stored_offset() - stored);
                     if let Some(note) = progress.note {
                         self.unverified |= matches!(note, Note::Mismatch { .. });

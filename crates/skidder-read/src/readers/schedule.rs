@@ -1,7 +1,7 @@
 //! Who gets the next turn, who sleeps, who waits for a place: all under the one lock of the readers.
 
 use super::slot::{Phase, Slot};
-use super::{ReadersLimits, TURNS_MAX, Trouble, Turn};
+use super::{Lack, ReadersLimits, TURNS_MAX, Trouble, Turn};
 use crate::reader::TurnEnd;
 use skidder_event::SourceId;
 use skidder_os::{File, Monotonic};
@@ -116,20 +116,23 @@ impl State {
         let of_input = self.open_of.get(&input).copied().unwrap_or(0);
         let limit_of_input = slot.input.settings.harvester_limit.unwrap_or(usize::MAX);
         let (list, sleeper) = if !slot.is_counted && self.open >= self.limits.open_files {
-            (Some(&mut self.waiting.open), self.idle.first().copied())
+            let list = (&mut self.waiting.open, Lack::OpenFile);
+            (Some(list), self.idle.first().copied())
         } else if !slot.is_counted && of_input >= limit_of_input {
             let of_input =
                 |id: &&SourceId| self.slots.get(id).is_some_and(|slot| slot.input_key() == input);
             let list = self.waiting.of_input.entry(input).or_default();
-            (Some(list), self.idle.iter().find(of_input).copied())
+            (Some((list, Lack::OfInput)), self.idle.iter().find(of_input).copied())
         } else if compressed && !slot.has_decoder && self.decoders >= self.limits.decoders {
-            (Some(&mut self.waiting.decoder), None)
+            (Some((&mut self.waiting.decoder, Lack::Decoder)), None)
         } else {
             (None, None)
         };
-        if let Some(list) = list {
+        if let Some((list, place)) = list {
             list.push_back(id);
-            self.slots.get_mut(&id)?.phase = Phase::Waiting;
+            let slot = self.slots.get_mut(&id)?;
+            slot.phase = Phase::Waiting;
+            slot.look.waits = Some(place);
             match sleeper {
                 // It has nothing to read and makes way.
                 Some(sleeper) => self.close(sleeper),

@@ -56,12 +56,16 @@ impl Slot {
             Phase::Idle(_) => ReaderState::Idle,
             Phase::Waiting => ReaderState::WaitingForSlot,
         };
+        if self.phase != Phase::Waiting {
+            look.waits = None;
+        }
         if let Some(reader) = &self.reader {
             look.generation = reader.generation;
             look.offset = reader.offset;
             look.tail = reader.tail;
             look.finished = reader.finished;
             look.unverified = reader.unverified;
+            look.stored_seen = reader.stored_seen;
             look.open = reader.is_open();
         } else {
             look.open = true;

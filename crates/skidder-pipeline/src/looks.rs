@@ -1,0 +1,151 @@
+//! Asking the scanner what its files are doing.
+//!
+//! The catalogs belong to the scanner's thread, so that nobody else holds them up. A question waits until
+//! the scan under way is over; the thread is woken for it, and answers with one page.
+
+use skidder_read::{FilePage, FileQuery};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
+
+/// Questions that wait at once; more are refused.
+const QUESTIONS_MAX: usize = 64;
+
+/// Why there is no answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum AskError {
+    /// Ask again later: the scan takes longer, or too many ask.
+    #[error("the scanner is busy; try again")]
+    Busy,
+    /// Do not ask again: the program ends.
+    #[error("the scanner has ended")]
+    Ended,
+    /// Ask for an input that there is.
+    #[error("there is no input number {0}")]
+    NoInput(usize),
+}
+
+/// A question with the way back.
+pub(crate) struct Question {
+    pub(crate) input: usize,
+    pub(crate) query: FileQuery,
+    answer: SyncSender<Result<FilePage, AskError>>,
+}
+
+impl Question {
+    pub(crate) fn answer(&self, page: Result<FilePage, AskError>) {
+        // Who asked may have given up.
+        drop(self.answer.try_send(page));
+    }
+}
+
+/// Where questions about files are asked.
+#[derive(Default)]
+pub struct Looks {
+    asked: Mutex<Asked>,
+    /// Whether there is a question: asked without a lock.
+    pending: AtomicBool,
+    wake: OnceLock<Box<dyn Fn() + Send + Sync>>,
+}
+
+#[derive(Default)]
+struct Asked {
+    questions: Vec<Question>,
+    ended: bool,
+}
+
+impl std::fmt::Debug for Looks {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Looks").finish_non_exhaustive()
+    }
+}
+
+impl Looks {
+    /// Asks for some of the files of an input, by its number in the configuration; waits at most `limit`.
+    pub fn page(
+        &self,
+        input: usize,
+        query: FileQuery,
+        limit: Duration,
+    ) -> Result<FilePage, AskError> {
+        let (send, receive): (_, Receiver<Result<FilePage, AskError>>) = sync_channel(1);
+        {
+            let mut asked = self.lock();
+            if asked.ended {
+                return Err(AskError::Ended);
+            }
+            if asked.questions.len() >= QUESTIONS_MAX {
+                return Err(AskError::Busy);
+            }
+            asked.questions.push(Question { input, query, answer: send });
+            self.pending.store(true, Ordering::Release);
+        }
+        if let Some(wake) = self.wake.get() {
+            wake();
+        }
+        receive.recv_timeout(limit).unwrap_or(Err(AskError::Busy))
+    }
+
+    /// What wakes the scanner.
+    pub(crate) fn set_wake(&self, wake: impl Fn() + Send + Sync + 'static) {
+        // There is one scanner.
+        drop(self.wake.set(Box::new(wake)));
+    }
+
+    /// Whether somebody waits for an answer.
+    pub(crate) fn is_pending(&self) -> bool {
+        self.pending.load(Ordering::Acquire)
+    }
+
+    /// The questions asked since.
+    pub(crate) fn take(&self) -> Vec<Question> {
+        let mut asked = self.lock();
+        self.pending.store(false, Ordering::Release);
+        std::mem::take(&mut asked.questions)
+    }
+
+    /// No more answers.
+    pub(crate) fn end(&self) {
+        self.lock().ended = true;
+        for question in self.take() {
+            question.answer(Err(AskError::Ended));
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Asked> {
+        self.asked.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Arc;
+
+    #[test]
+    fn who_asks_is_answered_or_told_that_nobody_will() {
+        let looks = Arc::new(Looks::default());
+        let scanner = Arc::clone(&looks);
+        looks.set_wake(move || {
+            for question in scanner.take() {
+                let known = question.input == 0;
+                let answer = known.then(FilePage::default);
+                question.answer(answer.ok_or(AskError::NoInput(question.input)));
+            }
+        });
+        let ask = |input| looks.page(input, FileQuery::default(), Duration::from_mins(1));
+        assert!(ask(0).is_ok());
+        assert_eq!(ask(3).err(), Some(AskError::NoInput(3)));
+        looks.end();
+        assert_eq!(ask(0).err(), Some(AskError::Ended));
+    }
+
+    #[test]
+    fn who_asks_a_busy_scanner_does_not_wait_for_ever() {
+        let looks = Looks::default();
+        let answer = looks.page(0, FileQuery::default(), Duration::ZERO);
+        assert_eq!(answer.err(), Some(AskError::Busy));
+        assert!(looks.is_pending());
+    }
+}

@@ -1,0 +1,389 @@
+//! What every file is doing, and why: for people.
+//!
+//! Nothing of this is kept. A reason is made of what is known when somebody asks, and of a look at the
+//! beginning of a file that holds nothing which can be read.
+
+use super::watchdog::is_behind;
+use super::{Catalog, Holds};
+use crate::Now;
+use crate::fingerprint::HeadError;
+use crate::readers::{Lack, ReaderLook, ReaderState, Trouble};
+use crate::scan::Found;
+use skidder_event::SourceId;
+use skidder_os::{FileKind, Metadata, Timestamp};
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Which files are asked for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FileQuery {
+    /// Only those behind this path, in the order of the paths.
+    pub after: Option<PathBuf>,
+    /// So many at most, and those with the path of the last one.
+    pub limit: usize,
+    /// Only these paths and what is below them; none = all.
+    pub paths: Vec<PathBuf>,
+}
+
+/// Some of the files of an input, in the order of their paths.
+#[derive(Clone, Debug, Default)]
+pub struct FilePage {
+    /// The files.
+    pub files: Vec<FileLook>,
+    /// There are more behind the last one.
+    pub more: bool,
+}
+
+/// What is known of a file that matches.
+#[derive(Clone, Debug)]
+pub struct FileLook {
+    /// Its path.
+    pub path: Arc<Path>,
+    /// Its key in the registry; nothing while it has none.
+    pub key: Option<String>,
+    /// What stands in the key for the file.
+    pub identity: Option<String>,
+    /// Number of bytes that its fingerprint covers, if it is known by one.
+    pub fingerprint_len: Option<u32>,
+    /// How often it was rewritten.
+    pub generation: u32,
+    /// Its size in bytes as stored, when it was seen last.
+    pub size: u64,
+    /// When it was changed last.
+    pub modified: Timestamp,
+    /// Whether it is stored compressed.
+    pub compressed: bool,
+    /// Everything before this byte is delivered or has another verdict; decompressed bytes.
+    pub cursor: u64,
+    /// Everything before this byte was read; decompressed bytes.
+    pub read: u64,
+    /// Bytes behind the cursor; nothing if it cannot be told: of a compressed file.
+    pub behind: Option<u64>,
+    /// What it is doing.
+    pub state: FileState,
+    /// Why.
+    pub reason: Option<Reason>,
+}
+
+/// What a file is doing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FileState {
+    /// In line for a turn, or having one.
+    Reading,
+    /// There is something to read, and a limit is reached.
+    Waiting,
+    /// Open at its end.
+    Idle,
+    /// Not open; a change wakes it.
+    Closed,
+    /// A compressed file that was read to its verified end.
+    Finished,
+    /// Not read because of its age.
+    Ignored,
+    /// Not read because another file has its content.
+    Held,
+    /// Nothing that can be read.
+    Unreadable,
+    /// No longer at its path.
+    Gone,
+}
+
+/// Why a file is in its state.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Reason {
+    /// A place that there is none of.
+    Waiting(Lack),
+    /// `ignore_older`.
+    Older(Duration),
+    /// `ignore_inactive`.
+    NotModified,
+    /// It has the same identity or content as this one.
+    SameAs(PathBuf),
+    /// It is being compared with this one.
+    Comparing(PathBuf),
+    /// There are not yet enough bytes for a fingerprint.
+    TooShort,
+    /// There is nothing in it.
+    Empty,
+    /// It cannot be decoded.
+    Damaged(String),
+    /// The system does not give it.
+    Unopened(String),
+    /// A compressed file without an end.
+    BeingWritten,
+    /// The next scan decides.
+    NextScan,
+    /// What is behind the cursor is no whole line.
+    LineWithoutEnd,
+    /// Everything is read, and some of it is on its way.
+    InFlight,
+    /// Everything is read and delivered.
+    AtEnd,
+    /// It was closed at its end.
+    Inactive,
+    /// It was read to its verified end.
+    Finished,
+    /// It is gone, and forgotten after a while.
+    Gone,
+    /// It was rewritten; what it was is forgotten after a while.
+    Rewritten,
+    /// None is known: the watchdog wakes it.
+    Unknown,
+}
+
+impl FileState {
+    /// One word.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Reading => "reading",
+            Self::Waiting => "waiting",
+            Self::Idle => "idle",
+            Self::Closed => "closed",
+            Self::Finished => "finished",
+            Self::Ignored => "ignored",
+            Self::Held => "held",
+            Self::Unreadable => "unreadable",
+            Self::Gone => "gone",
+        }
+    }
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Waiting(Lack::OpenFile) => "waiting for a place: open files",
+            Self::Waiting(Lack::OfInput) => "waiting for a slot of harvester_limit",
+            Self::Waiting(Lack::Decoder) => "waiting for a decoder",
+            Self::Older(limit) => return write!(f, "ignored: older than {}", Span(*limit)),
+            Self::NotModified => "ignored: not modified since the start (ignore_inactive)",
+            Self::SameAs(path) => return write!(f, "identity equals {}", path.display()),
+            Self::Comparing(path) => return write!(f, "being compared with {}", path.display()),
+            Self::TooShort => "too short for a fingerprint",
+            Self::Empty => "empty",
+            Self::Damaged(what) => return write!(f, "damaged: {what}"),
+            Self::Unopened(what) => return write!(f, "cannot be opened: {what}"),
+            Self::BeingWritten => "a compressed file that has no end yet",
+            Self::NextScan => "looked at again with the next scan",
+            Self::LineWithoutEnd => "the last line has no end yet",
+            Self::InFlight => "read to its end; some lines are on their way",
+            Self::AtEnd => "at its end",
+            Self::Inactive => "closed: inactive, wakes on change",
+            Self::Finished => "finished",
+            Self::Gone => "no longer at its path; forgotten after a minute",
+            Self::Rewritten => "rewritten; what it was is forgotten after a minute",
+            Self::Unknown => "none is known; the watchdog wakes it",
+        })
+    }
+}
+
+/// A duration as it stands in a configuration.
+struct Span(Duration);
+
+impl fmt::Display for Span {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let seconds = self.0.as_secs();
+        match seconds {
+            0 => write!(f, "{:?}", self.0),
+            _ if seconds.is_multiple_of(3600) => write!(f, "{}h", seconds / 3600),
+            _ if seconds.is_multiple_of(60) => write!(f, "{}m", seconds / 60),
+            _ => write!(f, "{seconds}s"),
+        }
+    }
+}
+
+/// A row before it is looked at.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Row {
+    /// What is at a path.
+    Place,
+    /// A source that has none.
+    Lost(SourceId),
+}
+
+/// In the order of the paths; what is at a path comes before what was there.
+fn owned(rows: Vec<(&Arc<Path>, Row)>) -> Vec<(Arc<Path>, Row)> {
+    let mut rows: Vec<_> = rows.into_iter().map(|(path, row)| (Arc::clone(path), row)).collect();
+    rows.sort_by(|one, other| one.0.cmp(&other.0).then(one.1.cmp(&other.1)));
+    rows
+}
+
+impl Catalog {
+    /// Some of the files, in the order of their paths. Costs a walk over all names.
+    pub fn page(&mut self, query: &FileQuery, now: Now) -> FilePage {
+        let wanted = |path: &Path| {
+            query.after.as_ref().is_none_or(|after| path > after)
+                && (query.paths.is_empty()
+                    || query.paths.iter().any(|wanted| path.starts_with(wanted)))
+        };
+        let places = self.places.keys().map(|path| (path, Row::Place));
+        let lost = self.sources.iter().filter(|(_, known)| !known.placed);
+        let lost = lost.map(|(id, known)| (&known.path, Row::Lost(*id)));
+        let mut rows: Vec<(&Arc<Path>, Row)> =
+            places.chain(lost).filter(|(path, _)| wanted(path)).collect();
+        let whole = rows.len();
+        if let Some(last) = query.limit.checked_sub(1).filter(|last| *last < whole) {
+            let (_, end, _) = rows.select_nth_unstable_by(last, |one, other| one.0.cmp(other.0));
+            let end = Arc::clone(end.0);
+            rows.retain(|(path, _)| **path <= end);
+        }
+        let more = rows.len() < whole;
+        let rows = owned(rows);
+        FilePage { more, files: self.looks(rows, now) }
+    }
+
+    fn looks(&mut self, rows: Vec<(Arc<Path>, Row)>, now: Now) -> Vec<FileLook> {
+        rows.into_iter()
+            .filter_map(|(path, row)| match row {
+                Row::Place => self.look_at_place(path, now),
+                Row::Lost(id) => self.look_at_source(id, None, now),
+            })
+            .collect()
+    }
+
+    fn look_at_place(&mut self, path: Arc<Path>, now: Now) -> Option<FileLook> {
+        let place = self.places.get(&path)?;
+        let metadata = place.metadata();
+        let (state, reason) = match &place.holds {
+            Holds::Source(id) => {
+                let id = *id;
+                return self.look_at_source(id, Some(metadata), now);
+            }
+            Holds::Twin(twin) => {
+                let original = self.sources.get(&twin.of).map(|known| known.path.to_path_buf());
+                let original = original.unwrap_or_default();
+                let compared = twin.comparison.is_some();
+                let reason =
+                    if compared { Reason::Comparing(original) } else { Reason::SameAs(original) };
+                (FileState::Held, reason)
+            }
+            Holds::Nothing => (FileState::Unreadable, self.why_nothing(&path, metadata)),
+        };
+        Some(FileLook {
+            path,
+            key: None,
+            identity: None,
+            fingerprint_len: None,
+            generation: 0,
+            size: metadata.size,
+            modified: metadata.modified,
+            compressed: false,
+            cursor: 0,
+            read: 0,
+            behind: (state != FileState::Held).then_some(metadata.size),
+            state,
+            reason: Some(reason),
+        })
+    }
+
+    /// Why nothing of a file can be read: its beginning tells.
+    fn why_nothing(&mut self, path: &Path, metadata: Metadata) -> Reason {
+        if metadata.size == 0 {
+            return Reason::Empty;
+        }
+        let found = Found { path: path.to_owned(), metadata };
+        match self.head(&found) {
+            Ok(Some(head)) if head.growing => Reason::BeingWritten,
+            Ok(Some(_)) => Reason::NextScan,
+            Ok(None) => Reason::TooShort,
+            Err(HeadError::Io(error)) if error.kind() == std::io::ErrorKind::Interrupted => {
+                Reason::NextScan
+            }
+            Err(HeadError::Io(error)) => Reason::Unopened(error.to_string()),
+            Err(error) => Reason::Damaged(error.to_string()),
+        }
+    }
+
+    fn look_at_source(&self, id: SourceId, place: Option<Metadata>, now: Now) -> Option<FileLook> {
+        let known = self.sources.get(&id)?;
+        let look = self.readers.look(id)?;
+        let cursor = self.input.cursors.cursor(id).map_or(look.offset, |cursor| cursor.offset);
+        let modified = place.map_or(Timestamp::default(), |place| place.modified);
+        let behind = if known.compressed {
+            look.finished.then_some(0)
+        } else {
+            Some(known.size.saturating_sub(cursor))
+        };
+        let ignored = place.is_some() && self.is_ignored(modified, now.wall);
+        let (state, reason) = self.explain(id, &look, cursor, ignored);
+        let settings = &self.input.settings;
+        let by_content = settings.identity.is_content();
+        Some(FileLook {
+            path: Arc::clone(&known.path),
+            key: Some(known.key.clone()),
+            identity: settings.value_in(&known.key).map(str::to_owned),
+            fingerprint_len: by_content.then_some(known.fingerprint.len),
+            generation: look.generation,
+            size: known.size,
+            modified,
+            compressed: known.compressed,
+            cursor,
+            read: look.offset,
+            behind,
+            state,
+            reason,
+        })
+    }
+
+    /// What a source is doing, and why.
+    fn explain(
+        &self,
+        id: SourceId,
+        look: &ReaderLook,
+        cursor: u64,
+        ignored: bool,
+    ) -> (FileState, Option<Reason>) {
+        let Some(known) = self.sources.get(&id) else { return (FileState::Gone, None) };
+        let state = match look.state {
+            ReaderState::Reading => return (FileState::Reading, None),
+            ReaderState::WaitingForSlot => {
+                return (FileState::Waiting, look.waits.map(Reason::Waiting));
+            }
+            ReaderState::Idle => FileState::Idle,
+            ReaderState::Closed => FileState::Closed,
+        };
+        if !known.placed {
+            let reason = if known.former { Reason::Rewritten } else { Reason::Gone };
+            return (FileState::Gone, Some(reason));
+        }
+        let behind = is_behind(known, look);
+        let reason = match look.trouble {
+            Some(Trouble::Damaged) => {
+                Reason::Damaged(format!("everything before byte {} was read", look.offset))
+            }
+            Some(Trouble::Failed) => Reason::Unopened("the last attempt failed".to_owned()),
+            Some(Trouble::Displaced | Trouble::Rewritten) => Reason::NextScan,
+            None if look.finished => return (FileState::Finished, Some(Reason::Finished)),
+            None if ignored && (behind || look.state == ReaderState::Closed) => {
+                let older = self.input.settings.ignore_older.map(Reason::Older);
+                return (FileState::Ignored, Some(older.unwrap_or(Reason::NotModified)));
+            }
+            None if behind => Reason::Unknown,
+            None if known.compressed => Reason::BeingWritten,
+            None if look.offset < known.size => Reason::LineWithoutEnd,
+            None if cursor < look.offset => Reason::InFlight,
+            None if state == FileState::Closed => Reason::Inactive,
+            None => Reason::AtEnd,
+        };
+        (state, Some(reason))
+    }
+
+    /// What is known of a path that no input takes, if this one has a reason.
+    pub fn why_not(&self, path: &Path) -> Option<String> {
+        let fs = &self.input.fs;
+        let kind = fs.symlink_metadata(path).map(|metadata| metadata.kind);
+        let scan = &self.input.settings.scan;
+        if !scan.covers(path) {
+            return None;
+        }
+        Some(match kind {
+            Ok(FileKind::Symlink) if !scan.symlinks => {
+                "a symbolic link, and `prospector.scanner.symlinks` is off".to_owned()
+            }
+            Ok(FileKind::Regular | FileKind::Symlink) => "not seen by a scan yet".to_owned(),
+            Ok(_) => "not a regular file".to_owned(),
+            Err(error) => error.to_string(),
+        })
+    }
+}

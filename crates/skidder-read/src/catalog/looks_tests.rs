@@ -1,0 +1,190 @@
+//! What files are said to be doing, and the watchdog.
+
+use super::*;
+use crate::readers::ReadersLimits;
+use crate::settings::FilestreamSettings;
+use crate::testing::{Input, gzip, lines, settings};
+
+const A: &str = "/logs/a.log";
+
+fn with(limits: ReadersLimits, change: impl FnOnce(&mut FilestreamSettings)) -> Input {
+    let mut settings = settings();
+    change(&mut settings);
+    Input::with(settings, limits, 100)
+}
+
+const ROOM: ReadersLimits = ReadersLimits { open_files: 100, decoders: 10 };
+
+/// Path, state and reason of each file.
+fn told(input: &mut Input) -> Vec<String> {
+    let tell = |look: FileLook| {
+        let reason = look.reason.map(|reason| format!(": {reason}")).unwrap_or_default();
+        let behind = look.behind.map_or_else(|| "?".to_owned(), |behind| behind.to_string());
+        format!("{} {} ({behind}){reason}", look.path.display(), look.state.name())
+    };
+    input.looks(1000).into_iter().map(tell).collect()
+}
+
+#[test]
+fn each_file_says_what_it_does_and_why() {
+    let mut input = with(ROOM, |settings| settings.fingerprint.growing = false);
+    let long = |name: &str| lines(name, 0..300);
+    input.fs.write_as_other("/logs/copy.log", long("same").as_bytes());
+    input.fs.write_as_other("/logs/original.log", long("same").as_bytes());
+    input.fs.write_as_other("/logs/half.log", (long("half") + "no end").as_bytes());
+    input.fs.write_as_other("/logs/packed.gz", &gzip(long("packed").as_bytes()));
+    input.fs.write_as_other("/logs/short.log", b"short\n");
+    input.fs.write_as_other("/logs/empty.log", b"");
+    let mut damaged = gzip(long("damaged").as_bytes());
+    let middle = damaged.len() / 2;
+    damaged[3..middle].fill(0xff);
+    input.fs.write_as_other("/logs/damaged.gz", &damaged);
+    input.scan();
+    let looks = told(&mut input);
+    assert!(looks.contains(&"/logs/half.log reading (2596)".to_owned()), "{looks:#?}");
+    input.read();
+    input.scan();
+    input.read();
+    let looks = told(&mut input);
+    let damage = &looks[1];
+    assert!(damage.starts_with("/logs/damaged.gz unreadable"), "{damage}");
+    assert!(damage.contains(": damaged: "), "{damage}");
+    let others: Vec<&str> = looks
+        .iter()
+        .filter(|look| !look.starts_with("/logs/damaged.gz"))
+        .map(String::as_str)
+        .collect();
+    assert_eq!(
+        others,
+        [
+            "/logs/copy.log idle (0): at its end",
+            "/logs/empty.log unreadable (0): empty",
+            "/logs/half.log idle (6): the last line has no end yet",
+            "/logs/original.log held (?): identity equals /logs/copy.log",
+            "/logs/packed.gz finished (0): finished",
+            "/logs/short.log unreadable (6): too short for a fingerprint",
+        ]
+    );
+}
+
+#[test]
+fn pages_hold_every_file_once_whatever_their_size() {
+    let mut input = with(ROOM, |_| {});
+    for number in 0..23 {
+        let name = format!("/logs/{number:02}.log");
+        input.fs.write_as_other(&name, lines(&name, 0..100).as_bytes());
+    }
+    input.round();
+    input.fs.remove_as_other("/logs/07.log");
+    input.scan();
+    let all: Vec<_> = input.looks(0).iter().map(|look| look.path.to_path_buf()).collect();
+    assert_eq!(all.len(), 23);
+    assert!(all.is_sorted());
+    for limit in 1..30 {
+        let paged: Vec<_> = input.looks(limit).iter().map(|look| look.path.to_path_buf()).collect();
+        assert_eq!(paged, all, "{limit}");
+    }
+}
+
+#[test]
+fn what_waits_says_for_what() {
+    let limits = ReadersLimits { open_files: 2, decoders: 1 };
+    let mut input = with(limits, |settings| settings.close.inactive = None);
+    for name in ["a", "b", "c"] {
+        let path = format!("/logs/{name}.log");
+        input.fs.write_as_other(&path, lines(&path, 0..50_000).as_bytes());
+    }
+    input.scan();
+    // Each of the two that are open has had a turn, and there is more in them.
+    input.turn();
+    input.turn();
+    input.turn();
+    let looks = told(&mut input);
+    let waiting: Vec<_> = looks.iter().filter(|look| look.contains(" waiting ")).collect();
+    assert_eq!(waiting.len(), 1, "{looks:#?}");
+    assert!(waiting[0].ends_with(": waiting for a place: open files"), "{waiting:?}");
+
+    let mut input = with(ROOM, |settings| settings.harvester_limit = Some(1));
+    for name in ["a", "b"] {
+        let path = format!("/logs/{name}.log");
+        input.fs.write_as_other(&path, lines(&path, 0..50_000).as_bytes());
+    }
+    input.scan();
+    input.turn();
+    input.turn();
+    let looks = told(&mut input);
+    let waits = |look: &&String| look.ends_with(": waiting for a slot of harvester_limit");
+    assert_eq!(looks.iter().filter(waits).count(), 1, "{looks:#?}");
+}
+
+#[test]
+fn an_old_file_is_ignored_and_a_gone_one_is_said_to_be() {
+    let mut input = with(ROOM, |settings| {
+        settings.ignore_older = Some(Duration::from_hours(24));
+        settings.close.on_eof = true;
+    });
+    input.fs.write_as_other(A, lines("a", 0..300).as_bytes());
+    input.fs.write_as_other("/logs/b.log", lines("b", 0..300).as_bytes());
+    input.round();
+    input.advance(25 * 3600);
+    input.fs.remove_as_other("/logs/b.log");
+    input.scan();
+    assert_eq!(
+        told(&mut input),
+        [
+            "/logs/a.log ignored (0): ignored: older than 24h",
+            "/logs/b.log gone (0): no longer at its path; forgotten after a minute",
+        ]
+    );
+}
+
+#[test]
+fn a_file_that_nobody_reads_is_found_told_and_read() {
+    for in_line in [false, true] {
+        let mut input = with(ROOM, |settings| settings.close.on_eof = true);
+        input.fs.write_as_other(A, lines("a", 0..300).as_bytes());
+        input.round();
+        let id = *input.readers.ids().first().unwrap();
+        input.fs.append_as_other(A, b"more\n");
+        input.scan();
+        // The bug: the source is woken, and lost on its way.
+        if in_line {
+            input.readers.lose_in_line(id);
+        } else {
+            input.readers.lose(id);
+        }
+        let mut found = Vec::new();
+        for _ in 0..20 {
+            input.advance(11);
+            found.extend(input.round());
+            if !found.is_empty() {
+                break;
+            }
+            if !in_line {
+                assert!(told(&mut input)[0].ends_with("the watchdog wakes it"));
+            }
+        }
+        assert_eq!(found, ["more"]);
+        assert_eq!(input.context.metrics.files_stalled.get(), 1);
+    }
+}
+
+#[test]
+fn the_watchdog_leaves_files_alone_that_have_a_reason() {
+    let mut input = with(ROOM, |settings| {
+        settings.close.on_eof = true;
+        settings.ignore_older = Some(Duration::from_mins(10));
+    });
+    input.fs.write_as_other(A, (lines("a", 0..300) + "half a line").as_bytes());
+    input.fs.write_as_other("/logs/b.gz", &gzip(lines("b", 0..300).as_bytes())[..200]);
+    let mut rotted = gzip(lines("c", 0..30_000).as_bytes());
+    let middle = rotted.len() / 2;
+    rotted[middle..middle + 100].fill(0xff);
+    input.fs.write_as_other("/logs/c.gz", &rotted);
+    input.round();
+    for _ in 0..200 {
+        input.advance(11);
+        input.round();
+    }
+    assert_eq!(input.context.metrics.files_stalled.get(), 0);
+}

@@ -1,0 +1,94 @@
+//! The watchdog: no file with unread bytes stays without a reader unless a reason is on record.
+//!
+//! It trusts none of what wakes readers: now and then it compares the size of every file with how far it
+//! was looked at. A source that is behind, sleeps, and has no reason for it is woken after a while, with an
+//! error in the log and a count: it is a bug of ours, made visible and repaired.
+
+use super::{Catalog, Known};
+use crate::Now;
+use crate::readers::{ReaderLook, ReaderState};
+use skidder_event::SourceId;
+use skidder_os::Monotonic;
+use std::collections::HashMap;
+use std::time::Duration;
+
+/// How often all sources are looked at: it costs about 100 ns a source.
+const EVERY: Duration = Duration::from_secs(30);
+
+/// How long a source may be behind without a reason, at least.
+const GRACE: Duration = Duration::from_mins(1);
+
+/// Sources that were behind without a reason when they were looked at last, and since when.
+#[derive(Default)]
+pub(super) struct Watchdog {
+    looked: Option<Monotonic>,
+    suspects: HashMap<SourceId, Monotonic>,
+}
+
+/// Whether a file has bytes that were not looked at.
+pub(super) fn is_behind(known: &Known, look: &ReaderLook) -> bool {
+    if known.compressed {
+        !look.finished && look.stored_seen < known.size
+    } else {
+        look.stored_seen.max(look.offset) < known.size
+    }
+}
+
+impl Catalog {
+    /// Looks for sources that nobody reads, and wakes those that were found before.
+    pub(super) fn find_stalled(&mut self, now: Now) {
+        let monotonic = now.monotonic;
+        if self.watchdog.looked.is_some_and(|at| monotonic.since(at) < EVERY) {
+            return;
+        }
+        self.watchdog.looked = Some(monotonic);
+        let before = std::mem::take(&mut self.watchdog.suspects);
+        let mut suspects = HashMap::new();
+        let mut suspect = |id: SourceId| {
+            suspects.insert(id, before.get(&id).copied().unwrap_or(monotonic));
+        };
+        self.readers.look_each(self.sources.keys().copied(), |id, look| {
+            let asleep = matches!(look.state, ReaderState::Closed | ReaderState::Idle);
+            if asleep
+                && look.trouble.is_none()
+                && let Some(known) = self.sources.get(&id)
+                && known.placed
+                && is_behind(known, &look)
+            {
+                suspect(id);
+            }
+        });
+        let lost = self.readers.lost();
+        lost.into_iter().filter(|id| self.sources.contains_key(id)).for_each(suspect);
+        let settings = &self.input.settings;
+        let grace = GRACE + settings.close.backoff_max + 2 * settings.check_interval;
+        let mut found = Vec::new();
+        for (&id, &since) in &suspects {
+            if monotonic.since(since) >= grace && !self.is_ignored_source(id, now) {
+                found.push((id, monotonic.since(since)));
+            }
+        }
+        found.sort_unstable();
+        for (id, span) in found {
+            suspects.remove(&id);
+            self.rescue(id, span);
+        }
+        self.watchdog.suspects = suspects;
+    }
+
+    fn rescue(&self, id: SourceId, span: Duration) {
+        let Some(known) = self.sources.get(&id) else { return };
+        let read = self.readers.look(id).map_or(0, |look| look.offset);
+        self.input.metrics.files_stalled.add(1);
+        tracing::error!(path = %known.path.display(), read, size = known.size, stalled = ?span,
+            "a file was behind and nobody read it; it is read now. This is a bug in skidder");
+        self.readers.rescue(id);
+    }
+
+    /// Whether a source is not read because its file is too old.
+    pub(super) fn is_ignored_source(&self, id: SourceId, now: Now) -> bool {
+        let Some(known) = self.sources.get(&id) else { return false };
+        let place = self.places.get(&known.path);
+        place.is_some_and(|place| self.is_ignored(place.modified, now.wall))
+    }
+}
