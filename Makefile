@@ -1,6 +1,6 @@
 # Thin names for `cargo xtask VERB`; all logic is in xtask/, in Rust.
 
-.PHONY: help run test bench ci tidy
+.PHONY: help run test bench simulate ci tidy
 
 help:
 	@cargo xtask help
@@ -16,6 +16,10 @@ test:
 # The end-to-end benchmark and its table of goals.
 bench:
 	@cargo xtask bench
+
+# Whole runs in a simulated world, from seeds.
+simulate:
+	@cargo xtask simulate
 
 # What the continuous integration runs.
 ci:

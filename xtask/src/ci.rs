@@ -1,14 +1,14 @@
 //! `cargo xtask ci`: everything that is checked before a change lands, with the minutes of each step.
 
 use crate::tidy::{self, Mode};
-use crate::{process, repository, servers, ship};
+use crate::{process, repository, servers, ship, simulate};
 use anyhow::{Result, bail};
 use std::time::Duration;
 
 type Step = (&'static str, fn() -> Result<()>);
 
 /// The cheap ones first.
-const STEPS: [Step; 8] = [
+const STEPS: [Step; 9] = [
     ("lock file", lock_file),
     ("format", format),
     ("tidy", || tidy::run(Mode::Check)),
@@ -16,6 +16,7 @@ const STEPS: [Step; 8] = [
     ("documentation", documentation),
     ("tests", || servers::test(&[])),
     ("release build", release),
+    ("simulated world", simulate::short),
     ("smoke run", ship::run),
 ];
 

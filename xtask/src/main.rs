@@ -7,6 +7,7 @@ mod repository;
 mod rotated;
 mod servers;
 mod ship;
+mod simulate;
 mod tidy;
 mod verify;
 
@@ -19,6 +20,7 @@ cargo xtask VERB (or make VERB)
   run               build, ship a small set of rotated logs into ./run/out, check every line
   test [ARGUMENT..] all tests, also those against real servers; the arguments go to `cargo test`
   bench [ARGUMENT..]  the end-to-end benchmark; the arguments go to `skidder-bench run`
+  simulate [OPTION..]  runs in a simulated world, from seeds; `--with-bug NAME` with a deliberate bug
   ci                everything that is checked before a change lands
   tidy [--update]   the repository's own rules; --update lowers the limits in .config/tidy-ratchet.txt
   servers           start the servers of the tests, print their variables, stop them on Ctrl-C
@@ -43,6 +45,7 @@ fn run(arguments: &[String]) -> Result<()> {
         ("run", []) => ship::run(),
         ("test", _) => servers::test(rest),
         ("bench", _) => bench::run(rest),
+        ("simulate", _) => simulate::run(rest),
         ("ci", []) => ci::run(),
         ("tidy", []) => tidy::run(tidy::Mode::Check),
         ("tidy", [flag]) if flag == "--update" => tidy::run(tidy::Mode::Update),

@@ -10,6 +10,7 @@ mod fs;
 mod notify;
 mod owner;
 mod real;
+pub mod sabotage;
 
 pub use clock::{Clock, Monotonic, SystemClock, Timestamp};
 pub use fs::{

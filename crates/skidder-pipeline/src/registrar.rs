@@ -3,6 +3,7 @@
 use crate::metrics::RegistrarMetrics;
 use crate::settle::{CHANGES_MAX, Settle};
 use skidder_os::Clock;
+use skidder_os::sabotage::{self, Sabotage};
 use skidder_registry::{Change, Registry};
 use std::sync::Arc;
 
@@ -62,6 +63,9 @@ impl Registrar {
             }
             Err(error) => {
                 self.metrics.failed.add(1);
+                if sabotage::is_on(Sabotage::FailedCommitForgotten) {
+                    self.pending.clear();
+                }
                 // The first and then every power of two: a full disk lasts.
                 self.failures += 1;
                 if self.failures.is_power_of_two() {

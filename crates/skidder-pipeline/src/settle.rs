@@ -8,6 +8,7 @@ use crate::ledger::Ledger;
 use crate::queue::Permit;
 use skidder_event::{Batch, DropReason, ResumePoint, SourceId};
 use skidder_os::Timestamp;
+use skidder_os::sabotage::{self, Sabotage};
 use skidder_registry::{Change, Checkpoint, Cursor, Entry, Meta};
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -360,7 +361,12 @@ impl State {
             pending.settled = true;
         }
         let mut moved = false;
-        while entry.pending.front().is_some_and(|pending| pending.settled) {
+        let mut passes = sabotage::is_on(Sabotage::CursorPassesUnsettled);
+        while entry
+            .pending
+            .front()
+            .is_some_and(|pending| pending.settled || std::mem::take(&mut passes))
+        {
             let Some(pending) = entry.pending.pop_front() else { break };
             entry.first_sequence += 1;
             if pending.generation == entry.generation {

@@ -19,6 +19,12 @@ mod watch;
 use clap::Parser;
 use std::process::ExitCode;
 
+// Deliberate bugs are for the simulated world.
+const _: () = assert!(
+    !skidder_os::sabotage::COMPILED_IN,
+    "the program must not be built with the feature `sabotage`"
+);
+
 #[expect(clippy::print_stderr, reason = "the last word before the exit code")]
 fn main() -> ExitCode {
     let command_line = cli::CommandLine::parse();

@@ -18,14 +18,14 @@ const CLEAN_EVERY: Duration = Duration::from_mins(5);
 impl Catalog {
     /// Sources without a place are read to the end if they are open, and forgotten after a while.
     pub(super) fn retire_missing(&mut self, now: Monotonic) {
-        let mut gone = Vec::new();
+        let (mut gone, mut lost) = (Vec::new(), Vec::new());
         for (&id, known) in &mut self.sources {
             if known.placed {
                 continue;
             }
             if known.missing_since.is_none() {
                 known.missing_since = Some(now);
-                self.readers.wake_if_open(id);
+                lost.push(id);
             }
             let Some(since) = known.missing_since else { continue };
             let Some(look) = self.readers.look(id) else { continue };
@@ -41,6 +41,11 @@ impl Catalog {
             {
                 gone.push((id, look));
             }
+        }
+        // In an order that does not come from a hash map: the simulated world replays what happened.
+        lost.sort_unstable();
+        for id in lost {
+            self.readers.wake_if_open(id);
         }
         gone.sort_unstable_by_key(|(id, _)| *id);
         for (id, look) in gone {

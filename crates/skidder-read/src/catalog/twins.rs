@@ -6,6 +6,7 @@ use crate::compare::{Comparison, Longer, Side, Verdict};
 use crate::fingerprint::{Head, read_up_to};
 use crate::scan::Found;
 use skidder_event::SourceId;
+use skidder_os::sabotage::{self, Sabotage};
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
@@ -17,7 +18,7 @@ impl Catalog {
     /// Copies of a source that has lost its place may be where it goes on.
     pub(super) fn awaken_twins(&mut self, now: Now) -> Vec<Candidate> {
         let mut fresh = Vec::new();
-        if self.twins == 0 {
+        if self.twins == 0 || sabotage::is_on(Sabotage::TwinsForgotten) {
             return Vec::new();
         }
         for (path, place) in &self.places {

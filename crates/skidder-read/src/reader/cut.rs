@@ -8,6 +8,7 @@ use skidder_decode::Decoder;
 use skidder_decode::lines::Splitter;
 use skidder_event::{Batch, DropReason, Parts, Recycle, Row, Tail, Text};
 use skidder_os::Timestamp;
+use skidder_os::sabotage::{self, Sabotage};
 use skidder_parse::chain::{Accept, character_boundary};
 use std::sync::Arc;
 
@@ -110,7 +111,9 @@ impl Reader {
             Some(Decoder::Plain { offset }) => *offset = self.offset + consumed as u64,
             _ => {
                 self.carry.clear();
-                self.carry.extend_from_slice(&bytes[consumed..]);
+                if !sabotage::is_on(Sabotage::CarryLost) {
+                    self.carry.extend_from_slice(&bytes[consumed..]);
+                }
             }
         }
     }

@@ -4,6 +4,7 @@ use super::slot::{Phase, Slot};
 use super::{Lack, ReadersLimits, TURNS_MAX, Trouble, Turn};
 use crate::reader::TurnEnd;
 use skidder_event::SourceId;
+use skidder_os::sabotage::{self, Sabotage};
 use skidder_os::{File, Monotonic};
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap, HashMap, VecDeque};
@@ -340,6 +341,9 @@ impl State {
 
     /// For each kind of place that is free, the first who waits for it gets in line.
     pub(super) fn admit(&mut self, input: usize) {
+        if sabotage::is_on(Sabotage::WaitersForgotten) {
+            return;
+        }
         let slots = &self.slots;
         // Some of those in the lists do not wait any more.
         let first = |list: &mut VecDeque<SourceId>| {

@@ -1,0 +1,82 @@
+//! Deliberate bugs, to show that the simulated world finds such bugs.
+//!
+//! They are compiled in with the feature `sabotage` only, which the program refuses to be built with.
+//! Without it [`is_on`] is a constant `false`, and what asks for it costs nothing.
+
+/// Whether deliberate bugs are compiled in.
+pub const COMPILED_IN: bool = cfg!(feature = "sabotage");
+
+/// A deliberate bug.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sabotage {
+    /// The settle moves a cursor over one range that has no verdict yet.
+    CursorPassesUnsettled,
+    /// The bytes before a cursor are not compared when a file is read on.
+    TailUnchecked,
+    /// A file with the inode of a source is that source, whatever it holds.
+    InodeIsIdentity,
+    /// Copies that were held back are not looked at when their original is gone.
+    TwinsForgotten,
+    /// A commit of the registry that failed is not tried again.
+    FailedCommitForgotten,
+    /// Sources that wait for a place are not told when there is one.
+    WaitersForgotten,
+    /// A compressed file's line that lies over the end of a chunk loses its beginning.
+    CarryLost,
+}
+
+impl Sabotage {
+    /// All of them.
+    pub const ALL: [Self; 7] = [
+        Self::CursorPassesUnsettled,
+        Self::TailUnchecked,
+        Self::InodeIsIdentity,
+        Self::TwinsForgotten,
+        Self::FailedCommitForgotten,
+        Self::WaitersForgotten,
+        Self::CarryLost,
+    ];
+
+    /// Its name on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::CursorPassesUnsettled => "cursor-passes-unsettled",
+            Self::TailUnchecked => "tail-unchecked",
+            Self::InodeIsIdentity => "inode-is-identity",
+            Self::TwinsForgotten => "twins-forgotten",
+            Self::FailedCommitForgotten => "failed-commit-forgotten",
+            Self::WaitersForgotten => "waiters-forgotten",
+            Self::CarryLost => "carry-lost",
+        }
+    }
+}
+
+/// Whether this thread is to have a bug.
+#[cfg(not(feature = "sabotage"))]
+#[inline(always)]
+pub const fn is_on(_bug: Sabotage) -> bool {
+    false
+}
+
+#[cfg(feature = "sabotage")]
+pub use compiled_in::{commit, is_on};
+
+#[cfg(feature = "sabotage")]
+mod compiled_in {
+    use super::Sabotage;
+    use std::cell::Cell;
+
+    thread_local! {
+        static BUG: Cell<Option<Sabotage>> = const { Cell::new(None) };
+    }
+
+    /// From now on this thread has this bug, or none.
+    pub fn commit(bug: Option<Sabotage>) {
+        BUG.set(bug);
+    }
+
+    /// Whether this thread is to have a bug.
+    pub fn is_on(bug: Sabotage) -> bool {
+        BUG.get() == Some(bug)
+    }
+}

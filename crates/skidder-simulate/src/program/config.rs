@@ -1,0 +1,104 @@
+//! The configuration of one life of the program.
+
+use crate::oracle::truth::MESSAGE_BYTES_MAX;
+use regex::bytes::Regex;
+use skidder_pipeline::{DeadLettersLimits, QueueLimits, TakeLimits};
+use skidder_read::glob::Pattern;
+use skidder_read::scan::ScanSettings;
+use skidder_read::{Compression, FilestreamSettings, ReadersLimits};
+use skidder_testkit::Random;
+use std::path::Path;
+use std::time::Duration;
+
+/// The inputs: id and pattern.
+pub(super) const INPUTS: [(&str, &str); 3] =
+    [("a", "/logs/a/*.log*"), ("b", "/logs/b/**/*.log*"), ("pods", "/logs/pods/*/*/*.log*")];
+
+/// What may be another from one life of the program to the next.
+#[derive(Clone, Debug)]
+pub(crate) struct Config {
+    pub(super) readers: ReadersLimits,
+    pub(super) queue: QueueLimits,
+    pub(super) rows_max: usize,
+    pub(super) harvester_limit: Option<usize>,
+    pub(super) on_eof: bool,
+    pub(super) inactive: Duration,
+    pub(super) after_interval: Option<Duration>,
+    pub(super) renamed: bool,
+    pub(super) removed: bool,
+    pub(super) check_interval: Duration,
+    /// Scans and flushes happen when they are due, not at any time.
+    pub(super) punctual: bool,
+    /// Compressed files are not looked at.
+    pub(super) plain_only: bool,
+    pub(super) reader_threads: usize,
+    pub(super) output_workers: usize,
+    pub(super) take: TakeLimits,
+    pub(super) dead_letters: DeadLettersLimits,
+}
+
+impl Config {
+    pub(crate) fn random(random: &mut Random) -> Self {
+        let patient = random.one_in(2);
+        Self {
+            readers: ReadersLimits {
+                open_files: if patient { 1000 } else { 2 + random.below(12) as usize },
+                decoders: 1 + random.below(3) as usize,
+            },
+            queue: QueueLimits {
+                events: 4 + random.below(200) as usize,
+                bytes: 20_000 + random.below(1 << 20) as usize,
+                flush_min_events: 0,
+                flush_timeout: Duration::ZERO,
+            },
+            rows_max: 1 + random.below(60) as usize,
+            harvester_limit: (!patient && random.one_in(3)).then(|| 1 + random.below(3) as usize),
+            on_eof: !patient && random.one_in(5),
+            inactive: Duration::from_secs(if patient { 300 } else { 5 + random.below(300) }),
+            after_interval: (!patient && random.one_in(5))
+                .then(|| Duration::from_secs(1 + random.below(60))),
+            renamed: !patient && random.one_in(4),
+            removed: !patient && random.one_in(4),
+            check_interval: Duration::from_millis(200 + random.below(12_000)),
+            punctual: random.one_in(2),
+            plain_only: random.one_in(8),
+            reader_threads: 1 + random.below(3) as usize,
+            output_workers: 1 + random.below(4) as usize,
+            take: TakeLimits {
+                events: random.below(60) as usize,
+                bytes: 1 + random.below(30_000) as usize,
+            },
+            dead_letters: DeadLettersLimits {
+                bytes: if random.one_in(4) { random.below(4000) } else { 1 << 30 },
+            },
+        }
+    }
+
+    /// Nothing makes the program close a file before it is read.
+    pub(super) fn is_patient(&self) -> bool {
+        self.readers.open_files >= 1000
+    }
+
+    /// The settings of one input.
+    pub(super) fn settings(&self, id: &str, pattern: &str) -> FilestreamSettings {
+        let pattern = Pattern::parse(pattern, Path::new("/"), true).expect("a good pattern");
+        let exclude = if self.plain_only { r"\.(tmp|gz)$" } else { r"\.tmp$" };
+        let exclude = Regex::new(exclude).expect("a good pattern");
+        let scan = ScanSettings {
+            patterns: vec![pattern],
+            exclude_files: vec![exclude],
+            ..ScanSettings::default()
+        };
+        let mut settings = FilestreamSettings::new(id, scan);
+        settings.compression = if self.plain_only { Compression::None } else { Compression::Auto };
+        settings.check_interval = self.check_interval;
+        settings.message_max_bytes = MESSAGE_BYTES_MAX;
+        settings.harvester_limit = self.harvester_limit;
+        settings.close.on_eof = self.on_eof;
+        settings.close.inactive = Some(self.inactive);
+        settings.close.after_interval = self.after_interval;
+        settings.close.renamed = self.renamed;
+        settings.close.removed = self.removed;
+        settings
+    }
+}

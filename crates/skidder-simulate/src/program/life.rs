@@ -1,0 +1,159 @@
+//! One life of the program: everything between its start and its end, put together as the program does.
+
+use super::config::{Config, INPUTS};
+use super::output::Output;
+use super::reading::Worker;
+use crate::oracle::Ledgers;
+use skidder_event::{Base, Batch, Map};
+use skidder_os::{Clock, Fs, Monotonic};
+use skidder_pipeline::{DeadLetters, FileInput, Queue, Registrar, SavedCursors, Settle};
+use skidder_read::{
+    Bind, Bound, BufferPool, InflatePool, InputContext, ReadMetrics, Readers, Scratch, SourceIds,
+};
+use skidder_registry::{Options, Registry};
+use skidder_testkit::{SimClock, SimFs};
+use std::path::Path;
+use std::sync::Arc;
+
+/// Where the program keeps its own files.
+pub(super) const DATA: &str = "/data";
+
+/// Processors that do nothing.
+#[derive(Debug)]
+struct Nothing(Arc<Base>);
+
+impl Bind for Nothing {
+    fn bind(&self, fields: &Map) -> Arc<dyn Bound> {
+        Arc::new(Self(Arc::new(Base::new(fields, &Map::new()))))
+    }
+
+    fn epoch(&self) -> u64 {
+        0
+    }
+}
+
+impl Bound for Nothing {
+    fn base(&self) -> &Arc<Base> {
+        &self.0
+    }
+
+    fn run(&self, _batch: &mut Batch) {}
+}
+
+/// An input and when it is to be scanned.
+pub(super) struct Input {
+    pub(super) input: FileInput,
+    pub(super) due: Monotonic,
+}
+
+/// One life of the program.
+pub(super) struct Life {
+    pub(super) settle: Arc<Settle>,
+    pub(super) queue: Queue,
+    pub(super) registrar: Registrar,
+    pub(super) registry: Arc<Registry>,
+    pub(super) readers: Arc<Readers>,
+    pub(super) inputs: Vec<Input>,
+    pub(super) workers: Vec<Worker>,
+    pub(super) output: Output,
+    pub(super) scratch: Scratch,
+    pub(super) ledgers: Ledgers,
+    /// When the registrar is to save.
+    pub(super) flush_due: Monotonic,
+}
+
+impl Life {
+    pub(super) fn new(fs: &SimFs, clock: &SimClock, config: &Config) -> Result<Self, String> {
+        let shared_fs: Arc<dyn Fs> = Arc::new(fs.clone());
+        let shared_clock: Arc<dyn Clock> = Arc::new(clock.clone());
+        let (registry, _) = Registry::open(
+            Arc::clone(&shared_fs),
+            Arc::clone(&shared_clock),
+            &Path::new(DATA).join("registry"),
+            Options { cache_bytes: 1 << 20, ..Options::default() },
+        )
+        .map_err(|error| format!("registry: cannot be opened: {error:?}"))?;
+        let registry = Arc::new(registry);
+        let settle = Settle::new();
+        let queue = Queue::new(config.queue, Arc::clone(&settle));
+        let cursors = Arc::new(SavedCursors::new(Arc::clone(&settle), Arc::clone(&registry)));
+        let readers = Arc::new(Readers::new(config.readers));
+        let ids = Arc::new(SourceIds::default());
+        let metrics = Arc::new(ReadMetrics::default());
+        let buffers = Arc::new(BufferPool::default());
+        let inflates = InflatePool::new(2);
+        let inputs = INPUTS.map(|(id, pattern)| {
+            let context = InputContext {
+                settings: config.settings(id, pattern),
+                bind: Arc::new(Nothing(Arc::new(Base::new(&Map::new(), &Map::new())))),
+                cursors: cursors.clone(),
+                fs: Arc::clone(&shared_fs),
+                metrics: Arc::clone(&metrics),
+                buffers: Arc::clone(&buffers),
+                inflates: inflates.clone(),
+                rows_max: config.rows_max,
+            };
+            let input = FileInput::new(Arc::new(context), Arc::clone(&readers), Arc::clone(&ids));
+            Input { input, due: Monotonic::default() }
+        });
+        let dead_letters =
+            DeadLetters::new(shared_fs, shared_clock, Path::new(DATA), config.dead_letters);
+        Ok(Self {
+            registrar: Registrar::new(Arc::clone(&settle), Arc::clone(&registry)),
+            registry,
+            settle,
+            queue,
+            readers,
+            inputs: inputs.into(),
+            workers: (0..config.reader_threads).map(|_| Worker::Free).collect(),
+            output: Output::new(config.output_workers, config.take, dead_letters),
+            scratch: Scratch::default(),
+            ledgers: Ledgers::default(),
+            flush_due: Monotonic::default(),
+        })
+    }
+
+    /// What the registry holds, for the story.
+    pub(super) fn saved(&self) -> Vec<String> {
+        let mut saved = Vec::new();
+        let told = self.registry.for_each(|key, entry| {
+            let (path, cursor) = (entry.meta.source.display(), entry.cursor);
+            let key = &key[key.len() - 8..];
+            saved.push(format!("saved {path} {key} {:?} {cursor:?}", entry.meta.fingerprint_len));
+        });
+        if let Err(error) = told {
+            saved.push(format!("the registry cannot be read: {error}"));
+        }
+        saved
+    }
+
+    /// All sources, for the story.
+    pub(super) fn sources(&self) -> Vec<String> {
+        let mut sources = Vec::new();
+        self.settle.for_each(|status| {
+            let key = &status.key[status.key.len() - 8..];
+            let look = self.readers.look(status.source);
+            let look = look.map(|look| {
+                format!(
+                    "{:?}, open {}, generation {}, read {}, finished {}, trouble {:?}",
+                    look.state,
+                    look.open,
+                    look.generation,
+                    look.offset,
+                    look.finished,
+                    look.trouble
+                )
+            });
+            sources.push(format!(
+                "source {} {key} {} cursor {} in generation {}: {}",
+                status.source.0,
+                status.meta.source.display(),
+                status.cursor.offset,
+                status.cursor.generation,
+                look.unwrap_or_else(|| "no reader".to_owned()),
+            ));
+        });
+        sources.sort();
+        sources
+    }
+}

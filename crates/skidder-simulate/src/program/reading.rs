@@ -1,0 +1,88 @@
+//! The reader threads, one of their steps at a time.
+
+use super::Program;
+use crate::stage::Stage;
+use skidder_event::Batch;
+use skidder_os::Clock;
+use skidder_pipeline::Queue;
+use skidder_read::{Next, Turn, TurnEnd};
+use skidder_testkit::Random;
+
+/// A thread that reads, between two of its steps.
+#[expect(clippy::large_enum_variant, reason = "there are few of them")]
+pub(super) enum Worker {
+    Free,
+    Has(Turn),
+    Ran(Turn, TurnEnd, Option<Batch>),
+    Pushed(Turn, TurnEnd, bool),
+}
+
+impl Worker {
+    pub(super) fn is_free(&self) -> bool {
+        matches!(self, Self::Free)
+    }
+}
+
+impl Program {
+    /// A step of one reader thread.
+    pub(super) fn read(&mut self, stage: &mut Stage, random: &mut Random) -> Result<(), String> {
+        let (monotonic, wall) = (stage.clock.monotonic(), stage.clock.wall());
+        let life = &mut self.life;
+        let count = life.workers.len() as u64;
+        let worker = &mut life.workers[random.below(count) as usize];
+        *worker = match std::mem::replace(worker, Worker::Free) {
+            Worker::Free => match life.readers.next(monotonic) {
+                Next::Turn(turn) => Worker::Has(turn),
+                Next::Wait(_) => Worker::Free,
+                Next::Stopped => return Err("the readers stopped by themselves".to_owned()),
+            },
+            Worker::Has(mut turn) => {
+                let (batch, end) = turn.run(&mut life.scratch, wall);
+                Worker::Ran(turn, end, batch)
+            }
+            Worker::Ran(turn, end, None) => Worker::Pushed(turn, end, false),
+            Worker::Ran(turn, end, Some(batch)) => {
+                if has_room(&life.queue, &batch) {
+                    self.way.read(&batch, &mut stage.truth)?;
+                    match life.queue.try_push(batch) {
+                        Ok(()) => Worker::Pushed(turn, end, true),
+                        Err(_) => return Err("queue: there was room and then not".to_owned()),
+                    }
+                } else {
+                    Worker::Ran(turn, end, Some(batch))
+                }
+            }
+            Worker::Pushed(turn, end, had_data) => {
+                life.readers.finish(turn, &end, had_data, monotonic);
+                Worker::Free
+            }
+        };
+        Ok(())
+    }
+}
+
+/// Whether the queue takes a batch now, by its documented rule.
+fn has_room(queue: &Queue, batch: &Batch) -> bool {
+    let (events, bytes) = queue.filled();
+    let limits = queue.limits();
+    events == 0
+        || (events + batch.len() <= limits.events && bytes + batch.memory_bytes() <= limits.bytes)
+}
+
+impl Program {
+    /// The threads end after the turns that they have; what was read in those goes nowhere.
+    pub(super) fn finish_turns(&mut self, stage: &Stage) {
+        let life = &mut self.life;
+        for worker in std::mem::take(&mut life.workers) {
+            let (turn, end) = match worker {
+                Worker::Free => continue,
+                Worker::Has(mut turn) => {
+                    let (_, end) = turn.run(&mut life.scratch, stage.clock.wall());
+                    (turn, end)
+                }
+                Worker::Ran(turn, end, _) | Worker::Pushed(turn, end, _) => (turn, end),
+            };
+            life.readers.finish(turn, &end, false, stage.clock.monotonic());
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! What a seed is about. Each takes some kinds of trouble and leaves out the others, so that rare
+//! combinations come up often, and some runs have none of them.
+
+use skidder_testkit::Random;
+use std::time::Duration;
+
+/// What the other programs do.
+#[derive(Clone, Debug)]
+pub(crate) struct Habits {
+    /// 0: seldom rotated, 2: often.
+    pub(crate) rotation: u64,
+    pub(crate) compression: bool,
+    pub(crate) copytruncate: bool,
+    /// Some logs begin with the same lines each time, longer than a fingerprint.
+    pub(crate) headers: bool,
+    pub(crate) rewrites: bool,
+    pub(crate) deletes_unread: bool,
+    pub(crate) moves: bool,
+    pub(crate) links: bool,
+}
+
+/// What becomes of requests, in percent of them; the others are answered in full.
+#[derive(Clone, Debug)]
+pub(crate) struct Weather {
+    /// Nothing was stored, and that is known.
+    pub(crate) failed: u64,
+    /// Stored, but the answer is lost.
+    pub(crate) unheard: u64,
+    /// Some rows were stored, some are to be sent again, some are refused.
+    pub(crate) partial: u64,
+    /// No answer for long.
+    pub(crate) stalled: u64,
+}
+
+/// How the program ends now and then, in ends of 10,000 steps.
+#[derive(Clone, Debug)]
+pub(crate) struct Ends {
+    pub(crate) kills: u64,
+    pub(crate) power_cuts: u64,
+    pub(crate) stops: u64,
+    /// A new life has another configuration.
+    pub(crate) reconfigures: bool,
+}
+
+/// What a seed is about.
+#[derive(Clone, Debug)]
+pub(crate) struct Scenario {
+    pub(crate) steps: u64,
+    /// Of ten steps, how many are those of other programs.
+    pub(crate) others: u64,
+    pub(crate) habits: Habits,
+    pub(crate) weather: Weather,
+    pub(crate) ends: Ends,
+    /// Looking at and reading log files fails now and then.
+    pub(crate) log_faults: bool,
+    /// Writing the registry and the dead letters fails now and then.
+    pub(crate) data_faults: bool,
+    pub(crate) short_transfers: bool,
+    /// Longest time between two steps.
+    pub(crate) pause_max: Duration,
+}
+
+impl Scenario {
+    pub(crate) fn new(random: &mut Random) -> Self {
+        let chance = |random: &mut Random, one_in: u64| random.one_in(one_in);
+        let habits = Habits {
+            rotation: random.below(3),
+            compression: !chance(random, 4),
+            copytruncate: chance(random, 2),
+            headers: chance(random, 3),
+            rewrites: chance(random, 3),
+            deletes_unread: chance(random, 4),
+            moves: chance(random, 3),
+            links: chance(random, 3),
+        };
+        let percent = |random: &mut Random, most: u64| {
+            if random.one_in(2) { 0 } else { random.below(most) }
+        };
+        let weather = Weather {
+            failed: percent(random, 40),
+            unheard: percent(random, 20),
+            partial: percent(random, 40),
+            stalled: percent(random, 30),
+        };
+        let ends = Ends {
+            kills: percent(random, 80),
+            power_cuts: percent(random, 80),
+            stops: percent(random, 40),
+            reconfigures: chance(random, 2),
+        };
+        Self {
+            steps: 200 + random.below(1400),
+            others: 1 + random.below(3),
+            habits,
+            weather,
+            ends,
+            log_faults: chance(random, 3),
+            data_faults: chance(random, 4),
+            short_transfers: chance(random, 3),
+            pause_max: Duration::from_millis([40, 400, 2000][random.below(3) as usize]),
+        }
+    }
+}

@@ -1,0 +1,38 @@
+//! What happens, told for people who look for a mistake, and a digest of it for the check that a seed
+//! replays.
+
+/// Tells what happens, if somebody listens.
+#[derive(Debug)]
+pub(crate) struct Story {
+    loud: bool,
+    digest: u64,
+    step: u64,
+}
+
+impl Story {
+    pub(crate) fn new(loud: bool) -> Self {
+        Self { loud, digest: 0xcbf2_9ce4_8422_2325, step: 0 }
+    }
+
+    /// A new step begins.
+    pub(crate) fn step(&mut self, number: u64) {
+        self.step = number;
+    }
+
+    /// A sentence; only made if somebody listens.
+    #[expect(clippy::print_stderr, reason = "asked for")]
+    pub(crate) fn tell(&self, sentence: impl FnOnce() -> String) {
+        if self.loud {
+            eprintln!("[{}] {}", self.step, sentence());
+        }
+    }
+
+    /// Adds a number to the digest: two runs of a seed must add the same ones.
+    pub(crate) fn mark(&mut self, number: u64) {
+        self.digest = (self.digest ^ number).wrapping_mul(0x0000_0100_0000_01b3).rotate_left(23);
+    }
+
+    pub(crate) fn digest(&self) -> u64 {
+        self.digest
+    }
+}

@@ -1,0 +1,190 @@
+//! The run of one seed: who acts next, and the end, when everything must arrive.
+
+use crate::oracle::LineId;
+use crate::others::Others;
+use crate::program::{Config, Program};
+use crate::scenario::Scenario;
+use crate::stage::Stage;
+use skidder_testkit::Random;
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// Rounds of scanning and reading after the last fault in which everything must arrive: longer than any
+/// back-off, grace and idle time.
+const ROUNDS_MAX: usize = 60;
+
+/// Rounds after everything has arrived, in which nothing may come again.
+const ROUNDS_AFTER: usize = 10;
+
+/// Time of a round.
+const ROUND: Duration = Duration::from_secs(11);
+
+/// Steps in which what a scan has found must be read and delivered.
+const STEPS_OF_ROUND_MAX: u64 = 400_000;
+
+/// How a seed is run.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Options {
+    /// Tell what happens on standard error.
+    pub story: bool,
+}
+
+/// What became of a run that went well.
+#[derive(Clone, Copy, Debug)]
+pub struct Outcome {
+    /// Lines that other programs wrote.
+    pub lines: usize,
+    /// Actions of all.
+    pub steps: u64,
+    /// Two runs of a seed have the same.
+    pub digest: u64,
+}
+
+/// What must not be, and where things stood.
+#[derive(Clone, Debug)]
+pub struct Failure {
+    /// The first thing that must not be.
+    pub what: String,
+    /// Files and sources at that moment.
+    pub state: Vec<String>,
+}
+
+/// Runs one seed.
+pub fn run(seed: u64, options: Options) -> Result<Outcome, Failure> {
+    let mut world = World::new(seed, options)?;
+    match world.live() {
+        Ok(steps) => {
+            let (lines, digest) = (world.stage.truth.lines(), world.stage.story.digest());
+            Ok(Outcome { lines, steps, digest })
+        }
+        Err(what) => {
+            let state = world.program.as_ref().map(Program::sources).unwrap_or_default();
+            Err(Failure { what, state })
+        }
+    }
+}
+
+/// Sources of chance, apart from each other, so that a change of one does not change all.
+struct Chance {
+    order: Random,
+    others: Random,
+    program: Random,
+}
+
+struct World {
+    scenario: Scenario,
+    chance: Chance,
+    stage: Stage,
+    others: Others,
+    /// Taken out while one life goes over into the next.
+    program: Option<Program>,
+}
+
+impl World {
+    fn new(seed: u64, options: Options) -> Result<Self, Failure> {
+        let mut random = Random::new(seed);
+        let scenario = Scenario::new(&mut random);
+        let mut stage = Stage::new(options.story);
+        stage.story.tell(|| format!("{scenario:#?}"));
+        for directory in ["/logs/a", "/logs/b", "/logs/pods", "/away"] {
+            stage.fs.create_dir_as_other(directory);
+        }
+        if scenario.short_transfers {
+            stage.fs.short_transfers(Some(seed));
+        }
+        let mut chance = Chance {
+            order: Random::new(random.number()),
+            others: Random::new(random.number()),
+            program: Random::new(random.number()),
+        };
+        let mut others = Others::new(scenario.habits.clone(), &mut chance.others);
+        let config = Config::random(&mut chance.program);
+        let program = Program::start(config, &scenario, &mut stage, &mut others)
+            .map_err(|what| Failure { what, state: Vec::new() })?;
+        Ok(Self { scenario, chance, stage, others, program: Some(program) })
+    }
+
+    /// The whole run; gives the number of steps.
+    fn live(&mut self) -> Result<u64, String> {
+        for step in 0..self.scenario.steps {
+            self.stage.story.step(step);
+            self.step()?;
+            let program = self.program.as_ref().map_or(0, Program::mark);
+            self.stage.story.mark(program ^ self.stage.fs.operations() << 13);
+        }
+        self.arrive()?;
+        Ok(self.scenario.steps)
+    }
+
+    /// One action of somebody.
+    fn step(&mut self) -> Result<(), String> {
+        let Self { scenario, chance, stage, others, program } = self;
+        let Some(mut alive) = program.take() else { return Err("nobody lives".to_owned()) };
+        let pause = chance.order.below(scenario.pause_max.as_millis() as u64);
+        if chance.order.one_in(4) {
+            stage.clock.advance(Duration::from_millis(pause));
+        }
+        if chance.order.below(10) < scenario.others {
+            others.act(stage, &mut chance.others, &alive);
+        } else if let Some(end) = alive.act(scenario, stage, &mut chance.program)? {
+            alive = alive.end(end, scenario, stage, others, &mut chance.program)?;
+        }
+        *program = Some(alive);
+        Ok(())
+    }
+
+    /// All trouble is over: everything arrives, and nothing more comes after it.
+    fn arrive(&mut self) -> Result<(), String> {
+        let Self { scenario, chance, stage, others, program } = self;
+        stage.story.tell(|| "the end".to_owned());
+        let Some(mut alive) = program.take() else { return Err("nobody lives".to_owned()) };
+        if let Some(end) = alive.dying() {
+            alive = alive.end(end, scenario, stage, others, &mut chance.program)?;
+        }
+        stage.fs.clear_faults();
+        stage.fs.set_capacity(None);
+        others.finish(stage, &mut chance.others);
+        alive = alive.see_all(scenario, stage, others, &mut chance.program)?;
+        alive.fair_weather();
+        let program = program.insert(alive);
+        let mut after = 0;
+        for round in 0..ROUNDS_MAX + ROUNDS_AFTER {
+            stage.story.step(scenario.steps + round as u64);
+            program.scan_all(stage);
+            if !program.settle_down(STEPS_OF_ROUND_MAX, stage, &mut chance.program)? {
+                return Err("liveness: what was read is not delivered".to_owned());
+            }
+            stage.story.mark(program.mark() ^ stage.fs.operations() << 13);
+            stage.clock.advance(ROUND);
+            after += usize::from(after > 0 || stage.truth.is_complete());
+            if after > ROUNDS_AFTER {
+                break;
+            }
+        }
+        let missing = stage.truth.missing();
+        if !missing.is_empty() {
+            return Err(explain(&missing, others));
+        }
+        let letters = stage.fs.peek("/data/dead_letters.ndjson").unwrap_or_default();
+        stage.truth.check_dead(&letters)
+    }
+}
+
+/// Which lines are missing, and where their files are.
+fn explain(missing: &[LineId], others: &Others) -> String {
+    let mut contents: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+    for line in missing {
+        contents.entry(line.content).or_default().push(line.number);
+    }
+    let mut text = format!("lost: {} lines have not arrived:", missing.len());
+    for (content, numbers) in contents {
+        let places = others.places(content);
+        let first = numbers.first().copied().unwrap_or_default();
+        let last = numbers.last().copied().unwrap_or_default();
+        text.push_str(&format!(
+            " {} of c{content} (n{first}..=n{last}), in {places:?};",
+            numbers.len()
+        ));
+    }
+    text
+}
