@@ -134,5 +134,5 @@ pub(crate) fn fingerprint_of(
         left -= used;
         side.from += skipped + used;
     }
-    Ok(Some(Fingerprint { hash: hash.finalize().into(), len }))
+    Ok(Some(Fingerprint { hash: hash.finalize().into(), len, whole: false }))
 }

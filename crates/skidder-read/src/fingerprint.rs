@@ -23,12 +23,18 @@ pub struct Fingerprint {
     pub hash: [u8; 32],
     /// Number of bytes it covers.
     pub len: u32,
+    /// It covers them from the first byte of the file on, not from `fingerprint.offset`: the file differs
+    /// from another only before that.
+    pub whole: bool,
 }
+
+/// Set in the length that is saved of a fingerprint that begins with the first byte.
+const WHOLE: u32 = 1 << 31;
 
 impl Fingerprint {
     /// The fingerprint of these bytes.
     pub fn of(bytes: &[u8]) -> Self {
-        Self { hash: Sha256::digest(bytes).into(), len: bytes.len() as u32 }
+        Self { hash: Sha256::digest(bytes).into(), len: bytes.len() as u32, whole: false }
     }
 
     /// Lower-case hexadecimal, as Filebeat shows it.
@@ -39,8 +45,13 @@ impl Fingerprint {
         })
     }
 
-    /// Reads what [`Fingerprint::hex`] wrote.
-    pub fn from_hex(hex: &str, len: u32) -> Option<Self> {
+    /// What the registry keeps besides the hash: the length, and whether it begins with the first byte.
+    pub fn saved_len(&self) -> u32 {
+        self.len | if self.whole { WHOLE } else { 0 }
+    }
+
+    /// Reads what [`Fingerprint::hex`] and [`Fingerprint::saved_len`] wrote.
+    pub fn from_hex(hex: &str, saved_len: u32) -> Option<Self> {
         if hex.len() != 64 || !hex.is_ascii() {
             return None;
         }
@@ -48,7 +59,7 @@ impl Fingerprint {
         for (at, byte) in hash.iter_mut().enumerate() {
             *byte = u8::from_str_radix(&hex[at * 2..at * 2 + 2], 16).ok()?;
         }
-        Some(Self { hash, len })
+        Some(Self { hash, len: saved_len & !WHOLE, whole: saved_len & WHOLE != 0 })
     }
 }
 
@@ -67,7 +78,9 @@ impl Head {
     /// Whether the file begins with what a fingerprint covers.
     pub fn matches(&self, fingerprint: &Fingerprint) -> bool {
         let len = fingerprint.len as usize;
-        len <= self.bytes.len() && Fingerprint::of(&self.bytes[..len]) == *fingerprint
+        !fingerprint.whole
+            && len <= self.bytes.len()
+            && Fingerprint::of(&self.bytes[..len]) == *fingerprint
     }
 }
 
@@ -171,6 +184,8 @@ mod tests {
         assert_eq!(print.hex(), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
         assert_eq!(Fingerprint::from_hex(&print.hex(), 3), Some(print));
         assert_eq!(Fingerprint::from_hex("zz", 3), None);
+        let whole = Fingerprint { whole: true, ..print };
+        assert_eq!(Fingerprint::from_hex(&whole.hex(), whole.saved_len()), Some(whole));
     }
 
     #[test]

@@ -331,13 +331,15 @@ impl Reader {
         }
         let tail = self.tail.filter(|tail| tail.len > 0);
         let print = &self.target.print;
-        let print_end = context.settings.fingerprint.offset + u64::from(print.len);
+        let print_start = if print.whole { 0 } else { context.settings.fingerprint.offset };
+        let print_end = print_start + u64::from(print.len);
         // The beginning tells more than what was read of it, and all there is if nothing was read.
         if (tail.is_none() || self.offset < print_end)
             && let Some(head) = scratch.compressed.get_mut(..print.len as usize)
         {
-            let count = read_up_to(&**file, head, context.settings.fingerprint.offset)?;
-            if Fingerprint::of(&head[..count]) != *print {
+            let count = read_up_to(&**file, head, print_start)?;
+            let found = Fingerprint { whole: print.whole, ..Fingerprint::of(&head[..count]) };
+            if found != *print {
                 return Ok(false);
             }
         }

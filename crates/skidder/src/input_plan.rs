@@ -74,10 +74,7 @@ pub(crate) fn read(
 ) -> InputPlan {
     let mut fields = Map::new();
     add_fields(&mut fields, &common.fields, common.under_root);
-    let mut own = read_fields(section);
-    if !settings.keep_null {
-        own = without_nulls(&own);
-    }
+    let own = read_fields(section);
     add_fields(&mut fields, &own, section.bool("fields_under_root").or(false));
     let mut tags = common.tags.clone();
     tags.extend(section.strings("tags").or(Vec::new()));
@@ -154,17 +151,4 @@ fn read_index(section: &Section<'_>, agent: &Agent) -> Option<Format> {
         return None;
     }
     Some(format)
-}
-
-/// A map without its members that are null, at any depth.
-fn without_nulls(map: &Map) -> Map {
-    let mut kept = Map::new();
-    for (key, value) in map.iter() {
-        match value {
-            Value::Null => {}
-            Value::Map(inner) => kept.insert(key, without_nulls(inner)),
-            value => kept.insert(key, value.clone()),
-        }
-    }
-    kept
 }

@@ -2,6 +2,7 @@
 
 mod arrows;
 mod changelog;
+mod options;
 mod ratchet;
 mod source;
 
@@ -33,6 +34,7 @@ pub(crate) fn run(mode: Mode) -> Result<()> {
     let mut offences = Vec::new();
     arrows::check(&repository::metadata(false)?, &mut offences);
     changelog::check(&repository::root().join("changelog.d"), &mut offences)?;
+    options::check(mode == Mode::Update, &mut offences)?;
     check_text(&mut offences)?;
     let sizes = check_sources(&mut offences)?;
     let mut limits = Limits::load(&repository::root().join(ratchet::FILE))?;

@@ -11,6 +11,8 @@ pub(super) struct Index {
     pub(super) by_inode: HashMap<(u64, u64), Vec<SourceId>>,
     /// Lengths of fingerprints in use that are not longer than usual, with the number of sources.
     pub(super) lengths: HashMap<u32, usize>,
+    /// The same for fingerprints that begin with the first byte of the file.
+    pub(super) whole: HashMap<u32, usize>,
 }
 
 impl Index {
@@ -23,7 +25,9 @@ impl Index {
             self.by_print.entry(**shared).or_default().push(id);
         }
         self.by_inode.entry((known.device, known.inode)).or_default().push(id);
-        *self.lengths.entry(known.fingerprint.len).or_default() += 1;
+        let print = &known.fingerprint;
+        let lengths = if print.whole { &mut self.whole } else { &mut self.lengths };
+        *lengths.entry(print.len).or_default() += 1;
     }
 
     pub(super) fn remove(&mut self, id: SourceId, known: &Known) {
@@ -32,10 +36,12 @@ impl Index {
             forget(&mut self.by_print, shared, id);
         }
         forget(&mut self.by_inode, &(known.device, known.inode), id);
-        if let Some(count) = self.lengths.get_mut(&known.fingerprint.len) {
+        let print = &known.fingerprint;
+        let lengths = if print.whole { &mut self.whole } else { &mut self.lengths };
+        if let Some(count) = lengths.get_mut(&print.len) {
             *count -= 1;
             if *count == 0 {
-                self.lengths.remove(&known.fingerprint.len);
+                lengths.remove(&print.len);
             }
         }
     }

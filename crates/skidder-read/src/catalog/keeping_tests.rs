@@ -228,3 +228,35 @@ fn owners_are_on_the_events_if_they_are_asked_for() {
     assert_eq!(has("log.file.owner"), name.is_some());
     assert!(has("log.file.path"));
 }
+
+#[test]
+fn short_files_wait_for_their_fingerprint_if_it_does_not_grow() {
+    let mut input = with(|settings| settings.fingerprint.growing = false);
+    input.fs.write_as_other(A, lines("line", 0..50).as_bytes());
+    assert!(rounds(&mut input, 60).is_empty());
+    input.fs.append_as_other(A, lines("more", 0..100).as_bytes());
+    assert_eq!(rounds(&mut input, 60).len(), 150, "all of it");
+}
+
+#[test]
+fn files_that_differ_only_before_the_offset_are_all_read() {
+    // From the offset on they are the same, short or long.
+    for count in [2, 300] {
+        let mut input = with(|settings| settings.fingerprint.offset = 8);
+        let same = lines("the same in both", 0..count);
+        for name in ["a", "b", "c"] {
+            let text = format!("file {name}\n\n{same}");
+            input.fs.write_as_other(format!("/logs/{name}.log"), text.as_bytes());
+        }
+        assert_eq!(rounds(&mut input, 100).len(), 3 * (count + 1), "{count}");
+        let mut input = input.restarted();
+        for name in ["a", "b", "c"] {
+            input
+                .fs
+                .append_as_other(format!("/logs/{name}.log"), format!("{name} again\n").as_bytes());
+        }
+        let mut messages = rounds(&mut input, 100);
+        messages.sort();
+        assert_eq!(messages, ["a again", "b again", "c again"], "{count}");
+    }
+}

@@ -61,7 +61,7 @@ impl Catalog {
         known.shared.is_none()
             || offset > u64::from(print.len)
             || self
-                .print_of(&candidate.path, candidate.head.compressed, print.len)
+                .print_like(&candidate.path, candidate.head.compressed, &print)
                 .is_ok_and(|of_file| of_file == Some(print))
     }
 
@@ -153,11 +153,20 @@ impl Catalog {
         if head.len() >= usual as usize {
             let shared = Fingerprint::of(&head[..usual as usize]).hash;
             for id in self.index.by_print.get(&shared).into_iter().flatten() {
-                longer.extend(self.sources.get(id).map(|known| known.fingerprint.len));
+                let print = self.sources.get(id).map(|known| known.fingerprint);
+                longer.extend(print.filter(|print| !print.whole).map(|print| print.len));
             }
         }
         for len in longer.into_iter().filter(|len| *len > usual) {
             let print = self.print_of(&candidate.path, candidate.head.compressed, len);
+            if let Ok(Some(print)) = print {
+                ids.extend(self.with_print(&print));
+            }
+        }
+        let whole: BTreeSet<u32> = self.index.whole.keys().copied().collect();
+        for len in whole {
+            let wanted = Fingerprint { hash: [0; 32], len, whole: true };
+            let print = self.print_like(&candidate.path, candidate.head.compressed, &wanted);
             if let Ok(Some(print)) = print {
                 ids.extend(self.with_print(&print));
             }
@@ -192,7 +201,12 @@ impl Catalog {
         match &known.shared {
             Some(shared) => {
                 let len = self.input.settings.fingerprint.length;
-                candidate.head.matches(&Fingerprint { hash: **shared, len })
+                candidate.head.matches(&Fingerprint { hash: **shared, len, whole: false })
+            }
+            None if known.fingerprint.whole => {
+                let (path, compressed) = (&candidate.path, candidate.head.compressed);
+                self.print_like(path, compressed, &known.fingerprint)
+                    .is_ok_and(|print| print == Some(known.fingerprint))
             }
             None => candidate.head.matches(&known.fingerprint),
         }

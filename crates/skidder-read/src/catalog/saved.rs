@@ -14,6 +14,9 @@ use std::collections::HashMap;
 use std::io;
 use std::path::{Path, PathBuf};
 
+/// Bytes read at once for an unusual fingerprint.
+const PRINT_SCRATCH_BYTES: usize = 16 << 10;
+
 pub(super) struct SavedPrint {
     fingerprint: Fingerprint,
     key: String,
@@ -249,18 +252,18 @@ impl Catalog {
             if (print.len < usual && !is_near) || too_long {
                 continue;
             }
-            let of_file = match hashes.get(&print.len) {
+            let of_file = match hashes.get(&print.saved_len()) {
                 Some(hash) => *hash,
                 None => {
                     let head = candidate.head.bytes.get(..print.len as usize);
                     let hash = match head {
-                        Some(head) => Some(Fingerprint::of(head)),
-                        None => self
-                            .print_of(&candidate.path, candidate.head.compressed, print.len)
+                        Some(head) if !print.whole => Some(Fingerprint::of(head)),
+                        _ => self
+                            .print_like(&candidate.path, candidate.head.compressed, &print)
                             .ok()
                             .flatten(),
                     };
-                    hashes.insert(print.len, hash);
+                    hashes.insert(print.saved_len(), hash);
                     hash
                 }
             };
@@ -280,5 +283,19 @@ impl Catalog {
         let file = self.input.fs.open(path)?;
         let side = Side::new(file, compressed, &self.input.inflates);
         fingerprint_of(side, self.input.settings.fingerprint.offset, len, &mut self.scratch)
+    }
+
+    /// The fingerprint of a file over the bytes that another one covers.
+    pub(super) fn print_like(
+        &self,
+        path: &Path,
+        compressed: bool,
+        like: &Fingerprint,
+    ) -> io::Result<Option<Fingerprint>> {
+        let side = Side::new(self.input.fs.open(path)?, compressed, &self.input.inflates);
+        let offset = if like.whole { 0 } else { self.input.settings.fingerprint.offset };
+        let mut scratch = vec![0; PRINT_SCRATCH_BYTES];
+        let print = fingerprint_of(side, offset, like.len, &mut scratch)?;
+        Ok(print.map(|print| Fingerprint { whole: like.whole, ..print }))
     }
 }

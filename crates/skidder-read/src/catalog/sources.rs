@@ -20,7 +20,8 @@ const GROWN_COMPARE_BYTES: u64 = 1 << 20;
 
 /// The hash of the usual length, of a longer fingerprint.
 fn shared(fingerprint: &Fingerprint, head: &[u8], usual: u32) -> Option<Box<[u8; 32]>> {
-    let head = head.get(..usual as usize).filter(|_| fingerprint.len > usual)?;
+    let unusual = fingerprint.len > usual || fingerprint.whole;
+    let head = head.get(..usual as usize).filter(|_| unusual)?;
     Some(Box::new(Fingerprint::of(head).hash))
 }
 
@@ -94,13 +95,15 @@ impl Catalog {
         }
         let usual = self.input.settings.fingerprint.length;
         let have = candidate.head.bytes.len() as u32;
-        let has_grown = known.fingerprint.len < usual && have > known.fingerprint.len;
+        let before = known.fingerprint;
+        let has_grown = !before.whole && before.len < usual && have > before.len;
         if !known.former && !has_grown {
             return None;
         }
-        let fingerprint = match known.fingerprint {
-            before if before.len > usual => before,
-            _ => Fingerprint::of(&candidate.head.bytes),
+        let fingerprint = if before.len > usual || before.whole {
+            before
+        } else {
+            Fingerprint::of(&candidate.head.bytes)
         };
         let Some(&other) = self.holders(&fingerprint).first() else { return Some(fingerprint) };
         let mut comparison = self.compare(candidate, other).ok()?;
@@ -145,7 +148,7 @@ impl Catalog {
         let usual = self.input.settings.fingerprint.length;
         // A longer fingerprint from an earlier run still tells the file from the other one.
         let fingerprint = match saved.as_ref().and_then(|saved| saved.fingerprint) {
-            Some(longer) if longer.len > usual.max(fingerprint.len) => longer,
+            Some(longer) if longer.whole || longer.len > usual.max(fingerprint.len) => longer,
             _ => fingerprint,
         };
         if let Some(other) = self.holders(&fingerprint).first() {
@@ -240,6 +243,14 @@ impl Catalog {
     ) -> io::Result<Fingerprint> {
         let settings = &self.input.settings.fingerprint;
         let have = candidate.head.bytes.len() as u64;
+        if let Some((at, _)) = differs_at
+            && at < settings.offset
+        {
+            let len = u32::try_from(settings.offset + have).unwrap_or(u32::MAX);
+            let wanted = Fingerprint { hash: [0; 32], len, whole: true };
+            let print = self.print_like(&candidate.path, candidate.head.compressed, &wanted)?;
+            return print.ok_or_else(|| io::ErrorKind::UnexpectedEof.into());
+        }
         let mut needed = differs_at.map_or(0, |(at, _)| (at + 1).saturating_sub(settings.offset));
         if let Some((_, Some(Longer::One))) = differs_at
             && !candidate.head.compressed
@@ -284,7 +295,9 @@ impl Known {
         Meta {
             source: self.path.to_path_buf(),
             identifier_name: settings.identity.name().to_owned(),
-            fingerprint_len: (settings.identity.is_content() && len != usual).then_some(len),
+            fingerprint_len: (settings.identity.is_content()
+                && (len != usual || self.fingerprint.whole))
+                .then(|| self.fingerprint.saved_len()),
             device: self.device,
             inode: self.inode,
         }

@@ -8,6 +8,7 @@ use crate::scan::Found;
 use skidder_event::SourceId;
 use skidder_os::sabotage::{self, Sabotage};
 use std::io;
+use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -155,7 +156,7 @@ impl Catalog {
             }
         };
         drop(comparison);
-        if self.sources.get(&twin.of).is_some_and(|known| differs.0 < self.print_end(known)) {
+        if self.sources.get(&twin.of).is_some_and(|known| self.shares(known).contains(&differs.0)) {
             // Both began alike when this scan listed them: the other was rewritten since. This file may
             // be the copy of what it was; the next scan knows.
             self.put_place(path, &found, Holds::Nothing, true);
@@ -170,10 +171,15 @@ impl Catalog {
         self.compare_next(candidate, twin.rivals, Some(differs), now, budget);
     }
 
-    /// The end of the bytes that a file must share with a source to be compared with it.
-    fn print_end(&self, known: &Known) -> u64 {
+    /// The bytes that a file must share with a source to be compared with it.
+    fn shares(&self, known: &Known) -> Range<u64> {
         let settings = &self.input.settings.fingerprint;
-        settings.offset + u64::from(known.fingerprint.len.min(settings.length))
+        let len = match &known.fingerprint {
+            print if print.whole && known.shared.is_none() => 0,
+            print if print.whole => settings.length,
+            print => print.len.min(settings.length),
+        };
+        settings.offset..settings.offset + u64::from(len)
     }
 
     /// The file of a source has changed: a copy of what it was may be all that is left of that, and is

@@ -1,0 +1,196 @@
+//! Options of inputs as their events show them: the built program reads a file once and prints.
+#![expect(clippy::unwrap_used, reason = "a failed test is the message")]
+
+mod common;
+
+use common::Place;
+use common::program::Ended;
+use serde_json::Value;
+use std::os::unix::fs::MetadataExt as _;
+
+/// A directory with a log of two lines and an input of this kind with these options.
+fn place(kind: &str, options: &str, root: &str) -> Place {
+    let place = Place::with_output("");
+    place.write("a.log", b"one\ntwo\n");
+    configure(&place, kind, options, root);
+    place
+}
+
+fn configure(place: &Place, kind: &str, options: &str, root: &str) {
+    let logs = place.logs().display().to_string();
+    let options = options.replace("LOGS", &logs).replace('\n', "\n  ");
+    place.configure(&format!(
+        "filebeat.inputs:\n- type: {kind}\n  paths: ['{logs}/*.log']\n  {options}\n\
+         output.console.enabled: true\nlogging.metrics.enabled: false\n{root}\n"
+    ));
+}
+
+fn events(ended: &Ended) -> Vec<Value> {
+    ended.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+/// The events of a filestream input with these options.
+fn of_filestream(options: &str) -> Vec<Value> {
+    events(&place("filestream", &format!("id: test\n{options}"), "").once(&[]).succeeded())
+}
+
+fn messages(events: &[Value]) -> Vec<&str> {
+    events.iter().map(|event| event["message"].as_str().unwrap()).collect()
+}
+
+#[test]
+fn tags_and_fields_of_an_input_come_over_those_of_all() {
+    let root = "tags: [all]\nfields: {env: test, who: all}\n";
+    let options = "id: test\ntags: [mine]\nfields: {who: me, nothing: ~}";
+    let all = events(&place("filestream", options, root).once(&[]).succeeded());
+    assert_eq!(all.len(), 2);
+    assert_eq!(all[0]["tags"], serde_json::json!(["all", "mine"]));
+    assert_eq!(all[0]["fields"], serde_json::json!({"env": "test", "who": "me"}));
+    let all = of_filestream("fields: {who: me}\nfields_under_root: true");
+    assert_eq!((&all[0]["who"], &all[0]["fields"]), (&Value::from("me"), &Value::Null));
+}
+
+#[test]
+fn pipeline_and_index_go_to_the_metadata() {
+    let all = of_filestream("pipeline: Mine\nindex: 'logs-%{[agent.version]}'");
+    assert_eq!(all[0]["@metadata"]["pipeline"], "Mine");
+    assert_eq!(all[0]["@metadata"]["raw_index"], "logs-9.5.3");
+    let all = of_filestream("index: 'logs-%{+yyyy.MM.dd}'");
+    for event in &all {
+        let date = event["@timestamp"].as_str().unwrap()[..10].replace('-', ".");
+        assert_eq!(event["@metadata"]["raw_index"], format!("logs-{date}"));
+    }
+    let place = place("filestream", "id: test\nindex: '%{[message]}'", "");
+    let ended = place.once(&[]);
+    assert_eq!(ended.code(), Some(1));
+    assert!(ended.log.contains("filebeat.yml:5:"), "{}", ended.log);
+}
+
+#[test]
+fn the_host_can_be_left_out_and_a_service_named() {
+    let all = of_filestream("");
+    assert!(all[0]["host"]["name"].is_string());
+    assert_eq!(all[0]["input"]["type"], "filestream");
+    let all = of_filestream("publisher_pipeline.disable_host: true\nservice.type: nginx");
+    assert_eq!(
+        (&all[0]["host"], &all[0]["service"]["type"]),
+        (&Value::Null, &Value::from("nginx"))
+    );
+}
+
+#[test]
+fn processors_of_an_input_run_on_its_events() {
+    let all = of_filestream("processors: [{drop_event: {when.equals.message: one}}]");
+    assert_eq!(messages(&all), ["two"]);
+}
+
+#[test]
+fn a_disabled_input_is_not_read_whatever_it_holds() {
+    let options = "id: test\nenabled: false\nnonsense: 1";
+    let place = place("filestream", options, "");
+    let ended = place.once(&[]);
+    assert_eq!(ended.code(), Some(1));
+    assert!(ended.log.contains("no input is enabled"), "{}", ended.log);
+}
+
+#[test]
+fn the_file_is_on_its_events_as_it_is_asked_for() {
+    let place = place(
+        "filestream",
+        "id: test\ninclude_file_owner_name: true\ninclude_file_owner_group_name: true",
+        "",
+    );
+    let meta = std::fs::metadata(place.logs().join("a.log")).unwrap();
+    let all = events(&place.once(&[]).succeeded());
+    let file = &all[0]["log"]["file"];
+    assert_eq!(file["inode"], meta.ino().to_string());
+    let user = skidder_os::user_name(meta.uid()).unwrap();
+    let group = skidder_os::group_name(meta.gid()).unwrap();
+    assert_eq!(file["owner"].as_str(), user.as_deref());
+    assert_eq!(file["group"].as_str(), group.as_deref());
+    assert!(file["fingerprint"].is_null(), "the file is too short for a whole one");
+    let long = vec![b'x'; 2000];
+    let with = |options: &str| {
+        place.write("a.log", &[&long[..], b"\n"].concat());
+        configure(&place, "filestream", options, "");
+        let all = events(&place.once(&[]).succeeded());
+        all[0]["log"]["file"]["fingerprint"].clone()
+    };
+    assert_eq!(with("id: b").as_str().map(str::len), Some(64));
+    assert!(with("id: c\ninclude_file_fingerprint: false").is_null());
+    assert!(with("id: d\nfile_identity.native: ~").is_null());
+    let both = "id: e\nfile_identity.native: ~\nprospector.scanner.fingerprint.enabled: true";
+    assert!(with(both).is_string());
+}
+
+#[test]
+fn an_input_that_takes_over_goes_on_and_says_so() {
+    let place = place("filestream", "id: old", "");
+    assert_eq!(messages(&events(&place.once(&[]).succeeded())), ["one", "two"]);
+    place.write("a.log", b"one\ntwo\nthree\n");
+    configure(&place, "filestream", "id: new\ntake_over: {enabled: true, from_ids: [old]}", "");
+    let all = events(&place.once(&[]).succeeded());
+    assert_eq!(messages(&all), ["three"]);
+    assert_eq!(all[0]["tags"], serde_json::json!(["take_over"]));
+}
+
+#[test]
+fn inputs_with_one_id_read_a_file_once() {
+    let place = Place::with_output("");
+    place.write("a.log", b"one\ntwo\n");
+    place.write("b.log", b"three\n");
+    let logs = place.logs().display().to_string();
+    let input = |pattern: &str, more: &str| {
+        format!("- type: filestream\n  id: same\n  paths: ['{logs}/{pattern}']\n  {more}\n")
+    };
+    let text = |more: &str| {
+        let inputs = [input("*.log", ""), input("a.*", more)].concat();
+        format!("filebeat.inputs:\n{inputs}output.console.enabled: true\n")
+    };
+    place.configure(&text(""));
+    let ended = place.once(&[]);
+    assert_eq!(ended.code(), Some(1));
+    assert!(ended.log.contains("two inputs have the id `same`"), "{}", ended.log);
+    place.configure(&text("allow_deprecated_id_duplication: true"));
+    let all = events(&place.once(&[]).succeeded());
+    let mut all = messages(&all);
+    all.sort_unstable();
+    assert_eq!(all, ["one", "three", "two"]);
+}
+
+#[test]
+fn a_log_input_reads_on_after_a_restart_and_can_be_taken_over() {
+    let options = "allow_deprecated_use: true\nclose_eof: true";
+    let place = place("log", options, "");
+    let all = events(&place.once(&[]).succeeded());
+    assert_eq!(messages(&all), ["one", "two"]);
+    assert_eq!(all[0]["input"]["type"], "log");
+    let append = |text: &str| {
+        use std::io::Write as _;
+        let path = place.logs().join("a.log");
+        let mut file = std::fs::OpenOptions::new().append(true).open(path).unwrap();
+        file.write_all(text.as_bytes()).unwrap();
+    };
+    append("three\n");
+    assert_eq!(messages(&events(&place.once(&[]).succeeded())), ["three"]);
+    append("four\n");
+    configure(&place, "filestream", "id: new\ntake_over: true", "");
+    assert_eq!(messages(&events(&place.once(&[]).succeeded())), ["four"]);
+}
+
+#[test]
+fn files_are_deleted_by_a_running_program_and_nothing_of_them_is_lost() {
+    let place = Place::with_output("");
+    let options = "id: test\ndelete: {enabled: true, grace_period: 50ms}\nclose.reader.on_eof: true\n\
+                   prospector.scanner.check_interval: 20ms";
+    configure(&place, "filestream", options, "");
+    let text: String =
+        (0..500).fold(String::new(), |text, number| text + &format!("line {number}\n"));
+    let path = place.write("a.log", text.as_bytes());
+    let mut program = place.start(&[]);
+    program.await_that("the file is deleted", || {
+        std::fs::metadata(&path).is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound)
+    });
+    let ended = program.terminate().succeeded();
+    assert_eq!(events(&ended).len(), 500);
+}
