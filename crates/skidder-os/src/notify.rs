@@ -30,6 +30,8 @@ pub enum Notice<'a> {
         watch: WatchId,
         /// The name.
         name: &'a OsStr,
+        /// Whether it is that of a directory; links to directories are not.
+        directory: bool,
     },
     /// The directory itself is gone, moved or unmounted: nothing more is told of it.
     Gone {

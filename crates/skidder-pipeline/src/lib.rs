@@ -15,6 +15,7 @@ mod output;
 mod queue;
 mod registrar;
 mod run;
+mod scanner;
 mod settle;
 #[cfg(test)]
 mod testing;
@@ -27,5 +28,6 @@ pub use metrics::{Counter, Gauge, OutputMetrics, QueueMetrics, RegistrarMetrics}
 pub use output::{Feed, Output, OutputFuture};
 pub use queue::{Delivery, Queue, QueueLimits, TakeLimits};
 pub use registrar::Registrar;
-pub use run::{FileInput, Pipeline, PipelineSettings, ReadOnce};
+pub use run::{Pipeline, PipelineSettings, ReadOnce};
+pub use scanner::{FileInput, Nap, Scanner};
 pub use settle::{Settle, SourceStatus, Ticket};

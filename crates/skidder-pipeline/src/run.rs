@@ -4,15 +4,11 @@
 use crate::looks::{AskError, Looks};
 use crate::queue::Queue;
 use crate::registrar::Registrar;
+use crate::scanner::{FileInput, Scanner};
 use crate::settle::Settle;
-use skidder_os::{Clock, Monotonic};
-use skidder_read::scan::{ScanProblem, scan_changes};
-use skidder_read::{
-    Catalog, FilePage, FileQuery, InputContext, Next, Now, Readers, ScanSummary, Scratch, SourceIds,
-};
-use std::collections::HashSet;
+use skidder_os::{Bell, Clock, Monotonic};
+use skidder_read::{Next, Now, Readers, Scratch};
 use std::io;
-use std::path::PathBuf;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -35,47 +31,6 @@ pub struct PipelineSettings {
     pub once: bool,
 }
 
-/// One file input: its context and the catalog of its files.
-pub struct FileInput {
-    context: Arc<InputContext>,
-    catalog: Catalog,
-    due: Monotonic,
-    /// Directories that could not be listed and were told.
-    told: HashSet<PathBuf>,
-}
-
-impl FileInput {
-    /// An input that was not scanned yet.
-    pub fn new(context: Arc<InputContext>, readers: Arc<Readers>, ids: Arc<SourceIds>) -> Self {
-        let catalog = Catalog::new(Arc::clone(&context), readers, ids);
-        Self { context, catalog, due: Monotonic::default(), told: HashSet::new() }
-    }
-
-    /// What some of the files are doing.
-    fn page(&mut self, query: &FileQuery, now: Now) -> FilePage {
-        self.catalog.page(query, now)
-    }
-
-    /// Looks for files and acts on what has changed.
-    pub fn scan(&mut self, now: Now) -> ScanSummary {
-        let catalog = &mut self.catalog;
-        catalog.begin_scan(now.monotonic);
-        let (found, problems) =
-            scan_changes(&*self.context.fs, &self.context.settings.scan, &mut |path, meta| {
-                catalog.is_unchanged(path, meta)
-            });
-        // What works again is told again when it fails again.
-        self.told.retain(|path| problems.iter().any(|problem| problem.path == *path));
-        for ScanProblem { path, error } in &problems {
-            if self.told.insert(path.clone()) {
-                tracing::error!(path = %path.display(), %error, "cannot list a directory");
-            }
-        }
-        self.due = now.monotonic + self.context.settings.check_interval;
-        self.catalog.apply(found, &problems, now)
-    }
-}
-
 /// Threads from files to the queue, and from the settle to the registry.
 pub struct Pipeline {
     shared: Arc<Shared>,
@@ -87,6 +42,8 @@ pub struct Pipeline {
     registrar: Option<JoinHandle<Registrar>>,
     looks: Arc<Looks>,
     clock: Arc<dyn Clock>,
+    /// Wakes the scanner, if it waits for notification.
+    bell: Option<Arc<dyn Bell>>,
 }
 
 #[derive(Default)]
@@ -137,7 +94,7 @@ impl Pipeline {
     /// Starts the threads.
     pub fn start(
         settings: PipelineSettings,
-        inputs: Vec<FileInput>,
+        scanner: Scanner,
         readers: Arc<Readers>,
         queue: Queue,
         registrar: Registrar,
@@ -151,19 +108,25 @@ impl Pipeline {
             let work = move || read(&readers, &queue, &*clock);
             workers.push(std::thread::Builder::new().name(name).spawn(work)?);
         }
+        let bell = scanner.bell();
         let looks = Arc::new(Looks::default());
         {
-            let shared = Arc::clone(&shared);
-            looks.set_wake(move || shared.set(|_| {}));
+            let (shared, bell) = (Arc::clone(&shared), bell.clone());
+            looks.set_wake(move || {
+                shared.set(|_| {});
+                if let Some(bell) = &bell {
+                    bell.ring();
+                }
+            });
         }
         let scanner = {
             let (shared, readers) = (Arc::clone(&shared), Arc::clone(&readers));
             let (clock, looks) = (Arc::clone(&clock), Arc::clone(&looks));
             let work = move || {
                 if settings.once {
-                    scan_once(inputs, &shared, &readers, &looks, &*clock);
+                    scan_once(scanner.into_inputs(), &shared, &readers, &looks, &*clock);
                 } else {
-                    scan_for_ever(inputs, &shared, &looks, &*clock);
+                    scan_for_ever(scanner, &shared, &looks, &*clock);
                 }
                 looks.end();
             };
@@ -184,6 +147,7 @@ impl Pipeline {
             registrar: Some(saver),
             looks,
             clock,
+            bell,
         })
     }
 
@@ -201,6 +165,9 @@ impl Pipeline {
     /// that allows. What is queued goes on.
     pub fn stop_reading(&mut self) {
         self.shared.set(|state| state.stopped = true);
+        if let Some(bell) = &self.bell {
+            bell.ring();
+        }
         if let Some(scanner) = self.scanner.take() {
             join(scanner);
             let limit = self.readers.drain(self.clock.monotonic());
@@ -281,17 +248,18 @@ fn answer(inputs: &mut [FileInput], looks: &Looks, clock: &dyn Clock) {
     }
 }
 
-fn scan_for_ever(mut inputs: Vec<FileInput>, shared: &Shared, looks: &Looks, clock: &dyn Clock) {
+fn scan_for_ever(mut scanner: Scanner, shared: &Shared, looks: &Looks, clock: &dyn Clock) {
     loop {
-        answer(&mut inputs, looks, clock);
-        for input in &mut inputs {
-            if input.due <= clock.monotonic() && !shared.lock().stopped {
-                input.scan(now(clock));
-            }
+        answer(scanner.inputs(), looks, clock);
+        let nap = scanner.step(&|| now(clock));
+        let left = |until: Monotonic| until.since(clock.monotonic()).min(Duration::from_hours(1));
+        // What is told in a pause waits for its end.
+        if shared.wait(nap.pause, |state| state.stopped) {
+            return;
         }
-        let due = inputs.iter().map(|input| input.due).min().unwrap_or_default();
-        let nap = due.since(clock.monotonic()).min(Duration::from_hours(1));
-        shared.wait(nap, |state| state.stopped || looks.is_pending());
+        if !looks.is_pending() && !scanner.wait(left(nap.until)) {
+            shared.wait(left(nap.until), |state| state.stopped || looks.is_pending());
+        }
         if shared.lock().stopped {
             return;
         }

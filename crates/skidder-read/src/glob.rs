@@ -129,6 +129,17 @@ fn covers(parts: &[Part], names: &[&OsStr]) -> bool {
     }
 }
 
+impl Part {
+    /// Whether a file of this name matches, as the last part of a path.
+    pub(crate) fn matches(&self, name: &OsStr) -> bool {
+        match self {
+            Self::Name(only) => only == name,
+            Self::Wild(wildcard) => wildcard.matches(name),
+            Self::Recursive => false,
+        }
+    }
+}
+
 impl Wildcard {
     fn parse(text: &str) -> Result<Self, PatternError> {
         let mut tokens = Vec::new();

@@ -21,6 +21,8 @@ pub mod scan;
 mod settings;
 #[cfg(test)]
 mod testing;
+mod watch;
+mod watcher;
 
 pub use bind::{Bind, Bound};
 pub use catalog::{
@@ -38,3 +40,4 @@ pub use settings::{
     CloseSettings, Compression, FilestreamSettings, FingerprintSettings, InputKind, TakeOver,
 };
 pub use skidder_decode::gzip::InflatePool;
+pub use watcher::Watcher;

@@ -14,6 +14,7 @@ use skidder_os::{File, Monotonic, Timestamp};
 use slot::{Asked, Phase, Slot};
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap, HashMap, HashSet, VecDeque};
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -179,6 +180,7 @@ impl Readers {
             last_look: false,
             turns: 0,
             backoff: Duration::ZERO,
+            teller: None,
             next_target: None,
             reader: Some(Box::new(reader)),
         };
@@ -270,6 +272,14 @@ impl Readers {
             self.lock().slots.get(&id).is_some_and(|slot| matches!(slot.phase, Phase::Idle(_)));
         if idle {
             self.wake(id);
+        }
+    }
+
+    /// What says whether somebody tells of every write to this source, so that its reader need not look by
+    /// itself; nothing if nobody does.
+    pub(crate) fn set_teller(&self, id: SourceId, teller: Option<Arc<AtomicBool>>) {
+        if let Some(slot) = self.lock().slots.get_mut(&id) {
+            slot.teller = teller;
         }
     }
 

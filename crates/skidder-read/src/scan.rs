@@ -1,11 +1,15 @@
 //! The scan: from patterns to the regular files that are there now.
 //!
-//! Costs one directory read a directory and one `stat` a matching name; nothing is opened.
+//! Costs one directory read a directory and one `stat` a matching name; nothing is opened. Where directories
+//! tell of changes (`watch.rs`), only one `stat` a directory and one a changed name.
 
-use crate::glob::{Part, Pattern};
+use crate::glob::{Part, Pattern, Wildcard};
+use crate::watch::Directories;
+use crate::watcher::Watcher;
 use regex::bytes::Regex;
 use skidder_os::{FileKind, Fs, Metadata};
-use std::ffi::OsStr;
+use std::collections::HashSet;
+use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -69,16 +73,62 @@ pub fn scan_changes(
     settings: &ScanSettings,
     known: &mut dyn FnMut(&Path, &Metadata) -> bool,
 ) -> (Vec<Found>, Vec<ScanProblem>) {
-    let mut walk = Walk { fs, settings, known, found: Vec::new(), problems: Vec::new() };
-    for pattern in &settings.patterns {
-        walk.enter(pattern.root(), pattern.parts());
-    }
-    let Walk { mut found, problems, .. } = walk;
-    if settings.patterns.len() > 1 || recursive(settings) {
-        found.sort_unstable_by(|a, b| a.path.cmp(&b.path));
-        found.dedup_by(|a, b| a.path == b.path);
-    }
+    let mut walk = Walk::new(fs, settings, known, None);
+    walk.all();
+    let Walk { found, problems, .. } = walk;
     (found, problems)
+}
+
+/// What a scan with watched directories found.
+#[derive(Default)]
+pub(crate) struct Scanned {
+    pub(crate) found: Vec<Found>,
+    pub(crate) problems: Vec<ScanProblem>,
+    /// Paths that were looked at one by one and are no file that matches.
+    pub(crate) gone: Vec<PathBuf>,
+}
+
+/// Directories that tell of changes, and who makes them.
+pub(crate) struct Watching<'a> {
+    pub(crate) directories: &'a mut Directories,
+    pub(crate) watcher: &'a mut Watcher,
+}
+
+/// Like [`scan_changes`], but looks only into directories that do not tell, and at the names that others told
+/// of; with `full` at everything.
+pub(crate) fn scan_watched(
+    fs: &dyn Fs,
+    settings: &ScanSettings,
+    watching: Watching<'_>,
+    full: bool,
+    known: &mut dyn FnMut(&Path, &Metadata) -> bool,
+) -> Scanned {
+    let mut walk = Walk::new(fs, settings, known, Some(watching));
+    if let Some(watching) = &mut walk.watching {
+        watching.directories.begin(full);
+    }
+    walk.all();
+    let Walk { found, problems, gone, .. } = walk;
+    Scanned { found, problems, gone }
+}
+
+/// Looks at these paths only, which match a pattern.
+pub(crate) fn look_at(
+    fs: &dyn Fs,
+    settings: &ScanSettings,
+    watching: Watching<'_>,
+    paths: &[PathBuf],
+    known: &mut dyn FnMut(&Path, &Metadata) -> bool,
+) -> Scanned {
+    let mut walk = Walk::new(fs, settings, known, Some(watching));
+    for path in paths {
+        walk.look(path);
+    }
+    if let Some(Watching { directories, watcher }) = &mut walk.watching {
+        directories.add_targets(watcher);
+    }
+    let Walk { found, problems, gone, .. } = walk;
+    Scanned { found, problems, gone }
 }
 
 fn recursive(settings: &ScanSettings) -> bool {
@@ -89,11 +139,40 @@ struct Walk<'a> {
     fs: &'a dyn Fs,
     settings: &'a ScanSettings,
     known: &'a mut dyn FnMut(&Path, &Metadata) -> bool,
+    watching: Option<Watching<'a>>,
     found: Vec<Found>,
     problems: Vec<ScanProblem>,
+    gone: Vec<PathBuf>,
 }
 
-impl Walk<'_> {
+impl<'a> Walk<'a> {
+    fn new(
+        fs: &'a dyn Fs,
+        settings: &'a ScanSettings,
+        known: &'a mut dyn FnMut(&Path, &Metadata) -> bool,
+        watching: Option<Watching<'a>>,
+    ) -> Self {
+        let (found, problems, gone) = (Vec::new(), Vec::new(), Vec::new());
+        Self { fs, settings, known, watching, found, problems, gone }
+    }
+
+    /// Follows all patterns; each path is found once.
+    fn all(&mut self) {
+        for pattern in &self.settings.patterns {
+            self.enter(pattern.root(), pattern.parts());
+        }
+        if self.settings.patterns.len() > 1 || recursive(self.settings) {
+            self.found.sort_unstable_by(|a, b| a.path.cmp(&b.path));
+            self.found.dedup_by(|a, b| a.path == b.path);
+        }
+    }
+
+    /// Whether the names in a directory must be listed, because nobody tells what happens to them.
+    fn must_list(&mut self, directory: &Path) -> bool {
+        let Some(Watching { directories, watcher }) = &mut self.watching else { return true };
+        directories.visit(self.fs, watcher, directory)
+    }
+
     fn enter(&mut self, directory: &Path, parts: &[Part]) {
         match parts {
             [] => {}
@@ -119,16 +198,18 @@ impl Walk<'_> {
 
     /// Directories in `directory`, links to directories included.
     fn directories(&mut self, directory: &Path, wanted: impl Fn(&OsStr) -> bool) -> Vec<PathBuf> {
-        let mut names = Vec::new();
-        let listed = self.fs.read_dir(directory, &mut |entry| {
-            let maybe = matches!(entry.kind, FileKind::Directory | FileKind::Symlink);
-            if maybe && wanted(entry.name) {
-                names.push((directory.join(entry.name), entry.kind));
-            }
-        });
-        self.note(directory, listed);
+        let list = self.must_list(directory);
+        let remembered = if list { None } else { self.remembered_children(directory) };
+        let names = match remembered {
+            Some(names) => names,
+            None => self.list_children(directory),
+        };
+        let mut names: Vec<(OsString, FileKind)> =
+            names.into_iter().filter(|(name, _)| wanted(name)).collect();
+        names.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
         let mut directories = Vec::with_capacity(names.len());
-        for (path, kind) in names {
+        for (name, kind) in names {
+            let path = directory.join(name);
             if kind == FileKind::Directory {
                 directories.push(path);
                 continue;
@@ -142,7 +223,53 @@ impl Walk<'_> {
         directories
     }
 
+    fn list_children(&mut self, directory: &Path) -> Vec<(OsString, FileKind)> {
+        let mut names = Vec::new();
+        let listed = self.fs.read_dir(directory, &mut |entry| {
+            if matches!(entry.kind, FileKind::Directory | FileKind::Symlink) {
+                names.push((entry.name.to_owned(), entry.kind));
+            }
+        });
+        if let (Some(watching), Ok(())) = (&mut self.watching, &listed) {
+            let names: HashSet<OsString> = names.iter().map(|(name, _)| name.clone()).collect();
+            watching.directories.set_children(directory, names);
+        }
+        self.note(directory, listed);
+        names
+    }
+
+    /// What was in a quiet directory when it was listed, and what came since; of which kind it is must be
+    /// looked at, which for a directory its own visit does.
+    fn remembered_children(&mut self, directory: &Path) -> Option<Vec<(OsString, FileKind)>> {
+        let directories = &mut *self.watching.as_mut()?.directories;
+        let restless = directories.restless_names(directory);
+        let children = directories.children(directory)?;
+        for name in restless {
+            match self.fs.symlink_metadata(&directory.join(&name)) {
+                Ok(meta) if matches!(meta.kind, FileKind::Directory | FileKind::Symlink) => {
+                    children.insert(name);
+                }
+                _ => {
+                    children.remove(&name);
+                }
+            }
+        }
+        Some(children.iter().map(|name| (name.clone(), FileKind::Symlink)).collect())
+    }
+
     fn files(&mut self, directory: &Path, part: &Part) {
+        let list = self.must_list(directory);
+        if let Some(watching) = &mut self.watching {
+            watching.directories.finds(directory, part);
+            if !list {
+                for name in watching.directories.restless_names(directory) {
+                    if part.matches(&name) {
+                        self.look(&directory.join(name));
+                    }
+                }
+                return;
+            }
+        }
         let mut candidates = Vec::new();
         let listed = match part {
             Part::Name(name) => match self.fs.symlink_metadata(&directory.join(name)) {
@@ -152,21 +279,7 @@ impl Walk<'_> {
                 }
                 Err(error) => Err(error),
             },
-            Part::Wild(wildcard) => {
-                let mut path = directory.to_path_buf();
-                let known = &mut *self.known;
-                self.fs.scan_dir(
-                    directory,
-                    &mut |name| wildcard.matches(name),
-                    &mut |name, metadata| {
-                        path.push(name);
-                        if metadata.kind != FileKind::Regular || !known(&path, &metadata) {
-                            candidates.push((path.clone(), metadata));
-                        }
-                        path.pop();
-                    },
-                )
-            }
+            Part::Wild(wildcard) => self.list_files(directory, wildcard, &mut candidates),
             Part::Recursive => Ok(()),
         };
         self.note(directory, listed);
@@ -175,9 +288,66 @@ impl Walk<'_> {
         }
     }
 
-    fn consider(&mut self, path: PathBuf, metadata: Metadata) {
+    fn list_files(
+        &mut self,
+        directory: &Path,
+        wildcard: &Wildcard,
+        candidates: &mut Vec<(PathBuf, Metadata)>,
+    ) -> io::Result<()> {
+        let mut path = directory.to_path_buf();
+        let known = &mut *self.known;
+        let mut doubtful = Vec::new();
+        let watching = self.watching.as_ref();
+        let listed = self.fs.scan_dir(
+            directory,
+            &mut |name| wildcard.matches(name),
+            &mut |name, metadata| {
+                path.push(name);
+                let regular = metadata.kind == FileKind::Regular;
+                if !regular || !known(&path, &metadata) {
+                    candidates.push((path.clone(), metadata));
+                }
+                path.pop();
+                if watching.is_some_and(|watching| {
+                    !regular
+                        || metadata.links > 1
+                        || watching.directories.is_mounted(directory, metadata.device)
+                }) {
+                    doubtful.push(name.to_owned());
+                }
+            },
+        );
+        if let Some(watching) = &mut self.watching {
+            for name in doubtful {
+                watching.directories.doubt(directory, &name);
+            }
+        }
+        listed
+    }
+
+    /// Looks at one path.
+    fn look(&mut self, path: &Path) {
+        match self.fs.symlink_metadata(path) {
+            Ok(metadata) => {
+                let regular = metadata.kind == FileKind::Regular;
+                let unchanged = regular && (self.known)(path, &metadata);
+                if !unchanged && !self.consider(path.to_owned(), metadata) {
+                    self.gone.push(path.to_owned());
+                }
+            }
+            Err(error) => {
+                if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) {
+                    self.gone.push(path.to_owned());
+                }
+                self.note(path, Err(error));
+            }
+        }
+    }
+
+    /// Takes what is a file, or a link to one; says whether it is.
+    fn consider(&mut self, path: PathBuf, metadata: Metadata) -> bool {
         if !self.is_wanted(&path) {
-            return;
+            return false;
         }
         let metadata = match metadata.kind {
             FileKind::Regular => metadata,
@@ -189,19 +359,26 @@ impl Walk<'_> {
                 let (target, real) = match looked {
                     Ok(looked) => looked,
                     // A link that leads nowhere is no file.
-                    Err(error) => return self.note(&path, Err(error)),
+                    Err(error) => {
+                        self.note(&path, Err(error));
+                        return false;
+                    }
                 };
                 if target.kind != FileKind::Regular || !self.is_wanted(&real) {
-                    return;
+                    return false;
+                }
+                if let Some(watching) = &mut self.watching {
+                    watching.directories.link(&path, real);
                 }
                 if (self.known)(&path, &target) {
-                    return;
+                    return true;
                 }
                 target
             }
-            _ => return,
+            _ => return false,
         };
         self.found.push(Found { path, metadata });
+        true
     }
 
     fn is_wanted(&self, path: &Path) -> bool {
@@ -216,6 +393,9 @@ impl Walk<'_> {
         if let Err(error) = result
             && !matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
         {
+            if let Some(watching) = &mut self.watching {
+                watching.directories.set_stale(directory);
+            }
             self.problems.push(ScanProblem { path: directory.to_owned(), error });
         }
     }

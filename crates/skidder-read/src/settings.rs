@@ -143,6 +143,8 @@ pub struct FilestreamSettings {
     pub scan: ScanSettings,
     /// `prospector.scanner.check_interval`.
     pub check_interval: Duration,
+    /// `prospector.scanner.notify`: directories are watched where they tell of changes.
+    pub notify: bool,
     /// `prospector.scanner.resend_on_touch`.
     pub resend_on_touch: bool,
     /// How files are recognised.
@@ -220,6 +222,7 @@ impl FilestreamSettings {
             key_suffix: "",
             scan,
             check_interval: Self::CHECK_INTERVAL,
+            notify: true,
             resend_on_touch: false,
             fingerprint: FingerprintSettings::default(),
             include_file_fingerprint: true,

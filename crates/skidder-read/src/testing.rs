@@ -5,7 +5,7 @@ use crate::scan::{ScanSettings, scan};
 use crate::{
     Bind, Bound, BufferPool, Catalog, Compression, Cursors, CursorsError, FileLook, FileQuery,
     FilestreamSettings, InputContext, Next, Now, ReadMetrics, Readers, ReadersLimits, ScanSummary,
-    Scratch, SourceIds, TurnEnd,
+    Scratch, SourceIds, TurnEnd, Watcher,
 };
 use flate2::write::GzEncoder;
 use skidder_decode::gzip::InflatePool;
@@ -275,6 +275,38 @@ impl Input {
             }
             query.after = looks.last().map(|look| look.path.to_path_buf());
         }
+    }
+
+    /// Something that watches the directories of this input.
+    pub(crate) fn watcher(&self) -> Watcher {
+        Watcher::new(self.fs.notifier().expect("a simulated disk has one"))
+    }
+
+    /// A scan that looks where something was told, or everywhere.
+    pub(crate) fn scan_watched(&mut self, watcher: &mut Watcher, full: bool) -> ScanSummary {
+        let now = Now { wall: self.clock.wall(), monotonic: self.clock.monotonic() };
+        self.hear(watcher);
+        self.catalog.scan(Some(watcher), full, now).0
+    }
+
+    /// What happens between two scans; says whether notices were lost.
+    pub(crate) fn react(&mut self, watcher: &mut Watcher) -> bool {
+        let now = Now { wall: self.clock.wall(), monotonic: self.clock.monotonic() };
+        let lost = self.hear(watcher);
+        self.catalog.react(watcher, now);
+        lost
+    }
+
+    fn hear(&mut self, watcher: &mut Watcher) -> bool {
+        watcher.take(&mut |_, notice| self.catalog.notice(notice))
+    }
+
+    pub(crate) fn catalog(&mut self) -> &mut Catalog {
+        &mut self.catalog
+    }
+
+    pub(crate) fn is_restless(&self) -> bool {
+        self.catalog.is_restless()
     }
 
     /// One turn, if there is one to take.

@@ -7,7 +7,7 @@ use anyhow::{Context as _, Result};
 use skidder_os::{Clock, Fs};
 use skidder_pipeline::{
     DeadLetters, Feed, FileInput, Output, OutputMetrics, Pipeline, PipelineSettings, Queue,
-    Registrar, RegistrarMetrics, SavedCursors, Settle,
+    Registrar, RegistrarMetrics, SavedCursors, Scanner, Settle,
 };
 use skidder_read::{
     BufferPool, Cursors, InflatePool, InputContext, ReadMetrics, Readers, ReadersLimits, SourceIds,
@@ -137,6 +137,12 @@ impl Running {
         };
         let inputs = parts.inputs.into_iter().zip(&read_metrics);
         let inputs = inputs.map(|(input, metrics)| shared.input(input, metrics)).collect();
+        // What is read once needs no news.
+        let scanner = if once {
+            Scanner::without_notification(inputs)
+        } else {
+            Scanner::new(inputs, &*world.fs)
+        };
         let dead_letters = parts.dead_letters.map(|limits| {
             let (fs, clock) = (Arc::clone(&world.fs), Arc::clone(&world.clock));
             Arc::new(DeadLetters::new(fs, clock, &parts.data, limits))
@@ -157,7 +163,7 @@ impl Running {
         let registrar_metrics = registrar.metrics();
         let pipeline = Pipeline::start(
             settings,
-            inputs,
+            scanner,
             Arc::clone(&readers),
             queue.clone(),
             registrar,

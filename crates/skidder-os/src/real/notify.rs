@@ -141,7 +141,8 @@ impl Notifier for Inotify {
             } else if name.is_empty() {
                 // The directory's own permissions or times.
             } else if what.intersects(NAMES) {
-                each(Notice::Name { watch, name });
+                let directory = what.contains(ReadFlags::ISDIR);
+                each(Notice::Name { watch, name, directory });
             } else {
                 each(Notice::Content { watch, name });
             }

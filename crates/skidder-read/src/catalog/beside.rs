@@ -131,7 +131,9 @@ impl Catalog {
                 self.follow(&candidate.found, &Before { seen }, now, &mut all);
             }
         }
-        self.beside.last_scan = Some(now.wall);
+        if !self.brief {
+            self.beside.last_scan = Some(now.wall);
+        }
         self.read_heads(all, now)
     }
 

@@ -28,6 +28,7 @@ mod sources;
 mod sweep;
 mod twins;
 mod watchdog;
+mod watched;
 
 use crate::compare::{Comparison, Longer};
 use crate::fingerprint::{Fingerprint, Head, HeadError, read_head};
@@ -36,6 +37,7 @@ use crate::reader::InputContext;
 use crate::readers::{Readers, Trouble};
 use crate::scan::{Found, ScanProblem};
 use crate::settings::Compression;
+use crate::watch::Directories;
 use adopt::Adoptable;
 use beside::Beside;
 use delete::Deletion;
@@ -93,6 +95,8 @@ pub struct Catalog {
     input: Arc<InputContext>,
     readers: Arc<Readers>,
     ids: Arc<SourceIds>,
+    /// Where the files are, and what is told of them.
+    directories: Directories,
     places: HashMap<Arc<Path>, Place>,
     sources: HashMap<SourceId, Known>,
     index: Index,
@@ -111,6 +115,10 @@ pub struct Catalog {
     found_again: usize,
     /// Comparisons that this scan had no room for.
     postponed: usize,
+    /// Sources that lost their places in this scan, or reaction.
+    lost: Vec<SourceId>,
+    /// Only some names are looked at: what concerns all files waits for the next scan.
+    brief: bool,
     started: Option<Monotonic>,
     /// Files that are to be deleted.
     deletions: HashMap<SourceId, Deletion>,
@@ -219,6 +227,7 @@ impl Catalog {
             input,
             readers,
             ids,
+            directories: Directories::default(),
             places: HashMap::new(),
             sources: HashMap::new(),
             index: Index::default(),
@@ -231,6 +240,8 @@ impl Catalog {
             twins: 0,
             found_again: 0,
             postponed: 0,
+            lost: Vec::new(),
+            brief: false,
             started: None,
             deletions: HashMap::new(),
             swept: None,
@@ -241,9 +252,8 @@ impl Catalog {
 
     /// A scan begins: until [`Catalog::apply`] it may ask which files have not changed.
     pub fn begin_scan(&mut self, now: Monotonic) {
-        self.scans += 1;
-        self.postponed = 0;
-        self.found_again = 0;
+        self.begin_names();
+        self.brief = false;
         if self.started.is_none() {
             self.started = Some(now);
             self.load_saved();
@@ -277,7 +287,11 @@ impl Catalog {
         if self.found_again < self.places.len() {
             self.drop_vanished();
         }
-        let all = self.add_rotated(all, now);
+        self.take_in(all, now)
+    }
+
+    fn take_in(&mut self, fresh: Vec<Found>, now: Now) -> ScanSummary {
+        let all = self.add_rotated(fresh, now);
         let candidates = self.read_heads(all, now);
         if self.input.settings.identity.is_content() {
             self.match_by_content(candidates, now);
@@ -286,10 +300,16 @@ impl Catalog {
             let awakened = self.awaken_twins(now);
             self.match_by_name(awakened, now);
         }
-        self.retire_missing(now.monotonic);
-        self.sweep_registry(now);
-        self.delete_done(now);
-        self.find_stalled(now);
+        if self.brief {
+            for id in std::mem::take(&mut self.lost) {
+                self.note_missing(id, now.monotonic);
+            }
+        } else {
+            self.retire_missing(now.monotonic);
+            self.sweep_registry(now);
+            self.delete_done(now);
+            self.find_stalled(now);
+        }
         let (held, undecided) = self.count_twins();
         let undecided = undecided + self.postponed;
         let matched = self.places.len();
@@ -376,6 +396,7 @@ impl Catalog {
                 && let Some(known) = self.sources.get_mut(&id)
             {
                 known.placed = false;
+                self.lost.push(id);
             }
             match self.head(&found) {
                 // A copy in the making looks like nothing that is known. If it stays as it is, it is read.
@@ -453,6 +474,9 @@ impl Catalog {
     fn put_place(&mut self, path: Arc<Path>, found: &Found, holds: Holds, recheck: bool) {
         let meta = &found.metadata;
         self.twins += usize::from(matches!(holds, Holds::Twin(_)));
+        if let Holds::Source(id) = holds {
+            self.readers.set_teller(id, self.directories.tells_of(&path));
+        }
         let place = Place {
             device: meta.device,
             inode: meta.inode,
@@ -497,3 +521,5 @@ mod looks_tests;
 mod named_tests;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod watched_tests;

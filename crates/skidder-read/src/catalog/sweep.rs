@@ -45,6 +45,7 @@ impl Catalog {
         // In an order that does not come from a hash map: the simulated world replays what happened.
         lost.sort_unstable();
         for id in lost {
+            self.readers.set_teller(id, None);
             self.readers.wake_if_open(id);
         }
         gone.sort_unstable_by_key(|(id, _)| *id);

@@ -19,7 +19,7 @@ impl Catalog {
     /// Copies of a source that has lost its place may be where it goes on.
     pub(super) fn awaken_twins(&mut self, now: Now) -> Vec<Candidate> {
         let mut fresh = Vec::new();
-        if self.twins == 0 || sabotage::is_on(Sabotage::TwinsForgotten) {
+        if self.twins == 0 || self.brief || sabotage::is_on(Sabotage::TwinsForgotten) {
             return Vec::new();
         }
         for (path, place) in &self.places {
@@ -36,6 +36,9 @@ impl Catalog {
     /// Files held back, and those of them whose comparison goes on.
     pub(super) fn count_twins(&mut self) -> (usize, usize) {
         let (mut held, mut undecided) = (0, 0);
+        if self.brief {
+            return (self.twins, 0);
+        }
         if self.twins > 0 {
             for place in self.places.values() {
                 if let Holds::Twin(twin) = &place.holds {
@@ -225,7 +228,7 @@ impl Catalog {
 
     /// Goes on with the comparisons that were not decided in one scan.
     pub(super) fn compare_twins(&mut self, now: Now, budget: &mut u64) {
-        if self.twins == 0 {
+        if self.twins == 0 || self.brief {
             return;
         }
         let mut undecided: Vec<Arc<Path>> = self

@@ -4,7 +4,11 @@ use super::{ReaderLook, ReaderState};
 use crate::reader::{InputContext, Reader, Target};
 use skidder_os::Monotonic;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
+
+/// How long a reader sleeps whose file tells of every write: the scan wakes it too, if that was not true.
+const TOLD_NAP: Duration = Duration::from_mins(5);
 
 pub(super) struct Slot {
     pub(super) input: Arc<InputContext>,
@@ -24,6 +28,8 @@ pub(super) struct Slot {
     /// Turns since its file was opened.
     pub(super) turns: u32,
     pub(super) backoff: Duration,
+    /// Says whether somebody tells of every write to the file.
+    pub(super) teller: Option<Arc<AtomicBool>>,
     /// Where to open the file the next time; an open one keeps the path it was opened with.
     pub(super) next_target: Option<Target>,
 }
@@ -80,7 +86,8 @@ impl Slot {
     /// When an idle reader looks again.
     pub(super) fn due(&self, now: Monotonic) -> Monotonic {
         let close = &self.input.settings.close;
-        let mut at = now + self.backoff;
+        let told = self.teller.as_ref().is_some_and(|teller| teller.load(Ordering::Relaxed));
+        let mut at = now + if told { self.backoff.max(TOLD_NAP) } else { self.backoff };
         if let Some(inactive) = close.inactive {
             at = at.min(self.last_data + inactive);
         }

@@ -17,7 +17,7 @@ const QUEUE_MAX: usize = 16_384;
 #[derive(Clone, Debug)]
 enum Told {
     Content(WatchId, Arc<OsStr>),
-    Name(WatchId, Arc<OsStr>),
+    Name(WatchId, Arc<OsStr>, bool),
     Gone(WatchId),
     Lost,
 }
@@ -44,9 +44,9 @@ impl Notices {
         self.late.clear();
     }
 
-    pub(super) fn tell_name(&mut self, directory: NodeId, name: &Arc<OsStr>) {
+    pub(super) fn tell_name(&mut self, directory: NodeId, name: &Arc<OsStr>, of_directory: bool) {
         if let Some(&watch) = self.watched.get(&directory) {
-            self.tell(Told::Name(watch, Arc::clone(name)));
+            self.tell(Told::Name(watch, Arc::clone(name), of_directory));
         }
     }
 
@@ -174,7 +174,9 @@ impl Notifier for SimNotifier {
         for told in &told {
             each(match told {
                 Told::Content(watch, name) => Notice::Content { watch: *watch, name },
-                Told::Name(watch, name) => Notice::Name { watch: *watch, name },
+                Told::Name(watch, name, directory) => {
+                    Notice::Name { watch: *watch, name, directory: *directory }
+                }
                 Told::Gone(watch) => Notice::Gone { watch: *watch },
                 Told::Lost => Notice::Lost,
             });

@@ -307,7 +307,9 @@ impl State {
                 Some(target) => names.insert(edit.name.clone(), target),
                 None => names.remove(&edit.name),
             };
-            self.notices.tell_name(edit.directory, &edit.name);
+            let named = edit.target.or(replaced);
+            let is_directory = named.is_some_and(|node| self.kind(node) == FileKind::Directory);
+            self.notices.tell_name(edit.directory, &edit.name, is_directory);
             if let Some(replaced) = replaced {
                 self.notices.tell_gone(replaced);
                 self.node_mut(replaced).links -= 1;

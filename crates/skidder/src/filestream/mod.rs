@@ -38,6 +38,9 @@ pub(crate) fn read(section: &Section<'_>, outside: &Surroundings<'_>) -> Filestr
     }
     settings.check_interval = positive(section, "prospector.scanner.check_interval")
         .unwrap_or(FilestreamSettings::CHECK_INTERVAL);
+    settings.notify = section
+        .one_of("prospector.scanner.notify", &[("auto", true), ("off", false)])
+        .or(settings.notify);
     settings.resend_on_touch = section.bool("prospector.scanner.resend_on_touch").or(false);
     identity::read(section, outside, &mut settings);
     identity::read_rotation(section, &settings.identity);

@@ -106,6 +106,9 @@ fn an_id_is_asked_for_and_paths_are_required() {
 fn the_scanner_is_read() {
     assert_eq!(good("prospector.scanner.check_interval: 1m").check_interval.as_secs(), 60);
     bad("prospector.scanner.check_interval: 0");
+    assert!(good("prospector.scanner.notify: auto").notify);
+    assert!(!good("prospector.scanner.notify: off").notify);
+    bad("prospector.scanner.notify: sometimes");
     bad("prospector.scanner.check_interval: soon");
     assert!(good("prospector.scanner.symlinks: true").scan.symlinks);
     bad("prospector.scanner.symlinks: [a]");

@@ -1,0 +1,247 @@
+//! The scanner: when each input is scanned, and what is done at once because a directory told of it.
+//!
+//! The scan is the truth, notification makes it early and cheap. Between two scans files that were written
+//! to have their readers woken and new names are looked at. A scan looks where something was told, or where
+//! nothing can be told; now and then it looks at everything.
+
+use skidder_os::{Bell, Fs, Monotonic};
+use skidder_read::scan::ScanProblem;
+use skidder_read::{
+    Catalog, FilePage, FileQuery, InputContext, Now, Readers, ScanSummary, SourceIds, Watcher,
+};
+use std::collections::HashSet;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// The least time between two scans that look at everything, unless the input is scanned less often.
+const FULL_SCAN_EVERY: Duration = Duration::from_mins(1);
+
+/// Part of the time that such scans take at most: 1/400 is a quarter of a percent of a core. With very many
+/// files they are rarer for that.
+const FULL_SCAN_SHARE: u32 = 400;
+
+/// The most time between two of them, however long they take, unless the input is scanned less often.
+const FULL_SCAN_EVERY_MAX: Duration = Duration::from_mins(10);
+
+/// After notices were lost everything is looked at, at once, but not more often than this and not more than a
+/// tenth of the time.
+const LOST_PAUSE_MIN: Duration = Duration::from_secs(1);
+
+/// Time between two reactions: the most that a line waits for its reader to be woken while the scanner is not
+/// busier than that. Notices that come meanwhile are merged.
+const REACTION_PAUSE: Duration = Duration::from_millis(20);
+
+/// Further time for each path of the last reaction, and the bound of it: at most 10,000 readers are woken a
+/// second, which costs about as much as reading 10,000 single lines.
+const REACTION_PAUSE_EACH: Duration = Duration::from_micros(100);
+const REACTION_PAUSE_MAX: Duration = Duration::from_secs(1);
+
+/// A directory that came or went makes a scan due after this, and after ten times what the last one took.
+const RESTLESS_PAUSE: Duration = Duration::from_millis(20);
+
+/// One file input: its context and the catalog of its files.
+pub struct FileInput {
+    context: Arc<InputContext>,
+    catalog: Catalog,
+    due: Monotonic,
+    full_due: Monotonic,
+    /// When the last scan ended, and how long it took.
+    scanned: Option<(Monotonic, Duration)>,
+    /// How long the last one that looked at everything took.
+    full_took: Duration,
+    /// Directories that could not be listed and were told.
+    told: HashSet<PathBuf>,
+}
+
+impl FileInput {
+    /// An input that was not scanned yet.
+    pub fn new(context: Arc<InputContext>, readers: Arc<Readers>, ids: Arc<SourceIds>) -> Self {
+        let catalog = Catalog::new(Arc::clone(&context), readers, ids);
+        Self {
+            context,
+            catalog,
+            due: Monotonic::default(),
+            full_due: Monotonic::default(),
+            scanned: None,
+            full_took: Duration::ZERO,
+            told: HashSet::new(),
+        }
+    }
+
+    /// Looks at all files and acts on what has changed.
+    pub fn scan(&mut self, now: Now) -> ScanSummary {
+        self.due = now.monotonic + self.context.settings.check_interval;
+        let (summary, problems) = self.catalog.scan(None, true, now);
+        self.tell(problems);
+        summary
+    }
+
+    /// What some of the files are doing.
+    pub(crate) fn page(&mut self, query: &FileQuery, now: Now) -> FilePage {
+        self.catalog.page(query, now)
+    }
+
+    /// Looks where something may have changed, or everywhere if that is due. `end` says when it is over.
+    fn scan_watched(&mut self, watcher: &mut Watcher, now: Now, end: impl Fn() -> Monotonic) {
+        let every = self.context.settings.check_interval;
+        let full = self.full_due <= now.monotonic;
+        let (_, problems) = self.catalog.scan(Some(watcher), full, now);
+        self.tell(problems);
+        let end = end();
+        let took = end.since(now.monotonic);
+        self.due = now.monotonic + every;
+        self.scanned = Some((end, took));
+        if full {
+            self.full_took = took;
+            let span = (took * FULL_SCAN_SHARE).clamp(FULL_SCAN_EVERY, FULL_SCAN_EVERY_MAX);
+            // Those between two full scans would find nothing to do less.
+            self.full_due = now.monotonic + span.max(every);
+        }
+    }
+
+    fn tell(&mut self, problems: Vec<ScanProblem>) {
+        // What works again is told again when it fails again.
+        self.told.retain(|path| problems.iter().any(|problem| problem.path == *path));
+        for ScanProblem { path, error } in &problems {
+            if self.told.insert(path.clone()) {
+                tracing::error!(path = %path.display(), %error, "cannot list a directory");
+            }
+        }
+    }
+
+    /// Notices were lost: everything must be looked at soon.
+    fn distrust(&mut self) {
+        let soon = self
+            .scanned
+            .map_or(Monotonic::default(), |(end, _)| end + LOST_PAUSE_MIN.max(self.full_took * 10));
+        self.full_due = self.full_due.min(soon);
+        self.due = self.due.min(soon);
+    }
+
+    /// A directory came or went: what is in it should not wait for long.
+    fn hurry(&mut self) {
+        if let Some((end, took)) = self.scanned {
+            self.due = self.due.min(end + RESTLESS_PAUSE.max(took * 10));
+        }
+    }
+}
+
+/// Scans all inputs.
+pub struct Scanner {
+    inputs: Vec<FileInput>,
+    watcher: Option<Watcher>,
+}
+
+/// When a scanner wants to be called again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Nap {
+    /// Not before this has passed, whatever is told.
+    pub pause: Duration,
+    /// At the latest, even if nothing is told.
+    pub until: Monotonic,
+}
+
+impl Scanner {
+    /// Over these inputs. Where `prospector.scanner.notify` allows it and `fs` has a notifier, directories
+    /// are watched.
+    pub fn new(mut inputs: Vec<FileInput>, fs: &dyn Fs) -> Self {
+        for (number, input) in inputs.iter_mut().enumerate() {
+            input.catalog.set_input(number);
+        }
+        let wanted = inputs.iter().any(|input| input.context.settings.notify);
+        let watcher = wanted.then(|| fs.notifier()).and_then(|made| match made {
+            Ok(notifier) => Some(Watcher::new(notifier)),
+            Err(error) => {
+                tracing::warn!(%error, "no change notification; every scan looks at all files");
+                None
+            }
+        });
+        Self { inputs, watcher }
+    }
+
+    /// Without watching anything: each scan looks at all files.
+    pub fn without_notification(inputs: Vec<FileInput>) -> Self {
+        Self { inputs, watcher: None }
+    }
+
+    /// Acts on what was told, and scans the inputs that are due. `time` says what time it is.
+    pub fn step(&mut self, time: &dyn Fn() -> Now) -> Nap {
+        let reactions = self.react(time());
+        for input in &mut self.inputs {
+            let now = time();
+            if input.due > now.monotonic {
+                continue;
+            }
+            match &mut self.watcher {
+                Some(watcher) if input.context.settings.notify => {
+                    input.scan_watched(watcher, now, || time().monotonic);
+                }
+                _ => {
+                    input.scan(now);
+                }
+            }
+        }
+        let mut until = self.inputs.iter().map(|input| input.due).min().unwrap_or_default();
+        let mut pause = Duration::ZERO;
+        if reactions > 0 {
+            let count = u32::try_from(reactions).unwrap_or(u32::MAX);
+            let more = REACTION_PAUSE_EACH.saturating_mul(count);
+            pause = more.clamp(REACTION_PAUSE, REACTION_PAUSE_MAX);
+            // Readers that were woken may find what must be looked at.
+            until = until.min(time().monotonic + pause);
+        }
+        Nap { pause, until }
+    }
+
+    fn react(&mut self, now: Now) -> usize {
+        let Some(watcher) = &mut self.watcher else { return 0 };
+        let inputs = &mut self.inputs;
+        let lost = watcher.take(&mut |input, notice| {
+            if let Some(input) = inputs.get_mut(input) {
+                input.catalog.notice(notice);
+            }
+        });
+        let mut reactions = 0;
+        for input in &mut self.inputs {
+            if lost {
+                input.distrust();
+            }
+            if input.catalog.is_restless() {
+                input.hurry();
+            }
+            reactions += input.catalog.react(watcher, now);
+        }
+        reactions
+    }
+
+    /// Waits for something to be told, the bell, or `limit`; may return early. `false` if nobody tells anything, and
+    /// nothing was waited for.
+    pub fn wait(&mut self, limit: Duration) -> bool {
+        match &mut self.watcher {
+            Some(watcher) => {
+                watcher.wait(limit);
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// Ends a wait from another thread.
+    pub fn bell(&self) -> Option<Arc<dyn Bell>> {
+        self.watcher.as_ref().map(Watcher::bell)
+    }
+
+    /// The inputs, for questions about them.
+    pub(crate) fn inputs(&mut self) -> &mut [FileInput] {
+        &mut self.inputs
+    }
+
+    /// The inputs, for who scans them once.
+    pub fn into_inputs(self) -> Vec<FileInput> {
+        self.inputs
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,160 @@
+//! When a scanner looks where, on a simulated disk and clock.
+
+use super::*;
+use crate::{SavedCursors, Settle};
+use skidder_event::{Base, Batch, Map};
+use skidder_os::Clock;
+use skidder_read::glob::Pattern;
+use skidder_read::scan::ScanSettings;
+use skidder_read::{
+    Bind, Bound, BufferPool, FilestreamSettings, InflatePool, Next, ReadMetrics, ReadersLimits,
+};
+use skidder_registry::{Options, Registry};
+use skidder_testkit::{Operation, SimClock, SimFs};
+use std::path::Path;
+
+/// Processors that do nothing.
+#[derive(Debug)]
+struct Nothing(Arc<Base>);
+
+impl Bind for Nothing {
+    fn bind(&self, fields: &Map) -> Arc<dyn Bound> {
+        Arc::new(Self(Arc::new(Base::new(fields, &Map::new()))))
+    }
+
+    fn epoch(&self) -> u64 {
+        0
+    }
+}
+
+impl Bound for Nothing {
+    fn base(&self) -> &Arc<Base> {
+        &self.0
+    }
+
+    fn run(&self, _batch: &mut Batch) {}
+}
+
+struct World {
+    fs: SimFs,
+    clock: SimClock,
+    readers: Arc<Readers>,
+    scanner: Scanner,
+}
+
+/// An input of `/logs/*` that is scanned every ten seconds.
+fn world(notify: bool) -> World {
+    let clock = SimClock::new();
+    let fs = SimFs::new(&clock);
+    fs.create_dir_as_other("/logs");
+    let shared: Arc<dyn Fs> = Arc::new(fs.clone());
+    let shared_clock: Arc<dyn Clock> = Arc::new(clock.clone());
+    let opened =
+        Registry::open(Arc::clone(&shared), shared_clock, Path::new("/data/r"), Options::default());
+    let registry = Arc::new(opened.expect("an empty disk").0);
+    let pattern = Pattern::parse("/logs/*", Path::new("/"), true).expect("a good pattern");
+    let scan = ScanSettings { patterns: vec![pattern], ..ScanSettings::default() };
+    let mut settings = FilestreamSettings::new("test", scan);
+    settings.notify = notify;
+    let context = InputContext {
+        settings,
+        bind: Arc::new(Nothing(Arc::new(Base::new(&Map::new(), &Map::new())))),
+        cursors: Arc::new(SavedCursors::new(Settle::new(), registry)),
+        fs: shared,
+        metrics: Arc::new(ReadMetrics::default()),
+        buffers: Arc::new(BufferPool::default()),
+        inflates: InflatePool::new(1),
+        rows_max: 100,
+    };
+    let readers = Arc::new(Readers::new(ReadersLimits { open_files: 10, decoders: 1 }));
+    let input = FileInput::new(Arc::new(context), Arc::clone(&readers), Arc::default());
+    let scanner = Scanner::new(vec![input], &fs);
+    World { fs, clock, readers, scanner }
+}
+
+impl World {
+    fn step(&mut self) -> Nap {
+        let clock = &self.clock;
+        self.scanner.step(&|| Now { wall: clock.wall(), monotonic: clock.monotonic() })
+    }
+
+    fn lists(&self) -> u64 {
+        self.fs.operations_of(Operation::List)
+    }
+
+    fn advance(&self, seconds: u64) {
+        self.clock.advance(Duration::from_secs(seconds));
+    }
+
+    /// Whether a reader has something to do.
+    fn is_woken(&self) -> bool {
+        let next = self.readers.next(self.clock.monotonic());
+        match next {
+            Next::Turn(mut turn) => {
+                let (batch, end) =
+                    turn.run(&mut skidder_read::Scratch::default(), self.clock.wall());
+                self.readers.finish(turn, &end, batch.is_some(), self.clock.monotonic());
+                batch.is_some()
+            }
+            Next::Wait(_) | Next::Stopped => false,
+        }
+    }
+}
+
+#[test]
+fn with_notification_everything_is_looked_at_once_a_minute_and_without_by_every_scan() {
+    for (notify, expected) in [(true, 2), (false, 7)] {
+        let mut world = world(notify);
+        let before = world.lists();
+        for _ in 0..7 {
+            let nap = world.step();
+            assert_eq!(nap.pause, Duration::ZERO);
+            assert_eq!(nap.until.since(world.clock.monotonic()), Duration::from_secs(10));
+            world.advance(10);
+        }
+        assert_eq!(world.lists() - before, expected, "notify: {notify}");
+    }
+}
+
+#[test]
+fn what_is_told_is_acted_on_at_once_and_then_there_is_a_pause() {
+    let mut world = world(true);
+    world.step();
+    world.fs.write_as_other("/logs/a", b"one\n");
+    let nap = world.step();
+    assert_eq!(nap.pause, REACTION_PAUSE);
+    assert!(world.is_woken());
+    let nap = world.step();
+    assert_eq!(nap.pause, Duration::ZERO, "nothing happened since");
+    world.fs.append_as_other("/logs/a", b"two\n");
+    world.step();
+    assert!(world.is_woken());
+}
+
+#[test]
+fn the_pause_grows_with_what_there_was_to_do() {
+    let mut world = world(true);
+    world.step();
+    for number in 0..1000 {
+        world.fs.write_as_other(format!("/logs/{number}"), b"");
+    }
+    assert_eq!(world.step().pause, REACTION_PAUSE_EACH * 1000);
+}
+
+#[test]
+fn lost_notices_make_a_full_scan_due_but_not_again_and_again() {
+    let mut world = world(true);
+    world.step();
+    world.advance(5);
+    let before = world.lists();
+    world.fs.overflow_notices();
+    world.step();
+    assert_eq!(world.lists() - before, 1);
+    world.fs.overflow_notices();
+    let nap = world.step();
+    assert_eq!(world.lists() - before, 1);
+    assert_eq!(nap.until.since(world.clock.monotonic()), LOST_PAUSE_MIN);
+    world.advance(1);
+    world.step();
+    assert_eq!(world.lists() - before, 2);
+}

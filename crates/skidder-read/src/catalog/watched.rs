@@ -1,0 +1,242 @@
+//! Scans that look only where something has changed, and reactions between them.
+
+use super::{Catalog, Holds, ScanSummary};
+use crate::Now;
+use crate::readers::Trouble;
+use crate::scan::{Found, ScanProblem, Scanned, Watching, look_at, scan_changes, scan_watched};
+use crate::watch::Directories;
+use crate::watcher::Watcher;
+use skidder_event::SourceId;
+use skidder_os::{Metadata, Monotonic, Notice};
+use std::path::{Path, PathBuf};
+
+/// What a scan has looked at, where it was not everything.
+#[derive(Clone, Copy)]
+enum Seen<'a> {
+    /// All that was listed. Quiet directories have what they had, but for these paths.
+    Walk(&'a [PathBuf]),
+    /// Only what was found, and these paths, at which nothing is.
+    Names(&'a [PathBuf]),
+}
+
+/// What to do about a path of which something was told.
+enum Reaction {
+    /// Its reader was woken.
+    Woken,
+    /// It must be looked at at once.
+    Look,
+    /// The next scan is early enough.
+    Later,
+}
+
+impl Catalog {
+    /// Which of the inputs of a watcher this is; the first by default.
+    pub fn set_input(&mut self, number: usize) {
+        self.directories.set_input(number);
+    }
+
+    /// Looks for files and acts on what has changed. With a `watcher`, and not `full`, directories of which
+    /// nothing was told are taken to be as they were.
+    pub fn scan(
+        &mut self,
+        watcher: Option<&mut Watcher>,
+        full: bool,
+        now: Now,
+    ) -> (ScanSummary, Vec<ScanProblem>) {
+        self.begin_scan(now.monotonic);
+        let input = std::sync::Arc::clone(&self.input);
+        let (fs, settings) = (&*input.fs, &input.settings.scan);
+        let Some(watcher) = watcher else {
+            let mut known = |path: &Path, meta: &Metadata| self.is_unchanged(path, meta);
+            let (found, problems) = scan_changes(fs, settings, &mut known);
+            let summary = self.apply(found, &problems, now);
+            return (summary, problems);
+        };
+        let mut directories = std::mem::take(&mut self.directories);
+        if !full {
+            for path in self.places.iter().filter(|(_, place)| place.recheck).map(|(path, _)| path)
+            {
+                directories.recheck(path);
+            }
+        }
+        let watching = Watching { directories: &mut directories, watcher };
+        let mut known = |path: &Path, meta: &Metadata| self.is_unchanged(path, meta);
+        let Scanned { found, problems, gone } =
+            scan_watched(fs, settings, watching, full, &mut known);
+        if full {
+            for file in &found {
+                if self.has_changed(&file.path, &file.metadata) {
+                    directories.suspect(&file.path);
+                }
+            }
+        }
+        directories.end(watcher);
+        self.directories = directories;
+        let summary = self.apply_seen(found, &problems, Seen::Walk(&gone), now);
+        (summary, problems)
+    }
+
+    /// Whether a path holds something else than at the last scan, whatever else there is to do about it.
+    fn has_changed(&self, path: &Path, meta: &Metadata) -> bool {
+        self.places.get(path).is_none_or(|place| {
+            (place.device, place.inode) != (meta.device, meta.inode)
+                || (place.size, place.modified) != (meta.size, meta.modified)
+        })
+    }
+
+    /// Takes in what a watcher tells of this input.
+    pub fn notice(&mut self, notice: &Notice<'_>) {
+        self.directories.notice(notice);
+    }
+
+    /// Whether a directory came or went, so that the next scan should not wait.
+    pub fn is_restless(&self) -> bool {
+        self.directories.is_restless()
+    }
+
+    /// Wakes the readers of files that were written to, and looks at names that are new. Says how many
+    /// paths there were.
+    pub fn react(&mut self, watcher: &mut Watcher, now: Now) -> usize {
+        let mut look = self.rewritten_paths();
+        let fresh =
+            if self.directories.has_fresh() { self.directories.take_fresh() } else { Vec::new() };
+        let reactions = fresh.len();
+        for (path, named) in fresh {
+            if matches!(self.reaction(&path, named), Reaction::Look) {
+                look.push(path);
+            }
+        }
+        if look.is_empty() {
+            return reactions;
+        }
+        self.begin_names();
+        let input = std::sync::Arc::clone(&self.input);
+        let (fs, settings) = (&*input.fs, &input.settings.scan);
+        let mut directories = std::mem::take(&mut self.directories);
+        let watching = Watching { directories: &mut directories, watcher };
+        let mut known = |path: &Path, meta: &Metadata| self.is_unchanged(path, meta);
+        // What cannot be looked at now is met by the next scan, which tells.
+        let Scanned { found, gone, .. } = look_at(fs, settings, watching, &look, &mut known);
+        self.directories = directories;
+        if !found.is_empty() || !gone.is_empty() {
+            self.apply_seen(found, &[], Seen::Names(&gone), now);
+        }
+        reactions
+    }
+
+    fn reaction(&mut self, path: &Path, named: bool) -> Reaction {
+        let Some(place) = self.places.get(path).filter(|_| !named) else { return Reaction::Look };
+        match &place.holds {
+            Holds::Source(id) => {
+                self.readers.wake(*id);
+                Reaction::Woken
+            }
+            Holds::Twin(twin) => {
+                // Another name of the same file is written through this one.
+                if let Some(known) = self.sources.get(&twin.of)
+                    && (known.device, known.inode) == (place.device, place.inode)
+                {
+                    self.readers.wake(twin.of);
+                    return Reaction::Woken;
+                }
+                Reaction::Later
+            }
+            Holds::Nothing if place.size == 0 => Reaction::Look,
+            Holds::Nothing => Reaction::Later,
+        }
+    }
+
+    /// Paths whose readers found the file rewritten or replaced when they were woken. The others in trouble
+    /// wait for the next scan: trying again at once would help none of them.
+    fn rewritten_paths(&mut self) -> Vec<PathBuf> {
+        let mut paths = Vec::new();
+        for id in self.readers.take_troubled(|id| self.sources.contains_key(&id)) {
+            let Some(known) = self.sources.get(&id) else { continue };
+            let trouble = self.readers.look(id).and_then(|look| look.trouble);
+            if let Some(place) = self.places.get_mut(&known.path)
+                && trouble != Some(Trouble::Damaged)
+            {
+                place.recheck = true;
+                if matches!(trouble, Some(Trouble::Rewritten | Trouble::Displaced)) {
+                    paths.push(known.path.to_path_buf());
+                }
+            }
+        }
+        paths
+    }
+
+    /// Names are going to be looked at.
+    pub(super) fn begin_names(&mut self) {
+        self.scans += 1;
+        self.postponed = 0;
+        self.found_again = 0;
+        self.lost.clear();
+        self.brief = true;
+    }
+
+    /// Like [`Catalog::apply`], after a scan that has not looked at everything.
+    fn apply_seen(
+        &mut self,
+        fresh: Vec<Found>,
+        problems: &[ScanProblem],
+        seen: Seen<'_>,
+        now: Now,
+    ) -> ScanSummary {
+        let mut all = if self.brief { Vec::new() } else { self.look_beside(now.monotonic) };
+        all.extend(fresh);
+        if !problems.is_empty() {
+            self.keep_unseen(problems);
+        }
+        self.drop_unseen(seen);
+        self.take_in(all, now)
+    }
+
+    /// Paths lose what was at them, as far as the scan has seen that.
+    fn drop_unseen(&mut self, seen: Seen<'_>) {
+        let (Seen::Walk(gone) | Seen::Names(gone)) = seen;
+        for path in gone {
+            if let Some(place) = self.places.remove(&**path)
+                && let Holds::Source(id) = place.holds
+            {
+                self.unplace(id);
+            }
+        }
+        if matches!(seen, Seen::Names(_)) || !self.directories.has_listed() {
+            return;
+        }
+        let scan = self.scans;
+        let mut lost = Vec::new();
+        let directories: &Directories = &self.directories;
+        self.places.retain(|path, place| {
+            let kept = place.scan == scan
+                || path.parent().is_some_and(|parent| directories.is_quiet(parent));
+            if !kept && let Holds::Source(id) = place.holds {
+                lost.push(id);
+            }
+            kept
+        });
+        for id in lost {
+            self.unplace(id);
+        }
+    }
+
+    fn unplace(&mut self, id: SourceId) {
+        if let Some(known) = self.sources.get_mut(&id) {
+            known.placed = false;
+            self.lost.push(id);
+        }
+    }
+
+    /// A source has lost its place. What is left to read of its file is read if it is open, and whoever
+    /// writes to it under another name is not heard any more.
+    pub(super) fn note_missing(&mut self, id: SourceId, now: Monotonic) {
+        if let Some(known) = self.sources.get_mut(&id)
+            && !known.placed
+            && known.missing_since.is_none()
+        {
+            known.missing_since = Some(now);
+            self.readers.set_teller(id, None);
+            self.readers.wake_if_open(id);
+        }
+    }
+}

@@ -1,0 +1,416 @@
+//! Directories that tell of their changes, so that a scan need not look at every file in them.
+//!
+//! What is told is a hint that saves work. A directory is *quiet* for a scan if it is watched and nothing
+//! was told of it: its files are taken to be as they were. All others are listed. Now and then every one is,
+//! and a directory in which that finds what nobody told of, twice in a row, is not believed any more.
+
+use crate::glob::Part;
+use crate::watcher::Watcher;
+use skidder_os::{Fs, Notice, Timestamp, WatchId};
+use std::collections::{HashMap, HashSet};
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Full scans in a row that find what was not told, after which a directory is not believed.
+const STRIKES_MAX: u8 = 2;
+
+/// Who is told what a watch tells.
+#[derive(Default)]
+struct Told {
+    /// The directories that it is of: several paths may lead to one.
+    directories: Vec<Arc<Path>>,
+    /// Links to files in it, by the names of these files.
+    links: HashMap<OsString, HashSet<PathBuf>>,
+}
+
+/// One directory of an input.
+#[derive(Default)]
+struct Directory {
+    watch: Option<WatchId>,
+    /// Whether it tells of what happens to the files in it: shared with their readers.
+    tells: Arc<AtomicBool>,
+    /// Device, inode and time of change when it was last looked at.
+    stamp: Option<(u64, u64, Timestamp)>,
+    /// How its files are found.
+    parts: Vec<Part>,
+    /// What may be directories in it, if that was asked for.
+    children: Option<HashSet<OsString>>,
+    /// Names that something was told of since the last scan.
+    changed: HashSet<OsString>,
+    /// Of those, the ones told since the last reaction, and whether the name itself changed.
+    fresh: HashMap<OsString, bool>,
+    /// Whether anything was told of names since the last scan.
+    named: bool,
+    /// Names that every scan looks at, because they may change unseen: links, and files that have other
+    /// names or are mounted there.
+    doubtful: HashSet<OsString>,
+    /// Changed without a word, as far as is known by now.
+    suspects: HashSet<OsString>,
+    strikes: u8,
+    /// One was counted since the last full walk.
+    struck: bool,
+    /// Every name must be looked at by the next scan.
+    stale: bool,
+    /// The last walk that came by, and whether every name is looked at in it.
+    walk: u64,
+    listing: bool,
+    /// Whether this walk would have found it quiet, were it not a full one.
+    would_be_quiet: bool,
+}
+
+/// The directories of one input.
+#[derive(Default)]
+pub(crate) struct Directories {
+    /// The number of the input.
+    input: usize,
+    known: HashMap<Arc<Path>, Directory>,
+    told: HashMap<WatchId, Told>,
+    walk: u64,
+    full: bool,
+    /// Directories in which something was told since the last reaction.
+    fresh: Vec<Arc<Path>>,
+    /// The same of links.
+    fresh_links: HashMap<PathBuf, bool>,
+    /// Targets of links seen in this walk.
+    links: Vec<(PathBuf, PathBuf)>,
+    /// A directory came or went.
+    restless: bool,
+    /// Whether this walk has listed any directory, or misses one.
+    listed: bool,
+}
+
+impl Directories {
+    pub(crate) fn set_input(&mut self, input: usize) {
+        self.input = input;
+    }
+
+    /// A walk begins.
+    pub(crate) fn begin(&mut self, full: bool) {
+        self.walk += 1;
+        self.full = full;
+        self.listed = false;
+        self.restless = false;
+        self.links.clear();
+    }
+
+    /// The walk comes by a directory; says whether every name in it must be looked at.
+    pub(crate) fn visit(&mut self, fs: &dyn Fs, watcher: &mut Watcher, path: &Path) -> bool {
+        let (walk, full, input) = (self.walk, self.full, self.input);
+        let path = match self.known.get_key_value(path) {
+            Some((path, _)) => Arc::clone(path),
+            None => Arc::from(path),
+        };
+        let directory = self.known.entry(Arc::clone(&path)).or_default();
+        if directory.walk == walk {
+            return directory.listing;
+        }
+        directory.walk = walk;
+        directory.judge(&path, full);
+        // Looked at before it is listed: what changes in between is found by the next scan.
+        let stamp = fs.metadata(&path).ok().map(|meta| (meta.device, meta.inode, meta.modified));
+        let identity =
+            |stamp: Option<(u64, u64, Timestamp)>| stamp.map(|(device, inode, _)| (device, inode));
+        let replaced = identity(stamp) != identity(directory.stamp);
+        let unannounced = stamp != directory.stamp && !directory.named;
+        directory.stamp = stamp;
+        directory.strikes = if replaced { 0 } else { directory.strikes };
+        directory.stale |= replaced || unannounced;
+        let before = directory.watch;
+        if directory.strikes >= STRIKES_MAX || stamp.is_none() {
+            directory.watch = None;
+        } else if full || replaced || before.is_none() {
+            directory.watch = watcher.watch(input, &path);
+        }
+        let now = directory.watch;
+        directory.stale |= before != now;
+        directory.would_be_quiet = now.is_some() && !directory.stale;
+        directory.listing = full || !directory.would_be_quiet;
+        directory.tells.store(now.is_some(), Ordering::Relaxed);
+        if directory.listing {
+            self.listed = true;
+            directory.stale = false;
+            directory.doubtful.clear();
+        }
+        let listing = directory.listing;
+        if before != now {
+            self.move_watch(watcher, &path, before, now);
+        }
+        listing
+    }
+
+    fn move_watch(
+        &mut self,
+        watcher: &mut Watcher,
+        path: &Arc<Path>,
+        before: Option<WatchId>,
+        now: Option<WatchId>,
+    ) {
+        if let Some(before) = before {
+            self.leave(watcher, before, path);
+        }
+        if let Some(now) = now {
+            self.told.entry(now).or_default().directories.push(Arc::clone(path));
+        }
+    }
+
+    /// A path does not lead to the directory of a watch any more.
+    fn leave(&mut self, watcher: &mut Watcher, watch: WatchId, path: &Path) {
+        let Some(told) = self.told.get_mut(&watch) else { return };
+        told.directories.retain(|of| **of != *path);
+        if told.directories.is_empty() && told.links.is_empty() {
+            self.told.remove(&watch);
+            watcher.unwatch(self.input, watch);
+        }
+    }
+
+    /// Files in a directory are found by this part of a pattern.
+    pub(crate) fn finds(&mut self, path: &Path, part: &Part) {
+        if let Some(directory) = self.known.get_mut(path)
+            && !directory.parts.contains(part)
+        {
+            directory.parts.push(part.clone());
+        }
+    }
+
+    /// Names in a quiet directory that must be looked at.
+    pub(crate) fn restless_names(&self, path: &Path) -> Vec<OsString> {
+        let Some(directory) = self.known.get(path) else { return Vec::new() };
+        let mut names: Vec<OsString> =
+            directory.changed.union(&directory.doubtful).cloned().collect();
+        // In an order that does not depend on a hash.
+        names.sort_unstable();
+        names
+    }
+
+    /// A name may change without a word.
+    pub(crate) fn doubt(&mut self, path: &Path, name: &OsStr) {
+        if let Some(directory) = self.known.get_mut(path) {
+            directory.doubtful.insert(name.to_owned());
+        }
+    }
+
+    /// Whether a file is on another device than its directory: mounted there.
+    pub(crate) fn is_mounted(&self, path: &Path, device: u64) -> bool {
+        let stamp = self.known.get(path).and_then(|directory| directory.stamp);
+        stamp.is_some_and(|(of_directory, _, _)| of_directory != device)
+    }
+
+    /// What may be directories in a quiet directory, if it is known.
+    pub(crate) fn children(&mut self, path: &Path) -> Option<&mut HashSet<OsString>> {
+        self.known.get_mut(path).and_then(|directory| directory.children.as_mut())
+    }
+
+    /// What may be directories in a directory that was listed.
+    pub(crate) fn set_children(&mut self, path: &Path, names: HashSet<OsString>) {
+        if let Some(directory) = self.known.get_mut(path) {
+            directory.children = Some(names);
+        }
+    }
+
+    /// A directory could not be listed: the next scan tries again.
+    pub(crate) fn set_stale(&mut self, path: &Path) {
+        if let Some(directory) = self.known.get_mut(path) {
+            directory.stale = true;
+            directory.children = None;
+        }
+    }
+
+    /// A link leads to a file: what is told of the file concerns the link.
+    pub(crate) fn link(&mut self, link: &Path, target: PathBuf) {
+        self.links.push((link.to_owned(), target));
+    }
+
+    /// Whether a full walk has found a file changed of which nothing was told, in a directory that tells.
+    pub(crate) fn suspect(&mut self, path: &Path) {
+        if let (Some(parent), Some(name)) = (path.parent(), path.file_name())
+            && let Some(directory) = self.known.get_mut(parent)
+            && directory.would_be_quiet
+            && !directory.changed.contains(name)
+            && !directory.doubtful.contains(name)
+        {
+            directory.suspects.insert(name.to_owned());
+        }
+    }
+
+    /// The walk is over: directories that it did not come by are left, targets of links are watched.
+    pub(crate) fn end(&mut self, watcher: &mut Watcher) {
+        let mut left = Vec::new();
+        for (path, directory) in &mut self.known {
+            if directory.walk == self.walk {
+                directory.changed.clear();
+                directory.named = false;
+            } else {
+                left.push((Arc::clone(path), directory.watch));
+            }
+        }
+        for (path, watch) in left {
+            self.listed = true;
+            if let Some(directory) = self.known.remove(&path) {
+                directory.tells.store(false, Ordering::Relaxed);
+            }
+            if let Some(watch) = watch {
+                self.leave(watcher, watch, &path);
+            }
+        }
+        self.watch_targets(watcher);
+    }
+
+    fn watch_targets(&mut self, watcher: &mut Watcher) {
+        let mut before: HashMap<WatchId, HashMap<OsString, HashSet<PathBuf>>> = HashMap::new();
+        for (&watch, told) in &mut self.told {
+            if !told.links.is_empty() {
+                before.insert(watch, std::mem::take(&mut told.links));
+            }
+        }
+        self.add_targets(watcher);
+        for watch in before.into_keys() {
+            if self.told.get(&watch).is_some_and(|told| told.links.is_empty()) {
+                self.leave(watcher, watch, Path::new(""));
+            }
+        }
+    }
+
+    /// Watches the directories of the targets of links that were seen.
+    pub(crate) fn add_targets(&mut self, watcher: &mut Watcher) {
+        let mut watches: HashMap<PathBuf, Option<WatchId>> = HashMap::new();
+        for (link, target) in std::mem::take(&mut self.links) {
+            let (Some(parent), Some(name)) = (target.parent(), target.file_name()) else {
+                continue;
+            };
+            let watch = *watches
+                .entry(parent.to_owned())
+                .or_insert_with_key(|parent| watcher.watch(self.input, parent));
+            if let Some(watch) = watch {
+                let links = &mut self.told.entry(watch).or_default().links;
+                links.entry(name.to_owned()).or_default().insert(link);
+            }
+        }
+    }
+
+    /// Something was told.
+    pub(crate) fn notice(&mut self, notice: &Notice<'_>) {
+        let (watch, name, named) = match *notice {
+            Notice::Content { watch, name } => (watch, name, None),
+            Notice::Name { watch, name, directory } => (watch, name, Some(directory)),
+            Notice::Gone { watch } => return self.gone(watch),
+            Notice::Lost => return,
+        };
+        let Some(told) = self.told.get(&watch) else { return };
+        for path in &told.directories {
+            if let Some(directory) = self.known.get_mut(path) {
+                let was_calm = directory.fresh.is_empty();
+                self.restless |= directory.notice(name, named);
+                if was_calm && !directory.fresh.is_empty() {
+                    self.fresh.push(Arc::clone(path));
+                }
+            }
+        }
+        for link in told.links.get(name).into_iter().flatten() {
+            *self.fresh_links.entry(link.clone()).or_default() |= named.is_some();
+        }
+    }
+
+    /// The directory of a watch is gone, or elsewhere.
+    fn gone(&mut self, watch: WatchId) {
+        let Some(told) = self.told.remove(&watch) else { return };
+        self.restless = true;
+        for path in told.directories {
+            if let Some(directory) = self.known.get_mut(&path) {
+                directory.watch = None;
+                directory.stale = true;
+                directory.tells.store(false, Ordering::Relaxed);
+            }
+        }
+    }
+
+    /// Paths of which something was told since the last call, and whether the name itself changed.
+    pub(crate) fn take_fresh(&mut self) -> Vec<(PathBuf, bool)> {
+        let mut paths: Vec<(PathBuf, bool)> = self.fresh_links.drain().collect();
+        for path in std::mem::take(&mut self.fresh) {
+            if let Some(directory) = self.known.get_mut(&path) {
+                paths.extend(directory.fresh.drain().map(|(name, named)| (path.join(name), named)));
+            }
+        }
+        // In an order that does not depend on a hash.
+        paths.sort_unstable();
+        paths
+    }
+
+    /// Whether there is anything for [`Directories::take_fresh`].
+    pub(crate) fn has_fresh(&self) -> bool {
+        !self.fresh.is_empty() || !self.fresh_links.is_empty()
+    }
+
+    /// Whether a directory came or went since the last walk.
+    pub(crate) fn is_restless(&self) -> bool {
+        self.restless
+    }
+
+    /// Whether the last walk may have missed a name that was there before.
+    pub(crate) fn has_listed(&self) -> bool {
+        self.listed
+    }
+
+    /// Whether the last walk took the files of this directory to be as they were.
+    pub(crate) fn is_quiet(&self, path: &Path) -> bool {
+        self.known.get(path).is_some_and(|directory| !directory.listing)
+    }
+
+    /// A name to be looked at by the next walk.
+    pub(crate) fn recheck(&mut self, path: &Path) {
+        if let (Some(parent), Some(name)) = (path.parent(), path.file_name())
+            && let Some(directory) = self.known.get_mut(parent)
+            && !directory.changed.contains(name)
+        {
+            directory.changed.insert(name.to_owned());
+        }
+    }
+
+    /// What says whether all changes of a file are told; nothing if some may not be.
+    pub(crate) fn tells_of(&self, path: &Path) -> Option<Arc<AtomicBool>> {
+        let directory = self.known.get(path.parent()?)?;
+        let told = directory.watch.is_some() && !directory.doubtful.contains(path.file_name()?);
+        told.then(|| Arc::clone(&directory.tells))
+    }
+}
+
+impl Directory {
+    /// What the last full walk found and nobody told of since counts against the directory.
+    fn judge(&mut self, path: &Path, full: bool) {
+        if !self.suspects.is_empty() {
+            self.suspects.clear();
+            self.strikes += 1;
+            self.struck = true;
+            if self.strikes == STRIKES_MAX {
+                tracing::info!(path = %path.display(),
+                    "files change in a directory without notification; it is looked into by every scan");
+            }
+        }
+        if full && !std::mem::take(&mut self.struck) && self.strikes < STRIKES_MAX {
+            self.strikes = 0;
+        }
+    }
+
+    /// Something was told of a name; says whether a directory came or went.
+    fn notice(&mut self, name: &OsStr, named: Option<bool>) -> bool {
+        self.suspects.remove(name);
+        let restless = self.children.is_some() && named == Some(true);
+        let matters = self.children.is_some() && named.is_some();
+        self.named |= named.is_some();
+        let found = self.parts.iter().any(|part| part.matches(name));
+        if (matters || found) && !self.changed.contains(name) {
+            self.changed.insert(name.to_owned());
+        }
+        if found {
+            match self.fresh.get_mut(name) {
+                Some(before) => *before |= named.is_some(),
+                None => {
+                    self.fresh.insert(name.to_owned(), named.is_some());
+                }
+            }
+        }
+        restless
+    }
+}
