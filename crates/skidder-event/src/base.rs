@@ -1,6 +1,7 @@
 //! The layer of fields that all events of a source share: rendered to JSON once.
 
 use crate::escape::write_string;
+use crate::filter::{KeyBit, KeyFilter};
 use crate::merge::write_leaf;
 use crate::value::{Map, Value};
 use std::ops::Range;
@@ -15,30 +16,6 @@ pub struct Base {
     text: Vec<u8>,
     pieces: Pieces,
     filter: KeyFilter,
-}
-
-/// Says of a key that it is not among the top-level fields, without looking: 256 bits.
-#[derive(Debug, Default)]
-struct KeyFilter([u64; 4]);
-
-impl KeyFilter {
-    #[inline]
-    fn place(key: &[u8]) -> (usize, u64) {
-        let (Some(&first), Some(&last)) = (key.first(), key.last()) else { return (0, 1) };
-        let hash = usize::from(first) * 37 + usize::from(last) * 11 + key.len() * 73;
-        ((hash >> 6) & 3, 1 << (hash & 63))
-    }
-
-    fn add(&mut self, key: &str) {
-        let (word, bit) = Self::place(key.as_bytes());
-        self.0[word] |= bit;
-    }
-
-    #[inline]
-    fn may_have(&self, key: &[u8]) -> bool {
-        let (word, bit) = Self::place(key);
-        self.0[word] & bit != 0
-    }
 }
 
 /// One field of a base.
@@ -83,19 +60,25 @@ impl Base {
         let nodes = render(&fields, &mut text);
         let metadata = render(metadata, &mut text);
         text.shrink_to_fit();
-        let mut filter = KeyFilter::default();
+        let mut filter = KeyFilter::NONE;
         for node in &nodes {
-            filter.add(&node.key);
+            filter.add(KeyBit::of(node.key.as_bytes()));
         }
         let mut base = Self { nodes, metadata, text, pieces: Pieces::default(), filter };
         base.pieces = base.cut();
         base
     }
 
+    /// Says of keys that they are not among the top-level fields.
+    #[inline]
+    pub(crate) fn filter(&self) -> &KeyFilter {
+        &self.filter
+    }
+
     /// Where a top-level field of this name stands in [`Base::nodes`].
     #[inline]
     pub(crate) fn position(&self, key: &[u8]) -> Option<usize> {
-        if self.filter.may_have(key) { position(&self.nodes, key) } else { None }
+        if self.filter.may_have(KeyBit::of(key)) { position(&self.nodes, key) } else { None }
     }
 
     /// The fields, keys in byte order.

@@ -164,6 +164,8 @@ pub struct Parts {
     pub bytes: Vec<u8>,
     /// Its rows.
     pub rows: Vec<Row>,
+    /// What its events had of their own; of no meaning, but for its room.
+    pub nodes: Vec<Node>,
 }
 
 /// Takes the large parts of a batch back when it goes.
@@ -176,7 +178,8 @@ impl Drop for Batch {
     fn drop(&mut self) {
         if let Some(recycle) = self.recycle.take() {
             let bytes = std::mem::take(&mut self.bytes);
-            recycle.recycle(Parts { bytes, rows: std::mem::take(&mut self.rows) });
+            let (rows, nodes) = (std::mem::take(&mut self.rows), std::mem::take(&mut self.nodes));
+            recycle.recycle(Parts { bytes, rows, nodes });
         }
     }
 }
@@ -193,18 +196,20 @@ impl Batch {
     /// If there are more than [`Batch::BYTES_MAX`] bytes: the reader bounds its lines.
     pub fn new(bytes: Vec<u8>, utf8: bool, base: Arc<Base>, provenance: Provenance) -> Self {
         let utf8_bytes = if utf8 { bytes.len() } else { 0 };
-        Self::with_lines(Parts { bytes, rows: Vec::new() }, utf8_bytes, base, provenance)
+        let parts = Parts { bytes, ..Parts::default() };
+        Self::with_lines(parts, utf8_bytes, base, provenance)
     }
 
     /// A batch of lines that were split already: `parts.rows` are its events. The first `utf8_bytes`
     /// bytes were checked to be UTF-8; bytes behind the lines are of no meaning.
     pub fn with_lines(
-        parts: Parts,
+        mut parts: Parts,
         utf8_bytes: usize,
         base: Arc<Base>,
         provenance: Provenance,
     ) -> Self {
         assert!(parts.bytes.len() <= Self::BYTES_MAX, "a batch of {} bytes", parts.bytes.len());
+        parts.nodes.clear();
         Self {
             lines: parts.rows.len() as u64,
             bytes: parts.bytes,
@@ -213,7 +218,7 @@ impl Batch {
             utf8_appended: 0..0,
             decoded: Vec::new(),
             recycle: None,
-            nodes: Vec::new(),
+            nodes: parts.nodes,
             journal: Vec::new(),
             base,
             drops: DropCounts::default(),

@@ -37,7 +37,11 @@ impl Batch {
     /// Gives the large parts back to whoever made the batch, which is empty then.
     pub fn into_parts(mut self) -> Parts {
         self.recycle = None;
-        Parts { bytes: std::mem::take(&mut self.bytes), rows: std::mem::take(&mut self.rows) }
+        Parts {
+            bytes: std::mem::take(&mut self.bytes),
+            rows: std::mem::take(&mut self.rows),
+            nodes: std::mem::take(&mut self.nodes),
+        }
     }
 
     /// All bytes: those of the lines, and behind them what was appended.

@@ -57,8 +57,11 @@ pub(crate) fn write_uint(out: &mut Vec<u8>, number: u64) {
 
 fn write_float(out: &mut Vec<u8>, number: f64) {
     use std::io::Write;
-    if number.is_finite() {
+    if number.is_finite() && (number.abs() < 1e17 && number.abs() > 1e-7 || number == 0.0) {
         write!(out, "{number}").expect("writing to a vector cannot fail");
+    } else if number.is_finite() {
+        // An exponent: without one the number would read as an integer that fits nowhere.
+        write!(out, "{number:e}").expect("writing to a vector cannot fail");
     } else {
         out.extend_from_slice(b"null");
     }
@@ -227,16 +230,21 @@ fn write_layers(
     skip: &str,
 ) {
     let batch = members.batch;
-    let mut over = [NodeId::NONE; OVER_MAX];
-    let mut next = first;
+    let is_root = std::ptr::eq(below, base.nodes());
+    let place = |key| if is_root { base.position(key) } else { position(below, key) };
+    // Which of the first fields are over one of the base, so that each is looked up once.
+    let (mut over, mut known) = ([NodeId::NONE; OVER_MAX], 0_u64);
+    let (mut next, mut at) = (first, 0);
     while !next.is_none() && !below.is_empty() {
         let node = batch.node(next);
-        if let Some(at) = position(below, batch.text(node.key))
-            && let Some(place) = over.get_mut(at)
-        {
-            *place = next;
+        if let Some(found) = place(batch.text(node.key)) {
+            if let Some(place) = over.get_mut(found) {
+                *place = next;
+            }
+            known |= 1_u64.checked_shl(at).unwrap_or(0);
         }
         next = node.next;
+        at += 1;
     }
     for (at, node) in below.iter().enumerate() {
         let own = match over.get(at) {
@@ -248,15 +256,19 @@ fn write_layers(
             write_over(members, base, node, own);
         }
     }
-    next = first;
+    (next, at) = (first, 0);
     while !next.is_none() {
         let node = batch.node(next);
         let key = batch.text(node.key);
-        let written = !below.is_empty() && position(below, key).is_some();
+        let written = match 1_u64.checked_shl(at) {
+            Some(bit) => known & bit != 0,
+            None => !below.is_empty() && place(key).is_some(),
+        };
         if !written && (skip.is_empty() || key != skip.as_bytes()) {
             write_member(members, next);
         }
         next = node.next;
+        at += 1;
     }
 }
 

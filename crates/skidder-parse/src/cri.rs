@@ -90,6 +90,16 @@ mod tests {
         assert_eq!(parse(b"2017-09-12T22:32:21 stdout F text"), Err(CriError::Time(19)));
     }
 
+    #[test]
+    fn broken_records_have_spans_inside_the_line() {
+        let line = b"2017-09-12T22:32:21.212861448Z stdout F:x one two";
+        for broken in crate::testing::Mutations::new(line).take(3000) {
+            if let Ok(record) = parse(&broken) {
+                assert_eq!(record.message.end, broken.len());
+            }
+        }
+    }
+
     proptest! {
         #[test]
         fn spans_lie_inside_the_line(

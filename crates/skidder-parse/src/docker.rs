@@ -74,7 +74,7 @@ pub fn put_attrs(event: &mut EventMut<'_>, attrs: NodeId) {
     let cell = arena.cell(attrs);
     let first = arena.push(NodeId::NONE, keys[1], cell, 0);
     let docker = arena.push(NodeId::NONE, keys[0], Cell::Map { first, opaque: false }, 0);
-    event.merge_list_over(FieldList { first: docker, last: docker }, true);
+    event.merge_list_over(FieldList::one(docker), true);
 }
 
 #[cfg(test)]
@@ -129,5 +129,18 @@ mod tests {
         put_attrs(&mut event, record.attrs.unwrap());
         let document = crate::testing::document(&batch);
         assert_eq!(document["docker"], serde_json::json!({"attrs": {"env": "prod"}}));
+    }
+
+    #[test]
+    fn broken_records_leave_the_event_as_it_is() {
+        let line = r#"{"log":"a \"b\"\n","stream":"stderr","attrs":{"a":"b"},"time":"2017-11-09T13:27:36.277747246Z"}"#;
+        let mut scanner = Scanner::new(false);
+        crate::testing::survives(&[line], |event| {
+            let text = event.own_message().unwrap();
+            if let Ok(record) = parse(&mut scanner, event, text) {
+                assert!(event.text(record.message).len() <= text.len as usize);
+            }
+            false
+        });
     }
 }

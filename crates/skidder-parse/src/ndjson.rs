@@ -9,7 +9,7 @@
 use crate::json::{JsonError, Scanner};
 use crate::time::rfc3339;
 use expand::Expander;
-use skidder_event::{Cell, EventMut, FieldList, NodeId, Path, Text};
+use skidder_event::{Cell, EventMut, FieldList, KeyBit, KeyFilter, NodeId, Path, Text};
 
 mod expand;
 
@@ -130,8 +130,7 @@ impl Ndjson {
                 event.merge_list_over(fields, true);
             }
             None => {
-                remove(event, &mut fields, b"@timestamp");
-                remove(event, &mut fields, b"@metadata");
+                remove_of_row(event, &mut fields);
                 event.merge_list_over(fields, false);
             }
         }
@@ -148,7 +147,7 @@ pub(crate) fn note(event: &mut EventMut<'_>, message: &str) {
     let first = arena.push(NodeId::NONE, keys[1], message, 0);
     arena.push(first, keys[2], kind, 0);
     let error = arena.push(NodeId::NONE, keys[0], Cell::Map { first, opaque: false }, 0);
-    event.merge_list_over(FieldList { first: error, last: error }, false);
+    event.merge_list_over(FieldList::one(error), false);
 }
 
 /// The field with this key, and the one before it.
@@ -165,7 +164,36 @@ fn find(event: &mut EventMut<'_>, first: NodeId, key: &[u8]) -> Option<(NodeId, 
     None
 }
 
+/// Takes out `@timestamp` and `@metadata`, which a JSON may not set.
+fn remove_of_row(event: &mut EventMut<'_>, fields: &mut FieldList) {
+    fields.timestamp = false;
+    if !has(fields, b"@timestamp") && !has(fields, b"@metadata") {
+        return;
+    }
+    let (bytes, mut arena) = event.arena();
+    let (mut before, mut next) = (NodeId::NONE, fields.first);
+    while !next.is_none() {
+        let text = arena.key(next);
+        let key = &bytes[text.start as usize..(text.start + text.len) as usize];
+        let id = next;
+        next = arena.next(id);
+        if key.first() == Some(&b'@') && matches!(key, b"@timestamp" | b"@metadata") {
+            arena.unlink(fields, before);
+        } else {
+            before = id;
+        }
+    }
+}
+
+/// Whether there may be a field with this key.
+fn has(fields: &FieldList, key: &[u8]) -> bool {
+    fields.keys.may_have(KeyBit::of(key))
+}
+
 fn remove(event: &mut EventMut<'_>, fields: &mut FieldList, key: &[u8]) -> Option<Cell> {
+    if !has(fields, key) {
+        return None;
+    }
     let (before, id) = find(event, fields.first, key)?;
     let (_, mut arena) = event.arena();
     arena.unlink(fields, before);
@@ -198,7 +226,7 @@ fn take_id(event: &mut EventMut<'_>, fields: &mut FieldList, key: &str) -> Optio
     let (head, rest) = key.split_once('.')?;
     let (_, id) = find(event, fields.first, head.as_bytes())?;
     let Cell::Map { first, opaque } = event.arena().1.cell(id) else { return None };
-    let mut inner = FieldList { first, last: NodeId::NONE };
+    let mut inner = FieldList { first, keys: KeyFilter::ANY, ..FieldList::EMPTY };
     let text = take_id(event, &mut inner, rest)?;
     event.arena().1.set(id, Cell::Map { first: inner.first, opaque }, 0);
     Some(text)
@@ -217,7 +245,7 @@ fn below(event: &mut EventMut<'_>, fields: FieldList, target: &Path) -> FieldLis
         let key = event.store_text(segment.as_bytes());
         first = event.arena().1.push(NodeId::NONE, key, Cell::Map { first, opaque: false }, 0);
     }
-    FieldList { first, last: first }
+    FieldList::one(first)
 }
 
 /// Takes the fields that are more than fields: the time, `@metadata`, and a `type` that may not be one.
@@ -232,10 +260,14 @@ fn take_special(event: &mut EventMut<'_>, fields: &mut FieldList) -> Result<(), 
         Some(_) => done = Err(NdjsonError::TimestampNotText),
         None => {}
     }
+    fields.timestamp = false;
     match remove(event, fields, b"@metadata") {
         Some(Cell::Map { first, .. }) => event.merge_metadata_list(first),
         Some(_) => done = Err(NdjsonError::Metadata),
         None => {}
+    }
+    if !has(fields, b"type") {
+        return done;
     }
     let Some((before, id)) = find(event, fields.first, b"type") else { return done };
     done = match event.arena().1.cell(id) {

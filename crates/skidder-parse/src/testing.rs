@@ -32,3 +32,74 @@ pub(crate) fn document(batch: &Batch) -> serde_json::Value {
     serde_json::from_slice(&out)
         .unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(&out)))
 }
+
+/// Broken variants of a text, the same in every run: bytes changed, taken out, doubled, cut off, taken from elsewhere in it.
+#[derive(Debug)]
+pub(crate) struct Mutations {
+    text: Vec<u8>,
+    state: u64,
+}
+
+impl Mutations {
+    pub(crate) fn new(text: &[u8]) -> Self {
+        Self { text: text.to_vec(), state: 0x9e37_79b9_7f4a_7c15 }
+    }
+
+    /// A number below `bound`, by xorshift.
+    fn below(&mut self, bound: usize) -> usize {
+        self.state ^= self.state << 13;
+        self.state ^= self.state >> 7;
+        self.state ^= self.state << 17;
+        (self.state >> 11) as usize % bound.max(1)
+    }
+}
+
+impl Iterator for Mutations {
+    type Item = Vec<u8>;
+
+    fn next(&mut self) -> Option<Vec<u8>> {
+        const SPECIAL: &[u8] = b"\"\\{}[]:,=<>-'? \n\0\xff09eutn";
+        let mut text = self.text.clone();
+        for _ in 0..=self.below(3) {
+            if text.is_empty() {
+                break;
+            }
+            let (at, len) = (self.below(text.len()), self.below(8));
+            let end = (at + len).min(text.len());
+            match self.below(6) {
+                0 => text[at] = SPECIAL[self.below(SPECIAL.len())],
+                1 => text[at] = self.below(256) as u8,
+                2 => drop(text.drain(at..end)),
+                3 => text.truncate(at),
+                4 => text.insert(at, SPECIAL[self.below(SPECIAL.len())]),
+                _ => {
+                    let piece = text[at..end].to_vec();
+                    let to = self.below(text.len());
+                    text.splice(to..to, piece);
+                }
+            }
+        }
+        Some(text)
+    }
+}
+
+/// Runs `parse` on broken variants of lines. What it leaves must be a document, and the same as before where it says it
+/// changed nothing.
+pub(crate) fn survives(
+    lines: &[&str],
+    mut parse: impl FnMut(&mut skidder_event::EventMut<'_>) -> bool,
+) {
+    let base = base();
+    for line in lines {
+        for broken in Mutations::new(line.as_bytes()).take(1000) {
+            let mut batch = batch_of(&broken, &base);
+            let before = document(&batch);
+            let done = parse(&mut batch.event_mut(0, &base));
+            let mut after = document(&batch);
+            if !done {
+                after.as_object_mut().map(|event| event.remove("error"));
+                assert_eq!(after, before, "{}", String::from_utf8_lossy(&broken));
+            }
+        }
+    }
+}

@@ -9,8 +9,11 @@ pub const CHUNK_BYTES: usize = 256 << 10;
 /// Room behind the lines for what processors add, before a batch has to grow.
 const SPARE_BYTES: usize = 32 << 10;
 
-/// Buffers kept for reuse: bounds what the pool holds to about 5 MiB.
+/// Buffers kept for reuse: bounds what the pool holds to about 5 MiB, and to 13 MiB where parsers make fields.
 const KEPT_MAX: usize = 16;
+
+/// Fields of the events of a batch whose room is kept: 32 bytes each.
+const KEPT_NODES_MAX: usize = 16 << 10;
 
 /// A pool of buffers, each [`CHUNK_BYTES`] long. Bytes are not cleared between uses.
 #[derive(Debug, Default)]
@@ -25,7 +28,7 @@ impl BufferPool {
         kept.unwrap_or_else(|| {
             let mut bytes = Vec::with_capacity(CHUNK_BYTES + SPARE_BYTES);
             bytes.resize(CHUNK_BYTES, 0);
-            Parts { bytes, rows: Vec::new() }
+            Parts { bytes, ..Parts::default() }
         })
     }
 }
@@ -38,6 +41,10 @@ impl Recycle for BufferPool {
         }
         parts.bytes.truncate(CHUNK_BYTES);
         parts.rows.clear();
+        if parts.nodes.capacity() > KEPT_NODES_MAX {
+            parts.nodes = Vec::new();
+        }
+        parts.nodes.clear();
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         if kept.len() < KEPT_MAX {
             kept.push(parts);

@@ -143,7 +143,7 @@ pub(crate) fn batch(source: u64, rows: u32) -> Batch {
         let start = row * LINE_BYTES as u32;
         Row::new(u64::from(start), LINE_BYTES as u32, Text { start, len: 9 }, 0)
     });
-    let parts = Parts { bytes: text.into_bytes(), rows: lines.collect() };
+    let parts = Parts { bytes: text.into_bytes(), rows: lines.collect(), ..Parts::default() };
     let provenance = Provenance {
         source: SourceId(source),
         generation: 0,

@@ -150,7 +150,7 @@ impl Auditd {
         for name in [names[3], names[4]] {
             first = arena.push(NodeId::NONE, name, Cell::Map { first, opaque: false }, 0);
         }
-        event.merge_list_over(FieldList { first, last: first }, true);
+        event.merge_list_over(FieldList::one(first), true);
     }
 }
 

@@ -63,7 +63,7 @@ fn messages_inside_are_taken_apart() {
 #[test]
 fn texts_in_hexadecimal_are_read() {
     let cases = [
-        ("CWD", "cwd=2F746D702F6120622063", "cwd", json!("/tmp/a b c")),
+        ("CWD", "cwd=2F7372762F6120622063", "cwd", json!("/srv/a b c")),
         (
             "PROCTITLE",
             "proctitle=636174002F6574632F706173737764",
@@ -185,6 +185,20 @@ fn a_value_that_cannot_be_read_stays_with_the_rest() {
 fn messages_inside_each_other_do_not_overflow_the_stack() {
     let line = format!("type=X msg=audit(1.0:1): {}a=1", "msg=".repeat(100_000));
     assert!(fields(&line)["msg"].is_string());
+}
+
+#[test]
+fn broken_records_leave_documents_and_what_is_not_parsed_stays() {
+    let lines = [
+        r#"type=SYSCALL msg=audit(1481077231.371:479): arch=c000003e syscall=59 success=no exit=-2 exe=2F62696E key="net" subj=a:b:c"#,
+        r#"node=web type=ADD_GROUP msg=audit(1481076992.414:385): pid=1 msg='op=adding group to x id=1 exe="/usr/sbin/groupadd" res=success'"#,
+        "type=SOCKADDR msg=audit(1.0:1): saddr=0A00005000000001FE800000000000000000000000000001",
+        r#"type=EXECVE msg=audit(1.0:1): argc=3 a0="ls" a1=2D6C a2="x""#,
+    ];
+    let mut parser = Auditd::new(Settings::default());
+    crate::testing::survives(&lines, |event| {
+        !matches!(parser.apply(event), Err(AuditdError::Header(_)))
+    });
 }
 
 proptest! {

@@ -1,11 +1,14 @@
 //! Keys that were seen: lines of one program have the same keys in the same order, so the next key is
 //! guessed and compared rather than looked for, and a duplicate is found without comparing texts.
 
-use skidder_event::NodeId;
+use skidder_event::{KeyBit, NodeId};
 use std::hash::{BuildHasher, RandomState};
 
 /// Keys that are kept from line to line. A line may have more; they are forgotten behind it.
 const KEYS_MAX: usize = 2048;
+
+/// Bytes of a key that are compared at once.
+const HEAD: usize = 16;
 
 /// Names a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,8 +26,12 @@ struct Entry {
     start: u32,
     len: u32,
     hash: u32,
-    /// Its text stands for itself in JSON.
+    /// Its text stands for itself in JSON, so that it can be guessed.
     plain: bool,
+    /// The first bytes of its text with the quote, and which of 16 they are.
+    head: u128,
+    mask: u128,
+    bit: KeyBit,
     /// The key that last came behind it in the same object.
     next: KeyId,
     /// The key that last came first in the object or list that is its value.
@@ -54,7 +61,17 @@ pub(crate) struct Keys {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Open {
     number: u64,
-    hidden: u32,
+    hidden: u64,
+}
+
+impl Open {
+    /// A list, which has no keys.
+    pub(crate) const LIST: Self = Self { number: 0, hidden: 0 };
+
+    #[inline(always)]
+    pub(crate) fn is_object(self) -> bool {
+        self.number > 0
+    }
 }
 
 impl Keys {
@@ -79,6 +96,9 @@ impl Keys {
                 len: 0,
                 hash: 0,
                 plain: false,
+                head: 0,
+                mask: 0,
+                bit: KeyBit::of(b""),
                 next: KeyId::NONE,
                 inside: KeyId::NONE,
                 seen: 0,
@@ -106,7 +126,7 @@ impl Keys {
     #[inline]
     pub(crate) fn open(&mut self) -> Open {
         self.objects += 1;
-        Open { number: self.objects, hidden: self.hidden.len() as u32 }
+        Open { number: self.objects, hidden: self.hidden.len() as u64 }
     }
 
     /// Ends an object: keys that it took from an object around it are that one's again.
@@ -120,15 +140,30 @@ impl Keys {
         }
     }
 
-    /// The key that came last time behind `before` (or first inside it), if `text` begins with it and a
-    /// quote; and its length.
+    /// The key that came last time behind `before` (or first inside it), if it and a quote stand at `start`; and its
+    /// length. Looks at bytes beyond the text, so that the key may end behind the text.
     #[inline]
-    pub(crate) fn guess(&self, before: KeyId, first: bool, text: &[u8]) -> Option<(KeyId, usize)> {
+    pub(crate) fn guess(
+        &self,
+        before: KeyId,
+        first: bool,
+        bytes: &[u8],
+        start: usize,
+    ) -> Option<(KeyId, usize)> {
         let before = &self.entries[before.0 as usize];
         let guess = if first { before.inside } else { before.next };
         let entry = self.entries.get(guess.0 as usize)?;
-        let expected = &self.text[entry.start as usize..=(entry.start + entry.len) as usize];
-        (entry.plain && text.starts_with(expected)).then_some((guess, entry.len as usize))
+        let len = entry.len as usize;
+        let text = bytes.get(start..)?;
+        let same = match text.first_chunk() {
+            Some(head) if entry.plain => {
+                (u128::from_le_bytes(*head) ^ entry.head) & entry.mask == 0
+            }
+            _ => return None,
+        };
+        let rest = HEAD..(len + 1).max(HEAD);
+        (same && (len < HEAD || text.get(rest.clone())? == &self.text(entry)[rest]))
+            .then_some((guess, len))
     }
 
     /// The key with this text, which is known from now on to come behind `before` (or first inside it).
@@ -141,7 +176,10 @@ impl Keys {
                 break self.add(slot, hash, key);
             }
             let entry = &self.entries[id.0 as usize];
-            if entry.hash == hash && self.text(entry) == key {
+            if entry.hash == hash
+                && entry.len as usize == key.len()
+                && self.text(entry).starts_with(key)
+            {
                 break id;
             }
             slot = (slot + 1) & (self.slots.len() - 1);
@@ -155,24 +193,34 @@ impl Keys {
         id
     }
 
+    /// The text of a key and the quote behind it.
     fn text(&self, entry: &Entry) -> &[u8] {
-        &self.text[entry.start as usize..(entry.start + entry.len) as usize]
+        &self.text[entry.start as usize..=(entry.start + entry.len) as usize]
     }
 
     fn add(&mut self, slot: usize, hash: u32, key: &[u8]) -> KeyId {
         let id = KeyId(self.entries.len() as u32);
+        let start = self.text.len();
+        self.text.extend_from_slice(key);
+        self.text.push(b'"');
+        let mut head = [0; HEAD];
+        let mut mask = [0; HEAD];
+        for (at, &byte) in self.text[start..].iter().take(HEAD).enumerate() {
+            (head[at], mask[at]) = (byte, 0xff);
+        }
         self.entries.push(Entry {
-            start: self.text.len() as u32,
+            start: start as u32,
             len: key.len() as u32,
             hash,
             plain: super::text::skip_plain(key, 0) == key.len(),
+            head: u128::from_le_bytes(head),
+            mask: u128::from_le_bytes(mask),
+            bit: KeyBit::of(key),
             next: KeyId::NONE,
             inside: KeyId::NONE,
             seen: 0,
             node: NodeId::NONE,
         });
-        self.text.extend_from_slice(key);
-        self.text.push(b'"');
         self.slots[slot] = id.0;
         if self.entries.len() * 2 > self.slots.len() {
             self.grow();
@@ -197,6 +245,12 @@ impl Keys {
     pub(crate) fn held(&self, object: Open, key: KeyId) -> Option<NodeId> {
         let entry = &self.entries[key.0 as usize];
         (entry.seen == object.number).then_some(entry.node)
+    }
+
+    /// The place of a key in sets of keys.
+    #[inline(always)]
+    pub(crate) fn bit(&self, key: KeyId) -> KeyBit {
+        self.entries[key.0 as usize].bit
     }
 
     /// Says that `object` has this key at `node`; where it has it already, if so.
@@ -224,12 +278,22 @@ mod tests {
         let mut keys = Keys::new();
         keys.begin();
         let a = keys.find(KeyId::ROOT, true, b"a");
-        let b = keys.find(a, false, b"long key");
-        assert_eq!(keys.guess(KeyId::ROOT, true, b"a\":1"), Some((a, 1)));
-        assert_eq!(keys.guess(a, false, b"long key\":1"), Some((b, 8)));
-        assert_eq!(keys.guess(a, false, b"long keys\":1"), None);
-        assert_eq!(keys.guess(a, false, b"long"), None);
-        assert_eq!(keys.guess(b, false, b"a\""), None);
+        let b = keys.find(a, false, b"a key of some length");
+        let c = keys.find(b, false, b"fifteen letters");
+        let guess = |before, first, text: &str| {
+            keys.guess(before, first, format!("{text}{:20}", "").as_bytes(), 0)
+        };
+        assert_eq!(guess(KeyId::ROOT, true, "a\":1"), Some((a, 1)));
+        assert_eq!(guess(KeyId::ROOT, true, "ab\":1"), None);
+        assert_eq!(guess(a, false, "a key of some length\":1"), Some((b, 20)));
+        assert_eq!(guess(a, false, "a key of some lengths\":1"), None);
+        assert_eq!(guess(a, false, "a key of some lengt\":1"), None);
+        assert_eq!(guess(b, false, "fifteen letters\""), Some((c, 15)));
+        assert_eq!(guess(b, false, "fifteen letters "), None);
+        assert_eq!(guess(c, false, "a\""), None);
+        assert_eq!(keys.guess(a, false, b"a key of some", 0), None);
+        assert_eq!(keys.guess(a, false, b"a key of some length", 0), None);
+        assert_eq!(keys.guess(a, false, b"", 7), None);
     }
 
     #[test]
@@ -237,7 +301,7 @@ mod tests {
         let mut keys = Keys::new();
         keys.begin();
         keys.find(KeyId::ROOT, true, b"a\"b");
-        assert_eq!(keys.guess(KeyId::ROOT, true, b"a\"b\""), None);
+        assert_eq!(keys.guess(KeyId::ROOT, true, b"a\"b\"                ", 0), None);
     }
 
     #[test]

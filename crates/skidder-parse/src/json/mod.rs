@@ -76,3 +76,6 @@ pub enum Problem {
     #[error("more text behind the JSON object")]
     Trailing,
 }
+
+#[cfg(test)]
+mod tests;

@@ -3,7 +3,11 @@
 use super::keys::{KeyId, Keys, Open};
 use super::text::{Kind, string};
 use super::{DEPTH_MAX, JsonError, Problem};
-use skidder_event::{Arena, Cell, EventMut, FieldList, NodeId, Text};
+use skidder_event::{Arena, Cell, EventMut, FieldList, KeyFilter, NodeId, Text};
+
+mod number;
+
+use number::large;
 
 /// Reads JSON objects. Remembers keys from one text to the next, so that it is cheap for texts of the same kind: keep
 /// one for each source or thread.
@@ -22,8 +26,7 @@ struct Frame {
     node: NodeId,
     first: NodeId,
     last: NodeId,
-    /// The object, if it is one.
-    object: Option<Open>,
+    object: Open,
     /// Its own key, and the last one in it.
     key: KeyId,
     last_key: KeyId,
@@ -69,6 +72,7 @@ impl Scanner {
             plain: &mut self.plain,
             keep_null: self.keep_null,
             line_breaks: false,
+            root_keys: KeyFilter::NONE,
         };
         match scan.document() {
             Ok(fields) => {
@@ -119,6 +123,8 @@ struct Scan<'s> {
     keep_null: bool,
     /// There are line breaks between values.
     line_breaks: bool,
+    /// The keys of the root.
+    root_keys: KeyFilter,
 }
 
 /// A key that was read.
@@ -137,6 +143,8 @@ const NO_KEY: Key =
     Key { id: KeyId::ROOT, text: Text { start: 0, len: 0 }, member: 0, plain: false };
 
 impl Scan<'_> {
+    #[cold]
+    #[inline(never)]
     fn fail<T>(&self, problem: Problem) -> Result<T, JsonError> {
         if self.at >= self.end {
             return Err(JsonError::new(self.end, Problem::Unfinished));
@@ -145,7 +153,7 @@ impl Scan<'_> {
     }
 
     /// The next byte that is no white space; 0 at the end.
-    #[inline]
+    #[inline(always)]
     fn peek(&mut self) -> u8 {
         while self.at < self.end {
             let byte = self.bytes[self.at];
@@ -173,7 +181,7 @@ impl Scan<'_> {
             }
             _ => return self.fail(Problem::Value),
         }
-        let object = Some(self.keys.open());
+        let object = self.keys.open();
         let root = Frame {
             node: NodeId::NONE,
             first: NodeId::NONE,
@@ -194,16 +202,18 @@ impl Scan<'_> {
     /// Reads behind the opening brace of the root up to behind its closing one.
     fn containers(&mut self, root: Frame) -> Result<FieldList, JsonError> {
         let mut frame = root;
+        let mut key = NO_KEY;
         let mut begun = true;
         loop {
-            let closing = if frame.object.is_some() { b'}' } else { b']' };
+            let closing = if frame.object.is_object() { b'}' } else { b']' };
             let byte = self.peek();
             if byte == closing {
                 self.at += 1;
-                let Some(outer) = self.frames.pop() else {
-                    return Ok(FieldList { first: frame.first, last: frame.last });
-                };
-                frame = self.close(frame, outer);
+                if !self.close(&mut frame) {
+                    let keys = self.root_keys;
+                    let (first, last) = (frame.first, frame.last);
+                    return Ok(FieldList { first, last, keys, timestamp: true });
+                }
                 begun = false;
                 continue;
             }
@@ -214,61 +224,76 @@ impl Scan<'_> {
                 self.at += 1;
                 self.peek();
             }
-            let key = match frame.object {
-                Some(_) => self.key(&mut frame)?,
-                None => Key { id: frame.key, ..NO_KEY },
-            };
-            begun = match self.peek() {
-                open @ (b'{' | b'[') => {
-                    frame = self.open(frame, key, open)?;
-                    true
-                }
-                byte => {
-                    self.value(&mut frame, key, byte)?;
-                    false
-                }
-            };
+            if frame.object.is_object() {
+                self.key(&mut frame, &mut key)?;
+            } else {
+                key = Key { id: frame.key, ..NO_KEY };
+            }
+            let byte = self.peek();
+            begun = matches!(byte, b'{' | b'[');
+            if begun {
+                self.open(&mut frame, key, byte)?;
+            } else {
+                self.value(&mut frame, key, byte)?;
+            }
         }
     }
 
-    /// A key and its colon.
-    #[inline]
-    fn key(&mut self, frame: &mut Frame) -> Result<Key, JsonError> {
+    /// A key and its colon. Written to where the caller has it: moving it costs more than reading it.
+    #[inline(always)]
+    fn key(&mut self, frame: &mut Frame, key: &mut Key) -> Result<(), JsonError> {
         if self.at >= self.end || self.bytes[self.at] != b'"' {
             return self.fail(Problem::Key);
         }
-        let member = self.at as u32;
         let start = self.at + 1;
+        key.member = self.at as u32;
         let first = frame.last_key == frame.key && frame.first.is_none();
-        let guess = self.keys.guess(frame.last_key, first, &self.bytes[start..self.end]);
-        let key = if let Some((id, len)) = guess {
+        let guess = self.keys.guess(frame.last_key, first, self.bytes, start);
+        if let Some((id, len)) = guess
+            && start + len < self.end
+        {
             self.at = start + len + 1;
-            Key { id, text: Text { start: start as u32, len: len as u32 }, member, plain: true }
+            key.id = id;
+            key.text.start = start as u32;
+            key.text.len = len as u32;
+            key.plain = true;
         } else {
-            self.new_key(frame.last_key, first, start)?
-        };
+            self.new_key(frame.last_key, first, start, key)?;
+        }
         frame.last_key = key.id;
+        if frame.node.is_none() {
+            self.root_keys.add(self.keys.bit(key.id));
+        }
         let colon = self.at < self.end && self.bytes[self.at] == b':';
         if !colon && self.peek() != b':' {
             return self.fail(Problem::Colon);
         }
         self.at += 1;
-        Ok(key)
+        Ok(())
     }
 
     /// A key that was not guessed.
-    fn new_key(&mut self, before: KeyId, first: bool, start: usize) -> Result<Key, JsonError> {
+    #[cold]
+    #[inline(never)]
+    fn new_key(
+        &mut self,
+        before: KeyId,
+        first: bool,
+        start: usize,
+        key: &mut Key,
+    ) -> Result<(), JsonError> {
         let plain_from = self.plain.len();
         let found = string(self.bytes, start, self.end, self.plain)?;
         self.at = found.quote + 1;
-        let member = start as u32 - 1;
-        if found.kind == Kind::Plain {
-            let text = Text { start: start as u32, len: (found.quote - start) as u32 };
-            let id = self.keys.find(before, first, &self.bytes[start..found.quote]);
-            return Ok(Key { id, text, member, plain: true });
+        key.plain = found.kind == Kind::Plain;
+        if key.plain {
+            key.text = Text { start: start as u32, len: (found.quote - start) as u32 };
+            key.id = self.keys.find(before, first, &self.bytes[start..found.quote]);
+        } else {
+            key.text = self.plain_text(plain_from);
+            key.id = self.keys.find(before, first, &self.plain[plain_from..]);
         }
-        let id = self.keys.find(before, first, &self.plain[plain_from..]);
-        Ok(Key { id, text: self.plain_text(plain_from), member, plain: false })
+        Ok(())
     }
 
     /// What was written to `plain` from `from` on, as the span it will be.
@@ -276,49 +301,49 @@ impl Scan<'_> {
         Text { start: self.plain_start + from as u32, len: (self.plain.len() - from) as u32 }
     }
 
-    /// Begins an object or list.
-    fn open(&mut self, mut frame: Frame, key: Key, byte: u8) -> Result<Frame, JsonError> {
+    /// Begins an object or list inside `frame`, which it becomes.
+    fn open(&mut self, frame: &mut Frame, key: Key, byte: u8) -> Result<(), JsonError> {
         if self.frames.len() + 1 >= DEPTH_MAX {
             return self.fail(Problem::Depth);
         }
         self.at += 1;
-        let node = self.put(&mut frame, key, Cell::Null, 0);
-        self.frames.push(frame);
-        let object = if byte == b'{' { Some(self.keys.open()) } else { None };
-        Ok(Frame {
-            node,
-            first: NodeId::NONE,
-            last: NodeId::NONE,
-            object,
-            key: key.id,
-            last_key: key.id,
-            member: key.member,
-            altered: !key.plain && frame.object.is_some(),
-        })
+        let node = self.put(frame, key, Cell::Null, 0);
+        self.frames.push(*frame);
+        frame.altered = !key.plain && frame.object.is_object();
+        frame.node = node;
+        frame.first = NodeId::NONE;
+        frame.last = NodeId::NONE;
+        frame.object = if byte == b'{' { self.keys.open() } else { Open::LIST };
+        frame.key = key.id;
+        frame.last_key = key.id;
+        frame.member = key.member;
+        Ok(())
     }
 
-    /// Ends an object or list that is inside `outer`.
-    fn close(&mut self, frame: Frame, mut outer: Frame) -> Frame {
-        let cell = match frame.object {
-            Some(object) => {
-                self.keys.close(object);
-                Cell::Map { first: frame.first, opaque: false }
-            }
-            None => Cell::List(frame.first),
+    /// Ends an object or list; `frame` becomes the one around it. Says `false` if there is none.
+    fn close(&mut self, frame: &mut Frame) -> bool {
+        let Some(outer) = self.frames.pop() else { return false };
+        let cell = if frame.object.is_object() {
+            self.keys.close(frame.object);
+            Cell::Map { first: frame.first, opaque: false }
+        } else {
+            Cell::List(frame.first)
         };
-        let in_object = outer.object.is_some();
-        let raw = if frame.altered || !in_object { 0 } else { self.at as u32 - frame.member };
+        let altered = frame.altered;
+        let copied = !altered && outer.object.is_object();
+        let raw = if copied { self.at as u32 - frame.member } else { 0 };
         self.arena.set(frame.node, cell, raw);
-        outer.altered |= frame.altered;
-        outer
+        *frame = outer;
+        frame.altered |= altered;
+        true
     }
 
     /// Adds a value to an object or list; one that an equal key has goes.
-    #[inline]
+    #[inline(always)]
     fn put(&mut self, frame: &mut Frame, key: Key, cell: Cell, raw: u32) -> NodeId {
         let id = self.arena.next_id();
-        if let Some(object) = frame.object
-            && let Some(before) = self.keys.take(object, key.id, id)
+        if frame.object.is_object()
+            && let Some(before) = self.keys.take(frame.object, key.id, id)
         {
             frame.altered = true;
             self.arena.replace(before, key.text, cell, raw);
@@ -332,128 +357,102 @@ impl Scan<'_> {
         id
     }
 
-    /// A text, number or word.
-    #[inline]
+    /// A text, number or word. Each has its own way to its node, which is written where it stays.
+    #[inline(always)]
     fn value(&mut self, frame: &mut Frame, key: Key, byte: u8) -> Result<(), JsonError> {
         let start = self.at;
-        let mut faithful = true;
-        let cell = match byte {
+        match byte {
             b'"' => {
                 let plain_from = self.plain.len();
                 let found = string(self.bytes, start + 1, self.end, self.plain)?;
                 self.at = found.quote + 1;
-                faithful = found.kind != Kind::Lossy;
-                Cell::Str(match found.kind {
-                    Kind::Plain => {
-                        Text { start: start as u32 + 1, len: (found.quote - start) as u32 - 1 }
-                    }
-                    _ => self.plain_text(plain_from),
-                })
+                if found.kind == Kind::Plain {
+                    let text =
+                        Text { start: start as u32 + 1, len: (found.quote - start) as u32 - 1 };
+                    let raw = self.raw(frame, key, true);
+                    self.put(frame, key, Cell::Str(text), raw);
+                } else {
+                    let raw = self.raw(frame, key, found.kind != Kind::Lossy);
+                    self.put_rare(frame, key, Cell::Str(self.plain_text(plain_from)), raw);
+                }
             }
             b'-' | b'0'..=b'9' => {
-                let cell = self.number()?;
-                faithful = matches!(cell, Cell::Number(_));
-                cell
-            }
-            b't' => self.word(b"true", Cell::Bool(true))?,
-            b'f' => self.word(b"false", Cell::Bool(false))?,
-            b'n' => {
-                let cell = self.word(b"null", Cell::Null)?;
-                if !self.keep_null && frame.object.is_some() {
-                    self.leave_out(frame, key);
-                    return Ok(());
+                let small = self.number()?;
+                let text = Text { start: start as u32, len: (self.at - start) as u32 };
+                if small {
+                    let raw = self.raw(frame, key, true);
+                    self.put(frame, key, Cell::Number(text), raw);
+                } else {
+                    let cell = large(&self.bytes[start..self.at], text);
+                    let raw = self.raw(frame, key, matches!(cell, Cell::Number(_)));
+                    self.put_rare(frame, key, cell, raw);
                 }
-                cell
+            }
+            b't' => {
+                self.word(b"true")?;
+                let raw = self.raw(frame, key, true);
+                self.put(frame, key, Cell::Bool(true), raw);
+            }
+            b'f' => {
+                self.word(b"false")?;
+                let raw = self.raw(frame, key, true);
+                self.put(frame, key, Cell::Bool(false), raw);
+            }
+            b'n' => {
+                self.word(b"null")?;
+                if !self.keep_null && frame.object.is_object() {
+                    self.leave_out(frame, key);
+                } else {
+                    let raw = self.raw(frame, key, true);
+                    self.put_rare(frame, key, Cell::Null, raw);
+                }
             }
             _ => return self.fail(Problem::Value),
-        };
-        let raw = if faithful && key.plain { self.at as u32 - key.member } else { 0 };
-        frame.altered |= !faithful || (!key.plain && frame.object.is_some());
-        self.put(frame, key, cell, raw);
+        }
         Ok(())
+    }
+
+    /// Length of the member that ends here, if it may be copied: `faithful` says whether its value may.
+    #[inline(always)]
+    fn raw(&self, frame: &mut Frame, key: Key, faithful: bool) -> u32 {
+        if faithful && key.plain {
+            return self.at as u32 - key.member;
+        }
+        frame.altered |= !faithful || frame.object.is_object();
+        0
+    }
+
+    #[inline(never)]
+    fn put_rare(&mut self, frame: &mut Frame, key: Key, cell: Cell, raw: u32) {
+        self.put(frame, key, cell, raw);
     }
 
     /// A member that is `null`: nothing, but in place of an equal key.
     fn leave_out(&mut self, frame: &mut Frame, key: Key) {
         frame.altered = true;
-        if let Some(object) = frame.object
-            && let Some(before) = self.keys.held(object, key.id)
+        if frame.object.is_object()
+            && let Some(before) = self.keys.held(frame.object, key.id)
         {
             self.arena.replace(before, key.text, Cell::Null, 0);
         }
     }
 
-    #[inline]
-    fn word(&mut self, word: &[u8], cell: Cell) -> Result<Cell, JsonError> {
-        let rest = &self.bytes[self.at..self.end];
-        if rest.starts_with(word) {
+    #[inline(always)]
+    fn word(&mut self, word: &[u8]) -> Result<(), JsonError> {
+        if self.bytes[self.at..self.end].starts_with(word) {
             self.at += word.len();
-            return Ok(cell);
+            return Ok(());
         }
+        self.no_word(word)
+    }
+
+    #[cold]
+    fn no_word(&mut self, word: &[u8]) -> Result<(), JsonError> {
+        let rest = &self.bytes[self.at..self.end];
         let same = rest.iter().zip(word).take_while(|(is, should)| is == should).count();
         if same == rest.len() {
             self.at = self.end;
         }
         self.fail(Problem::Value)
-    }
-
-    #[inline]
-    fn digits(&mut self) -> usize {
-        let from = self.at;
-        while self.at < self.end && self.bytes[self.at].is_ascii_digit() {
-            self.at += 1;
-        }
-        self.at - from
-    }
-
-    #[inline]
-    fn number(&mut self) -> Result<Cell, JsonError> {
-        let start = self.at;
-        if self.bytes[self.at] == b'-' {
-            self.at += 1;
-        }
-        let leading_zero = self.at < self.end && self.bytes[self.at] == b'0';
-        let digits = self.digits();
-        if digits == 0 || (leading_zero && digits > 1) {
-            return self.fail(Problem::Number);
-        }
-        let mut integer = true;
-        if self.at < self.end && self.bytes[self.at] == b'.' {
-            integer = false;
-            self.at += 1;
-            if self.digits() == 0 {
-                return self.fail(Problem::Number);
-            }
-        }
-        let mut exponent = false;
-        if self.at < self.end && matches!(self.bytes[self.at], b'e' | b'E') {
-            (integer, exponent) = (false, true);
-            self.at += 1;
-            if self.at < self.end && matches!(self.bytes[self.at], b'+' | b'-') {
-                self.at += 1;
-            }
-            if self.digits() == 0 {
-                return self.fail(Problem::Number);
-            }
-        }
-        let text = Text { start: start as u32, len: (self.at - start) as u32 };
-        if (integer && digits <= 18) || (!integer && !exponent && digits < 300) {
-            return Ok(Cell::Number(text));
-        }
-        Ok(large(&self.bytes[start..self.at], text, integer))
-    }
-}
-
-/// A number that may not fit.
-#[cold]
-fn large(bytes: &[u8], text: Text, integer: bool) -> Cell {
-    let digits = std::str::from_utf8(bytes).unwrap_or_default();
-    if integer && (digits.parse::<i64>().is_ok() || digits.parse::<u64>().is_ok()) {
-        return Cell::Number(text);
-    }
-    match digits.parse::<f64>() {
-        Ok(number) if number.is_finite() && !integer => Cell::Number(text),
-        Ok(number) if number.is_finite() => Cell::Float(number),
-        _ => Cell::Str(text),
     }
 }

@@ -25,7 +25,7 @@ pub(crate) enum Kind {
 
 /// Finds the end of the string whose first byte is at `at`, before `end`. If it has escapes, its text is
 /// appended to `plain`.
-#[inline]
+#[inline(always)]
 pub(crate) fn string(
     bytes: &[u8],
     at: usize,
@@ -40,6 +40,7 @@ pub(crate) fn string(
 }
 
 /// The rest of a string that is not plain up to its quote: `stop` is where it ceased to be.
+#[inline(never)]
 fn escaped(
     bytes: &[u8],
     at: usize,

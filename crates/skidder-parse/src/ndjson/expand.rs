@@ -1,7 +1,7 @@
 //! `expand_keys`: `{"a.b": 1}` becomes `{"a": {"b": 1}}`, at every depth but inside lists.
 
 use crate::json::DEPTH_MAX;
-use skidder_event::{Arena, Cell, EventMut, FieldList, NodeId, Text};
+use skidder_event::{Arena, Cell, EventMut, FieldList, KeyFilter, NodeId, Text};
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
 
@@ -29,7 +29,8 @@ impl Expander {
         }
         self.known.clear();
         self.last.clear();
-        let mut work = Work { expander: self, bytes, arena, fields: FieldList::EMPTY };
+        let nothing = FieldList { keys: KeyFilter::ANY, timestamp: true, ..FieldList::EMPTY };
+        let mut work = Work { expander: self, bytes, arena, fields: nothing };
         let mut next = fields.first;
         while !next.is_none() {
             let key = work.arena.key(next);

@@ -197,3 +197,22 @@ fn the_error_of_the_program_stays_under_the_note() {
     let error = json!({"message": "boom", "code": 5, "type": "json"});
     assert_eq!(seen, with(json!({"error": error})));
 }
+
+#[test]
+fn broken_lines_leave_documents_and_what_is_not_decoded_stays() {
+    let settings = || Settings {
+        expand_keys: true,
+        message_key: Some("msg".into()),
+        document_id: Some("a.id".into()),
+        ..overwriting()
+    };
+    let mut parser = Ndjson::new(settings());
+    let lines = [
+        r#"{"@timestamp":"2026-11-21T20:52:57.123Z","a.id":"x","a":{"b":1},"msg":"a \"b\"","type":"t"}"#,
+        r#"{"log":{"offset":1,"file.path":"x","level":"info"},"message":"m","@metadata":{"pipeline":"p"},"error":{"message":"e"}}"#,
+    ];
+    crate::testing::survives(&lines, |event| {
+        let done = parser.apply(event);
+        !matches!(done, Err(NdjsonError::Undecoded(_) | NdjsonError::Expand(_)))
+    });
+}

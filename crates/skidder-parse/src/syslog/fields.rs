@@ -138,7 +138,7 @@ pub(super) fn merge(event: &mut EventMut<'_>, text: Text, message: &Message) {
     log.add(&mut arena, 1, syslog.cell());
     let mut root = Object::new(names);
     root.add(&mut arena, 0, log.cell());
-    event.merge_list_over(FieldList { first: root.first, last: root.last }, true);
+    event.merge_list_over(FieldList::one(root.first), true);
 }
 
 #[cfg(test)]

@@ -229,6 +229,16 @@ fn notes_are_added_to_those_that_are_there() {
     assert_eq!(document(&batch)["error"], "program");
 }
 
+#[test]
+fn broken_messages_leave_documents_and_what_is_not_parsed_stays() {
+    let lines = [
+        "<13>Oct 11 22:14:15 test-host su[1024]: this is the message",
+        r#"<165>1 2003-10-11T22:14:15.003Z host evntslog 1024 ID47 [a@1 iut="3" x="\]"][b@2 class="high"] the message"#,
+    ];
+    let syslog = Syslog::new(settings(Format::Auto));
+    crate::testing::survives(&lines, |event| syslog.apply(event, NOW).is_ok());
+}
+
 proptest! {
     #[test]
     fn no_bytes_make_it_panic(

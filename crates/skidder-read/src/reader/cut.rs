@@ -191,12 +191,12 @@ impl Reader {
         let small = consumed < CHUNK_BYTES / 4;
         let bytes = if small { lines.to_vec() } else { Vec::new() };
         let (kept, spare) = if small {
-            (Parts { bytes, rows: cut.rows }, Some(parts.bytes))
+            (Parts { bytes, rows: cut.rows, ..Parts::default() }, Some(parts.bytes))
         } else {
-            (Parts { bytes: parts.bytes, rows: cut.rows }, None)
+            (Parts { rows: cut.rows, ..parts }, None)
         };
         if let Some(bytes) = spare {
-            context.buffers.recycle(Parts { bytes, rows: Vec::new() });
+            context.buffers.recycle(Parts { bytes, ..Parts::default() });
         }
         let mut batch = Batch::with_lines(kept, utf8, Arc::clone(bound.base()), provenance);
         batch.count_dropped(DropReason::Empty, cut.empty);

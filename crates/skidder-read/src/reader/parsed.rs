@@ -221,7 +221,7 @@ impl Reader {
         if consumed == 0 {
             let mut parts = batch.into_parts();
             parts.bytes.truncate(appended);
-            let parts = buffer.spare.map_or(parts, |bytes| Parts { bytes, rows: Vec::new() });
+            let parts = buffer.spare.map_or(parts, |bytes| Parts { bytes, ..Parts::default() });
             if goes_on {
                 return ControlFlow::Continue(parts);
             }
@@ -229,7 +229,7 @@ impl Reader {
             return ControlFlow::Break(self.nothing(context, parts, filled, end));
         }
         if let Some(bytes) = buffer.spare {
-            context.buffers.recycle(Parts { bytes, rows: Vec::new() });
+            context.buffers.recycle(Parts { bytes, ..Parts::default() });
         } else {
             let buffers: Arc<dyn Recycle> = context.buffers.clone();
             batch.set_recycle(buffers);
@@ -383,11 +383,12 @@ struct Buffer {
 
 impl Buffer {
     fn new(parts: Parts, filled: usize) -> Self {
-        let Parts { bytes, mut rows } = parts;
+        let Parts { bytes, mut rows, nodes } = parts;
         rows.clear();
         if filled >= CHUNK_BYTES / 4 {
-            return Self { parts: Parts { bytes, rows }, spare: None };
+            return Self { parts: Parts { bytes, rows, nodes }, spare: None };
         }
-        Self { parts: Parts { bytes: bytes[..filled].to_vec(), rows }, spare: Some(bytes) }
+        let parts = Parts { bytes: bytes[..filled].to_vec(), rows, nodes };
+        Self { parts, spare: Some(bytes) }
     }
 }

@@ -1,0 +1,69 @@
+//! Sets of keys that answer "no" for certain and "perhaps" quickly: 256 bits.
+
+/// The place of a key in a [`KeyFilter`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KeyBit {
+    word: u8,
+    bit: u64,
+}
+
+impl KeyBit {
+    /// The place of a key.
+    #[inline]
+    pub fn of(key: &[u8]) -> Self {
+        let (Some(&first), Some(&last)) = (key.first(), key.last()) else {
+            return Self { word: 0, bit: 1 };
+        };
+        let hash = usize::from(first) * 37 + usize::from(last) * 11 + key.len() * 73;
+        Self { word: (hash >> 6) as u8 & 3, bit: 1 << (hash & 63) }
+    }
+}
+
+/// A set of keys.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KeyFilter([u64; 4]);
+
+impl KeyFilter {
+    /// No keys.
+    pub const NONE: Self = Self([0; 4]);
+    /// Perhaps any key.
+    pub const ANY: Self = Self([u64::MAX; 4]);
+
+    /// Adds a key.
+    #[inline]
+    pub fn add(&mut self, key: KeyBit) {
+        self.0[usize::from(key.word & 3)] |= key.bit;
+    }
+
+    /// Whether a key may be in the set.
+    #[inline]
+    pub fn may_have(&self, key: KeyBit) -> bool {
+        self.0[usize::from(key.word & 3)] & key.bit != 0
+    }
+
+    /// Whether a key may be in both sets.
+    #[inline]
+    pub fn may_share(&self, other: &Self) -> bool {
+        self.0.iter().zip(other.0).any(|(ours, theirs)| ours & theirs != 0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_added_may_be_there_and_most_else_is_not() {
+        let mut filter = KeyFilter::NONE;
+        let mut other = KeyFilter::NONE;
+        for key in ["agent", "host", "log", ""] {
+            assert!(!filter.may_have(KeyBit::of(key.as_bytes())));
+            filter.add(KeyBit::of(key.as_bytes()));
+            assert!(filter.may_have(KeyBit::of(key.as_bytes())));
+        }
+        other.add(KeyBit::of(b"message"));
+        assert!(!filter.may_share(&other) && filter.may_share(&KeyFilter::ANY));
+        other.add(KeyBit::of(b"log"));
+        assert!(filter.may_share(&other) && !filter.may_share(&KeyFilter::NONE));
+    }
+}
