@@ -9,16 +9,18 @@
 #[path = "../tests/common/mod.rs"]
 mod common;
 
-use common::{MemoryFile, gzip, log_text};
+use common::{MemoryFile, frames, gzip, log_text};
 use divan::counter::BytesCount;
 use divan::{Bencher, black_box};
-use skidder_decode::ReadState;
-use skidder_decode::gzip::{Checkpoint, GzipReader, Inflate, InflatePool, Stop, head};
+use skidder_decode::gzip::{Checkpoint, GzipReader, Inflate, InflatePool, Stop};
+
 use skidder_decode::lines::Splitter;
+use skidder_decode::{Codec, Decoder, DecoderPool, ReadState, head};
 use std::io::Read;
 use std::sync::LazyLock;
 
 const CONTENT_BYTES: usize = 32 << 20;
+const CODEC_BYTES: usize = 8 << 20;
 const SCRATCH_BYTES: usize = 64 * 1024;
 const OUT_BYTES: usize = 256 * 1024;
 /// Header without fields; trailer.
@@ -129,13 +131,34 @@ fn many_small_members(bencher: Bencher) {
         .bench_local(|| read_through(&file, GzipReader::new(&pool), &mut scratch, &mut out));
 }
 
+/// Each codec as a reader uses it, with checkpoints. What the tools make by default, but smaller: bzip2 and xz are slow.
+#[divan::bench(args = ["zstd level 3", "bzip2 level 9", "xz crc64", "lz4 independent", "lz4 linked"])]
+fn codec(bencher: Bencher, kind: &str) {
+    let text = &CONTENT[..CODEC_BYTES];
+    let sample = frames::samples(text).into_iter().find(|sample| sample.kind == kind);
+    let sample = sample.expect("a kind of sample");
+    let file = MemoryFile::new(&sample.bytes);
+    let pool = DecoderPool::new(1);
+    let (mut scratch, mut out) = (vec![0; SCRATCH_BYTES], vec![0; OUT_BYTES]);
+    bencher.counter(BytesCount::new(CODEC_BYTES)).bench_local(|| {
+        let mut decoder = Decoder::start(Some(sample.codec), &pool);
+        loop {
+            let progress = decoder.read(&file, &mut scratch, &mut out).expect("valid");
+            black_box(decoder.take_checkpoint());
+            if progress.state != ReadState::More {
+                return decoder.offset();
+            }
+        }
+    });
+}
+
 /// One fingerprint: open, decode 1 KiB, put the decoder back.
 #[divan::bench]
 fn fingerprint_head(bencher: Bencher) {
     let file = MemoryFile::new(&ZIPPED);
-    let pool = InflatePool::new(1);
+    let pool = DecoderPool::new(1);
     let (mut scratch, mut out) = (vec![0; SCRATCH_BYTES], vec![0; 1024]);
-    bencher.bench_local(|| head(&file, &mut scratch, &mut out, &pool).expect("valid"));
+    bencher.bench_local(|| head(&file, Codec::Gzip, &mut scratch, &mut out, &pool).expect("valid"));
 }
 
 /// A checkpoint in the middle of the file, as one would be stored.

@@ -4,30 +4,41 @@
 //! (`skidder_os::File`) and two buffers at each call, and keeps neither; a worker thread lends the
 //! same buffers to all of its files. Errors and notes name offsets; they log nothing.
 //!
-//! - [`Decoder`] is what a reader holds for each file: plain or gzip, one `read`, one offset.
-//! - [`gzip`] decodes gzip files, takes [`gzip::Checkpoint`]s on the way and resumes at them.
+//! - [`Decoder`] is what a reader holds for each file: plain or compressed, one `read`, one offset, and
+//!   [`Checkpoint`]s on the way at which it can be resumed. [`Codec`] tells what a file is.
+//! - [`gzip`] decodes gzip files and makes checkpoints inside of them.
+//! - [`framed`] decodes zstd, bzip2, xz and lz4, whose parts are independent of each other.
 //! - [`encoding`] turns lines of other encodings into UTF-8; [`lines`] splits what was decompressed.
 //!
-//! # How further codecs join
+//! # Memory of a decoder
 //!
-//! zstd, bzip2, xz and lz4 each get a module of their own and a variant of [`Decoder`], with the
-//! answers of [`Progress`], [`Note`] and [`DecodeError`]. What such a module has to provide:
+//! | codec | memory while inside a file | bound |
+//! |---|---|---|
+//! | gzip | 47 KiB | by the format |
+//! | zstd | the window of the frame (2 MiB at `zstd -3`, 8 MiB at `-19`) and 0.3 MiB | [`WINDOW_BYTES_MAX`] |
+//! | bzip2 | 3.6 MiB | by the format |
+//! | xz | the dictionary of the block (8 MiB at `xz -6`, 64 MiB at `-9`) and 0.1 MiB | [`WINDOW_BYTES_MAX`] |
+//! | lz4 | a block as stored and as decoded (8 MiB at the default size), 64 KiB | by the format |
 //!
-//! - a `read` that is given the file and the buffers, consumes from its own offset, and hands out
-//!   what it decoded before it reports damage;
-//! - a `Waiting` that can be continued when the file has grown, and an `End` only where the format
-//!   says that the stream is complete;
-//! - checkpoints where the format has independent parts (zstd frames, bzip2 blocks, xz blocks, lz4
-//!   frames): these are free. Only deflate needs a window;
-//! - a test of its magic bytes, and `head` for fingerprints.
+//! What asks for a larger window is reported as [`Damage::Window`]. Idle decoders are kept in a
+//! [`DecoderPool`], which has bounds of its own.
 
+mod codec;
 mod decoder;
 mod deflate;
 pub mod encoding;
+pub mod framed;
 pub mod gzip;
 pub mod lines;
+mod pool;
 mod progress;
 mod source;
+mod tail;
 
-pub use decoder::Decoder;
-pub use progress::{Damage, DecodeError, MismatchKind, Note, Progress, ReadState};
+pub use codec::Codec;
+pub use decoder::{Checkpoint, Decoder, head};
+pub use gzip::{CheckpointError, ResumeError};
+pub use pool::DecoderPool;
+pub use progress::{
+    Damage, DecodeError, MismatchKind, Note, Progress, ReadState, WINDOW_BYTES_MAX,
+};

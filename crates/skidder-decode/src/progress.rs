@@ -1,5 +1,6 @@
 //! What a decoder answers: the words shared by all codecs.
 
+use crate::codec::Codec;
 use std::io;
 
 /// What one `read` did.
@@ -44,17 +45,17 @@ pub enum Note {
     Mismatch {
         /// What differs.
         kind: MismatchKind,
-        /// Where the member begins, in compressed bytes.
+        /// Where the member (stream, frame) begins, in compressed bytes.
         member_offset: u64,
         /// Decompressed bytes before this point.
         decompressed_offset: u64,
         /// The value stored in the file.
-        expected: u32,
+        expected: u64,
         /// The value of what was decoded.
-        found: u32,
+        found: u64,
     },
-    /// Behind the last member is something that is neither a member nor zero padding. It is
-    /// ignored, as `gzip` does.
+    /// Behind the last member is something that is neither a member (stream, frame) nor padding. It
+    /// is ignored, as `gzip` does.
     TrailingGarbage {
         /// Where it begins, in compressed bytes.
         offset: u64,
@@ -64,11 +65,13 @@ pub enum Note {
 /// What differs from the stored value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MismatchKind {
-    /// CRC-32 of a member's content. When its size differs as well, only this is reported.
+    /// Checksum of a content: CRC-32 of a gzip member, of a bzip2 block or stream, XXH32 of an lz4 block
+    /// or frame, XXH64 of a zstd frame, CRC-32, CRC-64 or SHA-256 (its first 8 bytes) of an xz block.
+    /// When the size differs as well, only this is reported.
     Crc,
-    /// Size of a member's content, modulo 2^32.
+    /// Size of a content. In gzip modulo 2^32.
     Size,
-    /// The 16-bit checksum of a member's header.
+    /// The checksum of what describes the content: of a gzip header, or of an index or footer of xz.
     Header,
 }
 
@@ -91,12 +94,45 @@ pub enum DecodeError {
     Damaged(#[from] Damage),
 }
 
+/// The largest window (zstd) or dictionary (xz) of a decoder, in bytes: what the `zstd` tool takes
+/// without being told. What asks for more is not decoded.
+pub const WINDOW_BYTES_MAX: u64 = 128 << 20;
+
 /// Why a file cannot be decoded any further.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Damage {
     /// The file does not begin as a compressed file should.
     #[error("not a gzip file")]
     NotGzip,
+    /// The file does not begin as one of this codec should.
+    #[error("not a file of {codec}")]
+    NotOf {
+        /// What was expected.
+        codec: Codec,
+    },
+    /// It uses what this program does not decode.
+    #[error("the {codec} data at byte {compressed_offset} need {what}, which is not supported")]
+    Feature {
+        /// The codec.
+        codec: Codec,
+        /// Where, in compressed bytes.
+        compressed_offset: u64,
+        /// What it is.
+        what: &'static str,
+    },
+    /// It needs more memory than a decoder may have.
+    #[error(
+        "the {codec} data at byte {compressed_offset} need a window of {bytes} bytes; the bound is \
+         {WINDOW_BYTES_MAX} (`WINDOW_BYTES_MAX`)"
+    )]
+    Window {
+        /// The codec.
+        codec: Codec,
+        /// Where, in compressed bytes.
+        compressed_offset: u64,
+        /// What is asked for.
+        bytes: u64,
+    },
     /// A member asks for something that no specification defines.
     #[error("the gzip member at byte {member_offset} has {what} 0x{value:02x}, which is unknown")]
     Unsupported {

@@ -18,3 +18,19 @@ pub(crate) fn read_some(
         }
     }
 }
+
+/// Fills `buffer` from `offset`, or as much of it as the file has.
+pub(crate) fn read_full(
+    file: &dyn File,
+    buffer: &mut [u8],
+    offset: u64,
+) -> Result<usize, DecodeError> {
+    let mut done = 0;
+    while done < buffer.len() {
+        match read_some(file, &mut buffer[done..], offset + done as u64)? {
+            0 => break,
+            count => done += count,
+        }
+    }
+    Ok(done)
+}

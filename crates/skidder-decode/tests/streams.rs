@@ -4,8 +4,8 @@ mod common;
 
 use common::{MemoryFile, Outcome, gzip, kinds, log_text, noise, pool, read_all, read_on};
 use proptest::prelude::*;
-use skidder_decode::gzip::{GzipReader, InflatePool, head, is_gzip};
-use skidder_decode::{DecodeError, Decoder, Note, ReadState};
+use skidder_decode::gzip::{GzipReader, is_gzip};
+use skidder_decode::{Codec, DecodeError, Decoder, DecoderPool, Note, ReadState, head};
 use std::io::Write;
 use std::process::{Command, Stdio};
 
@@ -171,22 +171,25 @@ fn another_member_may_be_appended_after_the_end() {
 
 #[test]
 fn head_gives_the_first_bytes_and_returns_its_decoder() {
-    let pool = InflatePool::new(1);
+    let pool = DecoderPool::new(1);
     let content = log_text(500_000);
     let file = MemoryFile::new(&gzip(&content, 6));
     let mut scratch = vec![0; 65_536];
     let mut out = vec![0; 1024];
     for _ in 0..3 {
-        assert_eq!(head(&file, &mut scratch, &mut out, &pool).unwrap(), 1024);
+        assert_eq!(head(&file, Codec::Gzip, &mut scratch, &mut out, &pool).unwrap().0, 1024);
         assert_eq!(out, content[..1024]);
-        assert_eq!(pool.idle(), 1);
+        assert_eq!(pool.inflates().idle(), 1);
     }
     let short = MemoryFile::new(&[gzip(b"ab", 6), gzip(b"cd", 6)].concat());
-    assert_eq!(head(&short, &mut scratch, &mut out, &pool).unwrap(), 4);
+    assert_eq!(head(&short, Codec::Gzip, &mut scratch, &mut out, &pool).unwrap().0, 4);
     assert_eq!(&out[..4], b"abcd");
-    assert_eq!(head(&MemoryFile::new(b""), &mut scratch, &mut out, &pool).unwrap(), 0);
+    assert_eq!(
+        head(&MemoryFile::new(b""), Codec::Gzip, &mut scratch, &mut out, &pool).unwrap().0,
+        0
+    );
     let plain = MemoryFile::new(b"plain text");
-    let error = head(&plain, &mut scratch, &mut out, &pool).unwrap_err();
+    let error = head(&plain, Codec::Gzip, &mut scratch, &mut out, &pool).unwrap_err();
     assert!(matches!(error, DecodeError::Damaged(_)));
     assert_eq!(error.to_string(), "not a gzip file");
 }

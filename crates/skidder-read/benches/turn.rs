@@ -5,7 +5,7 @@ use skidder_event::{Base, Batch, Map, SourceId};
 use skidder_os::{Clock, Fs};
 use skidder_read::scan::ScanSettings;
 use skidder_read::{
-    Bind, Bound, BufferPool, Cursors, CursorsError, FilestreamSettings, Fingerprint, InflatePool,
+    Bind, Bound, BufferPool, Cursors, CursorsError, DecoderPool, FilestreamSettings, Fingerprint,
     InputContext, ReadMetrics, Reader, Scratch, Target, TurnEnd,
 };
 use skidder_registry::{Cursor, Entry, Meta};
@@ -115,7 +115,7 @@ fn read_all(bencher: divan::Bencher, stored: &[u8], bytes: usize, compressed: bo
         fs: Arc::new(fs),
         metrics: Arc::new(ReadMetrics::default()),
         buffers: Arc::new(BufferPool::default()),
-        inflates: InflatePool::new(1),
+        decoders: DecoderPool::new(1),
         rows_max: 800,
     };
     let target = Target {

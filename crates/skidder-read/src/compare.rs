@@ -2,8 +2,7 @@
 
 use crate::fingerprint::Fingerprint;
 use sha2::{Digest, Sha256};
-use skidder_decode::gzip::{GzipReader, InflatePool};
-use skidder_decode::{DecodeError, Decoder, ReadState};
+use skidder_decode::{Codec, DecodeError, Decoder, DecoderPool, ReadState};
 use skidder_os::File;
 use std::io;
 
@@ -17,6 +16,11 @@ pub(crate) struct Side {
     piece: Vec<u8>,
     from: usize,
     ended: bool,
+}
+
+/// What a compressed file is compressed with. Where that cannot be told any more, decoding fails in the same way.
+pub(crate) fn codec_of(file: &dyn File) -> Codec {
+    Codec::detect(file).ok().flatten().unwrap_or(Codec::Gzip)
 }
 
 /// A comparison in progress.
@@ -45,12 +49,9 @@ pub(crate) enum Longer {
 }
 
 impl Side {
-    pub(crate) fn new(file: Box<dyn File>, compressed: bool, pool: &InflatePool) -> Self {
-        let decoder = if compressed {
-            Decoder::gzip(GzipReader::new(pool).without_checkpoints())
-        } else {
-            Decoder::plain(0)
-        };
+    pub(crate) fn new(file: Box<dyn File>, compressed: bool, pool: &DecoderPool) -> Self {
+        let codec = compressed.then(|| codec_of(&*file));
+        let decoder = Decoder::start(codec, pool).without_checkpoints();
         Self { file, decoder, piece: Vec::new(), from: 0, ended: false }
     }
 

@@ -7,14 +7,10 @@
 
 use crate::settings::{Compression, FingerprintSettings};
 use sha2::{Digest, Sha256};
-use skidder_decode::gzip::{self, GzipReader, InflatePool};
-use skidder_decode::{DecodeError, ReadState};
+use skidder_decode::{Codec, DecodeError, DecoderPool};
 use skidder_os::File;
 use std::fmt::Write;
 use std::io;
-
-/// Compressed bytes read at once: one page, usually all it needs.
-const HEAD_READ_BYTES: usize = 4096;
 
 /// A fingerprint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -90,9 +86,9 @@ pub enum HeadError {
     /// The system did not give it; it is tried again with the next scan.
     #[error(transparent)]
     Io(#[from] io::Error),
-    /// `compression: gzip`, and it is none.
-    #[error("not a gzip file; with `compression: auto` plain and compressed files may be mixed")]
-    NotGzip,
+    /// `compression` names a codec, and it is not of that.
+    #[error("not a file of {0}; with `compression: auto` plain and compressed files may be mixed")]
+    NotOf(Codec),
     /// It is compressed and its beginning is damaged.
     #[error("{0}")]
     Damaged(String),
@@ -104,60 +100,39 @@ pub(crate) fn read_head(
     compression: Compression,
     settings: &FingerprintSettings,
     len: usize,
-    pool: &InflatePool,
+    pool: &DecoderPool,
     scratch: &mut [u8],
 ) -> Result<Head, HeadError> {
-    let compressed = match compression {
-        Compression::None => false,
-        Compression::Auto | Compression::Gzip => {
-            let mut magic = [0; 3];
-            let count = read_up_to(file, &mut magic, 0)?;
-            gzip::is_gzip(&magic[..count])
-        }
+    let found = match compression {
+        Compression::None => None,
+        Compression::Auto | Compression::Only(_) => Codec::detect(file).map_err(head_error)?,
     };
+    if let Compression::Only(codec) = compression
+        && found != Some(codec)
+    {
+        return Err(HeadError::NotOf(codec));
+    }
     let skip = settings.offset as usize;
-    if !compressed {
-        if compression == Compression::Gzip {
-            return Err(HeadError::NotGzip);
-        }
+    let compressed = found.is_some();
+    let Some(codec) = found else {
         let mut bytes = vec![0; len];
         let count = read_up_to(file, &mut bytes, settings.offset)?;
         bytes.truncate(count);
         return Ok(Head { bytes, compressed, growing: false });
-    }
+    };
     let mut bytes = vec![0; skip + len];
-    let (count, growing) = compressed_head(file, scratch, &mut bytes, pool)?;
+    let (count, growing) =
+        skidder_decode::head(file, codec, scratch, &mut bytes, pool).map_err(head_error)?;
     bytes.truncate(count);
     bytes.drain(..skip.min(count));
     Ok(Head { bytes, compressed, growing })
 }
 
-/// Fills `out` with the first decompressed bytes, or as many as there are; says how many, and whether the
-/// file ends in the middle of a member.
-fn compressed_head(
-    file: &dyn File,
-    scratch: &mut [u8],
-    out: &mut [u8],
-    pool: &InflatePool,
-) -> Result<(usize, bool), HeadError> {
-    let mut reader = GzipReader::new(pool).without_checkpoints();
-    let piece = scratch.len().min(HEAD_READ_BYTES);
-    let mut have = 0;
-    while have < out.len() {
-        match reader.read(file, &mut scratch[..piece], &mut out[have..]) {
-            Ok(progress) => {
-                have += progress.produced;
-                if progress.state != ReadState::More {
-                    return Ok((have, progress.state == ReadState::Waiting));
-                }
-            }
-            // Whoever reads the file through comes to the same error, and reports it.
-            Err(DecodeError::Damaged(_)) if have > 0 => break,
-            Err(DecodeError::Read { source, .. }) => return Err(HeadError::Io(source)),
-            Err(other) => return Err(HeadError::Damaged(other.to_string())),
-        }
+fn head_error(error: DecodeError) -> HeadError {
+    match error {
+        DecodeError::Read { source, .. } => HeadError::Io(source),
+        other => HeadError::Damaged(other.to_string()),
     }
-    Ok((have, false))
 }
 
 /// Fills `out` from `offset`, or as much of it as the file has.

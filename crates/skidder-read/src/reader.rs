@@ -16,8 +16,7 @@ use crate::fingerprint::{Fingerprint, read_up_to};
 use crate::metrics::ReadMetrics;
 use crate::pool::{BufferPool, CHUNK_BYTES};
 use crate::settings::FilestreamSettings;
-use skidder_decode::Decoder;
-use skidder_decode::gzip::{Checkpoint, InflatePool};
+use skidder_decode::{Checkpoint, Decoder, DecoderPool};
 use skidder_event::{Batch, Parts, Recycle, ResumePoint, SourceId, Tail};
 use skidder_os::sabotage::{self, Sabotage};
 use skidder_os::{File, FileKind, Fs, Timestamp};
@@ -52,7 +51,7 @@ pub struct InputContext {
     /// Buffers.
     pub buffers: Arc<BufferPool>,
     /// Decoders.
-    pub inflates: InflatePool,
+    pub decoders: DecoderPool,
     /// Most lines of a batch.
     pub rows_max: usize,
 }
@@ -134,7 +133,7 @@ pub struct Reader {
     /// Bytes behind `offset` that were decompressed already: the beginning of a line.
     carry: Vec<u8>,
     /// A checkpoint behind `offset`, for a later batch.
-    checkpoint: Option<Arc<GzipPoint>>,
+    checkpoint: Option<Arc<CodecPoint>>,
     /// Inside a line that is too long, of which everything is thrown away.
     skipping: bool,
     /// The damage that ends the file was reported.
@@ -146,11 +145,11 @@ pub struct Reader {
     parsing: parsed::Parsing,
 }
 
-/// A gzip checkpoint as batches carry it.
+/// A checkpoint as batches carry it.
 #[derive(Debug)]
-struct GzipPoint(Checkpoint);
+struct CodecPoint(Checkpoint);
 
-impl ResumePoint for GzipPoint {
+impl ResumePoint for CodecPoint {
     fn offset(&self) -> u64 {
         self.0.decompressed_offset()
     }

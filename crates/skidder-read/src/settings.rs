@@ -3,6 +3,7 @@
 use crate::identity::FileIdentity;
 use crate::scan::ScanSettings;
 use regex::bytes::Regex;
+use skidder_decode::Codec;
 use skidder_decode::encoding::Encoding;
 use skidder_decode::lines::LineTerminator;
 use skidder_os::Timestamp;
@@ -17,8 +18,8 @@ pub enum Compression {
     None,
     /// `auto`: the first bytes of each file tell.
     Auto,
-    /// `gzip`: a file that is not gzip is an error.
-    Gzip,
+    /// `gzip`, `zstd`, `bzip2`, `xz`, `lz4`: a file that is not of this codec is an error.
+    Only(Codec),
 }
 
 /// `type` of an input of files.

@@ -8,7 +8,7 @@ use crate::{
     Scratch, SourceIds, TurnEnd, Watcher,
 };
 use flate2::write::GzEncoder;
-use skidder_decode::gzip::InflatePool;
+use skidder_decode::DecoderPool;
 use skidder_event::{Base, Batch, Map, SourceId};
 use skidder_os::{Clock, Fs, Timestamp};
 use skidder_registry::{Cursor, Entry, Meta};
@@ -227,7 +227,7 @@ impl Input {
             fs: shared,
             metrics: Arc::new(ReadMetrics::default()),
             buffers: Arc::new(BufferPool::default()),
-            inflates: InflatePool::new(2),
+            decoders: DecoderPool::new(2),
             rows_max,
         });
         let readers = Arc::new(Readers::new(limits));

@@ -10,7 +10,7 @@ use skidder_pipeline::{
     Registrar, RegistrarMetrics, SavedCursors, Scanner, Settle,
 };
 use skidder_read::{
-    BufferPool, Cursors, InflatePool, InputContext, ReadMetrics, Readers, ReadersLimits, SourceIds,
+    BufferPool, Cursors, DecoderPool, InputContext, ReadMetrics, Readers, ReadersLimits, SourceIds,
 };
 use skidder_registry::{Opened, Options, Registry};
 use std::path::Path;
@@ -24,7 +24,7 @@ use tokio::runtime::Runtime;
 const DESCRIPTORS_RESERVED: u64 = 256;
 
 /// Decoders kept for reuse; each has about 50 KiB.
-const INFLATES_IDLE_MAX: usize = 8;
+const DECODERS_IDLE_MAX: usize = 8;
 
 /// Threads for sockets and encoding, at most. There is no more than one for each request under way:
 /// passing work between threads costs more than it gains.
@@ -274,7 +274,7 @@ impl Shared<'_> {
             fs: Arc::clone(&self.world.fs),
             metrics: Arc::clone(metrics),
             buffers: Arc::clone(&self.buffers),
-            inflates: InflatePool::new(INFLATES_IDLE_MAX),
+            decoders: DecoderPool::new(DECODERS_IDLE_MAX),
             rows_max: self.rows_max,
         };
         FileInput::new(Arc::new(context), Arc::clone(&self.readers), Arc::clone(&self.ids))

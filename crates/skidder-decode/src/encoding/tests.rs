@@ -1,3 +1,5 @@
+//! Every name, every kind of encoding, and what is no character.
+
 use super::*;
 
 fn file_encoding(name: &str) -> FileEncoding {

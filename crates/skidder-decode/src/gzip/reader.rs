@@ -12,10 +12,10 @@
 use super::checkpoint::Checkpoint;
 use super::header::{HeaderError, HeaderParser, Parsed};
 use super::pool::{InflatePool, Pooled};
-use super::tail::Tail;
 use crate::deflate::Stop;
 use crate::progress::{Damage, DecodeError, MismatchKind, Note, Progress, ReadState};
 use crate::source::read_some;
+use crate::tail::Tail;
 use crc32fast::Hasher;
 use skidder_os::File;
 
@@ -362,9 +362,9 @@ impl GzipReader {
         let crc_found = std::mem::take(&mut self.crc).finalize();
         let size_found = self.member_out as u32;
         let note = if crc_stored != crc_found {
-            Some(self.mismatch(MismatchKind::Crc, crc_stored, crc_found))
+            Some(self.mismatch(MismatchKind::Crc, crc_stored.into(), crc_found.into()))
         } else if size_stored != size_found {
-            Some(self.mismatch(MismatchKind::Size, size_stored, size_found))
+            Some(self.mismatch(MismatchKind::Size, size_stored.into(), size_found.into()))
         } else {
             None
         };
@@ -375,7 +375,7 @@ impl GzipReader {
         Moved { consumed, note, produced: 0 }
     }
 
-    fn mismatch(&self, kind: MismatchKind, expected: u32, found: u32) -> Note {
+    fn mismatch(&self, kind: MismatchKind, expected: u64, found: u64) -> Note {
         Note::Mismatch {
             kind,
             member_offset: self.member_start,

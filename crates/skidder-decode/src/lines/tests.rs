@@ -1,3 +1,5 @@
+//! Every terminator in every encoding, whole and in pieces.
+
 use super::*;
 use LineTerminator::{
     Auto, CarriageReturnLineFeed, LineFeed, LineSeparator, NextLine, ParagraphSeparator,

@@ -3,6 +3,8 @@
 #![expect(clippy::unwrap_used, reason = "a test helper that fails is a failed test")]
 #![allow(dead_code, reason = "each test program uses a part")]
 
+pub(crate) mod frames;
+
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use skidder_decode::gzip::{Checkpoint, GzipReader, InflatePool};

@@ -7,7 +7,7 @@ use skidder_os::Clock;
 use skidder_read::glob::Pattern;
 use skidder_read::scan::ScanSettings;
 use skidder_read::{
-    Bind, Bound, BufferPool, FilestreamSettings, InflatePool, Next, ReadMetrics, ReadersLimits,
+    Bind, Bound, BufferPool, DecoderPool, FilestreamSettings, Next, ReadMetrics, ReadersLimits,
 };
 use skidder_registry::{Options, Registry};
 use skidder_testkit::{Operation, SimClock, SimFs};
@@ -63,7 +63,7 @@ fn world(notify: bool) -> World {
         fs: shared,
         metrics: Arc::new(ReadMetrics::default()),
         buffers: Arc::new(BufferPool::default()),
-        inflates: InflatePool::new(1),
+        decoders: DecoderPool::new(1),
         rows_max: 100,
     };
     let readers = Arc::new(Readers::new(ReadersLimits { open_files: 10, decoders: 1 }));

@@ -460,7 +460,7 @@ impl Catalog {
             compression,
             &settings.fingerprint,
             length,
-            &self.input.inflates,
+            &self.input.decoders,
             &mut self.scratch,
         )?;
         let enough = match settings.fingerprint.growing {

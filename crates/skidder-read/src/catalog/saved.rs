@@ -281,7 +281,7 @@ impl Catalog {
         len: u32,
     ) -> io::Result<Option<Fingerprint>> {
         let file = self.input.fs.open(path)?;
-        let side = Side::new(file, compressed, &self.input.inflates);
+        let side = Side::new(file, compressed, &self.input.decoders);
         fingerprint_of(side, self.input.settings.fingerprint.offset, len, &mut self.scratch)
     }
 
@@ -292,7 +292,7 @@ impl Catalog {
         compressed: bool,
         like: &Fingerprint,
     ) -> io::Result<Option<Fingerprint>> {
-        let side = Side::new(self.input.fs.open(path)?, compressed, &self.input.inflates);
+        let side = Side::new(self.input.fs.open(path)?, compressed, &self.input.decoders);
         let offset = if like.whole { 0 } else { self.input.settings.fingerprint.offset };
         let mut scratch = vec![0; PRINT_SCRATCH_BYTES];
         let print = fingerprint_of(side, offset, like.len, &mut scratch)?;

@@ -258,7 +258,7 @@ impl Catalog {
     pub(super) fn compare(&self, candidate: &Candidate, of: SourceId) -> io::Result<Comparison> {
         let known = self.sources.get(&of).ok_or(io::ErrorKind::NotFound)?;
         let fs = &self.input.fs;
-        let pool = &self.input.inflates;
+        let pool = &self.input.decoders;
         let one = Side::new(fs.open(&candidate.path)?, candidate.head.compressed, pool);
         let other = fs.open(&known.path)?;
         let metadata = other.metadata()?;

@@ -5,7 +5,7 @@ use crate::fingerprint::{Fingerprint, Head, read_head};
 use crate::identity::{FileIdentity, Marker};
 use crate::scan::{Found, scan};
 use crate::settings::FilestreamSettings;
-use skidder_decode::gzip::InflatePool;
+use skidder_decode::DecoderPool;
 use skidder_os::{FileKind, Fs};
 use skidder_registry::Meta;
 use skidder_registry::filebeat::{FilebeatEntry, Identity, fingerprint_key};
@@ -14,13 +14,13 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 /// Decoders kept for reuse.
-const INFLATES_IDLE_MAX: usize = 1;
+const DECODERS_IDLE_MAX: usize = 1;
 
 /// The files that are there, with their beginnings as far as they were asked for.
 pub(super) struct Files<'a> {
     pub(super) fs: &'a dyn Fs,
     pub(super) settings: &'a FilestreamSettings,
-    pub(super) inflates: InflatePool,
+    pub(super) decoders: DecoderPool,
     pub(super) scratch: Vec<u8>,
     found: Vec<Found>,
     heads: HashMap<usize, Result<Head, String>>,
@@ -96,7 +96,7 @@ impl<'a> Files<'a> {
             fs,
             settings,
             marker,
-            inflates: InflatePool::new(INFLATES_IDLE_MAX),
+            decoders: DecoderPool::new(DECODERS_IDLE_MAX),
             scratch: vec![0; 64 << 10],
             found,
             heads: HashMap::new(),
@@ -150,7 +150,7 @@ impl<'a> Files<'a> {
         let file = self.fs.open(path)?;
         let FilestreamSettings { compression, fingerprint, .. } = self.settings;
         let length = fingerprint.length as usize;
-        read_head(&*file, *compression, fingerprint, length, &self.inflates, &mut self.scratch)
+        read_head(&*file, *compression, fingerprint, length, &self.decoders, &mut self.scratch)
             .map_err(io::Error::other)
     }
 

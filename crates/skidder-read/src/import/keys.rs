@@ -156,5 +156,5 @@ fn compare(
 fn side(files: &mut Files<'_>, file: usize) -> io::Result<Side> {
     let compressed = files.head(file).as_ref().is_ok_and(|head| head.compressed);
     let open = files.fs.open(&files.found(file).path)?;
-    Ok(Side::new(open, compressed, &files.inflates))
+    Ok(Side::new(open, compressed, &files.decoders))
 }

@@ -1,6 +1,6 @@
 //! Filling a buffer from a file, and what is said about files that cannot be decoded.
 
-use super::{GzipPoint, InputContext, Reader, Scratch, TurnEnd};
+use super::{CodecPoint, InputContext, Reader, Scratch, TurnEnd};
 use skidder_decode::{DecodeError, Decoder, Note, ReadState};
 use std::io;
 use std::path::Path;
@@ -32,7 +32,7 @@ impl Reader {
                     if let Some(point) = decoder.take_checkpoint()
                         && point.decompressed_offset() > self.offset
                     {
-                        self.checkpoint = Some(Arc::new(GzipPoint(point)));
+                        self.checkpoint = Some(Arc::new(CodecPoint(point)));
                     }
                     match progress.state {
                         ReadState::More => {}
@@ -92,7 +92,7 @@ fn report(context: &InputContext, path: &Path, note: Note) {
         }
         Note::TrailingGarbage { offset } => tracing::warn!(
             path = %path.display(), offset,
-            "what follows the compressed data is no gzip member and is ignored"
+            "what follows the compressed data belongs to nothing compressed and is ignored"
         ),
     }
 }

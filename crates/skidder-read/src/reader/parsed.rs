@@ -5,12 +5,13 @@
 //! cursor stays before its first line, and its bytes are read again (plain) or kept in `carry`.
 
 use super::{InputContext, Reader, Scratch, TAIL_BYTES, TurnEnd, crc32, is_last};
+use crate::compare::codec_of;
 use crate::fingerprint::read_up_to;
 use crate::pool::CHUNK_BYTES;
 use crate::settings::FilestreamSettings;
 use skidder_decode::encoding::{BOM_BYTES, FileEncoding};
 use skidder_decode::lines::Splitter;
-use skidder_decode::{DecodeError, gzip};
+use skidder_decode::{DecodeError, head as head_of};
 use skidder_event::{Batch, Parts, Provenance, Recycle, Row, Tail, Text};
 use skidder_os::{Monotonic, Timestamp};
 use skidder_parse::chain::{Accept, Ending, Run, State};
@@ -136,10 +137,9 @@ impl Reader {
             (Some(_), _) | (_, None) => &[][..],
             (None, Some(file)) => {
                 let count = if self.target.compressed {
-                    let decoded =
-                        gzip::head(&**file, &mut scratch.compressed, &mut head, &context.inflates);
-                    match decoded {
-                        Ok(count) => count,
+                    let (codec, scratch) = (codec_of(&**file), &mut scratch.compressed);
+                    match head_of(&**file, codec, scratch, &mut head, &context.decoders) {
+                        Ok((count, _)) => count,
                         Err(DecodeError::Read { source, .. }) => return Err(source),
                         // Whoever reads on comes to the same error, and reports it.
                         Err(DecodeError::Memory | DecodeError::Damaged(_)) => 0,

@@ -1,9 +1,9 @@
 //! Bringing the decoder of a compressed file to the cursor: from the saved checkpoint, or from the start.
 
 use super::{InputContext, Reader, SKIP_BYTES_PER_TURN, Scratch, TAIL_BYTES, TurnEnd, crc32};
+use crate::compare::codec_of;
 use crate::pool::CHUNK_BYTES;
-use skidder_decode::gzip::{Checkpoint, GzipReader, ResumeError};
-use skidder_decode::{Decoder, ReadState};
+use skidder_decode::{Checkpoint, Decoder, ReadState, ResumeError};
 use std::io;
 
 impl Reader {
@@ -13,7 +13,8 @@ impl Reader {
             return Ok(Decoder::plain(self.offset));
         }
         let Some(file) = &self.file else { return Ok(Decoder::plain(self.offset)) };
-        let mut reader = GzipReader::new(&context.inflates);
+        let codec = codec_of(&**file);
+        let mut decoder = Decoder::start(Some(codec), &context.decoders);
         if self.offset > 0 {
             let saved = context.cursors.checkpoint(&self.key).map_err(io::Error::other)?;
             let point = saved.and_then(|bytes| match Checkpoint::from_bytes(&bytes) {
@@ -24,9 +25,12 @@ impl Reader {
                     None
                 }
             });
-            if let Some(point) = point.filter(|point| point.decompressed_offset() <= self.offset) {
-                match GzipReader::resume(&point, &**file, &context.inflates) {
-                    Ok(resumed) => reader = resumed,
+            let usable = |point: &Checkpoint| {
+                point.codec() == codec && point.decompressed_offset() <= self.offset
+            };
+            if let Some(point) = point.filter(usable) {
+                match Decoder::resume(&point, &**file, &context.decoders) {
+                    Ok(resumed) => decoder = resumed,
                     Err(ResumeError::Read { source, .. }) => return Err(source),
                     // Compressed anew, or by another program: the content is what counts.
                     Err(_) => tracing::debug!(path = %self.target.path.display(),
@@ -36,13 +40,13 @@ impl Reader {
             tracing::debug!(
                 path = %self.target.path.display(),
                 offset = self.offset,
-                skipped_bytes = self.offset - reader.decompressed_offset(),
+                skipped_bytes = self.offset - decoder.offset(),
                 "reader resumed"
             );
-            let skipped = self.offset - reader.decompressed_offset();
+            let skipped = self.offset - decoder.offset();
             context.metrics.resume_skipped_bytes.add(skipped);
         }
-        Ok(Decoder::gzip(reader))
+        Ok(decoder)
     }
 
     /// Skips decompressed bytes up to `offset`, of which the last are compared with what was read before;
@@ -52,10 +56,13 @@ impl Reader {
         context: &InputContext,
         scratch: &mut Scratch,
     ) -> io::Result<Option<TurnEnd>> {
-        let (Some(file), Some(Decoder::Gzip(reader))) = (&self.file, &mut self.decoder) else {
+        let (Some(file), Some(decoder)) = (&self.file, &mut self.decoder) else {
             return Ok(None);
         };
-        let start = reader.decompressed_offset();
+        if !decoder.is_compressed() {
+            return Ok(None);
+        }
+        let start = decoder.offset();
         if start >= self.offset {
             return Ok(None);
         }
@@ -69,24 +76,24 @@ impl Reader {
         let (compressed, skipped) = (&mut scratch.compressed, &mut scratch.skipped);
         let mut checked = 0;
         let end = loop {
-            let at = reader.decompressed_offset();
+            let at = decoder.offset();
             if at >= self.offset {
                 let same = tail.is_none_or(|tail| crc32(&skipped[..checked]) == tail.crc);
                 return Ok((!same).then_some(TurnEnd::Rewritten));
             }
             let step = if at < pause {
-                reader.skip_to(&**file, compressed, skipped, pause)
+                decoder.skip_to(&**file, compressed, skipped, pause)
             } else if at < skip_end {
                 break TurnEnd::More;
             } else {
                 let left = (self.offset - at) as usize;
-                reader.read(&**file, compressed, &mut skipped[checked..checked + left])
+                decoder.read(&**file, compressed, &mut skipped[checked..checked + left])
             };
             match step {
                 Ok(progress) => {
                     checked += if at >= skip_end { progress.produced } else { 0 };
                     match progress.state {
-                        _ if reader.decompressed_offset() > at => {}
+                        _ if decoder.offset() > at => {}
                         ReadState::More => {}
                         // Shorter than what was read: not what it was.
                         ReadState::End => break TurnEnd::Rewritten,

@@ -8,7 +8,7 @@ use skidder_event::{Base, Batch, Map};
 use skidder_os::{Clock, Fs, Monotonic};
 use skidder_pipeline::{DeadLetters, FileInput, Queue, Registrar, SavedCursors, Settle};
 use skidder_read::{
-    Bind, Bound, BufferPool, InflatePool, InputContext, ReadMetrics, Readers, Scratch, SourceIds,
+    Bind, Bound, BufferPool, DecoderPool, InputContext, ReadMetrics, Readers, Scratch, SourceIds,
 };
 use skidder_registry::{Options, Registry};
 use skidder_testkit::{SimClock, SimFs};
@@ -81,7 +81,7 @@ impl Life {
         let ids = Arc::new(SourceIds::default());
         let metrics = Arc::new(ReadMetrics::default());
         let buffers = Arc::new(BufferPool::default());
-        let inflates = InflatePool::new(2);
+        let decoders = DecoderPool::new(2);
         let inputs = INPUTS.map(|(id, pattern)| {
             let context = InputContext {
                 settings: config.settings(id, pattern),
@@ -90,7 +90,7 @@ impl Life {
                 fs: Arc::clone(&shared_fs),
                 metrics: Arc::clone(&metrics),
                 buffers: Arc::clone(&buffers),
-                inflates: inflates.clone(),
+                decoders: decoders.clone(),
                 rows_max: config.rows_max,
             };
             let input = FileInput::new(Arc::new(context), Arc::clone(&readers), Arc::clone(&ids));

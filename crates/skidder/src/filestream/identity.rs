@@ -3,7 +3,7 @@
 use super::Surroundings;
 use skidder_config::Section;
 use skidder_read::{
-    Compression, FileIdentity, FilestreamSettings, FingerprintSettings, check_marker,
+    Codec, Compression, FileIdentity, FilestreamSettings, FingerprintSettings, check_marker,
 };
 
 const IDENTITIES: [&str; 4] = ["fingerprint", "native", "path", "inode_marker"];
@@ -112,12 +112,9 @@ fn read_fingerprint(section: &Section<'_>, by_content: bool, growing: bool) -> F
 }
 
 fn read_compression(section: &Section<'_>, identity: &FileIdentity) -> Compression {
-    let compression = section
-        .one_of(
-            "compression",
-            &[("", Compression::None), ("auto", Compression::Auto), ("gzip", Compression::Gzip)],
-        )
-        .or(Compression::None);
+    let mut values = vec![("", Compression::None), ("auto", Compression::Auto)];
+    values.extend(Codec::ALL.map(|codec| (codec.name(), Compression::Only(codec))));
+    let compression = section.one_of("compression", &values).or(Compression::None);
     if compression != Compression::None && !identity.is_content() {
         let message = format!(
             "`compression` needs files to be known by their content, and `file_identity` is `{}`",

@@ -3,7 +3,7 @@
 use super::*;
 use skidder_config::{Problems, Settings};
 use skidder_os::Fs;
-use skidder_read::{Compression, FileIdentity, FingerprintSettings, InputKind, TakeOver};
+use skidder_read::{Codec, Compression, FileIdentity, FingerprintSettings, InputKind, TakeOver};
 use skidder_testkit::{SimClock, SimFs};
 
 const STARTED: Timestamp = Timestamp(2_000);
@@ -160,7 +160,10 @@ fn fingerprints_have_a_least_and_a_most() {
 #[test]
 fn compression_needs_content() {
     assert_eq!(good("compression: auto").compression, Compression::Auto);
-    assert_eq!(good("compression: gzip").compression, Compression::Gzip);
+    for codec in Codec::ALL {
+        let text = format!("compression: {codec}");
+        assert_eq!(good(&text).compression, Compression::Only(codec));
+    }
     assert_eq!(good("compression: ''").compression, Compression::None);
     assert!(bad("compression: zip").contains("`auto`"));
     let (_, problems) =

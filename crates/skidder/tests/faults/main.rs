@@ -10,6 +10,7 @@
 mod common;
 
 mod answers;
+mod codecs;
 mod disk;
 mod files;
 mod gzip;

@@ -4,7 +4,7 @@ use super::{GzipReader, NEVER, Phase};
 use crate::deflate::{Inside, Refused};
 use crate::gzip::checkpoint::Checkpoint;
 use crate::gzip::pool::InflatePool;
-use crate::gzip::tail::Tail;
+use crate::tail::Tail;
 use crc32fast::Hasher;
 use skidder_os::File;
 use std::io;
