@@ -6,6 +6,7 @@ use crate::settings::{Compression, FilestreamSettings, TakeOver};
 use crate::testing::{Input, lines, settings};
 use skidder_os::Fs;
 use skidder_registry::{Cursor, Entry, Meta};
+use skidder_testkit::Random;
 use std::path::{Path, PathBuf};
 
 const A: &str = "/logs/a.log";
@@ -291,4 +292,59 @@ fn everything_is_forgotten_at_the_start_if_that_is_asked_for() {
     assert_eq!(input.round(), ["one"]);
     let mut input = input.restarted();
     assert_eq!(rounds(&mut input), ["one"]);
+}
+
+#[test]
+fn whatever_happens_to_files_known_by_names_every_line_is_read() {
+    for seed in 0..60 {
+        let mut random = Random::new(seed);
+        let identity = names()[random.below(3) as usize].clone();
+        let is_path = matches!(identity, FileIdentity::Path);
+        let mut input = with(identity.clone(), |settings| {
+            settings.close.on_eof = random.one_in(2);
+            settings.clean_removed = random.one_in(2);
+        });
+        let (mut written, mut read) = (Vec::new(), Vec::new());
+        for step in 0..60 {
+            match random.below(8) {
+                0 => {
+                    // Rotation: what was rotated longest ago goes, and its inode is free.
+                    let is_there = |name: &str| input.fs.peek_metadata(name).is_some();
+                    if is_there("/logs/a.log.2") {
+                        input.fs.remove_as_other("/logs/a.log.2");
+                    }
+                    for (from, to) in [("/logs/a.log.1", "/logs/a.log.2"), (A, "/logs/a.log.1")] {
+                        if is_there(from) {
+                            input.fs.rename_as_other(from, to);
+                        }
+                    }
+                }
+                1 if input.fs.peek_metadata(A).is_some() => input.fs.truncate_as_other(A, 0),
+                2 => input = input.restarted(),
+                3 => input.advance(100),
+                4 if input.fs.peek_metadata("/logs/b.log").is_some() => {
+                    input.fs.remove_as_other("/logs/b.log");
+                }
+                _ => {}
+            }
+            let name = if random.one_in(3) { "/logs/b.log" } else { A };
+            for number in 0..1 + random.below(20) {
+                let line = format!("step {step} line {number} of {name}");
+                input.fs.append_as_other(name, format!("{line}\n").as_bytes());
+                written.push(line);
+            }
+            read.extend(input.round());
+            input.advance(random.below(15));
+            // What had to wait for another file comes with a later scan.
+            read.extend(input.round());
+            read.extend(input.round());
+        }
+        let count = read.len();
+        let seen: std::collections::HashSet<String> = read.into_iter().collect();
+        let missing: Vec<&String> = written.iter().filter(|line| !seen.contains(*line)).collect();
+        assert!(missing.is_empty(), "seed {seed}, {identity:?}: {missing:?}");
+        assert_eq!(seen.len(), written.len(), "seed {seed}: nothing is made up");
+        // A renamed file is another one by its path; else nothing comes twice.
+        assert!(is_path || count == written.len(), "seed {seed}, {identity:?}: {count}");
+    }
 }
