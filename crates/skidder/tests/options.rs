@@ -5,6 +5,7 @@ mod common;
 
 use common::Place;
 use common::program::Ended;
+use common::server::BulkServer;
 use serde_json::Value;
 use std::os::unix::fs::MetadataExt as _;
 
@@ -193,4 +194,26 @@ fn files_are_deleted_by_a_running_program_and_nothing_of_them_is_lost() {
     });
     let ended = program.terminate().succeeded();
     assert_eq!(events(&ended).len(), 500);
+}
+
+#[test]
+fn what_is_open_is_read_to_its_end_at_a_stop() {
+    let server = BulkServer::start();
+    let place = Place::new(&server);
+    let logs = place.logs().display().to_string();
+    // The stop comes at once behind what is written, and long before the next look at the file.
+    place.configure(&format!(
+        "filebeat.inputs:\n- type: filestream\n  id: test\n  paths: ['{logs}/*.log']\n  \
+         prospector.scanner.check_interval: 1h\n  backoff: {{init: 1h, max: 1h}}\n  \
+         read_until_eof.enabled: true\nfilebeat.shutdown_timeout: 20s\n\
+         queue.mem: {{flush.timeout: 10ms}}\nlogging.metrics.enabled: false\n\
+         output.elasticsearch.hosts: ['{}']\n",
+        server.url
+    ));
+    let path = place.write("a.log", b"one\n");
+    let mut program = place.start(&[]);
+    program.await_that("the first line has arrived", || server.documents() == ["one"]);
+    std::fs::write(&path, b"one\ntwo\n").unwrap();
+    program.terminate().succeeded();
+    assert_eq!(server.documents(), ["one", "two"]);
 }

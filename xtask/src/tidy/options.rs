@@ -219,6 +219,7 @@ const FILESTREAM: &[(&str, &[&str])] = &[
         &[
             "deleting_and_the_last_reading_are_read",
             "open_files_are_read_to_their_end_when_the_program_is_asked_to_stop",
+            "what_is_open_is_read_to_its_end_at_a_stop",
         ],
     ),
     (
@@ -251,6 +252,7 @@ const FILESTREAM: &[(&str, &[&str])] = &[
             "a_file_is_deleted_when_all_of_it_was_settled_for_the_grace_period",
             "nothing_is_deleted_that_is_unread_unsettled_or_ignored",
             "files_are_deleted_by_a_running_program_and_nothing_of_them_is_lost",
+            "whatever_is_deleted_was_read",
         ],
     ),
     (

@@ -4,7 +4,7 @@ use crate::readers::ReadersLimits;
 use crate::settings::FilestreamSettings;
 use crate::testing::{Input, gzip, lines, settings};
 use skidder_os::{Clock, Fs};
-use skidder_testkit::{Fault, Operation};
+use skidder_testkit::{Fault, Operation, Random};
 use std::time::Duration;
 
 const A: &str = "/logs/a.log";
@@ -258,5 +258,59 @@ fn files_that_differ_only_before_the_offset_are_all_read() {
         let mut messages = rounds(&mut input, 100);
         messages.sort();
         assert_eq!(messages, ["a again", "b again", "c again"], "{count}");
+    }
+}
+
+#[test]
+fn what_is_written_while_a_file_is_being_deleted_is_read() {
+    let mut input = with(|settings| settings.close.on_eof = true);
+    input.fs.write_as_other(A, b"one\n");
+    assert_eq!(input.round(), ["one"]);
+    assert_eq!(input.readers.open_files(), 0);
+    let file = input.fs.open(std::path::Path::new(A)).expect("it is there");
+    input.fs.append_as_other(A, b"two\n");
+    input.fs.remove_as_other(A);
+    let id = skidder_event::SourceId(0);
+    input.readers.keep_open(id, file, input.clock.monotonic());
+    assert_eq!(rounds(&mut input, 30), ["two"]);
+    assert_eq!(input.readers.open_files(), 0);
+    rounds(&mut input, 120);
+    assert_eq!(input.saved.len(), 0);
+}
+
+#[test]
+fn whatever_is_deleted_was_read() {
+    for seed in 0..60 {
+        let mut random = Random::new(seed);
+        let mut input = with(|settings| {
+            settings.delete = Some(Duration::from_secs(random.below(60)));
+            settings.close.on_eof = random.one_in(2);
+            settings.close.inactive = Some(Duration::from_secs(1 + random.below(60)));
+        });
+        let (mut written, mut read) = (0, Vec::new());
+        for step in 0..80 {
+            let name = format!("/logs/{}.log", random.below(3));
+            if random.one_in(2) {
+                let lines = lines(&format!("step {step}"), 0..1 + random.below(200) as usize);
+                written += lines.lines().count();
+                input.fs.append_as_other(name, lines.as_bytes());
+            }
+            if random.one_in(10) {
+                input.saved.hold(random.one_in(2));
+            }
+            if random.one_in(10) {
+                input = input.restarted();
+            }
+            read.extend(input.round());
+            input.advance(random.below(30));
+        }
+        input.saved.hold(false);
+        read.extend(rounds(&mut input, 300));
+        assert_eq!(read.len(), written, "seed {seed}");
+        read.sort_unstable();
+        read.dedup();
+        assert_eq!(read.len(), written, "seed {seed}: each line once");
+        assert!(input.context.metrics.files_deleted.get() > 0, "seed {seed}");
+        assert!(input.fs.peek_names("/logs").is_empty(), "seed {seed}");
     }
 }
