@@ -328,7 +328,7 @@ fn whatever_happens_to_files_known_by_names_every_line_is_read() {
                 _ => {}
             }
             let name = if random.one_in(3) { "/logs/b.log" } else { A };
-            for number in 0..1 + random.below(20) {
+            for number in 0..=random.below(20) {
                 let line = format!("step {step} line {number} of {name}");
                 input.fs.append_as_other(name, format!("{line}\n").as_bytes());
                 written.push(line);
