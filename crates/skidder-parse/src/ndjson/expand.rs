@@ -5,13 +5,16 @@ use skidder_event::{Arena, Cell, EventMut, FieldList, KeyFilter, NodeId, Text};
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
 
+/// Fields of an object that are compared one by one; those behind them are looked up.
+const COMPARED_MAX: usize = 32;
+
 /// Expands keys; keeps its memory from event to event.
 #[derive(Debug, Default)]
 pub(super) struct Expander {
     hasher: RandomState,
-    /// Fields by the object that they are in (nothing: the root) and the hash of their key.
+    /// Fields behind the first ones, by the object that they are in (nothing: the root) and the hash of their key.
     known: HashMap<(NodeId, u64), NodeId>,
-    /// The last field of each object.
+    /// The last field of each object that has such fields.
     last: HashMap<NodeId, NodeId>,
 }
 
@@ -85,11 +88,9 @@ impl Work<'_> {
             return self.add(inner, rest, from, depth + 1);
         }
         let Cell::Map { first, .. } = self.arena.cell(from) else {
-            if self.find(object, key).is_some() {
-                return Err(());
-            }
+            let Place::Free { last, count } = self.place(object, key) else { return Err(()) };
             let raw = if key == self.arena.key(from) { self.arena.raw(from) } else { 0 };
-            self.append(object, key, self.arena.cell(from), raw);
+            self.append(object, (last, count), key, self.arena.cell(from), raw);
             return Ok(());
         };
         let inner = self.object(object, key)?;
@@ -103,24 +104,68 @@ impl Work<'_> {
 
     /// The object of this name in another one, made if it is missing.
     fn object(&mut self, object: NodeId, key: Text) -> Result<NodeId, ()> {
-        match self.find(object, key) {
-            None => {
+        match self.place(object, key) {
+            Place::Free { last, count } => {
                 let cell = Cell::Map { first: NodeId::NONE, opaque: false };
-                Ok(self.append(object, key, cell, 0))
+                Ok(self.append(object, (last, count), key, cell, 0))
             }
-            Some(id) if matches!(self.arena.cell(id), Cell::Map { .. }) => Ok(id),
-            Some(_) => Err(()),
+            Place::Taken(id) if matches!(self.arena.cell(id), Cell::Map { .. }) => Ok(id),
+            Place::Taken(_) => Err(()),
         }
     }
 
-    fn find(&self, object: NodeId, key: Text) -> Option<NodeId> {
-        let key = text(self.bytes, key);
-        let id = *self.expander.known.get(&(object, self.expander.hasher.hash_one(key)))?;
-        (text(self.bytes, self.arena.key(id)) == key).then_some(id)
+    fn hash(&self, key: &[u8]) -> u64 {
+        self.expander.hasher.hash_one(key)
     }
 
-    fn append(&mut self, object: NodeId, key: Text, cell: Cell, raw: u32) -> NodeId {
-        let last = self.expander.last.get(&object).copied().unwrap_or(NodeId::NONE);
+    /// Where a key stands in an object, or would.
+    fn place(&self, object: NodeId, key: Text) -> Place {
+        let key = text(self.bytes, key);
+        let mut next = match self.arena_object(object) {
+            Some(first) => first,
+            None => self.fields.first,
+        };
+        let (mut last, mut count) = (NodeId::NONE, 0);
+        while !next.is_none() {
+            if count == COMPARED_MAX {
+                let known = self.expander.known.get(&(object, self.hash(key)));
+                if let Some(&id) = known
+                    && text(self.bytes, self.arena.key(id)) == key
+                {
+                    return Place::Taken(id);
+                }
+                last = self.expander.last.get(&object).copied().unwrap_or(last);
+                return Place::Free { last, count };
+            }
+            if text(self.bytes, self.arena.key(next)) == key {
+                return Place::Taken(next);
+            }
+            (last, next) = (next, self.arena.next(next));
+            count += 1;
+        }
+        Place::Free { last, count }
+    }
+
+    /// The first field of an object that is not the root.
+    fn arena_object(&self, object: NodeId) -> Option<NodeId> {
+        if object.is_none() {
+            return None;
+        }
+        match self.arena.cell(object) {
+            Cell::Map { first, .. } => Some(first),
+            _ => Some(NodeId::NONE),
+        }
+    }
+
+    /// Adds a field behind the last one of an object, of which there are `count` or more.
+    fn append(
+        &mut self,
+        object: NodeId,
+        (last, count): (NodeId, usize),
+        key: Text,
+        cell: Cell,
+        raw: u32,
+    ) -> NodeId {
         let id = self.arena.push(last, key, cell, raw);
         if object.is_none() {
             self.fields.last = id;
@@ -130,9 +175,21 @@ impl Work<'_> {
         } else if last.is_none() {
             self.arena.set(object, Cell::Map { first: id, opaque: false }, 0);
         }
-        let hash = self.expander.hasher.hash_one(text(self.bytes, key));
-        self.expander.last.insert(object, id);
-        self.expander.known.insert((object, hash), id);
+        if count == COMPARED_MAX {
+            let hash = self.hash(text(self.bytes, key));
+            self.expander.last.insert(object, id);
+            self.expander.known.insert((object, hash), id);
+        }
         id
     }
+}
+
+/// Where a key stands in an object.
+enum Place {
+    Taken(NodeId),
+    /// Nowhere: behind `last`, which is the last of `count` fields or more.
+    Free {
+        last: NodeId,
+        count: usize,
+    },
 }

@@ -185,6 +185,12 @@ fn keys_with_dots_become_objects() {
         assert_eq!(seen, with(json!({"message": line})), "{line}");
         assert!(matches!(done, Err(NdjsonError::Expand(_))), "{done:?}");
     }
+    let many: Vec<String> = (0..500).map(|n| format!("\"o.k{n}\":{n},\"r{n}.x\":1")).collect();
+    let (seen, done) = decode(settings(), &format!("{{{}}}", many.join(",")));
+    assert_eq!((done, &seen["o"]["k499"], &seen["r499"]["x"]), (Ok(()), &json!(499), &json!(1)));
+    assert_eq!(seen["o"].as_object().map(serde_json::Map::len), Some(500));
+    let line = format!("{{{},\"o.k499\":1,\"o.k499.x\":2}}", many.join(","));
+    assert!(matches!(decode(settings(), &line).1, Err(NdjsonError::Expand(_))));
     let deep = format!("{{\"{}\":1}}", "a.".repeat(100_000));
     assert!(matches!(decode(settings(), &deep).1, Err(NdjsonError::Expand(_))));
 }
