@@ -1,6 +1,6 @@
 # Thin names for `cargo xtask VERB`; all logic is in xtask/, in Rust.
 
-.PHONY: help run test bench simulate ci tidy
+.PHONY: help run test bench simulate fuzz ci tidy
 
 help:
 	@cargo xtask help
@@ -20,6 +20,10 @@ bench:
 # Whole runs in a simulated world, from seeds.
 simulate:
 	@cargo xtask simulate
+
+# Damaged files and checkpoints, from seeds, for a minute.
+fuzz:
+	@cargo xtask fuzz
 
 # What the continuous integration runs.
 ci:

@@ -2,6 +2,7 @@
 
 mod bench;
 mod ci;
+mod fuzz;
 mod process;
 mod repository;
 mod rotated;
@@ -21,6 +22,7 @@ cargo xtask VERB (or make VERB)
   test [ARGUMENT..] all tests, also those against real servers; the arguments go to `cargo test`
   bench [ARGUMENT..]  the end-to-end benchmark; the arguments go to `skidder-bench run`
   simulate [OPTION..]  runs in a simulated world, from seeds; `--with-bug NAME` with a deliberate bug
+  fuzz [--seconds N] [--from SEED]  damaged files and checkpoints, from seeds
   ci                everything that is checked before a change lands
   tidy [--update]   the repository's own rules; --update lowers the limits in .config/tidy-ratchet.txt
   servers           start the servers of the tests, print their variables, stop them on Ctrl-C
@@ -46,6 +48,7 @@ fn run(arguments: &[String]) -> Result<()> {
         ("test", _) => servers::test(rest),
         ("bench", _) => bench::run(rest),
         ("simulate", _) => simulate::run(rest),
+        ("fuzz", _) => fuzz::run(rest),
         ("ci", []) => ci::run(),
         ("tidy", []) => tidy::run(tidy::Mode::Check),
         ("tidy", [flag]) if flag == "--update" => tidy::run(tidy::Mode::Update),

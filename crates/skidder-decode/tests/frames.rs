@@ -5,6 +5,7 @@ mod common;
 use common::frames::{Outcome, Sample, by_tool, pool, read_all, read_on, samples};
 use common::{MemoryFile, Random, log_text, noise};
 use skidder_decode::{Checkpoint, Codec, Damage, DecodeError, Decoder, Note, ReadState};
+use std::path::Path;
 
 /// Lines, noise, and runs, of which each codec has its own way.
 fn mixed_text() -> Vec<u8> {
@@ -61,6 +62,40 @@ fn what_the_tools_write_decodes_to_its_text() {
         assert_eq!(Codec::detect(&file).unwrap(), Some(codec), "{}", sample.kind);
     }
     println!("{seen} of {} files written by tools", commands.len());
+}
+
+/// Files that the tools wrote (`testdata/tools/README.md`), with a checkpoint of version 1 inside of each: for machines
+/// without the tools, and for checkpoints of earlier versions.
+#[test]
+fn kept_files_and_checkpoints_of_version_1_are_still_good() {
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata/tools");
+    let read = |name: &str| std::fs::read(directory.join(name)).unwrap();
+    let text = read("text");
+    for (name, codec) in [
+        ("text.pzst", Codec::Zstd),
+        ("text.zst", Codec::Zstd),
+        ("text.bz2", Codec::Bzip2),
+        ("text.xz", Codec::Xz),
+        ("text.lz4", Codec::Lz4),
+        ("text.BD.lz4", Codec::Lz4),
+    ] {
+        let (kind, bytes) = (name.to_owned(), read(name));
+        let sample = Sample { kind, codec, bytes, checked: true };
+        let outcome = read_all(&sample, (4096, 4096));
+        assert!(outcome.is_complete() && outcome.output == text, "{name}");
+        let path = directory.join(format!("{name}.checkpoint"));
+        let middle = &outcome.checkpoints[outcome.checkpoints.len() / 2];
+        if std::env::var_os("UPDATE_GOLDEN").is_some() {
+            std::fs::write(&path, middle.to_bytes()).unwrap();
+        }
+        let point = Checkpoint::from_bytes(&std::fs::read(&path).unwrap()).unwrap();
+        let file = MemoryFile::new(&sample.bytes);
+        let mut decoder = Decoder::resume(&point, &file, &pool()).unwrap();
+        let mut rest = Outcome::default();
+        read_on(&mut decoder, &file, (4096, 4096), &mut rest);
+        let at = point.decompressed_offset() as usize;
+        assert!(rest.is_complete() && rest.output == text[at..], "{name} from {at}");
+    }
 }
 
 #[test]

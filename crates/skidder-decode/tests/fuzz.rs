@@ -1,10 +1,10 @@
 //! Random damage to files of every kind, from a seed: whatever happens, all ways of reading agree.
 //!
-//! A longer run: `SKIDDER_FUZZ_ROUNDS=100000 cargo test --release -p skidder-decode --test fuzz`.
+//! A longer run: `cargo xtask fuzz --seconds 600`; one round: `SKIDDER_SEED=17 cargo test -p skidder-decode --test fuzz`.
 
 mod common;
 
-use common::{MemoryFile, Outcome, Random, gzip, kinds, log_text, noise, pool, read_on};
+use common::{MemoryFile, Outcome, Random, gzip, kinds, log_text, noise, pool, read_on, rounds};
 use skidder_decode::gzip::GzipReader;
 use skidder_decode::{Damage, DecodeError};
 
@@ -49,23 +49,20 @@ fn end(outcome: &Outcome) -> String {
 
 #[test]
 fn damaged_files_read_the_same_in_every_way() {
-    let rounds = std::env::var("SKIDDER_FUZZ_ROUNDS").ok();
-    let rounds = rounds.map_or(ROUNDS, |rounds| rounds.parse().expect("a number"));
     let mut seeds = kinds(&log_text(60_000));
     seeds.extend(kinds(&[noise(3_000), vec![0; 20_000], log_text(30_000)].concat()));
     let pool = pool();
-    for round in 1..=rounds {
-        let mut random = Random(round.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+    rounds(ROUNDS, |round, random| {
         let (kind, seed) = &seeds[random.below(seeds.len() as u64) as usize];
         let mut bytes = [&seed[..], &gzip(b"another member\n", 6)].concat();
-        damage(&mut bytes, &mut random);
-        let what = format!("round {round}, {kind}");
+        damage(&mut bytes, random);
+        let what = format!("SKIDDER_SEED={round}, {kind}");
         let file = MemoryFile::new(&bytes);
 
         let mut reader = GzipReader::new(&pool).with_checkpoint_interval(random.below(20_000));
-        let first = read(&mut reader, &file, &mut random);
+        let first = read(&mut reader, &file, random);
         let mut reader = GzipReader::new(&pool).without_checkpoints();
-        let second = read(&mut reader, &file, &mut random);
+        let second = read(&mut reader, &file, random);
         assert!(first.output == second.output, "{what}: other buffers, other output");
         assert_eq!(end(&first), end(&second), "{what}");
         assert_eq!(first.notes, second.notes, "{what}");
@@ -75,7 +72,7 @@ fn damaged_files_read_the_same_in_every_way() {
             let checkpoint = &first.checkpoints[pick];
             let at = checkpoint.decompressed_offset() as usize;
             let mut reader = GzipReader::resume(checkpoint, &file, &pool).expect("same file");
-            let rest = read(&mut reader, &file, &mut random);
+            let rest = read(&mut reader, &file, random);
             assert!(rest.output == first.output[at..], "{what}: resumed at {at}");
             assert_eq!(end(&rest), end(&first), "{what}: resumed at {at}");
             assert!(first.notes.ends_with(&rest.notes), "{what}: resumed at {at}");
@@ -84,11 +81,11 @@ fn damaged_files_read_the_same_in_every_way() {
         let cut = random.below(bytes.len() as u64 + 1) as usize;
         let file = MemoryFile::new(&bytes[..cut]);
         let mut reader = GzipReader::new(&pool);
-        let mut grown = read(&mut reader, &file, &mut random);
+        let mut grown = read(&mut reader, &file, random);
         file.append(&bytes[cut..]);
         read_on(&mut reader, &file, 4096, 4096, &mut grown);
         assert!(grown.output == first.output, "{what}: grown at {cut}");
         assert_eq!(end(&grown), end(&first), "{what}: grown at {cut}");
         assert_eq!(grown.notes, first.notes, "{what}: grown at {cut}");
-    }
+    });
 }

@@ -1,33 +1,18 @@
 //! Random damage to files of zstd, bzip2, xz and lz4, to their checkpoints, and random text in random encodings.
 //!
 //! A round is made from one number, which a failure prints: `SKIDDER_SEED=17 cargo test -p skidder-decode --test
-//! fuzz_frames`. A longer run: `cargo xtask fuzz --seconds 600`, or `SKIDDER_FUZZ_ROUNDS`.
+//! fuzz_frames`. A longer run: `cargo xtask fuzz --seconds 600`, or `SKIDDER_FUZZ_FROM` and `SKIDDER_FUZZ_ROUNDS`.
 
 mod common;
 
 use common::frames::{Outcome, Sample, pool, read_on, samples};
-use common::{MemoryFile, Random, log_text, noise};
+use common::{MemoryFile, Random, log_text, noise, rounds};
 use skidder_decode::encoding::Encoding;
 use skidder_decode::lines::{LineTerminator, Splitter};
 use skidder_decode::{Checkpoint, Codec, Damage, DecodeError, Decoder};
 
 /// Rounds of an ordinary run.
 const ROUNDS: u64 = 120;
-
-/// Calls `round` with the numbers of the rounds: one if a seed is given.
-fn rounds(each: u64, mut round: impl FnMut(u64, &mut Random)) {
-    let number = |name: &str| {
-        let value = std::env::var(name).ok()?;
-        Some(value.parse::<u64>().unwrap_or_else(|_| panic!("`{name}` is no number")))
-    };
-    let seeds = match number("SKIDDER_SEED") {
-        Some(seed) => seed..seed + 1,
-        None => 1..1 + number("SKIDDER_FUZZ_ROUNDS").unwrap_or(each),
-    };
-    for seed in seeds {
-        round(seed, &mut Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15)));
-    }
-}
 
 /// Changes, removes, repeats or inserts a few bytes.
 fn damage(bytes: &mut Vec<u8>, random: &mut Random) {

@@ -78,6 +78,23 @@ impl Random {
     }
 }
 
+/// Calls `round` for each number of a run: one if `SKIDDER_SEED` is given, else `SKIDDER_FUZZ_ROUNDS` (or `each`) from
+/// `SKIDDER_FUZZ_FROM` (or 1) on.
+pub(crate) fn rounds(each: u64, mut round: impl FnMut(u64, &mut Random)) {
+    let number = |name: &str| {
+        let value = std::env::var(name).ok()?;
+        Some(value.parse::<u64>().unwrap_or_else(|_| panic!("`{name}` is no number")))
+    };
+    let from = number("SKIDDER_FUZZ_FROM").unwrap_or(1);
+    let seeds = match number("SKIDDER_SEED") {
+        Some(seed) => seed..seed + 1,
+        None => from..from + number("SKIDDER_FUZZ_ROUNDS").unwrap_or(each),
+    };
+    for seed in seeds {
+        round(seed, &mut Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15)));
+    }
+}
+
 const PATHS: [&str; 6] =
     ["/", "/index.html", "/api/v1/orders", "/static/app.js", "/login", "/search?q=tree"];
 

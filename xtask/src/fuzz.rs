@@ -1,0 +1,49 @@
+//! `cargo xtask fuzz`: the seeded fuzz tests of the decoders, encodings and lines, for as long as one likes. Their short
+//! run is part of the ordinary tests.
+
+use crate::{process, repository};
+use anyhow::{Context, Result, bail};
+use skidder_os::{Clock, SystemClock};
+use std::time::Duration;
+
+/// Rounds between two looks at the time.
+const ROUNDS: u64 = 2_000;
+
+const SECONDS: u64 = 60;
+
+/// The test programs, all of `skidder-decode`.
+const PROGRAMS: [&str; 2] = ["fuzz", "fuzz_frames"];
+
+/// `[--seconds N] [--from SEED]`: rounds from a seed on until the time is over, or one fails.
+pub(crate) fn run(arguments: &[String]) -> Result<()> {
+    let (mut seconds, mut from) = (SECONDS, 1);
+    let mut rest = arguments.iter();
+    while let Some(option) = rest.next() {
+        let target = match option.as_str() {
+            "--seconds" => &mut seconds,
+            "--from" => &mut from,
+            other => bail!("`{other}` is not understood: [--seconds N] [--from SEED]"),
+        };
+        let value = rest.next().with_context(|| format!("`{option}` needs a number"))?;
+        *target = value.parse().with_context(|| format!("`{option} {value}` is no number"))?;
+    }
+    let clock = SystemClock::new();
+    let end = Duration::from_secs(seconds);
+    let mut passes = 0;
+    while passes == 0 || (clock.monotonic().0 < end && !process::stopping()) {
+        let mut command = repository::cargo();
+        command.args(["test", "--quiet", "--release", "--package", "skidder-decode"]);
+        command.args(PROGRAMS.iter().flat_map(|program| ["--test", program]));
+        command.env("SKIDDER_FUZZ_FROM", from.to_string());
+        command.env("SKIDDER_FUZZ_ROUNDS", ROUNDS.to_string());
+        process::run(&mut command)?;
+        from += ROUNDS;
+        passes += 1;
+    }
+    process::say(&format!(
+        "fuzz: {} rounds of each test, up to seed {}",
+        passes * ROUNDS,
+        from - 1
+    ));
+    Ok(())
+}
