@@ -49,10 +49,9 @@ impl Batch {
         &self.bytes
     }
 
-    /// Says which bytes were checked to be UTF-8: the first `lines` of them, and a range of those that
-    /// were appended. A text that begins and ends inside is taken for UTF-8 without another look.
-    pub fn set_utf8(&mut self, lines: usize, appended: Range<usize>) {
-        self.utf8_bytes = lines as u32;
+    /// Says which of the bytes that were appended were checked to be UTF-8. A text that begins and ends
+    /// inside is taken for UTF-8 without another look.
+    pub fn set_utf8_appended(&mut self, appended: Range<usize>) {
         self.utf8_appended = appended.start as u32..appended.end as u32;
     }
 

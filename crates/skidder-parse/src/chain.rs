@@ -12,18 +12,24 @@
 //!
 //! Leaves to the reader: reading far enough, time, and moving cursors.
 
+mod container;
 mod group;
+mod leaf;
 mod matcher;
 mod multiline;
 mod run;
 #[cfg(test)]
 mod tests;
 
+pub use container::{Container, Format, Stream};
+pub use leaf::Failure;
 pub use matcher::Matcher;
 pub use multiline::{Match, Multiline, Rule};
 pub use run::{Accept, Ending, Finish, Run, character_boundary};
 
+use crate::{auditd, ndjson, syslog};
 use group::Group;
+use leaf::Leaf;
 use regex::bytes::Regex;
 use run::{Dropped, Hold, Wait};
 use std::time::Duration;
@@ -46,6 +52,29 @@ pub enum Parser {
     Multiline(Multiline),
     /// `include_message`: the message must match one of the patterns.
     IncludeMessage(Vec<Regex>),
+    /// `container`.
+    Container(Container),
+    /// `ndjson`.
+    Ndjson {
+        /// Its settings.
+        settings: ndjson::Settings,
+        /// Not `ignore_decoding_error`: what cannot be decoded is told.
+        log_errors: bool,
+    },
+    /// `syslog`.
+    Syslog {
+        /// Its settings.
+        settings: syslog::Settings,
+        /// `log_errors`.
+        log_errors: bool,
+    },
+    /// `auditd`.
+    Auditd {
+        /// Its settings.
+        settings: auditd::Settings,
+        /// `log_errors`.
+        log_errors: bool,
+    },
 }
 
 impl Parser {
@@ -53,7 +82,22 @@ impl Parser {
     fn timeout(&self) -> Option<Duration> {
         match self {
             Self::Multiline(multiline) => multiline.timeout,
-            Self::IncludeMessage(_) => None,
+            Self::Container(_) => Some(Container::TIMEOUT),
+            Self::IncludeMessage(_)
+            | Self::Ndjson { .. }
+            | Self::Syslog { .. }
+            | Self::Auditd { .. } => None,
+        }
+    }
+
+    /// Its name, if lines that it cannot read are to be told.
+    fn told(&self) -> Option<&'static str> {
+        match self {
+            Self::Multiline(_) | Self::IncludeMessage(_) => None,
+            Self::Container(_) => Some("container"),
+            Self::Ndjson { log_errors, .. } => log_errors.then_some("ndjson"),
+            Self::Syslog { log_errors, .. } => log_errors.then_some("syslog"),
+            Self::Auditd { log_errors, .. } => log_errors.then_some("auditd"),
         }
     }
 }
@@ -102,6 +146,10 @@ pub struct State {
     dropped: Vec<Dropped>,
     /// Offsets of events whose message was cut.
     cut: Vec<u64>,
+    /// Offsets of lines that a parser could not read.
+    errors: Vec<u64>,
+    failure: Option<Failure>,
+    leaves: Vec<Leaf>,
 }
 
 impl State {
@@ -110,8 +158,23 @@ impl State {
         !self.waits.is_empty() || self.saved_holds.iter().any(|hold| *hold != Hold::No)
     }
 
-    fn begin(&mut self, parsers: usize) {
-        let slots = parsers * STREAMS;
+    /// The first line of the last turn that a parser could not read, if it is one that tells.
+    pub fn take_failure(&mut self) -> Option<Failure> {
+        self.failure.take()
+    }
+
+    fn begin(&mut self, parsers: &[Parser]) {
+        let slots = parsers.len() * STREAMS;
+        if self.leaves.len() != parsers.len() {
+            self.leaves = parsers.iter().map(Leaf::of).collect();
+        }
+        for leaf in &mut self.leaves {
+            if let Leaf::Container(leaf) = leaf {
+                leaf.begin();
+            }
+        }
+        self.errors.clear();
+        self.failure = None;
         self.groups.resize_with(slots, Group::default);
         for group in &mut self.groups {
             group.clear();

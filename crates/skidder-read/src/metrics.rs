@@ -24,6 +24,8 @@ pub struct ReadMetrics {
     pub raw_lines: Counter,
     /// Lines discarded because the event they belong to was full: `multiline.max_lines`, `max_bytes`.
     pub lines_discarded: Counter,
+    /// Lines that a parser could not read, and that went on as they are.
+    pub parse_errors: Counter,
     /// Messages cut to `message_max_bytes`: `messages_truncated_total`.
     pub truncated: Counter,
     /// Files that could not be opened, read or decoded: `processing_errors_total`.

@@ -40,6 +40,10 @@ impl Group {
         self.first.is_none()
     }
 
+    pub(super) fn first(&self) -> Option<&Item> {
+        self.first.as_ref()
+    }
+
     /// Offset of its first line.
     pub(super) fn start(&self) -> Option<u64> {
         self.first.as_ref().map(|first| first.row.offset)

@@ -64,8 +64,10 @@ impl Multiline {
     /// Default of `timeout`.
     pub const TIMEOUT: Duration = Duration::from_secs(5);
 
-    fn bounds(&self) -> Bounds {
-        let separator: &[u8] = if self.skip_newline { b"" } else { b"\n" };
+    /// A line feed that a text had at its end stands between the lines even if no other shall.
+    fn bounds(&self, item: &Item) -> Bounds {
+        let skip = self.skip_newline && !item.has_line_feed;
+        let separator: &[u8] = if skip { b"" } else { b"\n" };
         let lines = if matches!(self.rule, Rule::Count(_)) { 0 } else { self.max_lines };
         Bounds { bytes: self.max_bytes, lines, separator }
     }
@@ -135,7 +137,7 @@ impl Run<'_> {
         if !goes_on {
             self.complete(batch, at, item.stream);
         }
-        self.add(batch, slot, &item, multiline.bounds());
+        self.add(batch, slot, &item, multiline.bounds(&item));
         self.group(slot).set_open(matched);
         if ends || closes {
             self.complete(batch, at, item.stream);
@@ -159,7 +161,7 @@ impl Run<'_> {
             self.set_hold(slot, item.row.offset, hold);
             return;
         }
-        self.add(batch, slot, &item, multiline.bounds());
+        self.add(batch, slot, &item, multiline.bounds(&item));
         let seen = self.group(slot).seen();
         if seen >= count {
             self.complete(batch, at, item.stream);
@@ -185,7 +187,7 @@ impl Run<'_> {
             self.set_hold(slot, item.row.offset, Hold::No);
         }
         if matched {
-            self.add(batch, slot, &item, multiline.bounds());
+            self.add(batch, slot, &item, multiline.bounds(&item));
             self.bound_group(batch, at, item.stream, item.row.offset, Hold::Following);
         } else {
             self.complete(batch, at, item.stream);
@@ -201,8 +203,8 @@ impl Run<'_> {
         stream: usize,
         multiline: &Multiline,
     ) {
-        let bounds = multiline.bounds();
         let group = self.group(at * STREAMS + stream);
+        let Some(bounds) = group.first().map(|first| multiline.bounds(first)) else { return };
         if let Some(mut done) = group.take(batch, bounds.separator) {
             let truncated = if done.truncated { TRUNCATED } else { 0 };
             let multiline = if done.lines > 1 { MULTILINE } else { 0 };

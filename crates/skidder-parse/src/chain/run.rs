@@ -10,7 +10,9 @@ use std::time::Duration;
 /// Flags of an event, by their place in `log.flags`.
 pub(super) const TRUNCATED: u8 = 1;
 pub(super) const MULTILINE: u8 = 2;
-const FLAGS: [(u8, &[u8]); 2] = [(TRUNCATED, b"truncated"), (MULTILINE, b"multiline")];
+pub(super) const PARTIAL: u8 = 4;
+const FLAGS: [(u8, &[u8]); 3] =
+    [(TRUNCATED, b"truncated"), (MULTILINE, b"multiline"), (PARTIAL, b"partial")];
 
 /// What becomes of the events that leave the chain.
 #[derive(Clone, Copy, Debug)]
@@ -57,6 +59,8 @@ pub struct Finish {
     pub truncated: u64,
     /// Lines discarded because the group they belong to was full.
     pub discarded: u64,
+    /// Lines that a parser could not read.
+    pub errors: u64,
 }
 
 /// An event on its way through the chain.
@@ -67,6 +71,8 @@ pub(super) struct Item {
     pub(super) flags: u8,
     /// Whether a parser gave it fields that are worth an event without a message.
     pub(super) has_fields: bool,
+    /// Whether its text had a line feed at its end, which is left out.
+    pub(super) has_line_feed: bool,
 }
 
 /// What happens to the next lines of a group that was given out before its end.
@@ -101,11 +107,14 @@ pub(super) struct Dropped {
 
 /// A turn. Give it lines, then end it.
 pub struct Run<'a> {
-    chain: &'a Chain,
-    state: &'a mut State,
+    pub(super) chain: &'a Chain,
+    pub(super) state: &'a mut State,
     accept: Accept<'a>,
-    base: Arc<Base>,
+    pub(super) base: Arc<Base>,
     flags_path: Path,
+    pub(super) error_path: Path,
+    /// The time at which the line was read, in nanoseconds since 1970-01-01 UTC.
+    pub(super) now: i64,
     /// Offset of the first line.
     start: u64,
     /// End of the last line.
@@ -122,17 +131,28 @@ impl<'a> Run<'a> {
         batch: &Batch,
         start: u64,
     ) -> Self {
-        state.begin(chain.parsers.len());
-        let base = Arc::clone(batch.base());
-        let flags_path = Path::parse("log.flags").expect("the path is a constant");
-        Self { chain, state, accept, base, flags_path, start, end: start, rows_check: 0 }
+        state.begin(&chain.parsers);
+        Self {
+            chain,
+            state,
+            accept,
+            base: Arc::clone(batch.base()),
+            flags_path: Path::parse("log.flags").expect("the path is a constant"),
+            error_path: Path::parse("error.message").expect("the path is a constant"),
+            now: 0,
+            start,
+            end: start,
+            rows_check: 0,
+        }
     }
 
     /// Takes one line: a row with its text, not in the batch yet. Offsets of lines go up.
     pub fn line(&mut self, batch: &mut Batch, row: Row) {
         self.end = row.offset + u64::from(row.line_bytes);
+        self.now = row.time;
         self.complete_left_behind(batch, row.offset);
-        self.advance(batch, Item { row, stream: 0, flags: 0, has_fields: false }, 0);
+        let item = Item { row, stream: 0, flags: 0, has_fields: false, has_line_feed: false };
+        self.advance(batch, item, 0);
     }
 
     /// Takes note of a line that is not read because it is too long. Groups end at it.
@@ -178,8 +198,7 @@ impl<'a> Run<'a> {
         };
         let end = self.complete_before(batch);
         let state = self.state;
-        let mut finish =
-            Finish { end, unfinished: end < self.end, flush_at, truncated: 0, discarded: 0 };
+        let mut finish = Finish { end, unfinished: end < self.end, flush_at, ..Finish::default() };
         if finish.unfinished {
             batch.withdraw(|row| row.offset < end);
         }
@@ -190,6 +209,7 @@ impl<'a> Run<'a> {
             }
         }
         finish.truncated = state.cut.iter().filter(|offset| **offset < end).count() as u64;
+        finish.errors = state.errors.iter().filter(|offset| **offset < end).count() as u64;
         for (offset, slot, hold) in state.changes.drain(..) {
             if offset < end {
                 state.saved_holds[slot] = hold;
@@ -200,7 +220,7 @@ impl<'a> Run<'a> {
     }
 
     /// An item at the parser `from`, and what is behind it.
-    pub(super) fn advance(&mut self, batch: &mut Batch, item: Item, from: usize) {
+    pub(super) fn advance(&mut self, batch: &mut Batch, mut item: Item, from: usize) {
         let chain = self.chain;
         for (at, parser) in chain.parsers.iter().enumerate().skip(from) {
             match parser {
@@ -214,6 +234,13 @@ impl<'a> Run<'a> {
                             if message.is_empty() { DropReason::Empty } else { DropReason::Parser };
                         return self.drop(&item, Some(reason));
                     }
+                }
+                Parser::Container(container) => match self.container(batch, at, container, item) {
+                    Some(complete) => item = complete,
+                    None => return,
+                },
+                Parser::Ndjson { .. } | Parser::Syslog { .. } | Parser::Auditd { .. } => {
+                    self.leaf(batch, at, &mut item);
                 }
             }
         }
@@ -320,7 +347,11 @@ impl<'a> Run<'a> {
         }
         match &self.chain.parsers[at] {
             Parser::Multiline(multiline) => self.complete_multiline(batch, at, stream, multiline),
-            Parser::IncludeMessage(_) => {}
+            Parser::Container(_) => self.complete_container(batch, at, stream),
+            Parser::IncludeMessage(_)
+            | Parser::Ndjson { .. }
+            | Parser::Syslog { .. }
+            | Parser::Auditd { .. } => {}
         }
     }
 

@@ -4,7 +4,7 @@ use super::*;
 use proptest::prelude::*;
 use regex::bytes::Regex;
 use skidder_event::{
-    Base, Batch, DropReason, Encoder, Map, Precision, Provenance, Row, SourceId, Text,
+    Base, Batch, DropReason, Encoder, Map, Path, Precision, Provenance, Row, SourceId, Text,
 };
 use std::sync::Arc;
 
@@ -248,6 +248,144 @@ fn messages_are_included_and_filtered_behind_the_parsers() {
     assert_eq!(source.events[0].1["log"]["flags"], serde_json::json!(["truncated", "multiline"]));
 }
 
+fn container(stream: Option<Stream>, format: Format) -> Parser {
+    Parser::Container(Container { stream, format, max_bytes: 10 << 20 })
+}
+
+const CRI: &str = "2026-11-21T20:52:57.000000001Z";
+
+#[test]
+fn records_of_containers_become_their_text() {
+    let chain = chain([container(None, Format::Auto)]);
+    let text = format!(
+        "{CRI} stdout F one\n\
+         {{\"log\":\"two \\\"2\\\"\\n\",\"stream\":\"stderr\",\"time\":\"{CRI}\"}}\n\
+         {{\"log\":\"\\n\",\"stream\":\"stderr\",\"time\":\"{CRI}\"}}\n\
+         {CRI} stderr F \n\
+         {CRI} other F:x three\n\
+         nothing of both\n\
+         \n"
+    );
+    let events = all(&chain, text.as_bytes());
+    let messages: Vec<String> = events.iter().map(|(_, json, _)| message(json)).collect();
+    assert_eq!(messages, ["one", "two \"2\"", "three", "nothing of both"]);
+    let streams: Vec<_> = events.iter().map(|(_, json, _)| json["stream"].as_str()).collect();
+    assert_eq!(streams, [Some("stdout"), Some("stderr"), Some("other"), None]);
+    assert_eq!(events[0].1["@timestamp"], "2026-11-21T20:52:57.000Z");
+    let error = events[3].1["error"]["message"].as_str().expect("it says why");
+    assert!(error.starts_with("no CRI record"), "{error}");
+}
+
+#[test]
+fn one_format_does_not_read_the_other() {
+    let docker = format!("{{\"log\":\"a\\n\",\"time\":\"{CRI}\"}}");
+    let cri = format!("{CRI} stdout F a");
+    for (format, text) in [(Format::Docker, &cri), (Format::Cri, &docker)] {
+        let chain = chain([container(None, format)]);
+        let text = format!("{text}\n");
+        assert_eq!(messages(&chain, &text), [text.trim_end()]);
+        let mut source = Source::new(&chain, text.as_bytes());
+        source.turn(text.len(), Ending::Last, 10);
+        assert_eq!(source.last.errors, 1);
+        assert_eq!(source.state.take_failure().map(|failure| failure.parser), Some("container"));
+    }
+}
+
+#[test]
+fn partial_records_of_two_streams_are_joined_apart() {
+    let text = format!(
+        "{CRI} stdout P a\n{CRI} stderr P x\n{CRI} stdout P b\n{CRI} stderr F y\n\
+         {CRI} stderr F z\n{CRI} stdout F c\n{CRI} stdout P last\n"
+    );
+    let parsers = |stream| chain([container(stream, Format::Cri)]);
+    let both = parsers(None);
+    assert_eq!(messages(&both, &text), ["xy", "z", "abc", "last"]);
+    let flags = &all(&both, text.as_bytes())[3].1["log"]["flags"];
+    assert_eq!(*flags, serde_json::json!(["partial"]), "nothing came behind it");
+    let one = parsers(Some(Stream::Stderr));
+    let mut source = Source::new(&one, text.as_bytes());
+    source.turn(text.len(), Ending::Last, 100);
+    assert_eq!((source.messages(), source.dropped), (vec!["xy".into(), "z".into()], [0, 0, 4]));
+}
+
+#[test]
+fn what_is_behind_an_unfinished_record_of_another_stream_is_not_given_out_twice() {
+    let chain = chain([container(None, Format::Cri)]);
+    let text = format!("{CRI} stdout P a\n{CRI} stderr F x\n{CRI} stdout F b\n");
+    let mut source = Source::new(&chain, text.as_bytes());
+    let two = text.lines().take(2).map(|line| line.len() + 1).sum();
+    source.turn(two, Ending::Waiting(Duration::from_secs(1)), 100);
+    assert_eq!((source.events.len(), source.cursor), (0, 0));
+    source.turn(text.len(), Ending::Last, 100);
+    assert_eq!(source.messages(), ["x", "ab"]);
+}
+
+#[test]
+fn lines_of_containers_are_joined_within_their_stream() {
+    let join = Parser::Multiline(pattern("^ ", false, Match::After));
+    let skip = Multiline { skip_newline: true, ..pattern("^ ", false, Match::After) };
+    let text = format!(
+        "{CRI} stdout F a\n{CRI} stderr F x\n{CRI} stdout F  b\n{CRI} stderr F  y\n\
+         {CRI} stdout P  c\n{CRI} stdout F  d\n"
+    );
+    let lines = chain([container(None, Format::Cri), join.clone()]);
+    let mut found = messages(&lines, &text);
+    found.sort();
+    assert_eq!(found, ["a\n b\n c d", "x\n y"]);
+    // The line feed of a Docker record is its own: one stands between lines, whatever is asked for.
+    let docker = |log: &str| format!("{{\"log\":\"{log}\\n\",\"time\":\"{CRI}\"}}\n");
+    let text = docker("a") + &docker(" b");
+    for join in [join, Parser::Multiline(skip)] {
+        let chain = chain([container(None, Format::Auto), join]);
+        assert_eq!(messages(&chain, &text), ["a\n b"]);
+    }
+}
+
+#[test]
+fn a_stream_that_falls_silent_holds_the_other_back_for_so_many_bytes_only() {
+    let join = Parser::Multiline(pattern("^ ", false, Match::After));
+    let chain = chain([container(None, Format::Cri), join]);
+    let mut text = format!("{CRI} stderr F first\n");
+    while text.len() < 2 * GAP_BYTES as usize {
+        text += &format!("{CRI} stdout F line\n");
+    }
+    let expected = all(&chain, text.as_bytes());
+    let mut source = Source::new(&chain, text.as_bytes());
+    source.turn(text.len(), Ending::More, usize::MAX);
+    assert!(source.cursor > GAP_BYTES && source.events[..] == expected[..source.events.len()]);
+    assert!(in_turns(&chain, text.as_bytes(), &[100_000], true) == expected);
+}
+
+#[test]
+fn messages_go_from_parser_to_parser() {
+    let ndjson = Parser::Ndjson {
+        settings: ndjson::Settings {
+            target: Some(Path::parse("app").expect("a good path")),
+            message_key: Some("msg".into()),
+            add_error_key: true,
+            ..ndjson::Settings::default()
+        },
+        log_errors: true,
+    };
+    let join = Parser::Multiline(pattern("^ ", false, Match::After));
+    let chain = chain([container(None, Format::Cri), ndjson, join]);
+    let text = format!(
+        "{CRI} stdout F {{\"msg\":\"a\",\"n\":1}}\n{CRI} stdout F {{\"msg\":\" b\",\"n\":2}}\n\
+         {CRI} stdout F no JSON\n"
+    );
+    let events = all(&chain, text.as_bytes());
+    assert_eq!(events.len(), 2);
+    assert_eq!(message(&events[0].1), "a\n b");
+    assert_eq!(events[0].1["app"]["n"], 2, "the fields of the last line");
+    assert_eq!(events[0].1["stream"], "stdout");
+    assert_eq!(message(&events[1].1), "no JSON");
+    assert_eq!(events[1].1["error"]["type"], "json");
+    let mut source = Source::new(&chain, text.as_bytes());
+    source.turn(text.len(), Ending::Last, 100);
+    let failure = source.state.take_failure().expect("one line is no JSON");
+    assert_eq!((failure.parser, source.last.errors), ("ndjson", 1));
+}
+
 #[test]
 fn contiguous_lines_are_joined_without_a_copy() {
     let chain = chain([Parser::Multiline(pattern("^ ", false, Match::After))]);
@@ -375,5 +513,43 @@ proptest! {
         let expected = all(&chain, text.as_bytes());
         prop_assert_eq!(&in_turns(&chain, text.as_bytes(), &cuts, false), &expected);
         prop_assert_eq!(&in_turns(&chain, text.as_bytes(), &cuts, true), &expected);
+    }
+}
+
+/// Records of both streams, whole and partial ones, and lines that are no records.
+fn records() -> impl Strategy<Value = String> {
+    let record = (prop_oneof![Just("stdout"), Just("stderr")], any::<bool>(), "[ -]?[ab]{0,2}")
+        .prop_map(|(stream, partial, text)| {
+            format!("{CRI} {stream} {} {text}", if partial { "P" } else { "F" })
+        });
+    let line = prop_oneof![8 => record, 1 => "[ab]{0,2}"];
+    prop::collection::vec(line, 0..30)
+        .prop_map(|lines| lines.iter().map(|line| format!("{line}\n")).collect())
+}
+
+proptest! {
+    #[test]
+    fn events_of_containers_do_not_depend_on_where_turns_end(
+        rule in rule(),
+        join in any::<bool>(),
+        stream in prop_oneof![Just(None), Just(Some(Stream::Stdout))],
+        text in records(),
+        cuts in prop::collection::vec(0_usize..300, 1..5),
+    ) {
+        let mut parsers = vec![container(stream, Format::Auto)];
+        if join {
+            let joined = Multiline { max_lines: 3, timeout: None, ..multiline(rule) };
+            parsers.push(Parser::Multiline(joined));
+        }
+        let chain = chain(parsers);
+        let sorted = |mut events: Vec<Event>| {
+            events.sort_by_key(|event| event.0);
+            events
+        };
+        let expected = sorted(all(&chain, text.as_bytes()));
+        for restart in [false, true] {
+            let events = sorted(in_turns(&chain, text.as_bytes(), &cuts, restart));
+            prop_assert_eq!(&events, &expected);
+        }
     }
 }

@@ -32,6 +32,8 @@ pub(super) struct Parsing {
     /// When a group will have waited long enough.
     flush_at: Option<Monotonic>,
     unfinished: bool,
+    /// Lines of this file that a parser could not read.
+    failures: u64,
     /// When this turn began.
     pub(super) began: Monotonic,
 }
@@ -88,6 +90,7 @@ impl Reader {
         if all {
             self.parsing.flush_at = None;
             self.parsing.unfinished = false;
+            self.parsing.failures = 0;
         }
     }
 
@@ -196,10 +199,12 @@ impl Reader {
             }
             return ControlFlow::Break(self.nothing(context, parts, filled, end));
         }
+        let is_utf8 = simdutf8::basic::from_utf8(&bytes[..whole]).is_ok();
+        let utf8 = if is_utf8 { whole } else { 0 };
         let buffer = Buffer::new(parts, filled);
         let base = Arc::clone(self.bound(context).base());
         let provenance = self.place();
-        let mut batch = Batch::with_lines(buffer.parts, 0, base, provenance);
+        let mut batch = Batch::with_lines(buffer.parts, utf8, base, provenance);
         let appended = batch.bytes().len();
         let mut state = self.parsing.state.take().unwrap_or_default();
         let accept = Accept {
@@ -235,6 +240,7 @@ impl Reader {
             batch.set_recycle(buffers);
         }
         self.keep_waiting(&finish);
+        self.tell_failure(context, finish.errors);
         let end = if stopped { self.redo(end) } else { end };
         self.has_seen(self.offset + filled as u64, &end);
         self.keep_rest(&batch.bytes()[..filled], consumed);
@@ -312,6 +318,21 @@ impl Reader {
         self.parsing.flush &= finish.unfinished;
     }
 
+    /// Tells of lines that a parser could not read: of the first, the tenth, the hundredth and so on.
+    fn tell_failure(&mut self, context: &InputContext, errors: u64) {
+        context.metrics.parse_errors.add(errors);
+        let Some(state) = &mut self.parsing.state else { return };
+        let Some(failure) = state.take_failure() else { return };
+        let before = self.parsing.failures;
+        self.parsing.failures += errors;
+        if before > 0 && before.ilog10() == self.parsing.failures.max(before).ilog10() {
+            return;
+        }
+        tracing::warn!(path = %self.target.path.display(), parser = failure.parser,
+            offset = failure.offset, error = failure.error, lines = self.parsing.failures,
+            "lines cannot be parsed and go on as they are");
+    }
+
     /// A turn that consumed nothing and has come to an end.
     fn nothing(
         &mut self,
@@ -339,14 +360,13 @@ impl Reader {
         end: &TurnEnd,
     ) {
         let bytes = batch.bytes();
-        let is_utf8 = |bytes: &[u8]| simdutf8::basic::from_utf8(bytes).is_ok();
-        let utf8 = if is_utf8(&bytes[..consumed]) { consumed } else { 0 };
-        let end_of_appended = if is_utf8(&bytes[appended..]) { bytes.len() } else { appended };
+        let is_utf8 = simdutf8::basic::from_utf8(&bytes[appended..]).is_ok();
+        let end_of_appended = if is_utf8 { bytes.len() } else { appended };
         let tail = &bytes[consumed.saturating_sub(TAIL_BYTES)..consumed];
         self.tail = Some(Tail { len: tail.len() as u32, crc: crc32(tail) });
         let eof = matches!(end, TurnEnd::Finished);
         self.finished = eof;
-        batch.set_utf8(utf8, appended..end_of_appended);
+        batch.set_utf8_appended(appended..end_of_appended);
         batch.set_provenance(self.provenance(consumed as u64, eof));
         self.line_bytes_mean = consumed / batch.lines().max(1) as usize + 1;
         context.metrics.bytes.add(consumed as u64);

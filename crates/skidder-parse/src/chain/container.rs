@@ -1,0 +1,245 @@
+//! `container`: records of container runtimes become their text, and partial ones are joined.
+//!
+//! Semantics of Filebeat's `libbeat/reader/readjson/docker_json.go`, with three differences: streams are kept
+//! apart while records are joined, a line that is no record goes on as it stands with the error noted
+//! (Filebeat throws it away), and the text of a Docker record loses the line feed at its end.
+
+use super::STREAMS;
+use super::group::Bounds;
+use super::leaf::{Leaf, edit};
+use super::run::{Hold, Item, PARTIAL, Run, TRUNCATED};
+use crate::docker;
+use crate::json::Scanner;
+use skidder_event::{Batch, Cell, DropReason, FieldList, NodeId, Text};
+use std::time::Duration;
+
+/// `container`.
+#[derive(Clone, Copy, Debug)]
+pub struct Container {
+    /// `stream`; nothing = all.
+    pub stream: Option<Stream>,
+    /// `format`.
+    pub format: Format,
+    /// Bytes of a joined message; what is beyond is discarded.
+    pub max_bytes: usize,
+}
+
+/// A stream of a container.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stream {
+    /// Standard output.
+    Stdout = 1,
+    /// Standard error.
+    Stderr = 2,
+}
+
+/// `format`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// What begins with a brace is a Docker record, everything else one of CRI.
+    Auto,
+    /// Records of Docker's `json-file` driver.
+    Docker,
+    /// Records of the container runtime interface.
+    Cri,
+}
+
+impl Container {
+    /// How long a partial record waits for the next one. Filebeat waits for ever.
+    pub const TIMEOUT: Duration = Duration::from_secs(5);
+
+    fn bounds(&self) -> Bounds {
+        Bounds { bytes: self.max_bytes, lines: 0, separator: b"" }
+    }
+}
+
+/// What a turn keeps of `container`.
+#[derive(Debug)]
+pub(super) struct ContainerLeaf {
+    scanner: Scanner,
+    /// For each stream, the member `"stream":"…"` in the bytes of the batch.
+    members: [Option<Text>; STREAMS],
+}
+
+impl ContainerLeaf {
+    pub(super) fn new() -> Self {
+        Self { scanner: Scanner::new(false), members: [None; STREAMS] }
+    }
+
+    /// Another batch.
+    pub(super) fn begin(&mut self) {
+        self.members = [None; STREAMS];
+    }
+}
+
+/// A record, of either format.
+struct Record {
+    time: i64,
+    stream: Text,
+    partial: bool,
+    message: Text,
+    attrs: Option<NodeId>,
+    has_line_feed: bool,
+}
+
+impl Run<'_> {
+    /// One line at the parser `at`: gives it back as its text if it is complete.
+    pub(super) fn container(
+        &mut self,
+        batch: &mut Batch,
+        at: usize,
+        container: &Container,
+        mut item: Item,
+    ) -> Option<Item> {
+        let line = item.row.text().unwrap_or_default();
+        if line.len == 0 {
+            self.drop(&item, Some(DropReason::Empty));
+            return None;
+        }
+        let is_docker = match container.format {
+            Format::Auto => batch.text(line)[0] == b'{',
+            Format::Docker => true,
+            Format::Cri => false,
+        };
+        let record = if is_docker { self.docker(batch, at, &item, line) } else { cri(batch, line) };
+        let record = match record {
+            Ok(record) => record,
+            Err(error) => {
+                self.note_error(batch, at, &mut item, &error);
+                return Some(item);
+            }
+        };
+        item.stream = match batch.text(record.stream) {
+            b"stdout" => Stream::Stdout as usize,
+            b"stderr" => Stream::Stderr as usize,
+            _ => 0,
+        };
+        if container.stream.is_some_and(|stream| stream as usize != item.stream) {
+            self.drop(&item, Some(DropReason::Parser));
+            return None;
+        }
+        item.row.time = record.time;
+        item.has_line_feed = record.has_line_feed;
+        batch.set_text(&mut item.row, record.message);
+        self.put_stream(batch, at, &mut item, record.stream);
+        if let Some(attrs) = record.attrs {
+            self.edit(batch, &mut item, |event| docker::put_attrs(event, attrs));
+            item.has_fields = true;
+        }
+        self.join(batch, at, container, item, record.partial)
+    }
+
+    /// A record that is complete, or a part of one.
+    fn join(
+        &mut self,
+        batch: &mut Batch,
+        at: usize,
+        container: &Container,
+        item: Item,
+        partial: bool,
+    ) -> Option<Item> {
+        let slot = at * STREAMS + item.stream;
+        if self.hold(slot) != Hold::No {
+            self.discard(&item);
+            if !partial {
+                self.set_hold(slot, item.row.offset, Hold::No);
+            }
+            return None;
+        }
+        if !partial && self.group(slot).is_empty() {
+            return Some(item);
+        }
+        self.add(batch, slot, &item, container.bounds());
+        self.group(slot).set_open(partial);
+        if partial {
+            self.bound_group(batch, at, item.stream, item.row.offset, Hold::Following);
+        } else {
+            self.complete(batch, at, item.stream);
+        }
+        None
+    }
+
+    /// Gives the text of joined records to the parsers behind.
+    pub(super) fn complete_container(&mut self, batch: &mut Batch, at: usize, stream: usize) {
+        let group = self.group(at * STREAMS + stream);
+        let is_partial = group.is_open();
+        if let Some(mut done) = group.take(batch, b"") {
+            // What is cut will not be told that it goes on: it is cut.
+            let partial = if is_partial && !done.truncated { PARTIAL } else { 0 };
+            done.item.flags |= partial | if done.truncated { TRUNCATED } else { 0 };
+            self.advance(batch, done.item, at + 1);
+        }
+    }
+
+    fn docker(
+        &mut self,
+        batch: &mut Batch,
+        at: usize,
+        item: &Item,
+        line: Text,
+    ) -> Result<Record, String> {
+        let mut copy = *item;
+        let Leaf::Container(leaf) = &mut self.state.leaves[at] else {
+            return Err(String::new());
+        };
+        let mut parsed = None;
+        edit(batch, &self.base, &mut copy, |event| {
+            parsed = Some(docker::parse(&mut leaf.scanner, event, line));
+        });
+        let record = parsed.expect("the event was edited").map_err(|error| error.to_string())?;
+        Ok(Record {
+            time: record.time,
+            stream: record.stream,
+            partial: record.partial,
+            message: record.message,
+            attrs: record.attrs,
+            has_line_feed: !record.partial,
+        })
+    }
+
+    /// Sets `stream`, as a member that stands in the batch once for all its events.
+    fn put_stream(&mut self, batch: &mut Batch, at: usize, item: &mut Item, name: Text) {
+        let stream = item.stream;
+        if name.len == 0 {
+            return;
+        }
+        let Leaf::Container(leaf) = &mut self.state.leaves[at] else { return };
+        let (text, raw) = if stream == 0 {
+            (name, 0)
+        } else {
+            let member = match leaf.members[stream] {
+                Some(member) => member,
+                None => *leaf.members[stream].insert(batch.append(match stream {
+                    1 => b"\"stream\":\"stdout\"",
+                    _ => b"\"stream\":\"stderr\"",
+                })),
+            };
+            (Text { start: member.start + 10, len: 6 }, member.len)
+        };
+        let key = match raw {
+            0 => batch.append(b"stream"),
+            _ => Text { start: text.start - 9, len: 6 },
+        };
+        self.edit(batch, item, |event| {
+            let (_, mut arena) = event.arena();
+            let node = arena.push(NodeId::NONE, key, Cell::Str(text), raw);
+            event.merge_list_over(FieldList { first: node, last: node }, true);
+        });
+    }
+}
+
+fn cri(batch: &Batch, line: Text) -> Result<Record, String> {
+    let record = crate::cri::parse(batch.text(line)).map_err(|error| error.to_string())?;
+    let part = |range: std::ops::Range<usize>| Text {
+        start: line.start + range.start as u32,
+        len: range.len() as u32,
+    };
+    Ok(Record {
+        time: record.time,
+        stream: part(record.stream),
+        partial: record.partial,
+        message: part(record.message),
+        attrs: None,
+        has_line_feed: false,
+    })
+}
