@@ -119,6 +119,11 @@ impl Chain {
         Self { parsers: parsers.into(), group_bytes_max }
     }
 
+    /// The parsers.
+    pub fn parsers(&self) -> &[Parser] {
+        &self.parsers
+    }
+
     /// Whether there is no parser.
     pub fn is_empty(&self) -> bool {
         self.parsers.is_empty()

@@ -39,5 +39,7 @@ pub use readers::{Lack, Next, ReaderLook, ReaderState, Readers, ReadersLimits, T
 pub use settings::{
     CloseSettings, Compression, FilestreamSettings, FingerprintSettings, InputKind, TakeOver,
 };
+pub use skidder_decode::encoding::Encoding;
+pub use skidder_decode::lines::LineTerminator;
 pub use skidder_decode::{Codec, DecoderPool};
 pub use watcher::Watcher;

@@ -254,6 +254,14 @@ impl FilestreamSettings {
         }
     }
 
+    /// Whether lines need no more than to be cut out of the bytes: no parser, no encoding, no other
+    /// terminator.
+    pub fn is_direct(&self) -> bool {
+        self.parsers.is_empty()
+            && self.encoding.is_plain()
+            && self.line_terminator == LineTerminator::Auto
+    }
+
     /// Raw bytes of a line beyond which it is skipped whole and counted.
     pub fn line_bytes_max(&self) -> usize {
         self.message_max_bytes * 4

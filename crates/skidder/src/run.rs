@@ -135,7 +135,11 @@ impl Running {
             ids: Arc::new(SourceIds::default()),
             rows_max,
         };
-        let inputs = parts.inputs.into_iter().zip(&read_metrics);
+        let mut inputs = parts.inputs;
+        for input in &mut inputs {
+            input.settings.read_once = once;
+        }
+        let inputs = inputs.into_iter().zip(&read_metrics);
         let inputs = inputs.map(|(input, metrics)| shared.input(input, metrics)).collect();
         // What is read once needs no news.
         let scanner = if once {

@@ -50,9 +50,10 @@ pub enum Rule {
 }
 
 /// `match`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Match {
     /// A line that matches belongs to the one before.
+    #[default]
     After,
     /// A line that matches belongs to the one that follows.
     Before,

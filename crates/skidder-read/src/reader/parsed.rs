@@ -51,15 +51,6 @@ pub(super) type Span = (u32, u32, u32);
 /// What came of the bytes that are there; or nothing is complete and more are needed, and here they are.
 type Attempt = ControlFlow<(Option<Batch>, TurnEnd), Parts>;
 
-impl FilestreamSettings {
-    /// Whether lines need no more than to be cut out of the bytes.
-    pub(super) fn is_direct(&self) -> bool {
-        self.parsers.is_empty()
-            && self.encoding.is_plain()
-            && self.line_terminator == skidder_decode::lines::LineTerminator::Auto
-    }
-}
-
 impl Reader {
     /// Groups are given out at the next end of the file: the file may not be there much longer.
     pub(crate) fn ask_flush(&mut self) {

@@ -3,7 +3,7 @@
 //! Every option becomes the one of filestream that means the same. What differs is the identity of files,
 //! which is `native` if nothing is said, and the keys in the registry, which all `log` inputs share.
 
-use super::{Surroundings, identity, keeping, patterns, positive, read_paths, some};
+use super::{Surroundings, identity, keeping, parsers, patterns, positive, read_paths, some};
 use skidder_config::Section;
 use skidder_read::scan::ScanSettings;
 use skidder_read::{CloseSettings, FileIdentity, FilestreamSettings, InputKind};
@@ -62,7 +62,8 @@ pub(crate) fn read(
         settings.check_interval,
     );
     settings.close = read_close(section);
-    refuse(section, kind);
+    parsers::read_deprecated(section, &mut settings, kind);
+    refuse(section);
     settings
 }
 
@@ -93,19 +94,11 @@ fn read_close(section: &Section<'_>) -> CloseSettings {
 }
 
 /// What these inputs have in Filebeat and not here.
-fn refuse(section: &Section<'_>, kind: InputKind) {
+fn refuse(section: &Section<'_>) {
     section.unsupported(
         &["scan.*"],
         "all files get their turns at the same time, whatever their order; leave it out",
     );
-    section.unsupported(
-        &["encoding", "line_terminator", "json.*", "multiline.*"],
-        "leave it out; it comes with a later version",
-    );
-    if kind == InputKind::Container {
-        let message = "input type `container` is not supported by skidder yet";
-        section.problem("type", message, "it comes with a later version");
-    }
     section
         .unsupported(&["docker-json", "containers.*", "combine_partial"], "use `type: container`");
     section.deprecated(&["seek_to_tail"], "use `tail_files`");

@@ -3,6 +3,7 @@
 mod identity;
 mod keeping;
 pub(crate) mod log;
+mod parsers;
 
 use regex::bytes::Regex;
 use skidder_config::Section;
@@ -64,6 +65,7 @@ pub(crate) fn read(section: &Section<'_>, outside: &Surroundings<'_>) -> Filestr
         Some(section.usize("harvester_limit").or(0_usize)).filter(|limit| *limit > 0);
     settings.keep_null = section.bool("keep_null").or(false);
     keeping::read(section, outside, &mut settings);
+    parsers::read(section, &mut settings);
     refuse(section);
     settings
 }
@@ -97,28 +99,8 @@ fn read_paths(section: &Section<'_>, directory: &Path, recursive: bool) -> Vec<P
     patterns
 }
 
-/// Settings of Filebeat that are not here yet.
+/// Settings that Filebeat takes no notice of either.
 fn refuse(section: &Section<'_>) {
-    let later = "leave it out; it comes with a later version";
-    if section.has("encoding") {
-        let encoding = section.string("encoding").or("");
-        if !matches!(&*encoding, "" | "plain" | "utf-8" | "utf8") {
-            let message = format!("encoding `{encoding}` is not supported by skidder yet");
-            section.problem("encoding", message, "`plain` and `utf-8` are");
-        }
-    }
-    if section.has("line_terminator") {
-        let terminator = section.string("line_terminator").or("auto");
-        if terminator != "auto" {
-            let message = format!("line terminator `{terminator}` is not supported by skidder yet");
-            section.problem(
-                "line_terminator",
-                message,
-                "`auto` takes line feeds with or without a carriage return",
-            );
-        }
-    }
-    section.unsupported(&["parsers.*"], later);
     section.deprecated(&["gzip_experimental"], "use `compression: auto`");
     section.deprecated(&["seek_to_tail"], "it has no effect in Filebeat either");
 }
@@ -150,5 +132,7 @@ fn some(span: Duration) -> Option<Duration> {
     (!span.is_zero()).then_some(span)
 }
 
+#[cfg(test)]
+mod parsers_tests;
 #[cfg(test)]
 mod tests;

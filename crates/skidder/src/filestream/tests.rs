@@ -17,7 +17,7 @@ fn world() -> SimFs {
 }
 
 /// Reads an input of a kind; the problems as they are shown.
-fn input(kind: &str, options: &str) -> (FilestreamSettings, String) {
+pub(super) fn input(kind: &str, options: &str) -> (FilestreamSettings, String) {
     let text = format!("filebeat.inputs:\n- type: {kind}\n  {}\n", options.replace('\n', "\n  "));
     let settings = Settings::parse("filebeat.yml", &text).unwrap();
     let problems = Problems::new();
@@ -28,6 +28,7 @@ fn input(kind: &str, options: &str) -> (FilestreamSettings, String) {
     section.accept("type");
     let read = match kind {
         "filestream" => read(&section, &outside),
+        "container" => log::read(&section, &outside, InputKind::Container),
         _ => log::read(&section, &outside, InputKind::Log),
     };
     section.finish();
@@ -35,14 +36,14 @@ fn input(kind: &str, options: &str) -> (FilestreamSettings, String) {
 }
 
 /// Reads a filestream input without a problem.
-fn good(options: &str) -> FilestreamSettings {
+pub(super) fn good(options: &str) -> FilestreamSettings {
     let (read, problems) = input("filestream", &format!("id: a\npaths: [/x]\n{options}"));
     assert_eq!(problems, "", "{options}");
     read
 }
 
 /// What is said about the last line of the options, which is line 5 of the file.
-fn bad(option: &str) -> String {
+pub(super) fn bad(option: &str) -> String {
     let (_, problems) = input("filestream", &format!("id: a\npaths: [/x]\n{option}"));
     assert!(problems.starts_with("error: filebeat.yml:5:"), "{option}: {problems}");
     let key = option.split(':').next().unwrap();
@@ -52,7 +53,7 @@ fn bad(option: &str) -> String {
     problems
 }
 
-fn warned(option: &str) -> String {
+pub(super) fn warned(option: &str) -> String {
     let (_, problems) = input("filestream", &format!("id: a\npaths: [/x]\n{option}"));
     assert!(problems.starts_with("warning: filebeat.yml:5:"), "{option}: {problems}");
     problems
