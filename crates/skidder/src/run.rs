@@ -126,20 +126,16 @@ impl Running {
             parts.inputs.iter().map(|_| Arc::default()).collect();
         let cursors: Arc<dyn Cursors> =
             Arc::new(SavedCursors::new(Arc::clone(&settle), Arc::clone(&registry)));
-        let rows_max = (parts.queue.events / 4).max(1);
         let shared = Shared {
             world,
             cursors,
             buffers: Arc::new(BufferPool::default()),
             readers: Arc::clone(&readers),
             ids: Arc::new(SourceIds::default()),
-            rows_max,
+            rows_max: (parts.queue.events / 4).max(1),
+            once,
         };
-        let mut inputs = parts.inputs;
-        for input in &mut inputs {
-            input.settings.read_once = once;
-        }
-        let inputs = inputs.into_iter().zip(&read_metrics);
+        let inputs = parts.inputs.into_iter().zip(&read_metrics);
         let inputs = inputs.map(|(input, metrics)| shared.input(input, metrics)).collect();
         // What is read once needs no news.
         let scanner = if once {
@@ -267,10 +263,12 @@ struct Shared<'a> {
     readers: Arc<Readers>,
     ids: Arc<SourceIds>,
     rows_max: usize,
+    once: bool,
 }
 
 impl Shared<'_> {
-    fn input(&self, input: Input, metrics: &Arc<ReadMetrics>) -> FileInput {
+    fn input(&self, mut input: Input, metrics: &Arc<ReadMetrics>) -> FileInput {
+        input.settings.read_once = self.once;
         let context = InputContext {
             settings: input.settings,
             bind: input.bind,

@@ -3,6 +3,7 @@
 mod arrows;
 mod changelog;
 mod options;
+mod parser_options;
 mod ratchet;
 mod source;
 

@@ -4,6 +4,7 @@
 //! `docs/filestream.md` is written from it. An option without a test, a test that does not exist, and an
 //! option that the page does not explain are offences.
 
+use super::parser_options::PARSERS;
 use crate::repository;
 use anyhow::{Context, Result, bail};
 use std::collections::HashSet;
@@ -306,7 +307,7 @@ pub(super) fn check(update: bool, offences: &mut Vec<String>) -> Result<()> {
     let Some((before, old, after)) = split(&page) else {
         bail!("`{PAGE}` has no place for its table")
     };
-    for (option, covering) in FILESTREAM.iter().chain(LOG_OPTIONS) {
+    for (option, covering) in FILESTREAM.iter().chain(PARSERS).chain(LOG_OPTIONS) {
         if !before.contains(&format!("`{option}`")) {
             offences.push(format!("{PAGE}: does not explain `{option}`"));
         }
@@ -339,7 +340,7 @@ fn split(page: &str) -> Option<(&str, &str, &str)> {
 
 fn table() -> String {
     let mut table = String::from("| option | covered by |\n|---|---|\n");
-    for (option, tests) in FILESTREAM.iter().chain(LOG_OPTIONS) {
+    for (option, tests) in FILESTREAM.iter().chain(PARSERS).chain(LOG_OPTIONS) {
         let tests: Vec<String> = tests.iter().map(|test| format!("`{test}`")).collect();
         writeln!(table, "| `{option}` | {} |", tests.join(", "))
             .expect("a string takes everything");

@@ -524,7 +524,7 @@ fn records() -> impl Strategy<Value = String> {
         });
     let line = prop_oneof![8 => record, 1 => "[ab]{0,2}"];
     prop::collection::vec(line, 0..30)
-        .prop_map(|lines| lines.iter().map(|line| format!("{line}\n")).collect())
+        .prop_map(|lines| lines.iter().flat_map(|line| [line, "\n"]).collect())
 }
 
 proptest! {

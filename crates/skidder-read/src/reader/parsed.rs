@@ -14,7 +14,7 @@ use skidder_decode::lines::Splitter;
 use skidder_decode::{DecodeError, head as head_of};
 use skidder_event::{Batch, Parts, Provenance, Recycle, Row, Tail, Text};
 use skidder_os::{Monotonic, Timestamp};
-use skidder_parse::chain::{Accept, Ending, Run, State};
+use skidder_parse::chain::{Accept, Ending, Finish, Run, State};
 use std::io;
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -180,15 +180,12 @@ impl Reader {
         }
         let goes_on = matches!(end, TurnEnd::More);
         let too_long = goes_on && rest > settings.line_bytes_max();
+        if spans.is_empty() && too_long {
+            self.skipping = true;
+            return ControlFlow::Break(self.skip(context, parts, filled, end, lines.splitter));
+        }
         if spans.is_empty() {
-            if too_long {
-                self.skipping = true;
-                return ControlFlow::Break(self.skip(context, parts, filled, end, lines.splitter));
-            }
-            if goes_on {
-                return ControlFlow::Continue(parts);
-            }
-            return ControlFlow::Break(self.nothing(context, parts, filled, end));
+            return self.nothing(context, parts, filled, end);
         }
         let is_utf8 = simdutf8::basic::from_utf8(&bytes[..whole]).is_ok();
         let utf8 = if is_utf8 { whole } else { 0 };
@@ -197,32 +194,23 @@ impl Reader {
         let provenance = self.place();
         let mut batch = Batch::with_lines(buffer.parts, utf8, base, provenance);
         let appended = batch.bytes().len();
-        let mut state = self.parsing.state.take().unwrap_or_default();
-        let accept = Accept {
-            message_max_bytes: settings.message_max_bytes,
-            include: &settings.include_lines,
-            exclude: &settings.exclude_lines,
-        };
-        let mut run = Run::new(&settings.parsers, &mut state, accept, &batch, self.offset);
-        let stopped = self.give_lines(context, &mut run, &mut batch, lines.encoding, spans, now);
-        // What comes is no line of any group; and a buffer cannot grow for ever.
         let is_full = goes_on && filled >= settings.buffer_bytes_max();
-        if too_long || (is_full && run.complete_before(&batch) == self.offset) {
-            run.interrupt(&mut batch);
-        }
-        let ending = if stopped { Ending::More } else { self.ending(settings, &end) };
-        let finish = run.finish(&mut batch, ending);
-        self.parsing.state = Some(state);
+        let (finish, stopped) = self.run_parsers(
+            context,
+            &mut batch,
+            lines.encoding,
+            spans,
+            &end,
+            (too_long, is_full),
+            now,
+        );
         let consumed = (finish.end - self.offset) as usize;
         if consumed == 0 {
             let mut parts = batch.into_parts();
             parts.bytes.truncate(appended);
             let parts = buffer.spare.map_or(parts, |bytes| Parts { bytes, ..Parts::default() });
-            if goes_on {
-                return ControlFlow::Continue(parts);
-            }
             self.keep_waiting(&finish);
-            return ControlFlow::Break(self.nothing(context, parts, filled, end));
+            return self.nothing(context, parts, filled, end);
         }
         if let Some(bytes) = buffer.spare {
             context.buffers.recycle(Parts { bytes, ..Parts::default() });
@@ -231,16 +219,44 @@ impl Reader {
             batch.set_recycle(buffers);
         }
         self.keep_waiting(&finish);
-        self.tell_failure(context, finish.errors);
         let end = if stopped { self.redo(end) } else { end };
         self.has_seen(self.offset + filled as u64, &end);
         self.keep_rest(&batch.bytes()[..filled], consumed);
-        context.metrics.truncated.add(finish.truncated);
-        context.metrics.lines_discarded.add(finish.discarded);
         let consumed_lines = spans.partition_point(|(_, _, next)| *next as usize <= consumed);
         context.metrics.raw_lines.add(consumed_lines as u64);
+        self.count(context, &finish);
         self.complete(context, &mut batch, consumed, appended, &end);
         ControlFlow::Break((Some(batch), end))
+    }
+
+    /// Gives the lines to the parsers. `too_long`: what follows is no line of any group; `is_full`: the
+    /// buffer cannot grow any further.
+    fn run_parsers(
+        &mut self,
+        context: &InputContext,
+        batch: &mut Batch,
+        encoding: FileEncoding,
+        spans: &[Span],
+        end: &TurnEnd,
+        (too_long, is_full): (bool, bool),
+        now: Timestamp,
+    ) -> (Finish, bool) {
+        let settings = &context.settings;
+        let mut state = self.parsing.state.take().unwrap_or_default();
+        let accept = Accept {
+            message_max_bytes: settings.message_max_bytes,
+            include: &settings.include_lines,
+            exclude: &settings.exclude_lines,
+        };
+        let mut run = Run::new(&settings.parsers, &mut state, accept, batch, self.offset);
+        let stopped = self.give_lines(context, &mut run, batch, encoding, spans, now);
+        if too_long || (is_full && run.complete_before(batch) == self.offset) {
+            run.interrupt(batch);
+        }
+        let ending = if stopped { Ending::More } else { self.ending(settings, end) };
+        let finish = run.finish(batch, ending);
+        self.parsing.state = Some(state);
+        (finish, stopped)
     }
 
     /// Gives lines to the parsers; says whether it stopped because there are events enough.
@@ -303,19 +319,22 @@ impl Reader {
         }
     }
 
-    fn keep_waiting(&mut self, finish: &skidder_parse::chain::Finish) {
+    fn keep_waiting(&mut self, finish: &Finish) {
         self.parsing.flush_at = finish.flush_at.map(Monotonic);
         self.parsing.unfinished = finish.unfinished;
         self.parsing.flush &= finish.unfinished;
     }
 
-    /// Tells of lines that a parser could not read: of the first, the tenth, the hundredth and so on.
-    fn tell_failure(&mut self, context: &InputContext, errors: u64) {
-        context.metrics.parse_errors.add(errors);
+    /// Counts what became of the lines, and tells of those that a parser could not read: of the first, the
+    /// tenth, the hundredth and so on.
+    fn count(&mut self, context: &InputContext, finish: &Finish) {
+        context.metrics.truncated.add(finish.truncated);
+        context.metrics.lines_discarded.add(finish.discarded);
+        context.metrics.parse_errors.add(finish.errors);
         let Some(state) = &mut self.parsing.state else { return };
         let Some(failure) = state.take_failure() else { return };
         let before = self.parsing.failures;
-        self.parsing.failures += errors;
+        self.parsing.failures += finish.errors;
         if before > 0 && before.ilog10() == self.parsing.failures.max(before).ilog10() {
             return;
         }
@@ -324,21 +343,24 @@ impl Reader {
             "lines cannot be parsed and go on as they are");
     }
 
-    /// A turn that consumed nothing and has come to an end.
+    /// Nothing is complete: more bytes are needed, or the turn is over.
     fn nothing(
         &mut self,
         context: &InputContext,
         parts: Parts,
         filled: usize,
         end: TurnEnd,
-    ) -> (Option<Batch>, TurnEnd) {
+    ) -> Attempt {
+        if matches!(end, TurnEnd::More) {
+            return ControlFlow::Continue(parts);
+        }
         self.has_seen(self.offset + filled as u64, &end);
         self.keep_rest(&parts.bytes[..filled], 0);
         context.buffers.recycle(parts);
         let eof = matches!(end, TurnEnd::Finished);
         let batch = (eof && !self.finished).then(|| self.empty_batch(context, eof));
         self.finished |= eof;
-        (batch, end)
+        ControlFlow::Break((batch, end))
     }
 
     /// Everything that a batch needs besides its events; moves the offset.
