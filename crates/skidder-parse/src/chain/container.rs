@@ -223,7 +223,7 @@ impl Run<'_> {
         self.edit(batch, item, |event| {
             let (_, mut arena) = event.arena();
             let node = arena.push(NodeId::NONE, key, Cell::Str(text), raw);
-            event.merge_list_over(FieldList { first: node, last: node }, true);
+            event.merge_list_over(FieldList::one(node), true);
         });
     }
 }
