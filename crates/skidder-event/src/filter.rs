@@ -1,21 +1,25 @@
 //! Sets of keys that answer "no" for certain and "perhaps" quickly: 256 bits.
 
-/// The place of a key in a [`KeyFilter`].
+/// The place of a key in a [`KeyFilter`]: one of 256.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct KeyBit {
-    word: u8,
-    bit: u64,
-}
+pub struct KeyBit(u8);
 
 impl KeyBit {
     /// The place of a key.
     #[inline]
     pub fn of(key: &[u8]) -> Self {
-        let (Some(&first), Some(&last)) = (key.first(), key.last()) else {
-            return Self { word: 0, bit: 1 };
-        };
-        let hash = usize::from(first) * 37 + usize::from(last) * 11 + key.len() * 73;
-        Self { word: (hash >> 6) as u8 & 3, bit: 1 << (hash & 63) }
+        let (Some(&first), Some(&last)) = (key.first(), key.last()) else { return Self(0) };
+        Self((usize::from(first) * 37 + usize::from(last) * 11 + key.len() * 73) as u8)
+    }
+
+    #[inline]
+    fn word(self) -> usize {
+        usize::from(self.0 >> 6)
+    }
+
+    #[inline]
+    fn bit(self) -> u64 {
+        1 << (self.0 & 63)
     }
 }
 
@@ -32,13 +36,13 @@ impl KeyFilter {
     /// Adds a key.
     #[inline]
     pub fn add(&mut self, key: KeyBit) {
-        self.0[usize::from(key.word & 3)] |= key.bit;
+        self.0[key.word()] |= key.bit();
     }
 
     /// Whether a key may be in the set.
     #[inline]
     pub fn may_have(&self, key: KeyBit) -> bool {
-        self.0[usize::from(key.word & 3)] & key.bit != 0
+        self.0[key.word()] & key.bit() != 0
     }
 
     /// Whether a key may be in both sets.

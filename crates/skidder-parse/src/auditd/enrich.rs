@@ -1,6 +1,6 @@
 //! Values of audit records made readable.
 
-use super::names::{self, Syscalls};
+use super::names;
 use super::pairs::{avc, put};
 use super::{Field, Text};
 use skidder_event::{Cell, EventMut, NodeId};
@@ -10,7 +10,6 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 pub(super) struct Record<'r, 'e> {
     pub(super) event: &'r mut EventMut<'e>,
     pub(super) fields: &'r mut Vec<Field>,
-    pub(super) syscalls: &'r Syscalls,
 }
 
 impl Record<'_, '_> {
@@ -186,7 +185,7 @@ impl Record<'_, '_> {
         let syscall = number(self.value(at)).ok_or("failed to parse syscall")?;
         let name = usize::try_from(syscall)
             .ok()
-            .and_then(|syscall| self.syscalls.name(self.value(arch), syscall));
+            .and_then(|syscall| names::syscall(self.value(arch), syscall));
         if let Some(name) = name {
             self.set(at, name.as_bytes());
         }

@@ -13,7 +13,6 @@ mod pairs;
 use crate::syslog::append_text;
 use crate::time::digits;
 use enrich::Record;
-use names::Syscalls;
 use skidder_event::{Cell, EventMut, FieldList, NodeId, Path, Text};
 
 /// Settings of one `auditd` parser, by Filebeat's names.
@@ -44,7 +43,6 @@ pub enum AuditdError {
 #[derive(Debug)]
 pub struct Auditd {
     settings: Settings,
-    syscalls: Syscalls,
     fields: Vec<Field>,
     error_message: Path,
 }
@@ -75,7 +73,7 @@ impl Auditd {
     /// A parser.
     pub fn new(settings: Settings) -> Self {
         let error_message = Path::parse("error.message").expect("two names with a dot between");
-        Self { settings, syscalls: Syscalls::new(), fields: Vec::new(), error_message }
+        Self { settings, fields: Vec::new(), error_message }
     }
 
     /// Parses the message of an event, which stays. Without a message nothing happens.
@@ -98,7 +96,7 @@ impl Auditd {
         let body = Text { start: line.start + body as u32, len: line.len - body as u32 };
         self.fields.clear();
         let complete = pairs::read(event, &record_type, body, &mut self.fields);
-        let mut record = Record { event, fields: &mut self.fields, syscalls: &self.syscalls };
+        let mut record = Record { event, fields: &mut self.fields };
         let enriched = record.enrich(&record_type, body);
         event.set_time(time);
         self.merge(event, &record_type, sequence, node);

@@ -3,6 +3,8 @@
 //! The numbers are those of the Linux kernel's headers (for ARM, PowerPC and s390x those that the `libc` crate lists); the
 //! names are those that the audit user space gives, as `pread` for `pread64`. A number without a name stays a number.
 
+use std::sync::LazyLock;
+
 /// Names by number, from 0 on; `-` has none.
 type Names = &'static str;
 
@@ -11,30 +13,35 @@ fn name(names: Names, number: usize) -> Option<&'static str> {
     names.split_ascii_whitespace().nth(number).filter(|&name| name != "-")
 }
 
-/// Names of system calls of one architecture, ready to be looked up.
-#[derive(Debug)]
-pub(super) struct Syscalls(Vec<(&'static str, Vec<&'static str>)>);
+/// Names of system calls of one architecture, by number.
+struct Syscalls {
+    arch: &'static str,
+    names: Vec<&'static str>,
+}
 
-impl Syscalls {
-    pub(super) fn new() -> Self {
-        let tables = [
-            ("x86_64", X86_64),
-            ("aarch64", AARCH64),
-            ("i386", I386),
-            ("arm", ARM),
-            ("ppc", PPC),
-            ("ppc64", PPC),
-            ("ppc64le", PPC),
-            ("s390x", S390X),
-        ];
-        Self(tables.map(|(arch, names)| (arch, names.split_ascii_whitespace().collect())).into())
-    }
+/// The tables, ready to be looked up; made when the first system call is.
+static SYSCALLS: LazyLock<Vec<Syscalls>> = LazyLock::new(|| {
+    let tables = [
+        ("x86_64", X86_64),
+        ("aarch64", AARCH64),
+        ("i386", I386),
+        ("arm", ARM),
+        ("ppc", PPC),
+        ("ppc64", PPC),
+        ("ppc64le", PPC),
+        ("s390x", S390X),
+    ];
+    let table = |(arch, names): (_, Names)| Syscalls {
+        arch,
+        names: names.split_ascii_whitespace().collect(),
+    };
+    tables.map(table).into()
+});
 
-    /// The name of a system call of an architecture.
-    pub(super) fn name(&self, arch: &[u8], number: usize) -> Option<&'static str> {
-        let (_, names) = self.0.iter().find(|(name, _)| name.as_bytes() == arch)?;
-        names.get(number).copied().filter(|&name| name != "-")
-    }
+/// The name of a system call of an architecture.
+pub(super) fn syscall(arch: &[u8], number: usize) -> Option<&'static str> {
+    let table = SYSCALLS.iter().find(|table| table.arch.as_bytes() == arch)?;
+    table.names.get(number).copied().filter(|&name| name != "-")
 }
 
 /// The name of an error number.

@@ -10,6 +10,17 @@ const KEYS_MAX: usize = 2048;
 /// Bytes of a key that are compared at once.
 const HEAD: usize = 16;
 
+/// For each number of bytes, which of [`HEAD`] they are.
+static MASKS: [u128; HEAD + 1] = {
+    let mut masks = [0; HEAD + 1];
+    let mut bytes = 1;
+    while bytes <= HEAD {
+        masks[bytes] = u128::MAX >> (8 * (HEAD - bytes));
+        bytes += 1;
+    }
+    masks
+};
+
 /// Names a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct KeyId(u32);
@@ -20,6 +31,7 @@ impl KeyId {
     const NONE: Self = Self(u32::MAX);
 }
 
+/// What is known of a key: a cache line.
 #[derive(Debug)]
 struct Entry {
     /// Where its text stands, and a quote behind it.
@@ -28,10 +40,9 @@ struct Entry {
     hash: u32,
     /// Its text stands for itself in JSON, so that it can be guessed.
     plain: bool,
-    /// The first bytes of its text with the quote, and which of 16 they are.
-    head: u128,
-    mask: u128,
     bit: KeyBit,
+    /// The first bytes of its text with the quote.
+    head: u128,
     /// The key that last came behind it in the same object.
     next: KeyId,
     /// The key that last came first in the object or list that is its value.
@@ -97,7 +108,6 @@ impl Keys {
                 hash: 0,
                 plain: false,
                 head: 0,
-                mask: 0,
                 bit: KeyBit::of(b""),
                 next: KeyId::NONE,
                 inside: KeyId::NONE,
@@ -157,7 +167,8 @@ impl Keys {
         let text = bytes.get(start..)?;
         let same = match text.first_chunk() {
             Some(head) if entry.plain => {
-                (u128::from_le_bytes(*head) ^ entry.head) & entry.mask == 0
+                let mask = MASKS[(len + 1).min(HEAD)];
+                (u128::from_le_bytes(*head) ^ entry.head) & mask == 0
             }
             _ => return None,
         };
@@ -204,17 +215,14 @@ impl Keys {
         self.text.extend_from_slice(key);
         self.text.push(b'"');
         let mut head = [0; HEAD];
-        let mut mask = [0; HEAD];
-        for (at, &byte) in self.text[start..].iter().take(HEAD).enumerate() {
-            (head[at], mask[at]) = (byte, 0xff);
-        }
+        let known = (key.len() + 1).min(HEAD);
+        head[..known].copy_from_slice(&self.text[start..start + known]);
         self.entries.push(Entry {
             start: start as u32,
             len: key.len() as u32,
             hash,
             plain: super::text::skip_plain(key, 0) == key.len(),
             head: u128::from_le_bytes(head),
-            mask: u128::from_le_bytes(mask),
             bit: KeyBit::of(key),
             next: KeyId::NONE,
             inside: KeyId::NONE,
@@ -272,6 +280,11 @@ impl Keys {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_key_takes_a_cache_line() {
+        assert_eq!(size_of::<Entry>(), 64);
+    }
 
     #[test]
     fn the_next_key_is_guessed_once_it_was_seen() {
