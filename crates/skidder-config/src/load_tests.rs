@@ -87,6 +87,10 @@ impl Fs for Files {
         Err(io::ErrorKind::Unsupported.into())
     }
 
+    fn hard_link(&self, _: &Path, _: &Path) -> io::Result<()> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
     fn remove_file(&self, _: &Path) -> io::Result<()> {
         Err(io::ErrorKind::Unsupported.into())
     }

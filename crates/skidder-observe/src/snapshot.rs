@@ -101,6 +101,10 @@ pub struct ReadNumbers {
     pub files_matched: u64,
     pub files_held: u64,
     pub files_lost: u64,
+    pub bytes_lost: u64,
+    pub pinned_files: u64,
+    pub pinned_bytes: u64,
+    pub pins_given_up: u64,
     pub files_stalled: u64,
 }
 
@@ -270,6 +274,10 @@ impl ReadNumbers {
             files_matched: metrics.files_matched.get(),
             files_held: metrics.files_held.get(),
             files_lost: metrics.files_lost.get(),
+            bytes_lost: metrics.bytes_lost.get(),
+            pinned_files: metrics.pinned_files.get(),
+            pinned_bytes: metrics.pinned_bytes.get(),
+            pins_given_up: metrics.pins_given_up.get(),
             files_stalled: metrics.files_stalled.get(),
         }
     }
@@ -292,6 +300,10 @@ impl ReadNumbers {
             files_matched,
             files_held,
             files_lost,
+            bytes_lost,
+            pinned_files,
+            pinned_bytes,
+            pins_given_up,
             files_stalled,
         } = other;
         self.opened += opened;
@@ -309,6 +321,10 @@ impl ReadNumbers {
         self.files_matched += files_matched;
         self.files_held += files_held;
         self.files_lost += files_lost;
+        self.bytes_lost += bytes_lost;
+        self.pinned_files += pinned_files;
+        self.pinned_bytes += pinned_bytes;
+        self.pins_given_up += pins_given_up;
         self.files_stalled += files_stalled;
     }
 }

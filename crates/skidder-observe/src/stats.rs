@@ -75,6 +75,10 @@ fn input_entry(input: &InputNumbers) -> Json {
         files_matched,
         files_held,
         files_lost,
+        bytes_lost,
+        pinned_files,
+        pinned_bytes,
+        pins_given_up,
         files_stalled,
     } = input.read;
     json!({
@@ -93,6 +97,10 @@ fn input_entry(input: &InputNumbers) -> Json {
             "files_matched": files_matched,
             "files_held": files_held,
             "files_lost_total": files_lost,
+            "bytes_lost_total": bytes_lost,
+            "pinned_files": pinned_files,
+            "pinned_bytes": pinned_bytes,
+            "pins_given_up_total": pins_given_up,
             "files_stalled_total": files_stalled,
             "files_renamed_total": files_renamed,
             "files_truncated_total": files_truncated,

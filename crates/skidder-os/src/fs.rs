@@ -94,6 +94,9 @@ pub trait Fs: Send + Sync + 'static {
     fn canonicalize(&self, path: &Path) -> io::Result<PathBuf>;
     /// Renames, replacing the target.
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
+    /// Gives a file a second name on the same file system, following links; fails with `AlreadyExists` if
+    /// that is taken and with `CrossesDevices` on another file system.
+    fn hard_link(&self, from: &Path, to: &Path) -> io::Result<()>;
     /// Removes a file's name.
     fn remove_file(&self, path: &Path) -> io::Result<()>;
     /// Creates a directory and its parents with these permission bits; existing ones are fine.

@@ -105,6 +105,12 @@ impl Fs for RealFs {
         Ok(retry_on_intr(|| rustix::fs::rename(from, to))?)
     }
 
+    fn hard_link(&self, from: &Path, to: &Path) -> io::Result<()> {
+        let follow = rustix::fs::AtFlags::SYMLINK_FOLLOW;
+        let link = || rustix::fs::linkat(rustix::fs::CWD, from, rustix::fs::CWD, to, follow);
+        Ok(retry_on_intr(link)?)
+    }
+
     fn remove_file(&self, path: &Path) -> io::Result<()> {
         Ok(retry_on_intr(|| rustix::fs::unlink(path))?)
     }

@@ -37,7 +37,8 @@ pub use pool::{BufferPool, CHUNK_BYTES};
 pub use reader::{InputContext, Reader, Scratch, Target, TurnEnd};
 pub use readers::{Lack, Next, ReaderLook, ReaderState, Readers, ReadersLimits, Trouble, Turn};
 pub use settings::{
-    CloseSettings, Compression, FilestreamSettings, FingerprintSettings, InputKind, TakeOver,
+    CloseSettings, Compression, FilestreamSettings, FingerprintSettings, InputKind, PinSettings,
+    TakeOver,
 };
 pub use skidder_decode::encoding::Encoding;
 pub use skidder_decode::lines::LineTerminator;

@@ -48,4 +48,12 @@ pub struct ReadMetrics {
     pub files_stalled: Counter,
     /// Files that vanished before they were read to the end, as far as was known.
     pub files_lost: Counter,
+    /// Of those, bytes that were not read, as stored: all of a compressed file.
+    pub bytes_lost: Counter,
+    /// Files with a link in the data directory now.
+    pub pinned_files: Gauge,
+    /// Bytes of those of them that have no other name.
+    pub pinned_bytes: Gauge,
+    /// Deleted files that were given up because of `pin.max_bytes`.
+    pub pins_given_up: Counter,
 }

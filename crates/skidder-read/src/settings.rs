@@ -8,6 +8,7 @@ use skidder_decode::encoding::Encoding;
 use skidder_decode::lines::LineTerminator;
 use skidder_os::Timestamp;
 use skidder_parse::chain::Chain;
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// `compression`.
@@ -127,6 +128,20 @@ impl Default for CloseSettings {
     }
 }
 
+/// `pin`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PinSettings {
+    /// Bytes that deleted files may keep on the disk until they are read; nothing = no file is pinned.
+    pub max_bytes: Option<u64>,
+    /// Where the links are: in the data directory. What an earlier run left there is read in any case.
+    pub directory: Option<PathBuf>,
+}
+
+impl PinSettings {
+    /// Default of `pin.max_bytes`.
+    pub const MAX_BYTES: u64 = 1 << 30;
+}
+
 /// A filestream input.
 #[derive(Clone, Debug)]
 pub struct FilestreamSettings {
@@ -180,6 +195,8 @@ pub struct FilestreamSettings {
     pub clean_removed: bool,
     /// `delete`: how long after all of it was settled a closed file is deleted; nothing = never.
     pub delete: Option<Duration>,
+    /// `pin`: unread files are kept by a hard link when they are deleted.
+    pub pin: PinSettings,
     /// `read_until_eof`: how long open files are read on when the program is asked to stop.
     pub read_until_eof: Option<Duration>,
     /// `keep_null`: members of events that are null stay.
@@ -241,6 +258,7 @@ impl FilestreamSettings {
             forget_at_start: false,
             clean_removed: true,
             delete: None,
+            pin: PinSettings::default(),
             read_until_eof: None,
             keep_null: false,
             include_owner: false,

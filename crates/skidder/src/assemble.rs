@@ -77,7 +77,8 @@ pub(crate) fn assemble(
         .or(Precision::Millisecond);
     let common = Common::read(&root, &context, &agent);
     let beat = root.section("filebeat");
-    let inputs = read_inputs(&beat, &common, &context, outside);
+    let data = settings.paths().data.clone();
+    let inputs = read_inputs(&beat, &common, &context, outside, &data);
     let output_context = OutputContext {
         beat: BEAT.to_owned(),
         version: COMPATIBLE_VERSION.to_owned(),
@@ -89,7 +90,6 @@ pub(crate) fn assemble(
     let built = skidder_outputs::build(&outputs, &output_context, outside.clock.wall());
     let queue = read_queue(&root, &outputs, built.as_ref());
     outputs.finish();
-    let data = settings.paths().data.clone();
     let registry = beat.section("registry");
     let registry_path = registry_directory(&data, &registry);
     registry.unsupported(
@@ -137,6 +137,7 @@ fn read_inputs(
     common: &Common,
     context: &Context,
     outside: &Outside<'_>,
+    data: &Path,
 ) -> Vec<Input> {
     let mut inputs = Vec::new();
     let mut ids = HashSet::new();
@@ -158,7 +159,7 @@ fn read_inputs(
             continue;
         }
         let kind = section.string("type").required();
-        let settings = match &*kind {
+        let mut settings = match &*kind {
             "filestream" => filestream::read(&section, &surroundings),
             "log" => filestream::log::read(&section, &surroundings, InputKind::Log),
             "container" => filestream::log::read(&section, &surroundings, InputKind::Container),
@@ -171,6 +172,7 @@ fn read_inputs(
                 continue;
             }
         };
+        settings.pin.directory = Some(data.join("pins"));
         let is_new = settings.kind != InputKind::Filestream || ids.insert(settings.id.clone());
         if !is_new && !settings.shares_keys {
             let message = format!("two inputs have the id `{}`", settings.id);

@@ -264,6 +264,18 @@ const FILESTREAM: &[(&str, &[&str])] = &[
             "a_file_that_cannot_be_deleted_is_tried_five_times",
         ],
     ),
+    (
+        "pin.enabled",
+        &[
+            "pinning_is_off_and_bounded",
+            "a_deleted_file_is_read_to_its_end_by_its_pin",
+            "what_is_read_is_not_pinned",
+        ],
+    ),
+    (
+        "pin.max_bytes",
+        &["pinning_is_off_and_bounded", "beyond_the_limit_the_oldest_is_given_up_and_counted"],
+    ),
     ("tags", &["tags_and_fields_of_an_input_come_over_those_of_all"]),
     ("fields", &["tags_and_fields_of_an_input_come_over_those_of_all"]),
     ("fields_under_root", &["tags_and_fields_of_an_input_come_over_those_of_all"]),

@@ -59,6 +59,30 @@ pub(super) const METRICS: &[Metric] = &[
         |s| count(s.read.files_lost),
     ),
     counter(
+        "skidder.reader.bytes_lost",
+        "skidder_reader_bytes_lost_total",
+        "Stored bytes of files that vanished unread; all of a compressed file.",
+        |s| count(s.read.bytes_lost),
+    ),
+    gauge(
+        "skidder.reader.pinned_files",
+        "skidder_reader_pinned_files",
+        "Unread files with a link in the data directory.",
+        |s| count(s.read.pinned_files),
+    ),
+    gauge(
+        "skidder.reader.pinned_bytes",
+        "skidder_reader_pinned_bytes",
+        "Bytes of deleted files that a link in the data directory keeps.",
+        |s| count(s.read.pinned_bytes),
+    ),
+    counter(
+        "skidder.reader.pins_given_up",
+        "skidder_reader_pins_given_up_total",
+        "Deleted files given up before they were read, because of pin.max_bytes.",
+        |s| count(s.read.pins_given_up),
+    ),
+    counter(
         "skidder.reader.files_stalled",
         "skidder_reader_files_stalled_total",
         "Files that were behind and that nobody read, without a reason; they were woken.",

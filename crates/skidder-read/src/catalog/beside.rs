@@ -37,8 +37,11 @@ pub(super) struct Beside {
 }
 
 struct Rotated {
+    /// The path that its events carry.
     link: Arc<Path>,
     since: Monotonic,
+    /// It is a pin: its saved entry names the file that it was.
+    pin: bool,
 }
 
 struct Saved {
@@ -77,6 +80,32 @@ impl Beside {
     /// Whether a file is here because a link led to it.
     pub(super) fn has(&self, path: &Path) -> bool {
         self.files.contains_key(path)
+    }
+
+    /// Whether a file was rotated away from the target of a link.
+    pub(super) fn is_rotated(&self, path: &Path) -> bool {
+        self.files.get(path).is_some_and(|rotated| !rotated.pin)
+    }
+
+    /// The file that a pin keeps; nothing if it is none.
+    pub(super) fn pinned(&self, path: &Path) -> Option<&Arc<Path>> {
+        self.files.get(path).filter(|rotated| rotated.pin).map(|rotated| &rotated.link)
+    }
+
+    /// From now on, the pin of a file that is gone is looked at.
+    pub(super) fn add_pin(&mut self, pin: Arc<Path>, of: Arc<Path>, since: Monotonic) {
+        self.files.entry(pin).or_insert(Rotated { link: of, since, pin: true });
+    }
+
+    /// A pin is removed.
+    pub(super) fn remove_pin(&mut self, pin: &Path) {
+        self.files.remove(pin);
+    }
+
+    /// All pins that are looked at, and since when.
+    pub(super) fn pins(&self) -> Vec<(Arc<Path>, Monotonic)> {
+        let pins = self.files.iter().filter(|(_, rotated)| rotated.pin);
+        pins.map(|(path, rotated)| (Arc::clone(path), rotated.since)).collect()
     }
 
     /// The path that events of a file carry, if it is not its own.
@@ -132,7 +161,9 @@ impl Catalog {
             }
         }
         if !self.brief {
+            if !self.brief {
             self.beside.last_scan = Some(now.wall);
+        }
         }
         self.read_heads(all, now)
     }
@@ -225,7 +256,8 @@ impl Catalog {
                 "a rotated file is read as what the link led to before");
             let path: Arc<Path> = Arc::from(sibling.path.as_path());
             let since = now.monotonic;
-            self.beside.files.insert(path, Rotated { link: Arc::clone(&link), since });
+            let rotated = Rotated { link: Arc::clone(&link), since, pin: false };
+            self.beside.files.insert(path, rotated);
             out.push(sibling);
         }
         Ok(())
@@ -299,6 +331,9 @@ impl Catalog {
     /// Whether a rotated file was read, and has rested for a while.
     fn is_done_beside(&self, path: &Path, now: Monotonic) -> bool {
         let Some(rotated) = self.beside.files.get(path) else { return true };
+        if rotated.pin {
+            return false;
+        }
         let rested = now.since(rotated.since) >= MISSING_GRACE;
         rested
             && match self.places.get(path).map(|place| &place.holds) {
@@ -313,23 +348,26 @@ impl Catalog {
     fn vanish_beside(&mut self, path: &Arc<Path>, now: Monotonic, out: &mut Vec<Found>) {
         let Some(gone) = self.beside.files.remove(path) else { return };
         self.lose_place(path);
+        if gone.pin {
+            return;
+        }
         let suffix = rotated_suffix(path);
         let siblings = self.rotated_from(path).unwrap_or_default();
         for sibling in siblings {
             if rotated_suffix(&sibling.path) == suffix && !self.beside.has(&sibling.path) {
-                let rotated = Rotated { link: Arc::clone(&gone.link), since: now };
+                let link = Arc::clone(&gone.link);
+                let rotated = Rotated { link, since: now, pin: false };
                 self.beside.files.insert(Arc::from(sibling.path.as_path()), rotated);
                 out.push(sibling);
             }
         }
     }
 
-    fn lose_place(&mut self, path: &Path) {
+    pub(super) fn lose_place(&mut self, path: &Path) {
         if let Some(place) = self.places.remove(path)
             && let Holds::Source(id) = place.holds
-            && let Some(known) = self.sources.get_mut(&id)
         {
-            known.placed = false;
+            self.unplace(id);
         }
     }
 }

@@ -105,8 +105,9 @@ impl Catalog {
         known.key = key;
         known.former = true;
         known.placed = false;
+        self.lost.push(id);
         self.index.insert(id, known);
-        self.input.cursors.update(id, &known.key, known.meta(settings));
+        self.input.cursors.update(id, &known.key, known.meta(settings, &self.beside));
         let target = known.target(settings.fingerprint.length, &self.beside);
         self.readers.place(id, target, known.key.clone(), false);
         if in_place {

@@ -170,6 +170,16 @@ impl Catalog {
         })
     }
 
+    /// Where a file was when its entry was saved.
+    pub(super) fn claimed_path(
+        &mut self,
+        candidate: &Candidate,
+        fingerprint: &Fingerprint,
+    ) -> Option<PathBuf> {
+        let claim = self.claim(candidate, fingerprint).ok()??;
+        (!claim.rank.misfit).then_some(claim.entry.meta.source)
+    }
+
     /// Whether the registry knows a file by its content.
     pub(super) fn has_claim(&mut self, candidate: &Candidate, fingerprint: &Fingerprint) -> bool {
         let claim = self.claim(candidate, fingerprint);

@@ -64,7 +64,7 @@ impl Catalog {
         known.missing_since = None;
         self.index.insert(id, known);
         if moved || rewritten || grown.is_some() {
-            let meta = known.meta(settings);
+            let meta = known.meta(settings, &self.beside);
             self.input.cursors.update(id, &known.key, meta);
             let target = known.target(usual, &self.beside);
             self.readers.place(id, target, known.key.clone(), reopen && rewritten);
@@ -212,7 +212,13 @@ impl Catalog {
             // Saved under the shorter fingerprint that the file had then.
             self.input.cursors.forget_saved(vec![old]);
         }
-        self.input.cursors.begin(id, &known.key, known.meta(&self.input.settings), cursor, true);
+        self.input.cursors.begin(
+            id,
+            &known.key,
+            known.meta(&self.input.settings, &self.beside),
+            cursor,
+            true,
+        );
         self.add_reader(id, &known, cursor);
         let unread = if head.compressed { !cursor.eof } else { meta.size > cursor.offset };
         if unread && !ignored {
@@ -289,11 +295,11 @@ impl Catalog {
 }
 
 impl Known {
-    pub(super) fn meta(&self, settings: &FilestreamSettings) -> Meta {
+    pub(super) fn meta(&self, settings: &FilestreamSettings, beside: &Beside) -> Meta {
         let usual = settings.fingerprint.length;
         let len = self.fingerprint.len;
         Meta {
-            source: self.path.to_path_buf(),
+            source: beside.pinned(&self.path).unwrap_or(&self.path).to_path_buf(),
             identifier_name: settings.identity.name().to_owned(),
             fingerprint_len: (settings.identity.is_content()
                 && (len != usual || self.fingerprint.whole))

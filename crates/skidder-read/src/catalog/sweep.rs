@@ -2,6 +2,7 @@
 
 use super::adopt::is_of_input;
 use super::former::of_former;
+use super::pins::unread_bytes;
 use super::{Catalog, MISSING_GRACE};
 use crate::Now;
 use crate::readers::ReaderState;
@@ -58,6 +59,7 @@ impl Catalog {
             let unread = if known.compressed { !look.finished } else { look.offset < known.size };
             if unread {
                 self.input.metrics.files_lost.add(1);
+                self.input.metrics.bytes_lost.add(unread_bytes(&known, &look));
                 tracing::warn!(path = %known.path.display(), read = look.offset, size = known.size,
                     "a file vanished before it was read to the end");
             }

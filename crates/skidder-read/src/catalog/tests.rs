@@ -4,6 +4,7 @@ use super::*;
 use crate::readers::ReadersLimits;
 use crate::settings::FilestreamSettings;
 use crate::testing::{Input, gzip, lines, settings};
+use std::io;
 use std::time::Duration;
 
 const A: &str = "/logs/a.log";

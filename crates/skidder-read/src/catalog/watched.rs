@@ -220,7 +220,7 @@ impl Catalog {
         }
     }
 
-    fn unplace(&mut self, id: SourceId) {
+    pub(super) fn unplace(&mut self, id: SourceId) {
         if let Some(known) = self.sources.get_mut(&id) {
             known.placed = false;
             self.lost.push(id);

@@ -11,6 +11,9 @@ use std::collections::{BTreeSet, BinaryHeap, HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
+/// Sleepers that are asked whether they can open their file again when a place is needed: most can.
+const SLEEPERS_ASKED: usize = 16;
+
 /// The state of all readers.
 pub(super) struct State {
     pub(super) limits: ReadersLimits,
@@ -118,12 +121,13 @@ impl State {
         let limit_of_input = slot.input.settings.harvester_limit.unwrap_or(usize::MAX);
         let (list, sleeper) = if !slot.is_counted && self.open >= self.limits.open_files {
             let list = (&mut self.waiting.open, Lack::OpenFile);
-            (Some(list), self.idle.first().copied())
+            (Some(list), sleeper(&self.slots, self.idle.iter().copied()))
         } else if !slot.is_counted && of_input >= limit_of_input {
             let of_input =
-                |id: &&SourceId| self.slots.get(id).is_some_and(|slot| slot.input_key() == input);
+                |id: &SourceId| self.slots.get(id).is_some_and(|slot| slot.input_key() == input);
+            let sleeper = sleeper(&self.slots, self.idle.iter().copied().filter(of_input));
             let list = self.waiting.of_input.entry(input).or_default();
-            (Some((list, Lack::OfInput)), self.idle.iter().find(of_input).copied())
+            (Some((list, Lack::OfInput)), sleeper)
         } else if compressed && !slot.has_decoder && self.decoders >= self.limits.decoders {
             (Some((&mut self.waiting.decoder, Lack::Decoder)), None)
         } else {
@@ -205,7 +209,8 @@ impl State {
         let close = &slot.input.settings.close;
         let lifetime_over =
             close.after_interval.is_some_and(|interval| now.since(slot.opened) >= interval);
-        let crowded = self.open > self.limits.open_files / 4 * 3 || !self.waiting.is_empty();
+        let is_crowded = self.open > self.limits.open_files / 4 * 3 || !self.waiting.is_empty();
+        let crowded = is_crowded && slot.can_open_again();
         let is_open = slot.reader.as_ref().is_some_and(|reader| reader.is_open());
         match end {
             TurnEnd::More if lifetime_over => {
@@ -276,13 +281,7 @@ impl State {
         if !wanted || slot.turns < TURNS_MAX || slot.next_target.is_some() {
             return false;
         }
-        let target = slot.reader.as_ref().map(|reader| &reader.target);
-        target.is_some_and(|target| {
-            slot.input
-                .fs
-                .metadata(&target.path)
-                .is_ok_and(|meta| (meta.device, meta.inode) == (target.device, target.inode))
-        })
+        slot.can_open_again()
     }
 
     /// Lets a reader sleep at the end of its file.
@@ -435,4 +434,15 @@ impl State {
             self.line_up(id);
         }
     }
+}
+
+/// Who of those that sleep closes its file for another: the one that has slept longest, but rather one that can
+/// open it again.
+fn sleeper(
+    slots: &HashMap<SourceId, Slot>,
+    mut idle: impl Iterator<Item = SourceId>,
+) -> Option<SourceId> {
+    let first = idle.next()?;
+    let again = |id: &SourceId| slots.get(id).is_some_and(Slot::can_open_again);
+    Some(std::iter::once(first).chain(idle).take(SLEEPERS_ASKED).find(again).unwrap_or(first))
 }

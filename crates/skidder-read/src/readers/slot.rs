@@ -132,6 +132,16 @@ impl Slot {
                 .is_some_and(|file| file.metadata().is_ok_and(|meta| meta.size == reader.seen()))
     }
 
+    /// Whether the path leads to the file that is open. If not, the open file may be the last way to what
+    /// is still written to it.
+    pub(super) fn can_open_again(&self) -> bool {
+        let of_reader = self.reader.as_ref().map(|reader| &reader.target);
+        self.next_target.as_ref().or(of_reader).is_some_and(|target| {
+            let looked = self.input.fs.metadata(&target.path);
+            looked.is_ok_and(|meta| (meta.device, meta.inode) == (target.device, target.inode))
+        })
+    }
+
     /// Why an idle reader should be closed now, if it should.
     pub(super) fn should_close(&self, now: Monotonic) -> bool {
         let close = &self.input.settings.close;

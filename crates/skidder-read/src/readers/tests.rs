@@ -238,3 +238,22 @@ fn reading_until_the_end_has_an_end() {
     assert!(input.turn().is_none());
     assert_eq!(input.readers.open_files(), 0);
 }
+
+#[test]
+fn a_deleted_file_stays_open_even_if_there_is_no_room() {
+    let limits = ReadersLimits { open_files: 1, decoders: 1 };
+    let mut input = Input::with(settings(), limits, 100);
+    let path = "/logs/a.log";
+    input.fs.write_as_other(path, lines("line", 0..200).as_bytes());
+    input.scan();
+    input.turn();
+    let writer = input.fs.open_as_other(path);
+    input.fs.remove_as_other(path);
+    let mut count = 100 + input.read().len();
+    writer.append(lines("line", 200..250).as_bytes());
+    for _ in 0..5 {
+        input.advance(11);
+        count += input.round().len();
+    }
+    assert_eq!(count, 250);
+}

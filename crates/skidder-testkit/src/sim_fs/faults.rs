@@ -17,7 +17,7 @@ pub enum Operation {
     SetLen,
     /// Making data or names durable.
     Sync,
-    /// Renaming.
+    /// Renaming, or giving a second name.
     Rename,
     /// Removing a name.
     Remove,

@@ -240,6 +240,10 @@ impl Fs for SimFs {
         self.begin(Operation::Rename, from)?.rename(from, to)
     }
 
+    fn hard_link(&self, from: &Path, to: &Path) -> io::Result<()> {
+        self.begin(Operation::Rename, to)?.hard_link(from, to)
+    }
+
     fn remove_file(&self, path: &Path) -> io::Result<()> {
         self.begin(Operation::Remove, path)?.remove_file(path)
     }
@@ -304,6 +308,16 @@ impl State {
         let mut trail = Vec::with_capacity(8);
         self.walk(parent, true, &mut trail)?;
         Ok(trail.iter().any(|(node, _)| *node == directory))
+    }
+
+    fn hard_link(&mut self, from: &Path, to: &Path) -> io::Result<()> {
+        let target = self.find(from, true)?;
+        let (directory, name) = self.spelled(to)?;
+        if self.names(directory)?.contains_key(&name) {
+            return Err(io::ErrorKind::AlreadyExists.into());
+        }
+        self.edit(vec![Edit { directory, name, target: Some(target) }]);
+        Ok(())
     }
 
     fn remove_file(&mut self, path: &Path) -> io::Result<()> {

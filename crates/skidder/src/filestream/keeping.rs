@@ -4,7 +4,7 @@
 use super::{Surroundings, positive, some};
 use skidder_config::Section;
 use skidder_os::Timestamp;
-use skidder_read::{CloseSettings, FilestreamSettings};
+use skidder_read::{CloseSettings, FilestreamSettings, PinSettings};
 use std::time::Duration;
 
 /// Default of `delete.grace_period`.
@@ -16,7 +16,7 @@ const SCAN: &str = "prospector.scanner.check_interval";
 /// Default of `read_until_eof.timeout`.
 const READ_UNTIL_EOF: Duration = Duration::from_mins(1);
 
-/// Reads `close`, `ignore_*`, `clean_*`, `delete` and `read_until_eof`.
+/// Reads `close`, `ignore_*`, `clean_*`, `delete`, `pin` and `read_until_eof`.
 pub(super) fn read(
     section: &Section<'_>,
     outside: &Surroundings<'_>,
@@ -30,6 +30,7 @@ pub(super) fn read(
     (into.clean_inactive, into.forget_at_start) =
         read_clean_inactive(section, legacy, SCAN, into.ignore_older, into.check_interval);
     into.delete = read_delete(section, &into.close);
+    into.pin.max_bytes = read_pin(section, into.identity.is_content());
     let drain = section.section("read_until_eof");
     let enabled = drain.bool("enabled").or(false);
     let timeout = positive(&drain, "timeout").unwrap_or(READ_UNTIL_EOF);
@@ -95,6 +96,22 @@ pub(super) fn read_clean_inactive(
     };
     section.problem("clean_inactive", message, "or files would be read again");
     (None, false)
+}
+
+/// Skidder's own: bytes that deleted files may keep until they are read, if they are to be kept.
+fn read_pin(section: &Section<'_>, by_content: bool) -> Option<u64> {
+    let settings = section.section("pin");
+    let enabled = settings.bool("enabled").or(false);
+    let max_bytes = settings.size("max_bytes").or(PinSettings::MAX_BYTES);
+    settings.finish();
+    if enabled && !by_content {
+        section.problem(
+            "pin",
+            "`pin` finds a deleted file again by its content".to_owned(),
+            "use `file_identity.fingerprint`",
+        );
+    }
+    enabled.then_some(max_bytes)
 }
 
 fn read_delete(section: &Section<'_>, close: &CloseSettings) -> Option<Duration> {

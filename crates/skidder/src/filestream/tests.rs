@@ -224,6 +224,17 @@ fn cleaning_has_filebeats_rules() {
 }
 
 #[test]
+fn pinning_is_off_and_bounded() {
+    assert_eq!(good("").pin.max_bytes, None);
+    assert_eq!(good("pin.enabled: true").pin.max_bytes, Some(1 << 30));
+    assert_eq!(good("pin: {enabled: true, max_bytes: 5MiB}").pin.max_bytes, Some(5 << 20));
+    assert_eq!(good("pin.max_bytes: 1").pin.max_bytes, None);
+    bad("pin.enabled: x");
+    bad("pin.max_bytes: much");
+    bad("pin.enabled: true\nfile_identity.native: ~");
+}
+
+#[test]
 fn deleting_and_the_last_reading_are_read() {
     assert_eq!(good("delete.enabled: true").delete, seconds(1800));
     assert_eq!(good("delete: {enabled: true, grace_period: 0s}").delete, Some(Duration::ZERO));

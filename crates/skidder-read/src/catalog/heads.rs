@@ -1,0 +1,103 @@
+//! The beginnings of files that are new or have changed.
+
+use super::{Candidate, Catalog, Holds, MISSING_GRACE};
+use crate::Now;
+use crate::fingerprint::{Head, HeadError, read_head};
+use crate::scan::Found;
+use crate::settings::Compression;
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+
+impl Catalog {
+    /// Reads the beginning of each changed file; those that cannot be read now are put aside.
+    pub(super) fn read_heads(&mut self, fresh: Vec<Found>, now: Now) -> Vec<Candidate> {
+        let mut candidates = Vec::new();
+        for found in fresh {
+            let path: Arc<Path> = match self.places.get_key_value(&*found.path) {
+                Some((path, _)) => Arc::clone(path),
+                None => Arc::from(found.path.as_path()),
+            };
+            let place = self.places.remove(&path);
+            let touched = self.input.settings.resend_on_touch
+                && place.as_ref().is_some_and(|place| place.is_touched(&found.metadata));
+            let before = place.map(|place| place.holds);
+            if let Some(Holds::Source(id)) = before
+                && let Some(known) = self.sources.get_mut(&id)
+            {
+                known.placed = false;
+                self.lost.push(id);
+            }
+            match self.head(&found) {
+                // A copy in the making looks like nothing that is known. If it stays as it is, it is read.
+                Ok(Some(head))
+                    if head.growing && now.wall.since(found.metadata.modified) < MISSING_GRACE =>
+                {
+                    self.put_place(path, &found, Holds::Nothing, true);
+                }
+                Ok(Some(head)) => candidates.push(Candidate { found, path, head, before, touched }),
+                Ok(None) => self.put_place(path, &found, Holds::Nothing, false),
+                Err(error) => {
+                    if !matches!(before, Some(Holds::Nothing)) {
+                        self.input.metrics.errors.add(1);
+                        tracing::error!(path = %path.display(), %error,
+                            "a file cannot be read; it is looked at again when it changes");
+                    }
+                    // What the system refused may be granted later without a change of the file.
+                    let recheck = matches!(error, HeadError::Io(_));
+                    self.put_place(path, &found, Holds::Nothing, recheck);
+                }
+            }
+        }
+        candidates
+    }
+
+    /// The beginning of a file; nothing while it is too short to be told from others.
+    pub(super) fn head(&mut self, found: &Found) -> Result<Option<Head>, HeadError> {
+        // What is rotated away from a link may be compressed where nothing that matches is.
+        let is_beside = self.beside.is_rotated(&found.path);
+        let settings = self.input.settings.compression;
+        self.head_as(found, if is_beside { Compression::Auto } else { settings })
+    }
+
+    pub(super) fn head_as(
+        &mut self,
+        found: &Found,
+        compression: Compression,
+    ) -> Result<Option<Head>, HeadError> {
+        let settings = &self.input.settings;
+        if found.metadata.size == 0 {
+            return Ok(None);
+        }
+        let by_content = settings.identity.is_content();
+        if !by_content && !settings.fingerprint.enabled {
+            let head = Head { bytes: Vec::new(), compressed: false, growing: false };
+            return Ok(Some(head));
+        }
+        let file = match self.input.fs.open(&found.path) {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(error.into()),
+        };
+        let metadata = file.metadata()?;
+        if (metadata.device, metadata.inode) != (found.metadata.device, found.metadata.inode) {
+            // Replaced since it was listed.
+            return Err(HeadError::Io(io::ErrorKind::Interrupted.into()));
+        }
+        let length = settings.fingerprint.length as usize;
+        let head = read_head(
+            &*file,
+            compression,
+            &settings.fingerprint,
+            length,
+            &self.input.decoders,
+            &mut self.scratch,
+        )?;
+        let enough = match settings.fingerprint.growing {
+            _ if !by_content => 0,
+            true => 1,
+            false => length,
+        };
+        Ok((head.bytes.len() >= enough).then_some(head))
+    }
+}

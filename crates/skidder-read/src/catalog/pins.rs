@@ -1,0 +1,268 @@
+//! `pin`: a file that is not yet brought to the outputs keeps a second name in the data directory, so that it can
+//! be deleted by others and still be read to its end, also after a restart.
+//!
+//! A link is made at the end of a scan for each file that is behind, and removed when all of it has its verdict. Only
+//! when the other names are gone does it cost room on the disk, and only that counts against `pin.max_bytes`;
+//! beyond it the oldest is given up. What is truncated is truncated under all its names.
+
+use super::{Candidate, Catalog, Holds, Known, MISSING_GRACE};
+use crate::fingerprint::Fingerprint;
+use crate::readers::{ReaderLook, ReaderState};
+use crate::scan::Found;
+use skidder_event::SourceId;
+use skidder_os::{FileKind, Monotonic};
+use std::collections::HashMap;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Permissions of the directory of the links: the files keep their own.
+const DIRECTORY_MODE: u32 = 0o700;
+
+/// Links of one input.
+#[derive(Default)]
+pub(super) struct Pins {
+    directory: Option<PathBuf>,
+    held: HashMap<SourceId, Pin>,
+    /// The name of the next link.
+    next: u64,
+    /// That the system refuses links was told.
+    told: bool,
+}
+
+#[derive(Clone, Debug)]
+struct Pin {
+    path: Arc<Path>,
+    device: u64,
+    inode: u64,
+    since: Monotonic,
+    /// Where its reader was at the last look.
+    offset: u64,
+}
+
+/// Whether a reader has given out all of a file.
+fn is_read(known: &Known, look: &ReaderLook) -> bool {
+    if known.compressed { look.finished } else { look.offset >= known.size }
+}
+
+/// Stored bytes of a file that were not read, as far as that can be told: all of a compressed one.
+pub(super) fn unread_bytes(known: &Known, look: &ReaderLook) -> u64 {
+    match known.compressed {
+        true if look.finished => 0,
+        true => known.size,
+        false => known.size.saturating_sub(look.offset),
+    }
+}
+
+impl Catalog {
+    /// Finds the links that an earlier run left.
+    pub(super) fn load_pins(&mut self, now: Monotonic) {
+        let settings = &self.input.settings;
+        let Some(base) = settings.pin.directory.as_ref() else { return };
+        if !settings.identity.is_content() {
+            return;
+        }
+        // An id may be longer than a name, or hold a slash.
+        let input = Fingerprint::of(settings.key_prefix().as_bytes()).hex();
+        let directory = base.join(&input[..16]);
+        self.pins.directory = Some(directory.clone());
+        let mut names = Vec::new();
+        let listed = self.input.fs.read_dir(&directory, &mut |entry| {
+            if entry.kind == FileKind::Regular {
+                names.push(directory.join(entry.name));
+            }
+        });
+        match listed {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                tracing::error!(path = %directory.display(), %error,
+                    "what is pinned there cannot be read to its end");
+            }
+            _ => {}
+        }
+        names.sort_unstable();
+        for path in &names {
+            let name = path.file_name().and_then(|name| name.to_str()?.parse::<u64>().ok());
+            self.pins.next = self.pins.next.max(name.map_or(0, |name| name + 1));
+            let of = self.pinned_path(path).unwrap_or_else(|| path.clone());
+            self.beside.add_pin(Arc::from(path.as_path()), Arc::from(of), now);
+        }
+        if !names.is_empty() {
+            tracing::info!(files = names.len(), "files that were pinned are read to their end");
+        }
+    }
+
+    /// What a pinned file was called, from the saved entry that it goes on with.
+    fn pinned_path(&mut self, path: &Path) -> Option<PathBuf> {
+        let metadata = self.input.fs.symlink_metadata(path).ok()?;
+        let found = Found { path: path.to_path_buf(), metadata };
+        let head = self.head(&found).ok()??;
+        let print = Fingerprint::of(&head.bytes);
+        let path = Arc::from(path);
+        let candidate = Candidate { found, path, head, before: None, touched: false };
+        self.claimed_path(&candidate, &print)
+    }
+
+    /// Pins what is behind, removes the pins of what is not any more, and keeps to the limit.
+    pub(super) fn keep_pins(&mut self, now: Monotonic) {
+        let limit = self.input.settings.pin.max_bytes;
+        let leftovers = self.beside.pins();
+        if limit.is_none() && self.pins.held.is_empty() && leftovers.is_empty() {
+            return;
+        }
+        for (path, _) in leftovers {
+            if let Some(Holds::Twin(twin)) = self.places.get(&path).map(|place| &place.holds)
+                && twin.comparison.is_none()
+            {
+                // Its file is in a place of its own.
+                self.unlink(&path);
+            }
+        }
+        let mut ids: Vec<SourceId> = self.sources.keys().copied().collect();
+        ids.sort_unstable();
+        for id in ids {
+            self.keep_pin(id, limit.is_some(), now);
+        }
+        let kept = self.keep_to(limit.unwrap_or(u64::MAX));
+        self.input.metrics.pinned_files.set(self.pins.held.len() as u64);
+        self.input.metrics.pinned_bytes.set(kept);
+    }
+
+    fn keep_pin(&mut self, id: SourceId, pinning: bool, now: Monotonic) {
+        let (Some(known), Some(look)) = (self.sources.get(&id), self.readers.look(id)) else {
+            return;
+        };
+        let file = (known.device, known.inode);
+        let is_settled = self.input.cursors.is_settled(id);
+        let at_pin = self.beside.pinned(&known.path).is_some();
+        if self.pins.held.get(&id).is_some_and(|pin| (pin.device, pin.inode) != file) {
+            // It goes on in another file, or what was in it is gone.
+            self.release(id);
+        } else if at_pin && !self.pins.held.contains_key(&id) {
+            let (path, offset) = (Arc::clone(&known.path), look.offset);
+            let pin = Pin { path, device: file.0, inode: file.1, since: now, offset };
+            self.pins.held.insert(id, pin);
+        }
+        let Some(known) = self.sources.get(&id) else { return };
+        let is_read = is_read(known, &look);
+        let Some(pin) = self.pins.held.get_mut(&id) else {
+            let is_behind = !is_read || !is_settled;
+            if pinning && is_behind && known.placed && !known.skipped && !at_pin {
+                self.pin(id, now);
+            }
+            return;
+        };
+        // The beginning of a line whose writer is gone is never read.
+        let rests = pin.offset == look.offset
+            && look.trouble.is_none()
+            && matches!(look.state, ReaderState::Idle | ReaderState::Closed)
+            && now.since(pin.since) >= MISSING_GRACE;
+        pin.offset = look.offset;
+        if is_settled && (is_read || (at_pin && rests)) {
+            self.release(id);
+        } else if !known.placed && !at_pin {
+            let of = self.beside.link_of(&known.path).unwrap_or_else(|| Arc::clone(&known.path));
+            self.beside.add_pin(Arc::clone(&pin.path), of, now);
+            pin.since = now;
+        }
+    }
+
+    /// Gives the file of a source a name in the data directory.
+    fn pin(&mut self, id: SourceId, now: Monotonic) {
+        let (Some(directory), Some(known)) = (&self.pins.directory, self.sources.get(&id)) else {
+            return;
+        };
+        let fs = &self.input.fs;
+        let path = directory.join(self.pins.next.to_string());
+        let mut linked = fs.hard_link(&known.path, &path);
+        if linked.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::NotFound) {
+            linked = fs
+                .create_dir_all(directory, DIRECTORY_MODE)
+                .and_then(|()| fs.hard_link(&known.path, &path));
+        }
+        let linked = linked.and_then(|()| fs.symlink_metadata(&path));
+        let (device, inode) = (known.device, known.inode);
+        match linked {
+            Ok(meta) if (meta.device, meta.inode) == (device, inode) => {
+                let path: Arc<Path> = Arc::from(path);
+                let pin = Pin { path, device, inode, since: now, offset: 0 };
+                self.pins.next += 1;
+                self.pins.held.insert(id, pin);
+            }
+            // Another file has the name by now; the next scan knows it.
+            Ok(_) => self.unlink(&path),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => {
+                if error.kind() == io::ErrorKind::AlreadyExists {
+                    self.pins.next += 1;
+                }
+                if !std::mem::replace(&mut self.pins.told, true) {
+                    tracing::warn!(path = %known.path.display(), %error,
+                        directory = %directory.display(),
+                        "a file cannot be pinned: if it is deleted before it is read, only a reader that has it \
+                         open can read the rest; pins need the data directory on the file system of the logs, \
+                         and the right to link them (`fs.protected_hardlinks`)");
+                }
+            }
+        }
+    }
+
+    /// Gives up the oldest of the pins that nobody else has a name for, until the others fit; says how many bytes
+    /// are left.
+    fn keep_to(&mut self, limit: u64) -> u64 {
+        let mut only: Vec<(Monotonic, SourceId, u64)> = Vec::new();
+        for (&id, pin) in &self.pins.held {
+            let is_gone = self
+                .sources
+                .get(&id)
+                .is_some_and(|known| !known.placed || self.beside.pinned(&known.path).is_some());
+            if is_gone
+                && let Ok(meta) = self.input.fs.symlink_metadata(&pin.path)
+                && meta.links == 1
+            {
+                only.push((pin.since, id, meta.size));
+            }
+        }
+        only.sort_unstable();
+        let mut kept = only.iter().map(|(_, _, size)| size).sum::<u64>();
+        for (_, id, size) in only {
+            if kept <= limit {
+                break;
+            }
+            kept -= size;
+            let (Some(known), Some(look)) = (self.sources.get(&id), self.readers.look(id)) else {
+                continue;
+            };
+            self.input.metrics.pins_given_up.add(1);
+            tracing::error!(
+                path = %self.beside.pinned(&known.path).unwrap_or(&known.path).display(),
+                read = look.offset, size, bytes_lost = unread_bytes(known, &look), limit,
+                "a deleted file is given up before it was read: the files that are pinned take more than \
+                 `pin.max_bytes`"
+            );
+            self.readers.close(id);
+            self.release(id);
+        }
+        kept
+    }
+
+    /// Removes the pin of a source.
+    fn release(&mut self, id: SourceId) {
+        if let Some(pin) = self.pins.held.remove(&id) {
+            self.unlink(&pin.path);
+        }
+    }
+
+    fn unlink(&mut self, path: &Path) {
+        self.beside.remove_pin(path);
+        self.lose_place(path);
+        match self.input.fs.remove_file(path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                tracing::warn!(path = %path.display(), %error, "a pin cannot be removed");
+            }
+            _ => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

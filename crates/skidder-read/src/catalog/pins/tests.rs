@@ -1,0 +1,123 @@
+//! Files that are deleted before they are read.
+
+use crate::readers::ReadersLimits;
+use crate::testing::{Input, lines, settings};
+use std::path::PathBuf;
+
+const A: &str = "/logs/a.log";
+const B: &str = "/logs/b.log";
+
+fn pinning(max_bytes: u64) -> Input {
+    let mut settings = settings();
+    settings.pin.max_bytes = Some(max_bytes);
+    settings.pin.directory = Some(PathBuf::from("/data/pins"));
+    settings.close.on_eof = true;
+    Input::with(settings, ReadersLimits { open_files: 100, decoders: 10 }, 100)
+}
+
+/// Links that are there.
+fn pins(input: &Input) -> usize {
+    let mut folders = input.fs.peek_names("/data/pins");
+    folders
+        .pop()
+        .map_or(0, |name| input.fs.peek_names(PathBuf::from("/data/pins").join(name)).len())
+}
+
+fn rounds(input: &mut Input) -> Vec<String> {
+    let mut messages = Vec::new();
+    for _ in 0..20 {
+        messages.extend(input.round());
+        input.advance(11);
+    }
+    messages
+}
+
+#[test]
+fn a_deleted_file_is_read_to_its_end_by_its_pin() {
+    for (turns, down, grows) in
+        [(0, false, false), (1, false, false), (0, true, false), (2, true, false), (1, false, true)]
+    {
+        let mut input = pinning(1 << 20);
+        input.fs.write_as_other(A, lines("line", 0..500).as_bytes());
+        input.scan();
+        assert_eq!(pins(&input), 1, "it is behind");
+        let mut messages = Vec::new();
+        for _ in 0..turns {
+            if let Some((Some(batch), _)) = input.turn() {
+                messages.extend(crate::testing::messages_of(&batch));
+            }
+        }
+        let writer = input.fs.open_as_other(A);
+        input.fs.remove_as_other(A);
+        if down {
+            input = input.restarted();
+        }
+        input.scan();
+        if grows {
+            writer.append(lines("line", 500..510).as_bytes());
+        }
+        drop(writer);
+        messages.extend(rounds(&mut input));
+        let end = if grows { 510 } else { 500 };
+        let expected = lines("line", 0..end);
+        assert_eq!(messages, expected.lines().collect::<Vec<_>>(), "{turns} {down} {grows}");
+        assert_eq!(pins(&input), 0, "nothing is kept when it is read");
+        assert_eq!((input.scan().sources, input.saved.len()), (0, 0));
+        assert_eq!(input.context.metrics.files_lost.get(), 0);
+    }
+}
+
+#[test]
+fn what_is_read_is_not_pinned() {
+    let mut input = pinning(1 << 20);
+    input.fs.write_as_other(A, lines("line", 0..500).as_bytes());
+    input.round();
+    assert_eq!(pins(&input), 1);
+    input.scan();
+    assert_eq!(pins(&input), 0);
+    input.fs.append_as_other(A, b"more\n");
+    input.scan();
+    assert_eq!(pins(&input), 1);
+    assert_eq!(input.read(), ["more"]);
+    input.fs.rename_as_other(A, "/logs/a.log.1");
+    input.scan();
+    assert_eq!((pins(&input), input.scan().sources), (0, 1));
+}
+
+#[test]
+fn beyond_the_limit_the_oldest_is_given_up_and_counted() {
+    let mut input = pinning(8000);
+    let text = |name: &str| lines(name, 0..600);
+    input.fs.write_as_other(A, text("one").as_bytes());
+    input.scan();
+    input.advance(5);
+    input.fs.write_as_other(B, text("two").as_bytes());
+    input.scan();
+    assert_eq!(pins(&input), 2, "names that others have cost nothing");
+    input.fs.remove_as_other(A);
+    input.scan();
+    assert_eq!(input.context.metrics.pinned_bytes.get(), text("one").len() as u64);
+    input.advance(5);
+    input.fs.remove_as_other(B);
+    input.scan();
+    assert_eq!(input.context.metrics.pins_given_up.get(), 1);
+    let messages = rounds(&mut input);
+    assert_eq!(messages, text("two").lines().collect::<Vec<_>>());
+    let metrics = &input.context.metrics;
+    assert_eq!(metrics.files_lost.get(), 1);
+    assert_eq!(metrics.bytes_lost.get(), text("one").len() as u64);
+    assert_eq!((pins(&input), metrics.pinned_bytes.get()), (0, 0));
+}
+
+#[test]
+fn a_pin_of_a_file_that_is_still_there_is_not_read_beside_it() {
+    let mut input = pinning(1 << 20);
+    input.fs.write_as_other(A, lines("line", 0..500).as_bytes());
+    input.scan();
+    let mut input = input.restarted();
+    let messages = rounds(&mut input);
+    assert_eq!(messages, lines("line", 0..500).lines().collect::<Vec<_>>());
+    assert_eq!((pins(&input), input.scan().sources), (0, 1));
+    input.fs.append_as_other(A, b"more\n");
+    assert_eq!(rounds(&mut input), ["more"]);
+}
