@@ -126,8 +126,17 @@ impl World {
         }
         if chance.order.below(10) < scenario.others {
             others.act(stage, &mut chance.others, &alive);
-        } else if let Some(end) = alive.act(scenario, stage, &mut chance.program)? {
-            alive = alive.end(end, scenario, stage, others, &mut chance.program)?;
+        } else {
+            match alive.act(scenario, stage, &mut chance.program) {
+                Ok(None) => {}
+                Ok(Some(end)) => {
+                    alive = alive.end(end, scenario, stage, others, &mut chance.program)?;
+                }
+                Err(what) => {
+                    *program = Some(alive);
+                    return Err(what);
+                }
+            }
         }
         *program = Some(alive);
         Ok(())

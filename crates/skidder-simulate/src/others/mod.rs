@@ -187,10 +187,9 @@ impl Others {
 
     /// Brings everything that was begun to its end.
     pub(crate) fn finish(&mut self, stage: &mut Stage, random: &mut Random) {
-        while !self.jobs.is_empty() || !self.doubled.is_empty() {
+        while !self.jobs.is_empty() || !self.doubled.is_empty() || self.any_truncating() {
             self.go_on(stage, random);
         }
-        self.go_on(stage, random);
         self.all_come_back(stage, random);
     }
 }

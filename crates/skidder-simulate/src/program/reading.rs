@@ -43,6 +43,7 @@ impl Program {
             Worker::Ran(turn, end, None) => Worker::Pushed(turn, end, false),
             Worker::Ran(turn, end, Some(batch)) => {
                 if has_room(&life.queue, &batch) {
+                    stage.story.tell(|| told(&batch));
                     self.way.read(&batch, &mut stage.truth)?;
                     match life.queue.try_push(batch) {
                         Ok(()) => Worker::Pushed(turn, end, true),
@@ -85,4 +86,18 @@ impl Program {
             life.readers.finish(turn, &end, false, stage.clock.monotonic());
         }
     }
+}
+
+/// A batch, for the story.
+fn told(batch: &Batch) -> String {
+    let provenance = batch.provenance();
+    let first = batch.rows().first().map(|row| batch.text(row.message)).unwrap_or_default();
+    format!(
+        "source {} in generation {}: {} rows of {:?}, from {:?}",
+        provenance.source.0,
+        provenance.generation,
+        batch.len(),
+        provenance.range,
+        String::from_utf8_lossy(&first[..first.len().min(12)]),
+    )
 }
