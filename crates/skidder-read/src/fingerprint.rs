@@ -59,6 +59,9 @@ impl Fingerprint {
     }
 }
 
+/// All there is of a file that may become a gzip file: its kind is not known yet.
+const GZIP_BEGUN: [u8; 1] = [0x1f];
+
 /// The beginning of a file.
 #[derive(Clone, Debug)]
 pub struct Head {
@@ -66,7 +69,8 @@ pub struct Head {
     pub bytes: Vec<u8>,
     /// Whether the file is stored compressed.
     pub compressed: bool,
-    /// Whether a compressed file is too short, for now, and still being written.
+    /// Whether a compressed file, or one that may become one, is too short, for now, and still being
+    /// written.
     pub growing: bool,
 }
 
@@ -118,7 +122,8 @@ pub(crate) fn read_head(
         let mut bytes = vec![0; len];
         let count = read_up_to(file, &mut bytes, settings.offset)?;
         bytes.truncate(count);
-        return Ok(Head { bytes, compressed, growing: false });
+        let begun = compression != Compression::None && settings.offset == 0 && bytes == GZIP_BEGUN;
+        return Ok(Head { bytes, compressed, growing: begun });
     };
     let mut bytes = vec![0; skip + len];
     let (count, growing) =

@@ -380,8 +380,9 @@ impl Reader {
         };
         // Each time, and after reading: what was truncated and written anew, even a moment ago, must not
         // be taken for what follows.
+        let expected = self.begins_as_expected(context, &parts.bytes[..filled], &end);
         let end = match self.is_as_read(context, scratch) {
-            Ok(true) => end,
+            Ok(true) if expected => end,
             wrong => {
                 self.release_decoder();
                 context.buffers.recycle(parts);
@@ -389,6 +390,21 @@ impl Reader {
             }
         };
         self.finish_turn(context, parts, filled, has_line, end, now)
+    }
+
+    /// Whether the first bytes of a compressed file are those that the scan found: the device and inode with
+    /// which it was opened may be those of another one by now. Later ones are proved by what is before the
+    /// cursor.
+    fn begins_as_expected(&self, context: &InputContext, text: &[u8], end: &TurnEnd) -> bool {
+        if !self.target.compressed || self.offset > 0 || self.skipping {
+            return true;
+        }
+        let print = &self.target.print;
+        let start = if print.whole { 0 } else { context.settings.fingerprint.offset as usize };
+        match text.get(start..start + print.len as usize) {
+            Some(head) => *print == Fingerprint { whole: print.whole, ..Fingerprint::of(head) },
+            None => !matches!(end, TurnEnd::Finished),
+        }
     }
 
     /// A buffer that begins with what was decompressed already, and how much that is.
