@@ -161,9 +161,7 @@ impl Catalog {
             }
         }
         if !self.brief {
-            if !self.brief {
             self.beside.last_scan = Some(now.wall);
-        }
         }
         self.read_heads(all, now)
     }
