@@ -231,6 +231,11 @@ impl Reader {
         self.bound = None;
     }
 
+    /// Whether its decoder has megabytes: any but the one of gzip.
+    pub fn has_large_decoder(&self) -> bool {
+        matches!(self.decoder, Some(Decoder::Framed(_)))
+    }
+
     /// Lets go of the decoder: the next turn resumes from the registry's checkpoint.
     pub fn release_decoder(&mut self) {
         self.decoder = None;

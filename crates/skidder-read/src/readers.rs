@@ -30,7 +30,8 @@ const LOOKS_AT_ONCE: usize = 256;
 pub struct ReadersLimits {
     /// Files open at once. Beyond three quarters of it, a file is closed as soon as its end is reached.
     pub open_files: usize,
-    /// Compressed files in progress at once: each has a decoder of about 50 KiB.
+    /// Compressed files in progress at once, in decoders of gzip, of about 50 KiB; those of the other codecs have megabytes
+    /// and take eight places, as soon as their first turn is over.
     pub decoders: usize,
 }
 
@@ -173,7 +174,7 @@ impl Readers {
             look,
             phase: Phase::Closed,
             is_counted: false,
-            has_decoder: false,
+            decoders: 0,
             asked: Asked::default(),
             last_data: Monotonic::default(),
             opened: Monotonic::default(),

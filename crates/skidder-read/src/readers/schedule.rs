@@ -13,6 +13,8 @@ use std::time::Duration;
 
 /// Sleepers that are asked whether they can open their file again when a place is needed: most can.
 const SLEEPERS_ASKED: usize = 16;
+/// Places that a decoder of another codec than gzip takes.
+const LARGE_DECODER: usize = 8;
 
 /// The state of all readers.
 pub(super) struct State {
@@ -128,7 +130,7 @@ impl State {
             let sleeper = sleeper(&self.slots, self.idle.iter().copied().filter(of_input));
             let list = self.waiting.of_input.entry(input).or_default();
             (Some((list, Lack::OfInput)), sleeper)
-        } else if compressed && !slot.has_decoder && self.decoders >= self.limits.decoders {
+        } else if compressed && slot.decoders == 0 && self.decoders >= self.limits.decoders {
             (Some((&mut self.waiting.decoder, Lack::Decoder)), None)
         } else {
             (None, None)
@@ -155,8 +157,8 @@ impl State {
             self.open += 1;
             *self.open_of.entry(input).or_default() += 1;
         }
-        if compressed && !slot.has_decoder {
-            slot.has_decoder = true;
+        if compressed && slot.decoders == 0 {
+            slot.decoders = 1;
             self.decoders += 1;
         }
         slot.turns += 1;
@@ -195,6 +197,11 @@ impl State {
         };
         if slot.look.trouble.is_some() {
             self.troubled.push(id);
+        }
+        // What it has to decode is known only now.
+        if slot.decoders == 1 && turn.reader.has_large_decoder() {
+            slot.decoders = LARGE_DECODER;
+            self.decoders += LARGE_DECODER - 1;
         }
         slot.reader = Some(turn.reader);
         slot.phase = Phase::Closed;
@@ -304,8 +311,9 @@ impl State {
         self.idle.insert(id);
         self.timers.push(Reverse((at, id)));
         let input = slot.input_key();
-        if std::mem::take(&mut slot.has_decoder) {
-            self.decoders -= 1;
+        let decoders = std::mem::take(&mut slot.decoders);
+        if decoders > 0 {
+            self.decoders -= decoders;
             self.admit(input);
         }
     }
@@ -332,9 +340,7 @@ impl State {
                 *count -= 1;
             }
         }
-        if std::mem::take(&mut slot.has_decoder) {
-            self.decoders -= 1;
-        }
+        self.decoders -= std::mem::take(&mut slot.decoders);
         self.admit(input);
     }
 

@@ -18,7 +18,8 @@ pub(super) struct Slot {
     pub(super) phase: Phase,
     /// Counts against the limit on open files.
     pub(super) is_counted: bool,
-    pub(super) has_decoder: bool,
+    /// Places of [`super::ReadersLimits::decoders`] that it takes.
+    pub(super) decoders: usize,
     /// Something was asked for while it had a turn.
     pub(super) asked: Asked,
     pub(super) last_data: Monotonic,

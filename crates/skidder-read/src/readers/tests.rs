@@ -257,3 +257,26 @@ fn a_deleted_file_stays_open_even_if_there_is_no_room() {
     }
     assert_eq!(count, 250);
 }
+
+#[test]
+fn large_and_small_decoders_share_the_places_and_every_file_gets_one() {
+    // Room for one large decoder and a few small ones.
+    let mut input = with((100, 10), |_| {});
+    let mut expected = Vec::new();
+    for file in 0..12 {
+        let text = lines(&format!("f{file}"), 0..900);
+        expected.extend(text.lines().map(str::to_owned));
+        if file % 3 == 0 {
+            input.fs.write_as_other(format!("/logs/{file}.gz"), &gzip(text.as_bytes()));
+        } else {
+            let mut packed = Vec::with_capacity(zstd_safe::compress_bound(text.len()));
+            zstd_safe::compress(&mut packed, text.as_bytes(), 3).unwrap();
+            input.fs.write_as_other(format!("/logs/{file}.zst"), &packed);
+        }
+    }
+    let mut read = input.round();
+    read.sort();
+    expected.sort();
+    assert_eq!(read, expected);
+    assert_eq!(input.readers.open_files(), 0);
+}
