@@ -13,8 +13,12 @@ pub use config::{Endpoint, HttpConfig};
 
 use crate::snapshot::Sources;
 use bind::Listener;
+use bytes::Bytes;
+use http_body_util::Full;
+use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
+use hyper::{Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use std::convert::Infallible;
 use std::io;
@@ -151,6 +155,20 @@ fn tell_panic(ended: Result<(), JoinError>) {
     }
 }
 
+/// Answers one request.
+async fn respond(request: &Request<Incoming>, sources: Arc<Sources>) -> Response<Full<Bytes>> {
+    if !routes::is_for_files(request) {
+        return routes::respond(request, &sources);
+    }
+    let query = request.uri().query().unwrap_or_default().to_owned();
+    let answered = tokio::task::spawn_blocking(move || routes::respond_files(&query, &sources));
+    answered.await.unwrap_or_else(|_| {
+        let mut response = Response::new(Full::default());
+        *response.status_mut() = StatusCode::INTERNAL_SERVER_ERROR;
+        response
+    })
+}
+
 /// Serves one connection until the client has enough, its time is over or the program stops.
 async fn converse(
     stream: Box<dyn Stream>,
@@ -159,8 +177,8 @@ async fn converse(
     mut stopped: watch::Receiver<()>,
 ) {
     let service = service_fn(move |request| {
-        let response = routes::respond(&request, &sources);
-        async { Ok::<_, Infallible>(response) }
+        let sources = Arc::clone(&sources);
+        async move { Ok::<_, Infallible>(respond(&request, sources).await) }
     });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())

@@ -8,6 +8,7 @@
 //! Nothing here changes what it observes, and a snapshot costs microseconds: one short lock each for
 //! ledger and queue, relaxed loads, one small file and one `stat` under `/proc/self`.
 
+mod files;
 mod http;
 pub mod names;
 mod process;
@@ -16,6 +17,7 @@ mod snapshot;
 mod stats;
 mod summary;
 
+pub use files::{encoded, file_json};
 pub use http::{BoundAddress, Endpoint, HttpConfig, ServeError, Serving, serve};
 pub use process::{Process, System};
 pub use prometheus::{CONTENT_TYPE as PROMETHEUS_CONTENT_TYPE, prometheus};

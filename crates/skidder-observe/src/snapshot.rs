@@ -3,7 +3,7 @@
 use crate::process::{Process, System, cores};
 use skidder_event::DropReason;
 use skidder_os::{Clock, Fs, Monotonic, Timestamp};
-use skidder_pipeline::{Ledger, OutputMetrics, Queue, RegistrarMetrics, Settle};
+use skidder_pipeline::{Ledger, Looks, OutputMetrics, Queue, RegistrarMetrics, Settle};
 use skidder_read::ReadMetrics;
 use std::sync::Arc;
 use std::time::Duration;
@@ -74,6 +74,8 @@ pub struct Sources {
     pub queue: Queue,
     /// What the output counts.
     pub output: Arc<OutputMetrics>,
+    /// Where to ask what the files are doing; `None` if there is nobody to ask.
+    pub looks: Option<Arc<Looks>>,
     /// What the registrar counts; `None` leaves `registrar.*` out.
     pub registrar: Option<Arc<RegistrarMetrics>>,
     /// For the uptime.

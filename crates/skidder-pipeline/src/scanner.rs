@@ -78,7 +78,7 @@ impl FileInput {
     }
 
     /// What some of the files are doing.
-    pub(crate) fn page(&mut self, query: &FileQuery, now: Now) -> FilePage {
+    pub fn page(&mut self, query: &FileQuery, now: Now) -> FilePage {
         self.catalog.page(query, now)
     }
 

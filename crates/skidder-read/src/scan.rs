@@ -42,6 +42,31 @@ impl ScanSettings {
     }
 }
 
+impl ScanSettings {
+    /// Why a scan does not find what is at a path, although the path matches a pattern; nothing if no
+    /// pattern matches it.
+    pub fn why_not(&self, fs: &dyn Fs, path: &Path) -> Option<String> {
+        if !self.covers(path) {
+            return None;
+        }
+        let matches = |regex: &&Regex| regex.is_match(path.as_os_str().as_bytes());
+        if let Some(regex) = self.exclude_files.iter().find(matches) {
+            return Some(format!("excluded by exclude_files: {regex}"));
+        }
+        if !self.include_files.is_empty() && !self.include_files.iter().any(|one| matches(&one)) {
+            return Some("excluded: no pattern of include_files matches".to_owned());
+        }
+        Some(match fs.symlink_metadata(path).map(|metadata| metadata.kind) {
+            Ok(FileKind::Symlink) if !self.symlinks => {
+                "excluded: a symbolic link, and prospector.scanner.symlinks is off".to_owned()
+            }
+            Ok(FileKind::Regular | FileKind::Symlink) => "not seen by a scan yet".to_owned(),
+            Ok(_) => "excluded: not a regular file".to_owned(),
+            Err(error) => error.to_string(),
+        })
+    }
+}
+
 /// A file that a scan found.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Found {

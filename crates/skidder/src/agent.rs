@@ -126,6 +126,25 @@ pub(crate) fn take_over_id(fs: &dyn Fs, store: &Path, data: &Path) -> Result<()>
         .with_context(|| format!("cannot write `{}`", ours.display()))
 }
 
+/// The id that is kept in the data directory.
+pub(crate) fn kept_id(fs: &dyn Fs, data: &Path) -> Option<String> {
+    let file = fs.open(&data.join(META_FILE)).ok()?;
+    let text = read_to_end(&*file, 64 << 10).ok()?;
+    let meta = serde_json::from_slice::<serde_json::Value>(&text).ok()?;
+    meta["uuid"].as_str().map(str::to_owned)
+}
+
+/// Whether a process uses the data directory.
+pub(crate) fn is_running(fs: &dyn Fs, data: &Path) -> Result<bool> {
+    let path = data.join(LOCK_FILE);
+    match fs.open(&path) {
+        // Given up again when the file is closed.
+        Ok(file) => Ok(!file.try_lock()?),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(error).with_context(|| format!("cannot look at `{}`", path.display())),
+    }
+}
+
 /// Makes the data directory and locks it for this process, as long as the file is held.
 pub(crate) fn lock_data(fs: &dyn Fs, data: &Path) -> Result<Box<dyn File>> {
     fs.create_dir_all(data, 0o770)

@@ -77,6 +77,8 @@ pub(crate) enum Command {
         #[command(subcommand)]
         what: Export,
     },
+    /// Shows what every file is doing, how far behind it is, and why
+    Files(Files),
     /// Looks at and changes what is remembered of files
     Registry {
         #[command(subcommand)]
@@ -192,4 +194,19 @@ pub(crate) struct ExportRegistry {
     /// Replaces a registry that is there
     #[arg(long)]
     pub(crate) force: bool,
+}
+
+/// `skidder files`.
+#[derive(Args, Debug)]
+pub(crate) struct Files {
+    /// Only these files, or those below these directories
+    #[arg(value_name = "PATH")]
+    pub(crate) paths: Vec<PathBuf>,
+    /// One JSON object instead of a table
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// The order: largest first, but for paths and states
+    #[arg(long, value_name = "BY", default_value = "behind",
+          value_parser = ["behind", "path", "size", "state"])]
+    pub(crate) sort: String,
 }

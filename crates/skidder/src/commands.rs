@@ -3,7 +3,7 @@
 use crate::agent::{Agent, VERSION};
 use crate::assemble::{Outside, Parts, assemble};
 use crate::cli::{Command, CommandLine, Export, Global, Test};
-use crate::{agent, logging, registry, run, ship};
+use crate::{agent, files, logging, registry, run, ship};
 use anyhow::{Context as _, Result, bail};
 use skidder_config::{LoadOptions, Problems, Settings, load};
 use skidder_os::{Clock, Fs, RealFs, SystemClock};
@@ -52,6 +52,7 @@ pub(crate) fn dispatch(line: &CommandLine) -> Result<ExitCode> {
         Some(Command::Test { what: Test::Config }) => test_config(&line.global, &world),
         Some(Command::Test { what: Test::Output }) => test_output(&line.global, &world),
         Some(Command::Export { what: Export::Config }) => export_config(&line.global, &world),
+        Some(Command::Files(what)) => files::files(what, &line.global, &world),
         Some(Command::Registry { what }) => registry::dispatch(what, &line.global, &world),
         Some(Command::Version) => {
             print(&format!(

@@ -6,6 +6,7 @@ mod allocator;
 mod assemble;
 mod cli;
 mod commands;
+mod files;
 mod filestream;
 mod input_plan;
 mod logging;

@@ -95,7 +95,7 @@ impl Place {
 }
 
 /// All entries; says where they come from if that is not the store.
-fn entries(registry: &Path, world: &World) -> Result<Vec<(String, Entry)>> {
+pub(crate) fn entries(registry: &Path, world: &World) -> Result<Vec<(String, Entry)>> {
     let Some(Inspected { entries, origin, incomplete }) =
         inspect(&world.fs, &world.clock, registry)?
     else {

@@ -6,7 +6,7 @@ use crate::watch::{About, Watch};
 use anyhow::{Context as _, Result};
 use skidder_os::{Clock, Fs};
 use skidder_pipeline::{
-    DeadLetters, Feed, FileInput, Output, OutputMetrics, Pipeline, PipelineSettings, Queue,
+    DeadLetters, Feed, FileInput, Looks, Output, OutputMetrics, Pipeline, PipelineSettings, Queue,
     Registrar, RegistrarMetrics, SavedCursors, Scanner, Settle,
 };
 use skidder_read::{
@@ -189,6 +189,11 @@ impl Running {
             shutdown_timeout: parts.shutdown_timeout,
             output_ended: false,
         })
+    }
+
+    /// Where to ask what the files are doing.
+    pub(crate) fn looks(&self) -> Arc<Looks> {
+        self.pipeline.looks()
     }
 
     /// The runtime that the output lives in.

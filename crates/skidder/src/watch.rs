@@ -76,6 +76,7 @@ impl Watch {
             settle: Arc::clone(&running.settle),
             queue: running.queue.clone(),
             output: Arc::clone(&running.output_metrics),
+            looks: Some(running.looks()),
             registrar: Some(Arc::clone(&running.registrar_metrics)),
             clock: Arc::clone(&world.clock),
             fs: Arc::clone(&world.fs),

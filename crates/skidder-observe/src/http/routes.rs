@@ -1,5 +1,6 @@
 //! What each path answers.
 
+use crate::files::{FilesError, FilesQuestion, files};
 use crate::prometheus::{CONTENT_TYPE, prometheus};
 use crate::snapshot::Sources;
 use crate::stats::{info, inputs, state, stats};
@@ -11,7 +12,7 @@ use serde_json::{Value as Json, json};
 
 const JSON_TYPE: &str = "application/json; charset=utf-8";
 /// Told with a 404.
-const ROUTES: [&str; 5] = ["/", "/stats", "/state", "/inputs/", "/metrics"];
+const ROUTES: [&str; 6] = ["/", "/stats", "/state", "/inputs/", "/files", "/metrics"];
 
 /// Answers a request. Its body, if any, is not looked at.
 pub(super) fn respond<B>(request: &Request<B>, sources: &Sources) -> Response<Full<Bytes>> {
@@ -41,6 +42,23 @@ pub(super) fn respond<B>(request: &Request<B>, sources: &Sources) -> Response<Fu
         }
     };
     json_response(StatusCode::OK, pretty, &document)
+}
+
+/// Answers `/files`; blocks until the scanner has answered.
+pub(super) fn respond_files(query: &str, sources: &Sources) -> Response<Full<Bytes>> {
+    let pretty = Query(query).get("pretty").is_some();
+    let told = FilesQuestion::parse(query).and_then(|question| files(sources, question));
+    let (status, message) = match told {
+        Ok(document) => return json_response(StatusCode::OK, pretty, &document),
+        Err(FilesError::Question(message)) => (StatusCode::BAD_REQUEST, message),
+        Err(FilesError::Later(message)) => (StatusCode::SERVICE_UNAVAILABLE, message),
+    };
+    json_response(status, pretty, &error(status, &message))
+}
+
+/// Whether a request is for `/files`, which waits for others.
+pub(super) fn is_for_files<B>(request: &Request<B>) -> bool {
+    matches!(*request.method(), Method::GET | Method::HEAD) && request.uri().path() == "/files"
 }
 
 fn error(status: StatusCode, message: &str) -> Json {

@@ -57,6 +57,7 @@ impl Run {
             queue: Queue::new(QueueLimits::default(), Arc::clone(&settle)),
             settle,
             output: Arc::new(OutputMetrics::default()),
+            looks: None,
             registrar: Some(Arc::new(RegistrarMetrics::default())),
             clock: Arc::new(clock.clone()),
             fs: Arc::new(fs),

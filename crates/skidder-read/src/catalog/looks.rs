@@ -10,7 +10,7 @@ use crate::fingerprint::HeadError;
 use crate::readers::{Lack, ReaderLook, ReaderState, Trouble};
 use crate::scan::Found;
 use skidder_event::SourceId;
-use skidder_os::{FileKind, Metadata, Timestamp};
+use skidder_os::{Metadata, Timestamp};
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -166,7 +166,7 @@ impl fmt::Display for Reason {
             Self::Unopened(what) => return write!(f, "cannot be opened: {what}"),
             Self::BeingWritten => "a compressed file that has no end yet",
             Self::NextScan => "looked at again with the next scan",
-            Self::LineWithoutEnd => "the last line has no end yet",
+            Self::LineWithoutEnd => "the last line or event has no end yet",
             Self::InFlight => "read to its end; some lines are on their way",
             Self::AtEnd => "at its end",
             Self::Inactive => "closed: inactive, wakes on change",
@@ -367,23 +367,5 @@ impl Catalog {
             None => Reason::AtEnd,
         };
         (state, Some(reason))
-    }
-
-    /// What is known of a path that no input takes, if this one has a reason.
-    pub fn why_not(&self, path: &Path) -> Option<String> {
-        let fs = &self.input.fs;
-        let kind = fs.symlink_metadata(path).map(|metadata| metadata.kind);
-        let scan = &self.input.settings.scan;
-        if !scan.covers(path) {
-            return None;
-        }
-        Some(match kind {
-            Ok(FileKind::Symlink) if !scan.symlinks => {
-                "a symbolic link, and `prospector.scanner.symlinks` is off".to_owned()
-            }
-            Ok(FileKind::Regular | FileKind::Symlink) => "not seen by a scan yet".to_owned(),
-            Ok(_) => "not a regular file".to_owned(),
-            Err(error) => error.to_string(),
-        })
     }
 }

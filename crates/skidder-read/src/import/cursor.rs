@@ -4,12 +4,14 @@ use super::Restart;
 use super::files::Files;
 use crate::fingerprint::read_up_to;
 use crate::reader::TAIL_BYTES;
+use crate::settings::FilestreamSettings;
+use skidder_decode::lines::Splitter;
 use skidder_os::Fs;
 use skidder_registry::filebeat::FilebeatEntry;
 use skidder_registry::{Cursor, Tail};
 
-/// The last bytes of all line terminators that there are, in ASCII, UTF-8 and UTF-16.
-const LINE_ENDS: [u8; 8] = [b'\n', b'\r', 0x0b, 0x0c, 0, 0x85, 0xa8, 0xa9];
+/// Bytes that a byte order mark may have.
+const MARK_BYTES: usize = 4;
 
 pub(super) enum Checked {
     Cursor(Cursor),
@@ -40,8 +42,11 @@ pub(super) fn check(
     }
     let length = (TAIL_BYTES as u64).min(offset);
     let mut bytes = vec![0; length as usize];
-    let read =
-        fs.open(&found.path).and_then(|open| read_up_to(&*open, &mut bytes, offset - length));
+    let mut mark = [0; MARK_BYTES];
+    let read = fs.open(&found.path).and_then(|open| {
+        read_up_to(&*open, &mut mark, 0)?;
+        read_up_to(&*open, &mut bytes, offset - length)
+    });
     match read {
         Ok(count) if count == bytes.len() => {}
         Ok(_) => return Checked::Restart(Restart::Shorter),
@@ -49,10 +54,16 @@ pub(super) fn check(
     }
     // At the end of the file there is nothing to read on, and an ignored file may end anywhere.
     let at_end = offset == found.metadata.size;
-    let line_ends = bytes.last().is_some_and(|byte| LINE_ENDS.contains(byte));
-    if !at_end && !line_ends {
+    if !at_end && !ends_line(files.settings, &mark, &bytes) {
         return Checked::Restart(Restart::InsideLine);
     }
     let tail = Tail { len: length as u32, crc: crc32fast::hash(&bytes) };
     Checked::Cursor(Cursor { tail: Some(tail), ..cursor })
+}
+
+/// Whether a line ends behind `bytes`, which begin a whole number of characters before.
+fn ends_line(settings: &FilestreamSettings, mark: &[u8], bytes: &[u8]) -> bool {
+    let Ok(encoding) = settings.encoding.of_file(mark) else { return true };
+    let splitter = Splitter::new(settings.line_terminator, encoding);
+    splitter.is_none_or(|splitter| splitter.split(bytes, |_, _, _| {}) == bytes.len())
 }

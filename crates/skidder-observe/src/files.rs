@@ -1,0 +1,203 @@
+//! `/files`: what every file is doing and why, a page at a time.
+
+use crate::snapshot::Sources;
+use serde_json::{Value as Json, json};
+use skidder_event::{Precision, TimeText};
+use skidder_os::Timestamp;
+use skidder_pipeline::AskError;
+use skidder_read::{FileLook, FilePage, FileQuery, FileState};
+use std::ffi::OsString;
+use std::fmt::Write as _;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// Files of one answer, if the question does not say: about 2 MB.
+const LIMIT: usize = 5000;
+/// Files of one answer, at most.
+const LIMIT_MAX: usize = 10_000;
+/// How long an answer is waited for: a scan of very many files comes first.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Why there is no answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum FilesError {
+    /// Ask otherwise.
+    Question(String),
+    /// Ask again later.
+    Later(String),
+}
+
+/// A question: `?input=N&after=PATH&limit=N&path=PATH…`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct FilesQuestion {
+    input: usize,
+    query: FileQuery,
+}
+
+impl FilesQuestion {
+    /// Reads the query of a URL.
+    pub(crate) fn parse(query: &str) -> Result<Self, FilesError> {
+        let mut question = Self::default();
+        question.query.limit = LIMIT;
+        for pair in query.split('&').filter(|pair| !pair.is_empty()) {
+            let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+            let number = || {
+                value.parse::<usize>().map_err(|_| {
+                    FilesError::Question(format!("`{name}` is `{value}`; expected a number"))
+                })
+            };
+            match name {
+                "input" => question.input = number()?,
+                "limit" => question.query.limit = number()?.clamp(1, LIMIT_MAX),
+                "after" => question.query.after = Some(path_of(value)),
+                "path" => question.query.paths.push(path_of(value)),
+                "pretty" => {}
+                name => {
+                    let message =
+                        format!("there is no `{name}` here; `input`, `after`, `limit`, `path` are");
+                    return Err(FilesError::Question(message));
+                }
+            }
+        }
+        Ok(question)
+    }
+}
+
+/// Asks the scanner; blocks until it answers. The document has `files`, and in `next` the query for those
+/// behind them, or nothing if these were the last.
+pub(crate) fn files(sources: &Sources, question: FilesQuestion) -> Result<Json, FilesError> {
+    let Some(looks) = &sources.looks else {
+        return Err(FilesError::Later("there are no files here".to_owned()));
+    };
+    let FilesQuestion { input, query } = question;
+    let Some(of) = sources.inputs.get(input) else {
+        let message = format!("there is no input number {input}; the first one is 0");
+        return Err(FilesError::Question(message));
+    };
+    let page = looks.page(input, query.clone(), PATIENCE).map_err(|error| match error {
+        AskError::NoInput(_) => FilesError::Question(error.to_string()),
+        AskError::Busy | AskError::Ended => FilesError::Later(error.to_string()),
+    })?;
+    let output_full = sources.queue.is_blocked();
+    let next = next_question(&page, input, &query, sources.inputs.len());
+    let files: Vec<Json> =
+        page.files.iter().map(|file| file_json(&of.id, file, output_full)).collect();
+    Ok(json!({"files": files, "next": next}))
+}
+
+/// What to ask to get the files behind a page.
+fn next_question(
+    page: &FilePage,
+    input: usize,
+    query: &FileQuery,
+    inputs: usize,
+) -> Option<String> {
+    let mut next = match page.files.last().filter(|_| page.more) {
+        Some(last) => format!("input={input}&after={}", encoded(&last.path)),
+        None if input + 1 < inputs => format!("input={}", input + 1),
+        None => return None,
+    };
+    add(&mut next, "limit", &query.limit.to_string());
+    for path in &query.paths {
+        add(&mut next, "path", &encoded(path));
+    }
+    Some(next)
+}
+
+fn add(text: &mut String, name: &str, value: &str) {
+    write!(text, "&{name}={value}").expect("writing to a string cannot fail");
+}
+
+/// A file as `/files` and `skidder files --json` show it.
+pub fn file_json(input: &str, file: &FileLook, output_full: bool) -> Json {
+    let reason = match (&file.reason, file.state) {
+        (None, FileState::Reading) if output_full => Some("output is full".to_owned()),
+        (reason, _) => reason.as_ref().map(ToString::to_string),
+    };
+    let modified = (file.modified != Timestamp::default()).then(|| {
+        let mut text = TimeText::new(Precision::Millisecond);
+        String::from_utf8_lossy(text.format(file.modified.0)).into_owned()
+    });
+    json!({
+        "path": file.path.to_string_lossy(),
+        "input": input,
+        "key": file.key,
+        "identity": file.identity,
+        "fingerprint_len": file.fingerprint_len,
+        "generation": file.generation,
+        "size": file.size,
+        "modified": modified,
+        "compressed": file.compressed,
+        "cursor": file.cursor,
+        "read": file.read,
+        "behind": file.behind,
+        "state": file.state.name(),
+        "reason": reason,
+    })
+}
+
+/// A path as it may stand in a URL.
+pub fn encoded(path: &Path) -> String {
+    let mut text = String::new();
+    for &byte in path.as_os_str().as_bytes() {
+        if byte.is_ascii_alphanumeric() || b"/-_.~".contains(&byte) {
+            text.push(char::from(byte));
+        } else {
+            write!(text, "%{byte:02X}").expect("writing to a string cannot fail");
+        }
+    }
+    text
+}
+
+/// The path that [`encoded`] made a text of.
+fn path_of(text: &str) -> PathBuf {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((&byte, behind)) = rest.split_first() {
+        let digits = behind.get(..2).and_then(|digits| std::str::from_utf8(digits).ok());
+        let escaped = digits.and_then(|digits| u8::from_str_radix(digits, 16).ok());
+        if let Some(escaped) = escaped.filter(|_| byte == b'%') {
+            bytes.push(escaped);
+            rest = &behind[2..];
+        } else {
+            bytes.push(byte);
+            rest = behind;
+        }
+    }
+    PathBuf::from(OsString::from_vec(bytes))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::ffi::OsStr;
+
+    #[test]
+    fn a_path_survives_the_way_through_a_url() {
+        for bytes in [&b"/var/log/a b&c=d%.log"[..], b"/x\xff\n", "/tm\u{e9}.log".as_bytes(), b"%4"]
+        {
+            let path = Path::new(OsStr::from_bytes(bytes));
+            let text = encoded(path);
+            assert!(text.is_ascii() && !text.contains(['&', '=', ' ']), "{text}");
+            assert_eq!(path_of(&text), path);
+        }
+    }
+
+    #[test]
+    fn a_question_is_read_and_a_wrong_one_is_told() {
+        let question =
+            FilesQuestion::parse("input=2&after=/a%20b&limit=7&path=/x&path=/y").unwrap();
+        let query = FileQuery {
+            after: Some("/a b".into()),
+            limit: 7,
+            paths: vec!["/x".into(), "/y".into()],
+        };
+        assert_eq!(question, FilesQuestion { input: 2, query });
+        assert_eq!(FilesQuestion::parse("").unwrap().query.limit, LIMIT);
+        assert_eq!(FilesQuestion::parse("limit=0&pretty").unwrap().query.limit, 1);
+        for wrong in ["input=x", "limit=", "color=red"] {
+            assert!(matches!(FilesQuestion::parse(wrong), Err(FilesError::Question(_))), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,179 @@
+//! `skidder files`: what every file is doing, how far behind it is, and why.
+//!
+//! A running skidder is asked over its HTTP endpoint. Without one, or without an endpoint, the answer is
+//! what the next start would find: a scan, matched with the registry, without reading any further.
+
+mod endpoint;
+mod offline;
+
+use crate::agent::{self, Agent};
+use crate::assemble::Parts;
+use crate::cli::{Files, Global};
+use crate::commands::{World, load_settings, print, read_parts, tell};
+use crate::logging;
+use crate::table::{or_dash, short, table};
+use anyhow::Result;
+use serde_json::{Value, json};
+use std::cmp::Reverse;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use tracing::Level;
+
+/// A file as it is shown, with all that is known of it as JSON if that is asked for.
+#[derive(Debug)]
+struct Row {
+    path: String,
+    input: String,
+    identity: String,
+    generation: u64,
+    size: u64,
+    cursor: u64,
+    /// Nothing if it cannot be told.
+    behind: Option<u64>,
+    state: String,
+    reason: String,
+    json: Option<String>,
+}
+
+impl Row {
+    fn new(file: &Value, keep: bool) -> Self {
+        let text = |name: &str| file[name].as_str().unwrap_or_default().to_owned();
+        let number = |name: &str| file[name].as_u64().unwrap_or(0);
+        Self {
+            path: text("path"),
+            input: text("input"),
+            identity: text("identity"),
+            generation: number("generation"),
+            size: number("size"),
+            cursor: number("cursor"),
+            behind: file["behind"].as_u64(),
+            state: text("state"),
+            reason: text("reason"),
+            json: keep.then(|| file.to_string()),
+        }
+    }
+}
+
+/// Shows the files.
+pub(crate) fn files(options: &Files, global: &Global, world: &World) -> Result<ExitCode> {
+    logging::start(if global.debug.is_some() { Level::DEBUG } else { Level::WARN });
+    let settings = load_settings(global, world)?;
+    let parts = read_parts(&settings, world, |name| Ok(Agent::passing(name, world.clock.wall())))?;
+    let paths: Vec<PathBuf> = options.paths.iter().map(|path| world.directory.join(path)).collect();
+    let keep = options.json;
+    let mut rows: Vec<Row> = Vec::new();
+    let scans: Vec<_> = parts.inputs.iter().map(|input| input.settings.scan.clone()).collect();
+    let asked = ask(&parts, &paths, world, &mut |file| rows.push(Row::new(file, keep)))?;
+    for path in &paths {
+        let shown = rows.iter().any(|row| PathBuf::from(&row.path).starts_with(path));
+        if !shown {
+            let why = scans.iter().find_map(|scan| scan.why_not(&*world.fs, path));
+            let why = why.unwrap_or_else(|| "no input has a path that matches".to_owned());
+            let file = json!({"path": path.to_string_lossy(), "state": "unmatched", "reason": why});
+            rows.push(Row::new(&file, keep));
+        }
+    }
+    sort(&mut rows, &options.sort);
+    if options.json {
+        print_json(&rows, asked)?;
+    } else {
+        print_table(&rows, asked)?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Who was asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Asked {
+    /// The running skidder.
+    Endpoint,
+    /// Registry and file system, while it runs: what it does is not known.
+    RegistryOfRunning,
+    /// Registry and file system.
+    Registry,
+}
+
+/// Gives all files to `each`, from the best source there is.
+fn ask(
+    parts: &Parts,
+    paths: &[PathBuf],
+    world: &World,
+    each: &mut dyn FnMut(&Value),
+) -> Result<Asked> {
+    let running = agent::is_running(&*world.fs, &parts.data)?;
+    if running && parts.http.enabled {
+        let id = agent::kept_id(&*world.fs, &parts.data);
+        endpoint::files(&parts.http.endpoint, id.as_deref(), paths, each)?;
+        return Ok(Asked::Endpoint);
+    }
+    if running {
+        tell(
+            "skidder is running, but `http.enabled` is off: what it is doing is not known; this is what \
+             a start would find now\n",
+        );
+    }
+    offline::files(parts, paths, world, running, each)?;
+    Ok(if running { Asked::RegistryOfRunning } else { Asked::Registry })
+}
+
+fn sort(rows: &mut [Row], by: &str) {
+    rows.sort_by(|one, other| one.path.cmp(&other.path));
+    match by {
+        // What cannot be told may be much: it comes behind what is, and before what has nothing.
+        "behind" => rows.sort_by_key(|row| {
+            let known = row.behind.unwrap_or(0);
+            (Reverse(known), row.behind == Some(0))
+        }),
+        "size" => rows.sort_by_key(|row| Reverse(row.size)),
+        "state" => rows.sort_by(|one, other| one.state.cmp(&other.state)),
+        _ => {}
+    }
+}
+
+fn print_table(rows: &[Row], asked: Asked) -> Result<()> {
+    let cells: Vec<[String; 9]> = rows
+        .iter()
+        .map(|row| {
+            [
+                or_dash(row.behind),
+                row.size.to_string(),
+                row.cursor.to_string(),
+                row.generation.to_string(),
+                row.state.clone(),
+                if row.identity.is_empty() { "-".to_owned() } else { short(&row.identity) },
+                row.input.clone(),
+                row.path.clone(),
+                row.reason.clone(),
+            ]
+        })
+        .collect();
+    let head = ["BEHIND", "SIZE", "CURSOR", "GEN", "STATE", "IDENTITY", "INPUT", "PATH", "REASON"];
+    print(&table(head, &cells))?;
+    let behind: u64 = rows.iter().filter_map(|row| row.behind).sum();
+    let unknown = rows.iter().filter(|row| row.behind.is_none() && row.state != "held").count();
+    let from = match asked {
+        Asked::Endpoint => "the running skidder",
+        Asked::RegistryOfRunning => "the registry, while skidder is running",
+        Asked::Registry => "the registry; skidder is not running",
+    };
+    let more = if unknown > 0 {
+        format!(", and what {unknown} files have that cannot be told")
+    } else {
+        String::new()
+    };
+    print(&format!("{} files, {behind} bytes behind{more}; from {from}\n", rows.len()))
+}
+
+fn print_json(rows: &[Row], asked: Asked) -> Result<()> {
+    let from = match asked {
+        Asked::Endpoint => "endpoint",
+        Asked::RegistryOfRunning | Asked::Registry => "registry",
+    };
+    let running = asked != Asked::Registry;
+    print(&format!("{{\"from\":\"{from}\",\"running\":{running},\"files\":["))?;
+    for (at, row) in rows.iter().enumerate() {
+        let comma = if at == 0 { "\n" } else { ",\n" };
+        print(&format!("{comma}{}", row.json.as_deref().unwrap_or("{}")))?;
+    }
+    print("\n]}\n")
+}

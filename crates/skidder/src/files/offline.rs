@@ -1,0 +1,148 @@
+//! Without a running skidder: what the next start would find.
+//!
+//! The catalog is the one of a run, over cursors that are only looked at and readers that nobody gives a
+//! turn. Nothing is locked, written or deleted.
+
+use crate::assemble::Parts;
+use crate::commands::World;
+use crate::registry;
+use anyhow::Result;
+use serde_json::Value;
+use skidder_event::SourceId;
+use skidder_observe::file_json;
+use skidder_pipeline::FileInput;
+use skidder_read::{
+    BufferPool, Cursors, CursorsError, DecoderPool, FileQuery, FileState, InputContext, Now,
+    ReadMetrics, Readers, ReadersLimits, SourceIds,
+};
+use skidder_registry::{Cursor, Entry, Meta};
+use std::collections::{BTreeMap, HashMap};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Scans at most, as long as files are compared with each other.
+const SCANS_MAX: usize = 100;
+
+/// Files that are looked at together.
+const PAGE: usize = 5000;
+
+/// Gives all files to `each`.
+pub(super) fn files(
+    parts: &Parts,
+    paths: &[PathBuf],
+    world: &World,
+    running: bool,
+    each: &mut dyn FnMut(&Value),
+) -> Result<()> {
+    let saved = registry::entries(&parts.registry, world)?.into_iter().collect();
+    let cursors = Arc::new(Seen { saved, begun: Mutex::default() });
+    let readers =
+        Arc::new(Readers::new(ReadersLimits { open_files: 1, decoders: ReadersLimits::DECODERS }));
+    let ids = Arc::new(SourceIds::default());
+    let buffers = Arc::new(BufferPool::default());
+    for input in &parts.inputs {
+        let mut settings = input.settings.clone();
+        settings.delete = None;
+        let id = settings.id.clone();
+        let context = InputContext {
+            settings,
+            bind: Arc::clone(&input.bind),
+            cursors: Arc::clone(&cursors) as Arc<dyn Cursors>,
+            fs: Arc::clone(&world.fs),
+            metrics: Arc::new(ReadMetrics::default()),
+            buffers: Arc::clone(&buffers),
+            decoders: DecoderPool::new(1),
+            rows_max: 1,
+        };
+        let mut files = FileInput::new(Arc::new(context), Arc::clone(&readers), Arc::clone(&ids));
+        let now = || Now { wall: world.clock.wall(), monotonic: world.clock.monotonic() };
+        let mut scans = 1;
+        while files.scan(now()).undecided > 0 && scans < SCANS_MAX {
+            scans += 1;
+        }
+        let mut query = FileQuery { after: None, limit: PAGE, paths: paths.to_owned() };
+        loop {
+            let page = files.page(&query, now());
+            for file in &page.files {
+                let mut json = file_json(&id, file, false);
+                if matches!(file.state, FileState::Reading | FileState::Waiting | FileState::Closed)
+                {
+                    stopped(&mut json, file.state == FileState::Closed, running);
+                }
+                each(&json);
+            }
+            match page.files.last().filter(|_| page.more) {
+                Some(last) => query.after = Some(last.path.to_path_buf()),
+                None => break,
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Nobody reads here.
+fn stopped(file: &mut Value, at_end: bool, running: bool) {
+    file["state"] = if running { "unknown" } else { "stopped" }.into();
+    file["reason"] = if at_end {
+        "at its end".into()
+    } else if running {
+        "skidder is running; with `http.enabled` it says more".into()
+    } else {
+        "skidder is not running".into()
+    };
+}
+
+/// The registry as it was read; nothing changes it.
+struct Seen {
+    saved: HashMap<String, Entry>,
+    begun: Mutex<BTreeMap<SourceId, Cursor>>,
+}
+
+impl Seen {
+    fn begun(&self) -> std::sync::MutexGuard<'_, BTreeMap<SourceId, Cursor>> {
+        self.begun.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Cursors for Seen {
+    fn saved(&self, key: &str) -> Result<Option<Entry>, CursorsError> {
+        Ok(self.saved.get(key).cloned())
+    }
+
+    fn checkpoint(&self, _: &str) -> Result<Option<Vec<u8>>, CursorsError> {
+        Ok(None)
+    }
+
+    fn for_each_saved(&self, each: &mut dyn FnMut(&str, &Entry)) -> Result<(), CursorsError> {
+        for (key, entry) in &self.saved {
+            each(key, entry);
+        }
+        Ok(())
+    }
+
+    fn forget_saved(&self, _: Vec<String>) {}
+
+    fn begin(&self, source: SourceId, _: &str, _: Meta, cursor: Cursor, _: bool) {
+        self.begun().insert(source, cursor);
+    }
+
+    fn update(&self, _: SourceId, _: &str, _: Meta) {}
+
+    fn restart(&self, source: SourceId, generation: u32) {
+        self.begun().insert(source, Cursor { generation, ..Cursor::default() });
+    }
+
+    fn unsave(&self, _: SourceId) {}
+
+    fn cursor(&self, source: SourceId) -> Option<Cursor> {
+        self.begun().get(&source).copied()
+    }
+
+    fn is_settled(&self, _: SourceId) -> bool {
+        true
+    }
+
+    fn remove(&self, source: SourceId) {
+        self.begun().remove(&source);
+    }
+}

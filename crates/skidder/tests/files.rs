@@ -1,0 +1,194 @@
+//! `skidder files`: with and without a running program.
+#![expect(clippy::unwrap_used, reason = "a failed test is the message")]
+
+mod common;
+
+use common::Place;
+use common::lines::gzip;
+use common::program::{Ended, Program, command};
+use common::server::BulkServer;
+use serde_json::Value;
+use std::ffi::OsStr;
+use std::path::Path;
+use std::time::Duration;
+
+fn run(place: &Place, arguments: &[&str]) -> Ended {
+    let config = place.path().join("filebeat.yml");
+    let mut command = command([OsStr::new("-c"), config.as_os_str()]);
+    command.arg("--path.data").arg(place.data()).args(arguments).current_dir(place.path());
+    Program::run(&mut command)
+}
+
+/// The files as JSON, by name.
+fn files(place: &Place, arguments: &[&str]) -> (Value, Vec<Value>) {
+    let ended = run(place, &[&["files", "--json"], arguments].concat()).succeeded();
+    let mut answer: Value = serde_json::from_str(&ended.out).unwrap();
+    let files = answer["files"].take().as_array().unwrap().clone();
+    (answer, files)
+}
+
+fn name(file: &Value) -> String {
+    let path = Path::new(file["path"].as_str().unwrap());
+    path.file_name().unwrap().to_string_lossy().into_owned()
+}
+
+/// Name, bytes behind, state and reason of each file.
+fn told(files: &[Value]) -> Vec<String> {
+    let tell = |file: &Value| {
+        let behind = file["behind"].as_u64().map_or("?".to_owned(), |behind| behind.to_string());
+        let (state, reason) = (&file["state"], &file["reason"]);
+        format!(
+            "{} {behind} {}: {}",
+            name(file),
+            state.as_str().unwrap(),
+            reason.as_str().unwrap_or("-")
+        )
+    };
+    files.iter().map(tell).collect()
+}
+
+/// Lines of ten bytes.
+fn lines(salt: char, count: usize) -> Vec<u8> {
+    (0..count).flat_map(|number| format!("{salt}{number:08}\n").into_bytes()).collect()
+}
+
+/// A place whose program has an endpoint on a socket.
+fn with_endpoint(server: &BulkServer, more: &str) -> Place {
+    let place = Place::new(server);
+    let config = place.path().join("filebeat.yml");
+    let text = std::fs::read_to_string(&config).unwrap();
+    let socket = place.path().join("s");
+    place.configure(&format!(
+        "{text}http: {{enabled: true, host: 'unix://{}'}}\n{more}",
+        socket.display()
+    ));
+    place
+}
+
+#[test]
+fn without_a_running_program_the_registry_and_a_scan_tell_how_far_each_file_is() {
+    let server = BulkServer::start();
+    let place = Place::new(&server);
+    place.write("done.log", &lines('d', 300));
+    let packed = place.write("packed.log.1.gz", &gzip(&lines('p', 300)));
+    // What was changed a moment ago is looked at once more.
+    let long_ago = std::time::UNIX_EPOCH + Duration::from_hours(400_000);
+    let packed = std::fs::File::options().write(true).open(packed).unwrap();
+    packed.set_modified(long_ago).unwrap();
+    place.write("grown.log", &lines('g', 200));
+    place.once(&[]).succeeded();
+    place.write("grown.log", &lines('g', 300));
+    place.write("new.log", &lines('n', 150));
+    place.write("copy.log", &lines('d', 300));
+    place.write("empty.log", b"");
+    let before = std::fs::read(place.registry().join("registry.redb")).unwrap();
+    let (about, all) = files(&place, &[]);
+    assert_eq!(about["from"], "registry");
+    assert_eq!(about["running"], false);
+    assert_eq!(
+        told(&all),
+        [
+            "new.log 1500 stopped: skidder is not running",
+            "grown.log 1000 stopped: skidder is not running",
+            "copy.log ? held: identity equals DONE",
+            "done.log 0 stopped: at its end",
+            "empty.log 0 unreadable: empty",
+            "packed.log.1.gz 0 finished: finished",
+        ]
+        .map(|row| row.replace("DONE", place.logs().join("done.log").to_str().unwrap()))
+    );
+    assert_eq!(std::fs::read(place.registry().join("registry.redb")).unwrap(), before);
+    let (_, some) = files(&place, &["--sort", "path", "logs/grown.log", "logs/new.log"]);
+    assert_eq!(some.iter().map(name).collect::<Vec<_>>(), ["grown.log", "new.log"]);
+    assert_eq!((&some[0]["cursor"], &some[0]["size"]), (&2000.into(), &3000.into()));
+    let table = run(&place, &["files"]).succeeded();
+    assert!(table.out.starts_with("BEHIND  SIZE"), "{}", table.out);
+    assert!(table.out.contains("6 files, 2500 bytes behind"), "{}", table.out);
+    assert!(table.out.contains("skidder is not running"), "{}", table.out);
+}
+
+#[test]
+fn a_file_that_no_input_takes_is_explained() {
+    let server = BulkServer::start();
+    let place = Place::new(&server);
+    let config = place.path().join("filebeat.yml");
+    let text = std::fs::read_to_string(&config).unwrap();
+    let paths = text.find("  compression").unwrap();
+    let excluded = "  prospector.scanner.exclude_files: ['tmp$']\n";
+    place.configure(&format!("{}{excluded}{}", &text[..paths], &text[paths..]));
+    place.write("a.tmp", b"x\n");
+    std::os::unix::fs::symlink("a.tmp", place.logs().join("link.log")).unwrap();
+    let (_, explained) =
+        files(&place, &["--sort", "path", "logs/a.tmp", "logs/link.log", "logs/none.log", "/else"]);
+    assert_eq!(
+        told(&explained),
+        [
+            "else ? unmatched: no input has a path that matches",
+            "a.tmp ? unmatched: excluded by exclude_files: tmp$",
+            "link.log ? unmatched: excluded: a symbolic link, and prospector.scanner.symlinks is off",
+            "none.log ? unmatched: No such file or directory (os error 2)",
+        ]
+    );
+}
+
+#[test]
+fn a_running_program_is_asked_and_says_what_it_waits_for() {
+    let server = BulkServer::start();
+    let place = with_endpoint(&server, "");
+    place.write("done.log", &lines('d', 300));
+    place.write("half.log", &[&lines('h', 300)[..], b"no end"].concat());
+    let mut running = place.start(&[]);
+    let wanted =
+        ["half.log 6 idle: the last line or event has no end yet", "done.log 0 idle: at its end"];
+    running.await_that("both are read and delivered", || {
+        let ended = run(&place, &["files", "--json"]);
+        // The endpoint opens a moment after the start.
+        let answer = serde_json::from_str::<Value>(&ended.out).unwrap_or_default();
+        let files = answer["files"].as_array().cloned().unwrap_or_default();
+        answer["from"] == "endpoint" && told(&files) == wanted
+    });
+    let table = run(&place, &["files", "logs/done.log"]).succeeded();
+    assert!(
+        table.out.contains("1 files, 0 bytes behind; from the running skidder"),
+        "{}",
+        table.out
+    );
+    // A page at a time, by hand.
+    let page = get(&place, "/files?limit=1");
+    assert_eq!(page["files"].as_array().unwrap().len(), 1);
+    let next = page["next"].as_str().unwrap().to_owned();
+    let page = get(&place, &format!("/files?{next}"));
+    assert_eq!(name(&page["files"][0]), "half.log");
+    assert_eq!(page["next"], Value::Null);
+    assert_eq!(get(&place, "/files?input=7")["status"], 400);
+    assert_eq!(get(&place, "/files?color=red")["status"], 400);
+    running.terminate().succeeded();
+    let (about, _) = files(&place, &[]);
+    assert_eq!(about["from"], "registry");
+}
+
+#[test]
+fn beside_a_running_program_without_an_endpoint_the_registry_answers_and_says_so() {
+    let server = BulkServer::start();
+    let place = Place::new(&server);
+    place.write("done.log", &lines('d', 300));
+    let mut running = place.start(&[]);
+    running.await_that("the cursor is saved", || {
+        let (about, files) = files(&place, &[]);
+        about["running"] == true && told(&files) == ["done.log 0 unknown: at its end"]
+    });
+    let ended = run(&place, &["files"]).succeeded();
+    assert!(ended.log.contains("`http.enabled` is off"), "{}", ended.log);
+    running.terminate().succeeded();
+}
+
+/// What the endpoint answers.
+fn get(place: &Place, target: &str) -> Value {
+    use std::io::{Read as _, Write as _};
+    let mut stream = std::os::unix::net::UnixStream::connect(place.path().join("s")).unwrap();
+    let request = format!("GET {target} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    serde_json::from_str(answer.split_once("\r\n\r\n").unwrap().1).unwrap()
+}
