@@ -15,6 +15,7 @@ use crate::readers::ReaderState;
 use skidder_event::SourceId;
 use skidder_registry::Cursor;
 use std::path::Path;
+use std::sync::Arc;
 
 /// What follows the old key in that of a former source; a number follows it.
 const MARK: &str = ".former.";
@@ -53,7 +54,12 @@ impl Catalog {
         let key = self.input.settings.key(&fingerprint.hex());
         let cursor = Cursor { generation, ..Cursor::default() };
         let saved = SavedState { key: key.clone(), fingerprint: None, cursor };
+        let path = Arc::clone(&candidate.path);
         self.add_source(candidate, fingerprint, key, Some(saved), now);
+        // Whatever time of change the new content has: it has just appeared.
+        if let Some(Holds::Source(id)) = self.places.get(&path).map(|place| &place.holds) {
+            self.readers.wake(*id);
+        }
     }
 
     /// A file is read again from zero as the same source: it was touched, or its name says that it is the

@@ -314,3 +314,17 @@ fn whatever_is_deleted_was_read() {
         assert!(input.fs.peek_names("/logs").is_empty(), "seed {seed}");
     }
 }
+
+#[test]
+fn what_a_file_was_rewritten_with_is_read_whatever_its_time() {
+    let mut input = with(|settings| settings.ignore_older = Some(Duration::from_hours(1)));
+    input.fs.write_as_other(A, lines("old", 0..300).as_bytes());
+    assert_eq!(input.round().len(), 300);
+    let long_ago = input.clock.wall();
+    input.advance(7200);
+    // The same beginning, another end, and the time of an old backup.
+    let text = lines("old", 0..200) + &lines("new", 0..20);
+    input.fs.write_as_other(A, text.as_bytes());
+    input.fs.set_modified_as_other(A, long_ago);
+    assert_eq!(rounds(&mut input, 60).len(), 220);
+}

@@ -223,6 +223,10 @@ impl Catalog {
         let unread = if head.compressed { !cursor.eof } else { meta.size > cursor.offset };
         if unread && !ignored {
             self.readers.wake(id);
+        } else if unread && !is_new {
+            tracing::warn!(path = %path.display(), read = cursor.offset, size = meta.size,
+                "a file with something to read is older than `ignore_older` or `ignore_inactive` allow; \
+                 it is read when it changes");
         }
         self.index.insert(id, &known);
         if !self.input.settings.identity.is_content() {
