@@ -5,6 +5,9 @@
 
 /// Seeds that failed once, and why.
 pub const FOUND: &[(u64, &str)] = &[
-    (3382, "a compressed file at offset 0 was known by path and inode only, and both were used again"),
+    (
+        3382,
+        "a compressed file at offset 0 was known by path and inode only, and both were used again",
+    ),
     (4249, "a compressed file of which the scan saw one byte became a plain source"),
 ];

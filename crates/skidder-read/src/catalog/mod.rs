@@ -20,6 +20,7 @@ mod beside;
 mod delete;
 mod former;
 mod heads;
+mod ids;
 mod index;
 mod looks;
 mod matching;
@@ -42,6 +43,7 @@ use crate::watch::Directories;
 use adopt::Adoptable;
 use beside::Beside;
 use delete::Deletion;
+pub use ids::SourceIds;
 use index::Index;
 pub use looks::{FileLook, FilePage, FileQuery, FileState, Reason};
 pub(crate) use matching::is_related;
@@ -51,8 +53,7 @@ use skidder_event::SourceId;
 use skidder_os::{FileKind, Metadata, Monotonic, Timestamp};
 use std::collections::HashMap;
 use std::path::Path;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 use watchdog::Watchdog;
 
@@ -61,35 +62,6 @@ pub const MISSING_GRACE: Duration = Duration::from_mins(1);
 
 /// Bytes that all comparisons of one scan may take together.
 const COMPARE_BYTES_PER_SCAN: u64 = 64 << 20;
-
-/// Names sources over all inputs of a process.
-#[derive(Debug, Default)]
-pub struct SourceIds {
-    next: AtomicU64,
-    /// Keys of inputs that may have the same ones, with the source that has each.
-    claimed: Mutex<HashMap<String, SourceId>>,
-}
-
-impl SourceIds {
-    /// A name that no source had before.
-    pub fn next(&self) -> SourceId {
-        SourceId(self.next.fetch_add(1, Ordering::Relaxed))
-    }
-
-    /// Takes a key for a source; says whether it has it now.
-    pub(crate) fn claim(&self, key: &str, id: SourceId) -> bool {
-        let mut claimed = self.claimed.lock().unwrap_or_else(PoisonError::into_inner);
-        *claimed.entry(key.to_owned()).or_insert(id) == id
-    }
-
-    /// Gives a key back.
-    pub(crate) fn release(&self, key: &str, id: SourceId) {
-        let mut claimed = self.claimed.lock().unwrap_or_else(PoisonError::into_inner);
-        if claimed.get(key) == Some(&id) {
-            claimed.remove(key);
-        }
-    }
-}
 
 /// All files of one input.
 pub struct Catalog {
