@@ -13,7 +13,7 @@ use skidder_observe::file_json;
 use skidder_pipeline::FileInput;
 use skidder_read::{
     BufferPool, Cursors, CursorsError, DecoderPool, FileQuery, FileState, InputContext, Now,
-    ReadMetrics, Readers, ReadersLimits, SourceIds,
+    PinSettings, ReadMetrics, Readers, ReadersLimits, SourceIds,
 };
 use skidder_registry::{Cursor, Entry, Meta};
 use std::collections::{BTreeMap, HashMap};
@@ -42,7 +42,9 @@ pub(super) fn files(
     let buffers = Arc::new(BufferPool::default());
     for input in &parts.inputs {
         let mut settings = input.settings.clone();
+        // Looking changes nothing: no file is deleted or linked, and no link of a run is taken away.
         settings.delete = None;
+        settings.pin = PinSettings::default();
         let id = settings.id.clone();
         let context = InputContext {
             settings,
