@@ -13,8 +13,6 @@ use std::time::Duration;
 
 /// Sleepers that are asked whether they can open their file again when a place is needed: most can.
 const SLEEPERS_ASKED: usize = 16;
-/// Places that a decoder of another codec than gzip takes.
-const LARGE_DECODER: usize = 8;
 
 /// The state of all readers.
 pub(super) struct State {
@@ -198,11 +196,7 @@ impl State {
         if slot.look.trouble.is_some() {
             self.troubled.push(id);
         }
-        // What it has to decode is known only now.
-        if slot.decoders == 1 && turn.reader.has_large_decoder() {
-            slot.decoders = LARGE_DECODER;
-            self.decoders += LARGE_DECODER - 1;
-        }
+        self.decoders += slot.weigh_decoder(&turn.reader);
         slot.reader = Some(turn.reader);
         slot.phase = Phase::Closed;
         if stopped {

@@ -10,6 +10,9 @@ use std::time::Duration;
 /// How long a reader sleeps whose file tells of every write: the scan wakes it too, if that was not true.
 const TOLD_NAP: Duration = Duration::from_mins(5);
 
+/// Places that a decoder of another codec than gzip takes.
+const LARGE_DECODER: usize = 8;
+
 pub(super) struct Slot {
     pub(super) input: Arc<InputContext>,
     /// Taken out while it has a turn.
@@ -55,6 +58,16 @@ pub(super) struct Asked {
 }
 
 impl Slot {
+    /// Takes the places of the decoder that a turn left behind: what a file has to be decoded with is known only then.
+    /// Gives how many more these are.
+    pub(super) fn weigh_decoder(&mut self, reader: &Reader) -> usize {
+        let before = self.decoders;
+        if before > 0 && reader.has_large_decoder() {
+            self.decoders = LARGE_DECODER;
+        }
+        self.decoders - before
+    }
+
     pub(super) fn seen(&self) -> ReaderLook {
         let mut look = self.look.clone();
         look.state = match self.phase {
