@@ -196,9 +196,7 @@ impl State {
         if slot.look.trouble.is_some() {
             self.troubled.push(id);
         }
-        self.decoders += slot.weigh_decoder(&turn.reader);
-        slot.reader = Some(turn.reader);
-        slot.phase = Phase::Closed;
+        self.decoders += slot.put_back(turn.reader);
         if stopped {
             self.close(id);
             return;

@@ -58,13 +58,15 @@ pub(super) struct Asked {
 }
 
 impl Slot {
-    /// Takes the places of the decoder that a turn left behind: what a file has to be decoded with is known only then.
-    /// Gives how many more these are.
-    pub(super) fn weigh_decoder(&mut self, reader: &Reader) -> usize {
+    /// Puts a reader back after its turn. It takes the places of its decoder now: what a file has to be decoded with is not
+    /// known before. Gives how many more places these are.
+    pub(super) fn put_back(&mut self, reader: Box<Reader>) -> usize {
         let before = self.decoders;
         if before > 0 && reader.has_large_decoder() {
             self.decoders = LARGE_DECODER;
         }
+        self.reader = Some(reader);
+        self.phase = Phase::Closed;
         self.decoders - before
     }
 
