@@ -124,6 +124,13 @@ impl Chain {
         &self.parsers
     }
 
+    /// Whether events may have fields from their lines, of any name.
+    pub fn makes_fields(&self) -> bool {
+        let groups =
+            |parser: &Parser| matches!(parser, Parser::Multiline(_) | Parser::IncludeMessage(_));
+        !self.parsers.iter().all(groups)
+    }
+
     /// Whether there is no parser.
     pub fn is_empty(&self) -> bool {
         self.parsers.is_empty()

@@ -16,6 +16,7 @@ pub(crate) struct InputPlan {
     /// `fields` and `tags`, as they are merged over what the source says.
     fields: Map,
     metadata: Map,
+    shape: Shape,
 }
 
 /// A plan bound to a source, as the reader sees it.
@@ -26,7 +27,7 @@ impl Bind for InputPlan {
     fn bind(&self, fields: &Map) -> Arc<dyn Bound> {
         let mut all = fields.clone();
         all.merge(&self.fields);
-        Arc::new(SourcePlan(self.plan.bind(&all, &self.metadata, Shape::Lines)))
+        Arc::new(SourcePlan(self.plan.bind(&all, &self.metadata, self.shape)))
     }
 
     fn epoch(&self) -> u64 {
@@ -103,7 +104,9 @@ pub(crate) fn read(
     processors.extend(dated.map(|index| Compiled::new(index, None)));
     processors.extend(read_processors(section, "processors", context));
     let plan = Plan::compile(&processors, &common.agent.fields(host), &common.processors);
-    InputPlan { plan, fields, metadata }
+    // What a parser finds may have the name of anything that processors add or read.
+    let shape = if settings.parsers.makes_fields() { Shape::Any } else { Shape::Lines };
+    InputPlan { plan, fields, metadata, shape }
 }
 
 /// `fields` of a section.

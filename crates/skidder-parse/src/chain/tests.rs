@@ -553,3 +553,12 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_chain_says_whether_its_events_have_fields_of_any_name() {
+    let grouping = || Parser::IncludeMessage(Vec::new());
+    let ndjson = Parser::Ndjson { settings: crate::ndjson::Settings::default(), log_errors: false };
+    assert!(!Chain::default().makes_fields());
+    assert!(!Chain::new(vec![grouping()], 1).makes_fields());
+    assert!(Chain::new(vec![grouping(), ndjson], 1).makes_fields());
+}
