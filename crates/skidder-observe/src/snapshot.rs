@@ -95,6 +95,9 @@ pub struct ReadNumbers {
     pub bytes: u64,
     pub lines: u64,
     pub truncated: u64,
+    pub raw_lines: u64,
+    pub lines_discarded: u64,
+    pub parse_errors: u64,
     pub errors: u64,
     pub gzip_errors: u64,
     pub files_truncated: u64,
@@ -268,6 +271,9 @@ impl ReadNumbers {
             bytes: metrics.bytes.get(),
             lines: metrics.lines.get(),
             truncated: metrics.truncated.get(),
+            raw_lines: metrics.raw_lines.get(),
+            lines_discarded: metrics.lines_discarded.get(),
+            parse_errors: metrics.parse_errors.get(),
             errors: metrics.errors.get(),
             gzip_errors: metrics.gzip_errors.get(),
             files_truncated: metrics.files_truncated.get(),
@@ -294,6 +300,9 @@ impl ReadNumbers {
             bytes,
             lines,
             truncated,
+            raw_lines,
+            lines_discarded,
+            parse_errors,
             errors,
             gzip_errors,
             files_truncated,
@@ -315,6 +324,9 @@ impl ReadNumbers {
         self.bytes += bytes;
         self.lines += lines;
         self.truncated += truncated;
+        self.raw_lines += raw_lines;
+        self.lines_discarded += lines_discarded;
+        self.parse_errors += parse_errors;
         self.errors += errors;
         self.gzip_errors += gzip_errors;
         self.files_truncated += files_truncated;

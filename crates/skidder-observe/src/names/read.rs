@@ -110,6 +110,24 @@ pub(super) const METRICS: &[Metric] = &[
         |s| count(s.read.truncated),
     ),
     counter(
+        "skidder.reader.raw_lines",
+        "skidder_reader_raw_lines_total",
+        "Lines as they stand in files, of inputs with parsers or an encoding: each of those that were joined.",
+        |s| count(s.read.raw_lines),
+    ),
+    counter(
+        "skidder.reader.lines_discarded",
+        "skidder_reader_lines_discarded_total",
+        "Lines discarded because the event they belong to was full (multiline.max_lines, max_bytes).",
+        |s| count(s.read.lines_discarded),
+    ),
+    counter(
+        "skidder.reader.parse_errors",
+        "skidder_reader_parse_errors_total",
+        "Lines that a parser could not read; they went on as they are.",
+        |s| count(s.read.parse_errors),
+    ),
+    counter(
         "skidder.reader.errors",
         "skidder_reader_errors_total",
         "Failures to open, read or decode a file.",
