@@ -40,8 +40,10 @@ enum Verb {
     Resume(RunArguments),
     /// Lost and repeated lines in a burst of rotations.
     Rotations(RunArguments),
-    /// CPU with 100,000 idle files.
+    /// 100,000 files: the start, and CPU and memory while they are idle.
     Idle(RunArguments),
+    /// Time from a write to its event at the sink.
+    Latency(RunArguments),
     /// CPU of parsers, over the same lines without them.
     Parsers(RunArguments),
     /// Thousands of files, compressed over plain.
@@ -121,6 +123,7 @@ fn main() -> Result<()> {
         Verb::Resume(arguments) => measure(&arguments, rows::resume),
         Verb::Rotations(arguments) => measure(&arguments, rows::rotations),
         Verb::Idle(arguments) => measure(&arguments, rows::idle),
+        Verb::Latency(arguments) => measure(&arguments, rows::latency),
         Verb::Parsers(arguments) => measure(&arguments, rows::parsers),
         Verb::Many(arguments) => measure(&arguments, rows::many),
     }

@@ -90,6 +90,15 @@ pub fn cpu_of(id: u32) -> Result<Duration> {
     Ok(Duration::from_secs_f64(ticks as f64 / per_second as f64))
 }
 
+/// Resident memory of a running process, in bytes, from `/proc/PID/statm` (proc(5), field 2).
+pub fn memory_of(id: u32) -> Result<u64> {
+    let path = format!("/proc/{id}/statm");
+    let text = std::fs::read_to_string(&path).with_context(|| format!("cannot read `{path}`"))?;
+    let pages = text.split_whitespace().nth(1).and_then(|field| field.parse::<u64>().ok());
+    let pages = pages.with_context(|| format!("`{path}` is not as expected"))?;
+    Ok(pages * rustix::param::page_size() as u64)
+}
+
 /// Sum of the fields 14 and 15; the name in field 2 may hold spaces and parentheses.
 fn ticks_in(stat: &str) -> Option<u64> {
     let mut fields = stat.rsplit_once(')')?.1.split_whitespace().skip(11);
@@ -149,5 +158,6 @@ mod tests {
         assert_eq!(ticks_in(stat), Some(150));
         assert_eq!(ticks_in("7 (cut) S 1"), None);
         cpu_of(std::process::id()).unwrap();
+        assert!(memory_of(std::process::id()).unwrap() > 500_000);
     }
 }

@@ -46,6 +46,8 @@ pub struct Settings {
     pub debug: bool,
     /// `parsers` of the input, as YAML in one line; empty for none.
     pub parsers: &'static str,
+    /// Give an event to the output at once, instead of waiting for more of them.
+    pub at_once: bool,
 }
 
 impl Stage {
@@ -195,10 +197,11 @@ fn configuration(paths: &str, url: &str, settings: Settings) -> String {
         "" => String::new(),
         list => format!("    parsers: {list}\n"),
     };
+    let queue = if settings.at_once { "queue.mem.flush.timeout: 0s\n" } else { "" };
     let level = if settings.debug { "logging.level: debug\n" } else { "" };
     format!(
         "filebeat.inputs:\n  - type: filestream\n    id: bench\n    paths: [{}]\n{compression}{parsers}\
-         output.elasticsearch:\n  hosts: [{}]\n  compression_level: 0\n{level}",
+         output.elasticsearch:\n  hosts: [{}]\n  compression_level: 0\n{queue}{level}",
         Value::from(paths),
         Value::from(url),
     )

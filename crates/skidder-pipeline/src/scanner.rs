@@ -167,7 +167,7 @@ impl Scanner {
 
     /// Acts on what was told, and scans the inputs that are due. `time` says what time it is.
     pub fn step(&mut self, time: &dyn Fn() -> Now) -> Nap {
-        let reactions = self.react(time());
+        let (heard, reactions) = self.react(time());
         for input in &mut self.inputs {
             let now = time();
             if input.due > now.monotonic {
@@ -183,7 +183,8 @@ impl Scanner {
             }
         }
         let mut until = self.inputs.iter().map(|input| input.due).min().unwrap_or_default();
-        let mut pause = Duration::ZERO;
+        // What concerns nobody is heard together, too.
+        let mut pause = if heard { REACTION_PAUSE } else { Duration::ZERO };
         if reactions > 0 {
             let count = u32::try_from(reactions).unwrap_or(u32::MAX);
             let more = REACTION_PAUSE_EACH.saturating_mul(count);
@@ -194,17 +195,18 @@ impl Scanner {
         Nap { pause, until }
     }
 
-    fn react(&mut self, now: Now) -> usize {
-        let Some(watcher) = &mut self.watcher else { return 0 };
+    /// Says whether there was any notice, and how many paths there was something to do about.
+    fn react(&mut self, now: Now) -> (bool, usize) {
+        let Some(watcher) = &mut self.watcher else { return (false, 0) };
         let inputs = &mut self.inputs;
-        let lost = watcher.take(&mut |input, notice| {
+        let heard = watcher.take(&mut |input, notice| {
             if let Some(input) = inputs.get_mut(input) {
                 input.catalog.notice(notice);
             }
         });
         let mut reactions = 0;
         for input in &mut self.inputs {
-            if lost {
+            if heard.lost {
                 input.distrust();
             }
             if input.catalog.is_restless() {
@@ -212,7 +214,7 @@ impl Scanner {
             }
             reactions += input.catalog.react(watcher, now);
         }
-        reactions
+        (heard.notices > 0, reactions)
     }
 
     /// Waits for something to be told, the bell, or `limit`; may return early. `false` if nobody tells anything, and

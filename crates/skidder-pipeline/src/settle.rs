@@ -32,7 +32,8 @@ pub struct Settle {
 
 #[derive(Debug, Default)]
 struct State {
-    sources: HashMap<SourceId, Source>,
+    /// Boxed, so that the room the map keeps for more costs little.
+    sources: HashMap<SourceId, Box<Source>>,
     /// Keys to remove from the registry with the next commit.
     removed: Vec<String>,
     /// Sources that changed since the last commit.
@@ -125,7 +126,7 @@ impl Settle {
             dirty: false,
             unsaved: false,
         };
-        state.sources.insert(source, entry);
+        state.sources.insert(source, Box::new(entry));
         if save {
             state.mark_dirty(source);
         }

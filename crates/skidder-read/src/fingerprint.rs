@@ -9,6 +9,7 @@ use crate::settings::{Compression, FingerprintSettings};
 use sha2::{Digest, Sha256};
 use skidder_decode::{Codec, DecodeError, DecoderPool};
 use skidder_os::File;
+use std::cell::OnceCell;
 use std::fmt::Write;
 use std::io;
 
@@ -72,9 +73,24 @@ pub struct Head {
     /// Whether a compressed file, or one that may become one, is too short, for now, and still being
     /// written.
     pub growing: bool,
+    /// The fingerprint of `bytes`, once it was asked for.
+    pub(crate) print: OnceCell<Fingerprint>,
 }
 
 impl Head {
+    /// The fingerprint of all of `bytes`.
+    pub fn print(&self) -> Fingerprint {
+        *self.print.get_or_init(|| Fingerprint::of(&self.bytes))
+    }
+
+    /// The fingerprint of the first `len` bytes; nothing if there are fewer.
+    pub(crate) fn print_of_first(&self, len: u32) -> Option<Fingerprint> {
+        match self.bytes.get(..len as usize)? {
+            all if all.len() == self.bytes.len() => Some(self.print()),
+            first => Some(Fingerprint::of(first)),
+        }
+    }
+
     /// Whether the file begins with what a fingerprint covers.
     pub fn matches(&self, fingerprint: &Fingerprint) -> bool {
         let len = fingerprint.len as usize;
@@ -123,14 +139,14 @@ pub(crate) fn read_head(
         let count = read_up_to(file, &mut bytes, settings.offset)?;
         bytes.truncate(count);
         let begun = compression != Compression::None && settings.offset == 0 && bytes == GZIP_BEGUN;
-        return Ok(Head { bytes, compressed, growing: begun });
+        return Ok(Head { bytes, compressed, growing: begun, print: OnceCell::new() });
     };
     let mut bytes = vec![0; skip + len];
     let (count, growing) =
         skidder_decode::head(file, codec, scratch, &mut bytes, pool).map_err(head_error)?;
     bytes.truncate(count);
     bytes.drain(..skip.min(count));
-    Ok(Head { bytes, compressed, growing })
+    Ok(Head { bytes, compressed, growing, print: OnceCell::new() })
 }
 
 fn head_error(error: DecodeError) -> HeadError {
@@ -170,7 +186,12 @@ mod tests {
 
     #[test]
     fn a_head_matches_what_its_first_bytes_gave() {
-        let head = Head { bytes: b"hello world".to_vec(), compressed: false, growing: false };
+        let head = Head {
+            bytes: b"hello world".to_vec(),
+            compressed: false,
+            growing: false,
+            print: OnceCell::new(),
+        };
         assert!(head.matches(&Fingerprint::of(b"hello")));
         assert!(!head.matches(&Fingerprint::of(b"hellO")));
         assert!(!head.matches(&Fingerprint::of(b"hello world and more")));

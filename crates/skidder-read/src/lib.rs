@@ -43,4 +43,4 @@ pub use settings::{
 pub use skidder_decode::encoding::Encoding;
 pub use skidder_decode::lines::LineTerminator;
 pub use skidder_decode::{Codec, DecoderPool};
-pub use watcher::Watcher;
+pub use watcher::{Heard, Watcher};

@@ -181,16 +181,17 @@ impl Readers {
             last_look: false,
             turns: 0,
             backoff: Duration::ZERO,
+            rested: false,
             teller: None,
             next_target: None,
             reader: Some(Box::new(reader)),
         };
-        self.lock().slots.insert(id, slot);
+        self.lock().slots.insert(id, Box::new(slot));
     }
 
     /// Where a source stands.
     pub fn look(&self, id: SourceId) -> Option<ReaderLook> {
-        self.lock().slots.get(&id).map(Slot::seen)
+        self.lock().slots.get(&id).map(|slot| slot.seen())
     }
 
     /// Where many sources stand, a few at a time, so that nobody waits for long.
@@ -290,7 +291,7 @@ impl Readers {
         let mut state = self.lock();
         let state = &mut *state;
         let Some(slot) = state.slots.get_mut(&id) else { return };
-        slot.asked.target = Some((target, key));
+        slot.asked.target = Some(Box::new((target, key)));
         slot.asked.reopen |= reopen;
         state.apply(id);
     }

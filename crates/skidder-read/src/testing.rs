@@ -298,7 +298,7 @@ impl Input {
     }
 
     fn hear(&mut self, watcher: &mut Watcher) -> bool {
-        watcher.take(&mut |_, notice| self.catalog.notice(notice))
+        watcher.take(&mut |_, notice| self.catalog.notice(notice)).lost
     }
 
     pub(crate) fn catalog(&mut self) -> &mut Catalog {

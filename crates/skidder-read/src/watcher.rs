@@ -15,21 +15,30 @@ pub struct Watcher {
     blind_told: HashSet<u64>,
 }
 
+/// What there was to hear.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Heard {
+    /// Notices, also those that concern nobody.
+    pub notices: usize,
+    /// Some were lost.
+    pub lost: bool,
+}
+
 impl Watcher {
     /// With nothing watched yet.
     pub fn new(notifier: Box<dyn Notifier>) -> Self {
         Self { notifier, users: HashMap::new(), limit_told: false, blind_told: HashSet::new() }
     }
 
-    /// Gives each notice to `each` with the number of every input that it concerns, and says whether some
-    /// were lost.
-    pub fn take(&mut self, each: &mut dyn FnMut(usize, &Notice<'_>)) -> bool {
-        let (mut lost, mut gone) = (false, Vec::new());
+    /// Gives each notice to `each` with the number of every input that it concerns.
+    pub fn take(&mut self, each: &mut dyn FnMut(usize, &Notice<'_>)) -> Heard {
+        let (mut heard, mut gone) = (Heard::default(), Vec::new());
         let users = &self.users;
         self.notifier.take(&mut |notice| {
+            heard.notices += 1;
             let watch = match notice {
                 Notice::Lost => {
-                    lost = true;
+                    heard.lost = true;
                     return;
                 }
                 Notice::Content { watch, .. } | Notice::Name { watch, .. } => watch,
@@ -47,7 +56,7 @@ impl Watcher {
                 self.notifier.unwatch(watch);
             }
         }
-        lost
+        heard
     }
 
     /// Waits until there is something to take or the bell rings, at most `limit`.

@@ -3,6 +3,7 @@
 mod allocations;
 mod cpu;
 mod idle;
+mod latency;
 mod many;
 mod memory;
 mod parsers;
@@ -12,6 +13,7 @@ mod rotations;
 pub use allocations::allocations;
 pub use cpu::cpu;
 pub use idle::idle;
+pub use latency::latency;
 pub use many::many;
 pub use memory::memory;
 pub use parsers::parsers;
@@ -28,7 +30,7 @@ use std::path::Path;
 
 /// Every row. An experiment that fails leaves rows that say why, and the others go on.
 pub fn all(stage: &Stage) -> Vec<Row> {
-    let experiments = [cpu, allocations, memory, resume, idle, parsers, many, rotations];
+    let experiments = [cpu, allocations, memory, resume, idle, latency, parsers, many, rotations];
     experiments.iter().flat_map(|experiment| experiment(stage)).collect()
 }
 

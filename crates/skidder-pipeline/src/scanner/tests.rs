@@ -132,6 +132,15 @@ fn what_is_told_is_acted_on_at_once_and_then_there_is_a_pause() {
 }
 
 #[test]
+fn what_concerns_no_file_is_heard_together() {
+    let mut world = world(true);
+    world.step();
+    world.fs.create_dir_as_other("/logs/directory");
+    assert_eq!(world.step().pause, REACTION_PAUSE);
+    assert_eq!(world.step().pause, Duration::ZERO);
+}
+
+#[test]
 fn the_pause_grows_with_what_there_was_to_do() {
     let mut world = world(true);
     world.step();

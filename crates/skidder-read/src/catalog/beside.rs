@@ -168,7 +168,7 @@ impl Catalog {
 
     /// Whether the registry has something under the key of a file's beginning.
     fn is_saved(&self, candidate: &Candidate) -> bool {
-        let key = self.input.settings.key(&Fingerprint::of(&candidate.head.bytes).hex());
+        let key = self.input.settings.key(&candidate.head.print().hex());
         self.input.cursors.saved(&key).is_ok_and(|saved| saved.is_some())
     }
 

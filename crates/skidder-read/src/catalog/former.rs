@@ -44,7 +44,7 @@ impl Catalog {
         let Some(look) = self.readers.look(id) else { return };
         let Some(known) = self.sources.get(&id) else { return };
         let before = known.fingerprint;
-        let usual = Fingerprint::of(&candidate.head.bytes);
+        let usual = candidate.head.print();
         let generation = look.generation + 1;
         self.tell_rewritten(&candidate, generation, look.offset);
         self.make_former(id, &candidate);

@@ -5,6 +5,7 @@ use crate::Now;
 use crate::fingerprint::{Head, HeadError, read_head};
 use crate::scan::Found;
 use crate::settings::Compression;
+use std::cell::OnceCell;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
@@ -71,7 +72,12 @@ impl Catalog {
         }
         let by_content = settings.identity.is_content();
         if !by_content && !settings.fingerprint.enabled {
-            let head = Head { bytes: Vec::new(), compressed: false, growing: false };
+            let head = Head {
+                bytes: Vec::new(),
+                compressed: false,
+                growing: false,
+                print: OnceCell::new(),
+            };
             return Ok(Some(head));
         }
         let file = match self.input.fs.open(&found.path) {

@@ -1,6 +1,7 @@
 //! The first passes: candidates against the sources that are known.
 
 use super::former::may_be_former;
+use super::prefixes::Trace;
 use super::{Candidate, Catalog, Holds, Twin};
 use crate::Now;
 use crate::fingerprint::{Fingerprint, read_up_to};
@@ -94,9 +95,9 @@ impl Catalog {
 
     /// Sources in their places that share the usual fingerprint with a file.
     pub(super) fn rivals(&self, candidate: &Candidate) -> Vec<SourceId> {
-        let usual = self.input.settings.fingerprint.length as usize;
-        let Some(head) = candidate.head.bytes.get(..usual) else { return Vec::new() };
-        let ids = self.index.by_print.get(&Fingerprint::of(head).hash);
+        let usual = self.input.settings.fingerprint.length;
+        let Some(print) = candidate.head.print_of_first(usual) else { return Vec::new() };
+        let ids = self.index.by_print.get(&print.hash);
         ids.into_iter().flatten().copied().filter(|&id| !self.is_loose(id)).collect()
     }
 
@@ -144,15 +145,22 @@ impl Catalog {
         let usual = self.input.settings.fingerprint.length;
         let head = &candidate.head.bytes;
         let mut ids = Vec::new();
-        let lengths: BTreeSet<u32> = self.index.lengths.keys().copied().collect();
-        for len in lengths.into_iter().filter(|len| *len <= usual && *len as usize <= head.len()) {
-            ids.extend(self.with_print(&Fingerprint::of(&head[..len as usize])));
+        let mut trace = Trace::new();
+        for &len in self.index.lengths.keys() {
+            if len > usual || len as usize > head.len() {
+                break;
+            }
+            trace.extend(head, len as usize);
+            if (self.index.untraced > 0 || self.index.prefixes.has(trace.number()))
+                && let Some(print) = candidate.head.print_of_first(len)
+            {
+                ids.extend(self.with_print(&print));
+            }
         }
         // Only a file that shares the usual fingerprint can have a longer one.
         let mut longer = BTreeSet::new();
-        if head.len() >= usual as usize {
-            let shared = Fingerprint::of(&head[..usual as usize]).hash;
-            for id in self.index.by_print.get(&shared).into_iter().flatten() {
+        if let Some(shared) = candidate.head.print_of_first(usual) {
+            for id in self.index.by_print.get(&shared.hash).into_iter().flatten() {
                 let print = self.sources.get(id).map(|known| known.fingerprint);
                 longer.extend(print.filter(|print| !print.whole).map(|print| print.len));
             }

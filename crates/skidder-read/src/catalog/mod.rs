@@ -26,6 +26,7 @@ mod looks;
 mod matching;
 mod named;
 mod pins;
+mod prefixes;
 mod saved;
 mod sources;
 mod sweep;
@@ -62,6 +63,9 @@ pub const MISSING_GRACE: Duration = Duration::from_mins(1);
 
 /// Bytes that all comparisons of one scan may take together.
 const COMPARE_BYTES_PER_SCAN: u64 = 64 << 20;
+
+/// So many files that looking at all sources first costs less than matching each of them.
+const MANY: usize = 64;
 
 /// All files of one input.
 pub struct Catalog {
@@ -147,6 +151,8 @@ struct Known {
     /// Of a fingerprint that is longer than usual: the hash of the usual length, which another source
     /// shares.
     shared: Option<Box<[u8; 32]>>,
+    /// The cheap number of the bytes of a fingerprint that is not longer than usual, if it is known.
+    trace: Option<u64>,
     key: String,
     path: Arc<Path>,
     device: u64,
@@ -304,8 +310,11 @@ impl Catalog {
         candidates.extend(self.match_inodes(awakened));
         // A plain copy proves what it is at once; a compressed one may still be growing.
         candidates.sort_by_key(|candidate| candidate.head.compressed);
-        candidates = self.match_content(candidates);
-        candidates = self.match_rewritten(candidates, now);
+        // These are about sources that lost their places. At a start there are none, and very many files.
+        if candidates.len() < MANY || self.sources.values().any(|known| !known.placed) {
+            candidates = self.match_content(candidates);
+            candidates = self.match_rewritten(candidates, now);
+        }
         self.order_by_proof(&mut candidates);
         let mut budget = COMPARE_BYTES_PER_SCAN;
         for candidate in candidates {

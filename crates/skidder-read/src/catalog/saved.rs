@@ -114,7 +114,7 @@ impl Catalog {
     pub(super) fn order_by_proof(&mut self, candidates: &mut Vec<Candidate>) {
         let mut heads: HashMap<[u8; 32], usize> = HashMap::new();
         let prints: Vec<Fingerprint> =
-            candidates.iter().map(|candidate| Fingerprint::of(&candidate.head.bytes)).collect();
+            candidates.iter().map(|candidate| candidate.head.print()).collect();
         for print in &prints {
             *heads.entry(print.hash).or_default() += 1;
         }

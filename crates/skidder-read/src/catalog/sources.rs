@@ -1,6 +1,7 @@
 //! A found file becomes a source, or is found to be one.
 
 use super::beside::Beside;
+use super::prefixes::Trace;
 use super::saved::SavedState;
 use super::{Candidate, Catalog, Differs, Holds, Known};
 use crate::Now;
@@ -23,6 +24,15 @@ fn shared(fingerprint: &Fingerprint, head: &[u8], usual: u32) -> Option<Box<[u8;
     let unusual = fingerprint.len > usual || fingerprint.whole;
     let head = head.get(..usual as usize).filter(|_| unusual)?;
     Some(Box::new(Fingerprint::of(head).hash))
+}
+
+/// The cheap number of what a fingerprint covers, if that is not longer than usual; zero for those that
+/// nobody looks for by it, nothing if `head` is too short to tell.
+fn trace(fingerprint: &Fingerprint, head: &[u8], usual: u32) -> Option<u64> {
+    if fingerprint.whole || fingerprint.len > usual {
+        return Some(0);
+    }
+    head.get(..fingerprint.len as usize).map(Trace::of)
 }
 
 impl Catalog {
@@ -50,6 +60,7 @@ impl Catalog {
         if let Some(fingerprint) = grown {
             known.fingerprint = fingerprint;
             known.shared = shared(&fingerprint, &head.bytes, usual);
+            known.trace = trace(&fingerprint, &head.bytes, usual);
             known.former = false;
             if settings.identity.is_content() {
                 self.ids.release(&known.key, id);
@@ -100,11 +111,8 @@ impl Catalog {
         if !known.former && !has_grown {
             return None;
         }
-        let fingerprint = if before.len > usual || before.whole {
-            before
-        } else {
-            Fingerprint::of(&candidate.head.bytes)
-        };
+        let fingerprint =
+            if before.len > usual || before.whole { before } else { candidate.head.print() };
         let Some(&other) = self.holders(&fingerprint).first() else { return Some(fingerprint) };
         let mut comparison = self.compare(candidate, other).ok()?;
         let mut budget = GROWN_COMPARE_BYTES;
@@ -122,7 +130,7 @@ impl Catalog {
     /// byte in which it differs from another source that begins alike.
     pub(super) fn begin(&mut self, candidate: Candidate, differs_at: Differs, now: Now) {
         // What was saved under the usual fingerprint still is, if no other source has taken it.
-        let usual_print = Fingerprint::of(&candidate.head.bytes);
+        let usual_print = candidate.head.print();
         let keeps = differs_at.is_some()
             && self.holders(&usual_print).is_empty()
             && self.is_claimed(&candidate, &usual_print);
@@ -189,6 +197,7 @@ impl Catalog {
         let known = Known {
             fingerprint,
             shared: shared(&fingerprint, &head.bytes, usual),
+            trace: trace(&fingerprint, &head.bytes, usual),
             key,
             path: Arc::clone(&path),
             device: meta.device,
@@ -270,7 +279,7 @@ impl Catalog {
             needed = size.min(needed + u64::from(settings.length)).max(needed);
         }
         if needed <= have {
-            return Ok(Fingerprint::of(&candidate.head.bytes));
+            return Ok(candidate.head.print());
         }
         let len = u32::try_from(needed).unwrap_or(u32::MAX);
         let print = self.print_of(&candidate.path, candidate.head.compressed, len)?;

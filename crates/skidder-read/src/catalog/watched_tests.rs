@@ -71,6 +71,8 @@ fn an_idle_reader_of_a_watched_file_does_not_look_by_itself_and_one_of_a_blind_d
         let mut watcher = input.watcher();
         input.scan_watched(&mut watcher, true);
         assert_eq!(input.read(), ["one"]);
+        input.advance(3);
+        assert!(input.read().is_empty());
         input.fs.append_as_other("/logs/a", b"two\n");
         input.advance(11);
         assert_eq!(input.read().is_empty(), !blind);

@@ -17,7 +17,7 @@ const SLEEPERS_ASKED: usize = 16;
 /// The state of all readers.
 pub(super) struct State {
     pub(super) limits: ReadersLimits,
-    pub(super) slots: HashMap<SourceId, Slot>,
+    pub(super) slots: HashMap<SourceId, Box<Slot>>,
     pub(super) ready: VecDeque<SourceId>,
     pub(super) waiting: Waiting,
     /// Sources that sleep with their file open. The oldest one is closed first when a place is needed.
@@ -287,16 +287,20 @@ impl State {
     pub(super) fn idle(&mut self, id: SourceId, now: Monotonic) {
         let Some(slot) = self.slots.get_mut(&id) else { return };
         let close = &slot.input.settings.close;
+        slot.rested = !slot.backoff.is_zero();
         slot.backoff = match slot.backoff {
             Duration::ZERO => close.backoff_init,
             before => before
                 .saturating_mul(close.backoff_factor)
                 .min(close.backoff_max.max(close.backoff_init)),
         };
-        if let Some(reader) = &mut slot.reader
-            && reader.target.compressed
-        {
-            reader.release_decoder();
+        if let Some(reader) = &mut slot.reader {
+            if reader.target.compressed {
+                reader.release_decoder();
+            }
+            if slot.rested {
+                reader.rebind();
+            }
         }
         let at = slot.due(now);
         slot.phase = Phase::Idle(at);
@@ -319,7 +323,7 @@ impl State {
         if let Some(reader) = &mut slot.reader {
             reader.close(&slot.input);
             if let Some(target) = slot.next_target.take() {
-                reader.target = target;
+                reader.target = *target;
             }
             if let Some(at) = reader.flush_at() {
                 self.timers.push(Reverse((at, id)));
@@ -401,13 +405,13 @@ impl State {
         let asked = std::mem::take(&mut slot.asked);
         let Some(reader) = &mut slot.reader else { return };
         let mut close = asked.reopen || asked.close || asked.remove;
-        if let Some((target, key)) = asked.target {
+        if let Some((target, key)) = asked.target.map(|asked| *asked) {
             close |= target.compressed != reader.target.compressed;
             reader.key = key;
             if reader.is_open() {
                 reader.target.fingerprint.clone_from(&target.fingerprint);
                 reader.rebind();
-                slot.next_target = Some(target);
+                slot.next_target = Some(Box::new(target));
             } else {
                 reader.target = target;
             }
@@ -437,10 +441,10 @@ impl State {
 /// Who of those that sleep closes its file for another: the one that has slept longest, but rather one that can
 /// open it again.
 fn sleeper(
-    slots: &HashMap<SourceId, Slot>,
+    slots: &HashMap<SourceId, Box<Slot>>,
     mut idle: impl Iterator<Item = SourceId>,
 ) -> Option<SourceId> {
     let first = idle.next()?;
-    let again = |id: &SourceId| slots.get(id).is_some_and(Slot::can_open_again);
+    let again = |id: &SourceId| slots.get(id).is_some_and(|slot| slot.can_open_again());
     Some(std::iter::once(first).chain(idle).take(SLEEPERS_ASKED).find(again).unwrap_or(first))
 }

@@ -32,10 +32,12 @@ pub(super) struct Slot {
     /// Turns since its file was opened.
     pub(super) turns: u32,
     pub(super) backoff: Duration,
+    /// Idle, and has found nothing new before.
+    pub(super) rested: bool,
     /// Says whether somebody tells of every write to the file.
     pub(super) teller: Option<Arc<AtomicBool>>,
     /// Where to open the file the next time; an open one keeps the path it was opened with.
-    pub(super) next_target: Option<Target>,
+    pub(super) next_target: Option<Box<Target>>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,7 +52,7 @@ pub(super) enum Phase {
 #[derive(Default)]
 pub(super) struct Asked {
     pub(super) wake: bool,
-    pub(super) target: Option<(Target, String)>,
+    pub(super) target: Option<Box<(Target, String)>>,
     pub(super) restart: Option<u32>,
     pub(super) reopen: bool,
     pub(super) close: bool,
@@ -103,6 +105,8 @@ impl Slot {
     pub(super) fn due(&self, now: Monotonic) -> Monotonic {
         let close = &self.input.settings.close;
         let told = self.teller.as_ref().is_some_and(|teller| teller.load(Ordering::Relaxed));
+        // The first nap is short in any case: a file at rest gives back what its reader needs for turns.
+        let told = told && self.rested;
         let mut at = now + if told { self.backoff.max(TOLD_NAP) } else { self.backoff };
         if let Some(inactive) = close.inactive {
             at = at.min(self.last_data + inactive);
@@ -152,7 +156,7 @@ impl Slot {
     /// is still written to it.
     pub(super) fn can_open_again(&self) -> bool {
         let of_reader = self.reader.as_ref().map(|reader| &reader.target);
-        self.next_target.as_ref().or(of_reader).is_some_and(|target| {
+        self.next_target.as_deref().or(of_reader).is_some_and(|target| {
             let looked = self.input.fs.metadata(&target.path);
             looked.is_ok_and(|meta| (meta.device, meta.inode) == (target.device, target.inode))
         })
