@@ -6,8 +6,8 @@ use crate::watch::{About, Watch};
 use anyhow::{Context as _, Result};
 use skidder_os::{Clock, Fs};
 use skidder_pipeline::{
-    DeadLetters, Feed, FileInput, Looks, Output, OutputMetrics, Pipeline, PipelineSettings, Queue,
-    Registrar, RegistrarMetrics, SavedCursors, Scanner, Settle,
+    DeadLetters, DeadLettersLimits, Feed, FileInput, Looks, Output, OutputMetrics, Pipeline,
+    PipelineSettings, Queue, Registrar, RegistrarMetrics, SavedCursors, Scanner, Settle,
 };
 use skidder_read::{
     BufferPool, Cursors, DecoderPool, InputContext, ReadMetrics, Readers, ReadersLimits, SourceIds,
@@ -137,16 +137,9 @@ impl Running {
         };
         let inputs = parts.inputs.into_iter().zip(&read_metrics);
         let inputs = inputs.map(|(input, metrics)| shared.input(input, metrics)).collect();
-        // What is read once needs no news.
-        let scanner = if once {
-            Scanner::without_notification(inputs)
-        } else {
-            Scanner::new(inputs, &*world.fs)
-        };
-        let dead_letters = parts.dead_letters.map(|limits| {
-            let (fs, clock) = (Arc::clone(&world.fs), Arc::clone(&world.clock));
-            Arc::new(DeadLetters::new(fs, clock, &parts.data, limits))
-        });
+        let scanner = scanner(inputs, world, once);
+        let dead_letters =
+            parts.dead_letters.map(|limits| open_dead_letters(world, &parts.data, limits));
         let output_metrics = Arc::new(OutputMetrics::default());
         let threads = parts.output.parallelism().min(world.cores).min(SOCKET_THREADS_MAX);
         let runtime = runtime(threads)?;
@@ -258,6 +251,16 @@ fn start_output(runtime: &Runtime, output: Box<dyn Output>, feed: Feed, ended: S
         // The main thread may be gone already.
         drop(ended.send(Happened::OutputEnded));
     });
+}
+
+fn scanner(inputs: Vec<FileInput>, world: &World, once: bool) -> Scanner {
+    // What is read once needs no news.
+    if once { Scanner::without_notification(inputs) } else { Scanner::new(inputs, &*world.fs) }
+}
+
+fn open_dead_letters(world: &World, data: &Path, limits: DeadLettersLimits) -> Arc<DeadLetters> {
+    let (fs, clock) = (Arc::clone(&world.fs), Arc::clone(&world.clock));
+    Arc::new(DeadLetters::new(fs, clock, data, limits))
 }
 
 /// What the inputs share.

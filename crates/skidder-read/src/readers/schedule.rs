@@ -180,19 +180,7 @@ impl State {
             slot.backoff = Duration::ZERO;
             slot.last_look = false;
         }
-        slot.look.trouble = match end {
-            TurnEnd::Displaced => Some(Trouble::Displaced),
-            TurnEnd::Rewritten => Some(Trouble::Rewritten),
-            TurnEnd::Damaged => Some(Trouble::Damaged),
-            TurnEnd::Failed(error) => {
-                turn.input.metrics.errors.add(1);
-                tracing::error!(path = %turn.reader.target.path.display(),
-                    offset = turn.reader.offset, %error,
-                    "cannot read a file; it is tried again with the next scan");
-                Some(Trouble::Failed)
-            }
-            TurnEnd::More | TurnEnd::Waiting | TurnEnd::Finished => None,
-        };
+        slot.look.trouble = trouble(&turn, end);
         if slot.look.trouble.is_some() {
             self.troubled.push(id);
         }
@@ -447,4 +435,21 @@ fn sleeper(
     let first = idle.next()?;
     let again = |id: &SourceId| slots.get(id).is_some_and(|slot| slot.can_open_again());
     Some(std::iter::once(first).chain(idle).take(SLEEPERS_ASKED).find(again).unwrap_or(first))
+}
+
+/// What the end of a turn leaves to the scan; told if it is an error.
+fn trouble(turn: &Turn, end: &TurnEnd) -> Option<Trouble> {
+    match end {
+        TurnEnd::Displaced => Some(Trouble::Displaced),
+        TurnEnd::Rewritten => Some(Trouble::Rewritten),
+        TurnEnd::Damaged => Some(Trouble::Damaged),
+        TurnEnd::Failed(error) => {
+            turn.input.metrics.errors.add(1);
+            tracing::error!(path = %turn.reader.target.path.display(),
+                offset = turn.reader.offset, %error,
+                "cannot read a file; it is tried again with the next scan");
+            Some(Trouble::Failed)
+        }
+        TurnEnd::More | TurnEnd::Waiting | TurnEnd::Finished => None,
+    }
 }
