@@ -213,7 +213,9 @@ fn what_is_open_is_read_to_its_end_at_a_stop() {
     let path = place.write("a.log", b"one\n");
     let mut program = place.start(&[]);
     program.await_that("the first line has arrived", || server.documents() == ["one"]);
-    std::fs::write(&path, b"one\ntwo\n").unwrap();
+    use std::io::Write as _;
+    let mut file = std::fs::OpenOptions::new().append(true).open(path).unwrap();
+    file.write_all(b"two\n").unwrap();
     program.terminate().succeeded();
     assert_eq!(server.documents(), ["one", "two"]);
 }

@@ -221,13 +221,8 @@ impl Catalog {
             // Saved under the shorter fingerprint that the file had then.
             self.input.cursors.forget_saved(vec![old]);
         }
-        self.input.cursors.begin(
-            id,
-            &known.key,
-            known.meta(&self.input.settings, &self.beside),
-            cursor,
-            true,
-        );
+        let entry = known.meta(&self.input.settings, &self.beside);
+        self.input.cursors.begin(id, &known.key, entry, cursor, true);
         self.add_reader(id, &known, cursor);
         let unread = if head.compressed { !cursor.eof } else { meta.size > cursor.offset };
         if unread && !ignored {

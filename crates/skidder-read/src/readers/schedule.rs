@@ -233,7 +233,12 @@ impl State {
         for id in ids {
             let Some(slot) = self.slots.get(&id) else { continue };
             match slot.phase {
-                Phase::Running => {}
+                // It may have been at the end already; what came since is looked for once more.
+                Phase::Running => {
+                    if let Some(slot) = self.slots.get_mut(&id) {
+                        slot.asked.wake = true;
+                    }
+                }
                 Phase::Idle(_) if slot.is_read_to_end() => self.line_up(id),
                 Phase::Ready if slot.is_read_to_end() => {}
                 Phase::Closed | Phase::Ready | Phase::Idle(_) | Phase::Waiting => self.close(id),
@@ -251,8 +256,10 @@ impl State {
     }
 
     fn end_while_draining(&mut self, id: SourceId, end: &TurnEnd, now: Monotonic) {
+        let Some(slot) = self.slots.get_mut(&id) else { return };
+        let again = std::mem::take(&mut slot.asked.wake) || matches!(end, TurnEnd::More);
         let Some(slot) = self.slots.get(&id) else { return };
-        if matches!(end, TurnEnd::More) && !self.is_over(slot, now) {
+        if again && !self.is_over(slot, now) {
             self.line_up(id);
         } else {
             self.close(id);
