@@ -33,17 +33,16 @@ fn cri() -> String {
 }
 
 fn traces() -> String {
-    let frame = |at: usize| {
-        format!(
-            "\tat org.example.shop.cart.CartService.add(CartService.java:{at}) ~[shop.jar:1.7]\n"
-        )
-    };
-    (0..100)
-        .map(|number| {
-            let frames: String = (0..number % 20).map(frame).collect();
-            format!("2026-11-21 20:52:57.123 ERROR [main] cart {number}: it is empty\n{frames}")
-        })
-        .collect()
+    let mut text = String::new();
+    for number in 0..100 {
+        text += &format!("2026-11-21 20:52:57.123 ERROR [main] cart {number}: it is empty\n");
+        for at in 0..number % 20 {
+            text += &format!(
+                "\tat org.example.shop.cart.CartService.add(CartService.java:{at}) ~[shop.jar:1.7]\n"
+            );
+        }
+    }
+    text
 }
 
 fn container() -> Parser {
