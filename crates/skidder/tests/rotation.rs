@@ -143,3 +143,25 @@ fn logrotate_that_copies_and_truncates() {
 fn logrotate_that_copies_truncates_and_compresses() {
     rotates("logrotate: copytruncate, compress", 45, "compress\n  copytruncate", truncated());
 }
+
+#[test]
+#[ignore = "needs logrotate: cargo xtask test"]
+fn logrotate_with_dates_in_names() {
+    let options = "dateext\n  dateformat -%Y%m%d-%s\n  compress\n  delaycompress\n  create 0644";
+    let case = Case { writes_meanwhile: true, ..Case::default() };
+    rotates("logrotate: dateext, compress, delaycompress", 46, options, case);
+}
+
+#[test]
+#[ignore = "needs logrotate: cargo xtask test"]
+fn logrotate_that_tells_the_service_once_for_all_logs() {
+    let options = "compress\n  create 0644\n  sharedscripts\n  postrotate\n    true\n  endscript";
+    rotates("logrotate: compress, sharedscripts", 47, options, Case::default());
+}
+
+#[test]
+#[ignore = "needs logrotate: cargo xtask test"]
+fn logrotate_that_copies_truncates_and_dates() {
+    let options = "dateext\n  dateformat -%Y%m%d-%s\n  copytruncate\n  compress\n  delaycompress";
+    rotates("logrotate: dateext, copytruncate, delaycompress", 48, options, truncated());
+}

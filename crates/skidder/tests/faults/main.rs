@@ -15,4 +15,5 @@ mod disk;
 mod files;
 mod gzip;
 mod kill;
+mod links;
 mod registry;
