@@ -58,8 +58,12 @@ impl Catalog {
             && let Some(&of) =
                 ids.iter().find(|&&id| !self.is_loose(id) && self.begins_alike(&candidate, id))
         {
-            // Another name of the same file.
-            self.hold(candidate.path, &candidate.found, Twin::of(of));
+            // Another name of the same file, unless it is the one it has.
+            if self.sources.get(&of).is_some_and(|known| known.path == candidate.path) {
+                self.settle(candidate, of, false);
+            } else {
+                self.hold(candidate.path, &candidate.found, Twin::of(of));
+            }
             return;
         }
         let alike = self.alike(&candidate);

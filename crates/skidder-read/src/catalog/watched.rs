@@ -109,6 +109,9 @@ impl Catalog {
         if look.is_empty() {
             return reactions;
         }
+        // A file found twice would be taken for another name of itself.
+        look.sort_unstable();
+        look.dedup();
         self.begin_names();
         let input = std::sync::Arc::clone(&self.input);
         let (fs, settings) = (&*input.fs, &input.settings.scan);
