@@ -47,6 +47,11 @@ impl Fingerprint {
         self.len | if self.whole { WHOLE } else { 0 }
     }
 
+    /// The number of bytes in what [`Fingerprint::saved_len`] gave.
+    pub fn bytes_of_saved(saved_len: u32) -> u32 {
+        saved_len & !WHOLE
+    }
+
     /// Reads what [`Fingerprint::hex`] and [`Fingerprint::saved_len`] wrote.
     pub fn from_hex(hex: &str, saved_len: u32) -> Option<Self> {
         if hex.len() != 64 || !hex.is_ascii() {
@@ -56,7 +61,7 @@ impl Fingerprint {
         for (at, byte) in hash.iter_mut().enumerate() {
             *byte = u8::from_str_radix(&hex[at * 2..at * 2 + 2], 16).ok()?;
         }
-        Some(Self { hash, len: saved_len & !WHOLE, whole: saved_len & WHOLE != 0 })
+        Some(Self { hash, len: Self::bytes_of_saved(saved_len), whole: saved_len & WHOLE != 0 })
     }
 }
 

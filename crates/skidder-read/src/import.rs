@@ -154,7 +154,7 @@ pub fn identity_for_filebeat(
     fingerprint: &Fingerprint,
 ) -> Result<Identity, String> {
     let usual = input.fingerprint.length;
-    if fingerprint.len == usual {
+    if fingerprint.len == usual && !fingerprint.whole {
         return Ok(Identity::Fingerprint { hex: fingerprint.hex(), len: None });
     }
     // Its own kind of hash, or a shorter one than ours, can only be made of the bytes.
@@ -163,7 +163,7 @@ pub fn identity_for_filebeat(
         return Err("the file is not there".to_owned());
     }
     let head = files.head(0).clone()?;
-    if fingerprint.len > usual {
+    if fingerprint.len > usual || fingerprint.whole {
         return Ok(Identity::Fingerprint { hex: Fingerprint::of(&head.bytes).hex(), len: None });
     }
     match head.bytes.get(..fingerprint.len as usize) {

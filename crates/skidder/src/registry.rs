@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 use skidder_config::Problems;
 use skidder_event::{Precision, TimeText};
 use skidder_os::{File, Fs, Timestamp};
+use skidder_read::Fingerprint;
 use skidder_registry::{
     Change, Entry, Inspected, Opened, Options, Origin, Registry, filebeat, inspect, is_there,
 };
@@ -165,7 +166,10 @@ fn show(wanted: &str, as_json: bool, place: &Place, world: &World) -> Result<Exi
             ["finished".to_owned(), entry.cursor.eof.to_string()],
             ["generation".to_owned(), entry.cursor.generation.to_string()],
             ["identity".to_owned(), entry.meta.identifier_name.clone()],
-            ["fingerprint of bytes".to_owned(), or_dash(entry.meta.fingerprint_len)],
+            [
+                "fingerprint of bytes".to_owned(),
+                or_dash(entry.meta.fingerprint_len.map(Fingerprint::bytes_of_saved)),
+            ],
             ["before the cursor".to_owned(), or_dash(tail)],
             ["device, inode".to_owned(), format!("{}, {}", entry.meta.device, entry.meta.inode)],
             ["updated".to_owned(), time(entry.updated)],
@@ -250,7 +254,7 @@ fn entry_json(key: &str, entry: &Entry) -> Value {
         "path": entry.meta.source.to_string_lossy(),
         "input": input,
         "identity": entry.meta.identifier_name,
-        "fingerprint_len": entry.meta.fingerprint_len,
+        "fingerprint_len": entry.meta.fingerprint_len.map(Fingerprint::bytes_of_saved),
         "device": entry.meta.device,
         "inode": entry.meta.inode,
         "offset": entry.cursor.offset,

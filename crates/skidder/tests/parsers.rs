@@ -166,3 +166,16 @@ fn a_group_is_neither_cut_nor_repeated_by_kills_and_rotations_in_its_middle() {
         assert_eq!(counts[&begun], 1, "{begun}");
     }
 }
+
+#[test]
+fn fields_of_a_line_are_not_lost_to_those_that_the_program_adds() {
+    let line = b"{\"host\":{\"name\":\"from-the-line\"},\"agent\":{\"extra\":1},\"n\":7}\n";
+    let parsers = "parsers: [{ndjson: {target: '', overwrite_keys: true}}]";
+    let events = read_once("filestream", parsers, line);
+    assert_eq!(events[0]["host"]["name"], "from-the-line");
+    assert_eq!(events[0]["agent"]["extra"], 1);
+    assert_eq!(events[0]["agent"]["type"], "filebeat");
+    // A condition on a parsed field is decided by the event.
+    let dropping = format!("{parsers}\nprocessors: [{{drop_event: {{when.equals.n: 7}}}}]");
+    assert!(read_once("filestream", &dropping, line).is_empty());
+}
