@@ -10,4 +10,7 @@ pub const FOUND: &[(u64, &str)] = &[
         "a compressed file at offset 0 was known by path and inode only, and both were used again",
     ),
     (4249, "a compressed file of which the scan saw one byte became a plain source"),
+    (1882, "a new file waited for the descriptor of a deleted one that began alike"),
+    (2130, "the same"),
+    (2228, "the same"),
 ];

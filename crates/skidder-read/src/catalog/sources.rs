@@ -3,11 +3,12 @@
 use super::beside::Beside;
 use super::prefixes::Trace;
 use super::saved::SavedState;
-use super::{Candidate, Catalog, Differs, Holds, Known};
+use super::{Candidate, Catalog, Differs, Holds, Known, MISSING_GRACE};
 use crate::Now;
 use crate::compare::{Longer, Verdict};
 use crate::fingerprint::{Fingerprint, read_up_to};
 use crate::reader::{Reader, TAIL_BYTES, Target};
+use crate::readers::ReaderState;
 use crate::settings::FilestreamSettings;
 use skidder_event::{SourceId, Tail};
 use skidder_os::{Metadata, Timestamp};
@@ -159,7 +160,11 @@ impl Catalog {
             Some(longer) if longer.whole || longer.len > usual.max(fingerprint.len) => longer,
             _ => fingerprint,
         };
-        if let Some(other) = self.holders(&fingerprint).first() {
+        if let Some(&other) = self.holders(&fingerprint).first() {
+            if self.is_long_gone(other, now) && !self.proves(&candidate, other) {
+                self.start_anew(candidate, other, now);
+                return;
+            }
             // Cannot be told from another source yet.
             tracing::debug!(path = %candidate.path.display(), other = other.0, len = fingerprint.len,
                 ?differs_at, "a file cannot be told from another yet");
@@ -168,6 +173,14 @@ impl Catalog {
         }
         let key = self.input.settings.key(&fingerprint.hex());
         self.add_source(candidate, fingerprint, key, saved, now);
+    }
+
+    /// Whether a source lost its place long ago and sleeps, with its file perhaps still open: it keeps what
+    /// it has read, but not the fingerprint from a file that begins as it did.
+    fn is_long_gone(&self, id: SourceId, now: Now) -> bool {
+        let missing = self.sources.get(&id).and_then(|known| known.missing_since);
+        let rests = self.readers.look(id).is_some_and(|look| look.state != ReaderState::Reading);
+        rests && missing.is_some_and(|since| now.monotonic.since(since) >= MISSING_GRACE)
     }
 
     /// Adds a source where its saved state says, or at the beginning.

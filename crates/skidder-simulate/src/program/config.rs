@@ -54,7 +54,7 @@ impl Config {
             rows_max: 1 + random.below(60) as usize,
             harvester_limit: (!patient && random.one_in(3)).then(|| 1 + random.below(3) as usize),
             on_eof: !patient && random.one_in(5),
-            inactive: Duration::from_secs(if patient { 300 } else { 5 + random.below(300) }),
+            inactive: Duration::from_secs(if patient { 3600 } else { 5 + random.below(300) }),
             after_interval: (!patient && random.one_in(5))
                 .then(|| Duration::from_secs(1 + random.below(60))),
             renamed: !patient && random.one_in(4),
