@@ -9,6 +9,7 @@
 
 pub(crate) mod bzip2;
 mod checkpoint;
+mod frames;
 mod input;
 pub(crate) mod lz4;
 mod xxh32;
@@ -138,13 +139,7 @@ impl FramedReader {
         pool: &DecoderPool,
     ) -> Result<Self, ResumeError> {
         let offset = checkpoint.compressed_offset;
-        let tail = Tail::read(file, offset).map_err(|source| match source.kind() {
-            io::ErrorKind::UnexpectedEof => ResumeError::Stale,
-            _ => ResumeError::Read { offset, source },
-        })?;
-        if tail.crc() != checkpoint.tail_crc {
-            return Err(ResumeError::Stale);
-        }
+        Tail::check(file, offset, checkpoint.tail_crc)?;
         let mut reader = Self::new(checkpoint.codec, pool).ok_or(ResumeError::Stale)?;
         // Headers that are read again are short.
         let mut scratch = [0; 64];

@@ -1,5 +1,6 @@
 //! The last compressed bytes a reader has passed: they tie a checkpoint to its file.
 
+use crate::gzip::ResumeError;
 use skidder_os::{File, read_exact_at};
 use std::io;
 
@@ -23,6 +24,15 @@ impl Tail {
         let mut tail = Self { len, ..Self::EMPTY };
         read_exact_at(file, &mut tail.bytes[TAIL_BYTES - len..], offset - len as u64)?;
         Ok(tail)
+    }
+
+    /// Reads what precedes a checkpoint at `offset`, and makes sure that it is what it was.
+    pub(crate) fn check(file: &dyn File, offset: u64, crc: u32) -> Result<Self, ResumeError> {
+        let tail = Self::read(file, offset).map_err(|source| match source.kind() {
+            io::ErrorKind::UnexpectedEof => ResumeError::Stale,
+            _ => ResumeError::Read { offset, source },
+        })?;
+        if tail.crc() == crc { Ok(tail) } else { Err(ResumeError::Stale) }
     }
 
     /// Moves on over the next bytes.

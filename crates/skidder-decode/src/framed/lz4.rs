@@ -6,10 +6,11 @@
 //!
 //! Memory: a block as stored and as decoded, 8 MiB at most, and 64 KiB.
 
+use super::frames::{self, Next};
 use super::input::Input;
 use super::xxh32::{STATE_BYTES, Xxh32};
 use super::{Mismatch, Step, Stop, take};
-use crate::codec::{Codec, SKIPPABLE_HEAD_BYTES, SKIPPABLE_MAGIC, is_skippable};
+use crate::codec::Codec;
 use crate::pool::{Blocks, DecoderPool, Loan, Pool};
 use crate::progress::{Damage, MismatchKind};
 
@@ -50,6 +51,13 @@ enum Phase {
     End,
 }
 
+impl Phase {
+    /// With this much left of a skippable frame.
+    fn skipping(left: u64) -> Self {
+        if left > 0 { Self::Skip { left } } else { Self::Between }
+    }
+}
+
 /// What the header of a frame says.
 #[derive(Clone, Copy, Debug, Default)]
 struct Frame {
@@ -83,16 +91,7 @@ impl Lz4 {
         match self.phase {
             Phase::Between => self.between(input),
             Phase::Skip { left } => {
-                let passed = input.piece(usize::try_from(left).unwrap_or(usize::MAX))?.len() as u64;
-                if passed == 0 {
-                    return Err(Stop::Short);
-                }
-                input.advance(passed);
-                self.phase = if passed == left {
-                    Phase::Between
-                } else {
-                    Phase::Skip { left: left - passed }
-                };
+                self.phase = Phase::skipping(frames::skip(input, left)?);
                 Ok(Step::Produced(0))
             }
             Phase::Block => self.block(input),
@@ -102,32 +101,25 @@ impl Lz4 {
     }
 
     fn between(&mut self, input: &mut Input<'_>) -> Result<Step, Stop> {
-        if input.is_at_end()? {
-            if input.offset() == 0 {
-                return Err(Stop::Short);
+        match frames::next(input, Codec::Lz4, MAGIC)? {
+            Next::End => {
+                self.blocks = None;
+                Ok(Step::End)
             }
-            self.blocks = None;
-            return Ok(Step::End);
-        }
-        let first_of_magic = |first| first == MAGIC as u8 || first & 0xf0 == SKIPPABLE_MAGIC as u8;
-        let magic = input.peek_if(first_of_magic)?.map_or(0, u32::from_le_bytes);
-        if is_skippable(magic) {
-            let [_, _, _, _, length @ ..] = input.peek::<8>()?;
-            input.advance(SKIPPABLE_HEAD_BYTES);
-            let left = u64::from(u32::from_le_bytes(length));
-            self.phase = if left > 0 { Phase::Skip { left } } else { Phase::Between };
-            return Ok(Step::Produced(0));
-        }
-        if magic != MAGIC {
-            if input.offset() == 0 {
-                return Err(Stop::Damaged(Damage::NotOf { codec: Codec::Lz4 }));
+            Next::Garbage => {
+                self.blocks = None;
+                Ok(Step::Garbage)
             }
-            self.blocks = None;
-            return Ok(Step::Garbage);
+            Next::Skippable(left) => {
+                self.phase = Phase::skipping(left);
+                Ok(Step::Produced(0))
+            }
+            Next::Frame => {
+                self.begin_frame(Frame::read(input, input.offset())?)?;
+                input.advance(self.frame.bytes as u64);
+                Ok(Step::Produced(0))
+            }
         }
-        self.begin_frame(Frame::read(input, input.offset())?)?;
-        input.advance(self.frame.bytes as u64);
-        Ok(Step::Produced(0))
     }
 
     fn begin_frame(&mut self, frame: Frame) -> Result<(), Stop> {

@@ -7,9 +7,10 @@
 //! Memory: the window of the frame, at most [`WINDOW_BYTES_MAX`], and 0.3 MiB. A checkpoint can be between two frames:
 //! `pzstd` and the seekable format make many, `zstd` makes one, which is decoded again from its start.
 
+use super::frames::{self, Next};
 use super::input::{Input, PEEK_BYTES_MAX};
 use super::{Mismatch, Step, Stop};
-use crate::codec::{Codec, SKIPPABLE_HEAD_BYTES, SKIPPABLE_MAGIC, is_skippable};
+use crate::codec::Codec;
 use crate::pool::{Context, DecoderPool, Loan, Pool};
 use crate::progress::{Damage, MismatchKind, WINDOW_BYTES_MAX};
 use std::hash::Hasher;
@@ -53,6 +54,13 @@ enum Phase {
     Checksum,
 }
 
+impl Phase {
+    /// With this much left of a skippable frame.
+    fn skipping(left: u64) -> Self {
+        if left > 0 { Self::Skip { left } } else { Self::Between }
+    }
+}
+
 /// What the header of a frame says.
 struct Header {
     bytes: usize,
@@ -85,16 +93,7 @@ impl Zstd {
         match self.phase {
             Phase::Between => self.between(input),
             Phase::Skip { left } => {
-                let passed = input.piece(usize::try_from(left).unwrap_or(usize::MAX))?.len() as u64;
-                if passed == 0 {
-                    return Err(Stop::Short);
-                }
-                input.advance(passed);
-                self.phase = if passed == left {
-                    Phase::Between
-                } else {
-                    Phase::Skip { left: left - passed }
-                };
+                self.phase = Phase::skipping(frames::skip(input, left)?);
                 Ok(Step::Produced(0))
             }
             Phase::Block => self.block(input),
@@ -111,30 +110,21 @@ impl Zstd {
     }
 
     fn between(&mut self, input: &mut Input<'_>) -> Result<Step, Stop> {
-        if input.is_at_end()? {
-            if input.offset() == 0 {
-                return Err(Stop::Short);
+        match frames::next(input, Codec::Zstd, MAGIC)? {
+            Next::End => {
+                self.context = None;
+                Ok(Step::End)
             }
-            self.context = None;
-            return Ok(Step::End);
-        }
-        let first_of_magic = |first| first == MAGIC as u8 || first & 0xf0 == SKIPPABLE_MAGIC as u8;
-        let magic = input.peek_if(first_of_magic)?.map_or(0, u32::from_le_bytes);
-        if is_skippable(magic) {
-            let [_, _, _, _, length @ ..] = input.peek::<8>()?;
-            input.advance(SKIPPABLE_HEAD_BYTES);
-            let left = u64::from(u32::from_le_bytes(length));
-            self.phase = if left > 0 { Phase::Skip { left } } else { Phase::Between };
-            return Ok(Step::Produced(0));
-        }
-        if magic != MAGIC {
-            if input.offset() == 0 {
-                return Err(Stop::Damaged(Damage::NotOf { codec: Codec::Zstd }));
+            Next::Garbage => {
+                self.context = None;
+                Ok(Step::Garbage)
             }
-            self.context = None;
-            return Ok(Step::Garbage);
+            Next::Skippable(left) => {
+                self.phase = Phase::skipping(left);
+                Ok(Step::Produced(0))
+            }
+            Next::Frame => self.begin_frame(input),
         }
-        self.begin_frame(input)
     }
 
     fn begin_frame(&mut self, input: &mut Input<'_>) -> Result<Step, Stop> {

@@ -44,13 +44,7 @@ impl GzipReader {
         pool: &InflatePool,
     ) -> Result<Self, ResumeError> {
         let offset = checkpoint.compressed_offset;
-        let tail = Tail::read(file, offset).map_err(|source| match source.kind() {
-            io::ErrorKind::UnexpectedEof => ResumeError::Stale,
-            _ => ResumeError::Read { offset, source },
-        })?;
-        if tail.crc() != checkpoint.tail_crc {
-            return Err(ResumeError::Stale);
-        }
+        let tail = Tail::check(file, offset, checkpoint.tail_crc)?;
         let mut reader = Self::new(pool);
         if !checkpoint.is_free() {
             let mut inflate = pool.take();
