@@ -4,6 +4,7 @@
 //! and the user sees all of it at once, in the order of the files. Messages never hold a secret:
 //! whoever writes one asks [`crate::Node::shown`] for a value.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -144,6 +145,8 @@ impl fmt::Display for Problem {
 pub struct Problems {
     list: Mutex<Vec<Problem>>,
     lenient: AtomicBool,
+    /// Full paths of the settings that were asked for, if somebody wants to know.
+    asked: Mutex<Option<BTreeSet<String>>>,
 }
 
 impl Problems {
@@ -160,6 +163,23 @@ impl Problems {
     /// How severe an unknown or unsupported setting is.
     pub fn unknown_severity(&self) -> Severity {
         if self.lenient.load(Ordering::Relaxed) { Severity::Warning } else { Severity::Error }
+    }
+
+    /// From now on remembers which settings are asked for: to check what the documentation names.
+    pub fn record_asked(&self) {
+        *self.asked.lock().unwrap_or_else(PoisonError::into_inner) = Some(BTreeSet::new());
+    }
+
+    /// Full paths of the settings that were asked for since [`Problems::record_asked`].
+    pub fn asked(&self) -> BTreeSet<String> {
+        self.asked.lock().unwrap_or_else(PoisonError::into_inner).clone().unwrap_or_default()
+    }
+
+    /// Adds to the settings that were asked for.
+    pub(crate) fn add_asked(&self, paths: impl Iterator<Item = String>) {
+        if let Some(asked) = &mut *self.asked.lock().unwrap_or_else(PoisonError::into_inner) {
+            asked.extend(paths);
+        }
     }
 
     /// Adds a problem; the same one at the same place is kept once.

@@ -422,6 +422,7 @@ impl<'a> Section<'a> {
 
 impl Drop for Section<'_> {
     fn drop(&mut self) {
+        self.problems.add_asked(self.asked.borrow().iter().map(|key| self.path_of(key)));
         if !self.skipped.get()
             && !std::thread::panicking()
             && let Some(map) = self.map

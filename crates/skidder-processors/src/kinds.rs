@@ -1,17 +1,23 @@
 //! From the YAML name of a processor to its constructor, and `processors:` lists as a whole.
 
-use crate::add_fields::AddFields;
-use crate::add_host_metadata::{AddHostMetadata, Machine, ThisMachine};
-use crate::add_tags::AddTags;
-use crate::compiled::Compiled;
 use crate::condition::Condition;
-use crate::drop_event::DropEvent;
-use crate::drop_fields::DropFields;
-use crate::processor::Processor;
-use crate::rename::Rename;
+use crate::lookup::{Machine, ThisMachine};
+use crate::plan::{Compiled, Processor};
+use crate::{decode, fields, lookup};
 use skidder_config::{Item, Problem, Section, nearest};
 use skidder_os::{Clock, Fs};
 use std::sync::Arc;
+
+/// Reads the settings of a processor. Nothing if they are wrong, which is told there.
+pub type Read = fn(&Section<'_>, &Context) -> Option<Arc<dyn Processor>>;
+
+/// A processor that a configuration can name.
+pub type Kind = (&'static str, Read);
+
+/// A processor, if it could be read, to be shared.
+pub fn shared(processor: Option<impl Processor + 'static>) -> Option<Arc<dyn Processor>> {
+    processor.map(|processor| -> Arc<dyn Processor> { Arc::new(processor) })
+}
 
 /// What processors may look at outside the event.
 #[derive(Clone)]
@@ -22,21 +28,31 @@ pub struct Context {
     pub clock: Arc<dyn Clock>,
     /// What the kernel says about the machine.
     pub machine: Arc<dyn Machine>,
+    /// Processors of other crates.
+    pub others: Vec<&'static [Kind]>,
 }
 
 impl Context {
     /// With the machine this program runs on.
     pub fn new(fs: Arc<dyn Fs>, clock: Arc<dyn Clock>) -> Self {
-        Self { fs, clock, machine: Arc::new(ThisMachine) }
+        Self { fs, clock, machine: Arc::new(ThisMachine), others: Vec::new() }
+    }
+
+    /// With processors of another crate.
+    pub fn with(mut self, kinds: &'static [Kind]) -> Self {
+        self.others.push(kinds);
+        self
+    }
+
+    /// All processors there are.
+    pub fn kinds(&self) -> impl Iterator<Item = &Kind> {
+        let own = [fields::KINDS, decode::KINDS, lookup::KINDS];
+        own.into_iter().chain(self.others.iter().copied()).flatten()
     }
 }
 
-/// The processors there are.
-const SUPPORTED: [&str; 6] =
-    ["add_fields", "add_host_metadata", "add_tags", "drop_event", "drop_fields", "rename"];
-
 /// Processors of Filebeat that are not here yet.
-const UNSUPPORTED: [&str; 46] = [
+const UNSUPPORTED: &[&str] = &[
     "add_agent_metadata",
     "add_cloud_metadata",
     "add_cloudfoundry_metadata",
@@ -70,6 +86,7 @@ const UNSUPPORTED: [&str; 46] = [
     "extract_array",
     "fingerprint",
     "include_fields",
+    "lowercase",
     "move_fields",
     "now",
     "parse_aws_vpc_flow_log",
@@ -82,6 +99,7 @@ const UNSUPPORTED: [&str; 46] = [
     "translate_ldap_attribute",
     "translate_sid",
     "truncate_fields",
+    "uppercase",
     "urldecode",
 ];
 
@@ -127,33 +145,33 @@ fn read_entry(item: &Item<'_>, context: &Context, branch: bool) -> Option<Compil
         }
     };
     let settings = entry.section(name);
-    match name {
-        "add_fields" => compile(&settings, AddFields::read),
-        "add_host_metadata" => {
-            compile(&settings, |settings| Some(AddHostMetadata::read(settings, context)))
-        }
-        "add_tags" => compile(&settings, AddTags::read),
-        "drop_event" => compile(&settings, |settings| Some(DropEvent::read(settings, branch))),
-        "drop_fields" => compile(&settings, DropFields::read),
-        "rename" => compile(&settings, Rename::read),
-        _ => {
+    match context.kinds().find(|(known, _)| *known == name) {
+        Some((_, read)) => compile(name, &settings, *read, context, branch),
+        None => {
             settings.skip();
-            refuse_name(item, &entry, name);
+            refuse_name(item, &entry, name, context);
             None
         }
     }
 }
 
 /// Reads a processor and its `when`.
-fn compile<P: Processor + 'static>(
+fn compile(
+    name: &str,
     settings: &Section<'_>,
-    read: impl FnOnce(&Section<'_>) -> Option<P>,
+    read: Read,
+    context: &Context,
+    branch: bool,
 ) -> Option<Compiled> {
+    if name == "drop_event" && !branch && !settings.has("when") {
+        let message = format!("`{}` without a condition drops every event", settings.path());
+        settings.warning("", message, "give it a `when`");
+    }
     let when = settings.item("when").map(|item| Condition::read(&item));
-    let processor = read(settings)?;
+    let processor = read(settings, context)?;
     match when {
-        None => Some(Compiled::new(processor, None)),
-        Some(condition) => Some(Compiled::new(processor, Some(condition?))),
+        None => Some(Compiled::shared(processor, None)),
+        Some(condition) => Some(Compiled::shared(processor, Some(condition?))),
     }
 }
 
@@ -171,14 +189,14 @@ fn read_choice(entry: &Section<'_>, context: &Context) -> Option<Compiled> {
     Some(Compiled::choose(condition?, then, otherwise))
 }
 
-fn refuse_name(item: &Item<'_>, entry: &Section<'_>, name: &str) {
+fn refuse_name(item: &Item<'_>, entry: &Section<'_>, name: &str, context: &Context) {
     let known = UNSUPPORTED.contains(&name);
     let (message, hint) = if known {
         let message =
             format!("processor `{name}` is known to Filebeat, but not supported by skidder yet");
         (message, String::new())
     } else {
-        let all = SUPPORTED.iter().chain(&UNSUPPORTED).copied();
+        let all = context.kinds().map(|(known, _)| *known).chain(UNSUPPORTED.iter().copied());
         let hint = nearest(name, all).map(|near| format!("did you mean `{near}`?"));
         (format!("unknown processor `{name}`"), hint.unwrap_or_default())
     };

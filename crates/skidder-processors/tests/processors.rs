@@ -285,7 +285,7 @@ impl<P: Processor> Processor for Failing<P> {
     fn run(&self, event: &mut EventMut<'_>) -> Result<Outcome, Failure> {
         // Whatever it says: a drop or a failure of its own is undone as well.
         drop(self.0.run(event));
-        Err(Failure("injected".to_owned()))
+        Err(Failure::new("injected"))
     }
 
     fn footprint(&self, _: &Constants) -> Footprint {

@@ -1,7 +1,8 @@
 //! What every processor can do: run on one event, and say enough about itself to be folded.
 
-use crate::constants::Constants;
-use crate::footprint::Footprint;
+use super::constants::Constants;
+use super::failure::Failure;
+use super::footprint::Footprint;
 use skidder_event::{EventMut, Path};
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -17,12 +18,6 @@ pub enum Outcome {
     /// The event goes no further.
     Dropped,
 }
-
-/// Why a processor could not work on an event. The caller takes the event back to what it was,
-/// puts the text into `error.message` and goes on with the next processor.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct Failure(pub String);
 
 /// One processor of a configuration, compiled. Shared by all sources and threads.
 ///
@@ -40,16 +35,23 @@ pub trait Processor: Debug + Send + Sync {
     fn footprint(&self, constants: &Constants) -> Footprint;
 
     /// Does its work on the fields that all events of a source share. `false`: this cannot be done
-    /// (it would fail, or drop), and `constants` are as they were.
-    fn fold(&self, constants: &mut Constants) -> bool;
+    /// (it would fail, or drop, or depends on more than the constants), and `constants` are as they were.
+    fn fold(&self, constants: &mut Constants) -> bool {
+        let _ = constants;
+        false
+    }
 
     /// Whether `run` on an event over the constants from before `fold` leaves nothing that reading
     /// it over those from after `fold` would not show: true if all it does is to set, to add and to
     /// remove fields without ever failing because of what is there.
-    fn is_repeatable(&self) -> bool;
+    fn is_repeatable(&self) -> bool {
+        false
+    }
 
-    /// Whether `run` can return an error.
-    fn can_fail(&self) -> bool;
+    /// Whether `run` can return a failure.
+    fn can_fail(&self) -> bool {
+        true
+    }
 
     /// Whether `run` can keep the rest of an `if`/`then`/`else` branch from running.
     fn can_stop(&self) -> bool {

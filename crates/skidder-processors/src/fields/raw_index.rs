@@ -2,9 +2,10 @@
 //!
 //! Not a processor of a configuration; an input whose `index` holds a date has it before its own.
 
-use crate::constants::Constants;
-use crate::footprint::Footprint;
-use crate::processor::{Failure, Outcome, Processor};
+use crate::plan::Constants;
+use crate::plan::Failure;
+use crate::plan::Footprint;
+use crate::plan::{Outcome, Processor};
 use skidder_event::{EventMut, Format, Path};
 
 /// Sets the index that an input asks for.
@@ -33,10 +34,10 @@ impl Processor for RawIndex {
         let mut index = Vec::with_capacity(48);
         self.format
             .write(&mut index, event.as_ref())
-            .map_err(|error| Failure(format!("Failed to set the index: {error}")))?;
+            .map_err(|error| Failure::new(format!("Failed to set the index: {error}")))?;
         event
             .put_text(&self.target, &index)
-            .map_err(|_| Failure(format!("Failed to set {}", self.target)))?;
+            .map_err(|_| Failure::new(format!("Failed to set {}", self.target)))?;
         Ok(Outcome::Done)
     }
 

@@ -5,10 +5,11 @@
 //! `ignore_missing` is set it ends the `if`/`then`/`else` branch it is in. An object whose last
 //! field is removed stays as an empty object.
 
-use crate::constants::Constants;
-use crate::footprint::Footprint;
 use crate::pattern::compile_pattern;
-use crate::processor::{Failure, Outcome, Processor};
+use crate::plan::Constants;
+use crate::plan::Failure;
+use crate::plan::Footprint;
+use crate::plan::{Outcome, Processor};
 use regex::bytes::Regex;
 use skidder_config::Section;
 use skidder_event::{EventMut, EventRef, Map, MapRef, Path, Value, ValueRef};

@@ -5,10 +5,11 @@
 //! others go on. (Filebeat loses the value of a pair whose source is gone when its target refuses;
 //! here it stays.)
 
-use crate::bound::ERROR_MESSAGE;
-use crate::constants::Constants;
-use crate::footprint::Footprint;
-use crate::processor::{Failure, Outcome, Processor};
+use crate::plan::Constants;
+use crate::plan::ERROR_MESSAGE;
+use crate::plan::Failure;
+use crate::plan::Footprint;
+use crate::plan::{Outcome, Processor};
 use skidder_config::Section;
 use skidder_event::{EditError, EventMut, Path};
 
@@ -94,7 +95,9 @@ impl Processor for Rename {
             let mark = event.mark();
             if let Err(error) = self.rename(event, from, to) {
                 if self.fail_on_error {
-                    return Err(Failure(format!("Failed to rename fields in processor: {error}")));
+                    return Err(Failure::new(format!(
+                        "Failed to rename fields in processor: {error}"
+                    )));
                 }
                 event.rollback(mark);
             }

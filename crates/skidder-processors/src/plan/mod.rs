@@ -3,12 +3,24 @@
 //! The order is: the input's processors; `agent.*`, `ecs.version`, `host.name` where they are
 //! missing; the global processors.
 
-use crate::bind::Binder;
-use crate::bound::BoundPlan;
-use crate::compiled::{Compiled, FailureCount};
-use crate::constants::Constants;
-use crate::footprint::Footprint;
-use crate::processor::{Failure, Outcome, Processor};
+mod bind;
+mod bound;
+mod compiled;
+mod constants;
+mod failure;
+mod footprint;
+mod processor;
+
+pub use bound::BoundPlan;
+pub use compiled::{Compiled, FailureCount};
+pub use constants::Constants;
+pub use failure::Failure;
+pub use footprint::Footprint;
+pub use processor::{Outcome, Processor};
+
+pub(crate) use failure::{ERROR_MESSAGE, append};
+
+use bind::Binder;
 use skidder_event::{EventMut, Map, Path, Value};
 use std::sync::Arc;
 

@@ -1,12 +1,8 @@
 //! A plan bound to a source: its base layer, and the steps that are left for each event.
 
-use crate::compiled::{Compiled, Flow};
+use super::compiled::{Compiled, Flow};
 use skidder_event::{Base, Batch, DropReason, Path};
-use std::sync::{Arc, LazyLock};
-
-/// Where a processor that failed says so.
-pub(crate) static ERROR_MESSAGE: LazyLock<Path> =
-    LazyLock::new(|| Path::parse("error.message").expect("a constant that is a path"));
+use std::sync::Arc;
 
 /// What processors do to the events of one source.
 #[derive(Debug)]

@@ -1,6 +1,6 @@
 //! Which fields a step touches: what decides whether it can be done once for all events.
 
-use crate::bound::ERROR_MESSAGE;
+use super::failure::ERROR_MESSAGE;
 use skidder_event::{Map, Path, Value};
 
 /// The fields that a processor may read and write.

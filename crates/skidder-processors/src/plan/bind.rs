@@ -7,13 +7,13 @@
 //! the fold is taken back and the step runs as if it had never been done. Everything else runs on
 //! every event, over the layer as it stands at that point of the list.
 
-use crate::bound::{BoundPlan, BoundStep, Folded, Guard};
-use crate::compiled::{Compiled, FailureCount};
+use super::bound::{BoundPlan, BoundStep, Folded, Guard};
+use super::compiled::{Compiled, FailureCount};
+use super::constants::Constants;
+use super::footprint::{Footprint, Touched};
+use super::processor::Processor;
 use crate::condition::Condition;
-use crate::constants::Constants;
-use crate::footprint::{Footprint, Touched};
 use crate::plan::Shape;
-use crate::processor::Processor;
 use skidder_event::{Base, Batch, Path, Provenance, Row, SourceId, Text};
 use std::sync::{Arc, LazyLock};
 

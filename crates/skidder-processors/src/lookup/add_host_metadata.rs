@@ -11,11 +11,12 @@ pub use gather::{Machine, ThisMachine};
 
 use gather::host_fields;
 
-use crate::add_fields::AddFields;
-use crate::constants::Constants;
-use crate::footprint::Footprint;
+use crate::fields::AddFields;
 use crate::kinds::Context;
-use crate::processor::{Failure, Outcome, Processor};
+use crate::plan::Constants;
+use crate::plan::Failure;
+use crate::plan::Footprint;
+use crate::plan::{Outcome, Processor};
 use skidder_config::Section;
 use skidder_event::{EventMut, Map, MapRef, Path, Value, ValueRef};
 use skidder_os::{Clock, Fs, Monotonic};
@@ -133,7 +134,7 @@ impl AddHostMetadata {
     /// Reads the settings and looks at the machine.
     pub(crate) fn read(settings: &Section<'_>, context: &Context) -> Self {
         let settings = HostSettings::read(settings);
-        let Context { machine, fs, clock } = context;
+        let Context { machine, fs, clock, .. } = context;
         Self::new(settings, Arc::clone(machine), Arc::clone(fs), Arc::clone(clock))
     }
 

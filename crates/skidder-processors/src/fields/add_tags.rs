@@ -1,11 +1,11 @@
 //! `add_tags`: appends to a list, without looking for duplicates.
 
-use crate::constants::Constants;
-use crate::footprint::Footprint;
-use crate::processor::{Failure, Outcome, Processor};
+use crate::plan::Constants;
+use crate::plan::Footprint;
+use crate::plan::{Failure, append};
+use crate::plan::{Outcome, Processor};
 use skidder_config::Section;
-use skidder_event::{Cell, EditError, EventMut, Path, Value, ValueRef};
-use smallvec::SmallVec;
+use skidder_event::{EventMut, Path, Value};
 
 /// Appends tags to a list of the event, which is made if it is missing.
 #[derive(Clone, Debug)]
@@ -33,7 +33,7 @@ impl AddTags {
     }
 
     fn failure(&self, why: &str) -> Failure {
-        Failure(format!("Failed to add tags to {}: {why}", self.target))
+        Failure::new(format!("Failed to add tags to {}: {why}", self.target))
     }
 }
 
@@ -53,23 +53,7 @@ impl Processor for AddTags {
         if self.tags.is_empty() {
             return Ok(Outcome::Done);
         }
-        let old = match event.as_ref().get(&self.target) {
-            None => None,
-            Some(ValueRef::List(_)) => event.copy(&self.target),
-            Some(_) => return Err(self.failure("it is there and is no list")),
-        };
-        let mut cells: SmallVec<[Cell; 16]> = SmallVec::new();
-        if let Some(list) = old {
-            cells.extend(event.list_cells(list));
-        }
-        for tag in &self.tags {
-            cells.push(event.store(tag));
-        }
-        let list = event.store_list(&cells);
-        event.put_cell(&self.target, list).map_err(|error| match error {
-            EditError::NotAnObject(_) => self.failure("a part of its path is no object"),
-            EditError::NotATime => self.failure("it takes only a time"),
-        })?;
+        append(event, &self.target, &self.tags).map_err(|why| self.failure(why))?;
         Ok(Outcome::Done)
     }
 

@@ -1,10 +1,10 @@
 //! A compiled entry of a `processors:` list, and how it runs on one event.
 
-use crate::bound::ERROR_MESSAGE;
+use super::constants::Constants;
+use super::failure::Failure;
+use super::footprint::Touched;
+use super::processor::{Outcome, Processor};
 use crate::condition::Condition;
-use crate::constants::Constants;
-use crate::footprint::Touched;
-use crate::processor::{Failure, Outcome, Processor};
 use skidder_event::{EventMut, EventRef};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -53,8 +53,13 @@ pub(crate) enum Flow {
 impl Compiled {
     /// An entry with one processor.
     pub fn new(processor: impl Processor + 'static, when: Option<Condition>) -> Self {
+        Self::shared(Arc::new(processor), when)
+    }
+
+    /// An entry with a processor that is shared already.
+    pub fn shared(processor: Arc<dyn Processor>, when: Option<Condition>) -> Self {
         let failures = FailureCount { name: processor.name(), count: AtomicU64::new(0) };
-        Self::Run { when, processor: Arc::new(processor), failures: Arc::new(failures) }
+        Self::Run { when, processor, failures: Arc::new(failures) }
     }
 
     /// An `if`/`then`/`else` entry.
@@ -175,7 +180,7 @@ impl FailureCount {
     /// Counts one; the first is logged as an example.
     fn add(&self, failure: &Failure) {
         if self.count.fetch_add(1, Ordering::Relaxed) == 0 {
-            let (processor, error) = (self.name, failure.0.as_str());
+            let (processor, error) = (self.name, failure.reason());
             tracing::warn!(
                 processor,
                 error,
@@ -210,11 +215,11 @@ fn run_processor(
         }
         Err(failure) => {
             event.rollback(mark);
-            failures.add(&failure);
-            if event.put_text(&ERROR_MESSAGE, failure.0.as_bytes()).is_err() {
-                // `error` is something that is no object. The event stays without the note.
-                event.rollback(mark);
+            failure.note(event);
+            if !failure.counts() {
+                return Flow::Next;
             }
+            failures.add(&failure);
             if processor.can_stop() { Flow::Stop } else { Flow::Next }
         }
     }

@@ -3,9 +3,10 @@
 //! A key `@metadata` goes to what is said about the event. `@timestamp` is left alone: a
 //! configuration can give it no time, and Filebeat ignores anything else.
 
-use crate::constants::Constants;
-use crate::footprint::Footprint;
-use crate::processor::{Failure, Outcome, Processor};
+use crate::plan::Constants;
+use crate::plan::Failure;
+use crate::plan::Footprint;
+use crate::plan::{Outcome, Processor};
 use skidder_config::{Section, Value as Setting};
 use skidder_event::{EventMut, Map, Value};
 

@@ -1,0 +1,114 @@
+//! A golden file, read, and what must be in it.
+
+use crate::case::{Case, Kind, no_problems};
+use anyhow::{Context as _, Result, ensure};
+use skidder_config::{Problems, Settings};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+/// One option of a processor, for people.
+#[derive(Clone, Debug)]
+pub struct OptionLine {
+    /// Its name, with dots.
+    pub name: String,
+    /// What it is if it is not set, or `required`.
+    pub default: String,
+    /// What it does.
+    pub meaning: String,
+}
+
+/// A golden file.
+#[derive(Debug)]
+pub struct GoldenFile {
+    /// Where it is.
+    pub path: PathBuf,
+    /// Its text, with the variables of the caller replaced.
+    pub text: String,
+    /// The processor it is about.
+    pub processor: String,
+    /// What that does.
+    pub summary: String,
+    /// Its options.
+    pub options: Vec<OptionLine>,
+    /// What it takes for a failure.
+    pub fails: String,
+    /// Where it is not as in Filebeat.
+    pub differs: Option<String>,
+    /// Kinds of cases that cannot be, and why.
+    pub none: BTreeMap<String, String>,
+    /// The cases, in the order of the file.
+    pub cases: Vec<Case>,
+}
+
+/// All golden files of a folder, by name. `${NAME}` is replaced by the variables of that name.
+pub fn read_folder(folder: &Path, variables: &[(&str, String)]) -> Result<Vec<GoldenFile>> {
+    let mut paths = Vec::new();
+    let entries = std::fs::read_dir(folder).with_context(|| folder.display().to_string())?;
+    for entry in entries {
+        let path = entry?.path();
+        if path.extension().is_some_and(|extension| extension == "yml") {
+            paths.push(path);
+        }
+    }
+    paths.sort();
+    paths.into_iter().map(|path| GoldenFile::read(&path, variables)).collect()
+}
+
+impl GoldenFile {
+    /// Reads the file.
+    pub fn read(path: &Path, variables: &[(&str, String)]) -> Result<Self> {
+        let name = path.display().to_string();
+        let mut text = std::fs::read_to_string(path).with_context(|| name.clone())?;
+        for (variable, value) in variables {
+            text = text.replace(&format!("${{{variable}}}"), value);
+        }
+        let settings = Settings::parse(&name, &text)?;
+        let problems = Problems::new();
+        let root = settings.root(&problems);
+        let options = root.sections("options").into_iter().map(|option| OptionLine {
+            name: option.string("name").required(),
+            default: option.string("default").required(),
+            meaning: option.string("meaning").required(),
+        });
+        let options = options.collect();
+        let mut cases = Vec::new();
+        for section in root.sections("cases") {
+            cases.push(Case::read(&section).with_context(|| name.clone())?);
+            section.accept("processors");
+        }
+        let file = Self {
+            path: path.to_owned(),
+            processor: root.string("processor").required(),
+            summary: root.string("summary").required(),
+            options,
+            fails: root.string("fails").required(),
+            differs: root.string("differs").optional(),
+            none: root.string_map("none").or_else(BTreeMap::new),
+            cases,
+            text: text.clone(),
+        };
+        drop(root);
+        no_problems(&problems, &name)?;
+        file.check()?;
+        Ok(file)
+    }
+
+    /// The file has the processor's name, and a case of every kind or a reason.
+    fn check(&self) -> Result<()> {
+        let name = self.path.display();
+        let stem = self.path.file_stem().unwrap_or_default();
+        ensure!(*stem == *self.processor, "{name} is about `{}`", self.processor);
+        for (word, kind) in Kind::ASKED {
+            let there = self.cases.iter().any(|case| case.kind == kind);
+            ensure!(
+                there != self.none.contains_key(word),
+                "{name} needs a case of kind `{word}`, or a reason why there is none under `none`"
+            );
+        }
+        for word in self.none.keys() {
+            let known = Kind::ASKED.iter().any(|(known, _)| known == word);
+            ensure!(known, "{name}: `none` names `{word}`, which is no kind of case");
+        }
+        Ok(())
+    }
+}

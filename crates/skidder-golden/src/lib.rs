@@ -1,0 +1,42 @@
+//! Golden files of processors: what is written there is run, and is what the documentation says.
+//!
+//! A file `golden/NAME.yml` of a crate is about one processor:
+//!
+//! ```yaml
+//! processor: rename
+//! summary: What it does, in a sentence or two.
+//! options:
+//!   - name: fields
+//!     default: required
+//!     meaning: a list of `from` and `to`
+//! fails: What it takes for a failure, and what is left on the event.
+//! differs: Where it is not as in Filebeat.        # may be left out
+//! none: {failure: why there is no such case}      # for kinds that cannot be
+//! cases:
+//!   - name: a field gets another name
+//!     kind: normal          # normal, missing, wrong_type, failure, condition, other
+//!     processors:           # as in a configuration
+//!       - rename: {fields: [{from: a, to: b}]}
+//!     in: {a: 1}            # the event; `message` is its line, `@timestamp` its time, `@metadata` what is said about it
+//!     out: {b: 1}           # the same afterwards; `@timestamp` only if it changed
+//! ```
+//!
+//! Instead of `out`: `dropped: true`, or `refused:` with a part of what is told about the configuration.
+//! `out_json` and `in_json` are JSON texts, for keys with dots in them. `matches` has fields of `out` that only a
+//! regular expression can give. `then` is a list of further events (`in`, `out`, … and `after`, a duration to wait)
+//! for the same processors. `files` are the files of the machine, from path to content.
+//!
+//! Each case runs twice: with everything as the event's own, and with everything but message and time as fields
+//! of the source, so that folding is tested by every case.
+
+mod build;
+mod case;
+mod file;
+mod guarantee;
+mod run;
+
+pub use build::{TIME, batch, document, map, path, value_of};
+pub use case::{Case, Expected, Kind, Step};
+pub use file::{GoldenFile, OptionLine, read_folder};
+pub use guarantee::guarantee;
+pub use run::{World, run_folder};

@@ -1,0 +1,138 @@
+//! A processor that could not work on an event, and what it says about that on the event.
+
+use skidder_event::{Cell, EventMut, Path, Value, ValueRef};
+use smallvec::SmallVec;
+use std::sync::LazyLock;
+
+/// Where a processor that failed says so.
+pub(crate) static ERROR_MESSAGE: LazyLock<Path> =
+    LazyLock::new(|| Path::parse("error.message").expect("a constant that is a path"));
+
+static LOG_FLAGS: LazyLock<Path> =
+    LazyLock::new(|| Path::parse("log.flags").expect("a constant that is a path"));
+
+/// Why a processor could not work on an event. The caller takes the event back to what it was,
+/// writes the notes on it, and goes on with the next processor.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[error("{reason}")]
+pub struct Failure {
+    reason: String,
+    how: How,
+    notes: Vec<Note>,
+}
+
+/// Whom a failure is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum How {
+    /// Counted, in `error.message`, and the end of an `if`/`then`/`else` branch.
+    Told,
+    /// Counted, and the end of a branch; the event only gets the notes.
+    Counted,
+    /// The configuration says that it is none: the event only gets the notes, everything goes on.
+    Ignored,
+}
+
+/// Something that is left on an event whose processor failed.
+#[derive(Clone, Debug, PartialEq)]
+enum Note {
+    Put(Path, Value),
+    /// One more element of a list, which is made if need be.
+    Append(Path, Value),
+}
+
+impl Failure {
+    /// A failure that is told in `error.message`.
+    pub fn new(reason: impl Into<String>) -> Self {
+        Self { reason: reason.into(), how: How::Told, notes: Vec::new() }
+    }
+
+    /// A failure that is counted, and of which the event only gets the notes.
+    pub fn unnoted(reason: impl Into<String>) -> Self {
+        Self { how: How::Counted, ..Self::new(reason) }
+    }
+
+    /// Turns it into something that is to be ignored if `ignore` (`ignore_failure`): the event goes on
+    /// as it came, with the notes alone.
+    pub fn ignored(mut self, ignore: bool) -> Self {
+        if ignore {
+            self.how = How::Ignored;
+        }
+        self
+    }
+
+    /// Adds `flag` to `log.flags`.
+    pub fn flag(self, flag: &str) -> Self {
+        self.append(LOG_FLAGS.clone(), flag)
+    }
+
+    /// Adds an element to the list at `path`.
+    pub fn append(mut self, path: Path, element: &str) -> Self {
+        self.notes.push(Note::Append(path, Value::from(element)));
+        self
+    }
+
+    /// Sets the field at `path`.
+    pub fn put(mut self, path: Path, value: impl Into<Value>) -> Self {
+        self.notes.push(Note::Put(path, value.into()));
+        self
+    }
+
+    /// In words.
+    pub fn reason(&self) -> &str {
+        &self.reason
+    }
+
+    /// Whether it counts as a failure of its processor, and ends a branch.
+    pub(crate) fn counts(&self) -> bool {
+        self.how != How::Ignored
+    }
+
+    /// Writes on an event, which was taken back to what it was, that this happened. What cannot be
+    /// written because something that is no object or no list is in the way is left out.
+    pub(crate) fn note(&self, event: &mut EventMut<'_>) {
+        if self.how == How::Told {
+            let mark = event.mark();
+            if event.put_text(&ERROR_MESSAGE, self.reason.as_bytes()).is_err() {
+                event.rollback(mark);
+            }
+        }
+        for note in &self.notes {
+            let mark = event.mark();
+            let written = match note {
+                Note::Put(path, value) => event.put(path, value).is_ok(),
+                Note::Append(path, value) => {
+                    append(event, path, std::slice::from_ref(value)).is_ok()
+                }
+            };
+            if !written {
+                event.rollback(mark);
+            }
+        }
+    }
+}
+
+/// Appends values to the list at a path, which is made if it is missing. The error says what is in the
+/// way; the event may be half changed then.
+pub(crate) fn append(
+    event: &mut EventMut<'_>,
+    path: &Path,
+    values: &[Value],
+) -> Result<(), &'static str> {
+    let old = match event.as_ref().get(path) {
+        None => None,
+        Some(ValueRef::List(_)) => event.copy(path),
+        Some(_) => return Err("it is there and is no list"),
+    };
+    let mut cells: SmallVec<[Cell; 16]> = SmallVec::new();
+    if let Some(list) = old {
+        cells.extend(event.list_cells(list));
+    }
+    for value in values {
+        cells.push(event.store(value));
+    }
+    let list = event.store_list(&cells);
+    event.put_cell(path, list).map_err(|error| match error {
+        skidder_event::EditError::NotAnObject(_) => "a part of its path is no object",
+        skidder_event::EditError::NotATime => "it takes only a time",
+    })
+}

@@ -1,0 +1,24 @@
+//! Every processor does what its golden file says, and leaves an event as it came when it fails.
+
+use skidder_golden::{World, guarantee, run_folder};
+use skidder_processors::Context;
+use std::path::Path;
+use std::sync::Arc;
+
+fn context(world: &World) -> Context {
+    Context::new(Arc::new(world.fs.clone()), Arc::new(world.clock.clone()))
+}
+
+fn folder() -> &'static Path {
+    Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/golden"))
+}
+
+#[test]
+fn processors_do_what_their_golden_files_say() {
+    run_folder(folder(), &[], &context).unwrap_or_else(|error| panic!("{error:#}"));
+}
+
+#[test]
+fn a_processor_that_fails_leaves_the_event_as_it_came() {
+    guarantee(folder(), &[], &context, 1, 60).unwrap_or_else(|error| panic!("{error:#}"));
+}
