@@ -117,6 +117,11 @@ impl Row {
         }
     }
 
+    /// Whether the event was dropped and goes with the next [`Batch::remove_dropped`].
+    pub fn is_dropped(&self) -> bool {
+        self.has(Self::DROPPED)
+    }
+
     pub(crate) fn has(&self, flag: u8) -> bool {
         self.flags & flag != 0
     }

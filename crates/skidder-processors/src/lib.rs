@@ -19,6 +19,6 @@ pub use kinds::{Context, Kind, Read, read_processors, shared};
 pub use lookup::{AddHostMetadata, HostSettings, Machine, ThisMachine};
 pub use pattern::{PatternError, compile_pattern};
 pub use plan::{
-    BoundPlan, Compiled, Constants, Failure, FailureCount, Footprint, Outcome, Plan, Processor,
-    Shape,
+    BoundPlan, Compiled, Constants, Failure, FailureCount, Fate, Footprint, Meter, Outcome, Plan,
+    Processor, Shape, StepCounts, StepNote,
 };

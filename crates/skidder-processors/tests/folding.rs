@@ -6,7 +6,7 @@
 mod common;
 
 use common::tree::{delete, flatten, get, merge, merge_missing, nested, set};
-use common::{batch, document, map, path, value_of};
+use common::{batch, document, map, path, told, value_of};
 use proptest::prelude::*;
 use serde_json::{Value as Json, json};
 use skidder_event::*;
@@ -453,6 +453,20 @@ fn builtin() -> Json {
     })
 }
 
+/// Counts what steps drop.
+#[derive(Default)]
+struct Counted {
+    dropped: u64,
+}
+
+impl Meter for Counted {
+    fn begin(&mut self) {}
+
+    fn end(&mut self, _: usize, counts: StepCounts) {
+        self.dropped += counts.dropped;
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(
         std::env::var("PROPTEST_CASES").ok().and_then(|text| text.parse().ok()).unwrap_or(6000)
@@ -506,13 +520,20 @@ proptest! {
                 }
             }
         }
-        bound.run(&mut plain);
+        // Measured or not, it is the same.
+        if plain.len().is_multiple_of(2) {
+            let mut counted = Counted::default();
+            bound.run_measured(&mut plain, &mut counted);
+            prop_assert_eq!(counted.dropped, plain.drops().total());
+        } else {
+            bound.run(&mut plain);
+        }
         let seen: Vec<Json> = (0..plain.len()).map(|row| document(&plain, row)).collect();
         prop_assert_eq!(
             &seen,
             &expected,
             "{}",
-            plan.describe(&map(&constants), &map(&metadata), shape).join("\n")
+            told(&plan, &map(&constants), &map(&metadata), shape)
         );
         prop_assert_eq!(plain.lines(), plain.len() as u64 + plain.drops().total());
     }

@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::{batch, document, map, path, source_fields, value_of};
+use common::{batch, document, map, path, source_fields, told, value_of};
 use proptest::prelude::*;
 use serde_json::{Value as Json, json};
 use skidder_config::{Problems, Settings};
@@ -245,7 +245,7 @@ fn the_default_list_of_a_source_is_folded_away() {
     assert!(seen.get("ecs").is_none() && seen.get("input").is_none());
     assert_eq!(seen["host"]["os"]["type"], "linux");
     // Parsers may find anything: the work is done again where they found the same fields.
-    let notes = plan.describe(&fields, &Map::new(), Shape::Any).join("\n");
+    let notes = told(&plan, &fields, &Map::new(), Shape::Any);
     let expected = "\
 once per source, again where an event has its own: add_fields env
 once per source, again where an event has its own: agent.name, ecs.version, host.name where missing

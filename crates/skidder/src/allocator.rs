@@ -1,57 +1,74 @@
-//! The global allocator: that of the system, or with the feature `count-allocations` one that counts.
+//! The global allocator: that of the system, which counts when it is asked to.
 //!
 //! A steady state allocates a handful of times a batch, so a faster allocator gains nothing; mimalloc
-//! was tried and kept 40 MB resident where glibc keeps 14.
+//! was tried and kept 40 MB resident where glibc keeps 14. `skidder explain` counts while it measures; the
+//! feature `count-allocations` counts a whole run, for the benchmark.
 
-/// Prints the number of heap allocations, if they were counted.
-#[cfg(not(feature = "count-allocations"))]
-pub(crate) fn report() {}
+#![expect(unsafe_code, reason = "a global allocator is unsafe to implement; this one only counts")]
 
-#[cfg(feature = "count-allocations")]
-pub(crate) use counting::report;
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-#[cfg(feature = "count-allocations")]
-#[expect(unsafe_code, reason = "a global allocator is unsafe to implement; this one only counts")]
-mod counting {
-    use std::alloc::{GlobalAlloc, Layout, System};
-    use std::sync::atomic::{AtomicU64, Ordering};
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
 
-    #[global_allocator]
-    static ALLOCATOR: Counting = Counting;
+static IS_COUNTING: AtomicBool = AtomicBool::new(cfg!(feature = "count-allocations"));
 
-    static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
+static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
 
-    struct Counting;
+struct Counting;
 
-    // SAFETY: every call is passed on unchanged to the system's allocator, which keeps the contract.
-    unsafe impl GlobalAlloc for Counting {
-        unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-            ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
-            // SAFETY: the caller's promises are passed on.
-            unsafe { System.alloc(layout) }
-        }
-
-        unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
-            // SAFETY: the caller's promises are passed on.
-            unsafe { System.dealloc(at, layout) }
-        }
-
-        unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-            ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
-            // SAFETY: the caller's promises are passed on.
-            unsafe { System.alloc_zeroed(layout) }
-        }
-
-        unsafe fn realloc(&self, at: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-            ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
-            // SAFETY: the caller's promises are passed on.
-            unsafe { System.realloc(at, layout, size) }
-        }
-    }
-
-    /// Prints the number of heap allocations of the whole run.
-    #[expect(clippy::print_stderr, reason = "read by the benchmark")]
-    pub(crate) fn report() {
-        eprintln!("allocations: {}", ALLOCATIONS.load(Ordering::Relaxed));
+/// Counts one, if somebody wants to know.
+#[inline]
+fn count() {
+    if IS_COUNTING.load(Ordering::Relaxed) {
+        ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
     }
 }
+
+// SAFETY: every call is passed on unchanged to the system's allocator, which keeps the contract.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        count();
+        // SAFETY: the caller's promises are passed on.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
+        // SAFETY: the caller's promises are passed on.
+        unsafe { System.dealloc(at, layout) }
+    }
+
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        count();
+        // SAFETY: the caller's promises are passed on.
+        unsafe { System.alloc_zeroed(layout) }
+    }
+
+    unsafe fn realloc(&self, at: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        count();
+        // SAFETY: the caller's promises are passed on.
+        unsafe { System.realloc(at, layout, size) }
+    }
+}
+
+/// From now on allocations of all threads are counted.
+pub(crate) fn start_counting() {
+    IS_COUNTING.store(true, Ordering::Relaxed);
+}
+
+/// Allocations of all threads while they were counted.
+pub(crate) fn allocations() -> u64 {
+    ALLOCATIONS.load(Ordering::Relaxed)
+}
+
+/// Prints the number of heap allocations of the whole run, for the benchmark.
+#[cfg(feature = "count-allocations")]
+#[expect(clippy::print_stderr, reason = "read by the benchmark")]
+pub(crate) fn report() {
+    eprintln!("allocations: {}", allocations());
+}
+
+/// Nobody asked at build time.
+#[cfg(not(feature = "count-allocations"))]
+pub(crate) fn report() {}

@@ -11,6 +11,7 @@ use super::bound::{BoundPlan, BoundStep, Folded, Guard};
 use super::compiled::{Compiled, FailureCount};
 use super::constants::Constants;
 use super::footprint::{Footprint, Touched};
+use super::note::{Fate, StepNote};
 use super::processor::Processor;
 use crate::condition::Condition;
 use crate::plan::Shape;
@@ -36,7 +37,7 @@ pub(crate) struct Binder {
     input_base: Option<Arc<Base>>,
     /// Every event is dropped before the rest of the list.
     ended: bool,
-    notes: Option<Vec<String>>,
+    notes: Option<Vec<StepNote>>,
 }
 
 impl Binder {
@@ -77,7 +78,7 @@ impl Binder {
         }
     }
 
-    pub(crate) fn finish(mut self) -> (BoundPlan, Vec<String>) {
+    pub(crate) fn finish(mut self) -> (BoundPlan, Vec<StepNote>) {
         let base = self.base();
         let Self { input_base, steps, drops, notes, .. } = self;
         let input_base = input_base.unwrap_or_else(|| Arc::clone(&base));
@@ -87,7 +88,7 @@ impl Binder {
 
     fn add(&mut self, step: &Compiled) {
         if self.ended {
-            self.note("unreachable", || step.describe());
+            self.note(Fate::Unreachable, || step.describe());
             return;
         }
         match step {
@@ -95,7 +96,7 @@ impl Binder {
                 let decision = when.as_ref().map_or(Ok(true), |when| self.decide(when));
                 match decision {
                     Ok(true) => self.add_always(processor, failures),
-                    Ok(false) => self.note("never", || step.describe()),
+                    Ok(false) => self.note(Fate::Never, || step.describe()),
                     Err(open) => self.add_sometimes(open, processor, failures),
                 }
             }
@@ -142,7 +143,7 @@ impl Binder {
         if self.touched.overlaps_footprint(&footprint) {
             self.add_guarded(run(), processor, &footprint, true);
         } else if self.fold(&**processor) {
-            self.note("once per source", || processor.describe());
+            self.note(Fate::Once, || processor.describe());
         } else {
             self.keep(run());
         }
@@ -188,9 +189,8 @@ impl Binder {
             self.keep(step);
             return;
         };
-        let fate = if usual { "once per source" } else { "usually not" };
-        let fate = format!("{fate}, again where an event has its own");
-        self.note(&fate, || step.describe());
+        let fate = if usual { Fate::OnceUnlessOwn } else { Fate::UsuallyNot };
+        self.note(fate, || step.describe());
         let mut reads = Vec::new();
         if let Compiled::Run { when: Some(when), .. } = &step {
             when.for_each_path(&mut |path| reads.push(path.clone()));
@@ -214,7 +214,7 @@ impl Binder {
 
     /// Leaves a step for every event.
     fn keep(&mut self, step: Compiled) {
-        self.note("per event", || step.describe());
+        self.note(Fate::PerEvent, || step.describe());
         step.touch(&mut self.touched, &self.constants);
         self.drops = true;
         if let Compiled::Run { when: None, processor, .. } = &step {
@@ -255,9 +255,9 @@ impl Binder {
         Arc::clone(self.base.get_or_insert_with(make))
     }
 
-    fn note(&mut self, fate: &str, step: impl FnOnce() -> String) {
+    fn note(&mut self, fate: Fate, step: impl FnOnce() -> String) {
         if let Some(notes) = &mut self.notes {
-            notes.push(format!("{fate}: {}", step()));
+            notes.push(StepNote { fate, step: step() });
         }
     }
 }

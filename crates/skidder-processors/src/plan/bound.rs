@@ -82,13 +82,20 @@ impl BoundPlan {
     /// All steps on one event, so that a mark is valid until the step ends.
     fn run_event(&self, batch: &mut Batch, row: usize) {
         for bound in &self.steps {
-            let flow = match &bound.folded {
-                None => bound.step.run(&mut batch.event_mut(row, &bound.base)),
-                Some(folded) => run_folded(bound, folded, batch, row),
-            };
-            if flow == Flow::Dropped {
+            if bound.run(batch, row) == Flow::Dropped {
                 return;
             }
+        }
+    }
+}
+
+impl BoundStep {
+    /// Runs on one event.
+    #[inline]
+    pub(crate) fn run(&self, batch: &mut Batch, row: usize) -> Flow {
+        match &self.folded {
+            None => self.step.run(&mut batch.event_mut(row, &self.base)),
+            Some(folded) => run_folded(self, folded, batch, row),
         }
     }
 }

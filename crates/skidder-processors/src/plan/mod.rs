@@ -9,6 +9,8 @@ mod compiled;
 mod constants;
 mod failure;
 mod footprint;
+mod measure;
+mod note;
 mod processor;
 
 pub use bound::BoundPlan;
@@ -16,6 +18,8 @@ pub use compiled::{Compiled, FailureCount};
 pub use constants::Constants;
 pub use failure::Failure;
 pub use footprint::Footprint;
+pub use measure::{Meter, StepCounts};
+pub use note::{Fate, StepNote};
 pub use processor::{Outcome, Processor};
 
 pub(crate) use failure::{ERROR_MESSAGE, append};
@@ -69,8 +73,9 @@ impl Plan {
         binder.finish().0
     }
 
-    /// What [`Plan::bind`] would do: one line for each step that is folded away, decided, or left.
-    pub fn describe(&self, fields: &Map, metadata: &Map, shape: Shape) -> Vec<String> {
+    /// What [`Plan::bind`] would do with each step. Those that are left are the steps of the bound plan, in
+    /// this order.
+    pub fn describe(&self, fields: &Map, metadata: &Map, shape: Shape) -> Vec<StepNote> {
         let mut binder = Binder::new(Constants::new(fields, metadata), shape).with_notes();
         binder.add_all(&self.steps);
         binder.finish().1
