@@ -52,18 +52,29 @@ impl DateParts {
     }
 }
 
-/// A formatted timestamp that is formatted again only when the time changes.
+/// Nanoseconds of a second.
+const SECOND: i64 = 1_000_000_000;
+/// Seconds of a day.
+const DAY: i64 = 86_400;
+
+/// A formatted timestamp. Of the next one only what is another is formatted: of lines that were written within the
+/// same second, the decimals.
 #[derive(Debug)]
 pub struct TimeText {
     precision: Precision,
+    /// What `bytes` says, in nanoseconds, seconds and days since the epoch.
     of: i64,
+    second: i64,
+    day: i64,
     bytes: [u8; 30],
 }
 
 impl TimeText {
     /// Formats with this many decimals.
     pub fn new(precision: Precision) -> Self {
-        let mut text = Self { precision, of: 0, bytes: [b'0'; 30] };
+        let mut bytes = *b"0000-00-00T00:00:00.000000000Z";
+        bytes[precision.text_len() - 1] = b'Z';
+        let mut text = Self { precision, of: 0, second: i64::MIN, day: i64::MIN, bytes };
         text.fill(0);
         text
     }
@@ -77,34 +88,63 @@ impl TimeText {
         &self.bytes[..self.precision.text_len()]
     }
 
+    #[inline]
     fn fill(&mut self, nanoseconds: i64) {
         self.of = nanoseconds;
-        let parts = DateParts::utc(nanoseconds);
-        let out = &mut self.bytes;
-        digits(&mut out[0..4], u32::from(parts.year.unsigned_abs()));
-        digits(&mut out[5..7], u32::from(parts.month));
-        digits(&mut out[8..10], u32::from(parts.day));
-        digits(&mut out[11..13], u32::from(parts.hour));
-        digits(&mut out[14..16], u32::from(parts.minute));
-        digits(&mut out[17..19], u32::from(parts.second));
-        digits(&mut out[20..29], parts.nanosecond);
-        for (at, mark) in [(4, b'-'), (7, b'-'), (10, b'T'), (13, b':'), (16, b':'), (19, b'.')] {
-            out[at] = mark;
+        let second = nanoseconds.div_euclid(SECOND);
+        let decimals = nanoseconds.rem_euclid(SECOND) as u32;
+        if second != self.second {
+            self.fill_second(second);
         }
-        out[self.precision.text_len() - 1] = b'Z';
+        let out = &mut self.bytes;
+        three(&mut out[20..23], decimals / 1_000_000);
+        if self.precision != Precision::Millisecond {
+            three(&mut out[23..26], decimals / 1_000 % 1_000);
+        }
+        if self.precision == Precision::Nanosecond {
+            three(&mut out[26..29], decimals % 1_000);
+        }
+    }
+
+    fn fill_second(&mut self, second: i64) {
+        self.second = second;
+        let day = second.div_euclid(DAY);
+        let of_day = second.rem_euclid(DAY) as u32;
+        if day != self.day {
+            self.fill_day(day);
+        }
+        let out = &mut self.bytes;
+        two(&mut out[11..13], of_day / 3600);
+        two(&mut out[14..16], of_day / 60 % 60);
+        two(&mut out[17..19], of_day % 60);
+    }
+
+    fn fill_day(&mut self, day: i64) {
+        self.day = day;
+        let parts = DateParts::utc(day.saturating_mul(DAY).saturating_mul(SECOND));
+        let year = u32::from(parts.year.unsigned_abs());
+        let out = &mut self.bytes;
+        two(&mut out[0..2], year / 100);
+        two(&mut out[2..4], year % 100);
+        two(&mut out[5..7], u32::from(parts.month));
+        two(&mut out[8..10], u32::from(parts.day));
     }
 }
 
-fn digits(out: &mut [u8], mut number: u32) {
-    for place in out.iter_mut().rev() {
-        *place = b'0' + (number % 10) as u8;
-        number /= 10;
-    }
+fn two(out: &mut [u8], number: u32) {
+    out[0] = b'0' + (number / 10) as u8;
+    out[1] = b'0' + (number % 10) as u8;
+}
+
+fn three(out: &mut [u8], number: u32) {
+    out[0] = b'0' + (number / 100) as u8;
+    two(&mut out[1..], number % 100);
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     #[test]
     fn each_precision_has_its_length() {
@@ -119,6 +159,29 @@ mod tests {
             assert_eq!(std::str::from_utf8(text.format(time)).unwrap(), expected);
             assert_eq!(&text.format(0)[..19], b"1970-01-01T00:00:00");
             assert_eq!(std::str::from_utf8(text.format(time)).unwrap(), expected);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_left_of_the_time_before_is_right(
+            times in proptest::collection::vec(
+                prop_oneof![any::<i64>(), Just(i64::MIN), Just(i64::MAX), 0..5_000_000_000_i64, -5_000_000_000..0_i64,
+                    // Around the ends of days.
+                    (-40_000..40_000_i64, -2_000_000_000..2_000_000_000_i64)
+                        .prop_map(|(day, beside)| day * DAY * SECOND + beside)], 1..20),
+            precision in prop::sample::select(
+                vec![Precision::Millisecond, Precision::Microsecond, Precision::Nanosecond])
+        ) {
+            let mut text = TimeText::new(precision);
+            for time in times {
+                let parts = DateParts::utc(time);
+                let whole = format!(
+                    "{:04}-{:02}-{:02}T{:02}:{:02}:{:02}.{:09}", parts.year, parts.month, parts.day,
+                    parts.hour, parts.minute, parts.second, parts.nanosecond);
+                let expected = format!("{}Z", &whole[..precision.text_len() - 1]);
+                prop_assert_eq!(std::str::from_utf8(text.format(time)).unwrap(), expected);
+            }
         }
     }
 
