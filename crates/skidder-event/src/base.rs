@@ -81,6 +81,11 @@ impl Base {
         if self.filter.may_have(KeyBit::of(key)) { position(&self.nodes, key) } else { None }
     }
 
+    /// Whether there is a top-level field of this name.
+    pub fn has(&self, key: &str) -> bool {
+        self.position(key.as_bytes()).is_some()
+    }
+
     /// The fields, keys in byte order.
     pub fn nodes(&self) -> &[BaseNode] {
         &self.nodes

@@ -2,6 +2,7 @@
 
 use crate::base::{Base, BaseNode, BaseValue, find};
 use crate::batch::{Batch, Cell, NodeId, Row};
+use crate::filter::{KeyBit, KeyFilter};
 use crate::path::Path;
 use crate::value::Value;
 
@@ -124,6 +125,22 @@ impl<'a> EventRef<'a> {
         let row = self.row();
         let first = if metadata { row.metadata } else { row.own };
         !first.is_none() && self.batch.find(first, key.as_bytes()).is_some()
+    }
+
+    /// Whether the event may say anything of its own about one of these top-level fields (of `@metadata` if
+    /// `metadata`): a "no" is a "no" of [`EventRef::has_own`] for each of them.
+    #[inline]
+    pub fn may_have_own(&self, keys: &KeyFilter, metadata: bool) -> bool {
+        let row = self.row();
+        let mut next = if metadata { row.metadata } else { row.own };
+        while !next.is_none() {
+            let node = self.batch.node(next);
+            if keys.may_have(KeyBit::of(self.batch.text(node.key))) {
+                return true;
+            }
+            next = node.next;
+        }
+        false
     }
 
     /// Whether something in `@metadata` was set on this event rather than on its base.

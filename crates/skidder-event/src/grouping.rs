@@ -12,6 +12,12 @@ impl Row {
     pub fn text(&self) -> Option<Text> {
         self.has(Self::MESSAGE).then_some(self.message)
     }
+
+    /// Whether the event says anything of its own besides message, time and offset (and `@metadata`).
+    #[inline]
+    pub fn has_own(&self) -> bool {
+        !self.own.is_none()
+    }
 }
 
 impl Batch {
@@ -118,6 +124,14 @@ impl Batch {
             }
         }
         row.message = text;
+    }
+
+    /// Gives a row that is not in the batch its first field of its own; neither the base nor the row itself has one of
+    /// this name. `raw` as for [`crate::Arena::push`].
+    #[inline]
+    pub fn set_first(&mut self, row: &mut Row, key: Text, cell: Cell, raw: u32) {
+        debug_assert!(row.own.is_none(), "a row that has fields gets another one as its first");
+        row.own = self.push_node(Node { key, cell, next: row.own, raw });
     }
 
     /// Merges the fields of a later row into an earlier one: of those at the top level that both have, the

@@ -100,9 +100,7 @@ impl<'a> Members<'a> {
 
     #[cold]
     fn flush(&mut self) {
-        let run = std::mem::take(&mut self.run);
-        self.separate();
-        self.out.extend_from_slice(&self.batch.bytes[run]);
+        self.end();
     }
 
     /// Members of JSON as they stand in the batch's bytes, to be copied.
@@ -123,9 +121,12 @@ impl<'a> Members<'a> {
     }
 
     /// Ends the members, for others to go on behind them.
+    #[inline]
     fn end(&mut self) {
-        if !self.run.is_empty() {
-            self.flush();
+        let run = std::mem::take(&mut self.run);
+        if !run.is_empty() {
+            self.separate();
+            self.out.extend_from_slice(&self.batch.bytes[run]);
         }
     }
 

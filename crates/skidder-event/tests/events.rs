@@ -238,6 +238,8 @@ fn edits() -> impl Strategy<Value = Vec<Edit>> {
         "new.c",
         "tags",
         "host.name",
+        "stream",
+        "stream.x",
         "x",
     ])
     .prop_map(str::to_owned);
@@ -346,5 +348,37 @@ proptest! {
         }
         batch.event_mut(0, &base).rollback(mark);
         prop_assert_eq!(document(&batch), truth);
+    }
+
+    #[test]
+    fn a_field_that_was_given_to_a_row_is_as_one_that_was_set(edits in edits()) {
+        let base = base();
+        prop_assert!(!base.has("stream") && base.has("agent"));
+        let mut one = batch_of("x", base.clone());
+        one.event_mut(0, &base).put(&path("stream"), &"stdout".into()).unwrap();
+        let mut other = batch_of("x", base.clone());
+        let mut row = other.pop().unwrap();
+        prop_assert!(!row.has_own());
+        let member = other.append(b"\"stream\":\"stdout\"");
+        let key = Text { start: member.start + 1, len: 6 };
+        let value = Text { start: member.start + 10, len: 6 };
+        other.set_first(&mut row, key, Cell::Str(value), member.len);
+        prop_assert!(row.has_own());
+        other.push(row);
+        let mut truths = [document(&one), document(&one)];
+        prop_assert_eq!(&document(&other), &truths[0]);
+        for edit in &edits {
+            apply(&mut one.event_mut(0, &base), &mut truths[0], edit);
+            apply(&mut other.event_mut(0, &base), &mut truths[1], edit);
+            prop_assert_eq!(document(&other), document(&one));
+            let (one, other) = (one.event(0), other.event(0));
+            for key in ["stream", "agent", "new"] {
+                prop_assert_eq!(one.has_own(key, false), other.has_own(key, false));
+                let mut keys = KeyFilter::NONE;
+                keys.add(KeyBit::of(key.as_bytes()));
+                prop_assert!(other.may_have_own(&keys, false) || !other.has_own(key, false));
+            }
+            prop_assert!(!other.may_have_own(&KeyFilter::ANY, true));
+        }
     }
 }

@@ -3,6 +3,7 @@
 use divan::counter::{BytesCount, ItemsCount};
 use jiff::tz::TimeZone;
 use skidder_event::*;
+use skidder_parse::time::TimeReader;
 use skidder_parse::{auditd, cri, docker, json, ndjson, syslog};
 use std::hint::black_box;
 use std::sync::{Arc, Mutex};
@@ -255,18 +256,20 @@ fn ndjson_below_a_target(bencher: divan::Bencher<'_, '_>) {
 
 #[divan::bench]
 fn cri_records(bencher: divan::Bencher<'_, '_>) {
+    let mut times = TimeReader::default();
     Lines::new(record).run(bencher, |event| {
         let text = event.own_message().expect("the line");
-        black_box(cri::parse(event.text(text)).expect("the lines are records"));
+        black_box(cri::parse(event.text(text), &mut times).expect("the lines are records"));
     });
 }
 
 #[divan::bench]
 fn docker_records(bencher: divan::Bencher<'_, '_>) {
-    let mut scanner = json::Scanner::new(false);
+    let (mut scanner, mut times) = (json::Scanner::new(false), TimeReader::default());
     Lines::new(docker_record).run(bencher, |event| {
         let text = event.own_message().expect("the line");
-        black_box(docker::parse(&mut scanner, event, text).expect("the lines are records"));
+        let record = docker::parse(&mut scanner, &mut times, event, text);
+        black_box(record.expect("the lines are records"));
     });
 }
 

@@ -5,7 +5,7 @@
 //! record of its stream. As Filebeat does, `stream` may be missing, `time` may not, and `attrs` are handed on.
 
 use crate::json::{JsonError, Scanner};
-use crate::time::rfc3339;
+use crate::time::TimeReader;
 use skidder_event::{Cell, EventMut, FieldList, NodeId, Text};
 
 /// One record; its texts are spans of the batch.
@@ -40,6 +40,7 @@ pub enum DockerError {
 /// Reads a line of a batch. The event itself stays as it is; texts with escapes are added to the batch's bytes.
 pub fn parse(
     scanner: &mut Scanner,
+    times: &mut TimeReader,
     event: &mut EventMut<'_>,
     line: Text,
 ) -> Result<Record, DockerError> {
@@ -61,7 +62,8 @@ pub fn parse(
         }
         next = arena.next(next);
     }
-    let time = rfc3339(text(time.ok_or(DockerError::Field("time"))?)).ok_or(DockerError::Time)?;
+    let time = text(time.ok_or(DockerError::Field("time"))?);
+    let time = times.rfc3339(time).ok_or(DockerError::Time)?;
     let whole = text(log).last() == Some(&b'\n');
     let message = Text { len: log.len - u32::from(whole), ..log };
     Ok(Record { time, stream, partial: !whole, message, attrs })
@@ -87,7 +89,8 @@ mod tests {
         let mut batch = batch_of(line.as_bytes(), &base);
         let mut event = batch.event_mut(0, &base);
         let text = event.own_message().unwrap();
-        let record = parse(&mut Scanner::new(false), &mut event, text)?;
+        let mut scanner = Scanner::new(false);
+        let record = parse(&mut scanner, &mut TimeReader::default(), &mut event, text)?;
         let string = |text| String::from_utf8(event.text(text).to_vec()).unwrap();
         Ok((record.time, string(record.stream), record.partial, string(record.message)))
     }
@@ -125,7 +128,8 @@ mod tests {
         let mut batch = batch_of(line.as_bytes(), &base);
         let mut event = batch.event_mut(0, &base);
         let text = event.own_message().unwrap();
-        let record = parse(&mut Scanner::new(false), &mut event, text).unwrap();
+        let mut scanner = Scanner::new(false);
+        let record = parse(&mut scanner, &mut TimeReader::default(), &mut event, text).unwrap();
         put_attrs(&mut event, record.attrs.unwrap());
         let document = crate::testing::document(&batch);
         assert_eq!(document["docker"], serde_json::json!({"attrs": {"env": "prod"}}));
@@ -134,10 +138,10 @@ mod tests {
     #[test]
     fn broken_records_leave_the_event_as_it_is() {
         let line = r#"{"log":"a \"b\"\n","stream":"stderr","attrs":{"a":"b"},"time":"2017-11-09T13:27:36.277747246Z"}"#;
-        let mut scanner = Scanner::new(false);
+        let (mut scanner, mut times) = (Scanner::new(false), TimeReader::default());
         crate::testing::survives(&[line], |event| {
             let text = event.own_message().unwrap();
-            if let Ok(record) = parse(&mut scanner, event, text) {
+            if let Ok(record) = parse(&mut scanner, &mut times, event, text) {
                 assert!(event.text(record.message).len() <= text.len as usize);
             }
             false

@@ -7,7 +7,7 @@
 //! that exists is merged into, and `expand_keys` works with a `target` too.
 
 use crate::json::{JsonError, Scanner};
-use crate::time::rfc3339;
+use crate::time::TimeReader;
 use expand::Expander;
 use skidder_event::{Cell, EventMut, FieldList, KeyBit, KeyFilter, NodeId, Path, Text};
 
@@ -70,13 +70,14 @@ pub struct Ndjson {
     settings: Settings,
     scanner: Scanner,
     expander: Expander,
+    times: TimeReader,
 }
 
 impl Ndjson {
     /// A parser that has seen nothing.
     pub fn new(settings: Settings) -> Self {
         let scanner = Scanner::new(settings.keep_null);
-        Self { settings, scanner, expander: Expander::default() }
+        Self { settings, scanner, expander: Expander::default(), times: TimeReader::default() }
     }
 
     /// Decodes the message of an event. Without a message nothing happens.
@@ -124,7 +125,7 @@ impl Ndjson {
                 event.merge_list_over(fields, true);
             }
             None if self.settings.overwrite_keys => {
-                if let Err(error) = take_special(event, &mut fields) {
+                if let Err(error) = take_special(event, &mut fields, &mut self.times) {
                     done = Err(error);
                 }
                 event.merge_list_over(fields, true);
@@ -249,11 +250,15 @@ fn below(event: &mut EventMut<'_>, fields: FieldList, target: &Path) -> FieldLis
 }
 
 /// Takes the fields that are more than fields: the time, `@metadata`, and a `type` that may not be one.
-fn take_special(event: &mut EventMut<'_>, fields: &mut FieldList) -> Result<(), NdjsonError> {
+fn take_special(
+    event: &mut EventMut<'_>,
+    fields: &mut FieldList,
+    times: &mut TimeReader,
+) -> Result<(), NdjsonError> {
     let lossy = |event: &EventMut<'_>, text| String::from_utf8_lossy(event.text(text)).into_owned();
     let mut done = Ok(());
     match remove(event, fields, b"@timestamp") {
-        Some(Cell::Str(text)) => match rfc3339(event.text(text)) {
+        Some(Cell::Str(text)) => match times.rfc3339(event.text(text)) {
             Some(time) => event.set_time(time),
             None => done = Err(NdjsonError::Timestamp(lossy(event, text))),
         },

@@ -6,15 +6,45 @@
 /// Nanoseconds since 1970-01-01 UTC of `2026-11-21T20:52:57.123456789+01:00`; nothing if the text is not
 /// exactly such a timestamp, or outside the years 1678 to 2261.
 pub fn rfc3339(text: &[u8]) -> Option<i64> {
-    let (seconds, rest) = date_and_time(text)?;
-    let (nanoseconds, rest) = fraction(rest)?;
-    let offset = zone(rest)?;
-    (seconds - offset).checked_mul(1_000_000_000)?.checked_add(nanoseconds)
+    TimeReader::default().rfc3339(text)
 }
 
-/// Seconds since 1970-01-01 of `2026-11-21T20:52:57` as if in UTC, and what follows.
-fn date_and_time(text: &[u8]) -> Option<(i64, &[u8])> {
-    let (head, rest) = text.split_first_chunk::<19>()?;
+/// Bytes of a date and a time of day, `2026-11-21T20:52:57`.
+const SECONDS_BYTES: usize = 19;
+
+/// Reads timestamps of lines that follow each other: of one in the same second as the one before, only what is behind
+/// the seconds. One for each source or thread.
+#[derive(Debug)]
+pub struct TimeReader {
+    /// The last date and time of day.
+    text: [u8; SECONDS_BYTES],
+    /// What it says: seconds since 1970-01-01 as if in UTC.
+    seconds: i64,
+}
+
+impl Default for TimeReader {
+    fn default() -> Self {
+        Self { text: *b"1970-01-01T00:00:00", seconds: 0 }
+    }
+}
+
+impl TimeReader {
+    /// As [`rfc3339`].
+    #[inline]
+    pub fn rfc3339(&mut self, text: &[u8]) -> Option<i64> {
+        let (head, rest) = text.split_first_chunk()?;
+        if *head != self.text {
+            self.seconds = date_and_time(head)?;
+            self.text = *head;
+        }
+        let (nanoseconds, rest) = fraction(rest)?;
+        let offset = if rest == b"Z" { 0 } else { zone(rest)? };
+        (self.seconds - offset).checked_mul(1_000_000_000)?.checked_add(nanoseconds)
+    }
+}
+
+/// Seconds since 1970-01-01 of `2026-11-21T20:52:57` as if in UTC.
+fn date_and_time(head: &[u8; SECONDS_BYTES]) -> Option<i64> {
     let marks = [(4, b'-'), (7, b'-'), (10, b'T'), (13, b':'), (16, b':')];
     if marks.iter().any(|&(at, mark)| head[at] != mark) {
         return None;
@@ -26,12 +56,20 @@ fn date_and_time(text: &[u8]) -> Option<(i64, &[u8])> {
         return None;
     }
     let days = days_of(year, month, day)?;
-    Some((days * 86_400 + hour * 3600 + minute * 60 + second, rest))
+    Some(days * 86_400 + hour * 3600 + minute * 60 + second)
 }
 
 /// Decimals of a second in nanoseconds, and what follows.
+#[inline]
 fn fraction(text: &[u8]) -> Option<(i64, &[u8])> {
     let Some((b'.' | b',', rest)) = text.split_first() else { return Some((0, text)) };
+    // Container runtimes write all nine.
+    if let Some((nine, behind)) = rest.split_first_chunk()
+        && !behind.first().is_some_and(u8::is_ascii_digit)
+        && let Some(nanoseconds) = nine_digits(nine)
+    {
+        return Some((nanoseconds, behind));
+    }
     let count = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
     if count == 0 {
         return None;
@@ -67,6 +105,23 @@ pub(crate) fn digits(text: &[u8]) -> Option<i64> {
         let digit = byte.wrapping_sub(b'0');
         (digit < 10).then(|| number * 10 + i64::from(digit))
     })
+}
+
+/// A number of nine digits and nothing else, eight of them at once.
+#[inline]
+fn nine_digits(text: &[u8; 9]) -> Option<i64> {
+    let &[eight @ .., last] = text;
+    // The first digit lowest; a byte that is no digit is at least ten then, or at least 0x10.
+    let values = u64::from_le_bytes(eight) ^ 0x3030_3030_3030_3030;
+    if (values | values.wrapping_add(0x0606_0606_0606_0606)) & 0xf0f0_f0f0_f0f0_f0f0 != 0 {
+        return None;
+    }
+    // Digits become numbers of two, of four, of eight digits.
+    let pairs = values.wrapping_mul(10).wrapping_add(values >> 8) & 0x00ff_00ff_00ff_00ff;
+    let fours = pairs.wrapping_mul(100).wrapping_add(pairs >> 16) & 0x0000_ffff_0000_ffff;
+    let eight = fours.wrapping_mul(10_000).wrapping_add(fours >> 32) & 0xffff_ffff;
+    let last = last.wrapping_sub(b'0');
+    (last < 10).then(|| eight as i64 * 10 + i64::from(last))
 }
 
 /// Days from 1970-01-01 to a date of the Gregorian calendar, which is checked.
@@ -139,6 +194,31 @@ mod tests {
         fn what_the_encoder_writes_is_read_back(time in any::<i64>()) {
             let mut text = TimeText::new(Precision::Nanosecond);
             prop_assert_eq!(rfc3339(text.format(time)), Some(time));
+        }
+
+        #[test]
+        fn what_was_read_before_changes_nothing(
+            texts in proptest::collection::vec(
+                // Few seconds, and now and then a byte that does not belong there.
+                "202[56]-0[12]-28T2[34]:59:5[0-9][.,]?[0-9]{0,12}(Z|[+]0[01]:00|x)?", 1..20)
+        ) {
+            let mut reader = TimeReader::default();
+            for text in &texts {
+                prop_assert_eq!(reader.rfc3339(text.as_bytes()), rfc3339(text.as_bytes()), "{}", text);
+            }
+        }
+
+        #[test]
+        fn nine_digits_at_once_are_what_they_are_one_by_one(
+            text in prop_oneof!["[0-9]{9}", "[/-:]{9}", "[0-9]{4}[ -~][0-9]{4}"]
+        ) {
+            let text: [u8; 9] = text.into_bytes().try_into().unwrap();
+            prop_assert_eq!(nine_digits(&text), digits(&text));
+        }
+
+        #[test]
+        fn any_nine_bytes_are_nine_digits_or_not(text in any::<[u8; 9]>()) {
+            prop_assert_eq!(nine_digits(&text), digits(&text));
         }
 
         #[test]

@@ -10,7 +10,8 @@ use super::leaf::{Leaf, edit};
 use super::run::{Hold, Item, PARTIAL, Run, TRUNCATED};
 use crate::docker;
 use crate::json::Scanner;
-use skidder_event::{Batch, Cell, DropReason, FieldList, NodeId, Text};
+use crate::time::TimeReader;
+use skidder_event::{Base, Batch, Cell, DropReason, EventMut, FieldList, NodeId, Text};
 use std::time::Duration;
 
 /// `container`.
@@ -57,13 +58,26 @@ impl Container {
 #[derive(Debug)]
 pub(super) struct ContainerLeaf {
     scanner: Scanner,
-    /// For each stream, the member `"stream":"…"` in the bytes of the batch.
-    members: [Option<Text>; STREAMS],
+    times: TimeReader,
+    /// For each stream, its member in the bytes of the batch.
+    members: [Option<Member>; STREAMS],
+}
+
+/// `"stream":"…"`, as it stands in the bytes of a batch once for all its events.
+#[derive(Clone, Copy, Debug)]
+struct Member {
+    text: Text,
+    /// The base of the batch has no `stream`.
+    is_new: bool,
 }
 
 impl ContainerLeaf {
     pub(super) fn new() -> Self {
-        Self { scanner: Scanner::new(false), members: [None; STREAMS] }
+        Self {
+            scanner: Scanner::new(false),
+            times: TimeReader::default(),
+            members: [None; STREAMS],
+        }
     }
 
     /// Another batch.
@@ -83,30 +97,35 @@ struct Record {
 }
 
 impl Run<'_> {
-    /// One line at the parser `at`: gives it back as its text if it is complete.
+    /// One line at the parser `at`, which becomes its text; says whether it is complete and goes on.
     pub(super) fn container(
         &mut self,
         batch: &mut Batch,
         at: usize,
         container: &Container,
-        mut item: Item,
-    ) -> Option<Item> {
+        item: &mut Item,
+    ) -> bool {
         let line = item.row.text().unwrap_or_default();
         if line.len == 0 {
-            self.drop(&item, Some(DropReason::Empty));
-            return None;
+            self.drop(item, Some(DropReason::Empty));
+            return false;
         }
         let is_docker = match container.format {
             Format::Auto => batch.text(line)[0] == b'{',
             Format::Docker => true,
             Format::Cri => false,
         };
-        let record = if is_docker { self.docker(batch, at, &item, line) } else { cri(batch, line) };
+        let Leaf::Container(leaf) = &mut self.state.leaves[at] else { return false };
+        let record = if is_docker {
+            docker(batch, &self.base, leaf, item, line)
+        } else {
+            cri(batch, leaf, line)
+        };
         let record = match record {
             Ok(record) => record,
             Err(error) => {
-                self.note_error(batch, at, &mut item, &error);
-                return Some(item);
+                self.note_error(batch, at, item, &error);
+                return true;
             }
         };
         item.stream = match batch.text(record.stream) {
@@ -115,48 +134,48 @@ impl Run<'_> {
             _ => 0,
         };
         if container.stream.is_some_and(|stream| stream as usize != item.stream) {
-            self.drop(&item, Some(DropReason::Parser));
-            return None;
+            self.drop(item, Some(DropReason::Parser));
+            return false;
         }
         item.row.time = record.time;
         item.has_line_feed = record.has_line_feed;
         batch.set_text(&mut item.row, record.message);
-        self.put_stream(batch, at, &mut item, record.stream);
+        self.put_stream(batch, at, item, record.stream);
         if let Some(attrs) = record.attrs {
-            self.edit(batch, &mut item, |event| docker::put_attrs(event, attrs));
+            self.edit(batch, item, |event| docker::put_attrs(event, attrs));
             item.has_fields = true;
         }
         self.join(batch, at, container, item, record.partial)
     }
 
-    /// A record that is complete, or a part of one.
+    /// A record that is complete, or a part of one; says whether it goes on by itself.
     fn join(
         &mut self,
         batch: &mut Batch,
         at: usize,
         container: &Container,
-        item: Item,
+        item: &Item,
         partial: bool,
-    ) -> Option<Item> {
+    ) -> bool {
         let slot = at * STREAMS + item.stream;
         if self.hold(slot) != Hold::No {
-            self.discard(&item);
+            self.discard(item);
             if !partial {
                 self.set_hold(slot, item.row.offset, Hold::No);
             }
-            return None;
+            return false;
         }
         if !partial && self.group(slot).is_empty() {
-            return Some(item);
+            return true;
         }
-        self.add(batch, slot, &item, container.bounds());
+        self.add(batch, slot, item, container.bounds());
         self.group(slot).set_open(partial);
         if partial {
             self.bound_group(batch, at, item.stream, item.row.offset, Hold::Following);
         } else {
             self.complete(batch, at, item.stream);
         }
-        None
+        false
     }
 
     /// Gives the text of joined records to the parsers behind.
@@ -171,65 +190,72 @@ impl Run<'_> {
         }
     }
 
-    fn docker(
-        &mut self,
-        batch: &mut Batch,
-        at: usize,
-        item: &Item,
-        line: Text,
-    ) -> Result<Record, String> {
-        let mut copy = *item;
-        let Leaf::Container(leaf) = &mut self.state.leaves[at] else {
-            return Err(String::new());
-        };
-        let mut parsed = None;
-        edit(batch, &self.base, &mut copy, |event| {
-            parsed = Some(docker::parse(&mut leaf.scanner, event, line));
-        });
-        let record = parsed.expect("the event was edited").map_err(|error| error.to_string())?;
-        Ok(Record {
-            time: record.time,
-            stream: record.stream,
-            partial: record.partial,
-            message: record.message,
-            attrs: record.attrs,
-            has_line_feed: !record.partial,
-        })
-    }
-
-    /// Sets `stream`, as a member that stands in the batch once for all its events.
+    /// Sets `stream`.
     fn put_stream(&mut self, batch: &mut Batch, at: usize, item: &mut Item, name: Text) {
         let stream = item.stream;
         if name.len == 0 {
             return;
         }
         let Leaf::Container(leaf) = &mut self.state.leaves[at] else { return };
-        let (text, raw) = if stream == 0 {
-            (name, 0)
-        } else {
-            let member = match leaf.members[stream] {
-                Some(member) => member,
-                None => *leaf.members[stream].insert(batch.append(match stream {
+        if stream == 0 {
+            let key = batch.append(b"stream");
+            return self.edit(batch, item, |event| put_field(event, key, name, 0));
+        }
+        let member = match leaf.members[stream] {
+            Some(member) => member,
+            None => *leaf.members[stream].insert(Member {
+                text: batch.append(match stream {
                     1 => b"\"stream\":\"stdout\"",
                     _ => b"\"stream\":\"stderr\"",
-                })),
-            };
-            (Text { start: member.start + 10, len: 6 }, member.len)
+                }),
+                is_new: !self.base.has("stream"),
+            }),
         };
-        let key = match raw {
-            0 => batch.append(b"stream"),
-            _ => Text { start: text.start - 9, len: 6 },
-        };
-        self.edit(batch, item, |event| {
-            let (_, mut arena) = event.arena();
-            let node = arena.push(NodeId::NONE, key, Cell::Str(text), raw);
-            event.merge_list_over(FieldList::one(node), true);
-        });
+        let Text { start, len } = member.text;
+        let key = Text { start: start + 1, len: 6 };
+        let value = Text { start: start + 10, len: 6 };
+        if member.is_new && !item.row.has_own() {
+            batch.set_first(&mut item.row, key, Cell::Str(value), len);
+        } else {
+            self.edit(batch, item, |event| put_field(event, key, value, len));
+        }
     }
 }
 
-fn cri(batch: &Batch, line: Text) -> Result<Record, String> {
-    let record = crate::cri::parse(batch.text(line)).map_err(|error| error.to_string())?;
+/// Sets a field of an event to a text; `raw` as for [`skidder_event::Arena::push`].
+fn put_field(event: &mut EventMut<'_>, key: Text, value: Text, raw: u32) {
+    let (_, mut arena) = event.arena();
+    let node = arena.push(NodeId::NONE, key, Cell::Str(value), raw);
+    event.merge_list_over(FieldList::one(node), true);
+}
+
+fn docker(
+    batch: &mut Batch,
+    base: &Base,
+    leaf: &mut ContainerLeaf,
+    item: &Item,
+    line: Text,
+) -> Result<Record, String> {
+    let mut copy = *item;
+    let mut parsed = None;
+    edit(batch, base, &mut copy, |event| {
+        parsed = Some(docker::parse(&mut leaf.scanner, &mut leaf.times, event, line));
+    });
+    let record = parsed.expect("the event was edited").map_err(|error| error.to_string())?;
+    Ok(Record {
+        time: record.time,
+        stream: record.stream,
+        partial: record.partial,
+        message: record.message,
+        attrs: record.attrs,
+        has_line_feed: !record.partial,
+    })
+}
+
+#[inline]
+fn cri(batch: &Batch, leaf: &mut ContainerLeaf, line: Text) -> Result<Record, String> {
+    let record = crate::cri::parse(batch.text(line), &mut leaf.times);
+    let record = record.map_err(|error| error.to_string())?;
     let part = |range: std::ops::Range<usize>| Text {
         start: line.start + range.start as u32,
         len: range.len() as u32,

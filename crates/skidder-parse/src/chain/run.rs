@@ -235,10 +235,11 @@ impl<'a> Run<'a> {
                         return self.drop(&item, Some(reason));
                     }
                 }
-                Parser::Container(container) => match self.container(batch, at, container, item) {
-                    Some(complete) => item = complete,
-                    None => return,
-                },
+                Parser::Container(container) => {
+                    if !self.container(batch, at, container, &mut item) {
+                        return;
+                    }
+                }
                 Parser::Ndjson { .. } | Parser::Syslog { .. } | Parser::Auditd { .. } => {
                     self.leaf(batch, at, &mut item);
                 }
