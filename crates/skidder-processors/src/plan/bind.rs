@@ -7,7 +7,7 @@
 //! the fold is taken back and the step runs as if it had never been done. Everything else runs on
 //! every event, over the layer as it stands at that point of the list.
 
-use super::bound::{BoundPlan, BoundStep, Folded, Guard};
+use super::bound::{BoundPlan, BoundStep, Folded, Guard, GuardFilter};
 use super::compiled::{Compiled, FailureCount};
 use super::constants::Constants;
 use super::footprint::{Footprint, Touched};
@@ -82,7 +82,8 @@ impl Binder {
         let base = self.base();
         let Self { input_base, steps, drops, notes, .. } = self;
         let input_base = input_base.unwrap_or_else(|| Arc::clone(&base));
-        let plan = BoundPlan { base, input_base, steps: steps.into(), drops };
+        let guards = GuardFilter::of(&steps);
+        let plan = BoundPlan { base, input_base, steps: steps.into(), guards, drops };
         (plan, notes.unwrap_or_default())
     }
 

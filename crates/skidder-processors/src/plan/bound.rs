@@ -1,7 +1,7 @@
 //! A plan bound to a source: its base layer, and the steps that are left for each event.
 
 use super::compiled::{Compiled, Flow};
-use skidder_event::{Base, Batch, DropReason, Path};
+use skidder_event::{Base, Batch, DropReason, EventRef, KeyBit, KeyFilter, Path};
 use std::sync::Arc;
 
 /// What processors do to the events of one source.
@@ -10,6 +10,8 @@ pub struct BoundPlan {
     pub(crate) base: Arc<Base>,
     pub(crate) input_base: Arc<Base>,
     pub(crate) steps: Box<[BoundStep]>,
+    /// If all steps are folded: for which events there is something left to do.
+    pub(crate) guards: Option<GuardFilter>,
     pub(crate) drops: bool,
 }
 
@@ -46,6 +48,33 @@ pub(crate) struct Guard {
     pub(crate) metadata: bool,
 }
 
+/// The top-level fields of all guards of a list. An event that has none of them of its own is as the list leaves it.
+#[derive(Debug)]
+pub(crate) struct GuardFilter {
+    own: KeyFilter,
+    metadata: KeyFilter,
+}
+
+impl GuardFilter {
+    /// Nothing if a step is not folded.
+    pub(crate) fn of(steps: &[BoundStep]) -> Option<Self> {
+        let mut filter = Self { own: KeyFilter::NONE, metadata: KeyFilter::NONE };
+        for step in steps {
+            let folded = step.folded.as_ref()?;
+            for guard in folded.condition.iter().chain(&folded.fields) {
+                let keys = if guard.metadata { &mut filter.metadata } else { &mut filter.own };
+                keys.add(KeyBit::of(guard.key.as_bytes()));
+            }
+        }
+        Some(filter)
+    }
+
+    #[inline]
+    fn may_concern(&self, event: EventRef<'_>) -> bool {
+        event.may_have_own(&self.own, false) || event.may_have_own(&self.metadata, true)
+    }
+}
+
 impl BoundPlan {
     /// The layer that lies under the events when all processors have run.
     pub fn base(&self) -> &Arc<Base> {
@@ -71,7 +100,13 @@ impl BoundPlan {
             return;
         }
         for row in 0..batch.len() {
-            self.run_event(batch, row);
+            let is_done = self
+                .guards
+                .as_ref()
+                .is_some_and(|guards| !guards.may_concern(batch.event_over(row, &self.base)));
+            if !is_done {
+                self.run_event(batch, row);
+            }
         }
         if self.drops {
             batch.remove_dropped(DropReason::Processor);
