@@ -89,7 +89,6 @@ const UNSUPPORTED: &[&str] = &[
     "lowercase",
     "move_fields",
     "now",
-    "parse_aws_vpc_flow_log",
     "rate_limit",
     "registered_domain",
     "replace",
