@@ -48,6 +48,12 @@ impl Agent {
         Self::with_id(uuid::Uuid::new_v4().to_string(), name, now)
     }
 
+    /// The same with another `name`; without one, that of the host.
+    pub(crate) fn named(&self, name: Option<String>) -> Self {
+        let name = name.unwrap_or_else(|| self.hostname.clone());
+        Self { name, ..self.clone() }
+    }
+
     /// The agent whose id is kept in `data`.
     pub(crate) fn load(
         fs: &dyn Fs,

@@ -2,7 +2,7 @@
 
 use crate::agent::{Agent, BEAT, COMPATIBLE_VERSION};
 use crate::filestream::{self, Surroundings};
-use crate::input_plan::{self, Common};
+use crate::input_plan::{self, Common, InputPlan};
 use skidder_config::{Problems, Section, Settings};
 use skidder_event::Precision;
 use skidder_observe::HttpConfig;
@@ -37,11 +37,15 @@ pub(crate) struct Parts {
     pub(crate) metrics_period: Option<Duration>,
     pub(crate) workers: usize,
     pub(crate) log_level: Level,
+    /// What outputs know of the program.
+    pub(crate) output_context: OutputContext,
 }
 
 /// One file input.
 pub(crate) struct Input {
     pub(crate) settings: FilestreamSettings,
+    pub(crate) plan: Arc<InputPlan>,
+    /// What runs: the plan, unless somebody looks on.
     pub(crate) bind: Arc<dyn Bind>,
 }
 
@@ -65,16 +69,7 @@ pub(crate) fn assemble(
     let root = settings.root(problems);
     let agent = agent_of(root.string("name").optional())?;
     let context = Context::new(Arc::clone(&outside.fs), Arc::clone(&outside.clock));
-    let precision = root
-        .one_of(
-            "timestamp.precision",
-            &[
-                ("millisecond", Precision::Millisecond),
-                ("microsecond", Precision::Microsecond),
-                ("nanosecond", Precision::Nanosecond),
-            ],
-        )
-        .or(Precision::Millisecond);
+    let precision = read_precision(&root);
     let common = Common::read(&root, &context, &agent);
     let beat = root.section("filebeat");
     let data = settings.paths().data.clone();
@@ -124,6 +119,7 @@ pub(crate) fn assemble(
         output: built.output,
         check: built.check,
         agent,
+        output_context,
     })
 }
 
@@ -178,9 +174,10 @@ fn read_inputs(
             let message = format!("two inputs have the id `{}`", settings.id);
             section.problem("id", message, "give each its own `id`, and never change it");
         }
-        let bind = input_plan::read(&section, common, context, &settings);
+        let plan = input_plan::read(&section, common, context, &settings);
         section.finish();
-        inputs.push(Input { settings, bind: Arc::new(bind) });
+        let plan = Arc::new(plan);
+        inputs.push(Input { settings, bind: Arc::clone(&plan) as _, plan });
     }
     share_keys(&mut inputs);
     if inputs.is_empty() && disabled > 0 {
@@ -244,6 +241,18 @@ fn read_queue(
         limits.flush_timeout = built.queue.flush_timeout.unwrap_or(limits.flush_timeout);
     }
     limits
+}
+
+fn read_precision(root: &Section<'_>) -> Precision {
+    root.one_of(
+        "timestamp.precision",
+        &[
+            ("millisecond", Precision::Millisecond),
+            ("microsecond", Precision::Microsecond),
+            ("nanosecond", Precision::Nanosecond),
+        ],
+    )
+    .or(Precision::Millisecond)
 }
 
 fn read_dead_letters(root: &Section<'_>) -> Option<DeadLettersLimits> {

@@ -77,6 +77,12 @@ pub(crate) enum Command {
         #[command(subcommand)]
         what: Export,
     },
+    /// Prints sample lines as the events that would be delivered
+    Process(Process),
+    /// Shows what the processors have become: done once, done for each event, and at what cost
+    Explain(Explain),
+    /// Shows what a new configuration makes different, event by event
+    Diff(Diff),
     /// Shows what every file is doing, how far behind it is, and why
     Files(Files),
     /// Looks at and changes what is remembered of files
@@ -194,6 +200,54 @@ pub(crate) struct ExportRegistry {
     /// Replaces a registry that is there
     #[arg(long)]
     pub(crate) force: bool,
+}
+
+/// `skidder process`.
+#[derive(Args, Debug)]
+pub(crate) struct Process {
+    /// A file with sample lines, plain or compressed; by default the standard input
+    #[arg(value_name = "FILE")]
+    pub(crate) file: Option<PathBuf>,
+    /// The input, if there are several
+    #[arg(long, value_name = "ID")]
+    pub(crate) input: Option<String>,
+    /// What the events are to say that their file is
+    #[arg(long, value_name = "PATH")]
+    pub(crate) path: Option<String>,
+    /// Indented, over several lines
+    #[arg(long)]
+    pub(crate) pretty: bool,
+}
+
+/// `skidder explain`.
+#[derive(Args, Debug)]
+pub(crate) struct Explain {
+    /// Only this input; must be said with a sample if there are several
+    #[arg(long, value_name = "ID")]
+    pub(crate) input: Option<String>,
+    /// A file with sample lines, plain or compressed, to measure each step on
+    #[arg(long, value_name = "FILE")]
+    pub(crate) sample: Option<PathBuf>,
+    /// What the events are to say that their file is
+    #[arg(long, value_name = "PATH")]
+    pub(crate) path: Option<String>,
+}
+
+/// `skidder diff`.
+#[derive(Args, Debug)]
+pub(crate) struct Diff {
+    /// A file with sample lines, plain or compressed
+    #[arg(long, value_name = "FILE", required = true)]
+    pub(crate) sample: PathBuf,
+    /// The input, if there are several; it has the same id in both
+    #[arg(long, value_name = "ID")]
+    pub(crate) input: Option<String>,
+    /// What the events are to say that their file is
+    #[arg(long, value_name = "PATH")]
+    pub(crate) path: Option<String>,
+    /// Events that are shown
+    #[arg(long, value_name = "N", default_value_t = 10)]
+    pub(crate) events: u64,
 }
 
 /// `skidder files`.

@@ -3,7 +3,7 @@
 use crate::agent::{Agent, VERSION};
 use crate::assemble::{Outside, Parts, assemble};
 use crate::cli::{Command, CommandLine, Export, Global, Test};
-use crate::{agent, files, logging, registry, run, ship};
+use crate::{agent, files, logging, registry, run, sample, ship};
 use anyhow::{Context as _, Result, bail};
 use skidder_config::{LoadOptions, Problems, Settings, load};
 use skidder_os::{Clock, Fs, RealFs, SystemClock};
@@ -16,6 +16,7 @@ use tracing::Level;
 const CONFIG_FILE: &str = "filebeat.yml";
 
 /// The file system and the clock of this process, and what it knows about its surroundings.
+#[derive(Clone)]
 pub(crate) struct World {
     pub(crate) fs: Arc<dyn Fs>,
     pub(crate) clock: Arc<dyn Clock>,
@@ -53,6 +54,9 @@ pub(crate) fn dispatch(line: &CommandLine) -> Result<ExitCode> {
         Some(Command::Test { what: Test::Output }) => test_output(&line.global, &world),
         Some(Command::Export { what: Export::Config }) => export_config(&line.global, &world),
         Some(Command::Files(what)) => files::files(what, &line.global, &world),
+        Some(Command::Process(what)) => sample::process(what, &line.global, &world),
+        Some(Command::Explain(what)) => sample::explain(what, &line.global, &world),
+        Some(Command::Diff(what)) => Ok(sample::diff(what, &line.global, &world)),
         Some(Command::Registry { what }) => registry::dispatch(what, &line.global, &world),
         Some(Command::Version) => {
             print(&format!(
@@ -141,12 +145,19 @@ pub(crate) fn log_level(global: &Global, parts: &Parts) -> Level {
     if global.debug.is_some() { Level::DEBUG } else { parts.log_level }
 }
 
+/// Loads the configuration of the command line.
 pub(crate) fn load_settings(global: &Global, world: &World) -> Result<Settings> {
+    load_files(global, &global.config, world)
+}
+
+/// Loads a configuration from these files, or from the usual one if there is none, with the rest of the
+/// command line over it.
+pub(crate) fn load_files(global: &Global, files: &[PathBuf], world: &World) -> Result<Settings> {
     let home = std::env::current_exe()
         .ok()
         .and_then(|program| program.parent().map(Path::to_path_buf))
         .unwrap_or_else(|| world.directory.clone());
-    let mut files = global.config.clone();
+    let mut files = files.to_vec();
     if files.is_empty() {
         files.push(PathBuf::from(CONFIG_FILE));
     }

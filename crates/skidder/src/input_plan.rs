@@ -4,7 +4,8 @@ use crate::agent::{Agent, COMPATIBLE_VERSION};
 use skidder_config::Section;
 use skidder_event::{Base, Batch, Format, Map, Value};
 use skidder_processors::{
-    BoundPlan, Compiled, Context, Plan, RawIndex, Shape, fields_of, read_processors,
+    BoundPlan, Compiled, Context, FailureCount, Meter, Plan, RawIndex, Shape, StepNote, fields_of,
+    read_processors,
 };
 use skidder_read::{Bind, Bound, FilestreamSettings, TakeOver};
 use std::sync::Arc;
@@ -21,13 +22,42 @@ pub(crate) struct InputPlan {
 
 /// A plan bound to a source, as the reader sees it.
 #[derive(Debug)]
-struct SourcePlan(BoundPlan);
+pub(crate) struct SourcePlan(BoundPlan);
+
+impl InputPlan {
+    /// What runs over the batches of a source with these fields.
+    pub(crate) fn bind_source(&self, fields: &Map) -> SourcePlan {
+        SourcePlan(self.plan.bind(&self.all(fields), &self.metadata, self.shape))
+    }
+
+    /// What becomes of each step for a source with these fields.
+    pub(crate) fn describe(&self, fields: &Map) -> Vec<StepNote> {
+        self.plan.describe(&self.all(fields), &self.metadata, self.shape)
+    }
+
+    /// The failures of every processor.
+    pub(crate) fn failures(&self) -> Vec<Arc<FailureCount>> {
+        self.plan.failures()
+    }
+
+    /// The fields of a source with those of the input over them.
+    fn all(&self, fields: &Map) -> Map {
+        let mut all = fields.clone();
+        all.merge(&self.fields);
+        all
+    }
+}
+
+impl SourcePlan {
+    /// Runs step by step, for who measures.
+    pub(crate) fn run_measured(&self, batch: &mut Batch, meter: &mut dyn Meter) {
+        self.0.run_measured(batch, meter);
+    }
+}
 
 impl Bind for InputPlan {
     fn bind(&self, fields: &Map) -> Arc<dyn Bound> {
-        let mut all = fields.clone();
-        all.merge(&self.fields);
-        Arc::new(SourcePlan(self.plan.bind(&all, &self.metadata, self.shape)))
+        Arc::new(self.bind_source(fields))
     }
 
     fn epoch(&self) -> u64 {

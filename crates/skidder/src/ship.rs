@@ -7,6 +7,7 @@ use crate::agent::Agent;
 use crate::cli::{Global, Ship};
 use crate::commands::{World, log_level, print_beside, read_parts, tell};
 use crate::logging;
+use crate::passing::Passing;
 use crate::progress::Progress;
 use crate::run::Running;
 use crate::watch::{About, Watch};
@@ -16,7 +17,7 @@ use skidder_event::DropReason;
 use skidder_os::RealFs;
 use skidder_read::scan::scan;
 use skidder_read::{InputKind, ReadMetrics};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 use tracing::Level;
@@ -24,31 +25,10 @@ use tracing::Level;
 /// How often the progress is drawn.
 const DRAW_EVERY: Duration = Duration::from_millis(200);
 
-/// A directory that is removed at the end.
-struct Passing(PathBuf);
-
-impl Passing {
-    fn new() -> Result<Self> {
-        let name = format!("skidder-ship-{}", uuid::Uuid::new_v4().simple());
-        let path = std::env::temp_dir().join(name);
-        std::fs::create_dir(&path)
-            .with_context(|| format!("cannot make the directory `{}`", path.display()))?;
-        Ok(Self(path))
-    }
-}
-
-impl Drop for Passing {
-    fn drop(&mut self) {
-        if let Err(error) = std::fs::remove_dir_all(&self.0) {
-            tracing::warn!(path = %self.0.display(), %error, "a directory for passing state is left");
-        }
-    }
-}
-
 /// Ships and accounts; success only if everything was delivered.
 pub(crate) fn ship(what: &Ship, global: &Global, world: &World) -> Result<ExitCode> {
-    let state = Passing::new()?;
-    let settings = settings(what, global, world, &state.0)?;
+    let state = Passing::new("ship")?;
+    let settings = settings(what, global, world, state.path())?;
     let mut parts =
         read_parts(&settings, world, |name| Ok(Agent::passing(name, world.clock.wall())))?;
     // A terminal shows the progress; the log would only tear it.
@@ -69,7 +49,7 @@ pub(crate) fn ship(what: &Ship, global: &Global, world: &World) -> Result<ExitCo
         output: parts.output.kind(),
         inputs: vec![(String::new(), InputKind::Filestream)],
     };
-    let registry = state.0.join("registry");
+    let registry = state.path().join("registry");
     let mut running = Running::start(parts, world, &registry, true)?;
     let watch = Watch::new(&running, &about, None, None, world)?;
     let mut progress = Progress::new(&files, global.verbose);

@@ -1,0 +1,31 @@
+//! A directory for state that nobody needs afterwards.
+
+use anyhow::{Context as _, Result};
+use std::path::{Path, PathBuf};
+
+/// A directory below that for temporary files, removed at the end.
+pub(crate) struct Passing(PathBuf);
+
+impl Passing {
+    /// Makes one; `what` is a part of its name.
+    pub(crate) fn new(what: &str) -> Result<Self> {
+        let name = format!("skidder-{what}-{}", uuid::Uuid::new_v4().simple());
+        let path = std::env::temp_dir().join(name);
+        std::fs::create_dir(&path)
+            .with_context(|| format!("cannot make the directory `{}`", path.display()))?;
+        Ok(Self(path))
+    }
+
+    /// Where it is.
+    pub(crate) fn path(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl Drop for Passing {
+    fn drop(&mut self) {
+        if let Err(error) = std::fs::remove_dir_all(&self.0) {
+            tracing::warn!(path = %self.0.display(), %error, "a directory for passing state is left");
+        }
+    }
+}

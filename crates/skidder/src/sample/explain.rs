@@ -1,0 +1,203 @@
+//! `skidder explain`: what the processors of each input have become, and what they cost on a sample.
+
+use super::{Look, Sample, one_input, run};
+use crate::agent::Agent;
+use crate::allocator;
+use crate::assemble::Input;
+use crate::cli::{Explain, Global};
+use crate::commands::{World, load_settings, print, read_parts, tell};
+use crate::input_plan::{InputPlan, SourcePlan};
+use crate::logging;
+use crate::table::table;
+use anyhow::Result;
+use skidder_event::{Batch, Map};
+use skidder_os::{Clock, Monotonic};
+use skidder_outputs::Discard;
+use skidder_processors::{Meter, StepCounts, StepNote};
+use std::fmt::Write as _;
+use std::process::ExitCode;
+use std::sync::{Arc, Mutex, PoisonError};
+use tracing::Level;
+
+/// How often the sample goes through; the times are medians.
+const PASSES: usize = 5;
+
+/// What one pass over the sample saw.
+#[derive(Default)]
+struct Pass {
+    notes: Vec<StepNote>,
+    events: u64,
+    steps: Vec<Step>,
+}
+
+/// One step that is left for events.
+#[derive(Clone, Copy, Debug, Default)]
+struct Step {
+    nanoseconds: u64,
+    allocations: u64,
+    counts: StepCounts,
+}
+
+/// Prints the compiled plan of the inputs.
+pub(crate) fn explain(what: &Explain, global: &Global, world: &World) -> Result<ExitCode> {
+    logging::start(Level::WARN);
+    let settings = load_settings(global, world)?;
+    let agent = Agent::passing(None, world.clock.wall());
+    let Some(file) = &what.sample else {
+        let parts = read_parts(&settings, world, |name| Ok(agent.named(name)))?;
+        let wanted =
+            |input: &&Input| what.input.as_deref().is_none_or(|id| input.settings.id == id);
+        let inputs: Vec<_> = parts.inputs.iter().filter(wanted).collect();
+        if inputs.is_empty() {
+            // Says which there are.
+            one_input(&settings, world, &agent, what.input.as_deref())?;
+        }
+        for input in inputs {
+            print(&without_sample(input, what.path.as_deref()))?;
+        }
+        return Ok(ExitCode::SUCCESS);
+    };
+    let sample = Sample::file(file, what.path.as_deref(), world)?;
+    allocator::start_counting();
+    let mut passes = Vec::new();
+    let mut head = String::new();
+    for _ in 0..PASSES {
+        let mut parts = one_input(&settings, world, &agent, what.input.as_deref())?;
+        head = head_of(&parts.inputs[0]);
+        parts.output = Box::new(Discard);
+        let pass = Arc::new(Mutex::new(Pass::default()));
+        let plan = Arc::clone(&parts.inputs[0].plan);
+        run(parts, world, &sample, look(&pass, plan, world))?;
+        passes.push(std::mem::take(&mut *pass.lock().unwrap_or_else(PoisonError::into_inner)));
+    }
+    if passes[0].events == 0 {
+        tell("no event comes out of the sample\n");
+    }
+    print(&format!("{head}{}", measured(&passes)))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn head_of(input: &Input) -> String {
+    let kind = input.settings.kind.name();
+    format!("input `{}` ({kind})\n", input.settings.id)
+}
+
+/// The plan for a file that nobody has seen: the first pattern stands for its name.
+fn without_sample(input: &Input, path: Option<&str>) -> String {
+    let first = input.settings.scan.patterns.first().map(skidder_read::glob::Pattern::as_str);
+    let mut fields = Map::new();
+    fields.insert_path("log.file.path", path.or(first).unwrap_or_default());
+    fields.insert_path("input.type", input.settings.kind.name());
+    let notes = input.plan.describe(&fields);
+    let rows: Vec<_> =
+        notes.iter().map(|note| [note.fate.to_string(), note.step.clone()]).collect();
+    format!("{}{}", head_of(input), table(["WHEN", "STEP"], &rows))
+}
+
+/// Runs the plan step by step and writes down what it saw.
+fn look(pass: &Arc<Mutex<Pass>>, input: Arc<InputPlan>, world: &World) -> Look {
+    let pass = Arc::clone(pass);
+    let clock = Arc::clone(&world.clock);
+    Arc::new(move |plan: &SourcePlan, fields: &Map, batch: &mut Batch| {
+        let mut pass = pass.lock().unwrap_or_else(PoisonError::into_inner);
+        pass.notes = input.describe(fields);
+        pass.events += batch.len() as u64;
+        let started = Started { time: clock.monotonic(), allocations: 0 };
+        let mut stopwatch = Stopwatch { clock: &*clock, started, steps: &mut pass.steps };
+        plan.run_measured(batch, &mut stopwatch);
+    })
+}
+
+struct Started {
+    time: Monotonic,
+    allocations: u64,
+}
+
+/// Times and counts each step.
+struct Stopwatch<'a> {
+    clock: &'a dyn Clock,
+    started: Started,
+    steps: &'a mut Vec<Step>,
+}
+
+impl Meter for Stopwatch<'_> {
+    fn begin(&mut self) {
+        let allocations = allocator::allocations();
+        self.started = Started { time: self.clock.monotonic(), allocations };
+    }
+
+    fn end(&mut self, step: usize, counts: StepCounts) {
+        let time = self.clock.monotonic().since(self.started.time);
+        let allocations = allocator::allocations() - self.started.allocations;
+        if self.steps.len() <= step {
+            self.steps.resize(step + 1, Step::default());
+        }
+        let all = &mut self.steps[step];
+        all.nanoseconds += u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+        all.allocations += allocations;
+        all.counts.events += counts.events;
+        all.counts.dropped += counts.dropped;
+        all.counts.failed += counts.failed;
+    }
+}
+
+/// The plan with what its steps cost.
+fn measured(passes: &[Pass]) -> String {
+    let first = &passes[0];
+    let mut rows = Vec::new();
+    let mut left = 0;
+    let dash = || "-".to_owned();
+    for note in &first.notes {
+        let step = note.fate.is_left().then_some(left);
+        left += usize::from(note.fate.is_left());
+        let row = match step.and_then(|step| first.steps.get(step).map(|seen| (step, seen))) {
+            None => [dash(), dash(), dash(), dash(), dash()],
+            Some((step, seen)) => {
+                let StepCounts { events, dropped, failed } = seen.counts;
+                [
+                    format!("{:.0}", median(passes, |pass| each(pass, step).0)),
+                    format!("{:.2}", median(passes, |pass| each(pass, step).1)),
+                    events.to_string(),
+                    failed.to_string(),
+                    dropped.to_string(),
+                ]
+            }
+        };
+        let [time, allocations, events, failed, dropped] = row;
+        rows.push([
+            note.fate.to_string(),
+            time,
+            allocations,
+            events,
+            failed,
+            dropped,
+            note.step.clone(),
+        ]);
+    }
+    let heads = ["WHEN", "NS/EVENT", "ALLOCATIONS/EVENT", "EVENTS", "FAILED", "DROPPED", "STEP"];
+    let mut text = table(heads, &rows);
+    let total = median(passes, |pass| {
+        let all: u64 = pass.steps.iter().map(|step| step.nanoseconds).sum();
+        all as f64 / pass.events.max(1) as f64
+    });
+    writeln!(
+        text,
+        "{} events; all steps together {total:.0} ns an event (medians of {PASSES} passes)",
+        first.events
+    )
+    .expect("writing to a string cannot fail");
+    text
+}
+
+/// Nanoseconds and allocations for each event that came to a step.
+fn each(pass: &Pass, step: usize) -> (f64, f64) {
+    let step = pass.steps.get(step).copied().unwrap_or_default();
+    let events = step.counts.events.max(1) as f64;
+    (step.nanoseconds as f64 / events, step.allocations as f64 / events)
+}
+
+fn median(passes: &[Pass], of: impl Fn(&Pass) -> f64) -> f64 {
+    let mut values: Vec<f64> = passes.iter().map(of).collect();
+    values.sort_by(f64::total_cmp);
+    values[values.len() / 2]
+}

@@ -1,0 +1,203 @@
+//! Trying a configuration on sample lines: they go the whole way of one of its inputs, from the file through
+//! decoder, parsers and processors, but not to its output, and nothing is remembered of them.
+
+mod diff;
+mod explain;
+mod process;
+
+pub(crate) use diff::diff;
+pub(crate) use explain::explain;
+pub(crate) use process::process;
+
+use crate::agent::Agent;
+use crate::assemble::{Input, Parts};
+use crate::commands::{World, read_parts};
+use crate::input_plan::{InputPlan, SourcePlan};
+use crate::passing::Passing;
+use crate::run::Running;
+use anyhow::{Context as _, Result, bail};
+use skidder_config::Settings;
+use skidder_event::{Base, Batch, Map};
+use skidder_read::glob::Pattern;
+use skidder_read::scan::ScanSettings;
+use skidder_read::{
+    Bind, Bound, CloseSettings, Compression, FileIdentity, FingerprintSettings, PinSettings,
+    TakeOver,
+};
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// The lines of a sample, as a file.
+pub(crate) struct Sample {
+    /// The file that is read.
+    file: PathBuf,
+    /// What the events are to say that the file is, if it is not its name.
+    path: Option<String>,
+    /// Holds the file, if it was made.
+    _held: Option<Passing>,
+}
+
+impl Sample {
+    /// A file, plain or compressed. `path`: what the events are to say that it is.
+    pub(crate) fn file(file: &Path, path: Option<&str>, world: &World) -> Result<Self> {
+        let file = world.directory.join(file);
+        if !file.is_file() {
+            bail!("the sample `{}` is no file", file.display());
+        }
+        Ok(Self { file, path: path.map(str::to_owned), _held: None })
+    }
+
+    /// What comes from standard input.
+    pub(crate) fn standard_input(path: Option<&str>) -> Result<Self> {
+        let held = Passing::new("sample")?;
+        let file = held.path().join("stdin");
+        let mut copy = std::fs::File::create(&file)
+            .with_context(|| format!("cannot write `{}`", file.display()))?;
+        std::io::copy(&mut std::io::stdin().lock(), &mut copy)
+            .context("cannot copy the standard input")?;
+        let path = Some(path.unwrap_or("stdin").to_owned());
+        Ok(Self { file, path, _held: Some(held) })
+    }
+}
+
+/// Reads a configuration and keeps the one input that is wanted: the only one, or that with the id.
+pub(crate) fn one_input(
+    settings: &Settings,
+    world: &World,
+    agent: &Agent,
+    wanted: Option<&str>,
+) -> Result<Parts> {
+    let mut parts = read_parts(settings, world, |name| Ok(agent.named(name)))?;
+    let ids = |inputs: &[Input]| {
+        let ids: Vec<_> = inputs.iter().map(|input| format!("`{}`", input.settings.id)).collect();
+        ids.join(", ")
+    };
+    let place = match wanted {
+        Some(id) => parts.inputs.iter().position(|input| input.settings.id == id),
+        None if parts.inputs.len() > 1 => {
+            bail!("there are several inputs ({}); choose one with `--input ID`", ids(&parts.inputs))
+        }
+        None => Some(0),
+    };
+    let Some(place) = place.filter(|place| *place < parts.inputs.len()) else {
+        let wanted = wanted.unwrap_or_default();
+        bail!("no input that is enabled has the id `{wanted}`; there is {}", ids(&parts.inputs));
+    };
+    parts.inputs = vec![parts.inputs.swap_remove(place)];
+    Ok(parts)
+}
+
+/// What looks on while a batch is processed: it must run the plan over it, once.
+/// The map is what the source gives to all of its events.
+pub(crate) type Look = Arc<dyn Fn(&SourcePlan, &Map, &mut Batch) + Send + Sync>;
+
+/// Sends a sample through the one input of `parts`, with `look` in the place of the plan.
+pub(crate) fn run(mut parts: Parts, world: &World, sample: &Sample, look: Look) -> Result<()> {
+    let state = Passing::new("trial")?;
+    let input = &mut parts.inputs[0];
+    read_only(input, &sample.file)?;
+    let plan = Arc::clone(&input.plan);
+    input.bind = Arc::new(Tried { plan, path: sample.path.clone(), look });
+    parts.dead_letters = None;
+    parts.workers = 1;
+    state.path().clone_into(&mut parts.data);
+    let registry = state.path().join("registry");
+    let mut running = Running::start(parts, world, &registry, true)?;
+    running.watch(true, None, |_| {});
+    let read = Arc::clone(&running.read_metrics[0]);
+    let outcome = running.end(true);
+    if read.errors.get() + read.gzip_errors.get() + read.files_lost.get() > 0 {
+        bail!("the sample could not be read completely; see the messages above");
+    }
+    if !outcome.settled {
+        bail!("ended before the whole sample was through");
+    }
+    Ok(())
+}
+
+/// Makes an input read one file to its end and leave it as it is. What decides which lines become which
+/// events stays: parsers, encoding, terminators, filters.
+fn read_only(input: &mut Input, file: &Path) -> Result<()> {
+    let settings = &mut input.settings;
+    let text = file.to_str().context("the name of the sample is no UTF-8")?;
+    let escaped: String = text
+        .chars()
+        .flat_map(|letter| {
+            let special = matches!(letter, '*' | '?' | '[' | '\\');
+            special.then_some('\\').into_iter().chain([letter])
+        })
+        .collect();
+    settings.scan = ScanSettings {
+        patterns: vec![Pattern::parse(&escaped, Path::new("/"), false)?],
+        include_files: Vec::new(),
+        exclude_files: Vec::new(),
+        symlinks: true,
+    };
+    settings.identity = FileIdentity::Fingerprint;
+    settings.fingerprint = FingerprintSettings { growing: true, ..FingerprintSettings::default() };
+    settings.compression = Compression::Auto;
+    settings.close = CloseSettings::default();
+    settings.harvester_limit = None;
+    settings.ignore_older = None;
+    settings.ignore_before = None;
+    settings.start_at_end = false;
+    settings.clean_inactive = None;
+    settings.forget_at_start = false;
+    settings.delete = None;
+    settings.pin = PinSettings { max_bytes: None, directory: None };
+    settings.take_over = TakeOver::Off;
+    settings.notify = false;
+    settings.final_line = true;
+    Ok(())
+}
+
+/// Binds the plan of an input for a source that says it is another file.
+struct Tried {
+    plan: Arc<InputPlan>,
+    path: Option<String>,
+    look: Look,
+}
+
+impl fmt::Debug for Tried {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_struct("Tried").field("plan", &self.plan).finish_non_exhaustive()
+    }
+}
+
+impl Bind for Tried {
+    fn bind(&self, fields: &Map) -> Arc<dyn Bound> {
+        let mut fields = fields.clone();
+        if let Some(path) = &self.path {
+            fields.insert_path("log.file.path", path.as_str());
+        }
+        let plan = self.plan.bind_source(&fields);
+        Arc::new(TriedSource { plan, fields, look: Arc::clone(&self.look) })
+    }
+
+    fn epoch(&self) -> u64 {
+        self.plan.epoch()
+    }
+}
+
+struct TriedSource {
+    plan: SourcePlan,
+    fields: Map,
+    look: Look,
+}
+
+impl fmt::Debug for TriedSource {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_struct("TriedSource").field("plan", &self.plan).finish_non_exhaustive()
+    }
+}
+
+impl Bound for TriedSource {
+    fn base(&self) -> &Arc<Base> {
+        self.plan.base()
+    }
+
+    fn run(&self, batch: &mut Batch) {
+        (self.look)(&self.plan, &self.fields, batch);
+    }
+}

@@ -1,0 +1,48 @@
+//! `skidder process`: sample lines as the events that would be delivered.
+
+use super::{Sample, one_input, run};
+use crate::agent::Agent;
+use crate::cli::{Global, Process};
+use crate::commands::{World, load_settings, tell};
+use crate::input_plan::SourcePlan;
+use crate::logging;
+use anyhow::Result;
+use skidder_event::{Batch, Map};
+use skidder_outputs::{CodecConfig, Console, ConsoleConfig};
+use skidder_read::Bound as _;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use tracing::Level;
+
+/// Prints the events, one a line, and how many there were.
+pub(crate) fn process(what: &Process, global: &Global, world: &World) -> Result<ExitCode> {
+    logging::start(Level::WARN);
+    let settings = load_settings(global, world)?;
+    let agent = Agent::passing(None, world.clock.wall());
+    let mut parts = one_input(&settings, world, &agent, what.input.as_deref())?;
+    let sample = match &what.file {
+        Some(file) => Sample::file(file, what.path.as_deref(), world)?,
+        None => Sample::standard_input(what.path.as_deref())?,
+    };
+    let config = ConsoleConfig {
+        codec: CodecConfig::Json { pretty: what.pretty },
+        ..ConsoleConfig::default()
+    };
+    parts.output = Box::new(Console::new(config, parts.output_context.clone()));
+    let (read, printed) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
+    let counts = (Arc::clone(&read), Arc::clone(&printed));
+    let plan = Arc::clone(&parts.inputs[0].plan);
+    let look = move |plan: &SourcePlan, _: &Map, batch: &mut Batch| {
+        plan.run(batch);
+        counts.0.fetch_add(batch.lines(), Ordering::Relaxed);
+        counts.1.fetch_add(batch.len() as u64, Ordering::Relaxed);
+    };
+    run(parts, world, &sample, Arc::new(look))?;
+    let (read, printed) = (read.load(Ordering::Relaxed), printed.load(Ordering::Relaxed));
+    tell(&format!("{read} events read, {printed} delivered, {} dropped\n", read - printed));
+    for failures in plan.failures().iter().filter(|failures| failures.get() > 0) {
+        tell(&format!("`{}` failed on {} events\n", failures.name(), failures.get()));
+    }
+    Ok(ExitCode::SUCCESS)
+}
