@@ -31,12 +31,16 @@
 
 mod build;
 mod case;
+mod cost;
 mod file;
 mod guarantee;
+mod page;
 mod run;
 
 pub use build::{TIME, batch, document, map, path, value_of};
 pub use case::{Case, Expected, Kind, Step};
+pub use cost::costs;
 pub use file::{GoldenFile, OptionLine, read_folder};
 pub use guarantee::guarantee;
+pub use page::{Cost, page};
 pub use run::{World, run_folder};

@@ -7,9 +7,9 @@ use anyhow::{Context as _, Result, bail, ensure};
 use regex::Regex;
 use serde_json::{Value as Json, json};
 use skidder_config::{Problems, Section, Settings};
-use skidder_event::{Base, Batch, EventMut, Map, Path as FieldPath};
+use skidder_event::{Batch, EventMut, Map, Path as FieldPath};
 use skidder_os::Timestamp;
-use skidder_processors::{Compiled, Context, Plan, Shape, read_processors};
+use skidder_processors::{BoundPlan, Compiled, Context, Plan, Shape, read_processors};
 use skidder_testkit::{SimClock, SimFs};
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -133,11 +133,17 @@ pub(crate) fn run_event(plan: &Plan, event: &Json, variant: Variant) -> Option<J
 }
 
 /// The plan bound to the source of an event, and the event.
-pub(crate) fn prepare(
+pub(crate) fn prepare(plan: &Plan, event: &Json, variant: Variant) -> (BoundPlan, Batch) {
+    prepare_many(plan, event, variant, 1)
+}
+
+/// The same with the event several times.
+pub(crate) fn prepare_many(
     plan: &Plan,
     event: &Json,
     variant: Variant,
-) -> (skidder_processors::BoundPlan, Batch) {
+    times: usize,
+) -> (BoundPlan, Batch) {
     let (line, mut fields, metadata) = taken_apart(event);
     let (bound, own) = match variant {
         Variant::Own => (plan.bind(&Map::new(), &Map::new(), Shape::Any), (fields, metadata)),
@@ -147,8 +153,10 @@ pub(crate) fn prepare(
         }
     };
     let base = Arc::clone(bound.input_base());
-    let mut events = batch(&[line.as_deref().unwrap_or_default()], &base);
-    fill(&mut events, &base, line.is_some(), &own, event);
+    let mut events = batch(&vec![line.as_deref().unwrap_or_default(); times], &base);
+    for row in 0..times {
+        fill(events.event_mut(row, &base), line.is_some(), &own, event);
+    }
     (bound, events)
 }
 
@@ -164,8 +172,7 @@ fn own_part(fields: &mut Map) -> Map {
     own
 }
 
-fn fill(events: &mut Batch, base: &Arc<Base>, line: bool, own: &(Map, Map), event: &Json) {
-    let mut row: EventMut<'_> = events.event_mut(0, base);
+fn fill(mut row: EventMut<'_>, line: bool, own: &(Map, Map), event: &Json) {
     let path = |name| FieldPath::parse(name).expect("a constant path");
     row.delete(&path("log.offset"));
     if !line {

@@ -1,0 +1,140 @@
+//! The documentation of the processors, written from their golden files.
+
+use crate::case::{Case, Expected, Kind};
+use crate::file::GoldenFile;
+use anyhow::{Context as _, Result};
+use serde_json::Value as Json;
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+/// What a processor costs on an event of its first example.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Cost {
+    /// Nanoseconds.
+    pub nanoseconds: f64,
+    /// Heap allocations.
+    pub allocations: f64,
+}
+
+/// What stands before the processors.
+const HEAD: &str = "\
+# Processors
+
+<!-- written from the golden files of the processors (crates/*/golden) by
+     `SKIDDER_UPDATE=1 cargo test -p skidder-golden`; the examples are tests -->
+
+`processors:` stands at the root and in inputs; it is a list. Each item has one name with its settings, or `if`, `then` and perhaps
+`else`. Each takes `when`; conditions are in [settings.md](settings.md). Those of the input come first, then `agent.*`, `ecs.version` and `host.name`
+are added where they are missing, then those of the root.
+
+What is the same for all events of a file is done once for the file. `skidder explain -c filebeat.yml --sample FILE` shows which steps are left and what they
+cost, `skidder process` what comes out.
+
+A processor that fails leaves the event exactly as it came, with the failure in `error.message`, and the next processor goes on; in an `if` the rest of
+the branch is left out. `skidder explain` and the metrics count failures.
+
+Costs are for one event of the first example with the fields as the event's own, on one core (see [the table](../benches/results/processors/README.md)); with fields that all events of a file share
+most processors cost nothing for an event.
+";
+
+/// The page. `costs` are by the name of the processor.
+pub fn page(files: &[GoldenFile], costs: &BTreeMap<String, Cost>) -> Result<String> {
+    let mut files: Vec<&GoldenFile> = files.iter().collect();
+    files.sort_by(|left, right| left.processor.cmp(&right.processor));
+    let mut text = HEAD.to_owned();
+    text.push_str("\n| processor | what it does | ns an event |\n|---|---|---|\n");
+    for file in &files {
+        let cost = costs.get(&file.processor);
+        let cost = cost.map_or_else(|| "-".to_owned(), |cost| format!("{:.0}", cost.nanoseconds));
+        let sentence = file.summary.split_inclusive(". ").next().unwrap_or_default().trim_end();
+        let name = &file.processor;
+        writeln!(text, "| [`{name}`](#{name}) | {} | {cost} |", cell(sentence))?;
+    }
+    for file in &files {
+        section(&mut text, file, costs.get(&file.processor))
+            .with_context(|| file.path.display().to_string())?;
+    }
+    Ok(text)
+}
+
+fn section(text: &mut String, file: &GoldenFile, cost: Option<&Cost>) -> Result<()> {
+    write!(text, "\n## {}\n\n{}\n\n", file.processor, file.summary.trim())?;
+    if file.options.is_empty() {
+        text.push_str("It has no options but `when`.\n");
+    } else {
+        text.push_str("| option | default | meaning |\n|---|---|---|\n");
+        for option in &file.options {
+            let default = match option.default.as_str() {
+                "required" => "**required**".to_owned(),
+                default => format!("`{}`", cell(default)),
+            };
+            writeln!(text, "| `{}` | {default} | {} |", option.name, cell(&option.meaning))?;
+        }
+    }
+    write!(text, "\n**Failure.** {}\n", file.fails.trim())?;
+    if let Some(differs) = &file.differs {
+        write!(text, "\n**Not as in Filebeat.** {}\n", differs.trim())?;
+    }
+    if let Some(Cost { nanoseconds, allocations }) = cost {
+        write!(
+            text,
+            "\n**Cost.** {nanoseconds:.0} ns and {allocations:.2} allocations an event.\n"
+        )?;
+    }
+    let Some(case) = file.cases.iter().find(|case| case.kind == Kind::Normal) else {
+        return Ok(());
+    };
+    write!(text, "\n```yaml\n{}```\n", settings_of(file, case)?)?;
+    example(text, case)
+}
+
+/// The event before and after.
+fn example(text: &mut String, case: &Case) -> Result<()> {
+    for step in &case.steps {
+        let after = match &step.expected {
+            Expected::Dropped => "nothing: it is dropped".to_owned(),
+            Expected::Document(document, _) => serde_json::to_string_pretty(document)?,
+        };
+        let before: &Json = &step.event;
+        write!(text, "\n```json\n{}\n```\n\nbecomes\n", serde_json::to_string_pretty(before)?)?;
+        match &step.expected {
+            Expected::Dropped => write!(text, "\n{after}\n")?,
+            Expected::Document(..) => write!(text, "\n```json\n{after}\n```\n")?,
+        }
+    }
+    Ok(())
+}
+
+/// The `processors:` of a case as they stand in the file.
+fn settings_of(file: &GoldenFile, case: &Case) -> Result<String> {
+    let lines: Vec<&str> = file.text.lines().collect();
+    let named = |line: &&str| {
+        let rest = line.trim_start().strip_prefix("- name:");
+        rest.is_some_and(|rest| rest.trim().trim_matches(['"', '\'']) == case.name)
+    };
+    let start = lines.iter().position(|line| named(&line)).context("a case without `- name:`")?;
+    let is_processors = |line: &&str| line.trim_end() == "    processors:";
+    let start = lines[start..]
+        .iter()
+        .position(|line| is_processors(&line))
+        .map(|place| start + place)
+        .context("`processors:` of a case does not stand alone, indented by four")?;
+    let mut text = String::from("processors:\n");
+    for line in &lines[start + 1..] {
+        let indent = line.len() - line.trim_start().len();
+        if indent <= 4 && !line.trim().is_empty() && !line.trim_start().starts_with("- ") {
+            break;
+        }
+        if indent < 4 && !line.trim().is_empty() {
+            break;
+        }
+        text.push_str(line.get(4..).unwrap_or_default());
+        text.push('\n');
+    }
+    Ok(format!("{}\n", text.trim_end()))
+}
+
+/// A text for a cell of a table.
+fn cell(text: &str) -> String {
+    text.trim().replace('|', "\\|").replace('\n', " ")
+}
