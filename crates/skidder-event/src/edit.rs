@@ -154,49 +154,6 @@ impl<'a> EventMut<'a> {
         Some(cell)
     }
 
-    /// The value of a field as a value of this batch, everything inside included.
-    pub fn copy(&mut self, path: &Path) -> Option<Cell> {
-        let row = self.row();
-        if path.is_message() && row.has(Row::MESSAGE) {
-            return Some(Cell::Str(row.message));
-        }
-        if path.is_timestamp() {
-            return Some(Cell::Time(row.time));
-        }
-        if path.is_log_offset() && row.has(Row::OFFSET) {
-            return Some(Cell::UInt(row.offset));
-        }
-        if *path.as_str() == *"log" && row.has(Row::OFFSET) {
-            self.own_offset();
-        }
-        let (mut first, mut below) = self.lists(path.is_metadata());
-        let (last, parents) = path.segments().split_last()?;
-        for segment in parents {
-            let node = find(below, segment);
-            match self.batch.find(first, segment.as_bytes()).map(|id| self.batch.node(id).cell) {
-                None => {
-                    first = NodeId::NONE;
-                    below = node?.children();
-                }
-                Some(Cell::Map { first: inner, opaque }) => {
-                    first = inner;
-                    below = if opaque { &[] } else { node.map_or(&[][..], BaseNode::children) };
-                }
-                Some(_) => return None,
-            }
-        }
-        let node = find(below, last);
-        match self.batch.find(first, last.as_bytes()).map(|id| self.batch.node(id).cell) {
-            None => node.map(|node| self.store_base(node)),
-            Some(Cell::Gone) => None,
-            Some(Cell::Map { first, opaque }) => {
-                let below = if opaque { &[] } else { node.map_or(&[][..], BaseNode::children) };
-                Some(self.store_layers(first, below))
-            }
-            Some(cell) => Some(cell),
-        }
-    }
-
     /// Merges fields over the event: objects deeply, everything else replaced. `@timestamp` is
     /// replaced only by a time.
     pub fn merge(&mut self, fields: &Map) {
@@ -260,13 +217,13 @@ impl<'a> EventMut<'a> {
         cells
     }
 
-    fn lists(&self, metadata: bool) -> (NodeId, &'a [BaseNode]) {
+    pub(crate) fn lists(&self, metadata: bool) -> (NodeId, &'a [BaseNode]) {
         let row = self.row();
         if metadata { (row.metadata, self.base.metadata()) } else { (row.own, self.base.nodes()) }
     }
 
     /// Turns the row's offset into an ordinary field.
-    fn own_offset(&mut self) {
+    pub(crate) fn own_offset(&mut self) {
         let row = &mut self.batch.rows[self.row];
         row.flags &= !Row::OFFSET;
         let cell = Cell::UInt(row.offset);
@@ -448,42 +405,5 @@ impl<'a> EventMut<'a> {
             }
             _ => false,
         }
-    }
-
-    fn store_base(&mut self, node: &'a BaseNode) -> Cell {
-        match &node.value {
-            BaseValue::Leaf(value) => self.store(value),
-            BaseValue::Map(children) => self.store_layers(NodeId::NONE, children),
-        }
-    }
-
-    /// One object out of the event's own fields and the base's.
-    fn store_layers(&mut self, own: NodeId, below: &'a [BaseNode]) -> Cell {
-        let mut first = NodeId::NONE;
-        for node in below {
-            let cell = match self.batch.find(own, node.key.as_bytes()) {
-                None => self.store_base(node),
-                Some(id) => match self.batch.node(id).cell {
-                    Cell::Map { first, opaque: false } => self.store_layers(first, node.children()),
-                    cell => cell,
-                },
-            };
-            if cell != Cell::Gone {
-                let key = self.batch.push_text(node.key.as_bytes());
-                first = self.batch.push_node(Node::new(key, cell, first));
-            }
-        }
-        let mut next = own;
-        while !next.is_none() {
-            let node = *self.batch.node(next);
-            let in_base = below
-                .binary_search_by(|base| base.key.as_bytes().cmp(self.batch.text(node.key)))
-                .is_ok();
-            if !in_base && node.cell != Cell::Gone {
-                first = self.batch.push_node(Node::new(node.key, node.cell, first));
-            }
-            next = node.next;
-        }
-        Cell::Map { first, opaque: true }
     }
 }

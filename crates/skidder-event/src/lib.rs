@@ -10,6 +10,7 @@
 
 mod base;
 mod batch;
+mod copy;
 mod edit;
 mod encode;
 mod escape;

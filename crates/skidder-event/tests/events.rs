@@ -154,6 +154,23 @@ fn taking_an_object_brings_both_layers() {
 }
 
 #[test]
+fn a_duplicate_shares_nothing_with_the_original() {
+    let base = base();
+    let mut batch = batch_of("x", Arc::clone(&base));
+    let mut event = batch.event_mut(0, &base);
+    event.put(&path("host.os.name"), &"linux".into()).unwrap();
+    event.put(&path("host.os.version"), &"6".into()).unwrap();
+    let copy = event.duplicate(&path("host")).unwrap();
+    event.put_cell(&path("other"), copy).unwrap();
+    event.put(&path("other.os.name"), &"changed".into()).unwrap();
+    event.delete(&path("host.os.version"));
+    let document = document(&batch);
+    assert_eq!(document["host"], serde_json::json!({"name": "web", "os": {"name": "linux"}}));
+    let os = serde_json::json!({"name": "changed", "version": "6"});
+    assert_eq!(document["other"], serde_json::json!({"name": "web", "os": os}));
+}
+
+#[test]
 fn reading_sees_both_layers() {
     let base = base();
     let mut batch = batch_of("hello", base.clone());

@@ -71,7 +71,6 @@ const UNSUPPORTED: &[&str] = &[
     "cache",
     "community_id",
     "convert",
-    "copy_fields",
     "decode_base64_field",
     "decode_cef",
     "decode_csv_fields",

@@ -15,7 +15,9 @@ mod plan;
 
 pub use condition::{Bounds, Condition, EqualsValue, Network, NetworkError};
 pub use decode::ParseAwsVpcFlowLog;
-pub use fields::{AddFields, AddTags, DropEvent, DropFields, RawIndex, Rename, fields_of};
+pub use fields::{
+    AddFields, AddTags, CopyFields, DropEvent, DropFields, RawIndex, Rename, fields_of,
+};
 pub use kinds::{Context, Kind, Read, read_processors, shared};
 pub use lookup::{AddHostMetadata, HostSettings, Machine, ThisMachine};
 pub use pattern::{PatternError, compile_pattern};

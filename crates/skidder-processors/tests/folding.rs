@@ -38,6 +38,12 @@ enum Step {
         ignore_missing: bool,
         when: Option<When>,
     },
+    Copy {
+        pairs: Vec<(&'static str, &'static str)>,
+        fail: bool,
+        ignore_missing: bool,
+        when: Option<When>,
+    },
     Host {
         replace: bool,
         when: Option<When>,
@@ -149,6 +155,14 @@ impl Step {
                 },
                 condition(when),
             ),
+            Self::Copy { pairs, fail, ignore_missing, when } => Compiled::new(
+                CopyFields {
+                    pairs: pairs.iter().map(|(from, to)| (path(from), path(to))).collect(),
+                    fail_on_error: *fail,
+                    ignore_missing: *ignore_missing,
+                },
+                condition(when),
+            ),
             Self::Host { replace, when } => Compiled::new(host_metadata(*replace), condition(when)),
             Self::DropEvent { when } => Compiled::new(DropEvent, condition(when)),
             Self::Choose { when, then, otherwise } => Compiled::choose(
@@ -213,6 +227,7 @@ fn interpret(step: &Step, tree: &mut Json) -> Flow {
         | Step::AddTags { when, .. }
         | Step::DropFields { when, .. }
         | Step::Rename { when, .. }
+        | Step::Copy { when, .. }
         | Step::Host { when, .. }
         | Step::DropEvent { when }
             if skipped(when) =>
@@ -239,6 +254,9 @@ fn interpret(step: &Step, tree: &mut Json) -> Flow {
         }
         Step::Rename { pairs, fail, ignore_missing, .. } => {
             rename(tree, pairs, *fail, *ignore_missing)
+        }
+        Step::Copy { pairs, fail, ignore_missing, .. } => {
+            copy_fields(tree, pairs, *fail, *ignore_missing)
         }
         Step::Host { replace, .. } => {
             let more = match tree.get("host") {
@@ -344,6 +362,32 @@ fn rename(tree: &mut Json, pairs: &[(&str, &str)], fail: bool, ignore_missing: b
     Flow::Next
 }
 
+fn copy_fields(tree: &mut Json, pairs: &[(&str, &str)], fail: bool, ignore_missing: bool) -> Flow {
+    let before = tree.clone();
+    for (from, to) in pairs {
+        let mut after = tree.clone();
+        let error = if get(tree, to).is_some() {
+            Some(format!("target field {to} already exists, drop or rename this field first"))
+        } else if let Some(value) = get(tree, from).cloned() {
+            let why = "a part of it has a value that is no object";
+            (!set(&mut after, to, value)).then(|| format!("could not copy value to {to}: {why}"))
+        } else {
+            (!ignore_missing)
+                .then(|| format!("could not fetch value for key: {from}, Error: key not found"))
+        };
+        match error {
+            None => *tree = after,
+            Some(error) if fail => {
+                *tree = before;
+                note(tree, format!("failed to copy fields in copy_fields processor: {error}"));
+                return Flow::Stop;
+            }
+            Some(_) => {}
+        }
+    }
+    Flow::Next
+}
+
 fn names() -> impl Strategy<Value = &'static str> {
     prop::sample::select(&PATHS[..])
 }
@@ -409,6 +453,10 @@ fn steps() -> impl Strategy<Value = Step> {
         ),
         3 => (prop::collection::vec((names(), names()), 1..3), any::<bool>(), any::<bool>(), when())
             .prop_map(|(pairs, fail, ignore_missing, when)| Step::Rename {
+                pairs, fail, ignore_missing, when,
+            }),
+        2 => (prop::collection::vec((names(), names()), 1..3), any::<bool>(), any::<bool>(), when())
+            .prop_map(|(pairs, fail, ignore_missing, when)| Step::Copy {
                 pairs, fail, ignore_missing, when,
             }),
         1 => (any::<bool>(), when()).prop_map(|(replace, when)| Step::Host { replace, when }),

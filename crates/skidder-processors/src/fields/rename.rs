@@ -5,6 +5,7 @@
 //! others go on. (Filebeat loses the value of a pair whose source is gone when its target refuses;
 //! here it stays.)
 
+use super::pairs::{fold_each, read_pairs, run_each};
 use crate::plan::Constants;
 use crate::plan::ERROR_MESSAGE;
 use crate::plan::Failure;
@@ -27,16 +28,10 @@ pub struct Rename {
 impl Rename {
     /// `fields` (a list of `from` and `to`), `fail_on_error`, `ignore_missing`.
     pub(crate) fn read(settings: &Section<'_>) -> Option<Self> {
-        let sections = settings.sections("fields");
-        if sections.is_empty() {
-            let message = format!("`{}` is missing", settings.path_of("fields"));
-            settings.problem("fields", message, "give a list of `from: name` with `to: name`");
-        }
-        let pairs: Vec<_> = sections.iter().map(read_pair).collect();
+        let pairs = read_pairs(settings, "fields");
         let fail_on_error = settings.bool("fail_on_error").or(true);
         let ignore_missing = settings.bool("ignore_missing").or(false);
-        let pairs = pairs.into_iter().collect::<Option<Vec<_>>>()?;
-        Some(Self { pairs, fail_on_error, ignore_missing })
+        Some(Self { pairs: pairs?, fail_on_error, ignore_missing })
     }
 
     fn rename(&self, event: &mut EventMut<'_>, from: &Path, to: &Path) -> Result<(), String> {
@@ -72,36 +67,16 @@ impl Rename {
     }
 }
 
-/// One `from` and `to`. Nothing if one is missing or no path; both are told.
-fn read_pair(section: &Section<'_>) -> Option<(Path, Path)> {
-    let mut ends = ["from", "to"].map(|key| {
-        let parse = |text: String| Path::parse(&text).map_err(|error| error.to_string());
-        let end = section.string(key).try_map(parse).optional();
-        if !section.has(key) {
-            section.problem(key, format!("`{}` is missing", section.path_of(key)), "");
-        }
-        end
-    });
-    Some((ends[0].take()?, ends[1].take()?))
-}
-
 impl Processor for Rename {
     fn name(&self) -> &'static str {
         "rename"
     }
 
     fn run(&self, event: &mut EventMut<'_>) -> Result<Outcome, Failure> {
-        for (from, to) in &self.pairs {
-            let mark = event.mark();
-            if let Err(error) = self.rename(event, from, to) {
-                if self.fail_on_error {
-                    return Err(Failure::new(format!(
-                        "Failed to rename fields in processor: {error}"
-                    )));
-                }
-                event.rollback(mark);
-            }
-        }
+        run_each(event, &self.pairs, self.fail_on_error, |event, (from, to)| {
+            self.rename(event, from, to)
+        })
+        .map_err(|error| Failure::new(format!("Failed to rename fields in processor: {error}")))?;
         Ok(Outcome::Done)
     }
 
@@ -113,17 +88,9 @@ impl Processor for Rename {
     }
 
     fn fold(&self, constants: &mut Constants) -> bool {
-        let mut after = constants.clone();
-        for (from, to) in &self.pairs {
-            let mut next = after.clone();
-            if self.fold_pair(&mut next, from, to) {
-                after = next;
-            } else if self.fail_on_error {
-                return false;
-            }
-        }
-        *constants = after;
-        true
+        fold_each(constants, &self.pairs, self.fail_on_error, |constants, (from, to)| {
+            self.fold_pair(constants, from, to)
+        })
     }
 
     fn is_repeatable(&self) -> bool {

@@ -1,0 +1,94 @@
+//! `copy_fields`: copies fields, objects with everything inside. A target that is there already is an error.
+
+use super::pairs::{fold_each, read_pairs, run_each};
+use crate::plan::Constants;
+use crate::plan::Failure;
+use crate::plan::Footprint;
+use crate::plan::{Outcome, Processor};
+use skidder_config::Section;
+use skidder_event::{EditError, EventMut, Path};
+
+/// Copies fields, one pair after the other.
+#[derive(Clone, Debug)]
+pub struct CopyFields {
+    /// From where to where.
+    pub pairs: Vec<(Path, Path)>,
+    /// The first pair that fails undoes all; default true.
+    pub fail_on_error: bool,
+    /// A source that is missing is no failure; default false.
+    pub ignore_missing: bool,
+}
+
+impl CopyFields {
+    /// `fields` (a list of `from` and `to`), `fail_on_error`, `ignore_missing`.
+    pub(crate) fn read(settings: &Section<'_>) -> Option<Self> {
+        let pairs = read_pairs(settings, "fields");
+        let fail_on_error = settings.bool("fail_on_error").or(true);
+        let ignore_missing = settings.bool("ignore_missing").or(false);
+        Some(Self { pairs: pairs?, fail_on_error, ignore_missing })
+    }
+
+    fn copy(&self, event: &mut EventMut<'_>, from: &Path, to: &Path) -> Result<(), String> {
+        if event.as_ref().has(to) {
+            return Err(format!(
+                "target field {to} already exists, drop or rename this field first"
+            ));
+        }
+        let Some(value) = event.duplicate(from) else {
+            if self.ignore_missing {
+                return Ok(());
+            }
+            return Err(format!("could not fetch value for key: {from}, Error: key not found"));
+        };
+        event.put_cell(to, value).map_err(|error| match error {
+            EditError::NotAnObject(_) => {
+                format!("could not copy value to {to}: a part of it has a value that is no object")
+            }
+            EditError::NotATime => format!("could not copy value to {to}: value is no timestamp"),
+        })
+    }
+
+    fn fold_pair(&self, constants: &mut Constants, from: &Path, to: &Path) -> bool {
+        if constants.get(to).is_some() {
+            return false;
+        }
+        let Some(value) = constants.get(from).cloned() else { return self.ignore_missing };
+        constants.set(to, value)
+    }
+}
+
+impl Processor for CopyFields {
+    fn name(&self) -> &'static str {
+        "copy_fields"
+    }
+
+    fn run(&self, event: &mut EventMut<'_>) -> Result<Outcome, Failure> {
+        run_each(event, &self.pairs, self.fail_on_error, |event, (from, to)| {
+            self.copy(event, from, to)
+        })
+        .map_err(|error| {
+            Failure::new(format!("failed to copy fields in copy_fields processor: {error}"))
+        })?;
+        Ok(Outcome::Done)
+    }
+
+    fn footprint(&self, _: &Constants) -> Footprint {
+        let (reads, writes) = self.pairs.iter().cloned().unzip();
+        Footprint { reads, writes, open: true, ..Footprint::default() }
+    }
+
+    fn fold(&self, constants: &mut Constants) -> bool {
+        fold_each(constants, &self.pairs, self.fail_on_error, |constants, (from, to)| {
+            self.fold_pair(constants, from, to)
+        })
+    }
+
+    fn can_fail(&self) -> bool {
+        self.fail_on_error
+    }
+
+    fn describe(&self) -> String {
+        let pairs: Vec<_> = self.pairs.iter().map(|(from, to)| format!("{from} to {to}")).collect();
+        format!("copy_fields {}", pairs.join(", "))
+    }
+}

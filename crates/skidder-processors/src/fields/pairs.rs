@@ -1,0 +1,81 @@
+//! What processors over several fields share: `from` and `to`, paths in settings, and working through a list
+//! of which one may fail.
+
+use crate::plan::Constants;
+use skidder_config::Section;
+use skidder_event::{EventMut, Path};
+
+/// The list of `from` and `to` at `key`. Nothing if it is missing or one of them is wrong, which is told.
+pub(crate) fn read_pairs(settings: &Section<'_>, key: &str) -> Option<Vec<(Path, Path)>> {
+    let sections = settings.sections(key);
+    if sections.is_empty() {
+        let message = format!("`{}` is missing", settings.path_of(key));
+        settings.problem(key, message, "give a list of `from: name` with `to: name`");
+        return None;
+    }
+    let pairs: Vec<_> = sections.iter().map(read_pair).collect();
+    pairs.into_iter().collect()
+}
+
+/// One `from` and `to`. Nothing if one is missing or no path; both are told.
+pub(crate) fn read_pair(section: &Section<'_>) -> Option<(Path, Path)> {
+    let (from, to) = (required_path(section, "from"), required_path(section, "to"));
+    from.zip(to)
+}
+
+/// The field path at `key`. Nothing if it is missing or none, which is told.
+pub(crate) fn required_path(section: &Section<'_>, key: &str) -> Option<Path> {
+    let path = section.string(key).try_map(parse).optional();
+    if !section.has(key) {
+        section.problem(key, format!("`{}` is missing", section.path_of(key)), "");
+    }
+    path
+}
+
+fn parse(text: String) -> Result<Path, String> {
+    Path::parse(&text).map_err(|error| error.to_string())
+}
+
+/// Does `work` with every item. What an item that failed did to the event is undone; with `stop` it ends the
+/// list, otherwise the others go on.
+///
+/// # Errors
+/// That of the first item that failed, with `stop`. What those before it did is not undone: the caller of
+/// the processor does that.
+pub(crate) fn run_each<T>(
+    event: &mut EventMut<'_>,
+    items: &[T],
+    stop: bool,
+    mut work: impl FnMut(&mut EventMut<'_>, &T) -> Result<(), String>,
+) -> Result<(), String> {
+    for item in items {
+        let mark = event.mark();
+        if let Err(error) = work(event, item) {
+            event.rollback(mark);
+            if stop {
+                return Err(error);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The same with the constants of a source. `false`: an item failed, with `stop`, and they are as they were.
+pub(crate) fn fold_each<T>(
+    constants: &mut Constants,
+    items: &[T],
+    stop: bool,
+    mut work: impl FnMut(&mut Constants, &T) -> bool,
+) -> bool {
+    let mut after = constants.clone();
+    for item in items {
+        let mut next = after.clone();
+        if work(&mut next, item) {
+            after = next;
+        } else if stop {
+            return false;
+        }
+    }
+    *constants = after;
+    true
+}
