@@ -112,11 +112,11 @@ fn settings_of(file: &GoldenFile, case: &Case) -> Result<String> {
         let rest = line.trim_start().strip_prefix("- name:");
         rest.is_some_and(|rest| rest.trim().trim_matches(['"', '\'']) == case.name)
     };
-    let start = lines.iter().position(|line| named(&line)).context("a case without `- name:`")?;
+    let start = lines.iter().position(named).context("a case without `- name:`")?;
     let is_processors = |line: &&str| line.trim_end() == "    processors:";
     let start = lines[start..]
         .iter()
-        .position(|line| is_processors(&line))
+        .position(is_processors)
         .map(|place| start + place)
         .context("`processors:` of a case does not stand alone, indented by four")?;
     let mut text = String::from("processors:\n");
