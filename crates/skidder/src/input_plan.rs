@@ -2,20 +2,18 @@
 
 use crate::agent::{Agent, COMPATIBLE_VERSION};
 use skidder_config::Section;
-use skidder_event::{Base, Batch, Format, Map, Value};
+use skidder_event::{Base, Batch, Format, Map, Path};
 use skidder_processors::{
-    BoundPlan, Compiled, Context, FailureCount, Meter, Plan, RawIndex, Shape, StepNote, fields_of,
-    read_processors,
+    AddFields, AddTags, BoundPlan, Compiled, Context, FailureCount, Meter, Plan, RawIndex, Shape,
+    StepNote, fields_of, read_processors,
 };
 use skidder_read::{Bind, Bound, FilestreamSettings, TakeOver};
 use std::sync::Arc;
 
-/// The plan of an input with the fields that all its sources share.
+/// The plan of an input, and what it says about all events.
 #[derive(Debug)]
 pub(crate) struct InputPlan {
     plan: Plan,
-    /// `fields` and `tags`, as they are merged over what the source says.
-    fields: Map,
     metadata: Map,
     shape: Shape,
 }
@@ -27,24 +25,17 @@ pub(crate) struct SourcePlan(BoundPlan);
 impl InputPlan {
     /// What runs over the batches of a source with these fields.
     pub(crate) fn bind_source(&self, fields: &Map) -> SourcePlan {
-        SourcePlan(self.plan.bind(&self.all(fields), &self.metadata, self.shape))
+        SourcePlan(self.plan.bind(fields, &self.metadata, self.shape))
     }
 
     /// What becomes of each step for a source with these fields.
     pub(crate) fn describe(&self, fields: &Map) -> Vec<StepNote> {
-        self.plan.describe(&self.all(fields), &self.metadata, self.shape)
+        self.plan.describe(fields, &self.metadata, self.shape)
     }
 
     /// The failures of every processor.
     pub(crate) fn failures(&self) -> Vec<Arc<FailureCount>> {
         self.plan.failures()
-    }
-
-    /// The fields of a source with those of the input over them.
-    fn all(&self, fields: &Map) -> Map {
-        let mut all = fields.clone();
-        all.merge(&self.fields);
-        all
     }
 }
 
@@ -112,9 +103,6 @@ pub(crate) fn read(
     if settings.take_over != TakeOver::Off {
         tags.push("take_over".to_owned());
     }
-    if !tags.is_empty() {
-        fields.insert("tags", Value::List(tags.into_iter().map(Value::from).collect()));
-    }
     let mut metadata = Map::new();
     if let Some(pipeline) = section.string("pipeline").optional() {
         metadata.insert("pipeline", pipeline);
@@ -130,13 +118,21 @@ pub(crate) fn read(
         fields.insert_path("service.type", service);
     }
     let host = !section.bool("publisher_pipeline.disable_host").or(false);
+    // Tags first, then fields, and both over what a parser found.
     let mut processors = Vec::new();
+    if !tags.is_empty() {
+        let target = Path::parse(AddTags::TARGET).expect("a constant that is a path");
+        processors.push(Compiled::new(AddTags::new(target, &tags), None));
+    }
+    if !fields.is_empty() {
+        processors.push(Compiled::new(AddFields::new("", &fields), None));
+    }
     processors.extend(dated.map(|index| Compiled::new(index, None)));
     processors.extend(read_processors(section, "processors", context));
     let plan = Plan::compile(&processors, &common.agent.fields(host), &common.processors);
     // What a parser finds may have the name of anything that processors add or read.
     let shape = if settings.parsers.makes_fields() { Shape::Any } else { Shape::Lines };
-    InputPlan { plan, fields, metadata, shape }
+    InputPlan { plan, metadata, shape }
 }
 
 /// `fields` of a section.

@@ -179,3 +179,19 @@ fn fields_of_a_line_are_not_lost_to_those_that_the_program_adds() {
     let dropping = format!("{parsers}\nprocessors: [{{drop_event: {{when.equals.n: 7}}}}]");
     assert!(read_once("filestream", &dropping, line).is_empty());
 }
+
+/// As in Filebeat: the parser comes first, then the tags and fields of the configuration.
+#[test]
+fn configured_tags_and_fields_come_over_those_of_a_line() {
+    let options = "parsers: [{ndjson: {target: ''}}]\ntags: [mine]\n\
+                   fields: {env: prod, fields: {team: shop}}\nfields_under_root: true";
+    let line = br#"{"tags":["theirs"],"env":"dev","fields":{"x":1,"team":"y"},"message":"hello"}"#;
+    let plain = b"\n{\"message\":\"none of its own\"}\n";
+    let events = read_once("filestream", options, &[&line[..], plain].concat());
+    assert_eq!(events.len(), 2);
+    assert_eq!(events[0]["tags"], serde_json::json!(["theirs", "mine"]));
+    assert_eq!(events[0]["env"], "prod");
+    assert_eq!(events[0]["fields"], serde_json::json!({"x": 1, "team": "shop"}));
+    assert_eq!(events[1]["tags"], serde_json::json!(["mine"]));
+    assert_eq!(events[1]["env"], "prod");
+}
