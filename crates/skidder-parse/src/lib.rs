@@ -1,4 +1,4 @@
-//! From text to fields: JSON, container records, syslog, audit records, and the chain of parsers that makes
+//! From text to fields: JSON, container records, syslog, audit records, dissected lines, and the chain of parsers that makes
 //! events of lines.
 //!
 //! Knows events and nothing else: no files, no clock, no configuration. Everything here takes bytes and time
@@ -7,6 +7,7 @@
 pub mod auditd;
 pub mod chain;
 pub mod cri;
+pub mod dissect;
 pub mod docker;
 pub mod json;
 pub mod ndjson;

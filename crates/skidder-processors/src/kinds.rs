@@ -80,7 +80,6 @@ const UNSUPPORTED: &[&str] = &[
     "decode_xml_wineventlog",
     "decompress_gzip_field",
     "detect_mime_type",
-    "dissect",
     "dns",
     "extract_array",
     "fingerprint",

@@ -8,13 +8,15 @@
 mod condition;
 mod decode;
 mod fields;
+mod go_number;
 mod kinds;
 mod lookup;
 mod pattern;
 mod plan;
+mod text;
 
 pub use condition::{Bounds, Condition, EqualsValue, Network, NetworkError};
-pub use decode::ParseAwsVpcFlowLog;
+pub use decode::{Dissect, ParseAwsVpcFlowLog};
 pub use fields::{
     AddFields, AddTags, CopyFields, DropEvent, DropFields, RawIndex, Rename, fields_of,
 };

@@ -8,7 +8,8 @@ use std::sync::LazyLock;
 pub(crate) static ERROR_MESSAGE: LazyLock<Path> =
     LazyLock::new(|| Path::parse("error.message").expect("a constant that is a path"));
 
-static LOG_FLAGS: LazyLock<Path> =
+/// Where parsers and processors leave what they noticed.
+pub(crate) static LOG_FLAGS: LazyLock<Path> =
     LazyLock::new(|| Path::parse("log.flags").expect("a constant that is a path"));
 
 /// Why a processor could not work on an event. The caller takes the event back to what it was,

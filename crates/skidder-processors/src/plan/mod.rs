@@ -22,7 +22,7 @@ pub use measure::{Meter, StepCounts};
 pub use note::{Fate, StepNote};
 pub use processor::{Outcome, Processor};
 
-pub(crate) use failure::{ERROR_MESSAGE, append};
+pub(crate) use failure::{ERROR_MESSAGE, LOG_FLAGS, append};
 
 use bind::Binder;
 use skidder_event::{EventMut, Map, Path, Value};

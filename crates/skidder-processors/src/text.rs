@@ -1,0 +1,30 @@
+//! Texts of events, for processors that work on one.
+
+use skidder_event::{Cell, EventMut, Path, Text, ValueRef};
+
+/// Why there is no text at a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum NoText {
+    /// There is no such field.
+    Missing,
+    /// The field has a value of another kind.
+    OtherKind,
+}
+
+/// The text of a field as a span of the batch. Nothing is copied, but for what the base has.
+pub(crate) fn text_of(event: &mut EventMut<'_>, path: &Path) -> Result<Text, NoText> {
+    if path.is_message()
+        && let Some(message) = event.own_message()
+    {
+        return Ok(message);
+    }
+    match event.as_ref().get(path) {
+        None => return Err(NoText::Missing),
+        Some(ValueRef::Str(_)) => {}
+        Some(_) => return Err(NoText::OtherKind),
+    }
+    match event.copy(path) {
+        Some(Cell::Str(text)) => Ok(text),
+        _ => Err(NoText::OtherKind),
+    }
+}
