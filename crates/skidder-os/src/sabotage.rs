@@ -23,11 +23,13 @@ pub enum Sabotage {
     WaitersForgotten,
     /// A compressed file's line that lies over the end of a chunk loses its beginning.
     CarryLost,
+    /// A directory that told nothing is never looked into again: what nobody told is never found.
+    QuietForEver,
 }
 
 impl Sabotage {
     /// All of them.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::CursorPassesUnsettled,
         Self::TailUnchecked,
         Self::InodeIsIdentity,
@@ -35,6 +37,7 @@ impl Sabotage {
         Self::FailedCommitForgotten,
         Self::WaitersForgotten,
         Self::CarryLost,
+        Self::QuietForEver,
     ];
 
     /// Its name on the command line.
@@ -47,6 +50,7 @@ impl Sabotage {
             Self::FailedCommitForgotten => "failed-commit-forgotten",
             Self::WaitersForgotten => "waiters-forgotten",
             Self::CarryLost => "carry-lost",
+            Self::QuietForEver => "quiet-for-ever",
         }
     }
 }

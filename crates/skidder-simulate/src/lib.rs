@@ -18,6 +18,7 @@ mod program;
 mod scenario;
 mod stage;
 mod story;
+mod themes;
 mod world;
 
 pub use found::FOUND;

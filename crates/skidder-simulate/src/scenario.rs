@@ -1,6 +1,7 @@
 //! What a seed is about. Each takes some kinds of trouble and leaves out the others, so that rare
 //! combinations come up often, and some runs have none of them.
 
+use crate::themes::Themes;
 use skidder_testkit::Random;
 use std::time::Duration;
 
@@ -58,10 +59,11 @@ pub(crate) struct Scenario {
     pub(crate) short_transfers: bool,
     /// Longest time between two steps.
     pub(crate) pause_max: Duration,
+    pub(crate) themes: Themes,
 }
 
 impl Scenario {
-    pub(crate) fn new(random: &mut Random) -> Self {
+    pub(crate) fn new(random: &mut Random, themes: Themes) -> Self {
         let chance = |random: &mut Random, one_in: u64| random.one_in(one_in);
         let habits = Habits {
             rotation: random.below(3),
@@ -98,6 +100,7 @@ impl Scenario {
             data_faults: chance(random, 4),
             short_transfers: chance(random, 3),
             pause_max: Duration::from_millis([40, 400, 2000][random.below(3) as usize]),
+            themes,
         }
     }
 }

@@ -5,6 +5,7 @@ use crate::others::Others;
 use crate::program::{Config, Program};
 use crate::scenario::Scenario;
 use crate::stage::Stage;
+use crate::themes::Themes;
 use skidder_testkit::Random;
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -83,11 +84,19 @@ struct World {
 impl World {
     fn new(seed: u64, options: Options) -> Result<Self, Failure> {
         let mut random = Random::new(seed);
-        let scenario = Scenario::new(&mut random);
+        let scenario = Scenario::new(&mut random, Themes::new(seed));
         let mut stage = Stage::new(options.story);
         stage.story.tell(|| format!("{scenario:#?}"));
         for directory in ["/logs/a", "/logs/b", "/logs/pods", "/away"] {
             stage.fs.create_dir_as_other(directory);
+        }
+        if let Some(notices) = &scenario.themes.notices {
+            for directory in &notices.blind {
+                stage.fs.blind_below(directory);
+            }
+            stage.fs.set_watches_max(notices.watches_max);
+            stage.fs.unreliable_notices(notices.unreliable);
+            stage.truth.forgetful |= notices.unreliable.is_some();
         }
         if scenario.short_transfers {
             stage.fs.short_transfers(Some(seed));
@@ -98,7 +107,7 @@ impl World {
             program: Random::new(random.number()),
         };
         let mut others = Others::new(scenario.habits.clone(), &mut chance.others);
-        let config = Config::random(&mut chance.program);
+        let config = Config::random(&scenario.themes, &mut chance.program);
         let program = Program::start(config, &scenario, &mut stage, &mut others)
             .map_err(|what| Failure { what, state: Vec::new() })?;
         Ok(Self { scenario, chance, stage, others, program: Some(program) })
@@ -152,6 +161,7 @@ impl World {
         }
         stage.fs.clear_faults();
         stage.fs.set_capacity(None);
+        stage.fs.unreliable_notices(None);
         others.finish(stage, &mut chance.others);
         alive = alive.see_all(scenario, stage, others, &mut chance.program)?;
         alive.fair_weather();
@@ -159,7 +169,7 @@ impl World {
         let mut after = 0;
         for round in 0..ROUNDS_MAX + ROUNDS_AFTER {
             stage.story.step(scenario.steps + round as u64);
-            program.scan_all(stage);
+            program.look_around(stage);
             if !program.settle_down(STEPS_OF_ROUND_MAX, stage, &mut chance.program)? {
                 return Err("liveness: what was read is not delivered".to_owned());
             }

@@ -1,6 +1,7 @@
 //! The configuration of one life of the program.
 
 use crate::oracle::truth::MESSAGE_BYTES_MAX;
+use crate::themes::Themes;
 use regex::bytes::Regex;
 use skidder_pipeline::{DeadLettersLimits, QueueLimits, TakeLimits};
 use skidder_read::glob::Pattern;
@@ -35,10 +36,12 @@ pub(crate) struct Config {
     pub(super) output_workers: usize,
     pub(super) take: TakeLimits,
     pub(super) dead_letters: DeadLettersLimits,
+    /// Inputs that do not listen to change notification.
+    pub(super) deaf: [bool; INPUTS.len()],
 }
 
 impl Config {
-    pub(crate) fn random(random: &mut Random) -> Self {
+    pub(crate) fn random(themes: &Themes, random: &mut Random) -> Self {
         let patient = random.one_in(2);
         Self {
             readers: ReadersLimits {
@@ -71,7 +74,17 @@ impl Config {
             dead_letters: DeadLettersLimits {
                 bytes: if random.one_in(4) { random.below(4000) } else { 1 << 30 },
             },
+            deaf: [false; INPUTS.len()],
         }
+        .with(themes, random)
+    }
+
+    /// What the themes of the seed add.
+    fn with(mut self, themes: &Themes, random: &mut Random) -> Self {
+        if themes.notices.is_some() {
+            self.deaf = self.deaf.map(|_| random.one_in(8));
+        }
+        self
     }
 
     /// Nothing makes the program close a file before it is read.
@@ -80,7 +93,8 @@ impl Config {
     }
 
     /// The settings of one input.
-    pub(super) fn settings(&self, id: &str, pattern: &str) -> FilestreamSettings {
+    pub(super) fn settings(&self, number: usize) -> FilestreamSettings {
+        let (id, pattern) = INPUTS[number];
         let pattern = Pattern::parse(pattern, Path::new("/"), true).expect("a good pattern");
         let exclude = if self.plain_only { r"\.(tmp|gz)$" } else { r"\.tmp$" };
         let exclude = Regex::new(exclude).expect("a good pattern");
@@ -99,6 +113,7 @@ impl Config {
         settings.close.after_interval = self.after_interval;
         settings.close.renamed = self.renamed;
         settings.close.removed = self.removed;
+        settings.notify = !self.deaf[number];
         settings
     }
 }

@@ -1,6 +1,7 @@
 //! One life of the program: everything between its start and its end, put together as the program does.
 
 use super::config::{Config, INPUTS};
+use super::looking::Looking;
 use super::output::Output;
 use super::reading::Worker;
 use crate::oracle::Ledgers;
@@ -40,12 +41,6 @@ impl Bound for Nothing {
     fn run(&self, _batch: &mut Batch) {}
 }
 
-/// An input and when it is to be scanned.
-pub(super) struct Input {
-    pub(super) input: FileInput,
-    pub(super) due: Monotonic,
-}
-
 /// One life of the program.
 pub(super) struct Life {
     pub(super) settle: Arc<Settle>,
@@ -53,7 +48,7 @@ pub(super) struct Life {
     pub(super) registrar: Registrar,
     pub(super) registry: Arc<Registry>,
     pub(super) readers: Arc<Readers>,
-    pub(super) inputs: Vec<Input>,
+    pub(super) looking: Looking,
     pub(super) workers: Vec<Worker>,
     pub(super) output: Output,
     pub(super) scratch: Scratch,
@@ -63,7 +58,12 @@ pub(super) struct Life {
 }
 
 impl Life {
-    pub(super) fn new(fs: &SimFs, clock: &SimClock, config: &Config) -> Result<Self, String> {
+    pub(super) fn new(
+        fs: &SimFs,
+        clock: &SimClock,
+        config: &Config,
+        listens: bool,
+    ) -> Result<Self, String> {
         let shared_fs: Arc<dyn Fs> = Arc::new(fs.clone());
         let shared_clock: Arc<dyn Clock> = Arc::new(clock.clone());
         let (registry, _) = Registry::open(
@@ -82,9 +82,9 @@ impl Life {
         let metrics = Arc::new(ReadMetrics::default());
         let buffers = Arc::new(BufferPool::default());
         let decoders = DecoderPool::new(2);
-        let inputs = INPUTS.map(|(id, pattern)| {
+        let inputs = (0..INPUTS.len()).map(|number| {
             let context = InputContext {
-                settings: config.settings(id, pattern),
+                settings: config.settings(number),
                 bind: Arc::new(Nothing(Arc::new(Base::new(&Map::new(), &Map::new())))),
                 cursors: cursors.clone(),
                 fs: Arc::clone(&shared_fs),
@@ -93,9 +93,9 @@ impl Life {
                 decoders: decoders.clone(),
                 rows_max: config.rows_max,
             };
-            let input = FileInput::new(Arc::new(context), Arc::clone(&readers), Arc::clone(&ids));
-            Input { input, due: Monotonic::default() }
+            FileInput::new(Arc::new(context), Arc::clone(&readers), Arc::clone(&ids))
         });
+        let looking = Looking::new(inputs.collect(), listens, fs);
         let dead_letters =
             DeadLetters::new(shared_fs, shared_clock, Path::new(DATA), config.dead_letters);
         Ok(Self {
@@ -104,7 +104,7 @@ impl Life {
             settle,
             queue,
             readers,
-            inputs: inputs.into(),
+            looking,
             workers: (0..config.reader_threads).map(|_| Worker::Free).collect(),
             output: Output::new(config.output_workers, config.take, dead_letters),
             scratch: Scratch::default(),

@@ -3,6 +3,7 @@
 
 mod config;
 mod life;
+mod looking;
 mod output;
 mod power;
 mod reading;
@@ -45,7 +46,7 @@ impl Program {
     ) -> Result<Self, String> {
         stage.story.tell(|| format!("starts with {config:?}"));
         others.set_plain_only(config.plain_only, &mut stage.truth);
-        let life = Life::new(&stage.fs, &stage.clock, &config)?;
+        let life = Life::new(&stage.fs, &stage.clock, &config, scenario.themes.notices.is_some())?;
         for sentence in life.saved() {
             stage.story.tell(|| sentence);
         }
@@ -65,22 +66,22 @@ impl Program {
         }
         let now = stage.clock.monotonic();
         if self.config.punctual {
-            let due = self.life.inputs.iter().position(|input| input.due <= now);
-            if let Some(input) = due {
-                self.scan(input, stage);
+            if self.look_if_due(stage, random) {
+                // That was the action.
             } else if self.life.flush_due <= now {
                 self.life.flush_due = now + FLUSH;
                 self.flush(stage)?;
             }
         }
         match random.below(1000) {
-            0..100 if !self.config.punctual => {
-                let input = random.below(self.life.inputs.len() as u64) as usize;
-                self.scan(input, stage);
-            }
+            0..100 if !self.config.punctual => self.look(stage, random),
             100..150 if !self.config.punctual => self.flush(stage)?,
             150..165 if scenario.log_faults => log_fault(stage, random),
             165..180 if scenario.data_faults => data_fault(stage, random),
+            145..150 if scenario.themes.notices.as_ref().is_some_and(|of| of.overflows) => {
+                stage.story.tell(|| "notices overflow".to_owned());
+                stage.fs.overflow_notices();
+            }
             180..190 if self.dying.is_none() => {
                 stage.fs.clear_faults();
                 stage.fs.set_capacity(None);
@@ -105,21 +106,6 @@ impl Program {
         }
         self.begin_to_die(end, stage, random);
         Ok(None)
-    }
-
-    /// Looks for files of one input.
-    pub(crate) fn scan(&mut self, input: usize, stage: &mut Stage) {
-        let input = &mut self.life.inputs[input];
-        let summary = input.input.scan(stage.now());
-        input.due = stage.clock.monotonic() + self.config.check_interval;
-        stage.story.tell(|| format!("scan: {summary:?}"));
-    }
-
-    /// Looks for files of all inputs.
-    pub(crate) fn scan_all(&mut self, stage: &mut Stage) {
-        for input in 0..self.life.inputs.len() {
-            self.scan(input, stage);
-        }
     }
 
     /// A step of one worker of the output.

@@ -62,8 +62,11 @@ impl Program {
         others: &mut Others,
         random: &mut Random,
     ) -> Result<Self, String> {
-        let config =
-            if scenario.ends.reconfigures { Config::random(random) } else { self.config.clone() };
+        let config = if scenario.ends.reconfigures {
+            Config::random(&scenario.themes, random)
+        } else {
+            self.config.clone()
+        };
         self.leave(end, stage, others, random)?;
         Self::start(config, scenario, stage, others)
     }
