@@ -383,18 +383,30 @@ impl Reader {
             }
             wanted = (wanted * 2).min(context.settings.line_bytes_max() + 1);
         };
-        // Each time, and after reading: what was truncated and written anew, even a moment ago, must not
-        // be taken for what follows.
-        let expected = self.begins_as_expected(context, &parts.bytes[..filled], &end);
-        let end = match self.is_as_read(context, scratch) {
-            Ok(true) if expected => end,
+        if let Some(wrong) = self.find_wrong(context, scratch, &parts.bytes[..filled], &end) {
+            context.buffers.recycle(parts);
+            return (None, wrong);
+        }
+        self.finish_turn(context, parts, filled, has_line, end, now)
+    }
+
+    /// Each time, and after reading: what was truncated and written anew, even a moment ago, must not be
+    /// taken for what follows. Gives the end of the turn if `text`, which was read, is not what was expected.
+    fn find_wrong(
+        &mut self,
+        context: &InputContext,
+        scratch: &mut Scratch,
+        text: &[u8],
+        end: &TurnEnd,
+    ) -> Option<TurnEnd> {
+        let expected = self.begins_as_expected(context, text, end);
+        match self.is_as_read(context, scratch) {
+            Ok(true) if expected => None,
             wrong => {
                 self.release_decoder();
-                context.buffers.recycle(parts);
-                return (None, wrong.map_or_else(TurnEnd::Failed, |_| TurnEnd::Rewritten));
+                Some(wrong.map_or_else(TurnEnd::Failed, |_| TurnEnd::Rewritten))
             }
-        };
-        self.finish_turn(context, parts, filled, has_line, end, now)
+        }
     }
 
     /// Whether the first bytes of a compressed file are those that the scan found: the device and inode with

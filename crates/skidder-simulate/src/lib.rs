@@ -15,6 +15,7 @@ mod lines;
 mod oracle;
 mod others;
 mod program;
+mod records;
 mod scenario;
 mod stage;
 mod story;

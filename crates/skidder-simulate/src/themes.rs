@@ -1,6 +1,7 @@
 //! What a seed is about besides: each theme is drawn apart from everything else, and two seeds of five have
 //! none, so that those mean what they meant before there were themes.
 
+use crate::records::Dialect;
 use skidder_testkit::Random;
 
 /// Keeps the numbers of themes apart from all others. With this one the seeds of [`crate::FOUND`] that are older
@@ -12,6 +13,8 @@ const APART: u64 = 0x3e << 32;
 pub(crate) struct Themes {
     /// The program listens to change notification.
     pub(crate) notices: Option<Notices>,
+    /// How the events of each input are written.
+    pub(crate) dialects: [Dialect; 3],
 }
 
 /// What the file system tells of changes.
@@ -35,7 +38,18 @@ impl Themes {
         if random.below(5) < 2 {
             return Self::default();
         }
-        Self { notices: random.one_in(2).then(|| Notices::new(&mut random)) }
+        let notices = random.one_in(2).then(|| Notices::new(&mut random));
+        let mut dialects = [Dialect::Plain; 3];
+        if random.one_in(2) {
+            let log = Dialect::of_log(&mut random);
+            dialects = [log, Dialect::of_log(&mut random), Dialect::of_container(&mut random)];
+        }
+        Self { notices, dialects }
+    }
+
+    /// Whether lines are joined to events.
+    pub(crate) fn joins(&self) -> bool {
+        self.dialects != [Dialect::Plain; 3]
     }
 }
 

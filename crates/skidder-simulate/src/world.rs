@@ -106,7 +106,7 @@ impl World {
             others: Random::new(random.number()),
             program: Random::new(random.number()),
         };
-        let mut others = Others::new(scenario.habits.clone(), &mut chance.others);
+        let mut others = Others::new(scenario.habits.clone(), &scenario.themes, &mut chance.others);
         let config = Config::random(&scenario.themes, &mut chance.program);
         let program = Program::start(config, &scenario, &mut stage, &mut others)
             .map_err(|what| Failure { what, state: Vec::new() })?;
@@ -132,6 +132,7 @@ impl World {
         let pause = chance.order.below(scenario.pause_max.as_millis() as u64);
         if chance.order.one_in(4) {
             stage.clock.advance(Duration::from_millis(pause));
+            others.hurry(stage);
         }
         if chance.order.below(10) < scenario.others {
             others.act(stage, &mut chance.others, &alive);

@@ -70,6 +70,8 @@ impl Reader {
     /// Says what time it is when a turn begins.
     pub(crate) fn begin_turn(&mut self, now: Monotonic) {
         self.parsing.began = now;
+        // Said again by a turn that comes to its end; one that meets trouble must not come back at once.
+        self.parsing.flush_at = None;
     }
 
     /// What is remembered of groups is not needed or of another content.
@@ -105,6 +107,10 @@ impl Reader {
                 parts.bytes.resize(wanted, 0);
             }
             let end = self.fill(context, scratch, &mut parts.bytes[..wanted], &mut filled);
+            if let Some(wrong) = self.find_wrong(context, scratch, &parts.bytes[..filled], &end) {
+                context.buffers.recycle(parts);
+                return (None, wrong);
+            }
             if self.skipping {
                 return self.skip(context, parts, filled, end, lines.splitter);
             }

@@ -4,7 +4,7 @@
 //! - **duplicated**: read again although it was neither in flight nor unsaved when the program died, or
 //!   delivered more often than it was read or sent again;
 //! - **reordered**: read before a line that stands before it in the same file;
-//! - **altered**: anything that is not a line that was written.
+//! - **altered**: anything that is not a line that was written, or a group of lines that is not whole.
 //!
 //! The ledger is in [`ledger`], the rows between reader and saved cursor are in [`way`].
 

@@ -17,6 +17,8 @@ pub(crate) struct LineId {
 #[derive(Debug)]
 pub(crate) struct Line {
     text: Vec<u8>,
+    /// Lines of different streams of one file may come in any order.
+    stream: usize,
     /// It ends with a line feed, or is the last of a finished compressed file.
     pub(crate) complete: bool,
     /// The life of the program in which it was read last.
@@ -45,7 +47,8 @@ pub(crate) struct Content {
     /// It may be read again, because its state was forgotten as promised or because it cannot be told
     /// from another.
     pub(crate) forgotten: bool,
-    last_read: Option<usize>,
+    /// For each stream.
+    last_read: [Option<usize>; 2],
 }
 
 /// All lines.
@@ -105,11 +108,23 @@ impl Truth {
 
     /// A new line of a content, with its name and `padding`.
     pub(crate) fn line(&mut self, content: usize, padding: &[u8]) -> Vec<u8> {
-        let lines = &mut self.contents[content].lines;
-        let mut text = format!("c{content}n{};", lines.len()).into_bytes();
+        let mut text = self.name(content).into_bytes();
         text.extend_from_slice(padding);
+        self.event(content, 0, text.clone());
+        text
+    }
+
+    /// The name of the next line of a content.
+    pub(crate) fn name(&self, content: usize) -> String {
+        format!("c{content}n{};", self.contents[content].lines.len())
+    }
+
+    /// A new event of a content that begins with its name, and the text that must come of it.
+    pub(crate) fn event(&mut self, content: usize, stream: usize, text: Vec<u8>) -> LineId {
+        let lines = &mut self.contents[content].lines;
         lines.push(Line {
-            text: text.clone(),
+            text,
+            stream,
             complete: false,
             read_in: None,
             reads: 0,
@@ -121,7 +136,12 @@ impl Truth {
             dropped: false,
             excused: false,
         });
-        text
+        LineId { content, number: lines.len() - 1 }
+    }
+
+    /// An event is whole.
+    pub(crate) fn complete_event(&mut self, id: LineId) {
+        self.get(id).complete = true;
     }
 
     /// The last line of a content is whole.
@@ -179,10 +199,11 @@ impl Truth {
         if line.reads > line.reads_allowed && !forgiven {
             return Err(format!("duplicated: {id:?} was read {} times", line.reads));
         }
-        if content.last_read.is_some_and(|last| last >= id.number) && !again && !forgiven {
-            return Err(format!("reordered: {id:?} came after number {:?}", content.last_read));
+        let last = content.last_read[line.stream];
+        if last.is_some_and(|last| last >= id.number) && !again && !forgiven {
+            return Err(format!("reordered: {id:?} came after number {last:?}"));
         }
-        content.last_read = Some(id.number);
+        content.last_read[line.stream] = Some(id.number);
         Ok(Some(id))
     }
 
@@ -239,7 +260,7 @@ impl Truth {
         }
         self.life += 1;
         for content in &mut self.contents {
-            content.last_read = None;
+            content.last_read = [None; 2];
         }
     }
 

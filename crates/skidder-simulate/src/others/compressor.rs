@@ -57,6 +57,7 @@ impl Others {
         random: &mut Random,
     ) -> bool {
         let target = PathBuf::from(format!("{}.gz", original.display()));
+        self.speak_out_at(original, stage);
         let Some(held) = self.files.get_mut(original) else { return false };
         let bytes = stage.fs.peek(original).unwrap_or_default();
         if bytes.is_empty() || stage.fs.peek(&target).is_some() {

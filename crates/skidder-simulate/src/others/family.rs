@@ -1,7 +1,9 @@
 //! A log and its rotated files: whose they are, and in which manner they are rotated.
 
 use crate::lines;
+use crate::records::Dialect;
 use crate::scenario::Habits;
+use crate::themes::Themes;
 use skidder_testkit::Random;
 use std::path::Path;
 
@@ -41,6 +43,7 @@ pub(super) struct Family {
     pub(super) pace: u64,
     /// Every content of it begins with these lines, more than a fingerprint covers.
     pub(super) header: Vec<u8>,
+    pub(super) dialect: Dialect,
     /// The file is copied and will be truncated.
     pub(super) truncating: bool,
 }
@@ -53,7 +56,7 @@ impl Family {
 }
 
 /// Some families of a run.
-pub(super) fn some(habits: &Habits, random: &mut Random) -> Vec<Family> {
+pub(super) fn some(habits: &Habits, themes: &Themes, random: &mut Random) -> Vec<Family> {
     let bases = [
         ("/logs/a/app.log", false),
         ("/logs/a/web.log", false),
@@ -79,7 +82,12 @@ pub(super) fn some(habits: &Habits, random: &mut Random) -> Vec<Family> {
             2 => Compresses::Later,
             _ => Compresses::Sometimes,
         };
-        let headed = !pod && habits.headers && random.one_in(2);
+        let dialect = themes.dialects[match base {
+            _ if pod => 2,
+            _ if base.starts_with("/logs/a") => 0,
+            _ => 1,
+        }];
+        let headed = dialect == Dialect::Plain && !pod && habits.headers && random.one_in(2);
         families.push(Family {
             base,
             manner,
@@ -88,6 +96,7 @@ pub(super) fn some(habits: &Habits, random: &mut Random) -> Vec<Family> {
             creates: random.one_in(3),
             pace: 1 + random.below(6) * random.below(6),
             header: if headed { lines::header(random) } else { Vec::new() },
+            dialect,
             truncating: false,
         });
     }

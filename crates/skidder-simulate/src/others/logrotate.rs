@@ -59,7 +59,7 @@ impl Others {
     }
 
     /// Makes room for one more rotated file and names it; nothing if the oldest was not read yet.
-    fn make_room(&mut self, family: usize, stage: &Stage) -> Option<PathBuf> {
+    fn make_room(&mut self, family: usize, stage: &mut Stage) -> Option<PathBuf> {
         let base = self.families[family].base;
         if self.families[family].manner == Manner::Dated {
             let oldest = self.rotated(family).get(KEPT as usize - 1).cloned();
@@ -93,7 +93,9 @@ impl Others {
 
     /// Whether the program has all of a file.
     pub(super) fn is_read(&self, path: &Path, stage: &Stage) -> bool {
-        self.files.get(path).is_none_or(|held| stage.truth.is_read(held.content))
+        self.files.get(path).is_none_or(|held| {
+            stage.truth.is_read(held.content) && !self.begun.contains_key(&held.content)
+        })
     }
 
     fn copytruncate(
@@ -104,6 +106,7 @@ impl Others {
         stage: &mut Stage,
         random: &mut Random,
     ) {
+        self.speak_out_at(base, stage);
         let Some(held) = self.files.get(base).cloned() else { return };
         let bytes = stage.fs.peek(base).unwrap_or_default();
         stage.fs.write_as_other(copy, &bytes);

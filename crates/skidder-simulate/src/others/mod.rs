@@ -8,15 +8,19 @@ mod family;
 mod kubelet;
 mod logrotate;
 mod operator;
+mod speakers;
 mod writers;
 
 use crate::oracle::Truth;
+use crate::records::Dialect;
 use crate::scenario::Habits;
 use crate::stage::Stage;
+use crate::themes::Themes;
 use compressor::Job;
 use family::{Family, Manner};
 use operator::Away;
 use skidder_testkit::{Random, SimFs};
+use speakers::Begun;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -27,6 +31,7 @@ struct Held {
     compressed: bool,
     /// The last line has no end yet.
     half: bool,
+    dialect: Dialect,
     /// The file was never emptied: this is all it ever held.
     first: bool,
 }
@@ -46,6 +51,8 @@ pub(crate) struct Others {
     jobs: Vec<Job>,
     doubled: Vec<Doubled>,
     away: Vec<Away>,
+    /// Events that are half written, by their content.
+    begun: BTreeMap<usize, Begun>,
     links: BTreeMap<PathBuf, PathBuf>,
     /// Makes names that were never used before.
     names: u32,
@@ -61,14 +68,15 @@ pub(crate) trait Watched {
 }
 
 impl Others {
-    pub(crate) fn new(habits: Habits, random: &mut Random) -> Self {
+    pub(crate) fn new(habits: Habits, themes: &Themes, random: &mut Random) -> Self {
         Self {
-            families: family::some(&habits, random),
+            families: family::some(&habits, themes, random),
             habits,
             files: BTreeMap::new(),
             jobs: Vec::new(),
             doubled: Vec::new(),
             away: Vec::new(),
+            begun: BTreeMap::new(),
             links: BTreeMap::new(),
             names: 0,
             plain_only: false,
@@ -125,7 +133,8 @@ impl Others {
         }
     }
 
-    fn remove(&mut self, path: &Path, stage: &Stage) {
+    fn remove(&mut self, path: &Path, stage: &mut Stage) {
+        self.speak_out_at(path, stage);
         if let Some(held) = self.files.remove(path) {
             stage.fs.remove_as_other(path);
             self.unlink(path, stage);
@@ -187,6 +196,7 @@ impl Others {
 
     /// Brings everything that was begun to its end.
     pub(crate) fn finish(&mut self, stage: &mut Stage, random: &mut Random) {
+        self.all_speak_out(stage);
         while !self.jobs.is_empty() || !self.doubled.is_empty() || self.any_truncating() {
             self.go_on(stage, random);
         }

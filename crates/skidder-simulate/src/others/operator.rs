@@ -25,6 +25,7 @@ impl Others {
         if self.family_is_busy(family) || self.links.values().any(|of| *of == base) {
             return;
         }
+        self.speak_out_at(&base, stage);
         let Some(held) = self.files.remove(&base) else { return };
         stage.truth.excuse_unread(held.content);
         stage.fs.truncate_as_other(&base, 0);
@@ -36,9 +37,8 @@ impl Others {
 
     /// Removes a file that the program has read.
     pub(super) fn delete(&mut self, stage: &mut Stage, random: &mut Random) {
-        let read = |(path, held): &(&PathBuf, &Held)| {
-            stage.truth.is_read(held.content) && !self.is_busy(path)
-        };
+        let read =
+            |(path, _): &(&PathBuf, &Held)| self.is_read(path, stage) && !self.is_busy(path);
         let read: Vec<PathBuf> =
             self.files.iter().filter(read).map(|(path, _)| path.clone()).collect();
         if let Some(path) = pick(&read, random)
@@ -56,6 +56,7 @@ impl Others {
         watched: &dyn Watched,
     ) {
         let Some(path) = pick(&self.plain(), random) else { return };
+        self.speak_out_at(&path, stage);
         let Some(held) = self.files.get(&path).cloned() else { return };
         let elsewhere =
             self.files.iter().filter(|(_, other)| other.content == held.content).count();

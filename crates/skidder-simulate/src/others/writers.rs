@@ -2,6 +2,7 @@
 
 use super::{Held, Others, pick};
 use crate::lines;
+use crate::records::Dialect;
 use crate::stage::Stage;
 use skidder_testkit::Random;
 use std::path::{Path, PathBuf};
@@ -21,7 +22,13 @@ impl Others {
                 return;
             }
             let content = stage.truth.content();
-            let held = Held { content, compressed: false, half: false, first: there.is_none() };
+            let held = Held {
+                content,
+                compressed: false,
+                half: false,
+                dialect: of.dialect,
+                first: there.is_none(),
+            };
             self.files.insert(path.clone(), held);
             if !of.header.is_empty() {
                 // Files of one beginning may be taken for each other where nothing else was read of them.
@@ -38,6 +45,10 @@ impl Others {
 
     fn append_to(&mut self, path: &Path, stage: &mut Stage, random: &mut Random) {
         let Some(held) = self.files.get_mut(path) else { return };
+        if held.dialect != Dialect::Plain {
+            self.speak(path, stage, random);
+            return;
+        }
         let mut bytes = Vec::new();
         if held.half {
             bytes.push(b'\n');

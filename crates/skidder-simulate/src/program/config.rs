@@ -1,6 +1,7 @@
 //! The configuration of one life of the program.
 
 use crate::oracle::truth::MESSAGE_BYTES_MAX;
+use crate::records::Dialect;
 use crate::themes::Themes;
 use regex::bytes::Regex;
 use skidder_pipeline::{DeadLettersLimits, QueueLimits, TakeLimits};
@@ -38,6 +39,7 @@ pub(crate) struct Config {
     pub(super) dead_letters: DeadLettersLimits,
     /// Inputs that do not listen to change notification.
     pub(super) deaf: [bool; INPUTS.len()],
+    dialects: [Dialect; INPUTS.len()],
 }
 
 impl Config {
@@ -75,6 +77,7 @@ impl Config {
                 bytes: if random.one_in(4) { random.below(4000) } else { 1 << 30 },
             },
             deaf: [false; INPUTS.len()],
+            dialects: themes.dialects,
         }
         .with(themes, random)
     }
@@ -83,6 +86,10 @@ impl Config {
     fn with(mut self, themes: &Themes, random: &mut Random) -> Self {
         if themes.notices.is_some() {
             self.deaf = self.deaf.map(|_| random.one_in(8));
+        }
+        if themes.joins() {
+            // A group of lines ends when its file is closed by one of these.
+            (self.on_eof, self.renamed, self.removed) = (false, false, false);
         }
         self
     }
@@ -113,6 +120,7 @@ impl Config {
         settings.close.after_interval = self.after_interval;
         settings.close.renamed = self.renamed;
         settings.close.removed = self.removed;
+        settings.parsers = self.dialects[number].parsers();
         settings.notify = !self.deaf[number];
         settings
     }
