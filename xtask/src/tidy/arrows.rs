@@ -73,6 +73,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "skidder-os",
             "skidder-decode",
             "skidder-registry",
+            "skidder-parse",
             "skidder-read",
             "skidder-pipeline",
             "skidder-testkit",

@@ -37,8 +37,7 @@ impl Others {
 
     /// Removes a file that the program has read.
     pub(super) fn delete(&mut self, stage: &mut Stage, random: &mut Random) {
-        let read =
-            |(path, _): &(&PathBuf, &Held)| self.is_read(path, stage) && !self.is_busy(path);
+        let read = |(path, _): &(&PathBuf, &Held)| self.is_read(path, stage) && !self.is_busy(path);
         let read: Vec<PathBuf> =
             self.files.iter().filter(read).map(|(path, _)| path.clone()).collect();
         if let Some(path) = pick(&read, random)

@@ -8,7 +8,6 @@ use skidder_pipeline::{FileInput, Scanner};
 use skidder_testkit::{Random, SimFs};
 
 /// Who finds out that files have changed.
-#[expect(clippy::large_enum_variant, reason = "there is one")]
 pub(super) enum Looking {
     /// Scans of one input each, and when they are due.
     Scans(Vec<(FileInput, Monotonic)>),
