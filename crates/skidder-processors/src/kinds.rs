@@ -54,7 +54,6 @@ impl Context {
 /// Processors of Filebeat that are not here yet.
 const UNSUPPORTED: &[&str] = &[
     "add_agent_metadata",
-    "add_cloud_metadata",
     "add_cloudfoundry_metadata",
     "add_data_stream",
     "add_docker_metadata",

@@ -68,7 +68,7 @@ pub(crate) fn assemble(
 ) -> Option<Parts> {
     let root = settings.root(problems);
     let agent = agent_of(root.string("name").optional())?;
-    let context = Context::new(Arc::clone(&outside.fs), Arc::clone(&outside.clock));
+    let context = processors_of(outside);
     let precision = read_precision(&root);
     let common = Common::read(&root, &context, &agent);
     let beat = root.section("filebeat");
@@ -121,6 +121,11 @@ pub(crate) fn assemble(
         agent,
         output_context,
     })
+}
+
+/// What processors may look at, and all of them.
+fn processors_of(outside: &Outside<'_>) -> Context {
+    Context::new(Arc::clone(&outside.fs), Arc::clone(&outside.clock)).with(skidder_lookups::KINDS)
 }
 
 /// The directory of the registry, from `path.data` and `filebeat.registry`.

@@ -8,10 +8,15 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("skidder-event", &[]),
     ("skidder-os", &[]),
     ("skidder-config", &["skidder-event", "skidder-os"]),
+    ("skidder-tls", &["skidder-os", "skidder-config"]),
     ("skidder-decode", &["skidder-os"]),
     ("skidder-registry", &["skidder-os"]),
     ("skidder-parse", &["skidder-event"]),
     ("skidder-processors", &["skidder-event", "skidder-config", "skidder-os", "skidder-parse"]),
+    (
+        "skidder-lookups",
+        &["skidder-event", "skidder-os", "skidder-config", "skidder-tls", "skidder-processors"],
+    ),
     (
         "skidder-read",
         &[
@@ -37,7 +42,10 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "skidder-read",
         ],
     ),
-    ("skidder-outputs", &["skidder-event", "skidder-os", "skidder-config", "skidder-pipeline"]),
+    (
+        "skidder-outputs",
+        &["skidder-event", "skidder-os", "skidder-config", "skidder-tls", "skidder-pipeline"],
+    ),
     (
         "skidder-observe",
         &["skidder-event", "skidder-os", "skidder-config", "skidder-read", "skidder-pipeline"],
@@ -52,6 +60,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "skidder-registry",
             "skidder-parse",
             "skidder-processors",
+            "skidder-lookups",
             "skidder-read",
             "skidder-pipeline",
             "skidder-outputs",

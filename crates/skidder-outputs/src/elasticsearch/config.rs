@@ -1,10 +1,10 @@
 //! Settings of `output.elasticsearch`, checked.
 
 use super::hosts::HostUrl;
-use super::tls::TlsSettings;
 use http::{HeaderName, HeaderValue};
 use skidder_config::Secret;
 use skidder_event::Format;
+use skidder_tls::TlsSettings;
 use std::time::Duration;
 
 /// How a request proves who sends it.

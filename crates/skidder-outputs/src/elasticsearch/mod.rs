@@ -26,7 +26,6 @@ mod read;
 mod ready;
 mod request;
 mod server;
-mod tls;
 mod worker;
 
 pub use config::{Config, Credentials};
@@ -36,7 +35,7 @@ pub use hosts::{DEFAULT_PORT, HostUrl};
 pub use preset::{Preset, QueueSettings};
 pub use read::read;
 pub use server::TargetError;
-pub use tls::{Pem, TlsError, TlsSettings, VerificationMode};
+pub use skidder_tls::{Pem, TlsError, TlsSettings, VerificationMode};
 
 use crate::backoff::{Backoff, Failures};
 use crate::context::Context;

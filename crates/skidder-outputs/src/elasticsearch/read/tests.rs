@@ -2,6 +2,7 @@
 
 use super::*;
 use skidder_config::{Problems, Settings};
+use skidder_tls::VerificationMode;
 use std::time::Duration;
 
 /// Reads `output.elasticsearch` out of its lines; gives what was told too.

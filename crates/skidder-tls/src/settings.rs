@@ -61,7 +61,7 @@ impl std::fmt::Debug for Pem {
     }
 }
 
-/// `ssl` of an output.
+/// `ssl` of a client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TlsSettings {
     /// `ssl.enabled`: when false, hosts with `https` are a mistake.

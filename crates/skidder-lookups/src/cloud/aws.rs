@@ -1,0 +1,82 @@
+//! EC2: a token (IMDSv2) if the machine gives one, its identity document, its tags.
+//!
+//! <https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/ec2-instance-metadata.html>
+
+use super::answers::set;
+use super::providers::{AskError, Asker};
+use crate::http::{Ask, HttpError, Server, escaped};
+use http::Method;
+use skidder_event::{Map, Value};
+
+/// Life of the token in seconds. It is used at once and then forgotten.
+const TOKEN_SECONDS: &str = "21600";
+/// Tags that are asked for, one by one. An instance can have 50.
+const TAGS_MAX: usize = 50;
+
+/// Asks; the fields of `cloud`, `orchestrator` and `aws.tags`.
+pub(super) async fn ask(_: &Asker, server: &Server) -> Result<Map, AskError> {
+    let token = token(server).await?;
+    let header = [("X-aws-ec2-metadata-token", token.as_str())];
+    let headers = if token.is_empty() { &[][..] } else { &header };
+    let path = "/latest/dynamic/instance-identity/document";
+    let document = server.json(Ask::get(path).headers(headers)).await?;
+    let mut fields = Map::new();
+    for (name, field) in [
+        ("instanceId", "cloud.instance.id"),
+        ("instanceType", "cloud.machine.type"),
+        ("region", "cloud.region"),
+        ("availabilityZone", "cloud.availability_zone"),
+        ("accountId", "cloud.account.id"),
+        ("imageId", "cloud.image.id"),
+    ] {
+        set(&mut fields, field, document[name].as_str().unwrap_or_default());
+    }
+    set(&mut fields, "cloud.service.name", "EC2");
+    let tags = tags(server, headers).await;
+    if let Some(Value::Str(cluster)) = tags.get("eks:cluster-name") {
+        let text = |name: &str| document[name].as_str().unwrap_or_default().to_owned();
+        let (region, account) = (text("region"), text("accountId"));
+        let arn = format!("arn:aws:eks:{region}:{account}:cluster/{cluster}");
+        set(&mut fields, "orchestrator.cluster.id", &arn);
+        set(&mut fields, "orchestrator.cluster.name", cluster);
+    }
+    if !tags.is_empty() {
+        fields.insert_path("aws.tags", tags);
+    }
+    Ok(fields)
+}
+
+/// A token, or nothing where the service knows only the first version: what refuses the method or the
+/// path has none to give.
+async fn token(server: &Server) -> Result<String, AskError> {
+    let headers = [("X-aws-ec2-metadata-token-ttl-seconds", TOKEN_SECONDS)];
+    let ask = Ask { method: Method::PUT, path: "/latest/api/token", headers: &headers, body: "" };
+    match server.ask(ask).await {
+        Ok(token) => Ok(String::from_utf8_lossy(&token).trim().to_owned()),
+        Err(HttpError::Status { status, .. }) if matches!(status.as_u16(), 403..=405) => {
+            Ok(String::new())
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// The tags, if the instance shows them (`InstanceMetadataTags`); empty if not.
+async fn tags(server: &Server, headers: &[(&str, &str)]) -> Map {
+    let mut tags = Map::new();
+    let path = "/latest/meta-data/tags/instance";
+    let keys = match server.ask(Ask::get(path).headers(headers)).await {
+        Ok(keys) => String::from_utf8_lossy(&keys).into_owned(),
+        Err(error) => {
+            tracing::debug!(%error, "the instance shows no tags");
+            return tags;
+        }
+    };
+    for key in keys.lines().map(str::trim).filter(|key| !key.is_empty()).take(TAGS_MAX) {
+        let path = format!("{path}/{}", escaped(key));
+        match server.ask(Ask::get(&path).headers(headers)).await {
+            Ok(value) => tags.insert(key, String::from_utf8_lossy(&value).into_owned()),
+            Err(error) => tracing::debug!(key, %error, "a tag of the instance cannot be read"),
+        }
+    }
+    tags
+}

@@ -1,0 +1,207 @@
+//! Where each cloud is asked, and how often.
+//!
+//! Addresses and documents are those of the providers' own documentation: linked at each.
+
+use super::{answers, aws};
+use crate::http::{Ask, HttpError, Server};
+use serde_json::Value as Json;
+use skidder_event::Map;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Where most clouds answer: an address of the link, which no router forwards.
+const METADATA_HOST: &str = "169.254.169.254";
+
+/// A cloud. In the order in which answers are preferred.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Provider {
+    Aws,
+    Azure,
+    Gcp,
+    Hetzner,
+    DigitalOcean,
+    OpenStack,
+    OpenStackTls,
+    Alibaba,
+    Tencent,
+}
+
+/// All names in the configuration. Huawei's clouds answer as OpenStack does.
+pub(super) const NAMES: [(&str, Provider); 15] = [
+    ("alibaba", Provider::Alibaba),
+    ("aws", Provider::Aws),
+    ("azure", Provider::Azure),
+    ("digitalocean", Provider::DigitalOcean),
+    ("ec2", Provider::Aws),
+    ("ecs", Provider::Alibaba),
+    ("gcp", Provider::Gcp),
+    ("hetzner", Provider::Hetzner),
+    ("huawei", Provider::OpenStack),
+    ("nova", Provider::OpenStack),
+    ("nova-ssl", Provider::OpenStackTls),
+    ("openstack", Provider::OpenStack),
+    ("openstack-ssl", Provider::OpenStackTls),
+    ("qcloud", Provider::Tencent),
+    ("tencent", Provider::Tencent),
+];
+
+/// Why a cloud is not this one.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum AskError {
+    #[error(transparent)]
+    Http(#[from] HttpError),
+    #[error("{0}")]
+    Address(String),
+    #[error("the answer does not name the instance")]
+    Nothing,
+}
+
+/// How clouds are asked.
+#[derive(Debug)]
+pub(super) struct Asker {
+    /// `host`: another address than each provider's own, as Filebeat's tests use it too.
+    pub(super) host: Option<String>,
+    pub(super) tls: Option<Arc<rustls::ClientConfig>>,
+    pub(super) timeout: Duration,
+}
+
+impl Asker {
+    pub(super) fn server(&self, scheme: &str, host: &str) -> Result<Server, AskError> {
+        let url = format!("{scheme}://{}", self.host.as_deref().unwrap_or(host));
+        Server::parse(&url, self.tls.clone(), self.timeout).map_err(AskError::Address)
+    }
+
+    async fn json(&self, path: &str, headers: &[(&str, &str)]) -> Result<Json, AskError> {
+        let server = self.server("http", METADATA_HOST)?;
+        Ok(server.json(Ask::get(path).headers(headers)).await?)
+    }
+
+    /// One text for each path, to be set at its field.
+    async fn texts(
+        &self,
+        scheme: &str,
+        host: &str,
+        paths: &[(&str, &str)],
+    ) -> Result<Map, AskError> {
+        let server = self.server(scheme, host)?;
+        let mut fields = Map::new();
+        for (path, field) in paths {
+            let text = server.ask(Ask::get(path)).await?;
+            let text = String::from_utf8_lossy(&text);
+            answers::set(&mut fields, field, text.trim());
+        }
+        Ok(fields)
+    }
+}
+
+impl Provider {
+    /// Those that are asked if nothing is said: all but the two at addresses that need not be the
+    /// machine's own.
+    pub(super) const DEFAULT: [Self; 7] = [
+        Self::Aws,
+        Self::Azure,
+        Self::Gcp,
+        Self::Hetzner,
+        Self::DigitalOcean,
+        Self::OpenStack,
+        Self::OpenStackTls,
+    ];
+
+    pub(super) fn named(name: &str) -> Option<Self> {
+        NAMES.iter().find(|(known, _)| *known == name).map(|(_, provider)| *provider)
+    }
+
+    /// As in `cloud.provider`.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Aws => "aws",
+            Self::Azure => "azure",
+            Self::Gcp => "gcp",
+            Self::Hetzner => "hetzner",
+            Self::DigitalOcean => "digitalocean",
+            Self::OpenStack | Self::OpenStackTls => "openstack",
+            Self::Alibaba => "ecs",
+            Self::Tencent => "qcloud",
+        }
+    }
+
+    /// Whether its answer is better than that of others: OpenStack answers like EC2 in parts.
+    pub(super) fn has_priority(self) -> bool {
+        matches!(self, Self::Aws | Self::Azure)
+    }
+
+    /// Asks; gives the fields to put on events.
+    pub(super) async fn ask(self, asker: &Asker) -> Result<Map, AskError> {
+        let mut fields = match self {
+            Self::Aws => aws::ask(asker, &asker.server("http", METADATA_HOST)?).await?,
+            // https://learn.microsoft.com/azure/virtual-machines/instance-metadata-service
+            Self::Azure => {
+                let path = "/metadata/instance/compute?api-version=2021-02-01";
+                answers::azure(&asker.json(path, &[("Metadata", "true")]).await?)
+            }
+            // https://cloud.google.com/compute/docs/metadata/querying-metadata
+            Self::Gcp => {
+                let path = "/computeMetadata/v1/?recursive=true&alt=json";
+                answers::gcp(&asker.json(path, &[("Metadata-Flavor", "Google")]).await?)
+            }
+            // https://docs.hetzner.cloud/#server-metadata
+            Self::Hetzner => {
+                let paths = [
+                    ("/hetzner/v1/metadata/instance-id", "cloud.instance.id"),
+                    ("/hetzner/v1/metadata/hostname", "cloud.instance.name"),
+                    ("/hetzner/v1/metadata/availability-zone", "cloud.availability_zone"),
+                    ("/hetzner/v1/metadata/region", "cloud.region"),
+                ];
+                let mut fields = asker.texts("http", METADATA_HOST, &paths).await?;
+                answers::set(&mut fields, "cloud.service.name", "Cloud");
+                fields
+            }
+            // https://docs.digitalocean.com/reference/api/metadata-api/
+            Self::DigitalOcean => {
+                answers::digital_ocean(&asker.json("/metadata/v1.json", &[]).await?)
+            }
+            // https://docs.openstack.org/nova/latest/user/metadata.html
+            Self::OpenStack => open_stack(asker, "http").await?,
+            Self::OpenStackTls => open_stack(asker, "https").await?,
+            // https://www.alibabacloud.com/help/en/ecs/user-guide/view-instance-metadata
+            Self::Alibaba => {
+                let paths = [
+                    ("/latest/meta-data/instance-id", "cloud.instance.id"),
+                    ("/latest/meta-data/region-id", "cloud.region"),
+                    ("/latest/meta-data/zone-id", "cloud.availability_zone"),
+                ];
+                let mut fields = asker.texts("http", "100.100.100.200", &paths).await?;
+                answers::set(&mut fields, "cloud.service.name", "ECS");
+                fields
+            }
+            // https://www.tencentcloud.com/document/product/213/4934
+            Self::Tencent => {
+                let paths = [
+                    ("/meta-data/instance-id", "cloud.instance.id"),
+                    ("/meta-data/placement/region", "cloud.region"),
+                    ("/meta-data/placement/zone", "cloud.availability_zone"),
+                ];
+                let mut fields = asker.texts("http", "metadata.tencentyun.com", &paths).await?;
+                answers::set(&mut fields, "cloud.service.name", "CVM");
+                fields
+            }
+        };
+        if fields.get_path("cloud.instance.id").is_none() {
+            return Err(AskError::Nothing);
+        }
+        answers::set(&mut fields, "cloud.provider", self.name());
+        Ok(fields)
+    }
+}
+
+async fn open_stack(asker: &Asker, scheme: &str) -> Result<Map, AskError> {
+    let paths = [
+        ("/2009-04-04/meta-data/instance-id", "cloud.instance.id"),
+        ("/2009-04-04/meta-data/instance-type", "cloud.machine.type"),
+        ("/2009-04-04/meta-data/hostname", "cloud.instance.name"),
+        ("/2009-04-04/meta-data/placement/availability-zone", "cloud.availability_zone"),
+    ];
+    let mut fields = asker.texts(scheme, METADATA_HOST, &paths).await?;
+    answers::set(&mut fields, "cloud.service.name", "Nova");
+    Ok(fields)
+}

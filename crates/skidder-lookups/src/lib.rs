@@ -1,0 +1,19 @@
+//! Processors that ask somebody over the network.
+//!
+//! Whoever is asked may be slow or gone: every look-up has a time-out, every result a cache, and the
+//! pipeline waits for none longer than its configuration says. What is the same for all events of a
+//! source is looked up once for it (`bound`, `epoch` and `fold` of [`skidder_processors::Processor`]),
+//! so that it costs nothing per event.
+
+mod background;
+mod cloud;
+mod http;
+mod put;
+mod tls;
+
+use skidder_processors::{Kind, shared};
+
+/// Those that a configuration can name; for [`skidder_processors::Context::with`].
+pub const KINDS: &[Kind] = &[("add_cloud_metadata", |settings, context| {
+    shared(cloud::AddCloudMetadata::read(settings, context))
+})];

@@ -1,0 +1,30 @@
+//! The section `ssl` of a look-up.
+
+use rustls::ClientConfig;
+use skidder_config::Section;
+use skidder_processors::Context;
+use skidder_tls::TlsSettings;
+use std::sync::Arc;
+
+/// The settings are wrong, which was told.
+#[derive(Debug)]
+pub(crate) struct Told;
+
+/// What connections need; nothing if there is no `ssl`, or if it is turned off.
+pub(crate) fn read(
+    settings: &Section<'_>,
+    context: &Context,
+) -> Result<Option<Arc<ClientConfig>>, Told> {
+    let Some(section) = settings.optional_section("ssl") else { return Ok(None) };
+    let tls = TlsSettings::read(&section);
+    if !tls.enabled {
+        return Ok(None);
+    }
+    match tls.client(&*context.fs) {
+        Ok(config) => Ok(Some(config)),
+        Err(error) => {
+            settings.problem(error.setting(), error.to_string(), "");
+            Err(Told)
+        }
+    }
+}
