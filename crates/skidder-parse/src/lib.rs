@@ -1,10 +1,11 @@
-//! From text to fields: JSON, container records, syslog, audit records, dissected lines, and the chain of parsers that makes
+//! From text to fields: JSON, container records, syslog, audit records, CEF, dissected lines, and the chain of parsers that makes
 //! events of lines.
 //!
 //! Knows events and nothing else: no files, no clock, no configuration. Everything here takes bytes and time
 //! as arguments.
 
 pub mod auditd;
+pub mod cef;
 pub mod chain;
 pub mod cri;
 pub mod dissect;

@@ -71,7 +71,6 @@ const UNSUPPORTED: &[&str] = &[
     "community_id",
     "convert",
     "decode_base64_field",
-    "decode_cef",
     "decode_csv_fields",
     "decode_duration",
     "decode_json_fields",

@@ -1,15 +1,19 @@
 //! Processors that find fields in a text: its parts, its encoding, its time.
 
 mod aws_vpc_flow_log;
+mod cef;
 mod dissect;
+mod object;
 
 pub use aws_vpc_flow_log::ParseAwsVpcFlowLog;
+pub use cef::DecodeCef;
 pub use dissect::Dissect;
 
 use crate::kinds::{Kind, shared};
 
 /// Those that a configuration can name.
 pub(crate) const KINDS: &[Kind] = &[
+    ("decode_cef", |settings, context| shared(DecodeCef::read(settings, context))),
     ("dissect", |settings, _| shared(Dissect::read(settings))),
     ("parse_aws_vpc_flow_log", |settings, _| shared(ParseAwsVpcFlowLog::read(settings))),
 ];

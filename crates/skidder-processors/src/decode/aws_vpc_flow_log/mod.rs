@@ -5,6 +5,7 @@
 
 mod fields;
 
+use super::object::Object;
 use crate::plan::Constants;
 use crate::plan::ERROR_MESSAGE;
 use crate::plan::Failure;
@@ -12,7 +13,7 @@ use crate::plan::Footprint;
 use crate::plan::{Outcome, Processor};
 use fields::{FIELDS, FLAG_NAMES, Field, How, TCP_FLAGS, TCP_FLAGS_ARRAY, Type, transport};
 use skidder_config::Section;
-use skidder_event::{Cell, EditError, EventMut, NodeId, Path, Text};
+use skidder_event::{Cell, EditError, EventMut, Path, Text};
 use smallvec::SmallVec;
 use std::net::IpAddr;
 
@@ -92,7 +93,7 @@ impl ParseAwsVpcFlowLog {
         const NO_FORMAT: &str = "log did not match the specified format";
         let words = self.words(event.text(text), text.start).ok_or(NO_FORMAT)?;
         let format = self.formats.iter().find(|format| format.len() == words.len());
-        let mut original = Object::default();
+        let mut original = Object::EMPTY;
         let mut types: SmallVec<[&str; 2]> = SmallVec::from_slice(&["connection"]);
         let mut addresses: SmallVec<[Text; 4]> = SmallVec::new();
         for (column, word) in format.ok_or(NO_FORMAT)?.iter().zip(words) {
@@ -121,8 +122,7 @@ impl ParseAwsVpcFlowLog {
                 types.iter().map(|text| Cell::Str(event.store_text(text.as_bytes()))).collect();
             self.put_list(event, &self.event_type, &cells)?;
         }
-        let target = Cell::Map { first: original.first, opaque: true };
-        event.put_cell(&self.target, target).map_err(|error| error.to_string())?;
+        event.put_cell(&self.target, original.cell()).map_err(|error| error.to_string())?;
         if !addresses.is_empty() {
             let cells: SmallVec<[Cell; 4]> = addresses.iter().copied().map(Cell::Str).collect();
             self.put_list(event, &self.related_ip, &cells)?;
@@ -156,29 +156,6 @@ impl ParseAwsVpcFlowLog {
             }
         };
         all.then_some(words)
-    }
-}
-
-/// An object under construction: a list of nodes.
-#[derive(Debug)]
-struct Object {
-    first: NodeId,
-    last: NodeId,
-}
-
-impl Default for Object {
-    fn default() -> Self {
-        Self { first: NodeId::NONE, last: NodeId::NONE }
-    }
-}
-
-impl Object {
-    fn push(&mut self, event: &mut EventMut<'_>, name: &str, cell: Cell) {
-        let key = event.store_text(name.as_bytes());
-        self.last = event.arena().1.push(self.last, key, cell, 0);
-        if self.first.is_none() {
-            self.first = self.last;
-        }
     }
 }
 
