@@ -53,17 +53,18 @@ impl<'a> EventMut<'a> {
     /// other stays as it is. ([`EventMut::copy`] is for a value that goes elsewhere.)
     pub fn duplicate(&mut self, path: &Path) -> Option<Cell> {
         let cell = self.copy(path)?;
-        Some(self.deep(cell))
+        Some(self.duplicate_cell(cell))
     }
 
-    /// Objects inside lists are never changed, so that lists may be shared.
-    fn deep(&mut self, cell: Cell) -> Cell {
+    /// The same for a value that is in this batch already, such as an element of a list. Objects inside lists
+    /// are never changed, so that lists are shared.
+    pub fn duplicate_cell(&mut self, cell: Cell) -> Cell {
         let Cell::Map { first: mut next, .. } = cell else { return cell };
         let mut first = NodeId::NONE;
         while !next.is_none() {
             let node = *self.batch.node(next);
             if node.cell != Cell::Gone {
-                let cell = self.deep(node.cell);
+                let cell = self.duplicate_cell(node.cell);
                 first = self.batch.push_node(Node::new(node.key, cell, first));
             }
             next = node.next;

@@ -2,9 +2,10 @@
 
 use crate::base::{Base, BaseNode, BaseValue, find};
 use crate::batch::{Batch, Cell, Mark, Node, NodeId, Row, Text};
-use crate::event::EventRef;
+use crate::event::{EventRef, ValueRef, own_value};
 use crate::path::Path;
 use crate::value::{Map, Value};
+use smallvec::SmallVec;
 
 /// Why a change was refused. The event is as it was, but for empty objects on the way.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -205,8 +206,8 @@ impl<'a> EventMut<'a> {
     }
 
     /// The elements of a list of this batch.
-    pub fn list_cells(&self, list: Cell) -> Vec<Cell> {
-        let mut cells = Vec::new();
+    pub fn list_cells(&self, list: Cell) -> SmallVec<[Cell; 16]> {
+        let mut cells = SmallVec::new();
         if let Cell::List(mut next) = list {
             while !next.is_none() {
                 let node = self.batch.node(next);
@@ -215,6 +216,11 @@ impl<'a> EventMut<'a> {
             }
         }
         cells
+    }
+
+    /// A value of this batch, to be looked at. Nothing if it says that a field is removed.
+    pub fn view(&self, cell: Cell) -> Option<ValueRef<'_>> {
+        own_value(self.batch, cell, None)
     }
 
     pub(crate) fn lists(&self, metadata: bool) -> (NodeId, &'a [BaseNode]) {

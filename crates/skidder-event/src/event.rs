@@ -224,7 +224,7 @@ impl<'a> ListRef<'a> {
     }
 }
 
-fn own_value<'a>(
+pub(crate) fn own_value<'a>(
     batch: &'a Batch,
     cell: Cell,
     below: Option<&'a BaseNode>,

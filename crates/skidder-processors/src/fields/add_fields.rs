@@ -71,7 +71,8 @@ pub fn fields_of(settings: &std::collections::BTreeMap<String, Setting>) -> Map 
     map
 }
 
-fn value_of(setting: &Setting) -> Option<Value> {
+/// One value of a setting; nothing for null.
+pub(super) fn value_of(setting: &Setting) -> Option<Value> {
     Some(match setting {
         Setting::Null => return None,
         Setting::Bool(truth) => Value::Bool(*truth),

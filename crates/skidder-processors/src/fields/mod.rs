@@ -1,13 +1,18 @@
 //! Processors that work on the fields of the event with what the configuration gives.
 
 mod add_fields;
+mod add_labels;
 mod add_tags;
+mod append;
 mod copy_fields;
 mod drop_event;
 mod drop_fields;
+mod extract_array;
+mod now;
 pub(crate) mod pairs;
 mod raw_index;
 mod rename;
+mod truncate_fields;
 
 pub use add_fields::{AddFields, fields_of};
 pub use add_tags::AddTags;
@@ -18,13 +23,23 @@ pub use raw_index::RawIndex;
 pub use rename::Rename;
 
 use crate::kinds::{Kind, shared};
+use add_labels::AddLabels;
+use append::Append;
+use extract_array::ExtractArray;
+use now::Now;
+use truncate_fields::TruncateFields;
 
 /// Those that a configuration can name.
 pub(crate) const KINDS: &[Kind] = &[
     ("add_fields", |settings, _| shared(AddFields::read(settings))),
+    ("add_labels", |settings, _| shared(AddLabels::read(settings))),
     ("add_tags", |settings, _| shared(AddTags::read(settings))),
+    ("append", |settings, _| shared(Append::read(settings))),
     ("copy_fields", |settings, _| shared(CopyFields::read(settings))),
     ("drop_event", |_, _| shared(Some(DropEvent))),
     ("drop_fields", |settings, _| shared(DropFields::read(settings))),
+    ("extract_array", |settings, _| shared(ExtractArray::read(settings))),
+    ("now", |settings, context| shared(Now::read(settings, context))),
     ("rename", |settings, _| shared(Rename::read(settings))),
+    ("truncate_fields", |settings, _| shared(TruncateFields::read(settings))),
 ];

@@ -32,6 +32,27 @@ pub(crate) fn required_path(section: &Section<'_>, key: &str) -> Option<Path> {
     path
 }
 
+/// The field paths at `key`, at least one. Nothing if there are none or one is wrong, which is told.
+pub(crate) fn required_paths(section: &Section<'_>, key: &str) -> Option<Vec<Path>> {
+    let strings = section.strings(key);
+    let paths = if strings.is_set() { strings.try_map(parse_all).optional()? } else { Vec::new() };
+    if paths.is_empty() {
+        let message = format!("`{}` names no field", section.path_of(key));
+        section.problem(key, message, "give a list of field names");
+        return None;
+    }
+    Some(paths)
+}
+
+/// The field paths at `key`, perhaps none; one that is none is told.
+pub(crate) fn optional_paths(section: &Section<'_>, key: &str) -> Vec<Path> {
+    section.strings(key).try_map(parse_all).optional().unwrap_or_default()
+}
+
+fn parse_all(texts: Vec<String>) -> Result<Vec<Path>, String> {
+    texts.into_iter().map(parse).collect()
+}
+
 fn parse(text: String) -> Result<Path, String> {
     Path::parse(&text).map_err(|error| error.to_string())
 }
