@@ -18,6 +18,7 @@ use skidder_config::Section;
 use skidder_event::{Cell, EventMut, Path, Text};
 use skidder_os::Clock;
 use skidder_parse::cef::{self, Kind, Message, Number, ValueError};
+use smallvec::{SmallVec, smallvec};
 use std::sync::Arc;
 
 /// Decodes messages in the Common Event Format.
@@ -309,8 +310,8 @@ fn add_error(event: &mut EventMut<'_>, text: &str) {
         _ => false,
     };
     let mut cells = match there {
-        None => Vec::new(),
-        Some(cell @ Cell::Str(_)) => vec![cell],
+        None => SmallVec::new(),
+        Some(cell @ Cell::Str(_)) => smallvec![cell],
         Some(list @ Cell::List(_)) => event.list_cells(list),
         Some(_) => return,
     };
