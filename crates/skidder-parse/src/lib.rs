@@ -1,4 +1,4 @@
-//! From text to fields: JSON, container records, syslog, audit records, CEF, dissected lines, and the chain of parsers that makes
+//! From text to fields: JSON, container records, syslog, audit records, CEF, dissected lines, times, and the chain of parsers that makes
 //! events of lines.
 //!
 //! Knows events and nothing else: no files, no clock, no configuration. Everything here takes bytes and time
@@ -10,6 +10,7 @@ pub mod chain;
 pub mod cri;
 pub mod dissect;
 pub mod docker;
+pub mod go_time;
 pub mod json;
 pub mod ndjson;
 pub mod syslog;

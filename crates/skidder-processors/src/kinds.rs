@@ -86,7 +86,6 @@ const UNSUPPORTED: &[&str] = &[
     "replace",
     "script",
     "syslog",
-    "timestamp",
     "translate_ldap_attribute",
     "translate_sid",
     "uppercase",

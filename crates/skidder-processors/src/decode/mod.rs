@@ -4,10 +4,12 @@ mod aws_vpc_flow_log;
 mod cef;
 mod dissect;
 mod object;
+mod timestamp;
 
 pub use aws_vpc_flow_log::ParseAwsVpcFlowLog;
 pub use cef::DecodeCef;
 pub use dissect::Dissect;
+pub use timestamp::Timestamp;
 
 use crate::kinds::{Kind, shared};
 
@@ -16,4 +18,5 @@ pub(crate) const KINDS: &[Kind] = &[
     ("decode_cef", |settings, context| shared(DecodeCef::read(settings, context))),
     ("dissect", |settings, _| shared(Dissect::read(settings))),
     ("parse_aws_vpc_flow_log", |settings, _| shared(ParseAwsVpcFlowLog::read(settings))),
+    ("timestamp", |settings, context| shared(Timestamp::read(settings, &context.clock))),
 ];

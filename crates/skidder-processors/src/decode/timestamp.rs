@@ -1,0 +1,203 @@
+//! `timestamp`: a text or number becomes a time, of the event if nothing else is said.
+//!
+//! Layouts are tried in their order. They are those of Go ([`skidder_parse::go_time`]), `UNIX` (seconds) and `UNIX_MS`
+//! (milliseconds). What is a time already is taken as it is.
+
+use crate::plan::{Constants, Failure, Footprint, Outcome, Processor};
+use jiff::tz::TimeZone;
+use skidder_config::Section;
+use skidder_event::{Cell, EventMut, Path, ValueRef};
+use skidder_os::Clock;
+use skidder_parse::{go_time, syslog};
+use std::fmt::Debug;
+use std::sync::Arc;
+
+/// Sets a time from another field.
+#[derive(Clone)]
+pub struct Timestamp {
+    field: Path,
+    target_field: Path,
+    layouts: Box<[Layout]>,
+    timezone: TimeZone,
+    ignore_missing: bool,
+    ignore_failure: bool,
+    /// For the year of times without one.
+    clock: Arc<dyn Clock>,
+}
+
+/// What a value may look like.
+#[derive(Clone, Debug)]
+enum Layout {
+    /// A number of units of so many nanoseconds since 1970-01-01 UTC.
+    Unix(i64),
+    Go(go_time::Layout),
+}
+
+impl Layout {
+    fn new(text: &str) -> Self {
+        match text {
+            "UNIX" => Self::Unix(1_000_000_000),
+            "UNIX_MS" => Self::Unix(1_000_000),
+            text => Self::Go(go_time::Layout::new(text)),
+        }
+    }
+}
+
+impl Timestamp {
+    /// The field that is set if nothing is said.
+    pub const TARGET_FIELD: &'static str = "@timestamp";
+
+    /// `field`, `target_field`, `layouts`, `timezone`, `test`, `ignore_missing`, `ignore_failure`, `id`.
+    pub(crate) fn read(settings: &Section<'_>, clock: &Arc<dyn Clock>) -> Option<Self> {
+        let parse = |text: String| Path::parse(&text).map_err(|error| error.to_string());
+        let field = settings.string("field").try_map(parse).optional();
+        if !settings.has("field") {
+            let message = format!("`{}` is missing", settings.path_of("field"));
+            settings.problem("field", message, "name the field with the time");
+        }
+        let target = || Path::parse(Self::TARGET_FIELD).expect("a constant that is a path");
+        let target_field = settings.string("target_field").try_map(parse).or_else(target);
+        let layouts = settings.strings("layouts").required();
+        let zone = |name: String| syslog::timezone(&name).map_err(|error| error.to_string());
+        let timezone = settings.string("timezone").try_map(zone).or_else(|| TimeZone::UTC);
+        let tests = settings.strings("test").or_else(Vec::new);
+        let ignore_missing = settings.bool("ignore_missing").or(false);
+        let ignore_failure = settings.bool("ignore_failure").or(false);
+        settings.accept("id");
+        let layouts: Box<[Layout]> = layouts.iter().map(|text| Layout::new(text)).collect();
+        for layout in &layouts {
+            if let Layout::Go(layout) = layout
+                && layout.is_constant()
+            {
+                let path = settings.path_of("layouts");
+                let message = format!("`{path}`: nothing is read by `{}`", layout.source());
+                let hint = "layouts are examples of the time of Go: `2006-01-02 15:04:05`";
+                settings.warning("layouts", message, hint);
+            }
+        }
+        let clock = Arc::clone(clock);
+        let processor = Self {
+            field: field?,
+            target_field,
+            layouts,
+            timezone,
+            ignore_missing,
+            ignore_failure,
+            clock,
+        };
+        processor.test(settings, &tests).then_some(processor)
+    }
+
+    /// Whether the texts of `test` can be read; those that cannot are told.
+    fn test(&self, settings: &Section<'_>, tests: &[String]) -> bool {
+        let mut right = true;
+        for test in tests.iter().filter(|test| self.parse(ValueRef::Str(test.as_bytes())).is_none())
+        {
+            let path = settings.path_of("test");
+            let mut why = String::new();
+            for layout in &self.layouts {
+                let Layout::Go(layout) = layout else { continue };
+                if let Err(error) = layout.parse(test.as_bytes(), &self.timezone, || self.now()) {
+                    why.push_str(&format!("; `{}`: {error}", layout.source()));
+                }
+            }
+            let message = format!("`{path}`: failed to parse test timestamp `{test}`{why}");
+            settings.problem("test", message, "");
+            right = false;
+        }
+        right
+    }
+
+    fn now(&self) -> i64 {
+        self.clock.wall().0
+    }
+
+    /// The time that a value is.
+    fn parse(&self, value: ValueRef<'_>) -> Option<i64> {
+        if let ValueRef::Time(time) = value {
+            return Some(time);
+        }
+        self.layouts.iter().find_map(|layout| match layout {
+            Layout::Unix(unit) => unix(value, *unit),
+            Layout::Go(layout) => match value {
+                ValueRef::Str(text) => layout.parse(text, &self.timezone, || self.now()).ok(),
+                _ => None,
+            },
+        })
+    }
+}
+
+/// A number of units of `unit` nanoseconds: an integer, or a floating-point number, also as text.
+fn unix(value: ValueRef<'_>, unit: i64) -> Option<i64> {
+    let from_float = |number: f64| {
+        let time = number * unit as f64;
+        // 2^63: from here on no `i64` has the value.
+        (time.abs() < 9_223_372_036_854_775_808.0).then_some(time as i64)
+    };
+    match value {
+        ValueRef::Int(number) => number.checked_mul(unit),
+        ValueRef::UInt(number) => i64::try_from(number).ok()?.checked_mul(unit),
+        ValueRef::Float(number) => from_float(number),
+        ValueRef::Str(text) => {
+            let text = std::str::from_utf8(text).ok()?;
+            match text.parse::<i64>() {
+                Ok(number) => number.checked_mul(unit),
+                Err(_) => from_float(text.parse().ok()?),
+            }
+        }
+        _ => None,
+    }
+}
+
+impl Debug for Timestamp {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.write_str(&self.describe())
+    }
+}
+
+impl Processor for Timestamp {
+    fn name(&self) -> &'static str {
+        "timestamp"
+    }
+
+    fn run(&self, event: &mut EventMut<'_>) -> Result<Outcome, Failure> {
+        let time = match event.as_ref().get(&self.field) {
+            None if self.ignore_missing => return Ok(Outcome::Done),
+            None => Err(format!("failed to get time field {}: key not found", self.field)),
+            Some(value) => self.parse(value).ok_or_else(|| match value {
+                ValueRef::Str(text) => {
+                    let text = String::from_utf8_lossy(text);
+                    format!("failed parsing time field {}='{text}'", self.field)
+                }
+                _ => format!("failed parsing time field {}: unexpected type", self.field),
+            }),
+        };
+        let fail = |reason: String| Failure::unnoted(reason).ignored(self.ignore_failure);
+        let time = time.map_err(fail)?;
+        event.put_cell(&self.target_field, Cell::Time(time)).map_err(|_| {
+            fail(format!("could not put value: {}: a part of it is no object", self.target_field))
+        })?;
+        Ok(Outcome::Done)
+    }
+
+    fn footprint(&self, _: &Constants) -> Footprint {
+        Footprint {
+            reads: vec![self.field.clone()],
+            writes: vec![self.target_field.clone()],
+            ..Footprint::default()
+        }
+    }
+
+    fn describe(&self) -> String {
+        let layouts: Vec<_> = self
+            .layouts
+            .iter()
+            .map(|layout| match layout {
+                Layout::Unix(1_000_000) => "UNIX_MS",
+                Layout::Unix(_) => "UNIX",
+                Layout::Go(layout) => layout.source(),
+            })
+            .collect();
+        format!("timestamp {} from {} by {}", self.target_field, self.field, layouts.join(", "))
+    }
+}
