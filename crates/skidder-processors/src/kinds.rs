@@ -72,8 +72,6 @@ const UNSUPPORTED: &[&str] = &[
     "decode_csv_fields",
     "decode_duration",
     "decode_json_fields",
-    "decode_xml",
-    "decode_xml_wineventlog",
     "decompress_gzip_field",
     "detect_mime_type",
     "dns",

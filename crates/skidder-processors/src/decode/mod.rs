@@ -5,6 +5,7 @@ mod cef;
 mod dissect;
 mod object;
 mod timestamp;
+mod xml;
 
 pub use aws_vpc_flow_log::ParseAwsVpcFlowLog;
 pub use cef::DecodeCef;
@@ -12,10 +13,13 @@ pub use dissect::Dissect;
 pub use timestamp::Timestamp;
 
 use crate::kinds::{Kind, shared};
+use xml::{DecodeXml, DecodeXmlWineventlog};
 
 /// Those that a configuration can name.
 pub(crate) const KINDS: &[Kind] = &[
     ("decode_cef", |settings, context| shared(DecodeCef::read(settings, context))),
+    ("decode_xml", |settings, _| shared(DecodeXml::read(settings))),
+    ("decode_xml_wineventlog", |settings, _| shared(DecodeXmlWineventlog::read(settings))),
     ("dissect", |settings, _| shared(Dissect::read(settings))),
     ("parse_aws_vpc_flow_log", |settings, _| shared(ParseAwsVpcFlowLog::read(settings))),
     ("timestamp", |settings, context| shared(Timestamp::read(settings, &context.clock))),

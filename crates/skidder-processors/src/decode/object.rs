@@ -43,6 +43,28 @@ impl Object {
         }
     }
 
+    /// Sets the field of this name, dots in it included; a later value replaces an earlier one.
+    pub(crate) fn set(&mut self, event: &mut EventMut<'_>, name: &str, cell: Cell) {
+        let key = event.store_text(name.as_bytes());
+        match find(event, self.first, key) {
+            Some(id) => event.arena().1.set(id, cell, 0),
+            None => self.push_key(event, key, cell),
+        }
+    }
+
+    /// Whether there is a field at a dotted name that stands in the batch.
+    pub(crate) fn has_path(&self, event: &mut EventMut<'_>, key: Text) -> bool {
+        let (mut first, mut rest) = (self.first, key);
+        loop {
+            let dot = memchr::memchr(b'.', event.text(rest));
+            let head = Text { len: dot.map_or(rest.len, |dot| dot as u32), ..rest };
+            let Some(found) = find(event, first, head) else { return false };
+            let Some(dot) = dot else { return true };
+            first = first_of(event.arena().1.cell(found));
+            rest = Text { start: rest.start + dot as u32 + 1, len: rest.len - dot as u32 - 1 };
+        }
+    }
+
     /// Sets the field at a dotted name that stands in the batch; a later value replaces an earlier one. `false`, and
     /// nothing happens, if something that is no object is in the way.
     pub(crate) fn set_path(&mut self, event: &mut EventMut<'_>, key: Text, cell: Cell) -> bool {

@@ -1,0 +1,241 @@
+//! `decode_xml`: XML becomes fields. Names of elements and attributes become keys, repeated elements lists, the text of an element with
+//! anything else in it `#text`.
+
+mod tree;
+mod winevent;
+
+pub(crate) use winevent::DecodeXmlWineventlog;
+
+use super::object::Object;
+use crate::plan::Constants;
+use crate::plan::ERROR_MESSAGE;
+use crate::plan::Failure;
+use crate::plan::Footprint;
+use crate::plan::{Outcome, Processor};
+use crate::text::{NoText, text_of};
+use skidder_config::Section;
+use skidder_event::{Cell, EventMut, NodeId, Path, Text};
+use std::borrow::Cow;
+use tree::Element;
+
+/// The key of the text of an element that has attributes or elements too.
+const TEXT: &str = "#text";
+
+/// Where decoded fields go.
+#[derive(Clone, Debug)]
+enum Target {
+    /// In place of a field.
+    Field(Path),
+    /// Into the event; what is there is replaced if the flag says so.
+    Root(bool),
+}
+
+impl Target {
+    fn put(&self, event: &mut EventMut<'_>, object: &Object) -> Result<(), String> {
+        match self {
+            Self::Root(overwrite) => {
+                event.merge_list_over(object.list(), *overwrite);
+                Ok(())
+            }
+            Self::Field(path) => event
+                .put_cell(path, object.cell())
+                .map_err(|error| format!("failed to put value into field \"{path}\": {error}")),
+        }
+    }
+}
+
+/// What both processors of XML are asked for.
+#[derive(Clone, Debug)]
+struct Common {
+    name: &'static str,
+    field: Path,
+    target: Target,
+    ignore_missing: bool,
+    ignore_failure: bool,
+}
+
+impl Common {
+    /// The field that is read if nothing is said.
+    const FIELD: &'static str = "message";
+
+    /// `target` is where the fields go if nothing is said; without it in place of the text.
+    fn read(settings: &Section<'_>, name: &'static str, target: Option<&str>) -> Self {
+        let field = settings.string("field").try_map(|text| parse_path(&text));
+        let field = field.or_else(|| constant(Self::FIELD));
+        let overwrite = settings.bool("overwrite_keys").or(true);
+        let to = settings.string("target_field").try_map(|text| match text.as_str() {
+            "" => Ok(Target::Root(overwrite)),
+            text => parse_path(text).map(Target::Field),
+        });
+        let default = || target.map_or_else(|| field.clone(), constant);
+        Self {
+            name,
+            target: to.or_else(|| Target::Field(default())),
+            field,
+            ignore_missing: settings.bool("ignore_missing").or(false),
+            ignore_failure: settings.bool("ignore_failure").or(false),
+        }
+    }
+
+    /// Runs `decode` on the text of the field.
+    fn run(
+        &self,
+        event: &mut EventMut<'_>,
+        decode: impl FnOnce(&mut EventMut<'_>, Text) -> Result<(), String>,
+    ) -> Result<Outcome, Failure> {
+        let decoded = match text_of(event, &self.field) {
+            Ok(text) => decode(event, text),
+            Err(NoText::Missing) if self.ignore_missing => Ok(()),
+            Err(NoText::Missing) => Err("key not found".to_owned()),
+            Err(NoText::OtherKind) => Err("field value is not a string".to_owned()),
+        };
+        decoded.map(|()| Outcome::Done).map_err(|why| {
+            let (name, field) = (self.name, &self.field);
+            Failure::new(format!("failed in {name} on the \"{field}\" field: {why}"))
+                .ignored(self.ignore_failure)
+        })
+    }
+
+    fn footprint(&self, more: Vec<Path>) -> Footprint {
+        let Target::Field(target) = &self.target else { return Footprint::everything() };
+        let mut writes = more;
+        writes.extend([target.clone(), ERROR_MESSAGE.clone()]);
+        Footprint { reads: vec![self.field.clone()], writes, open: true, everything: false }
+    }
+
+    fn describe(&self) -> String {
+        let target = match &self.target {
+            Target::Field(path) => path.as_str(),
+            Target::Root(_) => "the event",
+        };
+        format!("{} of {} to {target}", self.name, self.field)
+    }
+}
+
+/// Makes fields of XML.
+#[derive(Clone, Debug)]
+pub(crate) struct DecodeXml {
+    common: Common,
+    to_lower: bool,
+    document_id: Option<Path>,
+    id: Path,
+}
+
+impl DecodeXml {
+    /// All settings of the processor.
+    pub(crate) fn read(settings: &Section<'_>) -> Option<Self> {
+        let document_id = settings.string("document_id").try_map(|text| parse_path(&text));
+        Some(Self {
+            common: Common::read(settings, "decode_xml", None),
+            to_lower: settings.bool("to_lower").or(true),
+            document_id: document_id.optional(),
+            id: constant("@metadata._id"),
+        })
+    }
+
+    fn decode(&self, event: &mut EventMut<'_>, text: Text) -> Result<(), String> {
+        // The batch grows while the tree is put into it.
+        let xml = event.text(text).to_vec();
+        let roots =
+            tree::parse(&xml).map_err(|error| format!("error decoding XML field: {error}"))?;
+        let object = self.object(event, &roots);
+        let id = self.document_id.as_ref().and_then(|path| take_text(event, object, path));
+        self.common.target.put(event, &object)?;
+        if let Some(id) = id.filter(|id| id.len > 0) {
+            event.put_cell(&self.id, Cell::Str(id)).map_err(|error| error.to_string())?;
+        }
+        Ok(())
+    }
+
+    /// Elements as an object: those of one name are a list.
+    fn object(&self, event: &mut EventMut<'_>, elements: &[Element<'_>]) -> Object {
+        let mut object = Object::EMPTY;
+        for (at, element) in elements.iter().enumerate() {
+            let name = self.key(&element.name);
+            if elements[..at].iter().any(|before| self.key(&before.name) == name) {
+                continue;
+            }
+            let mut cells = vec![self.value(event, element)];
+            for other in &elements[at + 1..] {
+                if self.key(&other.name) == name {
+                    cells.push(self.value(event, other));
+                }
+            }
+            let cell = if cells.len() > 1 { event.store_list(&cells) } else { cells[0] };
+            object.push(event, &name, cell);
+        }
+        object
+    }
+
+    fn value(&self, event: &mut EventMut<'_>, element: &Element<'_>) -> Cell {
+        let text = element.text.trim();
+        if element.children.is_empty() && element.attributes.is_empty() {
+            return Cell::Str(event.store_text(text.as_bytes()));
+        }
+        let mut object = self.object(event, &element.children);
+        for (name, value) in &element.attributes {
+            let value = Cell::Str(event.store_text(value.as_bytes()));
+            object.set(event, &self.key(name), value);
+        }
+        if !text.is_empty() {
+            let text = Cell::Str(event.store_text(text.as_bytes()));
+            object.set(event, TEXT, text);
+        }
+        object.cell()
+    }
+
+    fn key<'n>(&self, name: &'n str) -> Cow<'n, str> {
+        if self.to_lower { Cow::Owned(name.to_lowercase()) } else { Cow::Borrowed(name) }
+    }
+}
+
+/// Takes the text at a path out of an object. Nothing if there is none, or something else.
+fn take_text(event: &mut EventMut<'_>, object: Object, path: &Path) -> Option<Text> {
+    let (bytes, mut arena) = event.arena();
+    let mut first = object.cell();
+    let mut found = NodeId::NONE;
+    for segment in path.as_str().split('.') {
+        let Cell::Map { first: mut next, .. } = first else { return None };
+        loop {
+            if next.is_none() {
+                return None;
+            }
+            let key = arena.key(next);
+            if &bytes[key.start as usize..(key.start + key.len) as usize] == segment.as_bytes() {
+                break;
+            }
+            next = arena.next(next);
+        }
+        found = next;
+        first = arena.cell(found);
+    }
+    let Cell::Str(text) = first else { return None };
+    arena.set(found, Cell::Gone, 0);
+    Some(text)
+}
+
+fn parse_path(text: &str) -> Result<Path, String> {
+    Path::parse(text).map_err(|error| error.to_string())
+}
+
+fn constant(name: &str) -> Path {
+    Path::parse(name).expect("a constant that is a path")
+}
+
+impl Processor for DecodeXml {
+    fn name(&self) -> &'static str {
+        "decode_xml"
+    }
+
+    fn run(&self, event: &mut EventMut<'_>) -> Result<Outcome, Failure> {
+        self.common.run(event, |event, text| self.decode(event, text))
+    }
+
+    fn footprint(&self, _: &Constants) -> Footprint {
+        self.common.footprint(vec![self.id.clone()])
+    }
+
+    fn describe(&self) -> String {
+        self.common.describe()
+    }
+}
