@@ -105,6 +105,7 @@ impl Row {
     pub(crate) const DROPPED: u8 = 4;
 
     /// A fresh event of one line.
+    #[inline]
     pub fn new(offset: u64, line_bytes: u32, message: Text, time: i64) -> Self {
         Self {
             offset,
@@ -124,11 +125,6 @@ impl Row {
 
     pub(crate) fn has(&self, flag: u8) -> bool {
         self.flags & flag != 0
-    }
-
-    /// Whether no processor touched anything but message and timestamp.
-    pub(crate) fn is_plain(&self) -> bool {
-        self.own.is_none() && self.flags == Self::MESSAGE | Self::OFFSET
     }
 }
 

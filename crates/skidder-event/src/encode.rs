@@ -2,7 +2,7 @@
 
 use crate::batch::Batch;
 use crate::escape::write_string;
-use crate::merge::{write_touched, write_uint};
+use crate::merge::{lone_member, write_touched, write_uint};
 use crate::time::TimeText;
 
 /// Decimals of `@timestamp` (`timestamp.precision`).
@@ -63,16 +63,21 @@ impl Encoder {
         if !self.metadata.is_empty() {
             self.write_metadata(out, batch, row.metadata);
         }
-        if row.is_plain() {
-            let pieces = batch.base().pieces();
-            out.extend_from_slice(&pieces.before_offset);
-            write_uint(out, row.offset);
-            out.extend_from_slice(&pieces.before_message);
-            write_string(out, batch.text(row.message), batch.known_utf8(row.message));
-            out.extend_from_slice(&pieces.after_message);
-        } else {
-            write_touched(out, batch, row, batch.base());
+        let base = batch.base();
+        let Some(member) = lone_member(batch, row, base) else {
+            write_touched(out, batch, row, base);
+            return;
+        };
+        let pieces = base.pieces();
+        out.extend_from_slice(&pieces.before_offset);
+        write_uint(out, row.offset);
+        out.extend_from_slice(&pieces.before_message);
+        write_string(out, batch.text(row.message), batch.known_utf8(row.message));
+        if !member.is_empty() {
+            out.push(b',');
+            out.extend_from_slice(member);
         }
+        out.extend_from_slice(&pieces.after_message);
     }
 
     /// The output's own metadata with that of the base and the event behind it.

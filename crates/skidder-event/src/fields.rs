@@ -8,7 +8,7 @@ use crate::filter::{KeyBit, KeyFilter};
 
 /// The nodes of a batch, to be added to while its bytes are read.
 #[derive(Debug)]
-pub struct Arena<'a>(&'a mut Vec<Node>);
+pub struct Arena<'a>(pub(crate) &'a mut Vec<Node>);
 
 /// Fields of one object in the order of their text, each key once. Made with [`Arena`].
 #[derive(Clone, Copy, Debug)]

@@ -4,11 +4,13 @@
 //! until it is complete. Its fields stay in the arena meanwhile: a row only names them.
 
 use crate::batch::{Batch, Cell, Node, NodeId, Parts, Row, Text};
+use crate::fields::Arena;
 use crate::provenance::Provenance;
 use std::ops::Range;
 
 impl Row {
     /// The message, if it is the row's own.
+    #[inline]
     pub fn text(&self) -> Option<Text> {
         self.has(Self::MESSAGE).then_some(self.message)
     }
@@ -116,11 +118,13 @@ impl Batch {
     }
 
     /// Makes a text of this batch the message of a row, whatever was the message before.
+    #[inline]
     pub fn set_text(&mut self, row: &mut Row, text: Text) {
         if !row.has(Row::MESSAGE) {
             row.flags |= Row::MESSAGE;
             if let Some(id) = self.find(row.own, b"message") {
-                self.nodes[id.0 as usize].cell = Cell::Gone;
+                let node = &mut self.nodes[id.0 as usize];
+                (node.cell, node.raw) = (Cell::Gone, 0);
             }
         }
         row.message = text;
@@ -131,7 +135,7 @@ impl Batch {
     #[inline]
     pub fn set_first(&mut self, row: &mut Row, key: Text, cell: Cell, raw: u32) {
         debug_assert!(row.own.is_none(), "a row that has fields gets another one as its first");
-        row.own = self.push_node(Node { key, cell, next: row.own, raw });
+        row.own = Arena(&mut self.nodes).push(NodeId::NONE, key, cell, raw);
     }
 
     /// Merges the fields of a later row into an earlier one: of those at the top level that both have, the

@@ -165,6 +165,25 @@ pub(crate) fn write_touched(out: &mut Vec<u8>, batch: &Batch, row: &Row, base: &
     members.out.push(b'}');
 }
 
+/// What an event is to have between its message and what follows, if that is all that makes it another than an
+/// untouched one: nothing, or its only field as it stands in the batch's bytes, of a name that the base does not have.
+#[inline]
+pub(crate) fn lone_member<'a>(batch: &'a Batch, row: &Row, base: &Base) -> Option<&'a [u8]> {
+    if row.flags != Row::MESSAGE | Row::OFFSET {
+        return None;
+    }
+    if row.own.is_none() {
+        return Some(&[]);
+    }
+    let node = batch.node(row.own);
+    let key = batch.text(node.key);
+    if node.raw == 0 || !node.next.is_none() || key == b"log" || base.position(key).is_some() {
+        return None;
+    }
+    let start = node.key.start as usize - 1;
+    Some(&batch.bytes[start..start + node.raw as usize])
+}
+
 /// Whether none of the event's own fields has a name that the base has.
 fn is_apart(batch: &Batch, row: &Row, base: &Base) -> bool {
     let mut next = row.own;

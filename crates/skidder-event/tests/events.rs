@@ -231,6 +231,54 @@ fn format_strings_render_fields_defaults_and_dates() {
     assert_eq!(bound.constant(), Some("filebeat-9.5.3"));
 }
 
+/// Puts `"stream":"stdout"` into the event, to be copied as it stands.
+fn put_stream(batch: &mut Batch, base: &Base) {
+    let member = batch.append(b"\"stream\":\"stdout\"");
+    let key = Text { start: member.start + 1, len: 6 };
+    let value = Text { start: member.start + 10, len: 6 };
+    let mut event = batch.event_mut(0, base);
+    let node = event.arena().1.push(NodeId::NONE, key, Cell::Str(value), member.len);
+    event.merge_list_over(FieldList::one(node), true);
+}
+
+#[test]
+fn a_field_that_is_copied_stands_beside_those_of_the_base_or_hides_them() {
+    let bases = [map(&[("stream", "base".into())]), map(&[("a.b", 1.into())]), Map::new()];
+    for fields in bases {
+        let base = Arc::new(Base::new(&fields, &Map::new()));
+        let mut batch = batch_of("x", base.clone());
+        let mut expected = document(&batch);
+        put_stream(&mut batch, &base);
+        expected["stream"] = "stdout".into();
+        assert_eq!(document(&batch), expected);
+        let mut out = Vec::new();
+        Encoder::new(Precision::Millisecond).write(&mut out, &batch, 0);
+        assert_eq!(String::from_utf8(out).unwrap().matches("\"stream\":").count(), 1);
+    }
+}
+
+#[test]
+fn a_row_that_gets_a_text_has_one_message() {
+    // What a parser found as `message` was still copied beside the text that lines were joined to.
+    let base = base();
+    let mut batch = batch_of("x", base.clone());
+    let member = batch.append(b"\"message\":\"found\"");
+    let key = Text { start: member.start + 1, len: 7 };
+    let value = Text { start: member.start + 11, len: 5 };
+    let mut event = batch.event_mut(0, &base);
+    event.clear_message();
+    let node = event.arena().1.push(NodeId::NONE, key, Cell::Str(value), member.len);
+    event.merge_list_over(FieldList::one(node), true);
+    assert_eq!(document(&batch)["message"], "found");
+    let mut row = batch.pop().unwrap();
+    batch.set_text(&mut row, Text { start: 0, len: 1 });
+    batch.push(row);
+    let mut out = Vec::new();
+    Encoder::new(Precision::Millisecond).write(&mut out, &batch, 0);
+    let out = String::from_utf8(out).unwrap();
+    assert!(out.contains("\"message\":\"x\"") && !out.contains("found"), "{out}");
+}
+
 /// One random edit, applied to the event and to a plain JSON tree that knows the truth.
 #[derive(Clone, Debug)]
 enum Edit {

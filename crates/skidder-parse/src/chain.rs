@@ -20,6 +20,7 @@ mod multiline;
 mod run;
 #[cfg(test)]
 mod tests;
+mod usual;
 
 pub use container::{Container, Format, Stream};
 pub use leaf::Failure;

@@ -46,7 +46,7 @@ const TIME_BYTES: [usize; 2] =
 
 /// A record as container runtimes write it, its words taken from where they must be.
 #[inline]
-fn usual(line: &[u8], times: &mut TimeReader) -> Option<Record> {
+pub(crate) fn usual(line: &[u8], times: &mut TimeReader) -> Option<Record> {
     let end = TIME_BYTES.into_iter().find(|&end| line.get(end) == Some(&b' '))?;
     let (time, rest) = line.split_at(end);
     let (stream, rest) = rest.split_first_chunk::<8>()?;

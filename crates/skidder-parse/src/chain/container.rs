@@ -58,17 +58,27 @@ impl Container {
 #[derive(Debug)]
 pub(super) struct ContainerLeaf {
     scanner: Scanner,
-    times: TimeReader,
+    pub(super) times: TimeReader,
     /// For each stream, its member in the bytes of the batch.
-    members: [Option<Member>; STREAMS],
+    pub(super) members: [Option<Member>; STREAMS],
 }
 
 /// `"stream":"…"`, as it stands in the bytes of a batch once for all its events.
 #[derive(Clone, Copy, Debug)]
-struct Member {
-    text: Text,
+pub(super) struct Member {
+    pub(super) text: Text,
     /// The base of the batch has no `stream`.
-    is_new: bool,
+    pub(super) is_new: bool,
+}
+
+impl Member {
+    pub(super) fn key(self) -> Text {
+        Text { start: self.text.start + 1, len: 6 }
+    }
+
+    pub(super) fn value(self) -> Cell {
+        Cell::Str(Text { start: self.text.start + 10, len: 6 })
+    }
 }
 
 impl ContainerLeaf {
@@ -199,7 +209,7 @@ impl Run<'_> {
         let Leaf::Container(leaf) = &mut self.state.leaves[at] else { return };
         if stream == 0 {
             let key = batch.append(b"stream");
-            return self.edit(batch, item, |event| put_field(event, key, name, 0));
+            return self.edit(batch, item, |event| put_field(event, key, Cell::Str(name), 0));
         }
         let member = match leaf.members[stream] {
             Some(member) => member,
@@ -211,21 +221,19 @@ impl Run<'_> {
                 is_new: !self.base.has("stream"),
             }),
         };
-        let Text { start, len } = member.text;
-        let key = Text { start: start + 1, len: 6 };
-        let value = Text { start: start + 10, len: 6 };
+        let (key, value, len) = (member.key(), member.value(), member.text.len);
         if member.is_new && !item.row.has_own() {
-            batch.set_first(&mut item.row, key, Cell::Str(value), len);
+            batch.set_first(&mut item.row, key, value, len);
         } else {
             self.edit(batch, item, |event| put_field(event, key, value, len));
         }
     }
 }
 
-/// Sets a field of an event to a text; `raw` as for [`skidder_event::Arena::push`].
-fn put_field(event: &mut EventMut<'_>, key: Text, value: Text, raw: u32) {
+/// Sets a field of an event; `raw` as for [`skidder_event::Arena::push`].
+fn put_field(event: &mut EventMut<'_>, key: Text, value: Cell, raw: u32) {
     let (_, mut arena) = event.arena();
-    let node = arena.push(NodeId::NONE, key, Cell::Str(value), raw);
+    let node = arena.push(NodeId::NONE, key, value, raw);
     event.merge_list_over(FieldList::one(node), true);
 }
 

@@ -1,7 +1,7 @@
 //! One turn of a chain: lines in, events of a batch out, and where the next turn begins.
 
 use super::group::{Bounds, Group};
-use super::{CUT_GROUP_BYTES, Chain, GAP_BYTES, Parser, STREAMS, State};
+use super::{CUT_GROUP_BYTES, Chain, GAP_BYTES, Parser, STREAMS, State, usual};
 use regex::bytes::Regex;
 use skidder_event::{Base, Batch, Cell, DropReason, Path, Row};
 use std::sync::Arc;
@@ -109,7 +109,7 @@ pub(super) struct Dropped {
 pub struct Run<'a> {
     pub(super) chain: &'a Chain,
     pub(super) state: &'a mut State,
-    accept: Accept<'a>,
+    pub(super) accept: Accept<'a>,
     pub(super) base: Arc<Base>,
     flags_path: Path,
     pub(super) error_path: Path,
@@ -120,6 +120,10 @@ pub struct Run<'a> {
     /// End of the last line.
     end: u64,
     rows_check: usize,
+    /// No group is left behind by a line before this offset.
+    gap_check: u64,
+    /// Lines may be [`usual`].
+    pub(super) try_usual: bool,
 }
 
 impl<'a> Run<'a> {
@@ -143,14 +147,22 @@ impl<'a> Run<'a> {
             start,
             end: start,
             rows_check: 0,
+            gap_check: u64::MAX,
+            try_usual: usual::is_possible(chain, &accept),
         }
     }
 
     /// Takes one line: a row with its text, not in the batch yet. Offsets of lines go up.
+    #[inline]
     pub fn line(&mut self, batch: &mut Batch, row: Row) {
         self.end = row.offset + u64::from(row.line_bytes);
         self.now = row.time;
-        self.complete_left_behind(batch, row.offset);
+        if row.offset > self.gap_check {
+            self.complete_left_behind(batch, row.offset);
+        }
+        if self.try_usual && self.usual_line(batch, &row) {
+            return;
+        }
         let item = Item { row, stream: 0, flags: 0, has_fields: false, has_line_feed: false };
         self.advance(batch, item, 0);
     }
@@ -308,7 +320,9 @@ impl<'a> Run<'a> {
     }
 
     pub(super) fn add(&mut self, batch: &mut Batch, slot: usize, item: &Item, bounds: Bounds) {
-        self.state.groups[slot].add(batch, item, bounds);
+        let group = &mut self.state.groups[slot];
+        group.add(batch, item, bounds);
+        self.gap_check = self.gap_check.min(group.end() + GAP_BYTES);
     }
 
     pub(super) fn hold(&self, slot: usize) -> Hold {
@@ -358,10 +372,18 @@ impl<'a> Run<'a> {
 
     /// Groups of which there was no line for long are complete.
     fn complete_left_behind(&mut self, batch: &mut Batch, offset: u64) {
+        // Completing one may add to another.
+        self.gap_check = u64::MAX;
         for slot in 0..self.state.groups.len() {
             let group = &self.state.groups[slot];
-            if !group.is_empty() && group.end() + GAP_BYTES < offset {
+            if group.is_empty() {
+                continue;
+            }
+            let check = group.end() + GAP_BYTES;
+            if check < offset {
                 self.complete(batch, slot / STREAMS, slot % STREAMS);
+            } else {
+                self.gap_check = self.gap_check.min(check);
             }
         }
     }

@@ -248,7 +248,7 @@ fn messages_are_included_and_filtered_behind_the_parsers() {
     assert_eq!(source.events[0].1["log"]["flags"], serde_json::json!(["truncated", "multiline"]));
 }
 
-fn container(stream: Option<Stream>, format: Format) -> Parser {
+pub(super) fn container(stream: Option<Stream>, format: Format) -> Parser {
     Parser::Container(Container { stream, format, max_bytes: 10 << 20 })
 }
 
