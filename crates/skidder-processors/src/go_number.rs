@@ -47,6 +47,22 @@ pub(crate) fn truth(text: &[u8]) -> Option<bool> {
     }
 }
 
+/// A whole number in a text as Go's `strconv.ParseUint` with base 0 reads it: decimal, `0x`, `0o`, `0b`,
+/// octal behind a `0`.
+pub(crate) fn unsigned(text: &str) -> Option<u64> {
+    let (digits, base) = match text.as_bytes() {
+        [b'0', b'x' | b'X', ..] => (&text[2..], 16),
+        [b'0', b'o' | b'O', ..] => (&text[2..], 8),
+        [b'0', b'b' | b'B', ..] => (&text[2..], 2),
+        [b'0', _, ..] => (&text[1..], 8),
+        _ => (text, 10),
+    };
+    if digits.starts_with('+') {
+        return None;
+    }
+    u64::from_str_radix(digits, base).ok()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -89,5 +105,26 @@ mod tests {
         assert_eq!(truth(b"True"), Some(true));
         assert_eq!(truth(b"f"), Some(false));
         assert_eq!(truth(b"yes"), None);
+    }
+
+    #[test]
+    fn whole_numbers_are_read_in_all_bases() {
+        let cases = [
+            ("80", Some(80)),
+            ("0x1F", Some(31)),
+            ("0b11", Some(3)),
+            ("0o17", Some(15)),
+            ("017", Some(15)),
+            ("0", Some(0)),
+            ("", None),
+            ("08", None),
+            ("-1", None),
+            ("+1", None),
+            ("1.5", None),
+            ("18446744073709551616", None),
+        ];
+        for (text, number) in cases {
+            assert_eq!(unsigned(text), number, "{text}");
+        }
     }
 }

@@ -75,7 +75,6 @@ const UNSUPPORTED: &[&str] = &[
     "decompress_gzip_field",
     "detect_mime_type",
     "dns",
-    "fingerprint",
     "include_fields",
     "lowercase",
     "move_fields",

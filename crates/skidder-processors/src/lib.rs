@@ -9,6 +9,7 @@ mod condition;
 mod decode;
 mod fields;
 mod go_number;
+mod go_value;
 mod kinds;
 mod lookup;
 mod pattern;

@@ -8,6 +8,7 @@ mod copy_fields;
 mod drop_event;
 mod drop_fields;
 mod extract_array;
+mod fingerprint;
 mod now;
 pub(crate) mod pairs;
 mod raw_index;
@@ -39,6 +40,7 @@ pub(crate) const KINDS: &[Kind] = &[
     ("drop_event", |_, _| shared(Some(DropEvent))),
     ("drop_fields", |settings, _| shared(DropFields::read(settings))),
     ("extract_array", |settings, _| shared(ExtractArray::read(settings))),
+    ("fingerprint", |settings, _| shared(fingerprint::Fingerprint::read(settings))),
     ("now", |settings, context| shared(Now::read(settings, context))),
     ("rename", |settings, _| shared(Rename::read(settings))),
     ("truncate_fields", |settings, _| shared(TruncateFields::read(settings))),

@@ -32,6 +32,18 @@ pub(crate) fn required_path(section: &Section<'_>, key: &str) -> Option<Path> {
     path
 }
 
+/// The field path at `key`, if it is set and not empty; one that is none is told.
+pub(crate) fn optional_path(section: &Section<'_>, key: &str) -> Option<Path> {
+    let parse = |text: String| if text.is_empty() { Ok(None) } else { parse(text).map(Some) };
+    section.string(key).try_map(parse).optional().flatten()
+}
+
+/// The field path at `key`, or `default` if it is not set. Nothing if it is none, which is told.
+pub(crate) fn path_or(section: &Section<'_>, key: &str, default: &str) -> Option<Path> {
+    let path = section.string(key).try_map(parse);
+    if path.is_set() { path.optional() } else { Path::parse(default).ok() }
+}
+
 /// The field paths at `key`, at least one. Nothing if there are none or one is wrong, which is told.
 pub(crate) fn required_paths(section: &Section<'_>, key: &str) -> Option<Vec<Path>> {
     let strings = section.strings(key);

@@ -13,9 +13,10 @@ use super::constants::Constants;
 use super::footprint::{Footprint, Touched};
 use super::note::{Fate, StepNote};
 use super::processor::Processor;
+use super::rehearse::probe;
 use crate::condition::Condition;
 use crate::plan::Shape;
-use skidder_event::{Base, Batch, Path, Provenance, Row, SourceId, Text};
+use skidder_event::{Base, Path};
 use std::sync::{Arc, LazyLock};
 
 /// What is each row's own and never in a base.
@@ -273,19 +274,4 @@ fn guards_of<'a>(paths: impl Iterator<Item = &'a Path>) -> Box<[Guard]> {
         }
     }
     guards.into()
-}
-
-/// An event that has nothing but what all events of the source have.
-fn probe(base: Arc<Base>) -> Batch {
-    let provenance = Provenance {
-        source: SourceId(0),
-        generation: 0,
-        range: 0..0,
-        end_of_file: false,
-        tail: None,
-        resume: None,
-    };
-    let mut batch = Batch::new(Vec::new(), true, base, provenance);
-    batch.push(Row::new(0, 0, Text { start: 0, len: 0 }, 0));
-    batch
 }

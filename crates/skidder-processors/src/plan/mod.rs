@@ -12,6 +12,7 @@ mod footprint;
 mod measure;
 mod note;
 mod processor;
+mod rehearse;
 
 pub use bound::BoundPlan;
 pub use compiled::{Compiled, FailureCount};
@@ -23,6 +24,7 @@ pub use note::{Fate, StepNote};
 pub use processor::{Outcome, Processor};
 
 pub(crate) use failure::{ERROR_MESSAGE, LOG_FLAGS, append};
+pub(crate) use rehearse::rehearse;
 
 use bind::Binder;
 use skidder_event::{EventMut, Map, Path, Value};

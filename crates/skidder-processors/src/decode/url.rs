@@ -1,0 +1,107 @@
+//! `urldecode`: resolves `%20` and `+` as in the query of a URL.
+
+use super::in_place::{Decoded, FromTo};
+use crate::fields::pairs::run_each;
+use crate::plan::{Constants, ERROR_MESSAGE, Failure, Footprint, Outcome, Processor, rehearse};
+use skidder_config::Section;
+use skidder_event::{EventMut, Path};
+
+/// Decodes texts of fields.
+#[derive(Clone, Debug)]
+pub(crate) struct UrlDecode {
+    fields: Vec<FromTo>,
+    ignore_missing: bool,
+    fail_on_error: bool,
+}
+
+impl UrlDecode {
+    /// `fields` (a list of `from` and `to`), `ignore_missing`, `fail_on_error`.
+    pub(crate) fn read(settings: &Section<'_>) -> Option<Self> {
+        let sections = settings.sections("fields");
+        if sections.is_empty() {
+            let message = format!("`{}` is missing", settings.path_of("fields"));
+            settings.problem(
+                "fields",
+                message,
+                "give a list of `from: name`, each perhaps with `to: name`",
+            );
+        }
+        let fields: Vec<_> = sections.iter().map(FromTo::read).collect();
+        let ignore_missing = settings.bool("ignore_missing").or(false);
+        let fail_on_error = settings.bool("fail_on_error").or(true);
+        let fields = fields.into_iter().collect::<Option<Vec<_>>>()?;
+        (!fields.is_empty()).then_some(Self { fields, ignore_missing, fail_on_error })
+    }
+
+    fn decode(&self, event: &mut EventMut<'_>, field: &FromTo) -> Result<(), String> {
+        let Some(text) = field.text(event.as_ref(), self.ignore_missing, "value")? else {
+            return Ok(());
+        };
+        let mut decoded = Decoded::new();
+        if let Err(at) = unescape(text, &mut decoded) {
+            let bad = &text[at..(at + 3).min(text.len())];
+            return Err(format!(
+                "error trying to URL-decode {}: invalid URL escape {:?}",
+                String::from_utf8_lossy(text),
+                String::from_utf8_lossy(bad)
+            ));
+        }
+        field.put(event, &decoded)
+    }
+}
+
+/// Appends the text with its escapes resolved; the error is the place of a `%` without two hexadecimal
+/// digits.
+fn unescape(text: &[u8], out: &mut Decoded) -> Result<(), usize> {
+    let digit = |at: usize| text.get(at).and_then(|&byte| (byte as char).to_digit(16));
+    let mut at = 0;
+    while at < text.len() {
+        match text[at] {
+            b'%' => {
+                let (high, low) = digit(at + 1).zip(digit(at + 2)).ok_or(at)?;
+                out.push((high * 16 + low) as u8);
+                at += 3;
+            }
+            byte => {
+                out.push(if byte == b'+' { b' ' } else { byte });
+                at += 1;
+            }
+        }
+    }
+    Ok(())
+}
+
+impl Processor for UrlDecode {
+    fn name(&self) -> &'static str {
+        "urldecode"
+    }
+
+    fn run(&self, event: &mut EventMut<'_>) -> Result<Outcome, Failure> {
+        run_each(event, &self.fields, self.fail_on_error, |event, field| self.decode(event, field))
+            .map_err(|reason| {
+                Failure::new(format!("failed to decode fields in urldecode processor: {reason}"))
+            })?;
+        Ok(Outcome::Done)
+    }
+
+    fn footprint(&self, _: &Constants) -> Footprint {
+        let reads = self.fields.iter().map(|field| field.from.clone()).collect();
+        let mut writes: Vec<Path> = self.fields.iter().map(|field| field.to.clone()).collect();
+        writes.push(ERROR_MESSAGE.clone());
+        Footprint { reads, writes, ..Footprint::default() }
+    }
+
+    fn fold(&self, constants: &mut Constants) -> bool {
+        let writes: Vec<&Path> = self.fields.iter().map(|field| &field.to).collect();
+        rehearse(self, constants, &writes)
+    }
+
+    fn can_fail(&self) -> bool {
+        self.fail_on_error
+    }
+
+    fn describe(&self) -> String {
+        let names: Vec<_> = self.fields.iter().map(|field| field.from.as_str()).collect();
+        format!("urldecode {}", names.join(", "))
+    }
+}
