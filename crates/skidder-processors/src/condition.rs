@@ -10,6 +10,7 @@ mod network;
 mod read;
 mod text;
 
+pub(crate) use network::address;
 pub use network::{Network, NetworkError};
 
 use skidder_event::{EventRef, Path, ValueRef};
@@ -195,7 +196,7 @@ impl FieldTest {
             }
             Test::Range(bounds) => number_of(value).is_some_and(|number| bounds.hold(number)),
             Test::Network(networks) => any_text(value, &|text| {
-                network::address(text)
+                address(text)
                     .is_some_and(|address| networks.iter().any(|network| network.contains(address)))
             }),
             Test::Exists => true,

@@ -66,7 +66,6 @@ const UNSUPPORTED: &[&str] = &[
     "add_observer_metadata",
     "add_process_metadata",
     "cache",
-    "community_id",
     "convert",
     "decode_base64_field",
     "decode_csv_fields",

@@ -76,7 +76,7 @@ impl fmt::Display for Network {
 }
 
 /// The address in a text; an IPv4 address written as IPv6 (`::ffff:10.0.0.1`) is an IPv4 address.
-pub(super) fn address(text: &[u8]) -> Option<IpAddr> {
+pub(crate) fn address(text: &[u8]) -> Option<IpAddr> {
     let address: IpAddr = std::str::from_utf8(text).ok()?.parse().ok()?;
     Some(address.to_canonical())
 }

@@ -4,6 +4,7 @@ mod add_fields;
 mod add_labels;
 mod add_tags;
 mod append;
+mod community_id;
 mod copy_fields;
 mod drop_event;
 mod drop_fields;
@@ -36,6 +37,7 @@ pub(crate) const KINDS: &[Kind] = &[
     ("add_labels", |settings, _| shared(AddLabels::read(settings))),
     ("add_tags", |settings, _| shared(AddTags::read(settings))),
     ("append", |settings, _| shared(Append::read(settings))),
+    ("community_id", |settings, _| shared(community_id::CommunityId::read(settings))),
     ("copy_fields", |settings, _| shared(CopyFields::read(settings))),
     ("drop_event", |_, _| shared(Some(DropEvent))),
     ("drop_fields", |settings, _| shared(DropFields::read(settings))),

@@ -1,0 +1,258 @@
+//! `community_id`: the Community ID of a network flow, version 1.
+//!
+//! The format is that of <https://github.com/corelight/community-id-spec>: `1:` and the Base64 of a SHA-1 over
+//! seed, addresses, protocol and ports, with the smaller end first, so that both directions have the same.
+
+use crate::condition::address;
+use crate::fields::pairs::path_or;
+use crate::go_number::unsigned;
+use crate::go_value::utf8_of;
+use crate::plan::{Constants, Failure, Footprint, Outcome, Processor, rehearse};
+use data_encoding::BASE64;
+use sha1::Sha1;
+use sha2::digest::Digest;
+use skidder_config::Section;
+use skidder_event::{EventMut, EventRef, Path, ValueRef};
+use std::net::IpAddr;
+
+const ICMP: u8 = 1;
+const TCP: u8 = 6;
+const UDP: u8 = 17;
+const ICMP_V6: u8 = 58;
+const SCTP: u8 = 132;
+
+/// Names of protocols, in lower case, with their numbers at IANA.
+const TRANSPORTS: [(&str, u8); 11] = [
+    ("icmp", ICMP),
+    ("igmp", 2),
+    ("tcp", TCP),
+    ("udp", UDP),
+    ("gre", 47),
+    ("ipv6-icmp", ICMP_V6),
+    ("icmpv6", ICMP_V6),
+    ("eigrp", 88),
+    ("ospf", 89),
+    ("pim", 103),
+    ("sctp", SCTP),
+];
+
+/// Types of ICMP that are question and answer, both ways but for 15.
+const ICMP_PAIRS: &[(u8, u8)] =
+    &[(8, 0), (0, 8), (13, 14), (14, 13), (15, 16), (10, 9), (9, 10), (17, 18), (18, 17)];
+/// The same of ICMPv6.
+const ICMP_V6_PAIRS: &[(u8, u8)] = &[
+    (128, 129),
+    (129, 128),
+    (133, 134),
+    (134, 133),
+    (135, 136),
+    (136, 135),
+    (130, 131),
+    (131, 130),
+    (139, 140),
+    (140, 139),
+    (144, 145),
+    (145, 144),
+];
+
+/// `1:` and the Base64 of 20 bytes.
+const ID_BYTES: usize = 30;
+
+/// Adds the Community ID of the flow that an event is about.
+#[derive(Clone, Debug)]
+pub(crate) struct CommunityId {
+    source_ip: Path,
+    source_port: Path,
+    destination_ip: Path,
+    destination_port: Path,
+    iana_number: Path,
+    transport: Path,
+    icmp_type: Path,
+    icmp_code: Path,
+    target: Path,
+    seed: u16,
+}
+
+/// One flow: where from, where to, how.
+#[derive(Clone, Copy, Debug)]
+struct Flow {
+    source: (IpAddr, u16),
+    destination: (IpAddr, u16),
+    protocol: u8,
+}
+
+impl CommunityId {
+    /// `fields.*`, `target`, `seed`.
+    pub(crate) fn read(settings: &Section<'_>) -> Option<Self> {
+        let fields = settings.section("fields");
+        let paths = [
+            path_or(&fields, "source_ip", "source.ip"),
+            path_or(&fields, "source_port", "source.port"),
+            path_or(&fields, "destination_ip", "destination.ip"),
+            path_or(&fields, "destination_port", "destination.port"),
+            path_or(&fields, "iana_number", "network.iana_number"),
+            path_or(&fields, "transport", "network.transport"),
+            path_or(&fields, "icmp_type", "icmp.type"),
+            path_or(&fields, "icmp_code", "icmp.code"),
+        ];
+        let target = path_or(settings, "target", "network.community_id");
+        let seed = settings.u16("seed").or(0);
+        let mut paths = paths.into_iter();
+        let mut next = || paths.next().flatten();
+        Some(Self {
+            source_ip: next()?,
+            source_port: next()?,
+            destination_ip: next()?,
+            destination_port: next()?,
+            iana_number: next()?,
+            transport: next()?,
+            icmp_type: next()?,
+            icmp_code: next()?,
+            target: target?,
+            seed,
+        })
+    }
+
+    /// The flow, if the event says enough about it.
+    fn flow(&self, event: EventRef<'_>) -> Option<Flow> {
+        let source = ip_of(event.get(&self.source_ip)?)?;
+        let destination = ip_of(event.get(&self.destination_ip)?)?;
+        let protocol = event.get(&self.iana_number).or_else(|| event.get(&self.transport))?;
+        let protocol = protocol_of(protocol)?;
+        let mut flow = Flow { source: (source, 0), destination: (destination, 0), protocol };
+        match protocol {
+            TCP | UDP | SCTP => {
+                flow.source.1 = u16::try_from(number_of(event.get(&self.source_port)?)?).ok()?;
+                let port = number_of(event.get(&self.destination_port)?)?;
+                flow.destination.1 = u16::try_from(port).ok()?;
+                Some(flow.sorted())
+            }
+            ICMP | ICMP_V6 => {
+                // Without both type and code there still is an ID.
+                let small = |path| event.get(path).and_then(number_of).map(u8::try_from);
+                let (kind, code) = match (small(&self.icmp_type), small(&self.icmp_code)) {
+                    (Some(Ok(kind)), Some(Ok(code))) => (kind, code),
+                    _ => (0, 0),
+                };
+                Some(flow.with_icmp(kind, code))
+            }
+            _ => Some(flow.sorted()),
+        }
+    }
+}
+
+impl Flow {
+    /// The smaller end first.
+    fn sorted(self) -> Self {
+        let bytes = |address: IpAddr| match address {
+            IpAddr::V4(address) => address.to_ipv6_mapped().octets(),
+            IpAddr::V6(address) => address.octets(),
+        };
+        let (source, destination) = (bytes(self.source.0), bytes(self.destination.0));
+        if (source, self.source.1) < (destination, self.destination.1) {
+            return self;
+        }
+        Self { source: self.destination, destination: self.source, ..self }
+    }
+
+    /// Type and answer, or type and code, take the place of the ports.
+    fn with_icmp(mut self, kind: u8, code: u8) -> Self {
+        let pairs = if self.protocol == ICMP { ICMP_PAIRS } else { ICMP_V6_PAIRS };
+        self.source.1 = u16::from(kind);
+        if let Some((_, answer)) = pairs.iter().find(|(question, _)| *question == kind) {
+            self.destination.1 = u16::from(*answer);
+            return self.sorted();
+        }
+        self.destination.1 = u16::from(code);
+        self
+    }
+
+    fn id(&self, seed: u16) -> [u8; ID_BYTES] {
+        let mut hash = Sha1::new();
+        hash.update(seed.to_be_bytes());
+        for (address, _) in [self.source, self.destination] {
+            match address {
+                IpAddr::V4(address) => hash.update(address.octets()),
+                IpAddr::V6(address) => hash.update(address.octets()),
+            }
+        }
+        hash.update([self.protocol, 0]);
+        if matches!(self.protocol, TCP | UDP | SCTP | ICMP | ICMP_V6) {
+            hash.update(self.source.1.to_be_bytes());
+            hash.update(self.destination.1.to_be_bytes());
+        }
+        let mut id = *b"1:............................";
+        BASE64.encode_mut(&hash.finalize(), &mut id[2..]);
+        id
+    }
+}
+
+fn ip_of(value: ValueRef<'_>) -> Option<IpAddr> {
+    match value {
+        ValueRef::Str(text) => address(text),
+        _ => None,
+    }
+}
+
+fn number_of(value: ValueRef<'_>) -> Option<u64> {
+    match value {
+        ValueRef::Int(number) => u64::try_from(number).ok(),
+        ValueRef::UInt(number) => Some(number),
+        ValueRef::Str(_) => unsigned(utf8_of(value)?),
+        _ => None,
+    }
+}
+
+/// The number of a protocol, out of its name or the number itself.
+fn protocol_of(value: ValueRef<'_>) -> Option<u8> {
+    if let Some(text) = utf8_of(value) {
+        let named = TRANSPORTS.iter().find(|(name, _)| text.eq_ignore_ascii_case(name));
+        if let Some((_, number)) = named {
+            return Some(*number);
+        }
+    }
+    u8::try_from(number_of(value)?).ok()
+}
+
+impl Processor for CommunityId {
+    fn name(&self) -> &'static str {
+        "community_id"
+    }
+
+    fn run(&self, event: &mut EventMut<'_>) -> Result<Outcome, Failure> {
+        if event.as_ref().has(&self.target) {
+            return Ok(Outcome::Done);
+        }
+        if let Some(flow) = self.flow(event.as_ref()) {
+            let id = flow.id(self.seed);
+            event
+                .put_text(&self.target, &id)
+                .map_err(|error| Failure::unnoted(error.to_string()))?;
+        }
+        Ok(Outcome::Done)
+    }
+
+    fn footprint(&self, _: &Constants) -> Footprint {
+        let reads = [
+            &self.source_ip,
+            &self.source_port,
+            &self.destination_ip,
+            &self.destination_port,
+            &self.iana_number,
+            &self.transport,
+            &self.icmp_type,
+            &self.icmp_code,
+            &self.target,
+        ];
+        let reads = reads.into_iter().cloned().collect();
+        Footprint { reads, writes: vec![self.target.clone()], ..Footprint::default() }
+    }
+
+    fn fold(&self, constants: &mut Constants) -> bool {
+        rehearse(self, constants, &[&self.target])
+    }
+
+    fn describe(&self) -> String {
+        format!("community_id to {}", self.target)
+    }
+}
