@@ -77,7 +77,6 @@ const UNSUPPORTED: &[&str] = &[
     "include_fields",
     "lowercase",
     "move_fields",
-    "rate_limit",
     "registered_domain",
     "replace",
     "script",

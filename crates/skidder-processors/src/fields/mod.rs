@@ -12,6 +12,7 @@ mod extract_array;
 mod fingerprint;
 mod now;
 pub(crate) mod pairs;
+mod rate_limit;
 mod raw_index;
 mod rename;
 mod truncate_fields;
@@ -44,6 +45,9 @@ pub(crate) const KINDS: &[Kind] = &[
     ("extract_array", |settings, _| shared(ExtractArray::read(settings))),
     ("fingerprint", |settings, _| shared(fingerprint::Fingerprint::read(settings))),
     ("now", |settings, context| shared(Now::read(settings, context))),
+    ("rate_limit", |settings, context| {
+        shared(rate_limit::RateLimit::read(settings, &context.clock))
+    }),
     ("rename", |settings, _| shared(Rename::read(settings))),
     ("truncate_fields", |settings, _| shared(TruncateFields::read(settings))),
 ];
