@@ -69,7 +69,6 @@ const UNSUPPORTED: &[&str] = &[
     "convert",
     "decode_base64_field",
     "decode_csv_fields",
-    "decode_duration",
     "decode_json_fields",
     "decompress_gzip_field",
     "detect_mime_type",

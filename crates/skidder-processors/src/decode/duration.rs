@@ -1,8 +1,8 @@
 //! `decode_duration`: turns a duration as Go writes it (`1h2m3.5s`) into a number.
 
 use crate::fields::pairs::required_path;
+use crate::go_value::{go_type, utf8_of};
 use crate::plan::{Constants, Failure, Footprint, Outcome, Processor, rehearse};
-use crate::text::{go_type, text_of};
 use skidder_config::Section;
 use skidder_event::{Cell, EventMut, EventRef, Path};
 
@@ -43,7 +43,7 @@ impl DecodeDuration {
         let field = &self.field;
         let value =
             event.get(field).ok_or_else(|| format!("field '{field}' not present on event"))?;
-        let Some(text) = text_of(value) else {
+        let Some(text) = utf8_of(value) else {
             return Err(format!("field '{field}' is not a string, value: {}", go_type(value)));
         };
         let nanoseconds = parse_duration(text)

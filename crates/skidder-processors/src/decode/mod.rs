@@ -3,6 +3,7 @@
 mod aws_vpc_flow_log;
 mod cef;
 mod dissect;
+mod duration;
 mod object;
 mod timestamp;
 mod xml;
@@ -18,6 +19,7 @@ use xml::{DecodeXml, DecodeXmlWineventlog};
 /// Those that a configuration can name.
 pub(crate) const KINDS: &[Kind] = &[
     ("decode_cef", |settings, context| shared(DecodeCef::read(settings, context))),
+    ("decode_duration", |settings, _| shared(duration::DecodeDuration::read(settings))),
     ("decode_xml", |settings, _| shared(DecodeXml::read(settings))),
     ("decode_xml_wineventlog", |settings, _| shared(DecodeXmlWineventlog::read(settings))),
     ("dissect", |settings, _| shared(Dissect::read(settings))),
