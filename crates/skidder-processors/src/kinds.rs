@@ -61,7 +61,6 @@ const UNSUPPORTED: &[&str] = &[
     "add_id",
     "add_kubernetes_metadata",
     "add_locale",
-    "add_network_direction",
     "add_nomad_metadata",
     "add_observer_metadata",
     "add_process_metadata",

@@ -2,6 +2,7 @@
 
 mod add_fields;
 mod add_labels;
+mod add_network_direction;
 mod add_tags;
 mod append;
 mod community_id;
@@ -36,6 +37,9 @@ use truncate_fields::TruncateFields;
 pub(crate) const KINDS: &[Kind] = &[
     ("add_fields", |settings, _| shared(AddFields::read(settings))),
     ("add_labels", |settings, _| shared(AddLabels::read(settings))),
+    ("add_network_direction", |settings, _| {
+        shared(add_network_direction::AddNetworkDirection::read(settings))
+    }),
     ("add_tags", |settings, _| shared(AddTags::read(settings))),
     ("append", |settings, _| shared(Append::read(settings))),
     ("community_id", |settings, _| shared(community_id::CommunityId::read(settings))),
