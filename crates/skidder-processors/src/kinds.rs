@@ -75,7 +75,6 @@ const UNSUPPORTED: &[&str] = &[
     "include_fields",
     "lowercase",
     "move_fields",
-    "registered_domain",
     "replace",
     "script",
     "syslog",

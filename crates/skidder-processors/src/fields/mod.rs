@@ -15,6 +15,7 @@ mod now;
 pub(crate) mod pairs;
 mod rate_limit;
 mod raw_index;
+mod registered_domain;
 mod rename;
 mod truncate_fields;
 
@@ -51,6 +52,9 @@ pub(crate) const KINDS: &[Kind] = &[
     ("now", |settings, context| shared(Now::read(settings, context))),
     ("rate_limit", |settings, context| {
         shared(rate_limit::RateLimit::read(settings, &context.clock))
+    }),
+    ("registered_domain", |settings, _| {
+        shared(registered_domain::RegisteredDomain::read(settings))
     }),
     ("rename", |settings, _| shared(Rename::read(settings))),
     ("truncate_fields", |settings, _| shared(TruncateFields::read(settings))),

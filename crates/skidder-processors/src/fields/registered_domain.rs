@@ -2,8 +2,8 @@
 //! `example.co.uk`), with the list of public suffixes that is compiled in.
 
 use crate::fields::pairs::{optional_path, required_path};
+use crate::go_value::utf8_of;
 use crate::plan::{Constants, Failure, Footprint, Outcome, Processor, rehearse};
-use crate::text::text_of;
 use skidder_config::Section;
 use skidder_event::{EventMut, Path};
 use smallvec::SmallVec;
@@ -52,7 +52,7 @@ impl RegisteredDomain {
                 "registered_domain source field [{field}] not found: key not found"
             ));
         };
-        let Some(name) = text_of(value) else {
+        let Some(name) = utf8_of(value) else {
             let field = &self.field;
             return Err(format!("registered_domain source field [{field}] is not a string"));
         };
