@@ -70,7 +70,6 @@ const UNSUPPORTED: &[&str] = &[
     "decode_csv_fields",
     "decode_json_fields",
     "decompress_gzip_field",
-    "detect_mime_type",
     "dns",
     "include_fields",
     "lowercase",

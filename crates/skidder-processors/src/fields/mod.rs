@@ -7,6 +7,7 @@ mod add_tags;
 mod append;
 mod community_id;
 mod copy_fields;
+mod detect_mime_type;
 mod drop_event;
 mod drop_fields;
 mod extract_array;
@@ -45,6 +46,7 @@ pub(crate) const KINDS: &[Kind] = &[
     ("append", |settings, _| shared(Append::read(settings))),
     ("community_id", |settings, _| shared(community_id::CommunityId::read(settings))),
     ("copy_fields", |settings, _| shared(CopyFields::read(settings))),
+    ("detect_mime_type", |settings, _| shared(detect_mime_type::DetectMimeType::read(settings))),
     ("drop_event", |_, _| shared(Some(DropEvent))),
     ("drop_fields", |settings, _| shared(DropFields::read(settings))),
     ("extract_array", |settings, _| shared(ExtractArray::read(settings))),
