@@ -78,7 +78,6 @@ const UNSUPPORTED: &[&str] = &[
     "script",
     "syslog",
     "translate_ldap_attribute",
-    "translate_sid",
     "uppercase",
     "urldecode",
 ];

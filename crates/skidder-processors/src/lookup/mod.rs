@@ -1,12 +1,16 @@
 //! Processors that ask the machine.
 
 mod add_host_metadata;
+mod translate_sid;
 
 pub use add_host_metadata::{AddHostMetadata, HostSettings, Machine, ThisMachine};
 
 use crate::kinds::{Kind, shared};
 
 /// Those that a configuration can name.
-pub(crate) const KINDS: &[Kind] = &[("add_host_metadata", |settings, context| {
-    shared(Some(AddHostMetadata::read(settings, context)))
-})];
+pub(crate) const KINDS: &[Kind] = &[
+    ("add_host_metadata", |settings, context| {
+        shared(Some(AddHostMetadata::read(settings, context)))
+    }),
+    ("translate_sid", |settings, _| translate_sid::refuse(settings)),
+];
