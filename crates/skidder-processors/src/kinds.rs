@@ -79,7 +79,6 @@ const UNSUPPORTED: &[&str] = &[
     "syslog",
     "translate_ldap_attribute",
     "uppercase",
-    "urldecode",
 ];
 
 /// Reads the list at `key` of `section`; what is wrong is told there and left out.

@@ -1,7 +1,7 @@
 //! What decoders of one text share: the text of a field, decoded into another or in its place.
 
 use crate::fields::pairs::{optional_path, required_path};
-use crate::text::go_type;
+use crate::go_value::go_type;
 use skidder_config::Section;
 use skidder_event::{EventMut, EventRef, Path, ValueRef};
 use smallvec::SmallVec;

@@ -4,8 +4,10 @@ mod aws_vpc_flow_log;
 mod cef;
 mod dissect;
 mod duration;
+mod in_place;
 mod object;
 mod timestamp;
+mod url;
 mod xml;
 
 pub use aws_vpc_flow_log::ParseAwsVpcFlowLog;
@@ -25,4 +27,5 @@ pub(crate) const KINDS: &[Kind] = &[
     ("dissect", |settings, _| shared(Dissect::read(settings))),
     ("parse_aws_vpc_flow_log", |settings, _| shared(ParseAwsVpcFlowLog::read(settings))),
     ("timestamp", |settings, context| shared(Timestamp::read(settings, &context.clock))),
+    ("urldecode", |settings, _| shared(url::UrlDecode::read(settings))),
 ];
