@@ -1,6 +1,7 @@
 //! Processors that find fields in a text: its parts, its encoding, its time.
 
 mod aws_vpc_flow_log;
+mod base64;
 mod cef;
 mod dissect;
 mod duration;
@@ -20,6 +21,7 @@ use xml::{DecodeXml, DecodeXmlWineventlog};
 
 /// Those that a configuration can name.
 pub(crate) const KINDS: &[Kind] = &[
+    ("decode_base64_field", |settings, _| shared(base64::DecodeBase64::read(settings))),
     ("decode_cef", |settings, context| shared(DecodeCef::read(settings, context))),
     ("decode_duration", |settings, _| shared(duration::DecodeDuration::read(settings))),
     ("decode_xml", |settings, _| shared(DecodeXml::read(settings))),
