@@ -68,7 +68,6 @@ const UNSUPPORTED: &[&str] = &[
     "convert",
     "decode_csv_fields",
     "decode_json_fields",
-    "decompress_gzip_field",
     "dns",
     "include_fields",
     "lowercase",

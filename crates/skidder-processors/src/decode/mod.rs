@@ -5,6 +5,7 @@ mod base64;
 mod cef;
 mod dissect;
 mod duration;
+mod gzip;
 mod in_place;
 mod object;
 mod timestamp;
@@ -26,6 +27,7 @@ pub(crate) const KINDS: &[Kind] = &[
     ("decode_duration", |settings, _| shared(duration::DecodeDuration::read(settings))),
     ("decode_xml", |settings, _| shared(DecodeXml::read(settings))),
     ("decode_xml_wineventlog", |settings, _| shared(DecodeXmlWineventlog::read(settings))),
+    ("decompress_gzip_field", |settings, _| shared(gzip::DecompressGzip::read(settings))),
     ("dissect", |settings, _| shared(Dissect::read(settings))),
     ("parse_aws_vpc_flow_log", |settings, _| shared(ParseAwsVpcFlowLog::read(settings))),
     ("timestamp", |settings, context| shared(Timestamp::read(settings, &context.clock))),
