@@ -66,7 +66,6 @@ const UNSUPPORTED: &[&str] = &[
     "add_process_metadata",
     "cache",
     "convert",
-    "decode_csv_fields",
     "decode_json_fields",
     "dns",
     "include_fields",

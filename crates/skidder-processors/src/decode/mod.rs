@@ -3,6 +3,7 @@
 mod aws_vpc_flow_log;
 mod base64;
 mod cef;
+mod csv;
 mod dissect;
 mod duration;
 mod gzip;
@@ -24,6 +25,7 @@ use xml::{DecodeXml, DecodeXmlWineventlog};
 pub(crate) const KINDS: &[Kind] = &[
     ("decode_base64_field", |settings, _| shared(base64::DecodeBase64::read(settings))),
     ("decode_cef", |settings, context| shared(DecodeCef::read(settings, context))),
+    ("decode_csv_fields", |settings, _| shared(csv::DecodeCsv::read(settings))),
     ("decode_duration", |settings, _| shared(duration::DecodeDuration::read(settings))),
     ("decode_xml", |settings, _| shared(DecodeXml::read(settings))),
     ("decode_xml_wineventlog", |settings, _| shared(DecodeXmlWineventlog::read(settings))),
