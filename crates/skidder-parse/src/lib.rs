@@ -12,6 +12,7 @@ pub mod dissect;
 pub mod docker;
 pub mod go_time;
 pub mod json;
+pub mod json_fields;
 pub mod ndjson;
 pub mod syslog;
 pub mod time;

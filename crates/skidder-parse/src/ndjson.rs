@@ -8,7 +8,7 @@
 
 use crate::json::{JsonError, Scanner};
 use crate::time::TimeReader;
-use expand::Expander;
+pub(crate) use expand::Expander;
 use skidder_event::{Cell, EventMut, FieldList, KeyBit, KeyFilter, NodeId, Path, Text};
 
 mod expand;
@@ -166,7 +166,7 @@ fn find(event: &mut EventMut<'_>, first: NodeId, key: &[u8]) -> Option<(NodeId, 
 }
 
 /// Takes out `@timestamp` and `@metadata`, which a JSON may not set.
-fn remove_of_row(event: &mut EventMut<'_>, fields: &mut FieldList) {
+pub(crate) fn remove_of_row(event: &mut EventMut<'_>, fields: &mut FieldList) {
     fields.timestamp = false;
     if !has(fields, b"@timestamp") && !has(fields, b"@metadata") {
         return;
@@ -217,7 +217,7 @@ fn message_of(
 }
 
 /// Takes the text at a dotted path out of the fields, if there is a text.
-fn take_id(event: &mut EventMut<'_>, fields: &mut FieldList, key: &str) -> Option<Text> {
+pub(crate) fn take_id(event: &mut EventMut<'_>, fields: &mut FieldList, key: &str) -> Option<Text> {
     if let Some((before, id)) = find(event, fields.first, key.as_bytes()) {
         let (_, mut arena) = event.arena();
         let Cell::Str(text) = arena.cell(id) else { return None };
@@ -233,7 +233,7 @@ fn take_id(event: &mut EventMut<'_>, fields: &mut FieldList, key: &str) -> Optio
     Some(text)
 }
 
-fn put_id(event: &mut EventMut<'_>, id: Text) {
+pub(crate) fn put_id(event: &mut EventMut<'_>, id: Text) {
     let key = event.store_text(b"_id");
     let node = event.arena().1.push(NodeId::NONE, key, Cell::Str(id), 0);
     event.merge_metadata_list(node);
@@ -250,7 +250,7 @@ fn below(event: &mut EventMut<'_>, fields: FieldList, target: &Path) -> FieldLis
 }
 
 /// Takes the fields that are more than fields: the time, `@metadata`, and a `type` that may not be one.
-fn take_special(
+pub(crate) fn take_special(
     event: &mut EventMut<'_>,
     fields: &mut FieldList,
     times: &mut TimeReader,

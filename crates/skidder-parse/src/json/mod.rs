@@ -15,7 +15,7 @@ mod lane;
 mod scan;
 pub(crate) mod text;
 
-pub use scan::Scanner;
+pub use scan::{JsonValue, Scanner};
 
 /// Objects and lists inside each other: what Elasticsearch takes at most is 1000.
 pub const DEPTH_MAX: usize = 512;

@@ -6,8 +6,10 @@ use super::{DEPTH_MAX, JsonError, Problem};
 use skidder_event::{Arena, Cell, EventMut, FieldList, KeyFilter, NodeId, Text};
 
 mod number;
+mod value;
 
 use number::large;
+pub use value::JsonValue;
 
 /// Reads JSON objects. Remembers keys from one text to the next, so that it is cheap for texts of the same kind: keep
 /// one for each source or thread.
@@ -44,17 +46,35 @@ impl Scanner {
 
     /// Makes fields of the JSON object that `text` is, in the batch of `event`, which itself stays as it is.
     /// Objects inside are made to be merged with what the event has of their name.
+    #[inline]
     pub fn object(&mut self, event: &mut EventMut<'_>, text: Text) -> Result<FieldList, JsonError> {
+        self.read(event, text, |scan| scan.document())
+    }
+
+    /// Reads a text; one that is not UTF-8 as a copy with replacement characters.
+    #[inline]
+    fn read<T>(
+        &mut self,
+        event: &mut EventMut<'_>,
+        text: Text,
+        what: impl FnOnce(&mut Scan<'_>) -> Result<T, JsonError>,
+    ) -> Result<T, JsonError> {
         if event.is_utf8(text) {
-            return self.scan(event, text);
+            return self.scan(event, text, what);
         }
         let bytes = event.text(text).to_vec();
         let copy = event.store_text(String::from_utf8_lossy(&bytes).as_bytes());
-        self.scan(event, copy)
+        self.scan(event, copy, what)
             .map_err(|error| JsonError { offset: original_offset(&bytes, error.offset), ..error })
     }
 
-    fn scan(&mut self, event: &mut EventMut<'_>, text: Text) -> Result<FieldList, JsonError> {
+    #[inline]
+    fn scan<T>(
+        &mut self,
+        event: &mut EventMut<'_>,
+        text: Text,
+        what: impl FnOnce(&mut Scan<'_>) -> Result<T, JsonError>,
+    ) -> Result<T, JsonError> {
         self.keys.begin();
         self.frames.clear();
         self.plain.clear();
@@ -74,15 +94,15 @@ impl Scanner {
             line_breaks: false,
             root_keys: KeyFilter::NONE,
         };
-        match scan.document() {
-            Ok(fields) => {
+        match what(&mut scan) {
+            Ok(found) => {
                 if scan.line_breaks {
                     scan.arena.forget_raw(before);
                 }
                 if !self.plain.is_empty() {
                     event.store_text(&self.plain);
                 }
-                Ok(fields)
+                Ok(found)
             }
             Err(error) => {
                 scan.arena.truncate(before);
@@ -193,10 +213,15 @@ impl Scan<'_> {
             altered: false,
         };
         let fields = self.containers(root)?;
+        self.nothing_more()?;
+        Ok(fields)
+    }
+
+    fn nothing_more(&mut self) -> Result<(), JsonError> {
         if self.peek() != 0 || self.at < self.end {
             return self.fail(Problem::Trailing);
         }
-        Ok(fields)
+        Ok(())
     }
 
     /// Reads behind the opening brace of the root up to behind its closing one.

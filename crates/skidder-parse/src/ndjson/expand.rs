@@ -10,7 +10,7 @@ const COMPARED_MAX: usize = 32;
 
 /// Expands keys; keeps its memory from event to event.
 #[derive(Debug, Default)]
-pub(super) struct Expander {
+pub(crate) struct Expander {
     hasher: RandomState,
     /// Fields behind the first ones, by the object that they are in (nothing: the root) and the hash of their key.
     known: HashMap<(NodeId, u64), NodeId>,
@@ -21,7 +21,7 @@ pub(super) struct Expander {
 impl Expander {
     /// Expands the keys of `fields`. If two keys give the same field, and not both of them an object, or objects come to lie too deep inside
     /// each other, the fields are of no use and the error names one of the keys.
-    pub(super) fn expand(
+    pub(crate) fn expand(
         &mut self,
         event: &mut EventMut<'_>,
         fields: &mut FieldList,

@@ -4,6 +4,7 @@ mod aws_vpc_flow_log;
 mod base64;
 mod cef;
 mod csv;
+mod decode_json_fields;
 mod dissect;
 mod duration;
 mod gzip;
@@ -15,6 +16,7 @@ mod xml;
 
 pub use aws_vpc_flow_log::ParseAwsVpcFlowLog;
 pub use cef::DecodeCef;
+pub use decode_json_fields::DecodeJsonFields;
 pub use dissect::Dissect;
 pub use timestamp::Timestamp;
 
@@ -30,6 +32,7 @@ pub(crate) const KINDS: &[Kind] = &[
     ("decode_xml", |settings, _| shared(DecodeXml::read(settings))),
     ("decode_xml_wineventlog", |settings, _| shared(DecodeXmlWineventlog::read(settings))),
     ("decompress_gzip_field", |settings, _| shared(gzip::DecompressGzip::read(settings))),
+    ("decode_json_fields", |settings, _| shared(DecodeJsonFields::read(settings))),
     ("dissect", |settings, _| shared(Dissect::read(settings))),
     ("parse_aws_vpc_flow_log", |settings, _| shared(ParseAwsVpcFlowLog::read(settings))),
     ("timestamp", |settings, context| shared(Timestamp::read(settings, &context.clock))),
