@@ -1,6 +1,6 @@
 //! Values as Go's `fmt` writes them with `%v`: what Filebeat hashes, counts by and puts into texts.
 
-use skidder_event::{DateParts, ValueRef};
+use skidder_event::{DateParts, Precision, TimeText, ValueRef, write_string};
 use std::io::Write;
 
 /// Longest number or time, in bytes: `-1.7976931348623157e+308` and a time with nine digits of a
@@ -98,9 +98,77 @@ fn format_time(buffer: &mut [u8; NUMBER_BYTES_MAX], time: i64) -> &[u8] {
     format_into(buffer, format_args!("{day} {clock}{point}{fraction:0width$} +0000 UTC"))
 }
 
+/// Appends any value: an element after the other in brackets for a list, JSON for an object.
+pub(crate) fn write_value(out: &mut Vec<u8>, value: ValueRef<'_>) {
+    if write_scalar(value, &mut |piece| out.extend_from_slice(piece)) {
+        return;
+    }
+    match value {
+        ValueRef::List(list) => {
+            out.push(b'[');
+            let mut first = true;
+            list.for_each(|item| {
+                if !std::mem::take(&mut first) {
+                    out.push(b' ');
+                }
+                write_value(out, item);
+                true
+            });
+            out.push(b']');
+        }
+        other => write_json(out, other),
+    }
+}
+
+/// Appends a value as JSON, the keys of objects in byte order.
+fn write_json(out: &mut Vec<u8>, value: ValueRef<'_>) {
+    match value {
+        ValueRef::Null => out.extend_from_slice(b"null"),
+        ValueRef::Float(number) if !number.is_finite() => out.extend_from_slice(b"null"),
+        ValueRef::Str(text) => write_string(out, text, false),
+        ValueRef::Time(time) => {
+            out.push(b'"');
+            out.extend_from_slice(TimeText::new(Precision::Millisecond).format(time));
+            out.push(b'"');
+        }
+        ValueRef::List(list) => {
+            out.push(b'[');
+            let mut first = true;
+            list.for_each(|item| {
+                if !std::mem::take(&mut first) {
+                    out.push(b',');
+                }
+                write_json(out, item);
+                true
+            });
+            out.push(b']');
+        }
+        ValueRef::Map(map) => {
+            let mut members = Vec::new();
+            map.for_each(|key, value| members.push((key, value)));
+            members.sort_unstable_by_key(|(key, _)| *key);
+            out.push(b'{');
+            for (at, (key, value)) in members.into_iter().enumerate() {
+                if at > 0 {
+                    out.push(b',');
+                }
+                write_json(out, ValueRef::Str(key));
+                out.push(b':');
+                write_json(out, value);
+            }
+            out.push(b'}');
+        }
+        scalar => {
+            write_scalar(scalar, &mut |piece| out.extend_from_slice(piece));
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use skidder_event::{Base, Map, Path, Value};
+    use std::sync::Arc;
 
     fn shown(value: ValueRef<'_>) -> String {
         let mut out = Vec::new();
@@ -140,5 +208,23 @@ mod tests {
         assert_eq!(shown(ValueRef::Time(second + 50_000_000)), "2021-10-28 17:46:23.05 +0000 UTC");
         let last = shown(ValueRef::Time(second + 999_999_999));
         assert_eq!(last, "2021-10-28 17:46:23.999999999 +0000 UTC");
+    }
+
+    #[test]
+    fn lists_are_written_in_brackets_and_objects_as_json() {
+        let mut inner = Map::new();
+        inner.insert("b", Value::List(vec![Value::Null, Value::from("x\""), Value::Float(1.5)]));
+        inner.insert("a", Value::Int(1));
+        let mut fields = Map::new();
+        fields.insert("map", inner);
+        fields.insert("list", Value::List(vec![Value::from("x"), Value::Bool(true)]));
+        let base = Arc::new(Base::new(&fields, &Map::new()));
+        let batch = skidder_golden::batch(&[""], &base);
+        for (name, text) in [("map", r#"{"a":1,"b":[null,"x\"",1.5]}"#), ("list", "[x true]")] {
+            let path = Path::parse(name).unwrap();
+            let mut out = Vec::new();
+            write_value(&mut out, batch.event_over(0, &base).get(&path).unwrap());
+            assert_eq!(String::from_utf8(out).unwrap(), text);
+        }
     }
 }

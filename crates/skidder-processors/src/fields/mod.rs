@@ -6,6 +6,7 @@ mod add_network_direction;
 mod add_tags;
 mod append;
 mod community_id;
+mod convert;
 mod copy_fields;
 mod detect_mime_type;
 mod drop_event;
@@ -18,6 +19,7 @@ mod rate_limit;
 mod raw_index;
 mod registered_domain;
 mod rename;
+mod replace;
 mod truncate_fields;
 
 pub use add_fields::{AddFields, fields_of};
@@ -31,8 +33,10 @@ pub use rename::Rename;
 use crate::kinds::{Kind, shared};
 use add_labels::AddLabels;
 use append::Append;
+use convert::Convert;
 use extract_array::ExtractArray;
 use now::Now;
+use replace::Replace;
 use truncate_fields::TruncateFields;
 
 /// Those that a configuration can name.
@@ -45,6 +49,7 @@ pub(crate) const KINDS: &[Kind] = &[
     ("add_tags", |settings, _| shared(AddTags::read(settings))),
     ("append", |settings, _| shared(Append::read(settings))),
     ("community_id", |settings, _| shared(community_id::CommunityId::read(settings))),
+    ("convert", |settings, _| shared(Convert::read(settings))),
     ("copy_fields", |settings, _| shared(CopyFields::read(settings))),
     ("detect_mime_type", |settings, _| shared(detect_mime_type::DetectMimeType::read(settings))),
     ("drop_event", |_, _| shared(Some(DropEvent))),
@@ -59,5 +64,6 @@ pub(crate) const KINDS: &[Kind] = &[
         shared(registered_domain::RegisteredDomain::read(settings))
     }),
     ("rename", |settings, _| shared(Rename::read(settings))),
+    ("replace", |settings, _| shared(Replace::read(settings))),
     ("truncate_fields", |settings, _| shared(TruncateFields::read(settings))),
 ];

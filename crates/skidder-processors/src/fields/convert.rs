@@ -1,0 +1,251 @@
+//! `convert`: fields get another type, a copy with it, or another name with it.
+//!
+//! All values are converted before any is written, so that one conversion does not see what another wrote.
+
+mod data_type;
+
+use super::pairs::{optional_path, required_path};
+use crate::plan::Constants;
+use crate::plan::Failure;
+use crate::plan::Footprint;
+use crate::plan::{Outcome, Processor};
+use data_type::{Converted, DataType};
+use skidder_config::Section;
+use skidder_event::{Cell, EventMut, Path, Value, ValueRef};
+use smallvec::SmallVec;
+
+/// Converts fields.
+#[derive(Clone, Debug)]
+pub(crate) struct Convert {
+    fields: Vec<Conversion>,
+    mode: Mode,
+    ignore_missing: bool,
+    fail_on_error: bool,
+    tag: String,
+}
+
+/// One field.
+#[derive(Clone, Debug)]
+struct Conversion {
+    from: Path,
+    /// Where the result goes, if not to `from`.
+    to: Option<Path>,
+    kind: Option<DataType>,
+}
+
+/// What becomes of `from` when there is a `to`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Mode {
+    Copy,
+    Rename,
+}
+
+impl Convert {
+    /// `fields` (a list of `from`, `to`, `type`), `mode`, `ignore_missing`, `fail_on_error`, `tag`.
+    pub(crate) fn read(settings: &Section<'_>) -> Option<Self> {
+        let sections = settings.sections("fields");
+        if sections.is_empty() {
+            let message = format!("`{}` is missing", settings.path_of("fields"));
+            settings.problem("fields", message, "give a list of `from: name` with `type: long`");
+        }
+        let fields: Vec<_> = sections.iter().map(Conversion::read).collect();
+        let mode = settings.string("mode").try_map(|word| match word.to_lowercase().as_str() {
+            "copy" => Ok(Mode::Copy),
+            "rename" => Ok(Mode::Rename),
+            _ => Err("expected `copy` or `rename`".to_owned()),
+        });
+        let mode = mode.or(Mode::Copy);
+        let ignore_missing = settings.bool("ignore_missing").or(false);
+        let fail_on_error = settings.bool("fail_on_error").or(true);
+        let tag = settings.string("tag").or("");
+        let fields = fields.into_iter().collect::<Option<Vec<_>>>()?;
+        (!fields.is_empty()).then_some(Self { fields, mode, ignore_missing, fail_on_error, tag })
+    }
+
+    /// The value that a conversion gives; nothing if it is left out.
+    fn value(&self, event: &mut EventMut<'_>, field: &Conversion) -> Result<Option<Cell>, String> {
+        let converted = match event.as_ref().get(&field.from) {
+            None if self.ignore_missing => return Ok(None),
+            None => {
+                let missing = format!("field [{}] is missing: key not found", field.from);
+                return Err(self.failed(field, &missing));
+            }
+            Some(value) => match field.kind {
+                None => Converted::Same,
+                Some(kind) => kind.convert(value).map_err(|why| {
+                    self.failed(field, &format!("unable to convert value: {why}"))
+                })?,
+            },
+        };
+        Ok(match converted {
+            Converted::Same => event.duplicate(&field.from),
+            Converted::Int(number) => Some(Cell::Int(number)),
+            Converted::Float(number) => Some(Cell::Float(number)),
+            Converted::Bool(truth) => Some(Cell::Bool(truth)),
+            Converted::Text(text) => Some(Cell::Str(event.store_text(&text))),
+        })
+    }
+
+    fn write(
+        &self,
+        event: &mut EventMut<'_>,
+        field: &Conversion,
+        cell: Cell,
+    ) -> Result<(), String> {
+        let Some(to) = &field.to else {
+            // Only `@timestamp` refuses, which was told when the settings were read.
+            event.put_cell(&field.from, cell).unwrap_or_default();
+            return Ok(());
+        };
+        if self.mode == Mode::Rename {
+            event.delete(&field.from);
+        }
+        event
+            .put_cell(to, cell)
+            .map_err(|error| self.failed(field, &format!("failed to put field [{to}]: {error}")))
+    }
+
+    /// The message of Filebeat.
+    fn failed(&self, field: &Conversion, why: &str) -> String {
+        let instance = match self.tag.as_str() {
+            "" => String::new(),
+            tag => format!(" with instance_id={tag}"),
+        };
+        let target = match &field.to {
+            Some(to) => format!(" with target field [{to}]"),
+            None => String::new(),
+        };
+        let (from, kind) = (&field.from, field.kind.map_or("[unset]", DataType::name));
+        format!(
+            "failed in processor.convert{instance}: conversion of field [{from}] to type [{kind}]{target} failed: {why}"
+        )
+    }
+
+    fn fold_value(&self, constants: &Constants, field: &Conversion) -> Result<Option<Value>, ()> {
+        let value = match constants.get(&field.from) {
+            None if self.ignore_missing => return Ok(None),
+            None => return Err(()),
+            Some(value) => value,
+        };
+        let Some(kind) = field.kind else { return Ok(Some(value.clone())) };
+        let seen = match value {
+            Value::Null => ValueRef::Null,
+            Value::Bool(truth) => ValueRef::Bool(*truth),
+            Value::Int(number) => ValueRef::Int(*number),
+            Value::UInt(number) => ValueRef::UInt(*number),
+            Value::Float(number) => ValueRef::Float(*number),
+            Value::Str(text) => ValueRef::Str(text.as_bytes()),
+            Value::Time(time) => ValueRef::Time(*time),
+            // Only ever converted to text; left to the events.
+            Value::List(_) | Value::Map(_) => return Err(()),
+        };
+        Ok(Some(match kind.convert(seen).map_err(|_| ())? {
+            Converted::Same => value.clone(),
+            Converted::Int(number) => Value::Int(number),
+            Converted::Float(number) => Value::Float(number),
+            Converted::Bool(truth) => Value::Bool(truth),
+            Converted::Text(text) => Value::from(String::from_utf8_lossy(&text).as_ref()),
+        }))
+    }
+}
+
+impl Conversion {
+    fn read(section: &Section<'_>) -> Option<Self> {
+        let from = required_path(section, "from");
+        let to = optional_path(section, "to");
+        let kind = section.string("type").try_map(|word| DataType::named(&word)).optional();
+        if !section.has("to") && !section.has("type") {
+            let message = format!("`{}` has neither `to` nor `type`", section.path());
+            section.problem("", message, "each field needs one of them, or both");
+            return None;
+        }
+        let from = from?;
+        let to = to.filter(|to| *to != from);
+        if from.is_timestamp() && to.is_none() {
+            let message = format!("`{}` has no effect", section.path());
+            section.warning("from", message, "`@timestamp` is always a time; give a `to`");
+        }
+        Some(Self { from, to, kind })
+    }
+}
+
+impl Processor for Convert {
+    fn name(&self) -> &'static str {
+        "convert"
+    }
+
+    fn run(&self, event: &mut EventMut<'_>) -> Result<Outcome, Failure> {
+        let mut cells: SmallVec<[Option<Cell>; 8]> = SmallVec::new();
+        for field in &self.fields {
+            cells.push(match self.value(event, field) {
+                Ok(cell) => cell,
+                Err(_) if !self.fail_on_error => None,
+                Err(reason) => return Err(Failure::unnoted(reason)),
+            });
+        }
+        for (field, cell) in self.fields.iter().zip(cells) {
+            let Some(cell) = cell else { continue };
+            let mark = event.mark();
+            if let Err(reason) = self.write(event, field, cell) {
+                if self.fail_on_error {
+                    return Err(Failure::unnoted(reason));
+                }
+                event.rollback(mark);
+            }
+        }
+        Ok(Outcome::Done)
+    }
+
+    fn footprint(&self, _: &Constants) -> Footprint {
+        let mut footprint = Footprint::default();
+        for field in &self.fields {
+            footprint.reads.push(field.from.clone());
+            footprint.writes.push(field.to.as_ref().unwrap_or(&field.from).clone());
+            if self.mode == Mode::Rename {
+                footprint.writes.push(field.from.clone());
+            }
+            footprint.open |= field.kind.is_none();
+        }
+        footprint
+    }
+
+    fn fold(&self, constants: &mut Constants) -> bool {
+        let mut values = Vec::new();
+        for field in &self.fields {
+            match self.fold_value(constants, field) {
+                Ok(value) => values.push(value),
+                // What would be left out, too: an event may be able to do what constants are not.
+                Err(()) => return false,
+            }
+        }
+        let mut after = constants.clone();
+        for (field, value) in self.fields.iter().zip(values) {
+            let Some(value) = value else { continue };
+            if let Some(to) = &field.to
+                && self.mode == Mode::Rename
+            {
+                after.remove(&field.from);
+                if !after.set(to, value) {
+                    return false;
+                }
+            } else if !after.set(field.to.as_ref().unwrap_or(&field.from), value) {
+                return false;
+            }
+        }
+        *constants = after;
+        true
+    }
+
+    fn can_fail(&self) -> bool {
+        self.fail_on_error
+    }
+
+    fn describe(&self) -> String {
+        let all = self.fields.iter().map(|field| {
+            let to = field.to.as_ref().map_or_else(String::new, |to| format!(" to {to}"));
+            let kind = field.kind.map_or_else(String::new, |kind| format!(" as {}", kind.name()));
+            format!("{}{to}{kind}", field.from)
+        });
+        format!("convert {}", all.collect::<Vec<_>>().join(", "))
+    }
+}
