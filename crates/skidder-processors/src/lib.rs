@@ -17,7 +17,7 @@ mod plan;
 mod text;
 
 pub use condition::{Bounds, Condition, EqualsValue, Network, NetworkError};
-pub use decode::{DecodeCef, DecodeJsonFields, Dissect, ParseAwsVpcFlowLog, Timestamp};
+pub use decode::{DecodeCef, DecodeJsonFields, Dissect, ParseAwsVpcFlowLog, Syslog, Timestamp};
 pub use fields::{
     AddFields, AddTags, CopyFields, DropEvent, DropFields, RawIndex, Rename, fields_of,
 };

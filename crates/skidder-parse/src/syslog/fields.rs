@@ -101,7 +101,7 @@ impl Object {
 }
 
 /// Puts the header of a message into the event.
-pub(super) fn merge(event: &mut EventMut<'_>, text: Text, message: &Message) {
+pub(super) fn merge(event: &mut EventMut<'_>, text: Text, message: &Message, overwrite: bool) {
     let names = event.store_text(ALL_NAMES.as_bytes()).start;
     let mut syslog = Object::new(names);
     if let Some(priority) = message.priority {
@@ -138,7 +138,7 @@ pub(super) fn merge(event: &mut EventMut<'_>, text: Text, message: &Message) {
     log.add(&mut arena, 1, syslog.cell());
     let mut root = Object::new(names);
     root.add(&mut arena, 0, log.cell());
-    event.merge_list_over(FieldList::one(root.first), true);
+    event.merge_list_over(FieldList::one(root.first), overwrite);
 }
 
 #[cfg(test)]

@@ -107,6 +107,20 @@ impl Message {
             Format::Auto | Format::Rfc3164 => rfc3164::parse(text, timezone, now),
         }
     }
+
+    /// Puts time and header into the event. `text` is the span of the message that was parsed; `overwrite` says whether
+    /// `log.syslog.*` wins over what the event has.
+    pub fn put_header(&self, event: &mut EventMut<'_>, text: Text, overwrite: bool) {
+        if let Some(time) = self.time {
+            event.set_time(time);
+        }
+        fields::merge(event, text, self, overwrite);
+    }
+
+    /// The text without the header, as a span of the batch; nothing if it is empty.
+    pub fn text(&self, text: Text) -> Option<Text> {
+        (!self.message.is_empty()).then(|| span(text, &self.message))
+    }
 }
 
 /// Settings of one `syslog` parser or processor, by Filebeat's names.
@@ -149,15 +163,12 @@ impl Syslog {
         let parsed = Message::parse(event.text(text), settings.format, &settings.timezone, now);
         match parsed {
             Ok(message) => {
-                if let Some(time) = message.time {
-                    event.set_time(time);
-                }
                 if message.message.is_empty() {
                     event.clear_message();
                 } else {
                     event.set_message(span(text, &message.message));
                 }
-                fields::merge(event, text, &message);
+                message.put_header(event, text, true);
                 Ok(())
             }
             Err(error) => {

@@ -10,6 +10,7 @@ mod duration;
 mod gzip;
 mod in_place;
 mod object;
+mod syslog;
 mod timestamp;
 mod url;
 mod xml;
@@ -18,6 +19,7 @@ pub use aws_vpc_flow_log::ParseAwsVpcFlowLog;
 pub use cef::DecodeCef;
 pub use decode_json_fields::DecodeJsonFields;
 pub use dissect::Dissect;
+pub use syslog::Syslog;
 pub use timestamp::Timestamp;
 
 use crate::kinds::{Kind, shared};
@@ -35,6 +37,7 @@ pub(crate) const KINDS: &[Kind] = &[
     ("decode_json_fields", |settings, _| shared(DecodeJsonFields::read(settings))),
     ("dissect", |settings, _| shared(Dissect::read(settings))),
     ("parse_aws_vpc_flow_log", |settings, _| shared(ParseAwsVpcFlowLog::read(settings))),
+    ("syslog", |settings, context| shared(Syslog::read(settings, &context.clock))),
     ("timestamp", |settings, context| shared(Timestamp::read(settings, &context.clock))),
     ("urldecode", |settings, _| shared(url::UrlDecode::read(settings))),
 ];

@@ -1,0 +1,113 @@
+//! `syslog`: a syslog message in a field becomes `@timestamp`, `message` and `log.syslog.*`.
+//!
+//! The work is done by [`skidder_parse::syslog`], as in the parser of the same name; the field itself stays, but for
+//! `message`, which becomes the text of the message.
+
+use crate::plan::{Constants, ERROR_MESSAGE, Failure, Footprint, Outcome, Processor};
+use crate::text::{NoText, text_of};
+use jiff::tz::TimeZone;
+use skidder_config::Section;
+use skidder_event::{Cell, EventMut, Path};
+use skidder_os::Clock;
+use skidder_parse::syslog::{self, Format, Message};
+use std::fmt::Debug;
+use std::sync::{Arc, LazyLock};
+
+static MESSAGE: LazyLock<Path> =
+    LazyLock::new(|| Path::parse("message").expect("a constant that is a path"));
+
+/// Reads syslog messages.
+#[derive(Clone)]
+pub struct Syslog {
+    field: Path,
+    format: Format,
+    timezone: TimeZone,
+    overwrite_keys: bool,
+    ignore_missing: bool,
+    ignore_failure: bool,
+    /// For the year of times without one.
+    clock: Arc<dyn Clock>,
+}
+
+impl Syslog {
+    /// `field`, `format`, `timezone`, `overwrite_keys`, `ignore_missing`, `ignore_failure`, `tag`.
+    pub(crate) fn read(settings: &Section<'_>, clock: &Arc<dyn Clock>) -> Option<Self> {
+        let parse = |text: String| Path::parse(&text).map_err(|error| error.to_string());
+        let field = settings.string("field").try_map(parse).optional();
+        if !settings.has("field") {
+            let message = format!("`{}` is missing", settings.path_of("field"));
+            settings.problem("field", message, "name the field with the message: `field: message`");
+        }
+        let formats =
+            [("auto", Format::Auto), ("rfc3164", Format::Rfc3164), ("rfc5424", Format::Rfc5424)];
+        let zone = |name: String| syslog::timezone(&name).map_err(|error| error.to_string());
+        let format = settings.one_of("format", &formats).or(Format::Auto);
+        let timezone = settings.string("timezone").try_map(zone).or_else(TimeZone::system);
+        let overwrite_keys = settings.bool("overwrite_keys").or(true);
+        let ignore_missing = settings.bool("ignore_missing").or(false);
+        let ignore_failure = settings.bool("ignore_failure").or(false);
+        settings.accept("tag");
+        let clock = Arc::clone(clock);
+        Some(Self {
+            field: field?,
+            format,
+            timezone,
+            overwrite_keys,
+            ignore_missing,
+            ignore_failure,
+            clock,
+        })
+    }
+
+    fn failure(&self, why: &str) -> Failure {
+        let reason = format!("syslog failed to process field \"{}\": {why}", self.field);
+        Failure::new(reason).ignored(self.ignore_failure)
+    }
+}
+
+impl Debug for Syslog {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.write_str(&self.describe())
+    }
+}
+
+impl Processor for Syslog {
+    fn name(&self) -> &'static str {
+        "syslog"
+    }
+
+    fn run(&self, event: &mut EventMut<'_>) -> Result<Outcome, Failure> {
+        let text = match text_of(event, &self.field) {
+            Ok(text) => text,
+            Err(NoText::Missing) if self.ignore_missing => return Ok(Outcome::Done),
+            Err(NoText::Missing) => return Err(self.failure("key not found")),
+            Err(NoText::OtherKind) => {
+                let why = format!("type of field \"{}\" is not a string", self.field);
+                return Err(self.failure(&why));
+            }
+        };
+        let now = self.clock.wall().0;
+        let message = Message::parse(event.text(text), self.format, &self.timezone, now)
+            .map_err(|error| self.failure(&error.to_string()))?;
+        message.put_header(event, text, self.overwrite_keys);
+        if let Some(rest) = message.text(text)
+            && (self.overwrite_keys || !event.as_ref().has(&MESSAGE))
+        {
+            let put = event.put_cell(&MESSAGE, Cell::Str(rest));
+            put.map_err(|error| self.failure(&error.to_string()))?;
+        }
+        Ok(Outcome::Done)
+    }
+
+    fn footprint(&self, _: &Constants) -> Footprint {
+        let path = |name| Path::parse(name).expect("a constant that is a path");
+        let mut writes: Vec<Path> =
+            ["@timestamp", "message", "log.syslog"].into_iter().map(path).collect();
+        writes.push(ERROR_MESSAGE.clone());
+        Footprint { reads: vec![self.field.clone()], writes, open: true, ..Footprint::default() }
+    }
+
+    fn describe(&self) -> String {
+        format!("syslog {}", self.field)
+    }
+}
