@@ -24,7 +24,7 @@ pub use note::{Fate, StepNote};
 pub use processor::{Outcome, Processor};
 
 pub(crate) use failure::{ERROR_MESSAGE, LOG_FLAGS, append};
-pub(crate) use rehearse::rehearse;
+pub(crate) use rehearse::{owned, rehearse};
 
 use bind::Binder;
 use skidder_event::{EventMut, Map, Path, Value};
