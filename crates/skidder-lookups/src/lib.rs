@@ -7,6 +7,7 @@
 
 mod background;
 mod cloud;
+mod dns;
 mod http;
 mod put;
 mod tls;
@@ -14,6 +15,9 @@ mod tls;
 use skidder_processors::{Kind, shared};
 
 /// Those that a configuration can name; for [`skidder_processors::Context::with`].
-pub const KINDS: &[Kind] = &[("add_cloud_metadata", |settings, context| {
-    shared(cloud::AddCloudMetadata::read(settings, context))
-})];
+pub const KINDS: &[Kind] = &[
+    ("add_cloud_metadata", |settings, context| {
+        shared(cloud::AddCloudMetadata::read(settings, context))
+    }),
+    ("dns", |settings, context| shared(dns::Dns::read(settings, context))),
+];

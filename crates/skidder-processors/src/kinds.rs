@@ -82,7 +82,6 @@ const UNSUPPORTED: &[&str] = &[
     "add_nomad_metadata",
     "add_observer_metadata",
     "add_process_metadata",
-    "dns",
     "include_fields",
     "lowercase",
     "move_fields",
