@@ -77,7 +77,6 @@ const UNSUPPORTED: &[&str] = &[
     "add_docker_metadata",
     "add_formatted_index",
     "add_id",
-    "add_kubernetes_metadata",
     "add_locale",
     "add_nomad_metadata",
     "add_observer_metadata",
