@@ -2,7 +2,6 @@
 
 mod clouds;
 mod common;
-mod names;
 
 use skidder_golden::{World, guarantee, run_folder};
 use skidder_processors::Context;
@@ -20,10 +19,7 @@ fn folder() -> &'static Path {
 
 /// The servers that the files name.
 fn variables() -> Vec<(&'static str, String)> {
-    let mut variables = clouds::variables();
-    variables.push(("DNS", names::serve().0));
-    variables.push(("DNS_SILENT", names::silent().0));
-    variables
+    clouds::variables()
 }
 
 #[test]

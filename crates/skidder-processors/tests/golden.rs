@@ -6,8 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 fn context(world: &World) -> Context {
-    let context = Context::new(Arc::new(world.fs.clone()), Arc::new(world.clock.clone()));
-    context.with_data("/data")
+    Context::new(Arc::new(world.fs.clone()), Arc::new(world.clock.clone()))
 }
 
 fn folder() -> &'static Path {

@@ -49,8 +49,6 @@ pub enum ReaderState {
     Reading,
     /// Open at the end of its file.
     Idle,
-    /// A processor has to know something about its source first.
-    Held,
     /// There is something to read, and a limit on open files is reached.
     WaitingForSlot,
 }
@@ -144,7 +142,6 @@ impl Readers {
             ready: VecDeque::new(),
             waiting: Waiting::default(),
             idle: BTreeSet::new(),
-            held: BTreeSet::new(),
             troubled: Vec::new(),
             timers: BinaryHeap::new(),
             open: 0,
@@ -264,7 +261,7 @@ impl Readers {
         slot.look.trouble = None;
         match slot.phase {
             Phase::Running => slot.asked.wake = true,
-            Phase::Ready | Phase::Waiting | Phase::Held(_) => {}
+            Phase::Ready | Phase::Waiting => {}
             Phase::Closed | Phase::Idle(_) => state.line_up(id),
         }
         drop(state);

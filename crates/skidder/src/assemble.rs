@@ -9,7 +9,7 @@ use skidder_observe::HttpConfig;
 use skidder_os::{Clock, Fs};
 use skidder_outputs::{Check, Context as OutputContext};
 use skidder_pipeline::{DeadLettersLimits, Output, QueueLimits};
-use skidder_processors::Context;
+use skidder_processors::{Context, Kind};
 use skidder_read::{Bind, FilestreamSettings, InputKind};
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -68,7 +68,7 @@ pub(crate) fn assemble(
 ) -> Option<Parts> {
     let root = settings.root(problems);
     let agent = agent_of(root.string("name").optional())?;
-    let context = processors_of(outside).with_data(&settings.paths().data);
+    let context = processors_of(outside);
     let precision = read_precision(&root);
     let common = Common::read(&root, &context, &agent);
     let beat = root.section("filebeat");
@@ -125,8 +125,24 @@ pub(crate) fn assemble(
 
 /// What processors may look at, and all of them.
 fn processors_of(outside: &Outside<'_>) -> Context {
-    Context::new(Arc::clone(&outside.fs), Arc::clone(&outside.clock)).with(skidder_lookups::KINDS)
+    Context::new(Arc::clone(&outside.fs), Arc::clone(&outside.clock))
+        .with(skidder_lookups::KINDS)
+        .with(SCRIPT_KINDS)
 }
+
+#[cfg(feature = "script")]
+const SCRIPT_KINDS: &[Kind] = skidder_script::KINDS;
+
+/// Says that the processor is not here.
+#[cfg(not(feature = "script"))]
+const SCRIPT_KINDS: &[Kind] = &[("script", |settings, _| {
+    for key in settings.keys() {
+        settings.accept(key);
+    }
+    let message = format!("`{}`: this program was built without scripts", settings.path());
+    settings.problem("", message, "use one with the cargo feature `script`");
+    None
+})];
 
 /// The directory of the registry, from `path.data` and `filebeat.registry`.
 pub(crate) fn registry_directory(data: &Path, registry: &Section<'_>) -> PathBuf {

@@ -18,6 +18,10 @@ const ALLOWED: &[(&str, &[&str])] = &[
         &["skidder-event", "skidder-os", "skidder-config", "skidder-tls", "skidder-processors"],
     ),
     (
+        "skidder-script",
+        &["skidder-event", "skidder-os", "skidder-config", "skidder-processors"],
+    ),
+    (
         "skidder-read",
         &[
             "skidder-event",
@@ -61,6 +65,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "skidder-parse",
             "skidder-processors",
             "skidder-lookups",
+            "skidder-script",
             "skidder-read",
             "skidder-pipeline",
             "skidder-outputs",

@@ -7,7 +7,6 @@ mod latency;
 mod many;
 mod memory;
 mod parsers;
-mod processors;
 mod resume;
 mod rotations;
 
@@ -18,7 +17,6 @@ pub use latency::latency;
 pub use many::many;
 pub use memory::memory;
 pub use parsers::parsers;
-pub use processors::processors;
 pub use resume::resume;
 pub use rotations::rotations;
 
@@ -32,8 +30,7 @@ use std::path::Path;
 
 /// Every row. An experiment that fails leaves rows that say why, and the others go on.
 pub fn all(stage: &Stage) -> Vec<Row> {
-    let experiments =
-        [cpu, allocations, memory, resume, idle, latency, parsers, processors, many, rotations];
+    let experiments = [cpu, allocations, memory, resume, idle, latency, parsers, many, rotations];
     experiments.iter().flat_map(|experiment| experiment(stage)).collect()
 }
 

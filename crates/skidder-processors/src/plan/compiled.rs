@@ -83,6 +83,29 @@ impl Compiled {
         }
     }
 
+    /// Runs a single processor for a caller that deals with its failure: the event is as it came then. What an
+    /// ignored failure leaves is written. Nothing is counted. (A list of processors is none; it never fails.)
+    pub fn try_run(&self, event: &mut EventMut<'_>) -> Result<Outcome, Failure> {
+        let Self::Run { when, processor, .. } = self else {
+            return Ok(match self.run(event) {
+                Flow::Next | Flow::Stop => Outcome::Done,
+                Flow::Dropped => Outcome::Dropped,
+            });
+        };
+        if when.as_ref().is_some_and(|when| !when.check(event.as_ref())) {
+            return Ok(Outcome::Done);
+        }
+        let mark = event.mark();
+        processor.run(event).or_else(|failure| {
+            event.rollback(mark);
+            if failure.counts() {
+                return Err(failure);
+            }
+            failure.note(event);
+            Ok(Outcome::Done)
+        })
+    }
+
     /// Whether its `when` holds for an event.
     pub(crate) fn applies(&self, event: EventRef<'_>) -> bool {
         match self {

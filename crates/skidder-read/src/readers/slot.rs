@@ -46,8 +46,6 @@ pub(super) enum Phase {
     Ready,
     Running,
     Idle(Monotonic),
-    /// Until then it waits for what a processor must know; see [`TurnEnd::Held`].
-    Held(Monotonic),
     Waiting,
 }
 
@@ -80,7 +78,6 @@ impl Slot {
             Phase::Closed => ReaderState::Closed,
             Phase::Ready | Phase::Running => ReaderState::Reading,
             Phase::Idle(_) => ReaderState::Idle,
-            Phase::Held(_) => ReaderState::Held,
             Phase::Waiting => ReaderState::WaitingForSlot,
         };
         if self.phase != Phase::Waiting {

@@ -1,0 +1,126 @@
+//! The processor: its settings, its sessions, one event through one of them.
+
+use crate::session::{Program, ScriptError, Session};
+use crate::sources;
+use skidder_config::Section;
+use skidder_event::{EventMut, Path};
+use skidder_processors::{Constants, Context, Failure, Footprint, Outcome, Processor};
+use std::sync::{Mutex, PoisonError};
+
+/// Runs a program in JavaScript on each event.
+pub(crate) struct Script {
+    program: Program,
+    /// Sessions that nobody uses now.
+    sessions: Mutex<Vec<Session>>,
+    sessions_max: usize,
+    tag: String,
+    /// What a failure adds to `tags`; nothing if empty.
+    tag_on_exception: String,
+    tags: Path,
+}
+
+impl std::fmt::Debug for Script {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.write_str(&self.describe())
+    }
+}
+
+impl Script {
+    /// What a failure adds to `tags` if nothing is said.
+    const TAG_ON_EXCEPTION: &'static str = "_js_exception";
+    /// Sessions that are kept if nothing is said.
+    const MAX_CACHED_SESSIONS: usize = 4;
+
+    /// All settings of the processor. The program is loaded once to see that it can be.
+    pub(crate) fn read(settings: &Section<'_>, context: &Context) -> Option<Self> {
+        let lang = settings.string("lang").check(|lang| match lang.as_str() {
+            "javascript" | "js" => Ok(()),
+            _ => Err("`javascript` is the only language".to_owned()),
+        });
+        let lang = lang.required();
+        let tag = settings.string("tag").or("");
+        let params = settings.value("params").optional();
+        let timeout = settings.duration("timeout").optional().filter(|timeout| !timeout.is_zero());
+        let tag_on_exception = settings.string("tag_on_exception").or(Self::TAG_ON_EXCEPTION);
+        let sessions_max = settings.usize("max_cached_sessions").or(Self::MAX_CACHED_SESSIONS);
+        let (key, name, text) = sources::read(settings, &*context.fs)?;
+        if lang.is_empty() {
+            return None;
+        }
+        let params = params.filter(|params| match params {
+            skidder_config::Value::Map(map) => !map.is_empty(),
+            _ => true,
+        });
+        let program = Program { name, text, params, timeout, context: context.clone() };
+        let session = match Session::load(&program) {
+            Ok(session) => session,
+            Err(ScriptError { message, .. }) => {
+                let path = settings.path_of(key);
+                settings.problem(key, format!("`{path}` cannot be loaded: {message}"), "");
+                return None;
+            }
+        };
+        let sessions = if sessions_max > 0 { vec![session] } else { Vec::new() };
+        Some(Self {
+            program,
+            sessions: Mutex::new(sessions),
+            sessions_max,
+            tag,
+            tag_on_exception,
+            tags: Path::parse("tags").expect("a constant that is a path"),
+        })
+    }
+
+    /// A session that nobody else uses.
+    fn take(&self) -> Result<Session, ScriptError> {
+        let kept = self.sessions.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        match kept {
+            Some(session) => Ok(session),
+            None => Session::load(&self.program),
+        }
+    }
+
+    fn put_back(&self, session: Session) {
+        let mut sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
+        if sessions.len() < self.sessions_max {
+            sessions.push(session);
+        }
+    }
+
+    fn failure(&self, error: &ScriptError) -> Failure {
+        let failure = Failure::new(error.message.clone());
+        if self.tag_on_exception.is_empty() {
+            return failure;
+        }
+        failure.append(self.tags.clone(), &self.tag_on_exception)
+    }
+}
+
+impl Processor for Script {
+    fn name(&self) -> &'static str {
+        "script"
+    }
+
+    fn run(&self, event: &mut EventMut<'_>) -> Result<Outcome, Failure> {
+        let session = self.take().map_err(|error| self.failure(&error))?;
+        let result = session.run(event);
+        let stopped = result.as_ref().is_err_and(|error| error.stopped);
+        if !stopped {
+            self.put_back(session);
+        }
+        match result {
+            Ok(true) => Ok(Outcome::Dropped),
+            Ok(false) => Ok(Outcome::Done),
+            Err(error) => Err(self.failure(&error)),
+        }
+    }
+
+    fn footprint(&self, _: &Constants) -> Footprint {
+        Footprint::everything()
+    }
+
+    fn describe(&self) -> String {
+        let tag = if self.tag.is_empty() { String::new() } else { format!(" {}", self.tag) };
+        format!("script{tag} of {}", self.program.name)
+    }
+}

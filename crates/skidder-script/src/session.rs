@@ -1,0 +1,171 @@
+//! One runtime with a program loaded.
+
+use crate::{convert, current, native};
+use rquickjs::context::EvalOptions;
+use rquickjs::{
+    CatchResultExt, CaughtError, Coerced, Context as JsContext, Ctx, Error, Function, Runtime,
+    Value,
+};
+use skidder_config::Value as Setting;
+use skidder_event::EventMut;
+use skidder_os::Clock;
+use skidder_processors::Context;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+/// What all sessions of a program have in common.
+pub(crate) struct Program {
+    /// Where it is from, for messages.
+    pub(crate) name: String,
+    /// Its text.
+    pub(crate) text: String,
+    /// What `register` is given.
+    pub(crate) params: Option<Setting>,
+    /// How long `process` may take for one event; no bound if nothing.
+    pub(crate) timeout: Option<Duration>,
+    /// What it may look at, and the processors it may use.
+    pub(crate) context: Context,
+}
+
+/// Why a program did not get to its end.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub(crate) struct ScriptError {
+    /// In words, as the program would see it.
+    pub(crate) message: String,
+    /// It was stopped: nobody knows what state it is in.
+    pub(crate) stopped: bool,
+}
+
+/// Heap that one session may take. A program that wants more is stopped, and its session thrown away.
+const MEMORY_BYTES_MAX: usize = 64 << 20;
+
+/// Stack of a program; deeper calls are an exception that it can catch. Well below the stack of a thread.
+const STACK_BYTES_MAX: usize = 512 << 10;
+
+/// What is said when the time is over, as in Filebeat.
+const TIMEOUT: &str = "javascript processor execution timeout";
+
+const PRELUDE: &str = include_str!("prelude.js");
+
+/// A program, loaded.
+pub(crate) struct Session {
+    context: JsContext,
+    deadline: Arc<Deadline>,
+    timeout: Option<Duration>,
+}
+
+/// When the program is to be stopped.
+struct Deadline {
+    clock: Arc<dyn Clock>,
+    /// Nanoseconds of the monotonic clock; `NEVER` while there is no bound.
+    at: AtomicU64,
+}
+
+const NEVER: u64 = u64::MAX;
+
+impl Deadline {
+    fn now(&self) -> u64 {
+        u64::try_from(self.clock.monotonic().0.as_nanos()).unwrap_or(NEVER - 1)
+    }
+
+    fn is_over(&self) -> bool {
+        let at = self.at.load(Ordering::Relaxed);
+        at != NEVER && self.now() >= at
+    }
+}
+
+impl Session {
+    /// Loads the program: runs its text, `register` if there are parameters, and `test` if it has one.
+    pub(crate) fn load(program: &Program) -> Result<Self, ScriptError> {
+        let clock = Arc::clone(&program.context.clock);
+        let deadline = Arc::new(Deadline { clock, at: AtomicU64::new(NEVER) });
+        let context = runtime(&deadline).map_err(|error| no_room(&error))?;
+        let session = Self { context, deadline, timeout: program.timeout };
+        current::without(|| {
+            session.context.with(|ctx| {
+                let loaded = session.load_into(&ctx, program).catch(&ctx);
+                loaded.map_err(|error| session.error(error))
+            })
+        })?;
+        Ok(session)
+    }
+
+    fn load_into<'js>(&self, ctx: &Ctx<'js>, program: &Program) -> rquickjs::Result<()> {
+        let mut options = EvalOptions::default();
+        options.filename = Some("prelude.js".to_owned());
+        let prelude: Function<'js> = ctx.eval_with_options(PRELUDE, options)?;
+        prelude.call::<_, ()>((native::functions(ctx, &program.context)?,))?;
+        let mut options = EvalOptions::default();
+        options.filename = Some(program.name.clone());
+        ctx.eval_with_options::<Value<'js>, _>(program.text.as_str(), options)?;
+        let start: Function<'js> = ctx.globals().get("__start")?;
+        match &program.params {
+            Some(params) => start.call((convert::setting_to_js(ctx, params)?,)),
+            None => start.call(()),
+        }
+    }
+
+    /// Runs `process` on an event; says whether that cancelled it. After an error the event may be half changed.
+    pub(crate) fn run(&self, event: &mut EventMut<'_>) -> Result<bool, ScriptError> {
+        if let Some(timeout) = self.timeout {
+            let span = u64::try_from(timeout.as_nanos()).unwrap_or(NEVER);
+            let at = self.deadline.now().saturating_add(span).min(NEVER - 1);
+            self.deadline.at.store(at, Ordering::Relaxed);
+        }
+        let (result, cancelled) = current::lend(event, || {
+            self.context.with(|ctx| {
+                let run: Function<'_> =
+                    ctx.globals().get("__run").map_err(|error| no_room(&error))?;
+                run.call::<_, ()>(()).catch(&ctx).map_err(|error| self.error(error))
+            })
+        });
+        self.deadline.at.store(NEVER, Ordering::Relaxed);
+        result.map(|()| cancelled)
+    }
+
+    /// An exception in words, with where it was thrown.
+    fn error(&self, error: CaughtError<'_>) -> ScriptError {
+        if self.deadline.is_over() {
+            return ScriptError { message: TIMEOUT.to_owned(), stopped: true };
+        }
+        let thrown = match error {
+            CaughtError::Error(error) => return no_room(&error),
+            CaughtError::Exception(exception) => exception.into_object().into_value(),
+            CaughtError::Value(value) => value,
+        };
+        let words = thrown.get::<Coerced<String>>().map(|text| text.0);
+        let Ok(mut message) = words else { return no_room(&Error::Allocation) };
+        // What is thrown for want of memory may be nothing at all, because there was none left for it.
+        let stopped = thrown.is_null() || message.contains("out of memory");
+        let stack = thrown.as_object().and_then(|thrown| thrown.get::<_, String>("stack").ok());
+        if let Some(place) = stack.as_deref().and_then(|stack| stack.lines().next()) {
+            message.push(' ');
+            message.push_str(place.trim());
+        }
+        if stopped {
+            return no_room(&Error::Allocation);
+        }
+        ScriptError { message, stopped }
+    }
+}
+
+fn no_room(error: &Error) -> ScriptError {
+    let message = match error {
+        Error::Allocation | Error::Exception => {
+            format!("out of memory: a script may take {} MiB", MEMORY_BYTES_MAX >> 20)
+        }
+        error => error.to_string(),
+    };
+    ScriptError { message, stopped: true }
+}
+
+fn runtime(deadline: &Arc<Deadline>) -> rquickjs::Result<JsContext> {
+    let runtime = Runtime::new()?;
+    runtime.set_memory_limit(MEMORY_BYTES_MAX);
+    runtime.set_max_stack_size(STACK_BYTES_MAX);
+    let deadline = Arc::clone(deadline);
+    runtime.set_interrupt_handler(Some(Box::new(move || deadline.is_over())));
+    JsContext::full(&runtime)
+}
