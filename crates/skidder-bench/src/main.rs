@@ -46,6 +46,8 @@ enum Verb {
     Latency(RunArguments),
     /// CPU of parsers, over the same lines without them.
     Parsers(RunArguments),
+    /// CPU and allocations of processors, over the same lines without them.
+    Processors(RunArguments),
     /// Thousands of files, compressed over plain.
     Many(RunArguments),
 }
@@ -125,6 +127,7 @@ fn main() -> Result<()> {
         Verb::Idle(arguments) => measure(&arguments, rows::idle),
         Verb::Latency(arguments) => measure(&arguments, rows::latency),
         Verb::Parsers(arguments) => measure(&arguments, rows::parsers),
+        Verb::Processors(arguments) => measure(&arguments, rows::processors),
         Verb::Many(arguments) => measure(&arguments, rows::many),
     }
 }

@@ -46,6 +46,10 @@ pub struct Settings {
     pub debug: bool,
     /// `parsers` of the input, as YAML in one line; empty for none.
     pub parsers: &'static str,
+    /// `processors` of all inputs, as YAML in one line; empty for none.
+    pub processors: &'static str,
+    /// Compress the bodies of requests, at level 1.
+    pub gzip_bodies: bool,
     /// Give an event to the output at once, instead of waiting for more of them.
     pub at_once: bool,
 }
@@ -69,9 +73,15 @@ impl Stage {
     /// The main workload, compressed by the `gzip` of this machine.
     pub fn gzipped(&self, lines: u64) -> Result<PathBuf> {
         let plain = self.plain(lines)?;
-        self.kept(&format!("app-{lines}.log.gz"), |path| {
+        self.packed(&plain)
+    }
+
+    /// A file of this folder, compressed by the `gzip` of this machine.
+    pub fn packed(&self, plain: &Path) -> Result<PathBuf> {
+        let name = plain.file_name().context("a file of this folder has a name")?;
+        self.kept(&format!("{}.gz", name.to_string_lossy()), |path| {
             let out = File::create(path)?;
-            let status = Command::new("gzip").arg("-6c").arg(&plain).stdout(out).status();
+            let status = Command::new("gzip").arg("-6c").arg(plain).stdout(out).status();
             ensure!(status.context("cannot start `gzip`")?.success(), "`gzip` failed");
             Ok(())
         })
@@ -197,11 +207,16 @@ fn configuration(paths: &str, url: &str, settings: Settings) -> String {
         "" => String::new(),
         list => format!("    parsers: {list}\n"),
     };
+    let processors = match settings.processors {
+        "" => String::new(),
+        list => format!("processors: {list}\n"),
+    };
+    let level_of_bodies = u8::from(settings.gzip_bodies);
     let queue = if settings.at_once { "queue.mem.flush.timeout: 0s\n" } else { "" };
     let level = if settings.debug { "logging.level: debug\n" } else { "" };
     format!(
         "filebeat.inputs:\n  - type: filestream\n    id: bench\n    paths: [{}]\n{compression}{parsers}\
-         output.elasticsearch:\n  hosts: [{}]\n  compression_level: 0\n{queue}{level}",
+         output.elasticsearch:\n  hosts: [{}]\n  compression_level: {level_of_bodies}\n{queue}{level}{processors}",
         Value::from(paths),
         Value::from(url),
     )

@@ -170,14 +170,29 @@ fn to_map(nodes: &[BaseNode]) -> Map {
     map
 }
 
+/// Up to here a list is looked through from its beginning: most keys differ in length or first byte, which costs less than
+/// to compare a few of them as a whole.
+const LOOKED_THROUGH_MAX: usize = 16;
+
 /// Where a key stands in a list in byte order.
+#[inline]
 pub(crate) fn position(nodes: &[BaseNode], key: &[u8]) -> Option<usize> {
+    if nodes.len() <= LOOKED_THROUGH_MAX {
+        return nodes.iter().position(|node| is_same(node.key.as_bytes(), key));
+    }
     nodes.binary_search_by(|node| node.key.as_bytes().cmp(key)).ok()
 }
 
+/// Whether two keys are the same, without a look at the whole of those that differ at their beginning.
+#[inline]
+pub(crate) fn is_same(one: &[u8], other: &[u8]) -> bool {
+    one.len() == other.len() && one.first() == other.first() && one == other
+}
+
 /// The node with this key in a list in byte order.
+#[inline]
 pub(crate) fn find<'a>(nodes: &'a [BaseNode], key: &str) -> Option<&'a BaseNode> {
-    nodes.binary_search_by(|node| (*node.key).cmp(key)).ok().map(|at| &nodes[at])
+    position(nodes, key.as_bytes()).map(|at| &nodes[at])
 }
 
 fn render(fields: &Map, text: &mut Vec<u8>) -> Vec<BaseNode> {

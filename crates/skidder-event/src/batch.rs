@@ -1,6 +1,6 @@
 //! A batch: the bytes that a reader filled in, rows of spans into them, and an arena of changes.
 
-use crate::base::Base;
+use crate::base::{Base, is_same};
 use crate::edit::EventMut;
 use crate::event::EventRef;
 use crate::provenance::{DropCounts, DropReason, Provenance};
@@ -352,7 +352,7 @@ impl Batch {
     pub(crate) fn find(&self, mut first: NodeId, key: &[u8]) -> Option<NodeId> {
         while !first.is_none() {
             let node = self.node(first);
-            if self.text(node.key) == key {
+            if is_same(self.text(node.key), key) {
                 return Some(first);
             }
             first = node.next;

@@ -97,6 +97,8 @@ impl<'a> Ask<'a> {
 pub(crate) struct Stream {
     pub(crate) status: StatusCode,
     body: Incoming,
+    /// What came behind the last line that was given out.
+    rest: Vec<u8>,
     driver: JoinHandle<()>,
 }
 
@@ -169,6 +171,21 @@ impl Server {
         Ok(serde_json::from_slice(&self.ask(ask).await?)?)
     }
 
+    /// Asks and reads the head of the answer within the time-out; the body comes bit by bit. A status other
+    /// than 2xx is an error.
+    pub(crate) async fn open(&self, ask: Ask<'_>) -> Result<Stream, HttpError> {
+        within(self.timeout, async {
+            let mut stream = self.send(ask).await?;
+            if stream.status.is_success() {
+                return Ok(stream);
+            }
+            let body = stream.rest().await?;
+            let said = String::from_utf8_lossy(&body[..body.len().min(512)]).trim().to_owned();
+            Err(HttpError::Status { status: stream.status, said })
+        })
+        .await
+    }
+
     async fn send(&self, ask: Ask<'_>) -> Result<Stream, HttpError> {
         let io = TokioIo::new(self.connect().await?);
         let (mut sender, connection) = http1::handshake::<_, Full<Bytes>>(io).await?;
@@ -188,7 +205,7 @@ impl Server {
         }
         let request = request.body(Full::new(Bytes::copy_from_slice(ask.body.as_bytes())))?;
         let (head, body) = sender.send_request(request).await?.into_parts();
-        Ok(Stream { status: head.status, body, driver })
+        Ok(Stream { status: head.status, body, rest: Vec::new(), driver })
     }
 
     async fn connect(&self) -> Result<Box<dyn Duplex>, HttpError> {
@@ -218,6 +235,30 @@ impl Server {
 }
 
 impl Stream {
+    /// The next line, without its end; nothing at the end of the body.
+    pub(crate) async fn line(&mut self) -> Result<Option<Vec<u8>>, HttpError> {
+        let mut looked = 0;
+        loop {
+            if let Some(end) = self.rest[looked..].iter().position(|byte| *byte == b'\n') {
+                let behind = self.rest.split_off(looked + end + 1);
+                let mut line = std::mem::replace(&mut self.rest, behind);
+                line.pop();
+                return Ok(Some(line));
+            }
+            looked = self.rest.len();
+            let Some(frame) = self.body.frame().await else {
+                let last = std::mem::take(&mut self.rest);
+                return Ok((!last.is_empty()).then_some(last));
+            };
+            if let Ok(data) = frame?.into_data() {
+                if self.rest.len() + data.len() > ANSWER_BYTES_MAX {
+                    return Err(HttpError::TooLong);
+                }
+                self.rest.extend_from_slice(&data);
+            }
+        }
+    }
+
     async fn rest(&mut self) -> Result<Vec<u8>, HttpError> {
         let mut body = Vec::new();
         while let Some(frame) = self.body.frame().await {

@@ -7,13 +7,24 @@
 
 mod background;
 mod cloud;
+mod dns;
 mod http;
+mod kubernetes;
 mod put;
+#[cfg(test)]
+#[path = "../tests/common/mod.rs"]
+mod testing;
 mod tls;
 
 use skidder_processors::{Kind, shared};
 
 /// Those that a configuration can name; for [`skidder_processors::Context::with`].
-pub const KINDS: &[Kind] = &[("add_cloud_metadata", |settings, context| {
-    shared(cloud::AddCloudMetadata::read(settings, context))
-})];
+pub const KINDS: &[Kind] = &[
+    ("add_cloud_metadata", |settings, context| {
+        shared(cloud::AddCloudMetadata::read(settings, context))
+    }),
+    ("add_kubernetes_metadata", |settings, context| {
+        shared(kubernetes::AddKubernetesMetadata::read(settings, context))
+    }),
+    ("dns", |settings, context| shared(dns::Dns::read(settings, context))),
+];

@@ -2,6 +2,7 @@
 
 mod clouds;
 mod common;
+mod names;
 
 use skidder_golden::{World, guarantee, run_folder};
 use skidder_processors::Context;
@@ -19,7 +20,10 @@ fn folder() -> &'static Path {
 
 /// The servers that the files name.
 fn variables() -> Vec<(&'static str, String)> {
-    clouds::variables()
+    let mut variables = clouds::variables();
+    variables.push(("DNS", names::serve().0));
+    variables.push(("DNS_SILENT", names::silent().0));
+    variables
 }
 
 #[test]

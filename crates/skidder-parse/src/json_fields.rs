@@ -169,3 +169,6 @@ fn cell_of(value: &JsonValue, opaque: bool) -> Cell {
 fn is_structured(text: &[u8]) -> bool {
     matches!(text.trim_ascii(), [b'{', .., b'}'] | [b'[', .., b']'])
 }
+
+#[cfg(test)]
+mod tests;

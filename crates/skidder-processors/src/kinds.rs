@@ -1,11 +1,12 @@
 //! From the YAML name of a processor to its constructor, and `processors:` lists as a whole.
 
 use crate::condition::Condition;
-use crate::lookup::{Machine, ThisMachine};
+use crate::lookup::{Caches, Machine, ThisMachine};
 use crate::plan::{Compiled, Processor};
 use crate::{decode, fields, lookup};
 use skidder_config::{Item, Problem, Section, nearest};
 use skidder_os::{Clock, Fs};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 /// Reads the settings of a processor. Nothing if they are wrong, which is told there.
@@ -28,6 +29,10 @@ pub struct Context {
     pub clock: Arc<dyn Clock>,
     /// What the kernel says about the machine.
     pub machine: Arc<dyn Machine>,
+    /// `path.data`: where a processor may keep files.
+    pub data: PathBuf,
+    /// What caches remember, shared by their ids.
+    pub caches: Arc<Caches>,
     /// Processors of other crates.
     pub others: Vec<&'static [Kind]>,
 }
@@ -35,7 +40,20 @@ pub struct Context {
 impl Context {
     /// With the machine this program runs on.
     pub fn new(fs: Arc<dyn Fs>, clock: Arc<dyn Clock>) -> Self {
-        Self { fs, clock, machine: Arc::new(ThisMachine), others: Vec::new() }
+        Self {
+            fs,
+            clock,
+            machine: Arc::new(ThisMachine),
+            data: PathBuf::from("data"),
+            caches: Arc::default(),
+            others: Vec::new(),
+        }
+    }
+
+    /// With another place for files than `data` in the working directory.
+    pub fn with_data(mut self, data: impl Into<PathBuf>) -> Self {
+        self.data = data.into();
+        self
     }
 
     /// With processors of another crate.
@@ -59,13 +77,10 @@ const UNSUPPORTED: &[&str] = &[
     "add_docker_metadata",
     "add_formatted_index",
     "add_id",
-    "add_kubernetes_metadata",
     "add_locale",
     "add_nomad_metadata",
     "add_observer_metadata",
     "add_process_metadata",
-    "cache",
-    "dns",
     "include_fields",
     "lowercase",
     "move_fields",

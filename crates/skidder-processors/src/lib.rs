@@ -22,7 +22,7 @@ pub use fields::{
     AddFields, AddTags, CopyFields, DropEvent, DropFields, RawIndex, Rename, fields_of,
 };
 pub use kinds::{Context, Kind, Read, read_processors, shared};
-pub use lookup::{AddHostMetadata, HostSettings, Machine, ThisMachine};
+pub use lookup::{AddHostMetadata, Caches, HostSettings, Machine, ThisMachine};
 pub use pattern::{PatternError, compile_pattern};
 pub use plan::{
     BoundPlan, Compiled, Constants, Failure, FailureCount, Fate, Footprint, Meter, Outcome, Plan,

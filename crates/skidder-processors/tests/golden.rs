@@ -6,7 +6,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 fn context(world: &World) -> Context {
-    Context::new(Arc::new(world.fs.clone()), Arc::new(world.clock.clone()))
+    let context = Context::new(Arc::new(world.fs.clone()), Arc::new(world.clock.clone()));
+    context.with_data("/data")
 }
 
 fn folder() -> &'static Path {

@@ -6,11 +6,19 @@
 use skidder_event::{Base, Batch, Map};
 use std::fmt::Debug;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Makes the base and the steps for one source.
 pub trait Bind: Send + Sync + Debug {
     /// Binds to the constant fields of a source (`log.file.*`, `input.type`).
     fn bind(&self, fields: &Map) -> Arc<dyn Bound>;
+
+    /// How long to wait before it is asked again, if something about this source has to be known before its
+    /// lines are read. It must come to an end.
+    fn hold(&self, fields: &Map) -> Option<Duration> {
+        let _ = fields;
+        None
+    }
 
     /// Changes when what was bound before is out of date.
     fn epoch(&self) -> u64;

@@ -23,6 +23,7 @@ use skidder_os::{File, FileKind, Fs, Timestamp};
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Bytes before a cursor that are checked when a file is read on.
 pub(crate) const TAIL_BYTES: usize = 256;
@@ -96,6 +97,8 @@ pub enum TurnEnd {
     More,
     /// The end of a plain file, or of a compressed one that is still being written.
     Waiting,
+    /// A processor has to know something about the source first: again after this time.
+    Held(Duration),
     /// The verified end of a compressed file.
     Finished,
     /// Another file is at the path now; the next scan will tell.
@@ -275,6 +278,11 @@ impl Reader {
             Ok(None) => {}
             Ok(Some(end)) => return (None, end),
             Err(error) => return (None, TurnEnd::Failed(error)),
+        }
+        if self.bound.is_none()
+            && let Some(span) = context.bind.hold(&self.fields(context))
+        {
+            return (None, TurnEnd::Held(span));
         }
         if context.settings.is_direct() {
             self.read(context, scratch, now)

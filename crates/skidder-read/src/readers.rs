@@ -49,6 +49,8 @@ pub enum ReaderState {
     Reading,
     /// Open at the end of its file.
     Idle,
+    /// A processor has to know something about its source first.
+    Held,
     /// There is something to read, and a limit on open files is reached.
     WaitingForSlot,
 }
@@ -142,6 +144,7 @@ impl Readers {
             ready: VecDeque::new(),
             waiting: Waiting::default(),
             idle: BTreeSet::new(),
+            held: BTreeSet::new(),
             troubled: Vec::new(),
             timers: BinaryHeap::new(),
             open: 0,
@@ -261,7 +264,7 @@ impl Readers {
         slot.look.trouble = None;
         match slot.phase {
             Phase::Running => slot.asked.wake = true,
-            Phase::Ready | Phase::Waiting => {}
+            Phase::Ready | Phase::Waiting | Phase::Held(_) => {}
             Phase::Closed | Phase::Idle(_) => state.line_up(id),
         }
         drop(state);

@@ -9,24 +9,39 @@ use crate::{
 };
 use flate2::write::GzEncoder;
 use skidder_decode::DecoderPool;
-use skidder_event::{Base, Batch, Map, SourceId};
+use skidder_event::{Base, Batch, Map, SourceId, Value};
 use skidder_os::{Clock, Fs, Timestamp};
 use skidder_registry::{Cursor, Entry, Meta};
 use skidder_testkit::{SimClock, SimFs};
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-/// Processors that do nothing.
+/// Processors that do nothing, but may have to know something first.
 #[derive(Debug)]
-struct Nothing(Arc<Base>);
+struct Nothing {
+    base: Arc<Base>,
+    /// How often the sources of files called `/logs/held…` are still to wait.
+    holds: Arc<AtomicU32>,
+}
 
 impl Bind for Nothing {
     fn bind(&self, fields: &Map) -> Arc<dyn Bound> {
-        Arc::new(Self(Arc::new(Base::new(fields, &Map::new()))))
+        let base = Arc::new(Base::new(fields, &Map::new()));
+        Arc::new(Self { base, holds: Arc::clone(&self.holds) })
+    }
+
+    fn hold(&self, fields: &Map) -> Option<Duration> {
+        let Some(Value::Str(path)) = fields.get_path("log.file.path") else { return None };
+        let left = self.holds.load(Ordering::Relaxed);
+        if !path.starts_with("/logs/held") || left == 0 {
+            return None;
+        }
+        self.holds.store(left - 1, Ordering::Relaxed);
+        Some(Duration::from_secs(3))
     }
 
     fn epoch(&self) -> u64 {
@@ -36,7 +51,7 @@ impl Bind for Nothing {
 
 impl Bound for Nothing {
     fn base(&self) -> &Arc<Base> {
-        &self.0
+        &self.base
     }
 
     fn run(&self, _batch: &mut Batch) {}
@@ -181,6 +196,8 @@ pub(crate) struct Input {
     pub(crate) saved: Arc<Memory>,
     pub(crate) context: Arc<InputContext>,
     pub(crate) readers: Arc<Readers>,
+    /// How often the sources of files called `/logs/held…` are still to wait for metadata.
+    pub(crate) holds: Arc<AtomicU32>,
     catalog: Catalog,
     scratch: Scratch,
 }
@@ -220,9 +237,13 @@ impl Input {
         rows_max: usize,
     ) -> Self {
         let shared: Arc<dyn Fs> = Arc::new(fs.clone());
+        let holds = Arc::new(AtomicU32::new(0));
         let context = Arc::new(InputContext {
             settings,
-            bind: Arc::new(Nothing(Arc::new(Base::new(&Map::new(), &Map::new())))),
+            bind: Arc::new(Nothing {
+                base: Arc::new(Base::new(&Map::new(), &Map::new())),
+                holds: Arc::clone(&holds),
+            }),
             cursors: saved.clone(),
             fs: shared,
             metrics: Arc::new(ReadMetrics::default()),
@@ -233,7 +254,7 @@ impl Input {
         let readers = Arc::new(Readers::new(limits));
         let ids = Arc::new(SourceIds::default());
         let catalog = Catalog::new(Arc::clone(&context), Arc::clone(&readers), ids);
-        Self { fs, clock, saved, context, readers, catalog, scratch: Scratch::default() }
+        Self { holds, fs, clock, saved, context, readers, catalog, scratch: Scratch::default() }
     }
 
     /// The same files and saved cursors in another life of the program.

@@ -68,7 +68,7 @@ pub(crate) fn assemble(
 ) -> Option<Parts> {
     let root = settings.root(problems);
     let agent = agent_of(root.string("name").optional())?;
-    let context = processors_of(outside);
+    let context = processors_of(outside).with_data(&settings.paths().data);
     let precision = read_precision(&root);
     let common = Common::read(&root, &context, &agent);
     let beat = root.section("filebeat");

@@ -9,6 +9,7 @@ use skidder_processors::{
 };
 use skidder_read::{Bind, Bound, FilestreamSettings, TakeOver};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// The plan of an input, and what it says about all events.
 #[derive(Debug)]
@@ -49,6 +50,10 @@ impl SourcePlan {
 impl Bind for InputPlan {
     fn bind(&self, fields: &Map) -> Arc<dyn Bound> {
         Arc::new(self.bind_source(fields))
+    }
+
+    fn hold(&self, fields: &Map) -> Option<Duration> {
+        self.plan.hold(fields, &self.metadata)
     }
 
     fn epoch(&self) -> u64 {

@@ -1,7 +1,7 @@
 //! Heap allocations per line in the steady state.
 
 use super::{Goal, row, rows_or_why, ship_once};
-use crate::stage::Stage;
+use crate::stage::{Home, Stage};
 use crate::table::Row;
 use anyhow::{Context, Result, ensure};
 
@@ -32,6 +32,11 @@ fn count(stage: &Stage, lines: u64) -> Result<u64> {
     let plain = stage.plain(lines)?;
     let paths = plain.to_string_lossy();
     let (_, home) = ship_once(stage, &stage.counting, &paths, false, lines)?;
+    total_in_log(&home)
+}
+
+/// What the program that ran with this home counted.
+pub(super) fn total_in_log(home: &Home) -> Result<u64> {
     let said = std::fs::read(home.log())?;
     total_in(&String::from_utf8_lossy(&said))
         .with_context(|| format!("the program did not print `{MARK}`"))

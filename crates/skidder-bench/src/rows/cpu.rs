@@ -45,7 +45,8 @@ fn measure(stage: &Stage) -> Result<Vec<Row>> {
     rows(&rounds, stage.lines)
 }
 
-fn gunzip(packed: &Path, work: &Path) -> Result<Cost> {
+/// What `gzip -dc` costs.
+pub(super) fn gunzip(packed: &Path, work: &Path) -> Result<Cost> {
     let mut command = Command::new("gzip");
     command.arg("-dc").arg(packed).stdout(Stdio::null());
     measure::run(&mut command, &work.join("gzip.stderr"))

@@ -7,6 +7,7 @@ mod latency;
 mod many;
 mod memory;
 mod parsers;
+mod processors;
 mod resume;
 mod rotations;
 
@@ -17,6 +18,7 @@ pub use latency::latency;
 pub use many::many;
 pub use memory::memory;
 pub use parsers::parsers;
+pub use processors::processors;
 pub use resume::resume;
 pub use rotations::rotations;
 
@@ -30,7 +32,8 @@ use std::path::Path;
 
 /// Every row. An experiment that fails leaves rows that say why, and the others go on.
 pub fn all(stage: &Stage) -> Vec<Row> {
-    let experiments = [cpu, allocations, memory, resume, idle, latency, parsers, many, rotations];
+    let experiments =
+        [cpu, allocations, memory, resume, idle, latency, parsers, processors, many, rotations];
     experiments.iter().flat_map(|experiment| experiment(stage)).collect()
 }
 

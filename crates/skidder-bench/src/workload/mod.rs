@@ -28,10 +28,14 @@ pub enum Kind {
     /// A third of each: Apache combined, JSON, container records. Every line is numbered.
     #[default]
     Mixed,
+    /// Apache combined only.
+    Apache,
     /// JSON in ECS only.
     Json,
     /// Container records (CRI) only.
     Container,
+    /// Container records (CRI) around JSON in ECS.
+    ContainerJson,
     /// Java log records, one in four with a stack trace of [`TRACE_LINES`] more lines. Records are numbered,
     /// the lines of a trace are not.
     Trace,
@@ -42,8 +46,10 @@ impl Kind {
     pub fn name(self) -> &'static str {
         match self {
             Self::Mixed => "app",
+            Self::Apache => "apache",
             Self::Json => "json",
             Self::Container => "container",
+            Self::ContainerJson => "container-json",
             Self::Trace => "trace",
         }
     }
@@ -78,8 +84,13 @@ impl Workload {
         self.calendar.advance_micros(u64::from(self.random.skewed(4_000)));
         let mut lines = 1;
         match self.kind {
+            Kind::Apache => self.apache(out),
             Kind::Json => self.ecs_json(out),
             Kind::Container => self.container(out),
+            Kind::ContainerJson => {
+                self.container_head(out);
+                self.ecs_json(out);
+            }
             Kind::Trace => lines += self.trace(out),
             Kind::Mixed => match self.random.below(3) {
                 0 => self.apache(out),
@@ -144,13 +155,17 @@ impl Workload {
     }
 
     fn container(&mut self, out: &mut Vec<u8>) {
+        self.container_head(out);
+        self.java(out);
+    }
+
+    fn container_head(&mut self, out: &mut Vec<u8>) {
         let micros = self.calendar.micros();
         out.extend_from_slice(self.calendar.iso_seconds());
         out.push(b'.');
         digits(out, micros, 6);
         digits(out, self.sequence * 37 % 1_000, 3);
         out.extend_from_slice(b"Z stdout F ");
-        self.java(out);
     }
 
     /// A record; behind it, now and then, a stack trace. Returns the lines of the trace.

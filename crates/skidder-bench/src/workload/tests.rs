@@ -77,7 +77,7 @@ fn a_line_without_a_whole_number_has_none() {
 
 #[test]
 fn every_record_of_a_kind_carries_its_number() {
-    for kind in [Kind::Json, Kind::Container, Kind::Trace] {
+    for kind in [Kind::Apache, Kind::Json, Kind::Container, Kind::ContainerJson, Kind::Trace] {
         let mut workload = Workload::of(kind, 3, 40);
         let mut lines_in_all = 0;
         for number in 40..140 {

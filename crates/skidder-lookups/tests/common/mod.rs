@@ -1,6 +1,6 @@
 //! Servers for tests: HTTP/1.1 on a TCP port or a unix socket, answers made by a closure.
 #![allow(dead_code, reason = "not every test uses all of it")]
-#![expect(clippy::unwrap_used, reason = "a test that cannot serve has failed")]
+#![allow(clippy::unwrap_used, reason = "a test that cannot serve has failed")]
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpListener;

@@ -1,9 +1,11 @@
 //! Processors that ask the machine.
 
 mod add_host_metadata;
+mod cache;
 mod translate_sid;
 
 pub use add_host_metadata::{AddHostMetadata, HostSettings, Machine, ThisMachine};
+pub use cache::Caches;
 
 use crate::kinds::{Kind, shared};
 
@@ -12,5 +14,6 @@ pub(crate) const KINDS: &[Kind] = &[
     ("add_host_metadata", |settings, context| {
         shared(Some(AddHostMetadata::read(settings, context)))
     }),
+    ("cache", |settings, context| shared(cache::Cache::read(settings, context))),
     ("translate_sid", |settings, _| translate_sid::refuse(settings)),
 ];

@@ -24,11 +24,12 @@ pub use note::{Fate, StepNote};
 pub use processor::{Outcome, Processor};
 
 pub(crate) use failure::{ERROR_MESSAGE, LOG_FLAGS, append};
-pub(crate) use rehearse::rehearse;
+pub(crate) use rehearse::{owned, rehearse};
 
 use bind::Binder;
 use skidder_event::{EventMut, Map, Path, Value};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// What events have beyond the fields that their source gives to all of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,6 +82,16 @@ impl Plan {
         let mut binder = Binder::new(Constants::new(fields, metadata), shape).with_notes();
         binder.add_all(&self.steps);
         binder.finish().1
+    }
+
+    /// How long to wait before this is asked again, if a processor has to know something about a source before
+    /// its lines are read.
+    pub fn hold(&self, fields: &Map, metadata: &Map) -> Option<Duration> {
+        if self.outside.is_empty() {
+            return None;
+        }
+        let constants = Constants::new(fields, metadata);
+        self.outside.iter().filter_map(|processor| processor.hold(&constants)).min()
     }
 
     /// A number that grows when something that binding takes from outside has changed, as the

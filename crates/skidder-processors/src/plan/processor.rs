@@ -6,6 +6,7 @@ use super::footprint::Footprint;
 use skidder_event::{EventMut, Path};
 use std::fmt::Debug;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// What a processor did with an event that it could work on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,6 +72,13 @@ pub trait Processor: Debug + Send + Sync {
 
     /// The processor with everything it looks up outside the event fixed to what it is now.
     fn bound(&self) -> Option<Arc<dyn Processor>> {
+        None
+    }
+
+    /// How long to wait before it is asked again, if it has to know something about a source before the lines
+    /// of that are read. It comes to an end by itself. Only asked of processors that have a `bound`.
+    fn hold(&self, constants: &Constants) -> Option<Duration> {
+        let _ = constants;
         None
     }
 

@@ -57,7 +57,7 @@ pub(crate) fn rehearse(
 
 /// A value of an event as one that owns everything; nothing if there is a text in it that is not UTF-8,
 /// which constants cannot hold.
-fn owned(value: ValueRef<'_>) -> Option<Value> {
+pub(crate) fn owned(value: ValueRef<'_>) -> Option<Value> {
     Some(match value {
         ValueRef::Null => Value::Null,
         ValueRef::Bool(truth) => Value::Bool(truth),

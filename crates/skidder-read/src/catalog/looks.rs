@@ -95,6 +95,8 @@ pub enum FileState {
 pub enum Reason {
     /// A place that there is none of.
     Waiting(Lack),
+    /// What a processor must know before it can go on.
+    Metadata,
     /// `ignore_older`.
     Older(Duration),
     /// `ignore_inactive`.
@@ -154,6 +156,7 @@ impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Waiting(Lack::OpenFile) => "waiting for a place: open files",
+            Self::Metadata => "waiting for metadata that a processor adds",
             Self::Waiting(Lack::OfInput) => "waiting for a slot of harvester_limit",
             Self::Waiting(Lack::Decoder) => "waiting for a decoder",
             Self::Older(limit) => return write!(f, "ignored: older than {}", Span(*limit)),
@@ -340,6 +343,7 @@ impl Catalog {
             ReaderState::WaitingForSlot => {
                 return (FileState::Waiting, look.waits.map(Reason::Waiting));
             }
+            ReaderState::Held => return (FileState::Waiting, Some(Reason::Metadata)),
             ReaderState::Idle => FileState::Idle,
             ReaderState::Closed => FileState::Closed,
         };

@@ -22,6 +22,8 @@ pub(super) struct State {
     pub(super) waiting: Waiting,
     /// Sources that sleep with their file open. The oldest one is closed first when a place is needed.
     pub(super) idle: BTreeSet<SourceId>,
+    /// Sources that wait for what a processor must know.
+    pub(super) held: BTreeSet<SourceId>,
     /// Sources whose last turn met trouble, for the scan.
     pub(super) troubled: Vec<SourceId>,
     pub(super) timers: BinaryHeap<Reverse<(Monotonic, SourceId)>>,
@@ -57,6 +59,7 @@ impl State {
     pub(super) fn is_quiet(&self) -> bool {
         self.running == 0
             && self.ready.is_empty()
+            && self.held.is_empty()
             && !self
                 .waiting
                 .all()
@@ -72,6 +75,10 @@ impl State {
             self.timers.pop();
             let Some(slot) = self.slots.get_mut(&id) else { continue };
             if slot.phase == Phase::Closed && slot.is_flush_due(now) {
+                self.line_up(id);
+                continue;
+            }
+            if slot.phase == Phase::Held(at) {
                 self.line_up(id);
                 continue;
             }
@@ -101,6 +108,7 @@ impl State {
         if let Some(slot) = self.slots.get_mut(&id) {
             slot.phase = Phase::Ready;
             self.idle.remove(&id);
+            self.held.remove(&id);
             self.ready.push_back(id);
         }
     }
@@ -215,6 +223,12 @@ impl State {
                 self.close(id);
             }
             TurnEnd::Waiting => self.idle(id, now),
+            TurnEnd::Held(span) => {
+                if crowded {
+                    self.close(id);
+                }
+                self.hold(id, now + *span);
+            }
             // The open file may be the last way to its content.
             TurnEnd::Failed(_) if is_open => self.idle(id, now),
             TurnEnd::Finished
@@ -241,7 +255,9 @@ impl State {
                 }
                 Phase::Idle(_) if slot.is_read_to_end() => self.line_up(id),
                 Phase::Ready if slot.is_read_to_end() => {}
-                Phase::Closed | Phase::Ready | Phase::Idle(_) | Phase::Waiting => self.close(id),
+                Phase::Closed | Phase::Ready | Phase::Idle(_) | Phase::Held(_) | Phase::Waiting => {
+                    self.close(id);
+                }
             }
         }
         let slots = &self.slots;
@@ -276,6 +292,14 @@ impl State {
             return false;
         }
         slot.can_open_again()
+    }
+
+    /// Lets a reader wait until its plan knows what it must.
+    fn hold(&mut self, id: SourceId, at: Monotonic) {
+        let Some(slot) = self.slots.get_mut(&id) else { return };
+        slot.phase = Phase::Held(at);
+        self.held.insert(id);
+        self.timers.push(Reverse((at, id)));
     }
 
     /// Lets a reader sleep at the end of its file.
@@ -315,6 +339,7 @@ impl State {
         slot.backoff = Duration::ZERO;
         slot.last_look = false;
         self.idle.remove(&id);
+        self.held.remove(&id);
         if let Some(reader) = &mut slot.reader {
             reader.close(&slot.input);
             if let Some(target) = slot.next_target.take() {
@@ -457,6 +482,6 @@ fn trouble(turn: &Turn, end: &TurnEnd) -> Option<Trouble> {
                 "cannot read a file; it is tried again with the next scan");
             Some(Trouble::Failed)
         }
-        TurnEnd::More | TurnEnd::Waiting | TurnEnd::Finished => None,
+        TurnEnd::More | TurnEnd::Waiting | TurnEnd::Held(_) | TurnEnd::Finished => None,
     }
 }

@@ -46,6 +46,8 @@ pub(super) enum Phase {
     Ready,
     Running,
     Idle(Monotonic),
+    /// Until then it waits for what a processor must know; see [`TurnEnd::Held`].
+    Held(Monotonic),
     Waiting,
 }
 
@@ -78,6 +80,7 @@ impl Slot {
             Phase::Closed => ReaderState::Closed,
             Phase::Ready | Phase::Running => ReaderState::Reading,
             Phase::Idle(_) => ReaderState::Idle,
+            Phase::Held(_) => ReaderState::Held,
             Phase::Waiting => ReaderState::WaitingForSlot,
         };
         if self.phase != Phase::Waiting {

@@ -6,6 +6,7 @@ use crate::testing::{Input, gzip, lines, settings};
 use skidder_os::Clock;
 use skidder_testkit::{Fault, Operation, Random};
 use std::collections::BTreeSet;
+use std::sync::atomic::Ordering;
 
 fn with(limits: (usize, usize), change: impl FnOnce(&mut FilestreamSettings)) -> Input {
     let mut settings = settings();
@@ -278,5 +279,36 @@ fn large_and_small_decoders_share_the_places_and_every_file_gets_one() {
     read.sort();
     expected.sort();
     assert_eq!(read, expected);
+    assert_eq!(input.readers.open_files(), 0);
+}
+
+#[test]
+fn a_file_that_waits_for_metadata_holds_up_nobody_and_is_read_then() {
+    for open_files in [100, 1] {
+        let mut input = with((open_files, 10), |_| {});
+        input.holds.store(2, Ordering::Relaxed);
+        input.fs.write_as_other("/logs/held.log", b"one\n");
+        input.fs.write_as_other("/logs/other.log", b"two\n");
+        assert_eq!(input.round(), ["two"]);
+        assert!(!input.readers.is_quiet(), "`--once` does not end before it");
+        input.fs.append_as_other("/logs/held.log", b"three\n");
+        input.advance(3);
+        assert!(input.read().is_empty(), "asked once more");
+        input.advance(2);
+        assert!(input.round().is_empty(), "neither a scan nor a write is an answer");
+        input.advance(1);
+        assert_eq!(input.read(), ["one", "three"]);
+        assert!(input.readers.is_quiet());
+    }
+}
+
+#[test]
+fn a_file_that_waits_for_metadata_does_not_keep_the_program_from_ending() {
+    let mut input = with((100, 10), |_| {});
+    input.holds.store(1000, Ordering::Relaxed);
+    input.fs.write_as_other("/logs/held.log", b"one\n");
+    assert!(input.round().is_empty());
+    input.readers.drain(input.clock.monotonic());
+    assert!(input.readers.is_quiet());
     assert_eq!(input.readers.open_files(), 0);
 }

@@ -27,6 +27,7 @@ use skidder_read::{
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// The lines of a sample, as a file.
 pub(crate) struct Sample {
@@ -165,14 +166,26 @@ impl fmt::Debug for Tried {
     }
 }
 
-impl Bind for Tried {
-    fn bind(&self, fields: &Map) -> Arc<dyn Bound> {
+impl Tried {
+    /// The fields of a source under the name that it is to have.
+    fn named(&self, fields: &Map) -> Map {
         let mut fields = fields.clone();
         if let Some(path) = &self.path {
             fields.insert_path("log.file.path", path.as_str());
         }
+        fields
+    }
+}
+
+impl Bind for Tried {
+    fn bind(&self, fields: &Map) -> Arc<dyn Bound> {
+        let fields = self.named(fields);
         let plan = self.plan.bind_source(&fields);
         Arc::new(TriedSource { plan, fields, look: Arc::clone(&self.look) })
+    }
+
+    fn hold(&self, fields: &Map) -> Option<Duration> {
+        Bind::hold(&*self.plan, &self.named(fields))
     }
 
     fn epoch(&self) -> u64 {

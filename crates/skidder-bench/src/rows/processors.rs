@@ -1,0 +1,154 @@
+//! What processors cost: the same file with and without them, in turn.
+
+use super::allocations::total_in_log;
+use super::cpu::gunzip;
+use super::{Goal, row, rows_or_why, ship_with, spread};
+use crate::measure;
+use crate::stage::{Settings, Stage};
+use crate::statistics::{Summary, summarize};
+use crate::table::Row;
+use crate::workload::Kind;
+use anyhow::{Context, Result, ensure};
+
+/// What Filebeat's own `filebeat.yml` has.
+const DEFAULT: &str = "[{add_host_metadata: {when.not.contains.tags: forwarded}}]";
+
+/// Ten processors that look at every line of an access log.
+const TEN: &str = concat!(
+    "[{dissect: {target_prefix: '', tokenizer: '%{source.ip} %{} %{user.name} [%{time}] ",
+    "\"%{http.request.method} %{url.original} HTTP/%{http.version}\" %{http.response.status_code} ",
+    "%{http.response.body.bytes} \"%{http.request.referrer}\" \"%{user_agent.original}\"'}}, ",
+    "{timestamp: {field: time, layouts: ['02/Jan/2006:15:04:05 -0700']}}, ",
+    "{convert: {fields: [{from: http.response.status_code, type: long}, ",
+    "{from: http.response.body.bytes, type: long}]}}, ",
+    "{rename: {fields: [{from: url.original, to: url.path}]}}, ",
+    "{drop_fields: {fields: [time]}}, ",
+    "{add_fields: {target: '', fields: {source.port: 51000, destination: {ip: 10.0.0.1, port: 443}, ",
+    "network.transport: tcp, team: shop}}}, ",
+    "{add_tags: {tags: [error], when.regexp.message: '\" 5[0-9]{2} '}}, ",
+    "{community_id: {}}, ",
+    "{urldecode: {fields: [{from: url.path, to: url.path}]}}, ",
+    "{truncate_fields: {fields: [user_agent.original], max_bytes: 32}}]"
+);
+
+const JSON: &str = "[{decode_json_fields: {fields: [message], target: '', overwrite_keys: true}}]";
+
+const CASES: [Case; 3] = [
+    Case {
+        goal: ("p1", "CPU with Filebeat's default processors, over none", 1.1, 1.05, ""),
+        kind: Kind::Mixed,
+        processors: DEFAULT,
+    },
+    Case {
+        goal: ("p2", "CPU of access logs with ten processors, over none", 4.0, 2.5, ""),
+        kind: Kind::Apache,
+        processors: TEN,
+    },
+    Case {
+        goal: ("p3", "CPU of JSON lines with `decode_json_fields`, over none", 2.2, 1.6, ""),
+        kind: Kind::Json,
+        processors: JSON,
+    },
+];
+
+const ALLOCATIONS: Goal =
+    ("p4", "heap allocations per line of access logs with ten processors", 2.0, 0.2, "");
+
+const KUBERNETES: Goal = (
+    "p5",
+    "CPU of container lines with `decode_json_fields` and gzip bodies, over `gzip -dc`",
+    2.0,
+    1.2,
+    "",
+);
+
+/// Processors on lines that are made for them.
+struct Case {
+    goal: Goal,
+    kind: Kind,
+    processors: &'static str,
+}
+
+/// The rows p1 to p5.
+pub fn processors(stage: &Stage) -> Vec<Row> {
+    let mut rows: Vec<Row> =
+        CASES.iter().flat_map(|case| rows_or_why(&[case.goal], over_none(stage, case))).collect();
+    rows.extend(rows_or_why(&[ALLOCATIONS], allocations(stage)));
+    rows.extend(rows_or_why(&[KUBERNETES], kubernetes(stage)));
+    rows
+}
+
+fn over_none(stage: &Stage, case: &Case) -> Result<Vec<Row>> {
+    let (file, lines) = stage.of_kind(case.kind, stage.lines)?;
+    let paths = file.to_string_lossy();
+    let (mut none, mut some) = (Vec::new(), Vec::new());
+    for run in 0..stage.runs {
+        for (processors, costs) in [("", &mut none), (case.processors, &mut some)] {
+            let settings = Settings { processors, ..Settings::default() };
+            let (cost, _) = ship_with(stage, &stage.skidder, &paths, settings, lines)?;
+            costs.push(cost.cpu.as_secs_f64());
+        }
+        measure::note(&format!("{} {}: {none:?} {some:?}", case.goal.0, run + 1));
+    }
+    let (none, some) = (median(&none)?, median(&some)?);
+    let each = some.median / lines as f64 * 1e6;
+    let detail = format!(
+        "{lines} lines, {each:.2} µs a line; {}; {}",
+        spread("s:", some),
+        spread("without s:", none)
+    );
+    Ok(vec![row(&case.goal, some.median / none.median, detail)])
+}
+
+fn median(values: &[f64]) -> Result<Summary> {
+    summarize(values).context("no run was made")
+}
+
+/// Two sizes of file, so that start and end cancel out.
+fn allocations(stage: &Stage) -> Result<Vec<Row>> {
+    ensure!(
+        stage.counting.is_file(),
+        "`{}` is not there; build it with `--features count-allocations`",
+        stage.counting.display()
+    );
+    let mut counts = Vec::new();
+    for records in [stage.lines / 2, stage.lines] {
+        let (file, lines) = stage.of_kind(Kind::Apache, records)?;
+        let settings = Settings { processors: TEN, ..Settings::default() };
+        let paths = file.to_string_lossy();
+        let (_, home) = ship_with(stage, &stage.counting, &paths, settings, lines)?;
+        counts.push((total_in_log(&home)?, lines));
+    }
+    let [(less, fewer), (most, more)] = counts[..] else { return Ok(Vec::new()) };
+    let each = most.saturating_sub(less) as f64 / (more - fewer).max(1) as f64;
+    let detail = format!("{less} for {fewer} lines, {most} for {more}");
+    Ok(vec![row(&ALLOCATIONS, each, detail)])
+}
+
+/// What runs on a node of Kubernetes: records of containers, JSON in them, and bodies that are compressed.
+fn kubernetes(stage: &Stage) -> Result<Vec<Row>> {
+    let (file, lines) = stage.of_kind(Kind::ContainerJson, stage.lines)?;
+    let packed = stage.packed(&file)?;
+    let paths = file.to_string_lossy();
+    let (mut gzip, mut shipped) = (Vec::new(), Vec::new());
+    for run in 0..stage.runs {
+        gzip.push(gunzip(&packed, &stage.work)?.cpu.as_secs_f64());
+        let settings = Settings {
+            parsers: "[{container: {format: cri}}]",
+            processors: JSON,
+            gzip_bodies: true,
+            ..Settings::default()
+        };
+        let (cost, _) = ship_with(stage, &stage.skidder, &paths, settings, lines)?;
+        shipped.push(cost.cpu.as_secs_f64());
+        measure::note(&format!("p5 {}: {gzip:?} {shipped:?}", run + 1));
+    }
+    let (gzip, shipped) = (median(&gzip)?, median(&shipped)?);
+    let each = shipped.median / lines as f64 * 1e6;
+    let detail = format!(
+        "{lines} lines, {each:.2} µs a line; {}; {}",
+        spread("s:", shipped),
+        spread("`gzip -dc` s:", gzip)
+    );
+    Ok(vec![row(&KUBERNETES, shipped.median / gzip.median, detail)])
+}

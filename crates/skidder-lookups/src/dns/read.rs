@@ -1,0 +1,212 @@
+//! The settings of `dns`.
+
+use super::ask::{Resolver, Transport};
+use super::cache::Cache;
+use super::message::Question;
+use super::{Action, Dns};
+use skidder_config::Section;
+use skidder_event::Path;
+use skidder_os::Fs;
+use skidder_processors::Context;
+use skidder_tls::TlsSettings;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// The servers of the system.
+const SYSTEM_SERVERS: &str = "/etc/resolv.conf";
+/// Largest file of servers that is read.
+const SYSTEM_SERVERS_BYTES_MAX: usize = 1 << 20;
+/// Default of `timeout`.
+const TIMEOUT: Duration = Duration::from_millis(500);
+/// Default of `success_cache.min_ttl` and of `failure_cache.ttl`.
+const CACHE_TIME: Duration = Duration::from_mins(1);
+/// Defaults of `capacity`.
+const CAPACITY: (usize, usize) = (1000, 10_000);
+/// Largest `capacity.max`: about a GiB of names.
+const CAPACITY_MAX: usize = 10_000_000;
+
+impl Dns {
+    pub(crate) fn read(settings: &Section<'_>, context: &Context) -> Option<Self> {
+        if !settings.has("type") {
+            let message = format!("`{}` is missing", settings.path_of("type"));
+            settings.problem("type", message, "one of `A`, `AAAA`, `PTR` and `TXT`");
+        }
+        let question = settings.string("type").try_map(|text| question_of(&text)).optional();
+        let action = settings.string("action").try_map(|text| match &*text.to_lowercase() {
+            "" | "append" => Ok(Action::Append),
+            "replace" => Ok(Action::Replace),
+            _ => Err("expected `append` or `replace`".to_owned()),
+        });
+        let action = action.or(Action::Append);
+        let fields = read_fields(settings);
+        let timeout = settings.duration("timeout").or(TIMEOUT);
+        let timeout = if timeout.is_zero() { TIMEOUT } else { timeout };
+        let secure = settings.string("transport").try_map(|text| match &*text.to_lowercase() {
+            "udp" => Ok(false),
+            "tls" => Ok(true),
+            _ => Err("expected `udp` or `tls`".to_owned()),
+        });
+        let secure = secure.or(false);
+        let servers = read_servers(settings, &*context.fs, if secure { 853 } else { 53 });
+        let (success, success_min) = read_cache(&settings.section("success_cache"), "min_ttl");
+        let (failure, failure_time) = read_cache(&settings.section("failure_cache"), "ttl");
+        let transport = read_transport(settings, secure, &*context.fs);
+        Some(Self {
+            question: question?,
+            action,
+            fields: fields?,
+            tag_on_failure: settings.strings("tag_on_failure").or(Vec::new()),
+            resolver: Resolver::new(servers?, transport?, timeout),
+            success,
+            success_min,
+            failure,
+            failure_time,
+            clock: Arc::clone(&context.clock),
+        })
+    }
+}
+
+fn question_of(text: &str) -> Result<Question, String> {
+    match &*text.to_lowercase() {
+        "a" => Ok(Question::A),
+        "aaaa" => Ok(Question::Aaaa),
+        "ptr" | "reverse" => Ok(Question::Ptr),
+        "txt" => Ok(Question::Txt),
+        _ => Err("expected one of `A`, `AAAA`, `PTR`, `TXT` and `reverse`".to_owned()),
+    }
+}
+
+/// From where to where, nested or with dots.
+fn read_fields(settings: &Section<'_>) -> Option<Vec<(Path, Path)>> {
+    let mut fields = Vec::new();
+    let mut right = true;
+    for (source, target) in settings.section("fields").leaves() {
+        let parse = |text: String| Path::parse(&text).map_err(|error| error.to_string());
+        match (Path::parse(&source), target.string().try_map(parse).optional()) {
+            (Ok(source), Some(path)) => fields.push((source, path)),
+            (Err(error), _) => {
+                target.problem(format!("`{}`: {error}", target.path()), "");
+                right = false;
+            }
+            // Told.
+            (Ok(_), None) => right = false,
+        }
+    }
+    if fields.is_empty() && right {
+        let message = format!("`{}` is missing", settings.path_of("fields"));
+        settings.problem("fields", message, "give the field to look up, and where the answer goes");
+        return None;
+    }
+    right.then_some(fields)
+}
+
+/// The servers of the configuration, or those of the system.
+fn read_servers(settings: &Section<'_>, fs: &dyn Fs, port: u16) -> Option<Vec<(String, u16)>> {
+    let configured = settings.strings("nameservers").try_map(|names| {
+        names.iter().map(|name| server_of(name, port)).collect::<Result<Vec<_>, _>>()
+    });
+    let is_set = configured.is_set();
+    match configured.optional() {
+        Some(servers) if !servers.is_empty() => return Some(servers),
+        // Told.
+        None if is_set => return None,
+        _ => {}
+    }
+    let file = fs.open(SYSTEM_SERVERS.as_ref());
+    let bytes = file.and_then(|file| skidder_os::read_to_end(&*file, SYSTEM_SERVERS_BYTES_MAX));
+    let text = bytes.as_deref().map(String::from_utf8_lossy).unwrap_or_default();
+    let servers: Vec<_> = system_servers(&text).map(|name| (name.to_owned(), port)).collect();
+    if servers.is_empty() {
+        let why = bytes.err().map_or_else(|| "it names none".to_owned(), |error| error.to_string());
+        let message = format!("no dns servers configured, and none in `{SYSTEM_SERVERS}`: {why}");
+        settings.problem("nameservers", message, "set `nameservers`");
+        return None;
+    }
+    Some(servers)
+}
+
+/// The addresses in a `resolv.conf` (see its page in section 5 of the manual).
+fn system_servers(text: &str) -> impl Iterator<Item = &str> {
+    text.lines().filter_map(|line| {
+        let mut words = line.split_whitespace();
+        words.next().filter(|word| *word == "nameserver")?;
+        words.next()
+    })
+}
+
+/// Host and port of `host`, `host:port`, an IPv6 address, or one in brackets.
+fn server_of(text: &str, port: u16) -> Result<(String, u16), String> {
+    if text.parse::<std::net::Ipv6Addr>().is_ok() {
+        return Ok((text.to_owned(), port));
+    }
+    let (name, given) = match text.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
+        Some((name, "")) => (name, None),
+        Some((name, rest)) => (name, rest.strip_prefix(':')),
+        None => text.split_once(':').map_or((text, None), |(name, port)| (name, Some(port))),
+    };
+    let given = given.map(str::parse).transpose();
+    match given.map_err(|_| format!("`{text}` has no port at its end"))? {
+        _ if name.is_empty() => Err(format!("`{text}` names no server")),
+        given => Ok((name.to_owned(), given.unwrap_or(port))),
+    }
+}
+
+/// A cache, if it is turned on, and the time at `key`.
+fn read_cache<T: Clone>(section: &Section<'_>, key: &str) -> (Option<Cache<T>>, Duration) {
+    let enabled = section.bool("enabled").or(true);
+    let time = section.duration(key).range(Duration::from_nanos(1)..).or(CACHE_TIME);
+    let max = section.usize("capacity.max").range(1..=CAPACITY_MAX).or(CAPACITY.1);
+    let initial = section.usize("capacity.initial").check(|initial| {
+        if *initial <= max { Ok(()) } else { Err("it is above `capacity.max`".to_owned()) }
+    });
+    let initial = initial.or(CAPACITY.0.min(max));
+    // Filebeat reads both times for both caches, and uses one.
+    let unused = if key == "ttl" { "min_ttl" } else { "ttl" };
+    section.deprecated(&[unused], "it has no effect here");
+    (enabled.then(|| Cache::new(initial, max)), time)
+}
+
+fn read_transport(settings: &Section<'_>, secure: bool, fs: &dyn Fs) -> Option<Transport> {
+    if !secure {
+        return Some(Transport::Udp);
+    }
+    match TlsSettings::default().client(fs) {
+        Ok(config) => Some(Transport::Tls(config)),
+        Err(error) => {
+            settings.problem("transport", error.to_string(), "use `udp`");
+            None
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn servers_have_the_port_that_is_usual_or_their_own() {
+        for (text, server) in [
+            ("1.1.1.1", Ok(("1.1.1.1", 53))),
+            ("1.1.1.1:5353", Ok(("1.1.1.1", 5353))),
+            ("::1", Ok(("::1", 53))),
+            ("[::1]", Ok(("::1", 53))),
+            ("[::1]:54", Ok(("::1", 54))),
+            ("dns.example:53", Ok(("dns.example", 53))),
+            ("a:b", Err("has no port at its end")),
+            (":53", Err("names no server")),
+        ] {
+            match (server_of(text, 53), server) {
+                (Ok((name, port)), Ok(expected)) => assert_eq!((&*name, port), expected, "{text}"),
+                (Err(error), Err(expected)) => assert!(error.contains(expected), "{error}"),
+                (got, _) => panic!("{text}: {got:?}"),
+            }
+        }
+    }
+
+    #[test]
+    fn the_servers_of_the_system_stand_behind_their_word() {
+        let text =
+            "# a comment\nsearch x\nnameserver 10.0.0.1\n  nameserver\tfe80::1 \nnameservers 1\n";
+        assert_eq!(system_servers(text).collect::<Vec<_>>(), ["10.0.0.1", "fe80::1"]);
+    }
+}

@@ -1,0 +1,210 @@
+//! How the API server is reached: from inside of the cluster, or as a kubeconfig file says.
+
+use crate::http::{Ask, HttpError, Server, Stream};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::Value as Json;
+use skidder_config::{Problems, Section, Settings as Tree};
+use skidder_os::{Fs, read_to_end};
+use skidder_tls::{Pem, TlsSettings, VerificationMode};
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Where Kubernetes puts what a pod needs to reach the API.
+const ACCOUNT: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
+
+/// Largest token and configuration that are read.
+const FILE_BYTES_MAX: usize = 1 << 20;
+
+/// Requests to the API end after this time.
+const TIMEOUT: Duration = Duration::from_secs(30);
+
+/// Who we are to the server.
+#[derive(Clone)]
+enum Login {
+    Nobody,
+    Token(String),
+    /// Read again for each request: Kubernetes replaces it.
+    TokenFile(PathBuf),
+}
+
+/// The way to the API server.
+#[derive(Clone)]
+pub(super) struct Access {
+    server: Server,
+    login: Login,
+    fs: Arc<dyn Fs>,
+    /// As it was given.
+    pub(super) url: String,
+    /// What the kubeconfig calls the cluster.
+    pub(super) cluster: Option<String>,
+    /// The namespace this program is in, if it runs in a pod.
+    pub(super) own_namespace: Option<String>,
+}
+
+impl fmt::Debug for Access {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_struct("Access").field("url", &self.url).finish_non_exhaustive()
+    }
+}
+
+impl Access {
+    /// As `kube_config` says; without one, as a pod of the cluster. The error says why neither can be.
+    pub(super) fn find(kube_config: Option<&str>, fs: &Arc<dyn Fs>) -> Result<Self, String> {
+        match kube_config {
+            Some(path) => Self::from_file(Path::new(path), fs),
+            None => Self::in_cluster(fs),
+        }
+    }
+
+    fn in_cluster(fs: &Arc<dyn Fs>) -> Result<Self, String> {
+        let variable = |name: &str| {
+            std::env::var(name).map_err(|_| {
+                format!("this is no pod of a cluster (`{name}` is not set) and no `kube_config` is given")
+            })
+        };
+        let host = variable("KUBERNETES_SERVICE_HOST")?;
+        let port = variable("KUBERNETES_SERVICE_PORT")?;
+        let host = if host.contains(':') { format!("[{host}]") } else { host };
+        let url = format!("https://{host}:{port}");
+        let account = Path::new(ACCOUNT);
+        let tls = TlsSettings {
+            certificate_authorities: vec![Pem::File(account.join("ca.crt"))],
+            ..TlsSettings::default()
+        };
+        let own_namespace = text_of(&**fs, &account.join("namespace")).ok();
+        let login = Login::TokenFile(account.join("token"));
+        Self::new(url, &tls, login, fs).map(|access| Self { own_namespace, ..access })
+    }
+
+    fn new(url: String, tls: &TlsSettings, login: Login, fs: &Arc<dyn Fs>) -> Result<Self, String> {
+        let config = if url.starts_with("https://") {
+            Some(tls.client(&**fs).map_err(|error| error.to_string())?)
+        } else {
+            None
+        };
+        let server = Server::parse(&url, config, TIMEOUT)?;
+        let fs = Arc::clone(fs);
+        Ok(Self { server, login, fs, url, cluster: None, own_namespace: None })
+    }
+
+    /// The current context of a kubeconfig file.
+    fn from_file(path: &Path, fs: &Arc<dyn Fs>) -> Result<Self, String> {
+        let name = path.display().to_string();
+        let text = text_of(&**fs, path).map_err(|error| format!("`{name}`: {error}"))?;
+        let tree = Tree::parse(&name, &text).map_err(|problems| problems.to_string())?;
+        let problems = Problems::new();
+        let root = tree.root(&problems);
+        let current = root.string("current-context").or(String::new());
+        let context = named(&root, "contexts", &current, "context");
+        let context = context.ok_or(format!("`{name}` has no context `{current}`"))?;
+        let cluster_name = context.string("cluster").or(String::new());
+        let user_name = context.string("user").or(String::new());
+        context.skip();
+        let cluster = named(&root, "clusters", &cluster_name, "cluster");
+        let cluster = cluster.ok_or(format!("`{name}` has no cluster `{cluster_name}`"))?;
+        let folder = path.parent().unwrap_or(Path::new("/"));
+        let url = cluster.string("server").or(String::new());
+        let mut tls = TlsSettings::default();
+        tls.certificate_authorities.extend(
+            pem(&cluster, "certificate-authority", folder).map_err(|e| format!("`{name}`: {e}"))?,
+        );
+        if cluster.bool("insecure-skip-tls-verify").or(false) {
+            tls.verification_mode = VerificationMode::None;
+        }
+        cluster.skip();
+        let mut login = Login::Nobody;
+        if let Some(user) = named(&root, "users", &user_name, "user") {
+            let of = |key| pem(&user, key, folder).map_err(|e| format!("`{name}`: {e}"));
+            if let (Some(certificate), Some(key)) = (of("client-certificate")?, of("client-key")?) {
+                tls.identity = Some((certificate, key));
+            }
+            if let Some(token) = user.string("token").optional() {
+                login = Login::Token(token);
+            } else if let Some(file) = user.string("tokenFile").optional() {
+                login = Login::TokenFile(folder.join(file));
+            } else if user.has("exec") || user.has("auth-provider") {
+                user.skip();
+                root.skip();
+                return Err(format!(
+                    "`{name}`: programs that give credentials (`exec`, `auth-provider`) are not \
+                     supported; use a token or a certificate"
+                ));
+            }
+            user.skip();
+        }
+        root.skip();
+        let access =
+            Self::new(url, &tls, login, fs).map_err(|error| format!("`{name}`: {error}"))?;
+        Ok(Self { cluster: Some(cluster_name).filter(|name| !name.is_empty()), ..access })
+    }
+
+    /// Asks for an object.
+    pub(super) async fn json(&self, path: &str) -> Result<Json, HttpError> {
+        let token = self.token();
+        let headers = headers(&token);
+        self.server.json(Ask::get(path).headers(&headers)).await
+    }
+
+    /// Begins a watch.
+    pub(super) async fn open(&self, path: &str) -> Result<Stream, HttpError> {
+        let token = self.token();
+        let headers = headers(&token);
+        self.server.open(Ask::get(path).headers(&headers)).await
+    }
+
+    /// The value of the header `authorization`; empty without one.
+    fn token(&self) -> String {
+        let token = match &self.login {
+            Login::Nobody => return String::new(),
+            Login::Token(token) => token.clone(),
+            Login::TokenFile(path) => match text_of(&*self.fs, path) {
+                Ok(token) => token,
+                Err(error) => {
+                    tracing::warn!(path = %path.display(), error, "the token of Kubernetes cannot be read");
+                    return String::new();
+                }
+            },
+        };
+        format!("Bearer {}", token.trim())
+    }
+}
+
+fn headers(token: &str) -> Vec<(&'static str, &str)> {
+    let mut headers = vec![("accept", "application/json")];
+    if !token.is_empty() {
+        headers.push(("authorization", token));
+    }
+    headers
+}
+
+fn text_of(fs: &dyn Fs, path: &Path) -> Result<String, String> {
+    let file = fs.open(path).map_err(|error| error.to_string())?;
+    let bytes = read_to_end(&*file, FILE_BYTES_MAX).map_err(|error| error.to_string())?;
+    String::from_utf8(bytes).map(|text| text.trim().to_owned()).map_err(|error| error.to_string())
+}
+
+/// The section `inner` of the entry with a name in a list of a kubeconfig.
+fn named<'a>(root: &Section<'a>, list: &str, name: &str, inner: &str) -> Option<Section<'a>> {
+    let mut found = None;
+    for entry in root.sections(list) {
+        if entry.string("name").or(String::new()) == name {
+            found = Some(entry.section(inner));
+        }
+        entry.skip();
+    }
+    found
+}
+
+/// `key-data` in base64, or the file at `key`.
+fn pem(section: &Section<'_>, key: &str, folder: &Path) -> Result<Option<Pem>, String> {
+    if let Some(data) = section.string(&format!("{key}-data")).optional() {
+        let bytes =
+            STANDARD.decode(data.trim()).map_err(|_| format!("`{key}-data` is no base64"))?;
+        let text = String::from_utf8(bytes).map_err(|_| format!("`{key}-data` is no PEM"))?;
+        return Ok(Some(Pem::Inline(text)));
+    }
+    Ok(section.string(key).optional().map(|path| Pem::File(folder.join(path))))
+}
