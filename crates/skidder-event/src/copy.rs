@@ -1,9 +1,10 @@
 //! Values taken out of one event, to be put elsewhere in it.
 
 use crate::base::{BaseNode, BaseValue, find};
-use crate::batch::{Cell, Node, NodeId, Row};
-use crate::edit::EventMut;
+use crate::batch::{Cell, Node, NodeId, Row, Text};
+use crate::edit::{EventMut, Head};
 use crate::path::Path;
+use smallvec::SmallVec;
 
 impl<'a> EventMut<'a> {
     /// The value of a field as a value of this batch, everything inside included.
@@ -70,6 +71,65 @@ impl<'a> EventMut<'a> {
             next = node.next;
         }
         Cell::Map { first, opaque: true }
+    }
+
+    /// Removes all fields but `@timestamp`; `message` stays with `keep_message` if it is the row's own text.
+    pub fn clear(&mut self, keep_message: bool) {
+        let row = &mut self.batch.rows[self.row];
+        row.own = NodeId::NONE;
+        row.flags &= !Row::OFFSET;
+        if !keep_message {
+            row.flags &= !Row::MESSAGE;
+        }
+        for node in self.base.nodes() {
+            self.prepend(Head::Own, node.key.as_bytes(), Cell::Gone);
+        }
+    }
+
+    /// All fields but `@timestamp` as one object; the event stays as it is.
+    pub fn copy_all(&mut self) -> Cell {
+        let row = *self.row();
+        if row.has(Row::OFFSET) {
+            self.own_offset();
+        }
+        let Cell::Map { mut first, opaque } = self.store_layers(self.row().own, self.base.nodes())
+        else {
+            unreachable!("layers are stored as an object");
+        };
+        if row.has(Row::MESSAGE) {
+            let key = self.batch.push_text(b"message");
+            first = self.batch.push_node(Node::new(key, Cell::Str(row.message), first));
+        }
+        Cell::Map { first, opaque }
+    }
+
+    /// The fields of an object of this batch that shows nothing of the base: of one that was copied or stored.
+    pub fn object_cells(&self, object: Cell) -> SmallVec<[(Text, Cell); 16]> {
+        let mut cells = SmallVec::new();
+        if let Cell::Map { first: mut next, .. } = object {
+            while !next.is_none() {
+                let node = self.batch.node(next);
+                if node.cell != Cell::Gone {
+                    cells.push((node.key, node.cell));
+                }
+                next = node.next;
+            }
+        }
+        cells
+    }
+
+    /// Stores an object of keys, each once, and values that are in this batch already.
+    pub fn store_object(&mut self, fields: &[(Text, Cell)]) -> Cell {
+        let mut first = NodeId::NONE;
+        for &(key, cell) in fields.iter().rev() {
+            first = self.batch.push_node(Node::new(key, cell, first));
+        }
+        Cell::Map { first, opaque: true }
+    }
+
+    /// Sets a field at the top by its key as it is, which may have dots in it.
+    pub fn put_key(&mut self, key: &[u8], cell: Cell) {
+        self.set_in(Head::Own, key, cell);
     }
 
     fn store_base(&mut self, node: &'a BaseNode) -> Cell {

@@ -120,6 +120,19 @@ impl Format {
         !self.parts.iter().any(|part| matches!(part, Part::Field { .. }))
     }
 
+    /// Whether it depends on the date of the event.
+    pub fn has_date(&self) -> bool {
+        self.parts.iter().any(|part| matches!(part, Part::Date(_)))
+    }
+
+    /// The fields it reads.
+    pub fn fields(&self) -> impl Iterator<Item = &Path> {
+        self.parts.iter().filter_map(|part| match part {
+            Part::Field { path, .. } => Some(path),
+            Part::Text(_) | Part::Date(_) => None,
+        })
+    }
+
     /// Replaces fields that are the same for the whole process, as `agent.version` is.
     pub fn bind(&mut self, value: impl Fn(&str) -> Option<String>) {
         for part in &mut self.parts {

@@ -171,6 +171,34 @@ fn a_duplicate_shares_nothing_with_the_original() {
 }
 
 #[test]
+fn an_event_can_be_emptied_and_filled_again() {
+    let base = base();
+    let mut batch = batch_of("x", Arc::clone(&base));
+    let before = document(&batch);
+    let mut event = batch.event_mut(0, &base);
+    event.put(&path("host.os"), &"linux".into()).unwrap();
+    event.delete(&path("log.zone"));
+    let all = event.copy_all();
+    event.clear(false);
+    assert!(["message", "log", "host", "tags"].iter().all(|name| !event.as_ref().has(&path(name))));
+    let fields = event.object_cells(all);
+    assert_eq!(fields.len(), 6);
+    let again = event.store_object(&fields);
+    event.put_cell(&path("all"), again).unwrap();
+    event.put_key(b"a.b", Cell::Int(1));
+    let mut expected = before.clone();
+    expected["host"]["os"] = "linux".into();
+    expected["log"].as_object_mut().unwrap().remove("zone");
+    let time = expected.as_object_mut().unwrap().remove("@timestamp").unwrap();
+    let expected = serde_json::json!({"@timestamp": time, "all": expected, "a.b": 1});
+    assert_eq!(document(&batch), expected);
+
+    let mut batch = batch_of("x", Arc::clone(&base));
+    batch.event_mut(0, &base).clear(true);
+    assert_eq!(document(&batch), serde_json::json!({"@timestamp": time, "message": "x"}));
+}
+
+#[test]
 fn reading_sees_both_layers() {
     let base = base();
     let mut batch = batch_of("hello", base.clone());

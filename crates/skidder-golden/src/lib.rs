@@ -43,4 +43,4 @@ pub use cost::costs;
 pub use file::{GoldenFile, OptionLine, read_folder};
 pub use guarantee::guarantee;
 pub use page::{Cost, page};
-pub use run::{World, run_folder};
+pub use run::{FixedMachine, World, run_folder};

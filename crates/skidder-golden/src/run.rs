@@ -4,12 +4,13 @@ use crate::build::{TIME, batch, document, map};
 use crate::case::{Case, Expected, Step};
 use crate::file::{GoldenFile, read_folder};
 use anyhow::{Context as _, Result, bail, ensure};
+use jiff::tz::TimeZone;
 use regex::Regex;
 use serde_json::{Value as Json, json};
 use skidder_config::{Problems, Section, Settings};
 use skidder_event::{Batch, EventMut, Map, Path as FieldPath};
 use skidder_os::Timestamp;
-use skidder_processors::{BoundPlan, Compiled, Context, Plan, Shape, read_processors};
+use skidder_processors::{BoundPlan, Compiled, Context, Machine, Plan, Shape, read_processors};
 use skidder_testkit::{SimClock, SimFs};
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -22,6 +23,29 @@ pub struct World {
     pub fs: SimFs,
     /// The time: it stands at [`TIME`] and moves by `after`.
     pub clock: SimClock,
+}
+
+/// The machine that all cases run on: what its kernel says, and its time zone. Files come with the case.
+#[derive(Clone, Copy, Debug)]
+pub struct FixedMachine;
+
+impl Machine for FixedMachine {
+    fn hostname(&self) -> String {
+        "Web-1.example.org".to_owned()
+    }
+
+    fn kernel(&self) -> String {
+        "6.12.9-amd64".to_owned()
+    }
+
+    fn architecture(&self) -> String {
+        "x86_64".to_owned()
+    }
+
+    /// That of the middle of Europe.
+    fn time_zone(&self) -> TimeZone {
+        TimeZone::posix("CET-1CEST,M3.5.0,M10.5.0/3").expect("a constant that is a time zone")
+    }
 }
 
 /// How the fields of an event are given.

@@ -71,22 +71,19 @@ impl Context {
 
 /// Processors of Filebeat that are not here yet.
 const UNSUPPORTED: &[&str] = &[
-    "add_agent_metadata",
     "add_cloudfoundry_metadata",
-    "add_data_stream",
     "add_docker_metadata",
-    "add_formatted_index",
-    "add_id",
-    "add_locale",
     "add_nomad_metadata",
     "add_observer_metadata",
     "add_process_metadata",
-    "include_fields",
-    "lowercase",
-    "move_fields",
     "translate_ldap_attribute",
-    "uppercase",
 ];
+
+/// Processors that Filebeat has for itself; it does not know their names in a configuration either.
+const INTERNAL: &[(&str, &str)] = &[(
+    "add_data_stream",
+    "set `index` of the input or of the output, or `data_stream.*` with `add_fields`",
+)];
 
 /// Reads the list at `key` of `section`; what is wrong is told there and left out.
 pub fn read_processors(section: &Section<'_>, key: &str, context: &Context) -> Vec<Compiled> {
@@ -176,7 +173,12 @@ fn read_choice(entry: &Section<'_>, context: &Context) -> Option<Compiled> {
 
 fn refuse_name(item: &Item<'_>, entry: &Section<'_>, name: &str, context: &Context) {
     let known = UNSUPPORTED.contains(&name);
-    let (message, hint) = if known {
+    let internal = INTERNAL.iter().find(|(internal, _)| *internal == name);
+    let (message, hint) = if let Some((_, hint)) = internal {
+        let message =
+            format!("processor `{name}` is internal to Filebeat, a configuration cannot name it");
+        (message, (*hint).to_owned())
+    } else if known {
         let message =
             format!("processor `{name}` is known to Filebeat, but not supported by skidder yet");
         (message, String::new())

@@ -44,6 +44,10 @@ enum Step {
         ignore_missing: bool,
         when: Option<When>,
     },
+    Include {
+        names: Vec<&'static str>,
+        when: Option<When>,
+    },
     Host {
         replace: bool,
         when: Option<When>,
@@ -163,6 +167,10 @@ impl Step {
                 },
                 condition(when),
             ),
+            Self::Include { names, when } => {
+                let names = names.iter().map(|name| path(name)).collect();
+                Compiled::new(IncludeFields::new(names), condition(when))
+            }
             Self::Host { replace, when } => Compiled::new(host_metadata(*replace), condition(when)),
             Self::DropEvent { when } => Compiled::new(DropEvent, condition(when)),
             Self::Choose { when, then, otherwise } => Compiled::choose(
@@ -228,6 +236,7 @@ fn interpret(step: &Step, tree: &mut Json) -> Flow {
         | Step::DropFields { when, .. }
         | Step::Rename { when, .. }
         | Step::Copy { when, .. }
+        | Step::Include { when, .. }
         | Step::Host { when, .. }
         | Step::DropEvent { when }
             if skipped(when) =>
@@ -257,6 +266,10 @@ fn interpret(step: &Step, tree: &mut Json) -> Flow {
         }
         Step::Copy { pairs, fail, ignore_missing, .. } => {
             copy_fields(tree, pairs, *fail, *ignore_missing)
+        }
+        Step::Include { names, .. } => {
+            include_fields(tree, names);
+            Flow::Next
         }
         Step::Host { replace, .. } => {
             let more = match tree.get("host") {
@@ -388,6 +401,16 @@ fn copy_fields(tree: &mut Json, pairs: &[(&str, &str)], fail: bool, ignore_missi
     Flow::Next
 }
 
+fn include_fields(tree: &mut Json, names: &[&str]) {
+    let mut kept = json!({});
+    for name in names.iter().chain(&["@timestamp", "@metadata"]) {
+        if let Some(value) = get(tree, name).cloned() {
+            set(&mut kept, name, value);
+        }
+    }
+    *tree = kept;
+}
+
 fn names() -> impl Strategy<Value = &'static str> {
     prop::sample::select(&PATHS[..])
 }
@@ -459,6 +482,8 @@ fn steps() -> impl Strategy<Value = Step> {
             .prop_map(|(pairs, fail, ignore_missing, when)| Step::Copy {
                 pairs, fail, ignore_missing, when,
             }),
+        1 => (prop::collection::vec(names(), 0..5), when())
+            .prop_map(|(names, when)| Step::Include { names, when }),
         1 => (any::<bool>(), when()).prop_map(|(replace, when)| Step::Host { replace, when }),
         1 => whens().prop_map(|when| Step::DropEvent { when: Some(when) }),
     ];

@@ -1,13 +1,14 @@
 //! Every processor does what its golden file says, and leaves an event as it came when it fails.
 
-use skidder_golden::{World, guarantee, run_folder};
+use skidder_golden::{FixedMachine, World, guarantee, run_folder};
 use skidder_processors::Context;
 use std::path::Path;
 use std::sync::Arc;
 
 fn context(world: &World) -> Context {
     let context = Context::new(Arc::new(world.fs.clone()), Arc::new(world.clock.clone()));
-    context.with_data("/data")
+    let machine = Arc::new(FixedMachine);
+    Context { machine, ..context }.with_data("/data")
 }
 
 fn folder() -> &'static Path {

@@ -183,7 +183,7 @@ fn mistakes_in_a_list_are_all_told() {
 processors:
   - drop_event:
   - ad_tags: {tags: [x]}
-  - add_formatted_index: {field: a}
+  - add_data_stream: {type: logs}
   - add_tags: {tag: [x]}
     add_fields: {}
   - rename:
@@ -200,7 +200,8 @@ processors:
         "hint: give it a `when`",
         "error: f.yml:4:5: unknown processor `ad_tags`",
         "hint: did you mean `add_tags`?",
-        "error: f.yml:5:5: processor `add_formatted_index` is known to Filebeat, but not supported by skidder yet",
+        "error: f.yml:5:5: processor `add_data_stream` is internal to Filebeat, a configuration cannot name it",
+        "hint: set `index` of the input or of the output, or `data_stream.*` with `add_fields`",
         "error: f.yml:6:5: `processors[3]` has 2 keys (add_tags, add_fields); expected exactly one, the name of a processor",
         "hint: every processor begins with its own `-`, its settings are indented below",
         "error: f.yml:9:16: `processors[4].rename.fields[0].to` is missing",

@@ -1,6 +1,8 @@
 //! Processors that work on the fields of the event with what the configuration gives.
 
+mod add_agent_metadata;
 mod add_fields;
+mod add_id;
 mod add_labels;
 mod add_network_direction;
 mod add_tags;
@@ -13,6 +15,9 @@ mod drop_event;
 mod drop_fields;
 mod extract_array;
 mod fingerprint;
+mod include_fields;
+mod letter_case;
+mod move_fields;
 mod now;
 pub(crate) mod pairs;
 mod rate_limit;
@@ -27,6 +32,7 @@ pub use add_tags::AddTags;
 pub use copy_fields::CopyFields;
 pub use drop_event::DropEvent;
 pub use drop_fields::DropFields;
+pub use include_fields::IncludeFields;
 pub use raw_index::RawIndex;
 pub use rename::Rename;
 
@@ -35,13 +41,19 @@ use add_labels::AddLabels;
 use append::Append;
 use convert::Convert;
 use extract_array::ExtractArray;
+use letter_case::{Case, LetterCase};
 use now::Now;
 use replace::Replace;
 use truncate_fields::TruncateFields;
 
 /// Those that a configuration can name.
 pub(crate) const KINDS: &[Kind] = &[
+    ("add_agent_metadata", |settings, _| {
+        shared(add_agent_metadata::AddAgentMetadata::read(settings))
+    }),
     ("add_fields", |settings, _| shared(AddFields::read(settings))),
+    ("add_formatted_index", |settings, _| shared(RawIndex::read(settings))),
+    ("add_id", |settings, context| shared(add_id::AddId::read(settings, context))),
     ("add_labels", |settings, _| shared(AddLabels::read(settings))),
     ("add_network_direction", |settings, _| {
         shared(add_network_direction::AddNetworkDirection::read(settings))
@@ -56,6 +68,9 @@ pub(crate) const KINDS: &[Kind] = &[
     ("drop_fields", |settings, _| shared(DropFields::read(settings))),
     ("extract_array", |settings, _| shared(ExtractArray::read(settings))),
     ("fingerprint", |settings, _| shared(fingerprint::Fingerprint::read(settings))),
+    ("include_fields", |settings, _| shared(IncludeFields::read(settings))),
+    ("lowercase", |settings, _| shared(LetterCase::read(settings, Case::Lower))),
+    ("move_fields", |settings, _| shared(move_fields::MoveFields::read(settings))),
     ("now", |settings, context| shared(Now::read(settings, context))),
     ("rate_limit", |settings, context| {
         shared(rate_limit::RateLimit::read(settings, &context.clock))
@@ -66,4 +81,5 @@ pub(crate) const KINDS: &[Kind] = &[
     ("rename", |settings, _| shared(Rename::read(settings))),
     ("replace", |settings, _| shared(Replace::read(settings))),
     ("truncate_fields", |settings, _| shared(TruncateFields::read(settings))),
+    ("uppercase", |settings, _| shared(LetterCase::read(settings, Case::Upper))),
 ];

@@ -1,16 +1,19 @@
-//! `index` of an input: sets `@metadata.raw_index` from the date of the event.
+//! `add_formatted_index`, and the `index` of an input: `@metadata.raw_index` from a format string.
 //!
-//! Not a processor of a configuration; an input whose `index` holds a date has it before its own.
+//! An input whose `index` holds a date has it before its own processors, and depends on nothing but the date of
+//! the event there.
 
 use crate::plan::Constants;
 use crate::plan::Failure;
 use crate::plan::Footprint;
 use crate::plan::{Outcome, Processor};
-use skidder_event::{EventMut, Format, Path};
+use skidder_config::Section;
+use skidder_event::{EventMut, Format, Path, Value};
 
-/// Sets the index that an input asks for.
+/// Sets the index that an event goes to.
 #[derive(Clone, Debug)]
 pub struct RawIndex {
+    name: &'static str,
     format: Format,
     target: Path,
     time: Path,
@@ -19,15 +22,36 @@ pub struct RawIndex {
 impl RawIndex {
     /// `format` depends on nothing but the date of the event; others are refused.
     pub fn new(format: Format) -> Option<Self> {
+        format.is_dated_only().then(|| Self::named("index", format))
+    }
+
+    fn named(name: &'static str, format: Format) -> Self {
         let path = |name| Path::parse(name).expect("a constant path");
         let (target, time) = (path("@metadata.raw_index"), path("@timestamp"));
-        format.is_dated_only().then_some(Self { format, target, time })
+        Self { name, format, target, time }
+    }
+
+    /// `index`.
+    pub(crate) fn read(settings: &Section<'_>) -> Option<Self> {
+        let index = settings.string("index");
+        if !index.is_set() {
+            let message = format!("`{}` is missing", settings.path_of("index"));
+            settings.problem(
+                "index",
+                message,
+                "give the name of an index, as in `logs-%{+yyyy.MM.dd}`",
+            );
+            return None;
+        }
+        let parse = |text: String| Format::parse(&text).map_err(|error| error.to_string());
+        let format = index.try_map(parse).optional()?;
+        Some(Self::named("add_formatted_index", format))
     }
 }
 
 impl Processor for RawIndex {
     fn name(&self) -> &'static str {
-        "index"
+        self.name
     }
 
     fn run(&self, event: &mut EventMut<'_>) -> Result<Outcome, Failure> {
@@ -42,23 +66,28 @@ impl Processor for RawIndex {
     }
 
     fn footprint(&self, _: &Constants) -> Footprint {
-        Footprint {
-            reads: vec![self.time.clone()],
-            writes: vec![self.target.clone()],
-            ..Footprint::default()
+        let mut reads: Vec<Path> = self.format.fields().cloned().collect();
+        if self.format.has_date() {
+            reads.push(self.time.clone());
         }
+        Footprint { reads, writes: vec![self.target.clone()], ..Footprint::default() }
     }
 
-    /// Each event has its own date.
-    fn fold(&self, _: &mut Constants) -> bool {
-        false
+    /// Without a date, when all of its fields are texts that all events share.
+    fn fold(&self, constants: &mut Constants) -> bool {
+        let mut format = self.format.clone();
+        format.bind(|name| {
+            match Path::parse(name).ok().as_ref().and_then(|path| constants.get(path)) {
+                Some(Value::Str(text)) => Some(text.to_string()),
+                _ => None,
+            }
+        });
+        let index = format.constant().map(Value::from);
+        index.is_some_and(|index| constants.set(&self.target, index))
     }
 
     fn is_repeatable(&self) -> bool {
-        true
-    }
-
-    fn can_fail(&self) -> bool {
-        true
+        // With fields it may fail on an event, and the layer must not show through then.
+        self.format.is_dated_only()
     }
 }

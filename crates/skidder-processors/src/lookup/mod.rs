@@ -1,6 +1,7 @@
 //! Processors that ask the machine.
 
 mod add_host_metadata;
+mod add_locale;
 mod cache;
 mod translate_sid;
 
@@ -13,6 +14,9 @@ use crate::kinds::{Kind, shared};
 pub(crate) const KINDS: &[Kind] = &[
     ("add_host_metadata", |settings, context| {
         shared(Some(AddHostMetadata::read(settings, context)))
+    }),
+    ("add_locale", |settings, context| {
+        shared(Some(add_locale::AddLocale::read(settings, context)))
     }),
     ("cache", |settings, context| shared(cache::Cache::read(settings, context))),
     ("translate_sid", |settings, _| translate_sid::refuse(settings)),

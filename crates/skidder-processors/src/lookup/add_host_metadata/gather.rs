@@ -4,6 +4,7 @@
 
 use super::network::{ip_addresses, mac_addresses};
 use super::os_release::os_fields;
+use jiff::tz::TimeZone;
 use skidder_event::{Map, Value};
 use skidder_os::{Fs, read_to_end};
 use std::path::Path;
@@ -11,7 +12,7 @@ use std::path::Path;
 /// Largest file looked at; those meant have a few KiB, `fib_trie` of a router may have many.
 const FILE_BYTES_MAX: usize = 4 << 20;
 
-/// What `uname` says. A trait, so that a simulated machine can stand in.
+/// What `uname` and the settings of the machine say. A trait, so that a simulated machine can stand in.
 pub trait Machine: Send + Sync {
     /// Name of the machine (`nodename`).
     fn hostname(&self) -> String;
@@ -19,6 +20,11 @@ pub trait Machine: Send + Sync {
     fn kernel(&self) -> String;
     /// Architecture (`machine`).
     fn architecture(&self) -> String;
+
+    /// The time zone people have set.
+    fn time_zone(&self) -> TimeZone {
+        TimeZone::system()
+    }
 }
 
 /// The machine this program runs on.
