@@ -8,9 +8,12 @@
 mod background;
 mod cloud;
 mod dns;
+mod docker;
 mod http;
 mod kubernetes;
+mod labels;
 mod put;
+mod store;
 #[cfg(test)]
 #[path = "../tests/common/mod.rs"]
 mod testing;
@@ -22,6 +25,9 @@ use skidder_processors::{Kind, shared};
 pub const KINDS: &[Kind] = &[
     ("add_cloud_metadata", |settings, context| {
         shared(cloud::AddCloudMetadata::read(settings, context))
+    }),
+    ("add_docker_metadata", |settings, context| {
+        shared(docker::AddDockerMetadata::read(settings, context))
     }),
     ("add_kubernetes_metadata", |settings, context| {
         shared(kubernetes::AddKubernetesMetadata::read(settings, context))

@@ -3,7 +3,7 @@
 use rustls::ClientConfig;
 use skidder_config::Section;
 use skidder_processors::Context;
-use skidder_tls::TlsSettings;
+use skidder_tls::{Pem, TlsSettings};
 use std::sync::Arc;
 
 /// The settings are wrong, which was told.
@@ -16,7 +16,11 @@ pub(crate) fn read(
     context: &Context,
 ) -> Result<Option<Arc<ClientConfig>>, Told> {
     let Some(section) = settings.optional_section("ssl") else { return Ok(None) };
-    let tls = TlsSettings::read(&section);
+    let mut tls = TlsSettings::read(&section);
+    // The name that Filebeat has for Docker alone.
+    if let Some(authority) = section.string("certificate_authority").optional() {
+        tls.certificate_authorities.push(Pem::of(&authority));
+    }
     if !tls.enabled {
         return Ok(None);
     }

@@ -2,8 +2,10 @@
 
 mod clouds;
 mod common;
+mod docker_api;
 mod names;
 
+use serde_json::json;
 use skidder_golden::{World, guarantee, run_folder};
 use skidder_processors::Context;
 use std::path::Path;
@@ -23,15 +25,32 @@ fn variables() -> Vec<(&'static str, String)> {
     let mut variables = clouds::variables();
     variables.push(("DNS", names::serve().0));
     variables.push(("DNS_SILENT", names::silent().0));
+    for (name, letter) in [("ID_A", 'a'), ("ID_B", 'b'), ("ID_C", 'c')] {
+        variables.push((name, docker_api::id(letter)));
+    }
     variables
+}
+
+/// A Docker with two containers, for as long as the folder is there.
+fn docker() -> (&'static str, String, tempfile::TempDir) {
+    let folder = tempfile::tempdir().expect("a folder for a socket");
+    let socket = folder.path().join("docker.sock");
+    let docker = docker_api::Docker::serve(&socket);
+    docker.run('a', "web", json!({"app": "x", "app.kubernetes.io/name": "y"}));
+    docker.run('b', "db", json!({}));
+    ("DOCKER", format!("unix://{}", socket.display()), folder)
 }
 
 #[test]
 fn processors_do_what_their_golden_files_say() {
-    run_folder(folder(), &variables(), &context).unwrap_or_else(|error| panic!("{error:#}"));
+    let (name, url, _folder) = docker();
+    let variables = [variables(), vec![(name, url)]].concat();
+    run_folder(folder(), &variables, &context).unwrap_or_else(|error| panic!("{error:#}"));
 }
 
 #[test]
 fn a_processor_that_fails_leaves_the_event_as_it_came() {
-    guarantee(folder(), &variables(), &context, 1, 20).unwrap_or_else(|error| panic!("{error:#}"));
+    let (name, url, _folder) = docker();
+    let variables = [variables(), vec![(name, url)]].concat();
+    guarantee(folder(), &variables, &context, 1, 20).unwrap_or_else(|error| panic!("{error:#}"));
 }

@@ -72,7 +72,6 @@ impl Context {
 /// Processors of Filebeat that are not here yet.
 const UNSUPPORTED: &[&str] = &[
     "add_cloudfoundry_metadata",
-    "add_docker_metadata",
     "add_nomad_metadata",
     "add_observer_metadata",
     "add_process_metadata",
