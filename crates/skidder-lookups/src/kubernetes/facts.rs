@@ -4,7 +4,7 @@
 
 use super::settings::Wanted;
 use serde_json::Value as Json;
-use skidder_event::{Map, Value};
+use skidder_event::Map;
 use std::collections::BTreeMap;
 
 /// A container of a pod.
@@ -198,27 +198,4 @@ fn text(value: &Json) -> Option<String> {
 fn texts(value: &Json) -> BTreeMap<String, String> {
     let pairs = value.as_object().into_iter().flatten();
     pairs.filter_map(|(key, value)| Some((key.clone(), value.as_str()?.to_owned()))).collect()
-}
-
-/// Puts a label: dots become underscores, or make objects. A name that is taken by a text keeps it under
-/// `value`, as in Filebeat (`app` and `app.kubernetes.io/name`).
-pub(super) fn put(fields: &mut Map, name: &str, text: &str, dedot: bool) {
-    if dedot {
-        fields.insert(&name.replace('.', "_"), text);
-        return;
-    }
-    let mut above = String::new();
-    for part in name.split('.').take(name.split('.').count() - 1) {
-        above = if above.is_empty() { part.to_owned() } else { format!("{above}.{part}") };
-        if let Some(Value::Str(taken)) = fields.get_path(&above) {
-            let taken = taken.clone();
-            fields.remove_path(&above);
-            fields.insert_path(&format!("{above}.value"), Value::Str(taken));
-        }
-    }
-    if matches!(fields.get_path(name), Some(Value::Map(_))) {
-        fields.insert_path(&format!("{name}.value"), text);
-    } else {
-        fields.insert_path(name, text);
-    }
 }

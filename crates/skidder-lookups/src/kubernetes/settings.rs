@@ -1,7 +1,7 @@
 //! The settings of `add_kubernetes_metadata`.
 
-use super::facts::put;
 use super::matchers::{LOGS_PATH, Matcher};
+use crate::labels::put;
 use regex::bytes::Regex;
 use skidder_config::{Item, Section};
 use skidder_event::{Format, Map, Path};
