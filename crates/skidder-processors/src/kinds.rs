@@ -73,8 +73,6 @@ impl Context {
 const UNSUPPORTED: &[&str] = &[
     "add_cloudfoundry_metadata",
     "add_nomad_metadata",
-    "add_observer_metadata",
-    "add_process_metadata",
     "translate_ldap_attribute",
 ];
 

@@ -9,6 +9,9 @@ mod os_release;
 
 pub use gather::{Machine, ThisMachine};
 
+pub(in crate::lookup) use gather::read_text;
+pub(in crate::lookup) use network::{ip_addresses, mac_addresses};
+
 use gather::host_fields;
 
 use crate::fields::AddFields;
@@ -69,17 +72,7 @@ const GEO: [&str; 8] = [
 impl HostSettings {
     fn read(settings: &Section<'_>) -> Self {
         let default = Self::default();
-        let section = settings.section("geo");
-        let mut geo = Map::new();
-        for name in GEO {
-            let text = section.string(name).check(|text| {
-                let right = name != "location" || text.trim().is_empty() || is_location(text);
-                right.then_some(()).ok_or_else(|| "expected `latitude, longitude`".to_owned())
-            });
-            if let Some(text) = text.optional().filter(|text| !text.trim().is_empty()) {
-                geo.insert(name, text);
-            }
-        }
+        let geo = read_geo(settings);
         Self {
             netinfo: settings.bool("netinfo.enabled").or(default.netinfo),
             cache_ttl: settings.duration("cache.ttl").or(default.cache_ttl),
@@ -88,6 +81,22 @@ impl HostSettings {
             replace_fields: settings.bool("replace_fields").or(default.replace_fields),
         }
     }
+}
+
+/// What is set under `geo`, and not blank.
+pub(in crate::lookup) fn read_geo(settings: &Section<'_>) -> Map {
+    let section = settings.section("geo");
+    let mut geo = Map::new();
+    for name in GEO {
+        let text = section.string(name).check(|text| {
+            let right = name != "location" || text.trim().is_empty() || is_location(text);
+            right.then_some(()).ok_or_else(|| "expected `latitude, longitude`".to_owned())
+        });
+        if let Some(text) = text.optional().filter(|text| !text.trim().is_empty()) {
+            geo.insert(name, text);
+        }
+    }
+    geo
 }
 
 /// Two numbers and a comma: `-12.5, 40`.

@@ -2,6 +2,8 @@
 
 mod add_host_metadata;
 mod add_locale;
+mod add_observer_metadata;
+mod add_process_metadata;
 mod cache;
 mod translate_sid;
 
@@ -17,6 +19,12 @@ pub(crate) const KINDS: &[Kind] = &[
     }),
     ("add_locale", |settings, context| {
         shared(Some(add_locale::AddLocale::read(settings, context)))
+    }),
+    ("add_observer_metadata", |settings, context| {
+        shared(Some(add_observer_metadata::AddObserverMetadata::read(settings, context)))
+    }),
+    ("add_process_metadata", |settings, context| {
+        shared(add_process_metadata::AddProcessMetadata::read(settings, context))
     }),
     ("cache", |settings, context| shared(cache::Cache::read(settings, context))),
     ("translate_sid", |settings, _| translate_sid::refuse(settings)),

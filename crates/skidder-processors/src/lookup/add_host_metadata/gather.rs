@@ -85,7 +85,7 @@ fn is_container(fs: &dyn Fs) -> Option<bool> {
 }
 
 /// The text of a small file; nothing if it is not there, empty or cannot be read.
-pub(super) fn read_text(fs: &dyn Fs, file: &str) -> Option<String> {
+pub(in crate::lookup) fn read_text(fs: &dyn Fs, file: &str) -> Option<String> {
     let file = fs.open(Path::new(file)).ok()?;
     let bytes = read_to_end(&*file, FILE_BYTES_MAX).ok()?;
     let text = String::from_utf8_lossy(&bytes).into_owned();

@@ -12,7 +12,7 @@ use std::path::Path;
 const FLAG_LOOPBACK: u32 = 0x8;
 
 /// All addresses but those of the loopback interface.
-pub(super) fn ip_addresses(fs: &dyn Fs) -> Vec<String> {
+pub(in crate::lookup) fn ip_addresses(fs: &dyn Fs) -> Vec<String> {
     let routes = read_text(fs, "/proc/net/fib_trie").unwrap_or_default();
     let mut all: Vec<String> = local_ipv4(&routes).iter().map(Ipv4Addr::to_string).collect();
     let table = read_text(fs, "/proc/net/if_inet6").unwrap_or_default();
@@ -59,7 +59,7 @@ fn local_ipv6(table: &str) -> Vec<Ipv6Addr> {
 }
 
 /// Hardware addresses as ECS wants them (`02-FC-00-00-00-01`), sorted, each once.
-pub(super) fn mac_addresses(fs: &dyn Fs) -> Vec<String> {
+pub(in crate::lookup) fn mac_addresses(fs: &dyn Fs) -> Vec<String> {
     let mut interfaces = Vec::new();
     let listed = fs.read_dir(Path::new("/sys/class/net"), &mut |entry| {
         if let Some(name) = entry.name.to_str() {
