@@ -25,11 +25,15 @@ pub enum Sabotage {
     CarryLost,
     /// A directory that told nothing is never looked into again: what nobody told is never found.
     QuietForEver,
+    /// A group of lines is complete at the end of the file, however soon more of it follows.
+    GroupsTorn,
+    /// With parsers, what was truncated and written anew is taken for what follows.
+    ParsedUnchecked,
 }
 
 impl Sabotage {
     /// All of them.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 10] = [
         Self::CursorPassesUnsettled,
         Self::TailUnchecked,
         Self::InodeIsIdentity,
@@ -38,6 +42,8 @@ impl Sabotage {
         Self::WaitersForgotten,
         Self::CarryLost,
         Self::QuietForEver,
+        Self::GroupsTorn,
+        Self::ParsedUnchecked,
     ];
 
     /// Its name on the command line.
@@ -51,6 +57,8 @@ impl Sabotage {
             Self::WaitersForgotten => "waiters-forgotten",
             Self::CarryLost => "carry-lost",
             Self::QuietForEver => "quiet-for-ever",
+            Self::GroupsTorn => "groups-torn",
+            Self::ParsedUnchecked => "parsed-unchecked",
         }
     }
 }

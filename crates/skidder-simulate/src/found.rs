@@ -13,4 +13,9 @@ pub const FOUND: &[(u64, &str)] = &[
     (1882, "a new file waited for the descriptor of a deleted one that began alike"),
     (2130, "the same"),
     (2228, "the same"),
+    (
+        87,
+        "with parsers, nobody looked at the bytes before the cursor of a file that was written anew",
+    ),
+    (24, "a group that had waited long enough in such a file asked for turn after turn"),
 ];

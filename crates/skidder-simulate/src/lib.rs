@@ -23,4 +23,5 @@ mod themes;
 mod world;
 
 pub use found::FOUND;
+pub use themes::Theme;
 pub use world::{Failure, Options, Outcome, run};

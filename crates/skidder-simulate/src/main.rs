@@ -5,7 +5,7 @@
 
 use skidder_os::sabotage::Sabotage;
 use skidder_os::{Clock, SystemClock};
-use skidder_simulate::{FOUND, Failure, Options, run};
+use skidder_simulate::{FOUND, Failure, Options, Theme, run};
 use std::process::ExitCode;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -18,6 +18,8 @@ cargo xtask simulate [OPTION..]
   --jobs N         so many at once (2)
   --story          tell what happens; meant for one seed
   --twice          run each seed twice and compare
+  --theme NAME     `containers` or `pins`: what is not in any seed by itself, because not all that it has
+                   found is repaired
   --found          the seeds that have found something, instead of a range
   --failures N     stop after so many failing seeds (10)
   --with-bug NAME  with a deliberate bug, which must be found; `all` for each in turn, `list` for names
@@ -33,6 +35,7 @@ struct Asked {
     found: bool,
     failures: usize,
     bug: Option<String>,
+    theme: Option<Theme>,
 }
 
 /// What a range of seeds has shown.
@@ -78,6 +81,7 @@ fn read_arguments(mut arguments: impl Iterator<Item = String>) -> Result<Asked, 
         found: false,
         failures: 10,
         bug: None,
+        theme: None,
     };
     while let Some(argument) = arguments.next() {
         let mut number = || {
@@ -92,6 +96,11 @@ fn read_arguments(mut arguments: impl Iterator<Item = String>) -> Result<Asked, 
             "--story" => asked.story = true,
             "--twice" => asked.twice = true,
             "--found" => asked.found = true,
+            "--theme" => {
+                let name = arguments.next().ok_or("`--theme` wants a name")?;
+                let theme = Theme::named(&name);
+                asked.theme = Some(theme.ok_or(format!("there is no theme `{name}`"))?);
+            }
             "--with-bug" => asked.bug = Some(arguments.next().ok_or("`--with-bug` wants a name")?),
             _ => return Err(format!("`{argument}` is not understood")),
         }
@@ -191,7 +200,7 @@ fn run_all(asked: &Asked, seeds: &[u64], bug: Option<Sabotage>, failures_max: us
 
 /// Runs one seed; a panic of the product is a failure as well.
 fn run_one(asked: &Asked, seed: u64) -> Result<(u64, u64), Failure> {
-    let options = Options { story: asked.story };
+    let options = Options { story: asked.story, theme: asked.theme };
     let once = || {
         std::panic::catch_unwind(|| run(seed, options)).unwrap_or_else(|panic| {
             let text = panic.downcast_ref::<String>().cloned();

@@ -1,7 +1,7 @@
 //! What a seed is about. Each takes some kinds of trouble and leaves out the others, so that rare
 //! combinations come up often, and some runs have none of them.
 
-use crate::themes::Themes;
+use crate::themes::{Special, Themes};
 use skidder_testkit::Random;
 use std::time::Duration;
 
@@ -18,6 +18,24 @@ pub(crate) struct Habits {
     pub(crate) deletes_unread: bool,
     pub(crate) moves: bool,
     pub(crate) links: bool,
+}
+
+impl Habits {
+    /// Leaves out what would make it impossible to say what must arrive.
+    fn suit(mut self, special: Special) -> Self {
+        match special {
+            Special::None | Special::Names | Special::Ids => {}
+            // What the kubelet rotated is followed until it is read, and nobody else touches it.
+            Special::Containers => (self.moves, self.links) = (false, false),
+            Special::Pins(_) => self.deletes_unread = true,
+            // What is deleted cannot be moved or compressed any more.
+            Special::Deletion => {
+                (self.moves, self.links) = (false, false);
+                (self.compression, self.copytruncate) = (false, false);
+            }
+        }
+        self
+    }
 }
 
 /// What becomes of requests, in percent of them; the others are answered in full.
@@ -75,6 +93,7 @@ impl Scenario {
             moves: chance(random, 3),
             links: chance(random, 3),
         };
+        let habits = habits.suit(themes.special);
         let percent = |random: &mut Random, most: u64| {
             if random.one_in(2) { 0 } else { random.below(most) }
         };
@@ -96,7 +115,9 @@ impl Scenario {
             habits,
             weather,
             ends,
-            log_faults: chance(random, 3),
+            // Rotated files beside the target of a link are looked for once: a directory that cannot be listed just
+            // then is told, and lost.
+            log_faults: chance(random, 3) && themes.special != Special::Containers,
             data_faults: chance(random, 4),
             short_transfers: chance(random, 3),
             pause_max: Duration::from_millis([40, 400, 2000][random.below(3) as usize]),

@@ -15,6 +15,48 @@ pub(crate) struct Themes {
     pub(crate) notices: Option<Notices>,
     /// How the events of each input are written.
     pub(crate) dialects: [Dialect; 3],
+    /// The other programs go on while the program is down.
+    pub(crate) pauses: bool,
+    pub(crate) special: Special,
+}
+
+/// A theme that no seed has by itself, because not all that it has found is repaired yet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Theme {
+    /// The logs of containers are found by links that the kubelet makes.
+    Containers,
+    /// `pin`.
+    Pins,
+}
+
+impl Theme {
+    /// The theme of this name.
+    pub fn named(name: &str) -> Option<Self> {
+        match name {
+            "containers" => Some(Self::Containers),
+            "pins" => Some(Self::Pins),
+            _ => None,
+        }
+    }
+}
+
+/// At most one of these at a time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Special {
+    #[default]
+    None,
+    /// The logs of containers are found by links that the kubelet makes, and by nothing else.
+    Containers,
+    /// `pin`, with so many bytes.
+    Pins(u64),
+    /// `file_identity` is another one in each life. A file that has another name may be read again: what comes
+    /// twice is forgiven.
+    Names,
+    /// `delete` in some lives.
+    Deletion,
+    /// An input has no id at first, then one, then another with `take_over`. State is found again by the path, so
+    /// that a file that was renamed meanwhile is read again: what comes twice is forgiven.
+    Ids,
 }
 
 /// What the file system tells of changes.
@@ -33,9 +75,9 @@ pub(crate) struct Notices {
 }
 
 impl Themes {
-    pub(crate) fn new(seed: u64) -> Self {
+    pub(crate) fn new(seed: u64, theme: Option<Theme>) -> Self {
         let mut random = Random::new(seed ^ APART);
-        if random.below(5) < 2 {
+        if random.below(5) < 2 && theme.is_none() {
             return Self::default();
         }
         let notices = random.one_in(2).then(|| Notices::new(&mut random));
@@ -44,7 +86,18 @@ impl Themes {
             let log = Dialect::of_log(&mut random);
             dialects = [log, Dialect::of_log(&mut random), Dialect::of_container(&mut random)];
         }
-        Self { notices, dialects }
+        let special = match random.below(10) {
+            4..6 => Special::Names,
+            6 => Special::Deletion,
+            7 => Special::Ids,
+            _ => Special::None,
+        };
+        let special = match theme {
+            Some(Theme::Containers) => Special::Containers,
+            Some(Theme::Pins) => Special::Pins(if random.one_in(2) { 1 << 30 } else { 10_000 }),
+            None => special,
+        };
+        Self { notices, dialects, pauses: random.one_in(3), special }
     }
 
     /// Whether lines are joined to events.

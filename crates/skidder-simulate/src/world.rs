@@ -2,10 +2,10 @@
 
 use crate::oracle::LineId;
 use crate::others::Others;
-use crate::program::{Config, Program};
+use crate::program::{Config, MARKER, Program};
 use crate::scenario::Scenario;
 use crate::stage::Stage;
-use crate::themes::Themes;
+use crate::themes::{Special, Theme, Themes};
 use skidder_testkit::Random;
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -28,6 +28,8 @@ const STEPS_OF_ROUND_MAX: u64 = 400_000;
 pub struct Options {
     /// Tell what happens on standard error.
     pub story: bool,
+    /// Seeds have this theme.
+    pub theme: Option<Theme>,
 }
 
 /// What became of a run that went well.
@@ -84,11 +86,18 @@ struct World {
 impl World {
     fn new(seed: u64, options: Options) -> Result<Self, Failure> {
         let mut random = Random::new(seed);
-        let scenario = Scenario::new(&mut random, Themes::new(seed));
+        let scenario = Scenario::new(&mut random, Themes::new(seed, options.theme));
         let mut stage = Stage::new(options.story);
         stage.story.tell(|| format!("{scenario:#?}"));
         for directory in ["/logs/a", "/logs/b", "/logs/pods", "/away"] {
             stage.fs.create_dir_as_other(directory);
+        }
+        if scenario.themes.special == Special::Containers {
+            stage.fs.create_dir_as_other("/logs/containers");
+        }
+        if matches!(scenario.themes.special, Special::Names | Special::Ids) {
+            stage.truth.forgetful = true;
+            stage.fs.write_as_other(MARKER, b"machine 7\n");
         }
         if let Some(notices) = &scenario.themes.notices {
             for directory in &notices.blind {
@@ -137,7 +146,9 @@ impl World {
         if chance.order.below(10) < scenario.others {
             others.act(stage, &mut chance.others, &alive);
         } else {
-            match alive.act(scenario, stage, &mut chance.program) {
+            let acted = alive.act(scenario, stage, &mut chance.program);
+            let acted = acted.and_then(|end| alive.check_kept(stage, others).map(|()| end));
+            match acted {
                 Ok(None) => {}
                 Ok(Some(end)) => {
                     alive = alive.end(end, scenario, stage, others, &mut chance.program)?;
@@ -171,6 +182,7 @@ impl World {
         for round in 0..ROUNDS_MAX + ROUNDS_AFTER {
             stage.story.step(scenario.steps + round as u64);
             program.look_around(stage);
+            program.check_kept(stage, others)?;
             if !program.settle_down(STEPS_OF_ROUND_MAX, stage, &mut chance.program)? {
                 return Err("liveness: what was read is not delivered".to_owned());
             }

@@ -55,6 +55,11 @@ pub(super) fn unread_bytes(known: &Known, look: &ReaderLook) -> u64 {
 }
 
 impl Catalog {
+    /// Whether a path is in the directory of the pins.
+    pub(super) fn is_pin(&self, path: &Path) -> bool {
+        self.pins.directory.as_ref().is_some_and(|directory| path.starts_with(directory))
+    }
+
     /// Finds the links that an earlier run left.
     pub(super) fn load_pins(&mut self, now: Monotonic) {
         let settings = &self.input.settings;
@@ -143,7 +148,7 @@ impl Catalog {
             self.pins.held.insert(id, pin);
         }
         let Some(known) = self.sources.get(&id) else { return };
-        let is_read = is_read(known, &look);
+        let is_read = is_read(known, &look) && !self.has_outgrown(id, known, &look);
         let Some(pin) = self.pins.held.get_mut(&id) else {
             let is_behind = !is_read || !is_settled;
             if pinning && is_behind && known.placed && !known.skipped && !at_pin {
@@ -164,6 +169,15 @@ impl Catalog {
             self.beside.add_pin(Arc::clone(&pin.path), of, now);
             pin.since = now;
         }
+    }
+
+    /// Whether a file that is gone has grown since a scan saw it for the last time: its pin says so.
+    fn has_outgrown(&self, id: SourceId, known: &Known, look: &ReaderLook) -> bool {
+        let gone = !known.placed && !known.compressed && !known.skipped;
+        gone && self.pins.held.get(&id).is_some_and(|pin| {
+            (pin.device, pin.inode) == (known.device, known.inode)
+                && self.input.fs.symlink_metadata(&pin.path).is_ok_and(|pin| pin.size > look.offset)
+        })
     }
 
     /// Gives the file of a source a name in the data directory.
@@ -247,9 +261,15 @@ impl Catalog {
 
     /// Removes the pin of a source.
     fn release(&mut self, id: SourceId) {
-        if let Some(pin) = self.pins.held.remove(&id) {
-            self.unlink(&pin.path);
+        let Some(pin) = self.pins.held.remove(&id) else { return };
+        // What the file was compressed to is known by the name that it had.
+        if let Some(of) = self.beside.pinned(&pin.path).cloned()
+            && let Some(known) = self.sources.get_mut(&id)
+            && known.path == pin.path
+        {
+            known.path = of;
         }
+        self.unlink(&pin.path);
     }
 
     fn unlink(&mut self, path: &Path) {

@@ -219,7 +219,7 @@ impl Catalog {
             .meta
             .fingerprint_len
             .is_some_and(|len| len < self.input.settings.fingerprint.length);
-        if short && rank.other_file && !is_related(&entry.meta.source, &candidate.path) {
+        if short && rank.other_file && !self.is_near(&entry.meta.source, &candidate.path) {
             // Another file with the same few bytes.
             let generation = cursor.generation + 1;
             let cursor = Cursor { generation, ..Cursor::default() };
@@ -247,6 +247,15 @@ impl Catalog {
         cursor
     }
 
+    /// Whether what was saved of one path may well be of the file at another: the same name but for what a rotation
+    /// changes, a file that was rotated away from what a link led to, or a pin, which may have had any name.
+    fn is_near(&self, saved: &Path, path: &Path) -> bool {
+        saved == path
+            || is_related(saved, path)
+            || self.is_pin(path)
+            || self.beside.link_of(path).is_some_and(|link| *link == *saved)
+    }
+
     /// The saved entries with unusual fingerprints that fit.
     fn saved_prints(&mut self, candidate: &Candidate) -> Vec<usize> {
         let mut found = Vec::new();
@@ -256,7 +265,7 @@ impl Catalog {
         for at in 0..self.saved.len() {
             let print = self.saved[at].fingerprint;
             let path = &self.saved[at].path;
-            let is_near = *path == *candidate.path || is_related(path, &candidate.path);
+            let is_near = self.is_near(path, &candidate.path);
             let too_long =
                 !candidate.head.compressed && candidate.found.metadata.size < u64::from(print.len);
             if (print.len < usual && !is_near) || too_long {

@@ -13,6 +13,7 @@ use skidder_decode::encoding::{BOM_BYTES, FileEncoding};
 use skidder_decode::lines::Splitter;
 use skidder_decode::{DecodeError, head as head_of};
 use skidder_event::{Batch, Parts, Provenance, Recycle, Row, Tail, Text};
+use skidder_os::sabotage::{self, Sabotage};
 use skidder_os::{Monotonic, Timestamp};
 use skidder_parse::chain::{Accept, Ending, Finish, Run, State};
 use std::io;
@@ -107,7 +108,9 @@ impl Reader {
                 parts.bytes.resize(wanted, 0);
             }
             let end = self.fill(context, scratch, &mut parts.bytes[..wanted], &mut filled);
-            if let Some(wrong) = self.find_wrong(context, scratch, &parts.bytes[..filled], &end) {
+            if !sabotage::is_on(Sabotage::ParsedUnchecked)
+                && let Some(wrong) = self.find_wrong(context, scratch, &parts.bytes[..filled], &end)
+            {
                 context.buffers.recycle(parts);
                 return (None, wrong);
             }
@@ -314,6 +317,7 @@ impl Reader {
             TurnEnd::Finished | TurnEnd::Damaged => Ending::Last,
             TurnEnd::Waiting
                 if self.parsing.flush
+                    || sabotage::is_on(Sabotage::GroupsTorn)
                     || settings.final_line
                     || settings.read_once
                     || settings.close.on_eof =>

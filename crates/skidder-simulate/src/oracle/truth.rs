@@ -285,6 +285,17 @@ impl Truth {
         Ok(())
     }
 
+    /// The program deleted a file with this content.
+    pub(crate) fn check_deleted(&self, content: usize) -> Result<(), String> {
+        let lines = self.contents[content].lines.iter().enumerate();
+        for (number, line) in lines {
+            if line.is_owed() && line.settled == 0 {
+                return Err(format!("deleted: number {number} of c{content} has no verdict"));
+            }
+        }
+        Ok(())
+    }
+
     /// Lines that should have arrived and have not.
     pub(crate) fn missing(&self) -> Vec<LineId> {
         let mut missing = Vec::new();

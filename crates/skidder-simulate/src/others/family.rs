@@ -3,9 +3,9 @@
 use crate::lines;
 use crate::records::Dialect;
 use crate::scenario::Habits;
-use crate::themes::Themes;
+use crate::themes::{Special, Themes};
 use skidder_testkit::Random;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Who rotates a log, and how its rotated files are named.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,7 +32,9 @@ pub(super) enum Compresses {
 
 /// The names of one log and its rotated files.
 pub(super) struct Family {
-    pub(super) base: &'static str,
+    pub(super) base: String,
+    /// The link by which a log is found, if it is found by one.
+    pub(super) link: Option<PathBuf>,
     pub(super) manner: Manner,
     pub(super) compresses: Compresses,
     /// `copytruncate` instead of renaming.
@@ -87,9 +89,11 @@ pub(super) fn some(habits: &Habits, themes: &Themes, random: &mut Random) -> Vec
             _ if base.starts_with("/logs/a") => 0,
             _ => 1,
         }];
+        let link = pod && themes.special == Special::Containers;
         let headed = dialect == Dialect::Plain && !pod && habits.headers && random.one_in(2);
         families.push(Family {
-            base,
+            base: base.to_owned(),
+            link: link.then(|| PathBuf::from(format!("/logs/containers/{}.log", families.len()))),
             manner,
             compresses,
             copies: !pod && habits.copytruncate && random.one_in(3),

@@ -1,7 +1,7 @@
 //! `logrotate`: numbered or dated names, renaming or `copytruncate`, compression at once or later.
 
 use super::family::Compresses;
-use super::{Manner, Others};
+use super::{Manner, Others, Watched};
 use crate::stage::Stage;
 use skidder_testkit::Random;
 use std::path::{Path, PathBuf};
@@ -11,9 +11,19 @@ pub(super) const KEPT: u32 = 4;
 
 impl Others {
     /// One rotation of a log, if nothing else is being done to it.
-    pub(super) fn rotate(&mut self, family: usize, stage: &mut Stage, random: &mut Random) {
-        let base = PathBuf::from(self.families[family].base);
+    pub(super) fn rotate(
+        &mut self,
+        family: usize,
+        stage: &mut Stage,
+        random: &mut Random,
+        watched: &dyn Watched,
+    ) {
+        let base = PathBuf::from(&self.families[family].base);
         if self.family_is_busy(family) || !self.files.contains_key(&base) {
+            return;
+        }
+        if self.families[family].link.as_ref().is_some_and(|link| !watched.has_saved(link)) {
+            // What was rotated before anybody has seen the link is nobody's.
             return;
         }
         if self.families[family].manner == Manner::Kubelet {
@@ -49,7 +59,9 @@ impl Others {
     pub(super) fn rotated(&self, family: usize) -> Vec<PathBuf> {
         let family = &self.families[family];
         let of_family = |path: &&PathBuf| {
-            family.owns(path) && **path != Path::new(family.base) && !self.links.contains_key(*path)
+            family.owns(path)
+                && **path != Path::new(&family.base)
+                && !self.links.contains_key(*path)
         };
         let mut paths: Vec<PathBuf> = self.files.keys().filter(of_family).cloned().collect();
         if family.manner != Manner::Numbered {
@@ -60,7 +72,7 @@ impl Others {
 
     /// Makes room for one more rotated file and names it; nothing if the oldest was not read yet.
     fn make_room(&mut self, family: usize, stage: &mut Stage) -> Option<PathBuf> {
-        let base = self.families[family].base;
+        let base = self.families[family].base.clone();
         if self.families[family].manner == Manner::Dated {
             let oldest = self.rotated(family).get(KEPT as usize - 1).cloned();
             if let Some(oldest) = oldest {
@@ -128,7 +140,7 @@ impl Others {
         random: &mut Random,
     ) {
         self.families[family].truncating = false;
-        let base = PathBuf::from(self.families[family].base);
+        let base = PathBuf::from(&self.families[family].base);
         if self.files.remove(&base).is_some() {
             stage.fs.truncate_as_other(&base, 0);
             stage.story.tell(|| format!("truncate {}", base.display()));

@@ -5,6 +5,7 @@
 
 mod compressor;
 mod family;
+mod kept;
 mod kubelet;
 mod logrotate;
 mod operator;
@@ -15,7 +16,7 @@ use crate::oracle::Truth;
 use crate::records::Dialect;
 use crate::scenario::Habits;
 use crate::stage::Stage;
-use crate::themes::Themes;
+use crate::themes::{Special, Themes};
 use compressor::Job;
 use family::{Family, Manner};
 use operator::Away;
@@ -51,6 +52,9 @@ pub(crate) struct Others {
     jobs: Vec<Job>,
     doubled: Vec<Doubled>,
     away: Vec<Away>,
+    /// Contents of deleted files that the program keeps by a name of its own.
+    pinned: Vec<usize>,
+    special: Special,
     /// Events that are half written, by their content.
     begun: BTreeMap<usize, Begun>,
     links: BTreeMap<PathBuf, PathBuf>,
@@ -65,6 +69,9 @@ pub(crate) struct Others {
 pub(crate) trait Watched {
     /// Whether the file at a path is open, and stays open until it is read.
     fn keeps_open(&self, fs: &SimFs, path: &Path) -> bool;
+
+    /// Whether the registry has something of what a link leads to.
+    fn has_saved(&self, link: &Path) -> bool;
 }
 
 impl Others {
@@ -76,6 +83,8 @@ impl Others {
             jobs: Vec::new(),
             doubled: Vec::new(),
             away: Vec::new(),
+            pinned: Vec::new(),
+            special: themes.special,
             begun: BTreeMap::new(),
             links: BTreeMap::new(),
             names: 0,
@@ -89,8 +98,8 @@ impl Others {
         let family = self.pick_family(random);
         let rotates = self.habits.rotation;
         match random.below(100) {
-            0..8 => self.rotate(family, stage, random),
-            8..12 if rotates >= 2 => self.rotate(family, stage, random),
+            0..8 => self.rotate(family, stage, random, watched),
+            8..12 if rotates >= 2 => self.rotate(family, stage, random, watched),
             12..16 => self.compress_some(family, stage, random),
             16..28 => self.go_on(stage, random),
             28..31 if self.habits.rewrites => self.rewrite(family, stage, random),
@@ -101,6 +110,9 @@ impl Others {
             46..48 => self.touch(stage, random),
             48..50 if self.habits.links => self.link(stage, random),
             50..52 => self.append_rotated(stage, random),
+            52..54 if self.families[family].link.is_some() => {
+                self.restart_container(family, stage, watched);
+            }
             _ => self.append(family, stage, random),
         }
     }
@@ -182,6 +194,9 @@ impl Others {
         let mut here = vec![false; contents];
         for held in self.files.values().chain(self.away.iter().map(|away| &away.held)) {
             here[held.content] = true;
+        }
+        for content in &self.pinned {
+            here[*content] = true;
         }
         (0..contents).filter(|content| !here[*content]).collect()
     }

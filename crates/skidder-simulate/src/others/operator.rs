@@ -21,7 +21,7 @@ pub(super) struct Away {
 impl Others {
     /// Destroys what is in a file, and perhaps has something else written there.
     pub(super) fn rewrite(&mut self, family: usize, stage: &mut Stage, random: &mut Random) {
-        let base = PathBuf::from(self.families[family].base);
+        let base = PathBuf::from(&self.families[family].base);
         if self.family_is_busy(family) || self.links.values().any(|of| *of == base) {
             return;
         }
@@ -63,8 +63,11 @@ impl Others {
             return;
         }
         let kept = held.first && watched.keeps_open(&stage.fs, &path);
-        stage.story.tell(|| format!("removed unread, kept open: {kept}"));
-        if !kept {
+        let pinned = self.is_pinned(&path, stage);
+        stage.story.tell(|| format!("removed unread, kept open: {kept}, pinned: {pinned}"));
+        if pinned {
+            self.pinned.push(held.content);
+        } else if !kept {
             stage.truth.excuse_unread(held.content);
         }
         self.remove(&path, stage);

@@ -4,6 +4,7 @@ use super::{Held, Others, pick};
 use crate::lines;
 use crate::records::Dialect;
 use crate::stage::Stage;
+use crate::themes::Special;
 use skidder_testkit::Random;
 use std::path::{Path, PathBuf};
 
@@ -14,7 +15,7 @@ impl Others {
         if of.truncating {
             return;
         }
-        let path = PathBuf::from(of.base);
+        let path = PathBuf::from(&of.base);
         if !self.files.contains_key(&path) {
             // Something else may have come to be here.
             let there = stage.fs.peek_metadata(&path);
@@ -30,6 +31,8 @@ impl Others {
                 first: there.is_none(),
             };
             self.files.insert(path.clone(), held);
+            self.make_link(family, &path, stage);
+            let of = &self.families[family];
             if !of.header.is_empty() {
                 // Files of one beginning may be taken for each other where nothing else was read of them.
                 stage.truth.forget(content);
@@ -70,7 +73,9 @@ impl Others {
         if self.any_truncating() {
             return;
         }
-        if let Some(path) = pick(&self.plain(), random) {
+        if self.special != Special::Containers
+            && let Some(path) = pick(&self.plain(), random)
+        {
             self.append_to(&path, stage, random);
         }
     }

@@ -1,20 +1,29 @@
 //! The configuration of one life of the program.
 
+use super::life::DATA;
 use crate::oracle::truth::MESSAGE_BYTES_MAX;
 use crate::records::Dialect;
-use crate::themes::Themes;
+use crate::themes::{Special, Themes};
 use regex::bytes::Regex;
 use skidder_pipeline::{DeadLettersLimits, QueueLimits, TakeLimits};
 use skidder_read::glob::Pattern;
 use skidder_read::scan::ScanSettings;
-use skidder_read::{Compression, FilestreamSettings, ReadersLimits};
+use skidder_read::{
+    Compression, FileIdentity, FilestreamSettings, PinSettings, ReadersLimits, TakeOver,
+};
 use skidder_testkit::Random;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// The inputs: id and pattern.
 pub(super) const INPUTS: [(&str, &str); 3] =
     [("a", "/logs/a/*.log*"), ("b", "/logs/b/**/*.log*"), ("pods", "/logs/pods/*/*/*.log*")];
+
+/// The input of containers.
+const CONTAINERS: usize = 2;
+
+/// What stands for the device in `inode_marker`.
+pub(crate) const MARKER: &str = "/marker";
 
 /// What may be another from one life of the program to the next.
 #[derive(Clone, Debug)]
@@ -40,6 +49,11 @@ pub(crate) struct Config {
     /// Inputs that do not listen to change notification.
     pub(super) deaf: [bool; INPUTS.len()],
     dialects: [Dialect; INPUTS.len()],
+    pub(super) special: Special,
+    identity: FileIdentity,
+    delete: Option<Duration>,
+    /// Of the first input: no id, an id, another one with `take_over`.
+    id_stage: u64,
 }
 
 impl Config {
@@ -78,6 +92,10 @@ impl Config {
             },
             deaf: [false; INPUTS.len()],
             dialects: themes.dialects,
+            special: themes.special,
+            identity: FileIdentity::Fingerprint,
+            delete: None,
+            id_stage: u64::from(themes.special != Special::Ids),
         }
         .with(themes, random)
     }
@@ -91,7 +109,38 @@ impl Config {
             // A group of lines ends when its file is closed by one of these.
             (self.on_eof, self.renamed, self.removed) = (false, false, false);
         }
+        match themes.special {
+            // What is compressed meanwhile could not be followed, and what was pinned would be read as text.
+            Special::Containers | Special::Pins(_) => self.plain_only = false,
+            Special::Deletion if random.one_in(2) => {
+                self.delete = Some(Duration::from_secs(random.below(20)));
+            }
+            _ => {}
+        }
+        if themes.special == Special::Names {
+            self.identity = match random.below(5) {
+                0 => FileIdentity::Native,
+                1 => FileIdentity::Path,
+                2 => FileIdentity::InodeMarker(PathBuf::from(MARKER)),
+                _ => FileIdentity::Fingerprint,
+            };
+            // The product refuses the rest.
+            self.plain_only |= !self.identity.is_content();
+        }
         self
+    }
+
+    /// What a new configuration goes on from in an old one.
+    pub(super) fn follow(&mut self, before: &Self, random: &mut Random) {
+        if self.special == Special::Ids {
+            self.id_stage = 2.min(before.id_stage + random.below(2));
+        }
+    }
+
+    /// Compressed files are looked at.
+    pub(super) fn see_all(&mut self) {
+        self.plain_only = false;
+        self.identity = FileIdentity::Fingerprint;
     }
 
     /// Nothing makes the program close a file before it is read.
@@ -101,13 +150,20 @@ impl Config {
 
     /// The settings of one input.
     pub(super) fn settings(&self, number: usize) -> FilestreamSettings {
-        let (id, pattern) = INPUTS[number];
+        let (mut id, mut pattern) = INPUTS[number];
+        if number == CONTAINERS && self.special == Special::Containers {
+            pattern = "/logs/containers/*.log";
+        }
+        if number == 0 {
+            id = ["", id, "another"][self.id_stage as usize];
+        }
         let pattern = Pattern::parse(pattern, Path::new("/"), true).expect("a good pattern");
         let exclude = if self.plain_only { r"\.(tmp|gz)$" } else { r"\.tmp$" };
         let exclude = Regex::new(exclude).expect("a good pattern");
         let scan = ScanSettings {
             patterns: vec![pattern],
             exclude_files: vec![exclude],
+            symlinks: self.special == Special::Containers,
             ..ScanSettings::default()
         };
         let mut settings = FilestreamSettings::new(id, scan);
@@ -121,6 +177,15 @@ impl Config {
         settings.close.renamed = self.renamed;
         settings.close.removed = self.removed;
         settings.parsers = self.dialects[number].parsers();
+        settings.identity = self.identity.clone();
+        settings.delete = self.delete;
+        if number == 0 && self.id_stage == 2 {
+            settings.take_over = TakeOver::Inputs(vec![INPUTS[0].0.to_owned()]);
+        }
+        if let Special::Pins(max_bytes) = self.special {
+            let directory = Path::new(DATA).join("pins");
+            settings.pin = PinSettings { max_bytes: Some(max_bytes), directory: Some(directory) };
+        }
         settings.notify = !self.deaf[number];
         settings
     }

@@ -13,7 +13,8 @@ use skidder_read::{
 };
 use skidder_registry::{Options, Registry};
 use skidder_testkit::{SimClock, SimFs};
-use std::path::Path;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Where the program keeps its own files.
@@ -48,6 +49,7 @@ pub(super) struct Life {
     pub(super) registrar: Registrar,
     pub(super) registry: Arc<Registry>,
     pub(super) readers: Arc<Readers>,
+    pub(super) metrics: Arc<ReadMetrics>,
     pub(super) looking: Looking,
     pub(super) workers: Vec<Worker>,
     pub(super) output: Output,
@@ -104,6 +106,7 @@ impl Life {
             settle,
             queue,
             readers,
+            metrics,
             looking,
             workers: (0..config.reader_threads).map(|_| Worker::Free).collect(),
             output: Output::new(config.output_workers, config.take, dead_letters),
@@ -125,6 +128,18 @@ impl Life {
             saved.push(format!("the registry cannot be read: {error}"));
         }
         saved
+    }
+
+    /// Paths of which the registry has something.
+    pub(super) fn saved_paths(&self) -> BTreeSet<PathBuf> {
+        let mut paths = BTreeSet::new();
+        let told = self.registry.for_each(|_, entry| {
+            paths.insert(entry.meta.source.clone());
+        });
+        if told.is_err() {
+            paths.clear();
+        }
+        paths
     }
 
     /// All sources, for the story.

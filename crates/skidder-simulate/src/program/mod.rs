@@ -8,25 +8,30 @@ mod output;
 mod power;
 mod reading;
 
-pub(crate) use config::Config;
+pub(crate) use config::{Config, MARKER};
 pub(crate) use power::End;
 
 use crate::oracle::Way;
 use crate::others::{Others, Watched};
 use crate::scenario::Scenario;
 use crate::stage::Stage;
+use crate::themes::Special;
 use life::{DATA, Life};
 use power::Dying;
 use reading::Worker;
 use skidder_os::Clock;
 use skidder_read::ReaderState;
 use skidder_testkit::{Fault, Operation, Random, SimFs};
+use std::collections::BTreeSet;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// What the registrar waits between two saves, when it is punctual: `filebeat.registry.flush`.
 const FLUSH: Duration = Duration::from_secs(1);
+
+/// More than all pins of a run take.
+const PINS_PLENTY: u64 = 1 << 30;
 
 /// The program and all that the oracle watches of it.
 pub(crate) struct Program {
@@ -35,6 +40,10 @@ pub(crate) struct Program {
     way: Way,
     weather: crate::scenario::Weather,
     dying: Option<Dying>,
+    /// Paths of which the registry has something, where somebody asks for that.
+    saved: BTreeSet<PathBuf>,
+    /// Pins that were given up so far.
+    given_up: u64,
 }
 
 impl Program {
@@ -51,7 +60,12 @@ impl Program {
             stage.story.tell(|| sentence);
         }
         let weather = scenario.weather.clone();
-        Ok(Self { config, life, way: Way::default(), weather, dying: None })
+        let saved = if scenario.themes.special == Special::Containers {
+            life.saved_paths()
+        } else {
+            BTreeSet::new()
+        };
+        Ok(Self { config, life, way: Way::default(), weather, dying: None, saved, given_up: 0 })
     }
 
     /// One action. Anything that must not be is an error; an end is for the caller to carry out.
@@ -129,6 +143,9 @@ impl Program {
             for (source, generation, offset) in cursors {
                 self.way.durable(source, generation, offset);
             }
+            if self.config.special == Special::Containers {
+                self.saved = self.life.saved_paths();
+            }
         }
         Ok(())
     }
@@ -162,6 +179,28 @@ impl Program {
         self.weather = crate::scenario::Weather { failed: 0, unheard: 0, partial: 0, stalled: 0 };
     }
 
+    /// What the program did to the files of others.
+    pub(crate) fn check_kept(
+        &mut self,
+        stage: &mut Stage,
+        others: &mut Others,
+    ) -> Result<(), String> {
+        others.find_deleted(stage)?;
+        let Special::Pins(limit) = self.config.special else { return Ok(()) };
+        let (given_up, bytes) =
+            (self.life.metrics.pins_given_up.get(), self.life.metrics.pinned_bytes.get());
+        if bytes > limit {
+            return Err(format!("pins: {bytes} bytes are kept, {limit} are allowed"));
+        }
+        if given_up > std::mem::replace(&mut self.given_up, given_up) {
+            if limit >= PINS_PLENTY {
+                return Err("pins: given up although there was room".to_owned());
+            }
+            others.give_up_pins(stage);
+        }
+        Ok(())
+    }
+
     /// All sources, for people.
     pub(crate) fn sources(&self) -> Vec<String> {
         self.life.sources()
@@ -175,6 +214,10 @@ impl Program {
 }
 
 impl Watched for Program {
+    fn has_saved(&self, link: &Path) -> bool {
+        self.saved.contains(link)
+    }
+
     fn keeps_open(&self, fs: &SimFs, path: &Path) -> bool {
         let Some(at_path) = fs.peek_metadata(path) else { return false };
         if !self.config.is_patient() || self.dying.is_some() {

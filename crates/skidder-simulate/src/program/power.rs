@@ -1,10 +1,13 @@
 //! How a life of the program ends: killed, by a power cut, or in order; and how the next begins.
 
 use super::{Config, Program};
-use crate::others::Others;
+use crate::others::{Others, Watched};
 use crate::scenario::Scenario;
 use crate::stage::Stage;
-use skidder_testkit::Random;
+use skidder_testkit::{Random, SimFs};
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// How the program ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,6 +18,19 @@ pub(crate) enum End {
     PowerCut,
     /// In order: what was settled is saved.
     Stopped,
+}
+
+/// What the other programs see of the program while it is down.
+struct Down(BTreeSet<PathBuf>);
+
+impl Watched for Down {
+    fn keeps_open(&self, _fs: &SimFs, _path: &Path) -> bool {
+        false
+    }
+
+    fn has_saved(&self, link: &Path) -> bool {
+        self.0.contains(link)
+    }
 }
 
 /// A death that has begun: the disk does nothing any more, or soon.
@@ -62,12 +78,22 @@ impl Program {
         others: &mut Others,
         random: &mut Random,
     ) -> Result<Self, String> {
-        let config = if scenario.ends.reconfigures {
+        let mut config = if scenario.ends.reconfigures {
             Config::random(&scenario.themes, random)
         } else {
             self.config.clone()
         };
+        config.follow(&self.config, random);
+        let down = Down(self.saved.clone());
         self.leave(end, stage, others, random)?;
+        if scenario.themes.pauses {
+            let mut random = Random::new(random.number());
+            for _ in 0..random.below(40) {
+                stage.clock.advance(Duration::from_millis(random.below(1000)));
+                others.hurry(stage);
+                others.act(stage, &mut random, &down);
+            }
+        }
         Self::start(config, scenario, stage, others)
     }
 
@@ -83,7 +109,7 @@ impl Program {
             return Ok(self);
         }
         let mut config = self.config.clone();
-        config.plain_only = false;
+        config.see_all();
         self.leave(End::Killed, stage, others, random)?;
         Self::start(config, scenario, stage, others)
     }
@@ -92,7 +118,7 @@ impl Program {
         mut self,
         end: End,
         stage: &mut Stage,
-        others: &Others,
+        others: &mut Others,
         random: &mut Random,
     ) -> Result<(), String> {
         if end == End::Stopped {
@@ -114,6 +140,9 @@ impl Program {
         stage.fs.set_capacity(None);
         stage.story.tell(|| format!("=== {end:?}"));
         stage.truth.next_life(way.end());
+        if end == End::PowerCut {
+            others.lose_pins();
+        }
         for content in others.gone(stage.truth.contents()) {
             stage.truth.excuse_unsettled(content);
         }

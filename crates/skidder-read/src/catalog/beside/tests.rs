@@ -205,3 +205,55 @@ fn numbers_grow_with_age_and_dates_with_youth() {
         ["0.log.20261121-101112.gz", "0.log.20261122-000000"]
     );
 }
+
+#[test]
+fn a_link_that_leads_to_the_next_log_of_a_container_leaves_nothing_of_the_one_before() {
+    // Found by the simulated world: `1.log` was not taken to come after `0.log`.
+    for (down, rotated) in [(false, false), (true, false), (false, true), (true, true)] {
+        let mut kubelet = Kubelet::new(true, true);
+        kubelet.write(300);
+        kubelet.input.scan();
+        kubelet.turn();
+        kubelet.turn();
+        if rotated {
+            kubelet.rotate();
+            kubelet.write(200);
+        }
+        if down {
+            kubelet = kubelet.restart();
+        }
+        let next = format!("{DIRECTORY}/1.log");
+        kubelet.input.advance(1);
+        kubelet.input.fs.append_as_other(&next, lines("of the next one", 0..20).as_bytes());
+        kubelet.input.fs.symlink_as_other(&next, LINK);
+        let mut messages = std::mem::take(&mut kubelet.messages);
+        for _ in 0..30 {
+            messages.extend(kubelet.input.round());
+            kubelet.input.advance(11);
+        }
+        messages.sort();
+        let text =
+            lines("a line of the container", 0..kubelet.next) + &lines("of the next one", 0..20);
+        let mut expected: Vec<_> = text.lines().collect();
+        expected.sort_unstable();
+        assert_eq!(messages, expected, "down {down}, rotated {rotated}");
+    }
+}
+
+#[test]
+fn a_short_log_that_was_rotated_while_the_program_was_down_goes_on_at_its_cursor() {
+    // Found by the simulated world: the saved entry names the link, and few bytes prove nothing of another path.
+    for compressed in [false, true] {
+        let mut kubelet = Kubelet::new(true, true);
+        kubelet.write(10);
+        kubelet.read();
+        kubelet.write(5);
+        kubelet.rotate();
+        if compressed {
+            kubelet.compress();
+        }
+        kubelet = kubelet.restart();
+        kubelet.write(5);
+        kubelet.finish(&format!("compressed {compressed}"));
+    }
+}

@@ -121,3 +121,43 @@ fn a_pin_of_a_file_that_is_still_there_is_not_read_beside_it() {
     input.fs.append_as_other(A, b"more\n");
     assert_eq!(rounds(&mut input), ["more"]);
 }
+
+#[test]
+fn a_pin_is_kept_if_the_file_has_grown_since_the_scan_and_is_gone() {
+    // Found by the simulated world: what was read was compared with the size that the last scan saw.
+    let mut input = pinning(1 << 20);
+    input.fs.write_as_other(A, lines("line", 0..500).as_bytes());
+    let mut messages = input.round();
+    assert_eq!(pins(&input), 1, "the scan was before the turns");
+    input.fs.append_as_other(A, lines("line", 500..510).as_bytes());
+    input.fs.remove_as_other(A);
+    messages.extend(rounds(&mut input));
+    assert_eq!(messages, lines("line", 0..510).lines().collect::<Vec<_>>());
+    assert_eq!(pins(&input), 0, "nothing is kept when it is read");
+}
+
+#[test]
+fn what_a_pinned_file_was_compressed_to_is_not_read_again() {
+    let mut input = pinning(1 << 20);
+    let text = lines("l", 0..120);
+    input.fs.write_as_other(A, text.as_bytes());
+    input.scan();
+    input.turn().expect("there is a turn");
+    input.fs.write_as_other("/logs/a.log.gz", &crate::testing::gzip(text.as_bytes()));
+    input.fs.remove_as_other(A);
+    let mut input = input.restarted();
+    let messages = rounds(&mut input);
+    assert_eq!(messages, lines("l", 100..120).lines().collect::<Vec<_>>());
+}
+
+#[test]
+fn a_pin_of_a_short_file_goes_on_at_its_cursor_after_a_restart() {
+    // Found by the simulated world: an entry with a short fingerprint was not taken to be of a file of another name.
+    let mut input = pinning(1 << 20);
+    input.fs.append_as_other(A, lines("l", 0..120).as_bytes());
+    input.scan();
+    input.turn().expect("there is a turn");
+    input.fs.remove_as_other(A);
+    let mut input = input.restarted();
+    assert_eq!(rounds(&mut input), lines("l", 100..120).lines().collect::<Vec<_>>());
+}

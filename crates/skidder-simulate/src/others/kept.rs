@@ -1,0 +1,50 @@
+//! What the program under test does to the files of others: names of its own by which it keeps them, and
+//! deletions.
+
+use super::{Held, Others};
+use crate::stage::Stage;
+use crate::themes::Special;
+use std::path::{Path, PathBuf};
+
+impl Others {
+    /// Whether a file has a name that nobody here gave it: a pin.
+    pub(super) fn is_pinned(&self, path: &Path, stage: &Stage) -> bool {
+        let names = 1 + self.links.values().filter(|of| *of == path).count();
+        matches!(self.special, Special::Pins(_))
+            && stage.fs.peek_metadata(path).is_some_and(|meta| meta.links as usize > names)
+    }
+
+    /// The program gave up what it had pinned, and said so.
+    pub(crate) fn give_up_pins(&mut self, stage: &mut Stage) {
+        for content in std::mem::take(&mut self.pinned) {
+            stage.truth.excuse_unread(content);
+        }
+    }
+
+    /// The power went: the program's names may be lost with it, while a journal keeps those changes in order, the
+    /// simulated disk does not.
+    pub(crate) fn lose_pins(&mut self) {
+        self.pinned.clear();
+    }
+
+    /// Files that the program deleted: nothing of them may be without a verdict.
+    pub(crate) fn find_deleted(&mut self, stage: &Stage) -> Result<(), String> {
+        if self.special != Special::Deletion {
+            return Ok(());
+        }
+        let gone = |(path, _): &(&PathBuf, &Held)| stage.fs.peek_metadata(path).is_none();
+        let gone: Vec<PathBuf> =
+            self.files.iter().filter(gone).map(|(path, _)| path.clone()).collect();
+        for path in gone {
+            let Some(held) = self.files.remove(&path) else { continue };
+            stage
+                .story
+                .tell(|| format!("the program deleted {} (c{})", path.display(), held.content));
+            if held.half || self.begun.contains_key(&held.content) {
+                return Err(format!("deleted: the last line of {} has no end yet", path.display()));
+            }
+            stage.truth.check_deleted(held.content)?;
+        }
+        Ok(())
+    }
+}
