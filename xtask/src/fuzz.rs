@@ -1,4 +1,4 @@
-//! `cargo xtask fuzz`: the seeded fuzz tests of the decoders, encodings and lines, for as long as one likes. Their short
+//! `cargo xtask fuzz`: the seeded fuzz tests of the decoders, encodings, lines and parsers, for as long as one likes. Their short
 //! run is part of the ordinary tests.
 
 use crate::{process, repository};
@@ -11,8 +11,8 @@ const ROUNDS: u64 = 2_000;
 
 const SECONDS: u64 = 60;
 
-/// The test programs, all of `skidder-decode`.
-const PROGRAMS: [&str; 2] = ["fuzz", "fuzz_frames"];
+/// The test programs: of `skidder-decode`, and of `skidder-parse`.
+const PROGRAMS: [&str; 3] = ["fuzz", "fuzz_frames", "fuzz_parsers"];
 
 /// `[--seconds N] [--from SEED]`: rounds from a seed on until the time is over, or one fails.
 pub(crate) fn run(arguments: &[String]) -> Result<()> {
@@ -32,7 +32,8 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
     let mut passes = 0;
     while passes == 0 || (clock.monotonic().0 < end && !process::stopping()) {
         let mut command = repository::cargo();
-        command.args(["test", "--quiet", "--release", "--package", "skidder-decode"]);
+        command.args(["test", "--quiet", "--release"]);
+        command.args(["--package", "skidder-decode", "--package", "skidder-parse"]);
         command.args(PROGRAMS.iter().flat_map(|program| ["--test", program]));
         command.env("SKIDDER_FUZZ_FROM", from.to_string());
         command.env("SKIDDER_FUZZ_ROUNDS", ROUNDS.to_string());

@@ -81,7 +81,9 @@ impl Group {
     /// Adds a line; the first of an empty group.
     pub(super) fn add(&mut self, batch: &mut Batch, item: &Item, bounds: Bounds) {
         let row = &item.row;
-        self.end = row.offset + u64::from(row.line_bytes);
+        let end = row.offset + u64::from(row.line_bytes);
+        // Events of a grouping parser before this one may lie across each other.
+        self.end = if self.first.is_some() { self.end.max(end) } else { end };
         match &mut self.first {
             None => {
                 self.first = Some(*item);
@@ -90,6 +92,7 @@ impl Group {
             }
             Some(first) => {
                 batch.absorb(&mut first.row, row);
+                first.row.offset = first.row.offset.min(row.offset);
                 first.has_fields |= item.has_fields;
                 first.flags |= item.flags;
             }
