@@ -12,6 +12,7 @@ mod docker;
 mod http;
 mod kubernetes;
 mod labels;
+mod nomad;
 mod put;
 mod store;
 #[cfg(test)]
@@ -31,6 +32,9 @@ pub const KINDS: &[Kind] = &[
     }),
     ("add_kubernetes_metadata", |settings, context| {
         shared(kubernetes::AddKubernetesMetadata::read(settings, context))
+    }),
+    ("add_nomad_metadata", |settings, context| {
+        shared(nomad::AddNomadMetadata::read(settings, context))
     }),
     ("dns", |settings, context| shared(dns::Dns::read(settings, context))),
 ];

@@ -4,6 +4,7 @@ mod clouds;
 mod common;
 mod docker_api;
 mod names;
+mod nomad_api;
 
 use serde_json::json;
 use skidder_golden::{World, guarantee, run_folder};
@@ -23,6 +24,8 @@ fn folder() -> &'static Path {
 /// The servers that the files name.
 fn variables() -> Vec<(&'static str, String)> {
     let mut variables = clouds::variables();
+    variables.push(("NOMAD", nomad_api::serve_nomad()));
+    variables.push(("ALLOCATION", nomad_api::ALLOCATION.to_owned()));
     variables.push(("DNS", names::serve().0));
     variables.push(("DNS_SILENT", names::silent().0));
     for (name, letter) in [("ID_A", 'a'), ("ID_B", 'b'), ("ID_C", 'c')] {

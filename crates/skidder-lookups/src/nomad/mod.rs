@@ -1,0 +1,178 @@
+//! `add_nomad_metadata`: the allocation that a line comes from, as `nomad.*`.
+//!
+//! The allocations of this node are asked for every `refresh_interval`; the id of one is a part of the path of its
+//! logs, so that usually everything is a constant of the source.
+
+mod matchers;
+mod watch;
+
+use crate::background::Background;
+use crate::http::Server;
+use crate::store::Store;
+use matchers::Matcher;
+use skidder_config::Section;
+use skidder_event::{EventMut, Map, Path, Value, ValueRef};
+use skidder_processors::{Constants, Context, Failure, Footprint, Outcome, Processor};
+use skidder_tls::TlsSettings;
+use std::fmt;
+use std::sync::{Arc, LazyLock};
+use std::time::Duration;
+use watch::{Scope, Watch};
+
+/// Default of `address`.
+const ADDRESS: &str = "http://127.0.0.1:4646";
+/// How long Nomad may take for an answer.
+const TIMEOUT: Duration = Duration::from_secs(10);
+
+static NOMAD: LazyLock<Path> = LazyLock::new(|| Path::parse("nomad").expect("a constant path"));
+
+/// Adds `nomad.*` to events of allocations.
+#[derive(Debug)]
+pub(crate) struct AddNomadMetadata {
+    bound: Arc<Bound>,
+    _watching: Option<Background>,
+}
+
+/// What events and sources are asked for, and what is known.
+struct Bound {
+    matchers: Vec<Matcher>,
+    store: Arc<Store>,
+}
+
+impl AddNomadMetadata {
+    /// Reads the settings and begins to ask.
+    pub(crate) fn read(settings: &Section<'_>, context: &Context) -> Option<Self> {
+        let cleanup = settings.duration("cleanup_timeout").or(Duration::from_mins(1));
+        let node = settings.string("node").optional().filter(|node| !node.is_empty());
+        let scopes = [("node", Scope::Node(node)), ("global", Scope::Global)];
+        let scope = settings.one_of("scope", &scopes).or_else(|| scopes[0].1.clone());
+        let period = settings.duration("refresh_interval").range(Duration::from_millis(1)..);
+        let period = period.or(Duration::from_secs(30));
+        let indexers = matchers::read_indexers(settings);
+        let matchers = matchers::read_matchers(settings);
+        let store = Arc::new(Store::new(Arc::clone(&context.clock), cleanup));
+        let query = ["namespace", "region"].map(|name| (name, settings.string(name).optional()));
+        let token = settings.secret("secret_id").optional();
+        settings.deprecated(&["sync_period"], "every question has its own time-out");
+        let server = read_server(settings, context);
+        let watch = Watch {
+            server: server?,
+            store: Arc::clone(&store),
+            scope,
+            query: watch::query(&query),
+            token: token.map(|token| token.reveal().to_owned()),
+            indexers: indexers?,
+            period,
+        };
+        let watching = Background::start("nomad", watch.run());
+        if let Err(error) = &watching {
+            tracing::error!(%error, "no thread for add_nomad_metadata; it adds nothing");
+            store.failed();
+        }
+        let bound = Arc::new(Bound { matchers: matchers?, store });
+        Some(Self { bound, _watching: watching.ok() })
+    }
+}
+
+fn read_server(settings: &Section<'_>, context: &Context) -> Option<Server> {
+    let address = settings.string("address").or(ADDRESS);
+    let tls = if address.starts_with("https") {
+        match TlsSettings::default().client(&*context.fs) {
+            Ok(config) => Some(config),
+            Err(error) => {
+                settings.problem("address", error.to_string(), "");
+                return None;
+            }
+        }
+    } else {
+        None
+    };
+    let told = |error| {
+        let message = format!("`{}` is `{address}`; {error}", settings.path_of("address"));
+        settings.problem("address", message, "");
+    };
+    Server::parse(&address, tls, TIMEOUT).map_err(told).ok()
+}
+
+impl Bound {
+    fn fields(&self, look: &dyn Fn(&Path) -> Option<String>) -> Option<Arc<Map>> {
+        let key = self.matchers.iter().find_map(|matcher| matcher.key(look))?;
+        self.store.get(&key)
+    }
+}
+
+impl fmt::Debug for Bound {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_struct("Nomad").field("matchers", &self.matchers).finish_non_exhaustive()
+    }
+}
+
+/// What is known now, for sources to be bound to.
+#[derive(Debug)]
+struct Now(Arc<Bound>);
+
+impl Processor for Now {
+    fn name(&self) -> &'static str {
+        "add_nomad_metadata"
+    }
+
+    fn run(&self, event: &mut EventMut<'_>) -> Result<Outcome, Failure> {
+        let own = event.as_ref();
+        let fields = self.0.fields(&|path| match own.get(path)? {
+            ValueRef::Str(text) => Some(String::from_utf8_lossy(text).into_owned()),
+            _ => None,
+        });
+        if let Some(fields) = fields {
+            event.merge(&fields);
+        }
+        Ok(Outcome::Done)
+    }
+
+    fn footprint(&self, _: &Constants) -> Footprint {
+        let reads = self.0.matchers.iter().flat_map(Matcher::fields).collect();
+        Footprint { reads, writes: vec![NOMAD.clone()], open: true, ..Footprint::default() }
+    }
+
+    fn fold(&self, constants: &mut Constants) -> bool {
+        let fields = self.0.fields(&|path| match constants.get(path)? {
+            Value::Str(text) => Some(text.to_string()),
+            _ => None,
+        });
+        if let Some(fields) = fields {
+            constants.merge(&fields, &Map::new());
+        }
+        true
+    }
+
+    fn can_fail(&self) -> bool {
+        false
+    }
+}
+
+impl Processor for AddNomadMetadata {
+    fn name(&self) -> &'static str {
+        "add_nomad_metadata"
+    }
+
+    fn run(&self, event: &mut EventMut<'_>) -> Result<Outcome, Failure> {
+        self.bound.store.wait(TIMEOUT * 2, false);
+        Now(Arc::clone(&self.bound)).run(event)
+    }
+
+    fn footprint(&self, _: &Constants) -> Footprint {
+        Footprint::everything()
+    }
+
+    fn can_fail(&self) -> bool {
+        false
+    }
+
+    fn bound(&self) -> Option<Arc<dyn Processor>> {
+        self.bound.store.wait(TIMEOUT * 2, false);
+        Some(Arc::new(Now(Arc::clone(&self.bound))))
+    }
+
+    fn epoch(&self) -> u64 {
+        self.bound.store.epoch()
+    }
+}
