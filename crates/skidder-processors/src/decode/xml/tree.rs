@@ -168,6 +168,23 @@ fn in_words(error: &Error) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn no_text_makes_it_panic(text in "[<>/ab:=&;!? x#0-9'\"\\[\\]\n-]{0,80}") {
+            drop(parse(text.as_bytes()));
+        }
+
+        #[test]
+        fn what_was_escaped_is_read_back(text in "[ -~\n]{0,40}") {
+            let escaped = text.replace('&', "&amp;").replace('<', "&lt;").replace('"', "&quot;");
+            let xml = format!("<a b=\"{escaped}\">{escaped}</a>");
+            let roots = parse(xml.as_bytes()).map_err(|error| TestCaseError::fail(error.to_string()))?;
+            prop_assert_eq!(&*roots[0].text, &text);
+            prop_assert_eq!(roots[0].attribute("b"), &text);
+        }
+    }
 
     #[test]
     fn elements_have_attributes_children_and_text() {
