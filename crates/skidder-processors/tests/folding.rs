@@ -497,6 +497,36 @@ fn steps() -> impl Strategy<Value = Step> {
     })
 }
 
+/// Steps that can become one with their neighbour, and some that are folded in between.
+fn neighbours() -> impl Strategy<Value = Step> {
+    let when = || prop::option::weighted(0.1, whens());
+    let fail = || prop::bool::weighted(0.2);
+    let pairs = || prop::collection::vec((names(), names()), 1..3);
+    let pattern = prop::option::weighted(0.2, prop::sample::select(&PATTERNS[..]));
+    let leaf = prop_oneof![
+        4 => (prop::collection::vec(names(), 1..3), pattern, any::<bool>(), when()).prop_map(
+            |(names, pattern, ignore_missing, when)| Step::DropFields {
+                names, pattern, ignore_missing, when,
+            }
+        ),
+        3 => (pairs(), fail(), any::<bool>(), when()).prop_map(
+            |(pairs, fail, ignore_missing, when)| Step::Rename { pairs, fail, ignore_missing, when }
+        ),
+        3 => (pairs(), fail(), any::<bool>(), when()).prop_map(
+            |(pairs, fail, ignore_missing, when)| Step::Copy { pairs, fail, ignore_missing, when }
+        ),
+        1 => fields().prop_map(|fields| Step::AddFields { target: "", fields, when: None }),
+    ];
+    leaf.prop_recursive(2, 8, 4, |inner| {
+        let list = prop::collection::vec(inner, 1..4);
+        (whens(), list.clone(), list).prop_map(|(when, then, otherwise)| Step::Choose {
+            when,
+            then,
+            otherwise,
+        })
+    })
+}
+
 /// An event: its message and what a parser put on it.
 type Event = (&'static str, Vec<(&'static str, Option<Json>)>);
 
@@ -512,8 +542,10 @@ fn events(shape: Shape) -> BoxedStrategy<Vec<Event>> {
     prop::collection::vec((texts(), edits), 1..4).boxed()
 }
 
-fn cases() -> impl Strategy<Value = (Shape, Json, Vec<Event>, Vec<Step>, Vec<Step>)> {
-    let list = || prop::collection::vec(steps(), 0..5);
+type Case = (Shape, Json, Vec<Event>, Vec<Step>, Vec<Step>);
+
+fn cases<S: Strategy<Value = Step> + 'static>(step: fn() -> S) -> impl Strategy<Value = Case> {
+    let list = move || prop::collection::vec(step(), 0..5);
     prop::sample::select(vec![Shape::Lines, Shape::Any])
         .prop_flat_map(move |shape| (Just(shape), fields(), events(shape), list(), list()))
 }
@@ -540,74 +572,78 @@ impl Meter for Counted {
     }
 }
 
+/// Runs a case both ways.
+fn check((shape, extra, events, input, global): Case) -> Result<(), TestCaseError> {
+    let mut constants = common::source_fields();
+    merge(&mut constants, &nested(&extra));
+    // These belong to each event, and `log` must stay an object for its offset.
+    for own in ["message", "log.offset", "error"] {
+        delete(&mut constants, own);
+    }
+    if !constants["log"].is_object() {
+        constants["log"] = json!({"file": {"path": "/p"}});
+    }
+    let metadata = json!({"pipeline": "p"});
+
+    let compile = |steps: &[Step]| steps.iter().map(Step::compile).collect::<Vec<_>>();
+    let plan = Plan::compile(&compile(&input), &map(&builtin()), &compile(&global));
+    let bound = plan.bind(&map(&constants), &map(&metadata), shape);
+
+    let source = Arc::new(Base::new(&map(&constants), &map(&metadata)));
+    let messages: Vec<&str> = events.iter().map(|(message, _)| *message).collect();
+    let mut plain = batch(&messages, &source);
+    for (row, (_, edits)) in events.iter().enumerate() {
+        for (name, value) in edits {
+            let mut event = plain.event_mut(row, &source);
+            match value {
+                Some(value) => {
+                    let mark = event.mark();
+                    if event.put(&path(name), &value_of(value)).is_err() {
+                        event.rollback(mark);
+                    }
+                }
+                None => {
+                    event.delete(&path(name));
+                }
+            }
+        }
+    }
+    let mut expected = Vec::new();
+    for row in 0..plain.len() {
+        let mut tree = document(&plain, row);
+        if interpret_all(&input, &mut tree) {
+            merge_missing(&mut tree, &builtin());
+            if interpret_all(&global, &mut tree) {
+                expected.push(tree);
+            }
+        }
+    }
+    // Measured or not, it is the same.
+    if plain.len().is_multiple_of(2) {
+        let mut counted = Counted::default();
+        bound.run_measured(&mut plain, &mut counted);
+        prop_assert_eq!(counted.dropped, plain.drops().total());
+    } else {
+        bound.run(&mut plain);
+    }
+    let seen: Vec<Json> = (0..plain.len()).map(|row| document(&plain, row)).collect();
+    prop_assert_eq!(&seen, &expected, "{}", told(&plan, &map(&constants), &map(&metadata), shape));
+    prop_assert_eq!(plain.lines(), plain.len() as u64 + plain.drops().total());
+    Ok(())
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(
         std::env::var("PROPTEST_CASES").ok().and_then(|text| text.parse().ok()).unwrap_or(6000)
     ))]
 
     #[test]
-    fn a_plan_gives_what_running_the_list_step_by_step_gives(
-        (shape, extra, events, input, global) in cases()
-    ) {
-        let mut constants = common::source_fields();
-        merge(&mut constants, &nested(&extra));
-        // These belong to each event, and `log` must stay an object for its offset.
-        for own in ["message", "log.offset", "error"] {
-            delete(&mut constants, own);
-        }
-        if !constants["log"].is_object() {
-            constants["log"] = json!({"file": {"path": "/p"}});
-        }
-        let metadata = json!({"pipeline": "p"});
+    fn a_plan_gives_what_running_the_list_step_by_step_gives(case in cases(steps)) {
+        check(case)?;
+    }
 
-        let compile = |steps: &[Step]| steps.iter().map(Step::compile).collect::<Vec<_>>();
-        let plan = Plan::compile(&compile(&input), &map(&builtin()), &compile(&global));
-        let bound = plan.bind(&map(&constants), &map(&metadata), shape);
-
-        let source = Arc::new(Base::new(&map(&constants), &map(&metadata)));
-        let messages: Vec<&str> = events.iter().map(|(message, _)| *message).collect();
-        let mut plain = batch(&messages, &source);
-        for (row, (_, edits)) in events.iter().enumerate() {
-            for (name, value) in edits {
-                let mut event = plain.event_mut(row, &source);
-                match value {
-                    Some(value) => {
-                        let mark = event.mark();
-                        if event.put(&path(name), &value_of(value)).is_err() {
-                            event.rollback(mark);
-                        }
-                    }
-                    None => {
-                        event.delete(&path(name));
-                    }
-                }
-            }
-        }
-        let mut expected = Vec::new();
-        for row in 0..plain.len() {
-            let mut tree = document(&plain, row);
-            if interpret_all(&input, &mut tree) {
-                merge_missing(&mut tree, &builtin());
-                if interpret_all(&global, &mut tree) {
-                    expected.push(tree);
-                }
-            }
-        }
-        // Measured or not, it is the same.
-        if plain.len().is_multiple_of(2) {
-            let mut counted = Counted::default();
-            bound.run_measured(&mut plain, &mut counted);
-            prop_assert_eq!(counted.dropped, plain.drops().total());
-        } else {
-            bound.run(&mut plain);
-        }
-        let seen: Vec<Json> = (0..plain.len()).map(|row| document(&plain, row)).collect();
-        prop_assert_eq!(
-            &seen,
-            &expected,
-            "{}",
-            told(&plan, &map(&constants), &map(&metadata), shape)
-        );
-        prop_assert_eq!(plain.lines(), plain.len() as u64 + plain.drops().total());
+    #[test]
+    fn steps_that_become_one_give_what_they_give_one_by_one(case in cases(neighbours)) {
+        check(case)?;
     }
 }

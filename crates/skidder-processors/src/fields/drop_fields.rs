@@ -13,6 +13,7 @@ use crate::plan::{Outcome, Processor};
 use regex::bytes::Regex;
 use skidder_config::Section;
 use skidder_event::{EventMut, EventRef, Map, MapRef, Path, Value, ValueRef};
+use std::any::Any;
 use std::sync::Arc;
 
 /// Removes fields.
@@ -167,6 +168,19 @@ impl Processor for DropFields {
 
     fn can_stop(&self) -> bool {
         !self.names.is_empty() && !self.ignore_missing
+    }
+
+    /// All names and patterns of both: it does not matter in which order fields are removed.
+    fn join(&self, next: &dyn Processor, in_branch: bool) -> Option<Arc<dyn Processor>> {
+        let next = (next as &dyn Any).downcast_ref::<Self>()?;
+        if in_branch && !(self.ignore_missing && next.ignore_missing) {
+            return None;
+        }
+        let mut both = self.clone();
+        both.names.extend_from_slice(&next.names);
+        both.patterns.extend_from_slice(&next.patterns);
+        both.ignore_missing = true;
+        Some(Arc::new(both))
     }
 
     /// One for each name; a pattern becomes the names it fits when all names are known.

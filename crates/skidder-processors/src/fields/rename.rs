@@ -13,6 +13,8 @@ use crate::plan::Footprint;
 use crate::plan::{Outcome, Processor};
 use skidder_config::Section;
 use skidder_event::{EditError, EventMut, Path};
+use std::any::Any;
+use std::sync::Arc;
 
 /// Moves fields, one pair after the other.
 #[derive(Clone, Debug)]
@@ -95,6 +97,18 @@ impl Processor for Rename {
 
     fn is_repeatable(&self) -> bool {
         false
+    }
+
+    /// The pairs of both. Without `fail_on_error` each pair fails by itself, and a source that is missing is
+    /// no more than a pair that is left out.
+    fn join(&self, next: &dyn Processor, _: bool) -> Option<Arc<dyn Processor>> {
+        let next = (next as &dyn Any).downcast_ref::<Self>()?;
+        if self.fail_on_error || next.fail_on_error {
+            return None;
+        }
+        let mut both = self.clone();
+        both.pairs.extend_from_slice(&next.pairs);
+        Some(Arc::new(both))
     }
 
     fn can_fail(&self) -> bool {

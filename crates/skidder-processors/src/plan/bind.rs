@@ -11,6 +11,7 @@ use super::bound::{BoundPlan, BoundStep, Folded, Guard, GuardFilter};
 use super::compiled::{Compiled, FailureCount};
 use super::constants::Constants;
 use super::footprint::{Footprint, Touched};
+use super::join::{is_same_over, join, join_inside};
 use super::note::{Fate, StepNote};
 use super::processor::Processor;
 use super::rehearse::probe;
@@ -39,6 +40,8 @@ pub(crate) struct Binder {
     /// Every event is dropped before the rest of the list.
     ended: bool,
     notes: Option<Vec<StepNote>>,
+    /// The constants under the last step that was left for every event.
+    kept: Option<Constants>,
 }
 
 impl Binder {
@@ -60,6 +63,7 @@ impl Binder {
             drops: false,
             ended: false,
             notes: None,
+            kept: None,
         };
         if shape == Shape::Any {
             binder.input_base = Some(binder.base());
@@ -216,14 +220,40 @@ impl Binder {
 
     /// Leaves a step for every event.
     fn keep(&mut self, step: Compiled) {
-        self.note(Fate::PerEvent, || step.describe());
         step.touch(&mut self.touched, &self.constants);
         self.drops = true;
         if let Compiled::Run { when: None, processor, .. } = &step {
             self.ended = processor.name() == "drop_event";
         }
+        let step = match self.joined_with_last(&step) {
+            Some(both) => {
+                self.steps.pop();
+                self.forget_last_note();
+                both
+            }
+            None => join_inside(step),
+        };
+        self.note(Fate::PerEvent, || step.describe());
         let base = self.base();
         self.steps.push(BoundStep { base, step, folded: None });
+        self.kept = Some(self.constants.clone());
+    }
+
+    /// The step and the one before it as one, if that runs on every event, too, and what was folded in
+    /// between is nothing to it.
+    fn joined_with_last(&self, step: &Compiled) -> Option<Compiled> {
+        let last = self.steps.last().filter(|last| last.folded.is_none())?;
+        let same = is_same_over(&last.step, self.kept.as_ref()?, &self.constants);
+        join(&last.step, step, false).filter(|_| same)
+    }
+
+    /// The last step that is left is gone, and so is what was written about it.
+    fn forget_last_note(&mut self) {
+        if let Some(notes) = &mut self.notes
+            && let Some(at) = notes.iter().rposition(|note| note.fate.is_left())
+        {
+            notes.remove(at);
+        }
     }
 
     fn fold(&mut self, processor: &dyn Processor) -> bool {

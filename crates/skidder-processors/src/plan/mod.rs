@@ -9,6 +9,7 @@ mod compiled;
 mod constants;
 mod failure;
 mod footprint;
+mod join;
 mod measure;
 mod note;
 mod processor;

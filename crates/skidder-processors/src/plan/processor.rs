@@ -4,6 +4,7 @@ use super::constants::Constants;
 use super::failure::Failure;
 use super::footprint::Footprint;
 use skidder_event::{EventMut, Path};
+use std::any::Any;
 use std::fmt::Debug;
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,7 +26,7 @@ pub enum Outcome {
 /// `run` works on any event. The other methods tell the plan what it needs to know to do the work
 /// once for all events of a source: `footprint` names the fields involved, `fold` does to a source's
 /// constants what `run` would do to an event that has only those.
-pub trait Processor: Debug + Send + Sync {
+pub trait Processor: Any + Debug + Send + Sync {
     /// The name in the configuration.
     fn name(&self) -> &'static str;
 
@@ -67,6 +68,14 @@ pub trait Processor: Debug + Send + Sync {
         own: Option<&[Path]>,
     ) -> Option<Vec<Arc<dyn Processor>>> {
         let _ = (constants, own);
+        None
+    }
+
+    /// One processor that does to every event what this one and then `next` do, if there is one. Neither may
+    /// count failures, since each counts its own. `in_branch`: they stand in an `if`, where one that is
+    /// incomplete keeps the other from running; elsewhere that means nothing.
+    fn join(&self, next: &dyn Processor, in_branch: bool) -> Option<Arc<dyn Processor>> {
+        let _ = (next, in_branch);
         None
     }
 
