@@ -6,7 +6,9 @@
 //! so that it costs nothing per event.
 
 mod background;
+mod cache;
 mod cloud;
+mod cloudfoundry;
 mod dns;
 mod docker;
 mod http;
@@ -26,6 +28,9 @@ use skidder_processors::{Kind, shared};
 pub const KINDS: &[Kind] = &[
     ("add_cloud_metadata", |settings, context| {
         shared(cloud::AddCloudMetadata::read(settings, context))
+    }),
+    ("add_cloudfoundry_metadata", |settings, context| {
+        shared(cloudfoundry::AddCloudFoundryMetadata::read(settings, context))
     }),
     ("add_docker_metadata", |settings, context| {
         shared(docker::AddDockerMetadata::read(settings, context))

@@ -1,5 +1,6 @@
 //! Every processor does what its golden file says, and leaves an event as it came when it fails.
 
+mod cloudfoundry_api;
 mod clouds;
 mod common;
 mod docker_api;
@@ -24,6 +25,7 @@ fn folder() -> &'static Path {
 /// The servers that the files name.
 fn variables() -> Vec<(&'static str, String)> {
     let mut variables = clouds::variables();
+    variables.push(("CLOUDFOUNDRY", cloudfoundry_api::serve_api()));
     variables.push(("NOMAD", nomad_api::serve_nomad()));
     variables.push(("ALLOCATION", nomad_api::ALLOCATION.to_owned()));
     variables.push(("DNS", names::serve().0));

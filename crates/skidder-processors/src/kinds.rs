@@ -71,7 +71,6 @@ impl Context {
 
 /// Processors of Filebeat that are not here yet.
 const UNSUPPORTED: &[&str] = &[
-    "add_cloudfoundry_metadata",
     "translate_ldap_attribute",
 ];
 

@@ -5,12 +5,11 @@
 //! holds up a value once in the time of a failure, and not every event that has it.
 
 mod ask;
-mod cache;
 mod message;
 mod read;
 
+use crate::cache::Cache;
 use ask::Resolver;
-use cache::Cache;
 use message::Question;
 use skidder_event::{Cell, EditError, EventMut, Path, ValueRef};
 use skidder_os::Clock;

@@ -1,9 +1,9 @@
 //! The settings of `dns`.
 
 use super::ask::{Resolver, Transport};
-use super::cache::Cache;
 use super::message::Question;
 use super::{Action, Dns};
+use crate::cache::Cache;
 use skidder_config::Section;
 use skidder_event::Path;
 use skidder_os::Fs;
