@@ -164,10 +164,12 @@ impl<'a> MapRef<'a> {
         {
             return Some(ValueRef::UInt(offset));
         }
-        let below = find(self.base, key);
-        match self.batch.find(self.own, key.as_bytes()) {
-            Some(id) => own_value(self.batch, self.batch.node(id).cell, below),
-            None => below.map(|node| base_value(self.batch, node)),
+        let below = || find(self.base, key);
+        match self.batch.find(self.own, key.as_bytes()).map(|id| self.batch.node(id).cell) {
+            // Only under an object of the event may there be something of the base.
+            Some(cell @ Cell::Map { opaque: false, .. }) => own_value(self.batch, cell, below()),
+            Some(cell) => own_value(self.batch, cell, None),
+            None => below().map(|node| base_value(self.batch, node)),
         }
     }
 
