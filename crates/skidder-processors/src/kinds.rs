@@ -70,9 +70,7 @@ impl Context {
 }
 
 /// Processors of Filebeat that are not here yet.
-const UNSUPPORTED: &[&str] = &[
-    "translate_ldap_attribute",
-];
+const UNSUPPORTED: &[&str] = &["translate_ldap_attribute"];
 
 /// Processors that Filebeat has for itself; it does not know their names in a configuration either.
 const INTERNAL: &[(&str, &str)] = &[(

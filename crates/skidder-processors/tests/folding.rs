@@ -497,14 +497,19 @@ fn steps() -> impl Strategy<Value = Step> {
     })
 }
 
+/// Some names, so that steps meet.
+fn few() -> impl Strategy<Value = &'static str> {
+    prop::sample::select(&["message", "log.offset", "w", "x", "x.y", "error.message"][..])
+}
+
 /// Steps that can become one with their neighbour, and some that are folded in between.
 fn neighbours() -> impl Strategy<Value = Step> {
     let when = || prop::option::weighted(0.1, whens());
     let fail = || prop::bool::weighted(0.2);
-    let pairs = || prop::collection::vec((names(), names()), 1..3);
+    let pairs = || prop::collection::vec((few(), few()), 1..3);
     let pattern = prop::option::weighted(0.2, prop::sample::select(&PATTERNS[..]));
     let leaf = prop_oneof![
-        4 => (prop::collection::vec(names(), 1..3), pattern, any::<bool>(), when()).prop_map(
+        4 => (prop::collection::vec(few(), 1..3), pattern, any::<bool>(), when()).prop_map(
             |(names, pattern, ignore_missing, when)| Step::DropFields {
                 names, pattern, ignore_missing, when,
             }
@@ -515,7 +520,11 @@ fn neighbours() -> impl Strategy<Value = Step> {
         3 => (pairs(), fail(), any::<bool>(), when()).prop_map(
             |(pairs, fail, ignore_missing, when)| Step::Copy { pairs, fail, ignore_missing, when }
         ),
-        1 => fields().prop_map(|fields| Step::AddFields { target: "", fields, when: None }),
+        2 => (few(), texts()).prop_map(|(name, text)| {
+            let mut fields = json!({});
+            set(&mut fields, name, text.into());
+            Step::AddFields { target: "", fields, when: None }
+        }),
     ];
     leaf.prop_recursive(2, 8, 4, |inner| {
         let list = prop::collection::vec(inner, 1..4);
