@@ -17,10 +17,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
         "skidder-lookups",
         &["skidder-event", "skidder-os", "skidder-config", "skidder-tls", "skidder-processors"],
     ),
-    (
-        "skidder-script",
-        &["skidder-event", "skidder-os", "skidder-config", "skidder-processors"],
-    ),
+    ("skidder-script", &["skidder-event", "skidder-os", "skidder-config", "skidder-processors"]),
     (
         "skidder-read",
         &[
