@@ -40,8 +40,44 @@ pub struct GoldenFile {
     pub cases: Vec<Case>,
 }
 
+/// All golden files of a folder for people to read: `${NAME}` is `NAME`.
+pub fn read_folder_for_page(folder: &Path) -> Result<Vec<GoldenFile>> {
+    paths_in(folder)?
+        .into_iter()
+        .map(|path| GoldenFile::parse(&path, named(&read(&path)?)))
+        .collect()
+}
+
+/// `${NAME}`, what is only known in a test, becomes `NAME`.
+fn named(text: &str) -> String {
+    let mut out = String::new();
+    let mut rest = text;
+    while let Some((before, behind)) = rest.split_once("${") {
+        let Some((name, after)) = behind.split_once('}') else { break };
+        out.push_str(before);
+        if name
+            .bytes()
+            .all(|byte| byte.is_ascii_uppercase() || byte.is_ascii_digit() || byte == b'_')
+        {
+            out.push_str(name);
+        } else {
+            out.push_str(&format!("${{{name}}}"));
+        }
+        rest = after;
+    }
+    out + rest
+}
+
+fn read(path: &Path) -> Result<String> {
+    std::fs::read_to_string(path).with_context(|| path.display().to_string())
+}
+
 /// All golden files of a folder, by name. `${NAME}` is replaced by the variables of that name.
 pub fn read_folder(folder: &Path, variables: &[(&str, String)]) -> Result<Vec<GoldenFile>> {
+    paths_in(folder)?.into_iter().map(|path| GoldenFile::read(&path, variables)).collect()
+}
+
+fn paths_in(folder: &Path) -> Result<Vec<PathBuf>> {
     let mut paths = Vec::new();
     let entries = std::fs::read_dir(folder).with_context(|| folder.display().to_string())?;
     for entry in entries {
@@ -51,17 +87,21 @@ pub fn read_folder(folder: &Path, variables: &[(&str, String)]) -> Result<Vec<Go
         }
     }
     paths.sort();
-    paths.into_iter().map(|path| GoldenFile::read(&path, variables)).collect()
+    Ok(paths)
 }
 
 impl GoldenFile {
     /// Reads the file.
     pub fn read(path: &Path, variables: &[(&str, String)]) -> Result<Self> {
-        let name = path.display().to_string();
-        let mut text = std::fs::read_to_string(path).with_context(|| name.clone())?;
+        let mut text = read(path)?;
         for (variable, value) in variables {
             text = text.replace(&format!("${{{variable}}}"), value);
         }
+        Self::parse(path, text)
+    }
+
+    fn parse(path: &Path, text: String) -> Result<Self> {
+        let name = path.display().to_string();
         let settings = Settings::parse(&name, &text)?;
         let problems = Problems::new();
         let root = settings.root(&problems);

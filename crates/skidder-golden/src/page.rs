@@ -33,6 +33,8 @@ cost, `skidder process` what comes out.
 A processor that fails leaves the event exactly as it came, with the failure in `error.message`, and the next processor goes on; in an `if` the rest of
 the branch is left out. `skidder explain` and the metrics count failures.
 
+In examples words in capitals, as `DNS` and `ID_A`, stand for the addresses and ids of the servers of the tests.
+
 Costs are for one event of the first example with the fields as the event's own, on one core (see [the table](../benches/results/processors/README.md)); with fields that all events of a file share
 most processors cost nothing for an event.
 ";

@@ -1,7 +1,7 @@
 //! `docs/processors.md` says what the golden files say.
 
 use anyhow::{Context as _, Result};
-use skidder_golden::{Cost, GoldenFile, page, read_folder};
+use skidder_golden::{Cost, GoldenFile, page, read_folder_for_page};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -15,7 +15,7 @@ fn files() -> Result<Vec<GoldenFile>> {
     for entry in std::fs::read_dir(repository().join("crates"))? {
         let folder = entry?.path().join("golden");
         if folder.is_dir() {
-            all.extend(read_folder(&folder, &[])?);
+            all.extend(read_folder_for_page(&folder)?);
         }
     }
     Ok(all)

@@ -33,6 +33,8 @@ pub struct Context {
     pub data: PathBuf,
     /// What caches remember, shared by their ids.
     pub caches: Arc<Caches>,
+    /// Lines are only tried: nothing is written that lasts.
+    pub trial: bool,
     /// Processors of other crates.
     pub others: Vec<&'static [Kind]>,
 }
@@ -46,6 +48,7 @@ impl Context {
             machine: Arc::new(ThisMachine),
             data: PathBuf::from("data"),
             caches: Arc::default(),
+            trial: false,
             others: Vec::new(),
         }
     }
@@ -53,6 +56,12 @@ impl Context {
     /// With another place for files than `data` in the working directory.
     pub fn with_data(mut self, data: impl Into<PathBuf>) -> Self {
         self.data = data.into();
+        self
+    }
+
+    /// Whether lines are only tried.
+    pub fn with_trial(mut self, trial: bool) -> Self {
+        self.trial = trial;
         self
     }
 

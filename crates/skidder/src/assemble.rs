@@ -55,6 +55,8 @@ pub(crate) struct Outside<'a> {
     pub(crate) clock: Arc<dyn Clock>,
     /// The directory that relative paths of inputs are taken from.
     pub(crate) directory: &'a Path,
+    /// Lines are only tried: nothing is written that lasts.
+    pub(crate) trial: bool,
     /// Number of processors.
     pub(crate) cores: usize,
 }
@@ -68,7 +70,8 @@ pub(crate) fn assemble(
 ) -> Option<Parts> {
     let root = settings.root(problems);
     let agent = agent_of(root.string("name").optional())?;
-    let context = processors_of(outside).with_data(&settings.paths().data);
+    let context =
+        processors_of(outside).with_data(&settings.paths().data).with_trial(outside.trial);
     let precision = read_precision(&root);
     let common = Common::read(&root, &context, &agent);
     let beat = root.section("filebeat");

@@ -21,6 +21,8 @@ pub(crate) struct World {
     pub(crate) fs: Arc<dyn Fs>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) directory: PathBuf,
+    /// Lines are only tried: nothing is written that lasts.
+    pub(crate) trial: bool,
     pub(crate) cores: usize,
 }
 
@@ -30,8 +32,14 @@ impl World {
             fs: Arc::new(RealFs),
             clock: Arc::new(SystemClock::new()),
             directory: std::env::current_dir().context("cannot tell the current directory")?,
+            trial: false,
             cores: std::thread::available_parallelism().map_or(1, Into::into),
         })
+    }
+
+    /// The same for trying lines.
+    fn for_trial(self) -> Self {
+        Self { trial: true, ..self }
     }
 
     pub(crate) fn outside(&self) -> Outside<'_> {
@@ -39,6 +47,7 @@ impl World {
             fs: Arc::clone(&self.fs),
             clock: Arc::clone(&self.clock),
             directory: &self.directory,
+            trial: self.trial,
             cores: self.cores,
         }
     }
@@ -54,9 +63,9 @@ pub(crate) fn dispatch(line: &CommandLine) -> Result<ExitCode> {
         Some(Command::Test { what: Test::Output }) => test_output(&line.global, &world),
         Some(Command::Export { what: Export::Config }) => export_config(&line.global, &world),
         Some(Command::Files(what)) => files::files(what, &line.global, &world),
-        Some(Command::Process(what)) => sample::process(what, &line.global, &world),
-        Some(Command::Explain(what)) => sample::explain(what, &line.global, &world),
-        Some(Command::Diff(what)) => Ok(sample::diff(what, &line.global, &world)),
+        Some(Command::Process(what)) => sample::process(what, &line.global, &world.for_trial()),
+        Some(Command::Explain(what)) => sample::explain(what, &line.global, &world.for_trial()),
+        Some(Command::Diff(what)) => Ok(sample::diff(what, &line.global, &world.for_trial())),
         Some(Command::Registry { what }) => registry::dispatch(what, &line.global, &world),
         Some(Command::Version) => {
             print(&format!(

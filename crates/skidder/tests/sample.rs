@@ -200,3 +200,21 @@ fn diff_shows_what_a_new_configuration_makes_different() {
     assert_eq!(ended.code(), Some(2), "trouble has a code of its own");
     assert!(ended.log.contains("two configurations"), "{}", ended.log);
 }
+
+#[test]
+fn a_trial_writes_nothing_that_lasts() {
+    let config = CONFIG.replace(
+        "processors:\n",
+        "path.data: data\nprocessors:\n- cache: {backend: {file.id: seen}, put: {key_field: message, value_field: message, ttl: 1h}}\n",
+    );
+    let folder = Folder::new(&[("f.yml", &config), ("a.log", LINES)]);
+    for arguments in [
+        &["process", "-c", "f.yml", "a.log"][..],
+        &["explain", "-c", "f.yml", "--sample", "a.log"],
+        &["diff", "-c", "f.yml", "-c", "f.yml", "--sample", "a.log"],
+    ] {
+        let ended = folder.run(arguments);
+        assert_eq!(ended.code(), Some(0), "{ended:?}");
+        assert_eq!(folder.names(), ["a.log", "f.yml"], "{arguments:?}");
+    }
+}

@@ -135,6 +135,8 @@ impl Store {
             }
             state.changed = false;
         }
+        // A trial begins with what is there, and leaves it.
+        let file = file.filter(|_| !context.trial);
         Ok(Self { file, fs: Arc::clone(&context.fs), clock, state: Mutex::new(state) })
     }
 
