@@ -17,7 +17,7 @@ struct Kind {
     variable: &'static str,
 }
 
-const KINDS: [Kind; 3] = [
+const KINDS: [Kind; 4] = [
     Kind {
         name: "elasticsearch",
         script: "elasticsearch.sh",
@@ -35,6 +35,12 @@ const KINDS: [Kind; 3] = [
         script: "opensearch.sh",
         secure: false,
         variable: "SKIDDER_TEST_OPENSEARCH",
+    },
+    Kind {
+        name: "openldap",
+        script: "openldap.sh",
+        secure: false,
+        variable: "SKIDDER_TEST_OPENLDAP",
     },
 ];
 /// Tells the tests the folder with the certificates of the secure server.

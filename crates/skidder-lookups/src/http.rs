@@ -274,7 +274,7 @@ impl Stream {
 }
 
 /// The host and the port of `host:port`, `[::1]:port` or `host`.
-fn split_port(authority: &str) -> Result<(&str, Option<u16>), String> {
+pub(crate) fn split_port(authority: &str) -> Result<(&str, Option<u16>), String> {
     let (name, port) = match authority.strip_prefix('[') {
         Some(rest) => rest.split_once(']').ok_or("`]` is missing")?,
         None => match authority.find(':') {

@@ -14,6 +14,8 @@ mod docker;
 mod http;
 mod kubernetes;
 mod labels;
+#[cfg(feature = "ldap")]
+mod ldap;
 mod nomad;
 mod put;
 mod store;
@@ -42,4 +44,14 @@ pub const KINDS: &[Kind] = &[
         shared(nomad::AddNomadMetadata::read(settings, context))
     }),
     ("dns", |settings, context| shared(dns::Dns::read(settings, context))),
+    #[cfg(feature = "ldap")]
+    ("translate_ldap_attribute", |settings, context| {
+        shared(ldap::TranslateLdapAttribute::read(settings, context))
+    }),
+    #[cfg(not(feature = "ldap"))]
+    ("translate_ldap_attribute", |settings, _| {
+        let message = "`translate_ldap_attribute` is not in this build".to_owned();
+        settings.problem("field", message, "build with the feature `ldap`");
+        None
+    }),
 ];

@@ -3,6 +3,7 @@
 mod cloudfoundry_api;
 mod clouds;
 mod common;
+mod directory;
 mod docker_api;
 mod names;
 mod nomad_api;
@@ -29,6 +30,7 @@ fn variables() -> Vec<(&'static str, String)> {
     variables.push(("NOMAD", nomad_api::serve_nomad()));
     variables.push(("ALLOCATION", nomad_api::ALLOCATION.to_owned()));
     variables.push(("DNS", names::serve().0));
+    variables.push(("LDAP", directory::serve().0));
     variables.push(("DNS_SILENT", names::silent().0));
     for (name, letter) in [("ID_A", 'a'), ("ID_B", 'b'), ("ID_C", 'c')] {
         variables.push((name, docker_api::id(letter)));

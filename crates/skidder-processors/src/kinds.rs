@@ -79,7 +79,7 @@ impl Context {
 }
 
 /// Processors of Filebeat that are not here yet.
-const UNSUPPORTED: &[&str] = &["translate_ldap_attribute"];
+const UNSUPPORTED: &[&str] = &[];
 
 /// Processors that Filebeat has for itself; it does not know their names in a configuration either.
 const INTERNAL: &[(&str, &str)] = &[(

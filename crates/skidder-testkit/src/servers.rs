@@ -1,4 +1,4 @@
-//! Real servers for tests: Elasticsearch, with and without security, and OpenSearch.
+//! Real servers for tests: Elasticsearch, with and without security, OpenSearch and OpenLDAP.
 //!
 //! `cargo xtask test` starts one of each for the whole run and tells their URLs in environment
 //! variables. A test that runs without them starts a server of its own with the scripts in
@@ -117,6 +117,16 @@ impl Server {
     /// OpenSearch 3, without security.
     pub fn opensearch() -> Result<Self, ServerError> {
         Self::given_or_started("SKIDDER_TEST_OPENSEARCH", "opensearch.sh", false)
+    }
+
+    /// OpenLDAP with the people of `tests/servers/openldap`; only its URL is of use here.
+    pub fn openldap() -> Result<Self, ServerError> {
+        Self::given_or_started("SKIDDER_TEST_OPENLDAP", "openldap.sh", false)
+    }
+
+    /// The same over TLS, for one test; see [`Server::certificate`].
+    pub fn openldap_secure() -> Result<Self, ServerError> {
+        Self::start("openldap.sh", true, "")
     }
 
     /// Elasticsearch 9.5, without security, for one test: with settings (`NAME=VALUE`, separated by
