@@ -1,6 +1,6 @@
 //! A batch: the bytes that a reader filled in, rows of spans into them, and an arena of changes.
 
-use crate::base::{Base, is_same};
+use crate::base::{Base, BaseNode, BaseValue, find, is_same};
 use crate::edit::EventMut;
 use crate::event::EventRef;
 use crate::provenance::{DropCounts, DropReason, Provenance};
@@ -315,6 +315,11 @@ impl Batch {
         self.drops.add(reason, (before - self.rows.len()) as u64);
     }
 
+    /// Forgets how changes are taken back: no [`Mark`] made until now is used any more.
+    pub fn forget_changes(&mut self) {
+        self.journal.clear();
+    }
+
     /// Forgets what is needed only while processors run.
     pub fn finish(&mut self) {
         self.journal = Vec::new();
@@ -352,12 +357,36 @@ impl Batch {
     pub(crate) fn find(&self, mut first: NodeId, key: &[u8]) -> Option<NodeId> {
         while !first.is_none() {
             let node = self.node(first);
-            if is_same(self.text(node.key), key) {
+            if node.key.len as usize == key.len() && is_same(self.text(node.key), key) {
                 return Some(first);
             }
             first = node.next;
         }
         None
+    }
+
+    /// The list of an event and the one of its base inside the object `key` of two such lists; nothing if there is
+    /// no object of this name. The base is looked at only where the event leaves it to be seen.
+    #[inline]
+    pub(crate) fn inside<'b>(
+        &self,
+        own: NodeId,
+        below: &'b [BaseNode],
+        key: &str,
+    ) -> Option<(NodeId, &'b [BaseNode])> {
+        let Some(id) = self.find(own, key.as_bytes()) else {
+            return match &find(below, key)?.value {
+                BaseValue::Map(children) => Some((NodeId::NONE, children)),
+                BaseValue::Leaf(_) => None,
+            };
+        };
+        match self.node(id).cell {
+            Cell::Map { first, opaque: true } => Some((first, &[])),
+            Cell::Map { first, opaque: false } => {
+                Some((first, find(below, key).map_or(&[][..], BaseNode::children)))
+            }
+            _ => None,
+        }
     }
 
     /// Whether a span is known to be UTF-8 without looking.

@@ -19,32 +19,21 @@ impl<'a> EventMut<'a> {
         if path.is_log_offset() && row.has(Row::OFFSET) {
             return Some(Cell::UInt(row.offset));
         }
-        if *path.as_str() == *"log" && row.has(Row::OFFSET) {
+        if path.is_log() && row.has(Row::OFFSET) {
             self.own_offset();
         }
         let (mut first, mut below) = self.lists(path.is_metadata());
         let (last, parents) = path.segments().split_last()?;
         for segment in parents {
-            let node = find(below, segment);
-            match self.batch.find(first, segment.as_bytes()).map(|id| self.batch.node(id).cell) {
-                None => {
-                    first = NodeId::NONE;
-                    below = node?.children();
-                }
-                Some(Cell::Map { first: inner, opaque }) => {
-                    first = inner;
-                    below = if opaque { &[] } else { node.map_or(&[][..], BaseNode::children) };
-                }
-                Some(_) => return None,
-            }
+            (first, below) = self.batch.inside(first, below, segment)?;
         }
-        let node = find(below, last);
+        let node = || find(below, last);
         match self.batch.find(first, last.as_bytes()).map(|id| self.batch.node(id).cell) {
-            None => node.map(|node| self.store_base(node)),
+            None => node().map(|node| self.store_base(node)),
             Some(Cell::Gone) => None,
             Some(Cell::Map { first, opaque }) => {
-                let below = if opaque { &[] } else { node.map_or(&[][..], BaseNode::children) };
-                Some(self.store_layers(first, below))
+                let node = if opaque { None } else { node() };
+                Some(self.store_layers(first, node.map_or(&[][..], BaseNode::children)))
             }
             Some(cell) => Some(cell),
         }

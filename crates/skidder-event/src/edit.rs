@@ -115,7 +115,7 @@ impl<'a> EventMut<'a> {
                 return Ok(());
             }
             row.flags &= !Row::MESSAGE;
-        } else if path.is_log_offset() || *path.as_str() == *"log" {
+        } else if path.is_log_offset() || path.is_log() {
             row.flags &= !Row::OFFSET;
         }
         let (head, _) = self.parent(path)?;
@@ -138,7 +138,7 @@ impl<'a> EventMut<'a> {
             row.flags &= !Row::OFFSET;
             return true;
         }
-        if *path.as_str() == *"log" {
+        if path.is_log() {
             row.flags &= !Row::OFFSET;
         }
         if let Ok((head, _)) = self.parent(path) {
@@ -234,7 +234,7 @@ impl<'a> EventMut<'a> {
         row.flags &= !Row::OFFSET;
         let cell = Cell::UInt(row.offset);
         let log = find(self.base.nodes(), "log");
-        let head = self.object_in(Head::Own, b"log", log).map(|(head, _)| head);
+        let head = self.object_in(Head::Own, b"log", || log).map(|(head, _)| head);
         if let Some(head) = head {
             self.set_in(head, b"offset", cell);
         }
@@ -262,25 +262,28 @@ impl<'a> EventMut<'a> {
             }
         }
         for segment in parents {
-            let node = below.and_then(|below| find(below, segment));
+            let node = || below.and_then(|below| find(below, segment));
             (head, below) =
                 self.object_in(head, segment.as_bytes(), node).ok_or_else(not_an_object)?;
         }
         Ok((head, below))
     }
 
-    /// The object `key` of a list, made if it is missing; nothing if something else is there.
+    /// The object `key` of a list, made if it is missing; nothing if something else is there. `below` gives
+    /// what the base has of this name.
     pub(crate) fn object_in(
         &mut self,
         head: Head,
         key: &[u8],
-        below: Option<&'a BaseNode>,
+        below: impl FnOnce() -> Option<&'a BaseNode>,
     ) -> Option<(Head, Option<&'a [BaseNode]>)> {
         match self.batch.find(self.first(head), key) {
             Some(id) => match self.batch.node(id).cell {
                 Cell::Map { opaque, .. } => {
                     self.unraw(id);
-                    let children = below.filter(|_| !opaque).map(BaseNode::children);
+                    // What is hidden need not be looked for.
+                    let below = if opaque { None } else { below() };
+                    let children = below.map(BaseNode::children);
                     Some((Head::Inside(id), children))
                 }
                 Cell::Gone => {
@@ -290,6 +293,7 @@ impl<'a> EventMut<'a> {
                 _ => None,
             },
             None => {
+                let below = below();
                 if let Some(node) = below
                     && matches!(node.value, BaseValue::Leaf(_))
                 {
@@ -353,8 +357,8 @@ impl<'a> EventMut<'a> {
 
     /// What is inside this object is about to change: its text is not it any more.
     pub(crate) fn unraw(&mut self, id: NodeId) {
-        let before = *self.batch.node(id);
-        if before.raw > 0 {
+        if self.batch.node(id).raw > 0 {
+            let before = *self.batch.node(id);
             self.batch.journal.push((id, before));
             self.batch.nodes[id.0 as usize].raw = 0;
         }
@@ -371,7 +375,7 @@ impl<'a> EventMut<'a> {
                 continue;
             };
             let node = below.and_then(|below| find(below, key));
-            match self.object_in(head, key.as_bytes(), node) {
+            match self.object_in(head, key.as_bytes(), || node) {
                 Some((head, below)) => self.merge_list(head, below, inner, false),
                 None => {
                     let cell = self.store(value);

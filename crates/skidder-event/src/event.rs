@@ -84,26 +84,18 @@ impl<'a> EventRef<'a> {
         if path.is_log_offset() && row.has(Row::OFFSET) {
             return Some(ValueRef::UInt(row.offset));
         }
-        let mut map = if path.is_metadata() {
-            MapRef {
-                batch: self.batch,
-                own: row.metadata,
-                base: self.base.metadata(),
-                offset: None,
-            }
+        let (mut own, mut base) = if path.is_metadata() {
+            (row.metadata, self.base.metadata())
         } else {
-            self.root()
+            (row.own, self.base.nodes())
         };
         let (last, parents) = path.segments().split_last()?;
         for segment in parents {
-            match map.get(segment)? {
-                ValueRef::Map(inner) => map = inner,
-                _ => return None,
-            }
+            (own, base) = self.batch.inside(own, base, segment)?;
         }
-        let value = map.get(last)?;
+        let value = MapRef { batch: self.batch, own, base, offset: None }.get(last)?;
         if let ValueRef::Map(mut inner) = value
-            && *path.as_str() == *"log"
+            && path.is_log()
             && row.has(Row::OFFSET)
         {
             inner.offset = Some(row.offset);
@@ -114,7 +106,7 @@ impl<'a> EventRef<'a> {
 
     /// Whether there is a value at a path, `null` included.
     pub fn has(&self, path: &Path) -> bool {
-        self.get(path).is_some() || (*path.as_str() == *"log" && self.row().has(Row::OFFSET))
+        self.get(path).is_some() || (path.is_log() && self.row().has(Row::OFFSET))
     }
 
     /// Whether the event says anything of its own about a top-level field (of `@metadata` if

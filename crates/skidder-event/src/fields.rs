@@ -212,9 +212,9 @@ impl<'a> EventMut<'a> {
         }
     }
 
-    /// Whether no field has the name of one that the event has, without looking at each.
+    /// Whether no field has the name of one that the event has, without looking at each: `true` is certain.
     #[inline]
-    fn is_beside(&self, fields: &FieldList) -> bool {
+    pub fn is_beside(&self, fields: &FieldList) -> bool {
         let row = self.row();
         if fields.keys.may_share(self.base.filter())
             || (fields.timestamp && fields.keys.may_have(KeyBit::of(b"@timestamp")))

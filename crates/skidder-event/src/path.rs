@@ -7,6 +7,18 @@ pub struct Path {
     text: Box<str>,
     segments: Box<[Box<str>]>,
     metadata: bool,
+    place: Place,
+}
+
+/// Whether a path names what each row has for itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Place {
+    Message,
+    Timestamp,
+    Log,
+    LogOffset,
+    /// Anything else.
+    Field,
 }
 
 /// Why a text is no field path.
@@ -40,7 +52,14 @@ impl Path {
         if segments.iter().any(|segment| segment.is_empty()) {
             return Err(PathError::EmptySegment(text.to_owned()));
         }
-        Ok(Self { text: text.into(), segments, metadata })
+        let place = match text {
+            "message" => Place::Message,
+            "@timestamp" => Place::Timestamp,
+            "log" => Place::Log,
+            "log.offset" => Place::LogOffset,
+            _ => Place::Field,
+        };
+        Ok(Self { text: text.into(), segments, metadata, place })
     }
 
     /// The path as written.
@@ -60,17 +79,22 @@ impl Path {
 
     /// Whether it is `@timestamp`.
     pub fn is_timestamp(&self) -> bool {
-        !self.metadata && *self.text == *"@timestamp"
+        self.place == Place::Timestamp
     }
 
     /// Whether it is `message`.
     pub fn is_message(&self) -> bool {
-        !self.metadata && *self.text == *"message"
+        self.place == Place::Message
     }
 
     /// Whether it is `log.offset`.
     pub fn is_log_offset(&self) -> bool {
-        !self.metadata && *self.text == *"log.offset"
+        self.place == Place::LogOffset
+    }
+
+    /// Whether it is `log`, the object around `log.offset`.
+    pub(crate) fn is_log(&self) -> bool {
+        self.place == Place::Log
     }
 
     /// Whether writing one of the two can change what reading the other gives: the same path, or

@@ -116,6 +116,7 @@ impl BoundPlan {
 
     /// All steps on one event, so that a mark is valid until the step ends.
     fn run_event(&self, batch: &mut Batch, row: usize) {
+        batch.forget_changes();
         for bound in &self.steps {
             if bound.run(batch, row) == Flow::Dropped {
                 return;

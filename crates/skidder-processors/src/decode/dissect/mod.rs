@@ -65,12 +65,23 @@ impl Dissect {
         }
     }
 
+    /// The span that is the value of a field, if it is one as it stands for every text.
+    #[inline]
+    fn span_of<'a>(&self, output: &Output, spans: &'a [Range<usize>]) -> Option<&'a Range<usize>> {
+        // Half a character may not stand in a text that is known to be UTF-8.
+        match &*output.parts {
+            [part] if output.kind.is_none() && !self.tokenizer.cuts_characters() => {
+                Some(&spans[part.key])
+            }
+            _ => None,
+        }
+    }
+
     /// The value of a field.
     fn find(&self, output: &Output, text: &[u8], spans: &[Range<usize>]) -> Found {
         let first = spans[output.parts[0].key].clone();
         if output.parts.len() == 1 && output.kind.is_none() {
-            // Half a character may not stand in a text that is known to be UTF-8.
-            if self.tokenizer.cuts_characters() && !is_whole(text, &first) {
+            if !is_whole(text, &first) {
                 return Found::Copy(text[first].into());
             }
             return Found::Span(first);
@@ -180,6 +191,11 @@ impl Processor for Dissect {
         let named = self.named(bytes, &spans)?;
         let mut cells = Cells::new();
         for output in self.tokenizer.outputs() {
+            if let Some(span) = self.span_of(output, &spans) {
+                let start = text.start + span.start as u32;
+                cells.push(Cell::Str(Text { start, len: span.len() as u32 }));
+                continue;
+            }
             let cell = match self.find(output, event.text(text), &spans) {
                 Found::Span(span) => {
                     let start = text.start + span.start as u32;

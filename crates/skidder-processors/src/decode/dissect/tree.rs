@@ -64,11 +64,15 @@ impl Tree {
 
     /// Whether the event has nothing where the fields go.
     pub(super) fn is_free(&self, event: &EventMut<'_>) -> bool {
-        let event = event.as_ref();
         match &self.target {
-            Some(target) => !event.has(target),
-            None => !self.tops.iter().any(|top| event.has(top)),
+            Some(target) => !event.as_ref().has(target),
+            None if event.is_beside(&self.fields(NodeId::NONE, NodeId::NONE)) => true,
+            None => !self.tops.iter().any(|top| event.as_ref().has(top)),
         }
+    }
+
+    fn fields(&self, first: NodeId, last: NodeId) -> FieldList {
+        FieldList { first, last, keys: self.keys, timestamp: false }
     }
 
     /// Puts the fields where nothing is.
@@ -76,8 +80,7 @@ impl Tree {
         let names = event.store_text(&self.names).start;
         let (first, last) = add(&mut event.arena().1, &self.nodes, names, cells);
         let Some(target) = &self.target else {
-            let fields = FieldList { first, last, keys: self.keys, timestamp: false };
-            event.merge_list_over(fields, true);
+            event.merge_list_over(self.fields(first, last), true);
             return Ok(());
         };
         event.put_cell(target, Cell::Map { first, opaque: true }).map_err(|_| super::taken(target))
