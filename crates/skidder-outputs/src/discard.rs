@@ -2,7 +2,7 @@
 //!
 //! Counts as delivered, as in Filebeat.
 
-use skidder_pipeline::{Feed, Output, OutputFuture, TakeLimits};
+use skidder_pipeline::{Feed, Output, OutputFuture, TakeLimits, Ticket};
 
 /// The output that forgets.
 #[derive(Debug, Default)]
@@ -19,10 +19,14 @@ impl Output for Discard {
             let mut deliveries = Vec::new();
             while feed.queue.take(limits, &mut deliveries).await {
                 let mut events = 0;
-                for delivery in deliveries.drain(..) {
-                    delivery.ticket.delivered(delivery.len() as u32);
+                for delivery in &deliveries {
                     events += delivery.len() as u64;
                 }
+                let verdicts = deliveries.iter();
+                Ticket::deliver_all(
+                    verdicts.map(|delivery| (&*delivery.ticket, delivery.len() as u32)),
+                );
+                deliveries.clear();
                 feed.metrics.total.add(events);
                 feed.metrics.acked.add(events);
                 feed.metrics.batches.add(1);

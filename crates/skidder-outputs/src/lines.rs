@@ -4,7 +4,7 @@
 use crate::backoff::{Backoff, Failures};
 use crate::codec::Codec;
 use crate::refusal::{Refusal, Refuser};
-use skidder_pipeline::{Delivery, Feed, TakeLimits};
+use skidder_pipeline::{Delivery, Feed, TakeLimits, Ticket};
 use std::io;
 use std::time::Duration;
 
@@ -184,11 +184,8 @@ fn settle(lines: &mut Lines, deliveries: &[Delivery], refusals: &mut Vec<Refusal
         let delivery = deliveries[delivery as usize].clone();
         refusals.push(Refusal { delivery, row, status: 0, reason: reason.into_bytes() });
     }
-    for (delivery, &count) in deliveries.iter().zip(&rows) {
-        if count > 0 {
-            delivery.ticket.delivered(count);
-        }
-    }
+    let verdicts = deliveries.iter().zip(&rows);
+    Ticket::deliver_all(verdicts.map(|(delivery, &count)| (&*delivery.ticket, count)));
 }
 
 /// Runs `work` where blocking is allowed, and gives its state back.

@@ -39,11 +39,11 @@ impl Cursors for SavedCursors {
         self.settle.forget_keys(keys);
     }
 
-    fn begin(&self, source: SourceId, key: &str, meta: Meta, cursor: Cursor, save: bool) {
-        self.settle.begin(source, key.to_owned(), meta, cursor, save);
+    fn begin(&self, source: SourceId, key: &Arc<str>, meta: Meta, cursor: Cursor, save: bool) {
+        self.settle.begin(source, Arc::clone(key), meta, cursor, save);
     }
 
-    fn update(&self, source: SourceId, key: &str, meta: Meta) {
+    fn update(&self, source: SourceId, key: &Arc<str>, meta: Meta) {
         self.settle.update(source, key, meta);
     }
 

@@ -89,14 +89,37 @@ pub struct Permit {
     bytes: usize,
 }
 
+impl Permit {
+    /// Gives back many at once: one lock and one wake-up instead of many.
+    pub(crate) fn give_back(permits: Vec<Self>) {
+        let mut all: Option<Self> = None;
+        for mut permit in permits {
+            match &mut all {
+                Some(all) if Arc::ptr_eq(&all.queue, &permit.queue) => {
+                    all.events += std::mem::take(&mut permit.events);
+                    all.bytes += std::mem::take(&mut permit.bytes);
+                }
+                _ => all = Some(permit),
+            }
+        }
+    }
+}
+
 impl Drop for Permit {
     fn drop(&mut self) {
+        if self.events == 0 {
+            // Its room was given to another.
+            return;
+        }
         let mut state = self.queue.lock();
         state.events -= self.events;
         state.bytes -= self.bytes;
+        let is_waited_for = !state.blocked.is_empty();
         drop(state);
         self.queue.metrics.removed.add(self.events as u64);
-        self.queue.room.notify_all();
+        if is_waited_for {
+            self.queue.room.notify_all();
+        }
     }
 }
 
@@ -123,6 +146,8 @@ struct State {
     waiting: VecDeque<Delivery>,
     /// Events in `waiting`.
     queued: usize,
+    /// So many of them are worth a look to a worker that waits; beyond all numbers once one was woken for them.
+    wake_at: usize,
     /// Events queued and in flight.
     events: usize,
     /// Bytes queued and in flight.
@@ -206,7 +231,9 @@ impl Queue {
             && (state.blocked.front() != Some(&number) || !state.has_room(limits, events, bytes))
         {
             // A worker that waits for a fuller batch would wait in vain.
-            self.shared.work.notify_one();
+            if !state.waiting.is_empty() {
+                self.shared.work.notify_one();
+            }
             state = self.shared.room.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
         state.blocked.retain(|other| *other != number);
@@ -246,9 +273,15 @@ impl Queue {
         let rows = 0..events as u32;
         state.waiting.push_back(Delivery { batch: Arc::new(batch), rows, ticket });
         state.queued += events;
+        let is_enough = state.queued >= state.wake_at || state.draining;
+        if is_enough {
+            state.wake_at = usize::MAX;
+        }
         drop(state);
         self.shared.metrics.added.add(events as u64);
-        self.shared.work.notify_one();
+        if is_enough {
+            self.shared.work.notify_one();
+        }
     }
 
     /// Takes events for one request into `out`, waiting as the flush settings say. `false` means
@@ -329,9 +362,12 @@ impl Queue {
     fn look(&self, limits: TakeLimits, wanted: usize, out: &mut Vec<Delivery>) -> Look {
         let mut state = self.shared.lock();
         if state.waiting.is_empty() {
+            // The first event begins the time that a worker waits for more.
+            state.wake_at = 1;
             return if state.closed { Look::Ended } else { Look::Wait };
         }
         if state.queued < wanted && !state.draining && state.blocked.is_empty() {
+            state.wake_at = state.wake_at.min(wanted);
             return Look::WaitForMore;
         }
         let most = match limits.events {
@@ -343,6 +379,8 @@ impl Queue {
             events => most.min(events),
         };
         let taken = state.cut(most, limits.bytes, out);
+        // Others may be waiting.
+        state.wake_at = 1;
         let more = !state.waiting.is_empty() || state.closed;
         drop(state);
         self.shared.metrics.consumed.add(taken as u64);

@@ -17,7 +17,7 @@ use std::time::Duration;
 
 /// Sources that one commit of the registry saves at most: bounds its memory when many files appear at
 /// once.
-pub(crate) const CHANGES_MAX: usize = 4096;
+pub(crate) const CHANGES_MAX: usize = 16_384;
 
 /// With more sources than this, those with nothing pending keep no room for it.
 const SPARE_SOURCES: usize = 256;
@@ -35,7 +35,7 @@ struct State {
     /// Boxed, so that the room the map keeps for more costs little.
     sources: HashMap<SourceId, Box<Source>>,
     /// Keys to remove from the registry with the next commit.
-    removed: Vec<String>,
+    removed: Vec<Arc<str>>,
     /// Sources that changed since the last commit.
     dirty: Vec<SourceId>,
     total: Ledger,
@@ -43,11 +43,10 @@ struct State {
 
 #[derive(Debug)]
 struct Source {
-    key: String,
+    key: Arc<str>,
     meta: Meta,
     generation: u32,
     cursor: Cursor,
-    ttl: Option<Duration>,
     /// Admitted and not yet behind the cursor, in the order of the source.
     pending: VecDeque<Pending>,
     /// Sequence number of the first of `pending`.
@@ -95,7 +94,7 @@ pub struct SourceStatus {
     /// Its name inside this run.
     pub source: SourceId,
     /// Its key in the registry.
-    pub key: String,
+    pub key: Arc<str>,
     /// Where it was seen last, and how it was recognised.
     pub meta: Meta,
     /// Where the next start would continue.
@@ -111,14 +110,20 @@ impl Settle {
     }
 
     /// A source is read from `cursor` on. Saved with the next commit when `save` says so.
-    pub fn begin(&self, source: SourceId, key: String, meta: Meta, cursor: Cursor, save: bool) {
+    pub fn begin(
+        &self,
+        source: SourceId,
+        key: impl Into<Arc<str>>,
+        meta: Meta,
+        cursor: Cursor,
+        save: bool,
+    ) {
         let mut state = self.lock();
         let entry = Source {
-            key,
+            key: key.into(),
             meta,
             generation: cursor.generation,
             cursor,
-            ttl: None,
             pending: VecDeque::new(),
             first_sequence: 0,
             resume: Resume::Keep,
@@ -134,12 +139,12 @@ impl Settle {
 
     /// The source was seen elsewhere, or more is known of its identity. `key` may differ from before:
     /// a short file that has grown has a new one.
-    pub fn update(&self, source: SourceId, key: &str, meta: Meta) {
+    pub fn update(&self, source: SourceId, key: &Arc<str>, meta: Meta) {
         let mut state = self.lock();
         let Some(entry) = state.sources.get_mut(&source) else { return };
         let mut old_key = None;
-        if entry.key != key {
-            old_key = Some(std::mem::replace(&mut entry.key, key.to_owned()));
+        if entry.key != *key {
+            old_key = Some(std::mem::replace(&mut entry.key, Arc::clone(key)));
         }
         entry.meta = meta;
         // A new key has no checkpoint yet: small files that get one have none worth keeping.
@@ -231,7 +236,7 @@ impl Settle {
         // Keys go with the last of them: a source that has a new key must have it before it loses the old.
         let last = state.dirty.is_empty();
         let removed = if last { std::mem::take(&mut state.removed) } else { Vec::new() };
-        let mut removed: HashSet<String> = removed.into_iter().collect();
+        let mut removed: HashSet<Arc<str>> = removed.into_iter().collect();
         if !removed.is_empty() {
             // A key that another source has taken meanwhile stays, but the checkpoint was the other's.
             for entry in state.sources.values_mut() {
@@ -244,7 +249,7 @@ impl Settle {
                 }
             }
         }
-        let mut removed: Vec<String> = removed.into_iter().collect();
+        let mut removed: Vec<Arc<str>> = removed.into_iter().collect();
         removed.sort_unstable();
         let mut changes: Vec<Change> =
             removed.into_iter().map(|key| Change::Remove { key }).collect();
@@ -262,7 +267,7 @@ impl Settle {
                     cursor: entry.cursor,
                     meta: entry.meta.clone(),
                     updated: now,
-                    ttl: entry.ttl,
+                    ttl: None,
                 },
                 checkpoint,
             });
@@ -305,7 +310,7 @@ impl Settle {
 
     /// Forgets saved keys that no source has.
     pub fn forget_keys(&self, keys: Vec<String>) {
-        self.lock().removed.extend(keys);
+        self.lock().removed.extend(keys.into_iter().map(Arc::from));
     }
 
     /// Forgets what is saved of a source, which goes on: it is saved again when it changes.
@@ -433,22 +438,59 @@ impl Ticket {
         self.settled.load(Ordering::Acquire)
     }
 
+    /// Some events of each of many batches were accepted by the output.
+    pub fn deliver_all<'a>(verdicts: impl IntoIterator<Item = (&'a Self, u32)>) {
+        let mut verdicts = verdicts.into_iter().filter(|&(_, rows)| rows > 0).peekable();
+        while let Some(settle) = verdicts.peek().map(|(ticket, _)| Arc::clone(&ticket.settle)) {
+            let mut permits = Vec::new();
+            let mut state = settle.lock();
+            while let Some((ticket, rows)) =
+                verdicts.next_if(|(ticket, _)| Arc::ptr_eq(&ticket.settle, &settle))
+            {
+                state.count(ticket.source, |ledger| ledger.deliver(u64::from(rows)));
+                if ticket.count_down(rows) {
+                    state.settle(ticket.source, ticket.sequence);
+                    ticket.settled.store(true, Ordering::Release);
+                    permits.extend(ticket.take_permit());
+                }
+            }
+            let is_empty = state.total.in_flight() == 0;
+            drop(state);
+            if is_empty {
+                settle.empty.notify_all();
+            }
+            Permit::give_back(permits);
+        }
+    }
+
     fn settle_rows(&self, rows: u32) {
-        let before = self.rows_left.fetch_sub(rows, Ordering::AcqRel);
-        assert!(before >= rows, "{rows} rows settled of {before}: an output gave two verdicts");
-        if before == rows && rows > 0 {
+        if self.count_down(rows) {
             self.finish();
         }
     }
 
+    /// Says whether these were the last rows without a verdict.
+    fn count_down(&self, rows: u32) -> bool {
+        let before = self.rows_left.fetch_sub(rows, Ordering::AcqRel);
+        assert!(before >= rows, "{rows} rows settled of {before}: an output gave two verdicts");
+        before == rows && rows > 0
+    }
+
+    fn take_permit(&self) -> Option<Permit> {
+        self.permit.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
     fn finish(&self) {
-        self.settle.lock().settle(self.source, self.sequence);
+        let mut state = self.settle.lock();
+        state.settle(self.source, self.sequence);
+        let is_empty = state.total.in_flight() == 0;
+        drop(state);
         self.settled.store(true, Ordering::Release);
-        if self.settle.in_flight() == 0 {
+        if is_empty {
             self.settle.empty.notify_all();
         }
         // Gives the room in the queue back.
-        drop(self.permit.lock().unwrap_or_else(PoisonError::into_inner).take());
+        drop(self.take_permit());
     }
 }
 

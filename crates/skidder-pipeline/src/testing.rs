@@ -2,6 +2,7 @@
 
 use skidder_event::{Base, Batch, Map, Provenance, Row, SourceId, Tail, Text};
 use skidder_registry::{Cursor, Meta};
+use std::path::Path;
 use std::sync::Arc;
 
 /// Lines of ten bytes with their line feed, from `start` on.
@@ -35,5 +36,5 @@ pub(crate) fn at_zero() -> Cursor {
 
 /// What is known of a source at `path`.
 pub(crate) fn meta(path: &str) -> Meta {
-    Meta { source: path.into(), ..Meta::default() }
+    Meta { source: Arc::from(Path::new(path)), ..Meta::default() }
 }

@@ -6,7 +6,7 @@ use skidder_os::{Clock, Fs};
 use skidder_read::scan::ScanSettings;
 use skidder_read::{
     Bind, Bound, BufferPool, Cursors, CursorsError, DecoderPool, FilestreamSettings, Fingerprint,
-    InputContext, ReadMetrics, Reader, Scratch, Target, TurnEnd,
+    InputContext, ReadMetrics, Reader, Scratch, ShownPrint, Target, TurnEnd,
 };
 use skidder_registry::{Cursor, Entry, Meta};
 use skidder_testkit::{SimClock, SimFs};
@@ -62,9 +62,9 @@ impl Cursors for Forgetful {
 
     fn forget_saved(&self, _: Vec<String>) {}
 
-    fn begin(&self, _: SourceId, _: &str, _: Meta, _: Cursor, _: bool) {}
+    fn begin(&self, _: SourceId, _: &Arc<str>, _: Meta, _: Cursor, _: bool) {}
 
-    fn update(&self, _: SourceId, _: &str, _: Meta) {}
+    fn update(&self, _: SourceId, _: &Arc<str>, _: Meta) {}
 
     fn restart(&self, _: SourceId, _: u32) {}
 
@@ -124,12 +124,12 @@ fn read_all(bencher: divan::Bencher, stored: &[u8], bytes: usize, compressed: bo
         device: metadata.device,
         inode: metadata.inode,
         compressed,
-        fingerprint: None,
         print: Fingerprint::of(&[]),
+        shown_print: ShownPrint::None,
     };
     let mut scratch = Scratch::default();
     bencher.counter(BytesCount::new(bytes)).counter(ItemsCount::new(LINES)).bench_local(|| {
-        let mut reader = Reader::new(SourceId(1), "key".to_owned(), 0, target.clone(), 0, None);
+        let mut reader = Reader::new(SourceId(1), "key".into(), 0, target.clone(), 0, None);
         let mut lines = 0;
         loop {
             let (batch, end) = reader.turn(&context, &mut scratch, clock.wall());

@@ -2,6 +2,7 @@
 
 use skidder_event::SourceId;
 use skidder_registry::{Cursor, Entry, Meta};
+use std::sync::Arc;
 
 /// Why saved state cannot be had. The file is left alone until the next scan.
 #[derive(Debug, thiserror::Error)]
@@ -23,10 +24,10 @@ pub trait Cursors: Send + Sync {
     fn forget_saved(&self, keys: Vec<String>);
 
     /// A source is read from `cursor` on; `save` it although nothing was read yet.
-    fn begin(&self, source: SourceId, key: &str, meta: Meta, cursor: Cursor, save: bool);
+    fn begin(&self, source: SourceId, key: &Arc<str>, meta: Meta, cursor: Cursor, save: bool);
 
     /// A source was seen elsewhere, or has a longer fingerprint and so another key.
-    fn update(&self, source: SourceId, key: &str, meta: Meta);
+    fn update(&self, source: SourceId, key: &Arc<str>, meta: Meta);
 
     /// A source starts again from zero under a new generation.
     fn restart(&self, source: SourceId, generation: u32);

@@ -34,7 +34,7 @@ pub use fingerprint::{Fingerprint, Head, HeadError};
 pub use identity::{FileIdentity, LOG_PREFIX, check_marker, filestream_prefix};
 pub use metrics::ReadMetrics;
 pub use pool::{BufferPool, CHUNK_BYTES};
-pub use reader::{InputContext, Reader, Scratch, Target, TurnEnd};
+pub use reader::{InputContext, Reader, Scratch, ShownPrint, Target, TurnEnd};
 pub use readers::{Lack, Next, ReaderLook, ReaderState, Readers, ReadersLimits, Trouble, Turn};
 pub use settings::{
     CloseSettings, Compression, FilestreamSettings, FingerprintSettings, InputKind, PinSettings,

@@ -8,7 +8,9 @@ mod batch;
 mod cut;
 mod fill;
 mod parsed;
+mod rest;
 mod resume;
+mod target;
 
 use crate::bind::{Bind, Bound};
 use crate::cursors::Cursors;
@@ -21,9 +23,11 @@ use skidder_event::{Batch, Parts, Recycle, ResumePoint, SourceId, Tail};
 use skidder_os::sabotage::{self, Sabotage};
 use skidder_os::{File, FileKind, Fs, Timestamp};
 use std::io;
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
+
+pub(crate) use rest::Rest;
+pub use target::{ShownPrint, Target};
 
 /// Bytes before a cursor that are checked when a file is read on.
 pub(crate) const TAIL_BYTES: usize = 256;
@@ -71,25 +75,6 @@ impl Default for Scratch {
     }
 }
 
-/// The identity of the file that a reader expects at its path.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Target {
-    /// Where to open it.
-    pub path: Arc<Path>,
-    /// The path that its events carry, if it is another: that of the link it was rotated away from.
-    pub shown: Option<Arc<Path>>,
-    /// Its device when the scan saw it.
-    pub device: u64,
-    /// Its inode when the scan saw it.
-    pub inode: u64,
-    /// Whether it is stored compressed.
-    pub compressed: bool,
-    /// Complete fingerprint in hexadecimal, for the events; nothing while it is growing.
-    pub fingerprint: Option<Arc<str>>,
-    /// What its content begins with.
-    pub print: Fingerprint,
-}
-
 /// How a turn ended.
 #[derive(Debug)]
 pub enum TurnEnd {
@@ -116,7 +101,7 @@ pub struct Reader {
     /// The source.
     pub id: SourceId,
     /// Its key in the registry.
-    pub key: String,
+    pub key: Arc<str>,
     /// Its generation.
     pub generation: u32,
     /// Where its file is.
@@ -166,7 +151,7 @@ impl Reader {
     /// A reader that will open its file in its first turn.
     pub fn new(
         id: SourceId,
-        key: String,
+        key: Arc<str>,
         generation: u32,
         target: Target,
         offset: u64,

@@ -172,7 +172,7 @@ impl Readers {
             waits: None,
             trouble: None,
         };
-        let slot = Slot {
+        let mut slot = Slot {
             input: Arc::clone(input),
             look,
             phase: Phase::Closed,
@@ -188,7 +188,9 @@ impl Readers {
             teller: None,
             next_target: None,
             reader: Some(Box::new(reader)),
+            rest: None,
         };
+        slot.rest();
         self.lock().slots.insert(id, Box::new(slot));
     }
 
@@ -290,7 +292,7 @@ impl Readers {
 
     /// The source is at another path, has another key, or is another file with the same content
     /// (`reopen`).
-    pub fn place(&self, id: SourceId, target: Target, key: String, reopen: bool) {
+    pub fn place(&self, id: SourceId, target: Target, key: Arc<str>, reopen: bool) {
         let mut state = self.lock();
         let state = &mut *state;
         let Some(slot) = state.slots.get_mut(&id) else { return };

@@ -1,5 +1,6 @@
 //! Settings of a filestream input, validated: nothing after this can fail on configuration.
 
+use crate::catalog::HEADS_BYTES_MAX;
 use crate::identity::FileIdentity;
 use crate::scan::ScanSettings;
 use regex::bytes::Regex;
@@ -163,6 +164,8 @@ pub struct FilestreamSettings {
     pub notify: bool,
     /// `prospector.scanner.resend_on_touch`.
     pub resend_on_touch: bool,
+    /// Not a user's: bytes of the beginnings of new files that are held at once. One file's are, whatever it is.
+    pub heads_bytes_max: usize,
     /// How files are recognised.
     pub fingerprint: FingerprintSettings,
     /// `include_file_fingerprint`: whether events carry it.
@@ -242,6 +245,7 @@ impl FilestreamSettings {
             check_interval: Self::CHECK_INTERVAL,
             notify: true,
             resend_on_touch: false,
+            heads_bytes_max: HEADS_BYTES_MAX,
             fingerprint: FingerprintSettings::default(),
             include_file_fingerprint: true,
             compression: Compression::None,

@@ -140,19 +140,19 @@ impl Cursors for Memory {
         }
     }
 
-    fn begin(&self, source: SourceId, key: &str, meta: Meta, cursor: Cursor, _save: bool) {
+    fn begin(&self, source: SourceId, key: &Arc<str>, meta: Meta, cursor: Cursor, _save: bool) {
         self.put(key, meta, cursor);
-        self.keys.lock().expect("no panic").insert(source, key.to_owned());
+        self.keys.lock().expect("no panic").insert(source, key.to_string());
     }
 
-    fn update(&self, source: SourceId, key: &str, meta: Meta) {
-        let old = self.keys.lock().expect("no panic").insert(source, key.to_owned());
+    fn update(&self, source: SourceId, key: &Arc<str>, meta: Meta) {
+        let old = self.keys.lock().expect("no panic").insert(source, key.to_string());
         let mut saved = self.saved.lock().expect("no panic");
         let mut unsaved = self.unsaved.lock().expect("no panic");
         let entry = old.and_then(|old| saved.remove(&old).or_else(|| unsaved.remove(&old)));
         if let Some(mut entry) = entry {
             entry.meta = meta;
-            saved.insert(key.to_owned(), entry);
+            saved.insert(key.to_string(), entry);
         }
     }
 

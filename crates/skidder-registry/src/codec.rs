@@ -7,7 +7,8 @@ use crate::{Cursor, Entry, Meta, Tail};
 use skidder_os::Timestamp;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
-use std::path::PathBuf;
+use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// The newest version of an entry that this program reads, and the one it writes.
@@ -100,7 +101,7 @@ pub(crate) fn decode_entry(key: &str, bytes: &[u8]) -> Result<Entry, DecodeError
             Some(Duration::new(seconds, nanoseconds))
         }
     };
-    let source = PathBuf::from(OsStr::from_bytes(fields.bytes()?));
+    let source = Arc::from(Path::new(OsStr::from_bytes(fields.bytes()?)));
     let identifier_name =
         std::str::from_utf8(fields.bytes()?).map_err(|_| DecodeError::Malformed)?;
     if !fields.0.is_empty() {
@@ -110,7 +111,7 @@ pub(crate) fn decode_entry(key: &str, bytes: &[u8]) -> Result<Entry, DecodeError
         cursor: Cursor { offset, generation, eof: flags & FLAG_EOF != 0, tail },
         meta: Meta {
             source,
-            identifier_name: identifier_name.to_owned(),
+            identifier_name: Arc::from(identifier_name),
             fingerprint_len,
             device,
             inode,

@@ -1,7 +1,8 @@
 //! What is kept of a source.
 
 use skidder_os::Timestamp;
-use std::path::PathBuf;
+use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Keys are at most this long; a commit with a longer one is refused as a whole.
@@ -43,12 +44,14 @@ pub struct Tail {
 }
 
 /// What a source was when last seen. Hints only, never an identity.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+///
+/// Its texts are shared with whoever else knows the source: there may be very many of them.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Meta {
     /// The path; may not be UTF-8.
-    pub source: PathBuf,
+    pub source: Arc<Path>,
     /// Name of the identity: `fingerprint`, `native`, `path`, …
-    pub identifier_name: String,
+    pub identifier_name: Arc<str>,
     /// Number of bytes the fingerprint covers, while it is not complete.
     pub fingerprint_len: Option<u32>,
     /// Device number.
@@ -57,13 +60,25 @@ pub struct Meta {
     pub inode: u64,
 }
 
+impl Default for Meta {
+    fn default() -> Self {
+        Self {
+            source: Arc::from(Path::new("")),
+            identifier_name: Arc::default(),
+            fingerprint_len: None,
+            device: 0,
+            inode: 0,
+        }
+    }
+}
+
 /// One part of a commit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change {
     /// Sets the entry of a key.
     Put {
         /// The key, at most [`KEY_BYTES_MAX`] bytes, not empty.
-        key: String,
+        key: Arc<str>,
         /// Its new entry.
         entry: Entry,
         /// What becomes of its decoder checkpoint.
@@ -72,7 +87,7 @@ pub enum Change {
     /// Removes a key with its checkpoint; nothing happens if it is not there.
     Remove {
         /// The key.
-        key: String,
+        key: Arc<str>,
     },
 }
 

@@ -16,6 +16,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 const ENTRIES: TableDefinition<&[u8], &[u8]> = TableDefinition::new("entries");
 const CHECKPOINTS: TableDefinition<&[u8], &[u8]> = TableDefinition::new("checkpoints");
 const ABOUT: TableDefinition<&[u8], u32> = TableDefinition::new("about");
+/// Commits of so many changes are made in the order of the keys, so that each page is written once: the cache does
+/// not hold all pages that they touch.
+const SORTED_MIN: usize = 256;
 const FORMAT_KEY: &[u8] = b"format";
 /// The newest layout of tables that this program knows.
 const FORMAT: u32 = 1;
@@ -187,6 +190,11 @@ impl Store {
 
     /// Makes all changes, or none, durable.
     pub(crate) fn commit(&self, changes: &[Change]) -> Result<(), StoreError> {
+        let mut changes: Vec<&Change> = changes.iter().collect();
+        if changes.len() >= SORTED_MIN {
+            // Changes of one key stay in their order.
+            changes.sort_by_key(|change| change.key());
+        }
         self.write(|mut tables| {
             for change in changes {
                 match change {

@@ -59,7 +59,7 @@ impl Progress {
     fn draw_file(&mut self, status: &SourceStatus) {
         let Some(files) = &mut self.files else { return };
         let shown = files.values().filter(|line| line.bar.is_some()).count();
-        let Some(line) = files.get_mut(&status.meta.source) else { return };
+        let Some(line) = files.get_mut(&*status.meta.source) else { return };
         let ledger = &status.ledger;
         if line.told || ledger.read() == 0 {
             return;
@@ -87,7 +87,7 @@ impl Progress {
         self.draw(running);
         if let Some(files) = &mut self.files {
             running.settle.for_each(|status| {
-                if let Some(line) = files.get_mut(&status.meta.source)
+                if let Some(line) = files.get_mut(&*status.meta.source)
                     && !std::mem::replace(&mut line.told, true)
                 {
                     if let Some(bar) = line.bar.take() {

@@ -165,7 +165,7 @@ fn show(wanted: &str, as_json: bool, place: &Place, world: &World) -> Result<Exi
             ["size now".to_owned(), size],
             ["finished".to_owned(), entry.cursor.eof.to_string()],
             ["generation".to_owned(), entry.cursor.generation.to_string()],
-            ["identity".to_owned(), entry.meta.identifier_name.clone()],
+            ["identity".to_owned(), entry.meta.identifier_name.to_string()],
             [
                 "fingerprint of bytes".to_owned(),
                 or_dash(entry.meta.fingerprint_len.map(Fingerprint::bytes_of_saved)),
@@ -203,7 +203,7 @@ fn forget(wanted: &[String], dry_run: bool, place: &Place, world: &World) -> Res
     }
     if !dry_run {
         let changes: Vec<Change> =
-            keys.into_iter().map(|key| Change::Remove { key: key.clone() }).collect();
+            keys.into_iter().map(|key| Change::Remove { key: key.as_str().into() }).collect();
         commit(&place.registry, &changes, world)?;
     }
     print(&told)?;
@@ -217,7 +217,7 @@ fn matching<'a>(
     world: &World,
 ) -> Vec<(&'a String, &'a Entry)> {
     let path = world.directory.join(wanted);
-    let is = |(key, entry): &(&String, &Entry)| *key == wanted || entry.meta.source == path;
+    let is = |(key, entry): &(&String, &Entry)| *key == wanted || *entry.meta.source == *path;
     entries.iter().map(|(key, entry)| (key, entry)).filter(is).collect()
 }
 
@@ -253,7 +253,7 @@ fn entry_json(key: &str, entry: &Entry) -> Value {
         "key": key,
         "path": entry.meta.source.to_string_lossy(),
         "input": input,
-        "identity": entry.meta.identifier_name,
+        "identity": &*entry.meta.identifier_name,
         "fingerprint_len": entry.meta.fingerprint_len.map(Fingerprint::bytes_of_saved),
         "device": entry.meta.device,
         "inode": entry.meta.inode,

@@ -10,7 +10,7 @@ use super::ready::Ready;
 use super::request::{BodyWriter, Item, Request};
 use crate::backoff::{Backoff, Failures};
 use crate::refusal::{Refusal, Refuser};
-use skidder_pipeline::{Delivery, Feed, OutputMetrics, TakeLimits};
+use skidder_pipeline::{Delivery, Feed, OutputMetrics, TakeLimits, Ticket};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
@@ -217,11 +217,8 @@ impl Sender {
         metrics.failed.add(told.again.len() as u64);
         let taken = told.delivered.iter().map(|&rows| u64::from(rows)).sum::<u64>();
         metrics.acked.add(taken - told.duplicates);
-        for (delivery, &rows) in request.deliveries.iter().zip(&told.delivered) {
-            if rows > 0 {
-                delivery.ticket.delivered(rows);
-            }
-        }
+        let verdicts = request.deliveries.iter().zip(&told.delivered);
+        Ticket::deliver_all(verdicts.map(|(delivery, &rows)| (&*delivery.ticket, rows)));
         self.refuser.settle(told.refusals).await;
         if told.again.is_empty() {
             self.backoff.reset();

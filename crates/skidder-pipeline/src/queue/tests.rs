@@ -3,6 +3,7 @@
 use super::*;
 use crate::testing::{at_zero, batch, meta};
 use skidder_event::SourceId;
+use skidder_testkit::Random;
 use std::thread;
 
 const ALL: TakeLimits = TakeLimits { events: 0, bytes: usize::MAX };
@@ -172,4 +173,54 @@ async fn several_workers_share_all_events_and_all_end() {
     assert_eq!(count, 200);
     let status = queue.settle().status(SourceId(1)).expect("it is known");
     assert_eq!(status.cursor.offset, 2000);
+}
+
+#[tokio::test(start_paused = true)]
+async fn in_no_order_of_steps_does_a_worker_sleep_beside_enough_events() {
+    for seed in 0..200 {
+        let mut random = Random::new(seed);
+        let queue = queue(60, usize::MAX, 10);
+        let work = |queue: Queue, mut random: Random| async move {
+            let mut out = Vec::new();
+            while queue.take(ALL, &mut out).await {
+                for _ in 0..random.below(4) {
+                    tokio::task::yield_now().await;
+                }
+                for delivery in out.drain(..) {
+                    delivery.ticket.delivered(delivery.len() as u32);
+                }
+            }
+        };
+        let workers: Vec<_> = (0..=random.below(3))
+            .map(|_| tokio::spawn(work(queue.clone(), Random::new(random.number()))))
+            .collect();
+        let mut at = 0;
+        for _ in 0..20 {
+            for _ in 0..random.below(4) {
+                let rows = 1 + random.below(12);
+                if queue.try_push(batch(1, 0, at, rows as u32)).is_ok() {
+                    at += rows * 10;
+                }
+                for _ in 0..random.below(3) {
+                    tokio::task::yield_now().await;
+                }
+            }
+            if random.one_in(4) {
+                // No time goes by while somebody has something to do.
+                for _ in 0..200 {
+                    tokio::task::yield_now().await;
+                }
+                let left = queue.shared.lock().queued;
+                assert!(left < 10, "seed {seed}: {left} events wait and so do all workers");
+                tokio::time::sleep(queue.limits().flush_timeout * 2).await;
+                assert_eq!(queue.filled().0, 0, "seed {seed}: nobody watched the time");
+            }
+        }
+        queue.close();
+        for worker in workers {
+            worker.await.expect("no panic");
+        }
+        let status = queue.settle().status(SourceId(1)).expect("it is known");
+        assert_eq!((queue.filled().0, status.cursor.offset), (0, at), "seed {seed}");
+    }
 }

@@ -41,7 +41,7 @@ fn a_failed_commit_keeps_its_changes_for_the_next() {
 #[test]
 fn newer_changes_win_and_an_unsaved_checkpoint_is_kept() {
     let put = |key: &str, offset, checkpoint| Change::Put {
-        key: key.to_owned(),
+        key: key.into(),
         entry: skidder_registry::Entry {
             cursor: skidder_registry::Cursor { offset, ..at_zero() },
             meta: meta("/one"),
@@ -50,7 +50,7 @@ fn newer_changes_win_and_an_unsaved_checkpoint_is_kept() {
         },
         checkpoint,
     };
-    let remove = |key: &str| Change::Remove { key: key.to_owned() };
+    let remove = |key: &str| Change::Remove { key: key.into() };
     let point = || Checkpoint::Set(vec![1]);
     let merged = merge(
         vec![put("a", 1, point()), put("b", 1, Checkpoint::Keep), remove("c")],

@@ -89,7 +89,7 @@ fn a_new_key_removes_the_old_one() {
     let settle = settle();
     settle.admit(&batch(1, 0, 0, 1), None).delivered(1);
     assert_eq!(changes(&settle), ["one@10"]);
-    settle.update(ONE, "longer", meta("/one"));
+    settle.update(ONE, &"longer".into(), meta("/one"));
     assert_eq!(changes(&settle), ["-one", "longer@10"]);
     assert!(changes(&settle).is_empty());
 }
@@ -98,7 +98,7 @@ fn a_new_key_removes_the_old_one() {
 fn a_key_that_another_source_has_taken_is_not_removed() {
     let settle = settle();
     assert!(changes(&settle).is_empty());
-    settle.update(ONE, "longer", meta("/one"));
+    settle.update(ONE, &"longer".into(), meta("/one"));
     let two = SourceId(2);
     settle.begin(two, "one".to_owned(), meta("/two"), at_zero(), true);
     assert_eq!(changes(&settle), ["longer@0", "one@0*"]);

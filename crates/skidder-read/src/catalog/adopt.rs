@@ -12,17 +12,18 @@ use crate::identity::{FileIdentity, LOG_PREFIX, filestream_prefix};
 use crate::settings::{FilestreamSettings, InputKind, TakeOver};
 use skidder_registry::Entry;
 use std::collections::HashMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
+use std::sync::Arc;
 
 /// Keys that a file of this input may be saved under, by the path that their entries name.
 #[derive(Default)]
-pub(super) struct Adoptable(HashMap<PathBuf, Vec<Box<str>>>);
+pub(super) struct Adoptable(HashMap<Arc<Path>, Vec<Box<str>>>);
 
 impl Adoptable {
     /// Remembers an entry if a file of the input may be adopted from it.
     pub(super) fn consider(&mut self, settings: &FilestreamSettings, key: &str, entry: &Entry) {
         if is_adoptable(settings, key) {
-            self.0.entry(entry.meta.source.clone()).or_default().push(key.into());
+            self.0.entry(Arc::clone(&entry.meta.source)).or_default().push(key.into());
         }
     }
 

@@ -27,7 +27,7 @@ pub(super) struct Beside {
     /// Rotated files that are looked at as though a pattern matched them.
     files: HashMap<Arc<Path>, Rotated>,
     /// Saved entries of this input, by their paths, until the start is over.
-    saved: HashMap<PathBuf, Vec<Saved>>,
+    saved: HashMap<Arc<Path>, Vec<Saved>>,
     /// Directories of saved entries that no pattern matches, with the newest change of each.
     directories: HashMap<PathBuf, Timestamp>,
     /// Links of this scan whose rotated files were looked for.
@@ -68,7 +68,7 @@ impl Beside {
         }
         let saved =
             Saved { device: entry.meta.device, inode: entry.meta.inode, updated: entry.updated };
-        self.saved.entry(entry.meta.source.clone()).or_default().push(saved);
+        self.saved.entry(Arc::clone(&entry.meta.source)).or_default().push(saved);
     }
 
     /// The start is over.
@@ -163,6 +163,7 @@ impl Catalog {
         if !self.brief {
             self.beside.last_scan = Some(now.wall);
         }
+        let all = self.displace(all);
         self.read_heads(all, now)
     }
 
@@ -187,7 +188,7 @@ impl Catalog {
                 return None;
             }
             seen = Some(place.modified);
-        } else if let Some(saved) = self.beside.saved.get(&found.path) {
+        } else if let Some(saved) = self.beside.saved.get(&*found.path) {
             let others = saved.iter().filter(|saved| (saved.device, saved.inode) != here);
             seen = others.map(|saved| saved.updated).max();
         }
@@ -201,7 +202,7 @@ impl Catalog {
                 gone.map(|known| Arc::clone(&known.path)).collect()
             });
             // The link was gone for a moment, or it is new: then its log began after the last scan.
-            let is_new = !self.beside.saved.contains_key(&found.path);
+            let is_new = !self.beside.saved.contains_key(&*found.path);
             seen = (paths.contains(&*found.path) || is_new).then_some(self.beside.last_scan?);
         }
         self.is_link(&found.path).then_some(Before { seen: seen? })
@@ -291,8 +292,14 @@ impl Catalog {
         let Ok(Some(head)) = self.head_as(sibling, Compression::Auto) else { return false };
         let print = Fingerprint::of(&head.bytes);
         let path = Arc::from(sibling.path.as_path());
-        let candidate =
-            Candidate { found: sibling.clone(), path, head, before: None, touched: false };
+        let candidate = Candidate {
+            found: sibling.clone(),
+            path,
+            head,
+            before: None,
+            touched: false,
+            claim: None,
+        };
         !self.alike(&candidate).is_empty() || self.has_claim(&candidate, &print)
     }
 

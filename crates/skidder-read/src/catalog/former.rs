@@ -108,14 +108,15 @@ impl Catalog {
             (known.device, known.inode) = (0, 0);
         }
         self.ids.release(&known.key, id);
-        known.key = key;
+        known.key = key.into();
         known.former = true;
         known.placed = false;
         self.lost.push(id);
         self.index.insert(id, known);
-        self.input.cursors.update(id, &known.key, known.meta(settings, &self.beside));
+        let meta = known.meta(settings, &self.identity, &self.beside);
+        self.input.cursors.update(id, &known.key, meta);
         let target = known.target(settings.fingerprint.length, &self.beside);
-        self.readers.place(id, target, known.key.clone(), false);
+        self.readers.place(id, target, Arc::clone(&known.key), false);
         if in_place {
             self.readers.close(id);
         }
@@ -128,7 +129,7 @@ impl Catalog {
         let mut number = self.readers.look(id).map_or(0, |look| look.generation);
         loop {
             let former = format!("{key}{MARK}{number}");
-            let taken = self.sources.values().any(|known| known.former && known.key == former)
+            let taken = self.sources.values().any(|known| known.former && *known.key == *former)
                 || !matches!(self.input.cursors.saved(&former), Ok(None) | Err(_));
             if !taken {
                 return former;

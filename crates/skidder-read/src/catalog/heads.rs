@@ -10,11 +10,34 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
+/// A file that is new or has changed. Its place is taken from what was there; its beginning is not read yet.
+pub(super) struct Fresh {
+    pub(super) found: Found,
+    pub(super) path: Arc<Path>,
+    /// What the place held before.
+    before: Option<Holds>,
+    touched: bool,
+}
+
+impl Fresh {
+    pub(super) fn was_source(&self) -> bool {
+        matches!(self.before, Some(Holds::Source(_)))
+    }
+}
+
+impl From<Candidate> for Fresh {
+    /// Lets go of the beginning.
+    fn from(candidate: Candidate) -> Self {
+        let Candidate { found, path, before, touched, .. } = candidate;
+        Self { found, path, before, touched }
+    }
+}
+
 impl Catalog {
-    /// Reads the beginning of each changed file; those that cannot be read now are put aside.
-    pub(super) fn read_heads(&mut self, fresh: Vec<Found>, now: Now) -> Vec<Candidate> {
-        let mut candidates = Vec::new();
-        for found in fresh {
+    /// Takes the places of changed files from what was there.
+    pub(super) fn displace(&mut self, changed: Vec<Found>) -> Vec<Fresh> {
+        let mut all = Vec::with_capacity(changed.len());
+        for found in changed {
             let path: Arc<Path> = match self.places.get_key_value(&*found.path) {
                 Some((path, _)) => Arc::clone(path),
                 None => Arc::from(found.path.as_path()),
@@ -29,6 +52,20 @@ impl Catalog {
                 known.placed = false;
                 self.lost.push(id);
             }
+            all.push(Fresh { found, path, before, touched });
+        }
+        all
+    }
+
+    /// Reads the beginning of each changed file; those that cannot be read now are put aside.
+    pub(super) fn read_heads(
+        &mut self,
+        fresh: impl IntoIterator<Item = Fresh>,
+        now: Now,
+    ) -> Vec<Candidate> {
+        let mut candidates = Vec::new();
+        for fresh in fresh {
+            let Fresh { found, path, before, touched } = fresh;
             match self.head(&found) {
                 // A copy in the making looks like nothing that is known. If it stays as it is, it is read.
                 Ok(Some(head))
@@ -36,7 +73,9 @@ impl Catalog {
                 {
                     self.put_place(path, &found, Holds::Nothing, true);
                 }
-                Ok(Some(head)) => candidates.push(Candidate { found, path, head, before, touched }),
+                Ok(Some(head)) => {
+                    candidates.push(Candidate { found, path, head, before, touched, claim: None });
+                }
                 Ok(None) => self.put_place(path, &found, Holds::Nothing, false),
                 Err(error) => {
                     if !matches!(before, Some(Holds::Nothing)) {

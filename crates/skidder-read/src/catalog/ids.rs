@@ -10,7 +10,7 @@ use std::sync::{Mutex, PoisonError};
 pub struct SourceIds {
     next: AtomicU64,
     /// Keys of inputs that may have the same ones, with the source that has each.
-    claimed: Mutex<HashMap<String, SourceId>>,
+    claimed: Mutex<HashMap<Box<str>, SourceId>>,
 }
 
 impl SourceIds {
@@ -22,7 +22,7 @@ impl SourceIds {
     /// Takes a key for a source; says whether it has it now.
     pub(crate) fn claim(&self, key: &str, id: SourceId) -> bool {
         let mut claimed = self.claimed.lock().unwrap_or_else(PoisonError::into_inner);
-        *claimed.entry(key.to_owned()).or_insert(id) == id
+        *claimed.entry(key.into()).or_insert(id) == id
     }
 
     /// Gives a key back.

@@ -3,17 +3,63 @@
 use super::Known;
 use super::prefixes::Prefixes;
 use skidder_event::SourceId;
-use smallvec::SmallVec;
+use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap};
 
-/// Nearly always one, which then takes no memory of its own.
-pub(super) type Ids = SmallVec<[SourceId; 2]>;
+/// Sources in the order in which they came. Nearly always it is one, which takes no memory of its own.
+#[derive(Clone)]
+pub(super) enum Ids {
+    One(SourceId),
+    /// Any number but one.
+    #[expect(clippy::box_collection, reason = "half the size of a list, and rare")]
+    Others(Box<Vec<SourceId>>),
+}
+
+impl Ids {
+    pub(super) fn as_slice(&self) -> &[SourceId] {
+        match self {
+            Self::One(id) => std::slice::from_ref(id),
+            Self::Others(ids) => ids,
+        }
+    }
+
+    fn push(&mut self, id: SourceId) {
+        match self {
+            Self::One(first) => *self = Self::Others(Box::new(vec![*first, id])),
+            Self::Others(ids) => ids.push(id),
+        }
+    }
+
+    /// Takes one out; says whether any is left.
+    fn take_out(&mut self, id: SourceId) -> bool {
+        match self {
+            Self::One(first) => *first != id,
+            Self::Others(ids) => {
+                ids.retain(|have| *have != id);
+                match ids.as_slice() {
+                    [] => return false,
+                    [one] => *self = Self::One(*one),
+                    _ => {}
+                }
+                true
+            }
+        }
+    }
+}
+
+/// The first bytes of a hash: enough to find what has it, which is compared as a whole then.
+type HashStart = [u8; 8];
+
+fn start_of(hash: &[u8; 32]) -> HashStart {
+    *hash.first_chunk().expect("a hash has 32 bytes")
+}
 
 /// Sources by what they can be found with.
 #[derive(Default)]
 pub(super) struct Index {
-    pub(super) by_print: HashMap<[u8; 32], Ids>,
-    pub(super) by_inode: HashMap<(u64, u64), Ids>,
+    /// By the start of the hashes of their fingerprints.
+    by_print: HashMap<HashStart, Ids>,
+    by_inode: HashMap<(u64, u64), Ids>,
     /// Lengths of fingerprints in use that are not longer than usual, with the number of sources.
     pub(super) lengths: BTreeMap<u32, usize>,
     /// The same for fingerprints that begin with the first byte of the file.
@@ -25,15 +71,25 @@ pub(super) struct Index {
 }
 
 impl Index {
+    /// Sources that may have this hash: theirs begins with the same bytes.
+    pub(super) fn with_hash(&self, hash: &[u8; 32]) -> &[SourceId] {
+        self.by_print.get(&start_of(hash)).map_or(&[], Ids::as_slice)
+    }
+
+    /// Sources with this inode, by their device and its number.
+    pub(super) fn with_inode(&self, inode: (u64, u64)) -> &[SourceId] {
+        self.by_inode.get(&inode).map_or(&[], Ids::as_slice)
+    }
+
     pub(super) fn insert(&mut self, id: SourceId, known: &Known) {
         // One that is known by a name may have none.
         if known.fingerprint.len > 0 {
-            self.by_print.entry(known.fingerprint.hash).or_default().push(id);
+            add(&mut self.by_print, start_of(&known.fingerprint.hash), id);
         }
         if let Some(shared) = &known.shared {
-            self.by_print.entry(**shared).or_default().push(id);
+            add(&mut self.by_print, start_of(shared), id);
         }
-        self.by_inode.entry((known.device, known.inode)).or_default().push(id);
+        add(&mut self.by_inode, (known.device, known.inode), id);
         let print = &known.fingerprint;
         let lengths = if print.whole { &mut self.whole } else { &mut self.lengths };
         *lengths.entry(print.len).or_default() += 1;
@@ -44,9 +100,9 @@ impl Index {
     }
 
     pub(super) fn remove(&mut self, id: SourceId, known: &Known) {
-        forget(&mut self.by_print, &known.fingerprint.hash, id);
+        forget(&mut self.by_print, &start_of(&known.fingerprint.hash), id);
         if let Some(shared) = &known.shared {
-            forget(&mut self.by_print, shared, id);
+            forget(&mut self.by_print, &start_of(shared), id);
         }
         forget(&mut self.by_inode, &(known.device, known.inode), id);
         let print = &known.fingerprint;
@@ -65,10 +121,18 @@ impl Index {
 }
 
 fn forget<K: std::hash::Hash + Eq>(map: &mut HashMap<K, Ids>, key: &K, id: SourceId) {
-    if let Some(ids) = map.get_mut(key) {
-        ids.retain(|have| *have != id);
-        if ids.is_empty() {
-            map.remove(key);
+    if let Some(ids) = map.get_mut(key)
+        && !ids.take_out(id)
+    {
+        map.remove(key);
+    }
+}
+
+fn add<K: std::hash::Hash + Eq>(map: &mut HashMap<K, Ids>, key: K, id: SourceId) {
+    match map.entry(key) {
+        Entry::Occupied(mut ids) => ids.get_mut().push(id),
+        Entry::Vacant(none) => {
+            none.insert(Ids::One(id));
         }
     }
 }

@@ -314,7 +314,7 @@ impl Catalog {
         let by_content = settings.identity.is_content();
         Some(FileLook {
             path: Arc::clone(&known.path),
-            key: Some(known.key.clone()),
+            key: Some(known.key.to_string()),
             identity: settings.value_in(&known.key).map(str::to_owned),
             fingerprint_len: by_content.then_some(known.fingerprint.len),
             generation: look.generation,

@@ -23,11 +23,7 @@ impl Catalog {
     pub(super) fn match_inodes(&mut self, candidates: Vec<Candidate>) -> Vec<Candidate> {
         let mut elsewhere = Vec::new();
         for candidate in candidates {
-            match self.same_file(&candidate, true) {
-                Some(id) if candidate.touched => self.restart(candidate, id),
-                Some(id) => self.settle(candidate, id, false),
-                None => elsewhere.push(candidate),
-            }
+            elsewhere.extend(self.try_in_place(candidate).err());
         }
         let mut left = Vec::new();
         for candidate in elsewhere {
@@ -39,9 +35,20 @@ impl Catalog {
         left
     }
 
+    /// The same inode with the same content at the same path; gives back what is not.
+    #[expect(clippy::result_large_err, reason = "one move a file that has changed")]
+    pub(super) fn try_in_place(&mut self, candidate: Candidate) -> Result<(), Candidate> {
+        match self.same_file(&candidate, true) {
+            Some(id) if candidate.touched => self.restart(candidate, id),
+            Some(id) => self.settle(candidate, id, false),
+            None => return Err(candidate),
+        }
+        Ok(())
+    }
+
     fn same_file(&mut self, candidate: &Candidate, same_path: bool) -> Option<SourceId> {
         let meta = &candidate.found.metadata;
-        let ids = self.index.by_inode.get(&(meta.device, meta.inode))?.clone();
+        let ids = self.index.with_inode((meta.device, meta.inode)).to_vec();
         ids.into_iter().find(|&id| {
             self.is_loose(id)
                 && (!same_path
@@ -97,8 +104,12 @@ impl Catalog {
     pub(super) fn rivals(&self, candidate: &Candidate) -> Vec<SourceId> {
         let usual = self.input.settings.fingerprint.length;
         let Some(print) = candidate.head.print_of_first(usual) else { return Vec::new() };
-        let ids = self.index.by_print.get(&print.hash);
-        ids.into_iter().flatten().copied().filter(|&id| !self.is_loose(id)).collect()
+        let ids = self.index.with_hash(&print.hash).iter().copied();
+        ids.filter(|&id| !self.is_loose(id) && self.has_hash(id, &print.hash)).collect()
+    }
+
+    fn has_hash(&self, id: SourceId, hash: &[u8; 32]) -> bool {
+        self.sources.get(&id).is_some_and(|known| known.has_hash(hash))
     }
 
     /// Whether a source that lost its place has its file open and may not have read all of it.
@@ -160,8 +171,9 @@ impl Catalog {
         // Only a file that shares the usual fingerprint can have a longer one.
         let mut longer = BTreeSet::new();
         if let Some(shared) = candidate.head.print_of_first(usual) {
-            for id in self.index.by_print.get(&shared.hash).into_iter().flatten() {
-                let print = self.sources.get(id).map(|known| known.fingerprint);
+            for id in self.index.with_hash(&shared.hash) {
+                let known = self.sources.get(id).filter(|known| known.has_hash(&shared.hash));
+                let print = known.map(|known| known.fingerprint);
                 longer.extend(print.filter(|print| !print.whole).map(|print| print.len));
             }
         }
@@ -197,7 +209,7 @@ impl Catalog {
 
     /// Sources with exactly this fingerprint, former ones included.
     fn with_print(&self, print: &Fingerprint) -> Vec<SourceId> {
-        let ids = self.index.by_print.get(&print.hash).into_iter().flatten().copied();
+        let ids = self.index.with_hash(&print.hash).iter().copied();
         ids.filter(|id| self.sources.get(id).is_some_and(|known| known.fingerprint == *print))
             .collect()
     }
@@ -303,7 +315,7 @@ pub(super) fn rotated_suffix(path: &Path) -> &[u8] {
     suffix.strip_prefix(b".").or(suffix.strip_prefix(b"-")).unwrap_or(suffix)
 }
 
-fn stem(path: &Path) -> &[u8] {
+pub(super) fn stem(path: &Path) -> &[u8] {
     let mut name = path.file_name().map_or(&b""[..], OsStr::as_bytes);
     name = name.strip_suffix(b".gz").unwrap_or(name);
     loop {

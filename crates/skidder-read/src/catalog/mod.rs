@@ -26,8 +26,10 @@ mod looks;
 mod matching;
 mod named;
 mod pins;
+mod portions;
 mod prefixes;
 mod saved;
+mod saved_prints;
 mod sources;
 mod sweep;
 mod twins;
@@ -49,7 +51,9 @@ use index::Index;
 pub use looks::{FileLook, FilePage, FileQuery, FileState, Reason};
 pub(crate) use matching::is_related;
 use pins::Pins;
-use saved::SavedPrint;
+pub(crate) use portions::HEADS_BYTES_MAX;
+use saved::Claim;
+use saved_prints::SavedPrints;
 use skidder_event::SourceId;
 use skidder_os::{FileKind, Metadata, Monotonic, Timestamp};
 use std::collections::HashMap;
@@ -78,13 +82,17 @@ pub struct Catalog {
     sources: HashMap<SourceId, Known>,
     index: Index,
     /// Saved entries whose fingerprints are shorter or longer than usual and that no source has yet.
-    saved: Vec<SavedPrint>,
+    saved: SavedPrints,
+    /// Whether the registry had entries of this input at the start, or it may have had some.
+    has_saved: bool,
     /// Saved entries under other keys that files may go on with.
     adoptable: Adoptable,
     beside: Beside,
     pins: Pins,
     /// Sources by their keys, where files are known by names.
-    names: HashMap<String, SourceId>,
+    names: HashMap<Arc<str>, SourceId>,
+    /// The name of what files are known by, for their entries.
+    identity: Arc<str>,
     marker: Marker,
     scans: u64,
     /// Files that are held back, at most: exact after a scan, counted up during it.
@@ -153,7 +161,8 @@ struct Known {
     shared: Option<Box<[u8; 32]>>,
     /// The cheap number of the bytes of a fingerprint that is not longer than usual, if it is known.
     trace: Option<u64>,
-    key: String,
+    /// In the registry; shared with all who know the source.
+    key: Arc<str>,
     path: Arc<Path>,
     device: u64,
     inode: u64,
@@ -176,6 +185,8 @@ struct Candidate {
     before: Option<Holds>,
     /// The file was touched, and `resend_on_touch` asks for it to be read again.
     touched: bool,
+    /// What the registry knows of it, if that was asked already.
+    claim: Option<Box<Claim>>,
 }
 
 /// Time as a scan needs it.
@@ -203,6 +214,7 @@ pub struct ScanSummary {
 impl Catalog {
     /// An empty catalog.
     pub fn new(input: Arc<InputContext>, readers: Arc<Readers>, ids: Arc<SourceIds>) -> Self {
+        let identity = Arc::from(input.settings.identity.name());
         Self {
             input,
             readers,
@@ -211,11 +223,13 @@ impl Catalog {
             places: HashMap::new(),
             sources: HashMap::new(),
             index: Index::default(),
-            saved: Vec::new(),
+            saved: SavedPrints::default(),
+            has_saved: true,
             adoptable: Adoptable::default(),
             beside: Beside::default(),
             pins: Pins::default(),
             names: HashMap::new(),
+            identity,
             marker: Marker::default(),
             scans: 0,
             twins: 0,
@@ -274,11 +288,11 @@ impl Catalog {
 
     fn take_in(&mut self, fresh: Vec<Found>, now: Now) -> ScanSummary {
         let all = self.add_rotated(fresh, now);
-        let candidates = self.read_heads(all, now);
+        let fresh = self.displace(all);
         if self.input.settings.identity.is_content() {
-            self.match_by_content(candidates, now);
+            self.match_by_content(fresh, now);
         } else {
-            self.match_by_name(candidates, now);
+            self.match_names(fresh, now);
             let awakened = self.awaken_twins(now);
             self.match_by_name(awakened, now);
         }
@@ -301,8 +315,8 @@ impl Catalog {
         ScanSummary { matched, held, undecided, sources: self.sources.len() }
     }
 
-    /// Matches changed files by what they hold.
-    fn match_by_content(&mut self, candidates: Vec<Candidate>, now: Now) {
+    /// Matches changed files by what they hold, all of them in each pass.
+    fn match_together(&mut self, candidates: Vec<Candidate>, now: Now) {
         let mut candidates = self.match_inodes(candidates);
         let rotated = self.add_rotated_late(&candidates, now);
         candidates.extend(self.match_inodes(rotated));

@@ -21,7 +21,7 @@ impl Catalog {
                 self.put_place(candidate.path, &candidate.found, Holds::Nothing, true);
                 continue;
             };
-            match self.names.get(&key) {
+            match self.names.get(&*key) {
                 Some(&id) => self.match_named(candidate, id),
                 None => self.begin_named(candidate, key, now),
             }

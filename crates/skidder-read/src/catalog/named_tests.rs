@@ -8,6 +8,7 @@ use skidder_os::Fs;
 use skidder_registry::{Cursor, Entry, Meta};
 use skidder_testkit::Random;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 const A: &str = "/logs/a.log";
 const MARKER: &str = "/etc/marker";
@@ -221,7 +222,7 @@ fn an_old_key_counts_only_at_its_path_and_with_its_identity() {
 fn entry(path: &str, offset: u64) -> Entry {
     Entry {
         cursor: Cursor { offset, ..Cursor::default() },
-        meta: Meta { source: PathBuf::from(path), ..Meta::default() },
+        meta: Meta { source: Arc::from(Path::new(path)), ..Meta::default() },
         updated: skidder_os::Timestamp(0),
         ttl: None,
     }

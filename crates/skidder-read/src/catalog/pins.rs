@@ -88,8 +88,9 @@ impl Catalog {
         for path in &names {
             let name = path.file_name().and_then(|name| name.to_str()?.parse::<u64>().ok());
             self.pins.next = self.pins.next.max(name.map_or(0, |name| name + 1));
-            let of = self.pinned_path(path).unwrap_or_else(|| path.clone());
-            self.beside.add_pin(Arc::from(path.as_path()), Arc::from(of), now);
+            let pin: Arc<Path> = Arc::from(path.as_path());
+            let of = self.pinned_path(path).unwrap_or_else(|| Arc::clone(&pin));
+            self.beside.add_pin(pin, of, now);
         }
         if !names.is_empty() {
             tracing::info!(files = names.len(), "files that were pinned are read to their end");
@@ -97,13 +98,13 @@ impl Catalog {
     }
 
     /// What a pinned file was called, from the saved entry that it goes on with.
-    fn pinned_path(&mut self, path: &Path) -> Option<PathBuf> {
+    fn pinned_path(&mut self, path: &Path) -> Option<Arc<Path>> {
         let metadata = self.input.fs.symlink_metadata(path).ok()?;
         let found = Found { path: path.to_path_buf(), metadata };
         let head = self.head(&found).ok()??;
         let print = Fingerprint::of(&head.bytes);
         let path = Arc::from(path);
-        let candidate = Candidate { found, path, head, before: None, touched: false };
+        let candidate = Candidate { found, path, head, before: None, touched: false, claim: None };
         self.claimed_path(&candidate, &print)
     }
 

@@ -3,6 +3,7 @@
 use super::adopt::is_of_input;
 use super::former::{may_be_former, of_former};
 use super::matching::is_related;
+use super::saved_prints::{SavedPrint, SavedPrints};
 use super::{Candidate, Catalog, MISSING_GRACE};
 use crate::compare::{Side, fingerprint_of};
 use crate::cursors::CursorsError;
@@ -12,29 +13,24 @@ use skidder_registry::{Cursor, Entry};
 use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
+use std::sync::Arc;
 
 /// Bytes read at once for an unusual fingerprint.
 const PRINT_SCRATCH_BYTES: usize = 16 << 10;
 
-pub(super) struct SavedPrint {
-    fingerprint: Fingerprint,
-    key: String,
-    path: PathBuf,
-}
-
 /// A saved entry that may be a file's.
-struct Claim {
+pub(super) struct Claim {
     key: String,
     /// Its place among the entries with unusual fingerprints.
-    odd: Option<usize>,
+    pub(super) odd: Option<usize>,
     entry: Entry,
-    rank: Rank,
+    pub(super) rank: Rank,
 }
 
 /// How well a saved entry fits a file; the smaller the better.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Rank {
+pub(super) struct Rank {
     /// The bytes before the cursor are others.
     misfit: bool,
     other_file: bool,
@@ -44,7 +40,13 @@ struct Rank {
 }
 
 impl Rank {
-    const NONE: Self = Self { misfit: true, other_file: true, unread: true, other_path: true };
+    pub(super) const NONE: Self =
+        Self { misfit: true, other_file: true, unread: true, other_path: true };
+
+    /// Whether an entry is of the very file at its path: no other file has a better claim to it.
+    pub(super) fn is_in_place(self) -> bool {
+        !self.misfit && !self.other_file && !self.other_path
+    }
 }
 
 /// What the registry says of a file.
@@ -69,6 +71,7 @@ impl Catalog {
         let settings = &self.input.settings;
         let usual = settings.fingerprint.length;
         let mut saved = Vec::new();
+        let mut has_saved = false;
         let mut forgotten = Vec::new();
         let (adoptable, beside) = (&mut self.adoptable, &mut self.beside);
         let loaded = self.input.cursors.for_each_saved(&mut |key, entry| {
@@ -76,6 +79,7 @@ impl Catalog {
                 forgotten.push(key.to_owned());
                 return;
             }
+            has_saved |= is_of_input(settings, key);
             adoptable.consider(settings, key, entry);
             if settings.value_in(key).is_some() {
                 beside.consider(settings, entry);
@@ -87,14 +91,15 @@ impl Catalog {
                 && let Some(hex) = settings.value_in(former.unwrap_or(key))
                 && let Some(fingerprint) = Fingerprint::from_hex(hex, len)
             {
-                let path = entry.meta.source.clone();
+                let path = Arc::clone(&entry.meta.source);
                 saved.push(SavedPrint { fingerprint, key: key.to_owned(), path });
             }
         });
-        if let Err(error) = loaded {
+        if let Err(error) = &loaded {
             tracing::error!(%error, "files that were short when they were saved are read from the start");
         }
-        self.saved = saved;
+        self.has_saved = has_saved || loaded.is_err();
+        self.saved = SavedPrints::new(saved, usual);
         if !forgotten.is_empty() {
             tracing::warn!(
                 entries = forgotten.len(),
@@ -131,23 +136,28 @@ impl Catalog {
     }
 
     /// The saved entry that fits a file best.
-    fn claim(
+    pub(super) fn claim(
         &mut self,
         candidate: &Candidate,
         fingerprint: &Fingerprint,
     ) -> Result<Option<Claim>, CursorsError> {
+        if !self.has_saved {
+            return Ok(None);
+        }
         let mut best: Option<Claim> = None;
         let mut odd = self.saved_prints(candidate);
-        odd.sort_by_key(|&at| Reverse(self.saved[at].fingerprint.len));
+        odd.sort_by_key(|&at| self.saved.get(at).map(|saved| Reverse(saved.fingerprint.len)));
         let usual = self.input.settings.key(&fingerprint.hex());
-        let odd = odd.into_iter().map(|at| (self.saved[at].key.clone(), Some(at)));
+        let odd = odd
+            .into_iter()
+            .filter_map(|at| self.saved.get(at).map(|saved| (saved.key.clone(), Some(at))));
         for (key, odd) in odd.collect::<Vec<_>>().into_iter().chain([(usual, None)]) {
             let Some(entry) = self.entry(&key)? else { continue };
             let rank = self.rank(candidate, &entry);
-            if let Some(at) = odd
+            if let Some(saved) = odd.and_then(|at| self.saved.get(at))
                 && of_former(&key).is_some()
             {
-                let (path, print) = (&entry.meta.source, &self.saved[at].fingerprint);
+                let (path, print) = (&entry.meta.source, &saved.fingerprint);
                 let (same_inode, offset) = (!rank.other_file, entry.cursor.offset);
                 if rank.misfit || !may_be_former(&candidate.path, path, same_inode, offset, print) {
                     continue;
@@ -175,7 +185,7 @@ impl Catalog {
         &mut self,
         candidate: &Candidate,
         fingerprint: &Fingerprint,
-    ) -> Option<PathBuf> {
+    ) -> Option<Arc<Path>> {
         let claim = self.claim(candidate, fingerprint).ok()??;
         (!claim.rank.misfit).then_some(claim.entry.meta.source)
     }
@@ -198,7 +208,7 @@ impl Catalog {
             misfit: !fits,
             other_file: !same_file,
             unread: cursor.offset == 0 || candidate.head.compressed,
-            other_path: entry.meta.source != *candidate.path,
+            other_path: entry.meta.source != candidate.path,
         }
     }
 
@@ -206,14 +216,17 @@ impl Catalog {
     /// still proves right.
     pub(super) fn saved_state(
         &mut self,
-        candidate: &Candidate,
+        candidate: &mut Candidate,
         fingerprint: &Fingerprint,
     ) -> Result<Option<SavedState>, CursorsError> {
-        let Some(claim) = self.claim(candidate, fingerprint)? else {
-            return self.adopt(candidate);
+        let known = candidate.claim.take().filter(|_| *fingerprint == candidate.head.print());
+        let claim = match known {
+            Some(claim) => Some(*claim),
+            None => self.claim(candidate, fingerprint)?,
         };
+        let Some(claim) = claim else { return self.adopt(candidate) };
         let Claim { key, odd, entry, rank } = claim;
-        let fingerprint = odd.map(|at| self.saved.swap_remove(at).fingerprint);
+        let fingerprint = odd.and_then(|at| self.saved.take(at)).map(|saved| saved.fingerprint);
         let mut cursor = entry.cursor;
         let short = entry
             .meta
@@ -257,40 +270,50 @@ impl Catalog {
     }
 
     /// The saved entries with unusual fingerprints that fit.
-    fn saved_prints(&mut self, candidate: &Candidate) -> Vec<usize> {
-        let mut found = Vec::new();
-        // Prefixes of the beginning are hashed once for each length.
-        let mut hashes: HashMap<u32, Option<Fingerprint>> = HashMap::new();
-        let usual = self.input.settings.fingerprint.length;
-        for at in 0..self.saved.len() {
-            let print = self.saved[at].fingerprint;
-            let path = &self.saved[at].path;
-            let is_near = self.is_near(path, &candidate.path);
-            let too_long =
-                !candidate.head.compressed && candidate.found.metadata.size < u64::from(print.len);
-            if (print.len < usual && !is_near) || too_long {
-                continue;
-            }
-            let of_file = match hashes.get(&print.saved_len()) {
-                Some(hash) => *hash,
-                None => {
-                    let head = candidate.head.bytes.get(..print.len as usize);
-                    let hash = match head {
-                        Some(head) if !print.whole => Some(Fingerprint::of(head)),
-                        _ => self
-                            .print_like(&candidate.path, candidate.head.compressed, &print)
-                            .ok()
-                            .flatten(),
-                    };
-                    hashes.insert(print.saved_len(), hash);
-                    hash
-                }
-            };
-            if of_file == Some(print) {
-                found.push(at);
+    fn saved_prints(&self, candidate: &Candidate) -> Vec<usize> {
+        if self.saved.is_empty() {
+            return Vec::new();
+        }
+        let mut found = self.short_near(&candidate.path);
+        found.retain(|&at| {
+            let print = self.saved.get(at).map(|saved| saved.fingerprint);
+            print.is_some_and(|print| self.print_as(candidate, &print) == Some(print))
+        });
+        for like in self.saved.other_lengths() {
+            if let Some(print) = self.print_as(candidate, &like) {
+                found.extend_from_slice(self.saved.others_like(&print));
             }
         }
+        found.sort_unstable();
         found
+    }
+
+    /// The saved entries with fingerprints shorter than usual that are near to a path: those that [`Catalog::is_near`]
+    /// takes.
+    fn short_near(&self, path: &Path) -> Vec<usize> {
+        if self.is_pin(path) {
+            return self.saved.short().collect();
+        }
+        let mut near: Vec<usize> = self.saved.short_near(path).collect();
+        if let Some(link) = self.beside.link_of(path) {
+            let of_link = |at: &usize| self.saved.get(*at).is_some_and(|print| print.path == link);
+            near.extend(self.saved.short_near(&link).filter(of_link));
+        }
+        near.sort_unstable();
+        near.dedup();
+        near
+    }
+
+    /// The fingerprint of a file over the bytes that another one covers; nothing if it is too short.
+    fn print_as(&self, candidate: &Candidate, like: &Fingerprint) -> Option<Fingerprint> {
+        let (head, compressed) = (&candidate.head, candidate.head.compressed);
+        if !compressed && candidate.found.metadata.size < u64::from(like.len) {
+            return None;
+        }
+        match head.print_of_first(like.len) {
+            Some(print) if !like.whole => Some(print),
+            _ => self.print_like(&candidate.path, compressed, like).ok().flatten(),
+        }
     }
 
     pub(super) fn print_of(

@@ -7,7 +7,7 @@ use super::{Candidate, Catalog, Differs, Holds, Known, MISSING_GRACE};
 use crate::Now;
 use crate::compare::{Longer, Verdict};
 use crate::fingerprint::{Fingerprint, read_up_to};
-use crate::reader::{Reader, TAIL_BYTES, Target};
+use crate::reader::{Reader, ShownPrint, TAIL_BYTES, Target};
 use crate::readers::ReaderState;
 use crate::settings::FilestreamSettings;
 use skidder_event::{SourceId, Tail};
@@ -65,7 +65,7 @@ impl Catalog {
             known.former = false;
             if settings.identity.is_content() {
                 self.ids.release(&known.key, id);
-                known.key = settings.key(&known.fingerprint.hex());
+                known.key = settings.key(&known.fingerprint.hex()).into();
             }
         }
         let changed = known.size != meta.size || rewritten;
@@ -76,10 +76,10 @@ impl Catalog {
         known.missing_since = None;
         self.index.insert(id, known);
         if moved || rewritten || grown.is_some() {
-            let meta = known.meta(settings, &self.beside);
+            let meta = known.meta(settings, &self.identity, &self.beside);
             self.input.cursors.update(id, &known.key, meta);
             let target = known.target(usual, &self.beside);
-            self.readers.place(id, target, known.key.clone(), reopen && rewritten);
+            self.readers.place(id, target, Arc::clone(&known.key), reopen && rewritten);
         }
         let unread = look.is_some_and(|look| {
             if head.compressed {
@@ -129,7 +129,7 @@ impl Catalog {
 
     /// A found file becomes a source: one that the registry knows, or a new one. `differs_at` is the first
     /// byte in which it differs from another source that begins alike.
-    pub(super) fn begin(&mut self, candidate: Candidate, differs_at: Differs, now: Now) {
+    pub(super) fn begin(&mut self, mut candidate: Candidate, differs_at: Differs, now: Now) {
         // What was saved under the usual fingerprint still is, if no other source has taken it.
         let usual_print = candidate.head.print();
         let keeps = differs_at.is_some()
@@ -145,7 +145,7 @@ impl Catalog {
                 return;
             }
         };
-        let saved = match self.saved_state(&candidate, &fingerprint) {
+        let saved = match self.saved_state(&mut candidate, &fingerprint) {
             Ok(saved) => saved,
             Err(error) => {
                 tracing::error!(path = %candidate.path.display(), %error,
@@ -195,9 +195,10 @@ impl Catalog {
         let usual = self.input.settings.fingerprint.length;
         let Candidate { found, path, head, before, .. } = candidate;
         let id = self.ids.next();
+        let key: Arc<str> = key.into();
         if self.input.settings.shares_keys && !self.ids.claim(&key, id) {
             if !matches!(before, Some(Holds::Nothing)) {
-                tracing::info!(path = %path.display(), key,
+                tracing::info!(path = %path.display(), key = &*key,
                     "another input reads this file and has the same key for it; it is not read twice");
             }
             self.put_place(path, &found, Holds::Nothing, true);
@@ -230,11 +231,11 @@ impl Catalog {
             cursor.offset = meta.size;
             cursor.tail = self.tail_at(&path, meta);
         }
-        if let Some(old) = key.filter(|old| *old != known.key) {
+        if let Some(old) = key.filter(|old| **old != *known.key) {
             // Saved under the shorter fingerprint that the file had then.
             self.input.cursors.forget_saved(vec![old]);
         }
-        let entry = known.meta(&self.input.settings, &self.beside);
+        let entry = known.meta(&self.input.settings, &self.identity, &self.beside);
         self.input.cursors.begin(id, &known.key, entry, cursor, true);
         self.add_reader(id, &known, cursor);
         let unread = if head.compressed { !cursor.eof } else { meta.size > cursor.offset };
@@ -247,7 +248,7 @@ impl Catalog {
         }
         self.index.insert(id, &known);
         if !self.input.settings.identity.is_content() {
-            self.names.insert(known.key.clone(), id);
+            self.names.insert(Arc::clone(&known.key), id);
         }
         self.sources.insert(id, known);
         self.put_place(path, &found, Holds::Source(id), false);
@@ -256,7 +257,7 @@ impl Catalog {
     fn add_reader(&self, id: SourceId, known: &Known, cursor: Cursor) {
         let tail = cursor.tail.map(|tail| Tail { len: tail.len, crc: tail.crc });
         let target = known.target(self.input.settings.fingerprint.length, &self.beside);
-        let (key, generation) = (known.key.clone(), cursor.generation);
+        let (key, generation) = (Arc::clone(&known.key), cursor.generation);
         let mut reader = Reader::new(id, key, generation, target, cursor.offset, tail);
         reader.finished = cursor.eof;
         self.readers.add(&self.input, reader);
@@ -316,12 +317,22 @@ impl Catalog {
 }
 
 impl Known {
-    pub(super) fn meta(&self, settings: &FilestreamSettings, beside: &Beside) -> Meta {
+    /// Whether its fingerprint has this hash, or of a longer one the usual length.
+    pub(super) fn has_hash(&self, hash: &[u8; 32]) -> bool {
+        self.fingerprint.hash == *hash || self.shared.as_deref() == Some(hash)
+    }
+
+    pub(super) fn meta(
+        &self,
+        settings: &FilestreamSettings,
+        identity: &Arc<str>,
+        beside: &Beside,
+    ) -> Meta {
         let usual = settings.fingerprint.length;
         let len = self.fingerprint.len;
         Meta {
-            source: beside.pinned(&self.path).unwrap_or(&self.path).to_path_buf(),
-            identifier_name: settings.identity.name().to_owned(),
+            source: Arc::clone(beside.pinned(&self.path).unwrap_or(&self.path)),
+            identifier_name: Arc::clone(identity),
             fingerprint_len: (settings.identity.is_content()
                 && (len != usual || self.fingerprint.whole))
                 .then(|| self.fingerprint.saved_len()),
@@ -331,15 +342,18 @@ impl Known {
     }
 
     pub(super) fn target(&self, usual: u32, beside: &Beside) -> Target {
-        let complete = self.fingerprint.len >= usual;
         Target {
             path: Arc::clone(&self.path),
             shown: beside.link_of(&self.path),
             device: self.device,
             inode: self.inode,
             compressed: self.compressed,
-            fingerprint: complete.then(|| Arc::from(self.fingerprint.hex())),
             print: self.fingerprint,
+            shown_print: if self.fingerprint.len >= usual {
+                ShownPrint::OfTarget
+            } else {
+                ShownPrint::None
+            },
         }
     }
 }

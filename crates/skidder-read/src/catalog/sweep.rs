@@ -10,7 +10,8 @@ use skidder_event::SourceId;
 use skidder_os::Monotonic;
 use std::collections::HashMap;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// How often the registry is looked through for what `clean_inactive` lets go, as in Filebeat.
@@ -87,7 +88,7 @@ impl Catalog {
             self.beside.clear_saved();
         }
         let sources: HashMap<&str, SourceId> =
-            self.sources.iter().map(|(&id, known)| (known.key.as_str(), id)).collect();
+            self.sources.iter().map(|(&id, known)| (&*known.key, id)).collect();
         let mut stale = Vec::new();
         let mut idle = Vec::new();
         let swept = self.input.cursors.for_each_saved(&mut |key, entry| {
@@ -103,7 +104,7 @@ impl Catalog {
                 Some(&id) if inactive => idle.push(id),
                 Some(_) => {}
                 None if inactive || (first && (former || settings.clean_removed)) => {
-                    stale.push((key.to_owned(), path.clone(), inactive || former));
+                    stale.push((key.to_owned(), Arc::clone(path), inactive || former));
                 }
                 None => {}
             }
@@ -120,7 +121,7 @@ impl Catalog {
         }
     }
 
-    fn forget_stale(&self, mut stale: Vec<(String, PathBuf, bool)>) {
+    fn forget_stale(&self, mut stale: Vec<(String, Arc<Path>, bool)>) {
         let is_gone = |path: &Path| {
             let looked = self.input.fs.symlink_metadata(path);
             looked.is_err_and(|error| error.kind() == io::ErrorKind::NotFound)

@@ -30,6 +30,7 @@ impl Catalog {
             }
         }
         fresh.sort_unstable_by(|one, other| one.path.cmp(&other.path));
+        let fresh = self.displace(fresh);
         self.read_heads(fresh, now)
     }
 
@@ -54,9 +55,9 @@ impl Catalog {
     /// Last passes: a copy of what is elsewhere, something the registry knows, or something new.
     pub(super) fn match_others(&mut self, candidate: Candidate, now: Now, budget: &mut u64) {
         let meta = &candidate.found.metadata;
-        if let Some(ids) = self.index.by_inode.get(&(meta.device, meta.inode))
-            && let Some(&of) =
-                ids.iter().find(|&&id| !self.is_loose(id) && self.begins_alike(&candidate, id))
+        let ids = self.index.with_inode((meta.device, meta.inode));
+        if let Some(&of) =
+            ids.iter().find(|&&id| !self.is_loose(id) && self.begins_alike(&candidate, id))
         {
             // Another name of the same file, unless it is the one it has.
             if self.sources.get(&of).is_some_and(|known| known.path == candidate.path) {
@@ -174,7 +175,7 @@ impl Catalog {
             Some(before) if before.0 >= differs.0 => before,
             _ => differs,
         };
-        let candidate = Candidate { found, path, head, before: None, touched: false };
+        let candidate = Candidate { found, path, head, before: None, touched: false, claim: None };
         self.compare_next(candidate, twin.rivals, Some(differs), now, budget);
     }
 

@@ -171,6 +171,8 @@ impl Catalog {
     /// Names are going to be looked at.
     pub(super) fn begin_names(&mut self) {
         self.scans += 1;
+        // Only the first scan may go by what was saved when it began.
+        self.has_saved |= self.started.is_some();
         self.postponed = 0;
         self.found_again = 0;
         self.lost.clear();

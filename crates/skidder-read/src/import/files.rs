@@ -12,6 +12,7 @@ use skidder_registry::filebeat::{FilebeatEntry, Identity, fingerprint_key};
 use std::collections::HashMap;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// Decoders kept for reuse.
 const DECODERS_IDLE_MAX: usize = 1;
@@ -129,8 +130,8 @@ impl<'a> Files<'a> {
         let Found { path, metadata } = &self.found[file];
         let usual = self.settings.fingerprint.length;
         Meta {
-            source: path.clone(),
-            identifier_name: self.settings.identity.name().to_owned(),
+            source: Arc::from(path.as_path()),
+            identifier_name: Arc::from(self.settings.identity.name()),
             fingerprint_len: print.filter(|print| print.len != usual).map(|print| print.len),
             device: metadata.device,
             inode: metadata.inode,

@@ -140,7 +140,7 @@ fn each_kind_of_identity_finds_its_file_and_goes_on_at_the_cursor() {
     let rows = world.plan();
     let (key, entry) = rows.iter().find(|row| row.entry == 2).unwrap().put.clone().unwrap();
     assert_eq!(key, format!("filestream::app::{}", complete_key(&print)));
-    assert_eq!(entry.meta.source, Path::new("/logs/renamed.log.1"));
+    assert_eq!(*entry.meta.source, *Path::new("/logs/renamed.log.1"));
     let tail = entry.cursor.tail.unwrap();
     assert_eq!((tail.len, tail.crc), (256, crc32fast::hash(&print[520 - 256..520])));
     let (key, entry) = rows.iter().find(|row| row.entry == 4).unwrap().put.clone().unwrap();

@@ -56,10 +56,10 @@ impl Reader {
         fields.insert_path("log.file.path", path);
         fields.insert_path("log.file.device_id", self.target.device.to_string());
         fields.insert_path("log.file.inode", self.target.inode.to_string());
-        if let Some(fingerprint) = &self.target.fingerprint
-            && context.settings.include_file_fingerprint
+        if context.settings.include_file_fingerprint
+            && let Some(fingerprint) = self.target.shown_print()
         {
-            fields.insert_path("log.file.fingerprint", &**fingerprint);
+            fields.insert_path("log.file.fingerprint", fingerprint);
         }
         self.add_owners(context, &mut fields);
         fields

@@ -63,6 +63,12 @@ impl Reader {
         self.parsing.unfinished && !self.parsing.flush
     }
 
+    /// Whether the file must not be forgotten between two turns: groups of lines wait, or failures were told.
+    pub(crate) fn remembers_groups(&self) -> bool {
+        let Parsing { state, flush, flush_at, unfinished, failures, .. } = &self.parsing;
+        state.is_some() || *flush || flush_at.is_some() || *unfinished || *failures > 0
+    }
+
     /// When a group will have waited long enough, and the source wants a turn.
     pub(crate) fn flush_at(&self) -> Option<Monotonic> {
         self.parsing.flush_at

@@ -14,6 +14,10 @@ use std::time::Duration;
 /// Sleepers that are asked whether they can open their file again when a place is needed: most can.
 const SLEEPERS_ASKED: usize = 16;
 
+/// With more sleepers than this, one whose file was at its end in its first turn keeps nothing for the next one:
+/// at the start with very many files it may never come. What it would keep is some kilobytes.
+const PREPARED_MAX: usize = 1024;
+
 /// The state of all readers.
 pub(super) struct State {
     pub(super) limits: ReadersLimits,
@@ -123,7 +127,7 @@ impl State {
             self.close(id);
             return None;
         }
-        let compressed = slot.reader.as_ref().is_some_and(|reader| reader.target.compressed);
+        let compressed = slot.target().is_some_and(|target| target.compressed);
         let input = slot.input_key();
         let of_input = self.open_of.get(&input).copied().unwrap_or(0);
         let limit_of_input = slot.input.settings.harvester_limit.unwrap_or(usize::MAX);
@@ -169,6 +173,7 @@ impl State {
         }
         slot.turns += 1;
         slot.look = slot.seen();
+        slot.rouse(id);
         let mut reader = slot.reader.take()?;
         reader.begin_turn(now);
         slot.phase = Phase::Running;
@@ -313,11 +318,12 @@ impl State {
                 .saturating_mul(close.backoff_factor)
                 .min(close.backoff_max.max(close.backoff_init)),
         };
+        let is_one_of_many = slot.turns <= 1 && self.idle.len() >= PREPARED_MAX;
         if let Some(reader) = &mut slot.reader {
             if reader.target.compressed {
                 reader.release_decoder();
             }
-            if slot.rested {
+            if slot.rested || is_one_of_many {
                 reader.rebind();
             }
         }
@@ -349,6 +355,7 @@ impl State {
                 self.timers.push(Reverse((at, id)));
             }
         }
+        slot.rest();
         let input = slot.input_key();
         if std::mem::take(&mut slot.is_counted) {
             self.open -= 1;
@@ -404,6 +411,7 @@ impl State {
     /// Takes the open file of a closed source, which sleeps at its end from now on.
     pub(super) fn keep_open(&mut self, id: SourceId, file: Box<dyn File>, now: Monotonic) {
         let Some(slot) = self.slots.get_mut(&id) else { return };
+        slot.rouse(id);
         let Some(reader) = &mut slot.reader else { return };
         if slot.phase != Phase::Closed || reader.is_open() {
             return;
@@ -422,15 +430,15 @@ impl State {
         if slot.phase == Phase::Running {
             return;
         }
-        let asked = std::mem::take(&mut slot.asked);
+        let Some(asked) = slot.take_asked() else { return };
+        slot.rouse(id);
         let Some(reader) = &mut slot.reader else { return };
         let mut close = asked.reopen || asked.close || asked.remove;
         if let Some((target, key)) = asked.target.map(|asked| *asked) {
             close |= target.compressed != reader.target.compressed;
             reader.key = key;
             if reader.is_open() {
-                reader.target.fingerprint.clone_from(&target.fingerprint);
-                reader.rebind();
+                reader.show_print(&target);
                 slot.next_target = Some(Box::new(target));
             } else {
                 reader.target = target;
@@ -454,6 +462,9 @@ impl State {
             && matches!(slot.phase, Phase::Closed | Phase::Idle(_))
         {
             self.line_up(id);
+        }
+        if let Some(slot) = self.slots.get_mut(&id) {
+            slot.rest();
         }
     }
 }

@@ -1,7 +1,8 @@
 //! One source as the scheduler sees it: its reader, its phase, and what was asked for meanwhile.
 
 use super::{ReaderLook, ReaderState};
-use crate::reader::{InputContext, Reader, Target};
+use crate::reader::{InputContext, Reader, Rest, Target};
+use skidder_event::SourceId;
 use skidder_os::Monotonic;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,8 +16,10 @@ const LARGE_DECODER: usize = 8;
 
 pub(super) struct Slot {
     pub(super) input: Arc<InputContext>,
-    /// Taken out while it has a turn.
+    /// Taken out while it has a turn, and while it rests.
     pub(super) reader: Option<Box<Reader>>,
+    /// What is kept of a reader that is closed: there may be very many of them.
+    pub(super) rest: Option<Box<Rest>>,
     pub(super) look: ReaderLook,
     pub(super) phase: Phase,
     /// Counts against the limit on open files.
@@ -54,14 +57,26 @@ pub(super) enum Phase {
 #[derive(Default)]
 pub(super) struct Asked {
     pub(super) wake: bool,
-    pub(super) target: Option<Box<(Target, String)>>,
+    pub(super) target: Option<Box<(Target, Arc<str>)>>,
     pub(super) restart: Option<u32>,
     pub(super) reopen: bool,
     pub(super) close: bool,
     pub(super) remove: bool,
 }
 
+impl Asked {
+    fn is_nothing(&self) -> bool {
+        let Self { wake, target, restart, reopen, close, remove } = self;
+        !(*wake || *reopen || *close || *remove || target.is_some() || restart.is_some())
+    }
+}
+
 impl Slot {
+    /// What was asked for while it had a turn, or before.
+    pub(super) fn take_asked(&mut self) -> Option<Asked> {
+        (!self.asked.is_nothing()).then(|| std::mem::take(&mut self.asked))
+    }
+
     /// Puts a reader back after its turn. It takes the places of its decoder now: what a file has to be decoded with is not
     /// known before. Gives how many more places these are.
     pub(super) fn put_back(&mut self, reader: Box<Reader>) -> usize {
@@ -72,6 +87,27 @@ impl Slot {
         self.reader = Some(reader);
         self.phase = Phase::Closed;
         self.decoders - before
+    }
+
+    /// The file that its reader expects; nothing while it has a turn.
+    pub(super) fn target(&self) -> Option<&Target> {
+        let of_rest = self.rest.as_ref().map(|rest| &rest.target);
+        of_rest.or(self.reader.as_ref().map(|reader| &reader.target))
+    }
+
+    /// Keeps only what is needed of a closed reader, if that is less.
+    pub(super) fn rest(&mut self) {
+        self.rest = self.rest.take().or_else(|| self.reader.as_mut()?.take_rest().map(Box::new));
+        if self.rest.is_some() {
+            self.reader = None;
+        }
+    }
+
+    /// Makes the reader again that rests.
+    pub(super) fn rouse(&mut self, id: SourceId) {
+        if let Some(rest) = self.rest.take() {
+            self.reader = Some(Box::new(Reader::from_rest(id, *rest)));
+        }
     }
 
     pub(super) fn seen(&self) -> ReaderLook {
@@ -86,7 +122,9 @@ impl Slot {
         if self.phase != Phase::Waiting {
             look.waits = None;
         }
-        if let Some(reader) = &self.reader {
+        if let Some(rest) = &self.rest {
+            rest.show(&mut look);
+        } else if let Some(reader) = &self.reader {
             look.generation = reader.generation;
             look.offset = reader.offset;
             look.tail = reader.tail;
@@ -125,7 +163,8 @@ impl Slot {
 
     /// Whether its file is one that is read to the end when the program is asked to stop.
     pub(super) fn is_read_to_end(&self) -> bool {
-        let is_open = self.reader.as_ref().is_none_or(|reader| reader.is_open());
+        let is_open =
+            self.rest.is_none() && self.reader.as_ref().is_none_or(|reader| reader.is_open());
         self.input.settings.read_until_eof.is_some() && is_open
     }
 
@@ -158,8 +197,7 @@ impl Slot {
     /// Whether the path leads to the file that is open. If not, the open file may be the last way to what
     /// is still written to it.
     pub(super) fn can_open_again(&self) -> bool {
-        let of_reader = self.reader.as_ref().map(|reader| &reader.target);
-        self.next_target.as_deref().or(of_reader).is_some_and(|target| {
+        self.next_target.as_deref().or(self.target()).is_some_and(|target| {
             let looked = self.input.fs.metadata(&target.path);
             looked.is_ok_and(|meta| (meta.device, meta.inode) == (target.device, target.inode))
         })

@@ -11,7 +11,7 @@ fn entry() -> Entry {
             tail: Some(Tail { len: 64, crc: 0xdead_beef }),
         },
         meta: Meta {
-            source: PathBuf::from(OsStr::from_bytes(b"/var/log/caf\xe9.log")),
+            source: Arc::from(Path::new(OsStr::from_bytes(b"/var/log/caf\xe9.log"))),
             identifier_name: "fingerprint".into(),
             fingerprint_len: Some(512),
             device: 1,

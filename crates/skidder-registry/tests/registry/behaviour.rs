@@ -38,7 +38,8 @@ fn names_that_are_not_utf8_are_kept() {
     let (registry, _) = open(&fs, &clock);
     let mut entry = entry(&mut Random::new(1), &clock);
     entry.meta.source = Path::new(std::ffi::OsStr::from_bytes(b"/var/log/\xff\xfe.log")).into();
-    let change = Change::Put { key: key(1), entry: entry.clone(), checkpoint: Checkpoint::Keep };
+    let change =
+        Change::Put { key: key(1).into(), entry: entry.clone(), checkpoint: Checkpoint::Keep };
     registry.commit(&[change]).unwrap();
     assert_eq!(registry.get(&key(1)).unwrap(), Some(entry));
 }
@@ -48,7 +49,11 @@ fn a_key_that_is_too_long_refuses_the_whole_commit() {
     let (fs, clock) = machine();
     let (registry, _) = open(&fs, &clock);
     let entry = entry(&mut Random::new(1), &clock);
-    let put = |key: String| Change::Put { key, entry: entry.clone(), checkpoint: Checkpoint::Keep };
+    let put = |key: String| Change::Put {
+        key: key.into(),
+        entry: entry.clone(),
+        checkpoint: Checkpoint::Keep,
+    };
     registry.commit(&[put("k".repeat(KEY_BYTES_MAX))]).unwrap();
     for bad in ["k".repeat(KEY_BYTES_MAX + 1), String::new()] {
         let error = registry.commit(&[put(key(1)), put(bad)]).unwrap_err();
@@ -80,7 +85,7 @@ fn a_commit_of_any_size_is_one_sync() {
     for count in [1, 10, 1000, 1000] {
         let changes: Vec<Change> = (0..count)
             .map(|number| Change::Put {
-                key: key(number),
+                key: key(number).into(),
                 entry: entry(&mut random, &clock),
                 checkpoint: Checkpoint::Keep,
             })
@@ -124,7 +129,7 @@ fn a_panic_of_a_callback_is_the_callers_and_leaves_the_registry_usable() {
     let (fs, clock) = machine();
     let (registry, _) = open(&fs, &clock);
     let change = Change::Put {
-        key: key(1),
+        key: key(1).into(),
         entry: entry(&mut Random::new(1), &clock),
         checkpoint: Checkpoint::Keep,
     };
@@ -172,7 +177,7 @@ fn write_the_files_of_the_newest_version() {
     let mut random = Random::new(1);
     let mut changes: Vec<Change> = (0..3)
         .map(|number| Change::Put {
-            key: key(number),
+            key: key(number).into(),
             entry: entry(&mut random, &clock),
             checkpoint: Checkpoint::Keep,
         })

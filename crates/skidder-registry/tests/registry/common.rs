@@ -36,7 +36,7 @@ pub(crate) fn entry(random: &mut Random, clock: &SimClock) -> Entry {
             tail: optional.then(|| Tail { len: 64, crc: random.number() as u32 }),
         },
         meta: Meta {
-            source: format!("/var/log/pods/{}/app.log", random.below(1000)).into(),
+            source: Path::new(&format!("/var/log/pods/{}/app.log", random.below(1000))).into(),
             identifier_name: "fingerprint".into(),
             fingerprint_len: random.one_in(3).then_some(100),
             device: 1,
@@ -52,7 +52,7 @@ pub(crate) fn changes(random: &mut Random, clock: &SimClock) -> Vec<Change> {
     clock.advance(Duration::from_secs(1));
     (0..=random.below(5))
         .map(|_| {
-            let key = key(random.below(12));
+            let key = key(random.below(12)).into();
             if random.one_in(6) {
                 return Change::Remove { key };
             }
@@ -76,16 +76,16 @@ pub(crate) fn after(truth: &Truth, changes: &[Change]) -> Truth {
     for change in changes {
         match change {
             Change::Remove { key } => {
-                truth.remove(key);
+                truth.remove(&**key);
             }
             Change::Put { key, entry, checkpoint } => {
-                let old = truth.remove(key).and_then(|(_, checkpoint)| checkpoint);
+                let old = truth.remove(&**key).and_then(|(_, checkpoint)| checkpoint);
                 let new = match checkpoint {
                     Checkpoint::Keep => old,
                     Checkpoint::Set(bytes) => Some(bytes.clone()),
                     Checkpoint::Clear => None,
                 };
-                truth.insert(key.clone(), (entry.clone(), new));
+                truth.insert(key.to_string(), (entry.clone(), new));
             }
         }
     }

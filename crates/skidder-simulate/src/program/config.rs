@@ -168,6 +168,12 @@ impl Config {
         };
         let mut settings = FilestreamSettings::new(id, scan);
         settings.compression = if self.plain_only { Compression::None } else { Compression::Auto };
+        // Files a portion at a time: one, two, or all of them.
+        settings.heads_bytes_max = match self.rows_max % 3 {
+            0 => 1,
+            1 => 2 * settings.fingerprint.length as usize,
+            _ => settings.heads_bytes_max,
+        };
         settings.check_interval = self.check_interval;
         settings.message_max_bytes = MESSAGE_BYTES_MAX;
         settings.harvester_limit = self.harvester_limit;

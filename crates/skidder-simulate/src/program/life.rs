@@ -134,7 +134,7 @@ impl Life {
     pub(super) fn saved_paths(&self) -> BTreeSet<PathBuf> {
         let mut paths = BTreeSet::new();
         let told = self.registry.for_each(|_, entry| {
-            paths.insert(entry.meta.source.clone());
+            paths.insert(entry.meta.source.to_path_buf());
         });
         if told.is_err() {
             paths.clear();

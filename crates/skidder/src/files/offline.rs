@@ -124,11 +124,11 @@ impl Cursors for Seen {
 
     fn forget_saved(&self, _: Vec<String>) {}
 
-    fn begin(&self, source: SourceId, _: &str, _: Meta, cursor: Cursor, _: bool) {
+    fn begin(&self, source: SourceId, _: &Arc<str>, _: Meta, cursor: Cursor, _: bool) {
         self.begun().insert(source, cursor);
     }
 
-    fn update(&self, _: SourceId, _: &str, _: Meta) {}
+    fn update(&self, _: SourceId, _: &Arc<str>, _: Meta) {}
 
     fn restart(&self, source: SourceId, generation: u32) {
         self.begun().insert(source, Cursor { generation, ..Cursor::default() });

@@ -87,10 +87,10 @@ fn convert(
     let identity = match name {
         "native" => native(),
         "path" => Identity::Path(source),
-        "fingerprint" if entry.meta.identifier_name == "fingerprint" => {
+        "fingerprint" if &*entry.meta.identifier_name == "fingerprint" => {
             let len = entry.meta.fingerprint_len.unwrap_or(settings.fingerprint.length);
             let print = Fingerprint::from_hex(value, len).ok_or("its key is no fingerprint")?;
-            identity_for_filebeat(&*world.fs, settings, &entry.meta.source, &print)?
+            identity_for_filebeat(&*world.fs, settings, &entry.meta.source.to_path_buf(), &print)?
         }
         "inode_marker" => {
             let marker = value.split_once('-').map_or("", |(_, marker)| marker).to_owned();
@@ -108,7 +108,7 @@ fn convert(
         owner,
         identity,
         stream,
-        source: entry.meta.source.clone(),
+        source: entry.meta.source.to_path_buf(),
         offset: Some(entry.cursor.offset),
         eof: entry.cursor.eof,
         updated: Some(entry.updated),

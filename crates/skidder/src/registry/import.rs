@@ -34,7 +34,11 @@ pub(super) fn import(options: &Import, global: &Global, world: &World) -> Result
         let changes: Vec<Change> = rows
             .iter()
             .filter_map(|row| row.put.clone())
-            .map(|(key, entry)| Change::Put { key, entry, checkpoint: Checkpoint::Clear })
+            .map(|(key, entry)| Change::Put {
+                key: key.into(),
+                entry,
+                checkpoint: Checkpoint::Clear,
+            })
             .collect();
         agent::take_over_id(&*world.fs, &store, &place.data)?;
         commit(&place.registry, &changes, world)?;

@@ -1,0 +1,128 @@
+//! Taking in very many new or changed files a portion at a time, so that the beginnings of all of them are
+//! never held at once.
+//!
+//! The passes that match files go from the best evidence to the weakest, over all files. A portion may be
+//! taken through all of them alone where no file of a later one could have had better evidence: files that are
+//! where they were are matched first, whoever they stand with; and if no source has lost its place then, what
+//! is left are copies, files that the registry knows and new files. Those that have the best claim there can be
+//! to what the registry knows go first, as they would among all of them.
+
+use super::heads::Fresh;
+use super::saved::Rank;
+use super::{COMPARE_BYTES_PER_SCAN, Candidate, Catalog};
+use crate::Now;
+
+/// Bytes of beginnings that are held at once while nothing has lost its place.
+pub(crate) const HEADS_BYTES_MAX: usize = 8 << 20;
+
+impl Catalog {
+    /// Files whose beginnings are held at once.
+    fn portion(&self) -> usize {
+        let settings = &self.input.settings;
+        (settings.heads_bytes_max / (settings.fingerprint.length as usize).max(1)).max(1)
+    }
+
+    /// Matches changed files by what they hold.
+    pub(super) fn match_by_content(&mut self, fresh: Vec<Fresh>, now: Now) {
+        let portion = self.portion();
+        if fresh.len() <= portion {
+            let candidates = self.read_heads(fresh, now);
+            return self.match_together(candidates, now);
+        }
+        let fresh = self.match_in_place(fresh, portion, now);
+        if fresh.len() <= portion || !self.is_divisible() {
+            let candidates = self.read_heads(fresh, now);
+            return self.match_together(candidates, now);
+        }
+        self.match_apart(fresh, portion, now);
+    }
+
+    /// Matches changed files by their names. Those that keep their path come first, so that of several links
+    /// to a file the one that is known stays.
+    pub(super) fn match_names(&mut self, mut fresh: Vec<Fresh>, now: Now) {
+        fresh.sort_by_key(|fresh| !fresh.was_source());
+        let mut fresh = fresh.into_iter();
+        while fresh.len() > 0 {
+            let candidates = self.read_heads(fresh.by_ref().take(self.portion()), now);
+            self.match_by_name(candidates, now);
+        }
+    }
+
+    /// Files that are where they were: the same inode at the same path. Gives back the others.
+    fn match_in_place(&mut self, fresh: Vec<Fresh>, portion: usize, now: Now) -> Vec<Fresh> {
+        let (mut here, mut left) = (Vec::new(), Vec::with_capacity(fresh.len()));
+        for fresh in fresh {
+            if !self.may_be_in_place(&fresh) {
+                left.push(fresh);
+                continue;
+            }
+            here.push(fresh);
+            if here.len() == portion {
+                self.match_portion_in_place(std::mem::take(&mut here), &mut left, now);
+            }
+        }
+        self.match_portion_in_place(here, &mut left, now);
+        left
+    }
+
+    fn match_portion_in_place(&mut self, fresh: Vec<Fresh>, left: &mut Vec<Fresh>, now: Now) {
+        for candidate in self.read_heads(fresh, now) {
+            if let Err(candidate) = self.try_in_place(candidate) {
+                left.push(Fresh::from(candidate));
+            }
+        }
+    }
+
+    fn may_be_in_place(&self, fresh: &Fresh) -> bool {
+        let meta = &fresh.found.metadata;
+        let ids = self.index.with_inode((meta.device, meta.inode));
+        ids.iter().any(|id| {
+            self.sources.get(id).is_some_and(|known| !known.placed && known.path == fresh.path)
+        })
+    }
+
+    /// Whether no pass looks further than at one file, the sources in their places, and the registry.
+    fn is_divisible(&self) -> bool {
+        !self.input.settings.scan.symlinks && self.sources.values().all(|known| known.placed)
+    }
+
+    /// Portion by portion: first the files that nobody could have a better claim against, then the others.
+    fn match_apart(&mut self, fresh: Vec<Fresh>, portion: usize, now: Now) {
+        let mut budget = COMPARE_BYTES_PER_SCAN;
+        let mut later = Vec::new();
+        let mut fresh = fresh.into_iter();
+        while fresh.len() > 0 {
+            for mut candidate in self.read_heads(fresh.by_ref().take(portion), now) {
+                let rank = self.rank_alone(&mut candidate);
+                let compressed = candidate.head.compressed;
+                let is_first = if self.has_saved { rank.is_in_place() } else { !compressed };
+                if is_first {
+                    self.match_others(candidate, now, &mut budget);
+                } else {
+                    later.push(((rank, compressed), Fresh::from(candidate)));
+                }
+            }
+        }
+        later.sort_by_key(|(order, _)| *order);
+        let mut later = later.into_iter().map(|(_, fresh)| fresh);
+        while later.len() > 0 {
+            for candidate in self.read_heads(later.by_ref().take(portion), now) {
+                self.match_others(candidate, now, &mut budget);
+            }
+        }
+        self.compare_twins(now, &mut budget);
+    }
+
+    fn rank_alone(&mut self, candidate: &mut Candidate) -> Rank {
+        if !self.has_saved {
+            return Rank::NONE;
+        }
+        let print = candidate.head.print();
+        // What the registry does not tell now is asked again when the file begins.
+        let claim = self.claim(candidate, &print).ok().flatten();
+        let rank = claim.as_ref().map_or(Rank::NONE, |claim| claim.rank);
+        // Its place among the unusual ones may change before it is used.
+        candidate.claim = claim.filter(|claim| claim.odd.is_none()).map(Box::new);
+        rank
+    }
+}

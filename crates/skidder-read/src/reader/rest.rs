@@ -1,0 +1,60 @@
+//! What is kept of a closed reader: there may be very many of them, and few are read again.
+
+use super::{Reader, Target};
+use crate::readers::ReaderLook;
+use skidder_event::{SourceId, Tail};
+use std::sync::Arc;
+
+/// What is needed of a closed reader: the fields of [`Reader`] that outlive its open file.
+pub(crate) struct Rest {
+    key: Arc<str>,
+    pub(crate) target: Target,
+    generation: u32,
+    finished: bool,
+    unverified: bool,
+    offset: u64,
+    tail: Option<Tail>,
+    stored_seen: u64,
+}
+
+impl Rest {
+    /// Puts into `look` where the source stands.
+    pub(crate) fn show(&self, look: &mut ReaderLook) {
+        look.generation = self.generation;
+        look.offset = self.offset;
+        look.tail = self.tail;
+        look.finished = self.finished;
+        look.unverified = self.unverified;
+        look.stored_seen = self.stored_seen;
+        look.open = false;
+    }
+}
+
+impl Reader {
+    /// What is needed of a closed reader, which is of no use any more; nothing if that is more than it has there.
+    pub(crate) fn take_rest(&mut self) -> Option<Rest> {
+        if self.is_open() || self.remembers_groups() {
+            return None;
+        }
+        Some(Rest {
+            key: std::mem::take(&mut self.key),
+            target: self.target.clone(),
+            generation: self.generation,
+            finished: self.finished,
+            unverified: self.unverified,
+            offset: self.offset,
+            tail: self.tail,
+            stored_seen: self.stored_seen,
+        })
+    }
+
+    /// The closed reader that `rest` was taken from.
+    pub(crate) fn from_rest(id: SourceId, rest: Rest) -> Self {
+        let Rest { key, target, generation, offset, tail, .. } = rest;
+        let mut reader = Self::new(id, key, generation, target, offset, tail);
+        reader.finished = rest.finished;
+        reader.unverified = rest.unverified;
+        reader.stored_seen = rest.stored_seen;
+        reader
+    }
+}
