@@ -15,6 +15,7 @@
 
 mod backend;
 mod codec;
+mod distrust;
 mod entry;
 pub mod filebeat;
 mod files;

@@ -2,10 +2,11 @@
 
 use crate::backend::During;
 use crate::codec;
+use crate::distrust::Distrust;
 use crate::entry::{Change, Entry, KEY_BYTES_MAX};
 use crate::files::{Files, Recovery};
 use crate::store::{Store, StoreError, Trust};
-use skidder_os::{Clock, File, Fs};
+use skidder_os::{Clock, Fs};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -117,15 +118,13 @@ struct Inner {
     files: Files,
     /// `None` after a failure, until it is opened again.
     store: Option<Store>,
-    /// What the file shows may not be on the disk: it must be written anew before it is built upon.
-    distrusted: bool,
     /// Bytes of entries changed since the last snapshot.
     changed: u64,
     /// Size of the last snapshot.
     snapshot: u64,
     snapshot_bytes: u64,
-    /// Held as long as the registry is open. Last, so that it is given up last.
-    _lock: Box<dyn File>,
+    /// What the file shows may not be on the disk. Last, because it has the lock, which is given up last.
+    distrust: Distrust,
 }
 
 impl Registry {
@@ -147,11 +146,10 @@ impl Registry {
         let mut inner = Inner {
             files,
             store: None,
-            distrusted: false,
             changed: 0,
             snapshot: snapshot.unwrap_or(0),
             snapshot_bytes: options.snapshot_bytes,
-            _lock: lock,
+            distrust: Distrust::of_last(lock),
         };
         let opened = inner.start(snapshot.is_some()).map_err(|error| match error {
             StoreError::Newer(format) => {
@@ -159,6 +157,7 @@ impl Registry {
             }
             error => disk(as_io(error)),
         })?;
+        inner.distrust.note();
         if snapshot.is_none() || opened != Opened::Clean {
             inner.write_snapshot();
         }
@@ -234,7 +233,11 @@ impl Registry {
         let mut inner = self.inner.into_inner().unwrap_or_else(PoisonError::into_inner);
         inner.write_snapshot_at_end();
         let Some(store) = inner.store.take() else { return Ok(()) };
-        store.close().map_err(|error| CommitError::Retry {
+        let closed = store.close();
+        if matches!(closed, Err(StoreError::Io { during: During::Sync, .. })) {
+            inner.distrust.set(true);
+        }
+        closed.map_err(|error| CommitError::Retry {
             directory: inner.files.directory.clone(),
             source: as_io(error),
         })
@@ -259,16 +262,18 @@ impl Inner {
         if !has_store && !has_snapshot {
             self.files.sync_way().map_err(StoreError::writing)?;
             self.store = Some(self.files.create_store()?);
+            self.distrust.set(false);
             return Ok(Opened::New);
         }
+        let was_distrusted = self.distrust.is_held();
         let mut result = if has_store {
-            self.files.open_store(Trust::Verified)
+            self.open_or_rewrite()
         } else {
             Err(StoreError::Damaged("the file is missing beside its snapshot".to_owned()))
         };
         if matches!(result, Err(StoreError::Io { during: During::Read, .. })) {
             // Once is an accident; twice is a bad sector, which is a form of damage.
-            result = self.files.open_store(Trust::Verified);
+            result = self.open_or_rewrite();
             if let Err(StoreError::Io { during: During::Read, source }) = result {
                 result = Err(StoreError::Damaged(source.to_string()));
             }
@@ -282,12 +287,15 @@ impl Inner {
             }
             Err(StoreError::Io { during, source }) if during != During::Read => {
                 tracing::warn!(error = %source, "the registry cannot be written; it is only read for now");
-                self.distrusted = during == During::Sync;
+                if during == During::Sync {
+                    self.distrust.set(true);
+                }
                 self.files.open_store(Trust::ReadOnly)?
             }
             Err(error) => return Err(error),
         };
-        let opened = if store.was_unclean { Opened::Repaired } else { Opened::Clean };
+        let was_closed = !store.was_unclean && !was_distrusted;
+        let opened = if was_closed { Opened::Clean } else { Opened::Repaired };
         self.store = Some(store);
         Ok(opened)
     }
@@ -335,9 +343,13 @@ impl Inner {
     /// Gives up the store after a failure.
     fn settle<T>(&mut self, result: Result<T, StoreError>) -> Result<T, StoreError> {
         if let Err(error) = &result {
-            self.distrusted |= matches!(error, StoreError::Io { during: During::Sync, .. });
             self.store = None;
+            if matches!(error, StoreError::Io { during: During::Sync, .. }) {
+                self.distrust.set(true);
+            }
         }
+        // If that has failed before.
+        self.distrust.note();
         result
     }
 
@@ -346,22 +358,29 @@ impl Inner {
         let usable = self.store.take().filter(|store| !(writes && store.read_only));
         let store = match usable {
             Some(store) => store,
-            None if self.distrusted && writes => {
-                let store = self.files.rewrite_store()?;
-                self.distrusted = false;
-                store
-            }
-            None if self.distrusted => self.files.open_store(Trust::ReadOnly)?,
-            None => match self.files.open_store(Trust::Verified) {
+            None if self.distrust.is_held() && !writes => self.files.open_store(Trust::ReadOnly)?,
+            None => match self.open_or_rewrite() {
                 // For reading, a disk that cannot be written is good enough.
                 Err(StoreError::Io { during, .. }) if !writes && during != During::Read => {
-                    self.distrusted = during == During::Sync;
+                    if during == During::Sync {
+                        self.distrust.set(true);
+                    }
                     self.files.open_store(Trust::ReadOnly)?
                 }
                 result => result?,
             },
         };
         Ok(self.store.insert(store))
+    }
+
+    /// Opens the store for writing; if it is distrusted, a copy takes its place before.
+    fn open_or_rewrite(&mut self) -> Result<Store, StoreError> {
+        if !self.distrust.is_held() {
+            return self.files.open_store(Trust::Verified);
+        }
+        let store = self.files.rewrite_store()?;
+        self.distrust.set(false);
+        Ok(store)
     }
 
     /// Replaces a damaged store; gives the new names of the damaged files.
@@ -373,7 +392,7 @@ impl Inner {
             tracing::warn!(path = %path.display(), "the damaged file is kept here");
         }
         self.store = Some(store);
-        self.distrusted = false;
+        self.distrust.set(false);
         Ok(set_aside)
     }
 

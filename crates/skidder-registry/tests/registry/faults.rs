@@ -170,3 +170,47 @@ fn a_full_disk_still_lets_the_program_start_and_read() {
         assert_eq!(content(&open(&fs, &clock).0), truth);
     }
 }
+
+#[test]
+fn a_failed_sync_is_known_to_the_next_process() {
+    // Found by the simulated world: the next process took what it could read for written, built upon it, and the power
+    // cut after that left a store of new pages that lead to old ones.
+    for nth in 1..6 {
+        let (fs, clock) = machine();
+        let mut random = Random::new(nth);
+        let (registry, _) = open(&fs, &clock);
+        let mut truth = Truth::new();
+        for _ in 0..5 {
+            truth = commit(&registry, &truth, &changes(&mut random, &clock));
+        }
+        let fault = Fault::nth(1, ErrorKind::Other).of(Operation::Sync);
+        fs.inject(fault.times(nth));
+        for _ in 0..nth {
+            let changes = changes(&mut random, &clock);
+            registry.commit(&changes).unwrap_err();
+            let found = content(&registry);
+            assert!(found == truth || found == after(&truth, &changes));
+            truth = found;
+        }
+        fs.kill();
+        drop(registry);
+        fs.clear_faults();
+
+        let (registry, opened) = open(&fs, &clock);
+        assert_eq!(opened, Opened::Repaired, "{nth}");
+        assert!(content(&registry) == truth, "{nth}");
+        for _ in 0..3 {
+            truth = commit(&registry, &truth, &changes(&mut random, &clock));
+        }
+        fs.crash();
+        drop(registry);
+        let (registry, opened) = open(&fs, &clock);
+        assert_eq!(opened, Opened::Repaired, "{nth}");
+        assert!(content(&registry) == truth, "{nth}");
+        // It is forgotten when the store is a new one.
+        registry.close().unwrap();
+        let (registry, opened) = open(&fs, &clock);
+        assert_eq!(opened, Opened::Clean, "{nth}");
+        assert!(content(&registry) == truth, "{nth}");
+    }
+}
