@@ -16,7 +16,7 @@ use crate::settings::{Compression, FilestreamSettings};
 use skidder_os::{FileKind, Monotonic, Timestamp};
 use skidder_registry::Entry;
 use std::cmp::Reverse;
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -32,6 +32,9 @@ pub(super) struct Beside {
     directories: HashMap<PathBuf, Timestamp>,
     /// Links of this scan whose rotated files were looked for.
     followed: HashSet<PathBuf>,
+    /// Links whose rotated files could not be looked for, with the newest change that was seen before: the next
+    /// scan tries again.
+    again: BTreeMap<PathBuf, Timestamp>,
     /// When the last scan began.
     last_scan: Option<Timestamp>,
 }
@@ -125,11 +128,25 @@ impl Catalog {
         let mut all = Vec::with_capacity(fresh.len());
         let mut loose: Option<HashSet<Arc<Path>>> = None;
         self.beside.followed.clear();
+        let mut again = std::mem::take(&mut self.beside.again);
         for found in fresh {
-            if let Some(before) = self.before(&found, &mut loose) {
-                self.follow(&found, &before, now, &mut all);
+            let seen = self.before(&found, &mut loose).map(|before| before.seen);
+            let failed = again.remove(&found.path);
+            if let Some(seen) = failed.into_iter().chain(seen).min() {
+                self.follow(&found, &Before { seen }, now, &mut all);
             }
             all.push(found);
+        }
+        for (path, seen) in again {
+            match self.input.fs.metadata(&path) {
+                Ok(metadata) => {
+                    self.follow(&Found { path, metadata }, &Before { seen }, now, &mut all);
+                }
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(_) => {
+                    self.beside.again.insert(path, seen);
+                }
+            }
         }
         all
     }
@@ -216,7 +233,8 @@ impl Catalog {
             && error.kind() != io::ErrorKind::NotFound
         {
             tracing::warn!(path = %found.path.display(), %error,
-                "cannot look for rotated files beside the target of a link");
+                "cannot look for rotated files beside the target of a link; trying again with the next scan");
+            self.beside.again.insert(found.path.clone(), before.seen);
         }
     }
 
@@ -299,6 +317,7 @@ impl Catalog {
             before: None,
             touched: false,
             claim: None,
+            copy_of: None,
         };
         !self.alike(&candidate).is_empty() || self.has_claim(&candidate, &print)
     }
@@ -354,13 +373,23 @@ impl Catalog {
 
     /// A rotated file has another name now: what it was compressed to is followed instead.
     fn vanish_beside(&mut self, path: &Arc<Path>, now: Monotonic, out: &mut Vec<Found>) {
-        let Some(gone) = self.beside.files.remove(path) else { return };
+        let Some(mut gone) = self.beside.files.remove(path) else { return };
         self.lose_place(path);
         if gone.pin {
             return;
         }
         let suffix = rotated_suffix(path);
-        let siblings = self.rotated_from(path).unwrap_or_default();
+        let siblings = match self.rotated_from(path) {
+            Ok(siblings) => siblings,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return,
+            Err(error) => {
+                tracing::warn!(path = %path.display(), %error,
+                    "cannot look for what a rotated file was compressed to; trying again with the next scan");
+                gone.since = now;
+                self.beside.files.insert(Arc::clone(path), gone);
+                return;
+            }
+        };
         for sibling in siblings {
             if rotated_suffix(&sibling.path) == suffix && !self.beside.has(&sibling.path) {
                 let link = Arc::clone(&gone.link);

@@ -5,6 +5,7 @@ use crate::Now;
 use crate::fingerprint::{Head, HeadError, read_head};
 use crate::scan::Found;
 use crate::settings::Compression;
+use skidder_event::SourceId;
 use std::cell::OnceCell;
 use std::io;
 use std::path::Path;
@@ -17,6 +18,7 @@ pub(super) struct Fresh {
     /// What the place held before.
     before: Option<Holds>,
     touched: bool,
+    copy_of: Option<SourceId>,
 }
 
 impl Fresh {
@@ -28,8 +30,8 @@ impl Fresh {
 impl From<Candidate> for Fresh {
     /// Lets go of the beginning.
     fn from(candidate: Candidate) -> Self {
-        let Candidate { found, path, before, touched, .. } = candidate;
-        Self { found, path, before, touched }
+        let Candidate { found, path, before, touched, copy_of, .. } = candidate;
+        Self { found, path, before, touched, copy_of }
     }
 }
 
@@ -45,6 +47,7 @@ impl Catalog {
             let place = self.places.remove(&path);
             let touched = self.input.settings.resend_on_touch
                 && place.as_ref().is_some_and(|place| place.is_touched(&found.metadata));
+            let copy_of = place.as_ref().and_then(|place| place.copied_from(&found.metadata));
             let before = place.map(|place| place.holds);
             if let Some(Holds::Source(id)) = before
                 && let Some(known) = self.sources.get_mut(&id)
@@ -52,7 +55,7 @@ impl Catalog {
                 known.placed = false;
                 self.lost.push(id);
             }
-            all.push(Fresh { found, path, before, touched });
+            all.push(Fresh { found, path, before, touched, copy_of });
         }
         all
     }
@@ -65,7 +68,7 @@ impl Catalog {
     ) -> Vec<Candidate> {
         let mut candidates = Vec::new();
         for fresh in fresh {
-            let Fresh { found, path, before, touched } = fresh;
+            let Fresh { found, path, before, touched, copy_of } = fresh;
             match self.head(&found) {
                 // A copy in the making looks like nothing that is known. If it stays as it is, it is read.
                 Ok(Some(head))
@@ -73,9 +76,15 @@ impl Catalog {
                 {
                     self.put_place(path, &found, Holds::Nothing, true);
                 }
-                Ok(Some(head)) => {
-                    candidates.push(Candidate { found, path, head, before, touched, claim: None });
-                }
+                Ok(Some(head)) => candidates.push(Candidate {
+                    found,
+                    path,
+                    head,
+                    before,
+                    touched,
+                    claim: None,
+                    copy_of,
+                }),
                 Ok(None) => self.put_place(path, &found, Holds::Nothing, false),
                 Err(error) => {
                     if !matches!(before, Some(Holds::Nothing)) {

@@ -236,11 +236,18 @@ impl Catalog {
         self.sources.get(&id).is_some_and(|known| !known.placed)
     }
 
+    /// Whether the names say that a file is what a source was: rotated from it, or from what the link of that name
+    /// led to.
+    fn is_one_log(&self, known: &Path, path: &Path) -> bool {
+        is_related(known, path) || self.beside.link_of(path).is_some_and(|link| *link == *known)
+    }
+
     /// Whether nothing speaks against a file being this source: a plain one is as long as what was read,
     /// and has the same bytes before the cursor. A compressed one is checked by its reader.
     ///
     /// A short fingerprint proves little: many files begin with the same line. Then the inode must be the
-    /// same, or the name that of a rotated file, or more must have been read.
+    /// same, or the name that of a rotated file, or more must have been read, or the file was compared with the
+    /// source when that had its place.
     pub(super) fn proves(&self, candidate: &Candidate, id: SourceId) -> bool {
         let Some(look) = self.readers.look(id) else { return false };
         let Some(known) = self.sources.get(&id) else { return false };
@@ -256,7 +263,8 @@ impl Catalog {
         if known.fingerprint.len < self.input.settings.fingerprint.length
             && read_beyond < PROOF_BYTES
             && !same_inode
-            && !is_related(&known.path, &candidate.path)
+            && !self.is_one_log(&known.path, &candidate.path)
+            && candidate.copy_of != Some(id)
         {
             return false;
         }

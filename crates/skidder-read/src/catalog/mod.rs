@@ -187,6 +187,8 @@ struct Candidate {
     touched: bool,
     /// What the registry knows of it, if that was asked already.
     claim: Option<Box<Claim>>,
+    /// It was compared with this source, is a copy of it, and has not changed since.
+    copy_of: Option<SourceId>,
 }
 
 /// Time as a scan needs it.
@@ -404,6 +406,18 @@ impl Place {
     fn is_touched(&self, now: &Metadata) -> bool {
         (self.device, self.inode, self.size) == (now.device, now.inode, now.size)
             && self.modified != now.modified
+    }
+
+    /// The source that a file was found to be a copy of, if it did not change since.
+    fn copied_from(&self, now: &Metadata) -> Option<SourceId> {
+        let same = (self.device, self.inode, self.size, self.modified)
+            == (now.device, now.inode, now.size, now.modified);
+        match &self.holds {
+            Holds::Twin(twin) if same && !self.recheck && twin.comparison.is_none() => {
+                Some(twin.of)
+            }
+            _ => None,
+        }
     }
 
     /// As much of the metadata as is remembered.

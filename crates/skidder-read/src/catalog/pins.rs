@@ -104,7 +104,15 @@ impl Catalog {
         let head = self.head(&found).ok()??;
         let print = Fingerprint::of(&head.bytes);
         let path = Arc::from(path);
-        let candidate = Candidate { found, path, head, before: None, touched: false, claim: None };
+        let candidate = Candidate {
+            found,
+            path,
+            head,
+            before: None,
+            touched: false,
+            claim: None,
+            copy_of: None,
+        };
         self.claimed_path(&candidate, &print)
     }
 

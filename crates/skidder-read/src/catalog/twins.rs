@@ -175,7 +175,15 @@ impl Catalog {
             Some(before) if before.0 >= differs.0 => before,
             _ => differs,
         };
-        let candidate = Candidate { found, path, head, before: None, touched: false, claim: None };
+        let candidate = Candidate {
+            found,
+            path,
+            head,
+            before: None,
+            touched: false,
+            claim: None,
+            copy_of: None,
+        };
         self.compare_next(candidate, twin.rivals, Some(differs), now, budget);
     }
 

@@ -3,6 +3,7 @@
 use super::*;
 use crate::readers::ReadersLimits;
 use crate::testing::{Input, gzip, lines, settings};
+use skidder_testkit::{Fault, Operation};
 
 const LINK: &str = "/logs/pod_ns_app-0123.log";
 const DIRECTORY: &str = "/pods/ns_pod_uid/app";
@@ -256,4 +257,57 @@ fn a_short_log_that_was_rotated_while_the_program_was_down_goes_on_at_its_cursor
         kubelet.write(5);
         kubelet.finish(&format!("compressed {compressed}"));
     }
+}
+
+/// The next listing of the directory of the logs fails.
+fn fail_to_list(kubelet: &Kubelet) {
+    let fault = Fault::nth(1, io::ErrorKind::TimedOut).of(Operation::List).on("/pods");
+    kubelet.input.fs.inject(fault);
+}
+
+#[test]
+fn a_directory_that_cannot_be_listed_is_looked_through_by_the_next_scan() {
+    for down in [false, true] {
+        let mut kubelet = Kubelet::new(true, true);
+        kubelet.write(200);
+        kubelet.read();
+        // No scan sees the second of these files where the link leads.
+        for _ in 0..2 {
+            kubelet.write(100);
+            kubelet.rotate();
+        }
+        if down {
+            kubelet = kubelet.restart();
+        }
+        fail_to_list(&kubelet);
+        kubelet.write(1);
+        kubelet.finish(&format!("a failed listing, down: {down}"));
+    }
+}
+
+#[test]
+fn what_a_rotated_file_was_compressed_to_is_looked_for_again() {
+    let mut kubelet = Kubelet::new(true, true);
+    kubelet.write(200);
+    kubelet.input.scan();
+    kubelet.rotate();
+    kubelet.input.scan();
+    kubelet.turn();
+    kubelet.compress();
+    fail_to_list(&kubelet);
+    kubelet.write(1);
+    kubelet.finish("a failed listing after the compression");
+}
+
+#[test]
+fn a_short_log_that_was_rotated_and_compressed_is_known_by_its_link() {
+    // Found by the simulated world: the name of a link says nothing of where it leads.
+    let mut kubelet = Kubelet::new(true, true);
+    kubelet.write(3);
+    kubelet.read();
+    kubelet.read();
+    kubelet.rotate();
+    kubelet.compress();
+    kubelet.write(1);
+    kubelet.finish("a short log");
 }

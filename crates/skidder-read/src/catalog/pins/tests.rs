@@ -161,3 +161,19 @@ fn a_pin_of_a_short_file_goes_on_at_its_cursor_after_a_restart() {
     let mut input = input.restarted();
     assert_eq!(rounds(&mut input), lines("l", 100..120).lines().collect::<Vec<_>>());
 }
+
+#[test]
+fn what_a_pinned_file_without_a_saved_name_was_compressed_to_is_not_read_again() {
+    // Found by the simulated world: killed before the name of the pinned file was saved.
+    let mut input = pinning(1 << 20);
+    let text = lines("l", 0..10);
+    input.fs.write_as_other(A, text.as_bytes());
+    input.scan();
+    input.saved.change(std::collections::BTreeMap::clear);
+    input.fs.write_as_other("/logs/a.log.gz", &crate::testing::gzip(text.as_bytes()));
+    input.fs.remove_as_other(A);
+    let mut input = input.restarted();
+    let messages = rounds(&mut input);
+    assert_eq!(messages, text.lines().collect::<Vec<_>>());
+    assert_eq!((pins(&input), input.context.metrics.files_truncated.get()), (0, 0));
+}
