@@ -1,7 +1,7 @@
 //! The encoder: one event as one JSON document, written once, straight into the caller's buffer.
 
 use crate::batch::Batch;
-use crate::escape::write_string;
+use crate::escape::{escape_html, write_string};
 use crate::merge::{lone_member, write_touched, write_uint};
 use crate::time::TimeText;
 
@@ -34,12 +34,14 @@ pub struct Encoder {
     time: TimeText,
     /// `,"@metadata":{…}` for outputs that serialise it; empty for Elasticsearch.
     metadata: Vec<u8>,
+    /// Whether `<`, `>` and `&` are escaped.
+    escape_html: bool,
 }
 
 impl Encoder {
     /// An encoder of documents without `@metadata`.
     pub fn new(precision: Precision) -> Self {
-        Self { time: TimeText::new(precision), metadata: Vec::new() }
+        Self { time: TimeText::new(precision), metadata: Vec::new(), escape_html: false }
     }
 
     /// An encoder that puts `@metadata: {beat, type, version}` into every document, as Filebeat's
@@ -50,12 +52,26 @@ impl Encoder {
         metadata.extend_from_slice(b",\"type\":\"_doc\",\"version\":");
         write_string(&mut metadata, version.as_bytes(), true);
         metadata.push(b'}');
-        Self { time: TimeText::new(precision), metadata }
+        Self { time: TimeText::new(precision), metadata, escape_html: false }
+    }
+
+    /// The same, writing `<`, `>` and `&` as `\u003c`, `\u003e` and `\u0026` if so told (`escape_html`).
+    pub fn escaping_html(self, escape_html: bool) -> Self {
+        Self { escape_html, ..self }
     }
 
     /// Appends the document of one event, without a newline.
     #[inline]
     pub fn write(&mut self, out: &mut Vec<u8>, batch: &Batch, row: usize) {
+        let start = out.len();
+        self.write_document(out, batch, row);
+        if self.escape_html {
+            escape_html(out, start);
+        }
+    }
+
+    #[inline]
+    fn write_document(&mut self, out: &mut Vec<u8>, batch: &Batch, row: usize) {
         let row = &batch.rows[row];
         out.extend_from_slice(b"{\"@timestamp\":\"");
         out.extend_from_slice(self.time.format(row.time));

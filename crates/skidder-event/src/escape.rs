@@ -1,7 +1,7 @@
 //! Text to JSON string: the hottest loop of the program, and the only `unsafe` code of this crate.
 //!
 //! Bytes that are not UTF-8 become U+FFFD, one for each maximal invalid part, as Go's encoder does.
-//! HTML characters are not escaped.
+//! HTML characters are escaped only by [`escape_html`], behind the document.
 
 use std::sync::OnceLock;
 
@@ -30,6 +30,22 @@ pub fn write_escaped(out: &mut Vec<u8>, text: &[u8], known_utf8: bool) {
                 out.extend_from_slice("\u{fffd}".as_bytes());
             }
         }
+    }
+}
+
+/// Escapes `<`, `>` and `&` in the JSON that begins at `from`, as Go's encoder does when asked: outside of
+/// its strings JSON has none of them.
+pub fn escape_html(out: &mut Vec<u8>, from: usize) {
+    let is_html = |byte: &u8| matches!(byte, b'<' | b'>' | b'&');
+    let Some(first) = out[from..].iter().position(is_html) else { return };
+    let rest = out.split_off(from + first);
+    let mut rest = &rest[..];
+    while let [byte, behind @ ..] = rest {
+        let digits = [HEX[(byte >> 4) as usize], HEX[(byte & 15) as usize]];
+        out.extend_from_slice(&[b'\\', b'u', b'0', b'0', digits[0], digits[1]]);
+        let next = behind.iter().position(is_html).unwrap_or(behind.len());
+        out.extend_from_slice(&behind[..next]);
+        rest = &behind[next..];
     }
 }
 
@@ -225,6 +241,22 @@ mod tests {
         ];
         for (text, expected) in cases {
             assert_eq!(escaped(text), expected);
+        }
+    }
+
+    #[test]
+    fn html_is_escaped_where_it_is_asked_for() {
+        let table = [
+            ("", ""),
+            ("{\"a\":1}", "{\"a\":1}"),
+            ("\"<b>&\"", "\"\\u003cb\\u003e\\u0026\""),
+            ("\"x>\"", "\"x\\u003e\""),
+        ];
+        for (json, expected) in table {
+            let mut out = b"<".to_vec();
+            out.extend_from_slice(json.as_bytes());
+            escape_html(&mut out, 1);
+            assert_eq!(String::from_utf8_lossy(&out), format!("<{expected}"));
         }
     }
 

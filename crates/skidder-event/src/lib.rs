@@ -30,7 +30,7 @@ pub use base::{Base, BaseNode, BaseValue};
 pub use batch::{Batch, Cell, Mark, Node, NodeId, Parts, Recycle, Row, Text};
 pub use edit::{EditError, EventMut};
 pub use encode::{Encoder, Precision};
-pub use escape::{write_escaped, write_string};
+pub use escape::{escape_html, write_escaped, write_string};
 pub use event::{EventRef, ListRef, MapRef, ValueRef};
 pub use fields::{Arena, FieldList};
 pub use filter::{KeyBit, KeyFilter};

@@ -5,7 +5,7 @@ use std::time::Duration;
 /// Exponential waits with equal jitter: half of each wait is fixed, half is random, so that many
 /// shippers do not come back to a server at the same instant.
 #[derive(Clone, Debug)]
-pub(crate) struct Backoff {
+pub struct Backoff {
     init: Duration,
     max: Duration,
     next: Duration,
@@ -14,14 +14,14 @@ pub(crate) struct Backoff {
 
 impl Backoff {
     /// Waits from `init` to `max`; `seed` should differ between workers.
-    pub(crate) fn new(init: Duration, max: Duration, seed: u64) -> Self {
+    pub fn new(init: Duration, max: Duration, seed: u64) -> Self {
         let max = max.max(init);
         // SplitMix64's increment: no seed leaves the generator at zero.
         Self { init, max, next: init, random: seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1 }
     }
 
     /// The next wait, between half of it and all of it.
-    pub(crate) fn next_wait(&mut self) -> Duration {
+    pub fn next_wait(&mut self) -> Duration {
         let full = self.next;
         self.next = (full * 2).min(self.max);
         // xorshift64 (Marsaglia): more than good enough to spread clients.
@@ -33,24 +33,24 @@ impl Backoff {
     }
 
     /// Something worked: the next wait is the shortest again.
-    pub(crate) fn reset(&mut self) {
+    pub fn reset(&mut self) {
         self.next = self.init;
     }
 }
 
 /// Counts failures in a row and says which to log: the first and then every power of two.
 #[derive(Debug, Default)]
-pub(crate) struct Failures(u64);
+pub struct Failures(u64);
 
 impl Failures {
     /// Another failure; the count if it is to be logged.
-    pub(crate) fn add(&mut self) -> Option<u64> {
+    pub fn add(&mut self) -> Option<u64> {
         self.0 += 1;
         self.0.is_power_of_two().then_some(self.0)
     }
 
     /// It works again; how many failures there were.
-    pub(crate) fn clear(&mut self) -> u64 {
+    pub fn clear(&mut self) -> u64 {
         std::mem::take(&mut self.0)
     }
 }

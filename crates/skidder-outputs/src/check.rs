@@ -31,31 +31,34 @@ impl Check {
 }
 
 /// Tells steps in Filebeat's words: `dns lookup... OK`.
-pub(crate) struct Steps<'a> {
+pub struct Steps<'a> {
     tell: &'a mut (dyn FnMut(&str) + Send),
 }
 
 impl<'a> Steps<'a> {
-    pub(crate) fn new(tell: &'a mut (dyn FnMut(&str) + Send)) -> Self {
+    /// `tell` is given each line without a line feed.
+    pub fn new(tell: &'a mut (dyn FnMut(&str) + Send)) -> Self {
         Self { tell }
     }
 
     /// A line, indented by two spaces a level.
-    pub(crate) fn line(&mut self, level: usize, text: &str) {
+    pub fn line(&mut self, level: usize, text: &str) {
         (self.tell)(&format!("{:1$}{text}", "", 2 * level));
     }
 
-    pub(crate) fn ok(&mut self, level: usize, name: &str, remark: &str) {
+    /// A step that is good.
+    pub fn ok(&mut self, level: usize, name: &str, remark: &str) {
         let space = if remark.is_empty() { "" } else { " " };
         self.line(level, &format!("{name}... OK{space}{remark}"));
     }
 
-    pub(crate) fn warn(&mut self, level: usize, name: &str, remark: &str) {
+    /// A step that is good, but not as it should be.
+    pub fn warn(&mut self, level: usize, name: &str, remark: &str) {
         self.line(level, &format!("{name}... WARN {remark}"));
     }
 
     /// A step with its result; `None` if it failed.
-    pub(crate) fn step<T>(
+    pub fn step<T>(
         &mut self,
         level: usize,
         name: &str,

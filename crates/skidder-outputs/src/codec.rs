@@ -1,4 +1,6 @@
-//! How file and console write an event as a line: JSON, or a format string of the user's.
+//! How an event becomes bytes in the outputs that let users choose (`codec`): JSON, or a format string.
+//!
+//! The document has `@metadata`, as in Filebeat's `libbeat/outputs/codec/json`.
 
 use crate::context::Context;
 use skidder_config::Section;
@@ -11,6 +13,8 @@ pub enum CodecConfig {
     Json {
         /// Indented, over several lines.
         pretty: bool,
+        /// `<`, `>` and `&` are escaped.
+        escape_html: bool,
     },
     /// `codec.format.string`.
     Format(Format),
@@ -18,19 +22,17 @@ pub enum CodecConfig {
 
 impl Default for CodecConfig {
     fn default() -> Self {
-        Self::Json { pretty: false }
+        Self::Json { pretty: false, escape_html: false }
     }
 }
 
 impl CodecConfig {
-    /// Reads `codec`; `pretty` is what `codec.json.pretty` is when it is not set.
-    pub(crate) fn read(section: &Section<'_>, pretty: bool) -> Self {
+    /// Reads `codec` of an output's section; `pretty` is what `codec.json.pretty` is when it is not set.
+    /// Mistakes are told to the section's problems.
+    pub fn read(section: &Section<'_>, pretty: bool) -> Self {
         let codec = section.section("codec");
         let json = codec.has("json");
-        if codec.bool("json.escape_html").or(false) {
-            let message = "`escape_html: true` is not supported: `<`, `>` and `&` stay as they are";
-            codec.problem("json.escape_html", message, "remove it; every JSON reader takes both");
-        }
+        let escape_html = codec.bool("json.escape_html").or(false);
         let pretty = codec.bool("json.pretty").or(pretty);
         codec.accept("json");
         let parse = |text: String| Format::parse(&text).map_err(|error| error.to_string());
@@ -40,49 +42,56 @@ impl CodecConfig {
         }
         match format.optional() {
             Some(format) => Self::Format(format),
-            None => Self::Json { pretty },
+            None => Self::Json { pretty, escape_html },
         }
     }
 }
 
-/// Writes events as text. One for each worker.
+/// Writes events as a [`CodecConfig`] says. One for each worker; holds no event.
 #[derive(Debug)]
-pub(crate) enum Codec {
-    Json { encoder: Encoder, pretty: bool, scratch: Vec<u8> },
+pub struct Codec(Writer);
+
+#[derive(Debug)]
+enum Writer {
+    Json(Encoder),
+    Pretty(Encoder, Vec<u8>),
     Format(Format),
 }
 
 impl Codec {
-    pub(crate) fn new(config: &CodecConfig, context: &Context) -> Self {
-        match config {
-            CodecConfig::Json { pretty } => Self::Json {
-                encoder: Encoder::with_metadata(context.precision, &context.beat, &context.version),
-                pretty: *pretty,
-                scratch: Vec::new(),
-            },
+    /// `beat` is what `@metadata.beat` says: the name of the beat, or `index` where the output has one.
+    pub fn new(config: &CodecConfig, context: &Context, beat: &str) -> Self {
+        Self(match config {
+            CodecConfig::Json { pretty, escape_html } => {
+                let encoder = Encoder::with_metadata(context.precision, beat, &context.version)
+                    .escaping_html(*escape_html);
+                if *pretty { Writer::Pretty(encoder, Vec::new()) } else { Writer::Json(encoder) }
+            }
             CodecConfig::Format(format) => {
                 let mut format = format.clone();
                 context.bind(&mut format);
-                Self::Format(format)
+                Writer::Format(format)
             }
-        }
+        })
     }
 
-    /// Appends one event and a line feed. Nothing is appended when the event has no text.
-    pub(crate) fn write(
+    /// Appends one event, without a line feed. An event without a text (a field of the format string is missing)
+    /// appends nothing: it can never be sent.
+    #[inline]
+    pub fn write(
         &mut self,
         out: &mut Vec<u8>,
         batch: &Batch,
         row: usize,
     ) -> Result<(), FormatError> {
-        match self {
-            Self::Json { encoder, pretty: false, .. } => encoder.write(out, batch, row),
-            Self::Json { encoder, pretty: true, scratch } => {
+        match &mut self.0 {
+            Writer::Json(encoder) => encoder.write(out, batch, row),
+            Writer::Pretty(encoder, scratch) => {
                 scratch.clear();
                 encoder.write(scratch, batch, row);
                 indent(out, scratch);
             }
-            Self::Format(format) => {
+            Writer::Format(format) => {
                 let before = out.len();
                 if let Err(error) = format.write(out, batch.event(row)) {
                     out.truncate(before);
@@ -90,7 +99,6 @@ impl Codec {
                 }
             }
         }
-        out.push(b'\n');
         Ok(())
     }
 }
@@ -153,6 +161,59 @@ fn string_length(text: &[u8]) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::{batch_with, context};
+    use skidder_config::{Problems, Settings};
+    use skidder_event::Map;
+
+    /// What a line becomes under these settings; with what was told about them.
+    fn written(settings: &str, line: &str) -> (String, String) {
+        let problems = Problems::new();
+        let settings = Settings::parse("x", settings).unwrap();
+        let root = settings.root(&problems);
+        let config = CodecConfig::read(&root, false);
+        root.finish();
+        let mut metadata = Map::new();
+        metadata.insert("pipeline", "p");
+        let batch = batch_with(&[line], &Map::new(), &metadata);
+        let mut out = b"before ".to_vec();
+        let result = Codec::new(&config, &context(), "mybeat").write(&mut out, &batch, 0);
+        let text = String::from_utf8(out).unwrap();
+        match result {
+            Ok(()) => (text, problems.to_string()),
+            Err(error) => (format!("{text}{error}"), problems.to_string()),
+        }
+    }
+
+    #[test]
+    fn the_document_has_metadata_and_html_only_if_it_may() {
+        let document = |message: &str| {
+            format!(
+                "before {{\"@timestamp\":\"2026-01-02T03:04:05.000Z\",\
+                 \"@metadata\":{{\"beat\":\"mybeat\",\"type\":\"_doc\",\"version\":\"9.5.0\",\"pipeline\":\"p\"}},\
+                 \"log\":{{\"offset\":0}},\"message\":\"{message}\"}}"
+            )
+        };
+        for plain in ["{}", "codec.json: {}", "codec.json.escape_html: false"] {
+            assert_eq!(written(plain, "<&>"), (document("<&>"), String::new()), "{plain}");
+        }
+        let (text, told) = written("codec.json.escape_html: true", "<&>");
+        assert_eq!((text, told), (document("\\u003c\\u0026\\u003e"), String::new()));
+        let (text, _) = written("codec.json: {pretty: true, escape_html: true}", "<");
+        assert!(text.contains("\n  \"message\": \"\\u003c\"\n}"), "{text}");
+    }
+
+    #[test]
+    fn a_format_string_makes_a_line_or_says_what_is_missing() {
+        let (text, told) = written("codec.format.string: '%{[agent.name]} %{[message]}'", "<x>");
+        assert_eq!((text.as_str(), told.as_str()), ("before here <x>", ""));
+        let (text, _) = written("codec.format.string: 'x %{[nothing]}'", "a");
+        assert!(text.starts_with("before ") && text.contains("nothing"), "{text}");
+        assert!(!text.contains("x "), "{text}");
+        let (_, told) = written("codec: {json.pretty: true, format.string: x}", "a");
+        assert!(told.contains("expected one"), "{told}");
+        let (_, told) = written("codec.format.string: '%{[x'", "a");
+        assert!(told.contains("no closing"), "{told}");
+    }
 
     #[test]
     fn pretty_json_is_indented_and_texts_are_left_alone() {

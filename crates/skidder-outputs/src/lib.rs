@@ -17,11 +17,13 @@ mod refusal;
 #[cfg(test)]
 mod testing;
 
-pub use check::Check;
-pub use codec::CodecConfig;
+pub use backoff::{Backoff, Failures};
+pub use check::{Check, Steps};
+pub use codec::{Codec, CodecConfig};
 pub use console::{Console, ConsoleConfig};
 pub use context::Context;
 pub use discard::Discard;
 pub use elasticsearch::Elasticsearch;
 pub use file::{FileConfig, FileOutput};
 pub use kinds::{Built, build};
+pub use refusal::{Refusal, Refuser};

@@ -43,6 +43,7 @@ impl Lines {
             for row in delivery.rows.clone() {
                 match codec.write(&mut self.text, &delivery.batch, row as usize) {
                     Ok(()) => {
+                        self.text.push(b'\n');
                         self.ends.push(self.text.len());
                         self.origins.push((index as u32, row));
                     }

@@ -14,18 +14,20 @@ const SHOWN_BYTES_MAX: usize = 512;
 
 /// One event that can never be delivered.
 #[derive(Debug)]
-pub(crate) struct Refusal {
-    pub(crate) delivery: Delivery,
-    pub(crate) row: u32,
+pub struct Refusal {
+    /// Where it came from.
+    pub delivery: Delivery,
+    /// Its row in the batch of the delivery.
+    pub row: u32,
     /// What the other side answered, 0 if it was not asked.
-    pub(crate) status: u16,
+    pub status: u16,
     /// Why, as JSON or text.
-    pub(crate) reason: Vec<u8>,
+    pub reason: Vec<u8>,
 }
 
 /// Gives refused events their verdict. Shared by the workers of an output.
 #[derive(Debug)]
-pub(crate) struct Refuser {
+pub struct Refuser {
     output: &'static str,
     dead_letters: Option<Arc<DeadLetters>>,
     metrics: Arc<OutputMetrics>,
@@ -36,7 +38,8 @@ pub(crate) struct Refuser {
 }
 
 impl Refuser {
-    pub(crate) fn new(output: &'static str, feed: &Feed) -> Self {
+    /// `output` is the kind, for messages.
+    pub fn new(output: &'static str, feed: &Feed) -> Self {
         Self {
             output,
             dead_letters: feed.dead_letters.clone(),
@@ -47,7 +50,7 @@ impl Refuser {
     }
 
     /// Gives every one of them its verdict; waits as long as the dead letters cannot be written.
-    pub(crate) async fn settle(&self, mut refusals: Vec<Refusal>) {
+    pub async fn settle(&self, mut refusals: Vec<Refusal>) {
         if refusals.is_empty() {
             return;
         }

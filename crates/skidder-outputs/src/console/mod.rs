@@ -79,7 +79,7 @@ impl Output for Console {
     }
 
     fn run(self: Box<Self>, feed: Feed) -> OutputFuture {
-        let codec = Codec::new(&self.config.codec, &self.context);
+        let codec = Codec::new(&self.config.codec, &self.context, &self.context.beat);
         let limits = TakeLimits { events: self.config.bulk_max_size, bytes: TAKE_BYTES_MAX };
         Box::pin(lines::run(ConsoleSink(self.target), codec, limits, feed))
     }

@@ -164,7 +164,7 @@ impl Output for FileOutput {
     }
 
     fn run(self: Box<Self>, feed: Feed) -> OutputFuture {
-        let codec = Codec::new(&self.config.codec, &self.context);
+        let codec = Codec::new(&self.config.codec, &self.context, &self.context.beat);
         let rotation = Rotation::new(Arc::clone(&self.context.fs), self.config);
         let sink = FileSink { rotation, clock: Arc::clone(&feed.clock) };
         let limits = TakeLimits { events: FileConfig::BULK_MAX_SIZE, bytes: TAKE_BYTES_MAX };

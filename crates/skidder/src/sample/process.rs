@@ -26,7 +26,7 @@ pub(crate) fn process(what: &Process, global: &Global, world: &World) -> Result<
         None => Sample::standard_input(what.path.as_deref())?,
     };
     let config = ConsoleConfig {
-        codec: CodecConfig::Json { pretty: what.pretty },
+        codec: CodecConfig::Json { pretty: what.pretty, escape_html: false },
         ..ConsoleConfig::default()
     };
     parts.output = Box::new(Console::new(config, parts.output_context.clone()));
