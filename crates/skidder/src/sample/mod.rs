@@ -20,10 +20,7 @@ use skidder_config::Settings;
 use skidder_event::{Base, Batch, Map};
 use skidder_read::glob::Pattern;
 use skidder_read::scan::ScanSettings;
-use skidder_read::{
-    Bind, Bound, CloseSettings, Compression, FileIdentity, FingerprintSettings, PinSettings,
-    TakeOver,
-};
+use skidder_read::{Bind, Bound, Compression, FilestreamSettings, FingerprintSettings};
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -117,10 +114,9 @@ pub(crate) fn run(mut parts: Parts, world: &World, sample: &Sample, look: Look) 
     Ok(())
 }
 
-/// Makes an input read one file to its end and leave it as it is. What decides which lines become which
-/// events stays: parsers, encoding, terminators, filters.
+/// Makes an input read one file to its end and leave it as it is. Only what decides which lines become which
+/// events is the input's: whatever else it is told to do with files, it does not.
 fn read_only(input: &mut Input, file: &Path) -> Result<()> {
-    let settings = &mut input.settings;
     let text = file.to_str().context("the name of the sample is no UTF-8")?;
     let escaped: String = text
         .chars()
@@ -129,27 +125,31 @@ fn read_only(input: &mut Input, file: &Path) -> Result<()> {
             special.then_some('\\').into_iter().chain([letter])
         })
         .collect();
-    settings.scan = ScanSettings {
+    let scan = ScanSettings {
         patterns: vec![Pattern::parse(&escaped, Path::new("/"), false)?],
         include_files: Vec::new(),
         exclude_files: Vec::new(),
         symlinks: true,
     };
-    settings.identity = FileIdentity::Fingerprint;
-    settings.fingerprint = FingerprintSettings { growing: true, ..FingerprintSettings::default() };
-    settings.compression = Compression::Auto;
-    settings.close = CloseSettings::default();
-    settings.harvester_limit = None;
-    settings.ignore_older = None;
-    settings.ignore_before = None;
-    settings.start_at_end = false;
-    settings.clean_inactive = None;
-    settings.forget_at_start = false;
-    settings.delete = None;
-    settings.pin = PinSettings { max_bytes: None, directory: None };
-    settings.take_over = TakeOver::Off;
-    settings.notify = false;
-    settings.final_line = true;
+    let given = &input.settings;
+    input.settings = FilestreamSettings {
+        kind: given.kind,
+        fingerprint: FingerprintSettings { enabled: true, growing: true, ..given.fingerprint },
+        include_file_fingerprint: given.include_file_fingerprint,
+        compression: Compression::Auto,
+        message_max_bytes: given.message_max_bytes,
+        include_lines: given.include_lines.clone(),
+        exclude_lines: given.exclude_lines.clone(),
+        keep_null: given.keep_null,
+        include_owner: given.include_owner,
+        include_group: given.include_group,
+        parsers: given.parsers.clone(),
+        encoding: given.encoding,
+        line_terminator: given.line_terminator,
+        notify: false,
+        final_line: true,
+        ..FilestreamSettings::new(&given.id, scan)
+    };
     Ok(())
 }
 
