@@ -12,6 +12,7 @@ mod cloudfoundry;
 mod dns;
 mod docker;
 mod http;
+mod known;
 mod kubernetes;
 mod labels;
 #[cfg(feature = "ldap")]

@@ -8,11 +8,12 @@ mod watch;
 
 use crate::background::Background;
 use crate::http::Server;
+use crate::known::{Field, Look, merge_into_event, merge_into_source};
 use crate::store::Store;
 use crate::tls;
 use cgroup::Cgroups;
 use skidder_config::Section;
-use skidder_event::{EventMut, Map, Path, Value, ValueRef};
+use skidder_event::{EventMut, Map, Path};
 use skidder_processors::{Constants, Context, Failure, Footprint, Outcome, Processor};
 use std::fmt;
 use std::sync::{Arc, LazyLock};
@@ -108,7 +109,7 @@ impl AddDockerMetadata {
 
 impl Docker {
     /// What is added to an event whose fields `get` gives.
-    fn fields(&self, get: &dyn Fn(&Path) -> Option<Field>) -> Option<Map> {
+    fn fields(&self, get: Look<'_>) -> Option<Arc<Map>> {
         if !self.store.is_listed() {
             return None;
         }
@@ -118,7 +119,7 @@ impl Docker {
         {
             let found = self.store.get(id);
             if found.is_some() || is_id(id) {
-                return Some(found.map_or_else(|| only(id), |fields| (*fields).clone()));
+                return Some(found.unwrap_or_else(|| only(id)));
             }
         }
         for field in &self.match_pids {
@@ -128,21 +129,15 @@ impl Docker {
                 break;
             }
             let found = self.store.get(&id);
-            return Some(found.map_or_else(|| only(&id), |fields| (*fields).clone()));
+            return Some(found.unwrap_or_else(|| only(&id)));
         }
         for field in &self.match_fields {
             if let Some(Field::Text(id)) = get(field) {
-                return self.store.get(&id).map(|fields| (*fields).clone());
+                return self.store.get(&id);
             }
         }
         None
     }
-}
-
-/// A value of an event that can lead to a container.
-enum Field {
-    Text(String),
-    Number(i64),
 }
 
 /// The part of a path at `index`, from its end if that is negative. Empty parts do not count.
@@ -159,10 +154,10 @@ fn is_id(text: &str) -> bool {
     text.len() == 64 && text.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
-fn only(id: &str) -> Map {
+fn only(id: &str) -> Arc<Map> {
     let mut fields = Map::new();
     fields.insert_path("container.id", id);
-    fields
+    Arc::new(fields)
 }
 
 impl fmt::Debug for Docker {
@@ -181,17 +176,7 @@ impl Processor for Bound {
     }
 
     fn run(&self, event: &mut EventMut<'_>) -> Result<Outcome, Failure> {
-        let own = event.as_ref();
-        let fields = self.0.fields(&|path| match own.get(path)? {
-            ValueRef::Str(text) => Some(Field::Text(String::from_utf8_lossy(text).into_owned())),
-            ValueRef::Int(number) => Some(Field::Number(number)),
-            ValueRef::UInt(number) => i64::try_from(number).ok().map(Field::Number),
-            _ => None,
-        });
-        if let Some(fields) = fields {
-            event.merge(&fields);
-        }
-        Ok(Outcome::Done)
+        Ok(merge_into_event(event, |look| self.0.fields(look)))
     }
 
     fn footprint(&self, _: &Constants) -> Footprint {
@@ -203,14 +188,7 @@ impl Processor for Bound {
     }
 
     fn fold(&self, constants: &mut Constants) -> bool {
-        let fields = self.0.fields(&|path| match constants.get(path)? {
-            Value::Str(text) => Some(Field::Text(text.to_string())),
-            Value::Int(number) => Some(Field::Number(*number)),
-            _ => None,
-        });
-        if let Some(fields) = fields {
-            constants.merge(&fields, &Map::new());
-        }
+        merge_into_source(constants, |look| self.0.fields(look));
         true
     }
 

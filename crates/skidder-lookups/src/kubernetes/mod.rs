@@ -17,12 +17,13 @@ mod watch;
 mod tests;
 
 use crate::background::Background;
+use crate::known::{self, Field, field_of, merge_into_event, merge_into_source};
 use access::Access;
-use matchers::{Look, log_file_path};
+use matchers::log_file_path;
 use path::Named;
 use settings::Settings;
 use skidder_config::Section;
-use skidder_event::{EventMut, Map, Path, Value, ValueRef};
+use skidder_event::{EventMut, Map, Path};
 use skidder_processors::{Constants, Context, Failure, Footprint, Outcome, Processor};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -80,7 +81,8 @@ impl AddKubernetesMetadata {
     }
 
     /// What an event gets; nothing if it is of no pod.
-    fn fields(&self, look: Look<'_>) -> Option<Map> {
+    fn fields(&self, look: known::Look<'_>) -> Option<Arc<Map>> {
+        let look = &|path: &Path| look(path).and_then(Field::text);
         let path = look(&log_file_path());
         let named = path.as_deref().and_then(Named::read);
         let mut fields = named.map(|named| named.fields()).unwrap_or_default();
@@ -89,7 +91,7 @@ impl AddKubernetesMetadata {
         if let Some(known) = matchers.find_map(|matcher| store.find(&matcher.keys(look))) {
             fields.merge(&known);
         }
-        (!fields.is_empty()).then_some(fields)
+        (!fields.is_empty()).then(|| Arc::new(fields))
     }
 }
 
@@ -100,20 +102,10 @@ impl Processor for AddKubernetesMetadata {
 
     /// An event that has `kubernetes` already keeps it, and gets nothing.
     fn run(&self, event: &mut EventMut<'_>) -> Result<Outcome, Failure> {
-        let fields = {
-            let event = event.as_ref();
-            if event.has(&top("kubernetes")) {
-                return Ok(Outcome::Done);
-            }
-            self.fields(&|path| match event.get(path) {
-                Some(ValueRef::Str(text)) => std::str::from_utf8(text).ok().map(str::to_owned),
-                _ => None,
-            })
-        };
-        if let Some(fields) = fields {
-            event.merge(&fields);
+        if event.as_ref().has(&top("kubernetes")) {
+            return Ok(Outcome::Done);
         }
-        Ok(Outcome::Done)
+        Ok(merge_into_event(event, |look| self.fields(look)))
     }
 
     fn footprint(&self, _: &Constants) -> Footprint {
@@ -127,15 +119,8 @@ impl Processor for AddKubernetesMetadata {
     }
 
     fn fold(&self, constants: &mut Constants) -> bool {
-        if constants.get(&top("kubernetes")).is_some() {
-            return true;
-        }
-        let fields = self.fields(&|path| match constants.get(path) {
-            Some(Value::Str(text)) => Some(text.to_string()),
-            _ => None,
-        });
-        if let Some(fields) = fields {
-            constants.merge(&fields, &Map::new());
+        if constants.get(&top("kubernetes")).is_none() {
+            merge_into_source(constants, |look| self.fields(look));
         }
         true
     }
@@ -151,10 +136,7 @@ impl Processor for AddKubernetesMetadata {
     fn hold(&self, constants: &Constants) -> Option<Duration> {
         let wait = self.settings.wait?;
         self.follower.as_ref()?;
-        let look = |path: &Path| match constants.get(path) {
-            Some(Value::Str(text)) => Some(text.to_string()),
-            _ => None,
-        };
+        let look = |path: &Path| field_of(constants, path).and_then(Field::text);
         let keys: Vec<String> =
             self.settings.matchers.iter().flat_map(|matcher| matcher.keys(&look)).collect();
         let now = self.shared.clock.monotonic();

@@ -4,7 +4,7 @@ use super::*;
 use crate::testing::{Answer, Request, serve};
 use serde_json::{Value as Json, json};
 use skidder_config::{Problems, Settings as Tree};
-use skidder_event::Map;
+use skidder_event::{Map, Value};
 use skidder_os::{Clock, Monotonic, RealFs, SystemClock, Timestamp};
 use skidder_testkit::wait_until;
 use std::sync::Mutex;
@@ -283,7 +283,7 @@ fn pods_are_found_by_names_and_addresses_in_events() {
     let find = |pairs: &[(&str, &str)]| {
         let look = |path: &Path| {
             let found = pairs.iter().find(|(name, _)| *name == path.as_str());
-            found.map(|(_, value)| (*value).to_owned())
+            found.map(|(_, value)| Field::Text((*value).to_owned()))
         };
         processor.fields(&look).map(|fields| text(&fields, "kubernetes.pod.name"))
     };

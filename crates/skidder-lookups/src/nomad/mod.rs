@@ -8,10 +8,11 @@ mod watch;
 
 use crate::background::Background;
 use crate::http::Server;
+use crate::known::{Field, Look, merge_into_event, merge_into_source};
 use crate::store::Store;
 use matchers::Matcher;
 use skidder_config::Section;
-use skidder_event::{EventMut, Map, Path, Value, ValueRef};
+use skidder_event::{EventMut, Map, Path};
 use skidder_processors::{Constants, Context, Failure, Footprint, Outcome, Processor};
 use skidder_tls::TlsSettings;
 use std::fmt;
@@ -95,8 +96,9 @@ fn read_server(settings: &Section<'_>, context: &Context) -> Option<Server> {
 }
 
 impl Bound {
-    fn fields(&self, look: &dyn Fn(&Path) -> Option<String>) -> Option<Arc<Map>> {
-        let key = self.matchers.iter().find_map(|matcher| matcher.key(look))?;
+    fn fields(&self, look: Look<'_>) -> Option<Arc<Map>> {
+        let text = |path: &Path| look(path).and_then(Field::text);
+        let key = self.matchers.iter().find_map(|matcher| matcher.key(&text))?;
         self.store.get(&key)
     }
 }
@@ -117,15 +119,7 @@ impl Processor for Now {
     }
 
     fn run(&self, event: &mut EventMut<'_>) -> Result<Outcome, Failure> {
-        let own = event.as_ref();
-        let fields = self.0.fields(&|path| match own.get(path)? {
-            ValueRef::Str(text) => Some(String::from_utf8_lossy(text).into_owned()),
-            _ => None,
-        });
-        if let Some(fields) = fields {
-            event.merge(&fields);
-        }
-        Ok(Outcome::Done)
+        Ok(merge_into_event(event, |look| self.0.fields(look)))
     }
 
     fn footprint(&self, _: &Constants) -> Footprint {
@@ -134,13 +128,7 @@ impl Processor for Now {
     }
 
     fn fold(&self, constants: &mut Constants) -> bool {
-        let fields = self.0.fields(&|path| match constants.get(path)? {
-            Value::Str(text) => Some(text.to_string()),
-            _ => None,
-        });
-        if let Some(fields) = fields {
-            constants.merge(&fields, &Map::new());
-        }
+        merge_into_source(constants, |look| self.0.fields(look));
         true
     }
 
