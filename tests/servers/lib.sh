@@ -53,6 +53,17 @@ maven() {
   quietly mvn -q -B -f "$1" dependency:copy-dependencies -DincludeScope=runtime -DoutputDirectory="$2"
 }
 
+# golang FOLDER: the program of a folder beside the scripts, in $kept/bin
+golang() {
+  local wanted
+  wanted=$(cat "$here/$1"/* | cksum)
+  [ "$(cat "$kept/bin/.$1" 2>/dev/null)" != "$wanted" ] || return 0
+  command -v go >/dev/null || debian go=golang-go
+  mkdir -p "$kept/bin"
+  quietly env -C "$here/$1" GOFLAGS=-mod=readonly go build -trimpath -o "$kept/bin/$1" .
+  echo "$wanted" >"$kept/bin/.$1"
+}
+
 running() {
   [ -s "$dir/pid" ] || return 1
   local pid since; read -r pid since <"$dir/pid"
@@ -100,6 +111,7 @@ if [ "$action" = again ]; then
   if running; then fail "it is running in $dir"; fi
   url=$(cat "$dir/url")
   eval "launch $(cat "$dir/command")"
+  case $url in http*) ;; *) ready "$url" 30 answers_tcp "${url##*:}"; exit;; esac
   ready "$url" 180 curl -sf "$url/_cluster/health?wait_for_status=yellow&timeout=1s"
   exit
 fi

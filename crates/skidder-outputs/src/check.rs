@@ -2,6 +2,7 @@
 
 use crate::elasticsearch::Elasticsearch;
 use crate::file::FileOutput;
+use crate::logstash::Logstash;
 use std::fmt::Display;
 
 /// The check of one output.
@@ -9,6 +10,8 @@ use std::fmt::Display;
 pub enum Check {
     /// Goes to every host.
     Elasticsearch(Box<Elasticsearch>),
+    /// Goes to every host.
+    Logstash(Box<Logstash>),
     /// Looks at the directory.
     File(Box<FileOutput>),
     /// There is nothing that could fail.
@@ -21,6 +24,7 @@ impl Check {
     pub async fn run(&self, tell: &mut (dyn FnMut(&str) + Send)) -> bool {
         match self {
             Self::Elasticsearch(output) => output.check(tell).await,
+            Self::Logstash(output) => output.check(tell).await,
             Self::File(output) => output.check(tell),
             Self::Nothing(kind) => {
                 tell(&format!("{kind}: nothing to test... OK"));

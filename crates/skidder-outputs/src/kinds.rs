@@ -6,15 +6,16 @@ use crate::context::Context;
 use crate::discard::Discard;
 use crate::elasticsearch::{self, Elasticsearch, QueueSettings};
 use crate::file::{FileConfig, FileOutput};
+use crate::logstash::{self, Logstash};
 use skidder_config::{Section, nearest};
 use skidder_os::Timestamp;
 use skidder_pipeline::Output;
 
 /// The outputs there are.
-const SUPPORTED: [&str; 4] = ["elasticsearch", "file", "console", "discard"];
+const SUPPORTED: [&str; 5] = ["elasticsearch", "logstash", "file", "console", "discard"];
 
 /// Outputs of Filebeat that are not here yet.
-const UNSUPPORTED: [&str; 3] = ["logstash", "kafka", "redis"];
+const UNSUPPORTED: [&str; 2] = ["kafka", "redis"];
 
 /// An output with what its settings say about the queue before it.
 pub struct Built {
@@ -121,6 +122,16 @@ fn one(name: &str, section: &Section<'_>, context: &Context, started: Timestamp)
                 }
             };
             (Box::new(output.clone()), Check::Elasticsearch(Box::new(output)))
+        }
+        "logstash" => {
+            let output = match Logstash::new(logstash::Config::read(section)?, context.clone()) {
+                Ok(output) => output,
+                Err(error) => {
+                    section.problem(error.setting(), error.to_string(), "");
+                    return None;
+                }
+            };
+            (Box::new(output.clone()), Check::Logstash(Box::new(output)))
         }
         "file" => {
             let config = FileConfig::read(section, context, started)?;

@@ -1,4 +1,4 @@
-//! Elasticsearch, file, console and discard outputs.
+//! Elasticsearch, Logstash, file, console and discard outputs.
 //!
 //! An output takes deliveries from a queue, writes each event once, and gives each its verdict: see
 //! [`skidder_pipeline::Output`].
@@ -13,7 +13,10 @@ pub mod elasticsearch;
 mod file;
 mod kinds;
 mod lines;
+pub mod logstash;
+mod net;
 mod refusal;
+mod supply;
 #[cfg(test)]
 mod testing;
 
@@ -26,4 +29,6 @@ pub use discard::Discard;
 pub use elasticsearch::Elasticsearch;
 pub use file::{FileConfig, FileOutput};
 pub use kinds::{Built, build};
+pub use logstash::Logstash;
+pub use net::{Host, Proxy};
 pub use refusal::{Refusal, Refuser};

@@ -1,4 +1,5 @@
-//! Real servers for tests: Elasticsearch, with and without security, OpenSearch and OpenLDAP.
+//! Real servers for tests: Elasticsearch, with and without security, OpenSearch, OpenLDAP, and others
+//! (`servers/plain.rs`).
 //!
 //! `cargo xtask test` starts one of each for the whole run and tells their URLs in environment
 //! variables. A test that runs without them starts a server of its own with the scripts in
@@ -24,6 +25,8 @@ pub const USER: (&str, &str) = ("elastic", "secret");
 const TIMEOUT: Duration = Duration::from_mins(1);
 /// Hits that [`Server::search`] returns at most; the servers' own limit.
 const HITS_MAX: u32 = 10_000;
+
+mod plain;
 
 /// Why a server could not be used.
 #[derive(Debug, thiserror::Error)]

@@ -72,6 +72,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     // From outside: they run the program and are never part of it.
     ("skidder-bench", &["skidder-os"]),
     ("skidder-testkit", &["skidder-os"]),
+    ("skidder-contract", &["skidder-event", "skidder-os", "skidder-pipeline"]),
     (
         "skidder-golden",
         &["skidder-event", "skidder-os", "skidder-config", "skidder-processors", "skidder-testkit"],
@@ -93,7 +94,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("xtask", &["skidder-os"]),
 ];
 /// What the tests of every crate may use, besides the crates before it in the list.
-const FOR_TESTS: [&str; 2] = ["skidder-testkit", "skidder-golden"];
+const FOR_TESTS: [&str; 3] = ["skidder-testkit", "skidder-golden", "skidder-contract"];
 
 /// Compares the dependencies in the output of `cargo metadata` with the list.
 pub(super) fn check(metadata: &Value, offences: &mut Vec<String>) {

@@ -1,8 +1,8 @@
 //! `skidder test output`: goes to each host step by step and tells what it finds.
 
-use super::connection::{self, Connection, ConnectionError, Pieces, within};
+use super::Elasticsearch;
+use super::connection::{Connection, ConnectionError, Pieces, within};
 use super::server::{ServerInfo, Target};
-use super::{Elasticsearch, VerificationMode};
 use crate::check::Steps;
 use http::Method;
 
@@ -20,50 +20,10 @@ impl Elasticsearch {
 
     async fn check_host(&self, target: &Target, steps: &mut Steps<'_>) -> Option<()> {
         let timeout = self.config.timeout;
-        let host = &target.host;
         steps.ok(1, "parse url", "");
-        steps.line(1, "connection...");
-        steps.ok(2, "parse host", "");
-        let addresses =
-            steps.step(2, "dns lookup", within(timeout, connection::resolve(host)).await)?;
-        let shown: Vec<String> = addresses.iter().map(|address| address.ip().to_string()).collect();
-        steps.line(2, &format!("addresses: {}", shown.join(", ")));
-        let tcp = steps.step(2, "dial up", within(timeout, connection::dial(&addresses)).await)?;
-        let mut connection = match self.tls.as_ref().filter(|_| host.https) {
-            None => {
-                steps.warn(1, "TLS", "secure connection disabled");
-                let opened = Connection::over_tcp(tcp).await;
-                steps.step(1, "HTTP", opened)?
-            }
-            Some(tls) => {
-                steps.line(1, "TLS...");
-                match self.config.tls.verification_mode {
-                    VerificationMode::Full => {
-                        steps.ok(
-                            2,
-                            "security",
-                            "server's certificate chain verification is enabled",
-                        );
-                    }
-                    VerificationMode::Certificate => {
-                        steps.warn(2, "security", "the name in the certificate is not checked");
-                    }
-                    VerificationMode::None => {
-                        steps.warn(2, "security", "the server's certificate is not checked");
-                    }
-                }
-                let encrypted = within(timeout, connection::encrypt(tcp, host, tls)).await;
-                let stream = steps.step(2, "handshake", encrypted)?;
-                let version = stream.get_ref().1.protocol_version();
-                if let Some(version) =
-                    version.and_then(|version| version.as_str().map(str::to_owned))
-                {
-                    steps.line(2, &format!("TLS version: {version}"));
-                }
-                let opened = Connection::over_tls(stream).await;
-                steps.step(1, "HTTP", opened)?
-            }
-        };
+        let stream = self.route(target).check(steps, timeout).await?;
+        let mut connection =
+            steps.step(1, "HTTP", within(timeout, Connection::over(stream)).await)?;
         let mut answer = Vec::new();
         let headers = target.get_headers();
         let root = target.root.clone();

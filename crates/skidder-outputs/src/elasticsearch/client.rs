@@ -4,8 +4,8 @@ use super::answer::AnswerError;
 use super::connection::{ANSWER_KEPT_BYTES_MAX, Connection, ConnectionError, Pieces};
 use super::request::Request;
 use super::server::{ServerInfo, Target};
+use crate::net::Route;
 use http::Method;
-use rustls::ClientConfig;
 use skidder_os::{Clock, Monotonic};
 use skidder_pipeline::OutputMetrics;
 use std::sync::Arc;
@@ -46,7 +46,7 @@ impl Failure {
 /// See the module's text.
 pub(crate) struct Client {
     pub(crate) target: Arc<Target>,
-    pub(crate) tls: Option<Arc<ClientConfig>>,
+    pub(crate) route: Route,
     pub(crate) timeout: Duration,
     pub(crate) idle: Duration,
     /// Version below which a server is refused.
@@ -156,7 +156,6 @@ impl Client {
     }
 
     async fn open(&self) -> Result<Connection, ConnectionError> {
-        let tls = self.tls.as_ref().filter(|_| self.target.host.https);
-        Connection::open(&self.target.host, tls, self.timeout).await
+        Connection::open(&self.route, self.timeout).await
     }
 }

@@ -1,27 +1,17 @@
 //! One keep-alive connection to a server: hyper over a TCP or TLS stream that we own.
 
-use super::hosts::HostUrl;
+use crate::net::{NetError, Route, Stream};
 use bytes::Bytes;
 use http::{HeaderMap, Method, Request, Uri};
 use hyper::body::{Body, Frame, Incoming, SizeHint};
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
-use rustls::ClientConfig;
-use rustls::pki_types::ServerName;
 use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::future::Future;
-use std::io;
-use std::net::SocketAddr;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::task::{Context as TaskContext, Poll};
 use std::time::Duration;
-use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::TcpStream;
-use tokio::task::JoinSet;
-use tokio_rustls::TlsConnector;
-use tokio_rustls::client::TlsStream;
 
 /// Largest answer that is read. A bulk answer to 1600 refused events has about 1 MiB.
 const ANSWER_BYTES_MAX: usize = 64 << 20;
@@ -31,16 +21,8 @@ pub(crate) const ANSWER_KEPT_BYTES_MAX: usize = 1 << 20;
 /// Why there is no answer. After all of them the connection is gone.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ConnectionError {
-    #[error("cannot resolve `{name}`: {source}")]
-    Resolve { name: String, source: io::Error },
-    #[error("`{0}` has no address")]
-    NoAddress(String),
-    #[error("cannot connect to {address}: {source}")]
-    Connect { address: SocketAddr, source: io::Error },
-    #[error("no TLS connection with `{name}`: {source}")]
-    Tls { name: String, source: io::Error },
-    #[error("`{0}` is no name that a certificate can have")]
-    Name(String),
+    #[error(transparent)]
+    Net(#[from] NetError),
     #[error("the connection broke: {}", chain(.0))]
     Broken(#[source] hyper::Error),
     #[error("nothing came within `timeout` ({} s)", .0.as_secs_f64())]
@@ -101,10 +83,6 @@ impl Body for Pieces {
     }
 }
 
-trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
-
-impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
-
 /// An open connection. Dropping it closes it.
 #[derive(Debug)]
 pub(crate) struct Connection {
@@ -120,104 +98,15 @@ impl Drop for Connection {
     }
 }
 
-/// The addresses of a host.
-pub(crate) async fn resolve(host: &HostUrl) -> Result<Vec<SocketAddr>, ConnectionError> {
-    let found = tokio::net::lookup_host((host.name.as_str(), host.port)).await;
-    let addresses: Vec<SocketAddr> = found
-        .map_err(|source| ConnectionError::Resolve { name: host.name.clone(), source })?
-        .collect();
-    if addresses.is_empty() {
-        return Err(ConnectionError::NoAddress(host.name.clone()));
-    }
-    Ok(addresses)
-}
-
-/// How long an address has the wire for itself before the next one is tried beside it, as in Go.
-const NEXT_ADDRESS_AFTER: Duration = Duration::from_millis(300);
-
-/// A TCP connection to the address that takes one first (RFC 8305 in its simplest form): one that
-/// swallows packets does not hide those behind it.
-pub(crate) async fn dial(addresses: &[SocketAddr]) -> Result<TcpStream, ConnectionError> {
-    let mut rest = addresses.iter().copied();
-    let mut attempts = JoinSet::new();
-    let mut last = ConnectionError::NoAddress(String::new());
-    loop {
-        let next = rest.next();
-        if let Some(address) = next {
-            attempts.spawn(dial_one(address));
-        }
-        let pause = async {
-            match next {
-                Some(_) => tokio::time::sleep(NEXT_ADDRESS_AFTER).await,
-                None => std::future::pending().await,
-            }
-        };
-        tokio::select! {
-            () = pause => {}
-            ended = attempts.join_next() => match ended {
-                Some(Ok(Ok(tcp))) => return Ok(tcp),
-                Some(Ok(Err(error))) => last = error,
-                Some(Err(error)) if error.is_panic() => {
-                    std::panic::resume_unwind(error.into_panic())
-                }
-                Some(Err(_)) => {}
-                None => return Err(last),
-            },
-        }
-    }
-}
-
-async fn dial_one(address: SocketAddr) -> Result<TcpStream, ConnectionError> {
-    let failed = |source| ConnectionError::Connect { address, source };
-    let tcp = TcpStream::connect(address).await.map_err(failed)?;
-    // A request ends with a short piece that must not wait for an acknowledgement. The send buffer is
-    // left to the kernel: setting its size would end its own tuning.
-    tcp.set_nodelay(true).map_err(failed)?;
-    Ok(tcp)
-}
-
-/// TLS over a TCP connection.
-pub(crate) async fn encrypt(
-    tcp: TcpStream,
-    host: &HostUrl,
-    tls: &Arc<ClientConfig>,
-) -> Result<TlsStream<TcpStream>, ConnectionError> {
-    let name = ServerName::try_from(host.name.clone())
-        .map_err(|_| ConnectionError::Name(host.name.clone()))?;
-    TlsConnector::from(Arc::clone(tls))
-        .connect(name, tcp)
-        .await
-        .map_err(|source| ConnectionError::Tls { name: host.name.clone(), source })
-}
-
 impl Connection {
     /// Opens a connection within `timeout`.
-    pub(crate) async fn open(
-        host: &HostUrl,
-        tls: Option<&Arc<ClientConfig>>,
-        timeout: Duration,
-    ) -> Result<Self, ConnectionError> {
-        within(timeout, async {
-            let tcp = dial(&resolve(host).await?).await?;
-            match tls {
-                Some(tls) => Self::over_tls(encrypt(tcp, host, tls).await?).await,
-                None => Self::over_tcp(tcp).await,
-            }
-        })
-        .await
+    pub(crate) async fn open(route: &Route, timeout: Duration) -> Result<Self, ConnectionError> {
+        let stream = route.open(timeout).await?;
+        within(timeout, Self::over(stream)).await
     }
 
-    /// HTTP over a bare TCP connection.
-    pub(crate) async fn over_tcp(tcp: TcpStream) -> Result<Self, ConnectionError> {
-        Self::over(Box::new(tcp)).await
-    }
-
-    /// HTTP over an encrypted connection.
-    pub(crate) async fn over_tls(tls: TlsStream<TcpStream>) -> Result<Self, ConnectionError> {
-        Self::over(Box::new(tls)).await
-    }
-
-    async fn over(stream: Box<dyn Stream>) -> Result<Self, ConnectionError> {
+    /// HTTP over an open connection.
+    pub(crate) async fn over(stream: Box<dyn Stream>) -> Result<Self, ConnectionError> {
         let (sender, connection) = http1::Builder::new()
             .handshake::<_, Pieces>(TokioIo::new(stream))
             .await

@@ -39,6 +39,7 @@ pub use skidder_tls::{Pem, TlsError, TlsSettings, VerificationMode};
 
 use crate::backoff::{Backoff, Failures};
 use crate::context::Context;
+use crate::net::{Host, Route, Tls};
 use crate::refusal::Refuser;
 use buffers::Buffers;
 use client::Client;
@@ -113,7 +114,7 @@ impl Elasticsearch {
     fn client(&self, target: &Arc<Target>, feed: &Feed) -> Client {
         Client {
             target: Arc::clone(target),
-            tls: self.tls.clone(),
+            route: self.route(target),
             timeout: self.config.timeout,
             idle: self.config.idle_connection_timeout,
             version_min: (!self.config.allow_older_versions).then(|| self.context.version.clone()),
@@ -124,6 +125,19 @@ impl Elasticsearch {
             known: None,
             logged: None,
             answer: Vec::new(),
+        }
+    }
+
+    /// The way to a server.
+    fn route(&self, target: &Target) -> Route {
+        let tls = self.tls.as_ref().filter(|_| target.host.https);
+        Route {
+            host: Host { name: target.host.name.clone(), port: target.host.port },
+            proxy: None,
+            tls: tls.map(|client| Tls {
+                client: Arc::clone(client),
+                mode: self.config.tls.verification_mode,
+            }),
         }
     }
 

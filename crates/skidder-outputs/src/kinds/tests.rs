@@ -22,6 +22,8 @@ fn the_enabled_output_is_built() {
     let table = [
         ("output.elasticsearch.hosts: es", "elasticsearch"),
         ("output.elasticsearch: {hosts: es, queue.mem.events: 5}", "elasticsearch"),
+        ("output.logstash.hosts: [a, 'b:1']", "logstash"),
+        ("output.logstash: {hosts: a, ssl.enabled: false, queue.mem.events: 5}", "logstash"),
         ("output.console.pretty: true", "console"),
         ("output.console: {enabled: true, codec.json.pretty: true, bulk_max_size: 0}", "console"),
         ("output.console.codec.format.string: '%{[message]}'", "console"),
@@ -45,6 +47,7 @@ fn anything_but_one_output_is_a_mistake() {
         ("output.console.enabled: false", "no output is enabled"),
         ("output: {console.enabled: true, discard.enabled: true}", "both enabled"),
         ("output.kafka.hosts: x", "not supported by skidder yet"),
+        ("output.logstash: {hosts: a, ssl.certificate_authorities: /nothing}", "cannot read"),
         ("output.elasticsearh.hosts: x", "did you mean `elasticsearch`"),
         ("output.file.path: ''", "path"),
         ("output.file.path: '/x/%{[message]}'", "only dates vary"),

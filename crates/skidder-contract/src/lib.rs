@@ -1,0 +1,19 @@
+//! The contract of outputs: what each of them promises, whatever its protocol, and trouble to try it with.
+//!
+//! An output's tests describe its far side as a [`Trial`] and call [`keep`]: numbered lines go through the output
+//! while the server refuses, the network breaks and certificates are wrong, and a judge counts where each line
+//! ended: taken by the server, in the dead letters, or still in flight, and the ledger must say the same.
+//!
+//! The single parts are of use by themselves: [`Fixture`] is everything around one output, [`Proxy`] a bad network
+//! that is the same every time, [`Authority`] makes certificates.
+#![expect(clippy::unwrap_used, reason = "a failed test is the message")]
+
+mod certificates;
+mod contract;
+mod fixture;
+mod proxy;
+
+pub use certificates::{Authority, Certificate};
+pub use contract::{Manner, Place, Trial, keep};
+pub use fixture::{Fixture, batch, line, number};
+pub use proxy::{Proxy, Way};

@@ -1,0 +1,45 @@
+//! `skidder test output`: goes to each host step by step.
+
+use super::Logstash;
+use crate::check::Steps;
+use std::io;
+use std::time::Duration;
+use tokio::io::AsyncReadExt as _;
+
+/// How long a server may take to hang up on us. One that wants a client certificate says so only after its
+/// side of the handshake.
+const HANG_UP_AFTER: Duration = Duration::from_millis(500);
+
+impl Logstash {
+    /// Tries every host; says whether all of them can be reached.
+    pub async fn check(&self, tell: &mut (dyn FnMut(&str) + Send)) -> bool {
+        let mut good = true;
+        for route in &self.routes {
+            let mut steps = Steps::new(tell);
+            steps.line(0, &format!("logstash: {}...", route.host));
+            let Some(mut stream) = route.check(&mut steps, self.config.timeout).await else {
+                good = false;
+                continue;
+            };
+            let mut byte = [0];
+            let said = tokio::time::timeout(HANG_UP_AFTER, stream.read(&mut byte)).await;
+            let talk = match said {
+                // It waits for events, which are the only thing that it could be asked.
+                Err(_) => Ok(()),
+                Ok(Ok(0)) => Err(HUNG_UP.to_owned()),
+                Ok(Ok(_)) => Err(NOT_LUMBERJACK.to_owned()),
+                Ok(Err(error)) if error.kind() == io::ErrorKind::UnexpectedEof => {
+                    Err(HUNG_UP.to_owned())
+                }
+                Ok(Err(error)) => Err(format!("{error}; see `ssl.certificate` and `ssl.key`")),
+            };
+            good &= steps.step(1, "talk to server", talk).is_some();
+        }
+        good
+    }
+}
+
+const HUNG_UP: &str = "it closed the connection; is its `beats` input on this port, and does it expect TLS \
+                       (`ssl.enabled`) and a client certificate (`ssl.certificate`)?";
+const NOT_LUMBERJACK: &str =
+    "it speaks first, which Lumberjack does not; is Logstash's `beats` input on this port?";

@@ -1,0 +1,207 @@
+//! `output.logstash`: Lumberjack v2 to Logstash, Elastic Agent, or whoever else has that input.
+//!
+//! Every worker has a connection of its own and up to `pipelining` windows of events under way on it. An
+//! acknowledgement settles the first events of the oldest window; what is not acknowledged when the connection
+//! fails goes back to be sent again, by this worker or another.
+//!
+//! Bound: one share of events ready for all workers, one window in bytes for each, and what is under way in the
+//! queue's own bounds.
+
+mod check;
+mod config;
+mod frames;
+mod session;
+mod slow_start;
+
+pub use config::Config;
+#[doc(hidden)]
+pub use frames::FrameBench;
+
+use crate::backoff::{Backoff, Failures};
+use crate::context::Context;
+use crate::net::{Route, Tls};
+use crate::supply::{Share, Supply};
+use frames::FrameWriter;
+use session::{End, Kept, Session};
+use skidder_pipeline::{Feed, Output, OutputFuture, TakeLimits};
+use skidder_tls::TlsError;
+use slow_start::SlowStart;
+use std::fmt::Display;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::task::JoinSet;
+
+/// Most bytes of messages that are sent together.
+const TAKE_BYTES_MAX: usize = 8 << 20;
+
+/// The output, ready to run, on a tokio runtime with time and I/O enabled.
+#[derive(Clone, Debug)]
+pub struct Logstash {
+    config: Arc<Config>,
+    context: Context,
+    routes: Vec<Arc<Route>>,
+}
+
+impl Logstash {
+    /// Reads certificates; connects to nothing. An error is a mistake of the configuration, in `ssl`.
+    pub fn new(config: Config, context: Context) -> Result<Self, TlsError> {
+        let tls = match &config.tls {
+            None => None,
+            Some(settings) => Some(Tls {
+                client: settings.client(&*context.fs)?,
+                mode: settings.verification_mode,
+            }),
+        };
+        let proxy = config.proxy.clone().map(Arc::new);
+        let route = |host| Arc::new(Route { host, proxy: proxy.clone(), tls: tls.clone() });
+        let routes = config.hosts.iter().cloned().map(route).collect();
+        Ok(Self { config: Arc::new(config), context, routes })
+    }
+
+    /// The hosts of each worker.
+    fn workers(&self) -> Vec<Vec<Arc<Route>>> {
+        if !self.config.loadbalance {
+            return vec![self.routes.clone()];
+        }
+        let each = |_| self.routes.iter().map(|route| vec![Arc::clone(route)]);
+        (0..self.config.workers.max(1)).flat_map(each).collect()
+    }
+
+    fn worker(
+        &self,
+        routes: Vec<Arc<Route>>,
+        supply: &Arc<Supply>,
+        feed: &Feed,
+        seed: u64,
+    ) -> Worker {
+        let config = &self.config;
+        let beat = config.index.as_ref().unwrap_or(&self.context.beat);
+        let level = config.compression_level;
+        Worker {
+            current: seed as usize % routes.len().max(1),
+            routes,
+            kept: Kept {
+                supply: Arc::clone(supply),
+                frames: FrameWriter::new(&self.context, beat, config.escape_html, level),
+                slow_start: config.slow_start.then(|| SlowStart::new(config.bulk_max_size)),
+                windows_max: config.pipelining.max(1),
+                timeout: config.timeout,
+                ttl: config.ttl,
+                metrics: Arc::clone(&feed.metrics),
+                clock: Arc::clone(&feed.clock),
+                backoff: Backoff::new(config.backoff_init, config.backoff_max, seed),
+                failures: Failures::default(),
+                buffer: Vec::new(),
+            },
+        }
+    }
+
+    async fn work(self, feed: Feed) {
+        let supply = Arc::new(Supply::default());
+        let seed = feed.clock.wall().0 as u64;
+        let mut tasks = JoinSet::new();
+        for (worker, routes) in self.workers().into_iter().enumerate() {
+            let seed = seed.wrapping_add(worker as u64);
+            tasks.spawn(self.worker(routes, &supply, &feed, seed).run());
+        }
+        let limits = TakeLimits { events: self.config.bulk_max_size, bytes: TAKE_BYTES_MAX };
+        let queue = feed.queue.clone();
+        tasks.spawn(async move { supply.feed(&queue, limits).await });
+        while let Some(ended) = tasks.join_next().await {
+            if let Err(error) = ended
+                && error.is_panic()
+            {
+                std::panic::resume_unwind(error.into_panic());
+            }
+        }
+    }
+}
+
+impl Output for Logstash {
+    fn kind(&self) -> &'static str {
+        "logstash"
+    }
+
+    fn parallelism(&self) -> usize {
+        self.workers().len()
+    }
+
+    fn run(self: Box<Self>, feed: Feed) -> OutputFuture {
+        Box::pin(self.work(feed))
+    }
+}
+
+/// Brings events to one host, or to one of several that stand in for each other.
+struct Worker {
+    routes: Vec<Arc<Route>>,
+    /// Which of them is in use.
+    current: usize,
+    kept: Kept,
+}
+
+impl Worker {
+    /// Sends until there will be no more events.
+    async fn run(mut self) {
+        // While a host cannot be reached nothing is taken for it: others may have it.
+        let mut reached = false;
+        loop {
+            let supply = Arc::clone(&self.kept.supply);
+            let mut first: Option<Share> = None;
+            if reached {
+                // It closes connections that are idle; a new one is made when it is needed.
+                match supply.take().await {
+                    None => return,
+                    share => first = share,
+                }
+            }
+            let route = Arc::clone(&self.routes[self.current]);
+            let opened = tokio::select! {
+                biased;
+                opened = route.open(self.kept.timeout) => opened,
+                () = supply.ended() => return,
+            };
+            let stream = match opened {
+                Ok(stream) => stream,
+                Err(error) => {
+                    if let Some(share) = first {
+                        supply.give_back(1, vec![share]);
+                    }
+                    reached = false;
+                    if self.fail(&error, 0).await {
+                        return;
+                    }
+                    continue;
+                }
+            };
+            tracing::debug!(host = %route.host, "connected");
+            match Session::new(&mut self.kept, stream, first).run().await {
+                End::Finished => return,
+                End::Idle => reached = true,
+                End::Failed(error, events) => {
+                    reached = false;
+                    if self.fail(&error, events).await {
+                        return;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Logs a failure, turns to the next host and waits. Says whether there will be no more events.
+    async fn fail(&mut self, error: &impl Display, events: usize) -> bool {
+        self.kept.metrics.write_errors.add(1);
+        let host = &self.routes[self.current].host;
+        if let Some(failures) = self.kept.failures.add() {
+            tracing::error!(
+                output = "logstash", %host, %error, events, failures,
+                "cannot send events; trying again"
+            );
+        }
+        self.current = (self.current + 1) % self.routes.len();
+        let wait: Duration = self.kept.backoff.next_wait();
+        tokio::select! {
+            () = tokio::time::sleep(wait) => false,
+            () = self.kept.supply.ended() => true,
+        }
+    }
+}

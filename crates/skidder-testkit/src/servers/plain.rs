@@ -1,0 +1,32 @@
+//! Servers that do not speak HTTP: each is started for one test, which takes a second.
+
+use super::{Server, ServerError};
+use std::path::PathBuf;
+
+impl Server {
+    /// Elastic's Lumberjack library as a server, over TLS if `secure`; `settings` are its own options (`-delay 4s`).
+    pub fn own_lumberjack(secure: bool, settings: &str) -> Result<Self, ServerError> {
+        Self::start("lumberjack.sh", secure, settings)
+    }
+
+    /// Redis with the password `secret` and the user `test`/`secret`, over TLS if `secure`.
+    pub fn own_redis(secure: bool, settings: &str) -> Result<Self, ServerError> {
+        Self::start("redis.sh", secure, settings)
+    }
+
+    /// A SOCKS5 proxy for the user `test` with the password `secret`.
+    pub fn own_socks() -> Result<Self, ServerError> {
+        Self::start("socks.sh", false, "")
+    }
+
+    /// Where it listens.
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// A file in the folder of a server of the test's own, as `events.ndjson` of a Lumberjack server.
+    pub fn file(&self, name: &str) -> PathBuf {
+        let own = self.own.as_ref().expect("only a server of the test's own has a folder");
+        own.directory.path().join(name)
+    }
+}
