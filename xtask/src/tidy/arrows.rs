@@ -7,6 +7,7 @@ use serde_json::Value;
 const ALLOWED: &[(&str, &[&str])] = &[
     ("skidder-event", &[]),
     ("skidder-os", &[]),
+    ("skidder-encode", &[]),
     ("skidder-config", &["skidder-event", "skidder-os"]),
     ("skidder-tls", &["skidder-os", "skidder-config"]),
     ("skidder-decode", &["skidder-os"]),
@@ -45,7 +46,14 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ),
     (
         "skidder-outputs",
-        &["skidder-event", "skidder-os", "skidder-config", "skidder-tls", "skidder-pipeline"],
+        &[
+            "skidder-event",
+            "skidder-os",
+            "skidder-config",
+            "skidder-encode",
+            "skidder-tls",
+            "skidder-pipeline",
+        ],
     ),
     (
         "skidder-observe",

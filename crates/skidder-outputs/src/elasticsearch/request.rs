@@ -60,7 +60,7 @@ impl Request {
 pub(crate) struct BodyWriter {
     pub(crate) buffers: Buffers,
     level: u32,
-    /// Made when first needed: its state has a quarter of a MiB.
+    /// Made when first needed: its state has up to a quarter of a MiB.
     gzip: Option<Gzip>,
 }
 
