@@ -3,6 +3,7 @@
 use crate::elasticsearch::Elasticsearch;
 use crate::file::FileOutput;
 use crate::logstash::Logstash;
+use crate::redis::Redis;
 use std::fmt::Display;
 
 /// The check of one output.
@@ -12,6 +13,8 @@ pub enum Check {
     Elasticsearch(Box<Elasticsearch>),
     /// Goes to every host.
     Logstash(Box<Logstash>),
+    /// Goes to every server.
+    Redis(Box<Redis>),
     /// Looks at the directory.
     File(Box<FileOutput>),
     /// There is nothing that could fail.
@@ -25,6 +28,7 @@ impl Check {
         match self {
             Self::Elasticsearch(output) => output.check(tell).await,
             Self::Logstash(output) => output.check(tell).await,
+            Self::Redis(output) => output.check(tell).await,
             Self::File(output) => output.check(tell),
             Self::Nothing(kind) => {
                 tell(&format!("{kind}: nothing to test... OK"));

@@ -7,15 +7,16 @@ use crate::discard::Discard;
 use crate::elasticsearch::{self, Elasticsearch, QueueSettings};
 use crate::file::{FileConfig, FileOutput};
 use crate::logstash::{self, Logstash};
+use crate::redis::{self, Redis};
 use skidder_config::{Section, nearest};
 use skidder_os::Timestamp;
 use skidder_pipeline::Output;
 
 /// The outputs there are.
-const SUPPORTED: [&str; 5] = ["elasticsearch", "logstash", "file", "console", "discard"];
+const SUPPORTED: [&str; 6] = ["elasticsearch", "logstash", "redis", "file", "console", "discard"];
 
 /// Outputs of Filebeat that are not here yet.
-const UNSUPPORTED: [&str; 2] = ["kafka", "redis"];
+const UNSUPPORTED: [&str; 1] = ["kafka"];
 
 /// An output with what its settings say about the queue before it.
 pub struct Built {
@@ -132,6 +133,17 @@ fn one(name: &str, section: &Section<'_>, context: &Context, started: Timestamp)
                 }
             };
             (Box::new(output.clone()), Check::Logstash(Box::new(output)))
+        }
+        "redis" => {
+            let config = redis::Config::read(section, &context.beat)?;
+            let output = match Redis::new(config, context.clone()) {
+                Ok(output) => output,
+                Err(error) => {
+                    section.problem(error.setting(), error.to_string(), "");
+                    return None;
+                }
+            };
+            (Box::new(output.clone()), Check::Redis(Box::new(output)))
         }
         "file" => {
             let config = FileConfig::read(section, context, started)?;

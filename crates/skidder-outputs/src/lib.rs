@@ -1,4 +1,4 @@
-//! Elasticsearch, Logstash, file, console and discard outputs.
+//! Elasticsearch, Logstash, Redis, file, console and discard outputs.
 //!
 //! An output takes deliveries from a queue, writes each event once, and gives each its verdict: see
 //! [`skidder_pipeline::Output`].
@@ -15,7 +15,9 @@ mod kinds;
 mod lines;
 pub mod logstash;
 mod net;
+pub mod redis;
 mod refusal;
+mod selector;
 mod supply;
 #[cfg(test)]
 mod testing;
@@ -31,4 +33,6 @@ pub use file::{FileConfig, FileOutput};
 pub use kinds::{Built, build};
 pub use logstash::Logstash;
 pub use net::{Host, Proxy};
+pub use redis::Redis;
 pub use refusal::{Refusal, Refuser};
+pub use selector::{NoName, Selector};

@@ -73,6 +73,25 @@ async fn the_console_prints_every_event_once_through_any_terminal() {
 }
 
 #[tokio::test]
+async fn the_console_prints_events_over_several_lines_if_asked_to() {
+    let mut fixture = Fixture::new();
+    fixture.push(2, 2);
+    let terminal = Terminal::default();
+    let codec = CodecConfig::Json { pretty: true, escape_html: false };
+    let config = ConsoleConfig { codec, ..ConsoleConfig::default() };
+    fixture.run(Console::to(Box::new(terminal.clone()), config, context())).await;
+    let printed = String::from_utf8(terminal.text.lock().unwrap().clone()).unwrap();
+    let documents = serde_json::Deserializer::from_str(&printed).into_iter::<serde_json::Value>();
+    let lines: Vec<usize> =
+        documents.map(|document| number(document.unwrap()["message"].as_str().unwrap())).collect();
+    assert_eq!(lines, [0, 1]);
+    assert!(
+        printed.starts_with("{\n  \"@timestamp\": ") && printed.ends_with("\n}\n"),
+        "{printed}"
+    );
+}
+
+#[tokio::test]
 async fn the_console_prints_format_strings_and_refuses_events_that_have_none() {
     let mut fixture = Fixture::new();
     fixture.push(3, 3);

@@ -52,6 +52,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "skidder-config",
             "skidder-encode",
             "skidder-tls",
+            "skidder-processors",
             "skidder-pipeline",
         ],
     ),

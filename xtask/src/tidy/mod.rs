@@ -3,6 +3,7 @@
 mod arrows;
 mod changelog;
 mod options;
+mod output_options;
 mod parser_options;
 mod ratchet;
 mod source;
@@ -35,7 +36,9 @@ pub(crate) fn run(mode: Mode) -> Result<()> {
     let mut offences = Vec::new();
     arrows::check(&repository::metadata(false)?, &mut offences);
     changelog::check(&repository::root().join("changelog.d"), &mut offences)?;
-    options::check(mode == Mode::Update, &mut offences)?;
+    let tests = options::tests()?;
+    options::check(mode == Mode::Update, &tests, &mut offences)?;
+    output_options::check(mode == Mode::Update, &tests, &mut offences)?;
     check_text(&mut offences)?;
     let sizes = check_sources(&mut offences)?;
     let mut limits = Limits::load(&repository::root().join(ratchet::FILE))?;

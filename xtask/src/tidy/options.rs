@@ -16,7 +16,7 @@ use std::path::PathBuf;
 const PAGE: &str = "docs/filestream.md";
 const BEGIN: &str =
     "<!-- written by `cargo xtask tidy --update` from xtask/src/tidy/options.rs -->";
-const END: &str = "<!-- end -->";
+pub(super) const END: &str = "<!-- end -->";
 
 /// Options of `filestream` and those that all inputs share, with the tests that cover them: how it is read,
 /// and what it does.
@@ -312,11 +312,14 @@ const LOG_OPTIONS: &[(&str, &[&str])] = &[
 ];
 
 /// Checks the list against the tests and the page; with `update` the page's table is written anew.
-pub(super) fn check(update: bool, offences: &mut Vec<String>) -> Result<()> {
-    let tests = tests()?;
+pub(super) fn check(
+    update: bool,
+    tests: &HashSet<String>,
+    offences: &mut Vec<String>,
+) -> Result<()> {
     let path = repository::root().join(PAGE);
     let page = fs::read_to_string(&path).with_context(|| format!("cannot read `{PAGE}`"))?;
-    let Some((before, old, after)) = split(&page) else {
+    let Some((before, old, after)) = split(&page, BEGIN) else {
         bail!("`{PAGE}` has no place for its table")
     };
     for (option, covering) in FILESTREAM.iter().chain(PARSERS).chain(LOG_OPTIONS) {
@@ -344,8 +347,8 @@ pub(super) fn check(update: bool, offences: &mut Vec<String>) -> Result<()> {
 }
 
 /// What is before, in and behind the table of the page.
-fn split(page: &str) -> Option<(&str, &str, &str)> {
-    let (before, rest) = page.split_once(BEGIN)?;
+pub(super) fn split<'a>(page: &'a str, begin: &str) -> Option<(&'a str, &'a str, &'a str)> {
+    let (before, rest) = page.split_once(begin)?;
     let (table, after) = rest.split_once(END)?;
     Some((before, table, after))
 }
@@ -361,7 +364,7 @@ fn table() -> String {
 }
 
 /// The names of all tests.
-fn tests() -> Result<HashSet<String>> {
+pub(super) fn tests() -> Result<HashSet<String>> {
     let mut names = HashSet::new();
     for path in repository::tracked(&[".rs"])? {
         let path: PathBuf = repository::root().join(&path);
@@ -369,9 +372,11 @@ fn tests() -> Result<HashSet<String>> {
             .with_context(|| format!("cannot read `{}`", path.display()))?;
         let mut is_test = false;
         for line in text.lines().map(str::trim) {
-            if line == "#[test]" {
+            if line == "#[test]" || line.starts_with("#[tokio::test") {
                 is_test = true;
-            } else if let Some(name) = line.strip_prefix("fn ").filter(|_| is_test) {
+            } else if let Some(name) =
+                line.trim_start_matches("async ").strip_prefix("fn ").filter(|_| is_test)
+            {
                 names.extend(name.split_once('(').map(|(name, _)| name.to_owned()));
                 is_test = false;
             }
@@ -387,7 +392,7 @@ mod tests {
     #[test]
     fn the_page_is_taken_apart_and_put_together_again() {
         let page = format!("a\n{BEGIN}\nold\n{END}\nb\n");
-        let (before, old, after) = split(&page).expect("it has a table");
+        let (before, old, after) = split(&page, BEGIN).expect("it has a table");
         assert_eq!((before, old, after), ("a\n", "\nold\n", "\nb\n"));
         assert!(table().contains("| `delete.enabled` |"));
     }

@@ -99,6 +99,8 @@ impl Rotation {
             self.active = Some(active);
         } else {
             self.active = Some(self.create(newest, now)?);
+            // A program that is started often has files too.
+            self.purge()?;
         }
         self.started = true;
         Ok(())

@@ -1,6 +1,7 @@
 //! Which output a configuration gives.
 
 use super::*;
+use crate::codec::CodecConfig;
 use crate::testing::context;
 use skidder_config::{Problems, Settings};
 
@@ -24,6 +25,7 @@ fn the_enabled_output_is_built() {
         ("output.elasticsearch: {hosts: es, queue.mem.events: 5}", "elasticsearch"),
         ("output.logstash.hosts: [a, 'b:1']", "logstash"),
         ("output.logstash: {hosts: a, ssl.enabled: false, queue.mem.events: 5}", "logstash"),
+        ("output.redis: {hosts: 'rediss://a', password: x}", "redis"),
         ("output.console.pretty: true", "console"),
         ("output.console: {enabled: true, codec.json.pretty: true, bulk_max_size: 0}", "console"),
         ("output.console.codec.format.string: '%{[message]}'", "console"),
@@ -77,4 +79,45 @@ fn the_directory_has_the_date_of_the_start() {
     let started = Timestamp(1_767_323_045_000_000_000);
     let config = FileConfig::read(&settings.root(&problems), &context(), started).unwrap();
     assert_eq!(config.path, std::path::Path::new("/logs/2026.01.02/9.5.0"));
+}
+
+#[test]
+fn the_file_output_is_read() {
+    let read = |text: &str| {
+        let settings = Settings::parse("x", text).unwrap();
+        let problems = Problems::new();
+        let config = FileConfig::read(&settings.root(&problems), &context(), Timestamp(0));
+        assert_eq!(problems.to_string(), "");
+        config.unwrap()
+    };
+    assert_eq!(read("path: /logs"), FileConfig::new("/logs".into()));
+    let text = "path: /logs\nfilename: mine\nrotate_every_kb: 3\nnumber_of_files: 9\n\
+                permissions: 0644\nrotate_on_startup: false\ncodec.json.pretty: true";
+    let expected = FileConfig {
+        filename: "mine".to_owned(),
+        rotate_every_bytes: 3072,
+        number_of_files: 9,
+        permissions: 0o644,
+        rotate_on_startup: false,
+        codec: CodecConfig::Json { pretty: true, escape_html: false },
+        ..FileConfig::new("/logs".into())
+    };
+    assert_eq!(read(text), expected);
+}
+
+#[test]
+fn the_console_is_read() {
+    let read = |text: &str| {
+        let settings = Settings::parse("x", text).unwrap();
+        let problems = Problems::new();
+        let config = ConsoleConfig::read(&settings.root(&problems));
+        assert_eq!(problems.to_string(), "");
+        config
+    };
+    let json = |pretty| CodecConfig::Json { pretty, escape_html: false };
+    assert_eq!(read("{}"), ConsoleConfig { codec: json(false), bulk_max_size: 2048 });
+    let pretty = ConsoleConfig { codec: json(true), bulk_max_size: 0 };
+    assert_eq!(read("{pretty: true, bulk_max_size: -5}"), pretty);
+    assert_eq!(read("{pretty: true, codec.json.pretty: false}").codec, json(false));
+    assert!(matches!(read("codec.format.string: x").codec, CodecConfig::Format(_)));
 }

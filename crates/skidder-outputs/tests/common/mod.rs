@@ -2,6 +2,7 @@
 #![allow(dead_code, unused_imports, reason = "each test program uses a part of it")]
 
 pub(crate) mod lumberjack;
+pub(crate) mod redis;
 pub(crate) mod server;
 
 pub(crate) use skidder_contract::{Fixture, batch, line, number};

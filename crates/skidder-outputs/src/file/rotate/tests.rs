@@ -129,6 +129,31 @@ fn half_a_line_of_a_crash_and_a_link_are_left_alone() {
 }
 
 #[test]
+fn old_files_go_at_a_start_too() {
+    let directory = tempfile::tempdir().unwrap();
+    let config = config(directory.path());
+    for _ in 0..5 {
+        write(&mut rotation(&config), &["x"], NOON);
+    }
+    let kept: Vec<String> =
+        (2..=4).map(|number| format!("filebeat-20260102-{number}.ndjson")).collect();
+    assert_eq!(names(directory.path()), kept, "two besides the one that is written");
+}
+
+#[test]
+fn new_files_have_the_permissions_that_are_asked_for() {
+    use std::os::unix::fs::PermissionsExt as _;
+    for permissions in [0o600, 0o640] {
+        let directory = tempfile::tempdir().unwrap();
+        let config = FileConfig { permissions, ..config(directory.path()) };
+        write(&mut rotation(&config), &["x"], NOON);
+        let file = directory.path().join("filebeat-20260102.ndjson");
+        let mode = std::fs::metadata(file).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, permissions);
+    }
+}
+
+#[test]
 fn only_our_own_names_are_ours() {
     let stamp =
         |name: &str| parse("filebeat", OsStr::new(name)).map(|stamp| (stamp.date, stamp.index));

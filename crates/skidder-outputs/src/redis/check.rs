@@ -1,0 +1,121 @@
+//! `skidder test output`: goes to each server step by step, as far as whether it would take events.
+
+use super::Redis;
+use super::config::DataType;
+use super::resp::{Connection, Reply};
+use super::worker::{Failure, Target};
+use crate::check::Steps;
+
+impl Redis {
+    /// Tries every server; says whether all of them would take events.
+    pub async fn check(&self, tell: &mut (dyn FnMut(&str) + Send)) -> bool {
+        let mut good = true;
+        for target in &self.targets {
+            let mut steps = Steps::new(tell);
+            steps.line(0, &format!("redis: {}...", target.route.host));
+            good &= self.check_target(target, &mut steps).await.is_some();
+        }
+        good
+    }
+
+    async fn check_target(&self, target: &Target, steps: &mut Steps<'_>) -> Option<()> {
+        let timeout = self.config.timeout;
+        let stream = target.route.check(steps, timeout).await?;
+        let mut connection = Connection::new(stream, timeout);
+        if target.credentials.is_some() {
+            let result = target.log_in(&mut connection).await.map_err(|error| advised(&error));
+            steps.step(1, "credentials", result)?;
+        } else {
+            steps.warn(1, "credentials", "none are shown");
+        }
+        let answer = ask(&mut connection, &[b"PING"]).await;
+        steps.step(1, "talk to server", answer)?;
+        let result = target.select(&mut connection).await.map_err(|error| advised(&error));
+        steps.step(1, &format!("database {}", target.db), result)?;
+        if let Ok(Reply::Value(info)) = connection.ask(&[b"INFO", b"server"]).await {
+            let info = String::from_utf8_lossy(&info);
+            let version = info.lines().find_map(|line| line.strip_prefix("redis_version:"));
+            steps.line(1, &format!("version: {}", version.unwrap_or("not told").trim()));
+        }
+        self.check_permission(&mut connection, steps).await
+    }
+
+    /// Whether events would be taken, without sending one.
+    async fn check_permission(
+        &self,
+        connection: &mut Connection,
+        steps: &mut Steps<'_>,
+    ) -> Option<()> {
+        let writer = self.writer();
+        let Some(key) = writer.constant() else {
+            steps.warn(1, "permission", "not known: the key is another for each event");
+            return Some(());
+        };
+        let command: &[u8] = match self.config.datatype {
+            DataType::List => b"RPUSH",
+            DataType::Channel => b"PUBLISH",
+        };
+        if self.config.datatype == DataType::List
+            && let Ok(Reply::Value(kind)) = connection.ask(&[b"TYPE", key]).await
+            && kind != b"list"
+            && kind != b"none"
+        {
+            let key = String::from_utf8_lossy(key);
+            let kind = String::from_utf8_lossy(&kind);
+            let error = format!("`{key}` is a {kind} and no list; use another `key`, or delete it");
+            return steps.step(1, "permission", Err(error));
+        }
+        // Since Redis 7; a user who may not ask does not learn it.
+        let Ok(Reply::Value(user)) = connection.ask(&[b"ACL", b"WHOAMI"]).await else {
+            steps.warn(1, "permission", "not known: the user may not ask");
+            return Some(());
+        };
+        match connection.ask(&[b"ACL", b"DRYRUN", &user, command, key, b"x"]).await {
+            Ok(Reply::Value(answer)) if answer == b"OK" => {
+                steps.ok(1, "permission", "");
+                Some(())
+            }
+            Ok(Reply::Value(why)) => {
+                let why = String::from_utf8_lossy(&why).into_owned();
+                let user = String::from_utf8_lossy(&user);
+                let hint = format!("{why}; see `ACL SETUSER {user}` of Redis, or `username`");
+                steps.step(1, "permission", Err(hint))
+            }
+            _ => {
+                steps.warn(1, "permission", "not known: the user may not ask");
+                Some(())
+            }
+        }
+    }
+}
+
+async fn ask(connection: &mut Connection, command: &[&[u8]]) -> Result<(), String> {
+    match connection.ask(command).await {
+        Ok(Reply::Error(error)) => Err(with_advice(&error)),
+        Ok(_) => Ok(()),
+        Err(error) => {
+            Err(format!("{error}; is it Redis, and does it expect TLS (`rediss://`, `ssl`)?"))
+        }
+    }
+}
+
+fn advised(error: &Failure) -> String {
+    match error {
+        Failure::Greeting { error, .. } => with_advice(error),
+        other => other.to_string(),
+    }
+}
+
+/// An error of the server with what to do about it.
+fn with_advice(error: &str) -> String {
+    let advice = match error.split(' ').next().unwrap_or_default() {
+        "WRONGPASS" | "NOAUTH" => "; see `username` and `password`",
+        "NOPERM" => "; the user may not: see its ACL",
+        "ERR" if error.contains("AUTH") => "; the server has no password: remove `password`",
+        "ERR" if error.contains("DB index") => "; see `db`",
+        "LOADING" | "MASTERDOWN" => "; it will be ready later",
+        "DENIED" => "; the server is in protected mode: give it a password",
+        _ => "",
+    };
+    format!("{error}{advice}")
+}

@@ -1,0 +1,198 @@
+//! `output.redis` from its section of the configuration.
+
+use crate::codec::CodecConfig;
+use crate::net::address::{read_address, read_credentials};
+use crate::net::{Host, Proxy, read_tls};
+use crate::selector::Selector;
+use skidder_config::{Secret, Section};
+use skidder_event::Format;
+use skidder_tls::TlsSettings;
+use std::time::Duration;
+
+/// Port of a host that names none.
+const DEFAULT_PORT: u16 = 6379;
+
+/// One server of `hosts`, with what its URL says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Server {
+    /// Where it is.
+    pub host: Host,
+    /// `rediss://`: yes; `redis://`: no; otherwise as `ssl` says.
+    pub tls: Option<bool>,
+    /// User and password; the user may be empty.
+    pub credentials: Option<(String, Secret)>,
+    /// Number of the database.
+    pub db: Option<u32>,
+}
+
+/// `datatype`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum DataType {
+    /// `list`: events are appended to a list (`RPUSH`).
+    #[default]
+    List,
+    /// `channel`: events are published (`PUBLISH`); who does not listen never sees them.
+    Channel,
+}
+
+/// Settings of `output.redis`. Names are those of the YAML.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// `hosts`.
+    pub servers: Vec<Server>,
+    /// `index`, which becomes `@metadata.beat`, and `key` where that is not set; `None` for the name of the beat.
+    pub index: Option<String>,
+    /// `keys` and `key`: the list or channel of an event.
+    pub key: Selector,
+    /// `datatype`.
+    pub datatype: DataType,
+    /// `codec`.
+    pub codec: CodecConfig,
+    /// `username`; without one, `password` alone is shown.
+    pub username: String,
+    /// `password`.
+    pub password: Option<Secret>,
+    /// `db`.
+    pub db: u32,
+    /// `workers`: connections for each host.
+    pub workers: usize,
+    /// `loadbalance`: all hosts at once, or one until it fails.
+    pub loadbalance: bool,
+    /// `bulk_max_size`: most events of a request; 0 = the queue decides.
+    pub bulk_max_size: usize,
+    /// `timeout`: of connecting, and of each answer.
+    pub timeout: Duration,
+    /// `backoff.init`.
+    pub backoff_init: Duration,
+    /// `backoff.max`.
+    pub backoff_max: Duration,
+    /// `proxy_url`.
+    pub proxy: Option<Proxy>,
+    /// `ssl`, if it is there and not turned off.
+    pub tls: Option<TlsSettings>,
+}
+
+impl Server {
+    /// Reads one entry of `hosts`. The error ends the sentence "`hosts` is …; ".
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let (tls, rest) = match text.split_once("://") {
+            None => (None, text),
+            Some(("redis", rest)) => (Some(false), rest),
+            Some(("rediss", rest)) => (Some(true), rest),
+            Some((scheme, _)) => {
+                return Err(format!("scheme `{scheme}` is neither `redis` nor `rediss`"));
+            }
+        };
+        let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
+        let (credentials, address) = match authority.rsplit_once('@') {
+            Some((user, address)) => (Some(read_credentials(user)?), address),
+            None => (None, authority),
+        };
+        let (name, port) = read_address(address, DEFAULT_PORT)?;
+        let db = match path {
+            "" => None,
+            number => {
+                let wrong = |_| format!("`/{number}` is no number of a database");
+                Some(number.parse().map_err(wrong)?)
+            }
+        };
+        Ok(Self { host: Host { name, port }, tls, credentials, db })
+    }
+}
+
+impl Config {
+    /// Default of `bulk_max_size`.
+    pub const BULK_MAX_SIZE: usize = 2048;
+    /// Default of `timeout`.
+    pub const TIMEOUT: Duration = Duration::from_secs(5);
+    /// Default of `backoff.init`.
+    pub const BACKOFF_INIT: Duration = Duration::from_secs(1);
+    /// Default of `backoff.max`.
+    pub const BACKOFF_MAX: Duration = Duration::from_mins(1);
+
+    /// The defaults, for these servers and this key.
+    pub fn new(servers: Vec<Server>, key: Format) -> Self {
+        Self {
+            servers,
+            index: None,
+            key: Selector::of("key", key),
+            datatype: DataType::List,
+            codec: CodecConfig::default(),
+            username: String::new(),
+            password: None,
+            db: 0,
+            workers: 1,
+            loadbalance: true,
+            bulk_max_size: Self::BULK_MAX_SIZE,
+            timeout: Self::TIMEOUT,
+            backoff_init: Self::BACKOFF_INIT,
+            backoff_max: Self::BACKOFF_MAX,
+            proxy: None,
+            tls: None,
+        }
+    }
+
+    /// Reads `output.redis`; mistakes are told to the section's problems. `None` if there is one that leaves nothing
+    /// to do. `beat` is what `index` is by itself.
+    pub fn read(section: &Section<'_>, beat: &str) -> Option<Self> {
+        section.deprecated(
+            &["max_retries"],
+            "events are sent until they are accepted, as in Filebeat",
+        );
+        let parse = |texts: Vec<String>| {
+            if texts.is_empty() {
+                return Err("expected at least one host".to_owned());
+            }
+            texts.iter().map(|text| Server::parse(text)).collect()
+        };
+        let hosts = section.strings("hosts").named("a list of hosts, as in `[\"localhost\"]`");
+        let servers: Vec<Server> = hosts.try_map(parse).required();
+        let index = section.string("index").optional().filter(|index| !index.is_empty());
+        let default = Format::parse(index.as_deref().unwrap_or(beat)).map_err(|e| e.to_string());
+        let default = match default {
+            Ok(format) => format,
+            Err(error) => {
+                section.problem("index", format!("`index` is no format string: {error}"), "");
+                return None;
+            }
+        };
+        let mut config = Self::new(servers, default.clone());
+        config.key = Selector::read(section, "keys", "key").or(default);
+        config.index = index;
+        let types = [("list", DataType::List), ("channel", DataType::Channel)];
+        config.datatype = section.one_of("datatype", &types).or(DataType::List);
+        config.codec = CodecConfig::read(section, false);
+        config.username = section.string("username").or("");
+        config.password = section.secret("password").optional();
+        if config.password.is_none() && !config.username.is_empty() {
+            section.problem("username", "`username` needs `password`", "");
+        }
+        config.db = section.u32("db").named("the number of a database").or(0);
+        let workers = |key| section.usize(key).named("a number of connections").range(1..=1024);
+        let worker = workers("worker").optional();
+        config.workers = workers("workers").optional().or(worker).unwrap_or(1);
+        config.loadbalance = section.bool("loadbalance").or(true);
+        config.bulk_max_size = section
+            .i64("bulk_max_size")
+            .named("a number of events")
+            // Zero and less leave the size to the queue, as in Filebeat.
+            .map(|events| usize::try_from(events).unwrap_or(0))
+            .or(Self::BULK_MAX_SIZE);
+        let positive = Duration::from_millis(1)..;
+        config.timeout = section.duration("timeout").range(positive.clone()).or(Self::TIMEOUT);
+        config.backoff_init =
+            section.duration("backoff.init").range(positive.clone()).or(Self::BACKOFF_INIT);
+        config.backoff_max = section.duration("backoff.max").range(positive).or(Self::BACKOFF_MAX);
+        config.proxy = Proxy::read(section);
+        config.tls = read_tls(section);
+        if config.servers.is_empty() { None } else { Some(config) }
+    }
+
+    /// Whether the connection to a server is encrypted.
+    pub(crate) fn encrypts(&self, server: &Server) -> bool {
+        server.tls.unwrap_or(self.tls.is_some())
+    }
+}
+
+#[cfg(test)]
+mod tests;

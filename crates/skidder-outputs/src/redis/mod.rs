@@ -1,0 +1,132 @@
+//! `output.redis`: events as values of lists (`RPUSH`) or messages of channels (`PUBLISH`).
+//!
+//! Own code for the protocol: it is five commands, which go over the streams that the other outputs use too (SOCKS5,
+//! the TLS of skidder-tls), and values are written into the request once.
+//!
+//! A worker has one connection and one request under way. Each command's answer is the verdict of its events: what
+//! the server did not take is sent again for ever, also by other workers.
+
+mod check;
+mod config;
+mod request;
+mod resp;
+mod worker;
+
+pub use config::{Config, DataType, Server};
+
+use crate::backoff::{Backoff, Failures};
+use crate::context::Context;
+use crate::net::{Route, Tls};
+use crate::refusal::Refuser;
+use crate::supply::Supply;
+use request::{Request, RequestWriter};
+use skidder_pipeline::{Feed, Output, OutputFuture, TakeLimits};
+use skidder_tls::TlsError;
+use std::sync::Arc;
+use tokio::task::JoinSet;
+use worker::{Target, Worker};
+
+/// Most bytes of messages that are sent together.
+const TAKE_BYTES_MAX: usize = 8 << 20;
+
+/// The output, ready to run, on a tokio runtime with time and I/O enabled.
+#[derive(Clone, Debug)]
+pub struct Redis {
+    config: Arc<Config>,
+    context: Context,
+    targets: Vec<Arc<Target>>,
+}
+
+impl Redis {
+    /// Reads certificates; connects to nothing. An error is a mistake of the configuration, in `ssl`.
+    pub fn new(config: Config, context: Context) -> Result<Self, TlsError> {
+        let proxy = config.proxy.clone().map(Arc::new);
+        let settings = config.tls.clone().unwrap_or_default();
+        let mut targets = Vec::new();
+        for server in &config.servers {
+            let tls = if config.encrypts(server) {
+                let client = settings.client(&*context.fs)?;
+                Some(Tls { client, mode: settings.verification_mode })
+            } else {
+                None
+            };
+            let route = Route { host: server.host.clone(), proxy: proxy.clone(), tls };
+            let own = config.password.clone().map(|password| (config.username.clone(), password));
+            targets.push(Arc::new(Target {
+                route,
+                credentials: server.credentials.clone().or(own),
+                db: server.db.unwrap_or(config.db),
+            }));
+        }
+        Ok(Self { config: Arc::new(config), context, targets })
+    }
+
+    fn writer(&self) -> RequestWriter {
+        let config = &self.config;
+        let beat = config.index.as_ref().unwrap_or(&self.context.beat).to_lowercase();
+        let key = config.key.clone();
+        RequestWriter::new(&config.codec, key, config.datatype, &self.context, &beat)
+    }
+
+    /// The hosts of each worker.
+    fn workers(&self) -> Vec<Vec<Arc<Target>>> {
+        if !self.config.loadbalance {
+            return vec![self.targets.clone()];
+        }
+        let each = |_| self.targets.iter().map(|target| vec![Arc::clone(target)]);
+        (0..self.config.workers.max(1)).flat_map(each).collect()
+    }
+
+    async fn work(self, feed: Feed) {
+        let supply = Arc::new(Supply::default());
+        let refuser = Arc::new(Refuser::new("redis", &feed));
+        let seed = feed.clock.wall().0 as u64;
+        let config = &self.config;
+        let mut tasks = JoinSet::new();
+        for (worker, targets) in self.workers().into_iter().enumerate() {
+            let seed = seed.wrapping_add(worker as u64);
+            let worker = Worker {
+                current: seed as usize % targets.len().max(1),
+                targets,
+                supply: Arc::clone(&supply),
+                writer: self.writer(),
+                request: Request::default(),
+                refuser: Arc::clone(&refuser),
+                timeout: config.timeout,
+                metrics: Arc::clone(&feed.metrics),
+                clock: Arc::clone(&feed.clock),
+                backoff: Backoff::new(config.backoff_init, config.backoff_max, seed),
+                failures: Failures::default(),
+            };
+            tasks.spawn(worker.run());
+        }
+        let events = match config.bulk_max_size {
+            0 => request::VALUES_MAX,
+            events => events.min(request::VALUES_MAX),
+        };
+        let limits = TakeLimits { events, bytes: TAKE_BYTES_MAX };
+        let queue = feed.queue.clone();
+        tasks.spawn(async move { supply.feed(&queue, limits).await });
+        while let Some(ended) = tasks.join_next().await {
+            if let Err(error) = ended
+                && error.is_panic()
+            {
+                std::panic::resume_unwind(error.into_panic());
+            }
+        }
+    }
+}
+
+impl Output for Redis {
+    fn kind(&self) -> &'static str {
+        "redis"
+    }
+
+    fn parallelism(&self) -> usize {
+        self.workers().len()
+    }
+
+    fn run(self: Box<Self>, feed: Feed) -> OutputFuture {
+        Box::pin(self.work(feed))
+    }
+}

@@ -1,0 +1,223 @@
+//! RESP2, the protocol of Redis, as far as an output needs it. See https://redis.io/docs/latest/develop/reference/protocol-spec/.
+
+use crate::net::Stream;
+use std::io;
+use std::time::Duration;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+
+/// Longest answer that is read: `INFO` has a few KiB.
+const ANSWER_BYTES_MAX: usize = 1 << 20;
+/// Bytes that are asked for at once.
+const READ_BYTES: usize = 16 << 10;
+
+/// An answer to one command.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Reply {
+    /// A status, a number, or a text.
+    Value(Vec<u8>),
+    /// Nothing.
+    Null,
+    /// The command failed: kind and reason, as `WRONGTYPE Operation against …`.
+    Error(String),
+}
+
+/// Why a connection is given up.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum RespError {
+    #[error("the connection broke: {0}")]
+    Broken(#[from] io::Error),
+    #[error("the server closed the connection")]
+    Closed,
+    #[error("nothing came within `timeout` ({} s)", .0.as_secs_f64())]
+    Timeout(Duration),
+    #[error("the server does not speak the protocol of Redis: {0:?}")]
+    Protocol(String),
+}
+
+/// An open connection.
+pub(crate) struct Connection {
+    stream: Box<dyn Stream>,
+    timeout: Duration,
+    /// What came and is not read yet begins at `start`.
+    buffer: Vec<u8>,
+    start: usize,
+    /// Bytes of all answers.
+    pub(crate) read_bytes: u64,
+}
+
+/// Appends the head of a command with so many arguments, its name among them.
+pub(crate) fn write_head(out: &mut Vec<u8>, arguments: usize) {
+    write_number(out, b'*', arguments);
+}
+
+/// Appends one argument.
+pub(crate) fn write_argument(out: &mut Vec<u8>, argument: &[u8]) {
+    write_number(out, b'$', argument.len());
+    out.extend_from_slice(argument);
+    out.extend_from_slice(b"\r\n");
+}
+
+/// Appends a command.
+pub(crate) fn write_command(out: &mut Vec<u8>, arguments: &[&[u8]]) {
+    write_head(out, arguments.len());
+    for argument in arguments {
+        write_argument(out, argument);
+    }
+}
+
+fn write_number(out: &mut Vec<u8>, kind: u8, mut number: usize) {
+    let mut digits = [0; 20];
+    let mut at = digits.len();
+    loop {
+        at -= 1;
+        digits[at] = b'0' + (number % 10) as u8;
+        number /= 10;
+        if number == 0 {
+            break;
+        }
+    }
+    out.push(kind);
+    out.extend_from_slice(&digits[at..]);
+    out.extend_from_slice(b"\r\n");
+}
+
+impl Connection {
+    /// `timeout` is for each answer, and for each piece that is written.
+    pub(crate) fn new(stream: Box<dyn Stream>, timeout: Duration) -> Self {
+        Self { stream, timeout, buffer: Vec::new(), start: 0, read_bytes: 0 }
+    }
+
+    /// Writes all of `bytes`.
+    pub(crate) async fn send(&mut self, bytes: &[u8]) -> Result<(), RespError> {
+        let mut rest = bytes;
+        while !rest.is_empty() {
+            let written = tokio::time::timeout(self.timeout, self.stream.write(rest)).await;
+            match written.map_err(|_| RespError::Timeout(self.timeout))?? {
+                0 => return Err(RespError::Closed),
+                count => rest = &rest[count..],
+            }
+        }
+        let flushed = tokio::time::timeout(self.timeout, self.stream.flush()).await;
+        flushed.map_err(|_| RespError::Timeout(self.timeout))?.map_err(RespError::Broken)
+    }
+
+    /// The next answer.
+    pub(crate) async fn reply(&mut self) -> Result<Reply, RespError> {
+        loop {
+            let rest = &self.buffer[self.start..];
+            if let Some((reply, length)) = parse(rest).map_err(RespError::Protocol)? {
+                self.start += length;
+                if self.start == self.buffer.len() {
+                    self.buffer.clear();
+                    self.start = 0;
+                }
+                return Ok(reply);
+            }
+            if rest.len() > ANSWER_BYTES_MAX {
+                return Err(RespError::Protocol("a very long answer".to_owned()));
+            }
+            self.read().await?;
+        }
+    }
+
+    /// One command and its answer.
+    pub(crate) async fn ask(&mut self, command: &[&[u8]]) -> Result<Reply, RespError> {
+        let mut bytes = Vec::new();
+        write_command(&mut bytes, command);
+        self.send(&bytes).await?;
+        self.reply().await
+    }
+
+    /// Waits until the server says something nobody asked for, which is that the connection is over.
+    pub(crate) async fn closed(&mut self) {
+        let mut byte = [0];
+        // Whatever it is, this connection is of no more use.
+        drop(self.stream.read(&mut byte).await);
+    }
+
+    async fn read(&mut self) -> Result<(), RespError> {
+        self.buffer.drain(..self.start);
+        self.start = 0;
+        self.buffer.reserve(READ_BYTES);
+        let read = tokio::time::timeout(self.timeout, self.stream.read_buf(&mut self.buffer)).await;
+        match read.map_err(|_| RespError::Timeout(self.timeout))?? {
+            0 => Err(RespError::Closed),
+            count => {
+                self.read_bytes += count as u64;
+                Ok(())
+            }
+        }
+    }
+}
+
+/// An answer at the beginning of `bytes`, with its length; nothing if it is not all there.
+fn parse(bytes: &[u8]) -> Result<Option<(Reply, usize)>, String> {
+    let shown = || String::from_utf8_lossy(&bytes[..bytes.len().min(80)]).into_owned();
+    let Some(&kind) = bytes.first() else { return Ok(None) };
+    if !b"+-:$".contains(&kind) {
+        return Err(shown());
+    }
+    let Some(end) = bytes.windows(2).position(|pair| pair == b"\r\n") else { return Ok(None) };
+    let line = &bytes[1..end];
+    let behind = end + 2;
+    match kind {
+        b'-' => Ok(Some((Reply::Error(String::from_utf8_lossy(line).into_owned()), behind))),
+        b'$' => {
+            let length: i64 = std::str::from_utf8(line)
+                .ok()
+                .and_then(|text| text.parse().ok())
+                .ok_or_else(shown)?;
+            let Ok(length) = usize::try_from(length) else {
+                return Ok(Some((Reply::Null, behind)));
+            };
+            if length > ANSWER_BYTES_MAX {
+                return Err(shown());
+            }
+            let whole = behind + length + 2;
+            if bytes.len() < whole {
+                return Ok(None);
+            }
+            Ok(Some((Reply::Value(bytes[behind..behind + length].to_vec()), whole)))
+        }
+        _ => Ok(Some((Reply::Value(line.to_vec()), behind))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn commands_are_arrays_of_texts() {
+        let mut out = Vec::new();
+        write_command(&mut out, &[b"RPUSH", b"key", b"a\r\nb", b""]);
+        assert_eq!(out, b"*4\r\n$5\r\nRPUSH\r\n$3\r\nkey\r\n$4\r\na\r\nb\r\n$0\r\n\r\n");
+        out.clear();
+        write_head(&mut out, 1_002_340);
+        assert_eq!(out, b"*1002340\r\n");
+    }
+
+    #[test]
+    fn answers_are_read_once_all_of_them_is_there() {
+        let value = |text: &str| Reply::Value(text.as_bytes().to_vec());
+        let table = [
+            ("+OK\r\n", value("OK")),
+            (":1000\r\n", value("1000")),
+            ("-ERR no\r\n", Reply::Error("ERR no".to_owned())),
+            ("$4\r\na\r\nb\r\n", value("a\r\nb")),
+            ("$0\r\n\r\n", value("")),
+            ("$-1\r\n", Reply::Null),
+        ];
+        for (text, expected) in table {
+            let bytes = text.as_bytes();
+            for length in 0..bytes.len() {
+                assert_eq!(parse(&bytes[..length]), Ok(None), "{text:?} cut to {length}");
+            }
+            let more = [bytes, b"+more"].concat();
+            assert_eq!(parse(&more), Ok(Some((expected, bytes.len()))), "{text:?}");
+        }
+        for nonsense in ["HTTP/1.1 400", "$x\r\n", "$99999999\r\n", "\r\n"] {
+            parse(nonsense.as_bytes()).unwrap_err();
+        }
+    }
+}

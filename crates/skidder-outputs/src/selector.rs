@@ -1,0 +1,204 @@
+//! A name for each event, out of rules: `keys` and `key` of Redis, and whatever else has a list of rules over one
+//! format string.
+//!
+//! As libbeat's `outputs/outil/select.go`: the first rule whose condition holds and whose text is not empty; a rule
+//! whose format string misses a field gives its `default`, or nothing. Then the single format string. Names keep
+//! their case.
+
+use crate::context::Context;
+use skidder_config::{Item, Section};
+use skidder_event::{EventRef, Format};
+use skidder_processors::Condition;
+use std::collections::BTreeMap;
+
+/// An event has no name. It can never be sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` gives no name for it")]
+pub struct NoName(&'static str);
+
+#[derive(Clone, Debug)]
+struct Rule {
+    name: Format,
+    /// Names to be replaced; the others are not meant.
+    mappings: Option<BTreeMap<String, String>>,
+    default: Option<String>,
+    when: Option<Condition>,
+}
+
+/// See the module's text.
+#[derive(Clone, Debug)]
+pub struct Selector {
+    /// Name of the setting with the format string, for messages.
+    setting: &'static str,
+    rules: Vec<Rule>,
+    last: Option<Format>,
+}
+
+impl Selector {
+    /// Always the text of one format string.
+    pub fn of(setting: &'static str, format: Format) -> Self {
+        Self { setting, rules: Vec::new(), last: Some(format) }
+    }
+
+    /// Reads the rules of `list`, each with its `setting`, and `setting` itself. Mistakes are told to the section's
+    /// problems.
+    pub fn read(section: &Section<'_>, list: &str, setting: &'static str) -> Self {
+        let rules =
+            section.items(list).iter().filter_map(|item| Rule::read(item, setting)).collect();
+        let last = section.string(setting).named("a format string").try_map(parse).optional();
+        Self { setting, rules, last }
+    }
+
+    /// What holds when no rule does and the single format string is not set.
+    pub fn or(mut self, format: Format) -> Self {
+        self.last.get_or_insert(format);
+        self
+    }
+
+    /// Puts in what is the same for the whole process.
+    pub fn bind(&mut self, context: &Context) {
+        let formats = self.rules.iter_mut().map(|rule| &mut rule.name);
+        for format in formats.chain(&mut self.last) {
+            context.bind(format);
+        }
+    }
+
+    /// The name, if it is the same for all events.
+    pub fn constant(&self) -> Option<&str> {
+        match (&self.rules[..], &self.last) {
+            ([], Some(format)) => format.constant().filter(|name| !name.is_empty()),
+            _ => None,
+        }
+    }
+
+    /// Replaces what is in `name` by the name for an event.
+    pub fn select(&self, event: EventRef<'_>, name: &mut Vec<u8>) -> Result<(), NoName> {
+        for rule in &self.rules {
+            rule.select(event, name);
+            if !name.is_empty() {
+                return Ok(());
+            }
+        }
+        name.clear();
+        let written = self.last.as_ref().is_some_and(|last| last.write(name, event).is_ok());
+        if written && !name.is_empty() { Ok(()) } else { Err(NoName(self.setting)) }
+    }
+}
+
+impl Rule {
+    fn read(item: &Item<'_>, setting: &str) -> Option<Self> {
+        let section = item.section();
+        let name = section.string(setting).named("a format string").try_map(parse);
+        if !name.is_set() {
+            section.problem(setting, format!("`{}` has no `{setting}`", item.path()), "");
+        }
+        let rule = Self {
+            mappings: section.string_map("mappings").optional(),
+            default: section.string("default").optional().filter(|text| !text.is_empty()),
+            when: section.item("when").and_then(|item| Condition::read(&item)),
+            name: name.optional()?,
+        };
+        section.finish();
+        Some(rule)
+    }
+
+    /// The name, or nothing if the rule is not for this event.
+    fn select(&self, event: EventRef<'_>, name: &mut Vec<u8>) {
+        name.clear();
+        if self.when.as_ref().is_some_and(|when| !when.check(event)) {
+            return;
+        }
+        if self.name.write(name, event).is_err() {
+            name.clear();
+        }
+        if let Some(mappings) = &self.mappings {
+            let mapped = std::str::from_utf8(name).ok().and_then(|name| mappings.get(name));
+            let mapped = mapped.map(|mapped| mapped.as_bytes().to_vec());
+            name.clear();
+            name.extend_from_slice(&mapped.unwrap_or_default());
+        }
+        if name.is_empty()
+            && let Some(default) = &self.default
+        {
+            name.extend_from_slice(default.as_bytes());
+        }
+    }
+}
+
+fn parse(text: String) -> Result<Format, String> {
+    Format::parse(&text).map_err(|error| error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{batch_with, context};
+    use skidder_config::{Problems, Settings};
+    use skidder_event::Map;
+
+    fn read(settings: &str) -> (Selector, String) {
+        let problems = Problems::new();
+        let settings = Settings::parse("x", settings).unwrap();
+        let root = settings.root(&problems);
+        let mut read = Selector::read(&root, "keys", "key");
+        root.finish();
+        read.bind(&context());
+        (read, problems.to_string())
+    }
+
+    fn selected(settings: &str, field: &str) -> String {
+        let (selector, told) = read(settings);
+        assert_eq!(told, "", "{settings}");
+        let mut fields = Map::new();
+        if !field.is_empty() {
+            fields.insert("list", field);
+        }
+        let batch = batch_with(&["line"], &fields, &Map::new());
+        let mut name = b"before".to_vec();
+        match selector.select(batch.event(0), &mut name) {
+            Ok(()) => String::from_utf8(name).unwrap(),
+            Err(error) => error.to_string(),
+        }
+    }
+
+    #[test]
+    fn the_first_rule_that_gives_a_name_wins() {
+        let rules = "{key: rest, keys: [\
+            {key: 'critical-%{[agent.version]}', when.contains.message: CRITICAL},\
+            {key: '%{[list]}', mappings: {first: one, Second: two}, default: other},\
+            {key: never}]}";
+        assert_eq!(selected(rules, "first"), "one");
+        assert_eq!(selected(rules, "second"), "other", "case is as written");
+        assert_eq!(selected(rules, ""), "other");
+        let rules =
+            "{key: rest, keys: [{key: '%{[list]}', mappings: {a: b}}, {key: 'd-%{[list]}'}]}";
+        assert_eq!(selected(rules, "a"), "b");
+        assert_eq!(selected(rules, "Q"), "d-Q");
+        assert_eq!(selected(rules, ""), "rest");
+        assert_eq!(selected("keys: [{key: lines, when.equals.message: line}]", ""), "lines");
+        let none = selected("keys: [{key: lines, when.equals.message: other}]", "");
+        assert_eq!(none, "`key` gives no name for it");
+        assert_eq!(selected("key: '%{[list]}'", ""), none);
+    }
+
+    #[test]
+    fn only_a_single_text_is_the_same_for_all_events() {
+        assert_eq!(read("key: 'a-%{[agent.version]}'").0.constant(), Some("a-9.5.0"));
+        assert_eq!(read("{}").0.or(Format::parse("x").unwrap()).constant(), Some("x"));
+        assert_eq!(read("{key: a, keys: [{key: a}]}").0.constant(), None);
+        assert_eq!(read("key: '%{[list]}'").0.constant(), None);
+    }
+
+    #[test]
+    fn mistakes_in_rules_are_told() {
+        for (settings, part) in [
+            ("key: '%{[x'", "closing"),
+            ("keys: [{default: x}]", "no `key`"),
+            ("keys: [{key: x, when: {equal.a: b}}]", "equal"),
+            ("keys: [{key: x, mapping: {a: b}}]", "mapping"),
+        ] {
+            let (_, told) = read(settings);
+            assert!(told.contains(part), "{settings}: {told}");
+        }
+    }
+}
