@@ -2,7 +2,7 @@
 //!
 //! Runs while there is input for every load and room for every store of one round, so that it needs no
 //! other checks: [`INPUT_MARGIN`] and [`OUTPUT_MARGIN`]. Bits are loaded eight bytes at a time, matches
-//! copied sixteen bytes at a time and beyond their end, as [`super::Step::produced`] allows.
+//! copied 32 bytes at a time and beyond their end, as [`super::Step::produced`] allows.
 
 #![expect(
     unsafe_code,
@@ -16,8 +16,10 @@ pub(super) const TOO_FAR_BACK: &str = "invalid distance too far back";
 
 /// Most that one round loads: three times eight bytes, each at most eight after the one before; and some more.
 const INPUT_MARGIN: usize = 32;
-/// Most that one round stores: three times two literals, a match of 258 bytes, rounded up to sixteens, and sixteen more.
-const OUTPUT_MARGIN: usize = 6 + 258 + 16 + 16;
+/// Most that one match stores: 258 bytes, rounded up to 32s.
+const COPIED_MAX: usize = 288;
+/// Most that one round stores: two times two literals and one more, and a match.
+const OUTPUT_MARGIN: usize = 5 + COPIED_MAX;
 
 /// What a run reads from.
 pub(super) struct Lanes<'a> {
@@ -50,9 +52,9 @@ pub(super) fn run(lanes: &Lanes<'_>, bits: &mut Bits, call: &mut Call<'_>) -> Fa
     }
     let before = call.consumed;
     #[cfg(target_arch = "x86_64")]
-    let end = if std::arch::is_x86_feature_detected!("bmi2") {
-        // SAFETY: the processor has BMI2.
-        unsafe { run_bmi2(lanes, bits, call) }
+    let end = if has_avx2() {
+        // SAFETY: the processor has both.
+        unsafe { run_avx2(lanes, bits, call) }
     } else {
         rounds(lanes, bits, call)
     };
@@ -67,16 +69,21 @@ pub(super) fn run(lanes: &Lanes<'_>, bits: &mut Bits, call: &mut Call<'_>) -> Fa
 }
 
 #[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "bmi2")]
-fn run_bmi2(lanes: &Lanes<'_>, bits: &mut Bits, call: &mut Call<'_>) -> FastEnd {
+fn has_avx2() -> bool {
+    std::arch::is_x86_feature_detected!("bmi2") && std::arch::is_x86_feature_detected!("avx2")
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "bmi2,avx2")]
+fn run_avx2(lanes: &Lanes<'_>, bits: &mut Bits, call: &mut Call<'_>) -> FastEnd {
     rounds(lanes, bits, call)
 }
 
 /// The state of the loop, in registers.
 ///
-/// Invariants: `input` and `output` lie inside the buffers of the call; the low byte of `count` is the number
-/// of valid low bits of `buffer`, below 64. What is above these bits of `buffer` is what follows in the input,
-/// what is above the low byte of `count` is of no meaning: so whole entries can be subtracted from it.
+/// Invariants: `input` and `output` lie inside the buffers of the call; the low six bits of `count` are the number
+/// of valid low bits of `buffer`. What is above these bits of `buffer` is what follows in the input, what is above
+/// the low six bits of `count` is of no meaning: so whole entries can be subtracted from it.
 #[derive(Clone, Copy)]
 struct Round {
     buffer: u64,
@@ -112,7 +119,7 @@ impl Round {
     /// There is room for two bytes at `output`.
     #[inline(always)]
     unsafe fn put(&mut self, entry: Entry) {
-        let bytes = (entry.value() as u16).to_le_bytes();
+        let bytes = entry.literals();
         // SAFETY: the caller promises room.
         unsafe {
             self.output.cast::<[u8; 2]>().write(bytes);
@@ -178,7 +185,7 @@ fn rounds(lanes: &Lanes<'_>, bits: &mut Bits, call: &mut Call<'_>) -> FastEnd {
     end
 }
 
-/// One round: up to three entries of literals, or up to two and a match; `entry` is the first. Gives the first entry of
+/// One round: up to three entries of literals, or up to two and a match, which may have one more literal before it; `entry` is the first. Gives the first entry of
 /// the next round, whose bits are there and not used up.
 ///
 /// # Safety
@@ -211,7 +218,7 @@ unsafe fn symbols(
             }
         }
     }
-    // At most 20 of 56 bits are used up; a length takes at most 20.
+    // At most 22 of 56 bits are used up; a length takes at most 20.
     if entry.is_special() {
         if entry.is_second() {
             entry = round.second(&lanes.literals.0, entry);
@@ -231,7 +238,7 @@ unsafe fn symbols(
             });
         }
     }
-    // SAFETY: this function's own promises; at most six bytes were written.
+    // SAFETY: this function's own promises; at most four bytes were written.
     unsafe { a_match(lanes, round, entry, output_start) }
 }
 
@@ -246,9 +253,14 @@ unsafe fn a_match(
     entry: Entry,
     output_start: *mut u8,
 ) -> Result<Entry, FastEnd> {
-    let length = entry.value_with_extra(round.buffer);
+    let length = entry.length_with_extra(round.buffer);
     round.use_up(entry);
-    // At least 16 bits are left: enough to look up, not to use up.
+    // SAFETY: one more literal is part of the margin; if there is none, the match begins here.
+    unsafe {
+        round.output.write(entry.leading_literal());
+        round.output = round.output.add(entry.leading_literals());
+    }
+    // At least 14 bits are left: enough to look up, not to use up.
     let mut entry = round.distance(lanes.distances);
     // SAFETY: the caller promises eight bytes.
     unsafe { round.refill() };
@@ -260,41 +272,50 @@ unsafe fn a_match(
             return Err(FastEnd::Damaged("invalid distance code"));
         }
     }
-    let distance = entry.value_with_extra(round.buffer);
+    let distance = entry.distance_with_extra(round.buffer);
     round.use_up(entry);
     // At least 28 bits are left for what comes next: it is loaded while the match is copied.
     let next = round.literal(lanes.literals);
     let written = round.output as usize - output_start as usize;
     if distance <= written {
-        // SAFETY: the source begins inside the output, and the margin has room for the longest match and
-        // the sixteens behind its end.
-        unsafe { copy_match(round.output, distance, length) };
+        // SAFETY: the source begins inside the output, and the margin has room for the longest match and what is
+        // copied beyond it.
+        unsafe { copy_match(round.output.sub(distance), round.output, distance, length) };
     } else {
-        // SAFETY: the same, but that the source begins in the window.
-        unsafe { copy_old(lanes.window, round.output, written, distance, length)? };
+        let back = distance - written;
+        if (COPIED_MAX..=lanes.window.len()).contains(&back) {
+            // SAFETY: all that is loaded is in the window; the rest as above. The distance is not below 32.
+            unsafe {
+                let from = lanes.window.as_ptr().add(lanes.window.len() - back);
+                copy_match(from, round.output, distance, length);
+            }
+        } else {
+            // SAFETY: the same, but that the source may go on from the window into the output.
+            unsafe { copy_old(lanes.window, round.output, written, distance, length)? };
+        }
     }
     round.output = round.output.wrapping_add(length);
     Ok(next)
 }
 
-/// Copies `length` bytes (3 to 258) from `distance` before `to`, and up to 31 bytes of garbage behind them.
+/// Copies `length` bytes (3 to 258) from `from`, `distance` back, to `to`, and up to 61 bytes of garbage behind them: 64
+/// at once, because few matches are longer, and each guess of how often to go round costs as much as ten copies.
 ///
 /// # Safety
-/// `distance` bytes before `to` can be read; `length` rounded up to sixteens, and sixteen more, can be
-/// written at `to`.
+/// `length` rounded up to 32s, and at least 64 ([`COPIED_MAX`] at most), can be written at `to`. As much can be read at
+/// `from`; or `distance` bytes, if these are the ones before `to`.
 #[inline(always)]
-unsafe fn copy_match(to: *mut u8, distance: usize, length: usize) {
+unsafe fn copy_match(from: *const u8, to: *mut u8, distance: usize, length: usize) {
     // SAFETY: all loads are from the bytes before the store that follows them, all stores within the room
     // that the caller promises.
     unsafe {
-        let from = to.sub(distance);
-        if distance >= 16 {
-            copy_16(from, to);
-            copy_16(from.add(16), to.add(16));
-            let mut done = 32;
+        if distance >= 32 {
+            copy_32(from, to);
+            copy_32(from.add(32), to.add(32));
+            let mut done = 64;
             while done < length {
-                copy_16(from.add(done), to.add(done));
-                done += 16;
+                copy_32(from.add(done), to.add(done));
+                done += 32;
             }
         } else if distance == 1 {
             std::ptr::write_bytes(to, *from, length);
@@ -305,14 +326,14 @@ unsafe fn copy_match(to: *mut u8, distance: usize, length: usize) {
 }
 
 /// # Safety
-/// Sixteen bytes can be read at `from` and written at `to`, at least sixteen behind it.
+/// 32 bytes can be read at `from` and written at `to`, at least 32 behind it.
 #[inline(always)]
-unsafe fn copy_16(from: *const u8, to: *mut u8) {
+unsafe fn copy_32(from: *const u8, to: *mut u8) {
     // SAFETY: as the caller promises.
-    unsafe { std::ptr::copy_nonoverlapping(from, to, 16) };
+    unsafe { std::ptr::copy_nonoverlapping(from, to, 32) };
 }
 
-/// A match that overlaps itself within sixteen bytes: the distance grows with each copy.
+/// A match that overlaps itself within 32 bytes: the distance grows with each copy.
 ///
 /// # Safety
 /// As of [`copy_match`].
@@ -329,7 +350,7 @@ unsafe fn copy_pattern(from: *const u8, to: *mut u8, distance: usize, length: us
     }
 }
 
-/// A match that begins in the output of earlier calls.
+/// A match that begins in the output of earlier calls, and may end in this one's.
 ///
 /// # Safety
 /// `length` bytes can be written at `to`, and the `written` bytes before it be read; `distance > written`.

@@ -57,7 +57,7 @@ pub enum Stop {
     Damaged(&'static str),
 }
 
-/// A decoder for raw deflate streams (RFC 1951): about 42 KiB.
+/// A decoder for raw deflate streams (RFC 1951): about 46 KiB.
 pub struct Inflate {
     bits: Bits,
     mode: Mode,
@@ -197,7 +197,10 @@ impl Inflate {
             }
         };
         let Call { consumed, produced, output, .. } = call;
-        self.remember(&output[..produced]);
+        // Nothing refers back behind the end.
+        if self.mode != Mode::End {
+            self.remember(&output[..produced]);
+        }
         Step { consumed, produced, stop }
     }
 
@@ -324,17 +327,22 @@ impl Inflate {
         let entry = find_whole(&mut self.bits, call, |bits| literals.find(bits))?;
         let (entry, found_with) = entry;
         if entry.is_literal() {
-            call.output[call.produced] = entry.value() as u8;
+            let [first, second] = entry.literals();
+            call.output[call.produced] = first;
             call.produced += 1;
             if entry.second_literals() > 0 {
-                self.mode = Mode::Literal((entry.value() >> 8) as u8);
+                self.mode = Mode::Literal(second);
             }
         } else if entry.is_block_end() {
             self.mode = Mode::BlockEnd;
         } else if entry.is_special() {
             self.mode = Mode::Damaged("invalid literal/length code");
         } else {
-            self.mode = Mode::Distance { length: entry.value_with_extra(found_with) };
+            if entry.leading_literals() > 0 {
+                call.output[call.produced] = entry.leading_literal();
+                call.produced += 1;
+            }
+            self.mode = Mode::Distance { length: entry.length_with_extra(found_with) };
         }
         Ok(())
     }
@@ -345,7 +353,7 @@ impl Inflate {
         self.mode = if entry.is_special() {
             Mode::Damaged("invalid distance code")
         } else {
-            let distance = entry.value_with_extra(found_with);
+            let distance = entry.distance_with_extra(found_with);
             if distance > call.produced + self.window.len() {
                 Mode::Damaged(fast::TOO_FAR_BACK)
             } else {

@@ -5,7 +5,7 @@
 //! Codes that are longer than the main table's index go through a second one behind it.
 
 /// Bits that index the main table of literals and lengths.
-pub(super) const LITERAL_BITS: u32 = 10;
+pub(super) const LITERAL_BITS: u32 = 11;
 /// Bits that index the main table of distances.
 pub(super) const DISTANCE_BITS: u32 = 9;
 /// Bits that index the table of the codes of code lengths: the longest of them, so that there is no second.
@@ -20,27 +20,31 @@ const CODE_BITS_MAX: usize = 15;
 pub(super) const LITERALS_MAX: usize = 288;
 /// Distances, two that must not occur included.
 pub(super) const DISTANCES_MAX: usize = 32;
+/// The shortest match.
+const LENGTH_MIN: usize = 3;
 
 /// What the next bits mean.
 ///
-/// | bits | of one or two literals | of a length or distance | otherwise |
-/// |---|---|---|---|
-/// | 0–7 | bits of their codes | bits of its code and its extra bits | of the code; of the main index if it goes on |
-/// | 8–11 | number of literals − 1 | bits of its code alone | bits that index the second table |
-/// | 13 | 0 | 0 | end of block |
-/// | 14 | 0 | 0 | goes on in a second table |
-/// | 15 | 0 | 0 | 1; neither 13 nor 14: no symbol has this code |
-/// | 16–23 | first byte | base | where the second table begins |
-/// | 24–30 | second byte, below 128 | | |
-/// | 31 | 1 | 0 | 0 |
+/// | bits | of one or two literals | of a length, perhaps behind a literal | of a distance | otherwise |
+/// |---|---|---|---|---|
+/// | 0–5 | bits of the codes | of the codes and the extra bits | of the code and its extra bits | of the code; of the main index if it goes on |
+/// | 7 | 1 | 0 | 0 | 0 |
+/// | 8–11 | number of literals − 1 | bits of the codes alone | bits of its code alone | bits that index the second table |
+/// | 12 | 0 | number of literals | 0 | 0 |
+/// | 13 | 0 | 0 | 0 | end of block |
+/// | 14 | 0 | 0 | 0 | goes on in a second table |
+/// | 15 | 0 | 0 | 0 | 1; neither 13 nor 14: no symbol has this code |
+/// | 16–23 | second byte | base − 3 | base | where the second table begins |
+/// | 24–31 | first byte | the literal | base | the same |
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Entry(pub(super) u32);
 
 impl Entry {
-    const LITERAL: u32 = 1 << 31;
+    const LITERAL: u32 = 1 << 7;
     const SPECIAL: u32 = 1 << 15;
     const SECOND: u32 = 1 << 14;
     const BLOCK_END: u32 = 1 << 13;
+    const LEADING: u32 = 1 << 12;
     /// No symbol has this code. It uses up nothing.
     const NONE: Self = Self(Self::SPECIAL);
 
@@ -83,17 +87,63 @@ impl Entry {
         (self.0 >> 8 & 1) as usize
     }
 
-    /// One or two bytes, the first one lowest; base; or place of the second table.
+    /// Base of a distance; or place of the second table.
     #[inline(always)]
     pub(super) fn value(self) -> usize {
-        ((self.0 >> 16) & 0x7fff) as usize
+        (self.0 >> 16) as usize
     }
 
-    /// Base and extra bits together; `bits` are those that the entry was found with.
+    /// The literals, the second one of no meaning if there is but one.
     #[inline(always)]
-    pub(super) fn value_with_extra(self, bits: u64) -> usize {
-        let extra = (bits & ((1_u64 << self.bits()) - 1)) >> self.code_bits();
-        self.value() + extra as usize
+    pub(super) fn literals(self) -> [u8; 2] {
+        ((self.0 >> 16) as u16).to_be_bytes()
+    }
+
+    /// Literals before a length: 0 or 1.
+    #[inline(always)]
+    pub(super) fn leading_literals(self) -> usize {
+        (self.0 >> 12 & 1) as usize
+    }
+
+    /// The literal before a length, if there is one.
+    #[inline(always)]
+    pub(super) fn leading_literal(self) -> u8 {
+        (self.0 >> 24) as u8
+    }
+
+    #[inline(always)]
+    fn extra(self, bits: u64) -> usize {
+        ((bits & ((1_u64 << self.bits()) - 1)) >> self.code_bits()) as usize
+    }
+
+    /// Base and extra bits of a distance together; `bits` are those that the entry was found with.
+    #[inline(always)]
+    pub(super) fn distance_with_extra(self, bits: u64) -> usize {
+        self.value() + self.extra(bits)
+    }
+
+    /// Base and extra bits of a length together; `bits` are those that the entry was found with.
+    #[inline(always)]
+    pub(super) fn length_with_extra(self, bits: u64) -> usize {
+        (self.0 >> 16 & 0xff) as usize + LENGTH_MIN + self.extra(bits)
+    }
+
+    /// A literal whose code has `bits`, and what follows it, in one entry, if their codes fit the main index; otherwise
+    /// the literal alone. The literal itself is missing: [`Entry::with_first`].
+    fn behind_literal(self, bits: u32) -> Self {
+        let own_bits = if self.is_literal() { self.bits() } else { self.code_bits() };
+        if self.is_special() || bits + own_bits > LITERAL_BITS {
+            Self(Self::LITERAL | bits)
+        } else if self.is_literal() {
+            Self(((self.0 >> 24) << 16) | 1 << 8 | Self::LITERAL | (bits + own_bits))
+        } else {
+            Self((self.0 | Self::LEADING) + bits + (bits << 8))
+        }
+    }
+
+    #[inline(always)]
+    fn with_first(self, literal: u16) -> Self {
+        Self(self.0 | u32::from(literal) << 24)
     }
 
     /// With the length of its code, which the symbol alone does not know.
@@ -114,12 +164,61 @@ pub(super) struct BadCodes;
 #[derive(Debug)]
 pub(super) struct Table<const ROOT: u32, const ENTRIES: usize>(pub(super) [Entry; ENTRIES]);
 
-/// Enough for 288 symbols, 10 bits, codes up to 15 bits: 1334 (as zlib's `enough` computes).
-pub(super) type Literals = Table<LITERAL_BITS, 1334>;
+/// Enough for 288 symbols, 11 bits, codes up to 15 bits: 2342 (as zlib's `enough` computes).
+pub(super) type Literals = Table<LITERAL_BITS, 2342>;
 /// Enough for 32 symbols, 9 bits, codes up to 15 bits: 594.
 pub(super) type Distances = Table<DISTANCE_BITS, 594>;
 /// 19 symbols, codes up to 7 bits.
 pub(super) type Lengths = Table<LENGTHS_BITS, 128>;
+
+/// Symbols in the order of their codes.
+struct Sorted {
+    symbols: [u16; LITERALS_MAX],
+    used: usize,
+    /// Bits of the longest code.
+    longest: usize,
+    /// Symbols with codes of so many bits.
+    counts: [u16; CODE_BITS_MAX + 1],
+}
+
+impl Sorted {
+    fn new(lengths: &[u8]) -> Result<Self, BadCodes> {
+        let mut counts = [0_u16; CODE_BITS_MAX + 1];
+        for &length in lengths {
+            counts[length as usize] += 1;
+        }
+        counts[0] = 0;
+        let longest = (1..=CODE_BITS_MAX).rev().find(|&bits| counts[bits] != 0).unwrap_or(0);
+        let mut free = 1_i32;
+        for &count in &counts[1..] {
+            free = free * 2 - i32::from(count);
+            if free < 0 {
+                return Err(BadCodes);
+            }
+        }
+        if free > 0 && longest > 1 {
+            return Err(BadCodes);
+        }
+        let mut next = [0_u16; CODE_BITS_MAX + 2];
+        for bits in 1..=CODE_BITS_MAX {
+            next[bits + 1] = next[bits] + counts[bits];
+        }
+        let used = next[CODE_BITS_MAX + 1];
+        // Behind the others, to need no branch, are those that do not occur.
+        next[0] = used;
+        let mut symbols = [0_u16; LITERALS_MAX];
+        for (symbol, &length) in lengths.iter().enumerate() {
+            let place = &mut next[length as usize];
+            symbols[*place as usize] = symbol as u16;
+            *place += 1;
+        }
+        Ok(Self { symbols, used: used.into(), longest, counts })
+    }
+
+    fn used(&self) -> &[u16] {
+        &self.symbols[..self.used]
+    }
+}
 
 impl<const ROOT: u32, const ENTRIES: usize> Table<ROOT, ENTRIES> {
     pub(super) const fn new() -> Self {
@@ -144,41 +243,16 @@ impl<const ROOT: u32, const ENTRIES: usize> Table<ROOT, ENTRIES> {
     /// Codes must use up all bit patterns, but that a single code of one bit, or none at all, is allowed as
     /// in zlib: what has no code is damage only if it occurs.
     pub(super) fn fill(&mut self, lengths: &[u8], symbols: &[Entry]) -> Result<(), BadCodes> {
-        let mut counts = [0_u16; CODE_BITS_MAX + 1];
-        for &length in lengths {
-            counts[length as usize] += 1;
-        }
-        counts[0] = 0;
-        let longest = (1..=CODE_BITS_MAX).rev().find(|&bits| counts[bits] != 0).unwrap_or(0);
-        let mut free = 1_i32;
-        for &count in &counts[1..] {
-            free = free * 2 - i32::from(count);
-            if free < 0 {
-                return Err(BadCodes);
-            }
-        }
-        if free > 0 && longest > 1 {
-            return Err(BadCodes);
-        }
-        // Symbols in the order of their codes.
-        let mut next = [0_u16; CODE_BITS_MAX + 2];
-        for bits in 1..=CODE_BITS_MAX {
-            next[bits + 1] = next[bits] + counts[bits];
-        }
-        let mut sorted = [0_u16; LITERALS_MAX];
-        for (symbol, &length) in lengths.iter().enumerate() {
-            if length != 0 {
-                let place = &mut next[length as usize];
-                sorted[*place as usize] = symbol as u16;
-                *place += 1;
-            }
-        }
-        let used: usize = counts.iter().map(|&count| count as usize).sum();
-        if longest <= 1 {
+        let sorted = Sorted::new(lengths)?;
+        self.fill_sorted(&sorted, lengths, symbols);
+        Ok(())
+    }
+
+    fn fill_sorted(&mut self, sorted: &Sorted, lengths: &[u8], symbols: &[Entry]) {
+        if sorted.longest <= 1 {
             self.0[..1 << ROOT].fill(Entry::NONE);
         }
-        self.place(&sorted[..used], lengths, symbols);
-        Ok(())
+        self.place(sorted.used(), lengths, symbols);
     }
 
     /// Writes the entries, shortest code first: as soon as all codes of up to `n` bits are in, the first
@@ -266,22 +340,39 @@ fn after(code: u32, length: u32) -> u32 {
 }
 
 impl Literals {
-    /// Fills the table like [`Table::fill`]; then, where the main index has room for the codes of two literals
-    /// in a row, both become one entry: half as many steps, and half as many guesses of what comes next.
+    /// Fills the table like [`Table::fill`]; then, where the main index has room for the codes of two literals in a row,
+    /// or of a literal and a length, both become one entry: half as many steps, and half as many guesses of what comes
+    /// next.
     pub(super) fn fill_with_pairs(&mut self, lengths: &[u8]) -> Result<(), BadCodes> {
-        self.fill(lengths, &LITERAL_SYMBOLS)?;
+        let sorted = Sorted::new(lengths)?;
+        self.fill_sorted(&sorted, lengths, &LITERAL_SYMBOLS);
         let main = self.0.first_chunk_mut::<{ 1 << LITERAL_BITS }>();
         let main = main.expect("the table is larger than its main part");
-        // What an index becomes without the bits of its first code is a lower index, which is changed later.
-        for index in (0..main.len()).rev() {
-            let first = main[index];
-            let second = main[index >> first.bits().min(LITERAL_BITS)];
-            let bits = first.bits() + second.bits();
-            let both = first.0 & second.0 & Entry::LITERAL != 0;
-            if both && bits <= LITERAL_BITS && second.value() < 128 {
-                let bytes = (first.value() | second.value() << 8) as u32;
-                main[index] = Entry(Entry::LITERAL | bytes << 16 | 1 << 8 | bits);
+        // What follows a literal is decided once for all literals whose codes are of the same length: by the other bits
+        // of the index, of which there are `rest` patterns. They lie behind each other, the ones with least first.
+        let mut behind = [Entry::NONE; 1 << LITERAL_BITS];
+        for bits in 1..LITERAL_BITS {
+            if sorted.counts[bits as usize] > 0 {
+                let rest = 1 << (LITERAL_BITS - bits);
+                for (entry, next) in behind[rest..2 * rest].iter_mut().zip(&*main) {
+                    *entry = next.behind_literal(bits);
+                }
             }
+        }
+        let mut code = 0;
+        for &symbol in sorted.used() {
+            let bits = u32::from(lengths[symbol as usize]);
+            if bits >= LITERAL_BITS {
+                break;
+            }
+            if symbol < 256 {
+                let rest = 1 << (LITERAL_BITS - bits);
+                let own = main[code as usize..].iter_mut().step_by(1 << bits);
+                for (entry, behind) in own.zip(&behind[rest..2 * rest]) {
+                    *entry = behind.with_first(symbol);
+                }
+            }
+            code = after(code, bits);
         }
         Ok(())
     }
@@ -292,19 +383,19 @@ pub(super) const LITERAL_SYMBOLS: [Entry; LITERALS_MAX] = {
     let mut symbols = [Entry::NONE; LITERALS_MAX];
     let mut byte = 0;
     while byte < 256 {
-        symbols[byte] = Entry(Entry::LITERAL | (byte as u32) << 16);
+        symbols[byte] = Entry(Entry::LITERAL | (byte as u32) << 24);
         byte += 1;
     }
     symbols[256] = Entry(Entry::SPECIAL | Entry::BLOCK_END);
-    let mut base = 3;
+    let mut base = LENGTH_MIN as u32;
     let mut symbol = 257;
     while symbol < 285 {
         let extra = if symbol < 265 { 0 } else { (symbol as u32 - 261) / 4 };
-        symbols[symbol] = Entry(base << 16 | extra);
+        symbols[symbol] = Entry((base - LENGTH_MIN as u32) << 16 | extra);
         base += 1 << extra;
         symbol += 1;
     }
-    symbols[285] = Entry(258 << 16);
+    symbols[285] = Entry((258 - LENGTH_MIN as u32) << 16);
     symbols
 };
 
@@ -334,56 +425,4 @@ pub(super) const LENGTH_SYMBOLS: [Entry; 19] = {
 };
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_code_is_found_with_any_bits_behind_it() {
-        // Lengths of a code with second tables: 1, 2, …, 14, 15, 15.
-        let lengths: Vec<u8> = (1..=15).chain([15]).collect();
-        let mut table = Literals::new();
-        table.fill(&lengths, &LITERAL_SYMBOLS[..16]).unwrap();
-        for symbol in 0..16_u64 {
-            let bits = u32::from(lengths[symbol as usize]);
-            // `symbol` ones, then a zero, but for the last.
-            let code = (1_u64 << symbol.min(15)) - 1;
-            for behind in [0, 1, 0x5555, 0xffff_u64] {
-                let (entry, before) = table.find(code | behind << bits);
-                assert!(entry.is_literal(), "{symbol}");
-                assert_eq!((entry.value() as u64, before + entry.bits()), (symbol, bits));
-            }
-        }
-    }
-
-    #[test]
-    fn codes_beyond_and_short_of_all_patterns_are_refused() {
-        let mut table = Lengths::new();
-        assert_eq!(table.fill(&[1, 1, 1], &LENGTH_SYMBOLS), Err(BadCodes));
-        assert_eq!(table.fill(&[2, 2, 2], &LENGTH_SYMBOLS), Err(BadCodes));
-        assert_eq!(table.fill(&[2, 2, 2, 2], &LENGTH_SYMBOLS), Ok(()));
-    }
-
-    #[test]
-    fn a_single_code_of_one_bit_leaves_the_other_pattern_without_a_symbol() {
-        let mut table = Distances::new();
-        table.fill(&[0, 0, 1], &DISTANCE_SYMBOLS).unwrap();
-        assert_eq!(table.find(0).0.value(), 3);
-        let other = table.find(1).0;
-        assert!(other.is_special() && !other.is_second() && !other.is_block_end());
-        table.fill(&[0; 30], &DISTANCE_SYMBOLS).unwrap();
-        assert!(table.find(0).0.is_special());
-    }
-
-    #[test]
-    fn lengths_and_distances_begin_where_the_standard_says() {
-        let base = |entry: Entry| (entry.value(), entry.bits());
-        assert_eq!(base(LITERAL_SYMBOLS[257]), (3, 0));
-        assert_eq!(base(LITERAL_SYMBOLS[264]), (10, 0));
-        assert_eq!(base(LITERAL_SYMBOLS[265]), (11, 1));
-        assert_eq!(base(LITERAL_SYMBOLS[284]), (227, 5));
-        assert_eq!(base(LITERAL_SYMBOLS[285]), (258, 0));
-        assert_eq!(base(DISTANCE_SYMBOLS[0]), (1, 0));
-        assert_eq!(base(DISTANCE_SYMBOLS[4]), (5, 1));
-        assert_eq!(base(DISTANCE_SYMBOLS[29]), (24577, 13));
-    }
-}
+mod tests;

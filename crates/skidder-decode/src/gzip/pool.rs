@@ -1,4 +1,4 @@
-//! A bounded store of idle decoders, so that opening a file does not allocate 42 KiB each time.
+//! A bounded store of idle decoders, so that opening a file does not allocate 46 KiB each time.
 
 use crate::deflate::Inflate;
 use std::fmt;
@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 /// Idle decoders, shared by all readers of a process. Clones share the store.
 ///
-/// Holds at most the number of decoders given to [`InflatePool::new`], about 42 KiB each; a decoder
+/// Holds at most the number of decoders given to [`InflatePool::new`], about 46 KiB each; a decoder
 /// that comes back to a full pool is freed. Decoders in use are not limited here.
 #[derive(Clone)]
 pub struct InflatePool {
