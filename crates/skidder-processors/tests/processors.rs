@@ -164,6 +164,32 @@ fn processors_do_what_their_settings_say() {
     }
 }
 
+/// What `dissect` found hid all that the layer had in objects of the same name, which later steps had put there:
+/// `source.port` was missing, and so was the Community ID that is made with it.
+#[test]
+fn what_a_text_is_cut_into_stands_beside_what_later_steps_add_for_all_events() {
+    let cases = [
+        (
+            "'', tokenizer: 'GET %{x.path} %{x.a.b}'",
+            "x",
+            json!({"path": "/a", "a": {"b": "200", "c": 2}, "port": 1}),
+        ),
+        (
+            "x, tokenizer: 'GET %{path} %{a.b}'",
+            "x",
+            json!({"path": "/a", "a": {"b": "200", "c": 2}, "port": 1}),
+        ),
+    ];
+    for (settings, key, expected) in cases {
+        let yaml = format!(
+            "processors:\n- dissect: {{target_prefix: {settings}}}\n\
+             - add_fields: {{target: '', fields: {{x.port: 1, x.a.c: 2}}}}\n"
+        );
+        let document = process(&yaml, "GET /a 200").unwrap();
+        assert_eq!(document[key], expected, "{yaml}");
+    }
+}
+
 #[test]
 fn dropped_events_are_gone_and_counted() {
     let (list, problems) = read("processors:\n- drop_event.when.regexp.message: '^DBG'\n");

@@ -83,7 +83,9 @@ impl Tree {
             event.merge_list_over(self.fields(first, last), true);
             return Ok(());
         };
-        event.put_cell(target, Cell::Map { first, opaque: true }).map_err(|_| super::taken(target))
+        // What is there of the event itself says that something of the base is gone.
+        let opaque = event.as_ref().has_own(&target.segments()[0], false);
+        event.put_cell(target, Cell::Map { first, opaque }).map_err(|_| super::taken(target))
     }
 }
 
@@ -115,8 +117,9 @@ fn add(arena: &mut Arena<'_>, nodes: &[Node], names: u32, cells: &[Cell]) -> (No
     for node in nodes {
         let cell = match &node.place {
             Place::Field(field) => cells[*field],
+            // A later step may put fields into the layer beside these.
             Place::Inside(inside) => {
-                Cell::Map { first: add(arena, inside, names, cells).0, opaque: true }
+                Cell::Map { first: add(arena, inside, names, cells).0, opaque: false }
             }
         };
         let name = Text { start: names + node.name.start, len: node.name.len };
