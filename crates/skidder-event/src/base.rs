@@ -2,9 +2,11 @@
 
 use crate::escape::write_string;
 use crate::filter::{KeyBit, KeyFilter};
+use crate::form::BaseSlots;
 use crate::merge::write_leaf;
 use crate::value::{Map, Value};
 use std::ops::Range;
+use std::sync::OnceLock;
 
 /// Immutable fields under every event of a source: `log.file.*`, `agent.*`, `host.*`, tags, …
 ///
@@ -16,6 +18,8 @@ pub struct Base {
     text: Vec<u8>,
     pieces: Pieces,
     filter: KeyFilter,
+    /// What it has where the fields of the form are that lists over it work with.
+    slots: OnceLock<BaseSlots>,
 }
 
 /// One field of a base.
@@ -64,9 +68,19 @@ impl Base {
         for node in &nodes {
             filter.add(KeyBit::of(node.key.as_bytes()));
         }
-        let mut base = Self { nodes, metadata, text, pieces: Pieces::default(), filter };
+        let (pieces, slots) = (Pieces::default(), OnceLock::new());
+        let mut base = Self { nodes, metadata, text, pieces, filter, slots };
         base.pieces = base.cut();
         base
+    }
+
+    #[inline]
+    pub(crate) fn slots(&self) -> Option<&BaseSlots> {
+        self.slots.get()
+    }
+
+    pub(crate) fn know_slots(&self, look: impl FnOnce() -> BaseSlots) {
+        self.slots.get_or_init(look);
     }
 
     /// Says of keys that they are not among the top-level fields.
@@ -103,6 +117,17 @@ impl Base {
     /// `"key":value` of a node of this base.
     pub(crate) fn rendered(&self, node: &BaseNode) -> &[u8] {
         &self.text[node.rendered.start as usize..node.rendered.end as usize]
+    }
+
+    /// Where `"key":value` of a node of this base stands in the rendered text; nodes of one object stand next to each
+    /// other, with a comma between.
+    pub(crate) fn place(&self, node: &BaseNode) -> Range<u32> {
+        node.rendered.clone()
+    }
+
+    /// A part of the rendered text.
+    pub(crate) fn text(&self, place: Range<u32>) -> &[u8] {
+        &self.text[place.start as usize..place.end as usize]
     }
 
     fn cut(&self) -> Pieces {

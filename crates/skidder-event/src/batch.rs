@@ -4,6 +4,7 @@ use crate::base::{Base, BaseNode, BaseValue, find, is_same};
 use crate::edit::EventMut;
 use crate::event::EventRef;
 use crate::provenance::{DropCounts, DropReason, Provenance};
+use crate::slots::{Slots, SlotsMark};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -38,11 +39,28 @@ pub struct Node {
     pub(crate) cell: Cell,
     pub(crate) next: NodeId,
     /// Length of `"key":value` as it stands in the batch's bytes, from the quote before `key`: one
-    /// member of JSON that may be copied. 0 if it does not stand there, or not any more.
+    /// member of JSON that may be copied. 0 if it does not stand there, or not any more. With [`Node::KEY`]
+    /// it is no length.
     pub(crate) raw: u32,
 }
 
 impl Node {
+    /// In the place of a length: `"key":` stands in the batch's bytes, from the quote before `key`, and may be copied.
+    /// What is inside may change.
+    pub(crate) const KEY: u32 = 1 << 31;
+
+    /// Length of the member that may be copied, or 0.
+    #[inline]
+    pub(crate) fn raw(&self) -> u32 {
+        if self.raw < Self::KEY { self.raw } else { 0 }
+    }
+
+    /// Takes note that the member does not stand anywhere as it is now.
+    #[inline]
+    pub(crate) fn forget_raw(&mut self) {
+        self.raw &= Self::KEY;
+    }
+
     pub(crate) fn new(key: Text, cell: Cell, next: NodeId) -> Self {
         Self { key, cell, next, raw: 0 }
     }
@@ -135,6 +153,7 @@ pub struct Mark {
     pub(crate) nodes: u32,
     pub(crate) journal: u32,
     pub(crate) bytes: u32,
+    pub(crate) slots: SlotsMark,
 }
 
 /// Events of one source, in its order, with the bytes they are made of.
@@ -151,6 +170,7 @@ pub struct Batch {
     pub(crate) utf8_appended: Range<u32>,
     /// Room for a line that is decoded before it is appended.
     pub(crate) decoded: Vec<u8>,
+    pub(crate) slots: Slots,
     base: Arc<Base>,
     pub(crate) lines: u64,
     drops: DropCounts,
@@ -221,6 +241,7 @@ impl Batch {
             recycle: None,
             nodes: parts.nodes,
             journal: Vec::new(),
+            slots: Slots::EMPTY,
             base,
             drops: DropCounts::default(),
             provenance,
@@ -323,6 +344,7 @@ impl Batch {
     /// Forgets what is needed only while processors run.
     pub fn finish(&mut self) {
         self.journal = Vec::new();
+        self.slots = Slots::EMPTY;
         self.decoded = Vec::new();
     }
 

@@ -3,6 +3,7 @@
 use crate::base::{BaseNode, BaseValue, find};
 use crate::batch::{Cell, Node, NodeId, Row, Text};
 use crate::edit::{EventMut, Head};
+use crate::form::base_node;
 use crate::path::Path;
 use smallvec::SmallVec;
 
@@ -21,6 +22,19 @@ impl<'a> EventMut<'a> {
         }
         if path.is_log() && row.has(Row::OFFSET) {
             self.own_offset();
+        }
+        if let Some(slot) = self.slot_of(path) {
+            match self.batch.slots.get(slot) {
+                Some(Cell::Gone) => return None,
+                Some(Cell::Map { first, opaque }) => {
+                    let node = if opaque { None } else { base_node(self.base, path) };
+                    return Some(
+                        self.store_layers(first, node.map_or(&[][..], BaseNode::children)),
+                    );
+                }
+                Some(cell) => return Some(cell),
+                None => {}
+            }
         }
         let (mut first, mut below) = self.lists(path.is_metadata());
         let (last, parents) = path.segments().split_last()?;
@@ -64,6 +78,7 @@ impl<'a> EventMut<'a> {
 
     /// Removes all fields but `@timestamp`; `message` stays with `keep_message` if it is the row's own text.
     pub fn clear(&mut self, keep_message: bool) {
+        self.settle();
         let row = &mut self.batch.rows[self.row];
         row.own = NodeId::NONE;
         row.flags &= !Row::OFFSET;
@@ -77,6 +92,7 @@ impl<'a> EventMut<'a> {
 
     /// All fields but `@timestamp` as one object; the event stays as it is.
     pub fn copy_all(&mut self) -> Cell {
+        self.settle();
         let row = *self.row();
         if row.has(Row::OFFSET) {
             self.own_offset();
@@ -118,6 +134,7 @@ impl<'a> EventMut<'a> {
 
     /// Sets a field at the top by its key as it is, which may have dots in it.
     pub fn put_key(&mut self, key: &[u8], cell: Cell) {
+        self.settle();
         self.set_in(Head::Own, key, cell);
     }
 

@@ -56,6 +56,7 @@ impl<'a> EventMut<'a> {
             nodes: self.batch.nodes.len() as u32,
             journal: self.batch.journal.len() as u32,
             bytes: self.batch.bytes.len() as u32,
+            slots: self.batch.slots.mark(),
         }
     }
 
@@ -70,6 +71,7 @@ impl<'a> EventMut<'a> {
         self.batch.nodes.truncate(mark.nodes as usize);
         self.batch.bytes.truncate(mark.bytes as usize);
         self.batch.rows[self.row] = mark.row;
+        self.batch.slots.rollback(mark.slots);
     }
 
     /// Drops the event; it is still there until [`Batch::remove_dropped`].
@@ -106,6 +108,12 @@ impl<'a> EventMut<'a> {
             self.set_time(time);
             return Ok(());
         }
+        if let Some(slot) = self.slot_of(path) {
+            let is_set = self.set_slot(slot, cell);
+            return is_set
+                .then_some(())
+                .ok_or_else(|| EditError::NotAnObject(path.as_str().to_owned()));
+        }
         let row = &mut self.batch.rows[self.row];
         if path.is_message() {
             if let Cell::Str(text) = cell
@@ -118,6 +126,9 @@ impl<'a> EventMut<'a> {
         } else if path.is_log_offset() || path.is_log() {
             row.flags &= !Row::OFFSET;
         }
+        if !path.is_metadata() {
+            self.settle();
+        }
         let (head, _) = self.parent(path)?;
         let last = path.segments().last().expect("a path has a segment");
         self.set_in(head, last.as_bytes(), cell);
@@ -128,6 +139,11 @@ impl<'a> EventMut<'a> {
     pub fn delete(&mut self, path: &Path) -> bool {
         if path.is_timestamp() || !self.as_ref().has(path) {
             return false;
+        }
+        if let Some(slot) = self.slot_of(path) {
+            // It is there, so that nothing is in its way.
+            self.set_slot(slot, Cell::Gone);
+            return true;
         }
         let row = &mut self.batch.rows[self.row];
         if path.is_message() && row.has(Row::MESSAGE) {
@@ -158,6 +174,7 @@ impl<'a> EventMut<'a> {
     /// Merges fields over the event: objects deeply, everything else replaced. `@timestamp` is
     /// replaced only by a time.
     pub fn merge(&mut self, fields: &Map) {
+        self.settle();
         self.merge_list(Head::Own, Some(self.base.nodes()), fields, true);
     }
 
@@ -230,6 +247,7 @@ impl<'a> EventMut<'a> {
 
     /// Turns the row's offset into an ordinary field.
     pub(crate) fn own_offset(&mut self) {
+        self.settle();
         let row = &mut self.batch.rows[self.row];
         row.flags &= !Row::OFFSET;
         let cell = Cell::UInt(row.offset);
@@ -352,12 +370,12 @@ impl<'a> EventMut<'a> {
         self.batch.journal.push((id, before));
         let node = &mut self.batch.nodes[id.0 as usize];
         node.cell = cell;
-        node.raw = 0;
+        node.forget_raw();
     }
 
     /// What is inside this object is about to change: its text is not it any more.
     pub(crate) fn unraw(&mut self, id: NodeId) {
-        if self.batch.node(id).raw > 0 {
+        if self.batch.node(id).raw() > 0 {
             let before = *self.batch.node(id);
             self.batch.journal.push((id, before));
             self.batch.nodes[id.0 as usize].raw = 0;

@@ -18,6 +18,11 @@ pub fn write_string(out: &mut Vec<u8>, text: &[u8], known_utf8: bool) {
     out.push(b'"');
 }
 
+/// Whether a text stands in a JSON string as it is: nothing of it is escaped, and it is UTF-8.
+pub(crate) fn is_plain(text: &[u8]) -> bool {
+    text.iter().all(|&byte| ESCAPES[byte as usize] == 0) && std::str::from_utf8(text).is_ok()
+}
+
 /// Appends `text` escaped for the inside of a JSON string.
 #[inline]
 pub fn write_escaped(out: &mut Vec<u8>, text: &[u8], known_utf8: bool) {
@@ -53,6 +58,10 @@ pub fn escape_html(out: &mut Vec<u8>, from: usize) {
 fn escape(out: &mut Vec<u8>, text: &[u8]) {
     static ROUTINE: OnceLock<Routine> = OnceLock::new();
     let routine = ROUTINE.get_or_init(choose);
+    if text.len() <= PIECE_BYTES_MAX {
+        routine(out, text);
+        return;
+    }
     for piece in text.chunks(PIECE_BYTES_MAX) {
         routine(out, piece);
     }
@@ -119,8 +128,10 @@ fn push_escape(out: &mut Vec<u8>, byte: u8, mark: u8) {
 mod avx2 {
     use super::{ESCAPES, HEX};
     use std::arch::x86_64::{
-        __m256i, _mm256_cmpeq_epi8, _mm256_loadu_si256, _mm256_max_epu8, _mm256_movemask_epi8,
-        _mm256_or_si256, _mm256_set1_epi8, _mm256_storeu_si256,
+        __m128i, __m256i, _mm_loadu_si128, _mm_set_epi64x, _mm_storeu_si128,
+        _mm256_castsi256_si128, _mm256_cmpeq_epi8, _mm256_extracti128_si256, _mm256_loadu_si256,
+        _mm256_max_epu8, _mm256_movemask_epi8, _mm256_or_si256, _mm256_set_m128i, _mm256_set1_epi8,
+        _mm256_storeu_si256, _mm256_testz_si256,
     };
 
     /// Bytes handled by one vector.
@@ -181,7 +192,100 @@ mod avx2 {
                 read += LANE;
             }
         }
-        for &byte in &text[read..] {
+        while read < text.len() {
+            // SAFETY: `part` bytes remain from `read`; at most six bytes a byte are written, inside the caller's room.
+            unsafe {
+                let part = (text.len() - read).min(LANE);
+                let (from, to) = (text.as_ptr().add(read), to.add(written));
+                written += if copy_plain(from, to, part) {
+                    part
+                } else {
+                    escape_bytes(&text[read..read + part], to)
+                };
+                read += part;
+            }
+        }
+        written
+    }
+
+    /// Copies up to a lane of bytes if none of them is escaped: two loads, which overlap, for each length.
+    /// Otherwise what is behind `to` is of no meaning.
+    ///
+    /// # Safety
+    /// The machine has AVX2, `len` is at most a lane, and both pointers are valid for as many bytes.
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    unsafe fn copy_plain(from: *const u8, to: *mut u8, len: usize) -> bool {
+        // SAFETY: each branch reads and writes the first and the last bytes of `len`, which is at least as many.
+        unsafe {
+            if len == LANE {
+                let block = _mm256_loadu_si256(from.cast::<__m256i>());
+                _mm256_storeu_si256(to.cast::<__m256i>(), block);
+                let (low, high) =
+                    (_mm256_castsi256_si128(block), _mm256_extracti128_si256::<1>(block));
+                return is_plain(low, high);
+            }
+            let (first, last);
+            if len >= 16 {
+                first = _mm_loadu_si128(from.cast::<__m128i>());
+                last = _mm_loadu_si128(from.add(len - 16).cast::<__m128i>());
+                _mm_storeu_si128(to.cast::<__m128i>(), first);
+                _mm_storeu_si128(to.add(len - 16).cast::<__m128i>(), last);
+                return is_plain(first, last);
+            }
+            let blank = 0x2020_2020_2020_2020_u64 as i64;
+            if len >= 8 {
+                let (one, two) = (
+                    from.cast::<u64>().read_unaligned(),
+                    from.add(len - 8).cast::<u64>().read_unaligned(),
+                );
+                to.cast::<u64>().write_unaligned(one);
+                to.add(len - 8).cast::<u64>().write_unaligned(two);
+                first = _mm_set_epi64x(two as i64, one as i64);
+            } else if len >= 4 {
+                let (one, two) = (
+                    from.cast::<u32>().read_unaligned(),
+                    from.add(len - 4).cast::<u32>().read_unaligned(),
+                );
+                to.cast::<u32>().write_unaligned(one);
+                to.add(len - 4).cast::<u32>().write_unaligned(two);
+                first = _mm_set_epi64x(blank, (u64::from(two) << 32 | u64::from(one)) as i64);
+            } else {
+                let mut all = true;
+                for at in 0..len {
+                    let byte = *from.add(at);
+                    *to.add(at) = byte;
+                    all &= ESCAPES[byte as usize] == 0;
+                }
+                return all;
+            }
+            is_plain(first, first)
+        }
+    }
+
+    /// Whether nothing in two vectors is escaped.
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    fn is_plain(one: __m128i, other: __m128i) -> bool {
+        let both = _mm256_set_m128i(one, other);
+        let control = _mm256_set1_epi8(0x1f);
+        let special = _mm256_or_si256(
+            _mm256_or_si256(
+                _mm256_cmpeq_epi8(both, _mm256_set1_epi8(b'"' as i8)),
+                _mm256_cmpeq_epi8(both, _mm256_set1_epi8(b'\\' as i8)),
+            ),
+            _mm256_cmpeq_epi8(_mm256_max_epu8(both, control), control),
+        );
+        _mm256_testz_si256(special, special) == 1
+    }
+
+    /// Writes text byte by byte and returns the length of what was written.
+    ///
+    /// # Safety
+    /// `to` is valid for `6 * text.len()` bytes of writes.
+    unsafe fn escape_bytes(text: &[u8], to: *mut u8) -> usize {
+        let mut written = 0;
+        for &byte in text {
             // SAFETY: at most six bytes a byte of `text`, inside the caller's room.
             unsafe {
                 if ESCAPES[byte as usize] == 0 {
@@ -281,6 +385,18 @@ mod tests {
         ) {
             let back: String = serde_json::from_str(&escaped(&bytes)).unwrap();
             prop_assert_eq!(back, String::from_utf8_lossy(&bytes));
+        }
+
+        #[test]
+        fn short_texts_are_the_same_from_both_routines(
+            bytes in proptest::collection::vec(prop_oneof![1 => any::<u8>(), 1 => Just(b'\\'),
+                60 => 0x20_u8..0x7f], 0..70)
+        ) {
+            let mut portable = Vec::new();
+            escape_portable(&mut portable, &bytes);
+            let mut chosen = Vec::new();
+            escape(&mut chosen, &bytes);
+            prop_assert_eq!(chosen, portable);
         }
 
         #[test]

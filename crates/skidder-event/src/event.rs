@@ -3,6 +3,7 @@
 use crate::base::{Base, BaseNode, BaseValue, find};
 use crate::batch::{Batch, Cell, NodeId, Row};
 use crate::filter::{KeyBit, KeyFilter};
+use crate::form::base_node;
 use crate::path::Path;
 use crate::value::Value;
 
@@ -51,9 +52,9 @@ pub struct MapRef<'a> {
 /// An event to be read.
 #[derive(Clone, Copy, Debug)]
 pub struct EventRef<'a> {
-    batch: &'a Batch,
-    row: usize,
-    base: &'a Base,
+    pub(crate) batch: &'a Batch,
+    pub(crate) row: usize,
+    pub(crate) base: &'a Base,
 }
 
 impl<'a> EventRef<'a> {
@@ -87,6 +88,21 @@ impl<'a> EventRef<'a> {
         let (mut own, mut base) = if path.is_metadata() {
             (row.metadata, self.base.metadata())
         } else {
+            if self.batch.slots.is_live(self.row) {
+                match self.in_slot(path) {
+                    Some((Some(cell @ Cell::Map { opaque: false, .. }), _)) => {
+                        return own_value(self.batch, cell, base_node(self.base, path));
+                    }
+                    Some((Some(cell), _)) => return own_value(self.batch, cell, None),
+                    Some((None, false)) => return None,
+                    Some((None, true)) => {}
+                    None => {
+                        if let Some(found) = self.inside_slot(path) {
+                            return found;
+                        }
+                    }
+                }
+            }
             (row.own, self.base.nodes())
         };
         let (last, parents) = path.segments().split_last()?;
@@ -106,6 +122,12 @@ impl<'a> EventRef<'a> {
 
     /// Whether there is a value at a path, `null` included.
     pub fn has(&self, path: &Path) -> bool {
+        if self.batch.slots.is_live(self.row)
+            && !path.is_metadata()
+            && let Some((cell, present)) = self.in_slot(path)
+        {
+            return cell.map_or(present, |cell| cell != Cell::Gone);
+        }
         self.get(path).is_some() || (path.is_log() && self.row().has(Row::OFFSET))
     }
 
@@ -115,6 +137,9 @@ impl<'a> EventRef<'a> {
     #[inline]
     pub fn has_own(&self, key: &str, metadata: bool) -> bool {
         let row = self.row();
+        if !metadata && self.batch.slots.is_live(self.row) {
+            return self.has_own_slot(key);
+        }
         let first = if metadata { row.metadata } else { row.own };
         !first.is_none() && self.batch.find(first, key.as_bytes()).is_some()
     }
@@ -124,6 +149,9 @@ impl<'a> EventRef<'a> {
     #[inline]
     pub fn may_have_own(&self, keys: &KeyFilter, metadata: bool) -> bool {
         let row = self.row();
+        if !metadata && self.batch.slots.is_live(self.row) {
+            return true;
+        }
         let mut next = if metadata { row.metadata } else { row.own };
         while !next.is_none() {
             let node = self.batch.node(next);
@@ -143,12 +171,20 @@ impl<'a> EventRef<'a> {
 
     /// All fields but `message`, `@timestamp` and `log.offset` where they are the row's own.
     pub fn root(&self) -> MapRef<'a> {
+        debug_assert!(
+            !self.batch.slots.is_live(self.row),
+            "all fields are looked at by a step that does not say so"
+        );
         let own = self.row().own;
         MapRef { batch: self.batch, own, base: self.base.nodes(), offset: None }
     }
 }
 
 impl<'a> MapRef<'a> {
+    pub(crate) fn of(batch: &'a Batch, own: NodeId, base: &'a [BaseNode]) -> Self {
+        Self { batch, own, base, offset: None }
+    }
+
     /// The value of one key.
     pub fn get(&self, key: &str) -> Option<ValueRef<'a>> {
         if let Some(offset) = self.offset

@@ -113,14 +113,14 @@ impl Arena<'_> {
     /// No field from `len` on may be copied as it stands.
     pub fn forget_raw(&mut self, len: usize) {
         for node in self.0.iter_mut().skip(len) {
-            node.raw = 0;
+            node.forget_raw();
         }
     }
 
     /// Length of the text that may be copied for a field, as for [`Arena::push`].
     #[inline]
     pub fn raw(&self, id: NodeId) -> u32 {
-        self.0[id.0 as usize].raw
+        self.0[id.0 as usize].raw()
     }
 
     /// Number of nodes; [`Arena::truncate`] takes back what was added since.
@@ -184,6 +184,7 @@ impl<'a> EventMut<'a> {
     /// else the new value stays if `overwrite`, else what the event had. `@timestamp` is set by a time
     /// only, and only if `overwrite`.
     pub fn merge_list_over(&mut self, fields: FieldList, overwrite: bool) {
+        self.settle();
         if self.is_beside(&fields) {
             if !fields.last.is_none() {
                 self.batch.nodes[fields.last.0 as usize].next = self.row().own;
@@ -221,6 +222,9 @@ impl<'a> EventMut<'a> {
             || (row.has(Row::OFFSET) && fields.keys.may_have(KeyBit::of(b"log")))
             || (row.has(Row::MESSAGE) && fields.keys.may_have(KeyBit::of(b"message")))
         {
+            return false;
+        }
+        if self.has_slots() {
             return false;
         }
         let mut next = row.own;
@@ -287,7 +291,7 @@ impl<'a> EventMut<'a> {
             }
             (b"message", _) if overwrite => self.clear_message(),
             (b"log", Cell::Map { first, .. }) => {
-                self.batch.nodes[id.0 as usize].raw = 0;
+                self.batch.nodes[id.0 as usize].forget_raw();
                 self.merge_offset(first, overwrite);
                 return true;
             }

@@ -1,7 +1,7 @@
 //! Writing an event that processors have touched: its own fields merged over the base's.
 
 use crate::base::{Base, BaseNode, find, position};
-use crate::batch::{Batch, Cell, NodeId, Row};
+use crate::batch::{Batch, Cell, Node, NodeId, Row};
 use crate::encode::Precision;
 use crate::escape::write_string;
 use crate::time::TimeText;
@@ -120,6 +120,15 @@ impl<'a> Members<'a> {
         self.run = start..start + len;
     }
 
+    /// Members of a base that stand next to each other in its rendered text.
+    #[inline]
+    fn copy_base(&mut self, base: &Base, run: Option<Range<u32>>) {
+        if let Some(run) = run {
+            self.separate();
+            self.out.extend_from_slice(base.text(run));
+        }
+    }
+
     /// Ends the members, for others to go on behind them.
     #[inline]
     fn end(&mut self) {
@@ -177,11 +186,11 @@ pub(crate) fn lone_member<'a>(batch: &'a Batch, row: &Row, base: &Base) -> Optio
     }
     let node = batch.node(row.own);
     let key = batch.text(node.key);
-    if node.raw == 0 || !node.next.is_none() || key == b"log" || base.position(key).is_some() {
+    if node.raw() == 0 || !node.next.is_none() || key == b"log" || base.position(key).is_some() {
         return None;
     }
     let start = node.key.start as usize - 1;
-    Some(&batch.bytes[start..start + node.raw as usize])
+    Some(&batch.bytes[start..start + node.raw() as usize])
 }
 
 /// Whether none of the event's own fields has a name that the base has.
@@ -266,16 +275,28 @@ fn write_layers(
         next = node.next;
         at += 1;
     }
+    // Neighbours that the event says nothing about are copied at once, with the commas between them.
+    let mut run: Option<Range<u32>> = None;
     for (at, node) in below.iter().enumerate() {
         let own = match over.get(at) {
             Some(id) if id.is_none() => None,
             Some(&id) => Some(id),
             None => batch.find(first, node.key.as_bytes()),
         };
-        if skip.is_empty() || *node.key != *skip {
-            write_over(members, base, node, own);
+        let is_skipped = !skip.is_empty() && *node.key == *skip;
+        if own.is_none() && !is_skipped {
+            let place = base.place(node);
+            run = Some(run.map_or(place.start, |run| run.start)..place.end);
+            continue;
+        }
+        members.copy_base(base, run.take());
+        if let Some(id) = own
+            && !is_skipped
+        {
+            write_over(members, base, node, id);
         }
     }
+    members.copy_base(base, run);
     (next, at) = (first, 0);
     while !next.is_none() {
         let node = batch.node(next);
@@ -293,12 +314,7 @@ fn write_layers(
 }
 
 /// A member of the base under what the event says about it.
-fn write_over(members: &mut Members<'_>, base: &Base, node: &BaseNode, own: Option<NodeId>) {
-    let Some(id) = own else {
-        members.separate();
-        members.out.extend_from_slice(base.rendered(node));
-        return;
-    };
+fn write_over(members: &mut Members<'_>, base: &Base, node: &BaseNode, id: NodeId) {
     match members.batch.node(id).cell {
         Cell::Map { first, opaque: false } if !node.children().is_empty() => {
             let mut inner = members.open(node.key.as_bytes(), true);
@@ -309,16 +325,27 @@ fn write_over(members: &mut Members<'_>, base: &Base, node: &BaseNode, own: Opti
     }
 }
 
+/// `"key":` of a field.
+#[inline]
+fn write_key(out: &mut Vec<u8>, batch: &Batch, node: &Node) {
+    if node.raw & Node::KEY != 0 {
+        let (start, len) = (node.key.start as usize, node.key.len as usize);
+        out.extend_from_slice(&batch.bytes[start - 1..start + len + 2]);
+        return;
+    }
+    write_string(out, batch.text(node.key), batch.known_utf8(node.key));
+    out.push(b':');
+}
+
 /// A member that only the event has.
 #[inline]
 fn write_member(members: &mut Members<'_>, id: NodeId) {
     let node = members.batch.node(id);
-    if node.raw > 0 {
-        members.copy(node.key.start as usize - 1, node.raw as usize);
+    if node.raw() > 0 {
+        members.copy(node.key.start as usize - 1, node.raw() as usize);
     } else if node.cell != Cell::Gone {
         members.separate();
-        write_string(members.out, members.batch.text(node.key), members.batch.known_utf8(node.key));
-        members.out.push(b':');
+        write_key(members.out, members.batch, node);
         write_cell(members.out, members.batch, node.cell);
     }
 }

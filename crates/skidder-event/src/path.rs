@@ -1,5 +1,36 @@
 //! Field paths, resolved once when a configuration is compiled.
 
+use std::collections::HashMap;
+use std::hash::{Hash, Hasher};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{LazyLock, PoisonError, RwLock};
+
+/// The numbers of all paths that are fields of a [`crate::Form`], from 1. It only grows, with the configuration.
+static NUMBERS: LazyLock<RwLock<HashMap<Box<str>, u32>>> = LazyLock::new(RwLock::default);
+
+/// The number of a path, once somebody asked for it; 0 before.
+#[derive(Debug, Default)]
+struct Number(AtomicU32);
+
+impl Clone for Number {
+    fn clone(&self) -> Self {
+        Self(AtomicU32::new(self.0.load(Ordering::Relaxed)))
+    }
+}
+
+/// Paths are the same whether or not somebody asked.
+impl PartialEq for Number {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+impl Eq for Number {}
+
+impl Hash for Number {
+    fn hash<H: Hasher>(&self, _: &mut H) {}
+}
+
 /// A dotted field path such as `log.file.path`, split once. `@metadata.…` paths address what is
 /// said about the event rather than the event.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -8,6 +39,9 @@ pub struct Path {
     segments: Box<[Box<str>]>,
     metadata: bool,
     place: Place,
+    /// It is of the event's fields, and of no row itself.
+    plain: bool,
+    number: Number,
 }
 
 /// Whether a path names what each row has for itself.
@@ -59,7 +93,33 @@ impl Path {
             "log.offset" => Place::LogOffset,
             _ => Place::Field,
         };
-        Ok(Self { text: text.into(), segments, metadata, place })
+        let plain = place == Place::Field && !metadata;
+        let number = Number::default();
+        Ok(Self { text: text.into(), segments, metadata, place, plain, number })
+    }
+
+    /// The number that all paths of this text have; 0 if it is no field of a form.
+    #[inline]
+    pub(crate) fn number(&self) -> u32 {
+        match self.number.0.load(Ordering::Relaxed) {
+            0 => self.ask_number(),
+            number => number,
+        }
+    }
+
+    #[cold]
+    fn ask_number(&self) -> u32 {
+        let numbers = NUMBERS.read().unwrap_or_else(PoisonError::into_inner);
+        let number = numbers.get(&self.text).copied().unwrap_or(0);
+        self.number.0.store(number, Ordering::Relaxed);
+        number
+    }
+
+    /// The same; it gets one if there is none.
+    pub(crate) fn give_number(&self) -> u32 {
+        let mut numbers = NUMBERS.write().unwrap_or_else(PoisonError::into_inner);
+        let next = numbers.len() as u32 + 1;
+        *numbers.entry(self.text.clone()).or_insert(next)
     }
 
     /// The path as written.
@@ -75,6 +135,12 @@ impl Path {
     /// Whether it addresses `@metadata`.
     pub fn is_metadata(&self) -> bool {
         self.metadata
+    }
+
+    /// Whether it is no path of `@metadata`, and none of `message`, `@timestamp`, `log` and `log.offset`.
+    #[inline]
+    pub(crate) fn is_plain(&self) -> bool {
+        self.plain
     }
 
     /// Whether it is `@timestamp`.

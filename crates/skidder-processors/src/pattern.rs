@@ -7,6 +7,7 @@
 //! do not match bytes that are no UTF-8.
 
 use regex::bytes::Regex;
+use regex_syntax::hir::{Hir, HirKind};
 
 /// Why a regular expression cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -36,6 +37,33 @@ pub fn compile_pattern(pattern: &str) -> Result<Regex, PatternError> {
         };
         failed(reason)
     })
+}
+
+/// What every match of an expression begins with, if that is more than one byte.
+pub(crate) fn literal_start(pattern: &str) -> Option<Vec<u8>> {
+    let translated = Translation::of(pattern).ok()?;
+    let expression =
+        regex_syntax::ParserBuilder::new().utf8(false).build().parse(&translated).ok()?;
+    let mut start = Vec::new();
+    add_start(&expression, &mut start);
+    (start.len() > 1).then_some(start)
+}
+
+/// Adds the text that an expression begins with; says whether it is no more than that.
+fn add_start(expression: &Hir, start: &mut Vec<u8>) -> bool {
+    match expression.kind() {
+        HirKind::Literal(literal) => {
+            start.extend_from_slice(&literal.0);
+            true
+        }
+        HirKind::Capture(group) => add_start(&group.sub, start),
+        HirKind::Concat(parts) => parts.iter().all(|part| add_start(part, start)),
+        HirKind::Repetition(repetition) if repetition.min > 0 => {
+            add_start(&repetition.sub, start);
+            false
+        }
+        _ => false,
+    }
 }
 
 /// An expression on its way from one syntax to the other.

@@ -28,6 +28,7 @@ pub struct Tokenizer {
     steps: Box<[Step]>,
     outputs: Box<[Output]>,
     idle_types: Box<[String]>,
+    cuts_characters: bool,
 }
 
 /// A key and the delimiter behind it.
@@ -157,10 +158,12 @@ impl Tokenizer {
             steps.push(Step { length: key.length, greedy: key.greedy, delimiter });
         }
         let outputs = outputs(&keys, begin)?;
+        let cuts_characters = steps.iter().any(|step| step.length > 0);
         let begin = begin.as_bytes().into();
         let idle = keys.into_iter().filter(|key| key.idle_type).map(|key| key.written);
         let idle_types = idle.collect();
-        Ok(Self { source: source.into(), begin, steps: steps.into(), outputs, idle_types })
+        let (source, steps) = (source.into(), steps.into());
+        Ok(Self { source, begin, steps, outputs, idle_types, cuts_characters })
     }
 
     /// As it was written.
@@ -190,7 +193,7 @@ impl Tokenizer {
 
     /// Whether a key has a fixed length, so that a span may begin or end within a character.
     pub fn cuts_characters(&self) -> bool {
-        self.steps.iter().any(|step| step.length > 0)
+        self.cuts_characters
     }
 
     /// Cuts a text: calls `found` with the span of each key in turn.

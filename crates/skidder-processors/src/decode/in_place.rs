@@ -47,6 +47,16 @@ impl FromTo {
         }
     }
 
+    /// Puts the text as it is, which needs no copy where it is of the event's own.
+    pub(super) fn keep(&self, event: &mut EventMut<'_>) -> Result<(), String> {
+        if self.from == self.to {
+            return Ok(());
+        }
+        let to = &self.to;
+        let Some(cell) = event.copy(&self.from) else { return Ok(()) };
+        event.put_cell(to, cell).map_err(|error| format!("could not put value: {to}: {error}"))
+    }
+
     /// Puts what was decoded.
     pub(super) fn put(&self, event: &mut EventMut<'_>, decoded: &[u8]) -> Result<(), String> {
         let to = &self.to;

@@ -6,15 +6,45 @@
 use crate::plan::{Constants, Failure, Footprint, Outcome, Processor};
 use jiff::tz::TimeZone;
 use skidder_config::Section;
-use skidder_event::{Cell, EventMut, Path, ValueRef};
+use skidder_event::{Cell as EventCell, EventMut, Path, ValueRef};
 use skidder_os::Clock;
 use skidder_parse::{go_time, syslog};
+use std::cell::{Cell, RefCell};
 use std::fmt::Debug;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Longest text that is remembered.
+const LAST_BYTES_MAX: usize = 40;
+
+/// Texts that a thread remembers.
+const LASTS_MAX: usize = 4;
+
+thread_local! {
+    /// What each processor read last, by the last bits of its number: lines of one second have the same text.
+    static LASTS: RefCell<[Last; LASTS_MAX]> = const { RefCell::new([Last::NONE; LASTS_MAX]) };
+}
+
+/// Numbers of processors, from 1.
+static NUMBERS: AtomicU64 = AtomicU64::new(1);
+
+/// A text and the time that it is.
+#[derive(Clone, Copy)]
+struct Last {
+    of: u64,
+    text: [u8; LAST_BYTES_MAX],
+    len: usize,
+    time: i64,
+}
+
+impl Last {
+    const NONE: Self = Self { of: 0, text: [0; LAST_BYTES_MAX], len: 0, time: 0 };
+}
 
 /// Sets a time from another field.
 #[derive(Clone)]
 pub struct Timestamp {
+    number: u64,
     field: Path,
     target_field: Path,
     layouts: Box<[Layout]>,
@@ -77,6 +107,7 @@ impl Timestamp {
         }
         let clock = Arc::clone(clock);
         let processor = Self {
+            number: NUMBERS.fetch_add(1, Ordering::Relaxed),
             field: field?,
             target_field,
             layouts,
@@ -114,13 +145,45 @@ impl Timestamp {
 
     /// The time that a value is.
     fn parse(&self, value: ValueRef<'_>) -> Option<i64> {
-        if let ValueRef::Time(time) = value {
-            return Some(time);
+        match value {
+            ValueRef::Time(time) => return Some(time),
+            ValueRef::Str(text) if text.len() <= LAST_BYTES_MAX => return self.parse_again(text),
+            _ => {}
         }
+        self.parse_by_layouts(value, || self.now())
+    }
+
+    /// The time of a short text, which is remembered unless it depends on the current year.
+    fn parse_again(&self, text: &[u8]) -> Option<i64> {
+        let place = self.number as usize % LASTS_MAX;
+        let known = LASTS.with_borrow(|lasts| {
+            let last = &lasts[place];
+            (last.of == self.number && last.text[..last.len] == *text).then_some(last.time)
+        });
+        if known.is_some() {
+            return known;
+        }
+        let asked = Cell::new(false);
+        let now = || {
+            asked.set(true);
+            self.now()
+        };
+        let time = self.parse_by_layouts(ValueRef::Str(text), now)?;
+        if !asked.get() {
+            LASTS.with_borrow_mut(|lasts| {
+                let last = &mut lasts[place];
+                (last.of, last.len, last.time) = (self.number, text.len(), time);
+                last.text[..text.len()].copy_from_slice(text);
+            });
+        }
+        Some(time)
+    }
+
+    fn parse_by_layouts(&self, value: ValueRef<'_>, now: impl Fn() -> i64) -> Option<i64> {
         self.layouts.iter().find_map(|layout| match layout {
             Layout::Unix(unit) => unix(value, *unit),
             Layout::Go(layout) => match value {
-                ValueRef::Str(text) => layout.parse(text, &self.timezone, || self.now()).ok(),
+                ValueRef::Str(text) => layout.parse(text, &self.timezone, &now).ok(),
                 _ => None,
             },
         })
@@ -174,7 +237,7 @@ impl Processor for Timestamp {
         };
         let fail = |reason: String| Failure::unnoted(reason).ignored(self.ignore_failure);
         let time = time.map_err(fail)?;
-        event.put_cell(&self.target_field, Cell::Time(time)).map_err(|_| {
+        event.put_cell(&self.target_field, EventCell::Time(time)).map_err(|_| {
             fail(format!("could not put value: {}: a part of it is no object", self.target_field))
         })?;
         Ok(Outcome::Done)

@@ -37,6 +37,9 @@ impl UrlDecode {
         let Some(text) = field.text(event.as_ref(), self.ignore_missing, "value")? else {
             return Ok(());
         };
+        if memchr::memchr2(b'%', b'+', text).is_none() {
+            return field.keep(event);
+        }
         let mut decoded = Decoded::new();
         if let Err(at) = unescape(text, &mut decoded) {
             let bad = &text[at..(at + 3).min(text.len())];
@@ -55,19 +58,19 @@ impl UrlDecode {
 fn unescape(text: &[u8], out: &mut Decoded) -> Result<(), usize> {
     let digit = |at: usize| text.get(at).and_then(|&byte| (byte as char).to_digit(16));
     let mut at = 0;
-    while at < text.len() {
-        match text[at] {
-            b'%' => {
-                let (high, low) = digit(at + 1).zip(digit(at + 2)).ok_or(at)?;
-                out.push((high * 16 + low) as u8);
-                at += 3;
-            }
-            byte => {
-                out.push(if byte == b'+' { b' ' } else { byte });
-                at += 1;
-            }
+    while let Some(len) = memchr::memchr2(b'%', b'+', &text[at..]) {
+        out.extend_from_slice(&text[at..at + len]);
+        at += len;
+        if text[at] == b'+' {
+            out.push(b' ');
+            at += 1;
+        } else {
+            let (high, low) = digit(at + 1).zip(digit(at + 2)).ok_or(at)?;
+            out.push((high * 16 + low) as u8);
+            at += 3;
         }
     }
+    out.extend_from_slice(&text[at..]);
     Ok(())
 }
 

@@ -8,13 +8,31 @@ use crate::plan::Failure;
 use crate::plan::Footprint;
 use crate::plan::{Outcome, Processor};
 use skidder_config::{Section, Value as Setting};
-use skidder_event::{EventMut, Map, Value};
+use skidder_event::{EventMut, Map, Path, Value};
 
 /// Merges fields over every event.
 #[derive(Clone, Debug)]
 pub struct AddFields {
     fields: Map,
     metadata: Map,
+    /// All values of `fields` by their paths; nothing if they cannot be named so.
+    leaves: Option<Box<[(Path, Value)]>>,
+}
+
+/// The values inside a map; `false` if paths do not name all that is in it.
+fn leaves(map: &Map, prefix: &str, out: &mut Vec<(Path, Value)>) -> bool {
+    map.iter().all(|(key, value)| {
+        let name = format!("{prefix}{key}");
+        match value {
+            _ if key.contains('.') => false,
+            Value::Map(inner) => !inner.is_empty() && leaves(inner, &format!("{name}."), out),
+            value => {
+                let path = Path::parse(&name);
+                out.extend(path.iter().map(|path| (path.clone(), value.clone())));
+                path.is_ok()
+            }
+        }
+    })
 }
 
 impl AddFields {
@@ -35,11 +53,25 @@ impl AddFields {
         };
         rooted.remove_path("@metadata");
         rooted.remove_path("@timestamp");
-        Self { fields: rooted, metadata }
+        let mut named = Vec::new();
+        let leaves = leaves(&rooted, "", &mut named).then(|| named.into());
+        Self { fields: rooted, metadata, leaves }
     }
 }
 
 impl AddFields {
+    /// Sets each value by its path where paths are numbers. `false`, and the event is as it was: something is in the
+    /// way that is to be replaced.
+    fn put_by_path(&self, event: &mut EventMut<'_>) -> bool {
+        let Some(leaves) = self.leaves.as_ref().filter(|_| event.has_slots()) else { return false };
+        let mark = event.mark();
+        let done = leaves.iter().all(|(path, value)| event.put(path, value).is_ok());
+        if !done {
+            event.rollback(mark);
+        }
+        done
+    }
+
     /// `fields` and `target`.
     pub(crate) fn read(settings: &Section<'_>) -> Option<Self> {
         let target = settings.string("target").or(Self::TARGET);
@@ -91,7 +123,7 @@ impl Processor for AddFields {
     }
 
     fn run(&self, event: &mut EventMut<'_>) -> Result<Outcome, Failure> {
-        if !self.fields.is_empty() {
+        if !self.fields.is_empty() && !self.put_by_path(event) {
             event.merge(&self.fields);
         }
         if !self.metadata.is_empty() {

@@ -13,6 +13,7 @@ use sha1::Sha1;
 use sha2::digest::Digest;
 use skidder_config::Section;
 use skidder_event::{EventMut, EventRef, Path, ValueRef};
+use smallvec::SmallVec;
 use std::net::IpAddr;
 
 const ICMP: u8 = 1;
@@ -168,21 +169,22 @@ impl Flow {
     }
 
     fn id(&self, seed: u16) -> [u8; ID_BYTES] {
-        let mut hash = Sha1::new();
-        hash.update(seed.to_be_bytes());
+        // At most 40: seed, two addresses of IPv6, protocol, zero, two ports.
+        let mut bytes: SmallVec<[u8; 64]> = SmallVec::new();
+        bytes.extend_from_slice(&seed.to_be_bytes());
         for (address, _) in [self.source, self.destination] {
             match address {
-                IpAddr::V4(address) => hash.update(address.octets()),
-                IpAddr::V6(address) => hash.update(address.octets()),
+                IpAddr::V4(address) => bytes.extend_from_slice(&address.octets()),
+                IpAddr::V6(address) => bytes.extend_from_slice(&address.octets()),
             }
         }
-        hash.update([self.protocol, 0]);
+        bytes.extend_from_slice(&[self.protocol, 0]);
         if matches!(self.protocol, TCP | UDP | SCTP | ICMP | ICMP_V6) {
-            hash.update(self.source.1.to_be_bytes());
-            hash.update(self.destination.1.to_be_bytes());
+            bytes.extend_from_slice(&self.source.1.to_be_bytes());
+            bytes.extend_from_slice(&self.destination.1.to_be_bytes());
         }
         let mut id = *b"1:............................";
-        BASE64.encode_mut(&hash.finalize(), &mut id[2..]);
+        BASE64.encode_mut(&Sha1::digest(&bytes), &mut id[2..]);
         id
     }
 }

@@ -7,10 +7,11 @@
 //! the fold is taken back and the step runs as if it had never been done. Everything else runs on
 //! every event, over the layer as it stands at that point of the list.
 
-use super::bound::{BoundPlan, BoundStep, Folded, Guard, GuardFilter};
+use super::bound::{BoundPlan, BoundStep, Folded, Guard, GuardFilter, Guards};
 use super::compiled::{Compiled, FailureCount};
 use super::constants::Constants;
 use super::footprint::{Footprint, Touched};
+use super::forms::Forms;
 use super::join::{is_same_over, join, join_inside};
 use super::note::{Fate, StepNote};
 use super::processor::Processor;
@@ -34,6 +35,8 @@ pub(crate) struct Binder {
     base: Option<Arc<Base>>,
     touched: Touched,
     steps: Vec<BoundStep>,
+    /// The fields that each of the steps reads and writes, if that can be said.
+    paths: Vec<Option<Vec<Path>>>,
     drops: bool,
     /// The layer before all processors, if parsers need it.
     input_base: Option<Arc<Base>>,
@@ -60,6 +63,7 @@ impl Binder {
             input_base: None,
             touched,
             steps: Vec::new(),
+            paths: Vec::new(),
             drops: false,
             ended: false,
             notes: None,
@@ -83,12 +87,24 @@ impl Binder {
         }
     }
 
-    pub(crate) fn finish(mut self) -> (BoundPlan, Vec<StepNote>) {
+    pub(crate) fn finish(mut self, forms: &Forms) -> (BoundPlan, Vec<StepNote>) {
         let base = self.base();
-        let Self { input_base, steps, drops, notes, .. } = self;
+        let Self { input_base, mut steps, paths, drops, notes, .. } = self;
         let input_base = input_base.unwrap_or_else(|| Arc::clone(&base));
         let guards = GuardFilter::of(&steps);
-        let plan = BoundPlan { base, input_base, steps: steps.into(), guards, drops };
+        // Where all is folded, an event that has something to be done has nodes.
+        let (form, steps_in_slots) = match guards {
+            Some(_) => (None, 0),
+            None => forms.of(&paths),
+        };
+        if let Some(form) = &form {
+            base.know(form);
+            for step in &mut steps {
+                step.know(form);
+            }
+        }
+        let steps = steps.into();
+        let plan = BoundPlan { base, input_base, steps, guards, drops, form, steps_in_slots };
         (plan, notes.unwrap_or_default())
     }
 
@@ -203,6 +219,9 @@ impl Binder {
         }
         let touched: &[Path] = if usual { &footprint.writes } else { &[] };
         let fields = guards_of(footprint.reads.iter().chain(touched));
+        let mut paths = changes.clone();
+        let named = step.paths(&before, &mut paths);
+        self.paths.push(named.then_some(paths));
         // Taking the fold back writes at all of its changes.
         let back = Footprint { writes: changes.clone(), ..Footprint::default() };
         self.touched.add(&back, false);
@@ -228,12 +247,16 @@ impl Binder {
         let step = match self.joined_with_last(&step) {
             Some(both) => {
                 self.steps.pop();
+                self.paths.pop();
                 self.forget_last_note();
                 both
             }
             None => join_inside(step),
         };
         self.note(Fate::PerEvent, || step.describe());
+        let mut paths = Vec::new();
+        let named = step.paths(&self.constants, &mut paths);
+        self.paths.push(named.then_some(paths));
         let base = self.base();
         self.steps.push(BoundStep { base, step, folded: None });
         self.kept = Some(self.constants.clone());
@@ -295,7 +318,7 @@ impl Binder {
 }
 
 /// The top-level fields of some paths.
-fn guards_of<'a>(paths: impl Iterator<Item = &'a Path>) -> Box<[Guard]> {
+fn guards_of<'a>(paths: impl Iterator<Item = &'a Path>) -> Guards {
     let mut guards: Vec<Guard> = Vec::new();
     for path in paths {
         let guard = Guard { key: path.segments()[0].clone(), metadata: path.is_metadata() };
@@ -303,5 +326,5 @@ fn guards_of<'a>(paths: impl Iterator<Item = &'a Path>) -> Box<[Guard]> {
             guards.push(guard);
         }
     }
-    guards.into()
+    Guards { all: guards.into(), slots: 0 }
 }

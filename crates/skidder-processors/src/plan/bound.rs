@@ -1,7 +1,7 @@
 //! A plan bound to a source: its base layer, and the steps that are left for each event.
 
 use super::compiled::{Compiled, Flow};
-use skidder_event::{Base, Batch, DropReason, EventRef, KeyBit, KeyFilter, Path};
+use skidder_event::{Base, Batch, DropReason, EventRef, Form, KeyBit, KeyFilter, Path};
 use std::sync::Arc;
 
 /// What processors do to the events of one source.
@@ -13,6 +13,10 @@ pub struct BoundPlan {
     /// If all steps are folded: for which events there is something left to do.
     pub(crate) guards: Option<GuardFilter>,
     pub(crate) drops: bool,
+    /// The fields that the first steps work on, which are in slots meanwhile.
+    pub(crate) form: Option<Arc<Form>>,
+    /// Number of these steps.
+    pub(crate) steps_in_slots: usize,
 }
 
 /// A step that runs on each event.
@@ -32,13 +36,40 @@ pub(crate) struct Folded {
     /// The layer with the step's work.
     pub(crate) after: Arc<Base>,
     /// The top-level fields that the step's condition reads.
-    pub(crate) condition: Box<[Guard]>,
+    pub(crate) condition: Guards,
     /// The top-level fields that the step reads and writes.
-    pub(crate) fields: Box<[Guard]>,
+    pub(crate) fields: Guards,
     /// Where the two layers differ.
     pub(crate) changes: Box<[Path]>,
     /// The step may run over its own work, see [`crate::Processor::is_repeatable`].
     pub(crate) repeatable: bool,
+}
+
+/// Several top-level fields.
+#[derive(Debug)]
+pub(crate) struct Guards {
+    pub(crate) all: Box<[Guard]>,
+    /// The slots of all that is in those of the event.
+    pub(crate) slots: u64,
+}
+
+impl Guards {
+    /// Takes note of where the fields are in slots.
+    pub(crate) fn know(&mut self, form: &Form) {
+        let of_event = self.all.iter().filter(|guard| !guard.metadata);
+        self.slots = of_event.fold(0, |all, guard| all | form.slots_below(&guard.key));
+    }
+
+    /// Whether an event has something of its own there.
+    fn are_own(&self, event: EventRef<'_>) -> bool {
+        match event.touched_slots() {
+            Some(touched) => {
+                let mut about = self.all.iter().filter(|guard| guard.metadata);
+                touched & self.slots != 0 || about.any(|guard| event.has_own(&guard.key, true))
+            }
+            None => self.all.iter().any(|guard| event.has_own(&guard.key, guard.metadata)),
+        }
+    }
 }
 
 /// A top-level field, of the event or of `@metadata`.
@@ -61,7 +92,7 @@ impl GuardFilter {
         let mut filter = Self { own: KeyFilter::NONE, metadata: KeyFilter::NONE };
         for step in steps {
             let folded = step.folded.as_ref()?;
-            for guard in folded.condition.iter().chain(&folded.fields) {
+            for guard in folded.condition.all.iter().chain(&folded.fields.all) {
                 let keys = if guard.metadata { &mut filter.metadata } else { &mut filter.own };
                 keys.add(KeyBit::of(guard.key.as_bytes()));
             }
@@ -99,6 +130,9 @@ impl BoundPlan {
         if self.steps.is_empty() {
             return;
         }
+        if let Some(form) = &self.form {
+            batch.set_form(form);
+        }
         for row in 0..batch.len() {
             let is_done = self
                 .guards
@@ -117,15 +151,30 @@ impl BoundPlan {
     /// All steps on one event, so that a mark is valid until the step ends.
     fn run_event(&self, batch: &mut Batch, row: usize) {
         batch.forget_changes();
-        for bound in &self.steps {
+        batch.begin_slots(row);
+        for (number, bound) in self.steps.iter().enumerate() {
+            if number == self.steps_in_slots {
+                batch.settle_slots(row);
+            }
             if bound.run(batch, row) == Flow::Dropped {
                 return;
             }
         }
+        batch.end_slots(row);
     }
 }
 
 impl BoundStep {
+    /// Takes note of what its layers have where the fields of a form are.
+    pub(crate) fn know(&mut self, form: &Form) {
+        self.base.know(form);
+        if let Some(folded) = &mut self.folded {
+            folded.after.know(form);
+            folded.condition.know(form);
+            folded.fields.know(form);
+        }
+    }
+
     /// Runs on one event.
     #[inline]
     pub(crate) fn run(&self, batch: &mut Batch, row: usize) -> Flow {
@@ -139,10 +188,8 @@ impl BoundStep {
 /// A folded step on an event that may be unusual.
 fn run_folded(bound: &BoundStep, folded: &Folded, batch: &mut Batch, row: usize) -> Flow {
     let event = batch.event_over(row, &bound.base);
-    let has_own =
-        |guards: &[Guard]| guards.iter().any(|guard| event.has_own(&guard.key, guard.metadata));
-    let own_fields = has_own(&folded.fields);
-    if !own_fields && !has_own(&folded.condition) {
+    let own_fields = folded.fields.are_own(event);
+    if !own_fields && !folded.condition.are_own(event) {
         return Flow::Next;
     }
     if folded.repeatable && !folded.changes.is_empty() && bound.step.applies(event) {

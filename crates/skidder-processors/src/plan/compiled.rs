@@ -1,11 +1,11 @@
 //! A compiled entry of a `processors:` list, and how it runs on one event.
 
 use super::constants::Constants;
-use super::failure::Failure;
+use super::failure::{ERROR_MESSAGE, Failure};
 use super::footprint::Touched;
 use super::processor::{Outcome, Processor};
 use crate::condition::Condition;
-use skidder_event::{EventMut, EventRef};
+use skidder_event::{EventMut, EventRef, Path};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -153,6 +153,31 @@ impl Compiled {
                 otherwise: all(otherwise),
             },
             Self::Branch(list) => Self::Branch(all(list)),
+        }
+    }
+
+    /// Adds to `paths` all fields that it reads and writes on an event over `constants`; `false` if that cannot be said.
+    pub(crate) fn paths(&self, constants: &Constants, paths: &mut Vec<Path>) -> bool {
+        let mut add = |condition: &Condition| {
+            condition.for_each_path(&mut |path| paths.push(path.clone()));
+        };
+        match self {
+            Self::Run { when, processor, .. } => {
+                if let Some(when) = when {
+                    add(when);
+                }
+                let footprint = processor.footprint(constants);
+                paths.extend(footprint.reads.into_iter().chain(footprint.writes));
+                if processor.can_fail() {
+                    paths.push(ERROR_MESSAGE.clone());
+                }
+                !footprint.everything
+            }
+            Self::Choose { condition, then, otherwise } => {
+                add(condition);
+                then.iter().chain(&**otherwise).all(|step| step.paths(constants, paths))
+            }
+            Self::Branch(list) => list.iter().all(|step| step.paths(constants, paths)),
         }
     }
 

@@ -119,6 +119,7 @@ pub(crate) fn append(
     path: &Path,
     values: &[Value],
 ) -> Result<(), &'static str> {
+    event.prepare(path);
     let old = match event.as_ref().get(path) {
         None => None,
         Some(ValueRef::List(_)) => event.copy(path),

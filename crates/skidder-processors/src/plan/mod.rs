@@ -9,6 +9,7 @@ mod compiled;
 mod constants;
 mod failure;
 mod footprint;
+mod forms;
 mod join;
 mod measure;
 mod note;
@@ -28,6 +29,7 @@ pub(crate) use failure::{ERROR_MESSAGE, LOG_FLAGS, append};
 pub(crate) use rehearse::{owned, rehearse};
 
 use bind::Binder;
+use forms::Forms;
 use skidder_event::{EventMut, Map, Path, Value};
 use std::sync::Arc;
 use std::time::Duration;
@@ -47,6 +49,7 @@ pub struct Plan {
     steps: Vec<Compiled>,
     /// Those that look at more than the event.
     outside: Vec<Arc<dyn Processor>>,
+    forms: Forms,
 }
 
 impl Plan {
@@ -65,7 +68,7 @@ impl Plan {
         let all = processors(&steps);
         let outside = all.iter().map(|(processor, _)| *processor).filter(looks_outside);
         let outside = outside.cloned().collect();
-        Self { steps, outside }
+        Self { steps, outside, forms: Forms::default() }
     }
 
     /// Does once what is the same for all events of a source. `fields` are those that the input
@@ -74,7 +77,7 @@ impl Plan {
     pub fn bind(&self, fields: &Map, metadata: &Map, shape: Shape) -> BoundPlan {
         let mut binder = Binder::new(Constants::new(fields, metadata), shape);
         binder.add_all(&self.steps);
-        binder.finish().0
+        binder.finish(&self.forms).0
     }
 
     /// What [`Plan::bind`] would do with each step. Those that are left are the steps of the bound plan, in
@@ -82,7 +85,7 @@ impl Plan {
     pub fn describe(&self, fields: &Map, metadata: &Map, shape: Shape) -> Vec<StepNote> {
         let mut binder = Binder::new(Constants::new(fields, metadata), shape).with_notes();
         binder.add_all(&self.steps);
-        binder.finish().1
+        binder.finish(&self.forms).1
     }
 
     /// How long to wait before this is asked again, if a processor has to know something about a source before

@@ -100,6 +100,9 @@ impl Dissect {
     /// Where the fields go that the text names.
     fn named(&self, text: &[u8], spans: &[Range<usize>]) -> Result<SmallVec<[Path; 2]>, Failure> {
         let mut paths = SmallVec::new();
+        if self.paths.iter().all(Option::is_some) {
+            return Ok(paths);
+        }
         for output in self.tokenizer.outputs() {
             let Name::Of(key) = output.name else { continue };
             let name = String::from_utf8_lossy(&text[spans[key].clone()]);
@@ -111,12 +114,19 @@ impl Dissect {
 
     /// Puts the fields into the event.
     fn put(&self, event: &mut EventMut<'_>, cells: &[Cell], named: &[Path]) -> Result<(), Failure> {
+        if event.put_new(&self.paths, cells) {
+            return Ok(());
+        }
+        if !named.is_empty() {
+            event.settle();
+        }
         if !self.overwrite_keys
             && let Some(there) = named.iter().find(|path| event.as_ref().has(path))
         {
             return Err(taken(there));
         }
         if let Some(tree) = &self.tree
+            && !event.has_slots()
             && tree.is_free(event)
         {
             tree.put(event, cells)?;
