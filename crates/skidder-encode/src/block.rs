@@ -9,6 +9,10 @@ use crate::symbols::{COPIES, COPY_MAX, DISTANCES, END, LITERALS, distance};
 /// In which order the lengths of the codes of lengths stand (RFC 1951, 3.2.7).
 const ORDER: [usize; 19] = [16, 17, 18, 0, 8, 7, 9, 6, 10, 5, 11, 4, 12, 3, 13, 2, 14, 1, 15];
 
+/// All bits for the first 0 to 4 of four places: a choice without a branch, which would be foreseen badly.
+const FIRST: [[u32; 4]; 5] =
+    [[0, 0, 0, 0], [!0, 0, 0, 0], [!0, !0, 0, 0], [!0, !0, !0, 0], [!0, !0, !0, !0]];
+
 /// Codes of literals, copies and distances. Every symbol has one.
 #[derive(Debug)]
 pub(crate) struct Codes {
@@ -177,9 +181,10 @@ impl Codes {
             while left > 0 {
                 let four =
                     if let Some(four) = these.first_chunk::<4>() { *four } else { pad(these) };
+                let wanted = &FIRST[left.min(4)];
                 for (place, byte) in four.into_iter().enumerate() {
                     let code = self.literals[byte as usize];
-                    let code = code & u32::from(place < left).wrapping_neg();
+                    let code = code & wanted[place];
                     waiting.add(u64::from(code & 0xff_ffff), code >> 24);
                 }
                 waiting.flush(out, &mut to);

@@ -3,7 +3,7 @@
 //! A level of compression like that of zlib's level 1, at a fraction of its time. A text goes through
 //! three steps, a segment at a time:
 //!
-//! 1. `matcher` finds copies of earlier bytes. It looks at a key of five bytes in one table, goes over what
+//! 1. `matcher` finds copies of earlier bytes. It looks up keys of six bytes in one table, goes over what
 //!    does not repeat with longer and longer steps, and behind a copy tries the same distance again.
 //! 2. `counts` counts a sample of the symbols. As long as the codes in use are near the ideal for them, they are
 //!    kept, and the block goes on; otherwise new ones are made.

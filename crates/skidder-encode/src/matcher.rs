@@ -4,15 +4,18 @@ use crate::load::{load, load32, same32};
 
 /// Base-2 logarithm of the places of the table, 16 KiB: half of a core's fastest cache.
 const TABLE_BITS: u32 = 13;
-/// Bytes that are looked up together. Shorter repetitions cost about as many bits as their literals.
-const KEY_BYTES: usize = 5;
+/// Bytes that are looked up together. Shorter repetitions cost about as many bits as their literals, and more time.
+const KEY_BYTES: usize = 6;
 /// What is left of a segment when it is no longer looked at.
 const MARGIN: usize = 32;
 /// Base-2 logarithm of the misses in a row after which every second position is skipped, then two of three, …
-const PATIENCE_BITS: u32 = 5;
+const PATIENCE_BITS: u32 = 3;
 
 /// Bytes that are skipped behind a copy if the same distance goes on behind them.
-const SKIP_MAX: u32 = 8;
+const SKIP_MAX: u32 = 16;
+/// Behind the beginning of a copy that is at least so long, more positions are remembered: the next time, what is
+/// before it may end elsewhere.
+const REMEMBERED_BYTES_MIN: usize = 16;
 
 /// Literals, then a copy.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -86,6 +89,13 @@ impl Matcher {
                 anchor = at;
                 if at >= limit {
                     return anchor;
+                }
+                if length >= REMEMBERED_BYTES_MIN {
+                    let second = at - length + 1;
+                    let now = load(text, second);
+                    for behind in 0..3 {
+                        self.table[place(now >> (8 * behind))] = (second + behind) as u16;
+                    }
                 }
                 let now = load(text, at - 2);
                 self.table[place(now)] = (at - 2) as u16;

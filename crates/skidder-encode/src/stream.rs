@@ -13,7 +13,7 @@ const OUT_BYTES: usize = 2 * SEGMENT_BYTES + 1024;
 /// Up to here a segment may be cheaper with the fixed codes, which need no head.
 const FIXED_BYTES_MAX: usize = 4 << 10;
 /// Codes are kept until they cost one part in so many more than the ideal.
-const SLACK: u64 = 24;
+const SLACK: u64 = 20;
 /// About what the head of a block costs, in bits.
 const HEAD_BITS: u64 = 800;
 /// Most bytes of a stored block.
