@@ -48,6 +48,8 @@ enum Verb {
     Parsers(RunArguments),
     /// CPU and allocations of processors, over the same lines without them.
     Processors(RunArguments),
+    /// CPU of compressed bodies over uncompressed ones, and their size against Go's.
+    Bodies(RunArguments),
     /// Thousands of files, compressed over plain.
     Many(RunArguments),
 }
@@ -128,6 +130,7 @@ fn main() -> Result<()> {
         Verb::Latency(arguments) => measure(&arguments, rows::latency),
         Verb::Parsers(arguments) => measure(&arguments, rows::parsers),
         Verb::Processors(arguments) => measure(&arguments, rows::processors),
+        Verb::Bodies(arguments) => measure(&arguments, rows::bodies),
         Verb::Many(arguments) => measure(&arguments, rows::many),
     }
 }
@@ -191,6 +194,7 @@ fn serve(arguments: &SinkArguments) -> Result<()> {
         port: arguments.port,
         delay: Duration::from_millis(arguments.delay),
         check: arguments.check,
+        keep_bodies: 0,
         stall_after: arguments.stall_after,
     })?;
     say(&format!("counting on {}; the counts are at {}/__count", sink.url(), sink.url()))?;

@@ -1,6 +1,7 @@
 //! The experiments behind the rows of the table, one file each.
 
 mod allocations;
+mod bodies;
 mod cpu;
 mod idle;
 mod latency;
@@ -12,6 +13,7 @@ mod resume;
 mod rotations;
 
 pub use allocations::allocations;
+pub use bodies::bodies;
 pub use cpu::cpu;
 pub use idle::idle;
 pub use latency::latency;
@@ -32,8 +34,19 @@ use std::path::Path;
 
 /// Every row. An experiment that fails leaves rows that say why, and the others go on.
 pub fn all(stage: &Stage) -> Vec<Row> {
-    let experiments =
-        [cpu, allocations, memory, resume, idle, latency, parsers, processors, many, rotations];
+    let experiments = [
+        cpu,
+        allocations,
+        memory,
+        resume,
+        idle,
+        latency,
+        parsers,
+        processors,
+        bodies,
+        many,
+        rotations,
+    ];
     experiments.iter().flat_map(|experiment| experiment(stage)).collect()
 }
 

@@ -34,21 +34,36 @@ const TEN: &str = concat!(
 
 const JSON: &str = "[{decode_json_fields: {fields: [message], target: '', overwrite_keys: true}}]";
 
-const CASES: [Case; 3] = [
+const CASES: [Case; 4] = [
     Case {
-        goal: ("p1", "CPU with Filebeat's default processors, over none", 1.1, 1.02, ""),
+        goal: (
+            "p1",
+            "CPU with Filebeat's default processors, over none, uncompressed bodies",
+            1.1,
+            1.02,
+            "",
+        ),
         kind: Kind::Mixed,
         processors: DEFAULT,
+        gzip_bodies: false,
+    },
+    Case {
+        goal: ("p1g", "the same with gzip level 1 bodies in both", 1.1, 1.02, ""),
+        kind: Kind::Mixed,
+        processors: DEFAULT,
+        gzip_bodies: true,
     },
     Case {
         goal: ("p2", "CPU of access logs with ten processors, over none", 4.0, 2.5, ""),
         kind: Kind::Apache,
         processors: TEN,
+        gzip_bodies: false,
     },
     Case {
         goal: ("p3", "CPU of JSON lines with `decode_json_fields`, over none", 2.2, 1.6, ""),
         kind: Kind::Json,
         processors: JSON,
+        gzip_bodies: false,
     },
 ];
 
@@ -68,6 +83,8 @@ struct Case {
     goal: Goal,
     kind: Kind,
     processors: &'static str,
+    /// In both runs.
+    gzip_bodies: bool,
 }
 
 /// The rows p1 to p5.
@@ -85,7 +102,8 @@ fn over_none(stage: &Stage, case: &Case) -> Result<Vec<Row>> {
     let (mut none, mut some) = (Vec::new(), Vec::new());
     for run in 0..stage.runs {
         for (processors, costs) in [("", &mut none), (case.processors, &mut some)] {
-            let settings = Settings { processors, ..Settings::default() };
+            let settings =
+                Settings { processors, gzip_bodies: case.gzip_bodies, ..Settings::default() };
             let (cost, _) = ship_with(stage, &stage.skidder, &paths, settings, lines)?;
             costs.push(cost.cpu.as_secs_f64());
         }

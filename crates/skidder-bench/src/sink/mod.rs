@@ -28,6 +28,8 @@ pub struct Behaviour {
     pub delay: Duration,
     /// Read the lines' numbers and report missing, repeated and unknown ones.
     pub check: bool,
+    /// Keep so many of the first bulk bodies.
+    pub keep_bodies: usize,
     /// Give no answer to any bulk request once this many documents came.
     pub stall_after: Option<u64>,
 }
@@ -39,11 +41,21 @@ pub struct Sink {
     shared: Arc<Shared>,
 }
 
+/// A bulk body that was kept.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Kept {
+    /// Its length as sent.
+    pub sent: u64,
+    /// What it says, uncompressed.
+    pub text: Vec<u8>,
+}
+
 /// What all connections see.
 #[derive(Debug)]
 struct Shared {
     behaviour: Behaviour,
     counters: Mutex<Counters>,
+    kept: Mutex<Vec<Kept>>,
     /// Notified after each counted bulk request and when a stall ends.
     changed: Condvar,
 }
@@ -62,7 +74,12 @@ impl Sink {
             .with_context(|| format!("cannot listen on 127.0.0.1:{}", behaviour.port))?;
         let address = listener.local_addr()?;
         let counters = Mutex::new(Counters::new(behaviour.check));
-        let shared = Arc::new(Shared { behaviour, counters, changed: Condvar::new() });
+        let shared = Arc::new(Shared {
+            behaviour,
+            counters,
+            kept: Mutex::default(),
+            changed: Condvar::new(),
+        });
         let for_thread = Arc::clone(&shared);
         std::thread::Builder::new()
             .name("sink".to_owned())
@@ -79,6 +96,11 @@ impl Sink {
     /// What came so far.
     pub fn count(&self) -> Count {
         self.shared.counters().count()
+    }
+
+    /// The bodies that were kept; none of them is kept any longer.
+    pub fn take_bodies(&self) -> Vec<Kept> {
+        std::mem::take(&mut *self.shared.kept.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Forgets what came.

@@ -1,8 +1,8 @@
 //! The threads of the sink: accepting, routing, answering.
 
-use super::Shared;
 use super::body;
 use super::http::{Connection, Head};
+use super::{Kept, Shared};
 use flate2::read::MultiGzDecoder;
 use std::io::{self, IoSlice, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -84,7 +84,8 @@ impl Session<'_> {
     }
 
     fn bulk(&mut self, head: &Head) -> io::Result<()> {
-        let keep = head.gzip || self.shared.behaviour.check;
+        let behaviour = self.shared.behaviour;
+        let keep = head.gzip || behaviour.check || behaviour.keep_bodies > 0;
         let kept = &mut self.kept;
         kept.clear();
         let mut newlines = 0;
@@ -108,6 +109,12 @@ impl Session<'_> {
             newlines = memchr::memchr_iter(b'\n', body).count() as u64;
         }
         let documents = newlines / 2;
+        if behaviour.keep_bodies > 0 {
+            let mut kept = self.shared.kept.lock().unwrap_or_else(PoisonError::into_inner);
+            if kept.len() < behaviour.keep_bodies {
+                kept.push(Kept { sent: bytes, text: body.to_vec() });
+            }
+        }
         self.take(documents, bytes, head.gzip);
         self.answer_bulk(documents, item.unwrap_or(ITEM_CREATE))
     }

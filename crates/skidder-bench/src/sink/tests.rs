@@ -87,3 +87,20 @@ fn a_stalled_sink_answers_only_after_its_release() {
         assert!(answer.join().unwrap().contains("\"errors\":false"));
     });
 }
+
+#[test]
+fn the_first_bodies_are_kept_as_text_with_their_length_as_sent() {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
+    encoder.write_all(BULK.as_bytes()).unwrap();
+    let packed = encoder.finish().unwrap();
+    let sink = Sink::start(Behaviour { keep_bodies: 2, ..Behaviour::default() }).unwrap();
+    send(&sink, &post("/_bulk", "content-encoding: gzip\r\n", &packed));
+    send(&sink, &post("/_bulk", "", BULK.as_bytes()));
+    send(&sink, &post("/_bulk", "", BULK.as_bytes()));
+    let kept = sink.take_bodies();
+    let text = BULK.as_bytes().to_vec();
+    assert_eq!(kept.len(), 2);
+    assert_eq!(kept[0], Kept { sent: packed.len() as u64, text: text.clone() });
+    assert_eq!(kept[1], Kept { sent: text.len() as u64, text });
+    assert_eq!(sink.take_bodies(), []);
+}
