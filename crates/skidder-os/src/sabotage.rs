@@ -29,11 +29,15 @@ pub enum Sabotage {
     GroupsTorn,
     /// With parsers, what was truncated and written anew is taken for what follows.
     ParsedUnchecked,
+    /// When a link leads to another file, nobody looks for the one before.
+    LinksUnfollowed,
+    /// A pin is removed when its file was read, whether that has its verdict or not.
+    PinReleasedEarly,
 }
 
 impl Sabotage {
     /// All of them.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 12] = [
         Self::CursorPassesUnsettled,
         Self::TailUnchecked,
         Self::InodeIsIdentity,
@@ -44,6 +48,8 @@ impl Sabotage {
         Self::QuietForEver,
         Self::GroupsTorn,
         Self::ParsedUnchecked,
+        Self::LinksUnfollowed,
+        Self::PinReleasedEarly,
     ];
 
     /// Its name on the command line.
@@ -59,6 +65,8 @@ impl Sabotage {
             Self::QuietForEver => "quiet-for-ever",
             Self::GroupsTorn => "groups-torn",
             Self::ParsedUnchecked => "parsed-unchecked",
+            Self::LinksUnfollowed => "links-unfollowed",
+            Self::PinReleasedEarly => "pin-released-early",
         }
     }
 }

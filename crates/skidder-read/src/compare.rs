@@ -137,3 +137,28 @@ pub(crate) fn fingerprint_of(
     }
     Ok(Some(Fingerprint { hash: hash.finalize().into(), len, whole: false }))
 }
+
+/// The check value of `len` bytes from `start` on; nothing if the file is shorter.
+pub(crate) fn crc_of(
+    mut side: Side,
+    start: u64,
+    len: u32,
+    scratch: &mut [u8],
+) -> io::Result<Option<u32>> {
+    let mut crc = crc32fast::Hasher::new();
+    let (mut skip, mut left) = (start, len as usize);
+    while left > 0 {
+        side.fill(scratch)?;
+        let piece = &side.piece[side.from..];
+        if piece.is_empty() {
+            return Ok(None);
+        }
+        let skipped = usize::try_from(skip).map_or(piece.len(), |skip| skip.min(piece.len()));
+        let used = left.min(piece.len() - skipped);
+        crc.update(&piece[skipped..skipped + used]);
+        skip -= skipped as u64;
+        left -= used;
+        side.from += skipped + used;
+    }
+    Ok(Some(crc.finalize()))
+}

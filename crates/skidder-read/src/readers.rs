@@ -83,6 +83,8 @@ pub struct ReaderLook {
     pub unverified: bool,
     /// Whether its file is open.
     pub open: bool,
+    /// Whether it has a turn just now: what that has read is not in this look.
+    pub in_turn: bool,
     /// Bytes of its file, as stored, that were looked at.
     pub stored_seen: u64,
     /// What it waits for, if it waits for a place.
@@ -168,6 +170,7 @@ impl Readers {
             finished: reader.finished,
             unverified: reader.unverified,
             open: false,
+            in_turn: false,
             stored_seen: reader.stored_seen,
             waits: None,
             trouble: None,

@@ -119,6 +119,16 @@ pub(crate) struct Watching<'a> {
     pub(crate) watcher: &'a mut Watcher,
 }
 
+impl Watching<'_> {
+    /// Whether what is at a name in a directory may change without a word of the directory: a link, a file that has
+    /// other names or is mounted there.
+    fn may_miss(&self, directory: &Path, metadata: &Metadata) -> bool {
+        metadata.kind != FileKind::Regular
+            || metadata.links > 1
+            || self.directories.is_mounted(directory, metadata.device)
+    }
+}
+
 /// Like [`scan_changes`], but looks only into directories that do not tell, and at the names that others told
 /// of; with `full` at everything.
 pub(crate) fn scan_watched(
@@ -323,6 +333,8 @@ impl<'a> Walk<'a> {
         let known = &mut *self.known;
         let mut doubtful = Vec::new();
         let watching = self.watching.as_ref();
+        let may_change_unseen =
+            |metadata: &Metadata| watching.is_some_and(|of| of.may_miss(directory, metadata));
         let listed = self.fs.scan_dir(
             directory,
             &mut |name| wildcard.matches(name),
@@ -333,11 +345,7 @@ impl<'a> Walk<'a> {
                     candidates.push((path.clone(), metadata));
                 }
                 path.pop();
-                if watching.is_some_and(|watching| {
-                    !regular
-                        || metadata.links > 1
-                        || watching.directories.is_mounted(directory, metadata.device)
-                }) {
+                if may_change_unseen(&metadata) {
                     doubtful.push(name.to_owned());
                 }
             },
@@ -354,6 +362,13 @@ impl<'a> Walk<'a> {
     fn look(&mut self, path: &Path) {
         match self.fs.symlink_metadata(path) {
             Ok(metadata) => {
+                // It may have come since its directory was listed.
+                if let (Some(watching), Some(parent), Some(name)) =
+                    (&mut self.watching, path.parent(), path.file_name())
+                    && watching.may_miss(parent, &metadata)
+                {
+                    watching.directories.doubt(parent, name);
+                }
                 let regular = metadata.kind == FileKind::Regular;
                 let unchanged = regular && (self.known)(path, &metadata);
                 if !unchanged && !self.consider(path.to_owned(), metadata) {

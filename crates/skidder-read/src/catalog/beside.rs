@@ -7,19 +7,27 @@
 //! that no scan has seen. These are taken as though a pattern matched them, oldest first, until they are read.
 //! Their events carry the path of the link.
 
+mod age;
+
 use super::matching::{is_related, rotated_suffix};
 use super::{Candidate, Catalog, Holds, MISSING_GRACE};
 use crate::Now;
-use crate::fingerprint::Fingerprint;
+use crate::fingerprint::{Fingerprint, HeadError};
 use crate::scan::Found;
 use crate::settings::{Compression, FilestreamSettings};
+use age::{age, is_of_earlier_run};
+use skidder_os::sabotage::{self, Sabotage};
 use skidder_os::{FileKind, Monotonic, Timestamp};
 use skidder_registry::Entry;
-use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
+
+/// How long after a scan what it has found is saved, at most, besides the time until the next scan: a scan may take
+/// long, and saving too.
+const SAVED_LATE: Duration = Duration::from_mins(1);
 
 /// All that is known of files beside the targets of links.
 #[derive(Default)]
@@ -32,9 +40,8 @@ pub(super) struct Beside {
     directories: HashMap<PathBuf, Timestamp>,
     /// Links of this scan whose rotated files were looked for.
     followed: HashSet<PathBuf>,
-    /// Links whose rotated files could not be looked for, with the newest change that was seen before: the next
-    /// scan tries again.
-    again: BTreeMap<PathBuf, Timestamp>,
+    /// Links whose rotated files could not be looked for, or only in part: the next scan tries again.
+    again: BTreeMap<PathBuf, Again>,
     /// When the last scan began.
     last_scan: Option<Timestamp>,
 }
@@ -53,9 +60,18 @@ struct Saved {
     updated: Timestamp,
 }
 
-/// What a link led to before: the newest change that was certainly seen of it.
-struct Before {
-    seen: Timestamp,
+/// The newest change that was certainly seen of what a link led to before.
+#[derive(Clone, Copy)]
+enum Seen {
+    At(Timestamp),
+    /// That of the directory that the link leads to, if the registry knows one, or else this.
+    InDirectory(Option<Timestamp>),
+}
+
+/// What could not be looked for.
+struct Again {
+    seen: Seen,
+    since: Monotonic,
 }
 
 impl Beside {
@@ -88,6 +104,12 @@ impl Beside {
     /// Whether a file was rotated away from the target of a link.
     pub(super) fn is_rotated(&self, path: &Path) -> bool {
         self.files.get(path).is_some_and(|rotated| !rotated.pin)
+    }
+
+    /// From now on, a file that was rotated away from what a link led to is looked at.
+    fn add_rotated(&mut self, path: &Path, link: &Arc<Path>, since: Monotonic) {
+        let rotated = Rotated { link: Arc::clone(link), since, pin: false };
+        self.files.insert(Arc::from(path), rotated);
     }
 
     /// The file that a pin keeps; nothing if it is none.
@@ -130,21 +152,29 @@ impl Catalog {
         self.beside.followed.clear();
         let mut again = std::mem::take(&mut self.beside.again);
         for found in fresh {
-            let seen = self.before(&found, &mut loose).map(|before| before.seen);
+            let before = self.before(&found, &mut loose);
+            // What failed before goes further back.
             let failed = again.remove(&found.path);
-            if let Some(seen) = failed.into_iter().chain(seen).min() {
-                self.follow(&found, &Before { seen }, now, &mut all);
+            let since = failed.as_ref().map(|failed| failed.since);
+            if let Some(seen) = failed.map(|failed| failed.seen).or(before) {
+                self.follow(
+                    &found,
+                    Again { seen, since: since.unwrap_or(now.monotonic) },
+                    now,
+                    &mut all,
+                );
             }
             all.push(found);
         }
-        for (path, seen) in again {
+        for (path, failed) in again {
             match self.input.fs.metadata(&path) {
-                Ok(metadata) => {
-                    self.follow(&Found { path, metadata }, &Before { seen }, now, &mut all);
-                }
-                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Ok(metadata) => self.follow(&Found { path, metadata }, failed, now, &mut all),
+                // It may come back.
+                Err(error)
+                    if error.kind() == io::ErrorKind::NotFound
+                        && now.monotonic.since(failed.since) >= MISSING_GRACE => {}
                 Err(_) => {
-                    self.beside.again.insert(path, seen);
+                    self.beside.again.insert(path, failed);
                 }
             }
         }
@@ -167,14 +197,14 @@ impl Catalog {
             let seen = match self.beside.saved.get(&*candidate.path) {
                 None if was => self.beside.last_scan,
                 Some(saved) if !self.is_saved(candidate) => {
-                    saved.iter().map(|saved| saved.updated).max()
+                    let updated = saved.iter().map(|saved| saved.updated).max();
+                    updated.map(|updated| self.seen_before(updated))
                 }
                 _ => None,
             };
-            if let Some(seen) = seen
-                && self.is_link(&candidate.path)
-            {
-                self.follow(&candidate.found, &Before { seen }, now, &mut all);
+            if let Some(seen) = seen {
+                let again = Again { seen: Seen::At(seen), since: now.monotonic };
+                self.follow(&candidate.found, again, now, &mut all);
             }
         }
         if !self.brief {
@@ -190,94 +220,127 @@ impl Catalog {
         self.input.cursors.saved(&key).is_ok_and(|saved| saved.is_some())
     }
 
-    fn is_link(&self, path: &Path) -> bool {
-        self.input.settings.scan.symlinks
-            && self.input.fs.symlink_metadata(path).is_ok_and(|link| link.kind == FileKind::Symlink)
-    }
-
-    /// What a path led to before it led to this file; nothing if it did not, or is no link.
-    fn before(&self, found: &Found, loose: &mut Option<HashSet<Arc<Path>>>) -> Option<Before> {
+    /// What was seen of what a path led to before it led to this file; nothing if it led to no other.
+    fn before(&self, found: &Found, loose: &mut Option<HashSet<Arc<Path>>>) -> Option<Seen> {
         let meta = &found.metadata;
         let here = (meta.device, meta.inode);
-        let mut seen = None;
         if let Some(place) = self.places.get(&*found.path) {
-            if (place.device, place.inode) == here && meta.size >= place.size {
-                return None;
-            }
-            seen = Some(place.modified);
-        } else if let Some(saved) = self.beside.saved.get(&*found.path) {
+            // What was empty and is not any more may be another file with the same inode.
+            let was_empty = place.size == 0 && meta.size > 0;
+            let is_same = (place.device, place.inode) == here && meta.size >= place.size;
+            return (!is_same || was_empty).then_some(Seen::At(place.modified));
+        }
+        if let Some(saved) = self.beside.saved.get(&*found.path) {
             let others = saved.iter().filter(|saved| (saved.device, saved.inode) != here);
-            seen = others.map(|saved| saved.updated).max();
+            if let Some(updated) = others.map(|saved| saved.updated).max() {
+                return Some(Seen::At(self.seen_before(updated)));
+            }
         }
-        if seen.is_none() && !self.beside.directories.is_empty() {
-            let target = self.input.fs.canonicalize(&found.path).ok()?;
-            seen = self.beside.directories.get(target.parent()?).copied();
-        }
-        if seen.is_none() {
-            let paths = loose.get_or_insert_with(|| {
-                let gone = self.sources.values().filter(|known| !known.placed);
-                gone.map(|known| Arc::clone(&known.path)).collect()
-            });
-            // The link was gone for a moment, or it is new: then its log began after the last scan.
-            let is_new = !self.beside.saved.contains_key(&*found.path);
-            seen = (paths.contains(&*found.path) || is_new).then_some(self.beside.last_scan?);
-        }
-        self.is_link(&found.path).then_some(Before { seen: seen? })
+        let paths = loose.get_or_insert_with(|| {
+            let gone = self.sources.values().filter(|known| !known.placed);
+            gone.map(|known| Arc::clone(&known.path)).collect()
+        });
+        // The link was gone for a moment, or it is new: then its log began after the last scan.
+        let is_new = !self.beside.saved.contains_key(&*found.path);
+        let seen = self.beside.last_scan.filter(|_| is_new || paths.contains(&*found.path));
+        let is_asked = seen.is_some() || !self.beside.directories.is_empty();
+        is_asked.then_some(Seen::InDirectory(seen))
     }
 
-    fn follow(&mut self, found: &Found, before: &Before, now: Now, out: &mut Vec<Found>) {
-        if !self.beside.followed.insert(found.path.clone()) {
+    /// A change that a scan has certainly seen if an entry was saved at this time: cursors move on after the last scan,
+    /// while the link may lead to another file already.
+    fn seen_before(&self, updated: Timestamp) -> Timestamp {
+        let late = SAVED_LATE + self.input.settings.check_interval;
+        Timestamp(updated.0.saturating_sub(i64::try_from(late.as_nanos()).unwrap_or(i64::MAX)))
+    }
+
+    /// Looks for rotated files beside the target of what may be a link.
+    fn follow(&mut self, found: &Found, again: Again, now: Now, out: &mut Vec<Found>) {
+        if !self.beside.followed.insert(found.path.clone())
+            || sabotage::is_on(Sabotage::LinksUnfollowed)
+        {
             return;
         }
-        if let Err(error) = self.look_around(found, before, now, out)
-            && error.kind() != io::ErrorKind::NotFound
-        {
-            tracing::warn!(path = %found.path.display(), %error,
-                "cannot look for rotated files beside the target of a link; trying again with the next scan");
-            self.beside.again.insert(found.path.clone(), before.seen);
+        match self.look_around(found, &again, now, out) {
+            Ok(()) => {}
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => {
+                if again.since == now.monotonic {
+                    tracing::warn!(path = %found.path.display(), %error,
+                        "cannot look for rotated files beside the target of a link; trying again with each scan");
+                }
+                self.beside.again.insert(found.path.clone(), again);
+            }
         }
     }
 
-    /// Looks through the directory of a link's target: what is known there, and what is newer than that.
+    /// Looks through the directory of a link's target: what is known there, and what is newer than that. An error
+    /// means that not all of it was seen.
     fn look_around(
         &mut self,
         found: &Found,
-        before: &Before,
+        again: &Again,
         now: Now,
         out: &mut Vec<Found>,
     ) -> io::Result<()> {
+        if self.input.fs.symlink_metadata(&found.path)?.kind != FileKind::Symlink {
+            return Ok(());
+        }
         let target = self.input.fs.canonicalize(&found.path)?;
+        let seen = match again.seen {
+            Seen::At(seen) => Some(seen),
+            Seen::InDirectory(otherwise) => {
+                let saved = target.parent().and_then(|parent| self.beside.directories.get(parent));
+                saved.map(|updated| self.seen_before(*updated)).or(otherwise)
+            }
+        };
+        let Some(seen) = seen else { return Ok(()) };
+        let link: Arc<Path> = Arc::from(found.path.as_path());
         let mut passed_known = false;
         let mut wanted = Vec::new();
         let mut unknown = Vec::new();
+        let mut failed = None;
+        // What is known by now may be newer than what could not be looked for before.
+        let is_retry = again.since < now.monotonic;
         // From the newest to the oldest.
         for sibling in self.rotated_from(&target)?.into_iter().rev() {
             if self.beside.has(&sibling.path) {
                 passed_known = true;
-            } else if self.is_known(&sibling) {
-                passed_known = true;
-                wanted.push(sibling);
-            } else if !passed_known {
-                unknown.push(sibling);
+                continue;
+            }
+            match self.is_known(&sibling, &link, now.monotonic) {
+                Ok(true) => {
+                    passed_known = true;
+                    wanted.push(sibling);
+                }
+                Ok(false) if passed_known && !is_retry => {}
+                Ok(false) => unknown.push(sibling),
+                Err(error) => {
+                    failed = Some(error);
+                    unknown.push(sibling);
+                }
             }
         }
-        if !passed_known {
+        if !passed_known || is_retry {
             // What was before is gone, or was never seen: what was written since is not read yet.
-            unknown.retain(|sibling| sibling.metadata.modified >= before.seen);
+            unknown.retain(|sibling| {
+                // It may have been written anew before it was rotated.
+                sibling.metadata.modified >= seen || self.was_target(sibling, &link)
+            });
         }
-        wanted.extend(unknown);
-        let link: Arc<Path> = Arc::from(found.path.as_path());
+        // What cannot be looked at may be what was known: it is waited for, a while.
+        let waited = now.monotonic.since(again.since) >= MISSING_GRACE;
+        if failed.is_none() || passed_known || waited {
+            wanted.extend(unknown);
+        }
         wanted.sort_by_cached_key(|sibling| age(&sibling.path));
         for sibling in wanted {
             tracing::debug!(link = %link.display(), path = %sibling.path.display(),
                 "a rotated file is read as what the link led to before");
-            let path: Arc<Path> = Arc::from(sibling.path.as_path());
-            let since = now.monotonic;
-            let rotated = Rotated { link: Arc::clone(&link), since, pin: false };
-            self.beside.files.insert(path, rotated);
+            self.beside.add_rotated(&sibling.path, &link, now.monotonic);
             out.push(sibling);
         }
-        Ok(())
+        failed.map_or(Ok(()), Err)
     }
 
     /// Files that were rotated away from a path, the oldest first, without those that a pattern matches.
@@ -305,26 +368,52 @@ impl Catalog {
         Ok(siblings)
     }
 
+    /// Whether a saved entry says that a link led to this file, or to one that had its inode.
+    fn was_target(&self, sibling: &Found, link: &Path) -> bool {
+        let meta = &sibling.metadata;
+        let mut saved = self.beside.saved.get(link).into_iter().flatten();
+        saved.any(|saved| (saved.device, saved.inode) == (meta.device, meta.inode))
+    }
+
     /// Whether a source or a saved entry says that a file was read before, at least in part.
-    fn is_known(&mut self, sibling: &Found) -> bool {
-        let Ok(Some(head)) = self.head_as(sibling, Compression::Auto) else { return false };
+    fn is_known(&mut self, sibling: &Found, link: &Arc<Path>, now: Monotonic) -> io::Result<bool> {
+        let head = match self.head_as(sibling, Compression::Auto) {
+            Ok(Some(head)) => head,
+            Ok(None) | Err(HeadError::NotOf(_) | HeadError::Damaged(_)) => return Ok(false),
+            Err(HeadError::Io(error)) => return Err(error),
+        };
         let print = Fingerprint::of(&head.bytes);
-        let path = Arc::from(sibling.path.as_path());
+        let path: Arc<Path> = Arc::from(sibling.path.as_path());
         let candidate = Candidate {
             found: sibling.clone(),
-            path,
+            path: Arc::clone(&path),
             head,
             before: None,
             touched: false,
             claim: None,
             copy_of: None,
         };
-        !self.alike(&candidate).is_empty() || self.has_claim(&candidate, &print)
+        // What the link led to is known by the path of the link.
+        self.beside.add_rotated(&path, link, now);
+        let is_known = !self.alike(&candidate).is_empty() || self.has_claim(&candidate, &print);
+        self.beside.files.remove(&path);
+        Ok(is_known)
+    }
+
+    /// Adds what is followed and has changed to what a scan found: what was rotated away comes first, and pins come
+    /// last, so that a file that has its own name as well is known by that.
+    pub(super) fn add_beside(&mut self, fresh: Vec<Found>, now: Monotonic) -> Vec<Found> {
+        let mut all = self.look_beside(now);
+        let pins: Vec<Found> =
+            all.extract_if(.., |found| self.beside.pinned(&found.path).is_some()).collect();
+        all.extend(fresh);
+        all.extend(pins);
+        all
     }
 
     /// Looks at the rotated files that are followed, as a scan does at those that match; lets go of those
     /// that are read.
-    pub(super) fn look_beside(&mut self, now: Monotonic) -> Vec<Found> {
+    fn look_beside(&mut self, now: Monotonic) -> Vec<Found> {
         let mut found = Vec::new();
         let paths: Vec<Arc<Path>> = self.beside.files.keys().map(Arc::clone).collect();
         for path in paths {
@@ -365,9 +454,10 @@ impl Catalog {
         rested
             && match self.places.get(path).map(|place| &place.holds) {
                 Some(Holds::Source(id)) => self.is_done(*id),
-                Some(Holds::Twin(twin)) => twin.comparison.is_none(),
-                Some(Holds::Nothing) => false,
-                None => true,
+                // It is needed if that is removed before it is read.
+                Some(Holds::Twin(twin)) => twin.comparison.is_none() && self.is_done(twin.of),
+                // Something of it may be left under another name.
+                Some(Holds::Nothing) | None => false,
             }
     }
 
@@ -392,9 +482,7 @@ impl Catalog {
         };
         for sibling in siblings {
             if rotated_suffix(&sibling.path) == suffix && !self.beside.has(&sibling.path) {
-                let link = Arc::clone(&gone.link);
-                let rotated = Rotated { link, since: now, pin: false };
-                self.beside.files.insert(Arc::from(sibling.path.as_path()), rotated);
+                self.beside.add_rotated(&sibling.path, &gone.link, now);
                 out.push(sibling);
             }
         }
@@ -406,34 +494,6 @@ impl Catalog {
         {
             self.unplace(id);
         }
-    }
-}
-
-/// Sorts rotated files: those of earlier runs of a container first, numbers grow with age, dates with youth, and
-/// what was not rotated at all is the newest.
-fn age(path: &Path) -> (Option<u64>, bool, Reverse<u64>, Vec<u8>) {
-    let suffix = rotated_suffix(path);
-    let text = std::str::from_utf8(suffix).unwrap_or_default();
-    let (number, rest) = match text.parse::<u64>() {
-        Ok(number) if text.len() < 8 => (Reverse(number), Vec::new()),
-        _ => (Reverse(0), suffix.to_vec()),
-    };
-    (run_of(path), suffix.is_empty(), number, rest)
-}
-
-/// The run of a container whose log this is: the kubelet calls it `0.log`, and `1.log` after the container has
-/// started again.
-fn run_of(path: &Path) -> Option<u64> {
-    let (run, rest) = path.file_name()?.to_str()?.split_once('.')?;
-    let is_log = rest == "log" || rest.starts_with("log.");
-    run.parse().ok().filter(|_| is_log)
-}
-
-/// Whether a file is the log of an earlier run of the container whose log `target` is, or was rotated from it.
-fn is_of_earlier_run(target: &Path, other: &Path) -> bool {
-    match (run_of(target), run_of(other)) {
-        (Some(run), Some(earlier)) => earlier < run,
-        _ => false,
     }
 }
 

@@ -4,6 +4,7 @@ use super::former::may_be_former;
 use super::prefixes::Trace;
 use super::{Candidate, Catalog, Holds, Twin};
 use crate::Now;
+use crate::compare::{Side, crc_of};
 use crate::fingerprint::{Fingerprint, read_up_to};
 use crate::readers::{ReaderLook, ReaderState, Trouble};
 use skidder_event::{SourceId, Tail};
@@ -17,6 +18,12 @@ use std::path::Path;
 
 /// Bytes read behind a short fingerprint that prove as much as a long one.
 const PROOF_BYTES: u64 = 128;
+
+/// How far a compressed file is decoded to see what is before a cursor.
+const PROOF_DECODED_BYTES_MAX: u64 = 1 << 20;
+
+/// Compressed bytes read at once for that.
+const PROOF_SCRATCH_BYTES: usize = 16 << 10;
 
 impl Catalog {
     /// First pass: the same inode with the same content. Of several names the one it had comes first.
@@ -90,7 +97,7 @@ impl Catalog {
 
     /// A file is where a source goes on that has lost its place.
     pub(super) fn take_over(&mut self, candidate: Candidate, id: SourceId) {
-        if self.is_still_read(id) {
+        if self.is_still_read(id) || self.has_better_twin(&candidate, id) {
             // Its open file comes first, to the end; this one takes over with a later scan.
             let twin = Twin { told: true, ..Twin::of(id) };
             let Candidate { found, path, .. } = candidate;
@@ -98,6 +105,18 @@ impl Catalog {
         } else {
             self.settle(candidate, id, true);
         }
+    }
+
+    /// Whether a plain file waits for the next scan that may be the copy of a source, while this compressed one was told
+    /// of in between.
+    fn has_better_twin(&self, candidate: &Candidate, id: SourceId) -> bool {
+        self.brief
+            && candidate.head.compressed
+            && self.places.iter().any(|(path, place)| match &place.holds {
+                Holds::Twin(twin) => twin.of == id,
+                Holds::Nothing => place.recheck && is_related(path, &candidate.path),
+                Holds::Source(_) => false,
+            })
     }
 
     /// Sources in their places that share the usual fingerprint with a file.
@@ -237,9 +256,11 @@ impl Catalog {
     }
 
     /// Whether the names say that a file is what a source was: rotated from it, or from what the link of that name
-    /// led to.
+    /// led to. A pin goes by the name of its file.
     fn is_one_log(&self, known: &Path, path: &Path) -> bool {
-        is_related(known, path) || self.beside.link_of(path).is_some_and(|link| *link == *known)
+        let (of_known, of_path) = (self.beside.link_of(known), self.beside.link_of(path));
+        is_related(known, path)
+            || is_related(of_known.as_deref().unwrap_or(known), of_path.as_deref().unwrap_or(path))
     }
 
     /// Whether nothing speaks against a file being this source: a plain one is as long as what was read,
@@ -270,9 +291,44 @@ impl Catalog {
         }
         if candidate.head.compressed {
             // What the reader said of another file does not speak against this one.
-            return !(known.compressed && same_inode && look.trouble == Some(Trouble::Rewritten));
+            let refused =
+                known.compressed && same_inode && look.trouble == Some(Trouble::Rewritten);
+            return !refused && self.compressed_fits(candidate, print, look.offset, look.tail);
         }
         self.look_fits(candidate, &look)
+    }
+
+    /// Whether nothing in the beginning of a compressed file speaks against its having been read up to `offset`. The
+    /// whole is proved by its reader; but where little is known of a file, others begin as it did.
+    pub(super) fn compressed_fits(
+        &self,
+        candidate: &Candidate,
+        print: &Fingerprint,
+        offset: u64,
+        tail: Option<Tail>,
+    ) -> bool {
+        let settings = &self.input.settings.fingerprint;
+        let Some(tail) = tail.filter(|tail| tail.len > 0 && u64::from(tail.len) <= offset) else {
+            return true;
+        };
+        let start = offset - u64::from(tail.len);
+        let head = start.checked_sub(settings.offset).and_then(|from| {
+            let from = usize::try_from(from).ok()?;
+            candidate.head.bytes.get(from..from + tail.len as usize)
+        });
+        if let Some(bytes) = head {
+            return crc32fast::hash(bytes) == tail.crc;
+        }
+        if print.len >= settings.length || print.whole || offset > PROOF_DECODED_BYTES_MAX {
+            return true;
+        }
+        let fs = &self.input.fs;
+        let fits = fs.open(&candidate.path).and_then(|file| {
+            let side = Side::new(file, true, &self.input.decoders);
+            crc_of(side, start, tail.len, &mut vec![0; PROOF_SCRATCH_BYTES])
+        });
+        // What is not there yet, or cannot be read now, speaks against nothing.
+        fits.ok().flatten().is_none_or(|crc| crc == tail.crc)
     }
 
     pub(super) fn look_fits(&self, candidate: &Candidate, look: &ReaderLook) -> bool {
@@ -287,25 +343,36 @@ impl Catalog {
         offset: u64,
         tail: Option<Tail>,
     ) -> bool {
-        if sabotage::is_on(Sabotage::TailUnchecked) {
-            return metadata.size >= offset;
-        }
+        // An error is not a proof of anything; the reader will meet it.
+        self.is_as_read(path, metadata, offset, tail).unwrap_or(metadata.size >= offset)
+    }
+
+    /// The same, or why it cannot be told.
+    pub(super) fn is_as_read(
+        &self,
+        path: &Path,
+        metadata: &Metadata,
+        offset: u64,
+        tail: Option<Tail>,
+    ) -> io::Result<bool> {
         // It may have grown, and been read, since it was listed.
         let listed = metadata.size >= offset;
-        let Some(tail) = tail.or((!listed).then_some(Tail { len: 0, crc: 0 })) else { return true };
+        if sabotage::is_on(Sabotage::TailUnchecked) {
+            return Ok(listed);
+        }
+        let Some(tail) = tail.or((!listed).then_some(Tail { len: 0, crc: 0 })) else {
+            return Ok(true);
+        };
         let mut bytes = vec![0; tail.len as usize];
         let start = offset.saturating_sub(u64::from(tail.len));
-        let read = self.input.fs.open(path).and_then(|file| {
-            let now = file.metadata()?;
-            if (now.device, now.inode) != (metadata.device, metadata.inode) {
-                return Err(io::ErrorKind::Interrupted.into());
-            }
-            let count = read_up_to(&*file, &mut bytes, start)?;
-            let same = count == bytes.len() && crc32fast::hash(&bytes) == tail.crc;
-            Ok(now.size >= offset && same)
-        });
-        // An error is not a proof of anything; the reader will meet it.
-        read.unwrap_or(listed)
+        let file = self.input.fs.open(path)?;
+        let now = file.metadata()?;
+        if (now.device, now.inode) != (metadata.device, metadata.inode) {
+            return Err(io::ErrorKind::Interrupted.into());
+        }
+        let count = read_up_to(&*file, &mut bytes, start)?;
+        let same = count == bytes.len() && crc32fast::hash(&bytes) == tail.crc;
+        Ok(now.size >= offset && same)
     }
 }
 

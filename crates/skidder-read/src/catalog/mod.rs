@@ -277,8 +277,7 @@ impl Catalog {
     ///
     /// What is in a directory that could not be listed (`problems`) is taken to be as it was.
     pub fn apply(&mut self, fresh: Vec<Found>, problems: &[ScanProblem], now: Now) -> ScanSummary {
-        let mut all = self.look_beside(now.monotonic);
-        all.extend(fresh);
+        let all = self.add_beside(fresh, now.monotonic);
         if !problems.is_empty() {
             self.found_again += self.keep_unseen(problems);
         }

@@ -10,6 +10,7 @@ use crate::fingerprint::Fingerprint;
 use crate::readers::{ReaderLook, ReaderState};
 use crate::scan::Found;
 use skidder_event::SourceId;
+use skidder_os::sabotage::{self, Sabotage};
 use skidder_os::{FileKind, Monotonic};
 use std::collections::HashMap;
 use std::io;
@@ -33,6 +34,8 @@ pub(super) struct Pins {
 #[derive(Clone, Debug)]
 struct Pin {
     path: Arc<Path>,
+    /// What its file was called when a scan saw it for the last time.
+    of: Arc<Path>,
     device: u64,
     inode: u64,
     since: Monotonic,
@@ -123,11 +126,16 @@ impl Catalog {
         if limit.is_none() && self.pins.held.is_empty() && leftovers.is_empty() {
             return;
         }
-        for (path, _) in leftovers {
-            if let Some(Holds::Twin(twin)) = self.places.get(&path).map(|place| &place.holds)
-                && twin.comparison.is_none()
-            {
+        for (path, since) in leftovers {
+            let Some(place) = self.places.get(&path) else { continue };
+            let is_spare = match &place.holds {
                 // Its file is in a place of its own.
+                Holds::Twin(twin) => twin.comparison.is_none(),
+                // Emptied before it was removed.
+                Holds::Nothing => place.size == 0 && now.since(since) >= MISSING_GRACE,
+                Holds::Source(_) => false,
+            };
+            if is_spare {
                 self.unlink(&path);
             }
         }
@@ -146,18 +154,23 @@ impl Catalog {
             return;
         };
         let file = (known.device, known.inode);
-        let is_settled = self.input.cursors.is_settled(id);
+        let is_settled =
+            self.input.cursors.is_settled(id) || sabotage::is_on(Sabotage::PinReleasedEarly);
         let at_pin = self.beside.pinned(&known.path).is_some();
         if self.pins.held.get(&id).is_some_and(|pin| (pin.device, pin.inode) != file) {
-            // It goes on in another file, or what was in it is gone.
-            self.release(id);
-        } else if at_pin && !self.pins.held.contains_key(&id) {
-            let (path, offset) = (Arc::clone(&known.path), look.offset);
-            let pin = Pin { path, device: file.0, inode: file.1, since: now, offset };
+            self.let_go(id, &look, now);
+            if self.pins.held.contains_key(&id) {
+                return;
+            }
+        } else if let Some(of) = self.beside.pinned(&known.path)
+            && !self.pins.held.contains_key(&id)
+        {
+            let (path, of, offset) = (Arc::clone(&known.path), Arc::clone(of), look.offset);
+            let pin = Pin { path, of, device: file.0, inode: file.1, since: now, offset };
             self.pins.held.insert(id, pin);
         }
         let Some(known) = self.sources.get(&id) else { return };
-        let is_read = is_read(known, &look) && !self.has_outgrown(id, known, &look);
+        let is_read = is_read(known, &look);
         let Some(pin) = self.pins.held.get_mut(&id) else {
             let is_behind = !is_read || !is_settled;
             if pinning && is_behind && known.placed && !known.skipped && !at_pin {
@@ -171,22 +184,57 @@ impl Catalog {
             && matches!(look.state, ReaderState::Idle | ReaderState::Closed)
             && now.since(pin.since) >= MISSING_GRACE;
         pin.offset = look.offset;
-        if is_settled && (is_read || (at_pin && rests)) {
+        if known.placed && !at_pin {
+            pin.of = self.beside.link_of(&known.path).unwrap_or_else(|| Arc::clone(&known.path));
+        }
+        let pin = pin.clone();
+        let is_done = is_settled && (is_read || (at_pin && rests));
+        if is_done && self.is_spare(&pin, known, &look) {
             self.release(id);
         } else if !known.placed && !at_pin {
-            let of = self.beside.link_of(&known.path).unwrap_or_else(|| Arc::clone(&known.path));
-            self.beside.add_pin(Arc::clone(&pin.path), of, now);
-            pin.since = now;
+            self.beside.add_pin(pin.path, pin.of, now);
+            if let Some(pin) = self.pins.held.get_mut(&id) {
+                pin.since = now;
+            }
         }
     }
 
-    /// Whether a file that is gone has grown since a scan saw it for the last time: its pin says so.
-    fn has_outgrown(&self, id: SourceId, known: &Known, look: &ReaderLook) -> bool {
-        let gone = !known.placed && !known.compressed && !known.skipped;
-        gone && self.pins.held.get(&id).is_some_and(|pin| {
-            (pin.device, pin.inode) == (known.device, known.inode)
-                && self.input.fs.symlink_metadata(&pin.path).is_ok_and(|pin| pin.size > look.offset)
-        })
+    /// Whether the pin of a source of which all was read, as far as the last scan knows, keeps nothing else: its file
+    /// has its own name, or holds what was read and no more. What cannot be looked at is kept.
+    fn is_spare(&self, pin: &Pin, known: &Known, look: &ReaderLook) -> bool {
+        let meta = match self.input.fs.symlink_metadata(&pin.path) {
+            Ok(meta) => meta,
+            Err(error) => return error.kind() == io::ErrorKind::NotFound,
+        };
+        if known.placed && meta.links > 1 {
+            return true;
+        }
+        meta.size == known.size
+            && (known.compressed
+                || self.is_as_read(&pin.path, &meta, look.offset, look.tail).unwrap_or(false))
+    }
+
+    /// A source goes on in another file than the pinned one. If that one has no other name and holds more or something
+    /// else than what was read, it is looked at by its pin: it may have been written anew before it was removed.
+    fn let_go(&mut self, id: SourceId, look: &ReaderLook, now: Monotonic) {
+        let Some(pin) = self.pins.held.get(&id) else { return };
+        let is_spare = match self.input.fs.symlink_metadata(&pin.path) {
+            Ok(meta) if meta.links > 1 => Ok(true),
+            Ok(meta) if meta.size != look.offset => Ok(false),
+            Ok(meta) => self.is_as_read(&pin.path, &meta, look.offset, look.tail),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(true),
+            Err(error) => Err(error),
+        };
+        match is_spare {
+            Ok(true) => self.release(id),
+            Ok(false) => {
+                if let Some(pin) = self.pins.held.remove(&id) {
+                    self.beside.add_pin(pin.path, pin.of, now);
+                }
+            }
+            // Looked at again by the next scan.
+            Err(_) => {}
+        }
     }
 
     /// Gives the file of a source a name in the data directory.
@@ -206,8 +254,9 @@ impl Catalog {
         let (device, inode) = (known.device, known.inode);
         match linked {
             Ok(meta) if (meta.device, meta.inode) == (device, inode) => {
-                let path: Arc<Path> = Arc::from(path);
-                let pin = Pin { path, device, inode, since: now, offset: 0 };
+                let of = &known.path;
+                let of = self.beside.link_of(of).unwrap_or_else(|| Arc::clone(of));
+                let pin = Pin { path: Arc::from(path), of, device, inode, since: now, offset: 0 };
                 self.pins.next += 1;
                 self.pins.held.insert(id, pin);
             }

@@ -200,9 +200,14 @@ impl Catalog {
         let meta = &candidate.found.metadata;
         let cursor = &entry.cursor;
         let tail = cursor.tail.map(|tail| Tail { len: tail.len, crc: tail.crc });
-        // A compressed file is proved by its reader.
-        let fits =
-            candidate.head.compressed || self.tail_fits(&candidate.path, meta, cursor.offset, tail);
+        let fits = if candidate.head.compressed {
+            let len = entry.meta.fingerprint_len.unwrap_or(self.input.settings.fingerprint.length);
+            let len = Fingerprint::bytes_of_saved(len);
+            let print = Fingerprint { hash: [0; 32], len, whole: false };
+            self.compressed_fits(candidate, &print, cursor.offset, tail)
+        } else {
+            self.tail_fits(&candidate.path, meta, cursor.offset, tail)
+        };
         let same_file = (entry.meta.device, entry.meta.inode) == (meta.device, meta.inode);
         Rank {
             misfit: !fits,

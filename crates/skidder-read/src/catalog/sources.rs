@@ -39,9 +39,11 @@ fn trace(fingerprint: &Fingerprint, head: &[u8], usual: u32) -> Option<u64> {
 impl Catalog {
     /// A found file is a source that is known.
     pub(super) fn settle(&mut self, candidate: Candidate, id: SourceId, reopen: bool) {
-        let grown = self.grown(&candidate, id);
-        let Candidate { found, path, head, .. } = candidate;
         let look = self.readers.look(id);
+        // What a turn that is not over has read may have been something else: it is truncated then, and shorter than that.
+        let is_read_now = look.as_ref().is_some_and(|look| look.in_turn);
+        let grown = if is_read_now { None } else { self.grown(&candidate, id) };
+        let Candidate { found, path, head, .. } = candidate;
         let settings = &self.input.settings;
         let Some(known) = self.sources.get_mut(&id) else { return };
         let grown = grown.filter(|print| {
@@ -81,6 +83,7 @@ impl Catalog {
             let target = known.target(usual, &self.beside);
             self.readers.place(id, target, Arc::clone(&known.key), reopen && rewritten);
         }
+        let known_is_short = known.fingerprint.len < usual;
         let unread = look.is_some_and(|look| {
             if head.compressed {
                 !look.finished || changed || look.trouble.is_some()
@@ -91,7 +94,8 @@ impl Catalog {
         if unread {
             self.readers.wake(id);
         }
-        self.put_place(path, &found, Holds::Source(id), false);
+        let may_grow = is_read_now && known_is_short;
+        self.put_place(path, &found, Holds::Source(id), may_grow);
         if changed {
             self.doubt_twins_of(id);
         }

@@ -386,3 +386,80 @@ fn idle_files_are_scanned_in_microseconds_and_kept_in_a_kilobyte() {
         (resident() - before) * 1024 / FILES
     );
 }
+
+#[test]
+fn a_copy_is_not_another_file_because_its_original_was_truncated_a_moment_ago() {
+    // Found by the simulated world: what was seen at first is shared by what was written anew, so that the copy was
+    // compared with that, and read from the start.
+    let mut input = with(|_| {});
+    let mut watcher = input.watcher();
+    input.fs.write_as_other(A, b"{\"message\":\"");
+    input.scan_watched(&mut watcher, true);
+    let old = lines("{\"message\":\"old", 0..50).split_off("{\"message\":\"".len());
+    input.fs.append_as_other(A, old.as_bytes());
+    input.react(&mut watcher);
+    let mut messages = input.read();
+    assert_eq!(messages.len(), 50);
+    input.fs.copytruncate_as_other(A, "/logs/a.log.1");
+    input.fs.append_as_other(A, lines("{\"message\":\"new", 0..5).as_bytes());
+    input.react(&mut watcher);
+    for _ in 0..10 {
+        messages.extend(input.read());
+        input.advance(11);
+        input.scan_watched(&mut watcher, false);
+    }
+    assert_eq!(messages.len(), 55);
+}
+
+#[test]
+fn a_compressed_file_of_which_only_the_first_bytes_are_known_is_looked_into_before_it_is_taken() {
+    // Found by the simulated world: two files were written, rotated and compressed under one name and inode between
+    // two scans, and both begin with what the first scan saw.
+    for size in [20, 400] {
+        let mut input = with(|_| {});
+        input.fs.write_as_other(A, b"{");
+        input.scan();
+        let (one, two) = (lines("{one", 0..size), lines("{two", 0..size));
+        let inode = input.fs.peek_metadata(A).expect("it is there").inode;
+        input.fs.write_as_other("/logs/a.log-20260101.gz", &gzip(one.as_bytes()));
+        // The same inode, as after a removal.
+        input.fs.truncate_as_other(A, 0);
+        input.fs.append_as_other(A, two.as_bytes());
+        assert_eq!(input.fs.peek_metadata(A).expect("it is there").inode, inode);
+        let mut messages = input.read();
+        assert!(!messages.is_empty());
+        input.fs.write_as_other("/logs/a.log-20260102.gz", &gzip(two.as_bytes()));
+        input.fs.remove_as_other(A);
+        messages.extend(rounds(&mut input));
+        messages.sort();
+        let text = one + &two;
+        let mut expected: Vec<_> = text.lines().collect();
+        expected.sort_unstable();
+        assert_eq!(messages, expected, "{size}");
+    }
+}
+
+#[test]
+fn a_compressed_copy_that_is_told_of_does_not_overtake_a_plain_one() {
+    // Found by the simulated world: the plain copy waited for the open file to be read to its end, the compressed one
+    // came between two scans, took over, and the plain one was read as a file of its own.
+    let mut input = with(|_| {});
+    let mut watcher = input.watcher();
+    let text = lines("line", 0..400);
+    input.fs.write_as_other(A, text.as_bytes());
+    input.scan_watched(&mut watcher, true);
+    let mut messages = input.read();
+    input.fs.write_as_other("/logs/a.log.1", text.as_bytes());
+    input.fs.remove_as_other(A);
+    input.fs.write_as_other(A, lines("another", 0..3).as_bytes());
+    input.react(&mut watcher);
+    input.read().drain(..).for_each(|message| messages.push(message));
+    input.fs.write_as_other("/logs/a.log.1.gz", &gzip(text.as_bytes()));
+    input.react(&mut watcher);
+    for _ in 0..10 {
+        messages.extend(input.read());
+        input.advance(11);
+        input.scan_watched(&mut watcher, false);
+    }
+    assert_eq!(messages.len(), 403);
+}

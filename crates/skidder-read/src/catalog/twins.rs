@@ -164,9 +164,10 @@ impl Catalog {
             }
         };
         drop(comparison);
-        if self.sources.get(&twin.of).is_some_and(|known| self.shares(known).contains(&differs.0)) {
+        if self.is_another_now(twin.of, differs.0) {
             // Both began alike when this scan listed them: the other was rewritten since. This file may
             // be the copy of what it was; the next scan knows.
+            self.recheck_source(twin.of);
             self.put_place(path, &found, Holds::Nothing, true);
             self.postponed += 1;
             return;
@@ -185,6 +186,35 @@ impl Catalog {
             copy_of: None,
         };
         self.compare_next(candidate, twin.rivals, Some(differs), now, budget);
+    }
+
+    /// The next scan looks at the file of a source, whether it seems to have changed or not.
+    fn recheck_source(&mut self, id: SourceId) {
+        if let Some(known) = self.sources.get(&id)
+            && let Some(place) = self.places.get_mut(&known.path)
+        {
+            place.recheck = true;
+        }
+    }
+
+    /// Whether the file of a source, which differs from another one at `at`, is not any more what it was: it does not
+    /// begin as it did, or the bytes before the cursor are others.
+    fn is_another_now(&self, id: SourceId, at: u64) -> bool {
+        let Some(known) = self.sources.get(&id) else { return false };
+        if self.shares(known).contains(&at) {
+            return true;
+        }
+        let Some(look) = self.readers.look(id).filter(|_| !known.compressed) else { return false };
+        if look.in_turn && look.offset <= at {
+            // What it was when this turn read it is known when that is over.
+            return true;
+        }
+        // An error speaks against nothing.
+        let as_read = self.input.fs.metadata(&known.path).and_then(|meta| {
+            let same = (meta.device, meta.inode) == (known.device, known.inode);
+            Ok(!same || self.is_as_read(&known.path, &meta, look.offset, look.tail)?)
+        });
+        !as_read.unwrap_or(true)
     }
 
     /// The bytes that a file must share with a source to be compared with it.

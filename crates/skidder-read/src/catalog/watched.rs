@@ -187,8 +187,7 @@ impl Catalog {
         seen: Seen<'_>,
         now: Now,
     ) -> ScanSummary {
-        let mut all = if self.brief { Vec::new() } else { self.look_beside(now.monotonic) };
-        all.extend(fresh);
+        let all = if self.brief { fresh } else { self.add_beside(fresh, now.monotonic) };
         if !problems.is_empty() {
             self.keep_unseen(problems);
         }

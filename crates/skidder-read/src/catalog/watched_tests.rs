@@ -376,3 +376,21 @@ fn a_look_at_a_reader_in_waiting_is_not_lost() {
     input.react(&mut watcher);
     assert_eq!(input.read().len(), 2);
 }
+
+#[test]
+fn a_link_that_was_told_of_is_looked_at_by_every_scan() {
+    // Found by the simulated world: only links that were there when their directory was listed were.
+    let mut input = input(&["/logs/*"], true);
+    let mut watcher = input.watcher();
+    input.scan_watched(&mut watcher, true);
+    input.fs.write_as_other("/pods/0", b"one\n");
+    input.fs.symlink_as_other("/pods/0", "/logs/link");
+    input.react(&mut watcher);
+    assert_eq!(input.read(), ["one"]);
+    input.fs.remove_as_other("/pods/0");
+    input.scan_watched(&mut watcher, false);
+    input.fs.write_as_other("/pods/0", b"two\n");
+    input.advance(1);
+    input.scan_watched(&mut watcher, false);
+    assert_eq!(input.read(), ["two"]);
+}

@@ -193,7 +193,9 @@ impl State {
             slot.backoff = Duration::ZERO;
             slot.last_look = false;
         }
-        slot.look.trouble = trouble(&turn, end);
+        // What was met in the file before says nothing of the one in which it goes on.
+        let goes_on_elsewhere = slot.asked.reopen || slot.asked.restart.is_some();
+        slot.look.trouble = trouble(&turn, end).filter(|_| !goes_on_elsewhere);
         if slot.look.trouble.is_some() {
             self.troubled.push(id);
         }

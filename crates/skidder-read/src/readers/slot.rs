@@ -119,6 +119,7 @@ impl Slot {
             Phase::Held(_) => ReaderState::Held,
             Phase::Waiting => ReaderState::WaitingForSlot,
         };
+        look.in_turn = self.phase == Phase::Running;
         if self.phase != Phase::Waiting {
             look.waits = None;
         }

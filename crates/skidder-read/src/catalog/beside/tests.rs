@@ -3,6 +3,7 @@
 use super::*;
 use crate::readers::ReadersLimits;
 use crate::testing::{Input, gzip, lines, settings};
+use skidder_os::Clock;
 use skidder_testkit::{Fault, Operation};
 
 const LINK: &str = "/logs/pod_ns_app-0123.log";
@@ -310,4 +311,109 @@ fn a_short_log_that_was_rotated_and_compressed_is_known_by_its_link() {
     kubelet.compress();
     kubelet.write(1);
     kubelet.finish("a short log");
+}
+
+/// The program ends some time after the last rotation, and what it has saved last was saved then.
+fn down_for_long(kubelet: Kubelet) -> Kubelet {
+    kubelet.input.advance(3600);
+    kubelet.input.saved.touch(kubelet.input.clock.wall());
+    kubelet.restart()
+}
+
+#[test]
+fn a_short_log_is_known_by_its_link_however_late_its_entry_was_saved() {
+    // Found by the simulated world: a file that is not known was taken to be older than the entry of its link.
+    for compressed in [false, true] {
+        let mut kubelet = Kubelet::new(true, true);
+        kubelet.write(3);
+        kubelet.read();
+        kubelet.write(5);
+        kubelet.rotate();
+        if compressed {
+            kubelet.compress();
+        }
+        kubelet.write(1);
+        down_for_long(kubelet).finish(&format!("compressed {compressed}"));
+    }
+}
+
+#[test]
+fn what_was_written_anew_before_it_was_rotated_is_read() {
+    // Found by the simulated world: the entry of the link is of the same inode, and of another content.
+    let mut kubelet = Kubelet::new(true, true);
+    kubelet.write(200);
+    kubelet.read();
+    kubelet.input.fs.truncate_as_other(LOG, 0);
+    kubelet.write(100);
+    kubelet.rotate();
+    kubelet.write(1);
+    down_for_long(kubelet).finish("written anew");
+}
+
+#[test]
+fn a_log_that_was_rotated_before_the_last_save_is_read_though_the_one_before_is_gone() {
+    // Found by the simulated world: cursors move on after the last scan.
+    let mut kubelet = Kubelet::new(true, true);
+    kubelet.write(200);
+    kubelet.read();
+    kubelet.rotate();
+    kubelet.write(100);
+    kubelet.rotate();
+    kubelet.input.fs.remove_as_other(format!("{}.gz", Kubelet::rotated(0)));
+    kubelet.write(1);
+    kubelet.input.advance(5);
+    kubelet.input.saved.touch(kubelet.input.clock.wall());
+    kubelet.restart().finish("the one before is gone");
+}
+
+#[test]
+fn what_a_rotated_file_was_compressed_to_is_followed_though_a_reader_has_missed_it_first() {
+    // Found by the simulated world: a file without a place was taken for one that is read.
+    let mut kubelet = Kubelet::new(true, true);
+    let mut watcher = kubelet.input.watcher();
+    kubelet.write(300);
+    kubelet.input.scan_watched(&mut watcher, true);
+    kubelet.turn();
+    kubelet.rotate();
+    kubelet.input.scan_watched(&mut watcher, true);
+    kubelet.input.advance(120);
+    kubelet.compress();
+    // Its file is not where it was.
+    kubelet.turn();
+    kubelet.input.react(&mut watcher);
+    for _ in 0..10 {
+        kubelet.input.scan_watched(&mut watcher, true);
+        let messages = kubelet.input.read();
+        kubelet.messages.extend(messages);
+        kubelet.input.advance(11);
+    }
+    kubelet.messages.sort();
+    kubelet.messages.dedup();
+    assert_eq!(kubelet.messages.len(), 300);
+}
+
+#[test]
+fn a_look_that_failed_is_no_answer() {
+    // Each operation of the scan after two rotations fails in turn, once or twice.
+    let operations = [Operation::Stat, Operation::Open, Operation::Read, Operation::List];
+    for (operation, nth, down) in operations.into_iter().flat_map(|operation| {
+        (1..8).flat_map(move |nth| [(operation, nth, false), (operation, nth, true)])
+    }) {
+        for directory in ["/logs", "/pods"] {
+            let mut kubelet = Kubelet::new(true, true);
+            kubelet.write(20);
+            kubelet.read();
+            for _ in 0..2 {
+                kubelet.write(100);
+                kubelet.rotate();
+            }
+            kubelet.write(1);
+            if down {
+                kubelet = kubelet.restart();
+            }
+            let fault = Fault::nth(nth, io::ErrorKind::TimedOut).of(operation).on(directory);
+            kubelet.input.fs.inject(fault);
+            kubelet.finish(&format!("{operation:?} {nth} in {directory}, down: {down}"));
+        }
+    }
 }

@@ -2,6 +2,8 @@
 
 use crate::readers::ReadersLimits;
 use crate::testing::{Input, lines, settings};
+use skidder_testkit::{Fault, Operation};
+use std::io;
 use std::path::PathBuf;
 
 const A: &str = "/logs/a.log";
@@ -176,4 +178,96 @@ fn what_a_pinned_file_without_a_saved_name_was_compressed_to_is_not_read_again()
     let messages = rounds(&mut input);
     assert_eq!(messages, text.lines().collect::<Vec<_>>());
     assert_eq!((pins(&input), input.context.metrics.files_truncated.get()), (0, 0));
+}
+
+#[test]
+fn what_was_written_into_a_pinned_file_before_it_was_removed_is_read() {
+    // Found by the simulated world: the file was truncated, written anew and removed between two scans, so that only
+    // its pin had what came last.
+    for copied in [false, true] {
+        let mut input = pinning(1 << 20);
+        let first = lines("first", 0..300);
+        input.fs.write_as_other(A, first.as_bytes());
+        let mut messages = input.round();
+        assert_eq!(pins(&input), 1);
+        if copied {
+            input.fs.write_as_other("/logs/a.log.1", first.as_bytes());
+        }
+        input.fs.truncate_as_other(A, 0);
+        input.fs.append_as_other(A, b"the last\n");
+        input.fs.remove_as_other(A);
+        messages.extend(rounds(&mut input));
+        let expected = first + "the last\n";
+        assert_eq!(messages, expected.lines().collect::<Vec<_>>(), "copied {copied}");
+        assert_eq!(pins(&input), 0, "nothing is kept when it is read");
+    }
+}
+
+#[test]
+fn a_pin_is_kept_while_it_cannot_be_looked_at() {
+    let mut input = pinning(1 << 20);
+    input.fs.write_as_other(A, lines("line", 0..500).as_bytes());
+    let mut messages = input.round();
+    input.fs.append_as_other(A, lines("line", 500..510).as_bytes());
+    input.fs.remove_as_other(A);
+    let fault = Fault::nth(1, io::ErrorKind::TimedOut).of(Operation::Stat).on("/data/pins");
+    input.fs.inject(fault.times(2));
+    messages.extend(rounds(&mut input));
+    assert_eq!(messages, lines("line", 0..510).lines().collect::<Vec<_>>());
+}
+
+#[test]
+fn a_file_with_its_own_name_is_known_by_that_and_not_by_its_pin() {
+    // Found by the simulated world: the place of the source was its pin, so that the copy that the log goes on as was
+    // not taken for its file, and read again.
+    let mut input = pinning(1 << 20);
+    input.fs.write_as_other(A, lines("before", 0..300).as_bytes());
+    input.scan();
+    input.fs.truncate_as_other(A, 0);
+    input.fs.append_as_other(A, lines("l", 0..20).as_bytes());
+    let copy = input.fs.peek(A).expect("it is there");
+    input.scan();
+    input.scan();
+    input.fs.write_as_other("/logs/a.log.1", &copy);
+    let mut messages = input.round();
+    input.fs.truncate_as_other(A, 0);
+    input.fs.append_as_other(A, lines("other", 0..30).as_bytes());
+    input.fs.append_as_other("/logs/a.log.1", b"more\n");
+    input.fs.rename_as_other("/logs/a.log.1", "/logs/a.log.2");
+    messages.extend(rounds(&mut input));
+    messages.sort();
+    let text = lines("l", 0..20) + "more\n" + &lines("other", 0..30);
+    let mut expected: Vec<_> = text.lines().collect();
+    expected.sort_unstable();
+    messages.retain(|message| !message.starts_with("before"));
+    assert_eq!(messages, expected);
+}
+
+#[test]
+fn an_emptied_and_removed_file_leaves_no_pin_behind() {
+    let mut input = pinning(1 << 20);
+    input.fs.write_as_other(A, lines("line", 0..500).as_bytes());
+    input.round();
+    input.fs.truncate_as_other(A, 0);
+    input.fs.remove_as_other(A);
+    assert!(rounds(&mut input).is_empty());
+    assert_eq!((pins(&input), input.scan().sources), (0, 0));
+}
+
+#[test]
+fn the_pin_of_what_was_compressed_and_removed_is_not_read_again() {
+    // Found by the simulated world: the pin was looked at when the compressed file was gone as well.
+    let mut input = pinning(1 << 20);
+    let text = lines("l", 0..20);
+    input.fs.write_as_other(A, text.as_bytes());
+    let mut messages = input.round();
+    input.fs.rename_as_other(A, "/logs/a.log.1");
+    input.scan();
+    input.fs.write_as_other("/logs/a.log.1.gz", &crate::testing::gzip(text.as_bytes()));
+    input.fs.remove_as_other("/logs/a.log.1");
+    input.scan();
+    input.fs.remove_as_other("/logs/a.log.1.gz");
+    messages.extend(rounds(&mut input));
+    assert_eq!(messages, text.lines().collect::<Vec<_>>());
+    assert_eq!(pins(&input), 0);
 }

@@ -1,0 +1,33 @@
+//! Which of several rotated files is the older, by their names.
+
+use crate::catalog::matching::rotated_suffix;
+use std::cmp::Reverse;
+use std::path::Path;
+
+/// Sorts rotated files: those of earlier runs of a container first, numbers grow with age, dates with youth, and
+/// what was not rotated at all is the newest.
+pub(super) fn age(path: &Path) -> (Option<u64>, bool, Reverse<u64>, Vec<u8>) {
+    let suffix = rotated_suffix(path);
+    let text = std::str::from_utf8(suffix).unwrap_or_default();
+    let (number, rest) = match text.parse::<u64>() {
+        Ok(number) if text.len() < 8 => (Reverse(number), Vec::new()),
+        _ => (Reverse(0), suffix.to_vec()),
+    };
+    (run_of(path), suffix.is_empty(), number, rest)
+}
+
+/// The run of a container whose log this is: the kubelet calls it `0.log`, and `1.log` after the container has
+/// started again.
+fn run_of(path: &Path) -> Option<u64> {
+    let (run, rest) = path.file_name()?.to_str()?.split_once('.')?;
+    let is_log = rest == "log" || rest.starts_with("log.");
+    run.parse().ok().filter(|_| is_log)
+}
+
+/// Whether a file is the log of an earlier run of the container whose log `target` is, or was rotated from it.
+pub(super) fn is_of_earlier_run(target: &Path, other: &Path) -> bool {
+    match (run_of(target), run_of(other)) {
+        (Some(run), Some(earlier)) => earlier < run,
+        _ => false,
+    }
+}
