@@ -4,7 +4,13 @@ use crate::{process, repository};
 use anyhow::Result;
 
 /// Seeds of the run that is part of CI.
-const CI_SEEDS: &str = "3000";
+const CI_SEEDS: &str = "2400";
+
+/// Seeds of each theme besides those that have it by themselves.
+const CI_SEEDS_OF_THEME: &str = "300";
+
+/// The themes that can be asked for.
+const THEMES: [&str; 2] = ["containers", "pins"];
 
 /// Seeds in which each deliberate bug must be found.
 const CI_SEEDS_FOR_BUGS: &str = "1000";
@@ -22,6 +28,9 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
 /// The short run: many seeds, the ones that have found something, and each deliberate bug must be found.
 pub(crate) fn short() -> Result<()> {
     simulate(false, &["--seeds", CI_SEEDS])?;
+    for theme in THEMES {
+        simulate(false, &["--theme", theme, "--seeds", CI_SEEDS_OF_THEME])?;
+    }
     simulate(false, &["--found", "--twice"])?;
     simulate(true, &["--with-bug", "all", "--seeds", CI_SEEDS_FOR_BUGS])
 }

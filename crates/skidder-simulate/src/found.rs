@@ -3,19 +3,55 @@
 //! A seed means what it meant only as long as the simulation draws its numbers in the same order; each of
 //! these mistakes has a test of its own as well, near the code that was wrong.
 
-/// Seeds that failed once, and why.
-pub const FOUND: &[(u64, &str)] = &[
+use crate::themes::Theme;
+
+/// Seeds that failed once, with the theme that they were given, if they were given one, and why.
+pub const FOUND: &[(u64, Option<Theme>, &str)] = &[
     (
         3382,
+        None,
         "a compressed file at offset 0 was known by path and inode only, and both were used again",
     ),
-    (4249, "a compressed file of which the scan saw one byte became a plain source"),
-    (1882, "a new file waited for the descriptor of a deleted one that began alike"),
-    (2130, "the same"),
-    (2228, "the same"),
+    (4249, None, "a compressed file of which the scan saw one byte became a plain source"),
+    (1882, None, "a new file waited for the descriptor of a deleted one that began alike"),
+    (2130, None, "the same"),
+    (2228, None, "the same"),
     (
         87,
+        None,
         "with parsers, nobody looked at the bytes before the cursor of a file that was written anew",
     ),
-    (24, "a group that had waited long enough in such a file asked for turn after turn"),
+    (24, None, "a group that had waited long enough in such a file asked for turn after turn"),
+    (
+        33,
+        CONTAINERS,
+        "a copy was compared with what had been written anew where its original was, and read again",
+    ),
+    (37, CONTAINERS, "a short file that a link had led to was known by the path of the link only"),
+    (
+        118,
+        CONTAINERS,
+        "what a link led to was written anew, then rotated while the program was down",
+    ),
+    (
+        148,
+        CONTAINERS,
+        "a compressed copy was told of and taken over while a plain one waited for the next scan",
+    ),
+    (250, CONTAINERS, "a compressed file was taken for one that began with the same byte"),
+    (286, CONTAINERS, "a rotated file whose reader had missed it was not followed any more"),
+    (245, CONTAINERS, "the inode of what a link had led to was used again"),
+    (
+        569,
+        CONTAINERS,
+        "a link that was told of was not looked at by scans, and its target not watched",
+    ),
+    (642, CONTAINERS, "what was rotated before the last save was taken for read"),
+    (148, PINS, "a pinned file was written anew and removed between two scans"),
+    (153, PINS, "the pin had the place of its source, so that a copy was not known by its name"),
+    (159, PINS, "the same as 148"),
+    (163, PINS, "the pin of what was compressed and removed was read again"),
 ];
+
+const CONTAINERS: Option<Theme> = Some(Theme::Containers);
+const PINS: Option<Theme> = Some(Theme::Pins);

@@ -18,8 +18,7 @@ cargo xtask simulate [OPTION..]
   --jobs N         so many at once (2)
   --story          tell what happens; meant for one seed
   --twice          run each seed twice and compare
-  --theme NAME     `containers` or `pins`: what is not in any seed by itself, because not all that it has
-                   found is repaired
+  --theme NAME     all seeds have this theme: `containers` or `pins`
   --found          the seeds that have found something, instead of a range
   --failures N     stop after so many failing seeds (10)
   --with-bug NAME  with a deliberate bug, which must be found; `all` for each in turn, `list` for names
@@ -38,13 +37,16 @@ struct Asked {
     theme: Option<Theme>,
 }
 
+/// A seed, and the theme that it is given.
+type Seed = (u64, Option<Theme>);
+
 /// What a range of seeds has shown.
 #[derive(Default)]
 struct Shown {
     seeds: u64,
     steps: u64,
     lines: u64,
-    failures: Vec<(u64, Failure)>,
+    failures: Vec<(Seed, Failure)>,
 }
 
 fn main() -> ExitCode {
@@ -108,12 +110,18 @@ fn read_arguments(mut arguments: impl Iterator<Item = String>) -> Result<Asked, 
     Ok(asked)
 }
 
+/// The seeds that are asked for.
+fn range(asked: &Asked) -> Vec<Seed> {
+    let numbers = asked.from..asked.from.saturating_add(asked.seeds);
+    numbers.map(|seed| (seed, asked.theme)).collect()
+}
+
 /// Runs seeds of the product as it is.
 fn judge(asked: &Asked) -> ExitCode {
-    let seeds: Vec<u64> = if asked.found {
-        FOUND.iter().map(|(seed, _)| *seed).collect()
+    let seeds: Vec<Seed> = if asked.found {
+        FOUND.iter().map(|(seed, theme, _)| (*seed, *theme)).collect()
     } else {
-        (asked.from..asked.from.saturating_add(asked.seeds)).collect()
+        range(asked)
     };
     let clock = SystemClock::new();
     let shown = run_all(asked, &seeds, None, asked.failures);
@@ -146,7 +154,7 @@ fn look_for(asked: &Asked, name: &str) -> ExitCode {
         complain(&format!("there is no deliberate bug `{name}`; `--with-bug list` names them"));
         return ExitCode::from(2);
     }
-    let seeds: Vec<u64> = (asked.from..asked.from.saturating_add(asked.seeds)).collect();
+    let seeds = range(asked);
     let mut all_found = true;
     for bug in bugs {
         let shown = run_all(asked, &seeds, Some(bug), 1);
@@ -162,7 +170,7 @@ fn look_for(asked: &Asked, name: &str) -> ExitCode {
 }
 
 /// Runs seeds on several threads, each seed on one, until there were `failures_max` failures.
-fn run_all(asked: &Asked, seeds: &[u64], bug: Option<Sabotage>, failures_max: usize) -> Shown {
+fn run_all(asked: &Asked, seeds: &[Seed], bug: Option<Sabotage>, failures_max: usize) -> Shown {
     let next = AtomicU64::new(0);
     let stop = AtomicBool::new(false);
     let shown = Mutex::new(Shown::default());
@@ -199,8 +207,8 @@ fn run_all(asked: &Asked, seeds: &[u64], bug: Option<Sabotage>, failures_max: us
 }
 
 /// Runs one seed; a panic of the product is a failure as well.
-fn run_one(asked: &Asked, seed: u64) -> Result<(u64, u64), Failure> {
-    let options = Options { story: asked.story, theme: asked.theme };
+fn run_one(asked: &Asked, (seed, theme): Seed) -> Result<(u64, u64), Failure> {
+    let options = Options { story: asked.story, theme };
     let once = || {
         std::panic::catch_unwind(|| run(seed, options)).unwrap_or_else(|panic| {
             let text = panic.downcast_ref::<String>().cloned();
@@ -228,14 +236,15 @@ fn begin(bug: Option<Sabotage>) {
 fn begin(_bug: Option<Sabotage>) {}
 
 /// A failed seed, and how to see it again.
-fn tell(seed: u64, failure: &Failure, bug: Option<Sabotage>) {
+fn tell((seed, theme): Seed, failure: &Failure, bug: Option<Sabotage>) {
     complain(&format!("seed {seed}: {}", failure.what));
     for line in &failure.state {
         complain(&format!("    {line}"));
     }
     let bug = bug.map(|bug| format!(" --with-bug {}", bug.name())).unwrap_or_default();
+    let theme = theme.map(|theme| format!(" --theme {}", theme.name())).unwrap_or_default();
     complain(&format!(
-        "    replay with its story: cargo xtask simulate --from {seed} --seeds 1 --jobs 1 --story{bug}"
+        "    replay with its story: cargo xtask simulate --from {seed} --seeds 1 --jobs 1 --story{theme}{bug}"
     ));
 }
 

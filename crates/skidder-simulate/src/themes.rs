@@ -20,8 +20,8 @@ pub(crate) struct Themes {
     pub(crate) special: Special,
 }
 
-/// A theme that no seed has by itself, because not all that it has found is repaired yet.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// A theme that can be asked for; one seed in ten with themes has it by itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Theme {
     /// The logs of containers are found by links that the kubelet makes.
     Containers,
@@ -32,10 +32,14 @@ pub enum Theme {
 impl Theme {
     /// The theme of this name.
     pub fn named(name: &str) -> Option<Self> {
-        match name {
-            "containers" => Some(Self::Containers),
-            "pins" => Some(Self::Pins),
-            _ => None,
+        [Self::Containers, Self::Pins].into_iter().find(|theme| theme.name() == name)
+    }
+
+    /// Its name on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Containers => "containers",
+            Self::Pins => "pins",
         }
     }
 }
@@ -90,12 +94,18 @@ impl Themes {
             4..6 => Special::Names,
             6 => Special::Deletion,
             7 => Special::Ids,
+            8 => Special::Containers,
+            9 => Special::Pins(0),
             _ => Special::None,
         };
         let special = match theme {
             Some(Theme::Containers) => Special::Containers,
-            Some(Theme::Pins) => Special::Pins(if random.one_in(2) { 1 << 30 } else { 10_000 }),
+            Some(Theme::Pins) => Special::Pins(0),
             None => special,
+        };
+        let special = match special {
+            Special::Pins(_) => Special::Pins(if random.one_in(2) { 1 << 30 } else { 10_000 }),
+            other => other,
         };
         Self { notices, dialects, pauses: random.one_in(3), special }
     }

@@ -65,6 +65,17 @@ impl Others {
         self.families[family].base = next.display().to_string();
     }
 
+    /// Links lead somewhere again whose logs an operator has removed: what was rotated away from a link that leads
+    /// nowhere is nobody's after a restart, as long as that lasts.
+    pub(super) fn go_on_in_containers(&mut self, stage: &mut Stage, random: &mut Random) {
+        for family in 0..self.families.len() {
+            let of = &self.families[family];
+            if of.link.is_some() && stage.fs.peek_metadata(&of.base).is_none() {
+                self.append(family, stage, random);
+            }
+        }
+    }
+
     /// A log that is found by a link has one.
     pub(super) fn make_link(&self, family: usize, base: &Path, stage: &Stage) {
         if let Some(link) = &self.families[family].link

@@ -211,6 +211,7 @@ impl Others {
 
     /// Brings everything that was begun to its end.
     pub(crate) fn finish(&mut self, stage: &mut Stage, random: &mut Random) {
+        self.go_on_in_containers(stage, random);
         self.all_speak_out(stage);
         while !self.jobs.is_empty() || !self.doubled.is_empty() || self.any_truncating() {
             self.go_on(stage, random);
