@@ -25,8 +25,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How long after a scan what it has found is saved, at most, besides the time until the next scan: a scan may take
-/// long, and saving too.
+/// How long after a scan what it has found is saved, at most, besides the time until the next scan.
 const SAVED_LATE: Duration = Duration::from_mins(1);
 
 /// All that is known of files beside the targets of links.
@@ -68,7 +67,7 @@ enum Seen {
     InDirectory(Option<Timestamp>),
 }
 
-/// What could not be looked for.
+/// What could not be looked for, since when.
 struct Again {
     seen: Seen,
     since: Monotonic,
@@ -300,7 +299,7 @@ impl Catalog {
         let mut wanted = Vec::new();
         let mut unknown = Vec::new();
         let mut failed = None;
-        // What is known by now may be newer than what could not be looked for before.
+        // What is known by now may be newer than what could not be seen before.
         let is_retry = again.since < now.monotonic;
         // From the newest to the oldest.
         for sibling in self.rotated_from(&target)?.into_iter().rev() {

@@ -463,3 +463,36 @@ fn a_compressed_copy_that_is_told_of_does_not_overtake_a_plain_one() {
     }
     assert_eq!(messages.len(), 403);
 }
+
+#[test]
+fn what_is_moved_out_of_reach_is_read_from_the_open_file_or_counted_as_lost() {
+    // As by logrotate with an `olddir` that no pattern matches.
+    for open in [true, false] {
+        let mut input = with(|_| {});
+        input.fs.create_dir_as_other("/old");
+        input.fs.write_as_other(A, lines("line", 0..300).as_bytes());
+        input.scan();
+        let mut messages = Vec::new();
+        if open {
+            let (batch, _) = input.turn().expect("there is a turn");
+            messages.extend(batch.iter().flat_map(crate::testing::messages_of));
+            assert!(messages.len() < 300);
+        }
+        input.fs.rename_as_other(A, "/old/a.log.1");
+        input.fs.write_as_other(A, lines("next", 0..3).as_bytes());
+        messages.extend(rounds(&mut input));
+        let metrics = &input.context.metrics;
+        let text = lines("line", 0..300) + &lines("next", 0..3);
+        if open {
+            messages.sort();
+            let mut expected: Vec<_> = text.lines().collect();
+            expected.sort_unstable();
+            assert_eq!(messages, expected);
+            assert_eq!(metrics.files_lost.get(), 0);
+        } else {
+            assert_eq!(messages, lines("next", 0..3).lines().collect::<Vec<_>>());
+            assert_eq!(metrics.files_lost.get(), 1);
+            assert_eq!(metrics.bytes_lost.get(), lines("line", 0..300).len() as u64);
+        }
+    }
+}
