@@ -43,6 +43,9 @@ const KINDS: [Kind; 4] = [
         variable: "SKIDDER_TEST_OPENLDAP",
     },
 ];
+/// Servers that tests start for themselves, in seconds.
+const STARTED_BY_TESTS: [&str; 4] =
+    ["lumberjack.sh", "camel-lumberjack.sh", "redis.sh", "socks.sh"];
 /// Tells the tests the folder with the certificates of the secure server.
 const CERTIFICATES_VARIABLE: &str = "SKIDDER_TEST_CERTIFICATES";
 
@@ -84,6 +87,9 @@ impl Servers {
     fn start() -> Result<Self> {
         for kind in &KINDS {
             script(kind.script, &["install"])?;
+        }
+        for started_by_tests in STARTED_BY_TESTS {
+            script(started_by_tests, &["install"])?;
         }
         process::say("starting the servers of the tests");
         // From here on the drop of `servers` stops whatever was started.

@@ -1,4 +1,4 @@
-//! Events to bulk bodies: what a worker does between the queue and the socket.
+//! Events to bulk bodies and to windows of Lumberjack: what a worker does between the queue and the socket.
 //!
 //! Bytes are those of the log lines, without the metadata that is added to each.
 
@@ -8,6 +8,7 @@ use skidder_event::{Base, Batch, Map, Precision, Provenance, Row, SourceId, Text
 use skidder_os::RealFs;
 use skidder_outputs::Context;
 use skidder_outputs::elasticsearch::{BulkBench, Config, HostUrl};
+use skidder_outputs::logstash::FrameBench;
 use skidder_pipeline::{Delivery, Queue, QueueLimits, Settle, TakeLimits};
 use std::sync::Arc;
 
@@ -104,18 +105,34 @@ fn delivery() -> (Delivery, usize) {
     (taken.remove(0), size)
 }
 
-#[expect(clippy::print_stderr, reason = "speed without the ratio says little")]
-/// A request of 1600 events, encoded, compressed at this level, and its buffers given back.
-#[divan::bench(args = [0, 1, 3, 6])]
-fn request_at_compression_level(bencher: divan::Bencher<'_, '_>, level: u32) {
-    let (delivery, size) = delivery();
-    let context = Context {
+fn context() -> Context {
+    Context {
         beat: "filebeat".to_owned(),
         version: "9.5.0".to_owned(),
         agent_name: "web-03".to_owned(),
         precision: Precision::Millisecond,
         fs: Arc::new(RealFs),
-    };
+    }
+}
+
+/// A window of 1600 events for Logstash at this level; beside `request_at_compression_level` 0 it is the frames.
+#[divan::bench(args = [0, 1, 3])]
+fn window_at_compression_level(bencher: divan::Bencher<'_, '_>, level: u32) {
+    let (delivery, size) = delivery();
+    let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
+    let mut bench = FrameBench::new(&context(), level);
+    bencher
+        .counter(BytesCount::new(size))
+        .counter(ItemsCount::new(ROWS))
+        .bench_local(|| runtime.block_on(bench.write(black_box(&delivery))));
+}
+
+#[expect(clippy::print_stderr, reason = "speed without the ratio says little")]
+/// A request of 1600 events, encoded, compressed at this level, and its buffers given back.
+#[divan::bench(args = [0, 1, 3, 6])]
+fn request_at_compression_level(bencher: divan::Bencher<'_, '_>, level: u32) {
+    let (delivery, size) = delivery();
+    let context = context();
     let host = HostUrl::parse("localhost", "http", "").expect("a host");
     let mut config = Config::new(vec![host]);
     config.compression_level = level;

@@ -3,12 +3,11 @@
 use super::Logstash;
 use crate::check::Steps;
 use std::io;
-use std::time::Duration;
 use tokio::io::AsyncReadExt as _;
 
-/// How long a server may take to hang up on us. One that wants a client certificate says so only after its
-/// side of the handshake.
-const HANG_UP_AFTER: Duration = Duration::from_millis(500);
+/// Share of `timeout` that a server has to hang up on us: a second by default. One that wants a client certificate
+/// says so only behind its side of the handshake.
+const HANG_UP_SHARE: u32 = 30;
 
 impl Logstash {
     /// Tries every host; says whether all of them can be reached.
@@ -22,7 +21,8 @@ impl Logstash {
                 continue;
             };
             let mut byte = [0];
-            let said = tokio::time::timeout(HANG_UP_AFTER, stream.read(&mut byte)).await;
+            let patience = self.config.timeout / HANG_UP_SHARE;
+            let said = tokio::time::timeout(patience, stream.read(&mut byte)).await;
             let talk = match said {
                 // It waits for events, which are the only thing that it could be asked.
                 Err(_) => Ok(()),

@@ -8,12 +8,15 @@
 
 use crate::context::Context;
 use flate2::{Compress, Compression, FlushCompress, Status};
+use skidder_encode::{Encoder as Fast, Framing};
 use skidder_event::Encoder;
 use skidder_pipeline::Delivery;
 
 /// Bytes that are encoded before they are compressed, while they are in the cache, and before other tasks
 /// get a chance to run.
 const PIECE_BYTES: usize = 64 << 10;
+/// The same for level 1, whose encoder finds what repeats inside of a piece only.
+const FAST_PIECE_BYTES: usize = 256 << 10;
 /// Length of an acknowledgement.
 pub(crate) const ACK_BYTES: usize = 6;
 /// Largest buffer that is kept for the next window.
@@ -23,9 +26,58 @@ const KEPT_BYTES_MAX: usize = 4 << 20;
 #[derive(Debug)]
 pub(crate) struct FrameWriter {
     encoder: Encoder,
-    compress: Option<Compress>,
+    packer: Option<Packer>,
     /// Frames that are not compressed yet.
     plain: Vec<u8>,
+}
+
+/// Makes a zlib stream, piece by piece.
+#[derive(Debug)]
+enum Packer {
+    /// Level 1: our own encoder (docs/decisions/0012-own-deflate-encoder.md).
+    Fast(Box<Fast>),
+    /// Levels 2 to 9.
+    Small(Compress),
+}
+
+impl Packer {
+    fn new(level: u32) -> Self {
+        if level == 1 {
+            Self::Fast(Box::new(Fast::new(Framing::Zlib)))
+        } else {
+            Self::Small(Compress::new(Compression::new(level), true))
+        }
+    }
+
+    fn piece_bytes(&self) -> usize {
+        match self {
+            Self::Fast(_) => FAST_PIECE_BYTES,
+            Self::Small(_) => PIECE_BYTES,
+        }
+    }
+
+    fn add(&mut self, mut piece: &[u8], out: &mut Vec<u8>) {
+        match self {
+            Self::Fast(encoder) => encoder.add(piece, out),
+            Self::Small(compress) => {
+                while !piece.is_empty() {
+                    let taken = step(compress, piece, out, FlushCompress::None).0;
+                    piece = &piece[taken..];
+                }
+            }
+        }
+    }
+
+    /// Ends the stream; the next one begins.
+    fn finish(&mut self, out: &mut Vec<u8>) {
+        match self {
+            Self::Fast(encoder) => encoder.finish(out),
+            Self::Small(compress) => {
+                while step(compress, &[], out, FlushCompress::Finish).1 != Status::StreamEnd {}
+                compress.reset();
+            }
+        }
+    }
 }
 
 impl FrameWriter {
@@ -33,8 +85,8 @@ impl FrameWriter {
     pub(crate) fn new(context: &Context, beat: &str, escape_html: bool, level: u32) -> Self {
         let encoder = Encoder::with_metadata(context.precision, beat, &context.version)
             .escaping_html(escape_html);
-        let compress = (level > 0).then(|| Compress::new(Compression::new(level), true));
-        Self { encoder, compress, plain: Vec::new() }
+        let packer = (level > 0).then(|| Packer::new(level));
+        Self { encoder, packer, plain: Vec::new() }
     }
 
     /// Replaces what is in `out` by a window of these events, `count` in all.
@@ -49,7 +101,7 @@ impl FrameWriter {
         out.extend_from_slice(b"2W");
         out.extend_from_slice(&count.to_be_bytes());
         let length_at = out.len() + 2;
-        if self.compress.is_some() {
+        if self.packer.is_some() {
             out.extend_from_slice(b"2C\0\0\0\0");
         }
         let mut sequence = 0_u32;
@@ -57,7 +109,7 @@ impl FrameWriter {
         for delivery in deliveries {
             for row in delivery.rows.clone() {
                 sequence += 1;
-                match &mut self.compress {
+                match &mut self.packer {
                     None => {
                         write_frame(&mut self.encoder, out, delivery, row, sequence);
                         if out.len() - piece_from >= PIECE_BYTES {
@@ -65,10 +117,10 @@ impl FrameWriter {
                             tokio::task::yield_now().await;
                         }
                     }
-                    Some(compress) => {
+                    Some(packer) => {
                         write_frame(&mut self.encoder, &mut self.plain, delivery, row, sequence);
-                        if self.plain.len() >= PIECE_BYTES {
-                            add(compress, &self.plain, out);
+                        if self.plain.len() >= packer.piece_bytes() {
+                            packer.add(&self.plain, out);
                             self.plain.clear();
                             tokio::task::yield_now().await;
                         }
@@ -76,12 +128,11 @@ impl FrameWriter {
                 }
             }
         }
-        if let Some(compress) = &mut self.compress {
-            add(compress, &self.plain, out);
+        if let Some(packer) = &mut self.packer {
+            packer.add(&self.plain, out);
             self.plain.clear();
             self.plain.shrink_to(KEPT_BYTES_MAX);
-            while step(compress, &[], out, FlushCompress::Finish).1 != Status::StreamEnd {}
-            compress.reset();
+            packer.finish(out);
             let length = (out.len() - length_at - 4) as u32;
             out[length_at..length_at + 4].copy_from_slice(&length.to_be_bytes());
         }
@@ -105,13 +156,6 @@ fn write_frame(
     encoder.write(out, &delivery.batch, row as usize);
     let length = (out.len() - start - HEAD_BYTES) as u32;
     out[start + 6..start + HEAD_BYTES].copy_from_slice(&length.to_be_bytes());
-}
-
-fn add(compress: &mut Compress, mut plain: &[u8], out: &mut Vec<u8>) {
-    while !plain.is_empty() {
-        let taken = step(compress, plain, out, FlushCompress::None).0;
-        plain = &plain[taken..];
-    }
 }
 
 fn step(
@@ -211,10 +255,13 @@ mod tests {
             (0..5000).map(|number| format!("{number} {}", number * 7)).collect();
         let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
         let plain = window(&lines, 0).await;
-        let compressed = window(&lines, 1).await;
-        let mut unpacked = Vec::new();
-        flate2::read::ZlibDecoder::new(&compressed[12..]).read_to_end(&mut unpacked).unwrap();
-        assert!(unpacked == plain[6..] && plain.len() > 8 * PIECE_BYTES);
+        assert!(plain.len() > 2 * FAST_PIECE_BYTES);
+        for level in [1, 3, 9] {
+            let compressed = window(&lines, level).await;
+            let mut unpacked = Vec::new();
+            flate2::read::ZlibDecoder::new(&compressed[12..]).read_to_end(&mut unpacked).unwrap();
+            assert!(unpacked == plain[6..] && compressed.len() < plain.len() / 4, "{level}");
+        }
     }
 
     #[test]

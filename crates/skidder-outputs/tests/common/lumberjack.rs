@@ -44,6 +44,8 @@ pub(crate) struct State {
     /// Documents, as they came.
     pub(crate) documents: Vec<serde_json::Value>,
     pub(crate) connections: usize,
+    /// Connections that were closed while nothing was under way, which the other side has noticed.
+    pub(crate) closed: usize,
     /// Whether windows came compressed.
     pub(crate) compressed: bool,
 }
@@ -171,6 +173,10 @@ impl FakeLumberjack {
             self.take(&lines);
             ack(&mut stream, count).await?;
             if matches!(act, Act::OkAndClose) {
+                stream.shutdown().await?;
+                // The other side has noticed when it closes its own.
+                stream.read_to_end(&mut Vec::new()).await?;
+                self.state.lock().unwrap().closed += 1;
                 return Ok(());
             }
         }

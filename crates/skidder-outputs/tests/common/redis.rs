@@ -44,6 +44,8 @@ pub(crate) struct State {
     /// Other commands, joined by spaces.
     pub(crate) asked: Vec<String>,
     pub(crate) connections: usize,
+    /// Connections that were closed, which the other side has noticed.
+    pub(crate) closed: usize,
     /// The password that it wants.
     password: Option<String>,
 }
@@ -117,6 +119,9 @@ impl FakeRedis {
             }
             if !self.events(&mut stream, &name, &command).await? {
                 stream.shutdown().await?;
+                // The other side has noticed when it closes its own.
+                stream.read_to_end(&mut Vec::new()).await?;
+                self.state.lock().unwrap().closed += 1;
                 return Ok(());
             }
         }

@@ -9,6 +9,11 @@ impl Server {
         Self::start("lumberjack.sh", secure, settings)
     }
 
+    /// A Lumberjack server that is not Elastic's, without TLS.
+    pub fn own_camel_lumberjack() -> Result<Self, ServerError> {
+        Self::start("camel-lumberjack.sh", false, "")
+    }
+
     /// Redis with the password `secret` and the user `test`/`secret`, over TLS if `secure`.
     pub fn own_redis(secure: bool, settings: &str) -> Result<Self, ServerError> {
         Self::start("redis.sh", secure, settings)
