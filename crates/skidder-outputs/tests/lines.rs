@@ -194,6 +194,45 @@ async fn whatever_operation_fails_the_file_output_loses_and_repeats_nothing() {
     assert!(nth > 20, "only {nth} operations");
 }
 
+#[test]
+fn the_check_of_the_file_output_tries_to_write_and_leaves_nothing_behind() {
+    let check = |fs: &SimFs, path: &str| {
+        let context = Context { fs: Arc::new(fs.clone()), ..context() };
+        let mut told = String::new();
+        let output = FileOutput::new(FileConfig::new(path.into()), context);
+        let good = output.check(&mut |line| told.push_str(line));
+        (good, told)
+    };
+    let left = |fs: &SimFs| {
+        let mut names = 0;
+        fs.read_dir(Path::new("/data"), &mut |_| names += 1).unwrap();
+        names
+    };
+    for (path, directory) in [("/data", "directory... OK"), ("/data/below", "OK will be made")] {
+        let mut nth = 1;
+        loop {
+            let fs = SimFs::new(&SimClock::new());
+            fs.create_dir_all(Path::new("/data"), 0o700).unwrap();
+            let before = fs.operations();
+            fs.inject(Fault::nth(nth, io::ErrorKind::PermissionDenied));
+            let (good, told) = check(&fs, path);
+            let over = fs.operations() < before + nth;
+            fs.clear_faults();
+            assert_eq!(good, over, "operation {nth}: {told}");
+            if over {
+                assert!(told.contains(directory) && told.contains("permission... OK"), "{told}");
+                assert_eq!(left(&fs), 0);
+                break;
+            }
+            // What could not be removed is no trouble for the next one.
+            assert!(check(&fs, path).0);
+            assert_eq!(left(&fs), 0);
+            nth += 1;
+        }
+        assert!(nth >= 4, "looked, made and removed: {nth}");
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_full_disk_is_waited_for() {
     let fs = SimFs::new(&SimClock::new());

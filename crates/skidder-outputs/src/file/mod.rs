@@ -13,10 +13,10 @@ use crate::lines::{self, LineSink, Lines};
 use rotate::Rotation;
 use skidder_config::Section;
 use skidder_event::Format;
-use skidder_os::{Clock, FileKind, Timestamp};
+use skidder_os::{Clock, FileKind, OpenMode, Timestamp};
 use skidder_pipeline::{Feed, Output, OutputFuture, TakeLimits};
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Most bytes of messages that are written at once.
@@ -133,7 +133,8 @@ impl FileOutput {
         Self { config, context }
     }
 
-    /// Looks whether the directory is there, or could be made; changes nothing.
+    /// Looks whether the directory is there, or could be made, and whether a file can be made in it; leaves
+    /// nothing behind.
     pub fn check(&self, tell: &mut (dyn FnMut(&str) + Send)) -> bool {
         let mut steps = Steps::new(tell);
         let path = &self.config.path;
@@ -143,7 +144,7 @@ impl FileOutput {
             return match self.context.fs.metadata(above) {
                 Ok(metadata) if metadata.kind == FileKind::Directory => {
                     steps.ok(1, "directory", if above == path { "" } else { "will be made" });
-                    true
+                    steps.step(1, "write permission", self.try_write(above)).is_some()
                 }
                 Ok(_) => {
                     let error = format!("`{}` is not a directory", above.display());
@@ -155,6 +156,22 @@ impl FileOutput {
         }
         steps.ok(1, "directory", "will be made");
         true
+    }
+
+    /// Makes a file in `directory` and removes it. Directories are made where files are.
+    fn try_write(&self, directory: &Path) -> Result<(), String> {
+        let fs = &self.context.fs;
+        let path = directory.join(format!(".{}.test-output", self.config.filename));
+        let advice = |error: io::Error| {
+            let directory = directory.display();
+            format!("{error}; whoever runs this program must be able to write to `{directory}`")
+        };
+        match fs.open_write(&path, OpenMode::New, self.config.permissions) {
+            // One that was killed here left it behind.
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            opened => drop(opened.map_err(advice)?),
+        }
+        fs.remove_file(&path).map_err(advice)
     }
 }
 
