@@ -3,10 +3,11 @@
 use crate::escape::write_string;
 use crate::filter::{KeyBit, KeyFilter};
 use crate::form::BaseSlots;
+use crate::layout::Layout;
 use crate::merge::write_leaf;
 use crate::value::{Map, Value};
 use std::ops::Range;
-use std::sync::OnceLock;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 /// Immutable fields under every event of a source: `log.file.*`, `agent.*`, `host.*`, tags, …
 ///
@@ -20,6 +21,8 @@ pub struct Base {
     filter: KeyFilter,
     /// What it has where the fields of the form are that lists over it work with.
     slots: OnceLock<BaseSlots>,
+    /// How the events look that have it under them in the end.
+    layouts: Mutex<Vec<Arc<Layout>>>,
 }
 
 /// One field of a base.
@@ -68,8 +71,8 @@ impl Base {
         for node in &nodes {
             filter.add(KeyBit::of(node.key.as_bytes()));
         }
-        let (pieces, slots) = (Pieces::default(), OnceLock::new());
-        let mut base = Self { nodes, metadata, text, pieces, filter, slots };
+        let (pieces, slots, layouts) = (Pieces::default(), OnceLock::new(), Mutex::default());
+        let mut base = Self { nodes, metadata, text, pieces, filter, slots, layouts };
         base.pieces = base.cut();
         base
     }
@@ -77,6 +80,10 @@ impl Base {
     #[inline]
     pub(crate) fn slots(&self) -> Option<&BaseSlots> {
         self.slots.get()
+    }
+
+    pub(crate) fn layouts(&self) -> MutexGuard<'_, Vec<Arc<Layout>>> {
+        self.layouts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn know_slots(&self, look: impl FnOnce() -> BaseSlots) {

@@ -3,6 +3,7 @@
 use crate::base::{Base, BaseNode, BaseValue, find, is_same};
 use crate::edit::EventMut;
 use crate::event::EventRef;
+use crate::layout::Layout;
 use crate::provenance::{DropCounts, DropReason, Provenance};
 use crate::slots::{Slots, SlotsMark};
 use std::ops::Range;
@@ -112,6 +113,8 @@ pub struct Row {
     pub(crate) own: NodeId,
     pub(crate) metadata: NodeId,
     pub(crate) flags: u8,
+    /// Which of the batch's layouts its nodes have, from 1; 0 if they may have none.
+    pub(crate) layout: u16,
 }
 
 impl Row {
@@ -133,6 +136,7 @@ impl Row {
             own: NodeId::NONE,
             metadata: NodeId::NONE,
             flags: Self::MESSAGE | Self::OFFSET,
+            layout: 0,
         }
     }
 
@@ -171,6 +175,8 @@ pub struct Batch {
     /// Room for a line that is decoded before it is appended.
     pub(crate) decoded: Vec<u8>,
     pub(crate) slots: Slots,
+    /// How events look whose fields were in slots.
+    pub(crate) layouts: Vec<Arc<Layout>>,
     base: Arc<Base>,
     pub(crate) lines: u64,
     drops: DropCounts,
@@ -242,6 +248,7 @@ impl Batch {
             nodes: parts.nodes,
             journal: Vec::new(),
             slots: Slots::EMPTY,
+            layouts: Vec::new(),
             base,
             drops: DropCounts::default(),
             provenance,
@@ -295,6 +302,7 @@ impl Batch {
 
     /// Sets the layer that the outputs see.
     pub fn set_base(&mut self, base: Arc<Base>) {
+        self.layouts.clear();
         self.base = base;
     }
 

@@ -36,6 +36,7 @@ pub(crate) enum Head {
 
 impl<'a> EventMut<'a> {
     pub(crate) fn new(batch: &'a mut Batch, row: usize, base: &'a Base) -> Self {
+        batch.rows[row].layout = 0;
         Self { batch, row, base }
     }
 

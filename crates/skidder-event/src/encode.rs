@@ -79,6 +79,10 @@ impl Encoder {
         if !self.metadata.is_empty() {
             self.write_metadata(out, batch, row.metadata);
         }
+        if let Some(layout) = batch.layout(row) {
+            layout.write(out, batch, row);
+            return;
+        }
         let base = batch.base();
         let Some(member) = lone_member(batch, row, base) else {
             write_touched(out, batch, row, base);

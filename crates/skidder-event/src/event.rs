@@ -95,7 +95,11 @@ impl<'a> EventRef<'a> {
                     }
                     Some((Some(cell), _)) => return own_value(self.batch, cell, None),
                     Some((None, false)) => return None,
-                    Some((None, true)) => {}
+                    Some((None, true)) => {
+                        if let Some(node) = self.below_slot(path) {
+                            return Some(base_value(self.batch, node));
+                        }
+                    }
                     None => {
                         if let Some(found) = self.inside_slot(path) {
                             return found;

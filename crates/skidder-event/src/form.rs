@@ -1,7 +1,7 @@
 //! The fields that a list of processors works on, each with a number: while the list runs on an event, they are kept
 //! in *slots*, where a field is found by its number, and only then become nodes.
 
-use crate::base::{Base, BaseNode, BaseValue, find};
+use crate::base::{Base, BaseNode, BaseValue, find, position};
 use crate::batch::{Node, Text};
 use crate::escape::{is_plain, write_string};
 use crate::path::Path;
@@ -41,12 +41,38 @@ pub(crate) struct Entry {
 }
 
 /// What a base has where the fields of a form are.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 pub(crate) struct BaseSlots {
     /// It has a value at the field.
     pub(crate) present: u64,
     /// It has something that is no object around the field.
     pub(crate) blocked: u64,
+    /// Where each of them stands in the base: in the lists of the objects around it. Nothing if it is deeper inside.
+    places: Box<[Option<[u8; PLACES]>]>,
+}
+
+/// Fields this deep inside are found in a base without a look at their names.
+const PLACES: usize = 4;
+
+/// The end of a place.
+const END: u8 = u8::MAX;
+
+impl BaseSlots {
+    /// What the base has at a field.
+    #[inline]
+    pub(crate) fn node<'a>(&self, slot: usize, base: &'a Base) -> Option<&'a BaseNode> {
+        let mut below = base.nodes();
+        let mut found = None;
+        for at in self.places[slot]? {
+            if at == END {
+                break;
+            }
+            let node = &below[usize::from(at)];
+            below = node.children();
+            found = Some(node);
+        }
+        found
+    }
 }
 
 /// Paths for a [`Form`], as long as none is inside another.
@@ -141,7 +167,8 @@ impl Form {
 
     /// What a base has where the fields are.
     pub(crate) fn look_at(&self, base: &Base) -> BaseSlots {
-        let mut found = BaseSlots { present: 0, blocked: 0 };
+        let places = self.paths.iter().map(|path| place_of(base, path)).collect();
+        let mut found = BaseSlots { present: 0, blocked: 0, places };
         for (slot, path) in self.paths.iter().enumerate() {
             let mut below = base.nodes();
             let (last, parents) = path.segments().split_last().expect("a path has a segment");
@@ -159,6 +186,18 @@ impl Form {
         }
         found
     }
+}
+
+/// Where the node of a path stands in a base, if it is there and the place can be said.
+fn place_of(base: &Base, path: &Path) -> Option<[u8; PLACES]> {
+    let mut below = base.nodes();
+    let mut places = [END; PLACES];
+    for (depth, segment) in path.segments().iter().enumerate() {
+        let at = position(below, segment.as_bytes())?;
+        *places.get_mut(depth)? = u8::try_from(at).ok().filter(|at| *at != END)?;
+        below = below[at].children();
+    }
+    Some(places)
 }
 
 /// The node of a base at a path.

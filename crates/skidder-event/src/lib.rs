@@ -20,6 +20,7 @@ mod filter;
 mod form;
 mod format;
 mod grouping;
+mod layout;
 mod merge;
 mod metrics;
 mod path;

@@ -4,10 +4,11 @@
 //! whatever is not done by the number of a field makes nodes of all slots first ([`EventMut::settle`]).
 
 use crate::base::{Base, BaseNode};
-use crate::batch::{Batch, Cell, Node, NodeId, Row, Text};
+use crate::batch::{Batch, Cell, Row};
 use crate::edit::EventMut;
 use crate::event::{EventRef, MapRef, ValueRef};
-use crate::form::{Entry, Form, base_node};
+use crate::form::{Form, base_node};
+use crate::layout::{LAYOUTS_MAX, Layout, Wanted};
 use crate::path::Path;
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -29,18 +30,6 @@ pub(crate) struct Slots {
     cells: Vec<Cell>,
     /// Slots as they were before a change, and whether they were written, for [`EventMut::rollback`].
     journal: Vec<(u8, bool, Cell)>,
-    last: Layout,
-}
-
-/// The nodes of an event as they are made of its slots. The next event mostly has the same fields.
-#[derive(Debug)]
-struct Layout {
-    /// The slots that were written, and those of them that get nodes.
-    of: (u64, u64),
-    /// Without values; their places count from the first of them.
-    nodes: Vec<Node>,
-    /// Which of them are fields, with their slots.
-    fields: Vec<(u32, u8)>,
 }
 
 /// A point in the history of the slots.
@@ -58,7 +47,6 @@ impl Slots {
         touched: 0,
         cells: Vec::new(),
         journal: Vec::new(),
-        last: Layout::EMPTY,
     };
 
     #[inline]
@@ -100,73 +88,6 @@ impl Slots {
         }
         self.live = mark.live;
     }
-
-    /// Adds the nodes of the fields of `wanted`, and of the objects around all that were written. Gives the first.
-    fn add_to(&mut self, nodes: &mut Vec<Node>, wanted: u64) -> NodeId {
-        let Some(form) = &self.form else { return NodeId::NONE };
-        let from = nodes.len();
-        let last = &mut self.last;
-        if last.of == (self.touched, wanted) {
-            nodes.extend_from_slice(&last.nodes);
-        } else {
-            *last = Layout { of: (self.touched, wanted), ..Layout::EMPTY };
-            last.add(form.entries(), self.names);
-            nodes.extend_from_slice(&last.nodes);
-        }
-        let added = &mut nodes[from..];
-        for node in &mut *added {
-            // Places count from the first of them.
-            if !node.next.is_none() {
-                node.next.0 += from as u32;
-            }
-            if let Cell::Map { first, .. } = &mut node.cell
-                && !first.is_none()
-            {
-                first.0 += from as u32;
-            }
-        }
-        for &(at, slot) in &last.fields {
-            added[at as usize].cell = self.cells[usize::from(slot)];
-        }
-        if added.is_empty() { NodeId::NONE } else { NodeId(from as u32) }
-    }
-}
-
-impl Layout {
-    const EMPTY: Self = Self { of: (0, 0), nodes: Vec::new(), fields: Vec::new() };
-
-    /// Adds the nodes of these entries.
-    fn add(&mut self, entries: &[Entry], names: u32) -> NodeId {
-        let (mut first, mut last) = (NodeId::NONE, NodeId::NONE);
-        let (touched, wanted) = self.of;
-        let mut at = 0;
-        while let Some(entry) = entries.get(at) {
-            let inside = &entries[at + 1..at + 1 + entry.inside];
-            at += 1 + entry.inside;
-            let among = if entry.slot.is_some() { wanted } else { touched };
-            if entry.slots & among == 0 {
-                continue;
-            }
-            let key = Text { start: names + entry.key.start, len: entry.key.len };
-            let id = NodeId(self.nodes.len() as u32);
-            let node = Node { key, cell: Cell::Null, next: NodeId::NONE, raw: entry.raw };
-            self.nodes.push(node);
-            match entry.slot {
-                Some(slot) => self.fields.push((id.0, slot)),
-                None => {
-                    let first = self.add(inside, names);
-                    self.nodes[id.0 as usize].cell = Cell::Map { first, opaque: false };
-                }
-            }
-            if last.is_none() {
-                first = id;
-            } else {
-                self.nodes[last.0 as usize].next = id;
-            }
-            last = id;
-        }
-        first
-    }
 }
 
 impl Batch {
@@ -200,33 +121,64 @@ impl Batch {
         if !self.slots.is_live(row) {
             return;
         }
-        let Some(known) = self.base().slots().copied() else {
-            self.settle(row, self.slots.touched);
-            return;
-        };
-        let mut wanted = self.slots.touched;
-        let mut left = wanted & !known.present;
+        let touched = self.slots.touched;
+        let mut fields = touched;
+        let mut left = touched & !self.base().slots().map_or(u64::MAX, |known| known.present);
         while left != 0 {
             let slot = left.trailing_zeros();
             left &= left - 1;
             if self.slots.cells[slot as usize] == Cell::Gone {
-                wanted &= !(1 << slot);
+                fields &= !(1 << slot);
             }
         }
-        self.settle(row, wanted);
+        self.settle(row, Wanted { touched, fields, last: true });
     }
 
     /// Makes nodes of the fields of an event that are in slots: the next step does not know them by number.
     #[inline]
     pub fn settle_slots(&mut self, row: usize) {
         if self.slots.is_live(row) {
-            self.settle(row, self.slots.touched);
+            let touched = self.slots.touched;
+            self.settle(row, Wanted { touched, fields: touched, last: false });
         }
     }
 
-    fn settle(&mut self, row: usize, wanted: u64) {
-        self.rows[row].own = self.slots.add_to(&mut self.nodes, wanted);
+    fn settle(&mut self, row: usize, of: Wanted) {
         self.slots.live = NO_ROW;
+        if of.touched == 0 {
+            return;
+        }
+        let at = match self.layouts.iter().position(|layout| layout.of == of) {
+            Some(at) => at,
+            None => {
+                let Some(form) = &self.slots.form else { return };
+                if self.layouts.len() == LAYOUTS_MAX {
+                    // So many are rare, and not worth to be remembered.
+                    let layout = Layout::new(form, self.base(), Wanted { last: false, ..of });
+                    let (names, cells) = (self.slots.names, &self.slots.cells);
+                    self.rows[row].own = layout.add_to(&mut self.nodes, names, cells);
+                    return;
+                }
+                let layout = self.base().layout(form, of);
+                self.layouts.push(layout);
+                self.layouts.len() - 1
+            }
+        };
+        let layout = &self.layouts[at];
+        let own = layout.add_to(&mut self.nodes, self.slots.names, &self.slots.cells);
+        let row = &mut self.rows[row];
+        row.own = own;
+        row.layout = if layout.has_document() { at as u16 + 1 } else { 0 };
+    }
+
+    /// How an event is written whose nodes are as they were made of slots.
+    #[inline]
+    pub(crate) fn layout(&self, row: &Row) -> Option<&Layout> {
+        let usual = row.layout != 0 && row.flags == Row::MESSAGE | Row::OFFSET;
+        self.layouts
+            .get(usize::from(row.layout).wrapping_sub(1))
+            .filter(|_| usual)
+            .map(|all| &**all)
     }
 }
 
@@ -240,9 +192,7 @@ impl<'a> EventMut<'a> {
     /// Makes nodes of all fields that are in slots.
     #[inline]
     pub fn settle(&mut self) {
-        if self.batch.slots.is_live(self.row) {
-            self.batch.settle(self.row, self.batch.slots.touched);
-        }
+        self.batch.settle_slots(self.row);
     }
 
     /// The slot of a field. If it has none, nodes were made of all, unless it is of the row itself.
@@ -320,6 +270,13 @@ impl<'a> EventRef<'a> {
         let slot = slots.slot(path)?;
         let present = self.base.slots().is_none_or(|known| known.present >> slot & 1 == 1);
         Some((slots.get(slot), present))
+    }
+
+    /// What the base has at a field with a slot.
+    #[inline]
+    pub(crate) fn below_slot(&self, path: &Path) -> Option<&'a BaseNode> {
+        let slot = self.batch.slots.slot(path)?;
+        self.base.slots()?.node(slot, self.base)
     }
 
     /// The value of a field that has no slot and is inside one that was written.

@@ -106,6 +106,35 @@ pub enum DissectError {
     },
 }
 
+/// How far a delimiter is looked for byte by byte: most fields of a line are short, and end before a search over
+/// vectors has begun.
+const NEAR: usize = 12;
+
+#[inline]
+fn find_byte(byte: u8, text: &[u8]) -> Option<usize> {
+    let near = &text[..text.len().min(NEAR)];
+    if let Some(at) = near.iter().position(|found| *found == byte) {
+        return Some(at);
+    }
+    memchr::memchr(byte, &text[near.len()..]).map(|at| at + near.len())
+}
+
+/// The first occurrence: by the first byte of the delimiter, unless that often is another's.
+#[inline]
+fn find_near(finder: &Finder<'static>, text: &[u8]) -> Option<usize> {
+    const TRIES: usize = 4;
+    let needle = finder.needle();
+    let mut from = 0;
+    for _ in 0..TRIES {
+        from += find_byte(needle[0], &text[from..])?;
+        if text[from..].starts_with(needle) {
+            return Some(from);
+        }
+        from += 1;
+    }
+    finder.find(&text[from..]).map(|at| at + from)
+}
+
 impl Delimiter {
     fn new(text: &str) -> Self {
         match text.as_bytes() {
@@ -119,8 +148,8 @@ impl Delimiter {
     fn find(&self, text: &[u8]) -> Option<usize> {
         match self {
             Self::Empty => Some(0),
-            Self::Byte(byte) => memchr::memchr(*byte, text),
-            Self::Text(finder) => finder.find(text),
+            Self::Byte(byte) => find_byte(*byte, text),
+            Self::Text(finder) => find_near(finder, text),
         }
     }
 

@@ -13,7 +13,6 @@ use sha1::Sha1;
 use sha2::digest::Digest;
 use skidder_config::Section;
 use skidder_event::{EventMut, EventRef, Path, ValueRef};
-use smallvec::SmallVec;
 use std::net::IpAddr;
 
 const ICMP: u8 = 1;
@@ -169,22 +168,26 @@ impl Flow {
     }
 
     fn id(&self, seed: u16) -> [u8; ID_BYTES] {
-        // At most 40: seed, two addresses of IPv6, protocol, zero, two ports.
-        let mut bytes: SmallVec<[u8; 64]> = SmallVec::new();
-        bytes.extend_from_slice(&seed.to_be_bytes());
+        // Seed, two addresses of IPv6, protocol, zero, two ports.
+        let (mut bytes, mut len) = ([0; 40], 0);
+        let mut add = |part: &[u8]| {
+            bytes[len..len + part.len()].copy_from_slice(part);
+            len += part.len();
+        };
+        add(&seed.to_be_bytes());
         for (address, _) in [self.source, self.destination] {
             match address {
-                IpAddr::V4(address) => bytes.extend_from_slice(&address.octets()),
-                IpAddr::V6(address) => bytes.extend_from_slice(&address.octets()),
+                IpAddr::V4(address) => add(&address.octets()),
+                IpAddr::V6(address) => add(&address.octets()),
             }
         }
-        bytes.extend_from_slice(&[self.protocol, 0]);
+        add(&[self.protocol, 0]);
         if matches!(self.protocol, TCP | UDP | SCTP | ICMP | ICMP_V6) {
-            bytes.extend_from_slice(&self.source.1.to_be_bytes());
-            bytes.extend_from_slice(&self.destination.1.to_be_bytes());
+            add(&self.source.1.to_be_bytes());
+            add(&self.destination.1.to_be_bytes());
         }
         let mut id = *b"1:............................";
-        BASE64.encode_mut(&Sha1::digest(&bytes), &mut id[2..]);
+        BASE64.encode_mut(&Sha1::digest(&bytes[..len]), &mut id[2..]);
         id
     }
 }

@@ -1,0 +1,164 @@
+//! Fields in slots: whatever is done to an event, it has the fields and gives the document that it has and gives with nodes.
+
+#![expect(clippy::unwrap_used, reason = "a failed test is the message")]
+
+use proptest::prelude::*;
+use skidder_event::*;
+use std::sync::Arc;
+
+const TIME: i64 = 1_795_294_377_123_000_000;
+
+fn map(pairs: &[(&str, Value)]) -> Map {
+    let mut map = Map::new();
+    for (path, value) in pairs {
+        map.insert_path(path, value.clone());
+    }
+    map
+}
+
+fn base() -> Arc<Base> {
+    let fields = map(&[
+        ("agent.name", "web".into()),
+        ("host.name", "web".into()),
+        ("input.type", "filestream".into()),
+        ("log.file.path", "/var/log/a.log".into()),
+        ("log.zone", "z".into()),
+        ("tags", Value::List(vec!["a".into(), "b".into()])),
+    ]);
+    Arc::new(Base::new(&fields, &Map::new()))
+}
+
+fn batch_of(line: &str, base: Arc<Base>) -> Batch {
+    let provenance = Provenance {
+        source: SourceId(1),
+        generation: 0,
+        range: 0..line.len() as u64 + 1,
+        end_of_file: false,
+        tail: None,
+        resume: None,
+    };
+    let text = Text { start: 0, len: line.len() as u32 };
+    let mut batch = Batch::new(format!("{line}\n").into_bytes(), true, base, provenance);
+    batch.push(Row::new(7, line.len() as u32 + 1, text, TIME));
+    batch
+}
+
+fn document(batch: &Batch) -> serde_json::Value {
+    let mut out = Vec::new();
+    Encoder::new(Precision::Millisecond).write(&mut out, batch, 0);
+    serde_json::from_slice(&out).unwrap_or_else(|error| {
+        panic!("{error}: {}", String::from_utf8_lossy(&out));
+    })
+}
+
+fn path(text: &str) -> Path {
+    Path::parse(text).unwrap()
+}
+
+/// Fields of a form, and (the last two) one that is inside of one and one that has nothing to do with it.
+const FIELDS: [&str; 12] = [
+    "agent.name",
+    "host.x",
+    "log.zone",
+    "log.flags",
+    "tags",
+    "x.y.z",
+    "x.y.w",
+    "x.q",
+    "top",
+    "new.a.b",
+    "top.inside",
+    "other",
+];
+
+#[derive(Clone, Debug)]
+enum Edit {
+    Put(usize, i64),
+    Object(usize),
+    Delete(usize),
+    Move(usize, usize),
+    Message,
+    Mark,
+    Rollback,
+}
+
+fn edits() -> impl Strategy<Value = Vec<Edit>> {
+    // The last field is rare: from there on all are nodes.
+    let field = prop_oneof![40 => 0..FIELDS.len() - 1, 1 => Just(FIELDS.len() - 1)];
+    let edit = prop_oneof![
+        6 => (field.clone(), any::<i64>()).prop_map(|(at, number)| Edit::Put(at, number)),
+        1 => field.clone().prop_map(Edit::Object),
+        3 => field.clone().prop_map(Edit::Delete),
+        3 => (field.clone(), field).prop_map(|(from, to)| Edit::Move(from, to)),
+        1 => Just(Edit::Message),
+        2 => Just(Edit::Mark),
+        2 => Just(Edit::Rollback),
+    ];
+    proptest::collection::vec(edit, 0..24)
+}
+
+fn edit(event: &mut EventMut<'_>, edits: &[Edit]) -> Vec<bool> {
+    let paths = FIELDS.map(path);
+    let (mut marks, mut seen) = (Vec::new(), Vec::new());
+    for edit in edits {
+        let mark = event.mark();
+        let done = match edit {
+            Edit::Put(at, number) => event.put_cell(&paths[*at], Cell::Int(*number)),
+            Edit::Object(at) => event.put(&paths[*at], &Value::Map(map(&[("inside", 1.into())]))),
+            Edit::Delete(at) => {
+                seen.push(event.delete(&paths[*at]));
+                Ok(())
+            }
+            Edit::Move(from, to) => match event.take(&paths[*from]) {
+                Some(cell) => event.put_cell(&paths[*to], cell),
+                None => Ok(()),
+            },
+            Edit::Message => event.put_text(&path("message"), b"another"),
+            Edit::Mark => {
+                marks.push(mark);
+                Ok(())
+            }
+            Edit::Rollback => {
+                marks.pop().into_iter().for_each(|mark| event.rollback(mark));
+                Ok(())
+            }
+        };
+        seen.push(done.is_ok());
+        if done.is_err() {
+            event.rollback(mark);
+        }
+        seen.extend(paths.iter().map(|path| event.as_ref().has(path)));
+    }
+    seen
+}
+
+proptest! {
+    #[test]
+    fn fields_in_slots_are_what_they_are_in_nodes(edits in edits()) {
+        let base = base();
+        let mut nodes = batch_of("line", Arc::clone(&base));
+        let seen = edit(&mut nodes.event_mut(0, &base), &edits);
+        let mut builder = FormBuilder::default();
+        prop_assert!(builder.add(&FIELDS[..10].iter().map(|name| path(name)).collect::<Vec<_>>()));
+        let form = Arc::new(builder.build().unwrap());
+        base.know(&form);
+        let mut slots = batch_of("line", Arc::clone(&base));
+        slots.set_form(&form);
+        slots.begin_slots(0);
+        let in_slots = edit(&mut slots.event_mut(0, &base), &edits);
+        slots.end_slots(0);
+        prop_assert_eq!(in_slots, seen);
+        prop_assert_eq!(document(&slots), document(&nodes));
+    }
+}
+
+#[test]
+fn a_form_has_no_field_inside_another() {
+    let mut builder = FormBuilder::default();
+    assert!(builder.add(&[path("a.b"), path("a.c"), path("message"), path("@metadata.a")]));
+    assert_eq!(builder.paths().len(), 2);
+    for name in ["a", "a.b.c", "log", "message.x", "@timestamp.x", "log.offset.x"] {
+        assert!(!builder.add(&[path("new"), path(name)]), "{name}");
+    }
+    assert_eq!(builder.paths().len(), 2);
+}
