@@ -111,8 +111,11 @@ if [ "$action" = again ]; then
   if running; then fail "it is running in $dir"; fi
   url=$(cat "$dir/url")
   eval "launch $(cat "$dir/command")"
-  case $url in http*) ;; *) ready "$url" 30 answers_tcp "${url##*:}"; exit;; esac
-  ready "$url" 180 curl -sf "$url/_cluster/health?wait_for_status=yellow&timeout=1s"
+  case $url in
+    http*) ready "$url" 180 curl -sf "$url/_cluster/health?wait_for_status=yellow&timeout=1s";;
+    kafka*) ready "$url" 180 grep -q 'Kafka Server started' "$dir/log";;
+    *) ready "$url" 30 answers_tcp "${url##*:}";;
+  esac
   exit
 fi
 if [ "$action" = start ]; then

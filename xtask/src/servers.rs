@@ -17,7 +17,7 @@ struct Kind {
     variable: &'static str,
 }
 
-const KINDS: [Kind; 4] = [
+const KINDS: [Kind; 5] = [
     Kind {
         name: "elasticsearch",
         script: "elasticsearch.sh",
@@ -42,6 +42,7 @@ const KINDS: [Kind; 4] = [
         secure: false,
         variable: "SKIDDER_TEST_OPENLDAP",
     },
+    Kind { name: "kafka", script: "kafka.sh", secure: false, variable: "SKIDDER_TEST_KAFKA" },
 ];
 /// Servers that tests start for themselves, in seconds.
 const STARTED_BY_TESTS: [&str; 4] =

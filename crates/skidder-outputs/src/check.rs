@@ -5,6 +5,7 @@ use crate::file::FileOutput;
 use crate::logstash::Logstash;
 use crate::redis::Redis;
 use std::fmt::Display;
+use std::pin::Pin;
 
 /// The check of one output.
 #[derive(Debug)]
@@ -17,6 +18,8 @@ pub enum Check {
     Redis(Box<Redis>),
     /// Looks at the directory.
     File(Box<FileOutput>),
+    /// That of an output in another crate.
+    Other(Box<dyn OtherCheck>),
     /// There is nothing that could fail.
     Nothing(&'static str),
 }
@@ -30,12 +33,22 @@ impl Check {
             Self::Logstash(output) => output.check(tell).await,
             Self::Redis(output) => output.check(tell).await,
             Self::File(output) => output.check(tell),
+            Self::Other(output) => output.check(tell).await,
             Self::Nothing(kind) => {
                 tell(&format!("{kind}: nothing to test... OK"));
                 true
             }
         }
     }
+}
+
+/// The check of an output in another crate.
+pub trait OtherCheck: std::fmt::Debug + Send + Sync {
+    /// As [`Check::run`].
+    fn check<'a>(
+        &'a self,
+        tell: &'a mut (dyn FnMut(&str) + Send),
+    ) -> Pin<Box<dyn Future<Output = bool> + 'a>>;
 }
 
 /// Tells steps in Filebeat's words: `dns lookup... OK`.

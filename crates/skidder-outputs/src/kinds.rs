@@ -15,8 +15,12 @@ use skidder_pipeline::Output;
 /// The outputs there are.
 const SUPPORTED: [&str; 6] = ["elasticsearch", "logstash", "redis", "file", "console", "discard"];
 
-/// Outputs of Filebeat that are not here yet.
-const UNSUPPORTED: [&str; 1] = ["kafka"];
+/// The constructor of an output in another crate. Mistakes are told to the section's problems.
+pub type BuildOther =
+    fn(section: &Section<'_>, context: &Context, started: Timestamp) -> Option<Built>;
+
+/// An output of another crate: its name and its constructor.
+pub type Other = (&'static str, BuildOther);
 
 /// An output with what its settings say about the queue before it.
 pub struct Built {
@@ -41,33 +45,21 @@ impl std::fmt::Debug for Built {
 /// problems; `None` means that there is at least one.
 ///
 /// `queue` of the kind is left to the caller. `started` is the program's start, for `path` of
-/// `output.file`.
-pub fn build(outputs: &Section<'_>, context: &Context, started: Timestamp) -> Option<Built> {
+/// `output.file`. `others` are outputs of other crates.
+pub fn build(
+    outputs: &Section<'_>,
+    context: &Context,
+    started: Timestamp,
+    others: &[Other],
+) -> Option<Built> {
+    let supported: Vec<&str> =
+        SUPPORTED.into_iter().chain(others.iter().map(|(name, _)| *name)).collect();
     let mut built = None;
     let mut enabled = Vec::new();
     let mut wrong = false;
     for name in outputs.keys() {
-        if UNSUPPORTED.contains(&name) {
-            let section = outputs.section(name);
-            if section.bool("enabled").or(true) {
-                outputs.problem(
-                    name,
-                    format!(
-                        "`{}` is known to Filebeat, but not supported by skidder yet",
-                        outputs.path_of(name)
-                    ),
-                    format!(
-                        "supported are {}",
-                        SUPPORTED.map(|name| format!("`{name}`")).join(", ")
-                    ),
-                );
-                wrong = true;
-            }
-            section.skip();
-            continue;
-        }
-        if !SUPPORTED.contains(&name) {
-            let hint = match nearest(name, SUPPORTED) {
+        if !supported.contains(&name) {
+            let hint = match nearest(name, supported.iter().copied()) {
                 Some(name) => format!("did you mean `{name}`?"),
                 None => String::new(),
             };
@@ -87,7 +79,10 @@ pub fn build(outputs: &Section<'_>, context: &Context, started: Timestamp) -> Op
             continue;
         }
         section.accept("queue");
-        built = one(name, &section, context, started);
+        built = match others.iter().find(|(other, _)| *other == name) {
+            Some((_, build)) => build(&section, context, started),
+            None => one(name, &section, context, started),
+        };
         section.finish();
     }
     match enabled[..] {

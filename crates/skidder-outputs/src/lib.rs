@@ -23,14 +23,14 @@ mod supply;
 mod testing;
 
 pub use backoff::{Backoff, Failures};
-pub use check::{Check, Steps};
+pub use check::{Check, OtherCheck, Steps};
 pub use codec::{Codec, CodecConfig};
 pub use console::{Console, ConsoleConfig};
 pub use context::Context;
 pub use discard::Discard;
 pub use elasticsearch::Elasticsearch;
 pub use file::{FileConfig, FileOutput};
-pub use kinds::{Built, build};
+pub use kinds::{BuildOther, Built, Other, build};
 pub use logstash::Logstash;
 pub use net::{Host, Proxy};
 pub use redis::Redis;

@@ -4,6 +4,7 @@
 //! random comes from a seed, so that a failing test fails again.
 
 mod clock;
+pub mod kafka;
 mod random;
 pub mod servers;
 mod sim_fs;

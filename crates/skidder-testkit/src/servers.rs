@@ -421,11 +421,12 @@ fn invalid(what: &'static str) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, what)
 }
 
-fn script(name: &str) -> Command {
+pub(crate) fn script(name: &str) -> Command {
     Command::new(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/servers").join(name))
 }
 
-fn free_port() -> io::Result<u16> {
+/// A port of this machine that nobody has at the moment.
+pub fn free_port() -> io::Result<u16> {
     Ok(TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?.port())
 }
 

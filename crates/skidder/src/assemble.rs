@@ -7,7 +7,7 @@ use skidder_config::{Problems, Section, Settings};
 use skidder_event::Precision;
 use skidder_observe::HttpConfig;
 use skidder_os::{Clock, Fs};
-use skidder_outputs::{Check, Context as OutputContext};
+use skidder_outputs::{BuildOther, Check, Context as OutputContext, Other};
 use skidder_pipeline::{DeadLettersLimits, Output, QueueLimits};
 use skidder_processors::{Context, Kind};
 use skidder_read::{Bind, FilestreamSettings, InputKind};
@@ -85,7 +85,8 @@ pub(crate) fn assemble(
         fs: Arc::clone(&outside.fs),
     };
     let outputs = root.section("output");
-    let built = skidder_outputs::build(&outputs, &output_context, outside.clock.wall());
+    let built =
+        skidder_outputs::build(&outputs, &output_context, outside.clock.wall(), &OTHER_OUTPUTS);
     let queue = read_queue(&root, &outputs, built.as_ref());
     outputs.finish();
     let registry = beat.section("registry");
@@ -146,6 +147,23 @@ const SCRIPT_KINDS: &[Kind] = &[("script", |settings, _| {
     settings.problem("", message, "use one with the cargo feature `script`");
     None
 })];
+
+/// Outputs in crates of their own.
+const OTHER_OUTPUTS: [Other; 1] = [("kafka", KAFKA)];
+
+#[cfg(feature = "kafka")]
+const KAFKA: BuildOther = skidder_output_kafka::build;
+
+/// Says that the output is not here.
+#[cfg(not(feature = "kafka"))]
+const KAFKA: BuildOther = |section, _, _| {
+    for key in section.keys() {
+        section.accept(key);
+    }
+    let message = format!("`{}`: this program was built without Kafka", section.path());
+    section.problem("", message, "use one with the cargo feature `kafka`");
+    None
+};
 
 /// The directory of the registry, from `path.data` and `filebeat.registry`.
 pub(crate) fn registry_directory(data: &Path, registry: &Section<'_>) -> PathBuf {

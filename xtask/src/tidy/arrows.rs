@@ -57,6 +57,18 @@ const ALLOWED: &[(&str, &[&str])] = &[
         ],
     ),
     (
+        "skidder-output-kafka",
+        &[
+            "skidder-event",
+            "skidder-os",
+            "skidder-config",
+            "skidder-tls",
+            "skidder-processors",
+            "skidder-pipeline",
+            "skidder-outputs",
+        ],
+    ),
+    (
         "skidder-observe",
         &["skidder-event", "skidder-os", "skidder-config", "skidder-read", "skidder-pipeline"],
     ),
@@ -75,6 +87,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "skidder-read",
             "skidder-pipeline",
             "skidder-outputs",
+            "skidder-output-kafka",
             "skidder-observe",
         ],
     ),

@@ -5,13 +5,19 @@ use crate::codec::CodecConfig;
 use crate::testing::context;
 use skidder_config::{Problems, Settings};
 
+/// Stands for an output in another crate.
+const OTHERS: [Other; 1] = [("kafka", |section, _, _| {
+    section.problem("hosts", "told by another crate", "");
+    None
+})];
+
 fn build_from(text: &str) -> (Option<&'static str>, String) {
     let settings = Settings::parse("filebeat.yml", text).unwrap();
     let problems = Problems::new();
     let built = {
         let root = settings.root(&problems);
         let outputs = root.section("output");
-        let built = build(&outputs, &context(), Timestamp(1_767_323_045_000_000_000));
+        let built = build(&outputs, &context(), Timestamp(1_767_323_045_000_000_000), &OTHERS);
         outputs.finish();
         built
     };
@@ -48,7 +54,7 @@ fn anything_but_one_output_is_a_mistake() {
         ("output: {}", "no output is enabled"),
         ("output.console.enabled: false", "no output is enabled"),
         ("output: {console.enabled: true, discard.enabled: true}", "both enabled"),
-        ("output.kafka.hosts: x", "not supported by skidder yet"),
+        ("output.kafka.hosts: x", "told by another crate"),
         ("output.logstash: {hosts: a, ssl.certificate_authorities: /nothing}", "cannot read"),
         ("output.elasticsearh.hosts: x", "did you mean `elasticsearch`"),
         ("output.file.path: ''", "path"),

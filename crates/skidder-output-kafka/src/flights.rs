@@ -1,0 +1,161 @@
+//! Which records are where: every row of every delivery from the queue until its verdict.
+
+use skidder_outputs::Refusal;
+use skidder_pipeline::{Delivery, Ticket};
+
+/// Rows of one [`Flight`] at most, so that a row's number fits in 16 bits.
+const ROWS_MAX: u32 = 1 << 16;
+
+/// One row on its way, not in librdkafka.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Item {
+    pub(crate) flight: u32,
+    /// Counted from the first row of the flight.
+    pub(crate) row: u16,
+    /// Where it was sent before; below zero if it was not.
+    pub(crate) partition: i32,
+    /// 0: nothing is wrong with it. Otherwise it came back with others, and may be sent again with at
+    /// most so many at once, to find who was at fault.
+    pub(crate) group: u32,
+}
+
+/// A record's number for librdkafka: flight, topic and row.
+pub(crate) fn number_of(item: Item, topic: u16) -> u64 {
+    u64::from(item.flight) << 32 | u64::from(topic) << 16 | u64::from(item.row)
+}
+
+/// Flight, topic and row of a number.
+pub(crate) fn parts_of(number: u64) -> (u32, u16, u16) {
+    ((number >> 32) as u32, (number >> 16) as u16, number as u16)
+}
+
+/// Some rows of one delivery.
+#[derive(Debug)]
+struct Flight {
+    delivery: Delivery,
+    /// Grows with each flight: which was taken first.
+    order: u64,
+    /// Rows without a verdict.
+    pending: u32,
+    /// Rows that were delivered and not told yet.
+    delivered: u32,
+}
+
+/// All of them.
+#[derive(Debug, Default)]
+pub(crate) struct Flights {
+    list: Vec<Option<Flight>>,
+    free: Vec<u32>,
+    /// Those with something to tell.
+    touched: Vec<u32>,
+    begun: u64,
+}
+
+impl Flights {
+    /// Takes a delivery in; `each` is given number and rows of each flight that it becomes.
+    pub(crate) fn add(&mut self, delivery: Delivery, each: &mut dyn FnMut(u32, u32)) {
+        let mut rows = delivery.rows.clone();
+        while !rows.is_empty() {
+            let end = rows.end.min(rows.start.saturating_add(ROWS_MAX));
+            let mut part = delivery.clone();
+            part.rows = rows.start..end;
+            rows.start = end;
+            let pending = part.rows.len() as u32;
+            let flight = Flight { delivery: part, order: self.begun, pending, delivered: 0 };
+            self.begun += 1;
+            let place = match self.free.pop() {
+                Some(place) => {
+                    self.list[place as usize] = Some(flight);
+                    place
+                }
+                None => {
+                    self.list.push(Some(flight));
+                    (self.list.len() - 1) as u32
+                }
+            };
+            each(place, pending);
+        }
+    }
+
+    fn flight(&mut self, place: u32) -> &mut Flight {
+        self.list[place as usize].as_mut().expect("it has rows without a verdict")
+    }
+
+    /// The delivery of a flight, and the row in its batch.
+    pub(crate) fn origin(&self, item: Item) -> (&Delivery, u32) {
+        let flight = self.list[item.flight as usize].as_ref();
+        let delivery = &flight.expect("it has rows without a verdict").delivery;
+        (delivery, delivery.rows.start + u32::from(item.row))
+    }
+
+    /// In which order items were taken from the queue.
+    pub(crate) fn order(&self, item: Item) -> (u64, u16) {
+        let flight = self.list[item.flight as usize].as_ref();
+        (flight.map_or(u64::MAX, |flight| flight.order), item.row)
+    }
+
+    /// One row of it was delivered; the verdict follows with [`settle`](Self::settle).
+    #[inline]
+    pub(crate) fn delivered(&mut self, place: u32) {
+        let flight = self.flight(place);
+        flight.delivered += 1;
+        if flight.delivered == 1 {
+            self.touched.push(place);
+        }
+    }
+
+    /// Gives what was delivered its verdict; says how many that were.
+    pub(crate) fn settle(&mut self) -> u64 {
+        let mut touched = std::mem::take(&mut self.touched);
+        let list = &self.list;
+        let told = touched.iter().filter_map(|place| list[*place as usize].as_ref());
+        Ticket::deliver_all(told.map(|flight| (&*flight.delivery.ticket, flight.delivered)));
+        let mut count = 0;
+        for place in touched.drain(..) {
+            let flight = self.flight(place);
+            let delivered = std::mem::take(&mut flight.delivered);
+            flight.pending -= delivered;
+            count += u64::from(delivered);
+            self.free_if_done(place);
+        }
+        self.touched = touched;
+        count
+    }
+
+    /// This row goes to the dead letters, which give the verdict.
+    pub(crate) fn refuse(&mut self, item: Item, status: i32, reason: String) -> Refusal {
+        let flight = self.flight(item.flight);
+        flight.pending -= 1;
+        let row = flight.delivery.rows.start + u32::from(item.row);
+        let delivery = flight.delivery.clone();
+        self.free_if_done(item.flight);
+        let status = u16::try_from(status).unwrap_or(0);
+        Refusal { delivery, row, status, reason: reason.into_bytes() }
+    }
+
+    fn free_if_done(&mut self, place: u32) {
+        let slot = &mut self.list[place as usize];
+        if slot.as_ref().is_some_and(|flight| flight.pending == 0) {
+            *slot = None;
+            self.free.push(place);
+        }
+    }
+
+    /// Whether every row has its verdict.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.free.len() == self.list.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_hold_flight_topic_and_row() {
+        for (flight, topic, row) in [(0, 0, 0), (u32::MAX, u16::MAX, u16::MAX), (7, 65_000, 3)] {
+            let item = Item { flight, row, partition: 0, group: 0 };
+            assert_eq!(parts_of(number_of(item, topic)), (flight, topic, row));
+        }
+    }
+}

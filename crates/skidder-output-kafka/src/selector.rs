@@ -1,0 +1,226 @@
+//! The topic of an event: `topics`, then `topic`.
+//!
+//! As libbeat's `outputs/outil/select.go`: the first rule whose condition holds and whose text is not empty;
+//! a rule whose format string misses a field gives its `default`, or nothing. Topics keep their case.
+
+use skidder_config::{Item, Section};
+use skidder_event::{EventRef, Format};
+use skidder_outputs::Context;
+use skidder_processors::Condition;
+use std::collections::BTreeMap;
+
+/// Longest name of a topic, in bytes (Kafka's `Topic.java`).
+const NAME_BYTES_MAX: usize = 249;
+
+/// Why an event has no topic. It can never be sent.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum TopicError {
+    #[error("no rule of `topics` holds for it, and `topic` {0}")]
+    None(&'static str),
+    #[error("`{0}` is no name for a topic: it has letters, digits, `.`, `_` and `-`, at most 249")]
+    Name(String),
+}
+
+/// One of the rules.
+#[derive(Clone, Debug)]
+struct Rule {
+    topic: Format,
+    /// Names to be replaced; the others are not meant.
+    mappings: Option<BTreeMap<String, String>>,
+    default: Option<String>,
+    when: Option<Condition>,
+}
+
+/// `topics` and `topic`.
+#[derive(Clone, Debug, Default)]
+pub struct Topics {
+    rules: Vec<Rule>,
+    topic: Option<Format>,
+}
+
+impl Topics {
+    /// Reads both; mistakes are told to the section's problems.
+    pub(crate) fn read(section: &Section<'_>) -> Self {
+        let rules = section.items("topics").iter().filter_map(Rule::read).collect();
+        let topic = section.string("topic").named("a format string").try_map(parse).optional();
+        if topic.is_none() && !section.has("topics") && !section.has("topic") {
+            let message = "neither `topic` nor `topics` is set";
+            section.problem("topic", message, "for example `topic: logs`");
+        }
+        let topics = Self { rules, topic };
+        if let Some(name) = topics.topic.as_ref().and_then(Format::constant)
+            && !is_name(name.as_bytes())
+        {
+            section.problem("topic", TopicError::Name(name.to_owned()).to_string(), "");
+        }
+        topics
+    }
+
+    /// Puts in what is the same for the whole process.
+    pub(crate) fn bind(&mut self, context: &Context) {
+        let formats = self.rules.iter_mut().map(|rule| &mut rule.topic);
+        for format in formats.chain(&mut self.topic) {
+            context.bind(format);
+        }
+    }
+
+    /// The topic, if it is the same for all events.
+    pub(crate) fn constant(&self) -> Option<&str> {
+        match (&self.rules[..], &self.topic) {
+            ([], Some(topic)) => topic.constant(),
+            _ => None,
+        }
+    }
+
+    /// Writes the topic of an event into `name`.
+    pub(crate) fn select(&self, event: EventRef<'_>, name: &mut Vec<u8>) -> Result<(), TopicError> {
+        for rule in &self.rules {
+            rule.select(event, name);
+            if !name.is_empty() {
+                return check(name);
+            }
+        }
+        name.clear();
+        let Some(topic) = &self.topic else { return Err(TopicError::None("is not set")) };
+        if topic.write(name, event).is_err() {
+            name.clear();
+            return Err(TopicError::None("names a field that it has not"));
+        }
+        if name.is_empty() {
+            return Err(TopicError::None("is empty"));
+        }
+        check(name)
+    }
+}
+
+impl Rule {
+    fn read(item: &Item<'_>) -> Option<Self> {
+        let section = item.section();
+        let topic = section.string("topic").named("a format string").try_map(parse);
+        if !topic.is_set() {
+            section.problem("topic", format!("`{}` has no `topic`", item.path()), "");
+        }
+        let rule = Self {
+            mappings: section.string_map("mappings").optional(),
+            default: section.string("default").optional().filter(|text| !text.is_empty()),
+            when: section.item("when").and_then(|item| Condition::read(&item)),
+            topic: topic.optional()?,
+        };
+        section.finish();
+        Some(rule)
+    }
+
+    /// The name, or nothing if the rule is not for this event.
+    fn select(&self, event: EventRef<'_>, name: &mut Vec<u8>) {
+        name.clear();
+        if self.when.as_ref().is_some_and(|when| !when.check(event)) {
+            return;
+        }
+        if self.topic.write(name, event).is_err() {
+            name.clear();
+        }
+        if let Some(mappings) = &self.mappings {
+            let mapped = std::str::from_utf8(name).ok().and_then(|name| mappings.get(name));
+            let mapped = mapped.map(|mapped| mapped.as_bytes().to_vec());
+            name.clear();
+            name.extend_from_slice(&mapped.unwrap_or_default());
+        }
+        if name.is_empty()
+            && let Some(default) = &self.default
+        {
+            name.extend_from_slice(default.as_bytes());
+        }
+    }
+}
+
+fn parse(text: String) -> Result<Format, String> {
+    Format::parse(&text).map_err(|error| error.to_string())
+}
+
+/// Kafka's own rule, so that a wrong name is told here and not tried for ever.
+fn is_name(name: &[u8]) -> bool {
+    let is_legal = |byte: &u8| byte.is_ascii_alphanumeric() || b"._-".contains(byte);
+    let is_dots = name == b"." || name == b"..";
+    (1..=NAME_BYTES_MAX).contains(&name.len()) && name.iter().all(is_legal) && !is_dots
+}
+
+fn check(name: &[u8]) -> Result<(), TopicError> {
+    if is_name(name) {
+        return Ok(());
+    }
+    let shown = String::from_utf8_lossy(name).chars().take(NAME_BYTES_MAX).collect();
+    Err(TopicError::Name(shown))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{context, event};
+    use skidder_config::{Problems, Settings};
+
+    fn read(settings: &str) -> (Topics, String) {
+        let problems = Problems::new();
+        let settings = Settings::parse("x", settings).expect("YAML");
+        let root = settings.root(&problems);
+        let read = Topics::read(&root);
+        root.finish();
+        (read, problems.to_string())
+    }
+
+    fn selected(settings: &str, fields: &[(&str, &str)]) -> String {
+        let (mut topics, told) = read(settings);
+        assert_eq!(told, "", "{settings}");
+        topics.bind(&context());
+        let mut name = b"before".to_vec();
+        match topics.select(event(fields).event(0), &mut name) {
+            Ok(()) => String::from_utf8(name).expect("names are ASCII"),
+            Err(error) => error.to_string(),
+        }
+    }
+
+    #[test]
+    fn the_first_topic_that_a_rule_gives_wins() {
+        let rules = "{topic: rest, topics: [\
+            {topic: 'critical-%{[agent.version]}', when.contains.message: CRITICAL},\
+            {topic: '%{[fields.list]}', mappings: {first: one, Second: two}, default: other},\
+            {topic: never}]}";
+        assert_eq!(selected(rules, &[("fields.list", "first")]), "one");
+        assert_eq!(selected(rules, &[("fields.list", "second")]), "other");
+        assert_eq!(selected(rules, &[]), "other");
+        let rules =
+            "{topic: rest, topics: [{topic: '%{[x]}', mappings: {a: b}}, {topic: 'd-%{[x]}'}]}";
+        assert_eq!(selected(rules, &[("x", "a")]), "b");
+        assert_eq!(selected(rules, &[("x", "q")]), "d-q");
+        assert_eq!(selected(rules, &[]), "rest");
+        let rules = "{topic: rest, topics: [{topic: lines, when.equals.message: line}]}";
+        assert_eq!(selected(rules, &[]), "lines");
+        let rules = "{topics: [{topic: lines, when.equals.message: other}]}";
+        assert!(selected(rules, &[]).contains("is not set"));
+    }
+
+    #[test]
+    fn names_keep_their_case_and_must_be_names() {
+        assert_eq!(selected("topic: 'Logs_%{+yyyy.MM}-%{[agent.name]}'", &[]), "Logs_2026.01-here");
+        assert!(selected("topic: '%{[x]}'", &[]).contains("names a field"));
+        assert!(selected("topic: '%{[x]}'", &[("x", "")]).contains("is empty"));
+        for name in ["a b", "ä", "..", &"x".repeat(250)] {
+            assert!(selected("topic: '%{[x]}'", &[("x", name)]).contains("no name"), "{name}");
+        }
+        assert_eq!(selected("topic: '%{[x]}'", &[("x", &"x".repeat(249))]).len(), 249);
+    }
+
+    #[test]
+    fn mistakes_are_told() {
+        for (settings, part) in [
+            ("{}", "neither `topic` nor `topics`"),
+            ("topic: '%{[x'", "closing"),
+            ("topic: 'a b'", "no name for a topic"),
+            ("topics: [{default: x}]", "no `topic`"),
+            ("topics: [{topic: x, when: {equal.a: b}}]", "equal"),
+            ("topics: [{topic: x, mapping: {a: b}}]", "mapping"),
+        ] {
+            let (_, told) = read(settings);
+            assert!(told.contains(part), "{settings}: {told}");
+        }
+    }
+}

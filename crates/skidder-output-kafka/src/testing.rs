@@ -1,0 +1,39 @@
+//! What the unit tests of this crate share.
+
+use skidder_event::{Base, Batch, Map, Precision, Provenance, Row, SourceId, Text, Value};
+use skidder_outputs::Context;
+use std::sync::Arc;
+
+/// 2026-01-02 03:04:05 UTC.
+pub(crate) const TIME: i64 = 1_767_323_045_000_000_000;
+
+/// What outputs are told.
+pub(crate) fn context() -> Context {
+    Context {
+        beat: "filebeat".to_owned(),
+        version: "9.5.0".to_owned(),
+        agent_name: "here".to_owned(),
+        precision: Precision::Millisecond,
+        fs: Arc::new(skidder_os::RealFs),
+    }
+}
+
+/// One event with the message `line` and these fields.
+pub(crate) fn event(fields: &[(&str, &str)]) -> Batch {
+    let mut map = Map::new();
+    for (name, text) in fields {
+        map.insert_path(name, Value::from(*text));
+    }
+    let provenance = Provenance {
+        source: SourceId(1),
+        generation: 0,
+        range: 0..5,
+        end_of_file: false,
+        tail: None,
+        resume: None,
+    };
+    let base = Arc::new(Base::new(&map, &Map::new()));
+    let mut batch = Batch::new(b"line\n".to_vec(), true, base, provenance);
+    batch.push(Row::new(0, 5, Text { start: 0, len: 4 }, TIME));
+    batch
+}

@@ -1,0 +1,74 @@
+//! `version`: which protocol Filebeat is told to speak. librdkafka asks the brokers what they speak, so here
+//! it decides only what may be used: headers, timestamps, codecs.
+
+/// A version of Kafka.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Version([u16; 4]);
+
+impl Version {
+    /// Default of `version`.
+    pub const DEFAULT: Self = Self([2, 1, 0, 0]);
+    /// Records have timestamps, and there is LZ4.
+    pub(crate) const TIMESTAMPS: Self = Self([0, 10, 0, 0]);
+    /// Records have headers.
+    pub(crate) const HEADERS: Self = Self([0, 11, 0, 0]);
+    /// There is Zstandard.
+    pub(crate) const ZSTD: Self = Self([2, 1, 0, 0]);
+
+    /// Reads `2.1.0`, `0.10.2.1`, or the beginning of one, as in `2`: of what is left out, it means the newest.
+    pub(crate) fn parse(text: &str) -> Result<Self, String> {
+        let wrong = || format!("`{text}` is no version of Kafka; expected for example `2.1.0`");
+        let parts: Vec<u16> =
+            text.split('.').map(str::parse).collect::<Result<_, _>>().map_err(|_| wrong())?;
+        let is_old = parts.first() == Some(&0);
+        if parts.is_empty() || parts.len() > if is_old { 4 } else { 3 } || text.contains('+') {
+            return Err(wrong());
+        }
+        let mut version = if is_old { [0, 10, 2, 1] } else { [parts[0], 99, 99, 0] };
+        for (place, part) in parts.iter().enumerate() {
+            version[place] = *part;
+        }
+        if is_old && parts.len() < 4 {
+            // Only what can be told apart by it matters.
+            version[3] = 9;
+            if parts.len() == 2 {
+                version[2] = 9;
+            }
+        }
+        let version = Self(version);
+        let oldest = Self([0, 8, 2, 0]);
+        if version < oldest {
+            return Err(format!("`{text}` is too old; expected `0.8.2.0` or later"));
+        }
+        Ok(version)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_of_filebeat_are_understood() {
+        for (text, timestamps, headers, zstd) in [
+            ("0.8.2.0", false, false, false),
+            ("0.9", false, false, false),
+            ("0.10.2.1", true, false, false),
+            ("0.11", true, true, false),
+            ("1", true, true, false),
+            ("1.1.0", true, true, false),
+            ("2.0.0", true, true, false),
+            ("2.1.0", true, true, true),
+            ("2", true, true, true),
+            ("4.1.0", true, true, true),
+        ] {
+            let version = Version::parse(text).expect(text);
+            assert_eq!(version >= Version::TIMESTAMPS, timestamps, "{text}");
+            assert_eq!(version >= Version::HEADERS, headers, "{text}");
+            assert_eq!(version >= Version::ZSTD, zstd, "{text}");
+        }
+        for text in ["", "x", "2.", "1.2.3.4", "0.8.1", "0.8.2.0.1", "+2", "-1"] {
+            Version::parse(text).expect_err(text);
+        }
+    }
+}
