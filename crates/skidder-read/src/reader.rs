@@ -57,7 +57,7 @@ pub struct InputContext {
     pub buffers: Arc<BufferPool>,
     /// Decoders.
     pub decoders: DecoderPool,
-    /// Most lines of a batch.
+    /// Most lines of a batch, but for half as many more where a file ends.
     pub rows_max: usize,
 }
 

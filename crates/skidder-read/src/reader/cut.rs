@@ -48,6 +48,12 @@ impl Cut {
     }
 }
 
+/// Most lines of this turn: half as many again where the file ends, whose short rest is not worth a turn of its own.
+fn rows_max(context: &InputContext, end: &TurnEnd) -> u64 {
+    let more = if matches!(end, TurnEnd::More) { 0 } else { context.rows_max / 2 };
+    (context.rows_max + more) as u64
+}
+
 impl Reader {
     pub(super) fn finish_turn(
         &mut self,
@@ -76,7 +82,8 @@ impl Reader {
         rows.clear();
         let mut cut =
             Cut { bytes: 0, rows, empty: 0, filtered: 0, too_long: 0, truncated: Vec::new() };
-        self.cut(context, &parts.bytes[..filled], last, now, &mut cut);
+        let rows_max = rows_max(context, &end);
+        self.cut(context, &parts.bytes[..filled], (last, rows_max), now, &mut cut);
         if self.offset == 0 {
             cut.strip_byte_order_mark(&parts.bytes);
         }
@@ -118,8 +125,15 @@ impl Reader {
         }
     }
 
-    fn cut(&self, context: &InputContext, bytes: &[u8], last: bool, now: Timestamp, cut: &mut Cut) {
-        let rows_max = context.rows_max as u64;
+    /// Cuts at most `rows_max` lines; the `last` one may be without an end.
+    fn cut(
+        &self,
+        context: &InputContext,
+        bytes: &[u8],
+        (last, rows_max): (bool, u64),
+        now: Timestamp,
+        cut: &mut Cut,
+    ) {
         let mut lines = 0;
         let mut stopped = false;
         let whole = Splitter::default().split(bytes, |start, end, next| {

@@ -50,6 +50,26 @@ fn any_number_of_rows_a_batch_gives_the_same_lines() {
 }
 
 #[test]
+fn a_short_rest_at_the_end_of_a_file_takes_no_turn_of_its_own() {
+    for (count, expected) in [(12, vec![12]), (13, vec![12, 1])] {
+        let content = lines("line", 0..count);
+        for (path, bytes) in [
+            ("/logs/a.log", content.clone().into_bytes()),
+            ("/logs/a.gz", gzip(content.as_bytes())),
+        ] {
+            let mut input = with(|_| {}, 8);
+            input.fs.write_as_other(path, &bytes);
+            input.scan();
+            let mut sizes = Vec::new();
+            while let Some((batch, _)) = input.turn() {
+                sizes.extend(batch.map(|batch| batch.len()));
+            }
+            assert_eq!(sizes, expected, "{path}");
+        }
+    }
+}
+
+#[test]
 fn long_lines_are_cut_and_flagged_and_longer_ones_skipped_and_counted() {
     let mut input = with(|settings| settings.message_max_bytes = 100, 10);
     let content = format!("{}\u{e9}b\n{}\nlast\n", "a".repeat(99), "c".repeat(300_000));

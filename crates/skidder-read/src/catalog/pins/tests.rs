@@ -141,7 +141,7 @@ fn a_pin_is_kept_if_the_file_has_grown_since_the_scan_and_is_gone() {
 #[test]
 fn what_a_pinned_file_was_compressed_to_is_not_read_again() {
     let mut input = pinning(1 << 20);
-    let text = lines("l", 0..120);
+    let text = lines("l", 0..160);
     input.fs.write_as_other(A, text.as_bytes());
     input.scan();
     input.turn().expect("there is a turn");
@@ -149,19 +149,19 @@ fn what_a_pinned_file_was_compressed_to_is_not_read_again() {
     input.fs.remove_as_other(A);
     let mut input = input.restarted();
     let messages = rounds(&mut input);
-    assert_eq!(messages, lines("l", 100..120).lines().collect::<Vec<_>>());
+    assert_eq!(messages, lines("l", 150..160).lines().collect::<Vec<_>>());
 }
 
 #[test]
 fn a_pin_of_a_short_file_goes_on_at_its_cursor_after_a_restart() {
     // Found by the simulated world: an entry with a short fingerprint was not taken to be of a file of another name.
     let mut input = pinning(1 << 20);
-    input.fs.append_as_other(A, lines("l", 0..120).as_bytes());
+    input.fs.append_as_other(A, lines("l", 0..160).as_bytes());
     input.scan();
     input.turn().expect("there is a turn");
     input.fs.remove_as_other(A);
     let mut input = input.restarted();
-    assert_eq!(rounds(&mut input), lines("l", 100..120).lines().collect::<Vec<_>>());
+    assert_eq!(rounds(&mut input), lines("l", 150..160).lines().collect::<Vec<_>>());
 }
 
 #[test]
