@@ -52,6 +52,38 @@ struct Case {
     catches_up: bool,
     /// Lines that may come again although nothing crashed.
     repeats: usize,
+    olddir: Olddir,
+}
+
+/// `olddir`: where rotated files go.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Olddir {
+    /// They stay.
+    #[default]
+    None,
+    /// Into a directory that the input's paths match too.
+    Matched,
+    /// Out of reach: what is left of them is read from the open file, which is waited for before a rotation.
+    OutOfReach,
+}
+
+impl Olddir {
+    /// Makes the directory; gives what logrotate is to be told.
+    fn make(self, place: &Place) -> String {
+        let (folder, config) = match self {
+            Self::None => return String::new(),
+            Self::Matched => (place.logs().join("old"), place.path().join("filebeat.yml")),
+            Self::OutOfReach => (place.path().join("old"), place.path().join("filebeat.yml")),
+        };
+        std::fs::create_dir(&folder).unwrap();
+        if self == Self::Matched {
+            let (logs, old) = (place.logs().join("*"), folder.join("*"));
+            let paths = format!("'{}', '{}'", logs.display(), old.display());
+            let text = std::fs::read_to_string(config).unwrap();
+            place.configure(&text.replace(&format!("'{}'", logs.display()), &paths));
+        }
+        format!("\n  olddir {}", folder.display())
+    }
 }
 
 /// What stands in a file that is truncated between the first look and the first read comes again when it
@@ -72,10 +104,16 @@ fn rotates_from(name: &str, seed: u64, options: &str, case: Case) {
     let server = BulkServer::paced(Duration::from_millis(2));
     let place = Place::new(&server);
     let mut log = Log::create(&place.logs(), "app.log");
-    let logrotate = Logrotate::new(&place, &log, options);
+    let options = options.to_owned() + &case.olddir.make(&place);
+    let logrotate = Logrotate::new(&place, &log, &options);
     let mut random = Random::new(seed);
     let mut program = place.start(&[]);
     for _ in 0..ROTATIONS {
+        if case.olddir == Olddir::OutOfReach {
+            log.append(1);
+            let count = || distinct(&server.documents());
+            program.await_that("the file is open", || count() >= log.next);
+        }
         for _ in 0..=random.below(5) {
             log.append(1 + random.below(300) as usize);
             if random.one_in(3) {
@@ -168,4 +206,20 @@ fn logrotate_that_tells_the_service_once_for_all_logs() {
 fn logrotate_that_copies_truncates_and_dates() {
     let options = "dateext\n  dateformat -%Y%m%d-%s\n  copytruncate\n  compress\n  delaycompress";
     rotates("logrotate: dateext, copytruncate, delaycompress", 48, options, truncated());
+}
+
+#[test]
+#[ignore = "needs logrotate: cargo xtask test"]
+fn logrotate_into_another_directory_that_is_read() {
+    let options = "compress\n  delaycompress\n  create 0644";
+    let case = Case { writes_meanwhile: true, olddir: Olddir::Matched, ..Case::default() };
+    rotates("logrotate: olddir, compress, delaycompress", 49, options, case);
+}
+
+#[test]
+#[ignore = "needs logrotate: cargo xtask test"]
+fn logrotate_into_another_directory_that_is_out_of_reach() {
+    let options = "compress\n  delaycompress\n  create 0644";
+    let case = Case { writes_meanwhile: true, olddir: Olddir::OutOfReach, ..Case::default() };
+    rotates("logrotate: olddir out of reach", 50, options, case);
 }
