@@ -1,7 +1,7 @@
 //! A few seeds in an ordinary test run, unoptimised and with all assertions; `cargo xtask simulate` runs
 //! many.
 
-use skidder_simulate::{FOUND, Options, run};
+use skidder_simulate::{FOUND, Options, Theme, run};
 
 /// Seeds of the ordinary test run.
 const SEEDS: u64 = 60;
@@ -29,8 +29,11 @@ fn seeds_that_have_found_something_find_nothing_any_more() {
 
 #[test]
 fn a_seed_replays_exactly() {
-    for seed in 1..=10 {
-        let digest = || run(seed, Options::default()).map(|outcome| outcome.digest).ok();
-        assert_eq!(digest(), digest(), "seed {seed}");
+    for theme in [None, Some(Theme::Containers), Some(Theme::Pins)] {
+        for seed in 1..=10 {
+            let options = Options { theme, ..Options::default() };
+            let digest = || run(seed, options).map(|outcome| outcome.digest).ok();
+            assert_eq!(digest(), digest(), "seed {seed} {theme:?}");
+        }
     }
 }

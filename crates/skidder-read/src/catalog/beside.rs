@@ -153,15 +153,9 @@ impl Catalog {
         for found in fresh {
             let before = self.before(&found, &mut loose);
             // What failed before goes further back.
-            let failed = again.remove(&found.path);
-            let since = failed.as_ref().map(|failed| failed.since);
-            if let Some(seen) = failed.map(|failed| failed.seen).or(before) {
-                self.follow(
-                    &found,
-                    Again { seen, since: since.unwrap_or(now.monotonic) },
-                    now,
-                    &mut all,
-                );
+            let first = || before.map(|seen| Again { seen, since: now.monotonic });
+            if let Some(wanted) = again.remove(&found.path).or_else(first) {
+                self.follow(&found, wanted, now, &mut all);
             }
             all.push(found);
         }
@@ -414,7 +408,8 @@ impl Catalog {
     /// that are read.
     fn look_beside(&mut self, now: Monotonic) -> Vec<Found> {
         let mut found = Vec::new();
-        let paths: Vec<Arc<Path>> = self.beside.files.keys().map(Arc::clone).collect();
+        let mut paths: Vec<Arc<Path>> = self.beside.files.keys().map(Arc::clone).collect();
+        paths.sort_unstable();
         for path in paths {
             if self.is_done_beside(&path, now) {
                 self.beside.files.remove(&path);

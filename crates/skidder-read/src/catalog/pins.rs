@@ -122,7 +122,9 @@ impl Catalog {
     /// Pins what is behind, removes the pins of what is not any more, and keeps to the limit.
     pub(super) fn keep_pins(&mut self, now: Monotonic) {
         let limit = self.input.settings.pin.max_bytes;
-        let leftovers = self.beside.pins();
+        let mut leftovers = self.beside.pins();
+        // Not in the order of a hash map: the simulated world replays what happened.
+        leftovers.sort_unstable();
         if limit.is_none() && self.pins.held.is_empty() && leftovers.is_empty() {
             return;
         }
