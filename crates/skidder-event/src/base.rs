@@ -25,11 +25,11 @@ pub struct Base {
     layouts: Mutex<Vec<Arc<Layout>>>,
 }
 
-/// One field of a base.
-#[derive(Debug)]
+/// One field of a base. Key and inner fields are shared by bases that differ elsewhere.
+#[derive(Clone, Debug)]
 pub struct BaseNode {
     /// Its key.
-    pub key: Box<str>,
+    pub key: Arc<str>,
     /// Its value.
     pub value: BaseValue,
     /// Where `"key":value` stands in the rendered text.
@@ -37,12 +37,12 @@ pub struct BaseNode {
 }
 
 /// A value of a base.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub enum BaseValue {
     /// Anything but an object.
     Leaf(Value),
     /// An object, its keys in byte order.
-    Map(Vec<BaseNode>),
+    Map(Arc<[BaseNode]>),
 }
 
 /// The document of an untouched event, cut at what differs from event to event.
@@ -67,6 +67,10 @@ impl Base {
         let nodes = render(&fields, &mut text);
         let metadata = render(metadata, &mut text);
         text.shrink_to_fit();
+        Self::of(nodes, metadata, text)
+    }
+
+    fn of(nodes: Vec<BaseNode>, metadata: Vec<BaseNode>, text: Vec<u8>) -> Self {
         let mut filter = KeyFilter::NONE;
         for node in &nodes {
             filter.add(KeyBit::of(node.key.as_bytes()));
@@ -88,6 +92,46 @@ impl Base {
 
     pub(crate) fn know_slots(&self, look: impl FnOnce() -> BaseSlots) {
         self.slots.get_or_init(look);
+    }
+
+    /// The same layer with the object `inner` inside the object `outer`, in the place of one that is there. Costs less
+    /// than [`Base::new`], for layers that differ in nothing else. Nothing if there is no object `outer`.
+    ///
+    /// `outer` and `inner` are keys, not paths. `fields` must hold nothing that belongs to each event.
+    pub fn with_inside(&self, outer: &str, inner: &str, fields: &Map) -> Option<Self> {
+        let at = self.position(outer.as_bytes())?;
+        let BaseValue::Map(around) = &self.nodes[at].value else { return None };
+        let mut text = Vec::with_capacity(self.text.len() + INSIDE_BYTES);
+        text.extend_from_slice(&self.text);
+        // Behind what is there: of the other fields nothing moves.
+        let start = text.len() as u32;
+        write_string(&mut text, outer.as_bytes(), true);
+        text.extend_from_slice(b":{");
+        let mut children = Vec::with_capacity(around.len() + 1);
+        let others = |node: &&BaseNode| *node.key != *inner;
+        for node in around.iter().filter(others).filter(|node| *node.key < *inner) {
+            children.push(self.copied(node, &mut text));
+        }
+        children.push(render_one(inner, &mut text, |text| {
+            BaseValue::Map(render_object(fields, text).into())
+        }));
+        text.push(b',');
+        for node in around.iter().filter(others).filter(|node| *node.key > *inner) {
+            children.push(self.copied(node, &mut text));
+        }
+        text.pop();
+        text.push(b'}');
+        let mut nodes = self.nodes.clone();
+        nodes[at].value = BaseValue::Map(children.into());
+        nodes[at].rendered = start..text.len() as u32;
+        Some(Self::of(nodes, self.metadata.clone(), text))
+    }
+
+    /// A node of this layer, its text once more with a comma behind it.
+    fn copied(&self, node: &BaseNode, text: &mut Vec<u8>) -> BaseNode {
+        text.extend_from_slice(self.rendered(node));
+        text.push(b',');
+        node.clone()
     }
 
     /// Says of keys that they are not among the top-level fields.
@@ -139,6 +183,7 @@ impl Base {
 
     fn cut(&self) -> Pieces {
         let mut pieces = Pieces::default();
+        pieces.before_offset.reserve(self.text.len());
         let before = |node: &&BaseNode, key: &str| *node.key < *key;
         let out = &mut pieces.before_offset;
         for node in self.nodes.iter().filter(|node| before(node, "log")) {
@@ -227,28 +272,113 @@ pub(crate) fn find<'a>(nodes: &'a [BaseNode], key: &str) -> Option<&'a BaseNode>
     position(nodes, key.as_bytes()).map(|at| &nodes[at])
 }
 
+/// Room for what [`Base::with_inside`] renders, before the text has to grow.
+const INSIDE_BYTES: usize = 512;
+
 fn render(fields: &Map, text: &mut Vec<u8>) -> Vec<BaseNode> {
     let mut nodes = Vec::with_capacity(fields.len());
     for (key, value) in fields.iter() {
         if !nodes.is_empty() {
             text.push(b',');
         }
-        let start = text.len() as u32;
-        write_string(text, key.as_bytes(), true);
-        text.push(b':');
-        let value = match value {
-            Value::Map(inner) => {
-                text.push(b'{');
-                let children = render(inner, text);
-                text.push(b'}');
-                BaseValue::Map(children)
-            }
+        nodes.push(render_one(key, text, |text| match value {
+            Value::Map(inner) => BaseValue::Map(render_object(inner, text).into()),
             leaf => {
                 write_leaf(text, leaf);
                 BaseValue::Leaf(leaf.clone())
             }
-        };
-        nodes.push(BaseNode { key: key.into(), value, rendered: start..text.len() as u32 });
+        }));
     }
     nodes
+}
+
+fn render_object(fields: &Map, text: &mut Vec<u8>) -> Vec<BaseNode> {
+    text.push(b'{');
+    let children = render(fields, text);
+    text.push(b'}');
+    children
+}
+
+/// A field whose value is written by `value`.
+fn render_one(
+    key: &str,
+    text: &mut Vec<u8>,
+    value: impl FnOnce(&mut Vec<u8>) -> BaseValue,
+) -> BaseNode {
+    let start = text.len() as u32;
+    write_string(text, key.as_bytes(), true);
+    text.push(b':');
+    let value = value(text);
+    BaseNode { key: key.into(), value, rendered: start..text.len() as u32 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn map(fields: &[(&str, &str)]) -> Map {
+        let mut map = Map::new();
+        for (path, text) in fields {
+            map.insert_path(path, *text);
+        }
+        map
+    }
+
+    /// Everything that somebody can see of a layer.
+    fn seen(base: &Base) -> String {
+        fn nodes(base: &Base, all: &[BaseNode]) -> String {
+            let shown = |node: &BaseNode| {
+                let rendered = String::from_utf8_lossy(base.rendered(node)).into_owned();
+                let value = match &node.value {
+                    BaseValue::Leaf(value) => format!("{value:?}"),
+                    BaseValue::Map(children) => nodes(base, children),
+                };
+                format!("{} {rendered} [{value}]", node.key)
+            };
+            all.iter().map(shown).collect::<Vec<_>>().join(";")
+        }
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        let Pieces { before_offset, before_message, after_message } = &base.pieces;
+        format!(
+            "{}\n{}\n{:?}\n{}\n{}\n{}",
+            nodes(base, &base.nodes),
+            nodes(base, &base.metadata),
+            base.filter,
+            text(before_offset),
+            text(before_message),
+            text(after_message)
+        )
+    }
+
+    #[test]
+    fn an_object_put_inside_is_as_if_it_had_been_there_from_the_start() {
+        let metadata = map(&[("pipeline", "p")]);
+        let file = map(&[("path", "/var/log/\"a\".log"), ("inode", "7")]);
+        let cases: [&[(&str, &str)]; 5] = [
+            &[("log.file.path", "/another"), ("log.file.offset", "x")],
+            &[("agent.name", "host"), ("log.a", "1"), ("log.z", "2"), ("zone", "z")],
+            &[("log.offset_unit", "bytes"), ("input.type", "filestream"), ("n.m.o", "p")],
+            &[("log.file", "a text"), ("nothing", "else")],
+            &[("log.level", "info"), ("log.file.path", "/another"), ("tags", "t")],
+        ];
+        for fields in cases {
+            let fields = map(fields);
+            let base = Base::new(&fields, &metadata);
+            let mut all = fields.clone();
+            all.remove_path("log.file");
+            all.insert_path("log.file", file.clone());
+            let grafted = base.with_inside("log", "file", &file).expect("there is such an object");
+            assert_eq!(seen(&grafted), seen(&Base::new(&all, &metadata)));
+            let again = grafted.with_inside("log", "file", &file).expect("there is such an object");
+            assert_eq!(seen(&again), seen(&grafted));
+        }
+    }
+
+    #[test]
+    fn nothing_is_put_inside_of_what_is_no_object() {
+        for fields in [map(&[("log", "a text")]), map(&[("agent.name", "host")])] {
+            let base = Base::new(&fields, &Map::new());
+            assert!(base.with_inside("log", "file", &Map::new()).is_none());
+        }
+    }
 }

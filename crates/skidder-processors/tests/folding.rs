@@ -581,6 +581,30 @@ impl Meter for Counted {
     }
 }
 
+/// What a list becomes for one file is what it becomes for another one, with the fields of this file put in: if the
+/// plan says so.
+fn check_template(
+    plan: &Plan,
+    bound: &BoundPlan,
+    constants: &Json,
+    metadata: &Json,
+    shape: Shape,
+) -> Result<(), TestCaseError> {
+    let mut other = constants.clone();
+    other["log"]["file"] = json!({"path": "/of/another.log", "inode": "7"});
+    let Some(template) = plan.template(&map(&other), &map(metadata), shape) else { return Ok(()) };
+    let Some(same) = template.bind(&map(constants)) else {
+        // There is no such object to be put in.
+        prop_assert!(!constants["log"]["file"].is_object());
+        return Ok(());
+    };
+    prop_assert!(bound.is_constant(), "{}", told(plan, &map(constants), &map(metadata), shape));
+    for (one, other) in [(bound.base(), same.base()), (bound.input_base(), same.input_base())] {
+        prop_assert_eq!(document(&batch(&["m"], one), 0), document(&batch(&["m"], other), 0));
+    }
+    Ok(())
+}
+
 /// Runs a case both ways.
 fn check((shape, extra, events, input, global): Case) -> Result<(), TestCaseError> {
     let mut constants = common::source_fields();
@@ -597,6 +621,7 @@ fn check((shape, extra, events, input, global): Case) -> Result<(), TestCaseErro
     let compile = |steps: &[Step]| steps.iter().map(Step::compile).collect::<Vec<_>>();
     let plan = Plan::compile(&compile(&input), &map(&builtin()), &compile(&global));
     let bound = plan.bind(&map(&constants), &map(&metadata), shape);
+    check_template(&plan, &bound, &constants, &metadata, shape)?;
 
     let source = Arc::new(Base::new(&map(&constants), &map(&metadata)));
     let messages: Vec<&str> = events.iter().map(|(message, _)| *message).collect();

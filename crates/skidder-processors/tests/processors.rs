@@ -284,6 +284,47 @@ usually not, again where an event has its own: drop_event when env = `test`";
 }
 
 #[test]
+fn a_list_that_does_not_look_at_the_file_is_bound_once_for_all_files() {
+    let table = [
+        ("add_tags.tags: [x]", true),
+        ("add_fields: {target: log, fields: {level: info}}", true),
+        ("add_host_metadata.when.not.contains.tags: forwarded", true),
+        ("drop_event.when.equals.input.type: stdin", true),
+        ("copy_fields.fields: [{from: log.file.path, to: file}]", false),
+        ("rename.fields: [{from: log, to: old}]", false),
+        ("drop_fields.fields: [log.file.inode]", false),
+        ("add_fields: {target: log.file, fields: {name: x}}", false),
+        ("add_tags: {tags: [x], when.contains.log.file.path: a.log}", false),
+        ("drop_event.when.contains.log.file.path: b.log", false),
+        ("drop_event.when.contains.message: a", false),
+        ("decode_json_fields.fields: [message]", false),
+    ];
+    let file = |path: &str| json!({"log.file": {"path": path, "inode": path}, "input.type": "log"});
+    let nested = |fields: &Json| {
+        let mut map = Map::new();
+        for (key, value) in fields.as_object().unwrap() {
+            map.insert_path(key, value_of(value));
+        }
+        map
+    };
+    for (list, expected) in table {
+        let (list_read, problems) = read(&format!("processors:\n- {list}\n"));
+        assert_eq!(problems, "", "{list}");
+        let plan = Plan::compile(&list_read, &map(&json!({"ecs.version": "8.0.0"})), &[]);
+        let (one, other) = (nested(&file("/a.log")), nested(&file("/b.log")));
+        let template = plan.template(&one, &Map::new(), Shape::Lines);
+        assert_eq!(template.is_some(), expected, "{list}");
+        let Some(template) = template else { continue };
+        let shown = |bound: BoundPlan| document(&batch(&["m"], bound.base()), 0);
+        let same = template.bind(&other).unwrap();
+        assert_eq!(shown(same), shown(plan.bind(&other, &Map::new(), Shape::Lines)), "{list}");
+        let mut more = other.clone();
+        more.insert_path("input.id", "x");
+        assert!(template.bind(&more).is_none(), "{list}");
+    }
+}
+
+#[test]
 fn failures_are_counted_for_each_processor() {
     let (list, _) = read(
         "processors:\n- rename.fields: [{from: nope, to: x}]\n- add_tags: {tags: [a], target: message}\n",

@@ -13,8 +13,13 @@ pub trait Bind: Send + Sync + Debug {
     /// Binds to the constant fields of a source (`log.file.*`, `input.type`).
     fn bind(&self, fields: &Map) -> Arc<dyn Bound>;
 
+    /// Whether [`Bind::hold`] is worth the fields that it wants to see.
+    fn can_hold(&self) -> bool {
+        false
+    }
+
     /// How long to wait before it is asked again, if something about this source has to be known before its
-    /// lines are read. It must come to an end.
+    /// lines are read. It must come to an end. Only asked while [`Bind::can_hold`].
     fn hold(&self, fields: &Map) -> Option<Duration> {
         let _ = fields;
         None

@@ -265,6 +265,7 @@ impl Reader {
             Err(error) => return (None, TurnEnd::Failed(error)),
         }
         if self.bound.is_none()
+            && context.bind.can_hold()
             && let Some(span) = context.bind.hold(&self.fields(context))
         {
             return (None, TurnEnd::Held(span));

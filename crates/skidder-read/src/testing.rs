@@ -34,6 +34,10 @@ impl Bind for Nothing {
         Arc::new(Self { base, holds: Arc::clone(&self.holds) })
     }
 
+    fn can_hold(&self) -> bool {
+        true
+    }
+
     fn hold(&self, fields: &Map) -> Option<Duration> {
         let Some(Value::Str(path)) = fields.get_path("log.file.path") else { return None };
         let left = self.holds.load(Ordering::Relaxed);

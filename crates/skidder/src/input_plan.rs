@@ -5,10 +5,10 @@ use skidder_config::Section;
 use skidder_event::{Base, Batch, Format, Map, Path};
 use skidder_processors::{
     AddFields, AddTags, BoundPlan, Compiled, Context, FailureCount, Meter, Plan, RawIndex, Shape,
-    StepNote, fields_of, read_processors,
+    StepNote, Template, fields_of, read_processors,
 };
 use skidder_read::{Bind, Bound, FilestreamSettings, TakeOver};
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 /// The plan of an input, and what it says about all events.
@@ -17,6 +17,9 @@ pub(crate) struct InputPlan {
     plan: Plan,
     metadata: Map,
     shape: Shape,
+    /// What the plan is for all sources but for the fields of their files, if that can be said, and of which epoch
+    /// it is.
+    template: RwLock<Option<(u64, Option<Arc<Template>>)>>,
 }
 
 /// A plan bound to a source, as the reader sees it.
@@ -26,7 +29,24 @@ pub(crate) struct SourcePlan(BoundPlan);
 impl InputPlan {
     /// What runs over the batches of a source with these fields.
     pub(crate) fn bind_source(&self, fields: &Map) -> SourcePlan {
-        SourcePlan(self.plan.bind(fields, &self.metadata, self.shape))
+        let template = self.template(fields);
+        let bound = template.and_then(|template| template.bind(fields));
+        SourcePlan(bound.unwrap_or_else(|| self.plan.bind(fields, &self.metadata, self.shape)))
+    }
+
+    /// Made with the fields of the first source.
+    fn template(&self, fields: &Map) -> Option<Arc<Template>> {
+        // Asked before binding: what changes meanwhile belongs to the next epoch.
+        let epoch = self.plan.epoch();
+        if let Some((of, template)) = &*self.template.read().unwrap_or_else(PoisonError::into_inner)
+            && *of == epoch
+        {
+            return template.clone();
+        }
+        let template = self.plan.template(fields, &self.metadata, self.shape).map(Arc::new);
+        *self.template.write().unwrap_or_else(PoisonError::into_inner) =
+            Some((epoch, template.clone()));
+        template
     }
 
     /// What becomes of each step for a source with these fields.
@@ -50,6 +70,10 @@ impl SourcePlan {
 impl Bind for InputPlan {
     fn bind(&self, fields: &Map) -> Arc<dyn Bound> {
         Arc::new(self.bind_source(fields))
+    }
+
+    fn can_hold(&self) -> bool {
+        self.plan.can_hold()
     }
 
     fn hold(&self, fields: &Map) -> Option<Duration> {
@@ -137,7 +161,7 @@ pub(crate) fn read(
     let plan = Plan::compile(&processors, &common.agent.fields(host), &common.processors);
     // What a parser finds may have the name of anything that processors add or read.
     let shape = if settings.parsers.makes_fields() { Shape::Any } else { Shape::Lines };
-    InputPlan { plan, metadata, shape }
+    InputPlan { plan, metadata, shape, template: RwLock::default() }
 }
 
 /// `fields` of a section.

@@ -133,6 +133,10 @@ impl Processor for AddKubernetesMetadata {
         Some(Arc::new(self.clone()))
     }
 
+    fn can_hold(&self) -> bool {
+        self.settings.wait.is_some() && self.follower.is_some()
+    }
+
     fn hold(&self, constants: &Constants) -> Option<Duration> {
         let wait = self.settings.wait?;
         self.follower.as_ref()?;

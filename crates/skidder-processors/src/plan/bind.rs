@@ -45,6 +45,9 @@ pub(crate) struct Binder {
     notes: Option<Vec<StepNote>>,
     /// The constants under the last step that was left for every event.
     kept: Option<Constants>,
+    /// Whether this is touched by a step is to be found out, and what was found.
+    watched: Option<&'static Path>,
+    met: bool,
 }
 
 impl Binder {
@@ -68,6 +71,8 @@ impl Binder {
             ended: false,
             notes: None,
             kept: None,
+            watched: None,
+            met: false,
         };
         if shape == Shape::Any {
             binder.input_base = Some(binder.base());
@@ -79,6 +84,17 @@ impl Binder {
     pub(crate) fn with_notes(mut self) -> Self {
         self.notes = Some(Vec::new());
         self
+    }
+
+    /// Finds out whether what becomes of the list may depend on what is at, inside or around a path.
+    pub(crate) fn watching(mut self, path: &'static Path) -> Self {
+        self.watched = Some(path);
+        self
+    }
+
+    /// Whether it may.
+    pub(crate) fn has_met(&self) -> bool {
+        self.met
     }
 
     pub(crate) fn add_all(&mut self, list: &[Compiled]) {
@@ -112,6 +128,13 @@ impl Binder {
         if self.ended {
             self.note(Fate::Unreachable, || step.describe());
             return;
+        }
+        if let Compiled::Run { when: Some(condition), .. } | Compiled::Choose { condition, .. } =
+            step
+        {
+            self.meet(|watched, met| {
+                condition.for_each_path(&mut |path| *met |= path.overlaps(watched));
+            });
         }
         match step {
             Compiled::Run { when, processor, failures } => {
@@ -151,6 +174,8 @@ impl Binder {
     /// A processor that runs on every event.
     fn add_always(&mut self, processor: &Arc<dyn Processor>, failures: &Arc<FailureCount>) {
         if let Some(parts) = processor.parts(&self.constants, self.touched.known()) {
+            // What it is taken apart into may depend on anything that is there.
+            self.met = true;
             for part in &parts {
                 self.add_always(part, failures);
             }
@@ -162,6 +187,7 @@ impl Binder {
             failures: Arc::clone(failures),
         };
         let footprint = processor.footprint(&self.constants);
+        self.meet(|watched, met| *met |= footprint.overlaps(watched));
         if self.touched.overlaps_footprint(&footprint) {
             self.add_guarded(run(), processor, &footprint, true);
         } else if self.fold(&**processor) {
@@ -180,6 +206,7 @@ impl Binder {
     ) {
         let usual = self.decide_usual(&when);
         let footprint = processor.footprint(&self.constants);
+        self.meet(|watched, met| *met |= footprint.overlaps(watched));
         let step = Compiled::Run {
             when: Some(when),
             processor: Arc::clone(processor),
@@ -276,6 +303,12 @@ impl Binder {
             && let Some(at) = notes.iter().rposition(|note| note.fate.is_left())
         {
             notes.remove(at);
+        }
+    }
+
+    fn meet(&mut self, look: impl FnOnce(&Path, &mut bool)) {
+        if let Some(watched) = self.watched {
+            look(watched, &mut self.met);
         }
     }
 

@@ -31,6 +31,12 @@ impl Footprint {
         if known { Self { writes, ..Self::default() } } else { Self::everything() }
     }
 
+    /// Whether it touches what is at, inside or around a path.
+    pub(crate) fn overlaps(&self, path: &Path) -> bool {
+        let mut all = self.reads.iter().chain(&self.writes);
+        self.everything || all.any(|own| own.overlaps(path))
+    }
+
     /// Whether it touches what every event has for itself: `message`, `@timestamp`, `log.offset`.
     pub(crate) fn touches_row(&self, row: &[Path]) -> bool {
         let all = self.reads.iter().chain(&self.writes);

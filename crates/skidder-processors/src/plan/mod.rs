@@ -15,6 +15,7 @@ mod measure;
 mod note;
 mod processor;
 mod rehearse;
+mod template;
 
 pub use bound::BoundPlan;
 pub use compiled::{Compiled, FailureCount};
@@ -24,6 +25,7 @@ pub use footprint::Footprint;
 pub use measure::{Meter, StepCounts};
 pub use note::{Fate, StepNote};
 pub use processor::{Outcome, Processor};
+pub use template::Template;
 
 pub(crate) use failure::{ERROR_MESSAGE, LOG_FLAGS, append};
 pub(crate) use rehearse::{owned, rehearse};
@@ -49,6 +51,8 @@ pub struct Plan {
     steps: Vec<Compiled>,
     /// Those that look at more than the event.
     outside: Vec<Arc<dyn Processor>>,
+    /// Those of them that may have to know something about a source first.
+    holding: Vec<Arc<dyn Processor>>,
     forms: Forms,
 }
 
@@ -67,8 +71,9 @@ impl Plan {
         let looks_outside = |processor: &&Arc<dyn Processor>| processor.bound().is_some();
         let all = processors(&steps);
         let outside = all.iter().map(|(processor, _)| *processor).filter(looks_outside);
-        let outside = outside.cloned().collect();
-        Self { steps, outside, forms: Forms::default() }
+        let outside: Vec<Arc<dyn Processor>> = outside.cloned().collect();
+        let holding = outside.iter().filter(|processor| processor.can_hold()).cloned().collect();
+        Self { steps, outside, holding, forms: Forms::default() }
     }
 
     /// Does once what is the same for all events of a source. `fields` are those that the input
@@ -88,14 +93,19 @@ impl Plan {
         binder.finish(&self.forms).1
     }
 
+    /// Whether [`Plan::hold`] is worth asking.
+    pub fn can_hold(&self) -> bool {
+        !self.holding.is_empty()
+    }
+
     /// How long to wait before this is asked again, if a processor has to know something about a source before
     /// its lines are read.
     pub fn hold(&self, fields: &Map, metadata: &Map) -> Option<Duration> {
-        if self.outside.is_empty() {
+        if !self.can_hold() {
             return None;
         }
         let constants = Constants::new(fields, metadata);
-        self.outside.iter().filter_map(|processor| processor.hold(&constants)).min()
+        self.holding.iter().filter_map(|processor| processor.hold(&constants)).min()
     }
 
     /// A number that grows when something that binding takes from outside has changed, as the

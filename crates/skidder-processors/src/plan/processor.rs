@@ -84,8 +84,13 @@ pub trait Processor: Any + Debug + Send + Sync {
         None
     }
 
+    /// Whether `hold` may ever say that there is something to wait for. Only asked of processors that have a `bound`.
+    fn can_hold(&self) -> bool {
+        false
+    }
+
     /// How long to wait before it is asked again, if it has to know something about a source before the lines
-    /// of that are read. It comes to an end by itself. Only asked of processors that have a `bound`.
+    /// of that are read. It comes to an end by itself. Only asked of processors that say that they can hold.
     fn hold(&self, constants: &Constants) -> Option<Duration> {
         let _ = constants;
         None

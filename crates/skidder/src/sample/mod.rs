@@ -184,6 +184,10 @@ impl Bind for Tried {
         Arc::new(TriedSource { plan, fields, look: Arc::clone(&self.look) })
     }
 
+    fn can_hold(&self) -> bool {
+        self.plan.can_hold()
+    }
+
     fn hold(&self, fields: &Map) -> Option<Duration> {
         Bind::hold(&*self.plan, &self.named(fields))
     }
