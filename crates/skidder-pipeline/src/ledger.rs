@@ -62,18 +62,65 @@ impl Ledger {
         self.in_flight += rows;
     }
 
-    pub(crate) fn deliver(&mut self, rows: u64) {
+    /// `rows` have their verdict.
+    pub(crate) fn settle(&mut self, verdict: Verdict, rows: u64) {
         self.in_flight -= rows;
-        self.delivered += rows;
+        match verdict {
+            Verdict::Delivered => self.delivered += rows,
+            Verdict::DeadLettered => self.dead_lettered += rows,
+            Verdict::Dropped(reason) => self.dropped.add(reason, rows),
+        }
+    }
+}
+
+/// What became of a row.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Verdict {
+    Delivered,
+    DeadLettered,
+    Dropped(DropReason),
+}
+
+/// The ledger of one source. There may be very many of them, and of most nothing but delivered lines is to be counted.
+#[derive(Debug, Default)]
+pub(crate) struct SourceLedger {
+    read: u64,
+    read_bytes: u64,
+    delivered: u64,
+    in_flight: u64,
+    /// The counts of everything else.
+    others: Option<Box<Ledger>>,
+}
+
+impl SourceLedger {
+    /// All counts.
+    pub(crate) fn total(&self) -> Ledger {
+        let mut total = self.others.as_deref().copied().unwrap_or_default();
+        total.read += self.read;
+        total.read_bytes += self.read_bytes;
+        total.delivered += self.delivered;
+        total.in_flight += self.in_flight;
+        total
     }
 
-    pub(crate) fn drop_rows(&mut self, reason: DropReason, rows: u64) {
-        self.in_flight -= rows;
-        self.dropped.add(reason, rows);
+    pub(crate) fn admit(&mut self, lines: u64, bytes: u64, drops: &DropCounts, rows: u64) {
+        debug_assert_eq!(lines, drops.total() + rows, "a batch whose lines do not add up");
+        self.read += lines;
+        self.read_bytes += bytes;
+        self.in_flight += rows;
+        if drops.total() > 0 {
+            self.others.get_or_insert_default().dropped.add_all(drops);
+        }
     }
 
-    pub(crate) fn dead_letter(&mut self, rows: u64) {
+    pub(crate) fn settle(&mut self, verdict: Verdict, rows: u64) {
         self.in_flight -= rows;
-        self.dead_lettered += rows;
+        match verdict {
+            Verdict::Delivered => self.delivered += rows,
+            Verdict::DeadLettered => self.others.get_or_insert_default().dead_lettered += rows,
+            Verdict::Dropped(reason) => {
+                self.others.get_or_insert_default().dropped.add(reason, rows);
+            }
+        }
     }
 }

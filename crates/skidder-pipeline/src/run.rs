@@ -212,22 +212,27 @@ fn join(thread: JoinHandle<()>) {
 /// The work of one reader thread.
 fn read(readers: &Readers, queue: &Queue, clock: &dyn Clock) {
     let mut scratch = Scratch::default();
+    let mut now = clock.monotonic();
+    let mut next = readers.next(now);
     loop {
-        let now = clock.monotonic();
-        match readers.next(now) {
+        match next {
             Next::Stopped => return,
             Next::Wait(until) => {
                 let nap = until.map_or(WORKER_NAP_MAX, |until| until.since(now));
                 readers.wait(nap.clamp(WORKER_NAP_MIN, WORKER_NAP_MAX));
+                now = clock.monotonic();
+                next = readers.next(now);
             }
             Next::Turn(mut turn) => {
                 let (batch, end) = turn.run(&mut scratch, clock.wall());
                 let had_data = batch.is_some();
                 let refused = batch.is_some_and(|batch| queue.push(batch).is_err());
-                readers.finish(turn, &end, had_data, clock.monotonic());
+                now = clock.monotonic();
                 if refused {
+                    readers.finish(turn, &end, had_data, now);
                     return;
                 }
+                next = readers.finish_and_next(turn, &end, had_data, now);
             }
         }
     }

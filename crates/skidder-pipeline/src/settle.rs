@@ -4,7 +4,7 @@
 //! over the settled ones at the front. There is no bookkeeping per event: a ticket counts the rows of
 //! its batch down.
 
-use crate::ledger::Ledger;
+use crate::ledger::{Ledger, SourceLedger, Verdict};
 use crate::queue::Permit;
 use skidder_event::{Batch, DropReason, ResumePoint, SourceId};
 use skidder_os::Timestamp;
@@ -16,8 +16,9 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// Sources that one commit of the registry saves at most: bounds its memory when many files appear at
-/// once.
-pub(crate) const CHANGES_MAX: usize = 16_384;
+/// once, to about 20 MiB. A commit of so many keys, which are hashes, writes nearly every page there is, so the fewer commits
+/// the better.
+pub(crate) const CHANGES_MAX: usize = 131_072;
 
 /// With more sources than this, those with nothing pending keep no room for it.
 const SPARE_SOURCES: usize = 256;
@@ -53,7 +54,7 @@ struct Source {
     first_sequence: u64,
     /// Newest decoder state at or before the cursor that the registry does not have yet.
     resume: Resume,
-    ledger: Ledger,
+    ledger: SourceLedger,
     dirty: bool,
     /// Its entry is to be removed from the registry, until it changes again.
     unsaved: bool,
@@ -127,7 +128,7 @@ impl Settle {
             pending: VecDeque::new(),
             first_sequence: 0,
             resume: Resume::Keep,
-            ledger: Ledger::default(),
+            ledger: SourceLedger::default(),
             dirty: false,
             unsaved: false,
         };
@@ -251,8 +252,8 @@ impl Settle {
         }
         let mut removed: Vec<Arc<str>> = removed.into_iter().collect();
         removed.sort_unstable();
-        let mut changes: Vec<Change> =
-            removed.into_iter().map(|key| Change::Remove { key }).collect();
+        let mut changes = Vec::with_capacity(removed.len() + dirty.len());
+        changes.extend(removed.into_iter().map(|key| Change::Remove { key }));
         for source in dirty {
             let Some(entry) = state.sources.get_mut(&source) else { continue };
             entry.dirty = false;
@@ -351,10 +352,10 @@ impl State {
         }
     }
 
-    fn count(&mut self, source: SourceId, change: impl Fn(&mut Ledger)) {
-        change(&mut self.total);
+    fn count(&mut self, source: SourceId, verdict: Verdict, rows: u32) {
+        self.total.settle(verdict, u64::from(rows));
         if let Some(entry) = self.sources.get_mut(&source) {
-            change(&mut entry.ledger);
+            entry.ledger.settle(verdict, u64::from(rows));
         }
     }
 
@@ -399,7 +400,7 @@ impl Source {
             key: self.key.clone(),
             meta: self.meta.clone(),
             cursor: self.cursor,
-            ledger: self.ledger,
+            ledger: self.ledger.total(),
         }
     }
 }
@@ -407,19 +408,19 @@ impl Source {
 impl Ticket {
     /// `rows` events of this batch were accepted by the output.
     pub fn delivered(&self, rows: u32) {
-        self.settle.lock().count(self.source, |ledger| ledger.deliver(u64::from(rows)));
+        self.settle.lock().count(self.source, Verdict::Delivered, rows);
         self.settle_rows(rows);
     }
 
     /// `rows` events of this batch are in the dead letters.
     pub fn dead_lettered(&self, rows: u32) {
-        self.settle.lock().count(self.source, |ledger| ledger.dead_letter(u64::from(rows)));
+        self.settle.lock().count(self.source, Verdict::DeadLettered, rows);
         self.settle_rows(rows);
     }
 
     /// `rows` events of this batch were dropped.
     pub fn dropped(&self, reason: DropReason, rows: u32) {
-        self.settle.lock().count(self.source, |ledger| ledger.drop_rows(reason, u64::from(rows)));
+        self.settle.lock().count(self.source, Verdict::Dropped(reason), rows);
         self.settle_rows(rows);
     }
 
@@ -447,7 +448,7 @@ impl Ticket {
             while let Some((ticket, rows)) =
                 verdicts.next_if(|(ticket, _)| Arc::ptr_eq(&ticket.settle, &settle))
             {
-                state.count(ticket.source, |ledger| ledger.deliver(u64::from(rows)));
+                state.count(ticket.source, Verdict::Delivered, rows);
                 if ticket.count_down(rows) {
                     state.settle(ticket.source, ticket.sequence);
                     ticket.settled.store(true, Ordering::Release);

@@ -10,7 +10,6 @@ use sha2::{Digest, Sha256};
 use skidder_decode::{Codec, DecodeError, DecoderPool};
 use skidder_os::File;
 use std::cell::OnceCell;
-use std::fmt::Write;
 use std::io;
 
 /// A fingerprint.
@@ -36,10 +35,13 @@ impl Fingerprint {
 
     /// Lower-case hexadecimal, as Filebeat shows it.
     pub fn hex(&self) -> String {
-        self.hash.iter().fold(String::with_capacity(64), |mut text, byte| {
-            write!(text, "{byte:02x}").expect("writing to a string cannot fail");
-            text
-        })
+        let digit = |bits: u8| char::from(b"0123456789abcdef"[usize::from(bits)]);
+        let mut text = String::with_capacity(64);
+        for byte in self.hash {
+            text.push(digit(byte >> 4));
+            text.push(digit(byte & 15));
+        }
+        text
     }
 
     /// What the registry keeps besides the hash: the length, and whether it begins with the first byte.

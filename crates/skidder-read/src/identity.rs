@@ -149,8 +149,15 @@ impl FilestreamSettings {
 
     /// The key in the registry of the file with this identity value.
     pub fn key(&self, value: &str) -> String {
-        let dash = if self.key_suffix.is_empty() { "" } else { "-" };
-        format!("{}{value}{dash}{}", self.key_prefix(), self.key_suffix)
+        let mut key = self.key_prefix();
+        // There may be very many of them.
+        key.reserve_exact(value.len() + self.key_suffix.len() + 1);
+        key.push_str(value);
+        if !self.key_suffix.is_empty() {
+            key.push('-');
+            key.push_str(self.key_suffix);
+        }
+        key
     }
 
     /// The identity value in a key of this input.

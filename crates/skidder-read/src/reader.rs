@@ -210,13 +210,20 @@ impl Reader {
 
     /// Lets go of the file and the decoder; `offset` stays.
     pub fn close(&mut self, context: &InputContext) {
-        if self.file.take().is_some() {
+        drop(self.close_later(context));
+    }
+
+    /// The same, for who closes the file itself, where nobody waits for it.
+    pub(crate) fn close_later(&mut self, context: &InputContext) -> Option<Box<dyn File>> {
+        let file = self.file.take();
+        if file.is_some() {
             context.metrics.closed.add(1);
             context.metrics.open.sub(1);
         }
         self.release_decoder();
         self.forget_groups(false);
         self.bound = None;
+        file
     }
 
     /// Whether its decoder has megabytes: any but the one of gzip.

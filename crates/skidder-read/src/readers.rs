@@ -4,6 +4,7 @@
 //! each; those at the end of their file sleep until their back-off is over or a scan wakes them; those
 //! over a limit wait for a place. Every state has a way out and a reason that can be shown.
 
+mod draining;
 mod schedule;
 mod slot;
 
@@ -11,10 +12,9 @@ use crate::reader::{InputContext, Reader, Scratch, Target, TurnEnd};
 use schedule::{State, Waiting};
 use skidder_event::{Batch, SourceId, Tail};
 use skidder_os::{File, Monotonic, Timestamp};
-use slot::{Asked, Phase, Slot};
-use std::cmp::Reverse;
+use slot::{Phase, Slot, Span};
 use std::collections::{BTreeSet, BinaryHeap, HashMap, HashSet, VecDeque};
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -41,9 +41,10 @@ impl ReadersLimits {
 }
 
 /// What a source is doing, for people and for the scan.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ReaderState {
     /// Not open; a scan starts it when there is something to read.
+    #[default]
     Closed,
     /// In line for a turn, or having one.
     Reading,
@@ -67,7 +68,7 @@ pub enum Lack {
 }
 
 /// Where a source stands.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct ReaderLook {
     /// What it is doing.
     pub state: ReaderState,
@@ -112,6 +113,8 @@ pub struct Readers {
     work: Condvar,
     /// Told when nothing is being read any more.
     quiet: Condvar,
+    /// Whether files are closed at their end, to make room, as far as is known without the lock.
+    crowded: AtomicBool,
 }
 
 /// A source that a worker has for one turn. Give it back with [`Readers::finish`].
@@ -135,6 +138,11 @@ impl Turn {
     pub fn run(&mut self, scratch: &mut Scratch, now: Timestamp) -> (Option<Batch>, TurnEnd) {
         self.reader.turn(&self.input, scratch, now)
     }
+
+    /// Whether the path that the file was opened with leads to it.
+    fn can_open_again(&self) -> bool {
+        slot::leads_to(&*self.input.fs, &self.reader.target)
+    }
 }
 
 impl Readers {
@@ -153,48 +161,58 @@ impl Readers {
             decoders: 0,
             open_of: HashMap::new(),
             running: 0,
+            napping: 0,
+            closing: Vec::new(),
             draining: None,
             stopped: false,
         };
-        Self { state: Mutex::new(state), work: Condvar::new(), quiet: Condvar::new() }
+        let state = Mutex::new(state);
+        let crowded = AtomicBool::new(false);
+        Self { state, work: Condvar::new(), quiet: Condvar::new(), crowded }
     }
 
     /// Adds a source, closed.
     pub fn add(&self, input: &Arc<InputContext>, reader: Reader) {
+        self.begin(input, reader, None, false);
+    }
+
+    /// Adds a source, with what says whether somebody tells of every write to it, and wakes it if `wake` says so.
+    pub(crate) fn begin(
+        &self,
+        input: &Arc<InputContext>,
+        reader: Reader,
+        teller: Option<Arc<AtomicBool>>,
+        wake: bool,
+    ) {
         let id = reader.id;
-        let look = ReaderLook {
-            state: ReaderState::Closed,
-            generation: reader.generation,
-            offset: reader.offset,
-            tail: reader.tail,
-            finished: reader.finished,
-            unverified: reader.unverified,
-            open: false,
-            in_turn: false,
-            stored_seen: reader.stored_seen,
-            waits: None,
-            trouble: None,
-        };
         let mut slot = Slot {
             input: Arc::clone(input),
-            look,
+            before_turn: None,
+            waits: None,
+            trouble: None,
             phase: Phase::Closed,
             is_counted: false,
             decoders: 0,
-            asked: Asked::default(),
-            last_data: Monotonic::default(),
-            opened: Monotonic::default(),
+            asked: None,
+            last_data: Span::default(),
+            opened: Span::default(),
             last_look: false,
             turns: 0,
-            backoff: Duration::ZERO,
+            backoff: Span::default(),
             rested: false,
-            teller: None,
+            teller,
             next_target: None,
             reader: Some(Box::new(reader)),
             rest: None,
         };
         slot.rest();
-        self.lock().slots.insert(id, Box::new(slot));
+        let slot = Box::new(slot);
+        let mut state = self.lock();
+        state.slots.insert(id, slot);
+        if wake {
+            state.line_up(id);
+            self.call_one(state);
+        }
     }
 
     /// Where a source stands.
@@ -236,8 +254,7 @@ impl Readers {
         if !is_running && !state.ready.contains(&id) {
             state.line_up(id);
         }
-        drop(state);
-        self.work.notify_one();
+        self.call_one(state);
     }
 
     /// All sources.
@@ -252,6 +269,7 @@ impl Readers {
         let mut state = self.lock();
         state.close(id);
         state.ready.retain(|other| *other != id);
+        close_unlocked(state);
     }
 
     /// Loses a source that is in the line for a turn, as a bug would.
@@ -266,14 +284,13 @@ impl Readers {
     pub fn wake(&self, id: SourceId) {
         let mut state = self.lock();
         let Some(slot) = state.slots.get_mut(&id) else { return };
-        slot.look.trouble = None;
+        slot.trouble = None;
         match slot.phase {
-            Phase::Running => slot.asked.wake = true,
+            Phase::Running => slot.asked().wake = true,
             Phase::Ready | Phase::Waiting | Phase::Held(_) => {}
             Phase::Closed | Phase::Idle(_) => state.line_up(id),
         }
-        drop(state);
-        self.work.notify_one();
+        self.call_one(state);
     }
 
     /// Wakes a reader that sleeps with its file open: it may be the last chance to read the rest.
@@ -296,78 +313,111 @@ impl Readers {
     /// The source is at another path, has another key, or is another file with the same content
     /// (`reopen`).
     pub fn place(&self, id: SourceId, target: Target, key: Arc<str>, reopen: bool) {
-        let mut state = self.lock();
-        let state = &mut *state;
-        let Some(slot) = state.slots.get_mut(&id) else { return };
-        slot.asked.target = Some(Box::new((target, key)));
-        slot.asked.reopen |= reopen;
-        state.apply(id);
+        self.ask(id, |slot| {
+            slot.asked().target = Some((target, key));
+            slot.asked().reopen |= reopen;
+        });
     }
 
     /// The source begins again at zero under a new generation, at once.
     pub fn restart(&self, id: SourceId, generation: u32) {
-        let mut state = self.lock();
-        let state = &mut *state;
-        let Some(slot) = state.slots.get_mut(&id) else { return };
-        slot.asked.restart = Some(generation);
-        slot.look.trouble = None;
-        state.apply(id);
+        self.ask(id, |slot| {
+            slot.asked().restart = Some(generation);
+            slot.trouble = None;
+        });
     }
 
     /// Lets go of the file of a source: what is in it now is not the source any more.
     pub fn close(&self, id: SourceId) {
-        let mut state = self.lock();
-        let state = &mut *state;
-        let Some(slot) = state.slots.get_mut(&id) else { return };
-        slot.asked.close = true;
-        state.apply(id);
+        self.ask(id, |slot| slot.asked().close = true);
     }
 
     /// Forgets a source.
     pub fn remove(&self, id: SourceId) {
+        self.ask(id, |slot| slot.asked().remove = true);
+    }
+
+    /// Something is asked for, and done at once unless the source has a turn.
+    fn ask(&self, id: SourceId, what: impl FnOnce(&mut Slot)) {
         let mut state = self.lock();
-        let state = &mut *state;
         if let Some(slot) = state.slots.get_mut(&id) {
-            slot.asked.remove = true;
+            what(slot);
             state.apply(id);
         }
+        close_unlocked(state);
     }
 
     /// The next turn for a worker.
     pub fn next(&self, now: Monotonic) -> Next {
         let mut state = self.lock();
-        let state = &mut *state;
-        if state.stopped {
-            return Next::Stopped;
-        }
-        state.ring(now);
-        while let Some(id) = state.ready.pop_front() {
-            if let Some(turn) = state.begin(id, now) {
-                return Next::Turn(turn);
-            }
-        }
-        Next::Wait(state.timers.peek().map(|Reverse((at, _))| *at))
+        let next = state.next(now);
+        close_unlocked(state);
+        next
     }
 
     /// Waits until there may be a turn, at most `limit`.
     pub fn wait(&self, limit: Duration) {
-        let state = self.lock();
+        let mut state = self.lock();
         if state.ready.is_empty() && !state.stopped {
-            drop(self.work.wait_timeout(state, limit));
+            state.napping += 1;
+            let waited = self.work.wait_timeout(state, limit);
+            let (mut state, _) = waited.unwrap_or_else(PoisonError::into_inner);
+            state.napping -= 1;
         }
     }
 
     /// Gives a source back after its turn.
     pub fn finish(&self, turn: Turn, end: &TurnEnd, had_data: bool, now: Monotonic) {
+        let state = self.give_back(turn, end, had_data, now);
+        // The worker that gives this one back takes the first; only what is left needs another.
+        if state.napping > 0 && state.ready.len() > 1 {
+            self.work.notify_one();
+        }
+        close_unlocked(state);
+    }
+
+    /// Gives a source back after its turn, and takes the next one.
+    pub fn finish_and_next(
+        &self,
+        turn: Turn,
+        end: &TurnEnd,
+        had_data: bool,
+        now: Monotonic,
+    ) -> Next {
+        let mut state = self.give_back(turn, end, had_data, now);
+        let next = state.next(now);
+        if state.napping > 0 && !state.ready.is_empty() {
+            self.work.notify_one();
+        }
+        close_unlocked(state);
+        next
+    }
+
+    fn give_back(
+        &self,
+        turn: Turn,
+        end: &TurnEnd,
+        had_data: bool,
+        now: Monotonic,
+    ) -> MutexGuard<'_, State> {
+        // The file system is asked without the lock, if it will probably be wanted.
+        let asks = matches!(end, TurnEnd::Waiting) && self.crowded.load(Ordering::Relaxed);
+        let can_open_again = asks.then(|| turn.can_open_again());
         let mut state = self.lock();
-        let state = &mut *state;
         state.running -= 1;
-        state.end(turn, end, had_data, now);
+        state.end(turn, end, had_data, can_open_again, now);
+        self.crowded.store(state.is_crowded(), Ordering::Relaxed);
         if state.is_quiet() {
             self.quiet.notify_all();
         }
-        // The worker that gives this one back takes the first; only what is left needs another.
-        if state.ready.len() > 1 {
+        state
+    }
+
+    /// Lets go of the lock and calls a worker, if one waits.
+    fn call_one(&self, state: MutexGuard<'_, State>) {
+        let is_waited_for = state.napping > 0;
+        close_unlocked(state);
+        if is_waited_for {
             self.work.notify_one();
         }
     }
@@ -385,7 +435,7 @@ impl Readers {
         state.drain(now);
         let limits = state.slots.values().filter(|slot| slot.is_read_to_end());
         let limit = limits.filter_map(|slot| slot.input.settings.read_until_eof).max();
-        drop(state);
+        close_unlocked(state);
         self.work.notify_all();
         limit.unwrap_or_default()
     }
@@ -429,6 +479,13 @@ impl Readers {
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Lets go of the lock, and then of the files that were closed under it.
+fn close_unlocked(mut state: MutexGuard<'_, State>) {
+    let closing = std::mem::take(&mut state.closing);
+    drop(state);
+    drop(closing);
 }
 
 #[cfg(test)]

@@ -382,11 +382,16 @@ impl Catalog {
     }
 
     fn put_place(&mut self, path: Arc<Path>, found: &Found, holds: Holds, recheck: bool) {
-        let meta = &found.metadata;
-        self.twins += usize::from(matches!(holds, Holds::Twin(_)));
         if let Holds::Source(id) = holds {
             self.readers.set_teller(id, self.directories.tells_of(&path));
         }
+        self.fill_place(path, found, holds, recheck);
+    }
+
+    /// The same, for a source that knows already who tells of writes to it.
+    fn fill_place(&mut self, path: Arc<Path>, found: &Found, holds: Holds, recheck: bool) {
+        let meta = &found.metadata;
+        self.twins += usize::from(matches!(holds, Holds::Twin(_)));
         let place = Place {
             device: meta.device,
             inode: meta.inode,

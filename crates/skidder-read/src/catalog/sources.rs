@@ -241,11 +241,9 @@ impl Catalog {
         }
         let entry = known.meta(&self.input.settings, &self.identity, &self.beside);
         self.input.cursors.begin(id, &known.key, entry, cursor, true);
-        self.add_reader(id, &known, cursor);
         let unread = if head.compressed { !cursor.eof } else { meta.size > cursor.offset };
-        if unread && !ignored {
-            self.readers.wake(id);
-        } else if unread && !is_new {
+        self.add_reader(id, &known, cursor, unread && !ignored);
+        if unread && ignored && !is_new {
             tracing::warn!(path = %path.display(), read = cursor.offset, size = meta.size,
                 "a file with something to read is older than `ignore_older` or `ignore_inactive` allow; \
                  it is read when it changes");
@@ -255,16 +253,17 @@ impl Catalog {
             self.names.insert(Arc::clone(&known.key), id);
         }
         self.sources.insert(id, known);
-        self.put_place(path, &found, Holds::Source(id), false);
+        self.fill_place(path, &found, Holds::Source(id), false);
     }
 
-    fn add_reader(&self, id: SourceId, known: &Known, cursor: Cursor) {
+    fn add_reader(&self, id: SourceId, known: &Known, cursor: Cursor, wake: bool) {
         let tail = cursor.tail.map(|tail| Tail { len: tail.len, crc: tail.crc });
         let target = known.target(self.input.settings.fingerprint.length, &self.beside);
         let (key, generation) = (Arc::clone(&known.key), cursor.generation);
         let mut reader = Reader::new(id, key, generation, target, cursor.offset, tail);
         reader.finished = cursor.eof;
-        self.readers.add(&self.input, reader);
+        let teller = self.directories.tells_of(&known.path);
+        self.readers.begin(&self.input, reader, teller, wake);
     }
 
     /// The fingerprint of a new source: the usual one, or as long as it takes to differ from another.

@@ -18,19 +18,35 @@ pub(crate) struct Rest {
 }
 
 impl Rest {
-    /// Puts into `look` where the source stands.
-    pub(crate) fn show(&self, look: &mut ReaderLook) {
-        look.generation = self.generation;
-        look.offset = self.offset;
-        look.tail = self.tail;
-        look.finished = self.finished;
-        look.unverified = self.unverified;
-        look.stored_seen = self.stored_seen;
-        look.open = false;
+    /// Where the source stands, as far as its reader knows.
+    pub(crate) fn look(&self) -> ReaderLook {
+        ReaderLook {
+            generation: self.generation,
+            offset: self.offset,
+            tail: self.tail,
+            finished: self.finished,
+            unverified: self.unverified,
+            stored_seen: self.stored_seen,
+            ..ReaderLook::default()
+        }
     }
 }
 
 impl Reader {
+    /// Where the source stands, as far as its reader knows.
+    pub(crate) fn look(&self) -> ReaderLook {
+        ReaderLook {
+            generation: self.generation,
+            offset: self.offset,
+            tail: self.tail,
+            finished: self.finished,
+            unverified: self.unverified,
+            stored_seen: self.stored_seen,
+            open: self.is_open(),
+            ..ReaderLook::default()
+        }
+    }
+
     /// What is needed of a closed reader, which is of no use any more; nothing if that is more than it has there.
     pub(crate) fn take_rest(&mut self) -> Option<Rest> {
         if self.is_open() || self.remembers_groups() {

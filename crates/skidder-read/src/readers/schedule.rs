@@ -1,7 +1,7 @@
 //! Who gets the next turn, who sleeps, who waits for a place: all under the one lock of the readers.
 
-use super::slot::{Phase, Slot};
-use super::{Lack, ReadersLimits, TURNS_MAX, Trouble, Turn};
+use super::slot::{Phase, Slot, Span};
+use super::{Lack, Next, ReadersLimits, TURNS_MAX, Trouble, Turn};
 use crate::reader::TurnEnd;
 use skidder_event::SourceId;
 use skidder_os::sabotage::{self, Sabotage};
@@ -36,6 +36,10 @@ pub(super) struct State {
     /// Open files by input, for `harvester_limit`.
     pub(super) open_of: HashMap<usize, usize>,
     pub(super) running: usize,
+    /// Workers that wait for work.
+    pub(super) napping: usize,
+    /// Files that were closed, until the lock is let go of.
+    pub(super) closing: Vec<Box<dyn File>>,
     /// Since when only open files are read, to their end.
     pub(super) draining: Option<Monotonic>,
     pub(super) stopped: bool,
@@ -149,7 +153,7 @@ impl State {
             list.push_back(id);
             let slot = self.slots.get_mut(&id)?;
             slot.phase = Phase::Waiting;
-            slot.look.waits = Some(place);
+            slot.waits = Some(place);
             match sleeper {
                 // It has nothing to read and makes way.
                 Some(sleeper) => self.close(sleeper),
@@ -162,8 +166,8 @@ impl State {
         if !slot.is_counted {
             slot.is_counted = true;
             slot.turns = 0;
-            slot.opened = now;
-            slot.last_data = now;
+            slot.opened = now.into();
+            slot.last_data = now.into();
             self.open += 1;
             *self.open_of.entry(input).or_default() += 1;
         }
@@ -172,7 +176,7 @@ impl State {
             self.decoders += 1;
         }
         slot.turns += 1;
-        slot.look = slot.seen();
+        slot.before_turn = Some(Box::new(slot.seen()));
         slot.rouse(id);
         let mut reader = slot.reader.take()?;
         reader.begin_turn(now);
@@ -181,22 +185,52 @@ impl State {
         Some(Turn { reader, input: Arc::clone(&slot.input) })
     }
 
-    pub(super) fn end(&mut self, mut turn: Turn, end: &TurnEnd, had_data: bool, now: Monotonic) {
+    /// The next turn for a worker.
+    pub(super) fn next(&mut self, now: Monotonic) -> Next {
+        if self.stopped {
+            return Next::Stopped;
+        }
+        self.ring(now);
+        while let Some(id) = self.ready.pop_front() {
+            if let Some(turn) = self.begin(id, now) {
+                return Next::Turn(turn);
+            }
+        }
+        Next::Wait(self.timers.peek().map(|Reverse((at, _))| *at))
+    }
+
+    /// Whether a file is closed as soon as its end is reached.
+    pub(super) fn is_crowded(&self) -> bool {
+        self.open > self.limits.open_files / 4 * 3 || !self.waiting.is_empty()
+    }
+
+    /// A turn is over. `can_open_again` says whether the file can be opened again, if that was asked already.
+    pub(super) fn end(
+        &mut self,
+        mut turn: Turn,
+        end: &TurnEnd,
+        had_data: bool,
+        can_open_again: Option<bool>,
+        now: Monotonic,
+    ) {
         let id = turn.reader.id;
         let stopped = self.stopped;
+        let is_crowded = self.is_crowded();
         let Some(slot) = self.slots.get_mut(&id) else {
             turn.reader.close(&turn.input);
             return;
         };
         if had_data {
-            slot.last_data = now;
-            slot.backoff = Duration::ZERO;
+            slot.last_data = now.into();
+            slot.backoff = Span::default();
             slot.last_look = false;
         }
         // What was met in the file before says nothing of the one in which it goes on.
-        let goes_on_elsewhere = slot.asked.reopen || slot.asked.restart.is_some();
-        slot.look.trouble = trouble(&turn, end).filter(|_| !goes_on_elsewhere);
-        if slot.look.trouble.is_some() {
+        let asked = slot.asked.as_ref();
+        let goes_on_elsewhere =
+            asked.is_some_and(|asked| asked.reopen || asked.restart.is_some());
+        slot.trouble = trouble(&turn, end).filter(|_| !goes_on_elsewhere);
+        if slot.trouble.is_some() {
             self.troubled.push(id);
         }
         self.decoders += slot.put_back(turn.reader);
@@ -210,9 +244,10 @@ impl State {
         }
         let close = &slot.input.settings.close;
         let lifetime_over =
-            close.after_interval.is_some_and(|interval| now.since(slot.opened) >= interval);
-        let is_crowded = self.open > self.limits.open_files / 4 * 3 || !self.waiting.is_empty();
-        let crowded = is_crowded && slot.can_open_again();
+            close.after_interval.is_some_and(|interval| now.since(slot.opened.at()) >= interval);
+        // What was asked is not about the path that it has been told of meanwhile.
+        let asked = can_open_again.filter(|_| slot.next_target.is_none());
+        let crowded = is_crowded && asked.unwrap_or_else(|| slot.can_open_again());
         let is_open = slot.reader.as_ref().is_some_and(|reader| reader.is_open());
         match end {
             TurnEnd::More if lifetime_over => {
@@ -247,48 +282,6 @@ impl State {
         self.apply(id);
     }
 
-    /// Only open files of inputs with `read_until_eof` get turns any more.
-    pub(super) fn drain(&mut self, now: Monotonic) {
-        self.draining = Some(now);
-        let ids: Vec<SourceId> = self.slots.keys().copied().collect();
-        for id in ids {
-            let Some(slot) = self.slots.get(&id) else { continue };
-            match slot.phase {
-                // It may have been at the end already; what came since is looked for once more.
-                Phase::Running => {
-                    if let Some(slot) = self.slots.get_mut(&id) {
-                        slot.asked.wake = true;
-                    }
-                }
-                Phase::Idle(_) if slot.is_read_to_end() => self.line_up(id),
-                Phase::Ready if slot.is_read_to_end() => {}
-                Phase::Closed | Phase::Ready | Phase::Idle(_) | Phase::Held(_) | Phase::Waiting => {
-                    self.close(id);
-                }
-            }
-        }
-        let slots = &self.slots;
-        self.ready.retain(|id| slots.get(id).is_some_and(|slot| slot.phase == Phase::Ready));
-    }
-
-    /// Whether a source gets no turn any more because the program is asked to stop.
-    fn is_over(&self, slot: &Slot, now: Monotonic) -> bool {
-        let Some(since) = self.draining else { return false };
-        !slot.is_read_to_end()
-            || slot.input.settings.read_until_eof.is_none_or(|limit| now.since(since) >= limit)
-    }
-
-    fn end_while_draining(&mut self, id: SourceId, end: &TurnEnd, now: Monotonic) {
-        let Some(slot) = self.slots.get_mut(&id) else { return };
-        let again = std::mem::take(&mut slot.asked.wake) || matches!(end, TurnEnd::More);
-        let Some(slot) = self.slots.get(&id) else { return };
-        if again && !self.is_over(slot, now) {
-            self.line_up(id);
-        } else {
-            self.close(id);
-        }
-    }
-
     /// Whether a source has had its file open for long while others wait for a place, and can have it
     /// again later.
     pub(super) fn should_make_way(&self, id: SourceId) -> bool {
@@ -313,13 +306,15 @@ impl State {
     pub(super) fn idle(&mut self, id: SourceId, now: Monotonic) {
         let Some(slot) = self.slots.get_mut(&id) else { return };
         let close = &slot.input.settings.close;
-        slot.rested = !slot.backoff.is_zero();
-        slot.backoff = match slot.backoff {
+        let backoff = slot.backoff.long();
+        slot.rested = !backoff.is_zero();
+        let backoff = match backoff {
             Duration::ZERO => close.backoff_init,
             before => before
                 .saturating_mul(close.backoff_factor)
                 .min(close.backoff_max.max(close.backoff_init)),
         };
+        slot.backoff = backoff.into();
         let is_one_of_many = slot.turns <= 1 && self.idle.len() >= PREPARED_MAX;
         if let Some(reader) = &mut slot.reader {
             if reader.target.compressed {
@@ -344,12 +339,12 @@ impl State {
     pub(super) fn close(&mut self, id: SourceId) {
         let Some(slot) = self.slots.get_mut(&id) else { return };
         slot.phase = Phase::Closed;
-        slot.backoff = Duration::ZERO;
+        slot.backoff = Span::default();
         slot.last_look = false;
         self.idle.remove(&id);
         self.held.remove(&id);
         if let Some(reader) = &mut slot.reader {
-            reader.close(&slot.input);
+            self.closing.extend(reader.close_later(&slot.input));
             if let Some(target) = slot.next_target.take() {
                 reader.target = *target;
             }
@@ -420,7 +415,7 @@ impl State {
         }
         reader.take_file(&slot.input, file);
         slot.is_counted = true;
-        (slot.turns, slot.opened, slot.last_data) = (0, now, now);
+        (slot.turns, slot.opened, slot.last_data) = (0, now.into(), now.into());
         self.open += 1;
         *self.open_of.entry(slot.input_key()).or_default() += 1;
         self.idle(id, now);
@@ -436,7 +431,7 @@ impl State {
         slot.rouse(id);
         let Some(reader) = &mut slot.reader else { return };
         let mut close = asked.reopen || asked.close || asked.remove;
-        if let Some((target, key)) = asked.target.map(|asked| *asked) {
+        if let Some((target, key)) = asked.target {
             close |= target.compressed != reader.target.compressed;
             reader.key = key;
             if reader.is_open() {

@@ -1,9 +1,9 @@
 //! One source as the scheduler sees it: its reader, its phase, and what was asked for meanwhile.
 
-use super::{ReaderLook, ReaderState};
+use super::{Lack, ReaderLook, ReaderState, Trouble};
 use crate::reader::{InputContext, Reader, Rest, Target};
 use skidder_event::SourceId;
-use skidder_os::Monotonic;
+use skidder_os::{Fs, Monotonic};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -20,27 +20,61 @@ pub(super) struct Slot {
     pub(super) reader: Option<Box<Reader>>,
     /// What is kept of a reader that is closed: there may be very many of them.
     pub(super) rest: Option<Box<Rest>>,
-    pub(super) look: ReaderLook,
+    /// Where it stood when its turn began, while it has one.
+    pub(super) before_turn: Option<Box<ReaderLook>>,
+    /// What it waits for, while it waits for a place.
+    pub(super) waits: Option<Lack>,
+    /// Why its last turn could not go on.
+    pub(super) trouble: Option<Trouble>,
     pub(super) phase: Phase,
     /// Counts against the limit on open files.
     pub(super) is_counted: bool,
     /// Places of [`super::ReadersLimits::decoders`] that it takes.
     pub(super) decoders: usize,
     /// Something was asked for while it had a turn.
-    pub(super) asked: Asked,
-    pub(super) last_data: Monotonic,
-    pub(super) opened: Monotonic,
+    pub(super) asked: Option<Box<Asked>>,
+    pub(super) last_data: Span,
+    pub(super) opened: Span,
     /// It is to be closed, and has a last look whether there is more to read.
     pub(super) last_look: bool,
     /// Turns since its file was opened.
     pub(super) turns: u32,
-    pub(super) backoff: Duration,
+    pub(super) backoff: Span,
     /// Idle, and has found nothing new before.
     pub(super) rested: bool,
     /// Says whether somebody tells of every write to the file.
     pub(super) teller: Option<Arc<AtomicBool>>,
     /// Where to open the file the next time; an open one keeps the path it was opened with.
     pub(super) next_target: Option<Box<Target>>,
+}
+
+/// A time, or a span of time, in nanoseconds, up to 584 years: half as large as the usual types, where there may be very
+/// many.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Span(u64);
+
+impl Span {
+    /// As a span.
+    pub(super) fn long(self) -> Duration {
+        Duration::from_nanos(self.0)
+    }
+
+    /// As a time.
+    pub(super) fn at(self) -> Monotonic {
+        Monotonic(self.long())
+    }
+}
+
+impl From<Duration> for Span {
+    fn from(span: Duration) -> Self {
+        Self(u64::try_from(span.as_nanos()).unwrap_or(u64::MAX))
+    }
+}
+
+impl From<Monotonic> for Span {
+    fn from(time: Monotonic) -> Self {
+        time.0.into()
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,24 +91,22 @@ pub(super) enum Phase {
 #[derive(Default)]
 pub(super) struct Asked {
     pub(super) wake: bool,
-    pub(super) target: Option<Box<(Target, Arc<str>)>>,
+    pub(super) target: Option<(Target, Arc<str>)>,
     pub(super) restart: Option<u32>,
     pub(super) reopen: bool,
     pub(super) close: bool,
     pub(super) remove: bool,
 }
 
-impl Asked {
-    fn is_nothing(&self) -> bool {
-        let Self { wake, target, restart, reopen, close, remove } = self;
-        !(*wake || *reopen || *close || *remove || target.is_some() || restart.is_some())
-    }
-}
-
 impl Slot {
     /// What was asked for while it had a turn, or before.
     pub(super) fn take_asked(&mut self) -> Option<Asked> {
-        (!self.asked.is_nothing()).then(|| std::mem::take(&mut self.asked))
+        self.asked.take().map(|asked| *asked)
+    }
+
+    /// Where it is noted what is asked for.
+    pub(super) fn asked(&mut self) -> &mut Asked {
+        self.asked.get_or_insert_default()
     }
 
     /// Puts a reader back after its turn. It takes the places of its decoder now: what a file has to be decoded with is not
@@ -85,6 +117,7 @@ impl Slot {
             self.decoders = LARGE_DECODER;
         }
         self.reader = Some(reader);
+        self.before_turn = None;
         self.phase = Phase::Closed;
         self.decoders - before
     }
@@ -111,7 +144,14 @@ impl Slot {
     }
 
     pub(super) fn seen(&self) -> ReaderLook {
-        let mut look = self.look.clone();
+        let mut look = match (&self.rest, &self.reader) {
+            (Some(rest), _) => rest.look(),
+            (None, Some(reader)) => reader.look(),
+            (None, None) => {
+                let before = self.before_turn.as_deref().cloned().unwrap_or_default();
+                ReaderLook { open: true, ..before }
+            }
+        };
         look.state = match self.phase {
             Phase::Closed => ReaderState::Closed,
             Phase::Ready | Phase::Running => ReaderState::Reading,
@@ -120,22 +160,8 @@ impl Slot {
             Phase::Waiting => ReaderState::WaitingForSlot,
         };
         look.in_turn = self.phase == Phase::Running;
-        if self.phase != Phase::Waiting {
-            look.waits = None;
-        }
-        if let Some(rest) = &self.rest {
-            rest.show(&mut look);
-        } else if let Some(reader) = &self.reader {
-            look.generation = reader.generation;
-            look.offset = reader.offset;
-            look.tail = reader.tail;
-            look.finished = reader.finished;
-            look.unverified = reader.unverified;
-            look.stored_seen = reader.stored_seen;
-            look.open = reader.is_open();
-        } else {
-            look.open = true;
-        }
+        look.waits = self.waits.filter(|_| self.phase == Phase::Waiting);
+        look.trouble = self.trouble;
         look
     }
 
@@ -149,9 +175,10 @@ impl Slot {
         let told = self.teller.as_ref().is_some_and(|teller| teller.load(Ordering::Relaxed));
         // The first nap is short in any case: a file at rest gives back what its reader needs for turns.
         let told = told && self.rested;
-        let mut at = now + if told { self.backoff.max(TOLD_NAP) } else { self.backoff };
+        let backoff = self.backoff.long();
+        let mut at = now + if told { backoff.max(TOLD_NAP) } else { backoff };
         if let Some(inactive) = close.inactive {
-            at = at.min(self.last_data + inactive);
+            at = at.min(self.last_data.at() + inactive);
         }
         if close.removed || close.renamed {
             at = at.min(now + close.check_interval);
@@ -198,16 +225,14 @@ impl Slot {
     /// Whether the path leads to the file that is open. If not, the open file may be the last way to what
     /// is still written to it.
     pub(super) fn can_open_again(&self) -> bool {
-        self.next_target.as_deref().or(self.target()).is_some_and(|target| {
-            let looked = self.input.fs.metadata(&target.path);
-            looked.is_ok_and(|meta| (meta.device, meta.inode) == (target.device, target.inode))
-        })
+        let target = self.next_target.as_deref().or(self.target());
+        target.is_some_and(|target| leads_to(&*self.input.fs, target))
     }
 
     /// Why an idle reader should be closed now, if it should.
     pub(super) fn should_close(&self, now: Monotonic) -> bool {
         let close = &self.input.settings.close;
-        if close.inactive.is_some_and(|inactive| now.since(self.last_data) >= inactive) {
+        if close.inactive.is_some_and(|inactive| now.since(self.last_data.at()) >= inactive) {
             return true;
         }
         let Some(reader) = &self.reader else { return false };
@@ -225,4 +250,10 @@ impl Slot {
         }
         false
     }
+}
+
+/// Whether the path of a target leads to the file that it names.
+pub(super) fn leads_to(fs: &dyn Fs, target: &Target) -> bool {
+    let looked = fs.metadata(&target.path);
+    looked.is_ok_and(|meta| (meta.device, meta.inode) == (target.device, target.inode))
 }
