@@ -26,8 +26,9 @@ impl BufferPool {
     pub fn take(&self) -> Parts {
         let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner).pop();
         kept.unwrap_or_else(|| {
-            let mut bytes = Vec::with_capacity(CHUNK_BYTES + SPARE_BYTES);
-            bytes.resize(CHUNK_BYTES, 0);
+            // Zeros of the system: pages that are never filled take no memory.
+            let mut bytes = vec![0; CHUNK_BYTES + SPARE_BYTES];
+            bytes.truncate(CHUNK_BYTES);
             Parts { bytes, ..Parts::default() }
         })
     }

@@ -4,7 +4,10 @@
 //! was tried and kept 40 MB resident where glibc keeps 14. `skidder explain` counts while it measures; the
 //! feature `count-allocations` counts a whole run, for the benchmark.
 
-#![expect(unsafe_code, reason = "a global allocator is unsafe to implement; this one only counts")]
+#![expect(
+    unsafe_code,
+    reason = "a global allocator is unsafe to implement, this one only counts; and so is the call that trims it"
+)]
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -51,6 +54,17 @@ unsafe impl GlobalAlloc for Counting {
         unsafe { System.realloc(at, layout, size) }
     }
 }
+
+/// Gives memory back to the system that is free and lies between what is in use.
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+pub(crate) fn give_back() {
+    // SAFETY: it may be called at any time by any thread (malloc_trim(3)), and changes nothing that is in use.
+    unsafe { libc::malloc_trim(0) };
+}
+
+/// Only the allocator of glibc keeps so much.
+#[cfg(not(all(target_os = "linux", target_env = "gnu")))]
+pub(crate) fn give_back() {}
 
 /// From now on allocations of all threads are counted.
 pub(crate) fn start_counting() {

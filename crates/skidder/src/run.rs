@@ -4,7 +4,7 @@ use crate::assemble::{Input, Parts};
 use crate::commands::World;
 use crate::watch::{About, Watch};
 use anyhow::{Context as _, Result};
-use skidder_os::{Clock, Fs};
+use skidder_os::{Clock, Fs, Monotonic};
 use skidder_pipeline::{
     DeadLetters, DeadLettersLimits, Feed, FileInput, Looks, Output, OutputMetrics, Pipeline,
     PipelineSettings, Queue, Registrar, RegistrarMetrics, SavedCursors, Scanner, Settle,
@@ -50,6 +50,38 @@ pub(crate) struct Outcome {
     pub(crate) settled: bool,
     /// All cursors are durable.
     pub(crate) saved: bool,
+}
+
+/// How often it is looked whether memory should be given back.
+const TRIM_EVERY: Duration = Duration::from_secs(20);
+
+/// So many lines, since memory was given back last, leave enough behind to do it again: a start with very many files
+/// takes memory for each that is free afterwards and lies between what is kept.
+const TRIM_LINES: u64 = 100_000;
+
+/// Gives memory back to the system after a burst, when nothing is in flight.
+struct Trimming {
+    due: Monotonic,
+    /// Lines read when it was done last.
+    read: u64,
+}
+
+impl Trimming {
+    fn new(now: Monotonic) -> Self {
+        Self { due: now + TRIM_EVERY, read: 0 }
+    }
+
+    fn step(&mut self, settle: &Settle, now: Monotonic) {
+        if now < self.due {
+            return;
+        }
+        self.due = now + TRIM_EVERY;
+        let total = settle.total();
+        if total.in_flight() == 0 && total.read() >= self.read + TRIM_LINES {
+            self.read = total.read();
+            crate::allocator::give_back();
+        }
+    }
 }
 
 /// Everything that runs, for who watches it.
@@ -203,13 +235,15 @@ impl Running {
     ) {
         let period = period.unwrap_or(Duration::from_hours(1));
         let mut due = self.clock.monotonic() + period;
+        let mut trimming = Trimming::new(self.clock.monotonic());
         loop {
             let now = self.clock.monotonic();
             if now >= due {
                 tick(self);
                 due = now + period;
             }
-            match self.happened.recv_timeout(due.since(now)) {
+            trimming.step(&self.settle, now);
+            match self.happened.recv_timeout(due.min(trimming.due).since(now)) {
                 Err(RecvTimeoutError::Timeout) => {}
                 Ok(Happened::ReadOnce) if once => {
                     // The workers finish what is queued; then the output ends.

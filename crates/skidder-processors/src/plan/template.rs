@@ -51,9 +51,10 @@ impl Template {
         }
         let put = |base: &Base| base.with_inside("log", "file", file).map(Arc::new);
         let base = put(&self.base)?;
-        let input_base = match Arc::ptr_eq(&self.base, &self.input_base) {
-            true => Arc::clone(&base),
-            false => put(&self.input_base)?,
+        let input_base = if Arc::ptr_eq(&self.base, &self.input_base) {
+            Arc::clone(&base)
+        } else {
+            put(&self.input_base)?
         };
         Some(BoundPlan {
             base,

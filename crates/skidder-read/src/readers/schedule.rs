@@ -225,11 +225,7 @@ impl State {
             slot.backoff = Span::default();
             slot.last_look = false;
         }
-        // What was met in the file before says nothing of the one in which it goes on.
-        let asked = slot.asked.as_ref();
-        let goes_on_elsewhere =
-            asked.is_some_and(|asked| asked.reopen || asked.restart.is_some());
-        slot.trouble = trouble(&turn, end).filter(|_| !goes_on_elsewhere);
+        slot.trouble = trouble(&turn, end).filter(|_| !slot.goes_on_elsewhere());
         if slot.trouble.is_some() {
             self.troubled.push(id);
         }
@@ -245,9 +241,7 @@ impl State {
         let close = &slot.input.settings.close;
         let lifetime_over =
             close.after_interval.is_some_and(|interval| now.since(slot.opened.at()) >= interval);
-        // What was asked is not about the path that it has been told of meanwhile.
-        let asked = can_open_again.filter(|_| slot.next_target.is_none());
-        let crowded = is_crowded && asked.unwrap_or_else(|| slot.can_open_again());
+        let crowded = is_crowded && slot.can_open_as_asked(can_open_again);
         let is_open = slot.reader.as_ref().is_some_and(|reader| reader.is_open());
         match end {
             TurnEnd::More if lifetime_over => {

@@ -229,6 +229,18 @@ impl Slot {
         target.is_some_and(|target| leads_to(&*self.input.fs, target))
     }
 
+    /// The same, if it was asked already of the path that it was opened with: not when it has been told of another.
+    pub(super) fn can_open_as_asked(&self, asked: Option<bool>) -> bool {
+        let asked = asked.filter(|_| self.next_target.is_none());
+        asked.unwrap_or_else(|| self.can_open_again())
+    }
+
+    /// Whether it goes on in another file: what was met in the one before says nothing of that.
+    pub(super) fn goes_on_elsewhere(&self) -> bool {
+        let asked = self.asked.as_ref();
+        asked.is_some_and(|asked| asked.reopen || asked.restart.is_some())
+    }
+
     /// Why an idle reader should be closed now, if it should.
     pub(super) fn should_close(&self, now: Monotonic) -> bool {
         let close = &self.input.settings.close;
