@@ -12,8 +12,8 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 impl Work {
-    /// Does all that can be done without waiting.
-    pub(crate) fn advance(&mut self) {
+    /// Does what can be done without waiting; says whether there is more.
+    pub(crate) fn advance(&mut self) -> bool {
         let now = Instant::now();
         self.refresh(now);
         let busy: Vec<u16> = self.topics.busy.iter().copied().collect();
@@ -21,7 +21,7 @@ impl Work {
             self.advance_topic(number, now);
         }
         self.ask();
-        self.begin_rows();
+        self.begin_rows()
     }
 
     /// The next time at which there is something to do.
@@ -150,8 +150,12 @@ impl Work {
         if self.asking.is_some() || self.is_broken {
             return;
         }
-        let Some(number) = self.to_ask.pop_front() else { return };
-        let name = self.topics.get(number).name.clone();
+        let (number, name) = loop {
+            let Some(number) = self.to_ask.pop_front() else { return };
+            if let Some(topic) = self.topics.try_get(number) {
+                break (number, topic.name.clone());
+            }
+        };
         let (producer, config) = (self.producer.clone(), &self.config);
         let (full, timeout) = (config.metadata.full, config.timeout);
         self.asking = Some(tokio::task::spawn_blocking(move || {
@@ -170,7 +174,8 @@ impl Work {
     /// What the brokers said about a topic.
     pub(crate) fn answered(&mut self, number: u16, answer: Result<Metadata, Code>) {
         let reachable_only = self.config.partitioning.reachable_only;
-        let name = self.topics.get(number).name.clone();
+        let Some(topic) = self.topics.try_get(number) else { return };
+        let name = topic.name.clone();
         let found = answer.and_then(|mut found| {
             let asked = found.topics.remove(&*name).ok_or(codes::UNKNOWN_TOPIC);
             for (name, state) in found.topics {
@@ -238,8 +243,11 @@ impl Work {
             return;
         }
         self.refresh_at = Some(now + self.config.metadata.refresh_frequency);
-        // Those that are to be asked about may not be forgotten.
-        self.to_ask.retain(|number| self.topics.get(*number).hold == Hold::Asking);
+        // Those that wait for the answer are not forgotten.
+        let topics = &mut self.topics;
+        self.to_ask.retain(|number| {
+            topics.try_get(*number).is_some_and(|topic| topic.hold == Hold::Asking)
+        });
         self.topics.forget(|topic| !topic.used);
         for (number, topic) in self.topics.iter() {
             topic.used = false;

@@ -100,6 +100,11 @@ impl Topics {
         self.list[usize::from(number)].as_mut().expect("a topic with records is not forgotten")
     }
 
+    /// Whoever was to be asked about may be forgotten meanwhile.
+    pub(crate) fn try_get(&mut self, number: u16) -> Option<&mut Topic> {
+        self.list[usize::from(number)].as_mut()
+    }
+
     /// Those that there are, with their numbers.
     pub(crate) fn iter(&mut self) -> impl Iterator<Item = (u16, &mut Topic)> {
         let known = self.list.iter_mut().enumerate();

@@ -126,7 +126,7 @@ impl Work {
         loop {
             self.reports();
             self.mend();
-            self.advance();
+            let has_more = self.advance();
             if !self.refusals.is_empty() {
                 let refusals = std::mem::take(&mut self.refusals);
                 self.refuser.settle(refusals).await;
@@ -135,7 +135,7 @@ impl Work {
             if self.ended && self.flights.is_empty() {
                 return;
             }
-            if self.can_send() {
+            if has_more {
                 // There was a step's worth of events; others want to run too.
                 tokio::task::yield_now().await;
                 continue;
@@ -162,10 +162,6 @@ impl Work {
                 }
             }
         }
-    }
-
-    fn can_send(&self) -> bool {
-        !self.waiting.is_empty() && self.has_room()
     }
 
     pub(crate) fn has_room(&self) -> bool {
@@ -341,11 +337,13 @@ impl Work {
         }
     }
 
-    /// The rows that nobody has seen yet, a step's worth.
-    pub(crate) fn begin_rows(&mut self) {
+    /// The rows that nobody has seen yet, a step's worth; says whether there may be more.
+    pub(crate) fn begin_rows(&mut self) -> bool {
         let mut step = STEP;
         while step > 0 && self.has_room() {
-            let Some(&mut (flight, ref mut next, rows)) = self.waiting.front_mut() else { return };
+            let Some(&mut (flight, ref mut next, rows)) = self.waiting.front_mut() else {
+                return false;
+            };
             let item = Item { flight, row: *next as u16, partition: -1, group: 0 };
             *next += 1;
             let is_last = *next == rows;
@@ -355,12 +353,13 @@ impl Work {
                 if let Some((_, next, _)) = self.waiting.front_mut() {
                     *next -= 1;
                 }
-                return;
+                return false;
             }
             if is_last {
                 self.waiting.pop_front();
             }
         }
+        step == 0
     }
 
     /// Finds an item's topic and sends it, or lets it wait there. `false`: there is no room.
