@@ -8,7 +8,7 @@ use skidder_os::sabotage::{self, Sabotage};
 use skidder_os::{Bell, Fs, Monotonic};
 use skidder_read::scan::ScanProblem;
 use skidder_read::{
-    Catalog, FilePage, FileQuery, InputContext, Now, Readers, ScanSummary, SourceIds, Watcher,
+    Catalog, FilePage, FileQuery, InputContext, Now, Peer, Readers, ScanSummary, SourceIds, Watcher,
 };
 use std::collections::HashSet;
 use std::path::PathBuf;
@@ -68,6 +68,13 @@ impl FileInput {
             full_took: Duration::ZERO,
             told: HashSet::new(),
         }
+    }
+
+    /// The same for one of several outputs that the input feeds.
+    #[must_use]
+    pub fn with_peer(mut self, peer: Peer) -> Self {
+        self.catalog.set_peer(peer);
+        self
     }
 
     /// Looks at all files and acts on what has changed.

@@ -26,8 +26,8 @@ mod watcher;
 
 pub use bind::{Bind, Bound};
 pub use catalog::{
-    Catalog, FileLook, FilePage, FileQuery, FileState, MISSING_GRACE, Now, Reason, ScanSummary,
-    SourceIds,
+    Catalog, FileLook, FilePage, FileQuery, FileState, MISSING_GRACE, Now, Peer, Reason,
+    ScanSummary, SourceIds,
 };
 pub use cursors::{Cursors, CursorsError};
 pub use fingerprint::{Fingerprint, Head, HeadError};

@@ -261,6 +261,14 @@ impl Input {
         Self { holds, fs, clock, saved, context, readers, catalog, scratch: Scratch::default() }
     }
 
+    /// The same input for another output: the same files, everything else its own.
+    pub(crate) fn for_another_output(&self) -> Self {
+        let settings = self.context.settings.clone();
+        let limits = ReadersLimits { open_files: 100, decoders: 10 };
+        let (fs, clock) = (self.fs.clone(), self.clock.clone());
+        Self::over(fs, clock, Arc::default(), settings, limits, self.context.rows_max)
+    }
+
     /// The same files and saved cursors in another life of the program.
     pub(crate) fn restarted(self) -> Self {
         let settings = self.context.settings.clone();

@@ -2,9 +2,11 @@
 //!
 //! A file is deleted only if a reader of this run has brought all of it to the outputs, nothing of it is
 //! under way, and its size and content have not changed for the whole grace period. What a writer adds
-//! at the last moment is found behind the deletion and read from the open file.
+//! at the last moment is found behind the deletion and read from the open file. If the input feeds several
+//! outputs, all of this must hold for each of them (`peers.rs`).
 
 use super::Catalog;
+use super::peers::ReadWhole;
 use crate::Now;
 use skidder_event::SourceId;
 use skidder_os::{File, Monotonic};
@@ -49,13 +51,44 @@ impl Catalog {
         for id in done {
             let Some(size) = self.sources.get(&id).map(|known| known.size) else { continue };
             let deletion = before.get(&id).copied().filter(|deletion| deletion.size == size);
-            let mut deletion =
-                deletion.unwrap_or(Deletion { since: now.monotonic, size, tries: 0 });
-            if self.try_delete(id, &mut deletion, grace, now.monotonic) {
-                waiting.insert(id, deletion);
+            let deletion = deletion.unwrap_or(Deletion { since: now.monotonic, size, tries: 0 });
+            waiting.insert(id, deletion);
+        }
+        self.agree(&waiting, grace, now.monotonic);
+        let mut order: Vec<SourceId> = waiting.keys().copied().collect();
+        order.sort_unstable();
+        for id in order {
+            if let Some(deletion) = waiting.get_mut(&id)
+                && !self.try_delete(id, deletion, grace, now.monotonic)
+            {
+                waiting.remove(&id);
             }
         }
         self.deletions = waiting;
+    }
+
+    /// Says to the catalogs of other outputs which files may go as far as this one is concerned.
+    fn agree(&self, waiting: &HashMap<SourceId, Deletion>, grace: Duration, now: Monotonic) {
+        let Some(peer) = &self.peer else { return };
+        let due = waiting.iter().filter(|(_, deletion)| now.since(deletion.since) >= grace);
+        let files = due.filter_map(|(id, _)| {
+            let known = self.sources.get(id)?;
+            Some(((known.device, known.inode), (*id, self.read_whole(*id)?)))
+        });
+        peer.agree(files.collect());
+    }
+
+    fn read_whole(&self, id: SourceId) -> Option<ReadWhole> {
+        let (known, look) = (self.sources.get(&id)?, self.readers.look(id)?);
+        Some(ReadWhole { size: known.size, offset: look.offset, tail: look.tail })
+    }
+
+    /// Files that another catalog has deleted: what follows is read here too.
+    pub(super) fn keep_what_others_deleted(&mut self, now: Monotonic) {
+        let Some(peer) = &self.peer else { return };
+        for (id, file) in peer.take_deleted() {
+            self.keep_what_follows(id, file, now);
+        }
     }
 
     /// Whether what was read of a file is known to be what was written.
@@ -75,16 +108,18 @@ impl Catalog {
             return true;
         }
         let Some(known) = self.sources.get(&id) else { return false };
-        match self.delete(id) {
-            Ok(file) => {
+        match self.delete_agreed(id) {
+            // Another output does not have all of it yet.
+            None => true,
+            Some(Ok(file)) => {
                 self.input.metrics.files_deleted.add(1);
                 tracing::info!(path = %known.path.display(), size = known.size,
                     "a file was read and delivered, and is deleted");
                 self.keep_what_follows(id, file, now);
                 false
             }
-            Err(NotDeleted::Changed) => false,
-            Err(NotDeleted::Refused(error)) => {
+            Some(Err(NotDeleted::Changed)) => false,
+            Some(Err(NotDeleted::Refused(error))) => {
                 deletion.tries += 1;
                 let given_up = deletion.tries >= TRIES_MAX;
                 tracing::error!(path = %known.path.display(), %error, tries = deletion.tries, given_up,
@@ -92,6 +127,39 @@ impl Catalog {
                 true
             }
         }
+    }
+
+    /// Deletes a file if the catalogs of other outputs agree; nothing if one does not.
+    fn delete_agreed(&self, id: SourceId) -> Option<Result<Box<dyn File>, NotDeleted>> {
+        let Some(peer) = &self.peer else { return Some(self.delete(id)) };
+        let (Some(known), Some(read)) = (self.sources.get(&id), self.read_whole(id)) else {
+            return Some(Err(NotDeleted::Changed));
+        };
+        let mut own = None;
+        let deleted = peer.delete((known.device, known.inode), read, |others| {
+            let mut for_others = Vec::new();
+            for theirs in others {
+                for_others.push(self.open_as_read(id, theirs)?);
+            }
+            own = Some(self.delete(id)?);
+            Ok(for_others)
+        })?;
+        Some(deleted.and_then(|()| own.ok_or(NotDeleted::Changed)))
+    }
+
+    /// Opens the file of a source, if it is still what another catalog has read of it.
+    fn open_as_read(&self, id: SourceId, theirs: &ReadWhole) -> Result<Box<dyn File>, NotDeleted> {
+        let known = self.sources.get(&id).ok_or(NotDeleted::Changed)?;
+        let file = self.input.fs.open(&known.path).map_err(NotDeleted::Refused)?;
+        let meta = file.metadata().map_err(NotDeleted::Refused)?;
+        let same = (meta.device, meta.inode) == (known.device, known.inode);
+        if !same
+            || (!known.compressed
+                && !self.tail_fits(&known.path, &meta, theirs.offset, theirs.tail))
+        {
+            return Err(NotDeleted::Changed);
+        }
+        Ok(file)
     }
 
     /// Deletes a file that is still what was read of it; gives what can be read of it now.

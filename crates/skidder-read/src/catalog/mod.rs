@@ -25,6 +25,7 @@ mod index;
 mod looks;
 mod matching;
 mod named;
+mod peers;
 mod pins;
 mod portions;
 mod prefixes;
@@ -50,6 +51,7 @@ pub use ids::SourceIds;
 use index::Index;
 pub use looks::{FileLook, FilePage, FileQuery, FileState, Reason};
 pub(crate) use matching::is_related;
+pub use peers::Peer;
 use pins::Pins;
 pub(crate) use portions::HEADS_BYTES_MAX;
 use saved::Claim;
@@ -108,6 +110,8 @@ pub struct Catalog {
     started: Option<Monotonic>,
     /// Files that are to be deleted.
     deletions: HashMap<SourceId, Deletion>,
+    /// The other catalogs of this input, if it feeds several outputs.
+    peer: Option<Peer>,
     /// When the registry was looked through for what can be forgotten.
     swept: Option<Monotonic>,
     watchdog: Watchdog,
@@ -241,10 +245,16 @@ impl Catalog {
             brief: false,
             started: None,
             deletions: HashMap::new(),
+            peer: None,
             swept: None,
             watchdog: Watchdog::default(),
             scratch: vec![0; 64 << 10],
         }
+    }
+
+    /// Others have catalogs of the same input, for other outputs. Said before the first scan.
+    pub fn set_peer(&mut self, peer: Peer) {
+        self.peer = Some(peer);
     }
 
     /// A scan begins: until [`Catalog::apply`] it may ask which files have not changed.
@@ -256,6 +266,7 @@ impl Catalog {
             self.load_saved();
             self.load_pins(now);
         }
+        self.keep_what_others_deleted(now);
         self.marker.refresh(&*self.input.fs, &self.input.settings.identity);
         self.recheck_troubled();
     }

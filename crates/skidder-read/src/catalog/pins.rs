@@ -146,6 +146,9 @@ impl Catalog {
         for id in ids {
             self.keep_pin(id, limit.is_some(), now);
         }
+        if let Some(peer) = &self.peer {
+            peer.pins(self.pins.held.values().map(|pin| (pin.device, pin.inode)).collect());
+        }
         let kept = self.keep_to(limit.unwrap_or(u64::MAX));
         self.input.metrics.pinned_files.set(self.pins.held.len() as u64);
         self.input.metrics.pinned_bytes.set(kept);
@@ -291,7 +294,7 @@ impl Catalog {
                 .is_some_and(|known| !known.placed || self.beside.pinned(&known.path).is_some());
             if is_gone
                 && let Ok(meta) = self.input.fs.symlink_metadata(&pin.path)
-                && meta.links == 1
+                && meta.links <= 1 + self.pins_of_others(pin)
             {
                 only.push((pin.since, id, meta.size));
             }
@@ -317,6 +320,11 @@ impl Catalog {
             self.release(id);
         }
         kept
+    }
+
+    /// Names of a pinned file that are pins for other outputs.
+    fn pins_of_others(&self, pin: &Pin) -> u64 {
+        self.peer.as_ref().map_or(0, |peer| peer.pins_of_others((pin.device, pin.inode)))
     }
 
     /// Removes the pin of a source.
