@@ -58,17 +58,20 @@ pub enum DropReason {
     LineTooLong,
     /// The output can never take it and dead letters are off or full.
     Rejected,
+    /// The condition under which the input feeds this output does not hold.
+    NotForOutput,
 }
 
 impl DropReason {
     /// All reasons, in the order of their counters.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 7] = [
         Self::Empty,
         Self::LineFilter,
         Self::Parser,
         Self::Processor,
         Self::LineTooLong,
         Self::Rejected,
+        Self::NotForOutput,
     ];
 
     /// The name in metrics and messages.
@@ -80,6 +83,7 @@ impl DropReason {
             Self::Processor => "drop_event",
             Self::LineTooLong => "line_too_long",
             Self::Rejected => "rejected",
+            Self::NotForOutput => "not_for_output",
         }
     }
 }

@@ -1,6 +1,6 @@
 //! `/files`: what every file is doing and why, a page at a time.
 
-use crate::snapshot::Sources;
+use crate::snapshot::{OutputSource, Sources};
 use serde_json::{Value as Json, json};
 use skidder_event::{Precision, TimeText};
 use skidder_os::Timestamp;
@@ -28,9 +28,11 @@ pub(crate) enum FilesError {
     Later(String),
 }
 
-/// A question: `?input=N&after=PATH&limit=N&path=PATH…`.
+/// A question: `?output=ID&input=N&after=PATH&limit=N&path=PATH…`. Inputs are counted on from one output to the next,
+/// or within the one that is asked for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct FilesQuestion {
+    output: Option<String>,
     input: usize,
     query: FileQuery,
 }
@@ -48,14 +50,16 @@ impl FilesQuestion {
                 })
             };
             match name {
+                "output" => question.output = Some(value.to_owned()),
                 "input" => question.input = number()?,
                 "limit" => question.query.limit = number()?.clamp(1, LIMIT_MAX),
                 "after" => question.query.after = Some(path_of(value)),
                 "path" => question.query.paths.push(path_of(value)),
                 "pretty" => {}
                 name => {
-                    let message =
-                        format!("there is no `{name}` here; `input`, `after`, `limit`, `path` are");
+                    let message = format!(
+                        "there is no `{name}` here; `output`, `input`, `after`, `limit`, `path` are"
+                    );
                     return Err(FilesError::Question(message));
                 }
             }
@@ -67,23 +71,47 @@ impl FilesQuestion {
 /// Asks the scanner; blocks until it answers. The document has `files`, and in `next` the query for those
 /// behind them, or nothing if these were the last.
 pub(crate) fn files(sources: &Sources, question: FilesQuestion) -> Result<Json, FilesError> {
-    let Some(looks) = &sources.looks else {
-        return Err(FilesError::Later("there are no files here".to_owned()));
-    };
-    let FilesQuestion { input, query } = question;
-    let Some(of) = sources.inputs.get(input) else {
+    let FilesQuestion { output, input, query } = question;
+    let several = sources.outputs.len() > 1;
+    let wanted =
+        |of: &&OutputSource| output.is_none() || (several && of.id.as_deref() == output.as_deref());
+    let outputs: Vec<&OutputSource> = sources.outputs.iter().filter(wanted).collect();
+    if outputs.is_empty() {
+        let message = format!("there is no output `{}`", output.unwrap_or_default());
+        return Err(FilesError::Question(message));
+    }
+    let inputs = outputs.iter().map(|of| of.inputs.len()).sum();
+    let Some((of, number)) = find(&outputs, input) else {
         let message = format!("there is no input number {input}; the first one is 0");
         return Err(FilesError::Question(message));
     };
-    let page = looks.page(input, query.clone(), PATIENCE).map_err(|error| match error {
+    let Some(looks) = &of.looks else {
+        return Err(FilesError::Later("there are no files here".to_owned()));
+    };
+    let page = looks.page(number, query.clone(), PATIENCE).map_err(|error| match error {
         AskError::NoInput(_) => FilesError::Question(error.to_string()),
         AskError::Busy | AskError::Ended => FilesError::Later(error.to_string()),
     })?;
-    let output_full = sources.queue.is_blocked();
-    let next = next_question(&page, input, &query, sources.inputs.len());
-    let files: Vec<Json> =
-        page.files.iter().map(|file| file_json(&of.id, file, output_full)).collect();
+    let output_full = of.queue.is_blocked();
+    let mut next = next_question(&page, input, &query, inputs);
+    if let (Some(next), Some(output)) = (&mut next, &output) {
+        add(next, "output", output);
+    }
+    let id = of.id.as_deref().filter(|_| several);
+    let told = |file| file_json(&of.inputs[number].id, id, file, output_full);
+    let files: Vec<Json> = page.files.iter().map(told).collect();
     Ok(json!({"files": files, "next": next}))
+}
+
+/// The output that an input feeds, and its number there.
+fn find<'a>(outputs: &[&'a OutputSource], mut input: usize) -> Option<(&'a OutputSource, usize)> {
+    for &output in outputs {
+        if input < output.inputs.len() {
+            return Some((output, input));
+        }
+        input -= output.inputs.len();
+    }
+    None
 }
 
 /// What to ask to get the files behind a page.
@@ -109,8 +137,8 @@ fn add(text: &mut String, name: &str, value: &str) {
     write!(text, "&{name}={value}").expect("writing to a string cannot fail");
 }
 
-/// A file as `/files` and `skidder files --json` show it.
-pub fn file_json(input: &str, file: &FileLook, output_full: bool) -> Json {
+/// A file as `/files` and `skidder files --json` show it; `output` is the id of one of several.
+pub fn file_json(input: &str, output: Option<&str>, file: &FileLook, output_full: bool) -> Json {
     let reason = match (&file.reason, file.state) {
         (None, FileState::Reading) if output_full => Some("output is full".to_owned()),
         (reason, _) => reason.as_ref().map(ToString::to_string),
@@ -119,7 +147,7 @@ pub fn file_json(input: &str, file: &FileLook, output_full: bool) -> Json {
         let mut text = TimeText::new(Precision::Millisecond);
         String::from_utf8_lossy(text.format(file.modified.0)).into_owned()
     });
-    json!({
+    let mut told = json!({
         "path": file.path.to_string_lossy(),
         "input": input,
         "key": file.key,
@@ -134,7 +162,11 @@ pub fn file_json(input: &str, file: &FileLook, output_full: bool) -> Json {
         "behind": file.behind,
         "state": file.state.name(),
         "reason": reason,
-    })
+    });
+    if let Some(output) = output {
+        told["output"] = output.into();
+    }
+    told
 }
 
 /// A path as it may stand in a URL.
@@ -193,7 +225,7 @@ mod tests {
             limit: 7,
             paths: vec!["/x".into(), "/y".into()],
         };
-        assert_eq!(question, FilesQuestion { input: 2, query });
+        assert_eq!(question, FilesQuestion { output: None, input: 2, query });
         assert_eq!(FilesQuestion::parse("").unwrap().query.limit, LIMIT);
         assert_eq!(FilesQuestion::parse("limit=0&pretty").unwrap().query.limit, 1);
         for wrong in ["input=x", "limit=", "color=red"] {

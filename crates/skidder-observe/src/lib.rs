@@ -11,6 +11,7 @@
 mod files;
 mod http;
 pub mod names;
+mod numbers;
 mod process;
 mod prometheus;
 mod snapshot;
@@ -19,11 +20,9 @@ mod summary;
 
 pub use files::{encoded, file_json};
 pub use http::{BoundAddress, Endpoint, HttpConfig, ServeError, Serving, serve};
+pub use numbers::{InputNumbers, OutputNumbers, QueueNumbers, ReadNumbers, RegistrarNumbers};
 pub use process::{Process, System};
 pub use prometheus::{CONTENT_TYPE as PROMETHEUS_CONTENT_TYPE, prometheus};
-pub use snapshot::{
-    InputNumbers, InputSource, OutputNumbers, Program, QueueNumbers, ReadNumbers, RegistrarNumbers,
-    Snapshot, Sources, Start,
-};
+pub use snapshot::{InputSource, OutputSource, Program, Snapshot, Sources, Start};
 pub use stats::{info, inputs, state, stats};
 pub use summary::{Summary, SummaryLine, ledger_line, ledger_table};

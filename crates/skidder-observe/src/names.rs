@@ -4,7 +4,7 @@
 //! under `skidder.`. Prometheus names follow <https://prometheus.io/docs/practices/naming/>: base
 //! units, `_total` for what only grows. A number that has no meaning on one side has no name there.
 //!
-//! Labels are bounded by the program, never by the data: no label holds a path or a host.
+//! Labels are bounded by the program and the configuration, never by the data: no label holds a path or a host.
 
 mod ledger;
 mod output;
@@ -20,6 +20,8 @@ pub const LABEL_OUTCOME: &str = "outcome";
 pub const LABEL_REASON: &str = "reason";
 /// What became of an event that an output had: `acked`, `failed`, `dropped`, `duplicate`, `dead_letter`.
 pub const LABEL_RESULT: &str = "result";
+/// The id of an output, if there are several.
+pub const LABEL_OUTPUT: &str = "output";
 /// The values of [`LABEL_OUTCOME`].
 pub const OUTCOMES: [&str; 3] = ["delivered", "dropped", "dead_lettered"];
 
@@ -105,6 +107,16 @@ impl Metric {
 /// All metrics. Those of a Prometheus family follow each other.
 pub fn metrics() -> impl Iterator<Item = &'static Metric> {
     [ledger::METRICS, read::METRICS, output::METRICS, process::METRICS].into_iter().flatten()
+}
+
+/// Those of them that each output has for itself.
+pub fn output_metrics() -> impl Iterator<Item = &'static Metric> {
+    [ledger::METRICS, read::METRICS, output::METRICS].into_iter().flatten()
+}
+
+/// Those of them that are of the whole process.
+pub(crate) fn process_metrics() -> impl Iterator<Item = &'static Metric> {
+    process::METRICS.iter()
 }
 
 /// Something that only grows: names in `/stats` and Prometheus ("" for none), help, value.

@@ -2,14 +2,15 @@
 //!
 //! <https://prometheus.io/docs/instrumenting/exposition_formats/#text-based-format>
 
-use crate::names::{Kind, Value, metrics};
+use crate::names::{Kind, LABEL_OUTPUT, Metric, Value, output_metrics, process_metrics};
 use crate::snapshot::Snapshot;
 use std::fmt::Write as _;
 
 /// What the `Content-Type` header says.
 pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-/// All metrics that have a Prometheus name, and `skidder_build_info`.
+/// All metrics that have a Prometheus name, and `skidder_build_info`. Each of several outputs has lines of its own, with
+/// its id as the label `output`.
 pub fn prometheus(snapshot: &Snapshot) -> String {
     let mut out = String::with_capacity(12 * 1024);
     let program = &snapshot.program;
@@ -17,17 +18,38 @@ pub fn prometheus(snapshot: &Snapshot) -> String {
     let info = [("output", &*program.output), ("version", &*program.version)];
     line(&mut out, "skidder_build_info", &info, &Value::Count(1));
     let mut family = "";
-    for metric in metrics() {
-        let Some(series) = metric.series else { continue };
-        let Some(value) = metric.value(snapshot) else { continue };
-        if series.name != family {
-            family = series.name;
-            let kind = if metric.kind == Kind::Counter { "counter" } else { "gauge" };
-            head(&mut out, family, kind, metric.help);
+    for metric in output_metrics() {
+        if snapshot.outputs.is_empty() {
+            write(&mut out, &mut family, metric, snapshot, None);
         }
-        line(&mut out, series.name, series.labels, &value);
+        for (id, one) in &snapshot.outputs {
+            write(&mut out, &mut family, metric, one, Some(id));
+        }
+    }
+    for metric in process_metrics() {
+        write(&mut out, &mut family, metric, snapshot, None);
     }
     out
+}
+
+/// Writes one number, under the head of its family if that is a new one.
+fn write(
+    out: &mut String,
+    family: &mut &'static str,
+    metric: &Metric,
+    snapshot: &Snapshot,
+    output: Option<&str>,
+) {
+    let Some(series) = metric.series else { return };
+    let Some(value) = metric.value(snapshot) else { return };
+    if series.name != *family {
+        *family = series.name;
+        let kind = if metric.kind == Kind::Counter { "counter" } else { "gauge" };
+        head(out, family, kind, metric.help);
+    }
+    let mut labels = series.labels.to_vec();
+    labels.extend(output.map(|id| (LABEL_OUTPUT, id)));
+    line(out, series.name, &labels, &value);
 }
 
 fn head(out: &mut String, name: &str, kind: &str, help: &str) {

@@ -1,11 +1,14 @@
 //! One consistent look at all counters of a run.
 
+use crate::numbers::{InputNumbers, OutputNumbers, QueueNumbers, ReadNumbers, RegistrarNumbers};
 use crate::process::{Process, System, cores};
 use skidder_event::DropReason;
 use skidder_os::{Clock, Fs, Monotonic, Timestamp};
 use skidder_pipeline::{Ledger, Looks, OutputMetrics, Queue, RegistrarMetrics, Settle};
 use skidder_read::ReadMetrics;
+use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 /// Who runs: constant for the life of the process.
@@ -27,7 +30,7 @@ pub struct Program {
     pub build_commit: Option<String>,
     /// When it was built, in RFC 3339, if known.
     pub build_time: Option<String>,
-    /// Kind of the output: `elasticsearch`, `console`, …
+    /// Kind of the output: `elasticsearch`, `console`, …; of several, with commas between them.
     pub output: String,
     /// When it started.
     pub start: Start,
@@ -56,9 +59,34 @@ pub struct InputSource {
     pub id: String,
     /// Its `type`: `filestream`, `stdin`, …
     pub kind: String,
+    /// Its number in the configuration; the first is 0.
+    pub number: usize,
     /// What its readers count. Inputs that share the counters show the same numbers; the totals count
     /// them once.
     pub metrics: Arc<ReadMetrics>,
+}
+
+/// One output, with what lies before it.
+#[derive(Clone)]
+pub struct OutputSource {
+    /// Its id; nothing if it is the only one.
+    pub id: Option<String>,
+    /// Its kind: `elasticsearch`, `console`, …
+    pub kind: String,
+    /// The inputs that feed it.
+    pub inputs: Vec<InputSource>,
+    /// Holds the ledger.
+    pub settle: Arc<Settle>,
+    /// The queue before it.
+    pub queue: Queue,
+    /// What it counts.
+    pub metrics: Arc<OutputMetrics>,
+    /// Set when it has ended by itself.
+    pub ended: Arc<AtomicBool>,
+    /// Where to ask what the files are doing; `None` if there is nobody to ask.
+    pub looks: Option<Arc<Looks>>,
+    /// What the registrar counts; `None` leaves `registrar.*` out.
+    pub registrar: Option<Arc<RegistrarMetrics>>,
 }
 
 /// Where all numbers of a run are.
@@ -66,115 +94,16 @@ pub struct InputSource {
 pub struct Sources {
     /// Who runs.
     pub program: Arc<Program>,
-    /// The configured inputs.
-    pub inputs: Vec<InputSource>,
-    /// Holds the ledger.
-    pub settle: Arc<Settle>,
-    /// The queue before the output.
-    pub queue: Queue,
-    /// What the output counts.
-    pub output: Arc<OutputMetrics>,
-    /// Where to ask what the files are doing; `None` if there is nobody to ask.
-    pub looks: Option<Arc<Looks>>,
-    /// What the registrar counts; `None` leaves `registrar.*` out.
-    pub registrar: Option<Arc<RegistrarMetrics>>,
+    /// The outputs, in the order of the configuration; at least one.
+    pub outputs: Vec<OutputSource>,
     /// For the uptime.
     pub clock: Arc<dyn Clock>,
     /// For `/proc/self` and `/etc/passwd`.
     pub fs: Arc<dyn Fs>,
 }
 
-/// The counts of readers, of one input or of all. See [`ReadMetrics`] for their meaning.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[expect(missing_docs, reason = "the fields are those of `ReadMetrics`")]
-pub struct ReadNumbers {
-    pub opened: u64,
-    pub closed: u64,
-    pub open: u64,
-    pub gzip_opened: u64,
-    pub bytes: u64,
-    pub lines: u64,
-    pub truncated: u64,
-    pub raw_lines: u64,
-    pub lines_discarded: u64,
-    pub parse_errors: u64,
-    pub errors: u64,
-    pub gzip_errors: u64,
-    pub files_truncated: u64,
-    pub files_renamed: u64,
-    pub resume_skipped_bytes: u64,
-    pub files_matched: u64,
-    pub files_held: u64,
-    pub files_lost: u64,
-    pub bytes_lost: u64,
-    pub pinned_files: u64,
-    pub pinned_bytes: u64,
-    pub pins_given_up: u64,
-    pub files_stalled: u64,
-}
-
-/// One input and its counts.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct InputNumbers {
-    /// Its `id`.
-    pub id: String,
-    /// Its `type`.
-    pub kind: String,
-    /// Its counts.
-    pub read: ReadNumbers,
-}
-
-/// The counts of the output. See [`OutputMetrics`] for their meaning.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[expect(missing_docs, reason = "the fields are those of `OutputMetrics`")]
-pub struct OutputNumbers {
-    pub total: u64,
-    pub acked: u64,
-    pub failed: u64,
-    pub dropped: u64,
-    pub duplicates: u64,
-    pub dead_letter: u64,
-    pub too_many: u64,
-    pub batches: u64,
-    pub split: u64,
-    pub active: u64,
-    pub write_bytes: u64,
-    pub write_errors: u64,
-    pub read_bytes: u64,
-    pub read_errors: u64,
-    pub latency_ns: u64,
-}
-
-/// The state of the queue.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct QueueNumbers {
-    /// Bound in events.
-    pub events_max: u64,
-    /// Bound in bytes.
-    pub bytes_max: u64,
-    /// Events queued and in flight.
-    pub events: u64,
-    /// Their bytes.
-    pub bytes: u64,
-    /// Events that were put in.
-    pub added: u64,
-    /// Events that workers took out.
-    pub consumed: u64,
-    /// Events that are settled.
-    pub removed: u64,
-}
-
-/// The counts of the registrar.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct RegistrarNumbers {
-    /// Commits that are durable.
-    pub succeeded: u64,
-    /// Commits that failed.
-    pub failed: u64,
-}
-
 /// All numbers at one moment. The ledger is taken once and adds up; counters of other stages are read
-/// one after the other and may be some events ahead of it or behind.
+/// one after the other and may be some events ahead of it or behind. Of several outputs these are the sums.
 #[derive(Clone, Debug)]
 pub struct Snapshot {
     /// Who runs.
@@ -193,6 +122,10 @@ pub struct Snapshot {
     pub inputs: Vec<InputNumbers>,
     /// The registrar, if there is one.
     pub registrar: Option<RegistrarNumbers>,
+    /// Of one of several outputs: whether it works, or has ended by itself.
+    pub working: Option<bool>,
+    /// Each of several outputs with its id: what is its own, and nothing of process and machine. Empty if there is one.
+    pub outputs: Vec<(String, Snapshot)>,
     /// This process.
     pub process: Process,
     /// The machine.
@@ -202,23 +135,58 @@ pub struct Snapshot {
 impl Sources {
     /// Takes all numbers.
     pub fn snapshot(&self) -> Snapshot {
+        let mut total = self.of_none();
+        for output in &self.outputs {
+            let one = self.of_output(output);
+            total.add(&one);
+            if let (Some(id), true) = (&output.id, self.outputs.len() > 1) {
+                total.outputs.push((id.clone(), one));
+            }
+        }
+        total.process = Process::look(&*self.fs);
+        total.system = System::look(cores());
+        total
+    }
+
+    fn of_none(&self) -> Snapshot {
         Snapshot {
             program: Arc::clone(&self.program),
             uptime: self.clock.monotonic().since(self.program.start.monotonic),
-            ledger: self.settle.total(),
-            queue: QueueNumbers::of(&self.queue),
-            output: OutputNumbers::of(&self.output),
-            read: self.read_total(),
-            inputs: self.inputs.iter().map(InputNumbers::of).collect(),
-            registrar: self.registrar.as_deref().map(|metrics| RegistrarNumbers {
-                succeeded: metrics.succeeded.get(),
-                failed: metrics.failed.get(),
-            }),
-            process: Process::look(&*self.fs),
-            system: System::look(cores()),
+            ledger: Ledger::default(),
+            queue: QueueNumbers::default(),
+            output: OutputNumbers::default(),
+            read: ReadNumbers::default(),
+            inputs: Vec::new(),
+            registrar: None,
+            working: None,
+            outputs: Vec::new(),
+            process: Process::default(),
+            system: System::default(),
         }
     }
 
+    fn of_output(&self, output: &OutputSource) -> Snapshot {
+        let several = self.outputs.len() > 1;
+        let id = output.id.as_ref().filter(|_| several);
+        let mut program = Arc::clone(&self.program);
+        if several {
+            program = Arc::new(Program { output: output.kind.clone(), ..Program::clone(&program) });
+        }
+        Snapshot {
+            program,
+            ledger: output.settle.total(),
+            queue: QueueNumbers::of(&output.queue),
+            output: OutputNumbers::of(&output.metrics),
+            read: output.read_total(),
+            inputs: output.inputs.iter().map(|input| InputNumbers::of(input, id)).collect(),
+            registrar: output.registrar.as_deref().map(RegistrarNumbers::of),
+            working: several.then(|| !output.ended.load(Ordering::Relaxed)),
+            ..self.of_none()
+        }
+    }
+}
+
+impl OutputSource {
     /// The sum over the inputs; counters that several of them share are counted once.
     fn read_total(&self) -> ReadNumbers {
         let mut total = ReadNumbers::default();
@@ -230,9 +198,39 @@ impl Sources {
         }
         total
     }
+
+    /// Files that match, as the last scans saw them.
+    pub fn files(&self) -> u64 {
+        self.inputs.iter().map(|input| input.metrics.files_matched.get()).sum()
+    }
 }
 
 impl Snapshot {
+    /// Adds the numbers of one output.
+    fn add(&mut self, one: &Self) {
+        self.ledger.add(&one.ledger);
+        self.queue.add(&one.queue);
+        self.output.add(&one.output);
+        self.read.add(&one.read);
+        self.inputs.extend(one.inputs.iter().cloned());
+        if let Some(more) = one.registrar {
+            let sum = self.registrar.get_or_insert_default();
+            sum.succeeded += more.succeeded;
+            sum.failed += more.failed;
+        }
+    }
+
+    /// How many inputs are configured: one that feeds several outputs counts once.
+    pub(crate) fn inputs_count(&self) -> usize {
+        self.inputs.iter().map(|input| input.number).collect::<BTreeSet<_>>().len()
+    }
+
+    /// Events that are not meant to be sent: a processor dropped them, or they were not for the output.
+    pub(crate) fn events_filtered(&self) -> u64 {
+        let dropped = self.ledger.dropped();
+        dropped.get(DropReason::Processor) + dropped.get(DropReason::NotForOutput)
+    }
+
     /// Lines that became events: all but those that the readers and parsers dropped.
     pub(crate) fn events_total(&self) -> u64 {
         let dropped = self.ledger.dropped();
@@ -248,135 +246,5 @@ impl Snapshot {
     /// Lines with a verdict.
     pub(crate) fn lines_done(&self) -> u64 {
         self.ledger.read() - self.ledger.in_flight()
-    }
-}
-
-impl InputNumbers {
-    fn of(source: &InputSource) -> Self {
-        Self {
-            id: source.id.clone(),
-            kind: source.kind.clone(),
-            read: ReadNumbers::of(&source.metrics),
-        }
-    }
-}
-
-impl ReadNumbers {
-    fn of(metrics: &ReadMetrics) -> Self {
-        Self {
-            opened: metrics.opened.get(),
-            closed: metrics.closed.get(),
-            open: metrics.open.get(),
-            gzip_opened: metrics.gzip_opened.get(),
-            bytes: metrics.bytes.get(),
-            lines: metrics.lines.get(),
-            truncated: metrics.truncated.get(),
-            raw_lines: metrics.raw_lines.get(),
-            lines_discarded: metrics.lines_discarded.get(),
-            parse_errors: metrics.parse_errors.get(),
-            errors: metrics.errors.get(),
-            gzip_errors: metrics.gzip_errors.get(),
-            files_truncated: metrics.files_truncated.get(),
-            files_renamed: metrics.files_renamed.get(),
-            resume_skipped_bytes: metrics.resume_skipped_bytes.get(),
-            files_matched: metrics.files_matched.get(),
-            files_held: metrics.files_held.get(),
-            files_lost: metrics.files_lost.get(),
-            bytes_lost: metrics.bytes_lost.get(),
-            pinned_files: metrics.pinned_files.get(),
-            pinned_bytes: metrics.pinned_bytes.get(),
-            pins_given_up: metrics.pins_given_up.get(),
-            files_stalled: metrics.files_stalled.get(),
-        }
-    }
-
-    fn add(&mut self, other: &Self) {
-        // Taken apart, so that a new field cannot be forgotten.
-        let Self {
-            opened,
-            closed,
-            open,
-            gzip_opened,
-            bytes,
-            lines,
-            truncated,
-            raw_lines,
-            lines_discarded,
-            parse_errors,
-            errors,
-            gzip_errors,
-            files_truncated,
-            files_renamed,
-            resume_skipped_bytes,
-            files_matched,
-            files_held,
-            files_lost,
-            bytes_lost,
-            pinned_files,
-            pinned_bytes,
-            pins_given_up,
-            files_stalled,
-        } = other;
-        self.opened += opened;
-        self.closed += closed;
-        self.open += open;
-        self.gzip_opened += gzip_opened;
-        self.bytes += bytes;
-        self.lines += lines;
-        self.truncated += truncated;
-        self.raw_lines += raw_lines;
-        self.lines_discarded += lines_discarded;
-        self.parse_errors += parse_errors;
-        self.errors += errors;
-        self.gzip_errors += gzip_errors;
-        self.files_truncated += files_truncated;
-        self.files_renamed += files_renamed;
-        self.resume_skipped_bytes += resume_skipped_bytes;
-        self.files_matched += files_matched;
-        self.files_held += files_held;
-        self.files_lost += files_lost;
-        self.bytes_lost += bytes_lost;
-        self.pinned_files += pinned_files;
-        self.pinned_bytes += pinned_bytes;
-        self.pins_given_up += pins_given_up;
-        self.files_stalled += files_stalled;
-    }
-}
-
-impl OutputNumbers {
-    fn of(metrics: &OutputMetrics) -> Self {
-        Self {
-            total: metrics.total.get(),
-            acked: metrics.acked.get(),
-            failed: metrics.failed.get(),
-            dropped: metrics.dropped.get(),
-            duplicates: metrics.duplicates.get(),
-            dead_letter: metrics.dead_letter.get(),
-            too_many: metrics.too_many.get(),
-            batches: metrics.batches.get(),
-            split: metrics.split.get(),
-            active: metrics.active.get(),
-            write_bytes: metrics.write_bytes.get(),
-            write_errors: metrics.write_errors.get(),
-            read_bytes: metrics.read_bytes.get(),
-            read_errors: metrics.read_errors.get(),
-            latency_ns: metrics.latency_ns.get(),
-        }
-    }
-}
-
-impl QueueNumbers {
-    fn of(queue: &Queue) -> Self {
-        let (events, bytes) = queue.filled();
-        let (limits, metrics) = (queue.limits(), queue.metrics());
-        Self {
-            events_max: limits.events as u64,
-            bytes_max: limits.bytes as u64,
-            events: events as u64,
-            bytes: bytes as u64,
-            added: metrics.added.get(),
-            consumed: metrics.consumed.get(),
-            removed: metrics.removed.get(),
-        }
     }
 }

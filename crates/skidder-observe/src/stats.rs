@@ -2,15 +2,22 @@
 //!
 //! Names and shapes are Filebeat's; see <https://www.elastic.co/docs/reference/beats/filebeat/http-endpoint>.
 
-use crate::names::{Metric, Value, metrics};
+use crate::names::{Metric, Value, metrics, output_metrics};
+use crate::numbers::{InputNumbers, ReadNumbers};
 use crate::process::user_name;
-use crate::snapshot::{InputNumbers, Program, ReadNumbers, Snapshot};
+use crate::snapshot::{Program, Snapshot};
 use serde_json::{Map, Number, Value as Json, json};
 use skidder_os::Fs;
 
-/// The document of `/stats`: all metrics, nested at the dots of their names.
+/// The document of `/stats`: all metrics, nested at the dots of their names. Of several outputs these are the
+/// sums, and `skidder.outputs` has each by its id.
 pub fn stats(snapshot: &Snapshot) -> Json {
-    nested(metrics().filter_map(|metric| entry(metric, snapshot)))
+    let mut document = nested(metrics().filter_map(|metric| entry(metric, snapshot)));
+    for (id, one) in &snapshot.outputs {
+        let own = nested(output_metrics().filter_map(|metric| entry(metric, one)));
+        document["skidder"]["outputs"][id] = own;
+    }
+    document
 }
 
 /// The document of `/`: who runs.
@@ -40,19 +47,24 @@ pub fn state(snapshot: &Snapshot) -> Json {
     let mut names: Vec<&str> = snapshot.inputs.iter().map(|input| &*input.kind).collect();
     names.sort_unstable();
     names.dedup();
-    json!({
+    let mut state = json!({
         "beat": { "name": program.name },
         "host": { "architecture": std::env::consts::ARCH, "hostname": program.hostname },
-        "input": { "count": snapshot.inputs.len(), "names": names },
+        "input": { "count": snapshot.inputs_count(), "names": names },
         "management": { "enabled": false },
         "module": { "count": 0, "names": [] },
         "output": { "name": program.output },
         "queue": { "name": "mem" },
         "service": { "id": program.uuid, "name": program.beat, "version": program.version },
-    })
+    });
+    for (id, one) in &snapshot.outputs {
+        state["skidder"]["outputs"][id] = json!({ "name": one.program.output });
+    }
+    state
 }
 
-/// The document of `/inputs/`: an array of the inputs, or of those of one type.
+/// The document of `/inputs/`: an array of the inputs, or of those of one type. With several outputs an input has an
+/// entry for each that it feeds.
 pub fn inputs(snapshot: &Snapshot, kind: Option<&str>) -> Json {
     let wanted = |input: &&InputNumbers| kind.is_none_or(|kind| input.kind == kind);
     snapshot.inputs.iter().filter(wanted).map(input_entry).collect()
@@ -84,7 +96,7 @@ fn input_entry(input: &InputNumbers) -> Json {
         pins_given_up,
         files_stalled,
     } = input.read;
-    json!({
+    let mut entry = json!({
         "id": input.id,
         "input": input.kind,
         "files_opened_total": opened,
@@ -112,7 +124,11 @@ fn input_entry(input: &InputNumbers) -> Json {
             "files_truncated_total": files_truncated,
             "resume_skipped_bytes_total": resume_skipped_bytes,
         },
-    })
+    });
+    if let Some(output) = &input.output {
+        entry["output"] = Json::from(&**output);
+    }
+    entry
 }
 
 /// Builds one document of dotted names.

@@ -94,7 +94,7 @@ fn the_ledger_adds_up_in_every_snapshot_taken_while_lines_flow() {
             for round in 0..3000 {
                 let mut batch = batch(round, 5);
                 batch.count_dropped(DropReason::Empty, 1);
-                run.sources.queue.push(batch).unwrap();
+                run.sources.outputs[0].queue.push(batch).unwrap();
                 let delivery = run.take();
                 delivery.ticket.delivered(3);
                 delivery.ticket.dead_lettered(1);
@@ -122,7 +122,8 @@ fn the_ledger_adds_up_in_every_snapshot_taken_while_lines_flow() {
 fn inputs_that_share_counters_are_counted_once() {
     let run = Run::busy();
     let mut sources = (*run.sources).clone();
-    sources.inputs.push(sources.inputs[0].clone());
+    let shared = sources.outputs[0].inputs[0].clone();
+    sources.outputs[0].inputs.push(shared);
     let snapshot = sources.snapshot();
     assert_eq!(snapshot.read.lines, 20);
     assert_eq!(snapshot.inputs.iter().map(|input| input.read.lines).sum::<u64>(), 38);
@@ -138,8 +139,8 @@ fn the_periodic_line_shows_growth_of_counters_and_gauges_as_they_are() {
     assert_eq!(first.metrics["libbeat"]["output"]["type"], "elasticsearch");
     assert!(first.metrics["libbeat"].get("config").is_none(), "zeros are left out");
 
-    run.sources.inputs[0].metrics.lines.add(4);
-    run.sources.queue.push(batch(9, 4)).unwrap();
+    run.sources.outputs[0].inputs[0].metrics.lines.add(4);
+    run.sources.outputs[0].queue.push(batch(9, 4)).unwrap();
     run.take().ticket.delivered(4);
     let second = line.next(run.snapshot()).metrics;
     assert_eq!(
@@ -165,7 +166,7 @@ fn the_line_at_the_end_has_everything() {
 #[test]
 fn a_registrar_that_is_not_there_has_no_numbers() {
     let mut sources = (*Run::busy().sources).clone();
-    sources.registrar = None;
+    sources.outputs[0].registrar = None;
     let snapshot = sources.snapshot();
     assert!(stats(&snapshot).get("registrar").is_none());
     assert!(!prometheus(&snapshot).contains("registry_commits"));
@@ -173,7 +174,7 @@ fn a_registrar_that_is_not_there_has_no_numbers() {
 
 #[test]
 fn the_table_of_an_empty_run_is_all_zeros() {
-    let ledger = Run::idle().sources.settle.total();
+    let ledger = Run::idle().sources.outputs[0].settle.total();
     let expected = "read             0  lines, 0 B in 0 files\n\
                     = delivered      0\n\
                     + dropped        0\n\

@@ -41,13 +41,14 @@ impl std::fmt::Debug for Built {
     }
 }
 
-/// Reads `output`, in which exactly one kind must be enabled. All mistakes are told to the section's
-/// problems; `None` means that there is at least one.
+/// Reads `output`, or an item of `outputs`, in which exactly one kind must be enabled. All mistakes are told to the
+/// section's problems; `None` means that there is at least one.
 ///
-/// `queue` of the kind is left to the caller. `started` is the program's start, for `path` of
-/// `output.file`. `others` are outputs of other crates.
+/// `queue` of the kind is left to the caller, and so is what is called as in `beside`. `started` is the program's
+/// start, for `path` of `output.file`. `others` are outputs of other crates.
 pub fn build(
     outputs: &Section<'_>,
+    beside: &[&str],
     context: &Context,
     started: Timestamp,
     others: &[Other],
@@ -57,9 +58,10 @@ pub fn build(
     let mut built = None;
     let mut enabled = Vec::new();
     let mut wrong = false;
-    for name in outputs.keys() {
+    for name in outputs.keys().into_iter().filter(|name| !beside.contains(name)) {
         if !supported.contains(&name) {
-            let hint = match nearest(name, supported.iter().copied()) {
+            let known = supported.iter().chain(beside).copied();
+            let hint = match nearest(name, known) {
                 Some(name) => format!("did you mean `{name}`?"),
                 None => String::new(),
             };

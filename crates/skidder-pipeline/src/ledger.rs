@@ -53,6 +53,17 @@ impl Ledger {
         self.read == self.delivered + self.dropped.total() + self.dead_lettered + self.in_flight
     }
 
+    /// Adds all counts of another.
+    pub fn add(&mut self, other: &Self) {
+        let Self { read, read_bytes, delivered, dead_lettered, in_flight, dropped } = other;
+        self.read += read;
+        self.read_bytes += read_bytes;
+        self.delivered += delivered;
+        self.dead_lettered += dead_lettered;
+        self.in_flight += in_flight;
+        self.dropped.add_all(dropped);
+    }
+
     /// A batch came in: `lines` read, of which some were dropped on the way and `rows` are in flight.
     pub(crate) fn admit(&mut self, lines: u64, bytes: u64, drops: &DropCounts, rows: u64) {
         debug_assert_eq!(lines, drops.total() + rows, "a batch whose lines do not add up");

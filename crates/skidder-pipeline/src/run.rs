@@ -101,11 +101,14 @@ impl Pipeline {
         clock: Arc<dyn Clock>,
     ) -> io::Result<Self> {
         let shared = Arc::new(Shared::default());
+        // What the caller says of whom this is holds for the threads, too.
+        let span = tracing::Span::current();
         let mut workers = Vec::new();
         for number in 0..settings.workers.max(1) {
             let (readers, queue, clock) = (Arc::clone(&readers), queue.clone(), Arc::clone(&clock));
             let name = format!("reader-{number}");
-            let work = move || read(&readers, &queue, &*clock);
+            let span = span.clone();
+            let work = move || span.in_scope(|| read(&readers, &queue, &*clock));
             workers.push(std::thread::Builder::new().name(name).spawn(work)?);
         }
         let bell = scanner.bell();
@@ -122,7 +125,9 @@ impl Pipeline {
         let scanner = {
             let (shared, readers) = (Arc::clone(&shared), Arc::clone(&readers));
             let (clock, looks) = (Arc::clone(&clock), Arc::clone(&looks));
+            let span = span.clone();
             let work = move || {
+                let _in = span.entered();
                 if settings.once {
                     scan_once(scanner.into_inputs(), &shared, &readers, &looks, &*clock);
                 } else {
@@ -134,7 +139,7 @@ impl Pipeline {
         };
         let saver = {
             let (shared, clock) = (Arc::clone(&shared), Arc::clone(&clock));
-            let work = move || save(registrar, settings.flush, &shared, &*clock);
+            let work = move || span.in_scope(|| save(registrar, settings.flush, &shared, &*clock));
             std::thread::Builder::new().name("registrar".to_owned()).spawn(work)?
         };
         Ok(Self {

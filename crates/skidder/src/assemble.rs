@@ -3,15 +3,15 @@
 use crate::agent::{Agent, BEAT, COMPATIBLE_VERSION};
 use crate::filestream::{self, Surroundings};
 use crate::input_plan::{self, Common, InputPlan};
+use crate::outputs::{Feeds, OutputParts, Outputs, Place, Places};
 use skidder_config::{Problems, Section, Settings};
 use skidder_event::Precision;
 use skidder_observe::HttpConfig;
-use skidder_os::{Clock, Fs};
-use skidder_outputs::{BuildOther, Check, Context as OutputContext, Other};
-use skidder_pipeline::{DeadLettersLimits, Output, QueueLimits};
+use skidder_os::{Clock, Fs, Timestamp};
+use skidder_outputs::Context as OutputContext;
 use skidder_processors::{Context, Kind};
-use skidder_read::{Bind, FilestreamSettings, InputKind};
-use std::collections::HashSet;
+use skidder_read::{Bind, FilestreamSettings, InputKind, Peer};
+use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,17 +23,16 @@ const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Everything that a run needs, checked.
 pub(crate) struct Parts {
-    pub(crate) inputs: Vec<Input>,
-    pub(crate) output: Box<dyn Output>,
-    pub(crate) check: Check,
-    pub(crate) queue: QueueLimits,
+    /// At least one; each has a pipeline of its own.
+    pub(crate) outputs: Vec<OutputParts>,
+    /// The ids of all outputs of `outputs`, also of those that are turned off; empty if there is `output`.
+    pub(crate) output_ids: Vec<String>,
+    pub(crate) places: Places,
     pub(crate) agent: Agent,
     pub(crate) http: HttpConfig,
     pub(crate) data: PathBuf,
-    pub(crate) registry: PathBuf,
     pub(crate) flush: Duration,
     pub(crate) shutdown_timeout: Duration,
-    pub(crate) dead_letters: Option<DeadLettersLimits>,
     pub(crate) metrics_period: Option<Duration>,
     pub(crate) workers: usize,
     pub(crate) log_level: Level,
@@ -41,12 +40,30 @@ pub(crate) struct Parts {
     pub(crate) output_context: OutputContext,
 }
 
-/// One file input.
+/// One file input, as it feeds one output.
 pub(crate) struct Input {
+    /// Its number in the configuration; the first is 0.
+    pub(crate) number: usize,
     pub(crate) settings: FilestreamSettings,
     pub(crate) plan: Arc<InputPlan>,
     /// What runs: the plan, unless somebody looks on.
     pub(crate) bind: Arc<dyn Bind>,
+    /// If it feeds several outputs: its place among its like.
+    pub(crate) peer: Option<Peer>,
+}
+
+impl Parts {
+    /// The outputs that run: those that an input feeds.
+    pub(crate) fn running(&self) -> impl Iterator<Item = &OutputParts> {
+        self.outputs.iter().filter(|output| !output.inputs.is_empty())
+    }
+
+    /// The inputs, each once, in the order of the configuration.
+    pub(crate) fn inputs(&self) -> Vec<&Input> {
+        let all = self.outputs.iter().flat_map(|output| &output.inputs);
+        let each: BTreeMap<usize, &Input> = all.map(|input| (input.number, input)).collect();
+        each.into_values().collect()
+    }
 }
 
 /// What reading the settings needs from outside.
@@ -70,13 +87,9 @@ pub(crate) fn assemble(
 ) -> Option<Parts> {
     let root = settings.root(problems);
     let agent = agent_of(root.string("name").optional())?;
-    let context =
-        processors_of(outside).with_data(&settings.paths().data).with_trial(outside.trial);
     let precision = read_precision(&root);
-    let common = Common::read(&root, &context, &agent);
     let beat = root.section("filebeat");
     let data = settings.paths().data.clone();
-    let inputs = read_inputs(&beat, &common, &context, outside, &data);
     let output_context = OutputContext {
         beat: BEAT.to_owned(),
         version: COMPATIBLE_VERSION.to_owned(),
@@ -84,13 +97,9 @@ pub(crate) fn assemble(
         precision,
         fs: Arc::clone(&outside.fs),
     };
-    let outputs = root.section("output");
-    let built =
-        skidder_outputs::build(&outputs, &output_context, outside.clock.wall(), &OTHER_OUTPUTS);
-    let queue = read_queue(&root, &outputs, built.as_ref());
-    outputs.finish();
+    let outputs = Outputs::read(&root, &output_context, outside.clock.wall());
     let registry = beat.section("registry");
-    let registry_path = registry_directory(&data, &registry);
+    let registries = registries_directory(&data, &registry);
     registry.unsupported(
         &["backend", "otel_file_storage.*", "migrate_file"],
         "the registry is skidder's own",
@@ -98,8 +107,18 @@ pub(crate) fn assemble(
     let flush = registry.duration("flush").or(Duration::from_secs(1));
     registry.deprecated(&["file_permissions"], "registry files are only for their owner (0600)");
     registry.finish();
+    let places = match Places::find(&*outside.fs, &data, registries) {
+        Ok(places) => Some(places),
+        Err(error) => {
+            root.problem("outputs", format!("{error:#}"), "");
+            None
+        }
+    };
+    let output_ids = outputs.ids.clone();
+    let started = outside.clock.wall();
+    let reading = Reading { outside, agent: &agent, started, ids: &output_ids };
+    let inputs = places.as_ref().map(|places| reading.inputs(&root, &beat, &outputs, places));
     let http = HttpConfig::from_section(root.section("http"));
-    let dead_letters = read_dead_letters(&root);
     let metrics_period = read_metrics_period(&root);
     let shutdown_timeout = beat.duration("shutdown_timeout").or(SHUTDOWN_TIMEOUT);
     let workers = Some(root.usize("max_procs").or(0_usize)).filter(|count| *count > 0);
@@ -107,21 +126,22 @@ pub(crate) fn assemble(
     refuse(&root, &beat);
     beat.finish();
     root.finish();
-    let built = built?;
+    let (places, inputs) = (places?, inputs?);
+    if outputs.wrong || problems.has_errors() {
+        return None;
+    }
+    let outputs = reading.parts(settings, inputs, outputs, &places);
     Some(Parts {
-        inputs,
-        queue,
-        registry: registry_path,
+        outputs,
+        output_ids,
+        places,
         data,
         flush,
         http,
         shutdown_timeout,
-        dead_letters,
         metrics_period,
         workers: workers.unwrap_or(outside.cores),
         log_level,
-        output: built.output,
-        check: built.check,
         agent,
         output_context,
     })
@@ -148,141 +168,198 @@ const SCRIPT_KINDS: &[Kind] = &[("script", |settings, _| {
     None
 })];
 
-/// Outputs in crates of their own.
-const OTHER_OUTPUTS: [Other; 1] = [("kafka", KAFKA)];
-
-#[cfg(feature = "kafka")]
-const KAFKA: BuildOther = skidder_output_kafka::build;
-
-/// Says that the output is not here.
-#[cfg(not(feature = "kafka"))]
-const KAFKA: BuildOther = |section, _, _| {
-    for key in section.keys() {
-        section.accept(key);
-    }
-    let message = format!("`{}`: this program was built without Kafka", section.path());
-    section.problem("", message, "use one with the cargo feature `kafka`");
-    None
-};
-
-/// The directory of the registry, from `path.data` and `filebeat.registry`.
-pub(crate) fn registry_directory(data: &Path, registry: &Section<'_>) -> PathBuf {
-    data.join(registry.path_buf("path").or("registry")).join(BEAT)
+/// The directory of the registries, from `path.data` and `filebeat.registry`.
+pub(crate) fn registries_directory(data: &Path, registry: &Section<'_>) -> PathBuf {
+    data.join(registry.path_buf("path").or("registry"))
 }
 
-fn read_inputs(
-    beat: &Section<'_>,
-    common: &Common,
-    context: &Context,
-    outside: &Outside<'_>,
-    data: &Path,
-) -> Vec<Input> {
-    let mut inputs = Vec::new();
-    let mut ids = HashSet::new();
-    let sections = beat.sections("inputs");
-    if sections.is_empty() {
-        beat.problem("inputs", "there is no input", "add one under `filebeat.inputs`");
-    }
-    let mut disabled = 0;
-    let surroundings = Surroundings {
-        fs: &*outside.fs,
-        directory: outside.directory,
-        started: outside.clock.wall(),
-        first_start: common.agent.first_start,
-    };
-    for section in sections {
-        if !section.bool("enabled").or(true) {
-            disabled += 1;
-            section.skip();
-            continue;
+/// Reading the inputs, once for each output: what processors and parsers remember is each output's own.
+struct Reading<'a> {
+    outside: &'a Outside<'a>,
+    agent: &'a Agent,
+    started: Timestamp,
+    /// Of the outputs, if there is a list of them.
+    ids: &'a [String],
+}
+
+impl Reading<'_> {
+    /// Reads the inputs as they are for the first output that is on; tells all that is wrong with any of them.
+    fn inputs(
+        &self,
+        root: &Section<'_>,
+        beat: &Section<'_>,
+        outputs: &Outputs,
+        places: &Places,
+    ) -> Vec<Input> {
+        let first = outputs.built.first().map_or(0, |(number, _)| *number);
+        let read = self.read(root, beat, &self.place(first, places));
+        if !outputs.wrong && !root.problems().has_errors() {
+            warn_of_unfed(root, &read, outputs);
         }
-        let kind = section.string("type").required();
-        let mut settings = match &*kind {
-            "filestream" => filestream::read(&section, &surroundings),
-            "log" => filestream::log::read(&section, &surroundings, InputKind::Log),
-            "container" => filestream::log::read(&section, &surroundings, InputKind::Container),
-            _ => {
-                if !kind.is_empty() {
-                    let message = format!("input type `{kind}` is not supported by skidder yet");
-                    section.problem("type", message, "`filestream` is");
-                }
+        feeding(read, first)
+    }
+
+    /// Each output with its inputs; `inputs` are those of the first.
+    fn parts(
+        &self,
+        settings: &Settings,
+        inputs: Vec<Input>,
+        outputs: Outputs,
+        places: &Places,
+    ) -> Vec<OutputParts> {
+        let mut first = Some(inputs);
+        let mut parts = Vec::new();
+        for (number, one) in outputs.built {
+            let place = self.place(number, places);
+            let inputs = first.take().unwrap_or_else(|| {
+                // What is wrong was told.
+                let again = Problems::new();
+                let root = settings.root(&again);
+                let beat = root.section("filebeat");
+                let read = self.read(&root, &beat, &place);
+                beat.skip();
+                root.skip();
+                feeding(read, number)
+            });
+            parts.push(OutputParts {
+                id: self.ids.get(number).cloned(),
+                inputs,
+                output: one.built.output,
+                check: one.built.check,
+                queue: one.queue,
+                dead_letters: one.dead_letters,
+                place,
+            });
+        }
+        acquaint(&mut parts);
+        parts
+    }
+
+    fn place(&self, output: usize, places: &Places) -> Place {
+        places.of(self.ids.get(output).map(String::as_str), self.ids)
+    }
+
+    /// Reads all inputs for the output with this place.
+    fn read(&self, root: &Section<'_>, beat: &Section<'_>, place: &Place) -> Vec<(Input, Feeds)> {
+        let outside = self.outside;
+        let context = processors_of(outside).with_data(&place.data).with_trial(outside.trial);
+        let common = Common::read(root, &context, self.agent);
+        let surroundings = Surroundings {
+            fs: &*outside.fs,
+            directory: outside.directory,
+            started: self.started,
+            first_start: self.agent.first_start,
+        };
+        let mut inputs = Vec::new();
+        let mut ids = HashSet::new();
+        let sections = beat.sections("inputs");
+        if sections.is_empty() {
+            beat.problem("inputs", "there is no input", "add one under `filebeat.inputs`");
+        }
+        let mut disabled = 0;
+        for (number, section) in sections.into_iter().enumerate() {
+            if !section.bool("enabled").or(true) {
+                disabled += 1;
                 section.skip();
                 continue;
             }
-        };
-        settings.pin.directory = Some(data.join("pins"));
-        let is_new = settings.kind != InputKind::Filestream || ids.insert(settings.id.clone());
-        if !is_new && !settings.shares_keys {
-            let message = format!("two inputs have the id `{}`", settings.id);
-            section.problem("id", message, "give each its own `id`, and never change it");
+            let Some(mut settings) = read_settings(&section, &surroundings) else {
+                section.skip();
+                continue;
+            };
+            settings.pin.directory = Some(place.data.join("pins"));
+            let is_new = settings.kind != InputKind::Filestream || ids.insert(settings.id.clone());
+            if !is_new && !settings.shares_keys {
+                let message = format!("two inputs have the id `{}`", settings.id);
+                section.problem("id", message, "give each its own `id`, and never change it");
+            }
+            let feeds = Feeds::read(&section, self.ids);
+            let plan = Arc::new(input_plan::read(&section, &common, &context, &settings));
+            section.finish();
+            let bind = Arc::clone(&plan) as _;
+            inputs.push((Input { number, settings, bind, plan, peer: None }, feeds));
         }
-        let plan = input_plan::read(&section, common, context, &settings);
-        section.finish();
-        let plan = Arc::new(plan);
-        inputs.push(Input { settings, bind: Arc::clone(&plan) as _, plan });
+        share_keys(&mut inputs);
+        if inputs.is_empty() && disabled > 0 {
+            beat.problem("inputs", "no input is enabled", "set `enabled: true` for one");
+        }
+        inputs
     }
-    share_keys(&mut inputs);
-    if inputs.is_empty() && disabled > 0 {
-        beat.problem("inputs", "no input is enabled", "set `enabled: true` for one");
+}
+
+/// Reads what is special to the type of an input; nothing if there is no such type.
+fn read_settings(
+    section: &Section<'_>,
+    surroundings: &Surroundings<'_>,
+) -> Option<FilestreamSettings> {
+    let kind = section.string("type").required();
+    match &*kind {
+        "filestream" => Some(filestream::read(section, surroundings)),
+        "log" => Some(filestream::log::read(section, surroundings, InputKind::Log)),
+        "container" => Some(filestream::log::read(section, surroundings, InputKind::Container)),
+        _ => {
+            if !kind.is_empty() {
+                let message = format!("input type `{kind}` is not supported by skidder yet");
+                section.problem("type", message, "`filestream` is");
+            }
+            None
+        }
     }
-    inputs
+}
+
+/// Tells of outputs that nobody feeds, and of inputs that feed nobody.
+fn warn_of_unfed(root: &Section<'_>, inputs: &[(Input, Feeds)], outputs: &Outputs) {
+    for (number, _) in &outputs.built {
+        if !inputs.iter().any(|(_, feeds)| feeds.to(*number).is_some()) {
+            let message = format!("no input feeds the output `{}`", outputs.ids[*number]);
+            root.warning("outputs", message, "name it in `outputs` of an input");
+        }
+    }
+    for (input, feeds) in inputs {
+        if !outputs.built.iter().any(|(number, _)| feeds.to(*number).is_some()) {
+            let message =
+                format!("the input `{}` feeds no output that is enabled", input.settings.id);
+            root.warning("filebeat.inputs", message, "its files are not read");
+        }
+    }
+}
+
+/// The inputs that feed an output, as they do.
+fn feeding(inputs: Vec<(Input, Feeds)>, output: usize) -> Vec<Input> {
+    let mut feeding = Vec::new();
+    for (mut input, feeds) in inputs {
+        let Some(route) = feeds.to(output) else { continue };
+        if route.condition.is_some() {
+            input.plan = Arc::new(input.plan.for_output(route.condition));
+            input.bind = Arc::clone(&input.plan) as _;
+        }
+        feeding.push(input);
+    }
+    feeding
+}
+
+/// The parts of an input that feeds several outputs know of each other.
+fn acquaint(outputs: &mut [OutputParts]) {
+    let mut alike: BTreeMap<usize, Vec<&mut Input>> = BTreeMap::new();
+    for input in outputs.iter_mut().flat_map(|output| &mut output.inputs) {
+        alike.entry(input.number).or_default().push(input);
+    }
+    for inputs in alike.into_values().filter(|inputs| inputs.len() > 1) {
+        let peers = Peer::seats(inputs.len());
+        for (input, peer) in inputs.into_iter().zip(peers) {
+            input.peer = Some(peer);
+        }
+    }
 }
 
 /// Of inputs with one id, each must know that others have its keys.
-fn share_keys(inputs: &mut [Input]) {
+fn share_keys(inputs: &mut [(Input, Feeds)]) {
     let ids: Vec<(InputKind, String)> =
-        inputs.iter().map(|input| (input.settings.kind, input.settings.id.clone())).collect();
-    for input in inputs {
+        inputs.iter().map(|(input, _)| (input.settings.kind, input.settings.id.clone())).collect();
+    for (input, _) in inputs {
         let own = (input.settings.kind, input.settings.id.clone());
         input.settings.shares_keys |= ids.iter().filter(|other| **other == own).count() > 1;
     }
-}
-
-/// `queue.mem`, at the root or in the output, under what a preset says.
-fn read_queue(
-    root: &Section<'_>,
-    outputs: &Section<'_>,
-    built: Option<&skidder_outputs::Built>,
-) -> QueueLimits {
-    let inside = outputs.keys().into_iter().find_map(|name| {
-        let section = outputs.section(name);
-        let queue = section.optional_section("queue");
-        section.skip();
-        queue
-    });
-    let at_root = root.optional_section("queue");
-    if at_root.is_some() && inside.is_some() {
-        let message = "`queue` stands at the root and in the output";
-        root.problem("queue", message, "leave one of them out");
-    }
-    let mut limits = QueueLimits::default();
-    for section in [at_root, inside].into_iter().flatten() {
-        let mem = section.section("mem");
-        limits.events = mem
-            .usize("events")
-            .named("a number of events")
-            .range(1..=10_000_000)
-            .or(QueueLimits::EVENTS);
-        limits.bytes =
-            mem.size("bytes").range(1..=(64_u64 << 30)).or(QueueLimits::BYTES as u64) as usize;
-        limits.flush_min_events =
-            mem.usize("flush.min_events").or(QueueLimits::FLUSH_MIN_EVENTS).min(limits.events);
-        limits.flush_timeout = mem.duration("flush.timeout").or(QueueLimits::FLUSH_TIMEOUT);
-        mem.unsupported(&["immediate_shutdown"], "`filebeat.shutdown_timeout: 0` is close to it");
-        mem.finish();
-        section.unsupported(&["disk.*", "slab.*"], "the files are the queue; use `queue.mem`");
-        section.finish();
-    }
-    if let Some(built) = built {
-        if built.queue.events.is_some() && root.has("queue") {
-            let message = "the preset of the output overrides `queue.mem`";
-            root.warning("queue", message, "use `preset: custom` to set it yourself");
-        }
-        limits.events = built.queue.events.unwrap_or(limits.events);
-        limits.flush_min_events = built.queue.flush_min_events.unwrap_or(limits.flush_min_events);
-        limits.flush_timeout = built.queue.flush_timeout.unwrap_or(limits.flush_timeout);
-    }
-    limits
 }
 
 fn read_precision(root: &Section<'_>) -> Precision {
@@ -295,14 +372,6 @@ fn read_precision(root: &Section<'_>) -> Precision {
         ],
     )
     .or(Precision::Millisecond)
-}
-
-fn read_dead_letters(root: &Section<'_>) -> Option<DeadLettersLimits> {
-    let section = root.section("dead_letters");
-    let enabled = section.bool("enabled").or(true);
-    let bytes = section.size("max_bytes").or(DeadLettersLimits::BYTES);
-    section.finish();
-    enabled.then_some(DeadLettersLimits { bytes })
 }
 
 fn read_metrics_period(root: &Section<'_>) -> Option<Duration> {
@@ -365,7 +434,6 @@ fn refuse(root: &Section<'_>, beat: &Section<'_>) {
             "management.*",
             "setup.*",
             "keystore.*",
-            "outputs",
         ],
         later,
     );

@@ -146,6 +146,9 @@ pub(crate) enum Export {
 pub(crate) enum RegistryCommand {
     /// Lists all entries; works beside a running skidder
     List {
+        /// Only of this output; by default of all
+        #[arg(long, value_name = "ID")]
+        output: Option<String>,
         /// One JSON object instead of a table
         #[arg(long)]
         json: bool,
@@ -155,6 +158,9 @@ pub(crate) enum RegistryCommand {
         /// Its key, or the path of its file
         #[arg(value_name = "KEY|PATH")]
         wanted: String,
+        /// Only of this output; by default of all
+        #[arg(long, value_name = "ID")]
+        output: Option<String>,
         /// One JSON object instead of text
         #[arg(long)]
         json: bool,
@@ -164,6 +170,9 @@ pub(crate) enum RegistryCommand {
         /// Their keys, or the paths of their files
         #[arg(required = true, value_name = "KEY|PATH")]
         wanted: Vec<String>,
+        /// The output that forgets them; must be said if there are several
+        #[arg(long, value_name = "ID")]
+        output: Option<String>,
         /// Only says what would be forgotten
         #[arg(long)]
         dry_run: bool,
@@ -197,6 +206,9 @@ pub(crate) struct ExportRegistry {
     /// What Filebeat knows files by: its `file_identity`, by default the configured one
     #[arg(long, value_name = "NAME", value_parser = ["fingerprint", "native", "path"])]
     pub(crate) identity: Option<String>,
+    /// The output whose registry is written; must be said if there are several
+    #[arg(long, value_name = "ID")]
+    pub(crate) output: Option<String>,
     /// Replaces a registry that is there
     #[arg(long)]
     pub(crate) force: bool,
@@ -211,6 +223,9 @@ pub(crate) struct Process {
     /// The input, if there are several
     #[arg(long, value_name = "ID")]
     pub(crate) input: Option<String>,
+    /// Only what goes to this output, if there are several: the condition under which the input feeds it
+    #[arg(long, value_name = "ID")]
+    pub(crate) output: Option<String>,
     /// What the events are to say that their file is
     #[arg(long, value_name = "PATH")]
     pub(crate) path: Option<String>,
@@ -225,6 +240,9 @@ pub(crate) struct Explain {
     /// Only this input; must be said with a sample if there are several
     #[arg(long, value_name = "ID")]
     pub(crate) input: Option<String>,
+    /// Only what goes to this output, if there are several: the condition under which the input feeds it
+    #[arg(long, value_name = "ID")]
+    pub(crate) output: Option<String>,
     /// A file with sample lines, plain or compressed, to measure each step on
     #[arg(long, value_name = "FILE")]
     pub(crate) sample: Option<PathBuf>,
@@ -242,6 +260,9 @@ pub(crate) struct Diff {
     /// The input, if there are several; it has the same id in both
     #[arg(long, value_name = "ID")]
     pub(crate) input: Option<String>,
+    /// Only what goes to this output, if there are several: the condition under which the input feeds it
+    #[arg(long, value_name = "ID")]
+    pub(crate) output: Option<String>,
     /// What the events are to say that their file is
     #[arg(long, value_name = "PATH")]
     pub(crate) path: Option<String>,
@@ -256,6 +277,9 @@ pub(crate) struct Files {
     /// Only these files, or those below these directories
     #[arg(value_name = "PATH")]
     pub(crate) paths: Vec<PathBuf>,
+    /// Only for this output, if there are several
+    #[arg(long, value_name = "ID")]
+    pub(crate) output: Option<String>,
     /// One JSON object instead of a table
     #[arg(long)]
     pub(crate) json: bool,

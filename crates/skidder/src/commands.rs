@@ -112,7 +112,7 @@ fn run_command(global: &Global, world: &World) -> Result<ExitCode> {
     let settings = load_settings(global, world)?;
     // The lock comes first, because the agent's id is in the directory that it protects.
     let data = settings.paths().data.clone();
-    let (_lock, parts) = {
+    let (_lock, mut parts) = {
         let lock = agent::lock_data(&*world.fs, &data)?;
         (
             lock,
@@ -121,8 +121,16 @@ fn run_command(global: &Global, world: &World) -> Result<ExitCode> {
             })?,
         )
     };
-    registry::refuse_unadopted(world, &parts.registry)?;
+    for output in parts.outputs.iter().filter(|output| output.place.is_main) {
+        registry::refuse_unadopted(world, &output.place.registry)?;
+    }
     logging::start(log_level(global, &parts));
+    for id in parts.places.claim(&*world.fs, &parts.output_ids)? {
+        tracing::warn!(
+            output.id = id,
+            "what is remembered for an output that the configuration does not have is kept"
+        );
+    }
     run::run(parts, world, global.once)
 }
 
@@ -138,7 +146,14 @@ fn test_output(global: &Global, world: &World) -> Result<ExitCode> {
     let parts = read_parts(&settings, world, |name| Ok(Agent::passing(name, world.clock.wall())))?;
     let runtime = run::runtime(1)?;
     let mut lines = Vec::new();
-    let good = runtime.block_on(parts.check.run(&mut |line| lines.push(format!("{line}\n"))));
+    let mut good = true;
+    for output in &parts.outputs {
+        if let Some(id) = &output.id {
+            lines.push(format!("output `{id}`\n"));
+        }
+        let mut tell = |line: &str| lines.push(format!("{line}\n"));
+        good &= runtime.block_on(output.check.run(&mut tell));
+    }
     print(&lines.concat())?;
     Ok(if good { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

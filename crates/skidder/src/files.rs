@@ -11,8 +11,9 @@ use crate::assemble::Parts;
 use crate::cli::{Files, Global};
 use crate::commands::{World, load_settings, print, read_parts, tell};
 use crate::logging;
+use crate::outputs::quoted;
 use crate::table::{or_dash, short, table};
-use anyhow::Result;
+use anyhow::{Result, bail};
 use serde_json::{Value, json};
 use std::cmp::Reverse;
 use std::path::PathBuf;
@@ -24,6 +25,8 @@ use tracing::Level;
 struct Row {
     path: String,
     input: String,
+    /// The id of the output, if there are several.
+    output: Option<String>,
     identity: String,
     generation: u64,
     size: u64,
@@ -42,6 +45,7 @@ impl Row {
         Self {
             path: text("path"),
             input: text("input"),
+            output: file["output"].as_str().map(str::to_owned),
             identity: text("identity"),
             generation: number("generation"),
             size: number("size"),
@@ -62,8 +66,13 @@ pub(crate) fn files(options: &Files, global: &Global, world: &World) -> Result<E
     let paths: Vec<PathBuf> = options.paths.iter().map(|path| world.directory.join(path)).collect();
     let keep = options.json;
     let mut rows: Vec<Row> = Vec::new();
-    let scans: Vec<_> = parts.inputs.iter().map(|input| input.settings.scan.clone()).collect();
-    let asked = ask(&parts, &paths, world, &mut |file| rows.push(Row::new(file, keep)))?;
+    let output = options.output.as_deref();
+    if let Some(id) = output.filter(|id| !parts.output_ids.iter().any(|other| other == id)) {
+        bail!("there is no output `{id}`; there is {}", quoted(&parts.output_ids));
+    }
+    let scans: Vec<_> =
+        parts.inputs().into_iter().map(|input| input.settings.scan.clone()).collect();
+    let asked = ask(&parts, &paths, output, world, &mut |file| rows.push(Row::new(file, keep)))?;
     for path in &paths {
         let shown = rows.iter().any(|row| PathBuf::from(&row.path).starts_with(path));
         if !shown {
@@ -97,13 +106,17 @@ enum Asked {
 fn ask(
     parts: &Parts,
     paths: &[PathBuf],
+    output: Option<&str>,
     world: &World,
     each: &mut dyn FnMut(&Value),
 ) -> Result<Asked> {
+    // One alone is not told by its id.
+    let output = output.filter(|_| parts.running().count() > 1);
+
     let running = agent::is_running(&*world.fs, &parts.data)?;
     if running && parts.http.enabled {
         let id = agent::kept_id(&*world.fs, &parts.data);
-        endpoint::files(&parts.http.endpoint, id.as_deref(), paths, each)?;
+        endpoint::files(&parts.http.endpoint, id.as_deref(), paths, output, each)?;
         return Ok(Asked::Endpoint);
     }
     if running {
@@ -112,7 +125,7 @@ fn ask(
              a start would find now\n",
         );
     }
-    offline::files(parts, paths, world, running, each)?;
+    offline::files(parts, paths, output, world, running, each)?;
     Ok(if running { Asked::RegistryOfRunning } else { Asked::Registry })
 }
 
@@ -148,7 +161,24 @@ fn print_table(rows: &[Row], asked: Asked) -> Result<()> {
         })
         .collect();
     let head = ["BEHIND", "SIZE", "CURSOR", "GEN", "STATE", "IDENTITY", "INPUT", "PATH", "REASON"];
-    print(&table(head, &cells))?;
+    if rows.iter().any(|row| row.output.is_some()) {
+        let [behind, size, cursor, generation, state, identity, input, path, reason] = head;
+        let head =
+            [behind, size, cursor, generation, state, identity, "OUTPUT", input, path, reason];
+        let outputs = rows.iter().map(|row| or_dash(row.output.as_ref()));
+        let cells: Vec<[String; 10]> = cells
+            .into_iter()
+            .zip(outputs)
+            .map(|(cells, output)| {
+                let [behind, size, cursor, generation, state, identity, input, path, reason] =
+                    cells;
+                [behind, size, cursor, generation, state, identity, output, input, path, reason]
+            })
+            .collect();
+        print(&table(head, &cells))?;
+    } else {
+        print(&table(head, &cells))?;
+    }
     let behind: u64 = rows.iter().filter_map(|row| row.behind).sum();
     let unknown = rows.iter().filter(|row| row.behind.is_none() && row.state != "held").count();
     let from = match asked {

@@ -2,36 +2,55 @@
 
 use crate::agent::{Agent, COMPATIBLE_VERSION};
 use skidder_config::Section;
-use skidder_event::{Base, Batch, Format, Map, Path};
+use skidder_event::{Base, Batch, DropReason, Format, Map, Path};
 use skidder_processors::{
-    AddFields, AddTags, BoundPlan, Compiled, Context, FailureCount, Meter, Plan, RawIndex, Shape,
-    StepNote, Template, fields_of, read_processors,
+    AddFields, AddTags, BoundPlan, Compiled, Condition, Context, FailureCount, Fate, Meter, Plan,
+    RawIndex, Shape, StepCounts, StepNote, Template, fields_of, read_processors,
 };
 use skidder_read::{Bind, Bound, FilestreamSettings, TakeOver};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
-/// The plan of an input, and what it says about all events.
-#[derive(Debug)]
+/// A template and its epoch.
+type Made = Option<(u64, Option<Arc<Template>>)>;
+
+/// The plan of an input, and what it says about all events. Cheap to clone.
+#[derive(Clone, Debug)]
 pub(crate) struct InputPlan {
-    plan: Plan,
+    plan: Arc<Plan>,
     metadata: Map,
     shape: Shape,
     /// What the plan is for all sources but for the fields of their files, if that can be said, and of which epoch
     /// it is.
-    template: RwLock<Option<(u64, Option<Arc<Template>>)>>,
+    template: Arc<RwLock<Made>>,
+    /// Of one of several outputs: for which events it is.
+    condition: Option<Condition>,
 }
 
 /// A plan bound to a source, as the reader sees it.
 #[derive(Debug)]
-pub(crate) struct SourcePlan(BoundPlan);
+pub(crate) struct SourcePlan {
+    plan: BoundPlan,
+    condition: Option<Condition>,
+}
 
 impl InputPlan {
+    /// The same for an output that gets only the events for which the condition holds behind all processors.
+    pub(crate) fn for_output(&self, condition: Option<&Condition>) -> Self {
+        Self { condition: condition.cloned(), ..self.clone() }
+    }
+
+    /// For which events the output is; nothing means for all.
+    pub(crate) fn condition(&self) -> Option<&Condition> {
+        self.condition.as_ref()
+    }
+
     /// What runs over the batches of a source with these fields.
     pub(crate) fn bind_source(&self, fields: &Map) -> SourcePlan {
         let template = self.template(fields);
         let bound = template.and_then(|template| template.bind(fields));
-        SourcePlan(bound.unwrap_or_else(|| self.plan.bind(fields, &self.metadata, self.shape)))
+        let plan = bound.unwrap_or_else(|| self.plan.bind(fields, &self.metadata, self.shape));
+        SourcePlan { plan, condition: self.condition.clone() }
     }
 
     /// Made with the fields of the first source.
@@ -51,7 +70,12 @@ impl InputPlan {
 
     /// What becomes of each step for a source with these fields.
     pub(crate) fn describe(&self, fields: &Map) -> Vec<StepNote> {
-        self.plan.describe(fields, &self.metadata, self.shape)
+        let mut notes = self.plan.describe(fields, &self.metadata, self.shape);
+        notes.extend(self.condition.as_ref().map(|condition| StepNote {
+            fate: Fate::PerEvent,
+            step: format!("for this output only if {condition}"),
+        }));
+        notes
     }
 
     /// The failures of every processor.
@@ -61,9 +85,31 @@ impl InputPlan {
 }
 
 impl SourcePlan {
-    /// Runs step by step, for who measures.
-    pub(crate) fn run_measured(&self, batch: &mut Batch, meter: &mut dyn Meter) {
-        self.0.run_measured(batch, meter);
+    /// Runs step by step, for who measures. The condition of the output is the last step; `steps` are before it.
+    pub(crate) fn run_measured(&self, batch: &mut Batch, steps: usize, meter: &mut dyn Meter) {
+        self.plan.run_measured(batch, meter);
+        if let Some(condition) = &self.condition {
+            meter.begin();
+            let events = batch.len() as u64;
+            choose(condition, batch);
+            let dropped = events - batch.len() as u64;
+            meter.end(steps, StepCounts { events, dropped, failed: 0 });
+        }
+    }
+}
+
+/// Takes out the events that are not for the output.
+fn choose(condition: &Condition, batch: &mut Batch) {
+    let base = Arc::clone(batch.base());
+    let mut others = false;
+    for row in 0..batch.len() {
+        if !condition.check(batch.event(row)) {
+            batch.event_mut(row, &base).set_dropped();
+            others = true;
+        }
+    }
+    if others {
+        batch.remove_dropped(DropReason::NotForOutput);
     }
 }
 
@@ -87,11 +133,14 @@ impl Bind for InputPlan {
 
 impl Bound for SourcePlan {
     fn base(&self) -> &Arc<Base> {
-        self.0.input_base()
+        self.plan.input_base()
     }
 
     fn run(&self, batch: &mut Batch) {
-        self.0.run(batch);
+        self.plan.run(batch);
+        if let Some(condition) = &self.condition {
+            choose(condition, batch);
+        }
     }
 }
 
@@ -161,7 +210,7 @@ pub(crate) fn read(
     let plan = Plan::compile(&processors, &common.agent.fields(host), &common.processors);
     // What a parser finds may have the name of anything that processors add or read.
     let shape = if settings.parsers.makes_fields() { Shape::Any } else { Shape::Lines };
-    InputPlan { plan, metadata, shape, template: RwLock::default() }
+    InputPlan { plan: Arc::new(plan), metadata, shape, template: Arc::default(), condition: None }
 }
 
 /// `fields` of a section.

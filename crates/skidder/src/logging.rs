@@ -5,6 +5,7 @@ use skidder_os::{Clock, SystemClock};
 use std::fmt::{self, Write as _};
 use std::io::Write as _;
 use tracing::field::{Field, Visit};
+use tracing::span::{Attributes, Id};
 use tracing::{Event, Level, Subscriber};
 use tracing_subscriber::layer::{Context, Layer, SubscriberExt};
 use tracing_subscriber::registry::LookupSpan;
@@ -47,9 +48,23 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for EcsLayer {
         *metadata.level() <= if ours { self.level } else { Level::WARN.min(self.level) }
     }
 
-    fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
-        let mut line = Line { message: String::new(), fields: serde_json::Map::new() };
+    fn on_new_span(&self, span: &Attributes<'_>, id: &Id, context: Context<'_, S>) {
+        let Some(kept) = context.span(id) else { return };
+        let mut fields = Line::default();
+        span.record(&mut fields);
+        // Of one output: what happens in it is told with its id.
+        let named = fields.fields.remove("id").map(|id| (format!("{}.id", kept.name()), id));
+        kept.extensions_mut().insert(OfSpan(named));
+    }
+
+    fn on_event(&self, event: &Event<'_>, context: Context<'_, S>) {
+        let mut line = Line::default();
         event.record(&mut line);
+        for span in context.event_scope(event).into_iter().flatten() {
+            if let Some(OfSpan(Some((name, id)))) = span.extensions().get::<OfSpan>() {
+                line.fields.insert(name.clone(), id.clone());
+            }
+        }
         let mut time = TimeText::new(Precision::Millisecond);
         let time = String::from_utf8_lossy(time.format(self.clock.wall().0)).into_owned();
         let level = match *event.metadata().level() {
@@ -73,7 +88,11 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for EcsLayer {
     }
 }
 
+/// What is told of everything that happens in a span: a name and a value.
+struct OfSpan(Option<(String, serde_json::Value)>);
+
 /// Collects the fields of one event.
+#[derive(Default)]
 struct Line {
     message: String,
     fields: serde_json::Map<String, serde_json::Value>,

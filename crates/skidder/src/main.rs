@@ -10,6 +10,7 @@ mod files;
 mod filestream;
 mod input_plan;
 mod logging;
+mod outputs;
 mod passing;
 mod progress;
 mod registry;

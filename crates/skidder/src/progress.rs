@@ -46,13 +46,14 @@ impl Progress {
 
     /// Draws what is known now.
     pub(crate) fn draw(&mut self, running: &Running) {
-        let lines = running.settle.total().read();
+        let only = running.first();
+        let lines = only.settle.total().read();
         let seconds = self.total.elapsed().as_secs_f64().max(0.001);
-        let stored = running.read_metrics.iter().map(|read| read.stored_bytes.get()).sum();
+        let stored = only.inputs.iter().map(|input| input.metrics.stored_bytes.get()).sum();
         self.total.set_position(stored);
         self.total.set_message(format!("{lines} lines, {:.0} lines/s", lines as f64 / seconds));
         if self.files.is_some() {
-            running.settle.for_each(|status| self.draw_file(&status));
+            only.settle.for_each(|status| self.draw_file(&status));
         }
     }
 
@@ -86,7 +87,7 @@ impl Progress {
     pub(crate) fn end(&mut self, running: &Running) {
         self.draw(running);
         if let Some(files) = &mut self.files {
-            running.settle.for_each(|status| {
+            running.first().settle.for_each(|status| {
                 if let Some(line) = files.get_mut(&*status.meta.source)
                     && !std::mem::replace(&mut line.told, true)
                 {

@@ -5,10 +5,11 @@ mod export;
 mod import;
 
 use crate::agent;
-use crate::assemble::registry_directory;
+use crate::assemble::registries_directory;
 use crate::cli::{Global, RegistryCommand};
 use crate::commands::{World, load_settings, print, tell};
 use crate::logging;
+use crate::outputs::{Places, quoted};
 use crate::table::{or_dash, short, table};
 use anyhow::{Context as _, Result, bail};
 use serde_json::{Value, json};
@@ -29,12 +30,14 @@ pub(crate) fn dispatch(what: &RegistryCommand, global: &Global, world: &World) -
     // What is damaged is told on stderr, as everywhere.
     logging::start(if global.debug.is_some() { Level::DEBUG } else { Level::WARN });
     match what {
-        RegistryCommand::List { json } => list(*json, &Place::of(global, world)?, world),
-        RegistryCommand::Show { wanted, json } => {
-            show(wanted, *json, &Place::of(global, world)?, world)
+        RegistryCommand::List { output, json } => {
+            list(*json, output.as_deref(), &Site::of(global, world)?, world)
         }
-        RegistryCommand::Forget { wanted, dry_run } => {
-            forget(wanted, *dry_run, &Place::of(global, world)?, world)
+        RegistryCommand::Show { wanted, output, json } => {
+            show(wanted, *json, output.as_deref(), &Site::of(global, world)?, world)
+        }
+        RegistryCommand::Forget { wanted, output, dry_run } => {
+            forget(wanted, *dry_run, output.as_deref(), &Site::of(global, world)?, world)
         }
         RegistryCommand::Import(options) => import::import(options, global, world),
         RegistryCommand::Export(options) => export::export(options, global, world),
@@ -59,12 +62,21 @@ pub(crate) fn refuse_unadopted(world: &World, registry: &Path) -> Result<()> {
 }
 
 /// Where state is kept.
-struct Place {
+struct Site {
     data: PathBuf,
+    places: Places,
+    /// Of the outputs; none if there is only `output`.
+    ids: Vec<String>,
+}
+
+/// The registry of one output.
+struct Store {
+    /// The id of the output, if there are several.
+    output: Option<String>,
     registry: PathBuf,
 }
 
-impl Place {
+impl Site {
     fn of(global: &Global, world: &World) -> Result<Self> {
         let settings = load_settings(global, world)?;
         let problems = Problems::new();
@@ -72,7 +84,12 @@ impl Place {
         let root = settings.root(&problems);
         let beat = root.section("filebeat");
         let section = beat.section("registry");
-        let registry = registry_directory(&data, &section);
+        let registries = registries_directory(&data, &section);
+        let mut ids = Vec::new();
+        for output in root.sections("outputs") {
+            ids.extend(output.string("id").optional());
+            output.skip();
+        }
         // The rest is for who runs it.
         section.skip();
         beat.skip();
@@ -80,7 +97,42 @@ impl Place {
         if problems.has_errors() {
             bail!("{problems}");
         }
-        Ok(Self { data, registry })
+        let places = Places::find(&*world.fs, &data, registries)?;
+        Ok(Self { data, places, ids })
+    }
+
+    /// The registries of all outputs, or of one: one that is configured, or of which something is left.
+    fn stores(&self, wanted: Option<&str>, world: &World) -> Result<Vec<Store>> {
+        let store = |id: &String| Store {
+            registry: self.places.of(Some(id), &self.ids).registry,
+            output: Some(id.clone()),
+        };
+        let Some(wanted) = wanted else {
+            if self.ids.is_empty() {
+                let registry = self.places.of(None, &self.ids).registry;
+                return Ok(vec![Store { output: None, registry }]);
+            }
+            return Ok(self.ids.iter().map(store).collect());
+        };
+        let mut known = self.places.with_state(&*world.fs)?;
+        known.extend(self.ids.iter().filter(|id| !known.contains(id)).cloned().collect::<Vec<_>>());
+        match known.iter().find(|id| *id == wanted) {
+            Some(id) => Ok(vec![store(id)]),
+            None if known.is_empty() => {
+                bail!("there is no output `{wanted}`: the configuration has no list of `outputs`")
+            }
+            None => bail!("there is no output `{wanted}`; there is {}", quoted(&known)),
+        }
+    }
+
+    /// The one registry that is changed or written.
+    fn store(&self, wanted: Option<&str>, world: &World) -> Result<Store> {
+        let mut stores = self.stores(wanted, world)?;
+        if stores.len() > 1 {
+            let ids = quoted(&self.ids);
+            bail!("there are several outputs ({ids}); choose one with `--output ID`");
+        }
+        stores.pop().context("there is no output")
     }
 
     /// Keeps everybody else out of the directory. Only if it is there.
@@ -114,74 +166,109 @@ pub(crate) fn entries(registry: &Path, world: &World) -> Result<Vec<(String, Ent
     Ok(entries)
 }
 
-fn list(as_json: bool, place: &Place, world: &World) -> Result<ExitCode> {
-    let entries = entries(&place.registry, world)?;
-    if as_json {
-        let entries: Vec<Value> =
-            entries.iter().map(|(key, entry)| entry_json(key, entry)).collect();
-        print(&format!("{:#}\n", json!({"entries": entries})))?;
-        return Ok(ExitCode::SUCCESS);
+fn list(as_json: bool, output: Option<&str>, site: &Site, world: &World) -> Result<ExitCode> {
+    let mut documents: Vec<Value> = Vec::new();
+    for Store { output, registry } in site.stores(output, world)? {
+        let entries = entries(&registry, world)?;
+        if as_json {
+            let entry = |(key, entry): &(String, Entry)| entry_json(key, entry, output.as_deref());
+            documents.extend(entries.iter().map(entry));
+            continue;
+        }
+        if let Some(id) = output {
+            print(&format!("output `{id}`\n"))?;
+        }
+        let rows: Vec<[String; 6]> =
+            entries.iter().map(|(key, entry)| row_of(key, entry)).collect();
+        print(&table(["PATH", "INPUT", "IDENTITY", "GENERATION", "CURSOR", "UPDATED"], &rows))?;
+        print(&format!("{} entries in {}\n", rows.len(), registry.display()))?;
     }
-    let rows: Vec<[String; 6]> = entries
-        .iter()
-        .map(|(key, entry)| {
-            let (owner, value) = key_parts(key, entry);
-            let cursor = entry.cursor;
-            let state = if cursor.eof { " finished" } else { "" };
-            [
-                entry.meta.source.display().to_string(),
-                owner,
-                format!("{} {}", entry.meta.identifier_name, short(&value)),
-                cursor.generation.to_string(),
-                format!("{}{state}", cursor.offset),
-                time(entry.updated),
-            ]
-        })
-        .collect();
-    print(&table(["PATH", "INPUT", "IDENTITY", "GENERATION", "CURSOR", "UPDATED"], &rows))?;
-    print(&format!("{} entries in {}\n", rows.len(), place.registry.display()))?;
+    if as_json {
+        print(&format!("{:#}\n", json!({"entries": documents})))?;
+    }
     Ok(ExitCode::SUCCESS)
 }
 
-fn show(wanted: &str, as_json: bool, place: &Place, world: &World) -> Result<ExitCode> {
-    let entries = entries(&place.registry, world)?;
-    let found = matching(&entries, wanted, world);
+fn row_of(key: &str, entry: &Entry) -> [String; 6] {
+    let (owner, value) = key_parts(key, entry);
+    let cursor = entry.cursor;
+    let state = if cursor.eof { " finished" } else { "" };
+    [
+        entry.meta.source.display().to_string(),
+        owner,
+        format!("{} {}", entry.meta.identifier_name, short(&value)),
+        cursor.generation.to_string(),
+        format!("{}{state}", cursor.offset),
+        time(entry.updated),
+    ]
+}
+
+fn show(
+    wanted: &str,
+    as_json: bool,
+    output: Option<&str>,
+    site: &Site,
+    world: &World,
+) -> Result<ExitCode> {
+    let mut found = Vec::new();
+    for Store { output, registry } in site.stores(output, world)? {
+        let entries = entries(&registry, world)?;
+        for (key, entry) in matching(&entries, wanted, world) {
+            found.push((output.clone(), key.clone(), entry.clone()));
+        }
+    }
     if found.is_empty() {
         bail!("the registry has no entry `{wanted}`, neither as a key nor as a path");
     }
     if as_json {
-        let found: Vec<Value> = found.iter().map(|(key, entry)| entry_json(key, entry)).collect();
+        let found: Vec<Value> = found
+            .iter()
+            .map(|(output, key, entry)| entry_json(key, entry, output.as_deref()))
+            .collect();
         print(&format!("{:#}\n", json!({"entries": found})))?;
         return Ok(ExitCode::SUCCESS);
     }
-    for (key, entry) in found {
-        let tail =
-            entry.cursor.tail.map(|tail| format!("{} bytes, crc {:08x}", tail.len, tail.crc));
-        let size = world.fs.metadata(&entry.meta.source).map(|meta| meta.size);
-        let size = size.map_or_else(|error| format!("unknown: {error}"), |size| size.to_string());
-        let rows = [
-            ["path".to_owned(), entry.meta.source.display().to_string()],
-            ["cursor".to_owned(), entry.cursor.offset.to_string()],
-            ["size now".to_owned(), size],
-            ["finished".to_owned(), entry.cursor.eof.to_string()],
-            ["generation".to_owned(), entry.cursor.generation.to_string()],
-            ["identity".to_owned(), entry.meta.identifier_name.to_string()],
-            [
-                "fingerprint of bytes".to_owned(),
-                or_dash(entry.meta.fingerprint_len.map(Fingerprint::bytes_of_saved)),
-            ],
-            ["before the cursor".to_owned(), or_dash(tail)],
-            ["device, inode".to_owned(), format!("{}, {}", entry.meta.device, entry.meta.inode)],
-            ["updated".to_owned(), time(entry.updated)],
-        ];
-        print(&table(["key", key], &rows))?;
+    for (output, key, entry) in &found {
+        show_entry(output.as_deref(), key, entry, world)?;
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn forget(wanted: &[String], dry_run: bool, place: &Place, world: &World) -> Result<ExitCode> {
-    let _lock = place.lock(world)?;
-    let entries = entries(&place.registry, world)?;
+fn show_entry(output: Option<&str>, key: &str, entry: &Entry, world: &World) -> Result<()> {
+    let tail = entry.cursor.tail.map(|tail| format!("{} bytes, crc {:08x}", tail.len, tail.crc));
+    let size = world.fs.metadata(&entry.meta.source).map(|meta| meta.size);
+    let size = size.map_or_else(|error| format!("unknown: {error}"), |size| size.to_string());
+    let mut rows = vec![
+        ["path".to_owned(), entry.meta.source.display().to_string()],
+        ["cursor".to_owned(), entry.cursor.offset.to_string()],
+        ["size now".to_owned(), size],
+        ["finished".to_owned(), entry.cursor.eof.to_string()],
+        ["generation".to_owned(), entry.cursor.generation.to_string()],
+        ["identity".to_owned(), entry.meta.identifier_name.to_string()],
+        [
+            "fingerprint of bytes".to_owned(),
+            or_dash(entry.meta.fingerprint_len.map(Fingerprint::bytes_of_saved)),
+        ],
+        ["before the cursor".to_owned(), or_dash(tail)],
+        ["device, inode".to_owned(), format!("{}, {}", entry.meta.device, entry.meta.inode)],
+        ["updated".to_owned(), time(entry.updated)],
+    ];
+    if let Some(output) = output {
+        rows.insert(0, ["output".to_owned(), output.to_owned()]);
+    }
+    print(&table(["key", key], &rows))
+}
+
+fn forget(
+    wanted: &[String],
+    dry_run: bool,
+    output: Option<&str>,
+    site: &Site,
+    world: &World,
+) -> Result<ExitCode> {
+    let _lock = site.lock(world)?;
+    let Store { registry, .. } = site.store(output, world)?;
+    let entries = entries(&registry, world)?;
     let mut keys: Vec<&String> = Vec::new();
     let mut told = String::new();
     for wanted in wanted {
@@ -204,7 +291,7 @@ fn forget(wanted: &[String], dry_run: bool, place: &Place, world: &World) -> Res
     if !dry_run {
         let changes: Vec<Change> =
             keys.into_iter().map(|key| Change::Remove { key: key.as_str().into() }).collect();
-        commit(&place.registry, &changes, world)?;
+        commit(&registry, &changes, world)?;
     }
     print(&told)?;
     Ok(ExitCode::SUCCESS)
@@ -247,9 +334,9 @@ fn key_parts(key: &str, entry: &Entry) -> (String, String) {
     (owner, value.to_owned())
 }
 
-fn entry_json(key: &str, entry: &Entry) -> Value {
+fn entry_json(key: &str, entry: &Entry, output: Option<&str>) -> Value {
     let (input, _) = key_parts(key, entry);
-    json!({
+    let mut told = json!({
         "key": key,
         "path": entry.meta.source.to_string_lossy(),
         "input": input,
@@ -261,7 +348,11 @@ fn entry_json(key: &str, entry: &Entry) -> Value {
         "generation": entry.cursor.generation,
         "finished": entry.cursor.eof,
         "updated": time(entry.updated),
-    })
+    });
+    if let Some(output) = output {
+        told["output"] = output.into();
+    }
+    told
 }
 
 fn time(at: Timestamp) -> String {

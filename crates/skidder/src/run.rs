@@ -1,30 +1,27 @@
 //! Running a checked configuration: start, watch, drain with a deadline, account.
 
-use crate::assemble::{Input, Parts};
+mod output;
+
+pub(crate) use output::{RunningInput, RunningOutput};
+
+use crate::assemble::Parts;
 use crate::commands::World;
-use crate::watch::{About, Watch};
+use crate::outputs::OutputParts;
+use crate::watch::Watch;
 use anyhow::{Context as _, Result};
-use skidder_os::{Clock, Fs, Monotonic};
-use skidder_pipeline::{
-    DeadLetters, DeadLettersLimits, Feed, FileInput, Looks, Output, OutputMetrics, Pipeline,
-    PipelineSettings, Queue, Registrar, RegistrarMetrics, SavedCursors, Scanner, Settle,
-};
-use skidder_read::{
-    BufferPool, Cursors, DecoderPool, InputContext, ReadMetrics, Readers, ReadersLimits, SourceIds,
-};
-use skidder_registry::{Opened, Options, Registry};
-use std::path::Path;
+use output::{Start, open_registry};
+use skidder_os::{Clock, Monotonic};
+use skidder_pipeline::{PipelineSettings, Settle};
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 use tokio::runtime::Runtime;
+use tracing::Span;
 
 /// Descriptors kept for everything that is not a log file.
 const DESCRIPTORS_RESERVED: u64 = 256;
-
-/// Decoders kept for reuse; each has about 50 KiB.
-const DECODERS_IDLE_MAX: usize = 8;
 
 /// Threads for sockets and encoding, at most. There is no more than one for each request under way:
 /// passing work between threads costs more than it gains.
@@ -37,10 +34,10 @@ const RUNTIME_END: Duration = Duration::from_secs(1);
 enum Happened {
     /// SIGINT, SIGTERM or SIGHUP.
     Signal,
-    /// With `once`: everything that was there is read.
-    ReadOnce,
-    /// The output has ended: the queue is closed and empty, or it cannot go on.
-    OutputEnded,
+    /// With `once`: everything that was there is read for the output with this number.
+    ReadOnce(usize),
+    /// The output with this number has ended: its queue is closed and empty, or it cannot go on.
+    OutputEnded(usize),
 }
 
 /// How a run ended.
@@ -71,14 +68,16 @@ impl Trimming {
         Self { due: now + TRIM_EVERY, read: 0 }
     }
 
-    fn step(&mut self, settle: &Settle, now: Monotonic) {
+    fn step(&mut self, outputs: &[RunningOutput], now: Monotonic) {
         if now < self.due {
             return;
         }
         self.due = now + TRIM_EVERY;
-        let total = settle.total();
-        if total.in_flight() == 0 && total.read() >= self.read + TRIM_LINES {
-            self.read = total.read();
+        let totals = || outputs.iter().map(|output| output.settle.total());
+        let read = totals().map(|total| total.read()).sum();
+        // One that is stuck does not keep what the others have left behind.
+        if totals().any(|total| total.in_flight() == 0) && read >= self.read + TRIM_LINES {
+            self.read = read;
             crate::allocator::give_back();
         }
     }
@@ -86,45 +85,40 @@ impl Trimming {
 
 /// Everything that runs, for who watches it.
 pub(crate) struct Running {
-    pub(crate) settle: Arc<Settle>,
-    pub(crate) queue: Queue,
-    /// Counters of each input, in the order of the configuration.
-    pub(crate) read_metrics: Vec<Arc<ReadMetrics>>,
-    pub(crate) output_metrics: Arc<OutputMetrics>,
-    pub(crate) dead_letters: Option<Arc<DeadLetters>>,
-    pub(crate) registrar_metrics: Arc<RegistrarMetrics>,
-    registry: Arc<Registry>,
-    pipeline: Pipeline,
+    /// At least one.
+    pub(crate) outputs: Vec<RunningOutput>,
     runtime: Runtime,
     happened: Receiver<Happened>,
     clock: Arc<dyn Clock>,
     shutdown_timeout: Duration,
-    output_ended: bool,
 }
 
 /// Runs until a signal comes or, with `once`, until everything is delivered.
 pub(crate) fn run(parts: Parts, world: &World, once: bool) -> Result<ExitCode> {
     let http = parts.http.clone();
     let period = parts.metrics_period;
-    let registry = parts.registry.clone();
-    let about = About {
-        agent: parts.agent.clone(),
-        output: parts.output.kind(),
-        inputs: parts
-            .inputs
-            .iter()
-            .map(|input| (input.settings.id.clone(), input.settings.kind))
-            .collect(),
-    };
-    let mut running = Running::start(parts, world, &registry, once)?;
-    let mut watch = Watch::new(&running, &about, Some(&http), period, world)?;
-    tracing::info!(output = about.output, inputs = about.inputs.len(), once, "skidder is running");
+    let agent = parts.agent.clone();
+    let mut running = Running::start(parts, world, once)?;
+    let mut watch = Watch::new(&running, &agent, Some(&http), period, world)?;
+    for output in &running.outputs {
+        let _in = span_of(output.id.as_deref()).entered();
+        let inputs = output.inputs.len();
+        tracing::info!(output = output.kind, inputs, once, "skidder is running");
+    }
     running.watch(once, period, |_| watch.tick());
     watch.close_endpoint(&running);
-    let settle = Arc::clone(&running.settle);
+    let settles: Vec<_> = running
+        .outputs
+        .iter()
+        .map(|output| (output.id.clone(), output.kind, Arc::clone(&output.settle)))
+        .collect();
     let outcome = running.end(once);
-    crate::commands::print_beside(about.output, &watch.end())?;
-    if !outcome.settled {
+    // What goes to the terminal must not stand between events.
+    let kind = if settles.iter().any(|(_, kind, _)| *kind == "console") { "console" } else { "" };
+    crate::commands::print_beside(kind, &watch.end())?;
+    let left = |settle: &Settle| !outcome.settled && settle.in_flight() > 0;
+    for (id, _, settle) in settles.iter().filter(|(_, _, settle)| left(settle)) {
+        let _in = span_of(id.as_deref()).entered();
         tracing::warn!(
             in_flight = settle.in_flight(),
             "ended before everything was delivered; the next start repeats it"
@@ -132,6 +126,14 @@ pub(crate) fn run(parts: Parts, world: &World, once: bool) -> Result<ExitCode> {
     }
     let good = outcome.saved && (outcome.settled || !once);
     Ok(if good { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// What is logged in it is told to be of this output, if there are several.
+pub(crate) fn span_of(id: Option<&str>) -> Span {
+    match id {
+        Some(id) => tracing::error_span!("output", id),
+        None => Span::none(),
+    }
 }
 
 /// A runtime for sockets.
@@ -145,83 +147,46 @@ pub(crate) fn runtime(threads: usize) -> Result<Runtime> {
 }
 
 impl Running {
-    /// Opens the registry and starts everything.
-    pub(crate) fn start(parts: Parts, world: &World, registry: &Path, once: bool) -> Result<Self> {
-        let registry = open_registry(&world.fs, &world.clock, registry)?;
-        let settle = Settle::new();
-        let queue = Queue::new(parts.queue, Arc::clone(&settle));
-        let readers = Arc::new(Readers::new(ReadersLimits {
-            open_files: open_files_max(),
-            decoders: ReadersLimits::DECODERS,
-        }));
-        let read_metrics: Vec<Arc<ReadMetrics>> =
-            parts.inputs.iter().map(|_| Arc::default()).collect();
-        let cursors: Arc<dyn Cursors> =
-            Arc::new(SavedCursors::new(Arc::clone(&settle), Arc::clone(&registry)));
-        let shared = Shared {
-            world,
-            cursors,
-            buffers: Arc::new(BufferPool::default()),
-            readers: Arc::clone(&readers),
-            ids: Arc::new(SourceIds::default()),
-            rows_max: (parts.queue.events / 4).max(1),
-            once,
-        };
-        let inputs = parts.inputs.into_iter().zip(&read_metrics);
-        let inputs = inputs.map(|(input, metrics)| shared.input(input, metrics)).collect();
-        let scanner = scanner(inputs, world, once);
-        let dead_letters =
-            parts.dead_letters.map(|limits| open_dead_letters(world, &parts.data, limits));
-        let output_metrics = Arc::new(OutputMetrics::default());
-        let threads = parts.output.parallelism().min(world.cores).min(SOCKET_THREADS_MAX);
-        let runtime = runtime(threads)?;
+    /// Opens the registries and starts everything.
+    pub(crate) fn start(parts: Parts, world: &World, once: bool) -> Result<Self> {
+        let outputs: Vec<OutputParts> =
+            parts.outputs.into_iter().filter(|output| !output.inputs.is_empty()).collect();
+        let parallelism: usize = outputs.iter().map(|output| output.output.parallelism()).sum();
+        let runtime = runtime(parallelism.min(world.cores).min(SOCKET_THREADS_MAX))?;
         let (send, happened) = channel();
-        let feed = Feed {
-            queue: queue.clone(),
-            dead_letters: dead_letters.clone(),
-            metrics: Arc::clone(&output_metrics),
-            clock: Arc::clone(&world.clock),
+        let start = Start {
+            world,
+            runtime: &runtime,
+            send: &send,
+            open_files: (open_files_max() / outputs.len().max(1)).max(1),
+            settings: PipelineSettings { workers: parts.workers, flush: parts.flush, once },
         };
-        start_output(&runtime, parts.output, feed, send.clone());
-        let settings = PipelineSettings { workers: parts.workers, flush: parts.flush, once };
-        let registrar = Registrar::new(Arc::clone(&settle), Arc::clone(&registry));
-        let registrar_metrics = registrar.metrics();
-        let pipeline = Pipeline::start(
-            settings,
-            scanner,
-            Arc::clone(&readers),
-            queue.clone(),
-            registrar,
-            Arc::clone(&world.clock),
-        )
-        .context("cannot start the threads of the pipeline")?;
-        listen(&send)?;
-        if once {
-            tell_read_once(&pipeline, send)?;
+        let mut registries = Vec::with_capacity(outputs.len());
+        for output in &outputs {
+            let _in = span_of(output.id.as_deref()).entered();
+            registries.push(open_registry(&world.fs, &world.clock, &output.place.registry)?);
         }
+        let mut started = Vec::with_capacity(outputs.len());
+        for (number, (output, registry)) in outputs.into_iter().zip(registries).enumerate() {
+            let span = span_of(output.id.as_deref());
+            started.push(span.in_scope(|| start.output(number, output, registry))?);
+        }
+        listen(&send)?;
         Ok(Self {
-            settle,
-            queue,
-            read_metrics,
-            output_metrics,
-            dead_letters,
-            registrar_metrics,
-            registry,
-            pipeline,
+            outputs: started,
             runtime,
             happened,
             clock: Arc::clone(&world.clock),
             shutdown_timeout: parts.shutdown_timeout,
-            output_ended: false,
         })
     }
 
-    /// Where to ask what the files are doing.
-    pub(crate) fn looks(&self) -> Arc<Looks> {
-        self.pipeline.looks()
+    /// The only output, where there cannot be several.
+    pub(crate) fn first(&self) -> &RunningOutput {
+        &self.outputs[0]
     }
 
-    /// The runtime that the output lives in.
+    /// The runtime that the outputs live in.
     pub(crate) fn runtime(&self) -> &Runtime {
         &self.runtime
     }
@@ -242,119 +207,71 @@ impl Running {
                 tick(self);
                 due = now + period;
             }
-            trimming.step(&self.settle, now);
+            trimming.step(&self.outputs, now);
             match self.happened.recv_timeout(due.min(trimming.due).since(now)) {
                 Err(RecvTimeoutError::Timeout) => {}
-                Ok(Happened::ReadOnce) if once => {
+                Ok(Happened::ReadOnce(number)) if once => {
                     // The workers finish what is queued; then the output ends.
-                    self.pipeline.stop_reading();
+                    self.outputs[number].stop_reading();
                 }
                 Ok(Happened::Signal) => {
                     tracing::info!("a signal asks to stop");
                     return;
                 }
-                Ok(Happened::OutputEnded) | Err(RecvTimeoutError::Disconnected) => {
-                    self.output_ended = true;
-                    return;
+                Ok(Happened::OutputEnded(number)) => {
+                    if self.output_ended(number, once) {
+                        return;
+                    }
                 }
-                // Only `once` sends it.
-                Ok(Happened::ReadOnce) => return,
+                // Only `once` sends the first.
+                Ok(Happened::ReadOnce(_)) | Err(RecvTimeoutError::Disconnected) => return,
             }
         }
     }
 
+    /// Takes note of the end of an output; says whether it was the last one.
+    fn output_ended(&self, number: usize, once: bool) -> bool {
+        let output = &self.outputs[number];
+        output.ended.store(true, Ordering::Relaxed);
+        if !once && self.outputs.len() > 1 {
+            let _in = span_of(output.id.as_deref()).entered();
+            tracing::error!(
+                "an output has ended by itself; what it has not taken stays in the files, and the others go on"
+            );
+        }
+        self.outputs.iter().all(RunningOutput::has_ended)
+    }
+
     /// Stops reading, waits for verdicts as long as is allowed, saves the cursors.
     pub(crate) fn end(mut self, once: bool) -> Outcome {
-        self.pipeline.stop_reading();
-        // Nobody is left who could give a verdict, or nobody needs to.
-        let over = self.output_ended || (once && self.settle.in_flight() == 0);
-        let limit = if over { Duration::ZERO } else { self.shutdown_timeout };
-        let settled = self.pipeline.drain(limit);
+        stop_reading(&mut self.outputs);
+        let deadline = self.clock.monotonic() + self.shutdown_timeout;
+        let mut settled = true;
+        for output in &self.outputs {
+            // Nobody is left who could give a verdict, or nobody needs to.
+            let over = output.has_ended() || (once && output.settle.in_flight() == 0);
+            let left = deadline.since(self.clock.monotonic());
+            settled &= output.drain(if over { Duration::ZERO } else { left });
+        }
         self.runtime.shutdown_timeout(if settled { RUNTIME_END } else { Duration::ZERO });
-        let saved = self.pipeline.finish();
-        close_registry(self.registry);
+        let mut saved = true;
+        for output in self.outputs {
+            let _in = span_of(output.id.as_deref()).entered();
+            saved &= output.finish();
+        }
         Outcome { settled, saved }
     }
 }
 
-/// Runs the output in the runtime; its end is told.
-fn start_output(runtime: &Runtime, output: Box<dyn Output>, feed: Feed, ended: Sender<Happened>) {
-    let work = output.run(feed);
-    runtime.spawn(async move {
-        work.await;
-        // The main thread may be gone already.
-        drop(ended.send(Happened::OutputEnded));
+/// Stops the reading for all outputs at the same time: each may take as long as `read_until_eof` allows.
+fn stop_reading(outputs: &mut [RunningOutput]) {
+    let Some((last, others)) = outputs.split_last_mut() else { return };
+    std::thread::scope(|scope| {
+        for output in others {
+            scope.spawn(|| output.stop_reading());
+        }
+        last.stop_reading();
     });
-}
-
-fn scanner(inputs: Vec<FileInput>, world: &World, once: bool) -> Scanner {
-    // What is read once needs no news.
-    if once { Scanner::without_notification(inputs) } else { Scanner::new(inputs, &*world.fs) }
-}
-
-fn open_dead_letters(world: &World, data: &Path, limits: DeadLettersLimits) -> Arc<DeadLetters> {
-    let (fs, clock) = (Arc::clone(&world.fs), Arc::clone(&world.clock));
-    Arc::new(DeadLetters::new(fs, clock, data, limits))
-}
-
-/// What the inputs share.
-struct Shared<'a> {
-    world: &'a World,
-    cursors: Arc<dyn Cursors>,
-    buffers: Arc<BufferPool>,
-    readers: Arc<Readers>,
-    ids: Arc<SourceIds>,
-    rows_max: usize,
-    once: bool,
-}
-
-impl Shared<'_> {
-    fn input(&self, mut input: Input, metrics: &Arc<ReadMetrics>) -> FileInput {
-        input.settings.read_once = self.once;
-        let context = InputContext {
-            settings: input.settings,
-            bind: input.bind,
-            cursors: Arc::clone(&self.cursors),
-            fs: Arc::clone(&self.world.fs),
-            metrics: Arc::clone(metrics),
-            buffers: Arc::clone(&self.buffers),
-            decoders: DecoderPool::new(DECODERS_IDLE_MAX),
-            rows_max: self.rows_max,
-        };
-        FileInput::new(Arc::new(context), Arc::clone(&self.readers), Arc::clone(&self.ids))
-    }
-}
-
-/// Opens the registry and says what was found.
-fn open_registry(fs: &Arc<dyn Fs>, clock: &Arc<dyn Clock>, path: &Path) -> Result<Arc<Registry>> {
-    let opened = Registry::open(Arc::clone(fs), Arc::clone(clock), path, Options::default());
-    let (registry, found) =
-        opened.with_context(|| format!("cannot open the registry in `{}`", path.display()))?;
-    match found {
-        Opened::New => tracing::info!(path = %path.display(), "a new registry"),
-        Opened::Clean => tracing::debug!(path = %path.display(), "the registry is in order"),
-        Opened::Repaired => {
-            tracing::info!(path = %path.display(), "the registry was not closed and is in order again");
-        }
-        Opened::Damaged { set_aside, recovered } => tracing::error!(
-            path = %path.display(), ?set_aside, recovered,
-            "the registry was damaged and is set aside; what could be recovered may repeat lines"
-        ),
-    }
-    Ok(Arc::new(registry))
-}
-
-/// Closes the registry, which writes its snapshot: what a damaged registry is recovered from.
-fn close_registry(registry: Arc<Registry>) {
-    match Arc::into_inner(registry).map(Registry::close) {
-        Some(Ok(())) => {}
-        // All cursors that could be saved are; only the snapshot is older.
-        Some(Err(error)) => {
-            let error: &(dyn std::error::Error + 'static) = &error;
-            tracing::warn!(error, "the registry could not be closed properly");
-        }
-        None => tracing::debug!("the registry is closed by the last who uses it"),
-    }
 }
 
 /// How many log files may be open: what the system allows, less a reserve.
@@ -387,21 +304,6 @@ fn listen(send: &Sender<Happened>) -> Result<()> {
     };
     std::thread::Builder::new()
         .name("signals".to_owned())
-        .spawn(work)
-        .context("cannot start a thread")?;
-    Ok(())
-}
-
-/// Sends word when everything that was there is read.
-fn tell_read_once(pipeline: &Pipeline, send: Sender<Happened>) -> Result<()> {
-    let read_once = pipeline.read_once();
-    let work = move || {
-        if read_once.wait() {
-            drop(send.send(Happened::ReadOnce));
-        }
-    };
-    std::thread::Builder::new()
-        .name("once".to_owned())
         .spawn(work)
         .context("cannot start a thread")?;
     Ok(())

@@ -10,15 +10,16 @@ use crate::logging;
 use crate::passing::Passing;
 use crate::progress::Progress;
 use crate::run::Running;
-use crate::watch::{About, Watch};
+use crate::watch::Watch;
 use anyhow::{Context as _, Result, bail};
 use skidder_config::{LoadOptions, Settings, load};
 use skidder_event::DropReason;
 use skidder_os::RealFs;
+use skidder_read::ReadMetrics;
 use skidder_read::scan::scan;
-use skidder_read::{InputKind, ReadMetrics};
 use std::path::Path;
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::Duration;
 use tracing::Level;
 
@@ -35,32 +36,30 @@ pub(crate) fn ship(what: &Ship, global: &Global, world: &World) -> Result<ExitCo
     let quiet = global.debug.is_none() && !global.stderr;
     logging::start(if quiet { Level::WARN } else { log_level(global, &parts) });
     // The dead letters are for the user and stay.
-    parts.data.clone_from(&world.directory);
-    for input in &mut parts.inputs {
-        input.settings.final_line = true;
+    for output in &mut parts.outputs {
+        output.place.data.clone_from(&world.directory);
+        for input in &mut output.inputs {
+            input.settings.final_line = true;
+        }
     }
     let files: Vec<_> =
-        parts.inputs.iter().flat_map(|input| scan(&*world.fs, &input.settings.scan).0).collect();
+        parts.inputs().iter().flat_map(|input| scan(&*world.fs, &input.settings.scan).0).collect();
     if files.is_empty() {
         bail!("no file matches {}", what.paths.join(" "));
     }
-    let about = About {
-        agent: parts.agent.clone(),
-        output: parts.output.kind(),
-        inputs: vec![(String::new(), InputKind::Filestream)],
-    };
-    let registry = state.path().join("registry");
-    let mut running = Running::start(parts, world, &registry, true)?;
-    let watch = Watch::new(&running, &about, None, None, world)?;
+    let agent = parts.agent.clone();
+    let mut running = Running::start(parts, world, true)?;
+    let watch = Watch::new(&running, &agent, None, None, world)?;
     let mut progress = Progress::new(&files, global.verbose);
     running.watch(true, Some(DRAW_EVERY), |running| progress.draw(running));
     progress.end(&running);
-    let settle = std::sync::Arc::clone(&running.settle);
-    let read = running.read_metrics.clone();
-    let letters = running.dead_letters.clone();
+    let only = running.first();
+    let (kind, settle) = (only.kind, Arc::clone(&only.settle));
+    let read: Vec<_> = only.inputs.iter().map(|input| Arc::clone(&input.metrics)).collect();
+    let letters = only.dead_letters.clone();
     let outcome = running.end(true);
     let table = watch.end();
-    print_beside(about.output, &table)?;
+    print_beside(kind, &table)?;
     let ledger = settle.total();
     let lost = ledger.dead_lettered()
         + ledger.dropped().get(DropReason::Rejected)

@@ -2,14 +2,13 @@
 
 use crate::agent::{Agent, BEAT, COMPATIBLE_VERSION};
 use crate::commands::World;
-use crate::run::Running;
+use crate::run::{Running, RunningInput, RunningOutput, span_of};
 use anyhow::{Context as _, Result};
 use skidder_observe::{
-    HttpConfig, InputSource, Program, Serving, Sources, Start, SummaryLine, ledger_line,
-    ledger_table, serve,
+    HttpConfig, InputSource, OutputSource, Program, Serving, Sources, Start, SummaryLine,
+    ledger_line, ledger_table, serve,
 };
 use skidder_os::Clock;
-use skidder_read::{InputKind, ReadMetrics};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::oneshot;
@@ -34,50 +33,32 @@ struct OpenEndpoint {
     task: JoinHandle<()>,
 }
 
-/// What is known of a run before it starts.
-pub(crate) struct About {
-    pub(crate) agent: Agent,
-    pub(crate) output: &'static str,
-    /// The ids and kinds of the inputs.
-    pub(crate) inputs: Vec<(String, InputKind)>,
-}
-
 impl Watch {
     /// Watches `running`; serves the endpoint if it is enabled.
     pub(crate) fn new(
         running: &Running,
-        about: &About,
+        agent: &Agent,
         http: Option<&HttpConfig>,
         period: Option<Duration>,
         world: &World,
     ) -> Result<Self> {
         let start = Start::now(&*world.clock);
+        let kinds: Vec<&str> = running.outputs.iter().map(|output| output.kind).collect();
         let program = Program {
             beat: BEAT.to_owned(),
-            name: about.agent.name.clone(),
+            name: agent.name.clone(),
             version: COMPATIBLE_VERSION.to_owned(),
-            hostname: about.agent.hostname.clone(),
-            uuid: about.agent.id.clone(),
-            ephemeral_id: about.agent.ephemeral_id.clone(),
+            hostname: agent.hostname.clone(),
+            uuid: agent.id.clone(),
+            ephemeral_id: agent.ephemeral_id.clone(),
             build_commit: None,
             build_time: None,
-            output: about.output.to_owned(),
+            output: kinds.join(","),
             start,
         };
-        let input =
-            |((id, kind), metrics): (&(String, InputKind), &Arc<ReadMetrics>)| InputSource {
-                id: id.clone(),
-                kind: kind.name().to_owned(),
-                metrics: Arc::clone(metrics),
-            };
         let sources = Arc::new(Sources {
             program: Arc::new(program),
-            inputs: about.inputs.iter().zip(&running.read_metrics).map(input).collect(),
-            settle: Arc::clone(&running.settle),
-            queue: running.queue.clone(),
-            output: Arc::clone(&running.output_metrics),
-            looks: Some(running.looks()),
-            registrar: Some(Arc::clone(&running.registrar_metrics)),
+            outputs: running.outputs.iter().map(source_of).collect(),
             clock: Arc::clone(&world.clock),
             fs: Arc::clone(&world.fs),
         });
@@ -89,22 +70,31 @@ impl Watch {
         Ok(Self { sources, line, clock: Arc::clone(&world.clock), start, endpoint })
     }
 
-    /// Logs the periodic line.
+    /// Logs the periodic line, and the ledger of each output.
     pub(crate) fn tick(&mut self) {
         let summary = self.line.next(self.sources.snapshot());
         let monitoring = serde_json::json!({"metrics": summary.metrics});
         tracing::info!(monitoring = %monitoring, "{}", summary.message);
-        let ledger = self.sources.settle.total();
-        tracing::info!("{}", ledger_line(&ledger, self.files()));
+        for output in &self.sources.outputs {
+            let _in = span_of(output.id.as_deref()).entered();
+            tracing::info!("{}", ledger_line(&output.settle.total(), output.files()));
+        }
     }
 
-    /// Logs the totals and gives the ledger for the terminal.
+    /// Logs the totals and gives the ledgers for the terminal: one for each output, under its id if there are several.
     pub(crate) fn end(&self) -> String {
         let summary = SummaryLine::total(&self.sources.snapshot());
         let monitoring = serde_json::json!({"metrics": summary.metrics});
         tracing::info!(monitoring = %monitoring, "{}", summary.message);
         let duration = self.clock.monotonic().since(self.start.monotonic);
-        ledger_table(&self.sources.settle.total(), self.files(), duration)
+        let mut text = String::new();
+        for output in &self.sources.outputs {
+            if let Some(id) = &output.id {
+                text.push_str(&format!("output `{id}` ({})\n", output.kind));
+            }
+            text.push_str(&ledger_table(&output.settle.total(), output.files(), duration));
+        }
+        text
     }
 
     /// Closes the endpoint and waits until its address is free again.
@@ -118,10 +108,26 @@ impl Watch {
             tracing::warn!("the endpoint did not close in time");
         }
     }
+}
 
-    /// Files that match, as the last scans saw them.
-    fn files(&self) -> u64 {
-        self.sources.inputs.iter().map(|input| input.metrics.files_matched.get()).sum()
+/// Where the numbers of an output are.
+fn source_of(output: &RunningOutput) -> OutputSource {
+    let input = |input: &RunningInput| InputSource {
+        id: input.id.clone(),
+        kind: input.kind.name().to_owned(),
+        number: input.number,
+        metrics: Arc::clone(&input.metrics),
+    };
+    OutputSource {
+        id: output.id.clone(),
+        kind: output.kind.to_owned(),
+        inputs: output.inputs.iter().map(input).collect(),
+        settle: Arc::clone(&output.settle),
+        queue: output.queue.clone(),
+        metrics: Arc::clone(&output.metrics),
+        ended: Arc::clone(&output.ended),
+        looks: Some(output.looks()),
+        registrar: Some(Arc::clone(&output.registrar_metrics)),
     }
 }
 

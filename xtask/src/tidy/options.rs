@@ -254,6 +254,8 @@ const FILESTREAM: &[(&str, &[&str])] = &[
             "nothing_is_deleted_that_is_unread_unsettled_or_ignored",
             "files_are_deleted_by_a_running_program_and_nothing_of_them_is_lost",
             "whatever_is_deleted_was_read",
+            "whatever_is_deleted_was_read_by_all",
+            "files_are_deleted_only_when_every_output_has_them",
         ],
     ),
     (
@@ -274,7 +276,11 @@ const FILESTREAM: &[(&str, &[&str])] = &[
     ),
     (
         "pin.max_bytes",
-        &["pinning_is_off_and_bounded", "beyond_the_limit_the_oldest_is_given_up_and_counted"],
+        &[
+            "pinning_is_off_and_bounded",
+            "beyond_the_limit_the_oldest_is_given_up_and_counted",
+            "pins_of_other_outputs_are_no_names_that_keep_a_file_for_nothing",
+        ],
     ),
     ("tags", &["tags_and_fields_of_an_input_come_over_those_of_all"]),
     ("fields", &["tags_and_fields_of_an_input_come_over_those_of_all"]),
@@ -284,6 +290,13 @@ const FILESTREAM: &[(&str, &[&str])] = &[
     ("index", &["pipeline_and_index_go_to_the_metadata"]),
     ("keep_null", &["reading_and_fields_are_read", "nulls_stay_if_asked_for"]),
     ("publisher_pipeline.disable_host", &["the_host_can_be_left_out_and_a_service_named"]),
+    (
+        "outputs",
+        &[
+            "inputs_choose_outputs_by_conditions_behind_all_processors",
+            "mistakes_are_told_with_the_nearest_name",
+        ],
+    ),
     ("service.type", &["the_host_can_be_left_out_and_a_service_named"]),
 ];
 

@@ -7,7 +7,7 @@ const LINES: &str = "skidder_ledger_lines_total";
 const LINES_HELP: &str = "Lines with a verdict: read = all of these + in flight.";
 
 /// See the module's text. `libbeat.pipeline.events`: `total` are events before the processors,
-/// `filtered` those that a processor dropped, `published = total - filtered`.
+/// `filtered` those that a processor dropped or that were not for the output, `published = total - filtered`.
 pub(super) const METRICS: &[Metric] = &[
     counter(
         "skidder.ledger.read",
@@ -47,6 +47,10 @@ pub(super) const METRICS: &[Metric] = &[
         dropped(s, DropReason::Rejected)
     })
     .labels(&[(LABEL_OUTCOME, "dropped"), (LABEL_REASON, "rejected")]),
+    counter("skidder.ledger.dropped.not_for_output", LINES, LINES_HELP, |s| {
+        dropped(s, DropReason::NotForOutput)
+    })
+    .labels(&[(LABEL_OUTCOME, "dropped"), (LABEL_REASON, "not_for_output")]),
     gauge(
         "skidder.ledger.in_flight",
         "skidder_ledger_in_flight_lines",
@@ -56,9 +60,9 @@ pub(super) const METRICS: &[Metric] = &[
     // Filebeat's names for the same numbers; Prometheus has them already.
     gauge("libbeat.pipeline.events.active", "", "", |s| count(s.ledger.in_flight())),
     counter("libbeat.pipeline.events.total", "", "", |s| count(s.events_total())),
-    counter("libbeat.pipeline.events.filtered", "", "", |s| dropped(s, DropReason::Processor)),
+    counter("libbeat.pipeline.events.filtered", "", "", |s| count(s.events_filtered())),
     counter("libbeat.pipeline.events.published", "", "", |s| {
-        count(s.events_total() - s.ledger.dropped().get(DropReason::Processor))
+        count(s.events_total() - s.events_filtered())
     }),
     counter("libbeat.pipeline.events.dropped", "", "", |s| dropped(s, DropReason::Rejected)),
     counter("libbeat.pipeline.events.retry", "", "", |s| count(s.output.failed)),

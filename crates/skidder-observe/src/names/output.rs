@@ -53,6 +53,12 @@ pub(super) const METRICS: &[Metric] = &[
         |s| count(s.queue.removed),
     ),
     counter("libbeat.pipeline.queue.acked", "", "", |s| count(s.queue.removed)),
+    gauge(
+        "skidder.output.working",
+        "skidder_output_working",
+        "Of several outputs: 1, or 0 if this one has ended by itself.",
+        |s| s.working.map(|working| Value::Count(u64::from(working))),
+    ),
     text("libbeat.output.type", |s| Some(Value::Text(s.program.output.clone()))),
     counter(
         "libbeat.output.events.total",

@@ -3,7 +3,9 @@
 #![allow(dead_code, reason = "not every test needs all of it")]
 
 use skidder_event::{Base, Batch, DropReason, Map, Parts, Provenance, Row, SourceId, Text};
-use skidder_observe::{InputSource, Process, Program, Snapshot, Sources, Start, System};
+use skidder_observe::{
+    InputSource, OutputSource, Process, Program, Snapshot, Sources, Start, System,
+};
 use skidder_pipeline::{
     Delivery, OutputMetrics, Queue, QueueLimits, RegistrarMetrics, Settle, TakeLimits,
 };
@@ -46,19 +48,26 @@ impl Run {
             output: "elasticsearch".to_owned(),
             start: Start::now(&clock),
         };
-        let input = |id: &str, kind: &str| InputSource {
+        let input = |number, id: &str, kind: &str| InputSource {
             id: id.to_owned(),
             kind: kind.to_owned(),
+            number,
             metrics: Arc::new(ReadMetrics::default()),
+        };
+        let output = OutputSource {
+            id: None,
+            kind: "elasticsearch".to_owned(),
+            inputs: vec![input(0, "nginx", "filestream"), input(1, "pipe", "stdin")],
+            queue: Queue::new(QueueLimits::default(), Arc::clone(&settle)),
+            settle,
+            metrics: Arc::new(OutputMetrics::default()),
+            ended: Arc::default(),
+            looks: None,
+            registrar: Some(Arc::new(RegistrarMetrics::default())),
         };
         let sources = Sources {
             program: Arc::new(program),
-            inputs: vec![input("nginx", "filestream"), input("pipe", "stdin")],
-            queue: Queue::new(QueueLimits::default(), Arc::clone(&settle)),
-            settle,
-            output: Arc::new(OutputMetrics::default()),
-            looks: None,
-            registrar: Some(Arc::new(RegistrarMetrics::default())),
+            outputs: vec![output],
             clock: Arc::new(clock.clone()),
             fs: Arc::new(fs),
         };
@@ -73,14 +82,14 @@ impl Run {
         batch.count_dropped(DropReason::Empty, 2);
         batch.count_dropped(DropReason::LineFilter, 1);
         batch.count_dropped(DropReason::Processor, 4);
-        run.sources.queue.push(batch).unwrap();
+        run.sources.outputs[0].queue.push(batch).unwrap();
         let delivery = run.take();
         delivery.ticket.delivered(9);
         delivery.ticket.dead_lettered(2);
         delivery.ticket.dropped(DropReason::Rejected, 1);
         run.held = Some(delivery);
 
-        let output = &run.sources.output;
+        let output = &run.sources.outputs[0].metrics;
         output.total.add(16);
         output.acked.add(9);
         output.failed.add(3);
@@ -92,7 +101,7 @@ impl Run {
         output.latency_ns.add(250_000_000);
         output.write_bytes.add(4096);
         output.read_bytes.add(512);
-        let read = &run.sources.inputs[0].metrics;
+        let read = &run.sources.outputs[0].inputs[0].metrics;
         read.opened.add(3);
         read.closed.add(1);
         read.open.set(2);
@@ -104,9 +113,9 @@ impl Run {
         read.files_matched.set(5);
         read.files_held.set(1);
         read.resume_skipped_bytes.add(70_000);
-        run.sources.inputs[1].metrics.lines.add(2);
-        run.sources.inputs[1].metrics.bytes.add(20);
-        run.sources.registrar.as_ref().unwrap().succeeded.add(6);
+        run.sources.outputs[0].inputs[1].metrics.lines.add(2);
+        run.sources.outputs[0].inputs[1].metrics.bytes.add(20);
+        run.sources.outputs[0].registrar.as_ref().unwrap().succeeded.add(6);
         run.clock.advance(Duration::from_secs(90));
         run
     }
@@ -115,7 +124,7 @@ impl Run {
     pub(crate) fn take(&self) -> Delivery {
         let mut deliveries = Vec::new();
         let limits = TakeLimits { events: 0, bytes: usize::MAX };
-        assert!(self.sources.queue.try_take(limits, &mut deliveries));
+        assert!(self.sources.outputs[0].queue.try_take(limits, &mut deliveries));
         deliveries.pop().unwrap()
     }
 

@@ -17,7 +17,8 @@ fn build_from(text: &str) -> (Option<&'static str>, String) {
     let built = {
         let root = settings.root(&problems);
         let outputs = root.section("output");
-        let built = build(&outputs, &context(), Timestamp(1_767_323_045_000_000_000), &OTHERS);
+        let started = Timestamp(1_767_323_045_000_000_000);
+        let built = build(&outputs, &[], &context(), started, &OTHERS);
         outputs.finish();
         built
     };

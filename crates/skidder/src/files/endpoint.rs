@@ -15,12 +15,13 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// The largest answer that is taken, in bytes.
 const ANSWER_BYTES_MAX: u64 = 256 << 20;
 
-/// Gives all files to `each`, page by page. `id` is that of the data directory: another skidder at this
+/// Gives all files to `each`, page by page; with `output` only of this one. `id` is that of the data directory: another skidder at this
 /// address is not asked.
 pub(super) fn files(
     endpoint: &Endpoint,
     id: Option<&str>,
     paths: &[PathBuf],
+    output: Option<&str>,
     each: &mut dyn FnMut(&Value),
 ) -> Result<()> {
     let about = get(endpoint, "/")?;
@@ -30,6 +31,7 @@ pub(super) fn files(
         bail!("at {} is another skidder, with other data", shown(endpoint));
     }
     let mut query: Vec<String> = vec!["input=0".to_owned()];
+    query.extend(output.map(|id| format!("output={id}")));
     query.extend(paths.iter().map(|path| format!("path={}", encoded(path))));
     let mut next = Some(query.join("&"));
     while let Some(query) = next {

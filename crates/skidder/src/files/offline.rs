@@ -5,6 +5,7 @@
 
 use crate::assemble::Parts;
 use crate::commands::World;
+use crate::outputs::OutputParts;
 use crate::registry;
 use anyhow::Result;
 use serde_json::Value;
@@ -26,15 +27,33 @@ const SCANS_MAX: usize = 100;
 /// Files that are looked at together.
 const PAGE: usize = 5000;
 
-/// Gives all files to `each`.
+/// Gives all files to `each`; with `output` only of this one.
 pub(super) fn files(
     parts: &Parts,
+    paths: &[PathBuf],
+    output: Option<&str>,
+    world: &World,
+    running: bool,
+    each: &mut dyn FnMut(&Value),
+) -> Result<()> {
+    let several = parts.running().count() > 1;
+    for of in parts.running().filter(|of| output.is_none() || of.id.as_deref() == output) {
+        let id = of.id.as_deref().filter(|_| several);
+        files_of(of, id, paths, world, running, each)?;
+    }
+    Ok(())
+}
+
+/// Gives all files of one output to `each`.
+fn files_of(
+    parts: &OutputParts,
+    output: Option<&str>,
     paths: &[PathBuf],
     world: &World,
     running: bool,
     each: &mut dyn FnMut(&Value),
 ) -> Result<()> {
-    let saved = registry::entries(&parts.registry, world)?.into_iter().collect();
+    let saved = registry::entries(&parts.place.registry, world)?.into_iter().collect();
     let cursors = Arc::new(Seen { saved, begun: Mutex::default() });
     let readers =
         Arc::new(Readers::new(ReadersLimits { open_files: 1, decoders: ReadersLimits::DECODERS }));
@@ -66,7 +85,7 @@ pub(super) fn files(
         loop {
             let page = files.page(&query, now());
             for file in &page.files {
-                let mut json = file_json(&id, file, false);
+                let mut json = file_json(&id, output, file, false);
                 if matches!(file.state, FileState::Reading | FileState::Waiting | FileState::Closed)
                 {
                     stopped(&mut json, file.state == FileState::Closed, running);

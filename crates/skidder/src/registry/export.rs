@@ -1,9 +1,10 @@
 //! `skidder registry export`: the way back to Filebeat.
 
-use super::{Place, entries, filebeat_runs, key_parts};
+use super::{Site, Store, entries, filebeat_runs, key_parts};
 use crate::agent::Agent;
 use crate::cli::{ExportRegistry, Global};
 use crate::commands::{World, load_settings, print, read_parts, tell};
+use crate::outputs::OutputParts;
 use anyhow::{Context as _, Result, bail};
 use skidder_read::import::identity_for_filebeat;
 use skidder_read::{FilestreamSettings, Fingerprint, InputKind};
@@ -15,15 +16,21 @@ use std::process::ExitCode;
 pub(super) fn export(options: &ExportRegistry, global: &Global, world: &World) -> Result<ExitCode> {
     let settings = load_settings(global, world)?;
     let parts = read_parts(&settings, world, |name| Ok(Agent::passing(name, world.clock.wall())))?;
-    let place = Place { data: parts.data.clone(), registry: parts.registry.clone() };
-    let _lock = place.lock(world)?;
+    let site = Site::of(global, world)?;
+    let Store { registry, output } = site.store(options.output.as_deref(), world)?;
+    let _lock = site.lock(world)?;
     let to = world.directory.join(&options.to).join("registry/filebeat");
     if let Some(path) = filebeat_runs(&*world.fs, &to) {
         bail!("Filebeat is running (it holds `{}`); stop it first", path.display());
     }
-    let ours = entries(&place.registry, world)?;
-    let inputs: Vec<&FilestreamSettings> =
-        parts.inputs.iter().map(|input| &input.settings).collect();
+    let ours = entries(&registry, world)?;
+    let of = |parts: &&OutputParts| output.is_none() || parts.id == output;
+    let inputs: Vec<&FilestreamSettings> = parts
+        .outputs
+        .iter()
+        .filter(of)
+        .flat_map(|output| output.inputs.iter().map(|input| &input.settings))
+        .collect();
     let mut theirs: BTreeMap<String, FilebeatEntry> = BTreeMap::new();
     let mut left_out = 0;
     for (key, entry) in &ours {

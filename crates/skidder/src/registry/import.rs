@@ -1,6 +1,6 @@
 //! `skidder registry import`: every file goes on where Filebeat stopped.
 
-use super::{Place, commit, entries, filebeat_runs, tell_problems};
+use super::{Site, commit, entries, filebeat_runs, tell_problems};
 use crate::agent::{self, Agent};
 use crate::cli::{Global, Import};
 use crate::commands::{World, load_settings, print, read_parts, tell};
@@ -19,15 +19,23 @@ use std::process::ExitCode;
 pub(super) fn import(options: &Import, global: &Global, world: &World) -> Result<ExitCode> {
     let settings = load_settings(global, world)?;
     let parts = read_parts(&settings, world, |name| Ok(Agent::passing(name, world.clock.wall())))?;
-    let place = Place { data: parts.data.clone(), registry: parts.registry.clone() };
-    let from = options.from.as_ref().unwrap_or(&place.data);
+    let site = Site::of(global, world)?;
+    // The output that a single one would be.
+    let Some(output) = parts.outputs.iter().find(|output| output.place.is_main) else {
+        bail!(
+            "the output that goes on where a single one was is not among those of `outputs`; list it, or \
+             import into another directory with `--path.data`"
+        );
+    };
+    let registry = &output.place.registry;
+    let from = options.from.as_ref().unwrap_or(&site.data);
     let store = find(&*world.fs, &world.directory.join(from))?;
     // Held to the end: nobody may start or stop meanwhile.
-    let _lock = lock(options, &place, &store, world)?;
+    let _lock = lock(options, &site, &store, world)?;
     let FilebeatRegistry { entries: theirs, problems, .. } = load(&*world.fs, &store)?;
-    let ours: HashMap<String, Entry> = entries(&place.registry, world)?.into_iter().collect();
+    let ours: HashMap<String, Entry> = entries(registry, world)?.into_iter().collect();
     let inputs: Vec<&FilestreamSettings> =
-        parts.inputs.iter().map(|input| &input.settings).collect();
+        output.inputs.iter().map(|input| &input.settings).collect();
     let now = world.clock.wall();
     let rows = plan(&*world.fs, &inputs, &theirs, &|key| ours.get(key).cloned(), now);
     if !options.dry_run {
@@ -40,8 +48,8 @@ pub(super) fn import(options: &Import, global: &Global, world: &World) -> Result
                 checkpoint: Checkpoint::Clear,
             })
             .collect();
-        agent::take_over_id(&*world.fs, &store, &place.data)?;
-        commit(&place.registry, &changes, world)?;
+        agent::take_over_id(&*world.fs, &store, &site.data)?;
+        commit(registry, &changes, world)?;
     }
     if options.json {
         print(&format!("{:#}\n", as_json(&rows, &theirs, &problems, options.dry_run)))?;
@@ -59,7 +67,7 @@ pub(super) fn import(options: &Import, global: &Global, world: &World) -> Result
 /// Keeps out whoever changes one of the registries.
 fn lock(
     options: &Import,
-    place: &Place,
+    site: &Site,
     store: &Path,
     world: &World,
 ) -> Result<Option<Box<dyn File>>> {
@@ -80,7 +88,7 @@ fn lock(
             path.display()
         );
     }
-    agent::lock_data(&*world.fs, &place.data).map(Some)
+    agent::lock_data(&*world.fs, &site.data).map(Some)
 }
 
 fn as_table(rows: &[Adopted], theirs: &[FilebeatEntry]) -> String {

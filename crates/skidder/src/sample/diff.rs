@@ -1,6 +1,6 @@
 //! `skidder diff`: what two configurations make of the same lines.
 
-use super::{Look, Sample, one_input, run};
+use super::{Look, Sample, one_input, only, run};
 use crate::agent::Agent;
 use crate::cli::{Diff, Global};
 use crate::commands::{World, load_files, print, tell};
@@ -72,11 +72,11 @@ fn compare(what: &Diff, global: &Global, world: &World) -> Result<bool> {
     let agent = Agent::passing(None, still.clock.wall());
     let make = |file: &PathBuf, input: Option<&str>| -> Result<Made> {
         let settings = load_files(global, std::slice::from_ref(file), &still)?;
-        let mut parts = one_input(&settings, &still, &agent, input)?;
-        parts.output = Box::new(Discard);
+        let mut parts = one_input(&settings, &still, &agent, input, what.output.as_deref())?;
         let made = Arc::new(Mutex::new(Made::default()));
-        let plan = Arc::clone(&parts.inputs[0].plan);
         let look = look(&made, parts.output_context.precision);
+        let (output, plan) = only(&mut parts);
+        output.output = Box::new(Discard);
         run(parts, &still, &sample, look)?;
         let mut made = std::mem::take(&mut *made.lock().unwrap_or_else(PoisonError::into_inner));
         made.failed = failures(&plan);

@@ -1,9 +1,9 @@
 //! `skidder explain`: what the processors of each input have become, and what they cost on a sample.
 
-use super::{Look, Sample, one_input, run};
+use super::{Look, Sample, one_input, one_output, only, run};
 use crate::agent::Agent;
 use crate::allocator;
-use crate::assemble::Input;
+use crate::assemble::{Input, Parts};
 use crate::cli::{Explain, Global};
 use crate::commands::{World, load_settings, print, read_parts, tell};
 use crate::input_plan::{InputPlan, SourcePlan};
@@ -14,6 +14,7 @@ use skidder_event::{Batch, Map};
 use skidder_os::{Clock, Monotonic};
 use skidder_outputs::Discard;
 use skidder_processors::{Meter, StepCounts, StepNote};
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -44,16 +45,20 @@ pub(crate) fn explain(what: &Explain, global: &Global, world: &World) -> Result<
     let settings = load_settings(global, world)?;
     let agent = Agent::passing(None, world.clock.wall());
     let Some(file) = &what.sample else {
-        let parts = read_parts(&settings, world, |name| Ok(agent.named(name)))?;
+        let mut parts = read_parts(&settings, world, |name| Ok(agent.named(name)))?;
+        let routes = if what.output.is_none() { routes(&parts) } else { BTreeMap::new() };
+        let of = one_output(&mut parts, what.output.as_deref())?;
         let wanted =
             |input: &&Input| what.input.as_deref().is_none_or(|id| input.settings.id == id);
-        let inputs: Vec<_> = parts.inputs.iter().filter(wanted).collect();
+        let inputs: Vec<_> = of.inputs.iter().filter(wanted).collect();
         if inputs.is_empty() {
             // Says which there are.
-            one_input(&settings, world, &agent, what.input.as_deref())?;
+            let (input, output) = (what.input.as_deref(), what.output.as_deref());
+            one_input(&settings, world, &agent, input, output)?;
         }
         for input in inputs {
             print(&without_sample(input, what.path.as_deref()))?;
+            print(routes.get(&input.number).map_or("", String::as_str))?;
         }
         return Ok(ExitCode::SUCCESS);
     };
@@ -62,11 +67,12 @@ pub(crate) fn explain(what: &Explain, global: &Global, world: &World) -> Result<
     let mut passes = Vec::new();
     let mut head = String::new();
     for _ in 0..PASSES {
-        let mut parts = one_input(&settings, world, &agent, what.input.as_deref())?;
-        head = head_of(&parts.inputs[0]);
-        parts.output = Box::new(Discard);
+        let (input, output) = (what.input.as_deref(), what.output.as_deref());
+        let mut parts = one_input(&settings, world, &agent, input, output)?;
         let pass = Arc::new(Mutex::new(Pass::default()));
-        let plan = Arc::clone(&parts.inputs[0].plan);
+        let (output, plan) = only(&mut parts);
+        head = head_of(&output.inputs[0]);
+        output.output = Box::new(Discard);
         run(parts, world, &sample, look(&pass, plan, world))?;
         passes.push(std::mem::take(&mut *pass.lock().unwrap_or_else(PoisonError::into_inner)));
     }
@@ -75,6 +81,21 @@ pub(crate) fn explain(what: &Explain, global: &Global, world: &World) -> Result<
     }
     print(&format!("{head}{}", measured(&passes)))?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Which outputs each input feeds, by its number, if there are several.
+fn routes(parts: &Parts) -> BTreeMap<usize, String> {
+    let mut routes: BTreeMap<usize, String> = BTreeMap::new();
+    for output in parts.outputs.iter().filter(|_| parts.outputs.len() > 1) {
+        let id = output.id.as_deref().unwrap_or_default();
+        for input in &output.inputs {
+            let condition = input.plan.condition();
+            let condition = condition.map_or(String::new(), |holds| format!(" only if {holds}"));
+            let line = format!("to the output `{id}`{condition}\n");
+            routes.entry(input.number).or_default().push_str(&line);
+        }
+    }
+    routes
 }
 
 fn head_of(input: &Input) -> String {
@@ -101,10 +122,13 @@ fn look(pass: &Arc<Mutex<Pass>>, input: Arc<InputPlan>, world: &World) -> Look {
     Arc::new(move |plan: &SourcePlan, fields: &Map, batch: &mut Batch| {
         let mut pass = pass.lock().unwrap_or_else(PoisonError::into_inner);
         pass.notes = input.describe(fields);
+        // The condition of the output is one, too.
+        let conditions = usize::from(input.condition().is_some());
+        let left = pass.notes.iter().filter(|note| note.fate.is_left()).count() - conditions;
         pass.events += batch.len() as u64;
         let started = Started { time: clock.monotonic(), allocations: 0 };
         let mut stopwatch = Stopwatch { clock: &*clock, started, steps: &mut pass.steps };
-        plan.run_measured(batch, &mut stopwatch);
+        plan.run_measured(batch, left, &mut stopwatch);
     })
 }
 

@@ -13,6 +13,7 @@ use crate::agent::Agent;
 use crate::assemble::{Input, Parts};
 use crate::commands::{World, read_parts};
 use crate::input_plan::{InputPlan, SourcePlan};
+use crate::outputs::{OutputParts, Place, quoted};
 use crate::passing::Passing;
 use crate::run::Running;
 use anyhow::{Context as _, Result, bail};
@@ -59,31 +60,70 @@ impl Sample {
     }
 }
 
-/// Reads a configuration and keeps the one input that is wanted: the only one, or that with the id.
+/// Reads a configuration and keeps the one input that is wanted: the only one, or that with the id. With the id of
+/// an output it is as it feeds that one; without, and with several, no condition of an output is looked at.
 pub(crate) fn one_input(
     settings: &Settings,
     world: &World,
     agent: &Agent,
     wanted: Option<&str>,
+    output: Option<&str>,
 ) -> Result<Parts> {
     let mut parts = read_parts(settings, world, |name| Ok(agent.named(name)))?;
+    let mut of = one_output(&mut parts, output)?;
     let ids = |inputs: &[Input]| {
         let ids: Vec<_> = inputs.iter().map(|input| format!("`{}`", input.settings.id)).collect();
         ids.join(", ")
     };
     let place = match wanted {
-        Some(id) => parts.inputs.iter().position(|input| input.settings.id == id),
-        None if parts.inputs.len() > 1 => {
-            bail!("there are several inputs ({}); choose one with `--input ID`", ids(&parts.inputs))
+        Some(id) => of.inputs.iter().position(|input| input.settings.id == id),
+        None if of.inputs.len() > 1 => {
+            bail!("there are several inputs ({}); choose one with `--input ID`", ids(&of.inputs))
         }
         None => Some(0),
     };
-    let Some(place) = place.filter(|place| *place < parts.inputs.len()) else {
+    let Some(place) = place.filter(|place| *place < of.inputs.len()) else {
         let wanted = wanted.unwrap_or_default();
-        bail!("no input that is enabled has the id `{wanted}`; there is {}", ids(&parts.inputs));
+        bail!("no input that is enabled has the id `{wanted}`; there is {}", ids(&of.inputs));
     };
-    parts.inputs = vec![parts.inputs.swap_remove(place)];
+    of.inputs = vec![of.inputs.swap_remove(place)];
+    of.inputs[0].peer = None;
+    parts.outputs = vec![of];
     Ok(parts)
+}
+
+/// Takes out the output that is wanted, or what all of them are fed.
+pub(crate) fn one_output(parts: &mut Parts, wanted: Option<&str>) -> Result<OutputParts> {
+    let mut outputs = std::mem::take(&mut parts.outputs);
+    if let Some(wanted) = wanted {
+        let place = outputs.iter().position(|output| output.id.as_deref() == Some(wanted));
+        let Some(place) = place else {
+            let ids: Vec<String> = outputs.into_iter().filter_map(|output| output.id).collect();
+            if ids.is_empty() {
+                bail!("there is no output `{wanted}`: the configuration has no list of `outputs`");
+            }
+            bail!("there is no output `{wanted}` that is enabled; there is {}", quoted(&ids));
+        };
+        return Ok(outputs.swap_remove(place));
+    }
+    let several = outputs.len() > 1;
+    let mut outputs = outputs.into_iter();
+    let mut first = outputs.next().context("there is no output")?;
+    first.inputs.extend(outputs.flat_map(|output| output.inputs));
+    first.inputs.sort_by_key(|input| input.number);
+    first.inputs.dedup_by_key(|input| input.number);
+    for input in first.inputs.iter_mut().filter(|_| several) {
+        input.plan = Arc::new(input.plan.for_output(None));
+        input.bind = Arc::clone(&input.plan) as _;
+    }
+    Ok(first)
+}
+
+/// The one output and input that [`one_input`] has left.
+pub(crate) fn only(parts: &mut Parts) -> (&mut OutputParts, Arc<InputPlan>) {
+    let output = &mut parts.outputs[0];
+    let plan = Arc::clone(&output.inputs[0].plan);
+    (output, plan)
 }
 
 /// What looks on while a batch is processed: it must run the plan over it, once.
@@ -93,17 +133,19 @@ pub(crate) type Look = Arc<dyn Fn(&SourcePlan, &Map, &mut Batch) + Send + Sync>;
 /// Sends a sample through the one input of `parts`, with `look` in the place of the plan.
 pub(crate) fn run(mut parts: Parts, world: &World, sample: &Sample, look: Look) -> Result<()> {
     let state = Passing::new("trial")?;
-    let input = &mut parts.inputs[0];
-    read_only(input, &sample.file)?;
-    let plan = Arc::clone(&input.plan);
-    input.bind = Arc::new(Tried { plan, path: sample.path.clone(), look });
-    parts.dead_letters = None;
     parts.workers = 1;
-    state.path().clone_into(&mut parts.data);
-    let registry = state.path().join("registry");
-    let mut running = Running::start(parts, world, &registry, true)?;
+    let (output, plan) = only(&mut parts);
+    read_only(&mut output.inputs[0], &sample.file)?;
+    output.inputs[0].bind = Arc::new(Tried { plan, path: sample.path.clone(), look });
+    output.dead_letters = None;
+    output.place = Place {
+        registry: state.path().join("registry"),
+        data: state.path().to_path_buf(),
+        is_main: true,
+    };
+    let mut running = Running::start(parts, world, true)?;
     running.watch(true, None, |_| {});
-    let read = Arc::clone(&running.read_metrics[0]);
+    let read = Arc::clone(&running.first().inputs[0].metrics);
     let outcome = running.end(true);
     if read.errors.get() + read.gzip_errors.get() + read.files_lost.get() > 0 {
         bail!("the sample could not be read completely; see the messages above");

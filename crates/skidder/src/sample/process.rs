@@ -1,6 +1,6 @@
 //! `skidder process`: sample lines as the events that would be delivered.
 
-use super::{Sample, one_input, run};
+use super::{Sample, one_input, only, run};
 use crate::agent::Agent;
 use crate::cli::{Global, Process};
 use crate::commands::{World, load_settings, tell};
@@ -20,7 +20,8 @@ pub(crate) fn process(what: &Process, global: &Global, world: &World) -> Result<
     logging::start(Level::WARN);
     let settings = load_settings(global, world)?;
     let agent = Agent::passing(None, world.clock.wall());
-    let mut parts = one_input(&settings, world, &agent, what.input.as_deref())?;
+    let (input, output) = (what.input.as_deref(), what.output.as_deref());
+    let mut parts = one_input(&settings, world, &agent, input, output)?;
     let sample = match &what.file {
         Some(file) => Sample::file(file, what.path.as_deref(), world)?,
         None => Sample::standard_input(what.path.as_deref())?,
@@ -29,10 +30,11 @@ pub(crate) fn process(what: &Process, global: &Global, world: &World) -> Result<
         codec: CodecConfig::Json { pretty: what.pretty, escape_html: false },
         ..ConsoleConfig::default()
     };
-    parts.output = Box::new(Console::new(config, parts.output_context.clone()));
+    let console = Console::new(config, parts.output_context.clone());
     let (read, printed) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
     let counts = (Arc::clone(&read), Arc::clone(&printed));
-    let plan = Arc::clone(&parts.inputs[0].plan);
+    let (output, plan) = only(&mut parts);
+    output.output = Box::new(console);
     let look = move |plan: &SourcePlan, _: &Map, batch: &mut Batch| {
         plan.run(batch);
         counts.0.fetch_add(batch.lines(), Ordering::Relaxed);

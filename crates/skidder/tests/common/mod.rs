@@ -33,6 +33,29 @@ impl Place {
         ))
     }
 
+    /// As [`Place::new`], for several outputs, each with its id.
+    pub(crate) fn with_outputs(outputs: &[(&str, &BulkServer)]) -> Self {
+        let mut text = "outputs:\n".to_owned();
+        for (id, server) in outputs {
+            text.push_str(&Self::output(id, server));
+        }
+        Self::with_output(&text)
+    }
+
+    /// An item of `outputs`. An answer that is held is waited for.
+    pub(crate) fn output(id: &str, server: &BulkServer) -> String {
+        format!(
+            "- id: {id}\n  elasticsearch: {{hosts: ['{}'], bulk_max_size: 50, compression_level: 0, \
+             timeout: 10m, backoff: {{init: 5ms, max: 20ms}}}}\n",
+            server.url
+        )
+    }
+
+    /// The configuration, to be changed.
+    pub(crate) fn configuration(&self) -> String {
+        std::fs::read_to_string(self.path().join("filebeat.yml")).unwrap()
+    }
+
     /// As [`Place::new`], for another output.
     pub(crate) fn with_output(output: &str) -> Self {
         let place = Self { directory: tempfile::tempdir().unwrap() };

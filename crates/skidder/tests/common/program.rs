@@ -53,13 +53,16 @@ pub(crate) fn command<A: AsRef<OsStr>>(arguments: impl IntoIterator<Item = A>) -
 
 impl Program {
     pub(crate) fn start(command: &mut Command) -> Self {
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        Self::start_into(command, Stdio::piped())
+    }
+
+    /// The same with another standard output, of which nothing is known then.
+    pub(crate) fn start_into(command: &mut Command, stdout: Stdio) -> Self {
+        command.stdin(Stdio::null()).stdout(stdout).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();
         let (out, log) = (Captured::default(), Captured::default());
-        let readers = vec![
-            capture(child.stdout.take().unwrap(), Arc::clone(&out)),
-            capture(child.stderr.take().unwrap(), Arc::clone(&log)),
-        ];
+        let mut readers = vec![capture(child.stderr.take().unwrap(), Arc::clone(&log))];
+        readers.extend(child.stdout.take().map(|stdout| capture(stdout, Arc::clone(&out))));
         Self { child, out, log, readers }
     }
 
@@ -187,8 +190,20 @@ impl Ended {
 
     /// The ledger at the end of its output, which must add up.
     pub(crate) fn ledger(&self) -> Ledger {
+        self.ledger_behind("")
+    }
+
+    /// The ledger of one of several outputs.
+    pub(crate) fn ledger_of(&self, output: &str) -> Ledger {
+        self.ledger_behind(&format!("output `{output}` ("))
+    }
+
+    /// The first ledger behind a text.
+    fn ledger_behind(&self, head: &str) -> Ledger {
         let count = |name: &str| {
             let text = format!("{}\n{}", self.out, self.log);
+            let at = text.find(head).unwrap_or_else(|| panic!("no `{head}` in:\n{text}"));
+            let text = &text[at..];
             let line = text.lines().find_map(|line| line.strip_prefix(name));
             let line = line.unwrap_or_else(|| panic!("no `{name}` in:\n{text}")).trim_start();
             let digits = line.split(' ').next().unwrap().replace(',', "");

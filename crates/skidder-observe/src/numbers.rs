@@ -1,0 +1,283 @@
+//! The counts of the stages, as plain numbers.
+
+use crate::snapshot::InputSource;
+use skidder_pipeline::{OutputMetrics, Queue, RegistrarMetrics};
+use skidder_read::ReadMetrics;
+
+/// The counts of readers, of one input or of all. See [`ReadMetrics`] for their meaning.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the fields are those of `ReadMetrics`")]
+pub struct ReadNumbers {
+    pub opened: u64,
+    pub closed: u64,
+    pub open: u64,
+    pub gzip_opened: u64,
+    pub bytes: u64,
+    pub lines: u64,
+    pub truncated: u64,
+    pub raw_lines: u64,
+    pub lines_discarded: u64,
+    pub parse_errors: u64,
+    pub errors: u64,
+    pub gzip_errors: u64,
+    pub files_truncated: u64,
+    pub files_renamed: u64,
+    pub resume_skipped_bytes: u64,
+    pub files_matched: u64,
+    pub files_held: u64,
+    pub files_lost: u64,
+    pub bytes_lost: u64,
+    pub pinned_files: u64,
+    pub pinned_bytes: u64,
+    pub pins_given_up: u64,
+    pub files_stalled: u64,
+}
+
+/// One input and its counts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InputNumbers {
+    /// Its `id`.
+    pub id: String,
+    /// Its `type`.
+    pub kind: String,
+    /// The id of the output that it feeds here, if there are several.
+    pub output: Option<String>,
+    /// Its number in the configuration; the first is 0.
+    pub number: usize,
+    /// Its counts.
+    pub read: ReadNumbers,
+}
+
+/// The counts of the output. See [`OutputMetrics`] for their meaning.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the fields are those of `OutputMetrics`")]
+pub struct OutputNumbers {
+    pub total: u64,
+    pub acked: u64,
+    pub failed: u64,
+    pub dropped: u64,
+    pub duplicates: u64,
+    pub dead_letter: u64,
+    pub too_many: u64,
+    pub batches: u64,
+    pub split: u64,
+    pub active: u64,
+    pub write_bytes: u64,
+    pub write_errors: u64,
+    pub read_bytes: u64,
+    pub read_errors: u64,
+    pub latency_ns: u64,
+}
+
+/// The state of the queue.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct QueueNumbers {
+    /// Bound in events.
+    pub events_max: u64,
+    /// Bound in bytes.
+    pub bytes_max: u64,
+    /// Events queued and in flight.
+    pub events: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Events that were put in.
+    pub added: u64,
+    /// Events that workers took out.
+    pub consumed: u64,
+    /// Events that are settled.
+    pub removed: u64,
+}
+
+/// The counts of the registrar.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RegistrarNumbers {
+    /// Commits that are durable.
+    pub succeeded: u64,
+    /// Commits that failed.
+    pub failed: u64,
+}
+
+impl InputNumbers {
+    pub(crate) fn of(source: &InputSource, output: Option<&String>) -> Self {
+        Self {
+            id: source.id.clone(),
+            kind: source.kind.clone(),
+            output: output.cloned(),
+            number: source.number,
+            read: ReadNumbers::of(&source.metrics),
+        }
+    }
+}
+
+impl ReadNumbers {
+    pub(crate) fn of(metrics: &ReadMetrics) -> Self {
+        Self {
+            opened: metrics.opened.get(),
+            closed: metrics.closed.get(),
+            open: metrics.open.get(),
+            gzip_opened: metrics.gzip_opened.get(),
+            bytes: metrics.bytes.get(),
+            lines: metrics.lines.get(),
+            truncated: metrics.truncated.get(),
+            raw_lines: metrics.raw_lines.get(),
+            lines_discarded: metrics.lines_discarded.get(),
+            parse_errors: metrics.parse_errors.get(),
+            errors: metrics.errors.get(),
+            gzip_errors: metrics.gzip_errors.get(),
+            files_truncated: metrics.files_truncated.get(),
+            files_renamed: metrics.files_renamed.get(),
+            resume_skipped_bytes: metrics.resume_skipped_bytes.get(),
+            files_matched: metrics.files_matched.get(),
+            files_held: metrics.files_held.get(),
+            files_lost: metrics.files_lost.get(),
+            bytes_lost: metrics.bytes_lost.get(),
+            pinned_files: metrics.pinned_files.get(),
+            pinned_bytes: metrics.pinned_bytes.get(),
+            pins_given_up: metrics.pins_given_up.get(),
+            files_stalled: metrics.files_stalled.get(),
+        }
+    }
+
+    pub(crate) fn add(&mut self, other: &Self) {
+        // Taken apart, so that a new field cannot be forgotten.
+        let Self {
+            opened,
+            closed,
+            open,
+            gzip_opened,
+            bytes,
+            lines,
+            truncated,
+            raw_lines,
+            lines_discarded,
+            parse_errors,
+            errors,
+            gzip_errors,
+            files_truncated,
+            files_renamed,
+            resume_skipped_bytes,
+            files_matched,
+            files_held,
+            files_lost,
+            bytes_lost,
+            pinned_files,
+            pinned_bytes,
+            pins_given_up,
+            files_stalled,
+        } = other;
+        self.opened += opened;
+        self.closed += closed;
+        self.open += open;
+        self.gzip_opened += gzip_opened;
+        self.bytes += bytes;
+        self.lines += lines;
+        self.truncated += truncated;
+        self.raw_lines += raw_lines;
+        self.lines_discarded += lines_discarded;
+        self.parse_errors += parse_errors;
+        self.errors += errors;
+        self.gzip_errors += gzip_errors;
+        self.files_truncated += files_truncated;
+        self.files_renamed += files_renamed;
+        self.resume_skipped_bytes += resume_skipped_bytes;
+        self.files_matched += files_matched;
+        self.files_held += files_held;
+        self.files_lost += files_lost;
+        self.bytes_lost += bytes_lost;
+        self.pinned_files += pinned_files;
+        self.pinned_bytes += pinned_bytes;
+        self.pins_given_up += pins_given_up;
+        self.files_stalled += files_stalled;
+    }
+}
+
+impl OutputNumbers {
+    pub(crate) fn of(metrics: &OutputMetrics) -> Self {
+        Self {
+            total: metrics.total.get(),
+            acked: metrics.acked.get(),
+            failed: metrics.failed.get(),
+            dropped: metrics.dropped.get(),
+            duplicates: metrics.duplicates.get(),
+            dead_letter: metrics.dead_letter.get(),
+            too_many: metrics.too_many.get(),
+            batches: metrics.batches.get(),
+            split: metrics.split.get(),
+            active: metrics.active.get(),
+            write_bytes: metrics.write_bytes.get(),
+            write_errors: metrics.write_errors.get(),
+            read_bytes: metrics.read_bytes.get(),
+            read_errors: metrics.read_errors.get(),
+            latency_ns: metrics.latency_ns.get(),
+        }
+    }
+
+    pub(crate) fn add(&mut self, other: &Self) {
+        // Taken apart, so that a new field cannot be forgotten.
+        let Self {
+            total,
+            acked,
+            failed,
+            dropped,
+            duplicates,
+            dead_letter,
+            too_many,
+            batches,
+            split,
+            active,
+            write_bytes,
+            write_errors,
+            read_bytes,
+            read_errors,
+            latency_ns,
+        } = other;
+        self.total += total;
+        self.acked += acked;
+        self.failed += failed;
+        self.dropped += dropped;
+        self.duplicates += duplicates;
+        self.dead_letter += dead_letter;
+        self.too_many += too_many;
+        self.batches += batches;
+        self.split += split;
+        self.active += active;
+        self.write_bytes += write_bytes;
+        self.write_errors += write_errors;
+        self.read_bytes += read_bytes;
+        self.read_errors += read_errors;
+        self.latency_ns += latency_ns;
+    }
+}
+
+impl QueueNumbers {
+    pub(crate) fn of(queue: &Queue) -> Self {
+        let (events, bytes) = queue.filled();
+        let (limits, metrics) = (queue.limits(), queue.metrics());
+        Self {
+            events_max: limits.events as u64,
+            bytes_max: limits.bytes as u64,
+            events: events as u64,
+            bytes: bytes as u64,
+            added: metrics.added.get(),
+            consumed: metrics.consumed.get(),
+            removed: metrics.removed.get(),
+        }
+    }
+
+    pub(crate) fn add(&mut self, other: &Self) {
+        let Self { events_max, bytes_max, events, bytes, added, consumed, removed } = other;
+        self.events_max += events_max;
+        self.bytes_max += bytes_max;
+        self.events += events;
+        self.bytes += bytes;
+        self.added += added;
+        self.consumed += consumed;
+        self.removed += removed;
+    }
+}
+
+impl RegistrarNumbers {
+    pub(crate) fn of(metrics: &RegistrarMetrics) -> Self {
+        Self { succeeded: metrics.succeeded.get(), failed: metrics.failed.get() }
+    }
+}

@@ -1,0 +1,254 @@
+//! The outputs of a configuration: the one of `output`, or those that `outputs` lists. Each has its own queue, dead
+//! letters and state; which inputs feed it is in `feeds.rs`, where its state is in `places.rs`.
+
+mod feeds;
+mod places;
+
+pub(crate) use feeds::{Feeds, quoted};
+pub(crate) use places::{Place, Places};
+
+use crate::assemble::Input;
+use skidder_config::{Item, Section};
+use skidder_os::Timestamp;
+use skidder_outputs::{BuildOther, Built, Check, Context as OutputContext, Other};
+use skidder_pipeline::{DeadLettersLimits, Output, QueueLimits};
+
+/// Longest id, so that it can be the name of a directory.
+const ID_BYTES_MAX: usize = 100;
+
+/// Keys of an item of `outputs` that are no kind of output.
+const BESIDE: [&str; 4] = ["id", "enabled", "queue", "dead_letters"];
+
+/// Outputs in crates of their own.
+const OTHERS: [Other; 1] = [("kafka", KAFKA)];
+
+#[cfg(feature = "kafka")]
+const KAFKA: BuildOther = skidder_output_kafka::build;
+
+/// Says that the output is not here.
+#[cfg(not(feature = "kafka"))]
+const KAFKA: BuildOther = |section, _, _| {
+    for key in section.keys() {
+        section.accept(key);
+    }
+    let message = format!("`{}`: this program was built without Kafka", section.path());
+    section.problem("", message, "use one with the cargo feature `kafka`");
+    None
+};
+
+/// One output with the inputs that feed it. Each has a pipeline of its own.
+pub(crate) struct OutputParts {
+    /// Its id; nothing if it is the one of `output`.
+    pub(crate) id: Option<String>,
+    /// None, if no input feeds it: then it does not run.
+    pub(crate) inputs: Vec<Input>,
+    pub(crate) output: Box<dyn Output>,
+    pub(crate) check: Check,
+    pub(crate) queue: QueueLimits,
+    pub(crate) dead_letters: Option<DeadLettersLimits>,
+    pub(crate) place: Place,
+}
+
+/// The outputs as they are configured.
+pub(crate) struct Outputs {
+    /// The ids of `outputs`, also of those that are turned off; empty if there is `output`.
+    pub(crate) ids: Vec<String>,
+    /// Each with its number among the ids. Those that are turned off or wrong are not here.
+    pub(crate) built: Vec<(usize, OneOutput)>,
+    /// Whether something is wrong, which was told.
+    pub(crate) wrong: bool,
+}
+
+/// One output, before its inputs are known.
+pub(crate) struct OneOutput {
+    pub(crate) built: Built,
+    pub(crate) queue: QueueLimits,
+    pub(crate) dead_letters: Option<DeadLettersLimits>,
+}
+
+/// What stands at the root for all outputs.
+struct AtRoot {
+    queue: QueueLimits,
+    has_queue: bool,
+    dead_letters: Option<DeadLettersLimits>,
+}
+
+impl Outputs {
+    /// Reads `output` or `outputs`, with `queue` and `dead_letters` at the root.
+    pub(crate) fn read(root: &Section<'_>, context: &OutputContext, started: Timestamp) -> Self {
+        let queue = root.optional_section("queue");
+        let at_root = AtRoot {
+            has_queue: queue.is_some(),
+            queue: queue
+                .map_or_else(QueueLimits::default, |own| read_queue(own, QueueLimits::default())),
+            dead_letters: read_dead_letters(root.section("dead_letters"), None),
+        };
+        match root.item("outputs") {
+            None => Self::single(root, &at_root, context, started),
+            Some(list) => Self::several(root, &list, &at_root, context, started),
+        }
+    }
+
+    fn single(
+        root: &Section<'_>,
+        at_root: &AtRoot,
+        context: &OutputContext,
+        started: Timestamp,
+    ) -> Self {
+        let outputs = root.section("output");
+        let built = skidder_outputs::build(&outputs, &[], context, started, &OTHERS);
+        let inside = queue_of_kind(&outputs, &[]);
+        if at_root.has_queue && inside.is_some() {
+            let message = "`queue` stands at the root and in the output";
+            root.problem("queue", message, "leave one of them out");
+        }
+        outputs.finish();
+        let queue = inside.map_or(at_root.queue, |inside| read_queue(inside, at_root.queue));
+        if built.as_ref().is_some_and(|built| built.queue.events.is_some()) && at_root.has_queue {
+            let message = "the preset of the output overrides `queue.mem`";
+            root.warning("queue", message, "use `preset: custom` to set it yourself");
+        }
+        let wrong = built.is_none();
+        let one = built.map(|built| (0, OneOutput::new(built, queue, at_root.dead_letters)));
+        Self { ids: Vec::new(), built: one.into_iter().collect(), wrong }
+    }
+
+    fn several(
+        root: &Section<'_>,
+        list: &Item<'_>,
+        at_root: &AtRoot,
+        context: &OutputContext,
+        started: Timestamp,
+    ) -> Self {
+        let mut outputs = Self { ids: Vec::new(), built: Vec::new(), wrong: false };
+        if root.has("output") {
+            let message = "`output` and `outputs` are both there";
+            root.problem("outputs", message, "make the output of `output` an item of `outputs`");
+            outputs.wrong = true;
+        }
+        root.section("output").skip();
+        let items = if list.is_list() { list.clone().into_items() } else { Vec::new() };
+        if items.is_empty() {
+            let hint = "for example `outputs: [{id: main, elasticsearch: {hosts: [...]}}]`";
+            list.problem("`outputs` is no list of outputs", hint);
+            outputs.wrong = true;
+        }
+        for item in items {
+            let section = item.section();
+            outputs.read_one(&section, at_root, context, started);
+            section.finish();
+        }
+        if outputs.built.is_empty() && !outputs.wrong {
+            list.problem("no output is enabled", "set `enabled: true` for one");
+            outputs.wrong = true;
+        }
+        outputs
+    }
+
+    fn read_one(
+        &mut self,
+        section: &Section<'_>,
+        at_root: &AtRoot,
+        context: &OutputContext,
+        started: Timestamp,
+    ) {
+        let id = section.string("id").check(|id| check_id(id)).required();
+        if self.ids.contains(&id) && !id.is_empty() {
+            let message = format!("two outputs have the id `{id}`");
+            section.problem("id", message, "give each its own `id`, and never change it");
+        }
+        let number = self.ids.len();
+        self.ids.push(id);
+        if !section.bool("enabled").or(true) {
+            for key in section.keys() {
+                section.accept(key);
+            }
+            return;
+        }
+        let built = skidder_outputs::build(section, &BESIDE, context, started, &OTHERS);
+        let mut queue = at_root.queue;
+        let inside = [section.optional_section("queue"), queue_of_kind(section, &BESIDE)];
+        if inside.iter().all(Option::is_some) {
+            let message = "`queue` stands beside the output and in it";
+            section.problem("queue", message, "leave one of them out");
+        }
+        for inside in inside.into_iter().flatten() {
+            queue = read_queue(inside, at_root.queue);
+        }
+        let dead_letters = match section.optional_section("dead_letters") {
+            Some(own) => read_dead_letters(own, at_root.dead_letters),
+            None => at_root.dead_letters,
+        };
+        match built {
+            Some(built) => self.built.push((number, OneOutput::new(built, queue, dead_letters))),
+            None => self.wrong = true,
+        }
+    }
+}
+
+impl OneOutput {
+    /// What a preset says about the queue wins.
+    fn new(built: Built, mut queue: QueueLimits, dead_letters: Option<DeadLettersLimits>) -> Self {
+        queue.events = built.queue.events.unwrap_or(queue.events);
+        queue.flush_min_events = built.queue.flush_min_events.unwrap_or(queue.flush_min_events);
+        queue.flush_timeout = built.queue.flush_timeout.unwrap_or(queue.flush_timeout);
+        Self { built, queue, dead_letters }
+    }
+}
+
+/// An id is the name of a directory, a label of metrics and a part of a URL.
+fn check_id(id: &str) -> Result<(), String> {
+    let is_good = |letter: char| letter.is_ascii_alphanumeric() || "_.-".contains(letter);
+    if !id.chars().all(is_good) {
+        return Err("an id has letters, digits, `_`, `.` and `-`".to_owned());
+    }
+    if !id.starts_with(|first: char| first.is_ascii_alphanumeric() || first == '_') {
+        return Err("an id begins with a letter, a digit or `_`".to_owned());
+    }
+    if id.len() > ID_BYTES_MAX {
+        return Err(format!("an id has at most {ID_BYTES_MAX} letters"));
+    }
+    Ok(())
+}
+
+/// `queue` inside of a kind of output.
+fn queue_of_kind<'a>(outputs: &Section<'a>, beside: &[&str]) -> Option<Section<'a>> {
+    outputs.keys().into_iter().filter(|name| !beside.contains(name)).find_map(|name| {
+        let section = outputs.section(name);
+        let queue = section.optional_section("queue");
+        section.skip();
+        queue
+    })
+}
+
+/// `queue.mem`; what is not said is as in `base`.
+fn read_queue(section: Section<'_>, base: QueueLimits) -> QueueLimits {
+    let mut limits = base;
+    let mem = section.section("mem");
+    limits.events =
+        mem.usize("events").named("a number of events").range(1..=10_000_000).or(base.events);
+    limits.bytes = mem.size("bytes").range(1..=(64_u64 << 30)).or(base.bytes as u64) as usize;
+    limits.flush_min_events =
+        mem.usize("flush.min_events").or(base.flush_min_events).min(limits.events);
+    limits.flush_timeout = mem.duration("flush.timeout").or(base.flush_timeout);
+    mem.unsupported(&["immediate_shutdown"], "`filebeat.shutdown_timeout: 0` is close to it");
+    mem.finish();
+    section.unsupported(&["disk.*", "slab.*"], "the files are the queue; use `queue.mem`");
+    section.finish();
+    limits
+}
+
+/// `dead_letters`; what is not said is as in `base`.
+fn read_dead_letters(
+    section: Section<'_>,
+    base: Option<DeadLettersLimits>,
+) -> Option<DeadLettersLimits> {
+    let enabled = section.bool("enabled").or(true);
+    let default = base.map_or(DeadLettersLimits::BYTES, |base| base.bytes);
+    let bytes = section.size("max_bytes").or(default);
+    section.finish();
+    enabled.then_some(DeadLettersLimits { bytes })
+}
+
+#[cfg(test)]
+mod tests;

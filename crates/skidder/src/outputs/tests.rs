@@ -1,0 +1,136 @@
+//! Lists of outputs: what they are read as, and what is wrong with them.
+
+use super::{Outputs, Places};
+use skidder_config::{Problems, Settings};
+use skidder_event::Precision;
+use skidder_os::{Fs, Timestamp};
+use skidder_outputs::Context;
+use skidder_testkit::{SimClock, SimFs};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Reads a configuration; the outputs, and what is wrong.
+fn read(text: &str) -> (Outputs, String) {
+    let settings = Settings::parse("filebeat.yml", text).unwrap();
+    let problems = Problems::new();
+    let context = Context {
+        beat: "filebeat".to_owned(),
+        version: "9.5.3".to_owned(),
+        agent_name: "forest".to_owned(),
+        precision: Precision::Millisecond,
+        fs: Arc::new(SimFs::new(&SimClock::new())),
+    };
+    let root = settings.root(&problems);
+    let outputs = Outputs::read(&root, &context, Timestamp(0));
+    root.finish();
+    (outputs, problems.to_string())
+}
+
+#[test]
+fn a_list_has_ids_and_each_its_own_queue_and_dead_letters() {
+    let (outputs, problems) = read(
+        "queue.mem.events: 500\n\
+         dead_letters.max_bytes: 1MiB\n\
+         outputs:\n\
+         - {id: main, console: {enabled: true, queue.mem.events: 40}}\n\
+         - {id: off, enabled: false, elasticsearch: {hosts: es}}\n\
+         - {id: b.c_d-1, queue.mem.bytes: 1MiB, dead_letters.enabled: false, discard.enabled: true}\n\
+         - {id: d, discard.enabled: true, console.enabled: false, dead_letters.max_bytes: 7}\n",
+    );
+    assert_eq!(problems, "");
+    assert_eq!(outputs.ids, ["main", "off", "b.c_d-1", "d"]);
+    let told = outputs.built.iter().map(|(number, one)| {
+        let letters = one.dead_letters.map(|limits| limits.bytes);
+        (*number, one.built.output.kind(), one.queue.events, one.queue.bytes >> 20, letters)
+    });
+    let expected = [
+        (0, "console", 40, 16, Some(1 << 20)),
+        (2, "discard", 500, 1, None),
+        (3, "discard", 500, 16, Some(7)),
+    ];
+    assert_eq!(told.collect::<Vec<_>>(), expected);
+    let (outputs, problems) = read("output.console: {enabled: true, queue.mem.events: 9}");
+    assert_eq!((outputs.ids.len(), outputs.built[0].1.queue.events, &*problems), (0, 9, ""));
+}
+
+#[test]
+fn what_is_wrong_with_a_list_is_told() {
+    let table = [
+        ("outputs: []", "no list of outputs"),
+        ("outputs: {id: a, discard.enabled: true}", "no list of outputs"),
+        ("outputs: [{discard.enabled: true}]", "`outputs[0].id`"),
+        ("outputs: [{id: a b, discard.enabled: true}]", "letters, digits"),
+        ("outputs: [{id: .., discard.enabled: true}]", "begins with"),
+        ("outputs: [{id: -a, discard.enabled: true}]", "begins with"),
+        ("outputs: [{id: a}]", "no output is enabled"),
+        ("outputs: [{id: a, enabled: false, discard.enabled: true}]", "no output is enabled"),
+        ("outputs: [{id: a, discard.enabled: true, console.enabled: true}]", "both enabled"),
+        ("outputs: [{id: a, diskard.enabled: true}]", "did you mean `discard`"),
+        ("outputs: [{id: a, quue.mem.events: 7, discard.enabled: true}]", "did you mean `queue`"),
+        (
+            "outputs: [{id: a, queue.mem.events: 7, discard: {queue.mem.events: 7, enabled: true}}]",
+            "beside the output and in it",
+        ),
+        (
+            "outputs: [{id: a, discard.enabled: true}, {id: a, console.enabled: true}]",
+            "two outputs have the id `a`",
+        ),
+        ("output.discard.enabled: true\noutputs: [{id: a, console.enabled: true}]", "both there"),
+        ("outputs: [{id: a, elasticsearch: {hosts: es, bulk_max_size: x}}]", "outputs[0].elastic"),
+        (
+            "queue.mem.events: 8\noutput.discard: {enabled: true, queue.mem.events: 7}",
+            "`queue` stands at the root and in the output",
+        ),
+    ];
+    for (text, expected) in table {
+        let (_, problems) = read(text);
+        assert!(problems.contains(expected), "{text}: {problems}");
+    }
+}
+
+fn places(fs: &SimFs) -> Places {
+    Places::find(fs, Path::new("/data"), PathBuf::from("/data/registry")).unwrap()
+}
+
+/// Where the registries of these outputs are; `.` is that of a single one.
+fn registries(places: &Places, ids: &[String]) -> Vec<String> {
+    let all = ids.iter().map(|id| places.of(Some(id), ids).registry);
+    all.map(|path| match path.strip_prefix("/data/registry/filebeat-outputs") {
+        Ok(own) => own.display().to_string(),
+        Err(_) => ".".to_owned(),
+    })
+    .collect()
+}
+
+fn ids(text: &str) -> Vec<String> {
+    text.split(' ').map(str::to_owned).collect()
+}
+
+#[test]
+fn no_output_gets_the_registry_of_another_one_because_the_list_changes() {
+    let fs = SimFs::new(&SimClock::new());
+    fs.create_dir_as_other("/data");
+    let single = places(&fs).of(None, &[]);
+    assert_eq!(single.registry, Path::new("/data/registry/filebeat"));
+    // Looking changes nothing.
+    assert_eq!(registries(&places(&fs), &ids("b a")), [".", "a"]);
+    assert_eq!(registries(&places(&fs), &ids("a b")), [".", "b"]);
+    let unlisted = places(&fs).claim(&fs, &ids("a b")).unwrap();
+    assert!(unlisted.is_empty());
+    fs.crash();
+    for list in ["a b", "b a", "c a b"] {
+        let found: Vec<(String, String)> =
+            ids(list).into_iter().zip(registries(&places(&fs), &ids(list))).collect();
+        for (id, registry) in found {
+            assert_eq!(registry, if id == "a" { "." } else { &id }, "{list}");
+        }
+    }
+    // It is not in the list any more: nobody gets what it has.
+    assert_eq!(registries(&places(&fs), &ids("b c")), ["b", "c"]);
+    fs.create_dir_as_other("/data/registry/filebeat-outputs/old");
+    assert_eq!(places(&fs).claim(&fs, &ids("b c")).unwrap(), ["a", "old"]);
+    assert_eq!(places(&fs).of(None, &[]), single);
+    let b = places(&fs).of(Some("b"), &ids("b c"));
+    assert_eq!((b.data, b.is_main), (PathBuf::from("/data/outputs/b"), false));
+    assert!(fs.metadata(Path::new("/data/outputs/b")).is_ok());
+}

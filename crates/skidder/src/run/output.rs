@@ -1,0 +1,291 @@
+//! One output while it runs: its registry, queue, readers and threads. Nothing of it is shared with another output, so
+//! that one that is stuck holds up no other, and goes on from the files when it can.
+
+use super::Happened;
+use crate::assemble::Input;
+use crate::commands::World;
+use crate::outputs::OutputParts;
+use anyhow::{Context as _, Result};
+use skidder_os::{Clock, Fs};
+use skidder_pipeline::{
+    DeadLetters, Feed, FileInput, Looks, Output, OutputMetrics, Pipeline, PipelineSettings, Queue,
+    Registrar, RegistrarMetrics, SavedCursors, Scanner, Settle,
+};
+use skidder_read::{
+    BufferPool, Cursors, DecoderPool, InputContext, InputKind, ReadMetrics, Readers, ReadersLimits,
+    SourceIds,
+};
+use skidder_registry::{Opened, Options, Registry};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::Sender;
+use std::time::Duration;
+use tokio::runtime::Runtime;
+use tracing::{Instrument as _, Span};
+
+/// Decoders kept for reuse; each has about 50 KiB.
+const DECODERS_IDLE_MAX: usize = 8;
+
+/// One output and all that lies before it: nothing of this is shared with another output.
+pub(crate) struct RunningOutput {
+    /// Its id; nothing if it is the one of `output`.
+    pub(crate) id: Option<String>,
+    pub(crate) kind: &'static str,
+    pub(crate) settle: Arc<Settle>,
+    pub(crate) queue: Queue,
+    /// The inputs that feed it, in the order of the configuration.
+    pub(crate) inputs: Vec<RunningInput>,
+    pub(crate) metrics: Arc<OutputMetrics>,
+    pub(crate) dead_letters: Option<Arc<DeadLetters>>,
+    pub(crate) registrar_metrics: Arc<RegistrarMetrics>,
+    /// It has ended by itself.
+    pub(crate) ended: Arc<AtomicBool>,
+    registry: Arc<Registry>,
+    pipeline: Pipeline,
+}
+
+/// One input of an output.
+pub(crate) struct RunningInput {
+    /// Its number in the configuration.
+    pub(crate) number: usize,
+    pub(crate) id: String,
+    pub(crate) kind: InputKind,
+    pub(crate) metrics: Arc<ReadMetrics>,
+}
+
+impl RunningOutput {
+    /// Where to ask what the files are doing.
+    pub(crate) fn looks(&self) -> Arc<Looks> {
+        self.pipeline.looks()
+    }
+
+    /// Whether it has ended.
+    pub(super) fn has_ended(&self) -> bool {
+        self.ended.load(Ordering::Relaxed)
+    }
+
+    /// No more reading, see [`Pipeline::stop_reading`].
+    pub(super) fn stop_reading(&mut self) {
+        self.pipeline.stop_reading();
+    }
+
+    /// Waits until all that was read has its verdict, at most `limit`; says whether it has.
+    pub(super) fn drain(&self, limit: Duration) -> bool {
+        self.pipeline.drain(limit)
+    }
+
+    /// Lets go of the rest, and closes the registry. Says whether all cursors are durable.
+    pub(super) fn finish(self) -> bool {
+        let saved = self.pipeline.finish();
+        close_registry(self.registry);
+        saved
+    }
+}
+
+/// What the start of each output needs.
+pub(super) struct Start<'a> {
+    pub(super) world: &'a World,
+    pub(super) runtime: &'a Runtime,
+    pub(super) send: &'a Sender<Happened>,
+    /// Log files that may be open for one output.
+    pub(super) open_files: usize,
+    pub(super) settings: PipelineSettings,
+}
+
+impl Start<'_> {
+    /// Starts the pipeline of an output over its registry.
+    pub(super) fn output(
+        &self,
+        number: usize,
+        parts: OutputParts,
+        registry: Arc<Registry>,
+    ) -> Result<RunningOutput> {
+        let world = self.world;
+        let settle = Settle::new();
+        let queue = Queue::new(parts.queue, Arc::clone(&settle));
+        let readers = Arc::new(Readers::new(ReadersLimits {
+            open_files: self.open_files,
+            decoders: ReadersLimits::DECODERS,
+        }));
+        let cursors: Arc<dyn Cursors> =
+            Arc::new(SavedCursors::new(Arc::clone(&settle), Arc::clone(&registry)));
+        let shared = Shared {
+            world,
+            cursors,
+            buffers: Arc::new(BufferPool::default()),
+            readers: Arc::clone(&readers),
+            ids: Arc::new(SourceIds::default()),
+            rows_max: (parts.queue.events / 4).max(1),
+            once: self.settings.once,
+        };
+        let inputs: Vec<RunningInput> = parts.inputs.iter().map(RunningInput::of).collect();
+        let files = parts.inputs.into_iter().zip(&inputs);
+        let files = files.map(|(input, of)| shared.input(input, &of.metrics)).collect();
+        let scanner = scanner(files, world, self.settings.once);
+        let dead_letters = parts.dead_letters.map(|limits| {
+            let (fs, clock) = (Arc::clone(&world.fs), Arc::clone(&world.clock));
+            Arc::new(DeadLetters::new(fs, clock, &parts.place.data, limits))
+        });
+        let metrics = Arc::new(OutputMetrics::default());
+        let feed = Feed {
+            queue: queue.clone(),
+            dead_letters: dead_letters.clone(),
+            metrics: Arc::clone(&metrics),
+            clock: Arc::clone(&world.clock),
+        };
+        let kind = parts.output.kind();
+        self.spawn(number, parts.output, feed);
+        let registrar = Registrar::new(Arc::clone(&settle), Arc::clone(&registry));
+        let registrar_metrics = registrar.metrics();
+        let pipeline = Pipeline::start(
+            self.settings,
+            scanner,
+            readers,
+            queue.clone(),
+            registrar,
+            Arc::clone(&world.clock),
+        )
+        .context("cannot start the threads of the pipeline")?;
+        if self.settings.once {
+            tell_read_once(&pipeline, number, self.send.clone())?;
+        }
+        Ok(RunningOutput {
+            id: parts.id,
+            kind,
+            settle,
+            queue,
+            inputs,
+            metrics,
+            dead_letters,
+            registrar_metrics,
+            ended: Arc::default(),
+            registry,
+            pipeline,
+        })
+    }
+
+    /// Runs the output in the runtime; its end is told, also if it is a bug.
+    fn spawn(&self, number: usize, output: Box<dyn Output>, feed: Feed) {
+        let work = output.run(feed);
+        let ended = TellEnd { number, send: self.send.clone() };
+        let work = async move {
+            let _ended = ended;
+            work.await;
+        };
+        self.runtime.spawn(work.instrument(Span::current()));
+    }
+}
+
+/// Tells the end of an output when it goes.
+struct TellEnd {
+    number: usize,
+    send: Sender<Happened>,
+}
+
+impl Drop for TellEnd {
+    fn drop(&mut self) {
+        // The main thread may be gone already.
+        drop(self.send.send(Happened::OutputEnded(self.number)));
+    }
+}
+
+impl RunningInput {
+    fn of(input: &Input) -> Self {
+        Self {
+            number: input.number,
+            id: input.settings.id.clone(),
+            kind: input.settings.kind,
+            metrics: Arc::default(),
+        }
+    }
+}
+
+fn scanner(inputs: Vec<FileInput>, world: &World, once: bool) -> Scanner {
+    // What is read once needs no news.
+    if once { Scanner::without_notification(inputs) } else { Scanner::new(inputs, &*world.fs) }
+}
+
+/// What the inputs of an output share.
+struct Shared<'a> {
+    world: &'a World,
+    cursors: Arc<dyn Cursors>,
+    buffers: Arc<BufferPool>,
+    readers: Arc<Readers>,
+    ids: Arc<SourceIds>,
+    rows_max: usize,
+    once: bool,
+}
+
+impl Shared<'_> {
+    fn input(&self, mut input: Input, metrics: &Arc<ReadMetrics>) -> FileInput {
+        input.settings.read_once = self.once;
+        let context = InputContext {
+            settings: input.settings,
+            bind: input.bind,
+            cursors: Arc::clone(&self.cursors),
+            fs: Arc::clone(&self.world.fs),
+            metrics: Arc::clone(metrics),
+            buffers: Arc::clone(&self.buffers),
+            decoders: DecoderPool::new(DECODERS_IDLE_MAX),
+            rows_max: self.rows_max,
+        };
+        let (readers, ids) = (Arc::clone(&self.readers), Arc::clone(&self.ids));
+        let files = FileInput::new(Arc::new(context), readers, ids);
+        match input.peer {
+            Some(peer) => files.with_peer(peer),
+            None => files,
+        }
+    }
+}
+
+/// Opens the registry and says what was found.
+pub(super) fn open_registry(
+    fs: &Arc<dyn Fs>,
+    clock: &Arc<dyn Clock>,
+    path: &Path,
+) -> Result<Arc<Registry>> {
+    let opened = Registry::open(Arc::clone(fs), Arc::clone(clock), path, Options::default());
+    let (registry, found) =
+        opened.with_context(|| format!("cannot open the registry in `{}`", path.display()))?;
+    match found {
+        Opened::New => tracing::info!(path = %path.display(), "a new registry"),
+        Opened::Clean => tracing::debug!(path = %path.display(), "the registry is in order"),
+        Opened::Repaired => {
+            tracing::info!(path = %path.display(), "the registry was not closed and is in order again");
+        }
+        Opened::Damaged { set_aside, recovered } => tracing::error!(
+            path = %path.display(), ?set_aside, recovered,
+            "the registry was damaged and is set aside; what could be recovered may repeat lines"
+        ),
+    }
+    Ok(Arc::new(registry))
+}
+
+/// Closes the registry, which writes its snapshot: what a damaged registry is recovered from.
+fn close_registry(registry: Arc<Registry>) {
+    match Arc::into_inner(registry).map(Registry::close) {
+        Some(Ok(())) => {}
+        // All cursors that could be saved are; only the snapshot is older.
+        Some(Err(error)) => {
+            let error: &(dyn std::error::Error + 'static) = &error;
+            tracing::warn!(error, "the registry could not be closed properly");
+        }
+        None => tracing::debug!("the registry is closed by the last who uses it"),
+    }
+}
+
+/// Sends word when everything that was there is read for an output.
+fn tell_read_once(pipeline: &Pipeline, number: usize, send: Sender<Happened>) -> Result<()> {
+    let read_once = pipeline.read_once();
+    let work = move || {
+        if read_once.wait() {
+            drop(send.send(Happened::ReadOnce(number)));
+        }
+    };
+    std::thread::Builder::new()
+        .name("once".to_owned())
+        .spawn(work)
+        .context("cannot start a thread")?;
+    Ok(())
+}

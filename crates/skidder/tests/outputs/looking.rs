@@ -1,0 +1,138 @@
+//! What a running program, and what it has left, say of each output.
+
+use crate::common::Place;
+use crate::common::lines::lines;
+use crate::common::program::{Program, patiently};
+use crate::common::server::BulkServer;
+use crate::{LINES, run, two};
+use serde_json::Value;
+use std::io::{Read as _, Write as _};
+use std::os::unix::net::UnixStream;
+
+/// The body of an answer of the endpoint.
+fn get(place: &Place, target: &str) -> String {
+    let mut stream = UnixStream::connect(place.path().join("s")).unwrap();
+    write!(stream, "GET {target} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    answer.split_once("\r\n\r\n").unwrap().1.to_owned()
+}
+
+fn json(place: &Place, target: &str) -> Value {
+    serde_json::from_str(&get(place, target)).unwrap()
+}
+
+/// A running program of which `archive` holds what it was given and `main` has everything.
+fn running() -> (BulkServer, BulkServer, Place, Program) {
+    let (main, archive, place) = two();
+    let socket = place.path().join("s");
+    let text = place.configuration();
+    place.configure(&format!(
+        "{text}http: {{enabled: true, host: 'unix://{}'}}\n",
+        socket.display()
+    ));
+    place.write("a", &lines("a", 0..LINES));
+    archive.hold();
+    let mut program = place.start(&[]);
+    program
+        .await_that("one has all, the other holds", || main.count() >= LINES && archive.held() > 0);
+    (main, archive, place, program)
+}
+
+#[test]
+fn the_endpoint_tells_of_all_outputs_together_and_of_each() {
+    let (_main, archive, place, program) = running();
+    let stats = patiently("all verdicts are counted", || {
+        let stats = json(&place, "/stats");
+        let main = &stats["skidder"]["outputs"]["main"];
+        (main["skidder"]["ledger"]["in_flight"] == 0).then_some(stats)
+    });
+    let outputs = &stats["skidder"]["outputs"];
+    assert_eq!(outputs["main"]["libbeat"]["output"]["events"]["acked"], LINES);
+    assert_eq!(outputs["archive"]["libbeat"]["output"]["events"]["acked"], 0);
+    assert_eq!(outputs["archive"]["skidder"]["output"]["working"], 1);
+    assert!(outputs["archive"]["skidder"]["ledger"]["in_flight"].as_u64().unwrap() > 0);
+    assert!(outputs["main"]["beat"].is_null(), "the process is told once");
+    assert_eq!(stats["libbeat"]["output"]["events"]["acked"], LINES);
+    assert_eq!(stats["libbeat"]["output"]["type"], "elasticsearch,elasticsearch");
+    let inputs = json(&place, "/inputs/");
+    let told: Vec<_> = inputs.as_array().unwrap().iter().map(|input| &input["output"]).collect();
+    assert_eq!(told, ["main", "archive"]);
+    let state = json(&place, "/state");
+    assert_eq!(state["input"]["count"], 1);
+    assert_eq!(state["skidder"]["outputs"]["archive"]["name"], "elasticsearch");
+    let metrics = get(&place, "/metrics");
+    let series = r#"skidder_output_events_total{result="acked",output="main"} "#;
+    assert!(metrics.contains(&format!("{series}{LINES}\n")), "{metrics}");
+    assert!(metrics.contains(r#"skidder_ledger_in_flight_lines{output="archive"} "#), "{metrics}");
+    assert_eq!(metrics.matches("\nprocess_resident_memory_bytes ").count(), 1, "{metrics}");
+    let mut types: Vec<&str> = metrics.lines().filter(|line| line.starts_with("# TYPE")).collect();
+    let all = types.len();
+    types.sort_unstable();
+    types.dedup();
+    assert_eq!(types.len(), all, "each family stands together");
+    archive.release();
+    program.terminate().succeeded();
+}
+
+#[test]
+fn files_are_told_for_each_output() {
+    let (_main, archive, place, program) = running();
+    let rows = |arguments: &[&str]| {
+        let ended = run(&place, &[&["files", "--json", "--sort", "path"], arguments].concat());
+        let answer: Value = serde_json::from_str(&ended.succeeded().out).unwrap();
+        let files = answer["files"].as_array().unwrap().clone();
+        let behind = |file: &Value| file["behind"].as_u64().unwrap() > 0;
+        let told = |file: &Value| (file["output"].as_str().unwrap().to_owned(), behind(file));
+        let mut told: Vec<_> = files.iter().map(told).collect();
+        told.sort();
+        told
+    };
+    let expected = [("archive".to_owned(), true), ("main".to_owned(), false)];
+    patiently("the cursor of the last lines has moved", || (rows(&[]) == expected).then_some(()));
+    assert_eq!(rows(&["--output", "archive"]), expected[..1]);
+    let table = run(&place, &["files"]).succeeded().out;
+    assert!(table.contains("OUTPUT") && table.contains("archive"), "{table}");
+    let ended = run(&place, &["files", "--output", "x"]);
+    assert!(ended.log.contains("there is `main`, `archive`"), "{}", ended.log);
+    program.kill();
+    // The same from the registries.
+    assert_eq!(rows(&["--output", "archive"]).len(), 1);
+    assert_eq!(rows(&[]).len(), 2);
+    archive.release();
+}
+
+#[test]
+fn each_output_has_a_registry_to_look_at_and_to_change() {
+    let (main, archive, place) = two();
+    let path = place.write("a", &lines("a", 0..LINES));
+    let path = path.to_str().unwrap();
+    place.once(&[]).succeeded();
+    let list = |arguments: &[&str]| {
+        let ended = run(&place, &[&["registry", "list", "--json"], arguments].concat()).succeeded();
+        let answer: Value = serde_json::from_str(&ended.out).unwrap();
+        let entries = answer["entries"].as_array().unwrap().clone();
+        entries.iter().map(|entry| entry["output"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(list(&[]), ["main", "archive"]);
+    let ended = run(&place, &["registry", "list"]).succeeded();
+    assert!(ended.out.contains("output `archive`\n"), "{}", ended.out);
+    let ended = run(&place, &["registry", "show", path, "--output", "archive"]).succeeded();
+    assert!(ended.out.contains("archive") && !ended.out.contains("main"), "{}", ended.out);
+    let ended = run(&place, &["registry", "forget", path]);
+    assert!(ended.log.contains("choose one with `--output ID`"), "{}", ended.log);
+    let ended = run(&place, &["registry", "forget", path, "--output", "nobody"]);
+    assert!(ended.log.contains("there is no output `nobody`"), "{}", ended.log);
+    run(&place, &["registry", "forget", path, "--output", "archive"]).succeeded();
+    assert_eq!(list(&[]), ["main"]);
+    place.once(&[]).succeeded();
+    assert_eq!((main.count(), archive.count()), (LINES, 2 * LINES));
+    let to = place.path().join("theirs");
+    let to = to.to_str().unwrap();
+    let ended = run(&place, &["registry", "export", "--to", to, "--output", "archive"]).succeeded();
+    assert!(ended.out.contains("1 entries written"), "{}", ended.out);
+    // What is left of an output that is not configured any more can still be looked at.
+    let text = place.configuration();
+    place.configure(&text.replace("id: archive", "id: other"));
+    assert_eq!(list(&["--output", "archive"]), ["archive"]);
+}
