@@ -52,6 +52,8 @@ enum Verb {
     Bodies(RunArguments),
     /// Thousands of files, compressed over plain.
     Many(RunArguments),
+    /// Two outputs of which one is stuck: what the other one takes, over what it takes alone.
+    Outputs(RunArguments),
 }
 
 #[derive(Debug, clap::Args)]
@@ -132,6 +134,7 @@ fn main() -> Result<()> {
         Verb::Processors(arguments) => measure(&arguments, rows::processors),
         Verb::Bodies(arguments) => measure(&arguments, rows::bodies),
         Verb::Many(arguments) => measure(&arguments, rows::many),
+        Verb::Outputs(arguments) => measure(&arguments, rows::outputs),
     }
 }
 

@@ -173,9 +173,29 @@ impl Stage {
 
     /// A home with a configuration that ships `paths` to `sink`.
     pub fn home(&self, paths: &str, sink: &Sink, settings: Settings) -> Result<Home> {
+        self.home_of(&configuration(paths, &sink.url(), settings))
+    }
+
+    /// A home with a configuration that ships `paths` to several sinks, each an output of its own.
+    pub fn home_of_several(&self, paths: &str, sinks: &[&Sink]) -> Result<Home> {
+        let mut text = configuration(paths, "", Settings::default());
+        let single = text.find("output.elasticsearch").context("the output comes last")?;
+        text.truncate(single);
+        text.push_str("outputs:\n");
+        for (number, sink) in sinks.iter().enumerate() {
+            let url = Value::from(sink.url());
+            text.push_str(&format!(
+                "  - id: output-{number}\n    elasticsearch: {{hosts: [{url}], compression_level: 0, \
+                 timeout: 1h}}\n"
+            ));
+        }
+        self.home_of(&text)
+    }
+
+    fn home_of(&self, configuration: &str) -> Result<Home> {
         let directory = tempfile::Builder::new().prefix("home-").tempdir_in(&self.work)?;
         let home = Home { directory };
-        fs::write(home.config(), configuration(paths, &sink.url(), settings))?;
+        fs::write(home.config(), configuration)?;
         Ok(home)
     }
 }

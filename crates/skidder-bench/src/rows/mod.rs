@@ -7,6 +7,7 @@ mod idle;
 mod latency;
 mod many;
 mod memory;
+mod outputs;
 mod parsers;
 mod processors;
 mod resume;
@@ -19,6 +20,7 @@ pub use idle::idle;
 pub use latency::latency;
 pub use many::many;
 pub use memory::memory;
+pub use outputs::outputs;
 pub use parsers::parsers;
 pub use processors::processors;
 pub use resume::resume;
@@ -45,6 +47,7 @@ pub fn all(stage: &Stage) -> Vec<Row> {
         processors,
         bodies,
         many,
+        outputs,
         rotations,
     ];
     experiments.iter().flat_map(|experiment| experiment(stage)).collect()
