@@ -176,12 +176,13 @@ impl Stage {
         self.home_of(&configuration(paths, &sink.url(), settings))
     }
 
-    /// A home with a configuration that ships `paths` to several sinks, each an output of its own.
+    /// A home with a configuration that ships `paths` to several sinks, each an output of its own that gets events
+    /// at once.
     pub fn home_of_several(&self, paths: &str, sinks: &[&Sink]) -> Result<Home> {
         let mut text = configuration(paths, "", Settings::default());
         let single = text.find("output.elasticsearch").context("the output comes last")?;
         text.truncate(single);
-        text.push_str("outputs:\n");
+        text.push_str("queue.mem.flush.timeout: 0s\noutputs:\n");
         for (number, sink) in sinks.iter().enumerate() {
             let url = Value::from(sink.url());
             text.push_str(&format!(

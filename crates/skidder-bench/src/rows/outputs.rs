@@ -36,7 +36,9 @@ fn measure(stage: &Stage) -> Result<Vec<Row>> {
         (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     for _ in 0..stage.runs {
         let sink = Sink::start(Behaviour::default())?;
-        let home = stage.home(&paths, &sink, Settings::default())?;
+        // The last lines do not wait for more, which would be most of the time.
+        let settings = Settings { at_once: true, ..Settings::default() };
+        let home = stage.home(&paths, &sink, settings)?;
         let (seconds, mut child) = until_all(stage, &home, &sink)?;
         measure::kill(&mut child)?;
         let stuck = Sink::start(Behaviour { stall_after: Some(0), ..Behaviour::default() })?;
