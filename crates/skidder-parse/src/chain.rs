@@ -166,6 +166,16 @@ pub struct State {
 }
 
 impl State {
+    /// What was read by a turn that began at `began` was there at its end, `now`: groups that were seen for the
+    /// first time wait from then on.
+    pub fn end_turn(&mut self, began: Duration, now: Duration) {
+        for wait in &mut self.waits {
+            if wait.since == began {
+                wait.since = now;
+            }
+        }
+    }
+
     /// Whether anything is remembered that a new state would not know.
     pub fn is_needed(&self) -> bool {
         !self.waits.is_empty() || self.saved_holds.iter().any(|hold| *hold != Hold::No)

@@ -93,7 +93,7 @@ pub(super) struct Wait {
     slot: usize,
     /// End of its last line.
     end: u64,
-    since: Duration,
+    pub(super) since: Duration,
 }
 
 /// Lines that are in no event.

@@ -81,6 +81,15 @@ impl Reader {
         self.parsing.flush_at = None;
     }
 
+    /// Says what time it is when a turn is over. What it read may have been written until then.
+    pub(crate) fn end_turn(&mut self, now: Monotonic) {
+        let Parsing { state, flush_at, began, .. } = &mut self.parsing;
+        if let (Some(state), Some(at)) = (state, flush_at) {
+            state.end_turn(began.0, now.0);
+            *at = *at + now.since(*began);
+        }
+    }
+
     /// What is remembered of groups is not needed or of another content.
     pub(super) fn forget_groups(&mut self, all: bool) {
         self.parsing.lines = None;

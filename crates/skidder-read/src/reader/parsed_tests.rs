@@ -1,7 +1,7 @@
 //! Turns of a reader whose lines go through parsers, or come from another encoding.
 
 use super::*;
-use crate::readers::ReadersLimits;
+use crate::readers::{Next, ReadersLimits};
 use crate::testing::{Input, gzip, lines, messages_of, settings};
 use regex::bytes::Regex;
 use skidder_decode::encoding::Encoding;
@@ -106,6 +106,27 @@ fn a_group_is_given_out_when_nothing_has_come_for_as_long_as_the_timeout() {
     input.advance(1);
     assert_eq!(input.read(), ["one\n 1\n 2"]);
     assert!(input.restarted().round().is_empty(), "the cursor is behind it");
+}
+
+#[test]
+fn a_group_waits_since_it_was_read_and_not_since_the_turn_began() {
+    let mut input = joined(|_| {}, 10);
+    input.fs.append_as_other("/logs/a.log", b"one\n");
+    input.scan();
+    let Next::Turn(mut turn) = input.readers.next(input.clock.monotonic()) else {
+        panic!("a new file has a turn")
+    };
+    // The turn has begun, and is slow.
+    input.advance(4);
+    input.fs.append_as_other("/logs/a.log", b" 1\n");
+    let (batch, end) = turn.run(&mut Scratch::default(), input.clock.wall());
+    input.readers.finish(turn, &end, batch.is_some(), input.clock.monotonic());
+    input.advance(4);
+    assert!(input.read().is_empty(), "four seconds after it was written");
+    input.fs.append_as_other("/logs/a.log", b" 2\n");
+    assert!(input.round().is_empty());
+    input.advance(5);
+    assert_eq!(input.read(), ["one\n 1\n 2"]);
 }
 
 #[test]

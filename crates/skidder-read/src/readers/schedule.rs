@@ -229,6 +229,7 @@ impl State {
         if slot.trouble.is_some() {
             self.troubled.push(id);
         }
+        turn.reader.end_turn(now);
         self.decoders += slot.put_back(turn.reader);
         if stopped {
             self.close(id);
