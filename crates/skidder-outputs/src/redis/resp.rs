@@ -1,4 +1,4 @@
-//! RESP2, the protocol of Redis, as far as an output needs it. See https://redis.io/docs/latest/develop/reference/protocol-spec/.
+//! RESP2, the protocol of Redis, as far as an output needs it. See <https://redis.io/docs/latest/develop/reference/protocol-spec/>.
 
 use crate::net::Stream;
 use std::io;
