@@ -229,8 +229,7 @@ impl State {
         if slot.trouble.is_some() {
             self.troubled.push(id);
         }
-        turn.reader.end_turn(now);
-        self.decoders += slot.put_back(turn.reader);
+        self.decoders += slot.put_back(turn.reader, now);
         if stopped {
             self.close(id);
             return;

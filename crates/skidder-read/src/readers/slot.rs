@@ -109,9 +109,10 @@ impl Slot {
         self.asked.get_or_insert_default()
     }
 
-    /// Puts a reader back after its turn. It takes the places of its decoder now: what a file has to be decoded with is not
+    /// Puts a reader back after its turn, which is over `now`. It takes the places of its decoder now: what a file has to be decoded with is not
     /// known before. Gives how many more places these are.
-    pub(super) fn put_back(&mut self, reader: Box<Reader>) -> usize {
+    pub(super) fn put_back(&mut self, mut reader: Box<Reader>, now: Monotonic) -> usize {
+        reader.end_turn(now);
         let before = self.decoders;
         if before > 0 && reader.has_large_decoder() {
             self.decoders = LARGE_DECODER;
