@@ -12,6 +12,9 @@ const SCRIPT: &str = "kafka.sh";
 /// Tells the URL.
 const VARIABLE: &str = "SKIDDER_TEST_KAFKA";
 
+/// How often a broker is started that ends at once.
+const STARTS_MAX: u32 = 4;
+
 /// The ports of a broker, all on 127.0.0.1. Users are `test`/`secret`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct KafkaPorts {
@@ -69,7 +72,20 @@ impl Kafka {
         Self::start(&[("BEHIND", behind.to_string()), ("PROXY", proxy.to_string())])
     }
 
+    /// Nobody keeps the ports of a broker free until it listens: when it ends at once, others are taken.
     fn start(variables: &[(&str, String)]) -> Result<Self, ServerError> {
+        let mut outcome = Self::start_once(variables);
+        for _ in 1..STARTS_MAX {
+            match outcome {
+                Err(ServerError::Start { ref said, .. }) if said.contains("it ended") => {}
+                _ => return outcome,
+            }
+            outcome = Self::start_once(variables);
+        }
+        outcome
+    }
+
+    fn start_once(variables: &[(&str, String)]) -> Result<Self, ServerError> {
         let failed = |said: String| ServerError::Start { script: SCRIPT, said };
         let own = tempfile::tempdir().map_err(|error| failed(error.to_string()))?;
         let port = crate::servers::free_port().map_err(|error| failed(error.to_string()))?;
