@@ -86,6 +86,8 @@ pub struct ReaderLook {
     pub open: bool,
     /// Whether it has a turn just now: what that has read is not in this look.
     pub in_turn: bool,
+    /// Whether lines of its file wait for others that belong to them.
+    pub group_waits: bool,
     /// Bytes of its file, as stored, that were looked at.
     pub stored_seen: u64,
     /// What it waits for, if it waits for a place.

@@ -8,9 +8,11 @@ use crate::{
     Scratch, SourceIds, TurnEnd, Watcher,
 };
 use flate2::write::GzEncoder;
+use regex::bytes::Regex;
 use skidder_decode::DecoderPool;
 use skidder_event::{Base, Batch, Map, SourceId, Value};
 use skidder_os::{Clock, Fs, Timestamp};
+use skidder_parse::chain::{Match, Matcher, Multiline, Rule};
 use skidder_registry::{Cursor, Entry, Meta};
 use skidder_testkit::{SimClock, SimFs};
 use std::collections::BTreeMap;
@@ -379,6 +381,18 @@ pub(crate) fn messages_of(batch: &Batch) -> Vec<String> {
     let text =
         |row: &skidder_event::Row| String::from_utf8_lossy(batch.text(row.message)).into_owned();
     batch.rows().iter().map(text).collect()
+}
+
+/// Lines that begin with a blank belong to the one before.
+pub(crate) fn multiline() -> Multiline {
+    let pattern = Matcher::new(Regex::new("^[ \t]").expect("a good pattern"));
+    Multiline {
+        rule: Rule::Pattern { pattern, negate: false, side: Match::After, flush: None },
+        max_lines: Multiline::MAX_LINES,
+        max_bytes: 10 << 20,
+        timeout: Some(Multiline::TIMEOUT),
+        skip_newline: false,
+    }
 }
 
 /// `bytes` as one gzip member.

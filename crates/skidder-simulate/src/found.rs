@@ -51,6 +51,10 @@ pub const FOUND: &[(u64, Option<Theme>, &str)] = &[
     (153, PINS, "the pin had the place of its source, so that a copy was not known by its name"),
     (159, PINS, "the same as 148"),
     (163, PINS, "the pin of what was compressed and removed was read again"),
+    (5010, CONTAINERS, "a group had waited since the turn began, and not since it was read"),
+    (3031, PINS, "a power cut brought back the pin of a file of which nothing was known any more"),
+    (261, PINS, "a pin was released while a group of lines in it waited"),
+    (3048, PINS, "what had been known by its pin was read no further under its own name"),
 ];
 
 const CONTAINERS: Option<Theme> = Some(Theme::Containers);

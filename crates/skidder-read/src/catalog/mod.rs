@@ -174,6 +174,8 @@ struct Known {
     compressed: bool,
     /// Its file was rewritten: it has lost its place, and its key to what is there now.
     former: bool,
+    /// Its reader was not told of `path`.
+    untold: bool,
     placed: bool,
     /// Something of it was left out because the file was ignored when it was found.
     skipped: bool,

@@ -29,6 +29,8 @@ pub(super) struct Pins {
     next: u64,
     /// That the system refuses links was told.
     told: bool,
+    /// Links came or went that a power cut could take back.
+    unsynced: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -150,8 +152,27 @@ impl Catalog {
             peer.pins(self.pins.held.values().map(|pin| (pin.device, pin.inode)).collect());
         }
         let kept = self.keep_to(limit.unwrap_or(u64::MAX));
+        self.sync_pins();
         self.input.metrics.pinned_files.set(self.pins.held.len() as u64);
         self.input.metrics.pinned_bytes.set(kept);
+    }
+
+    /// Makes durable what was done to links, before anything is forgotten of their files: a link that a power cut
+    /// brings back would be read again, and one that it takes away be lost with its file.
+    fn sync_pins(&mut self) {
+        let Some(directory) = self.pins.directory.as_ref().filter(|_| self.pins.unsynced) else {
+            return;
+        };
+        // It may have been made just now, and the one around it.
+        let mut directories = directory.ancestors().take(3);
+        match directories.try_for_each(|directory| self.input.fs.sync_dir(directory)) {
+            Ok(()) => self.pins.unsynced = false,
+            // Tried again with the next scan.
+            Err(error) => tracing::warn!(
+                directory = %directory.display(), %error,
+                "pins cannot be made durable: a power cut could bring files back or lose them"
+            ),
+        }
     }
 
     fn keep_pin(&mut self, id: SourceId, pinning: bool, now: Monotonic) {
@@ -186,6 +207,7 @@ impl Catalog {
         // The beginning of a line whose writer is gone is never read.
         let rests = pin.offset == look.offset
             && look.trouble.is_none()
+            && !look.group_waits
             && matches!(look.state, ReaderState::Idle | ReaderState::Closed)
             && now.since(pin.since) >= MISSING_GRACE;
         pin.offset = look.offset;
@@ -263,6 +285,7 @@ impl Catalog {
                 let of = self.beside.link_of(of).unwrap_or_else(|| Arc::clone(of));
                 let pin = Pin { path: Arc::from(path), of, device, inode, since: now, offset: 0 };
                 self.pins.next += 1;
+                self.pins.unsynced = true;
                 self.pins.held.insert(id, pin);
             }
             // Another file has the name by now; the next scan knows it.
@@ -336,6 +359,7 @@ impl Catalog {
             && known.path == pin.path
         {
             known.path = of;
+            known.untold = true;
         }
         self.unlink(&pin.path);
     }
@@ -343,6 +367,7 @@ impl Catalog {
     fn unlink(&mut self, path: &Path) {
         self.beside.remove_pin(path);
         self.lose_place(path);
+        self.pins.unsynced = true;
         match self.input.fs.remove_file(path) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
                 tracing::warn!(path = %path.display(), %error, "a pin cannot be removed");

@@ -77,7 +77,7 @@ impl Catalog {
         known.placed = true;
         known.missing_since = None;
         self.index.insert(id, known);
-        if moved || rewritten || grown.is_some() {
+        if std::mem::take(&mut known.untold) || moved || rewritten || grown.is_some() {
             let meta = known.meta(settings, &self.identity, &self.beside);
             self.input.cursors.update(id, &known.key, meta);
             let target = known.target(usual, &self.beside);
@@ -223,6 +223,7 @@ impl Catalog {
             size: meta.size,
             compressed: head.compressed,
             former: false,
+            untold: false,
             placed: true,
             skipped: skips,
             missing_since: None,

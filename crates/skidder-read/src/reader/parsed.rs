@@ -58,6 +58,11 @@ impl Reader {
         self.parsing.flush = true;
     }
 
+    /// Whether a group waits for more lines.
+    pub(super) fn has_unfinished_group(&self) -> bool {
+        self.parsing.unfinished
+    }
+
     /// Whether a group waits for more lines, and was not asked to end already.
     pub(crate) fn waits_for_lines(&self) -> bool {
         self.parsing.unfinished && !self.parsing.flush

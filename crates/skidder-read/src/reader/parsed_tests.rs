@@ -2,24 +2,12 @@
 
 use super::*;
 use crate::readers::{Next, ReadersLimits};
-use crate::testing::{Input, gzip, lines, messages_of, settings};
-use regex::bytes::Regex;
+use crate::testing::{Input, gzip, lines, messages_of, multiline, settings};
 use skidder_decode::encoding::Encoding;
 use skidder_decode::lines::LineTerminator;
 use skidder_event::DropReason;
 use skidder_os::Clock;
-use skidder_parse::chain::{Chain, Match, Matcher, Multiline, Parser, Rule};
-
-fn multiline() -> Multiline {
-    let pattern = Matcher::new(Regex::new("^[ \t]").expect("a good pattern"));
-    Multiline {
-        rule: Rule::Pattern { pattern, negate: false, side: Match::After, flush: None },
-        max_lines: Multiline::MAX_LINES,
-        max_bytes: 10 << 20,
-        timeout: Some(Multiline::TIMEOUT),
-        skip_newline: false,
-    }
-}
+use skidder_parse::chain::{Chain, Multiline, Parser};
 
 fn joined(change: impl FnOnce(&mut FilestreamSettings), rows_max: usize) -> Input {
     let mut settings = settings();

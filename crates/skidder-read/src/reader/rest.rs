@@ -43,6 +43,7 @@ impl Reader {
             unverified: self.unverified,
             stored_seen: self.stored_seen,
             open: self.is_open(),
+            group_waits: self.has_unfinished_group(),
             ..ReaderLook::default()
         }
     }

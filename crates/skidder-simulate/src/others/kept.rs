@@ -21,17 +21,9 @@ impl Others {
         }
     }
 
-    /// The power went: the program's names may be lost with it, and names that it removed may be back, so that a file
-    /// that the registry has forgotten is read again. A journal keeps these changes in order with the registry's, the
-    /// simulated disk does not.
-    pub(crate) fn lose_pins(&mut self, stage: &mut Stage) {
-        if !matches!(self.special, Special::Pins(_)) {
-            return;
-        }
+    /// The power went: a name that the program gave just now may be lost with it.
+    pub(crate) fn lose_pins(&mut self) {
         self.pinned.clear();
-        for content in self.gone(stage.truth.contents()) {
-            stage.truth.forget(content);
-        }
     }
 
     /// Files that the program deleted: nothing of them may be without a verdict.

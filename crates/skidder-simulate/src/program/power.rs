@@ -141,7 +141,7 @@ impl Program {
         stage.story.tell(|| format!("=== {end:?}"));
         stage.truth.next_life(way.end());
         if end == End::PowerCut {
-            others.lose_pins(stage);
+            others.lose_pins();
         }
         for content in others.gone(stage.truth.contents()) {
             stage.truth.excuse_unsettled(content);

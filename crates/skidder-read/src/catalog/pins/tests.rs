@@ -1,10 +1,12 @@
 //! Files that are deleted before they are read.
 
 use crate::readers::ReadersLimits;
-use crate::testing::{Input, lines, settings};
+use crate::testing::{Input, lines, multiline, settings};
+use skidder_parse::chain::{Chain, Multiline, Parser};
 use skidder_testkit::{Fault, Operation};
 use std::io;
 use std::path::PathBuf;
+use std::time::Duration;
 
 const A: &str = "/logs/a.log";
 const B: &str = "/logs/b.log";
@@ -269,5 +271,53 @@ fn the_pin_of_what_was_compressed_and_removed_is_not_read_again() {
     input.fs.remove_as_other("/logs/a.log.1.gz");
     messages.extend(rounds(&mut input));
     assert_eq!(messages, text.lines().collect::<Vec<_>>());
+    assert_eq!(pins(&input), 0);
+}
+
+#[test]
+fn pins_are_durable_before_anything_is_forgotten_of_their_files() {
+    let mut input = pinning(1 << 20);
+    input.fs.create_dir_as_other("/data");
+    input.fs.write_as_other(A, lines("line", 0..500).as_bytes());
+    input.scan();
+    input.fs.crash();
+    assert_eq!(pins(&input), 1, "what is removed now is not lost");
+    let mut input = input.restarted();
+    assert_eq!(rounds(&mut input).len(), 500);
+    assert_eq!(pins(&input), 0);
+    input.fs.crash();
+    assert_eq!(pins(&input), 0, "what is forgotten now is not read again");
+}
+
+#[test]
+fn a_file_that_was_known_by_its_pin_goes_on_under_its_own_name() {
+    let mut input = pinning(1 << 20);
+    input.fs.write_as_other(A, lines("line", 0..500).as_bytes());
+    input.scan();
+    input.fs.rename_as_other(A, "/elsewhere/a.log");
+    input.scan();
+    input.scan();
+    input.fs.rename_as_other("/elsewhere/a.log", A);
+    assert_eq!(rounds(&mut input).len(), 500);
+    assert_eq!(pins(&input), 0);
+    input.fs.append_as_other(A, b"more\n");
+    assert_eq!(rounds(&mut input), ["more"]);
+}
+
+#[test]
+fn a_pin_is_kept_while_a_group_of_lines_in_it_waits() {
+    let mut settings = settings();
+    settings.pin.max_bytes = Some(1 << 20);
+    settings.pin.directory = Some(PathBuf::from("/data/pins"));
+    let multiline = Multiline { timeout: Some(Duration::from_mins(5)), ..multiline() };
+    settings.parsers = Chain::new(vec![Parser::Multiline(multiline)], 20 << 20);
+    settings.close.inactive = None;
+    let mut input = Input::with(settings, ReadersLimits { open_files: 100, decoders: 10 }, 100);
+    input.fs.write_as_other(A, b"one\n 1\ntwo\n 2\n");
+    input.scan();
+    input.fs.remove_as_other(A);
+    assert_eq!(rounds(&mut input), ["one\n 1"]);
+    assert_eq!(pins(&input), 1, "a restart would find the rest by it");
+    assert_eq!(rounds(&mut input), ["two\n 2"]);
     assert_eq!(pins(&input), 0);
 }
