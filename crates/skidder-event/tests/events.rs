@@ -2,58 +2,12 @@
 
 #![expect(clippy::unwrap_used, reason = "a failed test is the message")]
 
+mod common;
+
+use common::*;
 use proptest::prelude::*;
 use skidder_event::*;
 use std::sync::Arc;
-
-const TIME: i64 = 1_795_294_377_123_000_000;
-
-fn map(pairs: &[(&str, Value)]) -> Map {
-    let mut map = Map::new();
-    for (path, value) in pairs {
-        map.insert_path(path, value.clone());
-    }
-    map
-}
-
-fn base() -> Arc<Base> {
-    let fields = map(&[
-        ("agent.name", "web".into()),
-        ("host.name", "web".into()),
-        ("input.type", "filestream".into()),
-        ("log.file.path", "/var/log/a.log".into()),
-        ("log.zone", "z".into()),
-        ("tags", Value::List(vec!["a".into(), "b".into()])),
-    ]);
-    Arc::new(Base::new(&fields, &Map::new()))
-}
-
-fn batch_of(line: &str, base: Arc<Base>) -> Batch {
-    let provenance = Provenance {
-        source: SourceId(1),
-        generation: 0,
-        range: 0..line.len() as u64 + 1,
-        end_of_file: false,
-        tail: None,
-        resume: None,
-    };
-    let text = Text { start: 0, len: line.len() as u32 };
-    let mut batch = Batch::new(format!("{line}\n").into_bytes(), true, base, provenance);
-    batch.push(Row::new(7, line.len() as u32 + 1, text, TIME));
-    batch
-}
-
-fn document(batch: &Batch) -> serde_json::Value {
-    let mut out = Vec::new();
-    Encoder::new(Precision::Millisecond).write(&mut out, batch, 0);
-    serde_json::from_slice(&out).unwrap_or_else(|error| {
-        panic!("{error}: {}", String::from_utf8_lossy(&out));
-    })
-}
-
-fn path(text: &str) -> Path {
-    Path::parse(text).unwrap()
-}
 
 #[test]
 fn an_untouched_event_is_the_base_with_its_own_line() {
