@@ -339,24 +339,44 @@ pub(super) fn check(
         if !before.contains(&format!("`{option}`")) {
             offences.push(format!("{PAGE}: does not explain `{option}`"));
         }
-        for test in covering.iter().filter(|test| !tests.contains(**test)) {
-            offences.push(format!(
-                "xtask/src/tidy/options.rs: there is no test `{test}` for `{option}`"
-            ));
-        }
+        tell_missing("xtask/src/tidy/options.rs", option, covering, tests, offences);
     }
     let table = table();
     if old.trim() == table.trim() {
         return Ok(());
     }
     if update {
-        let text = format!("{before}{BEGIN}\n\n{table}\n{END}{after}");
-        return fs::write(&path, text).with_context(|| format!("cannot write `{PAGE}`"));
+        return write_table(PAGE, before, BEGIN, &table, after);
     }
     offences.push(format!(
         "{PAGE}: its table is not up to date: `cargo xtask tidy --update` writes it"
     ));
     Ok(())
+}
+
+/// Writes a page with another table, with what is before and behind it.
+pub(super) fn write_table(
+    page: &str,
+    before: &str,
+    begin: &str,
+    table: &str,
+    after: &str,
+) -> Result<()> {
+    let text = format!("{before}{begin}\n\n{table}\n{END}{after}");
+    fs::write(repository::root().join(page), text).with_context(|| format!("cannot write `{page}`"))
+}
+
+/// Tells of tests that are to cover an option and are not there. `list` is the file that names them.
+pub(super) fn tell_missing(
+    list: &str,
+    option: &str,
+    covering: &[&str],
+    tests: &HashSet<String>,
+    offences: &mut Vec<String>,
+) {
+    for test in covering.iter().filter(|test| !tests.contains(**test)) {
+        offences.push(format!("{list}: there is no test `{test}` for `{option}`"));
+    }
 }
 
 /// What is before, in and behind the table of the page.

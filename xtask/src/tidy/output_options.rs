@@ -1,6 +1,6 @@
 //! Every option of an output has a test and a line in the documentation, as in `options.rs`.
 
-use super::options::{END, split};
+use super::options::{split, tell_missing, write_table};
 use crate::repository;
 use anyhow::{Context, Result, bail};
 use std::collections::HashSet;
@@ -407,11 +407,7 @@ pub(super) fn check(
             if !explained.contains(&format!("`{option}`")) {
                 offences.push(format!("{PAGE}: does not explain `{option}` of `{output}`"));
             }
-            for test in covering.iter().filter(|test| !tests.contains(**test)) {
-                offences.push(format!(
-                    "xtask/src/tidy/output_options.rs: there is no test `{test}` for `{option}`"
-                ));
-            }
+            tell_missing("xtask/src/tidy/output_options.rs", option, covering, tests, offences);
         }
     }
     let table = table();
@@ -419,8 +415,7 @@ pub(super) fn check(
         return Ok(());
     }
     if update {
-        let text = format!("{before}{BEGIN}\n\n{table}\n{END}{after}");
-        return fs::write(&path, text).with_context(|| format!("cannot write `{PAGE}`"));
+        return write_table(PAGE, before, BEGIN, &table, after);
     }
     offences.push(format!(
         "{PAGE}: its table is not that of xtask/src/tidy/output_options.rs; `cargo xtask tidy --update`"
