@@ -3,11 +3,9 @@
 //! As libbeat's `outputs/outil/select.go`: the first rule whose condition holds and whose text is not empty;
 //! a rule whose format string misses a field gives its `default`, or nothing. Topics keep their case.
 
-use skidder_config::{Item, Section};
+use skidder_config::Section;
 use skidder_event::{EventRef, Format};
-use skidder_outputs::Context;
-use skidder_processors::Condition;
-use std::collections::BTreeMap;
+use skidder_outputs::{Context, Rules};
 
 /// Longest name of a topic, in bytes (Kafka's `Topic.java`).
 const NAME_BYTES_MAX: usize = 249;
@@ -21,27 +19,17 @@ pub(crate) enum TopicError {
     Name(String),
 }
 
-/// One of the rules.
-#[derive(Clone, Debug)]
-struct Rule {
-    topic: Format,
-    /// Names to be replaced; the others are not meant.
-    mappings: Option<BTreeMap<String, String>>,
-    default: Option<String>,
-    when: Option<Condition>,
-}
-
 /// `topics` and `topic`.
 #[derive(Clone, Debug, Default)]
 pub struct Topics {
-    rules: Vec<Rule>,
+    rules: Rules,
     topic: Option<Format>,
 }
 
 impl Topics {
     /// Reads both; mistakes are told to the section's problems.
     pub(crate) fn read(section: &Section<'_>) -> Self {
-        let rules = section.items("topics").iter().filter_map(Rule::read).collect();
+        let rules = Rules::read(section, "topics", "topic");
         let topic = section.string("topic").named("a format string").try_map(parse).optional();
         if topic.is_none() && !section.has("topics") && !section.has("topic") {
             let message = "neither `topic` nor `topics` is set";
@@ -58,29 +46,22 @@ impl Topics {
 
     /// Puts in what is the same for the whole process.
     pub(crate) fn bind(&mut self, context: &Context) {
-        let formats = self.rules.iter_mut().map(|rule| &mut rule.topic);
-        for format in formats.chain(&mut self.topic) {
-            context.bind(format);
+        self.rules.bind(context);
+        if let Some(topic) = &mut self.topic {
+            context.bind(topic);
         }
     }
 
     /// The topic, if it is the same for all events.
     pub(crate) fn constant(&self) -> Option<&str> {
-        match (&self.rules[..], &self.topic) {
-            ([], Some(topic)) => topic.constant(),
-            _ => None,
-        }
+        self.topic.as_ref().filter(|_| self.rules.is_empty())?.constant()
     }
 
     /// Writes the topic of an event into `name`.
     pub(crate) fn select(&self, event: EventRef<'_>, name: &mut Vec<u8>) -> Result<(), TopicError> {
-        for rule in &self.rules {
-            rule.select(event, name);
-            if !name.is_empty() {
-                return check(name);
-            }
+        if self.rules.select(event, name) {
+            return check(name);
         }
-        name.clear();
         let Some(topic) = &self.topic else { return Err(TopicError::None("is not set")) };
         if topic.write(name, event).is_err() {
             name.clear();
@@ -90,46 +71,6 @@ impl Topics {
             return Err(TopicError::None("is empty"));
         }
         check(name)
-    }
-}
-
-impl Rule {
-    fn read(item: &Item<'_>) -> Option<Self> {
-        let section = item.section();
-        let topic = section.string("topic").named("a format string").try_map(parse);
-        if !topic.is_set() {
-            section.problem("topic", format!("`{}` has no `topic`", item.path()), "");
-        }
-        let rule = Self {
-            mappings: section.string_map("mappings").optional(),
-            default: section.string("default").optional().filter(|text| !text.is_empty()),
-            when: section.item("when").and_then(|item| Condition::read(&item)),
-            topic: topic.optional()?,
-        };
-        section.finish();
-        Some(rule)
-    }
-
-    /// The name, or nothing if the rule is not for this event.
-    fn select(&self, event: EventRef<'_>, name: &mut Vec<u8>) {
-        name.clear();
-        if self.when.as_ref().is_some_and(|when| !when.check(event)) {
-            return;
-        }
-        if self.topic.write(name, event).is_err() {
-            name.clear();
-        }
-        if let Some(mappings) = &self.mappings {
-            let mapped = std::str::from_utf8(name).ok().and_then(|name| mappings.get(name));
-            let mapped = mapped.map(|mapped| mapped.as_bytes().to_vec());
-            name.clear();
-            name.extend_from_slice(&mapped.unwrap_or_default());
-        }
-        if name.is_empty()
-            && let Some(default) = &self.default
-        {
-            name.extend_from_slice(default.as_bytes());
-        }
     }
 }
 

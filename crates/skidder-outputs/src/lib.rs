@@ -35,4 +35,4 @@ pub use logstash::Logstash;
 pub use net::{Host, Proxy};
 pub use redis::Redis;
 pub use refusal::{Refusal, Refuser};
-pub use selector::{NoName, Selector};
+pub use selector::{NoName, Rules, Selector};

@@ -25,26 +25,57 @@ struct Rule {
     when: Option<Condition>,
 }
 
+/// A list of rules, the first of which that gives a name for an event wins.
+#[derive(Clone, Debug, Default)]
+pub struct Rules(Vec<Rule>);
+
+impl Rules {
+    /// Reads the rules of `list`, each with its `setting`. Mistakes are told to the section's problems.
+    pub fn read(section: &Section<'_>, list: &str, setting: &str) -> Self {
+        Self(section.items(list).iter().filter_map(|item| Rule::read(item, setting)).collect())
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Puts in what is the same for the whole process.
+    pub fn bind(&mut self, context: &Context) {
+        for rule in &mut self.0 {
+            context.bind(&mut rule.name);
+        }
+    }
+
+    /// Replaces what is in `name` by the name for an event, or by nothing; says whether there is one.
+    pub fn select(&self, event: EventRef<'_>, name: &mut Vec<u8>) -> bool {
+        name.clear();
+        self.0.iter().any(|rule| {
+            rule.select(event, name);
+            !name.is_empty()
+        })
+    }
+}
+
 /// See the module's text.
 #[derive(Clone, Debug)]
 pub struct Selector {
     /// Name of the setting with the format string, for messages.
     setting: &'static str,
-    rules: Vec<Rule>,
+    rules: Rules,
     last: Option<Format>,
 }
 
 impl Selector {
     /// Always the text of one format string.
     pub fn of(setting: &'static str, format: Format) -> Self {
-        Self { setting, rules: Vec::new(), last: Some(format) }
+        Self { setting, rules: Rules::default(), last: Some(format) }
     }
 
     /// Reads the rules of `list`, each with its `setting`, and `setting` itself. Mistakes are told to the section's
     /// problems.
     pub fn read(section: &Section<'_>, list: &str, setting: &'static str) -> Self {
-        let rules =
-            section.items(list).iter().filter_map(|item| Rule::read(item, setting)).collect();
+        let rules = Rules::read(section, list, setting);
         let last = section.string(setting).named("a format string").try_map(parse).optional();
         Self { setting, rules, last }
     }
@@ -57,29 +88,23 @@ impl Selector {
 
     /// Puts in what is the same for the whole process.
     pub fn bind(&mut self, context: &Context) {
-        let formats = self.rules.iter_mut().map(|rule| &mut rule.name);
-        for format in formats.chain(&mut self.last) {
+        self.rules.bind(context);
+        if let Some(format) = &mut self.last {
             context.bind(format);
         }
     }
 
     /// The name, if it is the same for all events.
     pub fn constant(&self) -> Option<&str> {
-        match (&self.rules[..], &self.last) {
-            ([], Some(format)) => format.constant().filter(|name| !name.is_empty()),
-            _ => None,
-        }
+        let format = self.last.as_ref().filter(|_| self.rules.is_empty())?;
+        format.constant().filter(|name| !name.is_empty())
     }
 
     /// Replaces what is in `name` by the name for an event.
     pub fn select(&self, event: EventRef<'_>, name: &mut Vec<u8>) -> Result<(), NoName> {
-        for rule in &self.rules {
-            rule.select(event, name);
-            if !name.is_empty() {
-                return Ok(());
-            }
+        if self.rules.select(event, name) {
+            return Ok(());
         }
-        name.clear();
         let written = self.last.as_ref().is_some_and(|last| last.write(name, event).is_ok());
         if written && !name.is_empty() { Ok(()) } else { Err(NoName(self.setting)) }
     }
