@@ -52,6 +52,8 @@ enum Verb {
     Bodies(RunArguments),
     /// Thousands of files, compressed over plain.
     Many(RunArguments),
+    /// Sizes of requests that find themselves, over the best of a grid.
+    Tuned(RunArguments),
     /// Two outputs of which one is stuck: what the other one takes, over what it takes alone.
     Outputs(RunArguments),
 }
@@ -116,6 +118,9 @@ struct RunArguments {
     /// Folder for workloads, which are kept for the next run (about 2 GB).
     #[arg(long, default_value = "target/bench")]
     work: PathBuf,
+    /// Elasticsearch without encryption, `HOST:PORT`, for the row that needs one.
+    #[arg(long)]
+    elasticsearch: Option<String>,
 }
 
 fn main() -> Result<()> {
@@ -134,6 +139,7 @@ fn main() -> Result<()> {
         Verb::Processors(arguments) => measure(&arguments, rows::processors),
         Verb::Bodies(arguments) => measure(&arguments, rows::bodies),
         Verb::Many(arguments) => measure(&arguments, rows::many),
+        Verb::Tuned(arguments) => measure(&arguments, rows::tuned),
         Verb::Outputs(arguments) => measure(&arguments, rows::outputs),
     }
 }
@@ -147,6 +153,7 @@ fn measure(arguments: &RunArguments, experiment: fn(&Stage) -> Vec<Row>) -> Resu
         skidder: absolute(&arguments.skidder)?,
         counting: absolute(&arguments.counting)?,
         work: absolute(&arguments.work)?,
+        elasticsearch: arguments.elasticsearch.clone(),
         runs: arguments.runs,
         lines: arguments.lines,
         rotations: arguments.rotations,
@@ -199,6 +206,7 @@ fn serve(arguments: &SinkArguments) -> Result<()> {
         check: arguments.check,
         keep_bodies: 0,
         stall_after: arguments.stall_after,
+        limit: None,
     })?;
     say(&format!("counting on {}; the counts are at {}/__count", sink.url(), sink.url()))?;
     loop {

@@ -23,6 +23,8 @@ pub struct Stage {
     pub counting: PathBuf,
     /// Keeps workloads from one run to the next; experiments leave nothing else behind.
     pub work: PathBuf,
+    /// `HOST:PORT` of a real server, if there is one.
+    pub elasticsearch: Option<String>,
     /// Runs of which the median is taken.
     pub runs: u32,
     /// Lines of the main workload.
@@ -193,7 +195,8 @@ impl Stage {
         self.home_of(&text)
     }
 
-    fn home_of(&self, configuration: &str) -> Result<Home> {
+    /// A home with this configuration.
+    pub fn home_of(&self, configuration: &str) -> Result<Home> {
         let directory = tempfile::Builder::new().prefix("home-").tempdir_in(&self.work)?;
         let home = Home { directory };
         fs::write(home.config(), configuration)?;
@@ -261,6 +264,7 @@ mod tests {
             skidder: PathBuf::from("true"),
             counting: PathBuf::from("true"),
             work: work.to_owned(),
+            elasticsearch: None,
             runs: 1,
             lines: 10,
             rotations: 1,

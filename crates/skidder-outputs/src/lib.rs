@@ -21,6 +21,7 @@ mod selector;
 mod supply;
 #[cfg(test)]
 mod testing;
+mod tuner;
 
 pub use backoff::{Backoff, Failures};
 pub use check::{Check, OtherCheck, Steps};

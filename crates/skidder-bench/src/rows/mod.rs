@@ -12,6 +12,7 @@ mod parsers;
 mod processors;
 mod resume;
 mod rotations;
+mod tuned;
 
 pub use allocations::allocations;
 pub use bodies::bodies;
@@ -25,6 +26,7 @@ pub use parsers::parsers;
 pub use processors::processors;
 pub use resume::resume;
 pub use rotations::rotations;
+pub use tuned::tuned;
 
 use crate::measure::{self, Cost};
 use crate::sink::{Behaviour, Sink};
@@ -48,6 +50,7 @@ pub fn all(stage: &Stage) -> Vec<Row> {
         bodies,
         many,
         outputs,
+        tuned,
         rotations,
     ];
     experiments.iter().flat_map(|experiment| experiment(stage)).collect()

@@ -16,6 +16,7 @@ pub use count::Count;
 use anyhow::{Context, Result};
 use count::Counters;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -32,6 +33,8 @@ pub struct Behaviour {
     pub keep_bodies: usize,
     /// Give no answer to any bulk request once this many documents came.
     pub stall_after: Option<u64>,
+    /// Answer 429 to bulk requests beyond so many at once.
+    pub limit: Option<usize>,
 }
 
 /// A running sink. Its threads end with the process.
@@ -55,6 +58,8 @@ pub struct Kept {
 struct Shared {
     behaviour: Behaviour,
     counters: Mutex<Counters>,
+    /// Bulk requests that are being answered.
+    running: AtomicUsize,
     kept: Mutex<Vec<Kept>>,
     /// Notified after each counted bulk request and when a stall ends.
     changed: Condvar,
@@ -77,6 +82,7 @@ impl Sink {
         let shared = Arc::new(Shared {
             behaviour,
             counters,
+            running: AtomicUsize::new(0),
             kept: Mutex::default(),
             changed: Condvar::new(),
         });

@@ -6,12 +6,16 @@ use super::{Kept, Shared};
 use flate2::read::MultiGzDecoder;
 use std::io::{self, IoSlice, Read, Write};
 use std::net::{TcpListener, TcpStream};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 
 /// What `GET /` of Elasticsearch 9.5.3 says, as far as clients look.
 const ROOT: &str = r#"{"name":"sink","cluster_name":"skidder-bench","cluster_uuid":"c2lua3Npbmtzaw","version":{"number":"9.5.3","build_flavor":"default","build_type":"tar","build_snapshot":false,"lucene_version":"10.3.1","minimum_wire_compatibility_version":"8.19.0","minimum_index_compatibility_version":"8.0.0"},"tagline":"You Know, for Search"}"#;
 const LICENSE: &str =
     r#"{"license":{"status":"active","uid":"sink","type":"basic","mode":"basic"}}"#;
+/// What a server answers that has no place for a request.
+const TOO_MANY: &[u8] =
+    b"HTTP/1.1 429 Too Many Requests\r\nX-elastic-product: Elasticsearch\r\ncontent-length: 0\r\n\r\n";
 const ITEM_CREATE: &[u8] = br#"{"create":{"status":201}},"#;
 const ITEM_INDEX: &[u8] = br#"{"index":{"status":201}},"#;
 
@@ -83,7 +87,21 @@ impl Session<'_> {
         Ok(!head.close)
     }
 
+    /// A bulk request, unless there are too many at once.
     fn bulk(&mut self, head: &Head) -> io::Result<()> {
+        let Some(limit) = self.shared.behaviour.limit else { return self.take_bulk(head) };
+        let running = self.shared.running.fetch_add(1, Ordering::Relaxed);
+        let served = if running < limit {
+            self.take_bulk(head)
+        } else {
+            body::read(&mut self.connection, head.framing, &mut |_| {})
+                .and_then(|_| self.connection.stream.write_all(TOO_MANY))
+        };
+        self.shared.running.fetch_sub(1, Ordering::Relaxed);
+        served
+    }
+
+    fn take_bulk(&mut self, head: &Head) -> io::Result<()> {
         let behaviour = self.shared.behaviour;
         let keep = head.gzip || behaviour.check || behaviour.keep_bodies > 0;
         let kept = &mut self.kept;

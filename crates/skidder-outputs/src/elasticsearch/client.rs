@@ -128,7 +128,7 @@ impl Client {
                 .send(
                     Method::POST,
                     self.target.bulk.clone(),
-                    self.target.bulk_headers(request.plain_bytes),
+                    self.target.bulk_headers(request.gzip.then_some(request.plain_bytes)),
                     Pieces::new(&request.body),
                     &mut self.answer,
                     self.timeout,

@@ -19,6 +19,24 @@ pub enum Credentials {
     ApiKey(Secret),
 }
 
+/// Which sizes are `auto`: found while events are sent, from where the setting stands.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Auto {
+    /// `worker: auto`.
+    pub workers: bool,
+    /// `bulk_max_size: auto`.
+    pub events: bool,
+    /// `compression_level: auto`.
+    pub level: bool,
+}
+
+impl Auto {
+    /// Whether any of them is.
+    pub fn any(self) -> bool {
+        self.workers || self.events || self.level
+    }
+}
+
 /// Settings of `output.elasticsearch`. Names are those of the YAML.
 #[derive(Clone, Debug)]
 pub struct Config {
@@ -35,6 +53,8 @@ pub struct Config {
     pub bulk_max_bytes: usize,
     /// `compression_level`: 0 off, 1 fast to 9 small.
     pub compression_level: u32,
+    /// Which of `workers`, `bulk_max_size` and `compression_level` are where the search begins.
+    pub auto: Auto,
     /// `username` and `password`, or `api_key`. Those of a URL win.
     pub credentials: Credentials,
     /// `parameters` of the bulk request's query.
@@ -67,6 +87,12 @@ impl Config {
     pub const BULK_MAX_BYTES: usize = 8 << 20;
     /// Default of `compression_level`.
     pub const COMPRESSION_LEVEL: u32 = 1;
+    /// Most requests under way at once to a host with `worker: auto`.
+    pub const WORKERS_MAX: usize = 16;
+    /// Fewest and most events of a request with `bulk_max_size: auto`.
+    pub const AUTO_EVENTS: (usize, usize) = (50, 25_600);
+    /// Events of the first request with `bulk_max_size: auto`.
+    pub const AUTO_EVENTS_FIRST: usize = 400;
     /// Default of `timeout`.
     pub const TIMEOUT: Duration = Duration::from_secs(90);
     /// Default of `backoff.init`.
@@ -87,6 +113,7 @@ impl Config {
             bulk_max_size: Self::BULK_MAX_SIZE,
             bulk_max_bytes: Self::BULK_MAX_BYTES,
             compression_level: Self::COMPRESSION_LEVEL,
+            auto: Auto::default(),
             credentials: Credentials::None,
             parameters: Vec::new(),
             headers: Vec::new(),

@@ -61,6 +61,12 @@ impl BulkEncoder {
         }
     }
 
+    /// For the next request: most events of it, and the level at which it is compressed.
+    pub(crate) fn set(&mut self, items_max: usize, level: u32) {
+        self.items_max = items_max;
+        self.writer.set_level(level);
+    }
+
     /// Moves events from `waiting` into `request` until a piece is full. `true` when the request is
     /// complete: it is full, or nothing is waiting.
     pub(crate) fn fill(&mut self, request: &mut Request, waiting: &mut VecDeque<Delivery>) -> bool {

@@ -28,7 +28,7 @@ mod request;
 mod server;
 mod worker;
 
-pub use config::{Config, Credentials};
+pub use config::{Auto, Config, Credentials};
 #[doc(hidden)]
 pub use encode::BulkBench;
 pub use hosts::{DEFAULT_PORT, HostUrl};
@@ -41,6 +41,7 @@ use crate::backoff::{Backoff, Failures};
 use crate::context::Context;
 use crate::net::{Host, Route, Tls};
 use crate::refusal::Refuser;
+use crate::tuner::{Bounds, Sizes, Tuner};
 use buffers::Buffers;
 use client::Client;
 use encode::BulkEncoder;
@@ -51,7 +52,7 @@ use server::Target;
 use skidder_pipeline::{Feed, Output, OutputFuture};
 use std::sync::Arc;
 use tokio::task::JoinSet;
-use worker::Sender;
+use worker::{Encoding, Sender};
 
 /// Why the output cannot be set up. All are mistakes of the configuration.
 #[derive(Debug, thiserror::Error)]
@@ -147,11 +148,36 @@ impl Elasticsearch {
             return vec![self.targets.clone()];
         }
         let each = |_| self.targets.iter().map(|target| vec![Arc::clone(target)]);
-        (0..self.config.workers.max(1)).flat_map(each).collect()
+        (0..self.workers_max()).flat_map(each).collect()
+    }
+
+    /// Most requests under way at once to a host.
+    fn workers_max(&self) -> usize {
+        if self.config.auto.workers { Config::WORKERS_MAX } else { self.config.workers.max(1) }
+    }
+
+    /// What finds the sizes that are `auto`.
+    fn tuner(&self, feed: &Feed) -> Tuner {
+        let Config { workers, bulk_max_size, compression_level, auto, .. } = *self.config;
+        let sizes = Sizes {
+            workers: if auto.workers { 1 } else { workers.max(1) },
+            events: bulk_max_size,
+            level: compression_level,
+        };
+        let bounds = Bounds {
+            workers: (sizes.workers, self.workers_max()),
+            events: if auto.events { Config::AUTO_EVENTS } else { (bulk_max_size, bulk_max_size) },
+            plain: auto.level,
+            // What is encoded is longer than what is queued; both together stay within a few times of it.
+            bytes: 2 * feed.queue.limits().bytes as u64,
+        };
+        Tuner::new(bounds, sizes, feed)
     }
 
     async fn work(self, feed: Feed) {
         let workers = self.workers();
+        let tuner = Arc::new(self.tuner(&feed));
+        let hosts = workers.len() / self.workers_max();
         let ready = Arc::new(Ready::new(workers.len()));
         let buffers = Buffers::default();
         let refuser = Arc::new(Refuser::new("elasticsearch", &feed));
@@ -160,13 +186,21 @@ impl Elasticsearch {
         let mut tasks = JoinSet::new();
         for (worker, targets) in workers.iter().enumerate() {
             let encoder = BulkEncoder::new(config, &self.context, buffers.clone());
-            let encode =
-                worker::encode(encoder, Arc::clone(config), feed.clone(), Arc::clone(&ready));
-            tasks.spawn(encode);
+            let number = worker / hosts.max(1);
+            tasks.spawn(worker::encode(Encoding {
+                encoder,
+                number,
+                tuner: Arc::clone(&tuner),
+                bytes_max: config.bulk_max_bytes,
+                queue: feed.queue.clone(),
+                ready: Arc::clone(&ready),
+            }));
             let seed = seed.wrapping_add(worker as u64);
             let sender = Sender {
                 clients: targets.iter().map(|target| self.client(target, &feed)).collect(),
                 current: seed as usize % targets.len(),
+                number,
+                tuner: Arc::clone(&tuner),
                 ready: Arc::clone(&ready),
                 writer: BodyWriter::new(config.compression_level, buffers.clone()),
                 refuser: Arc::clone(&refuser),
@@ -194,7 +228,7 @@ impl Output for Elasticsearch {
 
     fn parallelism(&self) -> usize {
         let hosts = if self.config.loadbalance { self.config.hosts.len() } else { 1 };
-        hosts * self.config.workers
+        hosts * self.workers_max()
     }
 
     fn run(self: Box<Self>, feed: Feed) -> OutputFuture {

@@ -20,7 +20,7 @@ pub enum Preset {
     Latency,
 }
 
-/// Settings of the queue that a preset implies; `None` leaves the user's.
+/// Settings of the queue that an output implies; `None` leaves the user's.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct QueueSettings {
     /// `queue.mem.events`.
@@ -29,6 +29,21 @@ pub struct QueueSettings {
     pub flush_min_events: Option<usize>,
     /// `queue.mem.flush.timeout`.
     pub flush_timeout: Option<Duration>,
+    /// They give way to a `queue` that the user wrote, instead of winning over it.
+    pub gives_way: bool,
+}
+
+impl QueueSettings {
+    /// For sizes that are `auto`: the queue is bounded by its bytes, and not by a number of events that would
+    /// bound the sizes too.
+    pub(crate) fn bounded_in_bytes() -> Self {
+        Self {
+            events: Some(1 << 20),
+            flush_min_events: Some(1 << 20),
+            flush_timeout: Some(Duration::from_secs(1)),
+            gives_way: true,
+        }
+    }
 }
 
 /// One column of the table.
@@ -119,6 +134,7 @@ impl Column {
             events: Some(self.queue_events),
             flush_min_events: Some(self.flush_min_events),
             flush_timeout: Some(self.flush_timeout),
+            gives_way: false,
         }
     }
 }

@@ -1,12 +1,15 @@
 //! `output.elasticsearch` from its section of the configuration.
 
-use super::config::{Config, Credentials};
+use super::config::{Auto, Config, Credentials};
 use super::hosts::HostUrl;
 use super::preset::{Column, Preset, QueueSettings};
 use http::{HeaderName, HeaderValue};
 use skidder_config::Section;
 use skidder_event::Format;
 use skidder_tls::TlsSettings;
+
+/// Leaves a size to the server's answers.
+const AUTO: &str = "auto";
 
 /// Settings of Filebeat that are not here yet, with what to do.
 const UNSUPPORTED: [(&[&str], &str); 5] = [
@@ -36,6 +39,9 @@ pub fn read(section: &Section<'_>) -> (Option<Config>, QueueSettings) {
     config.tls = TlsSettings::read(&section.section("ssl"));
     let preset = section.one_of("preset", &Preset::WORDS).or(Preset::Custom);
     let mut queue = QueueSettings::default();
+    if config.auto.any() {
+        queue = QueueSettings::bounded_in_bytes();
+    }
     if let Some(column) = preset.column() {
         apply(&column, section, &mut config);
         queue = column.queue();
@@ -58,27 +64,50 @@ fn read_hosts(section: &Section<'_>) -> Option<Vec<HostUrl>> {
 }
 
 fn read_sizes(section: &Section<'_>, config: &mut Config) {
-    let workers = |key| section.usize(key).named("a number of connections").range(1..=1024);
-    let worker = workers("worker").optional();
-    config.workers = workers("workers").optional().or(worker).unwrap_or(1);
+    let workers = |key| {
+        let count = |text: String| match text.as_str() {
+            AUTO => Ok(None),
+            text => match text.parse() {
+                Ok(count @ 1..=1024) => Ok(Some(count)),
+                _ => Err("expected `auto`, or a number of connections from 1 to 1024".to_owned()),
+            },
+        };
+        section.string(key).try_map(count).optional()
+    };
+    let worker = workers("worker");
+    let workers = workers("workers").or(worker).unwrap_or(Some(1));
+    config.auto.workers = workers.is_none();
+    config.workers = workers.unwrap_or(1);
     config.loadbalance = section.bool("loadbalance").or(true);
-    config.bulk_max_size = section
-        .i64("bulk_max_size")
-        .named("a number of events")
+    let events = |text: String| match text.as_str() {
+        AUTO => Ok(None),
         // Zero and less leave the size to the queue, as in Filebeat.
-        .map(|events| usize::try_from(events).unwrap_or(0))
-        .or(Config::BULK_MAX_SIZE);
+        text => match text.parse::<i64>() {
+            Ok(events) => Ok(Some(usize::try_from(events).unwrap_or(0))),
+            Err(_) => Err("expected `auto`, or a number of events".to_owned()),
+        },
+    };
+    let events = section.string("bulk_max_size").try_map(events);
+    let events = events.optional().unwrap_or(Some(Config::BULK_MAX_SIZE));
+    config.auto.events = events.is_none();
+    config.bulk_max_size = events.unwrap_or(Config::AUTO_EVENTS_FIRST);
     config.bulk_max_bytes = section
         .size("bulk_max_bytes")
         .named("a size")
         .range(1024..=1 << 30)
         .map(|bytes| bytes as usize)
         .or(Config::BULK_MAX_BYTES);
-    config.compression_level = section
-        .u32("compression_level")
-        .named("a level")
-        .range(0..=9)
-        .or(Config::COMPRESSION_LEVEL);
+    let level = |text: String| match text.as_str() {
+        AUTO => Ok(None),
+        text => match text.parse() {
+            Ok(level @ 0..=9) => Ok(Some(level)),
+            _ => Err("expected `auto`, or a level from 0 to 9".to_owned()),
+        },
+    };
+    let level = section.string("compression_level").try_map(level);
+    let level = level.optional().unwrap_or(Some(Config::COMPRESSION_LEVEL));
+    config.auto.level = level.is_none();
+    config.compression_level = level.unwrap_or(Config::COMPRESSION_LEVEL);
     if section.bool("escape_html").or(false) {
         let message = "`escape_html: true` is not supported: `<`, `>` and `&` stay as they are";
         section.problem("escape_html", message, "remove it; Elasticsearch takes both");
@@ -165,6 +194,7 @@ fn apply(column: &Column, section: &Section<'_>, config: &mut Config) {
         let message = format!("the preset overwrites {}", overwritten.join(", "));
         section.warning("preset", message, "set `preset: custom` to use your own values");
     }
+    config.auto = Auto::default();
     config.bulk_max_size = column.bulk_max_size;
     config.workers = column.worker;
     config.compression_level = column.compression_level;

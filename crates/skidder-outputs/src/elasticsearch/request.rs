@@ -35,6 +35,8 @@ pub(crate) struct Request {
     pub(crate) plain_bytes: u64,
     /// What is sent.
     pub(crate) body: Vec<Bytes>,
+    /// Whether that is compressed.
+    pub(crate) gzip: bool,
     /// Events that had no place in it: they get their verdict without asking the server.
     pub(crate) refusals: Vec<Refusal>,
     /// Whether it came from an encoder and was not tried yet.
@@ -61,7 +63,8 @@ pub(crate) struct BodyWriter {
     pub(crate) buffers: Buffers,
     level: u32,
     /// Made when first needed: its state has up to a quarter of a MiB.
-    gzip: Option<Gzip>,
+    /// With the level that it is for.
+    gzip: Option<(u32, Gzip)>,
 }
 
 impl BodyWriter {
@@ -70,11 +73,21 @@ impl BodyWriter {
         Self { buffers, level, gzip: None }
     }
 
+    /// From the next body on, bodies are compressed at this level.
+    pub(crate) fn set_level(&mut self, level: u32) {
+        self.level = level;
+    }
+
     fn gzip(&mut self) -> Option<&mut Gzip> {
         if self.level == 0 {
             return None;
         }
-        Some(self.gzip.get_or_insert_with(|| Gzip::new(self.level, self.buffers.clone())))
+        let level = self.level;
+        let (_, gzip) = match self.gzip.take().filter(|(made_for, _)| *made_for == level) {
+            Some(made) => self.gzip.insert(made),
+            None => self.gzip.insert((level, Gzip::new(level, self.buffers.clone()))),
+        };
+        Some(gzip)
     }
 
     /// Another finished piece of `request`.
@@ -90,6 +103,7 @@ impl BodyWriter {
     pub(crate) fn finish(&mut self, request: &mut Request) {
         if let Some(gzip) = self.gzip() {
             request.body = gzip.finish();
+            request.gzip = true;
         }
     }
 

@@ -23,7 +23,6 @@ pub(crate) struct Target {
     pub(crate) root: Uri,
     pub(crate) bulk: Uri,
     headers: HeaderMap,
-    compressed: bool,
 }
 
 /// Why a host cannot be asked anything. A mistake of the configuration.
@@ -77,7 +76,6 @@ impl Target {
             root: uri(format!("{}/", host.path))?,
             bulk: uri(format!("{}/_bulk?{query}", host.path))?,
             headers,
-            compressed: config.compression_level > 0,
         })
     }
 
@@ -86,12 +84,12 @@ impl Target {
         self.headers.clone()
     }
 
-    /// Headers of a bulk request with a body of `plain_bytes` before compression.
-    pub(crate) fn bulk_headers(&self, plain_bytes: u64) -> HeaderMap {
+    /// Headers of a bulk request. `compressed` has the length of its body before it was compressed.
+    pub(crate) fn bulk_headers(&self, compressed: Option<u64>) -> HeaderMap {
         let mut headers = self.headers.clone();
         let json = HeaderValue::from_static("application/json; charset=UTF-8");
         headers.entry(header::CONTENT_TYPE).or_insert(json);
-        if self.compressed {
+        if let Some(plain_bytes) = compressed {
             headers.insert(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"));
             headers.insert(UNCOMPRESSED_LENGTH, HeaderValue::from(plain_bytes));
         }

@@ -1,7 +1,6 @@
 //! A worker's two halves: one encodes the next request while the other brings the last one to a
 //! server, as often as it takes.
 
-use super::Config;
 use super::answer::{self, Answer, Verdict};
 use super::client::{Client, Failure};
 use super::connection::ConnectionError;
@@ -10,7 +9,8 @@ use super::ready::Ready;
 use super::request::{BodyWriter, Item, Request};
 use crate::backoff::{Backoff, Failures};
 use crate::refusal::{Refusal, Refuser};
-use skidder_pipeline::{Delivery, Feed, OutputMetrics, TakeLimits, Ticket};
+use crate::tuner::{Ended, Tuner};
+use skidder_pipeline::{Delivery, OutputMetrics, Queue, TakeLimits, Ticket};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,24 +20,41 @@ use std::time::Duration;
 /// answer could be read.
 const BROKEN_MAX: u32 = 5;
 
+/// How long a request waits that was too much, if the next ones are fewer or smaller: that is what helps.
+const YIELDED_PAUSE: Duration = Duration::from_millis(20);
+
+/// What the encoding half works with.
+pub(crate) struct Encoding {
+    pub(crate) encoder: BulkEncoder,
+    /// The worker's number among those of its host.
+    pub(crate) number: usize,
+    pub(crate) tuner: Arc<Tuner>,
+    /// `bulk_max_bytes`.
+    pub(crate) bytes_max: usize,
+    pub(crate) queue: Queue,
+    pub(crate) ready: Arc<Ready>,
+}
+
 /// Takes events and makes requests of them until the queue ends.
-pub(crate) async fn encode(
-    mut encoder: BulkEncoder,
-    config: Arc<Config>,
-    feed: Feed,
-    ready: Arc<Ready>,
-) {
-    let limits = TakeLimits { events: config.bulk_max_size, bytes: config.bulk_max_bytes };
+pub(crate) async fn encode(encoding: Encoding) {
+    let Encoding { mut encoder, number, tuner, bytes_max, queue, ready } = encoding;
     let mut taken: Vec<Delivery> = Vec::new();
     let mut waiting: VecDeque<Delivery> = VecDeque::new();
     loop {
-        ready.place().await;
         if waiting.is_empty() {
-            if !feed.queue.take(limits, &mut taken).await {
+            tuner.allowed(number).await;
+        }
+        ready.place().await;
+        let events = tuner.events();
+        if waiting.is_empty() {
+            let limits = TakeLimits { events, bytes: bytes_max };
+            if !queue.take(limits, &mut taken).await {
+                tuner.end();
                 break;
             }
             waiting.extend(taken.drain(..));
         }
+        encoder.set(events, tuner.level());
         let mut request = Request::default();
         while !encoder.fill(&mut request, &mut waiting) {
             // Compressing a piece takes half a millisecond; others want to run too.
@@ -53,6 +70,9 @@ pub(crate) struct Sender {
     pub(crate) clients: Vec<Client>,
     /// Which of them is in use.
     pub(crate) current: usize,
+    /// The worker's number among those of its host.
+    pub(crate) number: usize,
+    pub(crate) tuner: Arc<Tuner>,
     pub(crate) ready: Arc<Ready>,
     pub(crate) writer: BodyWriter,
     pub(crate) refuser: Arc<Refuser>,
@@ -70,6 +90,9 @@ enum Next {
     Again(Box<Request>),
     /// The server did not take it at all: whoever can may have it.
     Failed(Box<Request>, Failure),
+    /// The server has too much to do, and gets fewer or smaller requests from now on: whoever can may have it,
+    /// soon.
+    Yielded(Box<Request>),
 }
 
 /// Events in a request under way, counted as active until dropped.
@@ -93,6 +116,7 @@ impl Sender {
     pub(crate) async fn run(mut self) {
         let ready = Arc::clone(&self.ready);
         loop {
+            self.tuner.allowed(self.number).await;
             // While the server cannot be reached nothing is taken: others may have it.
             tokio::select! {
                 biased;
@@ -135,6 +159,11 @@ impl Sender {
                 Next::Again(rest) => {
                     tokio::time::sleep(self.backoff.next_wait()).await;
                     request = *rest;
+                }
+                Next::Yielded(whole) => {
+                    tokio::time::sleep(YIELDED_PAUSE).await;
+                    self.ready.put_back(*whole);
+                    return;
                 }
                 Next::Failed(whole, failure) => {
                     self.fail(&failure, whole.items.len());
@@ -202,6 +231,11 @@ impl Sender {
                 let answer = client.answer().to_vec();
                 self.too_large(request, answer).await
             }
+            Ok(429) if self.tuner.report(0, 0, Ended::TooMany) => {
+                self.metrics.too_many.add(events as u64);
+                self.metrics.failed.add(events as u64);
+                Next::Yielded(Box::new(request))
+            }
             Ok(status) => {
                 let failure = Failure::status(status, client.answer());
                 Next::Failed(Box::new(request), failure)
@@ -220,6 +254,8 @@ impl Sender {
         let verdicts = request.deliveries.iter().zip(&told.delivered);
         Ticket::deliver_all(verdicts.map(|(delivery, &rows)| (&*delivery.ticket, rows)));
         self.refuser.settle(told.refusals).await;
+        let ended = if told.too_many > 0 { Ended::TooMany } else { Ended::Taken };
+        let yielded = self.tuner.report(taken, request.plain_bytes, ended);
         if told.again.is_empty() {
             self.backoff.reset();
             let failures = self.failures.clear();
@@ -228,6 +264,9 @@ impl Sender {
                 tracing::info!(%host, failures, "events are delivered again");
             }
             return Next::Done;
+        }
+        if yielded {
+            return Next::Yielded(Box::new(self.writer.part(&request, told.again)));
         }
         if let Some(failures) = self.failures.add() {
             let host = &self.clients[self.current].target.host;

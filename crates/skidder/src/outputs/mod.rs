@@ -103,13 +103,16 @@ impl Outputs {
             root.problem("queue", message, "leave one of them out");
         }
         outputs.finish();
+        let given = at_root.has_queue || inside.is_some();
         let queue = inside.map_or(at_root.queue, |inside| read_queue(inside, at_root.queue));
-        if built.as_ref().is_some_and(|built| built.queue.events.is_some()) && at_root.has_queue {
+        let wins = |built: &Built| built.queue.events.is_some() && !built.queue.gives_way;
+        if built.as_ref().is_some_and(wins) && at_root.has_queue {
             let message = "the preset of the output overrides `queue.mem`";
             root.warning("queue", message, "use `preset: custom` to set it yourself");
         }
         let wrong = built.is_none();
-        let one = built.map(|built| (0, OneOutput::new(built, queue, at_root.dead_letters)));
+        let one =
+            built.map(|built| (0, OneOutput::new(built, (queue, given), at_root.dead_letters)));
         Self { ids: Vec::new(), built: one.into_iter().collect(), wrong }
     }
 
@@ -172,6 +175,7 @@ impl Outputs {
             let message = "`queue` stands beside the output and in it";
             section.problem("queue", message, "leave one of them out");
         }
+        let given = at_root.has_queue || inside.iter().any(Option::is_some);
         for inside in inside.into_iter().flatten() {
             queue = read_queue(inside, at_root.queue);
         }
@@ -180,15 +184,25 @@ impl Outputs {
             None => at_root.dead_letters,
         };
         match built {
-            Some(built) => self.built.push((number, OneOutput::new(built, queue, dead_letters))),
+            Some(built) => {
+                let one = OneOutput::new(built, (queue, given), dead_letters);
+                self.built.push((number, one));
+            }
             None => self.wrong = true,
         }
     }
 }
 
 impl OneOutput {
-    /// What a preset says about the queue wins.
-    fn new(built: Built, mut queue: QueueLimits, dead_letters: Option<DeadLettersLimits>) -> Self {
+    /// What a preset says about the queue wins; sizes that are `auto` give way to a queue that is `given`.
+    fn new(
+        built: Built,
+        (mut queue, given): (QueueLimits, bool),
+        dead_letters: Option<DeadLettersLimits>,
+    ) -> Self {
+        if given && built.queue.gives_way {
+            return Self { built, queue, dead_letters };
+        }
         queue.events = built.queue.events.unwrap_or(queue.events);
         queue.flush_min_events = built.queue.flush_min_events.unwrap_or(queue.flush_min_events);
         queue.flush_timeout = built.queue.flush_timeout.unwrap_or(queue.flush_timeout);

@@ -5,6 +5,7 @@ use skidder_config::{Problems, Settings};
 use skidder_event::Precision;
 use skidder_os::{Fs, Timestamp};
 use skidder_outputs::Context;
+use skidder_pipeline::QueueLimits;
 use skidder_testkit::{SimClock, SimFs};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -51,6 +52,21 @@ fn a_list_has_ids_and_each_its_own_queue_and_dead_letters() {
     assert_eq!(told.collect::<Vec<_>>(), expected);
     let (outputs, problems) = read("output.console: {enabled: true, queue.mem.events: 9}");
     assert_eq!((outputs.ids.len(), outputs.built[0].1.queue.events, &*problems), (0, 9, ""));
+}
+
+#[test]
+fn sizes_that_find_themselves_give_way_to_a_queue_that_is_given() {
+    let output = "output.elasticsearch: {hosts: es, bulk_max_size: auto}";
+    let (outputs, problems) = read(output);
+    let queue = outputs.built[0].1.queue;
+    assert_eq!((queue.events, queue.bytes, &*problems), (1 << 20, QueueLimits::BYTES, ""));
+    let (outputs, problems) = read(&format!("queue.mem.events: 70\n{output}"));
+    assert_eq!((outputs.built[0].1.queue.events, &*problems), (70, ""));
+    let (outputs, problems) = read(
+        "queue.mem.events: 70\n\
+         outputs: [{id: a, elasticsearch: {hosts: es, preset: balanced}}]",
+    );
+    assert_eq!((outputs.built[0].1.queue.events, &*problems), (3200, ""));
 }
 
 #[test]

@@ -138,3 +138,26 @@ fn mistakes_are_told_with_their_place() {
     let told = read_lines("hosts: es\napi_key: 'secretwithoutcolon'").2;
     assert!(!told.contains("secretwithout"), "{told}");
 }
+
+#[test]
+fn auto_begins_small_and_bounds_the_queue_in_bytes() {
+    let all = Auto { workers: true, events: true, level: true };
+    let (config, queue, told) =
+        read_lines("hosts: es\nworker: auto\nbulk_max_size: auto\ncompression_level: auto");
+    let config = config.unwrap();
+    assert_eq!(told, "");
+    assert_eq!(config.auto, all);
+    assert_eq!((config.workers, config.bulk_max_size, config.compression_level), (1, 400, 1));
+    assert!(queue.gives_way && queue.events.unwrap() > 100_000, "{queue:?}");
+    let (config, queue, _) = read_lines("hosts: es\nworkers: 3\nbulk_max_size: auto");
+    let config = config.unwrap();
+    assert_eq!((config.auto, config.workers), (Auto { events: true, ..Auto::default() }, 3));
+    assert!(queue.gives_way);
+    let (config, queue, told) = read_lines("hosts: es\npreset: balanced\nworker: auto");
+    assert_eq!(config.unwrap().auto, Auto::default());
+    assert!(told.contains("overwrites `worker`") && !queue.gives_way, "{told}");
+    for wrong in ["worker: many", "workers: 0", "bulk_max_size: x", "compression_level: 10"] {
+        let (_, _, told) = read_lines(&format!("hosts: es\n{wrong}"));
+        assert!(told.contains("expected `auto`, or a"), "{wrong}: {told}");
+    }
+}
