@@ -169,7 +169,7 @@ impl Elasticsearch {
             events: if auto.events { Config::AUTO_EVENTS } else { (bulk_max_size, bulk_max_size) },
             plain: auto.level,
             // What is encoded is longer than what is queued; both together stay within a few times of it.
-            bytes: 2 * feed.queue.limits().bytes as u64,
+            bytes: (feed.queue.limits().bytes as u64).saturating_mul(2),
         };
         Tuner::new(bounds, sizes, feed)
     }
