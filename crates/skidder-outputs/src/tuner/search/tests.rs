@@ -1,3 +1,5 @@
+//! The search against servers in a few numbers.
+
 use super::*;
 use std::collections::BTreeMap;
 
@@ -79,21 +81,24 @@ fn micros(micros: u64) -> Duration {
     Duration::from_micros(micros)
 }
 
+fn millis(millis: u64) -> Duration {
+    Duration::from_millis(millis)
+}
+
 #[test]
 fn it_comes_close_to_the_best_of_a_grid_whatever_the_server_is_like() {
     let lasts = Duration::from_secs(60);
-    for latency in [200, 5000, 20_000, 200_000] {
+    for latency in [micros(200), millis(5), millis(20), millis(200)] {
         for event in [1, 10, 100] {
             for limit in [1, 2, 4, 7, 100] {
-                let world =
-                    World { latency: micros(latency), event: micros(event), limit, level: 1.0 };
+                let world = World { latency, event: micros(event), limit, level: 1.0 };
                 let mut search = Search::new(BOUNDS, START);
                 let (delivered, refused) = world.run(&mut search, Duration::ZERO, lasts);
                 let best = world.best(lasts);
                 let share = delivered as f64 / best as f64;
                 let sizes = search.sizes();
                 // A minute has only 300 times 200 ms, and finding takes a few dozens of them.
-                let enough = if latency < 100_000 { 0.85 } else { 0.8 };
+                let enough = if latency < millis(100) { 0.85 } else { 0.8 };
                 assert!(share > enough, "{world:?}: {share}, {sizes:?}");
                 assert!(refused < 100, "{world:?}: {refused} refused");
             }
@@ -103,7 +108,7 @@ fn it_comes_close_to_the_best_of_a_grid_whatever_the_server_is_like() {
 
 #[test]
 fn a_server_that_becomes_slower_gets_fewer_requests_and_more_when_it_recovers() {
-    let quick = World { latency: micros(100_000), event: micros(1), limit: 12, level: 1.0 };
+    let quick = World { latency: millis(100), event: micros(1), limit: 12, level: 1.0 };
     let mut search = Search::new(BOUNDS, START);
     let lasts = Duration::from_secs(60);
     quick.run(&mut search, Duration::ZERO, lasts);
@@ -119,7 +124,7 @@ fn a_server_that_becomes_slower_gets_fewer_requests_and_more_when_it_recovers() 
 
 #[test]
 fn the_bound_of_memory_holds() {
-    let world = World { latency: micros(50_000), event: micros(1), limit: 100, level: 1.0 };
+    let world = World { latency: millis(50), event: micros(1), limit: 100, level: 1.0 };
     let bounds = Bounds { bytes: 4 << 20, ..BOUNDS };
     let mut search = Search::new(bounds, START);
     world.run(&mut search, Duration::ZERO, Duration::from_secs(30));
@@ -131,7 +136,7 @@ fn the_bound_of_memory_holds() {
 #[test]
 fn bodies_stay_compressed_unless_that_is_what_takes_the_time() {
     for (level, expected) in [(1.05, 1), (2.0, 0)] {
-        let world = World { latency: micros(2000), event: micros(5), limit: 8, level };
+        let world = World { latency: millis(2), event: micros(5), limit: 8, level };
         let mut search = Search::new(Bounds { plain: true, ..BOUNDS }, START);
         world.run(&mut search, Duration::ZERO, Duration::from_secs(60));
         assert_eq!(search.sizes().level, expected, "{level}");
@@ -140,7 +145,7 @@ fn bodies_stay_compressed_unless_that_is_what_takes_the_time() {
 
 #[test]
 fn what_is_given_stays_and_slow_readers_decide_nothing() {
-    let world = World { latency: micros(2000), event: micros(5), limit: 8, level: 1.0 };
+    let world = World { latency: millis(2), event: micros(5), limit: 8, level: 1.0 };
     let bounds = Bounds { workers: (3, 3), events: (700, 700), plain: false, bytes: 0 };
     let sizes = Sizes { workers: 3, events: 700, level: 5 };
     let mut search = Search::new(bounds, sizes);
