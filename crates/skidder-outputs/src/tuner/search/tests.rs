@@ -87,7 +87,7 @@ fn millis(millis: u64) -> Duration {
 
 #[test]
 fn it_comes_close_to_the_best_of_a_grid_whatever_the_server_is_like() {
-    let lasts = Duration::from_secs(60);
+    let lasts = Duration::from_mins(1);
     for latency in [micros(200), millis(5), millis(20), millis(200)] {
         for event in [1, 10, 100] {
             for limit in [1, 2, 4, 7, 100] {
@@ -110,7 +110,7 @@ fn it_comes_close_to_the_best_of_a_grid_whatever_the_server_is_like() {
 fn a_server_that_becomes_slower_gets_fewer_requests_and_more_when_it_recovers() {
     let quick = World { latency: millis(100), event: micros(1), limit: 12, level: 1.0 };
     let mut search = Search::new(BOUNDS, START);
-    let lasts = Duration::from_secs(60);
+    let lasts = Duration::from_mins(1);
     quick.run(&mut search, Duration::ZERO, lasts);
     let before = search.sizes();
     assert!(before.workers > 3, "{before:?}");
@@ -138,7 +138,7 @@ fn bodies_stay_compressed_unless_that_is_what_takes_the_time() {
     for (level, expected) in [(1.05, 1), (2.0, 0)] {
         let world = World { latency: millis(2), event: micros(5), limit: 8, level };
         let mut search = Search::new(Bounds { plain: true, ..BOUNDS }, START);
-        world.run(&mut search, Duration::ZERO, Duration::from_secs(60));
+        world.run(&mut search, Duration::ZERO, Duration::from_mins(1));
         assert_eq!(search.sizes().level, expected, "{level}");
     }
 }
