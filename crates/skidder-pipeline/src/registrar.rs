@@ -49,6 +49,12 @@ impl Registrar {
         }
     }
 
+    /// The last flush: new sources of which nothing was delivered are saved, too.
+    pub fn flush_last(&mut self, clock: &dyn Clock) -> bool {
+        self.settle.save_newcomers();
+        self.flush(clock)
+    }
+
     /// Commits what is pending; says whether it is durable.
     fn commit(&mut self) -> bool {
         match self.registry.commit(&self.pending) {

@@ -38,7 +38,9 @@ pub struct Pipeline {
     queue: Queue,
     settle: Arc<Settle>,
     workers: Vec<JoinHandle<()>>,
-    scanner: Option<JoinHandle<()>>,
+    scanner: Option<JoinHandle<Vec<FileInput>>>,
+    /// What was scanned, once that is over: freeing it takes a while, with very many files.
+    scanned: Vec<FileInput>,
     registrar: Option<JoinHandle<Registrar>>,
     looks: Arc<Looks>,
     clock: Arc<dyn Clock>,
@@ -128,12 +130,14 @@ impl Pipeline {
             let span = span.clone();
             let work = move || {
                 let _in = span.entered();
+                let mut scanner = scanner;
                 if settings.once {
-                    scan_once(scanner.into_inputs(), &shared, &readers, &looks, &*clock);
+                    scan_once(&mut scanner, &shared, &readers, &looks, &*clock);
                 } else {
-                    scan_for_ever(scanner, &shared, &looks, &*clock);
+                    scan_for_ever(&mut scanner, &shared, &looks, &*clock);
                 }
                 looks.end();
+                scanner.into_inputs()
             };
             std::thread::Builder::new().name("scanner".to_owned()).spawn(work)?
         };
@@ -149,6 +153,7 @@ impl Pipeline {
             queue,
             workers,
             scanner: Some(scanner),
+            scanned: Vec::new(),
             registrar: Some(saver),
             looks,
             clock,
@@ -174,7 +179,7 @@ impl Pipeline {
             bell.ring();
         }
         if let Some(scanner) = self.scanner.take() {
-            join(scanner);
+            self.scanned = join(scanner).unwrap_or_default();
             let limit = self.readers.drain(self.clock.monotonic());
             if !limit.is_zero() && !self.readers.wait_quiet(limit) {
                 tracing::warn!(
@@ -196,22 +201,24 @@ impl Pipeline {
     }
 
     /// Lets go of what is not settled, saves all cursors and ends. Says whether they are durable.
-    pub fn finish(mut self) -> bool {
+    pub fn finish(&mut self) -> bool {
         self.stop_reading();
         self.queue.abort();
         self.shared.set(|state| state.finished = true);
         match self.registrar.take().map(JoinHandle::join) {
-            Some(Ok(mut registrar)) => registrar.flush(&*self.clock),
+            Some(Ok(mut registrar)) => registrar.flush_last(&*self.clock),
             _ => false,
         }
     }
 }
 
 /// A panic of a thread is a bug; its message was printed, and the rest still wants to end in order.
-fn join(thread: JoinHandle<()>) {
-    if thread.join().is_err() {
+fn join<T>(thread: JoinHandle<T>) -> Option<T> {
+    let joined = thread.join().ok();
+    if joined.is_none() {
         tracing::error!("a thread of the pipeline ended by a bug");
     }
+    joined
 }
 
 /// The work of one reader thread.
@@ -258,7 +265,7 @@ fn answer(inputs: &mut [FileInput], looks: &Looks, clock: &dyn Clock) {
     }
 }
 
-fn scan_for_ever(mut scanner: Scanner, shared: &Shared, looks: &Looks, clock: &dyn Clock) {
+fn scan_for_ever(scanner: &mut Scanner, shared: &Shared, looks: &Looks, clock: &dyn Clock) {
     loop {
         answer(scanner.inputs(), looks, clock);
         let nap = scanner.step(&|| now(clock));
@@ -279,7 +286,7 @@ fn scan_for_ever(mut scanner: Scanner, shared: &Shared, looks: &Looks, clock: &d
 /// Scans until everything is read: at least twice, because files move while they are read, and as long as
 /// files are being compared.
 fn scan_once(
-    mut inputs: Vec<FileInput>,
+    scanner: &mut Scanner,
     shared: &Shared,
     readers: &Readers,
     looks: &Looks,
@@ -287,13 +294,10 @@ fn scan_once(
 ) {
     let mut scans = 0;
     loop {
-        let mut undecided = 0;
-        for input in &mut inputs {
-            undecided += input.scan(now(clock)).undecided;
-        }
+        let undecided = scanner.scan_all(scans == 0, &|| now(clock));
         scans += 1;
         while !readers.wait_quiet(Duration::from_millis(200)) {
-            answer(&mut inputs, looks, clock);
+            answer(scanner.inputs(), looks, clock);
             if shared.lock().stopped {
                 return;
             }
@@ -308,7 +312,7 @@ fn scan_once(
     shared.set(|state| state.read_once = true);
     // The threads go on until they are stopped: what is read late still counts.
     while !shared.lock().stopped {
-        answer(&mut inputs, looks, clock);
+        answer(scanner.inputs(), looks, clock);
         shared.wait(Duration::from_hours(1), |state| state.stopped || looks.is_pending());
     }
 }

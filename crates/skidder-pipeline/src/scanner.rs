@@ -8,7 +8,8 @@ use skidder_os::sabotage::{self, Sabotage};
 use skidder_os::{Bell, Fs, Monotonic};
 use skidder_read::scan::ScanProblem;
 use skidder_read::{
-    Catalog, FilePage, FileQuery, InputContext, Now, Peer, Readers, ScanSummary, SourceIds, Watcher,
+    Catalog, FilePage, FileQuery, Heard, InputContext, Now, Peer, Readers, ScanSummary, SourceIds,
+    Watcher,
 };
 use std::collections::HashSet;
 use std::path::PathBuf;
@@ -168,11 +169,6 @@ impl Scanner {
         Self { inputs, watcher }
     }
 
-    /// Without watching anything: each scan looks at all files.
-    pub fn without_notification(inputs: Vec<FileInput>) -> Self {
-        Self { inputs, watcher: None }
-    }
-
     /// Acts on what was told, and scans the inputs that are due. `time` says what time it is.
     pub fn step(&mut self, time: &dyn Fn() -> Now) -> Nap {
         let (heard, reactions) = self.react(time());
@@ -205,13 +201,8 @@ impl Scanner {
 
     /// Says whether there was any notice, and how many paths there was something to do about.
     fn react(&mut self, now: Now) -> (bool, usize) {
+        let heard = self.hear();
         let Some(watcher) = &mut self.watcher else { return (false, 0) };
-        let inputs = &mut self.inputs;
-        let heard = watcher.take(&mut |input, notice| {
-            if let Some(input) = inputs.get_mut(input) {
-                input.catalog.notice(notice);
-            }
-        });
         let mut reactions = 0;
         for input in &mut self.inputs {
             if heard.lost {
@@ -223,6 +214,33 @@ impl Scanner {
             reactions += input.catalog.react(watcher, now);
         }
         (heard.notices > 0, reactions)
+    }
+
+    /// Scans all inputs, due or not: everything if it is the `first` time or notices were lost, else where something may
+    /// have changed. Says how many comparisons of files go on with the next time.
+    pub fn scan_all(&mut self, first: bool, time: &dyn Fn() -> Now) -> usize {
+        let lost = self.hear().lost;
+        let mut undecided = 0;
+        for input in &mut self.inputs {
+            let now = time();
+            let watcher = self.watcher.as_mut().filter(|_| input.context.settings.notify);
+            let full = first || lost || watcher.is_none();
+            let (summary, problems) = input.catalog.scan(watcher, full, now);
+            input.tell(problems);
+            undecided += summary.undecided;
+        }
+        undecided
+    }
+
+    /// Takes in what was told.
+    fn hear(&mut self) -> Heard {
+        let Some(watcher) = &mut self.watcher else { return Heard::default() };
+        let inputs = &mut self.inputs;
+        watcher.take(&mut |input, notice| {
+            if let Some(input) = inputs.get_mut(input) {
+                input.catalog.notice(notice);
+            }
+        })
     }
 
     /// Waits for something to be told, the bell, or `limit`; may return early. `false` if nobody tells anything, and
@@ -247,7 +265,7 @@ impl Scanner {
         &mut self.inputs
     }
 
-    /// The inputs, for who scans them once.
+    /// The inputs, when scanning is over.
     pub fn into_inputs(self) -> Vec<FileInput> {
         self.inputs
     }

@@ -4,16 +4,22 @@
 //! over the settled ones at the front. There is no bookkeeping per event: a ticket counts the rows of
 //! its batch down.
 
+mod newcomers;
+mod ticket;
+
 use crate::ledger::{Ledger, SourceLedger, Verdict};
 use crate::queue::Permit;
-use skidder_event::{Batch, DropReason, ResumePoint, SourceId};
+use foldhash::HashMap;
+use newcomers::Newcomers;
+use skidder_event::{Batch, ResumePoint, SourceId};
 use skidder_os::Timestamp;
 use skidder_os::sabotage::{self, Sabotage};
 use skidder_registry::{Change, Checkpoint, Cursor, Entry, Meta};
-use std::collections::{HashMap, HashSet, VecDeque};
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::collections::{HashSet, VecDeque};
+use std::sync::atomic::{AtomicBool, AtomicU32};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
+pub use ticket::Ticket;
 
 /// Sources that one commit of the registry saves at most: bounds its memory when many files appear at
 /// once, to about 20 MiB. A commit of so many keys, which are hashes, writes nearly every page there is, so the fewer commits
@@ -39,6 +45,8 @@ struct State {
     removed: Vec<Arc<str>>,
     /// Sources that changed since the last commit.
     dirty: Vec<SourceId>,
+    /// New sources that need not be saved at once.
+    newcomers: Newcomers,
     total: Ledger,
 }
 
@@ -58,6 +66,8 @@ struct Source {
     dirty: bool,
     /// Its entry is to be removed from the registry, until it changes again.
     unsaved: bool,
+    /// Nothing of it was ever saved.
+    new: bool,
 }
 
 /// What the registry has to do about the checkpoint of a source.
@@ -75,18 +85,6 @@ struct Pending {
     cursor: Cursor,
     resume: Option<Arc<dyn ResumePoint>>,
     settled: bool,
-}
-
-/// One admitted batch on its way. Dropping it without settling all rows leaves them in flight: the
-/// cursor stays before them and the next start reads them again.
-#[derive(Debug)]
-pub struct Ticket {
-    settle: Arc<Settle>,
-    source: SourceId,
-    sequence: u64,
-    rows_left: AtomicU32,
-    permit: Mutex<Option<Permit>>,
-    settled: AtomicBool,
 }
 
 /// What is known of a source, for people.
@@ -110,7 +108,8 @@ impl Settle {
         Arc::new(Self::default())
     }
 
-    /// A source is read from `cursor` on. Saved with the next commit when `save` says so.
+    /// A source is read from `cursor` on. Saved with the next commit when `save` says so; otherwise when it has
+    /// changed, or a few seconds later.
     pub fn begin(
         &self,
         source: SourceId,
@@ -131,10 +130,13 @@ impl Settle {
             ledger: SourceLedger::default(),
             dirty: false,
             unsaved: false,
+            new: true,
         };
         state.sources.insert(source, Box::new(entry));
         if save {
             state.mark_dirty(source);
+        } else {
+            state.newcomers.add(source);
         }
     }
 
@@ -230,6 +232,11 @@ impl Settle {
     /// caller keeps it until it is, and asks again until there is nothing.
     pub fn take_changes(&self, now: Timestamp) -> Vec<Change> {
         let mut state = self.lock();
+        for source in state.newcomers.take_due(now) {
+            if state.sources.get(&source).is_some_and(|entry| entry.new) {
+                state.mark_dirty(source);
+            }
+        }
         let mut dirty = std::mem::take(&mut state.dirty);
         if dirty.len() > CHANGES_MAX {
             state.dirty = dirty.split_off(CHANGES_MAX);
@@ -256,7 +263,7 @@ impl Settle {
         changes.extend(removed.into_iter().map(|key| Change::Remove { key }));
         for source in dirty {
             let Some(entry) = state.sources.get_mut(&source) else { continue };
-            entry.dirty = false;
+            (entry.dirty, entry.new) = (false, false);
             let checkpoint = match std::mem::take(&mut entry.resume) {
                 Resume::Keep => Checkpoint::Keep,
                 Resume::Set(point) => Checkpoint::Set(point.to_bytes()),
@@ -274,6 +281,11 @@ impl Settle {
             });
         }
         changes
+    }
+
+    /// New sources are saved with the next commit from now on: it is the last one.
+    pub fn save_newcomers(&self) {
+        self.lock().newcomers.hurry();
     }
 
     /// The total over all sources, those forgotten included.
@@ -402,96 +414,6 @@ impl Source {
             cursor: self.cursor,
             ledger: self.ledger.total(),
         }
-    }
-}
-
-impl Ticket {
-    /// `rows` events of this batch were accepted by the output.
-    pub fn delivered(&self, rows: u32) {
-        self.settle.lock().count(self.source, Verdict::Delivered, rows);
-        self.settle_rows(rows);
-    }
-
-    /// `rows` events of this batch are in the dead letters.
-    pub fn dead_lettered(&self, rows: u32) {
-        self.settle.lock().count(self.source, Verdict::DeadLettered, rows);
-        self.settle_rows(rows);
-    }
-
-    /// `rows` events of this batch were dropped.
-    pub fn dropped(&self, reason: DropReason, rows: u32) {
-        self.settle.lock().count(self.source, Verdict::Dropped(reason), rows);
-        self.settle_rows(rows);
-    }
-
-    /// The source of the batch.
-    pub fn source(&self) -> SourceId {
-        self.source
-    }
-
-    /// Where the source was seen last, for messages about its events.
-    pub fn source_status(&self) -> Option<SourceStatus> {
-        self.settle.status(self.source)
-    }
-
-    /// Whether all rows have their verdict.
-    pub fn is_settled(&self) -> bool {
-        self.settled.load(Ordering::Acquire)
-    }
-
-    /// Some events of each of many batches were accepted by the output.
-    pub fn deliver_all<'a>(verdicts: impl IntoIterator<Item = (&'a Self, u32)>) {
-        let mut verdicts = verdicts.into_iter().filter(|&(_, rows)| rows > 0).peekable();
-        while let Some(settle) = verdicts.peek().map(|(ticket, _)| Arc::clone(&ticket.settle)) {
-            let mut permits = Vec::new();
-            let mut state = settle.lock();
-            while let Some((ticket, rows)) =
-                verdicts.next_if(|(ticket, _)| Arc::ptr_eq(&ticket.settle, &settle))
-            {
-                state.count(ticket.source, Verdict::Delivered, rows);
-                if ticket.count_down(rows) {
-                    state.settle(ticket.source, ticket.sequence);
-                    ticket.settled.store(true, Ordering::Release);
-                    permits.extend(ticket.take_permit());
-                }
-            }
-            let is_empty = state.total.in_flight() == 0;
-            drop(state);
-            if is_empty {
-                settle.empty.notify_all();
-            }
-            Permit::give_back(permits);
-        }
-    }
-
-    fn settle_rows(&self, rows: u32) {
-        if self.count_down(rows) {
-            self.finish();
-        }
-    }
-
-    /// Says whether these were the last rows without a verdict.
-    fn count_down(&self, rows: u32) -> bool {
-        let before = self.rows_left.fetch_sub(rows, Ordering::AcqRel);
-        assert!(before >= rows, "{rows} rows settled of {before}: an output gave two verdicts");
-        before == rows && rows > 0
-    }
-
-    fn take_permit(&self) -> Option<Permit> {
-        self.permit.lock().unwrap_or_else(PoisonError::into_inner).take()
-    }
-
-    fn finish(&self) {
-        let mut state = self.settle.lock();
-        state.settle(self.source, self.sequence);
-        let is_empty = state.total.in_flight() == 0;
-        drop(state);
-        self.settled.store(true, Ordering::Release);
-        if is_empty {
-            self.settle.empty.notify_all();
-        }
-        // Gives the room in the queue back.
-        drop(self.take_permit());
     }
 }
 

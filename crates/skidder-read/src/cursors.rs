@@ -23,7 +23,7 @@ pub trait Cursors: Send + Sync {
     /// Forgets saved keys that no source of this run has.
     fn forget_saved(&self, keys: Vec<String>);
 
-    /// A source is read from `cursor` on; `save` it although nothing was read yet.
+    /// A source is read from `cursor` on; `save` it at once although nothing was read yet, and not only a little later.
     fn begin(&self, source: SourceId, key: &Arc<str>, meta: Meta, cursor: Cursor, save: bool);
 
     /// A source was seen elsewhere, or has a longer fingerprint and so another key.

@@ -4,6 +4,7 @@
 //! each; those at the end of their file sleep until their back-off is over or a scan wakes them; those
 //! over a limit wait for a place. Every state has a way out and a reason that can be shown.
 
+mod beginning;
 mod draining;
 mod schedule;
 mod slot;
@@ -12,8 +13,8 @@ use crate::reader::{InputContext, Reader, Scratch, Target, TurnEnd};
 use schedule::{State, Waiting};
 use skidder_event::{Batch, SourceId, Tail};
 use skidder_os::{File, Monotonic, Timestamp};
-use slot::{Phase, Slot, Span};
-use std::collections::{BTreeSet, BinaryHeap, HashMap, HashSet, VecDeque};
+use slot::{Phase, Slot};
+use std::collections::{BTreeSet, BinaryHeap, HashSet, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -152,7 +153,7 @@ impl Readers {
     pub fn new(limits: ReadersLimits) -> Self {
         let state = State {
             limits,
-            slots: HashMap::new(),
+            slots: foldhash::HashMap::default(),
             ready: VecDeque::new(),
             waiting: Waiting::default(),
             idle: BTreeSet::new(),
@@ -161,7 +162,7 @@ impl Readers {
             timers: BinaryHeap::new(),
             open: 0,
             decoders: 0,
-            open_of: HashMap::new(),
+            open_of: foldhash::HashMap::default(),
             running: 0,
             napping: 0,
             closing: Vec::new(),
@@ -176,45 +177,6 @@ impl Readers {
     /// Adds a source, closed.
     pub fn add(&self, input: &Arc<InputContext>, reader: Reader) {
         self.begin(input, reader, None, false);
-    }
-
-    /// Adds a source, with what says whether somebody tells of every write to it, and wakes it if `wake` says so.
-    pub(crate) fn begin(
-        &self,
-        input: &Arc<InputContext>,
-        reader: Reader,
-        teller: Option<Arc<AtomicBool>>,
-        wake: bool,
-    ) {
-        let id = reader.id;
-        let mut slot = Slot {
-            input: Arc::clone(input),
-            before_turn: None,
-            waits: None,
-            trouble: None,
-            phase: Phase::Closed,
-            is_counted: false,
-            decoders: 0,
-            asked: None,
-            last_data: Span::default(),
-            opened: Span::default(),
-            last_look: false,
-            turns: 0,
-            backoff: Span::default(),
-            rested: false,
-            teller,
-            next_target: None,
-            reader: Some(Box::new(reader)),
-            rest: None,
-        };
-        slot.rest();
-        let slot = Box::new(slot);
-        let mut state = self.lock();
-        state.slots.insert(id, slot);
-        if wake {
-            state.line_up(id);
-            self.call_one(state);
-        }
     }
 
     /// Where a source stands.

@@ -65,7 +65,7 @@ struct Directory {
 pub(crate) struct Directories {
     /// The number of the input.
     input: usize,
-    known: HashMap<Arc<Path>, Directory>,
+    known: foldhash::HashMap<Arc<Path>, Directory>,
     told: HashMap<WatchId, Told>,
     walk: u64,
     full: bool,

@@ -230,7 +230,12 @@ impl Registry {
 
     /// Closes the registry, so that it is found clean. An error here has lost nothing.
     pub fn close(self) -> Result<(), CommitError> {
-        let mut inner = self.inner.into_inner().unwrap_or_else(PoisonError::into_inner);
+        self.close_shared()
+    }
+
+    /// The same for one that others still hold, and use no more. It stays locked until they let go of it.
+    pub fn close_shared(&self) -> Result<(), CommitError> {
+        let mut inner = self.lock();
         inner.write_snapshot_at_end();
         let Some(store) = inner.store.take() else { return Ok(()) };
         let closed = store.close();

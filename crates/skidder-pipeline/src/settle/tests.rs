@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::testing::{at_zero, batch, meta};
+use skidder_event::DropReason;
 use skidder_registry::Change;
 
 const ONE: SourceId = SourceId(1);
@@ -139,4 +140,21 @@ fn ignored_files_are_skipped_only_while_nothing_is_on_its_way() {
     ticket.delivered(1);
     settle.skip_to(ONE, 500);
     assert_eq!(offset(&settle), 500);
+}
+
+#[test]
+fn a_new_source_is_saved_when_its_cursor_has_moved_or_a_while_later() {
+    let settle = settle();
+    settle.begin(SourceId(2), "two".to_owned(), meta("/two"), at_zero(), false);
+    let at = |seconds: i64| Timestamp(seconds * 1_000_000_000);
+    let keys = |now: Timestamp| -> Vec<String> {
+        settle.take_changes(now).iter().map(|change| change.key().to_owned()).collect()
+    };
+    assert!(keys(at(1)).is_empty());
+    settle.admit(&batch(1, 0, 0, 1), None).delivered(1);
+    assert_eq!(keys(at(2)), ["one"]);
+    assert_eq!(keys(at(7)), ["two"], "the other one was saved already");
+    settle.begin(SourceId(3), "three".to_owned(), meta("/three"), at_zero(), false);
+    settle.save_newcomers();
+    assert_eq!(keys(at(8)), ["three"]);
 }

@@ -2,9 +2,10 @@
 
 use super::Known;
 use super::prefixes::Prefixes;
+use foldhash::HashMap;
 use skidder_event::SourceId;
+use std::collections::BTreeMap;
 use std::collections::hash_map::Entry;
-use std::collections::{BTreeMap, HashMap};
 
 /// Sources in the order in which they came. Nearly always it is one, which takes no memory of its own.
 #[derive(Clone)]
@@ -79,6 +80,12 @@ impl Index {
     /// Sources with this inode, by their device and its number.
     pub(super) fn with_inode(&self, inode: (u64, u64)) -> &[SourceId] {
         self.by_inode.get(&inode).map_or(&[], Ids::as_slice)
+    }
+
+    /// Makes room for so many more sources.
+    pub(super) fn reserve(&mut self, sources: usize) {
+        self.by_print.reserve(sources);
+        self.by_inode.reserve(sources);
     }
 
     pub(super) fn insert(&mut self, id: SourceId, known: &Known) {

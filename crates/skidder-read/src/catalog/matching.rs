@@ -180,10 +180,12 @@ impl Catalog {
             if len > usual || len as usize > head.len() {
                 break;
             }
-            trace.extend(head, len as usize);
-            if (self.index.untraced > 0 || self.index.prefixes.has(trace.number()))
-                && let Some(print) = candidate.head.print_of_first(len)
-            {
+            // The fingerprint of all of it is made in any case; that of a part only if it may help.
+            let is_known = len as usize == head.len() || self.index.untraced > 0 || {
+                trace.extend(head, len as usize);
+                self.index.prefixes.has(trace.number())
+            };
+            if is_known && let Some(print) = candidate.head.print_of_first(len) {
                 ids.extend(self.with_print(&print));
             }
         }

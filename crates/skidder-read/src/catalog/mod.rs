@@ -47,6 +47,7 @@ use crate::watch::Directories;
 use adopt::Adoptable;
 use beside::Beside;
 use delete::Deletion;
+use foldhash::HashMap;
 pub use ids::SourceIds;
 use index::Index;
 pub use looks::{FileLook, FilePage, FileQuery, FileState, Reason};
@@ -58,7 +59,6 @@ use saved::Claim;
 use saved_prints::SavedPrints;
 use skidder_event::SourceId;
 use skidder_os::{FileKind, Metadata, Monotonic, Timestamp};
-use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -109,7 +109,7 @@ pub struct Catalog {
     brief: bool,
     started: Option<Monotonic>,
     /// Files that are to be deleted.
-    deletions: HashMap<SourceId, Deletion>,
+    deletions: std::collections::HashMap<SourceId, Deletion>,
     /// The other catalogs of this input, if it feeds several outputs.
     peer: Option<Peer>,
     /// When the registry was looked through for what can be forgotten.
@@ -228,15 +228,15 @@ impl Catalog {
             readers,
             ids,
             directories: Directories::default(),
-            places: HashMap::new(),
-            sources: HashMap::new(),
+            places: HashMap::default(),
+            sources: HashMap::default(),
             index: Index::default(),
             saved: SavedPrints::default(),
             has_saved: true,
             adoptable: Adoptable::default(),
             beside: Beside::default(),
             pins: Pins::default(),
-            names: HashMap::new(),
+            names: HashMap::default(),
             identity,
             marker: Marker::default(),
             scans: 0,
@@ -246,7 +246,7 @@ impl Catalog {
             lost: Vec::new(),
             brief: false,
             started: None,
-            deletions: HashMap::new(),
+            deletions: std::collections::HashMap::default(),
             peer: None,
             swept: None,
             watchdog: Watchdog::default(),
@@ -303,6 +303,7 @@ impl Catalog {
     fn take_in(&mut self, fresh: Vec<Found>, now: Now) -> ScanSummary {
         let all = self.add_rotated(fresh, now);
         let fresh = self.displace(all);
+        self.reserve(fresh.len());
         if self.input.settings.identity.is_content() {
             self.match_by_content(fresh, now);
         } else {
@@ -310,6 +311,7 @@ impl Catalog {
             let awakened = self.awaken_twins(now);
             self.match_by_name(awakened, now);
         }
+        self.readers.call();
         if self.brief {
             for id in std::mem::take(&mut self.lost) {
                 self.note_missing(id, now.monotonic);
@@ -327,6 +329,18 @@ impl Catalog {
         self.input.metrics.files_matched.set(matched as u64);
         self.input.metrics.files_held.set(held as u64);
         ScanSummary { matched, held, undecided, sources: self.sources.len() }
+    }
+
+    /// Makes room for what is known of so many files, if there may be so many new ones: a table that grows hashes all
+    /// that is in it again.
+    fn reserve(&mut self, files: usize) {
+        if files < MANY || !self.sources.is_empty() {
+            return;
+        }
+        self.places.reserve(files);
+        self.sources.reserve(files);
+        self.index.reserve(files);
+        self.readers.reserve(files);
     }
 
     /// Matches changed files by what they hold, all of them in each pass.

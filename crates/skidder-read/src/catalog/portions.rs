@@ -15,6 +15,10 @@ use crate::Now;
 /// Bytes of beginnings that are held at once while nothing has lost its place.
 pub(crate) const HEADS_BYTES_MAX: usize = 8 << 20;
 
+/// Files of a portion where those before it tell nothing of it: what is found can be read while the next portion is
+/// looked at, and its beginnings are still in the cache when they are matched.
+const PORTION_MAX: usize = 64;
+
 impl Catalog {
     /// Files whose beginnings are held at once.
     fn portion(&self) -> usize {
@@ -90,6 +94,7 @@ impl Catalog {
     fn match_apart(&mut self, fresh: Vec<Fresh>, portion: usize, now: Now) {
         let mut budget = COMPARE_BYTES_PER_SCAN;
         let mut later = Vec::new();
+        let portion = portion.min(PORTION_MAX);
         let mut fresh = fresh.into_iter();
         while fresh.len() > 0 {
             for mut candidate in self.read_heads(fresh.by_ref().take(portion), now) {

@@ -3,7 +3,7 @@
 //! A fingerprint is expensive, and with short files nearly every length is in use. A cheap number of the same
 //! bytes says of most lengths that no source begins so; only for the others the fingerprint is made.
 
-use std::collections::HashMap;
+use foldhash::HashMap;
 
 /// Bits of the filter for each prefix: so that about one question in twenty is answered wrongly with yes, and
 /// then by the map.

@@ -27,10 +27,10 @@ fn shared(fingerprint: &Fingerprint, head: &[u8], usual: u32) -> Option<Box<[u8;
     Some(Box::new(Fingerprint::of(head).hash))
 }
 
-/// The cheap number of what a fingerprint covers, if that is not longer than usual; zero for those that
+/// The cheap number of what a fingerprint covers, if that is shorter than usual; zero for those that
 /// nobody looks for by it, nothing if `head` is too short to tell.
 fn trace(fingerprint: &Fingerprint, head: &[u8], usual: u32) -> Option<u64> {
-    if fingerprint.whole || fingerprint.len > usual {
+    if fingerprint.whole || fingerprint.len >= usual {
         return Some(0);
     }
     head.get(..fingerprint.len as usize).map(Trace::of)
@@ -228,6 +228,7 @@ impl Catalog {
             skipped: skips,
             missing_since: None,
         };
+        let hurries = !is_new || skips || self.remembers_names();
         let (key, mut cursor) = match saved {
             Some(saved) => (Some(saved.key), saved.cursor),
             None => (None, Cursor::default()),
@@ -241,7 +242,7 @@ impl Catalog {
             self.input.cursors.forget_saved(vec![old]);
         }
         let entry = known.meta(&self.input.settings, &self.identity, &self.beside);
-        self.input.cursors.begin(id, &known.key, entry, cursor, true);
+        self.input.cursors.begin(id, &known.key, entry, cursor, hurries);
         let unread = if head.compressed { !cursor.eof } else { meta.size > cursor.offset };
         self.add_reader(id, &known, cursor, unread && !ignored);
         if unread && ignored && !is_new {
@@ -255,6 +256,13 @@ impl Catalog {
         }
         self.sources.insert(id, known);
         self.fill_place(path, &found, Holds::Source(id), false);
+    }
+
+    /// Whether the name that a new file has is to be remembered at once, because of links or pins. Everything else about
+    /// it can be found as new again.
+    fn remembers_names(&self) -> bool {
+        let settings = &self.input.settings;
+        settings.pin.max_bytes.is_some() || settings.scan.symlinks
     }
 
     fn add_reader(&self, id: SourceId, known: &Known, cursor: Cursor, wake: bool) {

@@ -22,6 +22,7 @@ impl State {
                 }
                 Phase::Idle(_) if slot.is_read_to_end() => self.line_up(id),
                 Phase::Ready if slot.is_read_to_end() => {}
+                Phase::Closed if slot.rest.is_some() => {}
                 Phase::Closed | Phase::Ready | Phase::Idle(_) | Phase::Held(_) | Phase::Waiting => {
                     self.close(id);
                 }

@@ -3,11 +3,12 @@
 use super::slot::{Phase, Slot, Span};
 use super::{Lack, Next, ReadersLimits, TURNS_MAX, Trouble, Turn};
 use crate::reader::TurnEnd;
+use foldhash::HashMap;
 use skidder_event::SourceId;
 use skidder_os::sabotage::{self, Sabotage};
 use skidder_os::{File, Monotonic};
 use std::cmp::Reverse;
-use std::collections::{BTreeSet, BinaryHeap, HashMap, VecDeque};
+use std::collections::{BTreeSet, BinaryHeap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 

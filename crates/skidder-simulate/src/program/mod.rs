@@ -130,6 +130,11 @@ impl Program {
 
     /// Saves cursors, and checks them before.
     fn flush(&mut self, stage: &mut Stage) -> Result<(), String> {
+        self.flush_as(stage, false)
+    }
+
+    /// The same; `last` before the program ends in order.
+    fn flush_as(&mut self, stage: &mut Stage, last: bool) -> Result<(), String> {
         let mut cursors = Vec::new();
         self.life.settle.for_each(|status| {
             cursors.push((status.source.0, status.cursor.generation, status.cursor.offset));
@@ -137,7 +142,9 @@ impl Program {
         for &(source, generation, offset) in &cursors {
             self.way.check(source, generation, offset)?;
         }
-        let saved = self.life.registrar.flush(&stage.clock);
+        let registrar = &mut self.life.registrar;
+        let saved =
+            if last { registrar.flush_last(&stage.clock) } else { registrar.flush(&stage.clock) };
         stage.story.tell(|| format!("saves cursors: {saved}"));
         if saved {
             for (source, generation, offset) in cursors {

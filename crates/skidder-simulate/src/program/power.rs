@@ -158,6 +158,6 @@ impl Program {
             self.deliver(stage, random)?;
         }
         self.life.queue.abort();
-        self.flush(stage)
+        self.flush_as(stage, true)
     }
 }

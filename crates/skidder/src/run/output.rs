@@ -76,9 +76,13 @@ impl RunningOutput {
     }
 
     /// Lets go of the rest, and closes the registry. Says whether all cursors are durable.
-    pub(super) fn finish(self) -> bool {
+    ///
+    /// The program ends: with very many files, freeing what is known of each would take longer than all the rest, and
+    /// the system does it at once.
+    pub(super) fn finish(mut self) -> bool {
         let saved = self.pipeline.finish();
-        close_registry(self.registry);
+        close_registry(&self.registry);
+        std::mem::forget(self);
         saved
     }
 }
@@ -122,7 +126,7 @@ impl Start<'_> {
         let inputs: Vec<RunningInput> = parts.inputs.iter().map(RunningInput::of).collect();
         let files = parts.inputs.into_iter().zip(&inputs);
         let files = files.map(|(input, of)| shared.input(input, &of.metrics)).collect();
-        let scanner = scanner(files, world, self.settings.once);
+        let scanner = Scanner::new(files, &*world.fs);
         let dead_letters = parts.dead_letters.map(|limits| {
             let (fs, clock) = (Arc::clone(&world.fs), Arc::clone(&world.clock));
             Arc::new(DeadLetters::new(fs, clock, &parts.place.data, limits))
@@ -201,11 +205,6 @@ impl RunningInput {
     }
 }
 
-fn scanner(inputs: Vec<FileInput>, world: &World, once: bool) -> Scanner {
-    // What is read once needs no news.
-    if once { Scanner::without_notification(inputs) } else { Scanner::new(inputs, &*world.fs) }
-}
-
 /// What the inputs of an output share.
 struct Shared<'a> {
     world: &'a World,
@@ -263,15 +262,11 @@ pub(super) fn open_registry(
 }
 
 /// Closes the registry, which writes its snapshot: what a damaged registry is recovered from.
-fn close_registry(registry: Arc<Registry>) {
-    match Arc::into_inner(registry).map(Registry::close) {
-        Some(Ok(())) => {}
+fn close_registry(registry: &Registry) {
+    if let Err(error) = registry.close_shared() {
         // All cursors that could be saved are; only the snapshot is older.
-        Some(Err(error)) => {
-            let error: &(dyn std::error::Error + 'static) = &error;
-            tracing::warn!(error, "the registry could not be closed properly");
-        }
-        None => tracing::debug!("the registry is closed by the last who uses it"),
+        let error: &(dyn std::error::Error + 'static) = &error;
+        tracing::warn!(error, "the registry could not be closed properly");
     }
 }
 
