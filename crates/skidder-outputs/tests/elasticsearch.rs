@@ -6,9 +6,15 @@ mod common;
 
 use common::server::{Act, FakeServer, VERSION, header};
 use common::{Fixture, context};
+use skidder_config::Secret;
+use skidder_contract::{Authority, Manner, Place, Trial, keep};
+use skidder_event::{Base, Map};
 use skidder_outputs::Elasticsearch;
-use skidder_outputs::elasticsearch::{Config, HostUrl};
+use skidder_outputs::elasticsearch::{Config, Credentials, HostUrl, Pem};
+use skidder_pipeline::Output;
 use skidder_testkit::Random;
+use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 const LINES: usize = 1000;
@@ -40,6 +46,136 @@ async fn survives(name: &str, script: Vec<Act>) -> (Fixture, FakeServer) {
         last = Some((fixture, server));
     }
     last.unwrap()
+}
+
+impl Place for FakeServer {
+    fn address(&self) -> String {
+        self.address.clone()
+    }
+
+    fn taken(&self) -> BTreeMap<usize, usize> {
+        self.taken()
+    }
+}
+
+/// What the contract is tried on.
+struct ElasticsearchTrial {
+    authority: Authority,
+}
+
+impl Trial for ElasticsearchTrial {
+    fn kind(&self) -> &'static str {
+        "elasticsearch"
+    }
+
+    async fn place(&self, manner: Manner) -> Option<Box<dyn Place>> {
+        let some = |number: usize| match number % 50 {
+            0 => 429,
+            1 => 503,
+            2 => 400,
+            _ => 201,
+        };
+        let script = match manner {
+            Manner::RefusesWhole => vec![Act::Status(503), Act::Ok, Act::Status(429)],
+            Manner::RefusesSome => vec![Act::Items(some), Act::Ok, Act::Items(some)],
+            Manner::RefusesLarge => vec![Act::AtMost(7)],
+            Manner::Confused => {
+                vec![Act::Body("<html>"), Act::Silence, Act::Half, Act::OneLess, Act::DropAfter]
+            }
+            _ => Vec::new(),
+        };
+        let certificate = match manner {
+            Manner::CertificateExpired => Some(self.authority.sign_expired("localhost")),
+            Manner::WrongName => Some(self.authority.sign("elsewhere")),
+            _ => None,
+        };
+        let tls = certificate.map(|certificate| self.authority.acceptor(&certificate, false));
+        let server = FakeServer::start_with(script, tls).await;
+        if manner == Manner::WrongCredentials {
+            server.state.lock().unwrap().authorization = Some("basic dtpw");
+        }
+        Some(Box::new(server))
+    }
+
+    fn output(&self, address: &str, manner: Manner) -> Box<dyn Output> {
+        let secure = matches!(manner, Manner::CertificateExpired | Manner::WrongName);
+        let host = if secure {
+            format!("https://localhost:{}", address.rsplit_once(':').unwrap().1)
+        } else {
+            address.to_owned()
+        };
+        let mut config = Config {
+            backoff_init: Duration::from_millis(1),
+            backoff_max: Duration::from_millis(5),
+            bulk_max_size: 100,
+            ..Config::new(vec![HostUrl::parse(&host, "http", "").unwrap()])
+        };
+        match manner {
+            // One of its answers is silence.
+            Manner::Confused => config.timeout = Duration::from_millis(500),
+            Manner::WrongCredentials => {
+                config.credentials = Credentials::Basic("u".to_owned(), Secret::new("wrong"));
+            }
+            _ => config.tls.certificate_authorities = vec![Pem::of(&self.authority.pem())],
+        }
+        Box::new(output(config))
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn elasticsearch_keeps_the_contract_of_outputs() {
+    keep(&ElasticsearchTrial { authority: Authority::new() }).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn refused_events_go_to_the_index_for_them_once() {
+    // Of the first hundred every tenth is refused; of these the server does not want 50 there either, and 60 not yet.
+    let script = [
+        Act::Items(|number| if number.is_multiple_of(10) { 400 } else { 201 }),
+        Act::Items(|number| match number {
+            50 => 400,
+            60 => 429,
+            _ => 201,
+        }),
+    ];
+    let mut fixture = Fixture::new();
+    fixture.push(LINES, 70);
+    let server = FakeServer::start(script).await;
+    let config = Config { dead_letter_index: Some("dead".to_owned()), ..config(&[&server]) };
+    fixture.run(output(config)).await;
+    let all: BTreeMap<usize, usize> =
+        (0..LINES).filter(|number| *number != 50).map(|number| (number, 1)).collect();
+    assert_eq!(server.taken(), all);
+    assert_eq!(fixture.dead_letters(), BTreeMap::from([(50, 400)]));
+    let bulks = server.bulks();
+    assert_eq!(bulks[1].lines, (0..100).step_by(10).collect::<Vec<_>>());
+    assert_eq!(bulks[2].lines, [60]);
+    let document: serde_json::Value =
+        serde_json::from_str(bulks[2].body.lines().nth(1).unwrap()).unwrap();
+    assert!(bulks[2].body.starts_with("{\"create\":{\"_index\":\"dead\"}}\n"));
+    assert_eq!(document["@timestamp"], "2026-01-02T03:04:05.000Z");
+    assert_eq!(document["error.type"], 400);
+    assert!(document["error.message"].as_str().unwrap().contains("says 400"));
+    let total = fixture.settle.total();
+    assert!(total.adds_up() && total.in_flight() == 0, "{total:?}");
+    assert_eq!((total.delivered(), total.dead_lettered()), (LINES as u64 - 10, 10));
+    assert_eq!(fixture.feed.metrics.dead_letter.get(), 10);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn documents_have_html_escaped_only_if_it_is_asked_for() {
+    for escape_html in [false, true] {
+        let fixture = Fixture::new();
+        let server = FakeServer::start([]).await;
+        let mut fields = Map::new();
+        fields.insert("<k>", "&");
+        let base = Arc::new(Base::new(&fields, &Map::new()));
+        assert!(fixture.queue.push(common::batch(1, 1, base)).is_ok());
+        fixture.run(output(Config { escape_html, ..config(&[&server]) })).await;
+        let body = server.bulks()[0].body.clone();
+        assert_eq!(body.contains("\"<k>\":\"&\""), !escape_html, "{body}");
+        assert_eq!(body.contains("\"\\u003ck\\u003e\":\"\\u0026\""), escape_html, "{body}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -246,7 +382,6 @@ async fn an_idle_connection_is_closed_and_opened_again() {
     let mut config = config(&[&server]);
     config.idle_connection_timeout = Duration::from_millis(20);
     let running = tokio::spawn(Box::new(output(config)).run(fixture.feed.clone()));
-    use skidder_pipeline::Output as _;
     for round in 1..5 {
         while fixture.settle.in_flight() > 0 {
             tokio::time::sleep(Duration::from_millis(1)).await;
@@ -265,7 +400,6 @@ async fn an_idle_connection_is_closed_and_opened_again() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn dropping_the_output_settles_nothing_that_was_not_answered() {
-    use skidder_pipeline::Output as _;
     let mut fixture = Fixture::new();
     fixture.push(500, 100);
     let server = FakeServer::start([Act::Ok, Act::Ok, Act::Silence]).await;

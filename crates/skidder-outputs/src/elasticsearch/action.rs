@@ -2,11 +2,14 @@
 //! same for a whole source.
 //!
 //! The keys of `@metadata` that steer it, their order, and what is lower-cased follow libbeat's
-//! `idxmgmt/index_support.go` and `outputs/elasticsearch/client.go`. One difference: Filebeat skips
-//! the output's `pipeline` for an event that has any `@metadata`; here it holds as documented.
+//! `idxmgmt/index_support.go` and `outputs/elasticsearch/client.go`. Two differences: Filebeat skips
+//! the output's `pipeline` for an event that has any `@metadata`, here it holds as documented; and
+//! `@metadata.alias`, which older ones took as a name, still is one.
 
+use super::Config;
 use crate::context::{Context, moment};
-use skidder_event::{Base, Batch, DateParts, EventRef, Format, Path, ValueRef, write_string};
+use crate::selector::Rules;
+use skidder_event::{Base, Batch, EventRef, Format, Path, ValueRef, write_string};
 use std::sync::Arc;
 
 /// What an action does with its document.
@@ -64,8 +67,10 @@ impl Holds {
 /// Writes action lines. One for each encoder.
 #[derive(Debug)]
 pub(crate) struct Actions {
+    indices: Rules,
     index: Format,
     index_holds: Holds,
+    pipelines: Rules,
     pipeline: Option<Format>,
     pipeline_holds: Holds,
     keys: Keys,
@@ -89,17 +94,22 @@ struct Keys {
 }
 
 impl Actions {
-    pub(crate) fn new(index: &Format, pipeline: Option<&Format>, context: &Context) -> Self {
+    pub(crate) fn new(config: &Config, context: &Context) -> Self {
         let key = |name: &str| {
             Path::parse(&format!("@metadata.{name}")).expect("the names below are paths")
         };
-        let mut index = index.clone();
-        context.bind(&mut index);
-        let pipeline = pipeline.map(|pipeline| {
-            let mut pipeline = pipeline.clone();
-            context.bind(&mut pipeline);
-            pipeline
-        });
+        let bound = |format: &Format| {
+            let mut format = format.clone();
+            context.bind(&mut format);
+            format
+        };
+        let rules = |rules: &Rules| {
+            let mut rules = rules.clone();
+            rules.bind(context);
+            rules
+        };
+        let index = bound(&config.index);
+        let pipeline = config.pipeline.as_ref().map(bound);
         let keys = Keys {
             alias: key("alias"),
             index: key("index"),
@@ -109,8 +119,10 @@ impl Actions {
             op_type: key("op_type"),
         };
         Self {
+            indices: rules(&config.indices),
             index_holds: Holds::of(&index),
             index,
+            pipelines: rules(&config.pipelines),
             pipeline_holds: pipeline.as_ref().map_or(Holds::Base, Holds::of),
             pipeline,
             keys,
@@ -183,44 +195,58 @@ impl Actions {
     }
 
     fn index_name(&mut self, event: EventRef<'_>) -> Result<(String, Holds), ActionError> {
-        if let Some(alias) = text(event, &self.keys.alias) {
-            return named(lower(alias), Holds::Base);
+        for key in [&self.keys.alias, &self.keys.index, &self.keys.raw_index] {
+            if let Some(index) = text(event, key) {
+                return named(lower(index), Holds::Base);
+            }
         }
-        if let Some(index) = text(event, &self.keys.index) {
-            let day = DateParts::utc(event.row().time);
-            let name = format!("{}-{}.{:02}.{:02}", lower(index), day.year, day.month, day.day);
-            return named(name, Holds::Second);
-        }
-        if let Some(index) = text(event, &self.keys.raw_index) {
-            return named(lower(index), Holds::Base);
+        // What a rule looks at may be different in each event.
+        let mut holds = Holds::Base;
+        if !self.indices.is_empty() {
+            if self.indices.select(event, &mut self.scratch) {
+                return named(lower(&self.scratch), Holds::Event);
+            }
+            holds = Holds::Event;
         }
         if let Some(constant) = self.index.constant() {
-            return named(constant.to_lowercase(), Holds::Base);
+            return named(constant.to_lowercase(), holds);
         }
         self.scratch.clear();
         self.index
             .write(&mut self.scratch, event)
             .map_err(|error| ActionError::Index(error.to_string()))?;
-        named(lower(&self.scratch), self.index_holds)
+        named(lower(&self.scratch), self.index_holds.max(holds))
     }
 
     fn pipeline_name(&mut self, event: EventRef<'_>) -> Result<(String, Holds), ActionError> {
-        let (name, holds) = match (text(event, &self.keys.pipeline), &self.pipeline) {
-            (Some(name), _) => (lower(name), Holds::Base),
-            (None, None) => (String::new(), Holds::Base),
-            (None, Some(format)) => match format.constant() {
-                Some(constant) => (constant.to_lowercase(), Holds::Base),
-                None => {
-                    self.scratch.clear();
-                    format
-                        .write(&mut self.scratch, event)
-                        .map_err(|error| ActionError::Pipeline(error.to_string()))?;
-                    (lower(&self.scratch), self.pipeline_holds)
-                }
-            },
+        let (name, holds) = match text(event, &self.keys.pipeline) {
+            Some(name) => (lower(name), Holds::Base),
+            None => self.pipeline_of_settings(event)?,
         };
         // The name by which Elasticsearch itself says "none".
         Ok((if name == "_none" { String::new() } else { name }, holds))
+    }
+
+    fn pipeline_of_settings(
+        &mut self,
+        event: EventRef<'_>,
+    ) -> Result<(String, Holds), ActionError> {
+        let mut holds = Holds::Base;
+        if !self.pipelines.is_empty() {
+            if self.pipelines.select(event, &mut self.scratch) {
+                return Ok((lower(&self.scratch), Holds::Event));
+            }
+            holds = Holds::Event;
+        }
+        let Some(format) = &self.pipeline else { return Ok((String::new(), holds)) };
+        if let Some(constant) = format.constant() {
+            return Ok((constant.to_lowercase(), holds));
+        }
+        self.scratch.clear();
+        format
+            .write(&mut self.scratch, event)
+            .map_err(|error| ActionError::Pipeline(error.to_string()))?;
+        Ok((lower(&self.scratch), self.pipeline_holds.max(holds)))
     }
 }
 

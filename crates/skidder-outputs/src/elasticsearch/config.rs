@@ -1,6 +1,7 @@
 //! Settings of `output.elasticsearch`, checked.
 
 use super::hosts::HostUrl;
+use crate::selector::Rules;
 use http::{HeaderName, HeaderValue};
 use skidder_config::Secret;
 use skidder_event::Format;
@@ -69,10 +70,19 @@ pub struct Config {
     pub backoff_max: Duration,
     /// `idle_connection_timeout`.
     pub idle_connection_timeout: Duration,
+    /// `indices`: rules before `index`.
+    pub indices: Rules,
     /// `index`.
     pub index: Format,
+    /// `pipelines`: rules before `pipeline`.
+    pub pipelines: Rules,
     /// `pipeline`.
     pub pipeline: Option<Format>,
+    /// `non_indexable_policy.dead_letter_index.index`: where events go that the server refuses; those that it
+    /// refuses there too, or without one, go to the dead letters.
+    pub dead_letter_index: Option<String>,
+    /// `escape_html`: `<`, `>` and `&` of documents are escaped.
+    pub escape_html: bool,
     /// `allow_older_versions`: also servers older than `agent.version`.
     pub allow_older_versions: bool,
     /// `ssl`, for hosts with `https`.
@@ -121,8 +131,12 @@ impl Config {
             backoff_init: Self::BACKOFF_INIT,
             backoff_max: Self::BACKOFF_MAX,
             idle_connection_timeout: Self::IDLE_CONNECTION_TIMEOUT,
+            indices: Rules::default(),
             index: Format::parse(Self::INDEX).expect("the default is a format string"),
+            pipelines: Rules::default(),
             pipeline: None,
+            dead_letter_index: None,
+            escape_html: false,
             allow_older_versions: true,
             tls: TlsSettings::default(),
         }

@@ -52,8 +52,8 @@ impl Usual {
 impl BulkEncoder {
     pub(crate) fn new(config: &Config, context: &Context, buffers: Buffers) -> Self {
         Self {
-            actions: Actions::new(&config.index, config.pipeline.as_ref(), context),
-            encoder: Encoder::new(context.precision),
+            actions: Actions::new(config, context),
+            encoder: Encoder::new(context.precision).escaping_html(config.escape_html),
             writer: BodyWriter::new(config.compression_level, buffers),
             items_max: config.bulk_max_size,
             bytes_max: config.bulk_max_bytes as u64,

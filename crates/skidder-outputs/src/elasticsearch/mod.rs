@@ -19,6 +19,7 @@ mod client;
 mod compress;
 mod config;
 mod connection;
+mod dead_index;
 mod encode;
 mod hosts;
 mod preset;
@@ -208,6 +209,7 @@ impl Elasticsearch {
                 backoff: Backoff::new(config.backoff_init, config.backoff_max, seed),
                 failures: Failures::default(),
                 idle: config.idle_connection_timeout,
+                dead_letter_index: config.dead_letter_index.as_deref().map(Arc::from),
             };
             tasks.spawn(sender.run());
         }

@@ -3,6 +3,7 @@
 use super::config::{Auto, Config, Credentials};
 use super::hosts::HostUrl;
 use super::preset::{Column, Preset, QueueSettings};
+use crate::selector::Rules;
 use http::{HeaderName, HeaderValue};
 use skidder_config::Section;
 use skidder_event::Format;
@@ -12,9 +13,7 @@ use skidder_tls::TlsSettings;
 const AUTO: &str = "auto";
 
 /// Settings of Filebeat that are not here yet, with what to do.
-const UNSUPPORTED: [(&[&str], &str); 5] = [
-    (&["indices.*"], "use `index` with a format string, or `@metadata.raw_index`"),
-    (&["pipelines.*"], "use `pipeline` with a format string, or `@metadata.pipeline`"),
+const UNSUPPORTED: [(&[&str], &str); 3] = [
     (&["proxy_url", "proxy_headers.*"], "connect directly"),
     (&["kerberos.*"], "use `api_key`, or `username` and `password`"),
     (&["cloud.*"], "use `hosts` and `api_key`"),
@@ -108,10 +107,7 @@ fn read_sizes(section: &Section<'_>, config: &mut Config) {
     let level = level.optional().unwrap_or(Some(Config::COMPRESSION_LEVEL));
     config.auto.level = level.is_none();
     config.compression_level = level.unwrap_or(Config::COMPRESSION_LEVEL);
-    if section.bool("escape_html").or(false) {
-        let message = "`escape_html: true` is not supported: `<`, `>` and `&` stay as they are";
-        section.problem("escape_html", message, "remove it; Elasticsearch takes both");
-    }
+    config.escape_html = section.bool("escape_html").or(false);
 }
 
 fn read_request(section: &Section<'_>, config: &mut Config) {
@@ -147,29 +143,38 @@ fn read_request(section: &Section<'_>, config: &mut Config) {
     if let Some(index) = section.string("index").try_map(format).optional() {
         config.index = index;
     }
+    config.indices = Rules::read(section, "indices", "index");
     config.pipeline = section.string("pipeline").try_map(format).optional();
+    config.pipelines = Rules::read(section, "pipelines", "pipeline");
     config.allow_older_versions = section.bool("allow_older_versions").or(true);
-    read_policy(section);
+    config.dead_letter_index = read_policy(section);
 }
 
-/// `non_indexable_policy`: `drop` keeps events in our own dead letters.
-fn read_policy(section: &Section<'_>) {
+/// `non_indexable_policy`: `drop`, which keeps events in our own dead letters, or an index for them.
+fn read_policy(section: &Section<'_>) -> Option<String> {
     let key = "non_indexable_policy";
-    match section.item(key) {
-        Some(item) if item.is_map() => {
-            let policy = item.section();
-            policy.accept("drop");
-            policy.unsupported(
-                &["dead_letter_index.*"],
-                "use `drop`: events that are refused go to the local dead letters",
-            );
-            policy.finish();
-        }
-        Some(_) => {
-            section.one_of(key, &[("drop", ())]).or(());
-        }
-        None => {}
+    let item = section.item(key)?;
+    if !item.is_map() {
+        section.one_of(key, &[("drop", ())]).or(());
+        return None;
     }
+    let policy = item.section();
+    if policy.has("drop") && policy.has("dead_letter_index") {
+        let message = "`drop` and `dead_letter_index` are both set; expected one";
+        policy.problem("dead_letter_index", message, "");
+    }
+    policy.accept("drop");
+    let index = policy.has("dead_letter_index").then(|| {
+        let index = policy.section("dead_letter_index");
+        let name = index.string("index").named("the name of an index").check(|name| {
+            if name.is_empty() { Err("expected the name of an index".to_owned()) } else { Ok(()) }
+        });
+        let name = name.required().to_lowercase();
+        index.finish();
+        name
+    });
+    policy.finish();
+    index
 }
 
 fn read_times(section: &Section<'_>, config: &mut Config) {

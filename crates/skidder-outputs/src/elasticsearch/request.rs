@@ -41,6 +41,8 @@ pub(crate) struct Request {
     pub(crate) refusals: Vec<Refusal>,
     /// Whether it came from an encoder and was not tried yet.
     pub(crate) fresh: bool,
+    /// Whether it is of events that were refused, on their way to the index for these.
+    pub(crate) dead_letters: bool,
     /// How often the connection broke while it was under way.
     pub(crate) broken: u32,
 }
@@ -112,6 +114,7 @@ impl BodyWriter {
         let mut part = Request {
             deliveries: whole.deliveries.clone(),
             plain: whole.plain.clone(),
+            dead_letters: whole.dead_letters,
             ..Request::default()
         };
         let mut rest = &items[..];

@@ -4,6 +4,7 @@
 use super::answer::{self, Answer, Verdict};
 use super::client::{Client, Failure};
 use super::connection::ConnectionError;
+use super::dead_index;
 use super::encode::BulkEncoder;
 use super::ready::Ready;
 use super::request::{BodyWriter, Item, Request};
@@ -80,6 +81,8 @@ pub(crate) struct Sender {
     pub(crate) backoff: Backoff,
     pub(crate) failures: Failures,
     pub(crate) idle: Duration,
+    /// Where refused events are sent, if not to our own dead letters.
+    pub(crate) dead_letter_index: Option<Arc<str>>,
 }
 
 /// What comes after an attempt.
@@ -250,10 +253,17 @@ impl Sender {
         metrics.too_many.add(told.too_many);
         metrics.failed.add(told.again.len() as u64);
         let taken = told.delivered.iter().map(|&rows| u64::from(rows)).sum::<u64>();
-        metrics.acked.add(taken - told.duplicates);
-        let verdicts = request.deliveries.iter().zip(&told.delivered);
-        Ticket::deliver_all(verdicts.map(|(delivery, &rows)| (&*delivery.ticket, rows)));
-        self.refuser.settle(told.refusals).await;
+        if request.dead_letters {
+            metrics.dead_letter.add(taken);
+            for (delivery, &rows) in request.deliveries.iter().zip(&told.delivered) {
+                delivery.ticket.dead_lettered(rows);
+            }
+        } else {
+            metrics.acked.add(taken - told.duplicates);
+            let verdicts = request.deliveries.iter().zip(&told.delivered);
+            Ticket::deliver_all(verdicts.map(|(delivery, &rows)| (&*delivery.ticket, rows)));
+        }
+        self.refuse(&request, told.refused).await;
         let ended = if told.too_many > 0 { Ended::TooMany } else { Ended::Taken };
         let yielded = self.tuner.report(taken, request.plain_bytes, ended);
         if told.again.is_empty() {
@@ -276,6 +286,20 @@ impl Sender {
             );
         }
         Next::Again(Box::new(self.writer.part(&request, told.again)))
+    }
+
+    /// Sends events that were refused to the index for them, if there is one; else to the dead letters.
+    async fn refuse(&mut self, request: &Request, refused: Vec<(Item, Refusal)>) {
+        let index = self.dead_letter_index.clone().filter(|_| !request.dead_letters);
+        let Some(index) = index.filter(|_| !refused.is_empty()) else {
+            let refusals = refused.into_iter().map(|(_, refusal)| refusal).collect();
+            return self.refuser.settle(refusals).await;
+        };
+        let (redirected, left) = dead_index::redirect(&mut self.writer, request, refused, &index);
+        if let Some(redirected) = redirected {
+            self.ready.add_part(redirected);
+        }
+        self.refuser.settle(left).await;
     }
 
     /// The request is larger than the server allows: two halves, or a verdict for a single event.
@@ -318,7 +342,7 @@ struct Told {
     again: Vec<Item>,
     /// Status of the first of them.
     again_status: u16,
-    refusals: Vec<Refusal>,
+    refused: Vec<(Item, Refusal)>,
 }
 
 impl Told {
@@ -329,7 +353,7 @@ impl Told {
             too_many: 0,
             again: Vec::new(),
             again_status: 0,
-            refusals: Vec::new(),
+            refused: Vec::new(),
         };
         let answers = match answer {
             Answer::AllDelivered => {
@@ -356,7 +380,8 @@ impl Told {
                 }
                 Verdict::Rejected => {
                     let reason = answer.error.as_bytes();
-                    told.refusals.push(refusal(request, item, answer.status, reason));
+                    let refusal = refusal(request, item, answer.status, reason);
+                    told.refused.push((*item, refusal));
                 }
             }
         }

@@ -48,6 +48,8 @@ pub(crate) struct Seen {
     pub(crate) head: String,
     /// Numbers of the lines.
     pub(crate) lines: Vec<usize>,
+    /// What came, decompressed.
+    pub(crate) body: String,
 }
 
 #[derive(Default)]
@@ -59,6 +61,8 @@ pub(crate) struct State {
     pub(crate) greetings: usize,
     /// What `GET /` is answered with, 200 and a version unless told otherwise.
     pub(crate) greeting: VecDeque<(u16, &'static str)>,
+    /// Who may send anything, as in the header `authorization`, in lower case; all if there is none.
+    pub(crate) authorization: Option<&'static str>,
 }
 
 pub(crate) const VERSION: &str = "{\"version\":{\"number\":\"9.5.0\"}}";
@@ -114,6 +118,14 @@ impl FakeServer {
     async fn serve(&self, mut stream: impl AsyncRead + AsyncWrite + Unpin) {
         let mut buffered = Vec::new();
         while let Some(head) = read_head(&mut stream, &mut buffered).await {
+            let wanted = self.state.lock().unwrap().authorization;
+            if wanted.is_some_and(|wanted| header(&head, "authorization") != Some(wanted)) {
+                if header(&head, "content-length").is_some() {
+                    drop(read_body(&mut stream, &head, &mut buffered).await);
+                }
+                answer(&mut stream, 401, "{\"error\":\"who are you\"}").await;
+                continue;
+            }
             if head.starts_with("GET ") {
                 let (status, body) = {
                     let mut state = self.state.lock().unwrap();
@@ -153,7 +165,8 @@ impl FakeServer {
         }
         let Some(body) = read_body(stream, &head, buffered).await else { return false };
         let lines = lines_of(&body);
-        let seen = Seen { head, lines: lines.clone() };
+        let text = String::from_utf8(body).unwrap();
+        let seen = Seen { head, lines: lines.clone(), body: text };
         self.state.lock().unwrap().bulks.push(seen);
         let created = |count: usize| {
             let items = vec!["{\"create\":{\"status\":201}}"; count].join(",");
@@ -324,7 +337,12 @@ fn lines_of(body: &[u8]) -> Vec<usize> {
         .map(|pair| {
             assert!(pair[0].starts_with("{\"create\":{\"_index\":"), "{}", pair[0]);
             let document: serde_json::Value = serde_json::from_str(pair[1]).unwrap();
-            super::number(document["message"].as_str().unwrap())
+            let message = document["message"].as_str().unwrap();
+            // A refused event is in the message as a whole.
+            let refused = serde_json::from_str::<serde_json::Value>(message).ok();
+            let message =
+                refused.as_ref().map_or(message, |event| event["message"].as_str().unwrap());
+            super::number(message)
         })
         .collect()
 }

@@ -7,6 +7,14 @@ use skidder_event::{Map, Value};
 /// Keys and values of `@metadata`.
 type Metadata<'a> = &'a [(&'a str, &'a str)];
 
+fn config(index: &str, pipeline: Option<&str>) -> Config {
+    Config {
+        index: Format::parse(index).unwrap(),
+        pipeline: pipeline.map(|text| Format::parse(text).unwrap()),
+        ..Config::new(Vec::new())
+    }
+}
+
 fn action(
     index: &str,
     pipeline: Option<&str>,
@@ -23,9 +31,7 @@ fn action(
         let path = Path::parse(&format!("@metadata.{key}")).unwrap();
         batch.event_mut(0, &base).put(&path, &Value::from(*value)).unwrap();
     }
-    let index = Format::parse(index).unwrap();
-    let pipeline = pipeline.map(|text| Format::parse(text).unwrap());
-    let mut actions = Actions::new(&index, pipeline.as_ref(), &context());
+    let mut actions = Actions::new(&config(index, pipeline), &context());
     let mut out = Vec::new();
     let first = actions.write(&mut out, &batch, 0)?;
     // The second time it may come from memory.
@@ -44,8 +50,8 @@ fn the_index_comes_from_metadata_before_the_setting_and_is_lower_cased() {
         ("logs-%{+yyyy.MM.dd}", &[], "logs-2026.01.02"),
         ("logs-%{[nothing]:none}", &[], "logs-none"),
         (default, &[("raw_index", "Raw")], "raw"),
-        (default, &[("raw_index", "raw"), ("index", "Dated")], "dated-2026.01.02"),
-        (default, &[("raw_index", "raw"), ("index", "dated"), ("alias", "Alias")], "alias"),
+        (default, &[("raw_index", "raw"), ("index", "Logs-x-Y")], "logs-x-y"),
+        (default, &[("raw_index", "raw"), ("index", "other"), ("alias", "Alias")], "alias"),
         (default, &[("unrelated", "x")], "filebeat-9.5.0"),
         ("quote\"d", &[], "quote\\\"d"),
     ];
@@ -85,6 +91,57 @@ fn pipeline_id_and_operation_are_written() {
     }
 }
 
+/// Index and pipeline of a line, under these settings.
+fn ruled(settings: &str, line: &str) -> Result<String, ActionError> {
+    use skidder_config::{Problems, Settings};
+    let problems = Problems::new();
+    let settings = Settings::parse("x", settings).unwrap();
+    let (read, _) = crate::elasticsearch::read(&settings.root(&problems));
+    assert_eq!(problems.to_string(), "");
+    let mut actions = Actions::new(&read.unwrap(), &context());
+    let batch = batch_with(&["usual", line], &Map::new(), &Map::new());
+    // What held for the line before must not hold for this one.
+    let mut out = Vec::new();
+    actions.write(&mut out, &batch, 0)?;
+    out.clear();
+    actions.write(&mut out, &batch, 1)?;
+    Ok(String::from_utf8(out).unwrap())
+}
+
+#[test]
+fn rules_choose_index_and_pipeline_before_the_single_settings() {
+    let table = [
+        (
+            "indices: [{index: 'Critical-%{[agent.version]}', when.contains.message: bad}]",
+            "{\"create\":{\"_index\":\"critical-9.5.0\"}}\n",
+            "{\"create\":{\"_index\":\"rest\"}}\n",
+        ),
+        (
+            "indices: [{index: '%{[message]}', mappings: {bad: Mapped}, default: Other}]",
+            "{\"create\":{\"_index\":\"mapped\"}}\n",
+            "{\"create\":{\"_index\":\"other\"}}\n",
+        ),
+        (
+            "pipelines: [{pipeline: Fix, when.equals.message: bad}], pipeline: usual",
+            "{\"create\":{\"_index\":\"rest\",\"pipeline\":\"fix\"}}\n",
+            "{\"create\":{\"_index\":\"rest\",\"pipeline\":\"usual\"}}\n",
+        ),
+        (
+            "pipelines: [{pipeline: _none, when.equals.message: bad}], pipeline: '%{[message]}-x'",
+            "{\"create\":{\"_index\":\"rest\"}}\n",
+            "{\"create\":{\"_index\":\"rest\",\"pipeline\":\"good-x\"}}\n",
+        ),
+    ];
+    for (rules, bad, good) in table {
+        let settings = format!("{{hosts: es, index: rest, {rules}}}");
+        assert_eq!(ruled(&settings, "bad").unwrap(), bad, "{settings}");
+        assert_eq!(ruled(&settings, "good").unwrap(), good, "{settings}");
+    }
+    let nothing =
+        "{hosts: es, index: '%{[nothing]}', indices: [{index: i, when.equals.message: usual}]}";
+    assert!(matches!(ruled(nothing, "other"), Err(ActionError::Index(_))));
+}
+
 #[test]
 fn events_without_an_action_say_why() {
     let refused = action("%{[nothing]}", None, &[], &[]).unwrap_err();
@@ -100,7 +157,7 @@ fn an_event_with_metadata_of_its_own_does_not_change_the_line_of_the_others() {
     let base = Arc::clone(batch.base());
     let path = Path::parse("@metadata.raw_index").unwrap();
     batch.event_mut(1, &base).put(&path, &Value::from("other")).unwrap();
-    let mut actions = Actions::new(&Format::parse("usual").unwrap(), None, &context());
+    let mut actions = Actions::new(&config("usual", None), &context());
     let mut out = Vec::new();
     for row in 0..3 {
         actions.write(&mut out, &batch, row).unwrap();
@@ -119,7 +176,7 @@ fn dates_follow_the_events_also_inside_a_batch() {
         for (row, time) in [7, 500_000_007, day + 7].into_iter().enumerate() {
             batch.event_mut(row, &base).set_time(time);
         }
-        let mut actions = Actions::new(&Format::parse(format).unwrap(), None, &context());
+        let mut actions = Actions::new(&config(format, None), &context());
         let mut out = Vec::new();
         for row in 0..3 {
             actions.write(&mut out, &batch, row).unwrap();

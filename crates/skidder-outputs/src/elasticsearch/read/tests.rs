@@ -34,6 +34,10 @@ fn hosts_alone_give_filebeats_defaults() {
     assert_eq!(config.idle_connection_timeout, Duration::from_secs(3));
     assert!(config.loadbalance && config.allow_older_versions);
     assert_eq!(config.credentials, Credentials::None);
+    assert!(config.indices.is_empty() && config.pipelines.is_empty() && !config.escape_html);
+    assert_eq!(config.dead_letter_index, None);
+    let drop = read_lines("hosts: es\nnon_indexable_policy.drop: ~");
+    assert_eq!((drop.0.unwrap().dead_letter_index, drop.2), (None, String::new()));
 }
 
 #[test]
@@ -55,8 +59,12 @@ headers: {X-My: header}
 timeout: 5
 backoff: {init: 2s, max: 3s}
 index: logs-%{+yyyy}
+indices: [{index: a}]
 pipeline: geo
-non_indexable_policy.drop: ~
+pipelines: [{pipeline: b}, {pipeline: c}]
+escape_html: true
+allow_older_versions: false
+non_indexable_policy.dead_letter_index.index: Dead
 ssl.verification_mode: none
 ssl.supported_protocols: [TLSv1.3]
 proxy_disable: true",
@@ -71,6 +79,9 @@ proxy_disable: true",
     assert_eq!(config.parameters, [("pretty".to_owned(), "true".to_owned())]);
     assert_eq!(config.headers[0].0, "x-my");
     assert_eq!(config.timeout, Duration::from_secs(5));
+    assert!(!config.indices.is_empty() && !config.pipelines.is_empty());
+    assert!(config.escape_html && !config.allow_older_versions);
+    assert_eq!(config.dead_letter_index.as_deref(), Some("dead"));
     assert_eq!(config.tls.verification_mode, VerificationMode::None);
     assert_eq!((config.tls.tls12, config.tls.tls13), (false, true));
 }
@@ -113,14 +124,15 @@ fn mistakes_are_told_with_their_place() {
         ("hosts: es\napi_key: abc", "expected `id:api_key`"),
         ("hosts: es\napi_key: 'a:b'\nusername: x", "both set"),
         ("hosts: es\nindex: '%{x}'", "neither a field"),
-        ("hosts: es\nescape_html: true", "escape_html"),
-        ("hosts: es\nindices: [{index: a}]", "not supported by skidder yet"),
+        ("hosts: es\nindices: [{pipeline: a}]", "`elasticsearch.indices[0]` has no `index`"),
+        ("hosts: es\npipelines: [{pipeline: a, wen: {}}]", "did you mean `when`"),
         ("hosts: es\nproxy_url: http://p", "not supported by skidder yet"),
         ("hosts: es\nkerberos.enabled: true", "not supported by skidder yet"),
         (
-            "hosts: es\nnon_indexable_policy.dead_letter_index.index: d",
-            "not supported by skidder yet",
+            "hosts: es\nnon_indexable_policy.dead_letter_index.name: d",
+            "dead_letter_index.index` is missing",
         ),
+        ("hosts: es\nnon_indexable_policy: {drop: {}, dead_letter_index.index: d}", "are both set"),
         ("hosts: es\nnon_indexable_policy: keep", "non_indexable_policy"),
         ("hosts: es\nssl.key_passphrase: x", "not supported by skidder yet"),
         ("hosts: es\nssl.ca_sha256: x", "not supported by skidder yet"),
