@@ -1,6 +1,11 @@
 //! TLS of clients: a section `ssl` of the configuration, and what rustls needs of it.
 
+mod keys;
+mod names;
 mod read;
+mod reload;
 mod settings;
+mod verify;
 
+pub use reload::TlsClient;
 pub use settings::{Pem, TlsError, TlsSettings, VerificationMode};

@@ -1,15 +1,13 @@
 //! A section `ssl` of a client, read.
 
+use crate::keys;
+use crate::names::{self, Named};
 use crate::settings::{Pem, TlsSettings, VerificationMode};
 use skidder_config::Section;
 
 impl TlsSettings {
     /// Reads a section `ssl`; what is wrong is told there.
     pub fn read(section: &Section<'_>) -> Self {
-        let keys = ["key_passphrase", "key_passphrase_path"];
-        section.unsupported(&keys, "store the key decrypted, readable by us alone");
-        let keys = ["cipher_suites", "curve_types", "ca_sha256", "ca_trusted_fingerprint"];
-        section.unsupported(&keys, "remove it, and use `ssl.certificate_authorities`");
         let modes = [
             ("full", VerificationMode::Full),
             ("strict", VerificationMode::Full),
@@ -32,9 +30,37 @@ impl TlsSettings {
                 None
             }
         };
-        section.one_of("renegotiation", &[("never", ())]).or(());
+        let renegotiation = section.string("renegotiation").check(|text| match text.as_str() {
+            "never" => Ok(()),
+            "once" | "freely" => {
+                Err("a connection is never negotiated anew; use `never`".to_owned())
+            }
+            _ => Err("expected `never`".to_owned()),
+        });
+        renegotiation.optional();
         let (tls12, tls13) = read_protocols(section);
+        let key_passphrase = section.secret("key_passphrase").optional();
+        let key_passphrase_path = section.path_buf("key_passphrase_path").optional();
+        if key_passphrase.is_some() && key_passphrase_path.is_some() {
+            let message = "`key_passphrase` and `key_passphrase_path` are both set; expected one";
+            section.problem("key_passphrase_path", message, "");
+        }
+        let hashes = |texts: Vec<String>| texts.iter().map(|text| base64_hash(text)).collect();
+        let hash = |text: String| {
+            keys::hex(text.trim())
+                .and_then(|bytes| bytes.try_into().ok())
+                .ok_or("expected the SHA-256 of a certificate in 64 hexadecimal digits".to_owned())
+        };
         TlsSettings {
+            key_passphrase,
+            key_passphrase_path,
+            ca_sha256: section.strings("ca_sha256").try_map(hashes).optional().unwrap_or_default(),
+            ca_trusted_fingerprint: section
+                .string("ca_trusted_fingerprint")
+                .try_map(hash)
+                .optional(),
+            cipher_suites: read_names(section, "cipher_suites", names::cipher_suites),
+            curve_types: read_names(section, "curve_types", names::curves),
             enabled: section.bool("enabled").or(true),
             verification_mode: section
                 .one_of("verification_mode", &modes)
@@ -45,6 +71,37 @@ impl TlsSettings {
             tls13,
         }
     }
+}
+
+/// A hash in base64.
+fn base64_hash(text: &str) -> Result<[u8; 32], String> {
+    use base64::Engine as _;
+    base64::engine::general_purpose::STANDARD
+        .decode(text)
+        .ok()
+        .and_then(|bytes| bytes.try_into().ok())
+        .ok_or_else(|| format!("`{text}` is no SHA-256 in base64, of 44 letters"))
+}
+
+/// A list of names. Those that are missing here are told and left out, as long as others remain.
+fn read_names<T>(
+    section: &Section<'_>,
+    key: &str,
+    find: impl FnOnce(&[String]) -> Result<Named<T>, String>,
+) -> Vec<T> {
+    let found = section.strings(key).try_map(|names| {
+        let found = find(&names)?;
+        if found.known.is_empty() && !found.absent.is_empty() {
+            return Err(format!("skidder has none of {}", found.absent.join(", ")));
+        }
+        Ok(found)
+    });
+    let Some(found) = found.optional() else { return Vec::new() };
+    if !found.absent.is_empty() {
+        let message = format!("skidder does not have {}", found.absent.join(", "));
+        section.warning(key, message, "the others are used");
+    }
+    found.known
 }
 
 /// Whether TLS 1.2 and 1.3 are in the range that `supported_protocols` spans.

@@ -3,15 +3,14 @@
 //! rustls with ring. TLS 1.2 and 1.3; a certificate without a subject alternative name is not
 //! accepted by its common name, which Filebeat's `full` mode would still do.
 
-use rustls::client::WebPkiServerVerifier;
-use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
-use rustls::crypto::{CryptoProvider, ring, verify_tls12_signature, verify_tls13_signature};
+use crate::keys;
+use crate::verify::{NoCheck, Verifier};
+use rustls::client::danger::ServerCertVerifier;
+use rustls::crypto::{CryptoProvider, ring};
 use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
-use rustls::{
-    CertificateError, ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme,
-    SupportedProtocolVersion,
-};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::{CipherSuite, ClientConfig, NamedGroup, RootCertStore, SupportedProtocolVersion};
+use skidder_config::Secret;
 use skidder_os::Fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -72,6 +71,18 @@ pub struct TlsSettings {
     pub certificate_authorities: Vec<Pem>,
     /// `ssl.certificate` and `ssl.key`.
     pub identity: Option<(Pem, Pem)>,
+    /// `ssl.key_passphrase`.
+    pub key_passphrase: Option<Secret>,
+    /// `ssl.key_passphrase_path`: a file whose text, without line feeds at its end, is the passphrase.
+    pub key_passphrase_path: Option<PathBuf>,
+    /// `ssl.ca_sha256`: hashes of public keys, one of which must be in a server's chain; empty = any.
+    pub ca_sha256: Vec<[u8; 32]>,
+    /// `ssl.ca_trusted_fingerprint`: hash of an authority's certificate that is trusted when a server shows it.
+    pub ca_trusted_fingerprint: Option<[u8; 32]>,
+    /// `ssl.cipher_suites`; empty = all that there are.
+    pub cipher_suites: Vec<CipherSuite>,
+    /// `ssl.curve_types`; empty = all that there are.
+    pub curve_types: Vec<NamedGroup>,
     /// Whether `ssl.supported_protocols` allows TLS 1.2.
     pub tls12: bool,
     /// Whether it allows TLS 1.3.
@@ -85,6 +96,12 @@ impl Default for TlsSettings {
             verification_mode: VerificationMode::Full,
             certificate_authorities: Vec::new(),
             identity: None,
+            key_passphrase: None,
+            key_passphrase_path: None,
+            ca_sha256: Vec::new(),
+            ca_trusted_fingerprint: None,
+            cipher_suites: Vec::new(),
+            curve_types: Vec::new(),
             tls12: true,
             tls13: true,
         }
@@ -112,6 +129,14 @@ pub enum TlsError {
         /// What is wrong.
         reason: String,
     },
+    /// A key or its passphrase cannot be used.
+    #[error("`{setting}` cannot be used: {reason}")]
+    Key {
+        /// The setting.
+        setting: &'static str,
+        /// What is wrong.
+        reason: String,
+    },
     /// There is nothing to check servers against.
     #[error("no certificate authority was found{0}; set `ssl.certificate_authorities`")]
     NoAuthorities(String),
@@ -134,6 +159,7 @@ impl TlsError {
         match self {
             Self::Read { setting, .. }
             | Self::Pem { setting, .. }
+            | Self::Key { setting, .. }
             | Self::Certificate { setting, .. } => setting,
             Self::NoAuthorities(_) => "ssl.certificate_authorities",
             Self::NoVersion => "ssl.supported_protocols",
@@ -144,7 +170,7 @@ impl TlsError {
 impl TlsSettings {
     /// Reads the files and builds what connections need.
     pub fn client(&self, fs: &dyn Fs) -> Result<Arc<ClientConfig>, TlsError> {
-        let provider = Arc::new(ring::default_provider());
+        let provider = Arc::new(self.provider());
         let mut versions: Vec<&'static SupportedProtocolVersion> = Vec::new();
         if self.tls12 {
             versions.push(&rustls::version::TLS12);
@@ -157,10 +183,14 @@ impl TlsSettings {
         }
         let verifier: Arc<dyn ServerCertVerifier> = match self.verification_mode {
             VerificationMode::None => Arc::new(NoCheck(Arc::clone(&provider))),
-            VerificationMode::Full => self.chain_verifier(fs, &provider)?,
-            VerificationMode::Certificate => {
-                Arc::new(ChainOnly(self.chain_verifier(fs, &provider)?))
-            }
+            VerificationMode::Full | VerificationMode::Certificate => Arc::new(Verifier {
+                roots: Arc::new(self.roots(fs)?),
+                roots_are_default: self.certificate_authorities.is_empty(),
+                fingerprint: self.ca_trusted_fingerprint,
+                pins: self.ca_sha256.clone(),
+                check_name: self.verification_mode == VerificationMode::Full,
+                provider: Arc::clone(&provider),
+            }),
         };
         let setting = "ssl.supported_protocols";
         let builder = ClientConfig::builder_with_provider(provider)
@@ -172,7 +202,7 @@ impl TlsSettings {
             None => builder.with_no_client_auth(),
             Some((certificate, key)) => {
                 let chain = certificates(fs, "ssl.certificate", certificate)?;
-                let key = private_key(fs, key)?;
+                let key = self.private_key(fs, key)?;
                 let setting = "ssl.certificate";
                 builder
                     .with_client_auth_cert(chain, key)
@@ -182,11 +212,21 @@ impl TlsSettings {
         Ok(Arc::new(config))
     }
 
-    fn chain_verifier(
-        &self,
-        fs: &dyn Fs,
-        provider: &Arc<CryptoProvider>,
-    ) -> Result<Arc<WebPkiServerVerifier>, TlsError> {
+    /// The cipher suites and curves that may be used. A list for TLS 1.2 leaves those of 1.3 alone, as in Go.
+    fn provider(&self) -> CryptoProvider {
+        let mut provider = ring::default_provider();
+        if !self.cipher_suites.is_empty() {
+            provider.cipher_suites.retain(|suite| {
+                suite.tls13().is_some() || self.cipher_suites.contains(&suite.suite())
+            });
+        }
+        if !self.curve_types.is_empty() {
+            provider.kx_groups.retain(|group| self.curve_types.contains(&group.name()));
+        }
+        provider
+    }
+
+    fn roots(&self, fs: &dyn Fs) -> Result<RootCertStore, TlsError> {
         let setting = "ssl.certificate_authorities";
         let mut roots = RootCertStore::empty();
         let mut why_none = String::new();
@@ -210,12 +250,24 @@ impl TlsSettings {
                     .map_err(|source| TlsError::Certificate { setting, source })?;
             }
         }
-        if roots.is_empty() {
+        if roots.is_empty() && self.ca_trusted_fingerprint.is_none() {
             return Err(TlsError::NoAuthorities(why_none));
         }
-        WebPkiServerVerifier::builder_with_provider(Arc::new(roots), Arc::clone(provider))
-            .build()
-            .map_err(|error| TlsError::NoAuthorities(format!(": {error}")))
+        Ok(roots)
+    }
+
+    fn private_key(&self, fs: &dyn Fs, pem: &Pem) -> Result<PrivateKeyDer<'static>, TlsError> {
+        let setting = "ssl.key";
+        let text = load(fs, setting, pem)?;
+        let mut passphrase = self.key_passphrase.as_ref().map(|own| own.reveal().to_owned());
+        if let Some(path) = &self.key_passphrase_path {
+            let setting = "ssl.key_passphrase_path";
+            let text = load(fs, setting, &Pem::File(path.clone()))?;
+            let wrong = |_| TlsError::Key { setting, reason: "it is not in UTF-8".to_owned() };
+            let text = String::from_utf8(text).map_err(wrong)?;
+            passphrase = Some(text.trim_end_matches(['\r', '\n']).to_owned());
+        }
+        keys::read(&text, passphrase.as_deref()).map_err(|reason| TlsError::Key { setting, reason })
     }
 }
 
@@ -239,98 +291,4 @@ fn certificates(
     let wrong = |reason: String| TlsError::Pem { setting, reason };
     let found = found.map_err(|error| wrong(error.to_string()))?;
     if found.is_empty() { Err(wrong("it has no certificate".to_owned())) } else { Ok(found) }
-}
-
-fn private_key(fs: &dyn Fs, pem: &Pem) -> Result<PrivateKeyDer<'static>, TlsError> {
-    let setting = "ssl.key";
-    let text = load(fs, setting, pem)?;
-    PrivateKeyDer::from_pem_slice(&text)
-        .map_err(|error| TlsError::Pem { setting, reason: error.to_string() })
-}
-
-/// Checks the chain and forgives the name.
-#[derive(Debug)]
-struct ChainOnly(Arc<WebPkiServerVerifier>);
-
-impl ServerCertVerifier for ChainOnly {
-    fn verify_server_cert(
-        &self,
-        end_entity: &CertificateDer<'_>,
-        intermediates: &[CertificateDer<'_>],
-        server_name: &ServerName<'_>,
-        ocsp_response: &[u8],
-        now: UnixTime,
-    ) -> Result<ServerCertVerified, rustls::Error> {
-        let result =
-            self.0.verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now);
-        match result {
-            Err(rustls::Error::InvalidCertificate(
-                CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },
-            )) => Ok(ServerCertVerified::assertion()),
-            other => other,
-        }
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        self.0.verify_tls12_signature(message, certificate, signature)
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        self.0.verify_tls13_signature(message, certificate, signature)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.0.supported_verify_schemes()
-    }
-}
-
-/// Takes any certificate; the handshake's signature is still checked.
-#[derive(Debug)]
-struct NoCheck(Arc<CryptoProvider>);
-
-impl ServerCertVerifier for NoCheck {
-    fn verify_server_cert(
-        &self,
-        _: &CertificateDer<'_>,
-        _: &[CertificateDer<'_>],
-        _: &ServerName<'_>,
-        _: &[u8],
-        _: UnixTime,
-    ) -> Result<ServerCertVerified, rustls::Error> {
-        Ok(ServerCertVerified::assertion())
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        let algorithms = &self.0.signature_verification_algorithms;
-        verify_tls12_signature(message, certificate, signature, algorithms)
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        let algorithms = &self.0.signature_verification_algorithms;
-        verify_tls13_signature(message, certificate, signature, algorithms)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.0.signature_verification_algorithms.supported_schemes()
-    }
 }

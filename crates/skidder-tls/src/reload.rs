@@ -1,0 +1,83 @@
+//! Certificates that change while the program runs.
+//!
+//! Files are looked at before each connection; when one has changed, all are read again. Files that cannot be used
+//! leave what was there before in force.
+
+use crate::settings::{Pem, TlsError, TlsSettings};
+use rustls::ClientConfig;
+use skidder_os::{Fs, Timestamp};
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// What tells that a file is another one: size, last change, inode; nothing if it is not there.
+type Stamp = Option<(u64, Timestamp, u64)>;
+
+/// What connections need, with the files that it was made of.
+pub struct TlsClient {
+    settings: TlsSettings,
+    fs: Arc<dyn Fs>,
+    state: Mutex<State>,
+}
+
+struct State {
+    config: Arc<ClientConfig>,
+    /// Of the files when they were read last, whether they could be used or not.
+    stamps: Vec<Stamp>,
+}
+
+impl fmt::Debug for TlsClient {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_struct("TlsClient").field("settings", &self.settings).finish_non_exhaustive()
+    }
+}
+
+impl TlsClient {
+    /// Reads the files. An error is a mistake of the configuration.
+    pub fn new(settings: &TlsSettings, fs: Arc<dyn Fs>) -> Result<Arc<Self>, TlsError> {
+        let stamps = stamps(settings, &*fs);
+        let config = settings.client(&*fs)?;
+        let state = Mutex::new(State { config, stamps });
+        Ok(Arc::new(Self { settings: settings.clone(), fs, state }))
+    }
+
+    /// What the next connection needs. Looks at the files, without reading those that are as they were.
+    pub fn config(&self) -> Arc<ClientConfig> {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let stamps = stamps(&self.settings, &*self.fs);
+        if stamps != state.stamps {
+            state.stamps = stamps;
+            match self.settings.client(&*self.fs) {
+                Ok(config) => {
+                    tracing::info!("certificates have changed and are read again");
+                    state.config = config;
+                }
+                Err(error) => {
+                    tracing::error!(%error, "certificates have changed and cannot be used; the old ones stay");
+                }
+            }
+        }
+        Arc::clone(&state.config)
+    }
+
+    /// What is checked.
+    pub fn settings(&self) -> &TlsSettings {
+        &self.settings
+    }
+}
+
+fn stamps(settings: &TlsSettings, fs: &dyn Fs) -> Vec<Stamp> {
+    let mut paths: Vec<&PathBuf> = settings.key_passphrase_path.iter().collect();
+    let identity = settings.identity.iter().flat_map(|(certificate, key)| [certificate, key]);
+    paths.extend(settings.certificate_authorities.iter().chain(identity).filter_map(
+        |pem| match pem {
+            Pem::File(path) => Some(path),
+            Pem::Inline(_) => None,
+        },
+    ));
+    let stamp = |path: &PathBuf| {
+        let metadata = fs.metadata(path).ok()?;
+        Some((metadata.size, metadata.modified, metadata.inode))
+    };
+    paths.into_iter().map(stamp).collect()
+}
