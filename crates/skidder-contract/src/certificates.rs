@@ -1,6 +1,6 @@
 //! Certificates for tests, good ones and bad ones.
 
-use rcgen::{CertificateParams, CertifiedIssuer, KeyPair};
+use rcgen::{CertificateParams, CertifiedIssuer, KeyPair, PublicKeyData as _};
 use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
 use rustls::server::WebPkiClientVerifier;
 use rustls::{RootCertStore, ServerConfig};
@@ -61,12 +61,26 @@ impl Authority {
         self.signed(params)
     }
 
+    /// A certificate in the name of `name` for a key that is there already, in PEM.
+    pub fn sign_for(&self, name: &str, key: &str) -> Certificate {
+        let params = CertificateParams::new(vec![name.to_owned()]).unwrap();
+        self.signed_for(params, KeyPair::from_pem(key).unwrap())
+    }
+
+    /// Its own certificate in DER, and its public key, as it is hashed for pins.
+    pub fn der(&self) -> (Vec<u8>, Vec<u8>) {
+        (self.0.der().to_vec(), self.0.key().subject_public_key_info())
+    }
+
     fn signed(&self, params: CertificateParams) -> Certificate {
-        let key = KeyPair::generate().unwrap();
+        self.signed_for(params, KeyPair::generate().unwrap())
+    }
+
+    fn signed_for(&self, params: CertificateParams, key: KeyPair) -> Certificate {
         Certificate { certificate: params.signed_by(&key, &self.0).unwrap(), key }
     }
 
-    /// What accepts connections with a certificate; with `clients`, only from those that this authority signed.
+    /// What accepts connections with a certificate and the authority's behind it; with `clients`, only from those that this authority signed.
     pub fn acceptor(&self, certificate: &Certificate, clients: bool) -> TlsAcceptor {
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let builder = ServerConfig::builder_with_provider(Arc::clone(&provider))
@@ -82,7 +96,7 @@ impl Authority {
             builder.with_no_client_auth()
         };
         let key = PrivatePkcs8KeyDer::from(certificate.key.serialize_der());
-        let chain = vec![certificate.certificate.der().clone()];
+        let chain = vec![certificate.certificate.der().clone(), self.0.der().clone()];
         let config = builder.with_single_cert(chain, PrivateKeyDer::Pkcs8(key)).unwrap();
         TlsAcceptor::from(Arc::new(config))
     }

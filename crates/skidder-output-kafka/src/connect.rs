@@ -7,9 +7,9 @@
 use crate::config::{Config, Credentials};
 use crate::native::Connect;
 use crate::sasl::{self, SaslError};
-use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
 use skidder_outputs::Failures;
+use skidder_tls::TlsClient;
 use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::io;
@@ -49,14 +49,14 @@ impl<T: AsyncRead + AsyncWrite + Unpin + Send> Stream for T {}
 
 /// How to connect.
 pub(crate) struct Dialer {
-    tls: Option<Arc<ClientConfig>>,
+    tls: Option<Arc<TlsClient>>,
     credentials: Option<Credentials>,
     client_id: String,
     timeout: Duration,
 }
 
 impl Dialer {
-    pub(crate) fn new(config: &Config, tls: Option<Arc<ClientConfig>>) -> Self {
+    pub(crate) fn new(config: &Config, tls: Option<Arc<TlsClient>>) -> Self {
         let (credentials, client_id) = (config.credentials.clone(), config.client_id.clone());
         Self { tls, credentials, client_id, timeout: config.timeout }
     }
@@ -91,7 +91,7 @@ impl Dialer {
         let host = host.trim_start_matches('[').trim_end_matches(']').to_owned();
         let wrong = |_| ConnectError::Name(host.clone());
         let name = ServerName::try_from(host.clone()).map_err(wrong)?;
-        let connector = TlsConnector::from(Arc::clone(tls));
+        let connector = TlsConnector::from(tls.config());
         let stream = connector.connect(name, stream).await.map_err(|error| {
             let is_end = error.kind() == io::ErrorKind::UnexpectedEof
                 || error.to_string().contains("InvalidContentType");

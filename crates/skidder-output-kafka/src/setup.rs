@@ -12,6 +12,7 @@ use skidder_os::Timestamp;
 use skidder_outputs::elasticsearch::QueueSettings;
 use skidder_outputs::{Built, Check, Codec, Context};
 use skidder_pipeline::{Feed, Output, OutputFuture, QueueLimits};
+use skidder_tls::TlsClient;
 use std::fmt;
 use std::sync::Arc;
 use tokio::sync::Notify;
@@ -84,7 +85,7 @@ impl Kafka {
         let properties = properties::properties(&config);
         let timestamps = config.version >= Version::TIMESTAMPS;
         let tls = match &config.tls {
-            Some(tls) if tls.enabled => Some(tls.client(&*context.fs)?),
+            Some(tls) if tls.enabled => Some(TlsClient::new(tls, Arc::clone(&context.fs))?),
             Some(_) | None => None,
         };
         let dialer = Arc::new(Dialer::new(&config, tls));

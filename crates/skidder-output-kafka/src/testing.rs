@@ -13,6 +13,7 @@ pub(crate) fn context() -> Context {
         beat: "filebeat".to_owned(),
         version: "9.5.0".to_owned(),
         agent_name: "here".to_owned(),
+        agent_id: "id".to_owned(),
         precision: Precision::Millisecond,
         fs: Arc::new(skidder_os::RealFs),
     }

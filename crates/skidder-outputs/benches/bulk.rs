@@ -110,6 +110,7 @@ fn context() -> Context {
         beat: "filebeat".to_owned(),
         version: "9.5.0".to_owned(),
         agent_name: "web-03".to_owned(),
+        agent_id: "id".to_owned(),
         precision: Precision::Millisecond,
         fs: Arc::new(RealFs),
     }

@@ -14,6 +14,8 @@ pub struct Context {
     pub version: String,
     /// `name` of the configuration, as in `agent.name`.
     pub agent_name: String,
+    /// `agent.id`: of this installation, kept in its data directory.
+    pub agent_id: String,
     /// Decimals of `@timestamp`.
     pub precision: Precision,
     /// Where the file output writes and certificates are read.

@@ -33,7 +33,7 @@ pub use elasticsearch::Elasticsearch;
 pub use file::{FileConfig, FileOutput};
 pub use kinds::{BuildOther, Built, Other, build};
 pub use logstash::Logstash;
-pub use net::{Host, Proxy};
+pub use net::{Host, HttpProxy, Proxy, ProxyChoice, Via};
 pub use redis::Redis;
 pub use refusal::{Refusal, Refuser};
 pub use selector::{NoName, Rules, Selector};

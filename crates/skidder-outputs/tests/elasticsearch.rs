@@ -7,7 +7,7 @@ mod common;
 use common::server::{Act, FakeServer, VERSION, header};
 use common::{Fixture, context};
 use skidder_config::Secret;
-use skidder_contract::{Authority, Manner, Place, Trial, keep};
+use skidder_contract::{Authority, Manner, Place, Proxy, Trial, Way, keep};
 use skidder_event::{Base, Map};
 use skidder_outputs::Elasticsearch;
 use skidder_outputs::elasticsearch::{Config, Credentials, HostUrl, Pem};
@@ -160,6 +160,30 @@ async fn refused_events_go_to_the_index_for_them_once() {
     assert!(total.adds_up() && total.in_flight() == 0, "{total:?}");
     assert_eq!((total.delivered(), total.dead_lettered()), (LINES as u64 - 10, 10));
     assert_eq!(fixture.feed.metrics.dead_letter.get(), 10);
+}
+
+/// The network is cut after the server read a request and before its answer arrived: nobody knows what became of it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_request_whose_answer_is_lost_is_taken_exactly_once() {
+    for exactly_once in [true, false] {
+        let mut fixture = Fixture::new();
+        fixture.push(LINES, 70);
+        let server = FakeServer::start([]).await;
+        // The first connection carries the greeting, which has an answer of some hundred bytes.
+        let ways = [Way::ResetAfterAnswered(200); 3].into_iter().chain([Way::ResetInsteadOfAnswer]);
+        let proxy = Proxy::start(&server.address, ways).await;
+        let host = HostUrl::parse(proxy.address(), "http", "").unwrap();
+        let config = Config { exactly_once, hosts: vec![host], ..config(&[&server]) };
+        fixture.run(output(config)).await;
+        let repeated = server.taken().values().any(|&times| times > 1);
+        assert_eq!(repeated, !exactly_once);
+        if exactly_once {
+            fixture.judge(&server.taken());
+            assert!(fixture.feed.metrics.duplicates.get() >= 100);
+        } else {
+            fixture.judge_repeated(&server.taken());
+        }
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

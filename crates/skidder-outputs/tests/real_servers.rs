@@ -6,6 +6,7 @@ mod common;
 use common::{Fixture, batch, context, number};
 use serde_json::json;
 use skidder_config::Secret;
+use skidder_contract::{Proxy, Way};
 use skidder_event::{Base, Format, Map, Path, Value};
 use skidder_outputs::Elasticsearch;
 use skidder_outputs::elasticsearch::{Config, Credentials, HostUrl, Pem, TlsSettings};
@@ -78,6 +79,33 @@ async fn takes_refuses_and_recognises(server: Server) {
     assert_eq!(server.count(&index).unwrap(), 100);
     assert_eq!(fixture.feed.metrics.duplicates.get(), 100);
     assert_eq!(fixture.settle.total().delivered(), 200);
+}
+
+/// Requests are read by the server, and their answers lost.
+async fn recognises_what_comes_again(server: Server) {
+    let index = unique_name("once");
+    let address = server.url().trim_start_matches("http://").trim_end_matches('/').to_owned();
+    let ways =
+        [Way::ResetInsteadOfAnswer, Way::ResetAfterAnswered(900), Way::ResetAfterAnswered(900)];
+    let proxy = Proxy::start(&address, ways).await;
+    let mut fixture = Fixture::new();
+    fixture.push(LINES, 700);
+    let hosts = vec![HostUrl::parse(proxy.address(), "http", "").unwrap()];
+    run(&fixture, Config { exactly_once: true, hosts, ..config(&server, &index) }).await;
+    fixture.judge(&found(&server, &index));
+    assert!(fixture.feed.metrics.duplicates.get() > 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs real servers: cargo xtask test"]
+async fn elasticsearch_recognises_events_that_come_again() {
+    recognises_what_comes_again(Server::elasticsearch().unwrap()).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs real servers: cargo xtask test"]
+async fn opensearch_recognises_events_that_come_again() {
+    recognises_what_comes_again(Server::opensearch().unwrap()).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -3,55 +3,17 @@
 
 mod common;
 
+use common::http_proxy::FakeHttpProxy;
 use common::server::FakeServer;
 use common::{Fixture, context};
-use rcgen::{CertificateParams, CertifiedIssuer, KeyPair};
-use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
-use rustls::server::WebPkiClientVerifier;
-use rustls::{RootCertStore, ServerConfig};
+use rustls::{CipherSuite, NamedGroup};
+use sha2::{Digest as _, Sha256};
+use skidder_config::{Problems, Secret, Settings};
+use skidder_contract::Authority;
 use skidder_outputs::Elasticsearch;
 use skidder_outputs::elasticsearch::{Config, HostUrl, Pem, TlsSettings, VerificationMode};
-use std::sync::Arc;
+use skidder_pipeline::Output as _;
 use std::time::Duration;
-use tokio_rustls::TlsAcceptor;
-
-/// An authority and what it signed.
-struct Authority(CertifiedIssuer<'static, KeyPair>);
-
-impl Authority {
-    fn new() -> Self {
-        let mut params = CertificateParams::new(Vec::<String>::new()).unwrap();
-        params.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
-        Self(CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap())
-    }
-
-    fn sign(&self, name: &str) -> (rcgen::Certificate, KeyPair) {
-        let key = KeyPair::generate().unwrap();
-        let params = CertificateParams::new(vec![name.to_owned()]).unwrap();
-        (params.signed_by(&key, &self.0).unwrap(), key)
-    }
-
-    /// What accepts connections in the name of `name`; with `clients`, only from those we signed.
-    fn acceptor(&self, name: &str, clients: bool) -> TlsAcceptor {
-        let (certificate, key) = self.sign(name);
-        let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let builder = ServerConfig::builder_with_provider(Arc::clone(&provider))
-            .with_safe_default_protocol_versions()
-            .unwrap();
-        let builder = if clients {
-            let mut roots = RootCertStore::empty();
-            roots.add(self.0.der().clone()).unwrap();
-            let verifier =
-                WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider).build();
-            builder.with_client_cert_verifier(verifier.unwrap())
-        } else {
-            builder.with_no_client_auth()
-        };
-        let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(key.serialize_der()));
-        let config = builder.with_single_cert(vec![certificate.der().clone()], key).unwrap();
-        TlsAcceptor::from(Arc::new(config))
-    }
-}
 
 fn config(server: &FakeServer, tls: TlsSettings) -> Config {
     let port = server.address.rsplit_once(':').unwrap().1;
@@ -67,7 +29,7 @@ fn config(server: &FakeServer, tls: TlsSettings) -> Config {
 
 fn trusting(authority: &Authority) -> TlsSettings {
     TlsSettings {
-        certificate_authorities: vec![Pem::of(&authority.0.pem())],
+        certificate_authorities: vec![Pem::of(&authority.pem())],
         ..TlsSettings::default()
     }
 }
@@ -86,7 +48,9 @@ async fn check(config: Config) -> (bool, String) {
 #[tokio::test(flavor = "multi_thread")]
 async fn events_go_through_tls() {
     let authority = Authority::new();
-    let server = FakeServer::start_with([], Some(authority.acceptor("localhost", false))).await;
+    let server =
+        FakeServer::start_with([], Some(authority.acceptor(&authority.sign("localhost"), false)))
+            .await;
     let mut fixture = Fixture::new();
     fixture.push(3000, 500);
     let output = Elasticsearch::new(config(&server, trusting(&authority)), context()).unwrap();
@@ -97,14 +61,38 @@ async fn events_go_through_tls() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_client_certificate_is_shown_when_asked_for() {
     let authority = Authority::new();
-    let server = FakeServer::start_with([], Some(authority.acceptor("localhost", true))).await;
-    let (certificate, key) = authority.sign("client");
-    let identity = Some((Pem::of(&certificate.pem()), Pem::of(&key.serialize_pem())));
-    let mut fixture = Fixture::new();
-    fixture.push(10, 10);
-    let settings = TlsSettings { identity, ..trusting(&authority) };
-    fixture.run(Elasticsearch::new(config(&server, settings), context()).unwrap()).await;
-    fixture.judge(&server.taken());
+    let server =
+        FakeServer::start_with([], Some(authority.acceptor(&authority.sign("localhost"), true)))
+            .await;
+    let client = authority.sign("client");
+    let plain = Some((Pem::of(&client.pem()), Pem::of(&client.key_pem())));
+    // The same with a key that has a passphrase, told or in a file.
+    let client = authority.sign_for("client", include_str!("../../skidder-tls/testdata/plain.pem"));
+    let key = include_str!("../../skidder-tls/testdata/pkcs8-aes256.pem");
+    let encrypted = Some((Pem::of(&client.pem()), Pem::of(key)));
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("passphrase");
+    std::fs::write(&file, "secret\n").unwrap();
+    for (identity, key_passphrase, key_passphrase_path) in [
+        (plain, None, None),
+        (encrypted.clone(), Some(Secret::new("secret")), None),
+        (encrypted.clone(), None, Some(file)),
+    ] {
+        let mut fixture = Fixture::new();
+        fixture.push(10, 10);
+        let server = FakeServer::start_with(
+            [],
+            Some(authority.acceptor(&authority.sign("localhost"), true)),
+        )
+        .await;
+        let settings =
+            TlsSettings { identity, key_passphrase, key_passphrase_path, ..trusting(&authority) };
+        fixture.run(Elasticsearch::new(config(&server, settings), context()).unwrap()).await;
+        fixture.judge(&server.taken());
+    }
+    let settings = TlsSettings { identity: encrypted, ..trusting(&authority) };
+    let error = Elasticsearch::new(config(&server, settings), context()).unwrap_err();
+    assert!(error.to_string().contains("ssl.key_passphrase"), "{error}");
     let (good, told) = check(config(&server, trusting(&authority))).await;
     assert!(!good, "{told}");
 }
@@ -124,7 +112,8 @@ async fn each_verification_mode_accepts_what_it_should() {
     ];
     for (signed, name, verification_mode, accepted) in table {
         let signer = if signed { &ours } else { &theirs };
-        let server = FakeServer::start_with([], Some(signer.acceptor(name, false))).await;
+        let server =
+            FakeServer::start_with([], Some(signer.acceptor(&signer.sign(name), false))).await;
         let settings = TlsSettings { verification_mode, ..trusting(&ours) };
         let (good, told) = check(config(&server, settings)).await;
         assert_eq!(good, accepted, "{signed} {name} {verification_mode:?}\n{told}");
@@ -134,11 +123,154 @@ async fn each_verification_mode_accepts_what_it_should() {
 #[tokio::test(flavor = "multi_thread")]
 async fn only_the_allowed_protocols_are_spoken() {
     let authority = Authority::new();
-    let server = FakeServer::start_with([], Some(authority.acceptor("localhost", false))).await;
+    let server =
+        FakeServer::start_with([], Some(authority.acceptor(&authority.sign("localhost"), false)))
+            .await;
     for (tls12, tls13, version) in [(true, true, "TLSv1_3"), (true, false, "TLSv1_2")] {
         let settings = TlsSettings { tls12, tls13, ..trusting(&authority) };
         let (good, told) = check(config(&server, settings)).await;
         assert!(good && told.contains(version), "{told}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn pins_and_fingerprints_are_checked_on_what_the_server_shows() {
+    let (ours, theirs) = (Authority::new(), Authority::new());
+    let server =
+        FakeServer::start_with([], Some(ours.acceptor(&ours.sign("localhost"), false))).await;
+    let hash = |bytes: &[u8]| Some(<[u8; 32]>::try_from(&Sha256::digest(bytes)[..]).unwrap());
+    let (our_certificate, our_key) = ours.der();
+    let (their_certificate, their_key) = theirs.der();
+    let only =
+        |ca_trusted_fingerprint| TlsSettings { ca_trusted_fingerprint, ..TlsSettings::default() };
+    let pinned = |keys: &[&[u8]]| TlsSettings {
+        ca_sha256: keys.iter().filter_map(|key| hash(key)).collect(),
+        ..trusting(&ours)
+    };
+    let both = TlsSettings { ca_trusted_fingerprint: hash(&our_certificate), ..trusting(&theirs) };
+    let wrong_name =
+        FakeServer::start_with([], Some(ours.acceptor(&ours.sign("elsewhere"), false))).await;
+    let table = [
+        (&server, only(hash(&our_certificate)), true, ""),
+        (&server, only(hash(&their_certificate)), false, "ssl.ca_trusted_fingerprint"),
+        (&server, both, true, ""),
+        (&wrong_name, only(hash(&our_certificate)), false, "verification_mode: certificate"),
+        (&server, pinned(&[&our_key]), true, ""),
+        (&server, pinned(&[&their_key, &our_key]), true, ""),
+        (&server, pinned(&[&their_key]), false, "ssl.ca_sha256"),
+    ];
+    for (number, (server, settings, accepted, said)) in table.into_iter().enumerate() {
+        let (good, told) = check(config(server, settings)).await;
+        assert!(good == accepted && told.contains(said), "{number}: {told}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn only_the_allowed_suites_and_curves_are_spoken() {
+    let authority = Authority::new();
+    let acceptor = authority.acceptor(&authority.sign("localhost"), false);
+    let server = FakeServer::start_with([], Some(acceptor)).await;
+    let settings = TlsSettings {
+        tls13: false,
+        cipher_suites: vec![CipherSuite::TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256],
+        curve_types: vec![NamedGroup::secp384r1],
+        ..trusting(&authority)
+    };
+    let (good, told) = check(config(&server, settings.clone())).await;
+    assert!(good && told.contains("ECDSA_WITH_CHACHA20"), "{told}");
+    // The certificate of the server is no RSA one.
+    let cipher_suites = vec![CipherSuite::TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256];
+    let (good, told) = check(config(&server, TlsSettings { cipher_suites, ..settings })).await;
+    assert!(!good && told.contains("ssl.supported_protocols"), "{told}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn certificates_are_read_again_when_they_change() {
+    let (old, new) = (Authority::new(), Authority::new());
+    let acceptor = new.acceptor(&new.sign("localhost"), false);
+    let server = FakeServer::start_with([], Some(acceptor)).await;
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("ca.pem");
+    std::fs::write(&file, old.pem()).unwrap();
+    let settings = TlsSettings {
+        certificate_authorities: vec![Pem::File(file.clone())],
+        ..TlsSettings::default()
+    };
+    let mut fixture = Fixture::new();
+    fixture.push(100, 10);
+    fixture.queue.close();
+    let output = Elasticsearch::new(config(&server, settings), context()).unwrap();
+    let running = tokio::spawn(Box::new(output).run(fixture.feed.clone()));
+    let failures = |count: u64| {
+        let metrics = std::sync::Arc::clone(&fixture.feed.metrics);
+        async move {
+            let until = metrics.write_errors.get() + count;
+            while metrics.write_errors.get() < until {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+        }
+    };
+    failures(3).await;
+    // What cannot be used leaves the old one in force.
+    std::fs::write(&file, "not in PEM").unwrap();
+    failures(3).await;
+    assert_eq!(fixture.settle.total().delivered(), 0);
+    std::fs::write(&file, new.pem()).unwrap();
+    tokio::time::timeout(Duration::from_secs(30), running).await.unwrap().unwrap();
+    fixture.judge(&server.taken());
+}
+
+/// The proxy of these settings, for all hosts.
+fn proxied(config: Config, settings: &str) -> Config {
+    let problems = Problems::new();
+    let settings = Settings::parse("x", &format!("{{hosts: es, {settings}}}")).unwrap();
+    let (read, _) = skidder_outputs::elasticsearch::read(&settings.root(&problems));
+    assert_eq!(problems.to_string(), "");
+    Config { proxy: read.unwrap().proxy, ..config }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn events_go_through_a_proxy_with_and_without_tls() {
+    let authority = Authority::new();
+    for secure in [false, true] {
+        let acceptor = authority.acceptor(&authority.sign("localhost"), false);
+        let server = FakeServer::start_with([], secure.then_some(acceptor)).await;
+        let proxy = FakeHttpProxy::start(&server.address, "Basic dTpw").await;
+        let mut direct = config(&server, trusting(&authority));
+        direct.hosts[0].https = secure;
+        let mut fixture = Fixture::new();
+        fixture.push(3000, 500);
+        let settings = format!(
+            "proxy_url: 'http://u:p@{}', proxy_headers: {{X-Who: me}}, loadbalance: true",
+            proxy.address
+        );
+        let output = Elasticsearch::new(proxied(direct.clone(), &settings), context()).unwrap();
+        fixture.run(output).await;
+        fixture.judge(&server.taken());
+        let port = server.address.rsplit_once(':').unwrap().1;
+        let heads = proxy.heads();
+        if secure {
+            let expected = format!("CONNECT localhost:{port} HTTP/1.1\r\n");
+            assert!(heads.iter().all(|head| head.starts_with(&expected)), "{heads:?}");
+            assert!(heads.iter().all(|head| head.contains("x-who: me\r\n")), "{heads:?}");
+        } else {
+            let expected = format!("GET http://localhost:{port}/ HTTP/1.1\r\n");
+            assert!(heads[0].starts_with(&expected), "{heads:?}");
+            let expected = format!("POST http://localhost:{port}/_bulk?filter_path=");
+            assert!(heads[1].starts_with(&expected), "{heads:?}");
+        }
+        // A proxy that wants a password, and one that is not there.
+        for (url, said) in [
+            (format!("http://{}", proxy.address), if secure { "wants a user" } else { "407" }),
+            (
+                format!("http://u:wrong@{}", proxy.address),
+                if secure { "refuses the user" } else { "407" },
+            ),
+            ("http://127.0.0.1:1".to_owned(), "dial up by the proxy http://127.0.0.1:1... ERROR"),
+        ] {
+            let (good, told) = check(proxied(direct.clone(), &format!("proxy_url: '{url}'"))).await;
+            assert!(!good && told.contains(said) && !told.contains("wrong"), "{told}");
+        }
     }
 }
 

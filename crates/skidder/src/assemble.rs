@@ -1,6 +1,7 @@
 //! From settings to parts: every section is read and checked here, before anything starts.
 
 use crate::agent::{Agent, BEAT, COMPATIBLE_VERSION};
+use crate::cloud::Cloud;
 use crate::filestream::{self, Surroundings};
 use crate::input_plan::{self, Common, InputPlan};
 use crate::outputs::{Feeds, OutputParts, Outputs, Place, Places};
@@ -94,6 +95,7 @@ pub(crate) fn assemble(
         beat: BEAT.to_owned(),
         version: COMPATIBLE_VERSION.to_owned(),
         agent_name: agent.name.clone(),
+        agent_id: agent.id.clone(),
         precision,
         fs: Arc::clone(&outside.fs),
     };
@@ -424,9 +426,9 @@ fn read_log_level(root: &Section<'_>) -> Level {
 /// Sections of Filebeat that are not here yet.
 fn refuse(root: &Section<'_>, beat: &Section<'_>) {
     let later = "leave it out; it comes with a later version";
+    Cloud::read(root);
     root.unsupported(
         &[
-            "cloud.*",
             "monitoring.*",
             "instrumentation.*",
             "seccomp.*",

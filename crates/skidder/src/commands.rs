@@ -3,7 +3,7 @@
 use crate::agent::{Agent, VERSION};
 use crate::assemble::{Outside, Parts, assemble};
 use crate::cli::{Command, CommandLine, Export, Global, Test};
-use crate::{agent, files, logging, registry, run, sample, ship};
+use crate::{agent, cloud, files, logging, registry, run, sample, ship};
 use anyhow::{Context as _, Result, bail};
 use skidder_config::{LoadOptions, Problems, Settings, load};
 use skidder_os::{Clock, Fs, RealFs, SystemClock};
@@ -199,7 +199,13 @@ pub(crate) fn load_files(global: &Global, files: &[PathBuf], world: &World) -> R
         environment: &|name| std::env::var(name).ok(),
         keystore: None,
     };
-    load(options).map_err(|problems| told(&problems))
+    let settings = load(options).map_err(|problems| told(&problems))?;
+    let over = cloud::overrides(&settings);
+    if over.is_empty() {
+        return Ok(settings);
+    }
+    let overrides = [global.overrides.clone(), over].concat();
+    load(LoadOptions { overrides: &overrides, ..options }).map_err(|problems| told(&problems))
 }
 
 /// Reads all settings; the error holds everything that is wrong, warnings are printed.

@@ -5,6 +5,7 @@ mod agent;
 mod allocator;
 mod assemble;
 mod cli;
+mod cloud;
 mod commands;
 mod files;
 mod filestream;

@@ -2,6 +2,7 @@
 
 mod arrows;
 mod changelog;
+mod elasticsearch_options;
 mod options;
 mod output_options;
 mod parser_options;

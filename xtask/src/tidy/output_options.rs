@@ -1,5 +1,6 @@
 //! Every option of an output has a test and a line in the documentation, as in `options.rs`.
 
+use super::elasticsearch_options::{ELASTICSEARCH, SSL};
 use super::options::{split, tell_missing, write_table};
 use crate::repository;
 use anyhow::{Context, Result, bail};
@@ -13,10 +14,11 @@ const BEGIN: &str =
     "<!-- written by `cargo xtask tidy --update` from xtask/src/tidy/output_options.rs -->";
 
 /// An option and the tests that cover it: how it is read, and what it does.
-type Covered = (&'static str, &'static [&'static str]);
+pub(super) type Covered = (&'static str, &'static [&'static str]);
 
 /// Heads of the sections of the page, with the options that each explains.
 const OUTPUTS: &[(&str, &[Covered])] = &[
+    ("output.elasticsearch", ELASTICSEARCH),
     ("output.logstash", LOGSTASH),
     ("output.kafka", KAFKA),
     ("output.redis", REDIS),
@@ -26,6 +28,7 @@ const OUTPUTS: &[(&str, &[Covered])] = &[
         "output.discard",
         &[("enabled", &["the_enabled_output_is_built", "discard_takes_everything"])],
     ),
+    ("ssl", SSL),
     ("codec", CODEC),
 ];
 

@@ -7,9 +7,11 @@
 //! `@metadata.alias`, which older ones took as a name, still is one.
 
 use super::Config;
+use super::ids::Ids;
 use crate::context::{Context, moment};
 use crate::selector::Rules;
 use skidder_event::{Base, Batch, EventRef, Format, Path, ValueRef, write_string};
+use skidder_pipeline::Delivery;
 use std::sync::Arc;
 
 /// What an action does with its document.
@@ -79,6 +81,9 @@ pub(crate) struct Actions {
     /// The second for which it holds; `None` for ever.
     second: Option<i64>,
     line: Vec<u8>,
+    /// Where in `line` the id of an event is put in, if it has none of its own.
+    id_at: Option<usize>,
+    ids: Option<Ids>,
     operation: Operation,
     scratch: Vec<u8>,
 }
@@ -129,9 +134,32 @@ impl Actions {
             base: None,
             second: None,
             line: Vec::new(),
+            id_at: None,
+            ids: config.exactly_once.then(|| Ids::new(context)),
             operation: Operation::Create,
             scratch: Vec::new(),
         }
+    }
+
+    /// The next events are of this delivery.
+    pub(crate) fn begin(&mut self, delivery: &Delivery) {
+        if let Some(ids) = &mut self.ids {
+            ids.begin(delivery);
+        }
+    }
+
+    /// Appends `line`, with the id of an event if it is to have one.
+    #[inline]
+    fn append(&self, out: &mut Vec<u8>, batch: &Batch, row: usize) {
+        let (Some(at), Some(ids)) = (self.id_at, &self.ids) else {
+            out.extend_from_slice(&self.line);
+            return;
+        };
+        out.extend_from_slice(&self.line[..at]);
+        out.extend_from_slice(b",\"_id\":\"");
+        ids.write(out, batch, row);
+        out.push(b'"');
+        out.extend_from_slice(&self.line[at..]);
     }
 
     /// Appends the action line of one event. Nothing is appended on an error.
@@ -148,13 +176,13 @@ impl Actions {
             && self.base.as_ref().is_some_and(|base| Arc::ptr_eq(base, batch.base()))
             && self.second.is_none_or(|second| second == second_of(event))
         {
-            out.extend_from_slice(&self.line);
+            self.append(out, batch, row);
             return Ok(self.operation);
         }
         // A failure leaves half a line behind.
         self.base = None;
         let (operation, holds) = self.build(event)?;
-        out.extend_from_slice(&self.line);
+        self.append(out, batch, row);
         if !own && holds < Holds::Event {
             self.base = Some(Arc::clone(batch.base()));
             self.second = (holds == Holds::Second).then(|| second_of(event));
@@ -182,6 +210,7 @@ impl Actions {
             Operation::Delete => b"{\"delete\":{\"_index\":",
         });
         write_string(line, index.as_bytes(), true);
+        self.id_at = id.is_none().then_some(line.len());
         if let Some(id) = id {
             line.extend_from_slice(b",\"_id\":");
             write_string(line, id, false);

@@ -1,6 +1,7 @@
 //! Settings of `output.elasticsearch`, checked.
 
 use super::hosts::HostUrl;
+use crate::net::ProxyChoice;
 use crate::selector::Rules;
 use http::{HeaderName, HeaderValue};
 use skidder_config::Secret;
@@ -81,8 +82,12 @@ pub struct Config {
     /// `non_indexable_policy.dead_letter_index.index`: where events go that the server refuses; those that it
     /// refuses there too, or without one, go to the dead letters.
     pub dead_letter_index: Option<String>,
+    /// `exactly_once`, our own: each event has an `_id` that says where it was read.
+    pub exactly_once: bool,
     /// `escape_html`: `<`, `>` and `&` of documents are escaped.
     pub escape_html: bool,
+    /// `proxy_url`, `proxy_headers` and `proxy_disable`, or the environment.
+    pub proxy: ProxyChoice,
     /// `allow_older_versions`: also servers older than `agent.version`.
     pub allow_older_versions: bool,
     /// `ssl`, for hosts with `https`.
@@ -136,7 +141,9 @@ impl Config {
             pipelines: Rules::default(),
             pipeline: None,
             dead_letter_index: None,
+            exactly_once: false,
             escape_html: false,
+            proxy: ProxyChoice::Direct,
             allow_older_versions: true,
             tls: TlsSettings::default(),
         }

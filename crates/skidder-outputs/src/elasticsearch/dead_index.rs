@@ -83,11 +83,12 @@ fn write(out: &mut Vec<u8>, text: &[u8], refusal: &Refusal, index: &str) -> bool
 fn id_of(action: &[u8]) -> Option<String> {
     #[derive(Deserialize)]
     struct Metadata {
-        _id: Option<String>,
+        #[serde(rename = "_id")]
+        id: Option<String>,
     }
     let action: std::collections::BTreeMap<String, Metadata> =
         serde_json::from_slice(action).ok()?;
-    action.into_values().next()?._id
+    action.into_values().next()?.id
 }
 
 #[cfg(test)]

@@ -78,6 +78,7 @@ impl BulkEncoder {
         let bytes_left = self.bytes_max.saturating_sub(request.plain_bytes);
         let mut full = false;
         while let Some(front) = waiting.front_mut() {
+            self.actions.begin(front);
             // Only the first piece begins with a delivery that the request does not have yet.
             let known = request.deliveries.last().is_some_and(|last| same(last, front));
             if !known {

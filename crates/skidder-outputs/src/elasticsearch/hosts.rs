@@ -3,6 +3,7 @@
 //! The rules are libbeat's `common.MakeURL`: a missing scheme, port and path come from `protocol`,
 //! 9200 and `path`; what the URL has wins.
 
+use crate::net::Host;
 use crate::net::address::{read_address, read_credentials};
 use skidder_config::Secret;
 use std::fmt;
@@ -62,6 +63,11 @@ impl HostUrl {
             return Err(format!("path `{path}` has characters that must be percent-encoded"));
         }
         Ok(Self { https, name, port, path, credentials })
+    }
+
+    /// Where it is.
+    pub(crate) fn address(&self) -> Host {
+        Host { name: self.name.clone(), port: self.port }
     }
 
     /// `name:port` as in the `Host` header, IPv6 in brackets.

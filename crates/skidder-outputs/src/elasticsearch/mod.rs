@@ -22,11 +22,13 @@ mod connection;
 mod dead_index;
 mod encode;
 mod hosts;
+mod ids;
 mod preset;
 mod read;
 mod ready;
 mod request;
 mod server;
+mod told;
 mod worker;
 
 pub use config::{Auto, Config, Credentials};
@@ -37,10 +39,12 @@ pub use preset::{Preset, QueueSettings};
 pub use read::read;
 pub use server::TargetError;
 pub use skidder_tls::{Pem, TlsError, TlsSettings, VerificationMode};
+#[doc(hidden)]
+pub use told::{AnswerBench, WaitingRequest};
 
 use crate::backoff::{Backoff, Failures};
 use crate::context::Context;
-use crate::net::{Host, Route, Tls};
+use crate::net::Route;
 use crate::refusal::Refuser;
 use crate::tuner::{Bounds, Sizes, Tuner};
 use buffers::Buffers;
@@ -48,9 +52,9 @@ use client::Client;
 use encode::BulkEncoder;
 use ready::Ready;
 use request::BodyWriter;
-use rustls::ClientConfig;
 use server::Target;
 use skidder_pipeline::{Feed, Output, OutputFuture};
+use skidder_tls::TlsClient;
 use std::sync::Arc;
 use tokio::task::JoinSet;
 use worker::{Encoding, Sender};
@@ -89,7 +93,7 @@ pub struct Elasticsearch {
     config: Arc<Config>,
     context: Context,
     targets: Vec<Arc<Target>>,
-    tls: Option<Arc<ClientConfig>>,
+    tls: Option<Arc<TlsClient>>,
 }
 
 impl Elasticsearch {
@@ -103,12 +107,15 @@ impl Elasticsearch {
             if !config.tls.enabled {
                 return Err(SetupError::TlsOff(host.to_string()));
             }
-            tls = Some(config.tls.client(&*context.fs)?);
+            tls = Some(TlsClient::new(&config.tls, Arc::clone(&context.fs))?);
         }
         let targets: Result<_, TargetError> = config
             .hosts
             .iter()
-            .map(|host| Ok(Arc::new(Target::new(host, &config, &context)?)))
+            .map(|host| {
+                let proxy = config.proxy.of(host.https, &host.address());
+                Ok(Arc::new(Target::new(host, &config, &context, proxy.as_deref())?))
+            })
             .collect();
         Ok(Self { targets: targets?, config: Arc::new(config), context, tls })
     }
@@ -132,15 +139,9 @@ impl Elasticsearch {
 
     /// The way to a server.
     fn route(&self, target: &Target) -> Route {
-        let tls = self.tls.as_ref().filter(|_| target.host.https);
-        Route {
-            host: Host { name: target.host.name.clone(), port: target.host.port },
-            proxy: None,
-            tls: tls.map(|client| Tls {
-                client: Arc::clone(client),
-                mode: self.config.tls.verification_mode,
-            }),
-        }
+        let host = target.host.address();
+        let proxy = self.config.proxy.of(target.host.https, &host);
+        Route { host, proxy, tls: self.tls.clone().filter(|_| target.host.https) }
     }
 
     /// The hosts of each worker.
@@ -209,6 +210,7 @@ impl Elasticsearch {
                 backoff: Backoff::new(config.backoff_init, config.backoff_max, seed),
                 failures: Failures::default(),
                 idle: config.idle_connection_timeout,
+                delivered: Vec::new(),
                 dead_letter_index: config.dead_letter_index.as_deref().map(Arc::from),
             };
             tasks.spawn(sender.run());

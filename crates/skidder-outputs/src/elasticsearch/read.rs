@@ -3,6 +3,7 @@
 use super::config::{Auto, Config, Credentials};
 use super::hosts::HostUrl;
 use super::preset::{Column, Preset, QueueSettings};
+use crate::net::ProxyChoice;
 use crate::selector::Rules;
 use http::{HeaderName, HeaderValue};
 use skidder_config::Section;
@@ -13,11 +14,8 @@ use skidder_tls::TlsSettings;
 const AUTO: &str = "auto";
 
 /// Settings of Filebeat that are not here yet, with what to do.
-const UNSUPPORTED: [(&[&str], &str); 3] = [
-    (&["proxy_url", "proxy_headers.*"], "connect directly"),
-    (&["kerberos.*"], "use `api_key`, or `username` and `password`"),
-    (&["cloud.*"], "use `hosts` and `api_key`"),
-];
+const UNSUPPORTED: [(&[&str], &str); 1] =
+    [(&["kerberos.*"], "use `api_key`, or `username` and `password`")];
 
 /// Reads the section; mistakes are told to its problems. `None` if no host is named.
 ///
@@ -28,13 +26,12 @@ pub fn read(section: &Section<'_>) -> (Option<Config>, QueueSettings) {
         section.unsupported(patterns, advice);
     }
     section.deprecated(&["max_retries"], "events are sent until they are accepted, as in Filebeat");
-    // No proxy is used in any case.
-    section.accept("proxy_disable");
     let hosts = read_hosts(section);
     let mut config = Config::new(hosts.unwrap_or_default());
     read_sizes(section, &mut config);
     read_request(section, &mut config);
     read_times(section, &mut config);
+    config.proxy = ProxyChoice::read(section, |name| std::env::var(name).ok());
     config.tls = TlsSettings::read(&section.section("ssl"));
     let preset = section.one_of("preset", &Preset::WORDS).or(Preset::Custom);
     let mut queue = QueueSettings::default();
@@ -146,6 +143,8 @@ fn read_request(section: &Section<'_>, config: &mut Config) {
     config.indices = Rules::read(section, "indices", "index");
     config.pipeline = section.string("pipeline").try_map(format).optional();
     config.pipelines = Rules::read(section, "pipelines", "pipeline");
+    let words = [("false", false), ("true", true), ("on_retry", true)];
+    config.exactly_once = section.one_of("exactly_once", &words).or(false);
     config.allow_older_versions = section.bool("allow_older_versions").or(true);
     config.dead_letter_index = read_policy(section);
 }

@@ -3,6 +3,7 @@
 use super::config::{Config, Credentials};
 use super::hosts::{HostUrl, encode_percent};
 use crate::context::Context;
+use crate::net::Via;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use http::Uri;
@@ -41,6 +42,7 @@ impl Target {
         host: &HostUrl,
         config: &Config,
         context: &Context,
+        proxy: Option<&Via>,
     ) -> Result<Self, TargetError> {
         let uri = |text: String| text.parse::<Uri>().map_err(|_| TargetError::Url(text));
         let mut query = String::from("filter_path=");
@@ -71,10 +73,21 @@ impl Target {
         for (name, value) in &config.headers {
             headers.insert(name.clone(), value.clone());
         }
+        // A proxy of HTTP is told the whole URL of what is not encrypted.
+        let mut before = host.path.clone();
+        if let Some(Via::Http(proxy)) = proxy.filter(|_| !host.https) {
+            before = format!("http://{authority}{}", host.path);
+            if let Some(value) = proxy.authorization() {
+                let mut value = HeaderValue::from_str(&value)
+                    .map_err(|_| TargetError::Credentials(proxy.to_string()))?;
+                value.set_sensitive(true);
+                headers.insert(header::PROXY_AUTHORIZATION, value);
+            }
+        }
         Ok(Self {
             host: host.clone(),
-            root: uri(format!("{}/", host.path))?,
-            bulk: uri(format!("{}/_bulk?{query}", host.path))?,
+            root: uri(format!("{before}/"))?,
+            bulk: uri(format!("{before}/_bulk?{query}"))?,
             headers,
         })
     }

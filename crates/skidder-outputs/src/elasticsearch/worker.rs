@@ -1,13 +1,14 @@
 //! A worker's two halves: one encodes the next request while the other brings the last one to a
 //! server, as often as it takes.
 
-use super::answer::{self, Answer, Verdict};
+use super::answer;
 use super::client::{Client, Failure};
 use super::connection::ConnectionError;
 use super::dead_index;
 use super::encode::BulkEncoder;
 use super::ready::Ready;
 use super::request::{BodyWriter, Item, Request};
+use super::told::{Told, refusal};
 use crate::backoff::{Backoff, Failures};
 use crate::refusal::{Refusal, Refuser};
 use crate::tuner::{Ended, Tuner};
@@ -81,6 +82,8 @@ pub(crate) struct Sender {
     pub(crate) backoff: Backoff,
     pub(crate) failures: Failures,
     pub(crate) idle: Duration,
+    /// Kept from answer to answer, so that the usual one allocates nothing.
+    pub(crate) delivered: Vec<u32>,
     /// Where refused events are sent, if not to our own dead letters.
     pub(crate) dead_letter_index: Option<Arc<str>>,
 }
@@ -222,7 +225,7 @@ impl Sender {
             Err(failure) => Next::Failed(Box::new(request), failure),
             Ok(status @ 200..300) => match answer::read(client.answer(), events) {
                 Ok(answer) => {
-                    let told = Told::new(&request, &answer);
+                    let told = Told::new(&request, &answer, std::mem::take(&mut self.delivered));
                     self.settle(request, told).await
                 }
                 Err(error) => {
@@ -263,6 +266,7 @@ impl Sender {
             let verdicts = request.deliveries.iter().zip(&told.delivered);
             Ticket::deliver_all(verdicts.map(|(delivery, &rows)| (&*delivery.ticket, rows)));
         }
+        self.delivered = told.delivered;
         self.refuse(&request, told.refused).await;
         let ended = if told.too_many > 0 { Ended::TooMany } else { Ended::Taken };
         let yielded = self.tuner.report(taken, request.plain_bytes, ended);
@@ -321,70 +325,5 @@ impl Sender {
         let first = self.writer.part(request, first.to_vec());
         self.ready.add_part(second);
         self.ready.add_part(first);
-    }
-}
-
-fn refusal(request: &Request, item: &Item, status: u16, reason: &[u8]) -> Refusal {
-    Refusal {
-        delivery: request.delivery(item).clone(),
-        row: item.row,
-        status,
-        reason: reason.to_vec(),
-    }
-}
-
-/// An answer, sorted by what is to be done.
-struct Told {
-    /// Rows of each delivery that are done, duplicates included.
-    delivered: Vec<u32>,
-    duplicates: u64,
-    too_many: u64,
-    again: Vec<Item>,
-    /// Status of the first of them.
-    again_status: u16,
-    refused: Vec<(Item, Refusal)>,
-}
-
-impl Told {
-    fn new(request: &Request, answer: &Answer<'_>) -> Self {
-        let mut told = Self {
-            delivered: vec![0; request.deliveries.len()],
-            duplicates: 0,
-            too_many: 0,
-            again: Vec::new(),
-            again_status: 0,
-            refused: Vec::new(),
-        };
-        let answers = match answer {
-            Answer::AllDelivered => {
-                for item in &request.items {
-                    told.delivered[item.delivery as usize] += 1;
-                }
-                return told;
-            }
-            Answer::Items(answers) => answers,
-        };
-        for (item, answer) in request.items.iter().zip(answers) {
-            let verdict = Verdict::of(answer.status);
-            match verdict {
-                Verdict::Delivered | Verdict::Duplicate => {
-                    told.delivered[item.delivery as usize] += 1;
-                    told.duplicates += u64::from(verdict == Verdict::Duplicate);
-                }
-                Verdict::TooMany | Verdict::Failed => {
-                    told.too_many += u64::from(verdict == Verdict::TooMany);
-                    if told.again.is_empty() {
-                        told.again_status = answer.status;
-                    }
-                    told.again.push(*item);
-                }
-                Verdict::Rejected => {
-                    let reason = answer.error.as_bytes();
-                    let refusal = refusal(request, item, answer.status, reason);
-                    told.refused.push((*item, refusal));
-                }
-            }
-        }
-        told
     }
 }

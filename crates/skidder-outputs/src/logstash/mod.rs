@@ -19,12 +19,12 @@ pub use frames::FrameBench;
 
 use crate::backoff::{Backoff, Failures};
 use crate::context::Context;
-use crate::net::{Route, Tls};
+use crate::net::{Route, Via};
 use crate::supply::{Share, Supply};
 use frames::FrameWriter;
 use session::{End, Kept, Session};
 use skidder_pipeline::{Feed, Output, OutputFuture, TakeLimits};
-use skidder_tls::TlsError;
+use skidder_tls::{TlsClient, TlsError};
 use slow_start::SlowStart;
 use std::fmt::Display;
 use std::sync::Arc;
@@ -47,12 +47,9 @@ impl Logstash {
     pub fn new(config: Config, context: Context) -> Result<Self, TlsError> {
         let tls = match &config.tls {
             None => None,
-            Some(settings) => Some(Tls {
-                client: settings.client(&*context.fs)?,
-                mode: settings.verification_mode,
-            }),
+            Some(settings) => Some(TlsClient::new(settings, Arc::clone(&context.fs))?),
         };
-        let proxy = config.proxy.clone().map(Arc::new);
+        let proxy = config.proxy.clone().map(|proxy| Arc::new(Via::Socks(proxy)));
         let route = |host| Arc::new(Route { host, proxy: proxy.clone(), tls: tls.clone() });
         let routes = config.hosts.iter().cloned().map(route).collect();
         Ok(Self { config: Arc::new(config), context, routes })

@@ -1,16 +1,20 @@
-//! The way to a server: names to addresses, a SOCKS5 proxy if there is one, TLS.
+//! The way to a server: names to addresses, a proxy if there is one, TLS.
 
 pub(crate) mod address;
+mod http_proxy;
+mod proxy_choice;
 mod read;
 mod socks;
 
+pub use http_proxy::HttpProxy;
+pub use proxy_choice::ProxyChoice;
 pub(crate) use read::{read_hosts, read_tls};
 pub use socks::Proxy;
 
 use crate::check::Steps;
 use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
-use skidder_tls::VerificationMode;
+use skidder_tls::{TlsClient, VerificationMode};
 use std::fmt;
 use std::io;
 use std::net::SocketAddr;
@@ -44,6 +48,36 @@ pub(crate) enum NetError {
     Timeout(Duration),
 }
 
+impl NetError {
+    /// What a person can do about it, if that can be told.
+    pub(crate) fn advice(&self) -> Option<&'static str> {
+        use rustls::CertificateError::{
+            Expired, ExpiredContext, NotValidForName, NotValidForNameContext, UnknownIssuer,
+        };
+        let Self::Tls { source, .. } = self else { return None };
+        match source.get_ref()?.downcast_ref::<rustls::Error>()? {
+            rustls::Error::InvalidCertificate(error) => match error {
+                UnknownIssuer => Some(
+                    "put the authority's certificate into `ssl.certificate_authorities`, or its SHA-256 into \
+                     `ssl.ca_trusted_fingerprint`",
+                ),
+                NotValidForName | NotValidForNameContext { .. } => Some(
+                    "use a name in `hosts` that the certificate has, or `ssl.verification_mode: certificate`",
+                ),
+                Expired | ExpiredContext { .. } => {
+                    Some("the server needs a new certificate, or one of the clocks is wrong")
+                }
+                _ => None,
+            },
+            rustls::Error::AlertReceived(_) => Some(
+                "see the server's log; it may want `ssl.certificate` and `ssl.key`, or other `ssl.supported_protocols`",
+            ),
+            rustls::Error::InvalidMessage(_) => Some("is this a port with TLS?"),
+            _ => None,
+        }
+    }
+}
+
 /// One server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Host {
@@ -63,19 +97,30 @@ impl fmt::Display for Host {
     }
 }
 
-/// What TLS needs, and what is checked.
-#[derive(Clone, Debug)]
-pub(crate) struct Tls {
-    pub(crate) client: Arc<ClientConfig>,
-    pub(crate) mode: VerificationMode,
+/// A proxy on the way.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Via {
+    /// SOCKS5.
+    Socks(Proxy),
+    /// HTTP: asked for a tunnel for what is encrypted; what is not goes to it as it is.
+    Http(HttpProxy),
+}
+
+impl fmt::Display for Via {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Socks(proxy) => proxy.fmt(out),
+            Self::Http(proxy) => proxy.fmt(out),
+        }
+    }
 }
 
 /// A server with the way to it.
 #[derive(Clone, Debug)]
 pub(crate) struct Route {
     pub(crate) host: Host,
-    pub(crate) proxy: Option<Arc<Proxy>>,
-    pub(crate) tls: Option<Tls>,
+    pub(crate) proxy: Option<Arc<Via>>,
+    pub(crate) tls: Option<Arc<TlsClient>>,
 }
 
 /// An open connection, whatever it is made of.
@@ -87,16 +132,25 @@ impl Route {
     /// Opens a connection within `timeout`.
     pub(crate) async fn open(&self, timeout: Duration) -> Result<Box<dyn Stream>, NetError> {
         let opening = async {
-            let tcp = match &self.proxy {
-                Some(proxy) => proxy.dial(&self.host).await?,
-                None => dial(&resolve(&self.host.name, self.host.port).await?).await?,
+            let stream: Box<dyn Stream> = match &self.proxy {
+                Some(proxy) => self.dial_by(proxy).await?,
+                None => Box::new(dial(&resolve(&self.host.name, self.host.port).await?).await?),
             };
             Ok(match &self.tls {
-                None => Box::new(tcp) as Box<dyn Stream>,
-                Some(tls) => Box::new(encrypt(tcp, &self.host.name, &tls.client).await?),
+                None => stream,
+                Some(tls) => Box::new(encrypt(stream, &self.host.name, &tls.config()).await?),
             })
         };
         within(timeout, opening).await
+    }
+
+    /// A connection by a proxy, not yet encrypted.
+    async fn dial_by(&self, proxy: &Via) -> Result<Box<dyn Stream>, NetError> {
+        Ok(match proxy {
+            Via::Socks(proxy) => Box::new(proxy.dial(&self.host).await?),
+            Via::Http(proxy) if self.tls.is_some() => proxy.tunnel(&self.host).await?,
+            Via::Http(proxy) => proxy.open().await?,
+        })
     }
 
     /// Opens a connection and tells each step of it; `None` if one failed.
@@ -107,9 +161,9 @@ impl Route {
     ) -> Option<Box<dyn Stream>> {
         steps.line(1, "connection...");
         steps.ok(2, "parse host", "");
-        let tcp = match &self.proxy {
+        let stream: Box<dyn Stream> = match &self.proxy {
             Some(proxy) => {
-                let dialled = within(timeout, proxy.dial(&self.host)).await;
+                let dialled = within(timeout, self.dial_by(proxy)).await;
                 steps.step(2, &format!("dial up by the proxy {proxy}"), dialled)?
             }
             None => {
@@ -118,22 +172,30 @@ impl Route {
                 let shown: Vec<String> =
                     addresses.iter().map(|address| address.ip().to_string()).collect();
                 steps.line(2, &format!("addresses: {}", shown.join(", ")));
-                steps.step(2, "dial up", within(timeout, dial(&addresses)).await)?
+                Box::new(steps.step(2, "dial up", within(timeout, dial(&addresses)).await)?)
             }
         };
         let Some(tls) = &self.tls else {
             steps.warn(1, "TLS", "secure connection disabled");
-            return Some(Box::new(tcp));
+            return Some(stream);
         };
         steps.line(1, "TLS...");
-        if tls.mode == VerificationMode::None {
-            steps.warn(2, "security", "the server's certificate is not checked");
-        } else if tls.mode == VerificationMode::Certificate {
-            steps.warn(2, "security", "the name in the certificate is not checked");
-        } else {
-            steps.ok(2, "security", "server's certificate chain verification is enabled");
+        match tls.settings().verification_mode {
+            VerificationMode::None => {
+                steps.warn(2, "security", "the server's certificate is not checked");
+            }
+            VerificationMode::Certificate => {
+                steps.warn(2, "security", "the name in the certificate is not checked");
+            }
+            VerificationMode::Full => {
+                steps.ok(2, "security", "server's certificate chain verification is enabled");
+            }
         }
-        let encrypted = within(timeout, encrypt(tcp, &self.host.name, &tls.client)).await;
+        let encrypted = within(timeout, encrypt(stream, &self.host.name, &tls.config())).await;
+        let encrypted = encrypted.map_err(|error| match error.advice() {
+            Some(advice) => format!("{error}; {advice}"),
+            None => error.to_string(),
+        });
         let stream = steps.step(2, "handshake", encrypted)?;
         let session = stream.get_ref().1;
         if let Some(version) = session.protocol_version().and_then(|version| version.as_str()) {
@@ -206,16 +268,16 @@ async fn dial_one(address: SocketAddr) -> Result<TcpStream, NetError> {
     Ok(tcp)
 }
 
-/// TLS over a TCP connection, to the server of this name.
-pub(crate) async fn encrypt(
-    tcp: TcpStream,
+/// TLS over a connection, to the server of this name.
+pub(crate) async fn encrypt<S: Stream>(
+    stream: S,
     name: &str,
     tls: &Arc<ClientConfig>,
-) -> Result<TlsStream<TcpStream>, NetError> {
+) -> Result<TlsStream<S>, NetError> {
     let server =
         ServerName::try_from(name.to_owned()).map_err(|_| NetError::Name(name.to_owned()))?;
     TlsConnector::from(Arc::clone(tls))
-        .connect(server, tcp)
+        .connect(server, stream)
         .await
         .map_err(|source| NetError::Tls { name: name.to_owned(), source })
 }

@@ -49,7 +49,7 @@ impl Proxy {
         proxy
     }
 
-    fn parse(url: &str, local_resolver: bool) -> Result<Self, String> {
+    pub(crate) fn parse(url: &str, local_resolver: bool) -> Result<Self, String> {
         let rest = url
             .strip_prefix("socks5://")
             .ok_or("expected `socks5://[user:password@]host[:port]`; no other proxy carries TCP")?;

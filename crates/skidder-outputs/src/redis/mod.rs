@@ -16,12 +16,12 @@ pub use config::{Config, DataType, Server};
 
 use crate::backoff::{Backoff, Failures};
 use crate::context::Context;
-use crate::net::{Route, Tls};
+use crate::net::{Route, Via};
 use crate::refusal::Refuser;
 use crate::supply::Supply;
 use request::{Request, RequestWriter};
 use skidder_pipeline::{Feed, Output, OutputFuture, TakeLimits};
-use skidder_tls::TlsError;
+use skidder_tls::{TlsClient, TlsError};
 use std::sync::Arc;
 use tokio::task::JoinSet;
 use worker::{Target, Worker};
@@ -40,13 +40,12 @@ pub struct Redis {
 impl Redis {
     /// Reads certificates; connects to nothing. An error is a mistake of the configuration, in `ssl`.
     pub fn new(config: Config, context: Context) -> Result<Self, TlsError> {
-        let proxy = config.proxy.clone().map(Arc::new);
+        let proxy = config.proxy.clone().map(|proxy| Arc::new(Via::Socks(proxy)));
         let settings = config.tls.clone().unwrap_or_default();
         let mut targets = Vec::new();
         for server in &config.servers {
             let tls = if config.encrypts(server) {
-                let client = settings.client(&*context.fs)?;
-                Some(Tls { client, mode: settings.verification_mode })
+                Some(TlsClient::new(&settings, Arc::clone(&context.fs))?)
             } else {
                 None
             };

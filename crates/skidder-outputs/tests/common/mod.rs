@@ -1,6 +1,7 @@
 //! What the tests of the outputs share.
 #![allow(dead_code, unused_imports, reason = "each test program uses a part of it")]
 
+pub(crate) mod http_proxy;
 pub(crate) mod lumberjack;
 pub(crate) mod redis;
 pub(crate) mod server;
@@ -18,6 +19,7 @@ pub(crate) fn context() -> Context {
         beat: "filebeat".to_owned(),
         version: "9.5.0".to_owned(),
         agent_name: "here".to_owned(),
+        agent_id: "id".to_owned(),
         precision: Precision::Millisecond,
         fs: Arc::new(RealFs),
     }

@@ -1,6 +1,6 @@
 //! A server that answers bulk requests as a script says.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, HashSet, VecDeque};
 use std::io::Read as _;
 use std::sync::{Arc, Mutex};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
@@ -63,6 +63,8 @@ pub(crate) struct State {
     pub(crate) greeting: VecDeque<(u16, &'static str)>,
     /// Who may send anything, as in the header `authorization`, in lower case; all if there is none.
     pub(crate) authorization: Option<&'static str>,
+    /// Ids of documents that are there: another one with the same id is a conflict.
+    ids: HashSet<String>,
 }
 
 pub(crate) const VERSION: &str = "{\"version\":{\"number\":\"9.5.0\"}}";
@@ -167,15 +169,22 @@ impl FakeServer {
         let lines = lines_of(&body);
         let text = String::from_utf8(body).unwrap();
         let seen = Seen { head, lines: lines.clone(), body: text };
-        self.state.lock().unwrap().bulks.push(seen);
+        self.state.lock().unwrap().bulks.push(seen.clone());
         let created = |count: usize| {
             let items = vec!["{\"create\":{\"status\":201}}"; count].join(",");
             format!("{{\"errors\":false,\"items\":[{items}]}}")
         };
         match act {
             Act::Ok | Act::OkAndClose => {
-                self.take(&lines);
-                answer(stream, 200, &created(lines.len())).await;
+                let known = self.known(&seen.body);
+                let new = |(line, known): (&usize, &bool)| (!known).then_some(*line);
+                self.take(&lines.iter().zip(&known).filter_map(new).collect::<Vec<_>>());
+                if known.contains(&true) {
+                    let statuses = known.iter().map(|known| if *known { 409 } else { 201 });
+                    answer(stream, 200, &items(&statuses.collect::<Vec<_>>())).await;
+                } else {
+                    answer(stream, 200, &created(lines.len())).await;
+                }
                 matches!(act, Act::Ok)
             }
             Act::Items(status_of) => {
@@ -249,6 +258,16 @@ impl FakeServer {
                 true
             }
         }
+    }
+
+    /// Which documents are there already, by their ids; the others are from now on.
+    fn known(&self, body: &str) -> Vec<bool> {
+        let mut state = self.state.lock().unwrap();
+        let known = |action: &str| {
+            let action: serde_json::Value = serde_json::from_str(action).unwrap();
+            action["create"]["_id"].as_str().is_some_and(|id| !state.ids.insert(id.to_owned()))
+        };
+        body.lines().step_by(2).map(known).collect()
     }
 
     fn take(&self, lines: &[usize]) {

@@ -18,6 +18,7 @@ fn read(text: &str) -> (Outputs, String) {
         beat: "filebeat".to_owned(),
         version: "9.5.3".to_owned(),
         agent_name: "forest".to_owned(),
+        agent_id: "id".to_owned(),
         precision: Precision::Millisecond,
         fs: Arc::new(SimFs::new(&SimClock::new())),
     };

@@ -63,11 +63,19 @@ indices: [{index: a}]
 pipeline: geo
 pipelines: [{pipeline: b}, {pipeline: c}]
 escape_html: true
+exactly_once: on_retry
 allow_older_versions: false
 non_indexable_policy.dead_letter_index.index: Dead
 ssl.verification_mode: none
 ssl.supported_protocols: [TLSv1.3]
-proxy_disable: true",
+ssl.key_passphrase: secret
+ssl.ca_sha256: ['MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIzNDU2Nzg5MDE=']
+ssl.ca_trusted_fingerprint: 00000000000000000000000000000000000000000000000000000000000000FF
+ssl.cipher_suites: [ECDHE-RSA-CHACHA20-POLY1205, TLS-AES-256-GCM-SHA384]
+ssl.curve_types: [P-384]
+ssl.renegotiation: never
+proxy_url: http://proxy:3128
+proxy_headers: {X-Who: me}",
     );
     assert_eq!(told, "");
     let config = config.unwrap();
@@ -80,10 +88,17 @@ proxy_disable: true",
     assert_eq!(config.headers[0].0, "x-my");
     assert_eq!(config.timeout, Duration::from_secs(5));
     assert!(!config.indices.is_empty() && !config.pipelines.is_empty());
-    assert!(config.escape_html && !config.allow_older_versions);
+    assert!(config.escape_html && config.exactly_once && !config.allow_older_versions);
     assert_eq!(config.dead_letter_index.as_deref(), Some("dead"));
     assert_eq!(config.tls.verification_mode, VerificationMode::None);
     assert_eq!((config.tls.tls12, config.tls.tls13), (false, true));
+    assert_eq!(config.tls.key_passphrase, Some(skidder_config::Secret::new("secret")));
+    assert_eq!(config.tls.ca_sha256, [*b"01234567890123456789012345678901"]);
+    assert_eq!(config.tls.ca_trusted_fingerprint.unwrap()[31], 255);
+    assert_eq!((config.tls.cipher_suites.len(), config.tls.curve_types.len()), (2, 1));
+    assert!(
+        matches!(&config.proxy, ProxyChoice::Always(via) if via.to_string() == "http://proxy:3128")
+    );
 }
 
 #[test]
@@ -126,7 +141,8 @@ fn mistakes_are_told_with_their_place() {
         ("hosts: es\nindex: '%{x}'", "neither a field"),
         ("hosts: es\nindices: [{pipeline: a}]", "`elasticsearch.indices[0]` has no `index`"),
         ("hosts: es\npipelines: [{pipeline: a, wen: {}}]", "did you mean `when`"),
-        ("hosts: es\nproxy_url: http://p", "not supported by skidder yet"),
+        ("hosts: es\nexactly_once: maybe", "exactly_once"),
+        ("hosts: es\nproxy_url: ftp://p", "scheme `ftp` is none of"),
         ("hosts: es\nkerberos.enabled: true", "not supported by skidder yet"),
         (
             "hosts: es\nnon_indexable_policy.dead_letter_index.name: d",
@@ -134,8 +150,17 @@ fn mistakes_are_told_with_their_place() {
         ),
         ("hosts: es\nnon_indexable_policy: {drop: {}, dead_letter_index.index: d}", "are both set"),
         ("hosts: es\nnon_indexable_policy: keep", "non_indexable_policy"),
-        ("hosts: es\nssl.key_passphrase: x", "not supported by skidder yet"),
-        ("hosts: es\nssl.ca_sha256: x", "not supported by skidder yet"),
+        ("hosts: es\nssl: {key_passphrase: x, key_passphrase_path: y}", "are both set"),
+        ("hosts: es\nssl.ca_sha256: x", "no SHA-256 in base64"),
+        ("hosts: es\nssl.ca_trusted_fingerprint: abc", "64 hexadecimal digits"),
+        ("hosts: es\nssl.cipher_suites: [ECDHE-RSA-AES-128]", "is no cipher suite"),
+        ("hosts: es\nssl.cipher_suites: [RSA-RC4-128-SHA]", "skidder has none of RSA-RC4-128-SHA"),
+        (
+            "hosts: es\nssl.cipher_suites: [RSA-RC4-128-SHA, ECDHE-RSA-AES-128-GCM-SHA256]",
+            "skidder does not have RSA-RC4-128-SHA",
+        ),
+        ("hosts: es\nssl.curve_types: [P-521]", "skidder has none of P-521"),
+        ("hosts: es\nssl.renegotiation: freely", "never negotiated anew"),
         ("hosts: es\nssl.certificate: x", "needs `ssl.key`"),
         ("hosts: es\nssl.supported_protocols: [TLSv1.1]", "TLS 1.0 and 1.1 are not supported"),
         ("hosts: es\nssl.verification_mode: some", "verification_mode"),

@@ -1,0 +1,293 @@
+//! Which proxy a host is reached by: that of the settings, or one of the environment.
+//!
+//! The environment is read as Go's `net/http` does (golang.org/x/net/http/httpproxy): `HTTPS_PROXY` for hosts with
+//! TLS, `HTTP_PROXY` for the others, neither for those in `NO_PROXY` and for this machine itself; lower-case names as
+//! well.
+
+use super::{Host, HttpProxy, Proxy, Via};
+use http::{HeaderName, HeaderValue};
+use skidder_config::Section;
+use std::net::IpAddr;
+use std::sync::Arc;
+
+/// See the module's text.
+#[derive(Clone, Debug, Default)]
+pub enum ProxyChoice {
+    /// None.
+    #[default]
+    Direct,
+    /// That of `proxy_url`, for all hosts.
+    Always(Arc<Via>),
+    /// Those of the environment.
+    Environment(Environment),
+}
+
+/// The variables.
+#[derive(Clone, Debug, Default)]
+pub struct Environment {
+    http: Option<Arc<Via>>,
+    https: Option<Arc<Via>>,
+    except: Vec<Except>,
+}
+
+/// One entry of `NO_PROXY`.
+#[derive(Clone, Debug, PartialEq)]
+enum Except {
+    All,
+    Network(IpAddr, u8),
+    /// A name, with what is below it (`true`), or only that (a leading dot); and a port.
+    Name {
+        name: String,
+        itself: bool,
+        port: Option<u16>,
+    },
+    Address(IpAddr, Option<u16>),
+}
+
+impl ProxyChoice {
+    /// Reads `proxy_url`, `proxy_headers` and `proxy_disable`. `environment` gives the value of a variable.
+    pub(crate) fn read(
+        section: &Section<'_>,
+        environment: impl Fn(&str) -> Option<String>,
+    ) -> Self {
+        let headers = section.string_map("proxy_headers").try_map(|headers| {
+            let header = |(name, value): (String, String)| {
+                let wrong = || format!("header `{name}` cannot be sent");
+                let header = HeaderName::try_from(name.as_str()).map_err(|_| wrong())?;
+                let value = HeaderValue::try_from(value).map_err(|_| wrong())?;
+                Ok::<_, String>((header, value))
+            };
+            headers.into_iter().map(header).collect::<Result<Vec<_>, _>>()
+        });
+        let headers = headers.optional().unwrap_or_default();
+        let url = section.secret("proxy_url").named("the URL of a proxy");
+        let url = url.try_map(|url| parse(url.reveal())).optional();
+        if section.bool("proxy_disable").or(false) {
+            return Self::Direct;
+        }
+        let with_headers = |mut via: Via| {
+            if let Via::Http(proxy) = &mut via {
+                proxy.headers.clone_from(&headers);
+            }
+            Arc::new(via)
+        };
+        if let Some(via) = url {
+            return Self::Always(with_headers(via));
+        }
+        match Environment::read(environment) {
+            Ok(mut found) => {
+                for via in [&mut found.http, &mut found.https].into_iter().flatten() {
+                    *via = with_headers((**via).clone());
+                }
+                Self::Environment(found)
+            }
+            Err(message) => {
+                let hint = "set `proxy_disable: true` to connect directly";
+                section.problem("", message, hint);
+                Self::Direct
+            }
+        }
+    }
+
+    /// The proxy for one host.
+    pub(crate) fn of(&self, https: bool, host: &Host) -> Option<Arc<Via>> {
+        match self {
+            Self::Direct => None,
+            Self::Always(via) => Some(Arc::clone(via)),
+            Self::Environment(environment) => environment.of(https, host),
+        }
+    }
+}
+
+/// Reads the URL of a proxy; one without a scheme is one of HTTP.
+fn parse(url: &str) -> Result<Via, String> {
+    let (scheme, rest) = url.split_once("://").unwrap_or(("http", url));
+    match scheme {
+        "http" => Ok(Via::Http(HttpProxy::parse(false, rest)?)),
+        "https" => Ok(Via::Http(HttpProxy::parse(true, rest)?)),
+        "socks5" | "socks5h" => Ok(Via::Socks(Proxy::parse(&format!("socks5://{rest}"), false)?)),
+        _ => Err(format!("scheme `{scheme}` is none of `http`, `https` and `socks5`")),
+    }
+}
+
+impl Environment {
+    fn read(variable: impl Fn(&str) -> Option<String>) -> Result<Self, String> {
+        let any = |upper: &str, lower: &str| {
+            variable(upper).filter(|text| !text.is_empty()).or_else(|| variable(lower))
+        };
+        let proxy = |name: &str, text: Option<String>| match text.filter(|text| !text.is_empty()) {
+            // The text may hold a password.
+            Some(text) => match parse(&text) {
+                Ok(via) => Ok(Some(Arc::new(via))),
+                Err(error) => {
+                    Err(format!("the environment variable `{name}` is no proxy: {error}"))
+                }
+            },
+            None => Ok(None),
+        };
+        let except = any("NO_PROXY", "no_proxy").unwrap_or_default();
+        Ok(Self {
+            http: proxy("HTTP_PROXY", any("HTTP_PROXY", "http_proxy"))?,
+            https: proxy("HTTPS_PROXY", any("HTTPS_PROXY", "https_proxy"))?,
+            except: except.split(',').filter_map(Except::parse).collect(),
+        })
+    }
+
+    fn of(&self, https: bool, host: &Host) -> Option<Arc<Via>> {
+        let via = if https { &self.https } else { &self.http };
+        let name = host.name.trim_end_matches('.').to_ascii_lowercase();
+        let address = name.parse::<IpAddr>().ok();
+        let is_here = name == "localhost" || address.is_some_and(|address| address.is_loopback());
+        if is_here || self.except.iter().any(|except| except.holds(&name, address, host.port)) {
+            return None;
+        }
+        via.clone()
+    }
+}
+
+impl Except {
+    fn parse(text: &str) -> Option<Self> {
+        let text = text.trim().to_ascii_lowercase();
+        if text.is_empty() {
+            return None;
+        }
+        if text == "*" {
+            return Some(Self::All);
+        }
+        if let Some((address, bits)) = text.split_once('/')
+            && let (Ok(address), Ok(bits)) = (address.parse(), bits.parse())
+        {
+            return Some(Self::Network(address, bits));
+        }
+        if let Ok(address) = text.trim_matches(['[', ']']).parse() {
+            return Some(Self::Address(address, None));
+        }
+        let (name, port) = match text.rsplit_once(':') {
+            Some((name, port)) => (name, Some(port.parse().ok()?)),
+            None => (text.as_str(), None),
+        };
+        if let Ok(address) = name.trim_matches(['[', ']']).parse() {
+            return Some(Self::Address(address, port));
+        }
+        let name = name.strip_prefix('*').unwrap_or(name);
+        Some(match name.strip_prefix('.') {
+            Some(name) => Self::Name { name: name.to_owned(), itself: false, port },
+            None => Self::Name { name: name.to_owned(), itself: true, port },
+        })
+    }
+
+    fn holds(&self, host: &str, address: Option<IpAddr>, host_port: u16) -> bool {
+        let same_port = |port: &Option<u16>| port.is_none_or(|port| port == host_port);
+        match self {
+            Self::All => true,
+            Self::Network(network, bits) => {
+                address.is_some_and(|address| is_inside(address, *network, *bits))
+            }
+            Self::Address(own, port) => address == Some(*own) && same_port(port),
+            Self::Name { name, itself, port } => {
+                let below =
+                    host.strip_suffix(name.as_str()).is_some_and(|rest| rest.ends_with('.'));
+                (below || (*itself && host == name)) && same_port(port)
+            }
+        }
+    }
+}
+
+/// Whether the first `bits` are the same.
+fn is_inside(address: IpAddr, network: IpAddr, bits: u8) -> bool {
+    let number = |address: IpAddr| match address {
+        IpAddr::V4(address) => (u128::from(address.to_bits()) << 96, 32),
+        IpAddr::V6(address) => (address.to_bits(), 128),
+    };
+    let ((address, length), (network, other)) = (number(address), number(network));
+    let shift = 128 - u32::from(bits.min(128));
+    length == other && (shift == 128 || address >> shift == network >> shift)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use skidder_config::{Problems, Settings};
+
+    fn choice(settings: &str, variables: &[(&str, &str)]) -> (ProxyChoice, String) {
+        let problems = Problems::new();
+        let settings = Settings::parse("x", settings).unwrap();
+        let root = settings.root(&problems);
+        let variable = |name: &str| {
+            let found = variables.iter().find(|(variable, _)| *variable == name);
+            found.map(|(_, value)| (*value).to_owned())
+        };
+        let choice = ProxyChoice::read(&root, variable);
+        root.finish();
+        (choice, problems.to_string())
+    }
+
+    fn of(choice: &ProxyChoice, https: bool, host: &str) -> String {
+        let (name, port) = crate::net::address::read_address(host, 9200).unwrap();
+        let via = choice.of(https, &Host { name, port });
+        via.map_or_else(|| "direct".to_owned(), |via| via.to_string())
+    }
+
+    #[test]
+    fn the_settings_win_over_the_environment() {
+        let variables =
+            [("HTTP_PROXY", "proxy:3128"), ("https_proxy", "http://u:p@secure"), ("NO_PROXY", "")];
+        let (plain, told) = choice("{}", &variables);
+        assert_eq!(told, "");
+        assert_eq!(of(&plain, false, "es"), "http://proxy:3128");
+        assert_eq!(of(&plain, true, "es"), "http://secure:80");
+        for here in ["localhost", "127.0.0.1", "[::1]"] {
+            assert_eq!(of(&plain, true, here), "direct");
+        }
+        let (own, told) = choice("proxy_url: https://own", &variables);
+        assert_eq!(
+            (of(&own, false, "localhost"), told.as_str()),
+            ("https://own:443".to_owned(), "")
+        );
+        let (socks, _) = choice("proxy_url: socks5://own", &variables);
+        assert_eq!(of(&socks, true, "es"), "socks5://own:1080");
+        let (off, _) = choice("{proxy_disable: true, proxy_url: own}", &variables);
+        assert_eq!(of(&off, false, "es"), "direct");
+        assert_eq!(of(&choice("{}", &[]).0, false, "es"), "direct");
+    }
+
+    #[test]
+    fn proxies_that_are_none_are_told_without_passwords() {
+        for (settings, variables) in [
+            ("proxy_url: ftp://u:secret@own", [("X", "")]),
+            ("proxy_url: http://u:secret@own/path", [("X", "")]),
+            ("proxy_headers: {'a b': c}", [("X", "")]),
+            ("{}", [("HTTP_PROXY", "ftp://u:secret@own")]),
+        ] {
+            let told = choice(settings, &variables).1;
+            assert!(told.contains("error") && !told.contains("secret"), "{settings}: {told}");
+        }
+    }
+
+    #[test]
+    fn names_and_networks_can_be_left_out() {
+        let table = [
+            ("es", "es", true),
+            ("es", "a.es", true),
+            ("es", "yes", false),
+            (".es", "es", false),
+            (".es", "a.es", true),
+            ("*.es", "a.es", true),
+            ("*", "anything", true),
+            ("es:9200", "es", true),
+            ("es:9201", "es", false),
+            ("10.0.0.0/8", "10.1.2.3", true),
+            ("10.0.0.0/8", "11.1.2.3", false),
+            ("fd00::/8", "[fd12::1]", true),
+            ("0.0.0.0/0", "[fd12::1]", false),
+            ("10.1.2.3", "10.1.2.3", true),
+            ("10.1.2.3:1", "10.1.2.3", false),
+            ("a, ES ,b", "Es.", true),
+            (" , ", "es", false),
+        ];
+        for (except, host, left_out) in table {
+            let (choice, _) = choice("{}", &[("HTTP_PROXY", "p"), ("NO_PROXY", except)]);
+            assert_eq!(of(&choice, false, host) == "direct", left_out, "{except} {host}");
+        }
+    }
+}

@@ -1,0 +1,138 @@
+//! `cloud.id` and `cloud.auth`: where a deployment of Elastic Cloud is, and who we are there.
+//!
+//! As in libbeat's `cloudid`: they stand for `hosts`, `username` and `password` of `output.elasticsearch`, and win
+//! over them.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use skidder_config::{Problems, Secret, Section, Settings};
+
+/// What the two settings say.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Cloud {
+    /// URL of Elasticsearch.
+    url: String,
+    user: Option<(String, Secret)>,
+}
+
+impl Cloud {
+    /// Reads the section `cloud`; mistakes are told there.
+    pub(crate) fn read(root: &Section<'_>) -> Option<Self> {
+        let section = root.section("cloud");
+        let url = section.string("id").try_map(|id| parse(&id)).optional();
+        let auth = section.secret("auth").try_map(|auth| match auth.reveal().split_once(':') {
+            Some((user, password)) if !user.is_empty() => {
+                Ok((user.to_owned(), Secret::new(password)))
+            }
+            _ => Err("expected `user:password`".to_owned()),
+        });
+        let user = auth.optional();
+        if section.has("auth") && !section.has("id") {
+            section.problem("auth", "`cloud.auth` has no meaning without `cloud.id`", "");
+        }
+        if section.has("id") && root.has("outputs") {
+            let hint = "write `hosts` into the output that is meant";
+            section.problem("id", "`cloud.id` is for `output`, not for `outputs`", hint);
+        }
+        section.finish();
+        Some(Self { url: url?, user })
+    }
+
+    /// What the settings stand for, as on the command line.
+    fn overrides(&self) -> Vec<String> {
+        let text = |text: &str| serde_json::Value::from(text).to_string();
+        let mut overrides = vec![format!("output.elasticsearch.hosts=[{}]", text(&self.url))];
+        if let Some((user, password)) = &self.user {
+            overrides.push(format!("output.elasticsearch.username={}", text(user)));
+            overrides.push(format!("output.elasticsearch.password={}", text(password.reveal())));
+        }
+        overrides
+    }
+}
+
+/// What must stand over the settings because of `cloud.id`; nothing if it is not there, or wrong, which is told when
+/// all settings are read.
+pub(crate) fn overrides(settings: &Settings) -> Vec<String> {
+    let problems = Problems::new();
+    let root = settings.root(&problems);
+    let cloud = Cloud::read(&root);
+    root.skip();
+    cloud.map(|cloud| cloud.overrides()).unwrap_or_default()
+}
+
+/// `name:base64(host[:port]$elasticsearch[:port]$kibana[:port])`; the error ends the sentence "`cloud.id` is …; ".
+fn parse(id: &str) -> Result<String, String> {
+    let wrong = |what: &str| format!("{what}; copy it from the console of Elastic Cloud");
+    let encoded = id.rsplit_once(':').map_or(id, |(_, encoded)| encoded);
+    let text = BASE64.decode(encoded).ok().and_then(|text| String::from_utf8(text).ok());
+    let text = text.ok_or_else(|| wrong("it has no base64 behind its last colon"))?;
+    let mut words = text.split('$');
+    let (Some(host), Some(own)) = (words.next(), words.next()) else {
+        return Err(wrong("it does not name Elasticsearch"));
+    };
+    if own.is_empty() || host.is_empty() {
+        return Err(wrong("it does not name Elasticsearch"));
+    }
+    let with_port = |text: &str, port: &str| match text.rsplit_once(':') {
+        Some((name, port)) => (name.to_owned(), port.to_owned()),
+        None => (text.to_owned(), port.to_owned()),
+    };
+    let (host, port) = with_port(host, "443");
+    let (own, port) = with_port(own, &port);
+    Ok(format!("https://{own}.{host}:{port}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn id(text: &str) -> String {
+        format!("my:cluster:{}", BASE64.encode(text))
+    }
+
+    #[test]
+    fn a_cloud_id_names_elasticsearch() {
+        let table = [
+            ("cloud.es.io$abc$def", "https://abc.cloud.es.io:443"),
+            ("cloud.es.io:9243$abc$def", "https://abc.cloud.es.io:9243"),
+            ("cloud.es.io:9243$abc:9244$", "https://abc.cloud.es.io:9244"),
+            ("cloud.es.io$abc", "https://abc.cloud.es.io:443"),
+        ];
+        for (text, url) in table {
+            assert_eq!(parse(&id(text)).unwrap(), url, "{text}");
+        }
+        for wrong in ["name:%%%", &id("host"), &id("host$$x"), ""] {
+            parse(wrong).unwrap_err();
+        }
+    }
+
+    #[test]
+    fn a_cloud_id_stands_over_the_output() {
+        let settings = |text: &str| Settings::parse("x", text).unwrap();
+        let told = |text: &str| {
+            let settings = settings(text);
+            let problems = Problems::new();
+            let root = settings.root(&problems);
+            Cloud::read(&root);
+            root.skip();
+            problems.to_string()
+        };
+        let good = format!("cloud: {{id: '{}', auth: 'elastic:a:\"b'}}", id("h$e$k"));
+        assert_eq!(told(&good), "");
+        assert_eq!(
+            overrides(&settings(&good)),
+            [
+                "output.elasticsearch.hosts=[\"https://e.h:443\"]",
+                "output.elasticsearch.username=\"elastic\"",
+                "output.elasticsearch.password=\"a:\\\"b\"",
+            ]
+        );
+        assert_eq!(overrides(&settings("{}")), Vec::<String>::new());
+        assert!(told("cloud.id: x").contains("console of Elastic Cloud"));
+        assert!(told("cloud.auth: secret").contains("expected `user:password`"));
+        assert!(!told("cloud.auth: secret").contains("secret"));
+        assert!(
+            told(&format!("{{cloud.id: '{}', outputs: []}}", id("h$e$k"))).contains("`outputs`")
+        );
+    }
+}
