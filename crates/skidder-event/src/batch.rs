@@ -113,7 +113,7 @@ pub struct Row {
     pub(crate) own: NodeId,
     pub(crate) metadata: NodeId,
     pub(crate) flags: u8,
-    /// Which of the batch's layouts its nodes have, from 1; 0 if they may have none.
+    /// Which of the batch's layouts it has, from 1. `own` is the first of its values then. 0 if it has nodes.
     pub(crate) layout: u16,
 }
 
@@ -177,6 +177,10 @@ pub struct Batch {
     pub(crate) slots: Slots,
     /// How events look whose fields were in slots.
     pub(crate) layouts: Vec<Arc<Layout>>,
+    /// The values of events that have a layout.
+    pub(crate) cells: Vec<Cell>,
+    /// Where the names of the layouts stand.
+    pub(crate) names: u32,
     base: Arc<Base>,
     pub(crate) lines: u64,
     drops: DropCounts,
@@ -193,6 +197,8 @@ pub struct Parts {
     pub rows: Vec<Row>,
     /// What its events had of their own; of no meaning, but for its room.
     pub nodes: Vec<Node>,
+    /// The values of those that processors made; likewise.
+    pub cells: Vec<Cell>,
 }
 
 /// Takes the large parts of a batch back when it goes.
@@ -206,7 +212,8 @@ impl Drop for Batch {
         if let Some(recycle) = self.recycle.take() {
             let bytes = std::mem::take(&mut self.bytes);
             let (rows, nodes) = (std::mem::take(&mut self.rows), std::mem::take(&mut self.nodes));
-            recycle.recycle(Parts { bytes, rows, nodes });
+            let cells = std::mem::take(&mut self.cells);
+            recycle.recycle(Parts { bytes, rows, nodes, cells });
         }
     }
 }
@@ -237,6 +244,7 @@ impl Batch {
     ) -> Self {
         assert!(parts.bytes.len() <= Self::BYTES_MAX, "a batch of {} bytes", parts.bytes.len());
         parts.nodes.clear();
+        parts.cells.clear();
         Self {
             lines: parts.rows.len() as u64,
             bytes: parts.bytes,
@@ -249,6 +257,8 @@ impl Batch {
             journal: Vec::new(),
             slots: Slots::EMPTY,
             layouts: Vec::new(),
+            cells: parts.cells,
+            names: 0,
             base,
             drops: DropCounts::default(),
             provenance,
@@ -293,6 +303,7 @@ impl Batch {
         self.bytes.len()
             + self.rows.len() * std::mem::size_of::<Row>()
             + self.nodes.len() * std::mem::size_of::<Node>()
+            + self.cells.len() * std::mem::size_of::<Cell>()
     }
 
     /// The shared layer.
@@ -302,7 +313,14 @@ impl Batch {
 
     /// Sets the layer that the outputs see.
     pub fn set_base(&mut self, base: Arc<Base>) {
-        self.layouts.clear();
+        if !self.layouts.is_empty() {
+            for row in 0..self.rows.len() {
+                if self.rows[row].layout != 0 {
+                    self.make_nodes(row);
+                }
+            }
+            self.layouts.clear();
+        }
         self.base = base;
     }
 
@@ -366,10 +384,37 @@ impl Batch {
     /// # Panics
     /// Beyond [`Batch::BYTES_MAX`] bytes: values are bounded by the message they come from.
     pub(crate) fn push_text(&mut self, text: &[u8]) -> Text {
+        let place = self.push_unchecked(text);
+        self.check_appended(place.start, text);
+        place
+    }
+
+    /// The same for text that somebody else says more about ([`Batch::set_utf8_appended`]).
+    pub(crate) fn push_unchecked(&mut self, text: &[u8]) -> Text {
         let start = self.bytes.len();
         assert!(start + text.len() <= Self::BYTES_MAX, "a batch beyond its bound");
         self.bytes.extend_from_slice(text);
         Text { start: start as u32, len: text.len() as u32 }
+    }
+
+    /// Takes away what was appended from `end` on.
+    pub(crate) fn cut_bytes(&mut self, end: u32) {
+        self.bytes.truncate(end as usize);
+        let known = &mut self.utf8_appended;
+        (known.start, known.end) = (known.start.min(end), known.end.min(end));
+    }
+
+    /// Takes note of text that was appended at `start`, if it is UTF-8 and so is all from the first text on that is
+    /// known to be: what processors append is short, and looked at while it is at hand.
+    #[inline]
+    fn check_appended(&mut self, start: u32, text: &[u8]) {
+        let known = &mut self.utf8_appended;
+        if known.start == known.end {
+            *known = start..start;
+        }
+        if known.end == start && (text.is_ascii() || simdutf8::basic::from_utf8(text).is_ok()) {
+            known.end = start + text.len() as u32;
+        }
     }
 
     pub(crate) fn push_node(&mut self, node: Node) -> NodeId {

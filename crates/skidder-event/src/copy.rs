@@ -9,7 +9,24 @@ use smallvec::SmallVec;
 
 impl<'a> EventMut<'a> {
     /// The value of a field as a value of this batch, everything inside included.
+    #[inline]
     pub fn copy(&mut self, path: &Path) -> Option<Cell> {
+        match self.plain_cell(path) {
+            Some(Cell::Gone) => None,
+            Some(cell) => Some(cell),
+            None => self.copy_any(path),
+        }
+    }
+
+    /// What was written to the slot of a field, if it has one and that is no object.
+    #[inline]
+    pub(crate) fn plain_cell(&self, path: &Path) -> Option<Cell> {
+        let (slot, _) = self.as_ref().slot_of(path)?;
+        self.batch.slots.get(slot).filter(|cell| !matches!(cell, Cell::Map { .. }))
+    }
+
+    /// The same wherever the value is.
+    fn copy_any(&mut self, path: &Path) -> Option<Cell> {
         let row = self.row();
         if path.is_message() && row.has(Row::MESSAGE) {
             return Some(Cell::Str(row.message));

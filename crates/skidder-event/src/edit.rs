@@ -36,7 +36,9 @@ pub(crate) enum Head {
 
 impl<'a> EventMut<'a> {
     pub(crate) fn new(batch: &'a mut Batch, row: usize, base: &'a Base) -> Self {
-        batch.rows[row].layout = 0;
+        if batch.rows[row].layout != 0 {
+            batch.make_nodes(row);
+        }
         Self { batch, row, base }
     }
 
@@ -70,7 +72,7 @@ impl<'a> EventMut<'a> {
             }
         }
         self.batch.nodes.truncate(mark.nodes as usize);
-        self.batch.bytes.truncate(mark.bytes as usize);
+        self.batch.cut_bytes(mark.bytes);
         self.batch.rows[self.row] = mark.row;
         self.batch.slots.rollback(mark.slots);
     }
@@ -90,6 +92,21 @@ impl<'a> EventMut<'a> {
         self.batch.push_text(text)
     }
 
+    /// Stores a text that `write` makes of the event, in room that is kept from one to the next.
+    ///
+    /// # Errors
+    /// Those of `write`; nothing is stored then.
+    pub fn store_with<E>(
+        &mut self,
+        write: impl FnOnce(EventRef<'_>, &mut Vec<u8>) -> Result<(), E>,
+    ) -> Result<Text, E> {
+        let mut text = std::mem::take(&mut self.batch.decoded);
+        text.clear();
+        let stored = write(self.as_ref(), &mut text).map(|()| self.batch.push_text(&text));
+        self.batch.decoded = text;
+        stored
+    }
+
     /// Sets a field to a value, replacing what was there.
     pub fn put(&mut self, path: &Path, value: &Value) -> Result<(), EditError> {
         let cell = self.store(value);
@@ -103,18 +120,22 @@ impl<'a> EventMut<'a> {
     }
 
     /// Sets a field to a value that is stored in this batch.
+    #[inline]
     pub fn put_cell(&mut self, path: &Path, cell: Cell) -> Result<(), EditError> {
         if path.is_timestamp() {
             let Cell::Time(time) = cell else { return Err(EditError::NotATime) };
             self.set_time(time);
             return Ok(());
         }
-        if let Some(slot) = self.slot_of(path) {
-            let is_set = self.set_slot(slot, cell);
-            return is_set
-                .then_some(())
-                .ok_or_else(|| EditError::NotAnObject(path.as_str().to_owned()));
+        match self.slot_of(path) {
+            Some(slot) if self.set_slot(slot, cell) => Ok(()),
+            Some(_) => Err(EditError::NotAnObject(path.as_str().to_owned())),
+            None => self.put_node(path, cell),
         }
+    }
+
+    /// The same for a field without a slot.
+    fn put_node(&mut self, path: &Path, cell: Cell) -> Result<(), EditError> {
         let row = &mut self.batch.rows[self.row];
         if path.is_message() {
             if let Cell::Str(text) = cell
@@ -138,14 +159,15 @@ impl<'a> EventMut<'a> {
 
     /// Removes a field; says whether there was one. `@timestamp` cannot be removed.
     pub fn delete(&mut self, path: &Path) -> bool {
+        if let Some((slot, known)) = self.as_ref().slot_of(path) {
+            let there = self.as_ref().has_slot(slot, known);
+            // What is there has nothing in its way.
+            return there && self.set_slot(slot, Cell::Gone);
+        }
         if path.is_timestamp() || !self.as_ref().has(path) {
             return false;
         }
-        if let Some(slot) = self.slot_of(path) {
-            // It is there, so that nothing is in its way.
-            self.set_slot(slot, Cell::Gone);
-            return true;
-        }
+        self.settle_for(path);
         let row = &mut self.batch.rows[self.row];
         if path.is_message() && row.has(Row::MESSAGE) {
             row.flags &= !Row::MESSAGE;
@@ -166,6 +188,7 @@ impl<'a> EventMut<'a> {
     }
 
     /// Removes a field and gives its value, everything inside included.
+    #[inline]
     pub fn take(&mut self, path: &Path) -> Option<Cell> {
         let cell = self.copy(path)?;
         self.delete(path);

@@ -79,8 +79,7 @@ impl Encoder {
         if !self.metadata.is_empty() {
             self.write_metadata(out, batch, row.metadata);
         }
-        if let Some(layout) = batch.layout(row) {
-            layout.write(out, batch, row);
+        if batch.write_laid(out, row) {
             return;
         }
         let base = batch.base();

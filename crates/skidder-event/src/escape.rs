@@ -1,4 +1,4 @@
-//! Text to JSON string: the hottest loop of the program, and the only `unsafe` code of this crate.
+//! Text to JSON string: the hottest loop of the program, and with `short.rs` the only `unsafe` code of this crate.
 //!
 //! Bytes that are not UTF-8 become U+FFFD, one for each maximal invalid part, as Go's encoder does.
 //! HTML characters are escaped only by [`escape_html`], behind the document.

@@ -1,10 +1,11 @@
 //! Reading one event of a batch: its own fields over the base.
 
-use crate::base::{Base, BaseNode, BaseValue, find};
-use crate::batch::{Batch, Cell, NodeId, Row};
+use crate::base::{Base, BaseNode, BaseValue, find, is_same};
+use crate::batch::{Batch, Cell, Node, NodeId, Row};
 use crate::filter::{KeyBit, KeyFilter};
-use crate::form::base_node;
+use crate::layout::Laid;
 use crate::path::Path;
+use crate::slots::NO_ROW;
 use crate::value::Value;
 
 /// A value as a processor or condition sees it.
@@ -44,6 +45,8 @@ pub enum ListRef<'a> {
 pub struct MapRef<'a> {
     batch: &'a Batch,
     own: NodeId,
+    /// The row of which values are kept instead of nodes, in whose list of fields `own` is then; else [`NO_ROW`].
+    laid: u32,
     base: &'a [BaseNode],
     /// `log.offset`, when this is `log` and the row has its own.
     offset: Option<u64>,
@@ -74,7 +77,16 @@ impl<'a> EventRef<'a> {
     }
 
     /// The value at a path: the event's own, or the base's if nothing hides it.
+    #[inline]
     pub fn get(&self, path: &Path) -> Option<ValueRef<'a>> {
+        match self.slot_of(path) {
+            Some((slot, known)) => self.get_slot(slot, known, path),
+            None => self.search(path),
+        }
+    }
+
+    /// The same for a path without a slot.
+    fn search(&self, path: &Path) -> Option<ValueRef<'a>> {
         let row = self.row();
         if path.is_message() && row.has(Row::MESSAGE) {
             return Some(ValueRef::Str(self.batch.text(row.message)));
@@ -88,32 +100,27 @@ impl<'a> EventRef<'a> {
         let (mut own, mut base) = if path.is_metadata() {
             (row.metadata, self.base.metadata())
         } else {
-            if self.batch.slots.is_live(self.row) {
-                match self.in_slot(path) {
-                    Some((Some(cell @ Cell::Map { opaque: false, .. }), _)) => {
-                        return own_value(self.batch, cell, base_node(self.base, path));
-                    }
-                    Some((Some(cell), _)) => return own_value(self.batch, cell, None),
-                    Some((None, false)) => return None,
-                    Some((None, true)) => {
-                        if let Some(node) = self.below_slot(path) {
-                            return Some(base_value(self.batch, node));
-                        }
-                    }
-                    None => {
-                        if let Some(found) = self.inside_slot(path) {
-                            return found;
-                        }
-                    }
-                }
+            if self.batch.slots.is_live(self.row)
+                && let Some(found) = self.inside_slot(path)
+            {
+                return found;
             }
             (row.own, self.base.nodes())
         };
         let (last, parents) = path.segments().split_last()?;
-        for segment in parents {
-            (own, base) = self.batch.inside(own, base, segment)?;
+        let mut around = self.fields();
+        if row.layout == 0 || path.is_metadata() {
+            for segment in parents {
+                (own, base) = self.batch.inside(own, base, segment)?;
+            }
+            around = MapRef::of(self.batch, own, base);
+        } else {
+            for segment in parents {
+                let ValueRef::Map(inner) = around.get(segment)? else { return None };
+                around = inner;
+            }
         }
-        let value = MapRef { batch: self.batch, own, base, offset: None }.get(last)?;
+        let value = around.get(last)?;
         if let ValueRef::Map(mut inner) = value
             && path.is_log()
             && row.has(Row::OFFSET)
@@ -125,14 +132,12 @@ impl<'a> EventRef<'a> {
     }
 
     /// Whether there is a value at a path, `null` included.
+    #[inline]
     pub fn has(&self, path: &Path) -> bool {
-        if self.batch.slots.is_live(self.row)
-            && !path.is_metadata()
-            && let Some((cell, present)) = self.in_slot(path)
-        {
-            return cell.map_or(present, |cell| cell != Cell::Gone);
+        match self.slot_of(path) {
+            Some((slot, known)) => self.has_slot(slot, known),
+            None => self.search(path).is_some() || (path.is_log() && self.row().has(Row::OFFSET)),
         }
-        self.get(path).is_some() || (path.is_log() && self.row().has(Row::OFFSET))
     }
 
     /// Whether the event says anything of its own about a top-level field (of `@metadata` if
@@ -144,6 +149,9 @@ impl<'a> EventRef<'a> {
         if !metadata && self.batch.slots.is_live(self.row) {
             return self.has_own_slot(key);
         }
+        if !metadata && row.layout != 0 {
+            return self.fields().find_own(Laid::FIRST, |own| own == key.as_bytes()).is_some();
+        }
         let first = if metadata { row.metadata } else { row.own };
         !first.is_none() && self.batch.find(first, key.as_bytes()).is_some()
     }
@@ -153,7 +161,7 @@ impl<'a> EventRef<'a> {
     #[inline]
     pub fn may_have_own(&self, keys: &KeyFilter, metadata: bool) -> bool {
         let row = self.row();
-        if !metadata && self.batch.slots.is_live(self.row) {
+        if !metadata && (row.layout != 0 || self.batch.slots.is_live(self.row)) {
             return true;
         }
         let mut next = if metadata { row.metadata } else { row.own };
@@ -173,20 +181,63 @@ impl<'a> EventRef<'a> {
         !self.row().metadata.is_none()
     }
 
+    /// The event's own fields over the base's.
+    fn fields(&self) -> MapRef<'a> {
+        let row = self.row();
+        let (own, laid) =
+            if row.layout == 0 { (row.own, NO_ROW) } else { (Laid::FIRST, self.row as u32) };
+        MapRef { batch: self.batch, own, laid, base: self.base.nodes(), offset: None }
+    }
+
     /// All fields but `message`, `@timestamp` and `log.offset` where they are the row's own.
     pub fn root(&self) -> MapRef<'a> {
         debug_assert!(
             !self.batch.slots.is_live(self.row),
             "all fields are looked at by a step that does not say so"
         );
-        let own = self.row().own;
-        MapRef { batch: self.batch, own, base: self.base.nodes(), offset: None }
+        self.fields()
     }
 }
 
 impl<'a> MapRef<'a> {
     pub(crate) fn of(batch: &'a Batch, own: NodeId, base: &'a [BaseNode]) -> Self {
-        Self { batch, own, base, offset: None }
+        Self { batch, own, laid: NO_ROW, base, offset: None }
+    }
+
+    /// The fields of the event of which values are kept instead of nodes, if it is of one.
+    fn laid(&self) -> Option<Laid<'a>> {
+        self.batch.laid(self.batch.rows.get(self.laid as usize)?)
+    }
+
+    /// The first of the event's own fields from `next` on with a key that fits, and which follows behind it.
+    #[inline]
+    fn find_own(&self, mut next: NodeId, fits: impl Fn(&[u8]) -> bool) -> Option<(Node, bool)> {
+        let laid = self.laid();
+        while !next.is_none() {
+            let (node, is_around) = match laid {
+                Some(laid) => laid.node(next),
+                None => (*self.batch.node(next), false),
+            };
+            if fits(self.batch.text(node.key)) {
+                return Some((node, is_around));
+            }
+            next = node.next;
+        }
+        None
+    }
+
+    /// The value of a field of the event over what the base has in its place.
+    #[inline]
+    fn value(
+        &self,
+        (node, is_around): (Node, bool),
+        below: Option<&'a BaseNode>,
+    ) -> Option<ValueRef<'a>> {
+        let value = own_value(self.batch, node.cell, below)?;
+        Some(match value {
+            ValueRef::Map(inner) if is_around => ValueRef::Map(Self { laid: self.laid, ..inner }),
+            value => value,
+        })
     }
 
     /// The value of one key.
@@ -197,10 +248,12 @@ impl<'a> MapRef<'a> {
             return Some(ValueRef::UInt(offset));
         }
         let below = || find(self.base, key);
-        match self.batch.find(self.own, key.as_bytes()).map(|id| self.batch.node(id).cell) {
+        match self.find_own(self.own, |own| is_same(own, key.as_bytes())) {
             // Only under an object of the event may there be something of the base.
-            Some(cell @ Cell::Map { opaque: false, .. }) => own_value(self.batch, cell, below()),
-            Some(cell) => own_value(self.batch, cell, None),
+            Some(found @ (Node { cell: Cell::Map { opaque: false, .. }, .. }, _)) => {
+                self.value(found, below())
+            }
+            Some(found) => self.value(found, None),
             None => below().map(|node| base_value(self.batch, node)),
         }
     }
@@ -216,14 +269,13 @@ impl<'a> MapRef<'a> {
             }
         }
         let mut next = self.own;
-        while !next.is_none() {
-            let node = self.batch.node(next);
-            let key = self.batch.text(node.key);
+        while let Some(found) = self.find_own(next, |_| true) {
+            let key = self.batch.text(found.0.key);
             let in_base = std::str::from_utf8(key).is_ok_and(|key| find(self.base, key).is_some());
-            if !in_base && let Some(value) = own_value(self.batch, node.cell, None) {
+            if !in_base && let Some(value) = self.value(found, None) {
                 each(key, value);
             }
-            next = node.next;
+            next = found.0.next;
         }
     }
 }
@@ -258,6 +310,7 @@ impl<'a> ListRef<'a> {
     }
 }
 
+#[inline]
 pub(crate) fn own_value<'a>(
     batch: &'a Batch,
     cell: Cell,
@@ -276,7 +329,7 @@ pub(crate) fn own_value<'a>(
         Cell::List(first) => ValueRef::List(ListRef::Own(batch, first)),
         Cell::Map { first, opaque } => {
             let base = if opaque { &[] } else { below.map_or(&[][..], BaseNode::children) };
-            ValueRef::Map(MapRef { batch, own: first, base, offset: None })
+            ValueRef::Map(MapRef { batch, own: first, laid: NO_ROW, base, offset: None })
         }
     })
 }
@@ -292,11 +345,15 @@ fn number(text: &[u8]) -> ValueRef<'static> {
     }
 }
 
-fn base_value<'a>(batch: &'a Batch, node: &'a BaseNode) -> ValueRef<'a> {
+pub(crate) fn base_value<'a>(batch: &'a Batch, node: &'a BaseNode) -> ValueRef<'a> {
     match &node.value {
-        BaseValue::Map(children) => {
-            ValueRef::Map(MapRef { batch, own: NodeId::NONE, base: children, offset: None })
-        }
+        BaseValue::Map(children) => ValueRef::Map(MapRef {
+            batch,
+            own: NodeId::NONE,
+            laid: NO_ROW,
+            base: children,
+            offset: None,
+        }),
         BaseValue::Leaf(value) => leaf_value(value).unwrap_or(ValueRef::Null),
     }
 }

@@ -49,6 +49,7 @@ impl Batch {
             bytes: std::mem::take(&mut self.bytes),
             rows: std::mem::take(&mut self.rows),
             nodes: std::mem::take(&mut self.nodes),
+            cells: std::mem::take(&mut self.cells),
         }
     }
 
@@ -68,7 +69,7 @@ impl Batch {
     /// # Panics
     /// Beyond [`Batch::BYTES_MAX`] bytes: texts are bounded by the lines they come from.
     pub fn append(&mut self, text: &[u8]) -> Text {
-        self.push_text(text)
+        self.push_unchecked(text)
     }
 
     /// Appends to the batch's bytes what `write` appends to them; it may not change what is there.
@@ -95,7 +96,7 @@ impl Batch {
         let mut out = std::mem::take(&mut self.decoded);
         out.clear();
         decode(&self.bytes[line], &mut out);
-        let text = self.push_text(&out);
+        let text = self.push_unchecked(&out);
         self.decoded = out;
         text
     }

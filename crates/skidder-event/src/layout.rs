@@ -5,7 +5,8 @@ use crate::base::{Base, BaseNode, find};
 use crate::batch::{Batch, Cell, Node, NodeId, Row, Text};
 use crate::escape::write_string;
 use crate::form::{Entry, Form};
-use crate::merge::{write_cell, write_uint};
+use crate::merge::{write_cell, write_int, write_uint};
+use crate::short::{PADDING, copy_padded, write_span};
 use std::sync::Arc;
 
 /// Most layouts that a base or a batch remembers.
@@ -28,20 +29,26 @@ pub(crate) struct Layout {
     pub(crate) of: Wanted,
     /// Without values; places count from the first of them, keys from the names of the form.
     nodes: Vec<Node>,
-    /// Which of them are fields, with their slots.
-    fields: Vec<(u32, u8)>,
+    /// For each of them which of the fields it is; [`NO_FIELD`] for an object around some.
+    places: Vec<u8>,
+    /// The slots of the fields, in the order in which their values are kept.
+    fields: Vec<u8>,
     /// Nothing if the document needs another look at the base, or the event is not complete.
     template: Option<Template>,
 }
 
+/// Not a field.
+const NO_FIELD: u8 = u8::MAX;
+
 impl Layout {
     /// The layout over a base that is the one of the outputs.
     pub(crate) fn new(form: &Form, base: &Base, of: Wanted) -> Self {
-        let mut layout = Self { of, nodes: Vec::new(), fields: Vec::new(), template: None };
+        let mut layout =
+            Self { of, nodes: Vec::new(), places: Vec::new(), fields: Vec::new(), template: None };
         layout.add(form.entries());
         let is_beside = base.slots().is_some_and(|known| known.present & of.fields == 0);
         if of.last && is_beside && !layout.nodes.is_empty() {
-            layout.template = Some(Template::new(&layout.nodes, form.names(), base));
+            layout.template = Some(Template::new(&layout, form.names(), base));
         }
         layout
     }
@@ -65,8 +72,10 @@ impl Layout {
             let id = NodeId(self.nodes.len() as u32);
             let (key, raw) = (entry.key, entry.raw);
             self.nodes.push(Node { key, cell: Cell::Null, next: NodeId::NONE, raw });
+            let place = if entry.slot.is_some() { self.fields.len() as u8 } else { NO_FIELD };
+            self.places.push(place);
             match entry.slot {
-                Some(slot) => self.fields.push((id.0, slot)),
+                Some(slot) => self.fields.push(slot),
                 None => {
                     let first = self.add(inside);
                     self.nodes[id.0 as usize].cell = Cell::Map { first, opaque: false };
@@ -82,53 +91,133 @@ impl Layout {
         first
     }
 
-    /// Adds the nodes of an event with these values. `names` is where the names of the form stand in the batch. Gives
-    /// the first.
-    pub(crate) fn add_to(&self, nodes: &mut Vec<Node>, names: u32, cells: &[Cell]) -> NodeId {
-        let from = nodes.len();
-        nodes.extend_from_slice(&self.nodes);
-        let added = &mut nodes[from..];
-        for node in &mut *added {
-            node.key.start += names;
-            if !node.next.is_none() {
-                node.next.0 += from as u32;
-            }
-            if let Cell::Map { first, .. } = &mut node.cell
-                && !first.is_none()
-            {
-                first.0 += from as u32;
-            }
-        }
-        for &(at, slot) in &self.fields {
-            added[at as usize].cell = cells[usize::from(slot)];
-        }
-        if added.is_empty() { NodeId::NONE } else { NodeId(from as u32) }
+    /// The values of an event, in the order in which they are kept, out of all slots.
+    #[inline]
+    pub(crate) fn values(&self, slots: &[Cell]) -> impl Iterator<Item = Cell> {
+        self.fields.iter().map(|slot| slots[usize::from(*slot)])
     }
 
-    /// Appends the members of an event behind its timestamp, each with a leading comma, and the closing brace. The row
-    /// has its own message and offset, and its nodes are as they were added.
-    pub(crate) fn write(&self, out: &mut Vec<u8>, batch: &Batch, row: &Row) {
+    /// How many values are kept of an event.
+    pub(crate) fn values_len(&self) -> usize {
+        self.fields.len()
+    }
+
+    /// Adds the nodes of an event with these values. `names` is where the names of the form stand in the batch. Gives
+    /// the first.
+    pub(crate) fn add_to(
+        &self,
+        nodes: &mut Vec<Node>,
+        names: u32,
+        mut values: impl FnMut(usize) -> Cell,
+    ) -> NodeId {
+        let from = nodes.len() as u32;
+        for (node, &place) in self.nodes.iter().zip(&self.places) {
+            let mut node = *node;
+            node.key.start += names;
+            if !node.next.is_none() {
+                node.next.0 += from;
+            }
+            if place != NO_FIELD {
+                node.cell = values(usize::from(place));
+            } else if let Cell::Map { first, .. } = &mut node.cell
+                && !first.is_none()
+            {
+                first.0 += from;
+            }
+            nodes.push(node);
+        }
+        if self.nodes.is_empty() { NodeId::NONE } else { NodeId(from) }
+    }
+
+    /// Appends the members of an event behind its timestamp, each with a leading comma, and the closing brace. `values`
+    /// are the values of the row, which has its own message and offset.
+    pub(crate) fn write(&self, out: &mut Vec<u8>, batch: &Batch, row: &Row, values: &[Cell]) {
         let Some(template) = &self.template else { return };
-        let nodes = batch.nodes.get(row.own.0 as usize..).unwrap_or_default();
         let mut from = 0;
         for &(end, hole) in &template.holes {
-            out.extend_from_slice(&template.text[from..end as usize]);
+            copy_padded(out, &template.text, from..end as usize);
             from = end as usize;
             match hole {
-                Hole::Field(at) => write_cell(out, batch, nodes[at as usize].cell),
+                Hole::Field(at) => match values[usize::from(at)] {
+                    Cell::Str(text) if batch.known_utf8(text) => {
+                        write_span(out, &batch.bytes, text.start as usize, text.len as usize);
+                    }
+                    Cell::Int(number) => write_int(out, number),
+                    cell => write_cell(out, batch, cell),
+                },
                 Hole::Offset => write_uint(out, row.offset),
                 Hole::Message => {
                     write_string(out, batch.text(row.message), batch.known_utf8(row.message));
                 }
             }
         }
-        out.extend_from_slice(&template.text[from..]);
+        copy_padded(out, &template.text, from..template.text.len() - PADDING);
+    }
+}
+
+/// The fields of an event of which values are kept instead of nodes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Laid<'a> {
+    layout: &'a Layout,
+    values: &'a [Cell],
+    /// Where the names of the form stand in the batch.
+    names: u32,
+}
+
+impl<'a> Laid<'a> {
+    /// Where the list of all fields begins.
+    pub(crate) const FIRST: NodeId = NodeId(0);
+
+    /// A field as it would be as a node, and whether it is an object around others of this event. Places of other
+    /// nodes in it count from the first.
+    pub(crate) fn node(&self, id: NodeId) -> (Node, bool) {
+        let mut node = self.layout.nodes[id.0 as usize];
+        let place = self.layout.places[id.0 as usize];
+        node.key.start += self.names;
+        if place != NO_FIELD {
+            node.cell = self.values[usize::from(place)];
+        }
+        (node, place == NO_FIELD)
+    }
+}
+
+impl Batch {
+    /// The fields of a row of which values are kept instead of nodes.
+    #[inline]
+    pub(crate) fn laid(&self, row: &Row) -> Option<Laid<'_>> {
+        let layout = self.layouts.get(usize::from(row.layout).wrapping_sub(1))?;
+        let from = row.own.0 as usize;
+        let values = &self.cells[from..from + layout.values_len()];
+        Some(Laid { layout, values, names: self.names })
+    }
+
+    /// Appends the members of a row of which values are kept instead of nodes, as [`Layout::write`]; `false` if it has
+    /// nodes.
+    #[inline]
+    pub(crate) fn write_laid(&self, out: &mut Vec<u8>, row: &Row) -> bool {
+        if row.layout == 0 {
+            return false;
+        }
+        let Some(laid) = self.laid(row) else { return false };
+        laid.layout.write(out, self, row, laid.values);
+        true
+    }
+
+    /// Makes nodes of the values of a row.
+    #[cold]
+    pub(crate) fn make_nodes(&mut self, row: usize) {
+        let mut nodes = std::mem::take(&mut self.nodes);
+        let laid = self.laid(&self.rows[row]).expect("only asked for a row with a layout");
+        let own = laid.layout.add_to(&mut nodes, laid.names, |at| laid.values[at]);
+        self.nodes = nodes;
+        (self.rows[row].own, self.rows[row].layout) = (own, 0);
     }
 }
 
 /// A document, cut at what is another in each event.
 #[derive(Debug)]
 struct Template {
+    /// With [`PADDING`] behind it.
     text: Vec<u8>,
     /// Where something is to be written into the text, in its order.
     holes: Vec<(u32, Hole)>,
@@ -137,8 +226,8 @@ struct Template {
 /// What is written into a document.
 #[derive(Clone, Copy, Debug)]
 enum Hole {
-    /// The value of a node, which is counted from the first of the event.
-    Field(u32),
+    /// One of the values that are kept.
+    Field(u8),
     Offset,
     Message,
 }
@@ -147,6 +236,7 @@ enum Hole {
 struct Draft<'a> {
     template: Template,
     nodes: &'a [Node],
+    places: &'a [u8],
     names: &'a [u8],
     base: &'a Base,
     /// Nothing was written into the object yet.
@@ -155,9 +245,10 @@ struct Draft<'a> {
 
 impl Template {
     /// The document of an event with these nodes over a base that has none of their fields.
-    fn new(nodes: &[Node], names: &[u8], base: &Base) -> Self {
+    fn new(layout: &Layout, names: &[u8], base: &Base) -> Self {
         let template = Self { text: Vec::new(), holes: Vec::new() };
-        let mut draft = Draft { template, nodes, names, base, empty: false };
+        let Layout { nodes, places, .. } = layout;
+        let mut draft = Draft { template, nodes, places, names, base, empty: false };
         let first = if nodes.is_empty() { NodeId::NONE } else { NodeId(0) };
         draft.members(base.nodes(), first, "log");
         draft.template.text.extend_from_slice(b",\"log\":{\"offset\":");
@@ -168,6 +259,7 @@ impl Template {
         draft.template.text.extend_from_slice(b"},\"message\":");
         draft.hole(Hole::Message);
         draft.template.text.push(b'}');
+        draft.template.text.extend_from_slice(&[0; PADDING]);
         draft.template
     }
 }
@@ -235,7 +327,7 @@ impl Draft<'_> {
         write_string(&mut self.template.text, key, true);
         self.template.text.push(b':');
         let Cell::Map { first, .. } = node.cell else {
-            self.hole(Hole::Field(id.0));
+            self.hole(Hole::Field(self.places[id.0 as usize]));
             return;
         };
         self.template.text.push(b'{');

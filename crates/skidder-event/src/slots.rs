@@ -4,32 +4,32 @@
 //! whatever is not done by the number of a field makes nodes of all slots first ([`EventMut::settle`]).
 
 use crate::base::{Base, BaseNode};
-use crate::batch::{Batch, Cell, Row};
+use crate::batch::{Batch, Cell, NodeId, Row, Text};
 use crate::edit::EventMut;
-use crate::event::{EventRef, MapRef, ValueRef};
-use crate::form::{Form, base_node};
+use crate::event::{EventRef, MapRef, ValueRef, base_value, own_value};
+use crate::form::{BaseSlots, Form, base_node};
 use crate::layout::{LAYOUTS_MAX, Layout, Wanted};
 use crate::path::Path;
-use smallvec::SmallVec;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// No row.
-const NO_ROW: u32 = u32::MAX;
+pub(crate) const NO_ROW: u32 = u32::MAX;
 
 /// The slots of the event that a list runs on.
 #[derive(Debug)]
 pub(crate) struct Slots {
     /// Nothing as long as no list runs that has one.
     form: Option<Arc<Form>>,
-    /// Where its names stand in the batch.
-    names: u32,
     /// The row whose fields are in slots, and not in nodes.
     live: u32,
     /// Those that were written.
     touched: u64,
+    /// Those of them whose field was removed.
+    gone: u64,
     cells: Vec<Cell>,
-    /// Slots as they were before a change, and whether they were written, for [`EventMut::rollback`].
-    journal: Vec<(u8, bool, Cell)>,
+    /// Slots that were written as they were before another change, for [`EventMut::rollback`].
+    journal: Vec<(u8, Cell)>,
 }
 
 /// A point in the history of the slots.
@@ -37,14 +37,16 @@ pub(crate) struct Slots {
 pub(crate) struct SlotsMark {
     live: u32,
     journal: u32,
+    touched: u64,
+    gone: u64,
 }
 
 impl Slots {
     pub(crate) const EMPTY: Self = Self {
         form: None,
-        names: 0,
         live: NO_ROW,
         touched: 0,
+        gone: 0,
         cells: Vec::new(),
         journal: Vec::new(),
     };
@@ -68,25 +70,63 @@ impl Slots {
 
     #[inline]
     fn set(&mut self, slot: usize, cell: Cell) {
-        let was = self.touched >> slot & 1 == 1;
         let place = &mut self.cells[slot];
-        self.journal.push((slot as u8, was, *place));
+        if self.touched >> slot & 1 == 1 {
+            self.journal.push((slot as u8, *place));
+        }
         *place = cell;
         self.touched |= 1 << slot;
+        self.gone = self.gone & !(1 << slot) | u64::from(matches!(cell, Cell::Gone)) << slot;
     }
 
     pub(crate) fn mark(&self) -> SlotsMark {
-        SlotsMark { live: self.live, journal: self.journal.len() as u32 }
+        SlotsMark {
+            live: self.live,
+            journal: self.journal.len() as u32,
+            touched: self.touched,
+            gone: self.gone,
+        }
     }
 
     pub(crate) fn rollback(&mut self, mark: SlotsMark) {
         while self.journal.len() > mark.journal as usize {
-            if let Some((slot, was, cell)) = self.journal.pop() {
+            if let Some((slot, cell)) = self.journal.pop() {
                 self.cells[usize::from(slot)] = cell;
-                self.touched = self.touched & !(1 << slot) | u64::from(was) << slot;
             }
         }
         self.live = mark.live;
+        (self.touched, self.gone) = (mark.touched, mark.gone);
+    }
+}
+
+/// Fields of an event that are about to be set.
+#[derive(Debug)]
+pub struct NewFields<'a> {
+    paths: std::slice::Iter<'a, Option<Path>>,
+    form: &'a Form,
+    /// A slot that was not written means nothing, so that those of the new fields can be filled before all are known.
+    cells: &'a mut [Cell],
+    /// Where the text begins in the batch.
+    start: u32,
+    taken: u64,
+    new: u64,
+    /// One of them cannot be set like this.
+    refused: bool,
+}
+
+impl NewFields<'_> {
+    /// The next field is this part of the text.
+    #[inline]
+    pub fn put(&mut self, part: Range<usize>) {
+        let path = self.paths.next().and_then(Option::as_ref).filter(|path| path.is_plain());
+        match path.and_then(|path| self.form.slot(path)) {
+            Some(slot) if self.taken >> slot & 1 == 0 => {
+                let (start, len) = (self.start + part.start as u32, part.len() as u32);
+                self.cells[slot] = Cell::Str(Text { start, len });
+                self.new |= 1 << slot;
+            }
+            _ => self.refused = true,
+        }
     }
 }
 
@@ -94,9 +134,9 @@ impl Batch {
     /// The fields that the list which runs now works on; its steps have bases that know it ([`Base::know`]).
     pub fn set_form(&mut self, form: &Arc<Form>) {
         let names = self.push_text(form.names());
+        self.names = names.start;
         self.slots = Slots {
             form: Some(Arc::clone(form)),
-            names: names.start,
             cells: vec![Cell::Gone; form.paths().len()],
             ..Slots::EMPTY
         };
@@ -106,7 +146,7 @@ impl Batch {
     #[inline]
     pub fn begin_slots(&mut self, row: usize) {
         let slots = &mut self.slots;
-        slots.touched = 0;
+        (slots.touched, slots.gone) = (0, 0);
         slots.journal.clear();
         slots.live = NO_ROW;
         if slots.form.is_some() && self.rows[row].own.is_none() {
@@ -122,15 +162,8 @@ impl Batch {
             return;
         }
         let touched = self.slots.touched;
-        let mut fields = touched;
-        let mut left = touched & !self.base().slots().map_or(u64::MAX, |known| known.present);
-        while left != 0 {
-            let slot = left.trailing_zeros();
-            left &= left - 1;
-            if self.slots.cells[slot as usize] == Cell::Gone {
-                fields &= !(1 << slot);
-            }
-        }
+        let present = self.base().slots().map_or(u64::MAX, |known| known.present);
+        let fields = touched & !(self.slots.gone & !present);
         self.settle(row, Wanted { touched, fields, last: true });
     }
 
@@ -155,8 +188,7 @@ impl Batch {
                 if self.layouts.len() == LAYOUTS_MAX {
                     // So many are rare, and not worth to be remembered.
                     let layout = Layout::new(form, self.base(), Wanted { last: false, ..of });
-                    let (names, cells) = (self.slots.names, &self.slots.cells);
-                    self.rows[row].own = layout.add_to(&mut self.nodes, names, cells);
+                    self.rows[row].own = self.add_nodes(&layout);
                     return;
                 }
                 let layout = self.base().layout(form, of);
@@ -165,20 +197,20 @@ impl Batch {
             }
         };
         let layout = &self.layouts[at];
-        let own = layout.add_to(&mut self.nodes, self.slots.names, &self.slots.cells);
-        let row = &mut self.rows[row];
-        row.own = own;
-        row.layout = if layout.has_document() { at as u16 + 1 } else { 0 };
+        if layout.has_document() && self.rows[row].flags == Row::MESSAGE | Row::OFFSET {
+            let own = NodeId(self.cells.len() as u32);
+            self.cells.extend(layout.values(&self.slots.cells));
+            (self.rows[row].own, self.rows[row].layout) = (own, at as u16 + 1);
+        } else {
+            let layout = Arc::clone(layout);
+            self.rows[row].own = self.add_nodes(&layout);
+        }
     }
 
-    /// How an event is written whose nodes are as they were made of slots.
-    #[inline]
-    pub(crate) fn layout(&self, row: &Row) -> Option<&Layout> {
-        let usual = row.layout != 0 && row.flags == Row::MESSAGE | Row::OFFSET;
-        self.layouts
-            .get(usize::from(row.layout).wrapping_sub(1))
-            .filter(|_| usual)
-            .map(|all| &**all)
+    /// Adds the nodes of the event whose fields are in slots.
+    fn add_nodes(&mut self, layout: &Layout) -> NodeId {
+        let mut values = layout.values(&self.slots.cells);
+        layout.add_to(&mut self.nodes, self.names, |_| values.next().unwrap_or(Cell::Gone))
     }
 }
 
@@ -211,8 +243,9 @@ impl<'a> EventMut<'a> {
         None
     }
 
+    /// Makes nodes of all fields that are in slots, for one that has none and is not of the row itself.
     #[cold]
-    fn settle_for(&mut self, path: &Path) {
+    pub(crate) fn settle_for(&mut self, path: &Path) {
         let row = self.row();
         let of_row = (path.is_message() && row.has(Row::MESSAGE))
             || (path.is_log_offset() && row.has(Row::OFFSET));
@@ -221,23 +254,39 @@ impl<'a> EventMut<'a> {
         }
     }
 
-    /// Sets several fields, which are values of this batch, if all have slots, none of them is there and nothing is in
-    /// their way. Else `false`, and nothing happened.
-    pub fn put_new(&mut self, paths: &[Option<Path>], cells: &[Cell]) -> bool {
-        let Some(known) = self.base.slots().filter(|_| self.has_slots()) else { return false };
+    /// Sets fields to parts of one text of this batch, which `cut` tells in the order of `paths`, if all have slots, none
+    /// of them is there and nothing is in their way. Else `false`, and nothing happened.
+    ///
+    /// # Errors
+    /// Those of `cut`; nothing happened then.
+    #[inline]
+    pub fn put_new<E>(
+        &mut self,
+        paths: &[Option<Path>],
+        text: Text,
+        cut: impl FnOnce(&[u8], &mut NewFields<'_>) -> Result<(), E>,
+    ) -> Result<bool, E> {
+        let Some(known) = self.base.slots().filter(|_| self.has_slots()) else { return Ok(false) };
         let slots = &mut self.batch.slots;
-        let mut places: SmallVec<[u8; 32]> = SmallVec::new();
-        let taken = slots.touched | known.present | known.blocked;
-        for path in paths {
-            match path.as_ref().filter(|path| path.is_plain()).and_then(|path| slots.slot(path)) {
-                Some(slot) if taken >> slot & 1 == 0 => places.push(slot as u8),
-                _ => return false,
-            }
+        let Some(form) = &slots.form else { return Ok(false) };
+        let end = text.start + text.len;
+        let bytes = &self.batch.bytes[text.start as usize..end as usize];
+        let mut fields = NewFields {
+            paths: paths.iter(),
+            form,
+            cells: &mut slots.cells,
+            start: text.start,
+            taken: slots.touched | known.present | known.blocked,
+            new: 0,
+            refused: false,
+        };
+        cut(bytes, &mut fields)?;
+        let NewFields { new, refused, .. } = fields;
+        if !refused {
+            slots.touched |= new;
+            slots.gone &= !new;
         }
-        for (&slot, &cell) in places.iter().zip(cells) {
-            slots.set(usize::from(slot), cell);
-        }
-        true
+        Ok(!refused)
     }
 
     /// Makes nodes of all fields unless this one has a slot: for one that is looked at and was not named before.
@@ -263,20 +312,59 @@ impl<'a> EventRef<'a> {
         self.batch.slots.is_live(self.row).then_some(self.batch.slots.touched)
     }
 
-    /// What was written to the slot of a field, and whether the base has something there. Nothing if it has no slot.
+    /// The slot of a field, and what the base has at the fields with slots. Nothing if it has no slot, or is not looked
+    /// for by it now.
     #[inline]
-    pub(crate) fn in_slot(&self, path: &Path) -> Option<(Option<Cell>, bool)> {
+    pub(crate) fn slot_of(&self, path: &Path) -> Option<(usize, &'a BaseSlots)> {
         let slots = &self.batch.slots;
-        let slot = slots.slot(path)?;
-        let present = self.base.slots().is_none_or(|known| known.present >> slot & 1 == 1);
-        Some((slots.get(slot), present))
+        if !slots.is_live(self.row) || !path.is_plain() {
+            return None;
+        }
+        Some((slots.slot(path)?, self.base.slots()?))
     }
 
-    /// What the base has at a field with a slot.
+    /// The value of the field with this slot.
     #[inline]
-    pub(crate) fn below_slot(&self, path: &Path) -> Option<&'a BaseNode> {
-        let slot = self.batch.slots.slot(path)?;
-        self.base.slots()?.node(slot, self.base)
+    pub(crate) fn get_slot(
+        &self,
+        slot: usize,
+        known: &BaseSlots,
+        path: &Path,
+    ) -> Option<ValueRef<'a>> {
+        match self.batch.slots.get(slot) {
+            Some(Cell::Str(text)) => Some(ValueRef::Str(self.batch.text(text))),
+            None if known.present >> slot & 1 == 0 => None,
+            cell => self.get_layered(slot, known, path, cell),
+        }
+    }
+
+    /// The same where both the event and the base may have a part in it.
+    fn get_layered(
+        &self,
+        slot: usize,
+        known: &BaseSlots,
+        path: &Path,
+        cell: Option<Cell>,
+    ) -> Option<ValueRef<'a>> {
+        match cell {
+            Some(cell @ Cell::Map { opaque: false, .. }) => {
+                own_value(self.batch, cell, base_node(self.base, path))
+            }
+            Some(cell) => own_value(self.batch, cell, None),
+            None => {
+                let node = known.node(slot, self.base).or_else(|| base_node(self.base, path))?;
+                Some(base_value(self.batch, node))
+            }
+        }
+    }
+
+    /// Whether there is a value at the field with this slot.
+    #[inline]
+    pub(crate) fn has_slot(&self, slot: usize, known: &BaseSlots) -> bool {
+        match self.batch.slots.get(slot) {
+            Some(cell) => cell != Cell::Gone,
+            None => known.present >> slot & 1 == 1,
+        }
     }
 
     /// The value of a field that has no slot and is inside one that was written.

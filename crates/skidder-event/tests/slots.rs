@@ -6,6 +6,7 @@ mod common;
 
 use common::*;
 use proptest::prelude::*;
+use serde_json::{Value as Json, json};
 use skidder_event::*;
 use std::sync::Arc;
 
@@ -86,6 +87,48 @@ fn edit(event: &mut EventMut<'_>, edits: &[Edit]) -> Vec<bool> {
     seen
 }
 
+/// What somebody sees who looks at fields by their paths, and at all of them.
+fn fields(batch: &Batch) -> Vec<Json> {
+    const AROUND: [&str; 8] = ["agent", "host", "log", "x", "x.y", "new", "new.a", "message"];
+    let event = batch.event(0);
+    let seen = |name: &&str| {
+        let path = path(name);
+        let value = event.get(&path).map(shown);
+        assert_eq!(event.has(&path), value.is_some(), "{name}");
+        json!([name, value])
+    };
+    let mut all: Vec<Json> = FIELDS.iter().chain(&AROUND).map(seen).collect();
+    all.push(shown(ValueRef::Map(event.root())));
+    all
+}
+
+fn shown(value: ValueRef<'_>) -> Json {
+    match value {
+        ValueRef::Map(map) => {
+            let mut object = serde_json::Map::new();
+            map.for_each(|key, value| {
+                let key = String::from_utf8_lossy(key).into_owned();
+                let again = map.get(&key).map(shown);
+                assert_eq!(again, Some(shown(value)), "{key}");
+                object.insert(key, shown(value));
+            });
+            Json::Object(object)
+        }
+        ValueRef::List(list) => {
+            let mut items = Vec::new();
+            list.for_each(|item| {
+                items.push(shown(item));
+                true
+            });
+            Json::Array(items)
+        }
+        ValueRef::Str(text) => String::from_utf8_lossy(text).into(),
+        ValueRef::Int(number) => number.into(),
+        ValueRef::UInt(number) => number.into(),
+        other => format!("{other:?}").into(),
+    }
+}
+
 proptest! {
     #[test]
     fn fields_in_slots_are_what_they_are_in_nodes(edits in edits()) {
@@ -103,6 +146,12 @@ proptest! {
         slots.end_slots(0);
         prop_assert_eq!(in_slots, seen);
         prop_assert_eq!(document(&slots), document(&nodes));
+        prop_assert_eq!(fields(&slots), fields(&nodes));
+        for batch in [&mut slots, &mut nodes] {
+            batch.event_mut(0, &base).put(&path("x.y.later"), &1.into()).unwrap_or_default();
+        }
+        prop_assert_eq!(document(&slots), document(&nodes));
+        prop_assert_eq!(fields(&slots), fields(&nodes));
     }
 }
 

@@ -5,9 +5,16 @@ use std::io::Write as _;
 /// An integer of at most `bits` bits, decimal or with `0x` before hexadecimal digits.
 pub(crate) fn integer(text: &[u8], bits: u32) -> Option<i64> {
     // Up to nine digits fit 32 bits.
-    if (1..10).contains(&text.len()) && text.iter().all(u8::is_ascii_digit) {
-        let add = |number: i64, byte: &u8| number * 10 + i64::from(byte - b'0');
-        return Some(text.iter().fold(0, add));
+    if (1..10).contains(&text.len()) {
+        let (mut number, mut others) = (0, false);
+        for byte in text {
+            let digit = byte.wrapping_sub(b'0');
+            others |= digit > 9;
+            number = number * 10 + u64::from(digit);
+        }
+        if !others {
+            return Some(number as i64);
+        }
     }
     let text = std::str::from_utf8(text).ok()?;
     let hex = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X"));

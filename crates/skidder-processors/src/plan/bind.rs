@@ -359,5 +359,6 @@ fn guards_of<'a>(paths: impl Iterator<Item = &'a Path>) -> Guards {
             guards.push(guard);
         }
     }
-    Guards { all: guards.into(), slots: 0 }
+    let metadata = guards.iter().any(|guard| guard.metadata);
+    Guards { all: guards.into(), slots: 0, metadata }
 }

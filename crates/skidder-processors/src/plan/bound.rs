@@ -51,6 +51,8 @@ pub(crate) struct Guards {
     pub(crate) all: Box<[Guard]>,
     /// The slots of all that is in those of the event.
     pub(crate) slots: u64,
+    /// Some of them are of `@metadata`.
+    pub(crate) metadata: bool,
 }
 
 impl Guards {
@@ -61,11 +63,13 @@ impl Guards {
     }
 
     /// Whether an event has something of its own there.
+    #[inline]
     fn are_own(&self, event: EventRef<'_>) -> bool {
         match event.touched_slots() {
             Some(touched) => {
                 let mut about = self.all.iter().filter(|guard| guard.metadata);
-                touched & self.slots != 0 || about.any(|guard| event.has_own(&guard.key, true))
+                touched & self.slots != 0
+                    || (self.metadata && about.any(|guard| event.has_own(&guard.key, true)))
             }
             None => self.all.iter().any(|guard| event.has_own(&guard.key, guard.metadata)),
         }

@@ -5,7 +5,7 @@ use super::failure::{ERROR_MESSAGE, Failure};
 use super::footprint::Touched;
 use super::processor::{Outcome, Processor};
 use crate::condition::Condition;
-use skidder_event::{EventMut, EventRef, Path};
+use skidder_event::{EventMut, EventRef, Mark, Path};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -68,6 +68,7 @@ impl Compiled {
     }
 
     /// Runs on one event.
+    #[inline]
     pub(crate) fn run(&self, event: &mut EventMut<'_>) -> Flow {
         match self {
             Self::Run { when, processor, failures } => {
@@ -248,6 +249,7 @@ fn run_list(list: &[Compiled], event: &mut EventMut<'_>) -> Flow {
     Flow::Next
 }
 
+#[inline]
 fn run_processor(
     processor: &dyn Processor,
     failures: &FailureCount,
@@ -261,14 +263,24 @@ fn run_processor(
             event.set_dropped();
             Flow::Dropped
         }
-        Err(failure) => {
-            event.rollback(mark);
-            failure.note(event);
-            if !failure.counts() {
-                return Flow::Next;
-            }
-            failures.add(&failure);
-            if processor.can_stop() { Flow::Stop } else { Flow::Next }
-        }
+        Err(failure) => undo(processor, failures, event, mark, &failure),
     }
+}
+
+/// What is done about a processor that failed.
+#[cold]
+fn undo(
+    processor: &dyn Processor,
+    failures: &FailureCount,
+    event: &mut EventMut<'_>,
+    mark: Mark,
+    failure: &Failure,
+) -> Flow {
+    event.rollback(mark);
+    failure.note(event);
+    if !failure.counts() {
+        return Flow::Next;
+    }
+    failures.add(failure);
+    if processor.can_stop() { Flow::Stop } else { Flow::Next }
 }

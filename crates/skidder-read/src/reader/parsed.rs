@@ -445,13 +445,13 @@ struct Buffer {
 }
 
 impl Buffer {
-    fn new(parts: Parts, filled: usize) -> Self {
-        let Parts { bytes, mut rows, nodes } = parts;
-        rows.clear();
+    fn new(mut parts: Parts, filled: usize) -> Self {
+        parts.rows.clear();
         if filled >= CHUNK_BYTES / 4 {
-            return Self { parts: Parts { bytes, rows, nodes }, spare: None };
+            return Self { parts, spare: None };
         }
-        let parts = Parts { bytes: bytes[..filled].to_vec(), rows, nodes };
+        let few = parts.bytes[..filled].to_vec();
+        let bytes = std::mem::replace(&mut parts.bytes, few);
         Self { parts, spare: Some(bytes) }
     }
 }

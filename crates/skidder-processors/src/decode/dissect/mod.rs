@@ -11,7 +11,7 @@ use crate::go_number;
 use crate::plan::{Constants, Failure, Footprint, LOG_FLAGS, Outcome, Processor};
 use crate::text::{NoText, text_of};
 use skidder_event::{Cell, EventMut, Path, Text, Value};
-use skidder_parse::dissect::{Name, Output, Tokenizer, Trimmer, Type};
+use skidder_parse::dissect::{DissectError, Name, Output, Tokenizer, Trimmer, Type};
 use smallvec::SmallVec;
 use std::net::IpAddr;
 use std::ops::Range;
@@ -19,6 +19,7 @@ use tree::Tree;
 
 type Spans = SmallVec<[Range<usize>; 16]>;
 type Cells = SmallVec<[Cell; 16]>;
+type Named = SmallVec<[Path; 2]>;
 
 /// Cuts a text into fields.
 #[derive(Clone, Debug)]
@@ -29,6 +30,8 @@ pub struct Dissect {
     prefix: String,
     /// Where each field of the tokenizer goes; nothing if the text names it.
     paths: Box<[Option<Path>]>,
+    /// If the values are spans as they stand, in the order of the keys, and all their fields are known: which keys are kept.
+    kept: Option<Box<[bool]>>,
     /// The fields as one object, if they are to be put somewhere where nothing is.
     tree: Option<Tree>,
     trimmer: Option<Trimmer>,
@@ -57,24 +60,55 @@ impl Dissect {
                 None => span,
             });
         });
-        match done {
-            Ok(()) => Ok(spans),
-            Err(error) => Err(Failure::unnoted(error.to_string())
-                .flag("dissect_parsing_error")
-                .ignored(self.ignore_failure)),
-        }
+        done.map_err(|error| self.unfit(error))?;
+        Ok(spans)
     }
 
-    /// The span that is the value of a field, if it is one as it stands for every text.
-    #[inline]
-    fn span_of<'a>(&self, output: &Output, spans: &'a [Range<usize>]) -> Option<&'a Range<usize>> {
-        // Half a character may not stand in a text that is known to be UTF-8.
-        match &*output.parts {
-            [part] if output.kind.is_none() && !self.tokenizer.cuts_characters() => {
-                Some(&spans[part.key])
-            }
-            _ => None,
+    #[cold]
+    fn unfit(&self, error: DissectError) -> Failure {
+        Failure::unnoted(error.to_string())
+            .flag("dissect_parsing_error")
+            .ignored(self.ignore_failure)
+    }
+
+    /// Puts the spans of the keys that are kept right into the event, if nothing is where they go.
+    fn put_spans(
+        &self,
+        event: &mut EventMut<'_>,
+        text: Text,
+        kept: &[bool],
+    ) -> Result<bool, Failure> {
+        let mut kept = kept.iter();
+        let put = event.put_new(&self.paths, text, |text, fields| {
+            self.tokenizer.split(text, |span| {
+                if kept.next() == Some(&true) {
+                    fields.put(span);
+                }
+            })
+        });
+        put.map_err(|error| self.unfit(error))
+    }
+
+    /// The values of a text, and where those go that the text names.
+    fn assemble(&self, event: &mut EventMut<'_>, text: Text) -> Result<(Cells, Named), Failure> {
+        let bytes = event.text(text);
+        let spans = self.split(bytes)?;
+        let named = self.named(bytes, &spans)?;
+        let mut cells = Cells::new();
+        for output in self.tokenizer.outputs() {
+            let cell = match self.find(output, event.text(text), &spans) {
+                Found::Span(span) => {
+                    let start = text.start + span.start as u32;
+                    Cell::Str(Text { start, len: span.len() as u32 })
+                }
+                Found::Copy(copy) => Cell::Str(event.store_text(&copy)),
+                Found::Int(number) => Cell::Int(number),
+                Found::Float(number) => Cell::Float(number),
+                Found::Bool(truth) => Cell::Bool(truth),
+            };
+            cells.push(cell);
         }
+        Ok((cells, named))
     }
 
     /// The value of a field.
@@ -98,8 +132,8 @@ impl Dissect {
     }
 
     /// Where the fields go that the text names.
-    fn named(&self, text: &[u8], spans: &[Range<usize>]) -> Result<SmallVec<[Path; 2]>, Failure> {
-        let mut paths = SmallVec::new();
+    fn named(&self, text: &[u8], spans: &[Range<usize>]) -> Result<Named, Failure> {
+        let mut paths = Named::new();
         if self.paths.iter().all(Option::is_some) {
             return Ok(paths);
         }
@@ -114,9 +148,6 @@ impl Dissect {
 
     /// Puts the fields into the event.
     fn put(&self, event: &mut EventMut<'_>, cells: &[Cell], named: &[Path]) -> Result<(), Failure> {
-        if event.put_new(&self.paths, cells) {
-            return Ok(());
-        }
         if !named.is_empty() {
             event.settle();
         }
@@ -196,28 +227,12 @@ impl Processor for Dissect {
                 Failure::unnoted(format!("field is not a string, field: `{}`", self.field))
             }
         })?;
-        let bytes = event.text(text);
-        let spans = self.split(bytes)?;
-        let named = self.named(bytes, &spans)?;
-        let mut cells = Cells::new();
-        for output in self.tokenizer.outputs() {
-            if let Some(span) = self.span_of(output, &spans) {
-                let start = text.start + span.start as u32;
-                cells.push(Cell::Str(Text { start, len: span.len() as u32 }));
-                continue;
-            }
-            let cell = match self.find(output, event.text(text), &spans) {
-                Found::Span(span) => {
-                    let start = text.start + span.start as u32;
-                    Cell::Str(Text { start, len: span.len() as u32 })
-                }
-                Found::Copy(copy) => Cell::Str(event.store_text(&copy)),
-                Found::Int(number) => Cell::Int(number),
-                Found::Float(number) => Cell::Float(number),
-                Found::Bool(truth) => Cell::Bool(truth),
-            };
-            cells.push(cell);
+        if let Some(kept) = &self.kept
+            && self.put_spans(event, text, kept)?
+        {
+            return Ok(Outcome::Done);
         }
+        let (cells, named) = self.assemble(event, text)?;
         self.put(event, &cells, &named)?;
         Ok(Outcome::Done)
     }

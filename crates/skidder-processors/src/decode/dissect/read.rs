@@ -41,17 +41,39 @@ impl Dissect {
         let prefix = if target.is_empty() { target } else { format!("{target}.") };
         let paths = paths(settings, &tokenizer, &prefix)?;
         let tree = Tree::new(prefix.trim_end_matches('.'), &paths);
+        let kept = if left || right { None } else { kept(&tokenizer) };
         Some(Self {
             tokenizer,
             field,
             prefix,
             paths,
+            kept,
             tree,
             trimmer: (left || right).then(|| Trimmer::new(&characters, left, right)),
             overwrite_keys,
             ignore_failure,
         })
     }
+}
+
+/// Which keys are kept, if each field is what one key found as it stands, in their order.
+fn kept(tokenizer: &Tokenizer) -> Option<Box<[bool]>> {
+    // Half a character may not stand in a text that is known to be UTF-8.
+    if tokenizer.cuts_characters() || tokenizer.is_typed() {
+        return None;
+    }
+    let mut kept = vec![false; tokenizer.keys()];
+    let mut least = 0;
+    for output in tokenizer.outputs() {
+        match (&output.name, &*output.parts) {
+            (Name::Fixed(_), [part]) if part.key >= least => {
+                kept[part.key] = true;
+                least = part.key + 1;
+            }
+            _ => return None,
+        }
+    }
+    Some(kept.into())
 }
 
 /// Tells what is accepted, as Filebeat does, and means nothing.
