@@ -210,8 +210,9 @@ fn number_of(value: ValueRef<'_>) -> Option<u64> {
 
 /// The number of a protocol, out of its name or the number itself.
 fn protocol_of(value: ValueRef<'_>) -> Option<u8> {
-    if let Some(text) = utf8_of(value) {
-        let named = TRANSPORTS.iter().find(|(name, _)| text.eq_ignore_ascii_case(name));
+    if let ValueRef::Str(text) = value {
+        let is_name = |name: &str| text.eq_ignore_ascii_case(name.as_bytes());
+        let named = TRANSPORTS.iter().find(|(name, _)| is_name(name));
         if let Some((_, number)) = named {
             return Some(*number);
         }

@@ -5,6 +5,7 @@
 mod data_type;
 
 use super::pairs::{optional_path, required_path};
+use crate::go_number;
 use crate::plan::Constants;
 use crate::plan::Failure;
 use crate::plan::Footprint;
@@ -22,6 +23,8 @@ pub(crate) struct Convert {
     ignore_missing: bool,
     fail_on_error: bool,
     tag: String,
+    /// No conversion reads or writes what another writes, so that each can be written at once.
+    apart: bool,
 }
 
 /// One field.
@@ -59,21 +62,30 @@ impl Convert {
         let fail_on_error = settings.bool("fail_on_error").or(true);
         let tag = settings.string("tag").or("");
         let fields = fields.into_iter().collect::<Option<Vec<_>>>()?;
-        (!fields.is_empty()).then_some(Self { fields, mode, ignore_missing, fail_on_error, tag })
+        let apart = are_apart(&fields);
+        let convert = Self { fields, mode, ignore_missing, fail_on_error, tag, apart };
+        (!convert.fields.is_empty()).then_some(convert)
     }
 
     /// The value that a conversion gives; nothing if it is left out.
     fn value(&self, event: &mut EventMut<'_>, field: &Conversion) -> Result<Option<Cell>, String> {
-        let converted = match event.as_ref().get(&field.from) {
+        let value = event.as_ref().get(&field.from);
+        if let (Some(DataType::Long), Some(ValueRef::Str(text))) = (field.kind, value)
+            && let Some(number) = go_number::integer(text, 64)
+        {
+            return Ok(Some(Cell::Int(number)));
+        }
+        let converted = match value {
             None if self.ignore_missing => return Ok(None),
             None => {
-                let missing = format!("field [{}] is missing: key not found", field.from);
-                return Err(self.failed(field, &missing));
+                let from = &field.from;
+                let missing = format_args!("field [{from}] is missing: key not found");
+                return Err(self.failed(field, missing));
             }
             Some(value) => match field.kind {
                 None => Converted::Same,
                 Some(kind) => kind.convert(value).map_err(|why| {
-                    self.failed(field, &format!("unable to convert value: {why}"))
+                    self.failed(field, format_args!("unable to convert value: {why}"))
                 })?,
             },
         };
@@ -84,6 +96,37 @@ impl Convert {
             Converted::Bool(truth) => Some(Cell::Bool(truth)),
             Converted::Text(text) => Some(Cell::Str(event.store_text(&text))),
         })
+    }
+
+    /// Converts and writes one field after the other.
+    fn run_apart(&self, event: &mut EventMut<'_>) -> Result<Outcome, Failure> {
+        for field in &self.fields {
+            match self.value(event, field) {
+                Ok(Some(cell)) => self.write_or_not(event, field, cell)?,
+                Ok(None) => {}
+                Err(_) if !self.fail_on_error => {}
+                Err(reason) => return Err(Failure::unnoted(reason)),
+            }
+        }
+        Ok(Outcome::Done)
+    }
+
+    /// Writes a value. What cannot be written fails, or is as if nobody had tried.
+    #[inline]
+    fn write_or_not(
+        &self,
+        event: &mut EventMut<'_>,
+        field: &Conversion,
+        cell: Cell,
+    ) -> Result<(), Failure> {
+        let mark = event.mark();
+        if let Err(reason) = self.write(event, field, cell) {
+            if self.fail_on_error {
+                return Err(Failure::unnoted(reason));
+            }
+            event.rollback(mark);
+        }
+        Ok(())
     }
 
     fn write(
@@ -100,13 +143,16 @@ impl Convert {
         if self.mode == Mode::Rename {
             event.delete(&field.from);
         }
-        event
-            .put_cell(to, cell)
-            .map_err(|error| self.failed(field, &format!("failed to put field [{to}]: {error}")))
+        event.put_cell(to, cell).map_err(|error| {
+            self.failed(field, format_args!("failed to put field [{to}]: {error}"))
+        })
     }
 
-    /// The message of Filebeat.
-    fn failed(&self, field: &Conversion, why: &str) -> String {
+    /// The message of Filebeat; nothing where nobody hears it.
+    fn failed(&self, field: &Conversion, why: std::fmt::Arguments<'_>) -> String {
+        if !self.fail_on_error {
+            return String::new();
+        }
         let instance = match self.tag.as_str() {
             "" => String::new(),
             tag => format!(" with instance_id={tag}"),
@@ -149,6 +195,17 @@ impl Convert {
     }
 }
 
+/// Whether no field is read or written by two of these.
+fn are_apart(fields: &[Conversion]) -> bool {
+    let paths = |field: &Conversion| -> Vec<Path> {
+        [Some(field.from.clone()), field.to.clone()].into_iter().flatten().collect()
+    };
+    fields.iter().enumerate().all(|(at, field)| {
+        let others: Vec<Path> = fields[..at].iter().flat_map(paths).collect();
+        !paths(field).iter().any(|path| others.iter().any(|other| other.overlaps(path)))
+    })
+}
+
 impl Conversion {
     fn read(section: &Section<'_>) -> Option<Self> {
         let from = required_path(section, "from");
@@ -175,6 +232,9 @@ impl Processor for Convert {
     }
 
     fn run(&self, event: &mut EventMut<'_>) -> Result<Outcome, Failure> {
+        if self.apart {
+            return self.run_apart(event);
+        }
         let mut cells: SmallVec<[Option<Cell>; 8]> = SmallVec::new();
         for field in &self.fields {
             cells.push(match self.value(event, field) {
@@ -185,13 +245,7 @@ impl Processor for Convert {
         }
         for (field, cell) in self.fields.iter().zip(cells) {
             let Some(cell) = cell else { continue };
-            let mark = event.mark();
-            if let Err(reason) = self.write(event, field, cell) {
-                if self.fail_on_error {
-                    return Err(Failure::unnoted(reason));
-                }
-                event.rollback(mark);
-            }
+            self.write_or_not(event, field, cell)?;
         }
         Ok(Outcome::Done)
     }

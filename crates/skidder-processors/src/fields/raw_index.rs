@@ -8,7 +8,7 @@ use crate::plan::Failure;
 use crate::plan::Footprint;
 use crate::plan::{Outcome, Processor};
 use skidder_config::Section;
-use skidder_event::{EventMut, Format, Path, Value};
+use skidder_event::{Cell, EventMut, Format, Path, Value};
 
 /// Sets the index that an event goes to.
 #[derive(Clone, Debug)]
@@ -55,12 +55,11 @@ impl Processor for RawIndex {
     }
 
     fn run(&self, event: &mut EventMut<'_>) -> Result<Outcome, Failure> {
-        let mut index = Vec::with_capacity(48);
-        self.format
-            .write(&mut index, event.as_ref())
+        let index = event
+            .store_with(|event, index| self.format.write(index, event))
             .map_err(|error| Failure::new(format!("Failed to set the index: {error}")))?;
         event
-            .put_text(&self.target, &index)
+            .put_cell(&self.target, Cell::Str(index))
             .map_err(|_| Failure::new(format!("Failed to set {}", self.target)))?;
         Ok(Outcome::Done)
     }
