@@ -19,8 +19,7 @@ mod text;
 pub use condition::{Bounds, Condition, EqualsValue, Network, NetworkError};
 pub use decode::{DecodeCef, DecodeJsonFields, Dissect, ParseAwsVpcFlowLog, Syslog, Timestamp};
 pub use fields::{
-    AddFields, AddTags, CopyFields, DropEvent, DropFields, IncludeFields, RawIndex, Rename,
-    fields_of,
+    AddFields, AddTags, DropEvent, DropFields, IncludeFields, Pairs, RawIndex, Verb, fields_of,
 };
 pub use kinds::{Context, Kind, Read, read_processors, shared};
 pub use lookup::{AddHostMetadata, Caches, HostSettings, Machine, ThisMachine};

@@ -152,16 +152,18 @@ impl Step {
                 Compiled::new(DropFields::new(names, patterns, *ignore_missing), condition(when))
             }
             Self::Rename { pairs, fail, ignore_missing, when } => Compiled::new(
-                Rename {
-                    pairs: pairs.iter().map(|(from, to)| (path(from), path(to))).collect(),
+                Pairs {
+                    verb: Verb::Rename,
+                    list: pairs.iter().map(|(from, to)| (path(from), path(to))).collect(),
                     fail_on_error: *fail,
                     ignore_missing: *ignore_missing,
                 },
                 condition(when),
             ),
             Self::Copy { pairs, fail, ignore_missing, when } => Compiled::new(
-                CopyFields {
-                    pairs: pairs.iter().map(|(from, to)| (path(from), path(to))).collect(),
+                Pairs {
+                    verb: Verb::Copy,
+                    list: pairs.iter().map(|(from, to)| (path(from), path(to))).collect(),
                     fail_on_error: *fail,
                     ignore_missing: *ignore_missing,
                 },

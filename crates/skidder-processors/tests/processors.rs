@@ -427,8 +427,9 @@ fn failing() -> impl Strategy<Value = Compiled> {
         }),
         (prop::collection::vec((names(), names()), 1..4), any::<bool>()).prop_map(
             |(list, fail)| {
-                let pairs = list.into_iter().map(|(from, to)| (path(from), path(to))).collect();
-                let rename = Rename { pairs, fail_on_error: fail, ignore_missing: true };
+                let list = list.into_iter().map(|(from, to)| (path(from), path(to))).collect();
+                let verb = Verb::Rename;
+                let rename = Pairs { verb, list, fail_on_error: fail, ignore_missing: true };
                 Compiled::new(Failing(rename), None)
             }
         ),

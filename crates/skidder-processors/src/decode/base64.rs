@@ -1,40 +1,31 @@
 //! `decode_base64_field`: decodes a text in Base64, with or without padding.
 
-use super::in_place::{Decoded, FromTo};
-use crate::plan::{Constants, ERROR_MESSAGE, Failure, Footprint, Outcome, Processor, rehearse};
+use super::in_place::{Decoded, Decoder};
 use data_encoding::{Encoding, Specification};
-use skidder_config::Section;
-use skidder_event::EventMut;
+use skidder_event::Path;
 
-/// Decodes the text of a field.
-#[derive(Clone, Debug)]
-pub(crate) struct DecodeBase64 {
-    field: FromTo,
-    ignore_missing: bool,
-    fail_on_error: bool,
-    encoding: Encoding,
+/// Base64 as Go decodes it.
+#[derive(Debug)]
+pub(super) struct Base64(Encoding);
+
+impl Base64 {
+    pub(super) fn new() -> Self {
+        Self(encoding())
+    }
 }
 
-impl DecodeBase64 {
-    /// `field.from`, `field.to`, `ignore_missing`, `fail_on_error`.
-    pub(crate) fn read(settings: &Section<'_>) -> Option<Self> {
-        let field = FromTo::read(&settings.section("field"));
-        let ignore_missing = settings.bool("ignore_missing").or(false);
-        let fail_on_error = settings.bool("fail_on_error").or(true);
-        Some(Self { field: field?, ignore_missing, fail_on_error, encoding: encoding() })
-    }
+impl Decoder for Base64 {
+    const NAME: &'static str = "decode_base64_field";
+    const FAILED: &'static str = "failed to decode base64 fields in processor";
+    const NOUN: &'static str = "base64 value";
+    type Decoded = Decoded;
 
-    fn decode(&self, event: &mut EventMut<'_>) -> Result<(), String> {
-        let Some(text) = self.field.text(event.as_ref(), self.ignore_missing, "base64 value")?
-        else {
-            return Ok(());
-        };
+    fn decode(&self, text: &[u8], _: &Path) -> Result<Decoded, String> {
         let end = text.iter().rposition(|&byte| byte != b'=').map_or(0, |last| last + 1);
-        let decoded = decode(&self.encoding, &text[..end]).map_err(|at| {
+        decode(&self.0, &text[..end]).map_err(|at| {
             let text = String::from_utf8_lossy(text);
             format!("error trying to decode {text}: illegal base64 data at input byte {at}")
-        })?;
-        self.field.put(event, &decoded)
+        })
     }
 }
 
@@ -58,41 +49,6 @@ fn decode(encoding: &Encoding, text: &[u8]) -> Result<Decoded, usize> {
         encoding.decode_mut(text, &mut decoded).map_err(|partial| partial.error.position)?;
     decoded.truncate(bytes);
     Ok(decoded)
-}
-
-impl Processor for DecodeBase64 {
-    fn name(&self) -> &'static str {
-        "decode_base64_field"
-    }
-
-    fn run(&self, event: &mut EventMut<'_>) -> Result<Outcome, Failure> {
-        let mark = event.mark();
-        if let Err(reason) = self.decode(event) {
-            if self.fail_on_error {
-                let reason = format!("failed to decode base64 fields in processor: {reason}");
-                return Err(Failure::new(reason));
-            }
-            event.rollback(mark);
-        }
-        Ok(Outcome::Done)
-    }
-
-    fn footprint(&self, _: &Constants) -> Footprint {
-        let writes = vec![self.field.to.clone(), ERROR_MESSAGE.clone()];
-        Footprint { reads: vec![self.field.from.clone()], writes, ..Footprint::default() }
-    }
-
-    fn fold(&self, constants: &mut Constants) -> bool {
-        rehearse(self, constants, &[&self.field.to])
-    }
-
-    fn can_fail(&self) -> bool {
-        self.fail_on_error
-    }
-
-    fn describe(&self) -> String {
-        format!("decode_base64_field {}", self.field.from)
-    }
 }
 
 #[cfg(test)]

@@ -1,40 +1,27 @@
 //! `decompress_gzip_field`: unpacks a field that holds a gzip file.
 
-use super::in_place::FromTo;
-use crate::plan::{Constants, ERROR_MESSAGE, Failure, Footprint, Outcome, Processor, rehearse};
+use super::in_place::Decoder;
 use flate2::bufread::MultiGzDecoder;
-use skidder_config::Section;
-use skidder_event::EventMut;
+use skidder_event::Path;
 use std::io::Read;
 
 /// Most bytes that a field may have when it is unpacked, as many as a line may have (`message_max_bytes`). A
 /// few bytes of gzip can become gigabytes; beyond this the processor fails.
 const OUTPUT_BYTES_MAX: u64 = 10 << 20;
 
-/// Unpacks a field.
-#[derive(Clone, Debug)]
-pub(crate) struct DecompressGzip {
-    field: FromTo,
-    ignore_missing: bool,
-    fail_on_error: bool,
-}
+/// A gzip file.
+#[derive(Debug)]
+pub(super) struct Gzip;
 
-impl DecompressGzip {
-    /// `field.from`, `field.to`, `ignore_missing`, `fail_on_error`.
-    pub(crate) fn read(settings: &Section<'_>) -> Option<Self> {
-        let field = FromTo::read(&settings.section("field"));
-        let ignore_missing = settings.bool("ignore_missing").or(false);
-        let fail_on_error = settings.bool("fail_on_error").or(true);
-        Some(Self { field: field?, ignore_missing, fail_on_error })
-    }
+impl Decoder for Gzip {
+    const NAME: &'static str = "decompress_gzip_field";
+    const FAILED: &'static str = "Failed to decompress field in decompress_gzip_field processor";
+    const NOUN: &'static str = "value";
+    type Decoded = Vec<u8>;
 
-    fn decompress(&self, event: &mut EventMut<'_>) -> Result<(), String> {
-        let Some(packed) = self.field.text(event.as_ref(), self.ignore_missing, "value")? else {
-            return Ok(());
-        };
-        let unpacked = unpack(packed, OUTPUT_BYTES_MAX)
-            .map_err(|reason| format!("error decompressing field {}: {reason}", self.field.from))?;
-        self.field.put(event, &unpacked)
+    fn decode(&self, text: &[u8], from: &Path) -> Result<Vec<u8>, String> {
+        unpack(text, OUTPUT_BYTES_MAX)
+            .map_err(|reason| format!("error decompressing field {from}: {reason}"))
     }
 }
 
@@ -50,42 +37,6 @@ fn unpack(packed: &[u8], bytes_max: u64) -> Result<Vec<u8>, String> {
         return Err(format!("it has more than {bytes_max} bytes when it is unpacked"));
     }
     Ok(unpacked)
-}
-
-impl Processor for DecompressGzip {
-    fn name(&self) -> &'static str {
-        "decompress_gzip_field"
-    }
-
-    fn run(&self, event: &mut EventMut<'_>) -> Result<Outcome, Failure> {
-        let mark = event.mark();
-        if let Err(reason) = self.decompress(event) {
-            if self.fail_on_error {
-                return Err(Failure::new(format!(
-                    "Failed to decompress field in decompress_gzip_field processor: {reason}"
-                )));
-            }
-            event.rollback(mark);
-        }
-        Ok(Outcome::Done)
-    }
-
-    fn footprint(&self, _: &Constants) -> Footprint {
-        let writes = vec![self.field.to.clone(), ERROR_MESSAGE.clone()];
-        Footprint { reads: vec![self.field.from.clone()], writes, ..Footprint::default() }
-    }
-
-    fn fold(&self, constants: &mut Constants) -> bool {
-        rehearse(self, constants, &[&self.field.to])
-    }
-
-    fn can_fail(&self) -> bool {
-        self.fail_on_error
-    }
-
-    fn describe(&self) -> String {
-        format!("decompress_gzip_field {}", self.field.from)
-    }
 }
 
 #[cfg(test)]

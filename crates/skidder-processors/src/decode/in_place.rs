@@ -1,10 +1,12 @@
-//! What decoders of one text share: the text of a field, decoded into another or in its place.
+//! What decoders of one text share: the text of a field, decoded into another or in its place, and the processor around it.
 
 use crate::fields::pairs::{optional_path, required_path};
 use crate::go_value::go_type;
+use crate::plan::{Constants, ERROR_MESSAGE, Failure, Footprint, Outcome, Processor, rehearse};
 use skidder_config::Section;
 use skidder_event::{EventMut, EventRef, Path, ValueRef};
 use smallvec::SmallVec;
+use std::fmt::Debug;
 
 /// Decoded text. Longer ones go to the heap.
 pub(super) type Decoded = SmallVec<[u8; 512]>;
@@ -14,6 +16,8 @@ pub(super) type Decoded = SmallVec<[u8; 512]>;
 pub(super) struct FromTo {
     pub(super) from: Path,
     pub(super) to: Path,
+    /// Both are the same.
+    is_same: bool,
 }
 
 impl FromTo {
@@ -23,7 +27,8 @@ impl FromTo {
         let to = optional_path(section, "to");
         let from = from?;
         let to = to.unwrap_or_else(|| from.clone());
-        Some(Self { from, to })
+        let is_same = from == to;
+        Some(Self { from, to, is_same })
     }
 
     /// The bytes at `from`; nothing if there are none, that need not be there.
@@ -49,7 +54,7 @@ impl FromTo {
 
     /// Puts the text as it is, which needs no copy where it is of the event's own.
     pub(super) fn keep(&self, event: &mut EventMut<'_>) -> Result<(), String> {
-        if self.from == self.to {
+        if self.is_same {
             return Ok(());
         }
         let to = &self.to;
@@ -61,5 +66,81 @@ impl FromTo {
     pub(super) fn put(&self, event: &mut EventMut<'_>, decoded: &[u8]) -> Result<(), String> {
         let to = &self.to;
         event.put_text(to, decoded).map_err(|error| format!("could not put value: {to}: {error}"))
+    }
+}
+
+/// What makes another text of one.
+pub(super) trait Decoder: Debug + Send + Sync + 'static {
+    /// The processor's name in the configuration.
+    const NAME: &'static str;
+    /// What the message of a failure begins with.
+    const FAILED: &'static str;
+    /// What the text is called when it is not there.
+    const NOUN: &'static str;
+    /// Owned bytes.
+    type Decoded: AsRef<[u8]>;
+
+    /// Decodes the text of the field `from`; the error says why it cannot be.
+    fn decode(&self, text: &[u8], from: &Path) -> Result<Self::Decoded, String>;
+}
+
+/// Decodes the text of one field.
+#[derive(Debug)]
+pub(super) struct DecodeField<D> {
+    decoder: D,
+    field: FromTo,
+    ignore_missing: bool,
+    fail_on_error: bool,
+}
+
+impl<D: Decoder> DecodeField<D> {
+    /// `field.from`, `field.to`, `ignore_missing`, `fail_on_error`.
+    pub(super) fn read(settings: &Section<'_>, decoder: D) -> Option<Self> {
+        let field = FromTo::read(&settings.section("field"));
+        let ignore_missing = settings.bool("ignore_missing").or(false);
+        let fail_on_error = settings.bool("fail_on_error").or(true);
+        Some(Self { decoder, field: field?, ignore_missing, fail_on_error })
+    }
+
+    fn decode(&self, event: &mut EventMut<'_>) -> Result<(), String> {
+        let Some(text) = self.field.text(event.as_ref(), self.ignore_missing, D::NOUN)? else {
+            return Ok(());
+        };
+        let decoded = self.decoder.decode(text, &self.field.from)?;
+        self.field.put(event, decoded.as_ref())
+    }
+}
+
+impl<D: Decoder> Processor for DecodeField<D> {
+    fn name(&self) -> &'static str {
+        D::NAME
+    }
+
+    fn run(&self, event: &mut EventMut<'_>) -> Result<Outcome, Failure> {
+        let mark = event.mark();
+        if let Err(reason) = self.decode(event) {
+            if self.fail_on_error {
+                return Err(Failure::new(format!("{}: {reason}", D::FAILED)));
+            }
+            event.rollback(mark);
+        }
+        Ok(Outcome::Done)
+    }
+
+    fn footprint(&self, _: &Constants) -> Footprint {
+        let writes = vec![self.field.to.clone(), ERROR_MESSAGE.clone()];
+        Footprint { reads: vec![self.field.from.clone()], writes, ..Footprint::default() }
+    }
+
+    fn fold(&self, constants: &mut Constants) -> bool {
+        rehearse(self, constants, &[&self.field.to])
+    }
+
+    fn can_fail(&self) -> bool {
+        self.fail_on_error
+    }
+
+    fn describe(&self) -> String {
+        format!("{} {}", D::NAME, self.field.from)
     }
 }

@@ -23,18 +23,21 @@ pub use syslog::Syslog;
 pub use timestamp::Timestamp;
 
 use crate::kinds::{Kind, shared};
+use in_place::DecodeField;
 use xml::{DecodeXml, DecodeXmlWineventlog};
 
 /// Those that a configuration can name.
 pub(crate) const KINDS: &[Kind] = &[
-    ("decode_base64_field", |settings, _| shared(base64::DecodeBase64::read(settings))),
+    ("decode_base64_field", |settings, _| {
+        shared(DecodeField::read(settings, base64::Base64::new()))
+    }),
     ("decode_cef", |settings, context| shared(DecodeCef::read(settings, context))),
     ("decode_csv_fields", |settings, _| shared(csv::DecodeCsv::read(settings))),
     ("decode_duration", |settings, _| shared(duration::DecodeDuration::read(settings))),
     ("decode_json_fields", |settings, _| shared(DecodeJsonFields::read(settings))),
     ("decode_xml", |settings, _| shared(DecodeXml::read(settings))),
     ("decode_xml_wineventlog", |settings, _| shared(DecodeXmlWineventlog::read(settings))),
-    ("decompress_gzip_field", |settings, _| shared(gzip::DecompressGzip::read(settings))),
+    ("decompress_gzip_field", |settings, _| shared(DecodeField::read(settings, gzip::Gzip))),
     ("dissect", |settings, _| shared(Dissect::read(settings))),
     ("parse_aws_vpc_flow_log", |settings, _| shared(ParseAwsVpcFlowLog::read(settings))),
     ("syslog", |settings, context| shared(Syslog::read(settings, &context.clock))),

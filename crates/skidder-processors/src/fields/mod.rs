@@ -9,7 +9,6 @@ mod add_tags;
 mod append;
 mod community_id;
 mod convert;
-mod copy_fields;
 mod detect_mime_type;
 mod drop_event;
 mod drop_fields;
@@ -29,12 +28,11 @@ mod truncate_fields;
 
 pub use add_fields::{AddFields, fields_of};
 pub use add_tags::AddTags;
-pub use copy_fields::CopyFields;
 pub use drop_event::DropEvent;
 pub use drop_fields::DropFields;
 pub use include_fields::IncludeFields;
 pub use raw_index::RawIndex;
-pub use rename::Rename;
+pub use rename::{Pairs, Verb};
 
 use crate::kinds::{Kind, shared};
 use add_labels::AddLabels;
@@ -62,7 +60,7 @@ pub(crate) const KINDS: &[Kind] = &[
     ("append", |settings, _| shared(Append::read(settings))),
     ("community_id", |settings, _| shared(community_id::CommunityId::read(settings))),
     ("convert", |settings, _| shared(Convert::read(settings))),
-    ("copy_fields", |settings, _| shared(CopyFields::read(settings))),
+    ("copy_fields", |settings, _| shared(Pairs::read(settings, Verb::Copy))),
     ("detect_mime_type", |settings, _| shared(detect_mime_type::DetectMimeType::read(settings))),
     ("drop_event", |_, _| shared(Some(DropEvent))),
     ("drop_fields", |settings, _| shared(DropFields::read(settings))),
@@ -78,7 +76,7 @@ pub(crate) const KINDS: &[Kind] = &[
     ("registered_domain", |settings, _| {
         shared(registered_domain::RegisteredDomain::read(settings))
     }),
-    ("rename", |settings, _| shared(Rename::read(settings))),
+    ("rename", |settings, _| shared(Pairs::read(settings, Verb::Rename))),
     ("replace", |settings, _| shared(Replace::read(settings))),
     ("truncate_fields", |settings, _| shared(TruncateFields::read(settings))),
     ("uppercase", |settings, _| shared(LetterCase::read(settings, Case::Upper))),

@@ -1,8 +1,9 @@
-//! `rename`: moves fields. A target that is there already is an error.
+//! `rename` and `copy_fields`: fields go to other names, or stay and are there twice, objects with everything inside. A
+//! target that is there already is an error.
 //!
 //! `fail_on_error` (default true): at the first pair that fails the event is taken back to what it
 //! was and gets the error in `error.message`. Otherwise the pair that fails changes nothing and the
-//! others go on. (Filebeat loses the value of a pair whose source is gone when its target refuses;
+//! others go on. (Filebeat loses the value of a renamed pair whose source is gone when its target refuses;
 //! here it stays.)
 
 use super::pairs::{fold_each, read_pairs, run_each};
@@ -16,47 +17,88 @@ use skidder_event::{EditError, EventMut, Path};
 use std::any::Any;
 use std::sync::Arc;
 
-/// Moves fields, one pair after the other.
+/// What becomes of the source of a pair.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verb {
+    /// It goes.
+    Rename,
+    /// It stays.
+    Copy,
+}
+
+/// Moves or copies fields, one pair after the other.
 #[derive(Clone, Debug)]
-pub struct Rename {
+pub struct Pairs {
+    /// What is done with each.
+    pub verb: Verb,
     /// From where to where.
-    pub pairs: Vec<(Path, Path)>,
+    pub list: Vec<(Path, Path)>,
     /// The first pair that fails undoes all; default true.
     pub fail_on_error: bool,
     /// A source that is missing is no failure; default false.
     pub ignore_missing: bool,
 }
 
-impl Rename {
-    /// `fields` (a list of `from` and `to`), `fail_on_error`, `ignore_missing`.
-    pub(crate) fn read(settings: &Section<'_>) -> Option<Self> {
-        let pairs = read_pairs(settings, "fields");
-        let fail_on_error = settings.bool("fail_on_error").or(true);
-        let ignore_missing = settings.bool("ignore_missing").or(false);
-        Some(Self { pairs: pairs?, fail_on_error, ignore_missing })
+impl Verb {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Rename => "rename",
+            Self::Copy => "copy_fields",
+        }
     }
 
-    fn rename(&self, event: &mut EventMut<'_>, from: &Path, to: &Path) -> Result<(), String> {
+    /// What the message of a failure begins with.
+    fn failed(self) -> &'static str {
+        match self {
+            Self::Rename => "Failed to rename fields in processor",
+            Self::Copy => "failed to copy fields in copy_fields processor",
+        }
+    }
+
+    /// Why a value cannot be put at `to`.
+    fn refused(self, to: &Path, error: &EditError) -> String {
+        let start = match self {
+            Self::Rename => format!("could not put value: {to}"),
+            Self::Copy => format!("could not copy value to {to}"),
+        };
+        match error {
+            EditError::NotAnObject(_) => {
+                format!("{start}: a part of it has a value that is no object")
+            }
+            EditError::NotATime => format!("{start}: value is no timestamp"),
+        }
+    }
+}
+
+impl Pairs {
+    /// `fields` (a list of `from` and `to`), `fail_on_error`, `ignore_missing`.
+    pub(crate) fn read(settings: &Section<'_>, verb: Verb) -> Option<Self> {
+        let list = read_pairs(settings, "fields");
+        let fail_on_error = settings.bool("fail_on_error").or(true);
+        let ignore_missing = settings.bool("ignore_missing").or(false);
+        Some(Self { verb, list: list?, fail_on_error, ignore_missing })
+    }
+
+    fn run_pair(&self, event: &mut EventMut<'_>, from: &Path, to: &Path) -> Result<(), String> {
         if event.as_ref().has(to) {
             return Err(format!(
                 "target field {to} already exists, drop or rename this field first"
             ));
         }
-        if from.is_timestamp() {
-            return Err(format!("could not delete key: {from},  key not found"));
-        }
-        let Some(value) = event.take(from) else {
+        let value = match self.verb {
+            Verb::Rename if from.is_timestamp() => {
+                return Err(format!("could not delete key: {from},  key not found"));
+            }
+            Verb::Rename => event.take(from),
+            Verb::Copy => event.duplicate(from),
+        };
+        let Some(value) = value else {
             if self.ignore_missing {
                 return Ok(());
             }
             return Err(format!("could not fetch value for key: {from}, Error: key not found"));
         };
-        event.put_cell(to, value).map_err(|error| match error {
-            EditError::NotAnObject(_) => {
-                format!("could not put value: {to}: a part of it has a value that is no object")
-            }
-            EditError::NotATime => format!("could not put value: {to}: value is no timestamp"),
-        })
+        event.put_cell(to, value).map_err(|error| self.verb.refused(to, &error))
     }
 
     fn fold_pair(&self, constants: &mut Constants, from: &Path, to: &Path) -> bool {
@@ -64,50 +106,50 @@ impl Rename {
             return false;
         }
         let Some(value) = constants.get(from).cloned() else { return self.ignore_missing };
-        constants.remove(from);
+        if self.verb == Verb::Rename {
+            constants.remove(from);
+        }
         constants.set(to, value)
     }
 }
 
-impl Processor for Rename {
+impl Processor for Pairs {
     fn name(&self) -> &'static str {
-        "rename"
+        self.verb.name()
     }
 
     fn run(&self, event: &mut EventMut<'_>) -> Result<Outcome, Failure> {
-        run_each(event, &self.pairs, self.fail_on_error, |event, (from, to)| {
-            self.rename(event, from, to)
+        run_each(event, &self.list, self.fail_on_error, |event, (from, to)| {
+            self.run_pair(event, from, to)
         })
-        .map_err(|error| Failure::new(format!("Failed to rename fields in processor: {error}")))?;
+        .map_err(|error| Failure::new(format!("{}: {error}", self.verb.failed())))?;
         Ok(Outcome::Done)
     }
 
     fn footprint(&self, _: &Constants) -> Footprint {
-        let both = self.pairs.iter().flat_map(|(from, to)| [from.clone(), to.clone()]);
-        let mut writes: Vec<Path> = both.collect();
-        writes.push(ERROR_MESSAGE.clone());
-        Footprint { writes, open: true, ..Footprint::default() }
+        let (mut reads, mut writes): (Vec<Path>, Vec<Path>) = self.list.iter().cloned().unzip();
+        if self.verb == Verb::Rename {
+            writes.append(&mut reads);
+            writes.push(ERROR_MESSAGE.clone());
+        }
+        Footprint { reads, writes, open: true, ..Footprint::default() }
     }
 
     fn fold(&self, constants: &mut Constants) -> bool {
-        fold_each(constants, &self.pairs, self.fail_on_error, |constants, (from, to)| {
+        fold_each(constants, &self.list, self.fail_on_error, |constants, (from, to)| {
             self.fold_pair(constants, from, to)
         })
-    }
-
-    fn is_repeatable(&self) -> bool {
-        false
     }
 
     /// The pairs of both. Without `fail_on_error` each pair fails by itself, and a source that is missing is
     /// no more than a pair that is left out.
     fn join(&self, next: &dyn Processor, _: bool) -> Option<Arc<dyn Processor>> {
         let next = (next as &dyn Any).downcast_ref::<Self>()?;
-        if self.fail_on_error || next.fail_on_error {
+        if self.verb != next.verb || self.fail_on_error || next.fail_on_error {
             return None;
         }
         let mut both = self.clone();
-        both.pairs.extend_from_slice(&next.pairs);
+        both.list.extend_from_slice(&next.list);
         Some(Arc::new(both))
     }
 
@@ -116,7 +158,7 @@ impl Processor for Rename {
     }
 
     fn describe(&self) -> String {
-        let pairs: Vec<_> = self.pairs.iter().map(|(from, to)| format!("{from} to {to}")).collect();
-        format!("rename {}", pairs.join(", "))
+        let pairs: Vec<_> = self.list.iter().map(|(from, to)| format!("{from} to {to}")).collect();
+        format!("{} {}", self.name(), pairs.join(", "))
     }
 }
