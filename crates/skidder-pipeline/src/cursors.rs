@@ -47,6 +47,10 @@ impl Cursors for SavedCursors {
         self.settle.update(source, key, meta);
     }
 
+    fn doubt_end(&self, source: SourceId) {
+        self.settle.doubt_end(source);
+    }
+
     fn restart(&self, source: SourceId, generation: u32) {
         self.settle.restart(source, generation);
     }

@@ -157,6 +157,19 @@ impl Settle {
         state.mark_dirty(source);
     }
 
+    /// The file of a source has changed, or is another with the same content: that its cursor, or one that is on its
+    /// way, is at the verified end of a compressed file was said of what was there before.
+    pub fn doubt_end(&self, source: SourceId) {
+        let mut state = self.lock();
+        let Some(entry) = state.sources.get_mut(&source) else { return };
+        for pending in &mut entry.pending {
+            pending.cursor.eof = false;
+        }
+        if std::mem::take(&mut entry.cursor.eof) {
+            state.mark_dirty(source);
+        }
+    }
+
     /// The source starts again from zero under a new generation: it was truncated, or its content is
     /// not what was read. What is in flight from before still counts, but moves no cursor.
     pub fn restart(&self, source: SourceId, generation: u32) {

@@ -66,6 +66,8 @@ impl Cursors for Forgetful {
 
     fn update(&self, _: SourceId, _: &Arc<str>, _: Meta) {}
 
+    fn doubt_end(&self, _: SourceId) {}
+
     fn restart(&self, _: SourceId, _: u32) {}
 
     fn unsave(&self, _: SourceId) {}

@@ -29,6 +29,9 @@ pub trait Cursors: Send + Sync {
     /// A source was seen elsewhere, or has a longer fingerprint and so another key.
     fn update(&self, source: SourceId, key: &Arc<str>, meta: Meta);
 
+    /// The file of a source has changed: what was the verified end of it need not be the end any more.
+    fn doubt_end(&self, source: SourceId);
+
     /// A source starts again from zero under a new generation.
     fn restart(&self, source: SourceId, generation: u32);
 

@@ -162,6 +162,14 @@ impl Cursors for Memory {
         }
     }
 
+    fn doubt_end(&self, source: SourceId) {
+        let keys = self.keys.lock().expect("no panic");
+        let mut saved = self.saved.lock().expect("no panic");
+        if let Some(entry) = keys.get(&source).and_then(|key| saved.get_mut(key)) {
+            entry.cursor.eof = false;
+        }
+    }
+
     fn restart(&self, source: SourceId, generation: u32) {
         let keys = self.keys.lock().expect("no panic");
         let mut saved = self.saved.lock().expect("no panic");

@@ -55,6 +55,55 @@ pub const FOUND: &[(u64, Option<Theme>, &str)] = &[
     (3031, PINS, "a power cut brought back the pin of a file of which nothing was known any more"),
     (261, PINS, "a pin was released while a group of lines in it waited"),
     (3048, PINS, "what had been known by its pin was read no further under its own name"),
+    (
+        24433,
+        None,
+        "what was saved as the end of a compressed file was that of another one before it",
+    ),
+    (34264, None, "the same"),
+    (
+        37851,
+        None,
+        "two sources changed places for ever, each with a file that the other had refused",
+    ),
+    (
+        20441,
+        None,
+        "all that a link had led to had one inode, and its content was not asked any more",
+    ),
+    (10283, CONTAINERS, "the same"),
+    (
+        11709,
+        CONTAINERS,
+        "nothing was read of what a rotated file was compressed from, only its name was known",
+    ),
+    (110_226, None, "an empty file that a link led to at the start had the inode of one before it"),
+    (102_727, CONTAINERS, "the same"),
+    (
+        114_531,
+        None,
+        "a link led nowhere for some scans, and what was rotated before that was too old",
+    ),
+    (
+        101_376,
+        CONTAINERS,
+        "a group of a deleted file was let go of for a new one with its first byte",
+    ),
+    (
+        104_874,
+        PINS,
+        "the pin of a file that waited for another to be read was taken for a spare name",
+    ),
+    (20047, None, "the reader of a short file read on in what was written over it"),
+    (
+        116_717,
+        None,
+        "what had just been written was given out with the groups of a file that is closed",
+    ),
+    (35391, None, "nothing but the pin was known of a file, and so nothing when that was gone"),
+    (1634, PINS, "the same"),
+    (10753, PINS, "the same as 20047"),
+    (6015, PINS, "an open file was read on that was written anew under its first bytes"),
 ];
 
 const CONTAINERS: Option<Theme> = Some(Theme::Containers);

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::testing::{at_zero, batch, meta};
-use skidder_event::DropReason;
+use skidder_event::{DropReason, Provenance};
 use skidder_registry::Change;
 
 const ONE: SourceId = SourceId(1);
@@ -157,4 +157,23 @@ fn a_new_source_is_saved_when_its_cursor_has_moved_or_a_while_later() {
     settle.begin(SourceId(3), "three".to_owned(), meta("/three"), at_zero(), false);
     settle.save_newcomers();
     assert_eq!(keys(at(8)), ["three"]);
+}
+
+#[test]
+fn the_end_of_a_file_that_has_changed_is_not_saved_as_such() {
+    let settle = settle();
+    let mut last = batch(1, 0, 0, 1);
+    let provenance = last.provenance().clone();
+    last.set_provenance(Provenance { end_of_file: true, ..provenance });
+    let on_its_way = settle.admit(&last, None);
+    settle.doubt_end(ONE);
+    on_its_way.delivered(1);
+    let cursor = settle.cursor(ONE).expect("it is known");
+    assert_eq!((cursor.offset, cursor.eof), (10, false));
+    settle.admit(&last, None).delivered(1);
+    assert!(settle.cursor(ONE).expect("it is known").eof);
+    settle.take_changes(Timestamp(0));
+    settle.doubt_end(ONE);
+    assert!(!settle.cursor(ONE).expect("it is known").eof);
+    assert_eq!(changes(&settle), ["one@10"]);
 }

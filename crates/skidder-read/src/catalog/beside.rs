@@ -8,8 +8,9 @@
 //! Their events carry the path of the link.
 
 mod age;
+mod followed;
 
-use super::matching::{is_related, rotated_suffix};
+use super::matching::is_related;
 use super::{Candidate, Catalog, Holds, MISSING_GRACE};
 use crate::Now;
 use crate::fingerprint::{Fingerprint, HeadError};
@@ -17,7 +18,7 @@ use crate::scan::Found;
 use crate::settings::{Compression, FilestreamSettings};
 use age::{age, is_of_earlier_run};
 use skidder_os::sabotage::{self, Sabotage};
-use skidder_os::{FileKind, Monotonic, Timestamp};
+use skidder_os::{FileKind, Metadata, Monotonic, Timestamp};
 use skidder_registry::Entry;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::io;
@@ -27,6 +28,9 @@ use std::time::Duration;
 
 /// How long after a scan what it has found is saved, at most, besides the time until the next scan.
 const SAVED_LATE: Duration = Duration::from_mins(1);
+
+/// How long it is remembered what a link led to that leads nowhere.
+const GONE_KEPT: Duration = Duration::from_hours(1);
 
 /// All that is known of files beside the targets of links.
 #[derive(Default)]
@@ -43,6 +47,9 @@ pub(super) struct Beside {
     again: BTreeMap<PathBuf, Again>,
     /// When the last scan began.
     last_scan: Option<Timestamp>,
+    /// Paths that lead nowhere any more: when what they led to was changed last, as far as that was seen, and since
+    /// when they are gone.
+    gone: HashMap<Arc<Path>, (Timestamp, Monotonic)>,
 }
 
 struct Rotated {
@@ -56,7 +63,16 @@ struct Rotated {
 struct Saved {
     device: u64,
     inode: u64,
+    /// It has at least so many bytes, unless it is compressed.
+    bytes: u64,
     updated: Timestamp,
+}
+
+impl Saved {
+    /// Whether a file may be this one, as far as its metadata tells: an inode may be used again.
+    fn may_be(&self, meta: &Metadata) -> bool {
+        (self.device, self.inode) == (meta.device, meta.inode) && self.bytes <= meta.size
+    }
 }
 
 /// The newest change that was certainly seen of what a link led to before.
@@ -84,8 +100,13 @@ impl Beside {
             let updated = self.directories.entry(directory.to_path_buf()).or_default();
             *updated = entry.updated.max(*updated);
         }
-        let saved =
-            Saved { device: entry.meta.device, inode: entry.meta.inode, updated: entry.updated };
+        let print = entry.meta.fingerprint_len.unwrap_or(settings.fingerprint.length);
+        let saved = Saved {
+            device: entry.meta.device,
+            inode: entry.meta.inode,
+            bytes: entry.cursor.offset.max(Fingerprint::bytes_of_saved(print).into()),
+            updated: entry.updated,
+        };
         self.saved.entry(Arc::clone(&entry.meta.source)).or_default().push(saved);
     }
 
@@ -93,6 +114,25 @@ impl Beside {
     pub(super) fn clear_saved(&mut self) {
         self.saved = HashMap::new();
         self.directories = HashMap::new();
+    }
+
+    /// Whether a saved entry names this file, or the one that it was compressed from.
+    fn has_saved(&self, path: &Path) -> bool {
+        let original = path.extension().filter(|end| *end == "gz").map(|_| path.with_extension(""));
+        self.saved.contains_key(path)
+            || original.is_some_and(|original| self.saved.contains_key(&*original))
+    }
+
+    /// What was at a path is gone.
+    pub(super) fn lose(&mut self, path: &Arc<Path>, modified: Timestamp, now: Monotonic) {
+        self.gone.insert(Arc::clone(path), (modified, now));
+    }
+
+    /// The file that a pin keeps has this name.
+    pub(super) fn name_pin(&mut self, pin: &Path, name: &Arc<Path>) {
+        if let Some(rotated) = self.files.get_mut(pin) {
+            rotated.link = Arc::clone(name);
+        }
     }
 
     /// Whether a file is here because a link led to it.
@@ -142,13 +182,13 @@ impl Catalog {
     /// Adds rotated files beside the targets of links to what a scan found; call it when sources whose paths
     /// are gone have lost their places.
     pub(super) fn add_rotated(&mut self, fresh: Vec<Found>, now: Now) -> Vec<Found> {
-        let settings = &self.input.settings;
-        if !settings.scan.symlinks || !settings.identity.is_content() {
+        if !self.follows_links() {
             return fresh;
         }
         let mut all = Vec::with_capacity(fresh.len());
         let mut loose: Option<HashSet<Arc<Path>>> = None;
         self.beside.followed.clear();
+        self.beside.gone.retain(|_, (_, since)| now.monotonic.since(*since) < GONE_KEPT);
         let mut again = std::mem::take(&mut self.beside.again);
         for found in fresh {
             let before = self.before(&found, &mut loose);
@@ -223,8 +263,11 @@ impl Catalog {
             let is_same = (place.device, place.inode) == here && meta.size >= place.size;
             return (!is_same || was_empty).then_some(Seen::At(place.modified));
         }
+        if let Some((modified, _)) = self.beside.gone.get(&*found.path) {
+            return Some(Seen::At(*modified));
+        }
         if let Some(saved) = self.beside.saved.get(&*found.path) {
-            let others = saved.iter().filter(|saved| (saved.device, saved.inode) != here);
+            let others = saved.iter().filter(|saved| !saved.may_be(meta));
             if let Some(updated) = others.map(|saved| saved.updated).max() {
                 return Some(Seen::At(self.seen_before(updated)));
             }
@@ -249,8 +292,7 @@ impl Catalog {
 
     /// Looks for rotated files beside the target of what may be a link.
     fn follow(&mut self, found: &Found, again: Again, now: Now, out: &mut Vec<Found>) {
-        if !self.beside.followed.insert(found.path.clone())
-            || sabotage::is_on(Sabotage::LinksUnfollowed)
+        if self.beside.followed.contains(&found.path) || sabotage::is_on(Sabotage::LinksUnfollowed)
         {
             return;
         }
@@ -262,6 +304,7 @@ impl Catalog {
                     tracing::warn!(path = %found.path.display(), %error,
                         "cannot look for rotated files beside the target of a link; trying again with each scan");
                 }
+                self.beside.followed.insert(found.path.clone());
                 self.beside.again.insert(found.path.clone(), again);
             }
         }
@@ -287,7 +330,9 @@ impl Catalog {
                 saved.map(|updated| self.seen_before(*updated)).or(otherwise)
             }
         };
+        // Its content may still tell that it leads to another file.
         let Some(seen) = seen else { return Ok(()) };
+        self.beside.followed.insert(found.path.clone());
         let link: Arc<Path> = Arc::from(found.path.as_path());
         let mut passed_known = false;
         let mut wanted = Vec::new();
@@ -370,6 +415,10 @@ impl Catalog {
 
     /// Whether a source or a saved entry says that a file was read before, at least in part.
     fn is_known(&mut self, sibling: &Found, link: &Arc<Path>, now: Monotonic) -> io::Result<bool> {
+        if self.beside.has_saved(&sibling.path) {
+            // Too little may have been read of it to tell by what it holds.
+            return Ok(true);
+        }
         let head = match self.head_as(sibling, Compression::Auto) {
             Ok(Some(head)) => head,
             Ok(None) | Err(HeadError::NotOf(_) | HeadError::Damaged(_)) => return Ok(false),
@@ -391,103 +440,6 @@ impl Catalog {
         let is_known = !self.alike(&candidate).is_empty() || self.has_claim(&candidate, &print);
         self.beside.files.remove(&path);
         Ok(is_known)
-    }
-
-    /// Adds what is followed and has changed to what a scan found: what was rotated away comes first, and pins come
-    /// last, so that a file that has its own name as well is known by that.
-    pub(super) fn add_beside(&mut self, fresh: Vec<Found>, now: Monotonic) -> Vec<Found> {
-        let mut all = self.look_beside(now);
-        let pins: Vec<Found> =
-            all.extract_if(.., |found| self.beside.pinned(&found.path).is_some()).collect();
-        all.extend(fresh);
-        all.extend(pins);
-        all
-    }
-
-    /// Looks at the rotated files that are followed, as a scan does at those that match; lets go of those
-    /// that are read.
-    fn look_beside(&mut self, now: Monotonic) -> Vec<Found> {
-        let mut found = Vec::new();
-        let mut paths: Vec<Arc<Path>> = self.beside.files.keys().map(Arc::clone).collect();
-        paths.sort_unstable();
-        for path in paths {
-            if self.is_done_beside(&path, now) {
-                self.beside.files.remove(&path);
-                self.lose_place(&path);
-                continue;
-            }
-            match self.input.fs.symlink_metadata(&path) {
-                Ok(metadata) if metadata.kind == FileKind::Regular => {
-                    if !self.is_unchanged(&path, &metadata) {
-                        found.push(Found { path: path.to_path_buf(), metadata });
-                    }
-                }
-                Ok(_) => self.vanish_beside(&path, now, &mut found),
-                Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                    self.vanish_beside(&path, now, &mut found);
-                }
-                Err(error) => {
-                    tracing::warn!(path = %path.display(), %error, "cannot look at a rotated file");
-                    if let Some(place) = self.places.get_mut(&path) {
-                        place.scan = self.scans;
-                    }
-                }
-            }
-        }
-        found.sort_by_cached_key(|found| age(&found.path));
-        found
-    }
-
-    /// Whether a rotated file was read, and has rested for a while.
-    fn is_done_beside(&self, path: &Path, now: Monotonic) -> bool {
-        let Some(rotated) = self.beside.files.get(path) else { return true };
-        if rotated.pin {
-            return false;
-        }
-        let rested = now.since(rotated.since) >= MISSING_GRACE;
-        rested
-            && match self.places.get(path).map(|place| &place.holds) {
-                Some(Holds::Source(id)) => self.is_done(*id),
-                // It is needed if that is removed before it is read.
-                Some(Holds::Twin(twin)) => twin.comparison.is_none() && self.is_done(twin.of),
-                // Something of it may be left under another name.
-                Some(Holds::Nothing) | None => false,
-            }
-    }
-
-    /// A rotated file has another name now: what it was compressed to is followed instead.
-    fn vanish_beside(&mut self, path: &Arc<Path>, now: Monotonic, out: &mut Vec<Found>) {
-        let Some(mut gone) = self.beside.files.remove(path) else { return };
-        self.lose_place(path);
-        if gone.pin {
-            return;
-        }
-        let suffix = rotated_suffix(path);
-        let siblings = match self.rotated_from(path) {
-            Ok(siblings) => siblings,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return,
-            Err(error) => {
-                tracing::warn!(path = %path.display(), %error,
-                    "cannot look for what a rotated file was compressed to; trying again with the next scan");
-                gone.since = now;
-                self.beside.files.insert(Arc::clone(path), gone);
-                return;
-            }
-        };
-        for sibling in siblings {
-            if rotated_suffix(&sibling.path) == suffix && !self.beside.has(&sibling.path) {
-                self.beside.add_rotated(&sibling.path, &gone.link, now);
-                out.push(sibling);
-            }
-        }
-    }
-
-    pub(super) fn lose_place(&mut self, path: &Path) {
-        if let Some(place) = self.places.remove(path)
-            && let Holds::Source(id) = place.holds
-        {
-            self.unplace(id);
-        }
     }
 }
 

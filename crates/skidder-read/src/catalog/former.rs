@@ -98,28 +98,58 @@ impl Catalog {
     /// A source loses its key and its place to what is in its file now.
     fn make_former(&mut self, id: SourceId, candidate: &Candidate) {
         let key = self.former_key(id);
-        let settings = &self.input.settings;
         let Some(known) = self.sources.get_mut(&id) else { return };
         let meta = &candidate.found.metadata;
         self.index.remove(id, known);
         let in_place = (known.device, known.inode) == (meta.device, meta.inode);
-        if in_place {
-            // The inode holds something else now.
-            (known.device, known.inode) = (0, 0);
-        }
         self.ids.release(&known.key, id);
+        tracing::debug!(source = id.0, key, "what a source was has lost its place");
         known.key = key.into();
         known.former = true;
         known.placed = false;
         self.lost.push(id);
         self.index.insert(id, known);
+        if in_place {
+            self.lose_inode(id);
+        } else {
+            self.tell_of(id);
+        }
+    }
+
+    /// A file that is none of those that are known has its inode for itself: sources that lost their places and had it
+    /// do not read on in what it holds now. Says whether that is so; while one of them has a turn it cannot be told what
+    /// that has read.
+    pub(super) fn has_inode_for_itself(&mut self, candidate: &Candidate) -> bool {
+        let meta = &candidate.found.metadata;
+        let mut ids = self.index.with_inode((meta.device, meta.inode)).to_vec();
+        ids.retain(|&id| self.is_loose(id));
+        if ids.iter().any(|&id| self.readers.look(id).is_some_and(|look| look.in_turn)) {
+            return false;
+        }
+        for id in ids {
+            self.lose_inode(id);
+        }
+        true
+    }
+
+    /// The inode of a source holds something else now.
+    fn lose_inode(&mut self, id: SourceId) {
+        let Some(known) = self.sources.get_mut(&id) else { return };
+        self.index.remove(id, known);
+        (known.device, known.inode) = (0, 0);
+        self.index.insert(id, known);
+        self.tell_of(id);
+        self.readers.close(id);
+    }
+
+    /// Tells the registry and the reader what is known of a source.
+    pub(super) fn tell_of(&self, id: SourceId) {
+        let Some(known) = self.sources.get(&id) else { return };
+        let settings = &self.input.settings;
         let meta = known.meta(settings, &self.identity, &self.beside);
         self.input.cursors.update(id, &known.key, meta);
         let target = known.target(settings.fingerprint.length, &self.beside);
         self.readers.place(id, target, Arc::clone(&known.key), false);
-        if in_place {
-            self.readers.close(id);
-        }
     }
 
     /// A key that no source has.

@@ -6,7 +6,7 @@ use super::{Candidate, Catalog, Holds, Twin};
 use crate::Now;
 use crate::compare::{Side, crc_of};
 use crate::fingerprint::{Fingerprint, read_up_to};
-use crate::readers::{ReaderLook, ReaderState, Trouble};
+use crate::readers::{ReaderLook, ReaderState};
 use skidder_event::{SourceId, Tail};
 use skidder_os::Metadata;
 use skidder_os::sabotage::{self, Sabotage};
@@ -73,8 +73,10 @@ impl Catalog {
         let Some(known) = self.sources.get(&id) else { return false };
         let print = known.fingerprint;
         let offset = self.readers.look(id).map_or(0, |look| look.offset);
+        // Of a compressed file these bytes are not always looked at here.
+        let is_told = offset > u64::from(print.len) && !candidate.head.compressed;
         known.shared.is_none()
-            || offset > u64::from(print.len)
+            || is_told
             || self
                 .print_like(&candidate.path, candidate.head.compressed, &print)
                 .is_ok_and(|of_file| of_file == Some(print))
@@ -133,9 +135,14 @@ impl Catalog {
 
     /// Whether a source that lost its place has its file open and may not have read all of it.
     pub(super) fn is_still_read(&self, id: SourceId) -> bool {
-        let seen = self.sources.get(&id).is_some_and(|known| known.missing_since.is_some());
+        let Some(known) = self.sources.get(&id) else { return false };
+        let seen = known.missing_since.is_some();
         self.readers.look(id).is_some_and(|look| {
-            look.open && look.trouble.is_none() && (!seen || look.state == ReaderState::Reading)
+            // What goes on elsewhere has the lines that wait; but that is not certain where little is known.
+            let is_certain = known.fingerprint.len >= self.input.settings.fingerprint.length
+                || look.offset >= PROOF_BYTES;
+            let reads = look.state == ReaderState::Reading || (look.group_waits && !is_certain);
+            look.open && look.trouble.is_none() && (!seen || reads)
         })
     }
 
@@ -292,20 +299,27 @@ impl Catalog {
             return false;
         }
         if candidate.head.compressed {
-            // What the reader said of another file does not speak against this one.
-            let refused =
-                known.compressed && same_inode && look.trouble == Some(Trouble::Rewritten);
-            return !refused && self.compressed_fits(candidate, print, look.offset, look.tail);
+            let doubtful = self.is_shared(print);
+            return !known.refused.has(meta)
+                && self.compressed_fits(candidate, doubtful, look.offset, look.tail);
         }
         self.look_fits(candidate, &look)
     }
 
+    /// Whether other files may begin with what this fingerprint covers, as far as is known: it is short, or as long
+    /// as it takes to tell a file from those that were there, or several sources begin so.
+    fn is_shared(&self, print: &Fingerprint) -> bool {
+        print.whole
+            || print.len != self.input.settings.fingerprint.length
+            || self.index.with_hash(&print.hash).len() > 1
+    }
+
     /// Whether nothing in the beginning of a compressed file speaks against its having been read up to `offset`. The
-    /// whole is proved by its reader; but where little is known of a file, others begin as it did.
+    /// whole is proved by its reader; but where the fingerprint is `doubtful`, others begin as it did.
     pub(super) fn compressed_fits(
         &self,
         candidate: &Candidate,
-        print: &Fingerprint,
+        doubtful: bool,
         offset: u64,
         tail: Option<Tail>,
     ) -> bool {
@@ -321,7 +335,7 @@ impl Catalog {
         if let Some(bytes) = head {
             return crc32fast::hash(bytes) == tail.crc;
         }
-        if print.len >= settings.length || print.whole || offset > PROOF_DECODED_BYTES_MAX {
+        if !doubtful || offset > PROOF_DECODED_BYTES_MAX {
             return true;
         }
         let fs = &self.input.fs;

@@ -33,6 +33,7 @@ mod saved;
 mod saved_prints;
 mod sources;
 mod sweep;
+mod troubled;
 mod twins;
 mod watchdog;
 mod watched;
@@ -41,7 +42,7 @@ use crate::compare::{Comparison, Longer};
 use crate::fingerprint::{Fingerprint, Head};
 use crate::identity::Marker;
 use crate::reader::InputContext;
-use crate::readers::{Readers, Trouble};
+use crate::readers::Readers;
 use crate::scan::{Found, ScanProblem};
 use crate::watch::Directories;
 use adopt::Adoptable;
@@ -62,6 +63,7 @@ use skidder_os::{FileKind, Metadata, Monotonic, Timestamp};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
+use troubled::Refused;
 use watchdog::Watchdog;
 
 /// How long the state of a vanished file is kept: its compressed copy may appear a little later.
@@ -174,6 +176,8 @@ struct Known {
     compressed: bool,
     /// Its file was rewritten: it has lost its place, and its key to what is there now.
     former: bool,
+    /// Compressed files that its reader found to hold something else.
+    refused: Refused,
     /// Its reader was not told of `path`.
     untold: bool,
     placed: bool,
@@ -270,7 +274,7 @@ impl Catalog {
         }
         self.keep_what_others_deleted(now);
         self.marker.refresh(&*self.input.fs, &self.input.settings.identity);
-        self.recheck_troubled();
+        self.take_troubled();
     }
 
     /// Whether a path holds what it held at the last scan, so that there is nothing to do about it.
@@ -295,7 +299,7 @@ impl Catalog {
             self.found_again += self.keep_unseen(problems);
         }
         if self.found_again < self.places.len() {
-            self.drop_vanished();
+            self.drop_vanished(now.monotonic);
         }
         self.take_in(all, now)
     }
@@ -365,19 +369,6 @@ impl Catalog {
         self.compare_twins(now, &mut budget);
     }
 
-    /// Readers that met something unexpected have their places looked at again.
-    fn recheck_troubled(&mut self) {
-        for id in self.readers.take_troubled(|id| self.sources.contains_key(&id)) {
-            let Some(known) = self.sources.get(&id) else { continue };
-            let trouble = self.readers.look(id).and_then(|look| look.trouble);
-            if trouble != Some(Trouble::Damaged)
-                && let Some(place) = self.places.get_mut(&known.path)
-            {
-                place.recheck = true;
-            }
-        }
-    }
-
     /// Keeps places that the scan had no chance to see; says how many.
     fn keep_unseen(&mut self, problems: &[ScanProblem]) -> usize {
         let mut kept = 0;
@@ -392,20 +383,33 @@ impl Catalog {
     }
 
     /// Sources whose paths are gone lose their place.
-    fn drop_vanished(&mut self) {
+    fn drop_vanished(&mut self, now: Monotonic) {
         let scan = self.scans;
-        let sources = &mut self.sources;
-        self.places.retain(|_, place| {
-            if place.scan == scan {
-                return true;
+        self.drop_places(|_, place| place.scan == scan, now);
+    }
+
+    /// Paths lose what was at them, but for those that are kept.
+    fn drop_places(&mut self, keep: impl Fn(&Path, &Place) -> bool, now: Monotonic) {
+        let follows = self.follows_links();
+        let (beside, mut lost) = (&mut self.beside, Vec::new());
+        self.places.retain(|path, place| {
+            let kept = keep(path, place);
+            if !kept && follows {
+                beside.lose(path, place.modified, now);
             }
-            if let Holds::Source(id) = place.holds
-                && let Some(known) = sources.get_mut(&id)
-            {
-                known.placed = false;
+            if !kept && let Holds::Source(id) = place.holds {
+                lost.push(id);
             }
-            false
+            kept
         });
+        for id in lost {
+            self.unplace(id);
+        }
+    }
+
+    /// Whether what was rotated away from the target of a link is looked for.
+    fn follows_links(&self) -> bool {
+        self.input.settings.scan.symlinks && self.input.settings.identity.is_content()
     }
 
     fn put_place(&mut self, path: Arc<Path>, found: &Found, holds: Holds, recheck: bool) {
@@ -467,6 +471,8 @@ impl Place {
     }
 }
 
+#[cfg(test)]
+mod compressed_tests;
 #[cfg(test)]
 mod keeping_tests;
 #[cfg(test)]

@@ -121,6 +121,20 @@ impl Catalog {
         self.claimed_path(&candidate, &print)
     }
 
+    /// A file has the content of a source. If nothing is known of that but its pin, because the program ended before
+    /// more was saved, it is known by the name of this file from now on.
+    pub(super) fn name_pin(&mut self, id: SourceId, name: &Arc<Path>) {
+        let Some(pin) = self.sources.get(&id).map(|known| Arc::clone(&known.path)) else { return };
+        if self.beside.pinned(&pin) != Some(&pin) || self.is_pin(name) {
+            return;
+        }
+        self.beside.name_pin(&pin, name);
+        if let Some(pin) = self.pins.held.get_mut(&id) {
+            pin.of = Arc::clone(name);
+        }
+        self.tell_of(id);
+    }
+
     /// Pins what is behind, removes the pins of what is not any more, and keeps to the limit.
     pub(super) fn keep_pins(&mut self, now: Monotonic) {
         let limit = self.input.settings.pin.max_bytes;
@@ -133,8 +147,8 @@ impl Catalog {
         for (path, since) in leftovers {
             let Some(place) = self.places.get(&path) else { continue };
             let is_spare = match &place.holds {
-                // Its file is in a place of its own.
-                Holds::Twin(twin) => twin.comparison.is_none(),
+                // Its file is in a place of its own, unless that is to be looked at again.
+                Holds::Twin(twin) => twin.comparison.is_none() && !place.recheck,
                 // Emptied before it was removed.
                 Holds::Nothing => place.size == 0 && now.since(since) >= MISSING_GRACE,
                 Holds::Source(_) => false,
@@ -286,6 +300,7 @@ impl Catalog {
                 let pin = Pin { path: Arc::from(path), of, device, inode, since: now, offset: 0 };
                 self.pins.next += 1;
                 self.pins.unsynced = true;
+                tracing::debug!(source = id.0, pin = %pin.path.display(), "a file is pinned");
                 self.pins.held.insert(id, pin);
             }
             // Another file has the name by now; the next scan knows it.
@@ -365,6 +380,7 @@ impl Catalog {
     }
 
     fn unlink(&mut self, path: &Path) {
+        tracing::debug!(path = %path.display(), "a pin is removed");
         self.beside.remove_pin(path);
         self.lose_place(path);
         self.pins.unsynced = true;

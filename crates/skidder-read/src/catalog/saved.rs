@@ -148,12 +148,14 @@ impl Catalog {
         let mut odd = self.saved_prints(candidate);
         odd.sort_by_key(|&at| self.saved.get(at).map(|saved| Reverse(saved.fingerprint.len)));
         let usual = self.input.settings.key(&fingerprint.hex());
+        // What begins as several files did is looked into.
+        let doubtful = !odd.is_empty();
         let odd = odd
             .into_iter()
             .filter_map(|at| self.saved.get(at).map(|saved| (saved.key.clone(), Some(at))));
         for (key, odd) in odd.collect::<Vec<_>>().into_iter().chain([(usual, None)]) {
             let Some(entry) = self.entry(&key)? else { continue };
-            let rank = self.rank(candidate, &entry);
+            let rank = self.rank(candidate, &entry, doubtful);
             if let Some(saved) = odd.and_then(|at| self.saved.get(at))
                 && of_former(&key).is_some()
             {
@@ -196,15 +198,13 @@ impl Catalog {
         claim.is_ok_and(|claim| claim.is_some_and(|claim| !claim.rank.misfit))
     }
 
-    fn rank(&self, candidate: &Candidate, entry: &Entry) -> Rank {
+    fn rank(&self, candidate: &Candidate, entry: &Entry, doubtful: bool) -> Rank {
         let meta = &candidate.found.metadata;
         let cursor = &entry.cursor;
         let tail = cursor.tail.map(|tail| Tail { len: tail.len, crc: tail.crc });
         let fits = if candidate.head.compressed {
-            let len = entry.meta.fingerprint_len.unwrap_or(self.input.settings.fingerprint.length);
-            let len = Fingerprint::bytes_of_saved(len);
-            let print = Fingerprint { hash: [0; 32], len, whole: false };
-            self.compressed_fits(candidate, &print, cursor.offset, tail)
+            let doubtful = doubtful || entry.meta.fingerprint_len.is_some();
+            self.compressed_fits(candidate, doubtful, cursor.offset, tail)
         } else {
             self.tail_fits(&candidate.path, meta, cursor.offset, tail)
         };
@@ -258,7 +258,7 @@ impl Catalog {
     /// more what was read of it.
     pub(super) fn proven_cursor(&self, candidate: &Candidate, entry: &Entry) -> Cursor {
         let mut cursor = entry.cursor;
-        if self.rank(candidate, entry).misfit {
+        if self.rank(candidate, entry, false).misfit {
             cursor = restarted(candidate, cursor);
         }
         cursor.eof &= candidate.head.compressed;

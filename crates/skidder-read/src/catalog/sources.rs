@@ -3,6 +3,7 @@
 use super::beside::Beside;
 use super::prefixes::Trace;
 use super::saved::SavedState;
+use super::troubled::Refused;
 use super::{Candidate, Catalog, Differs, Holds, Known, MISSING_GRACE};
 use crate::Now;
 use crate::compare::{Longer, Verdict};
@@ -56,7 +57,8 @@ impl Catalog {
         let rewritten = (known.device, known.inode) != (meta.device, meta.inode);
         if moved {
             self.input.metrics.files_renamed.add(1);
-            tracing::debug!(from = %known.path.display(), to = %path.display(), "a file was renamed");
+            tracing::debug!(source = id.0, from = %known.path.display(), to = %path.display(),
+                "a file was renamed");
         }
         let usual = settings.fingerprint.length;
         self.index.remove(id, known);
@@ -92,6 +94,9 @@ impl Catalog {
             }
         });
         if unread {
+            if head.compressed && changed {
+                self.input.cursors.doubt_end(id);
+            }
             self.readers.wake(id);
         }
         let may_grow = is_read_now && known_is_short;
@@ -134,6 +139,11 @@ impl Catalog {
     /// A found file becomes a source: one that the registry knows, or a new one. `differs_at` is the first
     /// byte in which it differs from another source that begins alike.
     pub(super) fn begin(&mut self, mut candidate: Candidate, differs_at: Differs, now: Now) {
+        if self.input.settings.identity.is_content() && !self.has_inode_for_itself(&candidate) {
+            self.put_place(candidate.path, &candidate.found, Holds::Nothing, true);
+            self.postponed += 1;
+            return;
+        }
         // What was saved under the usual fingerprint still is, if no other source has taken it.
         let usual_print = candidate.head.print();
         let keeps = differs_at.is_some()
@@ -223,16 +233,15 @@ impl Catalog {
             size: meta.size,
             compressed: head.compressed,
             former: false,
+            refused: Refused::default(),
             untold: false,
             placed: true,
             skipped: skips,
             missing_since: None,
         };
         let hurries = !is_new || skips || self.remembers_names();
-        let (key, mut cursor) = match saved {
-            Some(saved) => (Some(saved.key), saved.cursor),
-            None => (None, Cursor::default()),
-        };
+        let (key, cursor) = saved.map(|saved| (saved.key, saved.cursor)).unzip();
+        let mut cursor = cursor.unwrap_or_default();
         if skips && is_new && !head.compressed {
             cursor.offset = meta.size;
             cursor.tail = self.tail_at(&path, meta);
@@ -250,6 +259,7 @@ impl Catalog {
                 "a file with something to read is older than `ignore_older` or `ignore_inactive` allow; \
                  it is read when it changes");
         }
+        tracing::debug!(source = id.0, path = %path.display(), len = fingerprint.len, "a source");
         self.index.insert(id, &known);
         if !self.input.settings.identity.is_content() {
             self.names.insert(Arc::clone(&known.key), id);

@@ -152,8 +152,13 @@ impl Catalog {
                 self.hold(path, &found, twin);
                 return;
             }
+            Ok(Verdict::Same) => {
+                self.name_pin(twin.of, &path);
+                self.hold(path, &found, twin);
+                return;
+            }
             // Shorter than the other: being copied, or compressed just now.
-            Ok(Verdict::Same | Verdict::Differ { longer: Some(Longer::Other), .. }) => {
+            Ok(Verdict::Differ { longer: Some(Longer::Other), .. }) => {
                 self.hold(path, &found, twin);
                 return;
             }

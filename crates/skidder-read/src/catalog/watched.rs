@@ -2,9 +2,7 @@
 
 use super::{Catalog, Holds, ScanSummary};
 use crate::Now;
-use crate::readers::Trouble;
 use crate::scan::{Found, ScanProblem, Scanned, Watching, look_at, scan_changes, scan_watched};
-use crate::watch::Directories;
 use crate::watcher::Watcher;
 use skidder_event::SourceId;
 use skidder_os::{Metadata, Monotonic, Notice};
@@ -97,7 +95,7 @@ impl Catalog {
     /// Wakes the readers of files that were written to, and looks at names that are new. Says how many
     /// paths there were.
     pub fn react(&mut self, watcher: &mut Watcher, now: Now) -> usize {
-        let mut look = self.rewritten_paths();
+        let mut look = self.take_troubled();
         let fresh =
             if self.directories.has_fresh() { self.directories.take_fresh() } else { Vec::new() };
         let reactions = fresh.len();
@@ -149,25 +147,6 @@ impl Catalog {
         }
     }
 
-    /// Paths whose readers found the file rewritten or replaced when they were woken. The others in trouble
-    /// wait for the next scan: trying again at once would help none of them.
-    fn rewritten_paths(&mut self) -> Vec<PathBuf> {
-        let mut paths = Vec::new();
-        for id in self.readers.take_troubled(|id| self.sources.contains_key(&id)) {
-            let Some(known) = self.sources.get(&id) else { continue };
-            let trouble = self.readers.look(id).and_then(|look| look.trouble);
-            if let Some(place) = self.places.get_mut(&known.path)
-                && trouble != Some(Trouble::Damaged)
-            {
-                place.recheck = true;
-                if matches!(trouble, Some(Trouble::Rewritten | Trouble::Displaced)) {
-                    paths.push(known.path.to_path_buf());
-                }
-            }
-        }
-        paths
-    }
-
     /// Names are going to be looked at.
     pub(super) fn begin_names(&mut self) {
         self.scans += 1;
@@ -191,37 +170,33 @@ impl Catalog {
         if !problems.is_empty() {
             self.keep_unseen(problems);
         }
-        self.drop_unseen(seen);
+        self.drop_unseen(seen, now.monotonic);
         self.take_in(all, now)
     }
 
     /// Paths lose what was at them, as far as the scan has seen that.
-    fn drop_unseen(&mut self, seen: Seen<'_>) {
+    fn drop_unseen(&mut self, seen: Seen<'_>, now: Monotonic) {
         let (Seen::Walk(gone) | Seen::Names(gone)) = seen;
         for path in gone {
-            if let Some(place) = self.places.remove(&**path)
-                && let Holds::Source(id) = place.holds
-            {
-                self.unplace(id);
+            if let Some((path, place)) = self.places.remove_entry(&**path) {
+                if self.follows_links() {
+                    self.beside.lose(&path, place.modified, now);
+                }
+                if let Holds::Source(id) = place.holds {
+                    self.unplace(id);
+                }
             }
         }
         if matches!(seen, Seen::Names(_)) || !self.directories.has_listed() {
             return;
         }
         let scan = self.scans;
-        let mut lost = Vec::new();
-        let directories: &Directories = &self.directories;
-        self.places.retain(|path, place| {
-            let kept = place.scan == scan
-                || path.parent().is_some_and(|parent| directories.is_quiet(parent));
-            if !kept && let Holds::Source(id) = place.holds {
-                lost.push(id);
-            }
-            kept
-        });
-        for id in lost {
-            self.unplace(id);
-        }
+        let directories = std::mem::take(&mut self.directories);
+        let is_kept = |path: &Path, place: &super::Place| {
+            place.scan == scan || path.parent().is_some_and(|parent| directories.is_quiet(parent))
+        };
+        self.drop_places(is_kept, now);
+        self.directories = directories;
     }
 
     pub(super) fn unplace(&mut self, id: SourceId) {

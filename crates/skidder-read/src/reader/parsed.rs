@@ -28,8 +28,8 @@ pub(super) const UTF8_BOM: &[u8] = b"\xef\xbb\xbf";
 pub(super) struct Parsing {
     state: Option<Box<State>>,
     lines: Option<Lines>,
-    /// Groups are complete at the next end of the file.
-    flush: bool,
+    /// Groups are complete at the next end of the file, if that is still here.
+    flush: Option<u64>,
     /// When a group will have waited long enough.
     flush_at: Option<Monotonic>,
     unfinished: bool,
@@ -53,9 +53,10 @@ pub(super) type Span = (u32, u32, u32);
 type Attempt = ControlFlow<(Option<Batch>, TurnEnd), Parts>;
 
 impl Reader {
-    /// Groups are given out at the next end of the file: the file may not be there much longer.
+    /// Groups are given out at the next end of the file: the file may not be there much longer. What was written since
+    /// the last turn goes on as usual: it has not waited yet.
     pub(crate) fn ask_flush(&mut self) {
-        self.parsing.flush = true;
+        self.parsing.flush = Some(self.seen());
     }
 
     /// Whether a group waits for more lines.
@@ -65,13 +66,13 @@ impl Reader {
 
     /// Whether a group waits for more lines, and was not asked to end already.
     pub(crate) fn waits_for_lines(&self) -> bool {
-        self.parsing.unfinished && !self.parsing.flush
+        self.parsing.unfinished && self.parsing.flush.is_none()
     }
 
     /// Whether the file must not be forgotten between two turns: groups of lines wait, or failures were told.
     pub(crate) fn remembers_groups(&self) -> bool {
         let Parsing { state, flush, flush_at, unfinished, failures, .. } = &self.parsing;
-        state.is_some() || *flush || flush_at.is_some() || *unfinished || *failures > 0
+        state.is_some() || flush.is_some() || flush_at.is_some() || *unfinished || *failures > 0
     }
 
     /// When a group will have waited long enough, and the source wants a turn.
@@ -128,6 +129,8 @@ impl Reader {
                 parts.bytes.resize(wanted, 0);
             }
             let end = self.fill(context, scratch, &mut parts.bytes[..wanted], &mut filled);
+            let here = self.offset + filled as u64;
+            self.parsing.flush = self.parsing.flush.filter(|end| here <= *end);
             if !sabotage::is_on(Sabotage::ParsedUnchecked)
                 && let Some(wrong) = self.find_wrong(context, scratch, &parts.bytes[..filled], &end)
             {
@@ -336,7 +339,7 @@ impl Reader {
         match end {
             TurnEnd::Finished | TurnEnd::Damaged => Ending::Last,
             TurnEnd::Waiting
-                if self.parsing.flush
+                if self.parsing.flush.is_some()
                     || sabotage::is_on(Sabotage::GroupsTorn)
                     || settings.final_line
                     || settings.read_once
@@ -352,7 +355,7 @@ impl Reader {
     fn keep_waiting(&mut self, finish: &Finish) {
         self.parsing.flush_at = finish.flush_at.map(Monotonic);
         self.parsing.unfinished = finish.unfinished;
-        self.parsing.flush &= finish.unfinished;
+        self.parsing.flush = self.parsing.flush.filter(|_| finish.unfinished);
     }
 
     /// Counts what became of the lines, and tells of those that a parser could not read: of the first, the

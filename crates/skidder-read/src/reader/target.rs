@@ -47,8 +47,12 @@ impl Target {
 }
 
 impl Reader {
-    /// Events of the open file carry the fingerprint of `target` from now on.
+    /// Events of the open file carry the fingerprint of `target` from now on. If it is of the same file, that must begin
+    /// so: it may have been written anew under the few bytes that were known of it before.
     pub(crate) fn show_print(&mut self, target: &Target) {
+        if (self.target.device, self.target.inode) == (target.device, target.inode) {
+            self.target.print = target.print;
+        }
         self.target.shown_print = match &target.shown_print {
             ShownPrint::OfTarget if target.print != self.target.print => {
                 ShownPrint::Later(Box::new(target.print))

@@ -20,6 +20,7 @@ use crate::themes::{Special, Themes};
 use compressor::Job;
 use family::{Family, Manner};
 use operator::Away;
+use skidder_os::Monotonic;
 use skidder_testkit::{Random, SimFs};
 use speakers::Begun;
 use std::collections::BTreeMap;
@@ -35,6 +36,8 @@ struct Held {
     dialect: Dialect,
     /// The file was never emptied: this is all it ever held.
     first: bool,
+    /// When it went away and came back for the last time.
+    was_away: Option<(Monotonic, Monotonic)>,
 }
 
 /// A compressed file beside its original, which will be removed.

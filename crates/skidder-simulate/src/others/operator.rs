@@ -85,7 +85,11 @@ impl Others {
         stage.fs.rename_as_other(&from, &at);
         stage.story.tell(|| format!("{} goes away", from.display()));
         let Some(held) = self.files.remove(&from) else { return };
-        self.away.push(Away { from, at, held, since: stage.clock.monotonic() });
+        let now = stage.clock.monotonic();
+        // Nobody may have looked while it was there for a moment.
+        let before = held.was_away.filter(|(_, back)| now.since(*back) < FORGETFUL);
+        let since = before.map_or(now, |(since, _)| since);
+        self.away.push(Away { from, at, held, since });
     }
 
     pub(super) fn come_back(&mut self, stage: &mut Stage, random: &mut Random) {
@@ -94,7 +98,8 @@ impl Others {
         if stage.fs.peek(&away.from).is_some() {
             return;
         }
-        let away = self.away.swap_remove(at);
+        let mut away = self.away.swap_remove(at);
+        away.held.was_away = Some((away.since, stage.clock.monotonic()));
         stage.fs.rename_as_other(&away.at, &away.from);
         stage.story.tell(|| format!("{} comes back", away.from.display()));
         if stage.clock.monotonic().since(away.since) >= FORGETFUL {

@@ -29,6 +29,7 @@ impl Others {
                 half: false,
                 dialect: of.dialect,
                 first: there.is_none(),
+                was_away: None,
             };
             self.files.insert(path.clone(), held);
             self.make_link(family, &path, stage);

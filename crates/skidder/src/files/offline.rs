@@ -149,6 +149,8 @@ impl Cursors for Seen {
 
     fn update(&self, _: SourceId, _: &Arc<str>, _: Meta) {}
 
+    fn doubt_end(&self, _: SourceId) {}
+
     fn restart(&self, source: SourceId, generation: u32) {
         self.begun().insert(source, Cursor { generation, ..Cursor::default() });
     }

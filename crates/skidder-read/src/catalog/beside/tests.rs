@@ -417,3 +417,97 @@ fn a_look_that_failed_is_no_answer() {
         }
     }
 }
+
+#[test]
+fn what_a_link_led_to_is_followed_though_all_it_led_to_had_one_inode() {
+    // Found by the simulated world (seeds 20441 and 10283): the inode of what the link had led to was that of a saved
+    // entry before, and is that of what it leads to now. Only the content tells, which was not asked any more.
+    let mut kubelet = Kubelet::new(true, true);
+    kubelet.write(200);
+    kubelet.read();
+    let inode = kubelet.input.fs.peek_metadata(LOG).expect("it is there").inode;
+    kubelet.write(100);
+    kubelet.rotate();
+    kubelet.compress();
+    kubelet.write(100);
+    kubelet.input.advance(1);
+    let rotated = Kubelet::rotated(kubelet.rotations);
+    kubelet.rotations += 1;
+    kubelet.input.fs.rename_as_other(LOG, &rotated);
+    kubelet.input.fs.append_as_other(LOG, b"");
+    kubelet.write(1);
+    assert_eq!(kubelet.input.fs.peek_metadata(LOG).expect("it is there").inode, inode);
+    // Another log in the directory of a saved entry that no pattern matches.
+    kubelet.input.saved.change(|saved| {
+        let mut entry = saved.values().next().expect("there is one").clone();
+        entry.meta.source = Arc::from(Path::new("/pods/another/app/0.log.20261121-100000"));
+        saved.insert(format!("filestream::test::fingerprint::{}", "a".repeat(64)), entry);
+    });
+    down_for_long(kubelet).finish("the same inode");
+}
+
+#[test]
+fn what_a_rotated_file_was_compressed_to_is_known_by_its_name() {
+    // Found by the simulated world (seed 11709): nothing was read yet of a line whose beginning was rotated away, and the
+    // file that the link led to then began alike. What was saved of the one says nothing of what it holds.
+    let mut kubelet = Kubelet::new(false, true);
+    let text = lines("a line of the container", 0..1);
+    kubelet.next = 1;
+    let (begun, rest) = text.as_bytes().split_at(5);
+    kubelet.input.fs.append_as_other(LOG, begun);
+    kubelet.read();
+    kubelet.rotate();
+    kubelet.input.fs.append_as_other(LOG, lines("another", 0..300).as_bytes());
+    kubelet.input.scan();
+    kubelet.input.fs.append_as_other(Kubelet::rotated(0), rest);
+    kubelet.rotate();
+    kubelet.write(100);
+    kubelet.input.scan();
+    kubelet = kubelet.restart();
+    for _ in 0..10 {
+        kubelet.read();
+        kubelet.input.advance(11);
+    }
+    assert_eq!(kubelet.messages.len(), 401);
+}
+
+#[test]
+fn what_an_empty_log_has_the_inode_of_was_rotated_away_before() {
+    // Found by the simulated world (seeds 110226 and 102727): the inode of what the link had led to was that of an empty
+    // file when the program started, of which there is no content to ask.
+    let mut kubelet = Kubelet::new(true, true);
+    kubelet.write(20);
+    kubelet.read();
+    let inode = kubelet.input.fs.peek_metadata(LOG).expect("it is there").inode;
+    let between = format!("{DIRECTORY}/another");
+    kubelet.input.fs.remove_as_other(LOG);
+    kubelet.input.fs.write_as_other(&between, b"");
+    kubelet.write(100);
+    kubelet.input.fs.remove_as_other(&between);
+    kubelet.rotate();
+    assert_eq!(kubelet.input.fs.peek_metadata(LOG).expect("it is there").inode, inode);
+    kubelet = kubelet.restart();
+    kubelet.read();
+    kubelet.write(1);
+    kubelet.finish("an empty log");
+}
+
+#[test]
+fn what_was_rotated_before_a_link_led_nowhere_is_read() {
+    // Found by the simulated world (seed 114531): the time of what the link had led to was that of the last scan, which
+    // had found the link to lead nowhere.
+    let mut kubelet = Kubelet::new(true, true);
+    kubelet.write(20);
+    kubelet.read();
+    kubelet.rotate();
+    kubelet.write(30);
+    kubelet.rotate();
+    kubelet.input.fs.remove_as_other(format!("{}.gz", Kubelet::rotated(0)));
+    kubelet.input.fs.remove_as_other(LOG);
+    for _ in 0..3 {
+        kubelet.input.advance(5);
+        kubelet.read();
+    }
+    kubelet.write(1);
+    kubelet.finish("led nowhere");
+}

@@ -1,8 +1,11 @@
 //! Files that are rewritten under a beginning that they keep, and what they held before.
 
 use super::*;
-use crate::readers::ReadersLimits;
-use crate::testing::{Input, gzip, lines, settings};
+use crate::reader::Scratch;
+use crate::readers::{Next, ReadersLimits};
+use crate::testing::{Input, gzip, lines, messages_of, multiline, settings};
+use skidder_os::Clock;
+use skidder_parse::chain::{Chain, Parser};
 
 const A: &str = "/logs/a.log";
 
@@ -130,4 +133,81 @@ fn a_file_rewritten_again_and_again_is_never_taken_for_what_it_was() {
         input.advance(11);
     }
     assert_eq!((input.scan().sources, input.saved.len()), (0, 0), "nothing is kept for ever");
+}
+
+#[test]
+fn a_source_does_not_read_on_in_what_was_written_over_it_and_is_too_short_to_tell() {
+    // Found by the simulated world (seed 20047): a short file was written anew, and shorter; it was a new source, and the
+    // reader of the one before had the same file open and read the same lines.
+    for in_turn in [false, true] {
+        let mut input = Input::new();
+        input.fs.write_as_other(A, b"the same beginning");
+        input.scan();
+        let mut turn = None;
+        if in_turn {
+            let Next::Turn(begun) = input.readers.next(input.clock.monotonic()) else {
+                panic!("there is something to read");
+            };
+            turn = Some(begun);
+        } else {
+            assert!(input.read().is_empty());
+        }
+        input.fs.truncate_as_other(A, 0);
+        input.fs.append_as_other(A, b"the same");
+        input.scan();
+        input.fs.append_as_other(A, b" beginning of a line\n");
+        let mut messages = Vec::new();
+        if let Some(mut turn) = turn {
+            let (batch, end) = turn.run(&mut Scratch::default(), input.clock.wall());
+            messages.extend(batch.iter().flat_map(messages_of));
+            input.readers.finish(turn, &end, batch.is_some(), input.clock.monotonic());
+        }
+        for _ in 0..10 {
+            messages.extend(input.round());
+            input.advance(11);
+        }
+        assert_eq!(messages, ["the same beginning of a line"], "{in_turn}");
+    }
+}
+
+#[test]
+fn a_group_of_a_deleted_file_is_given_out_before_another_takes_its_place() {
+    // Found by the simulated world (containers 101376): of a deleted file with a fingerprint of one byte all was read, and
+    // its last line waited for others; a new file that began with this byte took over, and the line was gone.
+    let mut settings = settings();
+    settings.parsers = Chain::new(vec![Parser::Multiline(multiline())], 20 << 20);
+    let mut input = Input::with(settings, ReadersLimits { open_files: 100, decoders: 10 }, 100);
+    input.fs.write_as_other(A, b"o");
+    let mut messages = input.round();
+    input.fs.append_as_other(A, b"ne\n");
+    input.fs.remove_as_other(A);
+    messages.extend(input.round());
+    input.fs.write_as_other(A, b"other\n");
+    messages.extend(rounds(&mut input));
+    assert_eq!(messages, ["one", "other"]);
+}
+
+#[test]
+fn an_open_file_that_is_written_anew_under_its_first_bytes_is_not_what_it_grew_to() {
+    // Found by the simulated world (pins 6015): its reader knew the first bytes only, and read on in what was written
+    // anew; the copy of that was then not known, because the source had the longer fingerprint of what was before.
+    let mut input = Input::new();
+    input.fs.write_as_other(A, b"begin");
+    assert!(input.round().is_empty());
+    input.fs.append_as_other(A, b" one\n");
+    input.scan();
+    input.fs.truncate_as_other(A, 0);
+    let two = format!("begin {}", lines("two", 0..5));
+    input.fs.append_as_other(A, two.as_bytes());
+    let mut messages = input.read();
+    input.fs.write_as_other("/logs/a.log.1.gz", &gzip(two.as_bytes()));
+    input.fs.truncate_as_other(A, 0);
+    let three = format!("begin {}", lines("three", 0..5));
+    input.fs.append_as_other(A, three.as_bytes());
+    messages.extend(rounds(&mut input));
+    messages.sort();
+    let text = two + &three;
+    let mut expected: Vec<_> = text.lines().collect();
+    expected.sort_unstable();
+    assert_eq!(messages, expected);
 }

@@ -1,7 +1,9 @@
 //! Files that are deleted before they are read.
 
-use crate::readers::ReadersLimits;
-use crate::testing::{Input, lines, multiline, settings};
+use crate::reader::Scratch;
+use crate::readers::{Next, ReadersLimits};
+use crate::testing::{Input, lines, messages_of, multiline, settings};
+use skidder_os::Clock;
 use skidder_parse::chain::{Chain, Multiline, Parser};
 use skidder_testkit::{Fault, Operation};
 use std::io;
@@ -320,4 +322,56 @@ fn a_pin_is_kept_while_a_group_of_lines_in_it_waits() {
     assert_eq!(pins(&input), 1, "a restart would find the rest by it");
     assert_eq!(rounds(&mut input), ["two\n 2"]);
     assert_eq!(pins(&input), 0);
+}
+
+#[test]
+fn what_was_known_by_its_pin_only_has_the_name_of_what_it_was_compressed_to() {
+    // Found by the simulated world (pins 1634): the program ended before anything was saved of a short file but its pin;
+    // when that was given up, nothing said whose cursor it was that had been saved of it.
+    let mut input = pinning(1 << 20);
+    let text = lines("line", 0..40) + "the last";
+    input.fs.write_as_other(A, text.as_bytes());
+    input.scan();
+    input.saved.change(|saved| saved.clear());
+    input.fs.write_as_other("/logs/a.log.1.gz", &crate::testing::gzip(text.as_bytes()));
+    input.fs.remove_as_other(A);
+    input = input.restarted();
+    let mut messages = input.round();
+    messages.extend(input.round());
+    for folder in input.fs.peek_names("/data/pins") {
+        let folder = PathBuf::from("/data/pins").join(folder);
+        for name in input.fs.peek_names(&folder) {
+            input.fs.remove_as_other(folder.join(name));
+        }
+    }
+    let mut input = input.restarted();
+    messages.extend(rounds(&mut input));
+    assert_eq!(messages, text.lines().collect::<Vec<_>>());
+}
+
+#[test]
+fn the_pin_of_what_waits_for_another_file_to_be_read_is_kept() {
+    // Found by the simulated world (pins 104874): a pinned file waited for the one that had taken its source to be read
+    // to its end, and its pin was taken for one of a file that is in a place of its own.
+    let header = lines("# the same header in every file", 0..60);
+    let mut input = pinning(1 << 20);
+    input.fs.write_as_other(B, format!("{header}other\n").as_bytes());
+    rounds(&mut input);
+    input.fs.write_as_other(A, format!("{header}line one\n").as_bytes());
+    input.scan();
+    input.fs.remove_as_other(A);
+    input.fs.write_as_other(A, format!("{header}line two\n").as_bytes());
+    input.scan();
+    let Next::Turn(mut turn) = input.readers.next(input.clock.monotonic()) else {
+        panic!("there is something to read");
+    };
+    input.fs.remove_as_other(A);
+    input.scan();
+    let (batch, end) = turn.run(&mut Scratch::default(), input.clock.wall());
+    let mut messages: Vec<String> = batch.iter().flat_map(messages_of).collect();
+    input.readers.finish(turn, &end, batch.is_some(), input.clock.monotonic());
+    messages.extend(rounds(&mut input));
+    for line in ["line one", "line two"] {
+        assert!(messages.iter().any(|message| message == line), "{line}");
+    }
 }

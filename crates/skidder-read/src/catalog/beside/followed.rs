@@ -1,0 +1,113 @@
+//! Files beside the targets of links that are followed, scan after scan, until they are read.
+
+use super::age::age;
+use crate::catalog::matching::rotated_suffix;
+use crate::catalog::{Catalog, Holds, MISSING_GRACE};
+use crate::scan::Found;
+use skidder_os::{FileKind, Monotonic};
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+
+impl Catalog {
+    /// Adds what is followed and has changed to what a scan found: what was rotated away comes first, and pins come
+    /// last, so that a file that has its own name as well is known by that.
+    pub(in crate::catalog) fn add_beside(
+        &mut self,
+        fresh: Vec<Found>,
+        now: Monotonic,
+    ) -> Vec<Found> {
+        let mut all = self.look_beside(now);
+        let pins: Vec<Found> =
+            all.extract_if(.., |found| self.beside.pinned(&found.path).is_some()).collect();
+        all.extend(fresh);
+        all.extend(pins);
+        all
+    }
+
+    /// Looks at the rotated files that are followed, as a scan does at those that match; lets go of those
+    /// that are read.
+    fn look_beside(&mut self, now: Monotonic) -> Vec<Found> {
+        let mut found = Vec::new();
+        let mut paths: Vec<Arc<Path>> = self.beside.files.keys().map(Arc::clone).collect();
+        paths.sort_unstable();
+        for path in paths {
+            if self.is_done_beside(&path, now) {
+                self.beside.files.remove(&path);
+                self.lose_place(&path);
+                continue;
+            }
+            match self.input.fs.symlink_metadata(&path) {
+                Ok(metadata) if metadata.kind == FileKind::Regular => {
+                    if !self.is_unchanged(&path, &metadata) {
+                        found.push(Found { path: path.to_path_buf(), metadata });
+                    }
+                }
+                Ok(_) => self.vanish_beside(&path, now, &mut found),
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                    self.vanish_beside(&path, now, &mut found);
+                }
+                Err(error) => {
+                    tracing::warn!(path = %path.display(), %error, "cannot look at a rotated file");
+                    if let Some(place) = self.places.get_mut(&path) {
+                        place.scan = self.scans;
+                    }
+                }
+            }
+        }
+        found.sort_by_cached_key(|found| age(&found.path));
+        found
+    }
+
+    /// Whether a rotated file was read, and has rested for a while.
+    fn is_done_beside(&self, path: &Path, now: Monotonic) -> bool {
+        let Some(rotated) = self.beside.files.get(path) else { return true };
+        if rotated.pin {
+            return false;
+        }
+        let rested = now.since(rotated.since) >= MISSING_GRACE;
+        rested
+            && match self.places.get(path).map(|place| &place.holds) {
+                Some(Holds::Source(id)) => self.is_done(*id),
+                // It is needed if that is removed before it is read.
+                Some(Holds::Twin(twin)) => twin.comparison.is_none() && self.is_done(twin.of),
+                // Something of it may be left under another name.
+                Some(Holds::Nothing) | None => false,
+            }
+    }
+
+    /// A rotated file has another name now: what it was compressed to is followed instead.
+    fn vanish_beside(&mut self, path: &Arc<Path>, now: Monotonic, out: &mut Vec<Found>) {
+        let Some(mut gone) = self.beside.files.remove(path) else { return };
+        self.lose_place(path);
+        if gone.pin {
+            return;
+        }
+        let suffix = rotated_suffix(path);
+        let siblings = match self.rotated_from(path) {
+            Ok(siblings) => siblings,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return,
+            Err(error) => {
+                tracing::warn!(path = %path.display(), %error,
+                    "cannot look for what a rotated file was compressed to; trying again with the next scan");
+                gone.since = now;
+                self.beside.files.insert(Arc::clone(path), gone);
+                return;
+            }
+        };
+        for sibling in siblings {
+            if rotated_suffix(&sibling.path) == suffix && !self.beside.has(&sibling.path) {
+                self.beside.add_rotated(&sibling.path, &gone.link, now);
+                out.push(sibling);
+            }
+        }
+    }
+
+    pub(in crate::catalog) fn lose_place(&mut self, path: &Path) {
+        if let Some(place) = self.places.remove(path)
+            && let Holds::Source(id) = place.holds
+        {
+            self.unplace(id);
+        }
+    }
+}
