@@ -21,7 +21,7 @@ const BATCHES: usize = 101;
 ///
 /// # Errors
 /// A golden file that cannot be read.
-pub fn costs(
+pub(crate) fn costs(
     folder: &Path,
     variables: &[(&str, String)],
     make: &dyn Fn(&World) -> Context,

@@ -32,6 +32,7 @@
 mod build;
 mod case;
 mod cost;
+mod counting;
 mod file;
 mod guarantee;
 mod page;
@@ -39,7 +40,7 @@ mod run;
 
 pub use build::{TIME, batch, document, map, path, value_of};
 pub use case::{Case, Expected, Kind, Step};
-pub use cost::costs;
+pub use counting::{Counting, print_costs};
 pub use file::{GoldenFile, OptionLine, read_folder, read_folder_for_page};
 pub use guarantee::guarantee;
 pub use page::{Cost, page};

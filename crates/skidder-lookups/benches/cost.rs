@@ -1,0 +1,30 @@
+//! What processors that look something up cost on an event of their example when they know the answer already, as JSON. It
+//! goes to `benches/results/processors/lookups.json`, from which `docs/processors.md` has its figures.
+
+#[path = "../tests/cloudfoundry_api/mod.rs"]
+mod cloudfoundry_api;
+#[path = "../tests/clouds/mod.rs"]
+mod clouds;
+#[path = "../tests/common/mod.rs"]
+mod common;
+#[path = "../tests/directory/mod.rs"]
+mod directory;
+#[path = "../tests/docker_api/mod.rs"]
+mod docker_api;
+#[path = "../tests/names/mod.rs"]
+mod names;
+#[path = "../tests/nomad_api/mod.rs"]
+mod nomad_api;
+#[path = "../tests/world/mod.rs"]
+mod world;
+
+use skidder_golden::{Counting, print_costs};
+use world::{context, folder, variables};
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+fn main() {
+    let (variables, _folder) = variables();
+    print_costs(folder(), &variables, &context);
+}
