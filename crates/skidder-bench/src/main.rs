@@ -90,6 +90,9 @@ struct SinkArguments {
     /// Read the numbers of the lines and report missing and repeated ones.
     #[arg(long)]
     check: bool,
+    /// Answer 429 to bulk requests beyond so many at once.
+    #[arg(long)]
+    limit: Option<usize>,
     /// Stop answering once this many documents came, until `POST /__release`.
     #[arg(long)]
     stall_after: Option<u64>,
@@ -206,7 +209,7 @@ fn serve(arguments: &SinkArguments) -> Result<()> {
         check: arguments.check,
         keep_bodies: 0,
         stall_after: arguments.stall_after,
-        limit: None,
+        limit: arguments.limit,
     })?;
     say(&format!("counting on {}; the counts are at {}/__count", sink.url(), sink.url()))?;
     loop {

@@ -56,6 +56,11 @@ impl Tuner {
         }
     }
 
+    /// Requests under way at once, to each host.
+    pub(crate) fn workers(&self) -> usize {
+        self.workers.load(Ordering::Acquire)
+    }
+
     /// Most events of the next request.
     pub(crate) fn events(&self) -> usize {
         self.events.load(Ordering::Relaxed)
@@ -66,14 +71,23 @@ impl Tuner {
         self.level.load(Ordering::Relaxed)
     }
 
-    /// Waits until the worker with this number, from 0, is one of those that may work; or until the end.
-    pub(crate) async fn allowed(&self, worker: usize) {
+    /// Waits until the worker with this number, from 0, is one of those that may send.
+    pub(crate) async fn may_send(&self, worker: usize) {
+        self.allowed(worker, false).await;
+    }
+
+    /// Waits until the worker with this number, from 0, is one of those that may take events; or until the end.
+    pub(crate) async fn may_take(&self, worker: usize) {
+        self.allowed(worker, true).await;
+    }
+
+    async fn allowed(&self, worker: usize, or_ended: bool) {
         loop {
             let more = self.more.notified();
             tokio::pin!(more);
             more.as_mut().enable();
-            let ended = self.ended.load(Ordering::Acquire);
-            if ended || worker < self.workers.load(Ordering::Acquire) {
+            let ended = or_ended && self.ended.load(Ordering::Acquire);
+            if ended || worker < self.workers() {
                 return;
             }
             more.await;
@@ -86,13 +100,20 @@ impl Tuner {
         self.more.notify_waiters();
     }
 
+    /// Whether there is more to send than the server takes: the queue is half full.
+    fn wanted(&self) -> bool {
+        let (events, bytes) = self.queue.filled();
+        let limits = self.queue.limits();
+        events >= limits.events / 2 || bytes >= limits.bytes / 2
+    }
+
     /// A request ended. `true` if it was too much, and those from now on are fewer or smaller: that is pause enough.
     pub(crate) fn report(&self, events: u64, bytes: u64, ended: Ended) -> bool {
         if self.fixed {
             return false;
         }
         let now = self.clock.monotonic();
-        let wanted = self.queue.is_blocked();
+        let wanted = self.wanted();
         let mut search = self.search.lock().unwrap_or_else(PoisonError::into_inner);
         let told = search.report(Report { now, events, bytes, ended, wanted });
         let yielded = ended == Ended::TooMany && (told == Told::Changed || told == Told::Known);

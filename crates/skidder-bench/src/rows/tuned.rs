@@ -1,4 +1,4 @@
-//! Sizes that find themselves, over the best of all sizes of a grid.
+//! The best of all sizes of a grid, over sizes that find themselves.
 
 use super::{Goal, row, rows_or_why, spread};
 use crate::measure;
@@ -17,12 +17,12 @@ use std::time::Duration;
 const GOALS: [Goal; 2] = [
     (
         "t1",
-        "self-tuned lines/s to a sink with 20 ms and 429s, over the best of a grid",
-        0.85,
-        0.95,
+        "lines/s to a sink with 20 ms and 429s: the best of a grid, over self-tuned",
+        1.18,
+        1.053,
         "",
     ),
-    ("t2", "self-tuned lines/s to a real Elasticsearch, over the best of a grid", 0.9, 1.0, ""),
+    ("t2", "lines/s to a real Elasticsearch: the best of a grid, over self-tuned", 1.11, 1.0, ""),
 ];
 
 /// How long the sink waits before it answers.
@@ -102,7 +102,7 @@ impl Sizes {
         }
         format!(
             "{queue}output.elasticsearch: {{hosts: [{}], index: {index}, worker: {workers}, bulk_max_size: {events}, \
-             compression_level: {level}}}\nsetup: {{template.enabled: false, ilm.enabled: false}}\n",
+             compression_level: {level}}}\n",
             Value::from(url)
         )
     }
@@ -158,7 +158,7 @@ fn compare(
     let (mut ratios, mut of_best, mut of_tuner) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..stage.runs {
         let (cell, tuner) = (rate(&best.1, RUN)?, rate(&Sizes::auto(), RUN)?);
-        ratios.push(tuner / cell);
+        ratios.push(cell / tuner);
         of_best.push(cell / 1e3);
         of_tuner.push(tuner / 1e3);
     }

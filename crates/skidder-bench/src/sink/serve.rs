@@ -91,14 +91,12 @@ impl Session<'_> {
     fn bulk(&mut self, head: &Head) -> io::Result<()> {
         let Some(limit) = self.shared.behaviour.limit else { return self.take_bulk(head) };
         let running = self.shared.running.fetch_add(1, Ordering::Relaxed);
-        let served = if running < limit {
-            self.take_bulk(head)
-        } else {
-            body::read(&mut self.connection, head.framing, &mut |_| {})
-                .and_then(|_| self.connection.stream.write_all(TOO_MANY))
-        };
+        if running < limit {
+            return self.take_bulk(head);
+        }
+        let read = body::read(&mut self.connection, head.framing, &mut |_| {});
         self.shared.running.fetch_sub(1, Ordering::Relaxed);
-        served
+        read.and_then(|_| self.connection.stream.write_all(TOO_MANY))
     }
 
     fn take_bulk(&mut self, head: &Head) -> io::Result<()> {
@@ -134,6 +132,10 @@ impl Session<'_> {
             }
         }
         self.take(documents, bytes, head.gzip);
+        if behaviour.limit.is_some() {
+            // Whoever has the answer may send the next one.
+            self.shared.running.fetch_sub(1, Ordering::Relaxed);
+        }
         self.answer_bulk(documents, item.unwrap_or(ITEM_CREATE))
     }
 

@@ -155,14 +155,18 @@ impl Elasticsearch {
 
     /// Most requests under way at once to a host.
     fn workers_max(&self) -> usize {
-        if self.config.auto.workers { Config::WORKERS_MAX } else { self.config.workers.max(1) }
+        match (self.config.loadbalance, self.config.auto.workers) {
+            (false, _) => 1,
+            (true, true) => Config::WORKERS_MAX,
+            (true, false) => self.config.workers.max(1),
+        }
     }
 
     /// What finds the sizes that are `auto`.
     fn tuner(&self, feed: &Feed) -> Tuner {
         let Config { workers, bulk_max_size, compression_level, auto, .. } = *self.config;
         let sizes = Sizes {
-            workers: if auto.workers { 1 } else { workers.max(1) },
+            workers: if auto.workers { 1 } else { workers.clamp(1, self.workers_max()) },
             events: bulk_max_size,
             level: compression_level,
         };
@@ -188,10 +192,11 @@ impl Elasticsearch {
         let mut tasks = JoinSet::new();
         for (worker, targets) in workers.iter().enumerate() {
             let encoder = BulkEncoder::new(config, &self.context, buffers.clone());
-            let number = worker / hosts.max(1);
+            let number = worker / hosts;
             tasks.spawn(worker::encode(Encoding {
                 encoder,
                 number,
+                hosts,
                 tuner: Arc::clone(&tuner),
                 bytes_max: config.bulk_max_bytes,
                 queue: feed.queue.clone(),

@@ -7,7 +7,7 @@
 use super::request::Request;
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use tokio::sync::{Notify, Semaphore};
+use tokio::sync::Notify;
 
 /// See the module's text.
 #[derive(Debug)]
@@ -17,13 +17,15 @@ pub(crate) struct Ready {
     wake: Notify,
     /// Senders without a server wait here for the end.
     end: Notify,
-    /// Places for requests that were not tried yet: one for each encoder.
-    places: Semaphore,
+    /// Encoders wait here for a place.
+    room: Notify,
 }
 
 #[derive(Debug)]
 struct State {
     waiting: VecDeque<Request>,
+    /// Requests that were not tried yet, and places that encoders have for another.
+    fresh: usize,
     /// Requests that senders hold.
     held: usize,
     /// Encoders that are still at work.
@@ -38,20 +40,29 @@ impl State {
 
 impl Ready {
     pub(crate) fn new(encoders: usize) -> Self {
-        let state = State { waiting: VecDeque::new(), held: 0, encoders };
+        let state = State { waiting: VecDeque::new(), fresh: 0, held: 0, encoders };
         Self {
             state: Mutex::new(state),
             wake: Notify::new(),
             end: Notify::new(),
-            places: Semaphore::new(encoders),
+            room: Notify::new(),
         }
     }
 
-    /// Waits until another request may be made.
-    pub(crate) async fn place(&self) {
-        let place = self.places.acquire().await;
-        // The place is given back when a sender takes the request.
-        place.expect("the semaphore is never closed").forget();
+    /// Waits until another request may be made, of which there are to be at most `most` that were not tried yet. The
+    /// place is given back when a sender takes the request, or the encoder ends.
+    pub(crate) async fn place(&self, most: impl Fn() -> usize) {
+        loop {
+            let room = self.room.notified();
+            {
+                let mut state = self.lock();
+                if state.fresh < most() {
+                    state.fresh += 1;
+                    return;
+                }
+            }
+            room.await;
+        }
     }
 
     /// A finished request, in the place that was waited for.
@@ -60,10 +71,12 @@ impl Ready {
         self.wake.notify_one();
     }
 
-    /// An encoder has nothing more to do.
+    /// An encoder, which has a place, has nothing more to do.
     pub(crate) fn encoder_ended(&self) {
         let mut state = self.lock();
         state.encoders -= 1;
+        state.fresh -= 1;
+        self.room.notify_one();
         self.tell_end(&state);
     }
 
@@ -80,7 +93,8 @@ impl Ready {
                         self.wake.notify_one();
                     }
                     if std::mem::take(&mut request.fresh) {
-                        self.places.add_permits(1);
+                        state.fresh -= 1;
+                        self.room.notify_one();
                     }
                     return Some(request);
                 }

@@ -30,6 +30,8 @@ pub(crate) struct Encoding {
     pub(crate) encoder: BulkEncoder,
     /// The worker's number among those of its host.
     pub(crate) number: usize,
+    /// How many hosts have workers.
+    pub(crate) hosts: usize,
     pub(crate) tuner: Arc<Tuner>,
     /// `bulk_max_bytes`.
     pub(crate) bytes_max: usize,
@@ -39,14 +41,14 @@ pub(crate) struct Encoding {
 
 /// Takes events and makes requests of them until the queue ends.
 pub(crate) async fn encode(encoding: Encoding) {
-    let Encoding { mut encoder, number, tuner, bytes_max, queue, ready } = encoding;
+    let Encoding { mut encoder, number, hosts, tuner, bytes_max, queue, ready } = encoding;
     let mut taken: Vec<Delivery> = Vec::new();
     let mut waiting: VecDeque<Delivery> = VecDeque::new();
     loop {
         if waiting.is_empty() {
-            tuner.allowed(number).await;
+            tuner.may_take(number).await;
         }
-        ready.place().await;
+        ready.place(|| hosts * tuner.workers()).await;
         let events = tuner.events();
         if waiting.is_empty() {
             let limits = TakeLimits { events, bytes: bytes_max };
@@ -122,7 +124,10 @@ impl Sender {
     pub(crate) async fn run(mut self) {
         let ready = Arc::clone(&self.ready);
         loop {
-            self.tuner.allowed(self.number).await;
+            tokio::select! {
+                () = self.tuner.may_send(self.number) => {}
+                () = ready.ended() => return,
+            }
             // While the server cannot be reached nothing is taken: others may have it.
             tokio::select! {
                 biased;

@@ -3,7 +3,7 @@
 //! Time is cut into *epochs*. In each the rate of delivered events is measured. Now and then one size is moved
 //! for an epoch, the *trial*: it stays if the rate says so, and is taken back otherwise. A server that has too
 //! much says so by itself (429): that ends a trial at once, and otherwise takes requests away.
-//! Epochs in which the readers did not have to wait for the output say nothing about it and are not counted.
+//! Epochs in which there was not enough to send say nothing about the output and are not counted.
 
 use skidder_os::Monotonic;
 use std::time::Duration;
@@ -67,7 +67,7 @@ pub(crate) struct Report {
     /// Its uncompressed bytes.
     pub(crate) bytes: u64,
     pub(crate) ended: Ended,
-    /// Readers waited for room in the queue.
+    /// There is more to send than was taken so far.
     pub(crate) wanted: bool,
 }
 
@@ -228,16 +228,13 @@ impl Search {
     /// An epoch is over.
     fn judge(&mut self, epoch: Epoch, now: Monotonic) {
         self.ceiling = self.ceiling.filter(|(_, until)| now < *until);
-        if epoch.wanted * 2 < epoch.requests {
-            // There was not enough to send: the rate is that of the readers.
-            if let Some(trial) = self.trial.take() {
-                self.change(trial.before);
-                self.next_trial = now + self.pause;
-            }
-            return;
-        }
         let rate = epoch.events as f64 / now.since(epoch.began).as_secs_f64();
+        // Else there was not enough to send, and the server could have taken more than this rate.
+        let wanted = epoch.wanted * 2 >= epoch.requests;
         let Some(trial) = self.trial.take() else {
+            if !wanted {
+                return;
+            }
             self.rate = if self.rate > 0.0 { f64::midpoint(self.rate, rate) } else { rate };
             if now >= self.next_trial {
                 self.try_next(now);
@@ -246,7 +243,11 @@ impl Search {
         };
         if rate < self.rate * self.needed(trial) {
             self.change(trial.before);
-            self.refuse_trial(now);
+            if wanted {
+                self.refuse_trial(now);
+            } else {
+                self.next_trial = now + self.pause;
+            }
             return;
         }
         self.rate = rate;
