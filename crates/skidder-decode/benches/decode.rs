@@ -133,10 +133,11 @@ fn many_small_members(bencher: Bencher) {
 }
 
 /// Each codec as a reader uses it, with checkpoints. What the tools make by default, but smaller: bzip2 and xz are slow.
-#[divan::bench(sample_count = 5, args = ["zstd", "bzip2", "xz", "lz4", "lz4 linked"])]
+#[divan::bench(sample_count = 5, args = ["gzip", "zstd", "bzip2", "xz", "lz4", "lz4 linked"])]
 fn codec(bencher: Bencher, kind: &str) {
     let text = &CONTENT[..CODEC_BYTES];
     let (codec, bytes) = match kind {
+        "gzip" => (Codec::Gzip, gzip(text, 6)),
         "zstd" => (Codec::Zstd, frames::zstd(text, 3, true)),
         "bzip2" => (Codec::Bzip2, frames::bzip2(text, 9)),
         "xz" => (Codec::Xz, frames::xz(text, CheckType::Crc64, None)),
