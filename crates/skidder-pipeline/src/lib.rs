@@ -19,6 +19,7 @@ mod scanner;
 mod settle;
 #[cfg(test)]
 mod testing;
+mod worker;
 
 pub use cursors::SavedCursors;
 pub use dead_letter::{DeadLetter, DeadLetterError, DeadLetters, DeadLettersLimits};

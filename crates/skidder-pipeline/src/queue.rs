@@ -9,7 +9,8 @@ use crate::settle::{Settle, Ticket};
 use skidder_event::Batch;
 use std::collections::VecDeque;
 use std::ops::Range;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, Thread};
 use std::time::Duration;
 use tokio::sync::Notify;
 
@@ -111,15 +112,8 @@ impl Drop for Permit {
             // Its room was given to another.
             return;
         }
-        let mut state = self.queue.lock();
-        state.events -= self.events;
-        state.bytes -= self.bytes;
-        let is_waited_for = !state.blocked.is_empty();
-        drop(state);
         self.queue.metrics.removed.add(self.events as u64);
-        if is_waited_for {
-            self.queue.room.notify_all();
-        }
+        self.queue.make_room(self.events, self.bytes);
     }
 }
 
@@ -127,15 +121,13 @@ impl Drop for Permit {
 #[derive(Clone, Debug)]
 pub struct Queue {
     shared: Arc<Shared>,
-    settle: Arc<Settle>,
 }
 
 #[derive(Debug)]
 struct Shared {
     limits: QueueLimits,
+    settle: Arc<Settle>,
     state: Mutex<State>,
-    /// Readers wait here for room.
-    room: Condvar,
     /// Workers wait here for events.
     work: Notify,
     metrics: QueueMetrics,
@@ -152,9 +144,9 @@ struct State {
     events: usize,
     /// Bytes queued and in flight.
     bytes: usize,
-    /// Readers that are blocked for want of room, by the number they drew: who came first is served
-    /// first, so that a large batch is not overtaken for ever by small ones.
-    blocked: VecDeque<u64>,
+    /// Batches for which there is no room yet: who came first is served first, so that a large one is not
+    /// overtaken for ever by small ones.
+    blocked: VecDeque<Blocked>,
     /// Numbers drawn so far.
     drawn: u64,
     /// Nothing more comes in; workers take what is there without waiting.
@@ -163,6 +155,18 @@ struct State {
     aborted: bool,
     /// Workers take what is there without waiting for a full batch.
     draining: bool,
+}
+
+/// A batch that waits for room. It is not on the ledger yet.
+#[derive(Debug)]
+struct Blocked {
+    /// The number that was drawn for it.
+    number: u64,
+    batch: Batch,
+    events: usize,
+    bytes: usize,
+    /// Who wants to know when it is in.
+    reader: Thread,
 }
 
 /// What a look into the queue found.
@@ -179,17 +183,17 @@ impl Queue {
     pub fn new(limits: QueueLimits, settle: Arc<Settle>) -> Self {
         let shared = Shared {
             limits,
+            settle,
             state: Mutex::default(),
-            room: Condvar::new(),
             work: Notify::new(),
             metrics: QueueMetrics::default(),
         };
-        Self { shared: Arc::new(shared), settle }
+        Self { shared: Arc::new(shared) }
     }
 
     /// The settle behind this queue.
     pub fn settle(&self) -> &Arc<Settle> {
-        &self.settle
+        &self.shared.settle
     }
 
     /// Its bounds.
@@ -217,71 +221,46 @@ impl Queue {
     /// on the ledger then.
     #[expect(clippy::result_large_err, reason = "one move a batch, and only at the end")]
     pub fn push(&self, batch: Batch) -> Result<(), Batch> {
-        let (events, bytes) = (batch.len(), batch.memory_bytes());
-        let limits = &self.shared.limits;
-        let mut state = self.shared.lock();
-        if state.blocked.is_empty() && !state.closed && state.has_room(limits, events, bytes) {
-            self.put(state, batch, events, bytes);
-            return Ok(());
-        }
-        let number = state.drawn;
-        state.drawn += 1;
-        state.blocked.push_back(number);
-        while !state.closed
-            && (state.blocked.front() != Some(&number) || !state.has_room(limits, events, bytes))
-        {
-            // A worker that waits for a fuller batch would wait in vain.
-            if !state.waiting.is_empty() {
-                self.shared.work.notify_one();
+        self.push_meanwhile(batch, || {})
+    }
+
+    /// The same; if there is no room, `meanwhile` is done first. The batch gets in as soon as there is room,
+    /// even before that is over.
+    #[expect(clippy::result_large_err, reason = "one move a batch, and only at the end")]
+    pub fn push_meanwhile(&self, batch: Batch, meanwhile: impl FnOnce()) -> Result<(), Batch> {
+        let Err(batch) = self.try_push(batch) else { return Ok(()) };
+        let Some(number) = self.shared.stand_in_line(batch)? else { return Ok(()) };
+        meanwhile();
+        loop {
+            let mut state = self.shared.lock();
+            let Some(at) = state.blocked.iter().position(|blocked| blocked.number == number) else {
+                return Ok(());
+            };
+            if state.closed
+                && let Some(blocked) = state.blocked.remove(at)
+            {
+                return Err(blocked.batch);
             }
-            state = self.shared.room.wait(state).unwrap_or_else(PoisonError::into_inner);
+            drop(state);
+            thread::park();
         }
-        state.blocked.retain(|other| *other != number);
-        // There may be room for the next one too.
-        self.shared.room.notify_all();
-        if state.closed {
-            return Err(batch);
-        }
-        self.put(state, batch, events, bytes);
-        Ok(())
     }
 
     /// Puts a batch in if there is room, or gives it back.
     #[expect(clippy::result_large_err, reason = "one move a batch, and only when full")]
     pub fn try_push(&self, batch: Batch) -> Result<(), Batch> {
         let (events, bytes) = (batch.len(), batch.memory_bytes());
-        let state = self.shared.lock();
+        let mut state = self.shared.lock();
         let has_room = state.has_room(&self.shared.limits, events, bytes);
         if state.closed || !state.blocked.is_empty() || !has_room {
             return Err(batch);
         }
-        self.put(state, batch, events, bytes);
-        Ok(())
-    }
-
-    fn put(&self, mut state: MutexGuard<'_, State>, batch: Batch, events: usize, bytes: usize) {
-        if events == 0 {
-            drop(state);
-            self.settle.admit(&batch, None);
-            return;
-        }
-        state.events += events;
-        state.bytes += bytes;
-        let permit = Permit { queue: Arc::clone(&self.shared), events, bytes };
-        // Admitted under the queue's lock, so that ranges of a source are in line in its order.
-        let ticket = self.settle.admit(&batch, Some(permit));
-        let rows = 0..events as u32;
-        state.waiting.push_back(Delivery { batch: Arc::new(batch), rows, ticket });
-        state.queued += events;
-        let is_enough = state.queued >= state.wake_at || state.draining;
-        if is_enough {
-            state.wake_at = usize::MAX;
-        }
+        let is_enough = self.shared.put(&mut state, batch, events, bytes);
         drop(state);
-        self.shared.metrics.added.add(events as u64);
         if is_enough {
             self.shared.work.notify_one();
         }
+        Ok(())
     }
 
     /// Takes events for one request into `out`, waiting as the flush settings say. `false` means
@@ -331,8 +310,10 @@ impl Queue {
         let mut state = self.shared.lock();
         state.closed = true;
         state.draining = true;
+        for blocked in &state.blocked {
+            blocked.reader.unpark();
+        }
         drop(state);
-        self.shared.room.notify_all();
         self.shared.work.notify_one();
     }
 
@@ -394,6 +375,84 @@ impl Queue {
 impl Shared {
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Gives a batch for which there was no room a place in the line, and its number; nothing if there is room
+    /// after all.
+    #[expect(clippy::result_large_err, reason = "one move a batch, and only at the end")]
+    fn stand_in_line(self: &Arc<Self>, batch: Batch) -> Result<Option<u64>, Batch> {
+        let (events, bytes) = (batch.len(), batch.memory_bytes());
+        let mut state = self.lock();
+        if state.closed {
+            return Err(batch);
+        }
+        let number = state.drawn;
+        state.drawn += 1;
+        state.blocked.push_back(Blocked {
+            number,
+            batch,
+            events,
+            bytes,
+            reader: thread::current(),
+        });
+        let is_enough = self.let_in(&mut state);
+        let is_in = state.blocked.back().is_none_or(|blocked| blocked.number != number);
+        // A worker that waits for a fuller batch would wait in vain.
+        let is_looked_at = is_enough || !(is_in || state.waiting.is_empty());
+        drop(state);
+        if is_looked_at {
+            self.work.notify_one();
+        }
+        Ok((!is_in).then_some(number))
+    }
+
+    /// Takes back the room of what is settled, for those who wait for it.
+    fn make_room(self: &Arc<Self>, events: usize, bytes: usize) {
+        let mut state = self.lock();
+        state.events -= events;
+        state.bytes -= bytes;
+        let is_enough = self.let_in(&mut state);
+        drop(state);
+        if is_enough {
+            self.work.notify_one();
+        }
+    }
+
+    /// Lets in who is at the front of the line, as long as there is room. Their readers need not run for that:
+    /// what waits for room here is sent without waiting for them. Says whether a worker should look.
+    fn let_in(self: &Arc<Self>, state: &mut State) -> bool {
+        let mut is_enough = false;
+        while let Some(front) = state.blocked.front()
+            && !state.closed
+            && state.has_room(&self.limits, front.events, front.bytes)
+            && let Some(first) = state.blocked.pop_front()
+        {
+            is_enough |= self.put(state, first.batch, first.events, first.bytes);
+            first.reader.unpark();
+        }
+        is_enough
+    }
+
+    /// Admits a batch for which there is room. Says whether a worker should look.
+    fn put(self: &Arc<Self>, state: &mut State, batch: Batch, events: usize, bytes: usize) -> bool {
+        if events == 0 {
+            self.settle.admit(&batch, None);
+            return false;
+        }
+        state.events += events;
+        state.bytes += bytes;
+        let permit = Permit { queue: Arc::clone(self), events, bytes };
+        // Admitted under the queue's lock, so that ranges of a source are in line in its order.
+        let ticket = self.settle.admit(&batch, Some(permit));
+        let rows = 0..events as u32;
+        state.waiting.push_back(Delivery { batch: Arc::new(batch), rows, ticket });
+        state.queued += events;
+        self.metrics.added.add(events as u64);
+        let is_enough = state.queued >= state.wake_at || state.draining;
+        if is_enough {
+            state.wake_at = usize::MAX;
+        }
+        is_enough
     }
 }
 

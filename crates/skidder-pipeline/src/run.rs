@@ -6,19 +6,13 @@ use crate::queue::Queue;
 use crate::registrar::Registrar;
 use crate::scanner::{FileInput, Scanner};
 use crate::settle::Settle;
+use crate::worker::Worker;
 use skidder_os::{Bell, Clock, Monotonic};
-use skidder_read::{Next, Now, Readers, Scratch};
+use skidder_read::{Now, Readers};
 use std::io;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
-
-/// How long a worker without work sleeps at least: the sleepers of thousands of idle files are looked at
-/// together. Back-off is counted in seconds.
-const WORKER_NAP_MIN: Duration = Duration::from_millis(50);
-
-/// How long a worker sleeps at most without looking for work; wake-ups come earlier.
-const WORKER_NAP_MAX: Duration = Duration::from_secs(5);
 
 /// How the pipeline runs.
 #[derive(Clone, Copy, Debug)]
@@ -110,7 +104,7 @@ impl Pipeline {
             let (readers, queue, clock) = (Arc::clone(&readers), queue.clone(), Arc::clone(&clock));
             let name = format!("reader-{number}");
             let span = span.clone();
-            let work = move || span.in_scope(|| read(&readers, &queue, &*clock));
+            let work = move || span.in_scope(|| Worker::new(&readers, &queue, &*clock).run());
             workers.push(std::thread::Builder::new().name(name).spawn(work)?);
         }
         let bell = scanner.bell();
@@ -219,35 +213,6 @@ fn join<T>(thread: JoinHandle<T>) -> Option<T> {
         tracing::error!("a thread of the pipeline ended by a bug");
     }
     joined
-}
-
-/// The work of one reader thread.
-fn read(readers: &Readers, queue: &Queue, clock: &dyn Clock) {
-    let mut scratch = Scratch::default();
-    let mut now = clock.monotonic();
-    let mut next = readers.next(now);
-    loop {
-        match next {
-            Next::Stopped => return,
-            Next::Wait(until) => {
-                let nap = until.map_or(WORKER_NAP_MAX, |until| until.since(now));
-                readers.wait(nap.clamp(WORKER_NAP_MIN, WORKER_NAP_MAX));
-                now = clock.monotonic();
-                next = readers.next(now);
-            }
-            Next::Turn(mut turn) => {
-                let (batch, end) = turn.run(&mut scratch, clock.wall());
-                let had_data = batch.is_some();
-                let refused = batch.is_some_and(|batch| queue.push(batch).is_err());
-                now = clock.monotonic();
-                if refused {
-                    readers.finish(turn, &end, had_data, now);
-                    return;
-                }
-                next = readers.finish_and_next(turn, &end, had_data, now);
-            }
-        }
-    }
 }
 
 fn now(clock: &dyn Clock) -> Now {

@@ -8,16 +8,19 @@ mod beginning;
 mod draining;
 mod schedule;
 mod slot;
+mod turn;
 
-use crate::reader::{InputContext, Reader, Scratch, Target, TurnEnd};
+use crate::reader::{InputContext, Reader, Target, TurnEnd};
 use schedule::{State, Waiting};
-use skidder_event::{Batch, SourceId, Tail};
-use skidder_os::{File, Monotonic, Timestamp};
+use skidder_event::{SourceId, Tail};
+use skidder_os::{File, Monotonic};
 use slot::{Phase, Slot};
 use std::collections::{BTreeSet, BinaryHeap, HashSet, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
+
+pub use turn::Turn;
 
 /// Turns in a row with its file open after which a source makes way for others that wait for a place:
 /// about 16 MiB.
@@ -120,12 +123,6 @@ pub struct Readers {
     crowded: AtomicBool,
 }
 
-/// A source that a worker has for one turn. Give it back with [`Readers::finish`].
-pub struct Turn {
-    reader: Box<Reader>,
-    input: Arc<InputContext>,
-}
-
 /// What a worker should do.
 pub enum Next {
     /// Run this turn.
@@ -134,18 +131,6 @@ pub enum Next {
     Wait(Option<Monotonic>),
     /// No more turns.
     Stopped,
-}
-
-impl Turn {
-    /// Reads one chunk.
-    pub fn run(&mut self, scratch: &mut Scratch, now: Timestamp) -> (Option<Batch>, TurnEnd) {
-        self.reader.turn(&self.input, scratch, now)
-    }
-
-    /// Whether the path that the file was opened with leads to it.
-    fn can_open_again(&self) -> bool {
-        slot::leads_to(&*self.input.fs, &self.reader.target)
-    }
 }
 
 impl Readers {
@@ -330,11 +315,22 @@ impl Readers {
         }
     }
 
+    /// Whether a turn may go on with another chunk: no other source waits for anything, and nothing was asked of
+    /// this one.
+    pub fn may_go_on(&self, turn: &Turn) -> bool {
+        let state = self.lock();
+        let is_asked = |slot: &Slot| slot.asked.is_some();
+        !state.stopped
+            && state.draining.is_none()
+            && state.ready.is_empty()
+            && state.waiting.is_empty()
+            && state.slots.get(&turn.reader.id).is_some_and(|slot| !is_asked(slot))
+    }
+
     /// Gives a source back after its turn.
     pub fn finish(&self, turn: Turn, end: &TurnEnd, had_data: bool, now: Monotonic) {
         let state = self.give_back(turn, end, had_data, now);
-        // The worker that gives this one back takes the first; only what is left needs another.
-        if state.napping > 0 && state.ready.len() > 1 {
+        if state.napping > 0 && !state.ready.is_empty() {
             self.work.notify_one();
         }
         close_unlocked(state);

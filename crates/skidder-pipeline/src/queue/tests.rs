@@ -102,6 +102,35 @@ fn a_large_batch_is_not_overtaken_by_small_ones() {
 }
 
 #[test]
+fn a_batch_gets_in_as_soon_as_there_is_room_while_its_reader_does_something_else() {
+    let queue = queue(10, usize::MAX, 0);
+    queue.try_push(batch(1, 0, 0, 6)).expect("there is room");
+    let mut was_in = false;
+    let pushed = queue.push_meanwhile(batch(1, 0, 60, 7), || {
+        assert!(queue.is_blocked());
+        assert_eq!(queue.settle().total().read(), 6, "it is not on the ledger");
+        take(&queue, ALL)[0].ticket.delivered(6);
+        was_in = !queue.is_blocked() && queue.filled().0 == 7;
+        assert_eq!(lengths(&take(&queue, ALL)), [7]);
+    });
+    pushed.expect("it is in");
+    assert!(was_in);
+    queue.push_meanwhile(batch(1, 0, 130, 3), || panic!("there is room")).expect("there is room");
+}
+
+#[test]
+fn a_batch_whose_reader_does_something_else_comes_back_if_the_queue_is_closed() {
+    let queue = queue(10, usize::MAX, 0);
+    queue.try_push(batch(1, 0, 0, 6)).expect("there is room");
+    let back = queue.push_meanwhile(batch(1, 0, 60, 7), || {
+        queue.close();
+        take(&queue, ALL)[0].ticket.delivered(6);
+    });
+    assert_eq!(back.expect_err("it is closed").len(), 7);
+    assert_eq!((queue.filled().0, queue.settle().total().read()), (0, 6));
+}
+
+#[test]
 fn readers_that_wait_learn_that_the_queue_is_closed() {
     let queue = queue(1, usize::MAX, 0);
     queue.try_push(batch(1, 0, 0, 1)).expect("there is room");

@@ -1,6 +1,7 @@
 //! Who gets a turn, who waits, and that nobody waits for ever.
 
 use super::*;
+use crate::reader::Scratch;
 use crate::settings::FilestreamSettings;
 use crate::testing::{Input, gzip, lines, settings};
 use skidder_os::Clock;

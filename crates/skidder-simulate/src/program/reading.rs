@@ -1,6 +1,7 @@
 //! The reader threads, one of their steps at a time.
 
 use super::Program;
+use crate::oracle::Way;
 use crate::stage::Stage;
 use skidder_event::Batch;
 use skidder_os::Clock;
@@ -13,7 +14,10 @@ use skidder_testkit::Random;
 pub(super) enum Worker {
     Free,
     Has(Turn),
-    Ran(Turn, TurnEnd, Option<Batch>),
+    /// What is to be pushed, and whether something of this turn was before.
+    Ran(Turn, TurnEnd, Option<Batch>, bool),
+    /// There was no room for the first one, so another was made.
+    Ahead(Turn, Batch, TurnEnd, Option<Batch>),
     Pushed(Turn, TurnEnd, bool),
 }
 
@@ -38,19 +42,26 @@ impl Program {
             },
             Worker::Has(mut turn) => {
                 let (batch, end) = turn.run(&mut life.scratch, wall);
-                Worker::Ran(turn, end, batch)
+                Worker::Ran(turn, end, batch, false)
             }
-            Worker::Ran(turn, end, None) => Worker::Pushed(turn, end, false),
-            Worker::Ran(turn, end, Some(batch)) => {
+            Worker::Ran(turn, end, None, had_data) => Worker::Pushed(turn, end, had_data),
+            Worker::Ran(mut turn, end, Some(batch), had_data) => {
                 if has_room(&life.queue, &batch) {
-                    stage.story.tell(|| told(&batch));
-                    self.way.read(&batch, &mut stage.truth)?;
-                    match life.queue.try_push(batch) {
-                        Ok(()) => Worker::Pushed(turn, end, true),
-                        Err(_) => return Err("queue: there was room and then not".to_owned()),
-                    }
+                    push(&life.queue, &mut self.way, stage, batch)?;
+                    Worker::Pushed(turn, end, true)
+                } else if matches!(end, TurnEnd::More) && life.readers.may_go_on(&turn) {
+                    let (next, end) = turn.run_again(&mut life.scratch, wall, monotonic);
+                    Worker::Ahead(turn, batch, end, next)
                 } else {
-                    Worker::Ran(turn, end, Some(batch))
+                    Worker::Ran(turn, end, Some(batch), had_data)
+                }
+            }
+            Worker::Ahead(turn, batch, end, next) => {
+                if has_room(&life.queue, &batch) {
+                    push(&life.queue, &mut self.way, stage, batch)?;
+                    Worker::Ran(turn, end, next, true)
+                } else {
+                    Worker::Ahead(turn, batch, end, next)
                 }
             }
             Worker::Pushed(turn, end, had_data) => {
@@ -60,6 +71,13 @@ impl Program {
         };
         Ok(())
     }
+}
+
+/// Pushes a batch for which there is room.
+fn push(queue: &Queue, way: &mut Way, stage: &mut Stage, batch: Batch) -> Result<(), String> {
+    stage.story.tell(|| told(&batch));
+    way.read(&batch, &mut stage.truth)?;
+    queue.try_push(batch).map_err(|_| "queue: there was room and then not".to_owned())
 }
 
 /// Whether the queue takes a batch now, by its documented rule.
@@ -81,7 +99,9 @@ impl Program {
                     let (_, end) = turn.run(&mut life.scratch, stage.clock.wall());
                     (turn, end)
                 }
-                Worker::Ran(turn, end, _) | Worker::Pushed(turn, end, _) => (turn, end),
+                Worker::Ran(turn, end, ..)
+                | Worker::Ahead(turn, _, end, _)
+                | Worker::Pushed(turn, end, _) => (turn, end),
             };
             life.readers.finish(turn, &end, false, stage.clock.monotonic());
         }

@@ -1,0 +1,37 @@
+//! A source in the hands of a worker.
+
+use super::slot;
+use crate::reader::{InputContext, Reader, Scratch, TurnEnd};
+use skidder_event::Batch;
+use skidder_os::{Monotonic, Timestamp};
+use std::sync::Arc;
+
+/// A source that a worker has for one turn. Give it back with [`super::Readers::finish`].
+pub struct Turn {
+    pub(super) reader: Box<Reader>,
+    pub(super) input: Arc<InputContext>,
+}
+
+impl Turn {
+    /// Reads one chunk.
+    pub fn run(&mut self, scratch: &mut Scratch, now: Timestamp) -> (Option<Batch>, TurnEnd) {
+        self.reader.turn(&self.input, scratch, now)
+    }
+
+    /// Reads another chunk, without giving the source back in between.
+    pub fn run_again(
+        &mut self,
+        scratch: &mut Scratch,
+        wall: Timestamp,
+        now: Monotonic,
+    ) -> (Option<Batch>, TurnEnd) {
+        self.reader.end_turn(now);
+        self.reader.begin_turn(now);
+        self.run(scratch, wall)
+    }
+
+    /// Whether the path that the file was opened with leads to it.
+    pub(super) fn can_open_again(&self) -> bool {
+        slot::leads_to(&*self.input.fs, &self.reader.target)
+    }
+}
