@@ -3,14 +3,19 @@
 //! Runs while there is input for every load and room for every store of one round, so that it needs no
 //! other checks: [`INPUT_MARGIN`] and [`OUTPUT_MARGIN`]. Bits are loaded eight bytes at a time, matches
 //! copied 32 bytes at a time and beyond their end, as [`super::Step::produced`] allows.
+//!
+//! Whether a literal or a match comes next cannot be guessed, and a wrong guess costs as much as decoding a match (27
+//! cycles on a Zen 5). So a round asks for nothing that it would have to guess: it takes literals and then a match as if both
+//! were always there, and what is not there has no bits and no length.
 
 #![expect(
     unsafe_code,
-    reason = "unaligned loads and stores without bounds checks, at 20 cycles a symbol"
+    reason = "unaligned loads and stores without bounds checks, at 30 cycles a match"
 )]
 
 use super::table::{DISTANCE_BITS, Distances, Entry, LITERAL_BITS, Literals};
 use super::{Bits, Call};
+use std::hint::select_unpredictable;
 
 pub(super) const TOO_FAR_BACK: &str = "invalid distance too far back";
 
@@ -18,8 +23,8 @@ pub(super) const TOO_FAR_BACK: &str = "invalid distance too far back";
 const INPUT_MARGIN: usize = 32;
 /// Most that one match stores: 258 bytes, rounded up to 32s.
 const COPIED_MAX: usize = 288;
-/// Most that one round stores: two times two literals and one more, and a match.
-const OUTPUT_MARGIN: usize = 5 + COPIED_MAX;
+/// Most that one round stores: two times two literals, and a match.
+const OUTPUT_MARGIN: usize = 4 + COPIED_MAX;
 
 /// What a run reads from.
 pub(super) struct Lanes<'a> {
@@ -79,11 +84,12 @@ fn run_avx2(lanes: &Lanes<'_>, bits: &mut Bits, call: &mut Call<'_>) -> FastEnd 
     rounds(lanes, bits, call)
 }
 
-/// The state of the loop, in registers.
+/// The state of the loop, in registers: nothing takes a reference to it that outlives inlining.
 ///
 /// Invariants: `input` and `output` lie inside the buffers of the call; the low six bits of `count` are the number
-/// of valid low bits of `buffer`. What is above these bits of `buffer` is what follows in the input, what is above
-/// the low six bits of `count` is of no meaning: so whole entries can be subtracted from it.
+/// of valid low bits of `buffer`. What is above these bits of `buffer` is what follows in the input, up to 64 bits
+/// since the last refill; what is above the low six bits of `count` is of no meaning: so whole entries can be
+/// subtracted from it.
 #[derive(Clone, Copy)]
 struct Round {
     buffer: u64,
@@ -93,7 +99,7 @@ struct Round {
 }
 
 impl Round {
-    /// Fills the buffer up to at least 56 bits.
+    /// Fills the buffer: all 64 bits are what follows in the input, at least 56 of them are counted.
     ///
     /// # Safety
     /// Eight bytes can be read at `input`.
@@ -113,41 +119,47 @@ impl Round {
         self.count = self.count.wrapping_sub(entry.0);
     }
 
-    /// Writes one or two literals.
+    /// The entry in the second table that `entry` points to, and what is left then. Rare.
     ///
     /// # Safety
-    /// There is room for two bytes at `output`.
-    #[inline(always)]
-    unsafe fn put(&mut self, entry: Entry) {
-        let bytes = entry.literals();
-        // SAFETY: the caller promises room.
-        unsafe {
-            self.output.cast::<[u8; 2]>().write(bytes);
-            self.output = self.output.add(1 + entry.second_literals());
+    /// Eight bytes can be read at `input`.
+    #[cold]
+    #[inline(never)]
+    unsafe fn second(mut self, table: &[Entry], entry: Entry) -> (Entry, Self) {
+        if !entry.is_second() {
+            return (entry, self);
         }
-    }
-
-    #[inline(always)]
-    fn literal(&self, table: &Literals) -> Entry {
-        let index = (self.buffer & ((1 << LITERAL_BITS) - 1)) as usize;
-        // SAFETY: the table has more than `1 << LITERAL_BITS` entries.
-        unsafe { *table.0.get_unchecked(index) }
-    }
-
-    #[inline(always)]
-    fn distance(&self, table: &Distances) -> Entry {
-        let index = (self.buffer & ((1 << DISTANCE_BITS) - 1)) as usize;
-        // SAFETY: the table has more than `1 << DISTANCE_BITS` entries.
-        unsafe { *table.0.get_unchecked(index) }
-    }
-
-    /// The entry in the second table that `entry` points to, whose bits are used up. In bounds by
-    /// construction; checked all the same, since it is rare.
-    #[inline(always)]
-    fn second(&mut self, table: &[Entry], entry: Entry) -> Entry {
         self.use_up(entry);
-        table[entry.value() + (self.buffer & ((1 << entry.code_bits()) - 1)) as usize]
+        let index = (self.buffer & ((1 << entry.code_bits()) - 1)) as usize;
+        // SAFETY: as the caller promises.
+        unsafe { self.refill() };
+        // In bounds by construction; checked all the same.
+        (table[entry.value() + index], self)
     }
+}
+
+#[inline(always)]
+fn literal(table: &Literals, buffer: u64) -> Entry {
+    let index = (buffer & ((1 << LITERAL_BITS) - 1)) as usize;
+    // SAFETY: the table has more than `1 << LITERAL_BITS` entries.
+    unsafe { *table.0.get_unchecked(index) }
+}
+
+#[inline(always)]
+fn distance(table: &Distances, buffer: u64) -> Entry {
+    let index = (buffer & ((1 << DISTANCE_BITS) - 1)) as usize;
+    // SAFETY: the table has more than `1 << DISTANCE_BITS` entries.
+    unsafe { *table.0.get_unchecked(index) }
+}
+
+/// Writes the literals of an entry, or garbage instead of those that it does not have.
+///
+/// # Safety
+/// There is room for two bytes at `output`.
+#[inline(always)]
+unsafe fn put(output: *mut u8, entry: Entry) {
+    // SAFETY: the caller promises room.
+    unsafe { output.cast::<[u8; 2]>().write(entry.literals()) };
 }
 
 #[inline(always)]
@@ -161,12 +173,12 @@ fn rounds(lanes: &Lanes<'_>, bits: &mut Bits, call: &mut Call<'_>) -> FastEnd {
     let (input, output) =
         unsafe { (input_start.add(call.consumed), output_start.add(call.produced)) };
     let mut round = Round { buffer: bits.buffer, count: bits.count, input, output };
-    // SAFETY: there is a margin for the first round, and whenever another one begins: two refills of at most
-    // eight bytes each in `symbols`, one here, and what the constants count. `output_start` is the first byte
-    // of the output that `round.output` is in.
+    // SAFETY: there is a margin for the first round, and whenever another one begins: at most three refills of at most
+    // eight bytes each, one before the first round, and what the constants count. `output_start` is the first byte of
+    // the output that `round.output` is in.
     let end = unsafe {
         round.refill();
-        let mut entry = round.literal(lanes.literals);
+        let mut entry = literal(lanes.literals, round.buffer);
         loop {
             match symbols(lanes, &mut round, entry, output_start) {
                 Ok(next) => entry = next,
@@ -175,7 +187,6 @@ fn rounds(lanes: &Lanes<'_>, bits: &mut Bits, call: &mut Call<'_>) -> FastEnd {
             if round.input > input_end || round.output > output_end {
                 break FastEnd::Margin;
             }
-            round.refill();
         }
     };
     bits.buffer = round.buffer;
@@ -185,117 +196,137 @@ fn rounds(lanes: &Lanes<'_>, bits: &mut Bits, call: &mut Call<'_>) -> FastEnd {
     end
 }
 
-/// One round: up to three entries of literals, or up to two and a match, which may have one more literal before it; `entry` is the first. Gives the first entry of
-/// the next round, whose bits are there and not used up.
+/// One round: up to two literals, and then as many again or a match, which may have one more literal before it. `first` is the
+/// first entry. Gives the first entry of the next round, whose bits are there and not used up.
+///
+/// Bits, with entries of the main tables: 42 are there at the start; `first` takes 11, and the entry behind it 16, if there
+/// are both; 15 are left to find a distance with 9 of them. It is found while the buffer is filled, and takes 22 of 64.
+/// Whatever goes through a second table fills the buffer.
 ///
 /// # Safety
-/// There are 56 bits in the buffer. Eight bytes can be read at `round.input`, `OUTPUT_MARGIN` bytes written
-/// at `round.output`, and everything from `output_start` to there be read.
+/// 24 bytes can be read at `round.input`, `OUTPUT_MARGIN` bytes written at `round.output`, and everything from
+/// `output_start` to there be read.
 #[inline(always)]
 unsafe fn symbols(
     lanes: &Lanes<'_>,
     round: &mut Round,
-    mut entry: Entry,
+    mut first: Entry,
     output_start: *mut u8,
 ) -> Result<Entry, FastEnd> {
-    if entry.is_literal() {
-        round.use_up(entry);
-        let next = round.literal(lanes.literals);
-        // SAFETY: three entries of literals are part of the margin.
-        unsafe { round.put(entry) };
-        entry = next;
-        if entry.is_literal() {
-            round.use_up(entry);
-            let next = round.literal(lanes.literals);
-            // SAFETY: the second one.
-            unsafe { round.put(entry) };
-            entry = next;
-            if entry.is_literal() {
-                round.use_up(entry);
-                // SAFETY: the third one.
-                unsafe { round.put(entry) };
-                return Ok(round.literal(lanes.literals));
-            }
-        }
-    }
-    // At most 22 of 56 bits are used up; a length takes at most 20.
-    if entry.is_special() {
-        if entry.is_second() {
-            entry = round.second(&lanes.literals.0, entry);
-        }
-        if entry.is_literal() {
-            round.use_up(entry);
-            // SAFETY: the third one at most.
-            unsafe { round.put(entry) };
-            return Ok(round.literal(lanes.literals));
-        }
-        if entry.is_special() {
-            round.use_up(entry);
-            return Err(if entry.is_block_end() {
+    if first.is_special() {
+        // SAFETY: the first refill.
+        (first, *round) = unsafe { round.second(&lanes.literals.0, first) };
+        if first.is_special() {
+            round.use_up(first);
+            return Err(if first.is_block_end() {
                 FastEnd::BlockEnd
             } else {
                 FastEnd::Damaged("invalid literal/length code")
             });
         }
     }
+    // SAFETY: the first two literals of the margin.
+    unsafe { put(round.output, first) };
+    let is_literal = first.is_literal();
+    let behind = round.buffer >> (first.0 & 63);
+    let entry = select_unpredictable(is_literal, literal(lanes.literals, behind), first);
+    // Everything below is about `entry`, which is the first one if that is a length.
+    let buffer = select_unpredictable(is_literal, behind, round.buffer);
+    let passed = select_unpredictable(is_literal, first.count(), 0);
+    round.output = round.output.wrapping_add(passed);
+    if entry.is_special() {
+        round.use_up(first);
+        // SAFETY: the second refill.
+        unsafe { round.refill() };
+        return Ok(entry);
+    }
+    let used = select_unpredictable(is_literal, first.0, 0);
+    // SAFETY: at most two literals were written before.
+    unsafe { put(round.output, entry) };
+    round.output = round.output.wrapping_add(entry.count());
+    let length = entry.length_with_extra(buffer);
+    round.buffer = buffer >> (entry.0 & 63);
+    round.count = round.count.wrapping_sub(entry.0).wrapping_sub(used);
+    let far = distance(lanes.distances, round.buffer);
+    // SAFETY: the second refill.
+    unsafe { round.refill() };
+    let is_match = !entry.is_literal();
+    let length = select_unpredictable(is_match, length, 0);
+    let far = select_unpredictable(is_match, far, Entry::FAR);
     // SAFETY: this function's own promises; at most four bytes were written.
-    unsafe { a_match(lanes, round, entry, output_start) }
+    unsafe { a_match(lanes, round, length, far, output_start) }
 }
 
-/// The rest of a round that ends with a match, whose length is in `entry`.
+/// The rest of a round: a match of this length, which may be 0, whose distance is in `far`.
 ///
 /// # Safety
-/// As of [`symbols`], with room for the longest match.
+/// As of [`symbols`], with eight bytes to read and room for the longest match.
 #[inline(always)]
 unsafe fn a_match(
     lanes: &Lanes<'_>,
     round: &mut Round,
-    entry: Entry,
+    length: usize,
+    mut far: Entry,
     output_start: *mut u8,
 ) -> Result<Entry, FastEnd> {
-    let length = entry.length_with_extra(round.buffer);
-    round.use_up(entry);
-    // SAFETY: one more literal is part of the margin; if there is none, the match begins here.
-    unsafe {
-        round.output.write(entry.leading_literal());
-        round.output = round.output.add(entry.leading_literals());
-    }
-    // At least 14 bits are left: enough to look up, not to use up.
-    let mut entry = round.distance(lanes.distances);
-    // SAFETY: the caller promises eight bytes.
-    unsafe { round.refill() };
-    if entry.is_special() {
-        if entry.is_second() {
-            entry = round.second(&lanes.distances.0, entry);
-        }
-        if entry.is_special() {
+    if far.is_special() {
+        // SAFETY: the caller promises eight bytes.
+        (far, *round) = unsafe { round.second(&lanes.distances.0, far) };
+        if far.is_special() {
             return Err(FastEnd::Damaged("invalid distance code"));
         }
     }
-    let distance = entry.distance_with_extra(round.buffer);
-    round.use_up(entry);
-    // At least 28 bits are left for what comes next: it is loaded while the match is copied.
-    let next = round.literal(lanes.literals);
-    let written = round.output as usize - output_start as usize;
-    if distance <= written {
+    let distance = far.distance_with_extra(round.buffer);
+    round.use_up(far);
+    // What comes next is loaded while the match is copied.
+    let next = literal(lanes.literals, round.buffer);
+    let output = round.output;
+    let written = output as usize - output_start as usize;
+    if distance >= 32 && distance <= written {
         // SAFETY: the source begins inside the output, and the margin has room for the longest match and what is
         // copied beyond it.
-        unsafe { copy_match(round.output.sub(distance), round.output, distance, length) };
-    } else {
-        let back = distance - written;
-        if (COPIED_MAX..=lanes.window.len()).contains(&back) {
-            // SAFETY: all that is loaded is in the window; the rest as above. The distance is not below 32.
-            unsafe {
-                let from = lanes.window.as_ptr().add(lanes.window.len() - back);
-                copy_match(from, round.output, distance, length);
+        unsafe {
+            let from = output.sub(distance);
+            copy_32(from, output);
+            copy_32(from.add(32), output.add(32));
+            if length > 64 {
+                copy_rest(from, output, length);
             }
-        } else {
-            // SAFETY: the same, but that the source may go on from the window into the output.
-            unsafe { copy_old(lanes.window, round.output, written, distance, length)? };
         }
+    } else if length > 0 {
+        // SAFETY: the same.
+        unsafe { copy_rare(lanes.window, output, written, distance, length)? };
     }
-    round.output = round.output.wrapping_add(length);
+    round.output = output.wrapping_add(length);
     Ok(next)
+}
+
+/// A match that begins before this call's output, or overlaps itself within 32 bytes.
+///
+/// # Safety
+/// `COPIED_MAX` bytes can be written at `output`, and the `written` bytes before it be read.
+#[cold]
+#[inline(never)]
+unsafe fn copy_rare(
+    window: &[u8],
+    output: *mut u8,
+    written: usize,
+    distance: usize,
+    length: usize,
+) -> Result<(), FastEnd> {
+    if distance <= written {
+        // SAFETY: the source begins inside the output.
+        unsafe { copy_match(output.sub(distance), output, distance, length) };
+        return Ok(());
+    }
+    let back = distance - written;
+    if (COPIED_MAX..=window.len()).contains(&back) {
+        // SAFETY: all that is loaded is in the window. The distance is not below 32.
+        unsafe { copy_match(window.as_ptr().add(window.len() - back), output, distance, length) };
+        return Ok(());
+    }
+    // SAFETY: the same, but that the source may go on from the window into the output.
+    unsafe { copy_old(window, output, written, distance, length) }
 }
 
 /// Copies `length` bytes (3 to 258) from `from`, `distance` back, to `to`, and up to 61 bytes of garbage behind them: 64
@@ -312,16 +343,26 @@ unsafe fn copy_match(from: *const u8, to: *mut u8, distance: usize, length: usiz
         if distance >= 32 {
             copy_32(from, to);
             copy_32(from.add(32), to.add(32));
-            let mut done = 64;
-            while done < length {
-                copy_32(from.add(done), to.add(done));
-                done += 32;
-            }
+            copy_rest(from, to, length);
         } else if distance == 1 {
             std::ptr::write_bytes(to, *from, length);
         } else {
             copy_pattern(from, to, distance, length);
         }
+    }
+}
+
+/// What is left of a match of more than 64 bytes.
+///
+/// # Safety
+/// As of [`copy_match`]; the distance is not below 32.
+#[inline(never)]
+unsafe fn copy_rest(from: *const u8, to: *mut u8, length: usize) {
+    let mut done = 64;
+    while done < length {
+        // SAFETY: as the caller promises.
+        unsafe { copy_32(from.add(done), to.add(done)) };
+        done += 32;
     }
 }
 
@@ -354,8 +395,6 @@ unsafe fn copy_pattern(from: *const u8, to: *mut u8, distance: usize, length: us
 ///
 /// # Safety
 /// `length` bytes can be written at `to`, and the `written` bytes before it be read; `distance > written`.
-#[cold]
-#[inline(never)]
 unsafe fn copy_old(
     window: &[u8],
     to: *mut u8,

@@ -326,23 +326,23 @@ impl Inflate {
         let literals = &self.tables.literals;
         let entry = find_whole(&mut self.bits, call, |bits| literals.find(bits))?;
         let (entry, found_with) = entry;
-        if entry.is_literal() {
-            let [first, second] = entry.literals();
+        if entry.is_special() {
+            self.mode = if entry.is_block_end() {
+                Mode::BlockEnd
+            } else {
+                Mode::Damaged("invalid literal/length code")
+            };
+            return Ok(());
+        }
+        let [first, second] = entry.literals();
+        if entry.count() > 0 {
             call.output[call.produced] = first;
             call.produced += 1;
-            if entry.second_literals() > 0 {
-                self.mode = Mode::Literal(second);
-            }
-        } else if entry.is_block_end() {
-            self.mode = Mode::BlockEnd;
-        } else if entry.is_special() {
-            self.mode = Mode::Damaged("invalid literal/length code");
-        } else {
-            if entry.leading_literals() > 0 {
-                call.output[call.produced] = entry.leading_literal();
-                call.produced += 1;
-            }
+        }
+        if !entry.is_literal() {
             self.mode = Mode::Distance { length: entry.length_with_extra(found_with) };
+        } else if entry.count() > 1 {
+            self.mode = Mode::Literal(second);
         }
         Ok(())
     }

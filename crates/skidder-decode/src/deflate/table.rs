@@ -27,30 +27,32 @@ const LENGTH_MIN: usize = 3;
 ///
 /// | bits | of one or two literals | of a length, perhaps behind a literal | of a distance | otherwise |
 /// |---|---|---|---|---|
-/// | 0–5 | bits of the codes | of the codes and the extra bits | of the code and its extra bits | of the code; of the main index if it goes on |
-/// | 7 | 1 | 0 | 0 | 0 |
-/// | 8–11 | number of literals − 1 | bits of the codes alone | bits of its code alone | bits that index the second table |
-/// | 12 | 0 | number of literals | 0 | 0 |
-/// | 13 | 0 | 0 | 0 | end of block |
-/// | 14 | 0 | 0 | 0 | goes on in a second table |
-/// | 15 | 0 | 0 | 0 | 1; neither 13 nor 14: no symbol has this code |
-/// | 16–23 | second byte | base − 3 | base | where the second table begins |
-/// | 24–31 | first byte | the literal | base | the same |
+/// | 0–7 | bits of the codes | of the codes and the extra bits | of the code and its extra bits | of the code; of the main index if it goes on |
+/// | 8–11 | 0 | bits of the codes alone, never 0 | bits of its code alone | bits that index the second table |
+/// | 12 | 0 | 0 | 0 | 1 |
+/// | 13 | 0 | 0 | 0 | goes on in a second table |
+/// | 14–15 | number of literals | number of literals | 0 | 1: end of block; 0, and not 13: no symbol has this code |
+/// | 16–23 | first byte | the literal | base | where the second table begins |
+/// | 24–31 | second byte | base − 3 | base | the same |
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Entry(pub(super) u32);
 
 impl Entry {
-    const LITERAL: u32 = 1 << 7;
-    const SPECIAL: u32 = 1 << 15;
-    const SECOND: u32 = 1 << 14;
-    const BLOCK_END: u32 = 1 << 13;
-    const LEADING: u32 = 1 << 12;
+    const SPECIAL: u32 = 1 << 12;
+    const SECOND: u32 = 1 << 13;
+    const BLOCK_END: u32 = 1 << 14;
+    /// One literal.
+    const ONE: u32 = 1 << 14;
+    const CODE_BITS: u32 = 0xf << 8;
     /// No symbol has this code. It uses up nothing.
     const NONE: Self = Self(Self::SPECIAL);
+    /// A distance of 1024 that uses up nothing.
+    pub(super) const FAR: Self = Self(1024 << 16);
 
+    /// One literal or two, and nothing else.
     #[inline(always)]
     pub(super) fn is_literal(self) -> bool {
-        self.0 & Self::LITERAL != 0
+        self.0 & (Self::CODE_BITS | Self::SPECIAL) == 0
     }
 
     /// Neither a literal nor a length or distance.
@@ -72,7 +74,7 @@ impl Entry {
     /// Bits to use up: of the code, and of the extra bits behind it.
     #[inline(always)]
     pub(super) fn bits(self) -> u32 {
-        self.0 & 0x3f
+        self.0 & 0xff
     }
 
     /// Bits of the code alone; of a pointer, those that index the second table.
@@ -81,10 +83,10 @@ impl Entry {
         (self.0 >> 8) & 0xf
     }
 
-    /// Literals beyond the first: 0 or 1.
+    /// Number of literals: 0 to 2; before a length 0 or 1. Of no meaning in a special entry.
     #[inline(always)]
-    pub(super) fn second_literals(self) -> usize {
-        (self.0 >> 8 & 1) as usize
+    pub(super) fn count(self) -> usize {
+        (self.0 >> 14 & 3) as usize
     }
 
     /// Base of a distance; or place of the second table.
@@ -93,27 +95,15 @@ impl Entry {
         (self.0 >> 16) as usize
     }
 
-    /// The literals, the second one of no meaning if there is but one.
+    /// The literals, those beyond their number of no meaning.
     #[inline(always)]
     pub(super) fn literals(self) -> [u8; 2] {
-        ((self.0 >> 16) as u16).to_be_bytes()
-    }
-
-    /// Literals before a length: 0 or 1.
-    #[inline(always)]
-    pub(super) fn leading_literals(self) -> usize {
-        (self.0 >> 12 & 1) as usize
-    }
-
-    /// The literal before a length, if there is one.
-    #[inline(always)]
-    pub(super) fn leading_literal(self) -> u8 {
-        (self.0 >> 24) as u8
+        ((self.0 >> 16) as u16).to_le_bytes()
     }
 
     #[inline(always)]
     fn extra(self, bits: u64) -> usize {
-        ((bits & ((1_u64 << self.bits()) - 1)) >> self.code_bits()) as usize
+        ((bits & ((1_u64 << self.bits()) - 1)) >> (self.0 >> 8 & 0x3f)) as usize
     }
 
     /// Base and extra bits of a distance together; `bits` are those that the entry was found with.
@@ -125,7 +115,7 @@ impl Entry {
     /// Base and extra bits of a length together; `bits` are those that the entry was found with.
     #[inline(always)]
     pub(super) fn length_with_extra(self, bits: u64) -> usize {
-        (self.0 >> 16 & 0xff) as usize + LENGTH_MIN + self.extra(bits)
+        (self.0 >> 24) as usize + LENGTH_MIN + self.extra(bits)
     }
 
     /// A literal whose code has `bits`, and what follows it, in one entry, if their codes fit the main index; otherwise
@@ -133,22 +123,22 @@ impl Entry {
     fn behind_literal(self, bits: u32) -> Self {
         let own_bits = if self.is_literal() { self.bits() } else { self.code_bits() };
         if self.is_special() || bits + own_bits > LITERAL_BITS {
-            Self(Self::LITERAL | bits)
+            Self(Self::ONE | bits)
         } else if self.is_literal() {
-            Self(((self.0 >> 24) << 16) | 1 << 8 | Self::LITERAL | (bits + own_bits))
+            Self(((self.0 >> 16 & 0xff) << 24) | (2 * Self::ONE) | (bits + own_bits))
         } else {
-            Self((self.0 | Self::LEADING) + bits + (bits << 8))
+            Self((self.0 | Self::ONE) + bits + (bits << 8))
         }
     }
 
     #[inline(always)]
     fn with_first(self, literal: u16) -> Self {
-        Self(self.0 | u32::from(literal) << 24)
+        Self(self.0 | u32::from(literal) << 16)
     }
 
     /// With the length of its code, which the symbol alone does not know.
     fn coded(self, code_bits: u32) -> Self {
-        if self.0 & (Self::LITERAL | Self::SPECIAL) != 0 {
+        if self.0 & (Self::ONE | Self::SPECIAL) != 0 {
             Self(self.0 + code_bits)
         } else {
             Self(self.0 + code_bits + (code_bits << 8))
@@ -383,7 +373,7 @@ pub(super) const LITERAL_SYMBOLS: [Entry; LITERALS_MAX] = {
     let mut symbols = [Entry::NONE; LITERALS_MAX];
     let mut byte = 0;
     while byte < 256 {
-        symbols[byte] = Entry(Entry::LITERAL | (byte as u32) << 24);
+        symbols[byte] = Entry(Entry::ONE | (byte as u32) << 16);
         byte += 1;
     }
     symbols[256] = Entry(Entry::SPECIAL | Entry::BLOCK_END);
@@ -391,11 +381,11 @@ pub(super) const LITERAL_SYMBOLS: [Entry; LITERALS_MAX] = {
     let mut symbol = 257;
     while symbol < 285 {
         let extra = if symbol < 265 { 0 } else { (symbol as u32 - 261) / 4 };
-        symbols[symbol] = Entry((base - LENGTH_MIN as u32) << 16 | extra);
+        symbols[symbol] = Entry((base - LENGTH_MIN as u32) << 24 | extra);
         base += 1 << extra;
         symbol += 1;
     }
-    symbols[285] = Entry((258 - LENGTH_MIN as u32) << 16);
+    symbols[285] = Entry((258 - LENGTH_MIN as u32) << 24);
     symbols
 };
 

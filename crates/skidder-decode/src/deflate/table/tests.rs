@@ -94,20 +94,21 @@ fn a_joined_entry_says_what_its_two_parts_say() {
             let bits = index | 0x155_5aab_u64 << LITERAL_BITS;
             let (entry, (first, _)) = (joined.find(bits).0, plain.find(bits));
             let (second, _) = plain.find(bits >> first.bits());
-            if entry.is_literal() && entry.second_literals() > 0 {
+            if entry.is_literal() && entry.count() == 2 {
                 pairs += 1;
                 assert!(first.is_literal() && second.is_literal());
                 assert_eq!(entry.literals(), [first.literals()[0], second.literals()[0]]);
                 assert_eq!(entry.bits(), first.bits() + second.bits());
-            } else if !entry.is_literal() && !entry.is_special() && entry.leading_literals() > 0 {
+            } else if !entry.is_literal() && !entry.is_special() && entry.count() == 1 {
                 led += 1;
                 assert!(first.is_literal() && !second.is_literal() && !second.is_special());
-                assert_eq!(entry.leading_literal(), first.literals()[0]);
+                assert_eq!(entry.literals()[0], first.literals()[0]);
                 assert_eq!(entry.bits(), first.bits() + second.bits());
                 let length = second.length_with_extra(bits >> first.bits());
                 assert_eq!(entry.length_with_extra(bits), length);
             } else {
                 assert_eq!(entry, first);
+                assert!(entry.is_special() || entry.count() == usize::from(entry.is_literal()));
             }
         }
     }
