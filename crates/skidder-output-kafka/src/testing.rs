@@ -14,6 +14,7 @@ pub(crate) fn context() -> Context {
         version: "9.5.0".to_owned(),
         agent_name: "here".to_owned(),
         agent_id: "id".to_owned(),
+        setup: None,
         precision: Precision::Millisecond,
         fs: Arc::new(skidder_os::RealFs),
     }

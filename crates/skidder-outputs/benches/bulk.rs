@@ -111,6 +111,7 @@ fn context() -> Context {
         version: "9.5.0".to_owned(),
         agent_name: "web-03".to_owned(),
         agent_id: "id".to_owned(),
+        setup: None,
         precision: Precision::Millisecond,
         fs: Arc::new(RealFs),
     }

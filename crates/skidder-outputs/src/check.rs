@@ -25,6 +25,15 @@ pub enum Check {
 }
 
 impl Check {
+    /// Sets up what the output's servers should have, inside a tokio runtime, as [`Check::run`] tells; nothing if
+    /// there is no such thing for this kind of output.
+    pub async fn set_up(&self, tell: &mut (dyn FnMut(&str) + Send)) -> Option<bool> {
+        match self {
+            Self::Elasticsearch(output) => Some(output.set_up(tell).await),
+            _ => None,
+        }
+    }
+
     /// Runs the check inside a tokio runtime. Every line that a person should read goes to `tell`,
     /// without a line feed. Says whether the output would work.
     pub async fn run(&self, tell: &mut (dyn FnMut(&str) + Send)) -> bool {

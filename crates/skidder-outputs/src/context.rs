@@ -1,5 +1,6 @@
 //! What every output is told about the program that it runs in.
 
+use crate::elasticsearch::Setup;
 use skidder_event::{Base, Batch, Format, Map, Precision, Provenance, Row, SourceId, Text};
 use skidder_os::Fs;
 use std::fmt;
@@ -16,6 +17,8 @@ pub struct Context {
     pub agent_name: String,
     /// `agent.id`: of this installation, kept in its data directory.
     pub agent_id: String,
+    /// `setup`: what servers of Elasticsearch should have before events come.
+    pub setup: Option<Arc<Setup>>,
     /// Decimals of `@timestamp`.
     pub precision: Precision,
     /// Where the file output writes and certificates are read.

@@ -112,7 +112,9 @@ fn one(name: &str, section: &Section<'_>, context: &Context, started: Timestamp)
         "elasticsearch" => {
             let (config, implied) = elasticsearch::read(section);
             queue = implied;
-            let output = match Elasticsearch::new(config?, context.clone()) {
+            let mut config = config?;
+            config.set_up = is_template_for(section, context);
+            let output = match Elasticsearch::new(config, context.clone()) {
                 Ok(output) => output,
                 Err(error) => {
                     section.problem(error.setting(), error.to_string(), "");
@@ -155,6 +157,18 @@ fn one(name: &str, section: &Section<'_>, context: &Context, started: Timestamp)
         _ => return None,
     };
     Some(Built { output, check, queue })
+}
+
+/// Whether `setup.template` is for the index of the output. Filebeat refuses to start if it is not.
+fn is_template_for(section: &Section<'_>, context: &Context) -> bool {
+    let template = context.setup.as_ref().and_then(|setup| setup.template.as_ref());
+    let is_other = section.has("index") && template.is_some_and(|template| !template.is_named);
+    if is_other {
+        let message = "no index template is loaded: it is not for this `index`";
+        let hint = "set `setup.template.name` and `setup.template.pattern`, or `setup.template.enabled: false`";
+        section.warning("index", message, hint);
+    }
+    !is_other
 }
 
 #[cfg(test)]

@@ -6,13 +6,14 @@ mod common;
 use common::{Fixture, batch, context, number};
 use serde_json::json;
 use skidder_config::Secret;
-use skidder_contract::{Proxy, Way};
+use skidder_contract::{Manner, Place, Proxy, Trial, Way, keep};
 use skidder_event::{Base, Format, Map, Path, Value};
 use skidder_outputs::Elasticsearch;
-use skidder_outputs::elasticsearch::{Config, Credentials, HostUrl, Pem, TlsSettings};
+use skidder_outputs::elasticsearch::{Config, Credentials, HostUrl, Pem, Setup, TlsSettings};
+use skidder_pipeline::Output;
 use skidder_testkit::servers::{Server, USER, unique_name};
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 const LINES: usize = 5000;
@@ -38,6 +39,76 @@ fn found(server: &Server, index: &str) -> BTreeMap<usize, usize> {
         *found.entry(number(document["message"].as_str().unwrap())).or_default() += 1;
     }
     found
+}
+
+/// The contract of outputs, as far as a server can be brought to it.
+struct RealTrial {
+    server: Arc<Server>,
+    /// Where the next output is to write.
+    index: Mutex<String>,
+}
+
+struct RealPlace {
+    server: Arc<Server>,
+    index: String,
+}
+
+impl Place for RealPlace {
+    fn address(&self) -> String {
+        self.server.url().trim_start_matches("http://").trim_end_matches('/').to_owned()
+    }
+
+    fn taken(&self) -> BTreeMap<usize, usize> {
+        found(&self.server, &self.index)
+    }
+}
+
+impl Trial for RealTrial {
+    fn kind(&self) -> &'static str {
+        "elasticsearch"
+    }
+
+    async fn place(&self, manner: Manner) -> Option<Box<dyn Place>> {
+        let index = unique_name("contract");
+        let mapping = match manner {
+            Manner::Good => json!({}),
+            // Most offsets are no byte.
+            Manner::RefusesSome => {
+                json!({ "mappings": { "properties": { "log.offset": { "type": "byte" } } } })
+            }
+            _ => return None,
+        };
+        self.server.put(&format!("/{index}"), &mapping).unwrap();
+        self.index.lock().unwrap().clone_from(&index);
+        Some(Box::new(RealPlace { server: Arc::clone(&self.server), index }))
+    }
+
+    fn output(&self, address: &str, _: Manner) -> Box<dyn Output> {
+        let config = Config {
+            index: Format::parse(&self.index.lock().unwrap()).unwrap(),
+            backoff_init: Duration::from_millis(1),
+            backoff_max: Duration::from_millis(5),
+            bulk_max_size: 100,
+            ..Config::new(vec![HostUrl::parse(address, "http", "").unwrap()])
+        };
+        Box::new(Elasticsearch::new(config, context()).unwrap())
+    }
+}
+
+async fn keeps_the_contract(server: Server) {
+    keep(&RealTrial { server: Arc::new(server), index: Mutex::default() }).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs real servers: cargo xtask test"]
+async fn the_contract_is_kept_with_elasticsearch_itself() {
+    keeps_the_contract(Server::elasticsearch().unwrap()).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs real servers: cargo xtask test"]
+async fn the_contract_is_kept_with_opensearch_itself() {
+    keeps_the_contract(Server::opensearch().unwrap()).await;
 }
 
 /// What every server must do.
@@ -108,6 +179,53 @@ async fn opensearch_recognises_events_that_come_again() {
     recognises_what_comes_again(Server::opensearch().unwrap()).await;
 }
 
+/// The template is there before the first event, which makes the data stream.
+async fn is_set_up(server: Server) {
+    let name = unique_name("stream");
+    let text = format!(
+        "{{template: {{name: {name}, pattern: {name}, append_fields: [{{name: app, type: long}}]}}}}"
+    );
+    let settings = skidder_config::Settings::parse("x", &text).unwrap();
+    let problems = skidder_config::Problems::new();
+    let setup = Setup::read(&settings.root(&problems), &context(), std::path::Path::new("/"));
+    assert_eq!(problems.to_string(), "");
+    let context = skidder_outputs::Context { setup: Some(Arc::new(setup)), ..context() };
+    let mut fixture = Fixture::new();
+    fixture.push(LINES, 700);
+    let output = Elasticsearch::new(config(&server, &name), context.clone()).unwrap();
+    fixture.run(output.clone()).await;
+    fixture.judge(&found(&server, &name));
+    assert_eq!(fixture.feed.metrics.write_errors.get(), 0);
+    let template = server.request("GET", &format!("/_index_template/{name}"), None).unwrap();
+    assert_eq!(template.status, 200);
+    let mappings = &template.body["index_templates"][0]["index_template"]["template"]["mappings"];
+    assert_eq!(mappings["properties"]["app"]["type"], "long");
+    // What the server made of it: the documents are in the index behind a data stream.
+    let hits = server.search(&name, &json!({ "match": { "message": "line" } })).unwrap();
+    assert_eq!(hits.len(), LINES);
+    let made = server.request("GET", &format!("/{name}/_mapping"), None).unwrap().body;
+    let index = made.as_object().unwrap().keys().next().unwrap().clone();
+    assert!(index.starts_with(&format!(".ds-{name}-")), "{index}");
+    // Again, by the command.
+    let mut told = String::new();
+    assert!(output.set_up(&mut |line| told.push_str(line)).await, "{told}");
+    // One without some of its modules says more between the two.
+    assert!(told.contains(&format!("the index template `{name}`")), "{told}");
+    assert!(told.ends_with(": loaded"), "{told}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs real servers: cargo xtask test"]
+async fn elasticsearch_is_set_up() {
+    is_set_up(Server::elasticsearch().unwrap()).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs real servers: cargo xtask test"]
+async fn opensearch_is_set_up() {
+    is_set_up(Server::opensearch().unwrap()).await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs real servers: cargo xtask test"]
 async fn elasticsearch_takes_refuses_and_recognises_events() {
@@ -142,6 +260,18 @@ async fn the_secure_server_knows_us_by_password_and_by_api_key() {
         let output = Elasticsearch::new(config, context()).unwrap();
         assert!(output.check(&mut |_| {}).await);
     }
+    // A key that may only read.
+    let role =
+        json!({ "cluster": ["monitor"], "index": [{ "names": ["*"], "privileges": ["read"] }] });
+    let wish = json!({ "name": unique_name("key"), "role_descriptors": { "reader": role } });
+    let key = server.post("/_security/api_key", &wish).unwrap();
+    let key = format!("{}:{}", key["id"].as_str().unwrap(), key["api_key"].as_str().unwrap());
+    let credentials = Credentials::ApiKey(Secret::new(key));
+    let reader = Config { credentials, tls: tls.clone(), ..config(&server, "none") };
+    let output = Elasticsearch::new(reader, context()).unwrap();
+    let mut told = String::new();
+    assert!(!output.check(&mut |line| told.push_str(line)).await);
+    assert!(told.contains("give the role of the user, or the API key, `create_doc`"), "{told}");
     // Without credentials the check says why.
     let output = Elasticsearch::new(Config { tls, ..config(&server, "none") }, context()).unwrap();
     let mut told = String::new();

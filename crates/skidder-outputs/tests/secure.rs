@@ -296,6 +296,8 @@ async fn the_check_tells_each_step() {
   HTTP... OK
   talk to server... OK
   version: 9.5.0 (Elasticsearch)
+  ask for the credentials... OK
+  credentials: the server has no security, or does not tell
 "
     );
     assert_eq!(told, expected);

@@ -10,6 +10,7 @@ use skidder_event::Precision;
 use skidder_observe::HttpConfig;
 use skidder_os::{Clock, Fs, Timestamp};
 use skidder_outputs::Context as OutputContext;
+use skidder_outputs::elasticsearch::Setup;
 use skidder_processors::{Context, Kind};
 use skidder_read::{Bind, FilestreamSettings, InputKind, Peer};
 use std::collections::{BTreeMap, HashSet};
@@ -91,14 +92,16 @@ pub(crate) fn assemble(
     let precision = read_precision(&root);
     let beat = root.section("filebeat");
     let data = settings.paths().data.clone();
-    let output_context = OutputContext {
+    let mut output_context = OutputContext {
         beat: BEAT.to_owned(),
         version: COMPATIBLE_VERSION.to_owned(),
         agent_name: agent.name.clone(),
         agent_id: agent.id.clone(),
+        setup: None,
         precision,
         fs: Arc::clone(&outside.fs),
     };
+    output_context.setup = Some(read_setup(&root, &output_context, settings));
     let outputs = Outputs::read(&root, &output_context, outside.clock.wall());
     let registry = beat.section("registry");
     let registries = registries_directory(&data, &registry);
@@ -364,6 +367,14 @@ fn share_keys(inputs: &mut [(Input, Feeds)]) {
     }
 }
 
+/// `setup`, which only outputs to Elasticsearch look at.
+fn read_setup(root: &Section<'_>, context: &OutputContext, settings: &Settings) -> Arc<Setup> {
+    let section = root.section("setup");
+    let setup = Setup::read(&section, context, &settings.paths().config);
+    section.finish();
+    Arc::new(setup)
+}
+
 fn read_precision(root: &Section<'_>) -> Precision {
     root.one_of(
         "timestamp.precision",
@@ -434,7 +445,6 @@ fn refuse(root: &Section<'_>, beat: &Section<'_>) {
             "seccomp.*",
             "features.*",
             "management.*",
-            "setup.*",
             "keystore.*",
         ],
         later,

@@ -92,8 +92,8 @@ pub(crate) enum Command {
     },
     /// Prints the version
     Version,
-    #[command(hide = true)]
-    Setup(NotYet),
+    /// Loads the index template and the lifecycle policy of `setup` into Elasticsearch
+    Setup(SetupArguments),
     #[command(hide = true)]
     Keystore(NotYet),
     #[command(hide = true)]
@@ -102,6 +102,20 @@ pub(crate) enum Command {
     Generate(NotYet),
     #[command(hide = true)]
     Completion(NotYet),
+}
+
+/// `skidder setup`.
+#[derive(Args, Clone, Copy, Debug)]
+pub(crate) struct SetupArguments {
+    /// Template and policy: all that there is
+    #[arg(long)]
+    pub(crate) index_management: bool,
+    /// Not supported: load them with Filebeat, once
+    #[arg(long, hide = true)]
+    pub(crate) dashboards: bool,
+    /// Not supported: load them with Filebeat, once
+    #[arg(long, hide = true)]
+    pub(crate) pipelines: bool,
 }
 
 /// Arguments of a command of Filebeat that is not here yet.

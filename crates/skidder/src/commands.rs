@@ -2,7 +2,7 @@
 
 use crate::agent::{Agent, VERSION};
 use crate::assemble::{Outside, Parts, assemble};
-use crate::cli::{Command, CommandLine, Export, Global, Test};
+use crate::cli::{Command, CommandLine, Export, Global, SetupArguments, Test};
 use crate::{agent, cloud, files, logging, registry, run, sample, ship};
 use anyhow::{Context as _, Result, bail};
 use skidder_config::{LoadOptions, Problems, Settings, load};
@@ -75,7 +75,7 @@ pub(crate) fn dispatch(line: &CommandLine) -> Result<ExitCode> {
             ))?;
             Ok(ExitCode::SUCCESS)
         }
-        Some(Command::Setup(_)) => not_yet("setup"),
+        Some(Command::Setup(what)) => set_up(*what, &line.global, &world),
         Some(Command::Keystore(_)) => not_yet("keystore"),
         Some(Command::Modules(_)) => not_yet("modules"),
         Some(Command::Generate(_)) => not_yet("generate"),
@@ -156,6 +156,29 @@ fn test_output(global: &Global, world: &World) -> Result<ExitCode> {
     }
     print(&lines.concat())?;
     Ok(if good { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// `skidder setup`: for every output that has something to be set up.
+fn set_up(what: SetupArguments, global: &Global, world: &World) -> Result<ExitCode> {
+    if what.dashboards || what.pipelines {
+        bail!(
+            "dashboards and pipelines of modules are not in skidder: load them with Filebeat, once"
+        );
+    }
+    let settings = load_settings(global, world)?;
+    let parts = read_parts(&settings, world, |name| Ok(Agent::passing(name, world.clock.wall())))?;
+    let runtime = run::runtime(1)?;
+    let mut lines = Vec::new();
+    let mut all = Vec::new();
+    for output in &parts.outputs {
+        let mut tell = |line: &str| lines.push(format!("{line}\n"));
+        all.extend(runtime.block_on(output.check.set_up(&mut tell)));
+    }
+    print(&lines.concat())?;
+    if all.is_empty() {
+        bail!("no output is `elasticsearch`: there is nothing to set up");
+    }
+    Ok(if all.contains(&false) { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
 fn export_config(global: &Global, world: &World) -> Result<ExitCode> {

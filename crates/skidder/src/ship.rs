@@ -125,7 +125,10 @@ fn output(what: &Ship, world: &World) -> Result<String> {
             Some(index) => format!(", index: {}", serde_json::to_string(index)?),
             None => String::new(),
         };
-        return Ok(format!("output.elasticsearch: {{hosts: {hosts}{index}}}"));
+        return Ok(format!(
+            "setup: {{template.enabled: false, ilm.enabled: false}}\n\
+             output.elasticsearch: {{hosts: {hosts}{index}}}"
+        ));
     }
     if what.index.is_some() {
         bail!("`--index` is for Elasticsearch; `--to {to}` has none");

@@ -131,9 +131,34 @@ fn the_version_is_told_in_both_ways() {
 
 #[test]
 fn a_command_that_filebeat_has_and_we_have_not_is_refused() {
-    let ended = run(Path::new("/"), &["setup", "--index-management"]);
+    let ended = run(Path::new("/"), &["keystore", "list"]);
     assert_eq!(ended.code(), Some(1));
-    assert!(ended.log.contains("`setup`"), "{}", ended.log);
+    assert!(ended.log.contains("`keystore`"), "{}", ended.log);
+}
+
+#[test]
+fn setup_loads_the_template_and_refuses_dashboards() {
+    let server = BulkServer::start();
+    let place = Place::new(&server);
+    let run = |more: &[&str]| {
+        let config = place.path().join("filebeat.yml");
+        run(place.path(), &[&["setup", "-c", config.to_str().unwrap()], more].concat())
+    };
+    // The server answers every question with 200, so that the policy is there already.
+    let ended = run(&["--index-management"]).succeeded();
+    assert!(
+        ended.out.contains("the lifecycle policy `filebeat`: it is there already"),
+        "{}",
+        ended.out
+    );
+    assert!(ended.out.contains("the index template `filebeat-9.5.3`: loaded"), "{}", ended.out);
+    let ended = run(&["--dashboards"]);
+    assert_eq!(ended.code(), Some(1));
+    assert!(ended.log.contains("load them with Filebeat"), "{}", ended.log);
+    let ended =
+        run(&["-E", "output.elasticsearch.enabled=false", "-E", "output.console.enabled=true"]);
+    assert_eq!(ended.code(), Some(1));
+    assert!(ended.log.contains("nothing to set up"), "{}", ended.log);
 }
 
 #[test]

@@ -122,3 +122,79 @@ pub(super) const SSL: &[Covered] = &[
     ),
     ("ssl.renegotiation", &["mistakes_are_told_with_their_place"]),
 ];
+
+pub(super) const SETUP: &[Covered] = &[
+    (
+        "setup.template.enabled",
+        &[
+            "files_replace_fields_templates_and_policies",
+            "what_is_missing_is_loaded_and_what_is_there_stays",
+        ],
+    ),
+    (
+        "setup.template.name",
+        &["without_settings_the_template_is_filebeats", "settings_of_the_template_stand_over_ours"],
+    ),
+    (
+        "setup.template.pattern",
+        &["without_settings_the_template_is_filebeats", "settings_of_the_template_stand_over_ours"],
+    ),
+    (
+        "setup.template.overwrite",
+        &[
+            "settings_of_the_template_stand_over_ours",
+            "what_is_missing_is_loaded_and_what_is_there_stays",
+        ],
+    ),
+    (
+        "setup.template.priority",
+        &["without_settings_the_template_is_filebeats", "settings_of_the_template_stand_over_ours"],
+    ),
+    ("setup.template.type", &["mistakes_in_setup_are_told"]),
+    (
+        "setup.template.fields",
+        &["files_replace_fields_templates_and_policies", "fields_become_a_mapping"],
+    ),
+    (
+        "setup.template.append_fields",
+        &["settings_of_the_template_stand_over_ours", "mistakes_in_setup_are_told"],
+    ),
+    ("setup.template.settings.index", &["settings_of_the_template_stand_over_ours"]),
+    ("setup.template.settings._source", &["settings_of_the_template_stand_over_ours"]),
+    (
+        "setup.template.json.enabled",
+        &["files_replace_fields_templates_and_policies", "mistakes_in_setup_are_told"],
+    ),
+    (
+        "setup.ilm.enabled",
+        &[
+            "what_is_missing_is_loaded_and_what_is_there_stays",
+            "each_kind_of_server_gets_what_it_can_have",
+        ],
+    ),
+    (
+        "setup.ilm.policy_name",
+        &["without_settings_the_template_is_filebeats", "settings_of_the_template_stand_over_ours"],
+    ),
+    (
+        "setup.ilm.policy_file",
+        &["files_replace_fields_templates_and_policies", "mistakes_in_setup_are_told"],
+    ),
+    (
+        "setup.ilm.check_exists",
+        &["settings_of_the_template_stand_over_ours", "a_server_that_refuses_says_what_is_needed"],
+    ),
+    (
+        "setup.ilm.overwrite",
+        &[
+            "settings_of_the_template_stand_over_ours",
+            "what_is_missing_is_loaded_and_what_is_there_stays",
+        ],
+    ),
+    (
+        "setup.dsl.enabled",
+        &["settings_of_the_template_stand_over_ours", "each_kind_of_server_gets_what_it_can_have"],
+    ),
+    ("setup.dsl.policy_file", &["each_kind_of_server_gets_what_it_can_have"]),
+    ("setup.dsl.overwrite", &["settings_of_the_template_stand_over_ours"]),
+];

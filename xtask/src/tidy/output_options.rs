@@ -1,6 +1,6 @@
 //! Every option of an output has a test and a line in the documentation, as in `options.rs`.
 
-use super::elasticsearch_options::{ELASTICSEARCH, SSL};
+use super::elasticsearch_options::{ELASTICSEARCH, SETUP, SSL};
 use super::options::{split, tell_missing, write_table};
 use crate::repository;
 use anyhow::{Context, Result, bail};
@@ -28,6 +28,7 @@ const OUTPUTS: &[(&str, &[Covered])] = &[
         "output.discard",
         &[("enabled", &["the_enabled_output_is_built", "discard_takes_everything"])],
     ),
+    ("setup", SETUP),
     ("ssl", SSL),
     ("codec", CODEC),
 ];

@@ -2,6 +2,7 @@
 
 use super::Elasticsearch;
 use super::connection::{Connection, ConnectionError, Pieces, within};
+use super::manage::Asking;
 use super::server::{ServerInfo, Target};
 use crate::check::Steps;
 use http::Method;
@@ -36,7 +37,8 @@ impl Elasticsearch {
             let too_old = format!("it is older than {}", self.context.version);
             return steps.step(1, "version is allowed", Err(too_old));
         }
-        Some(())
+        let mut asking = Asking { connection: &mut connection, target, timeout };
+        self.check_rights(&mut asking, &info, steps).await
     }
 }
 
@@ -47,7 +49,12 @@ fn greeting(asked: Result<u16, ConnectionError>, answer: &[u8]) -> Result<Server
         Ok(200..300) => ServerInfo::read(answer)
             .map_err(|error| format!("it does not answer as Elasticsearch does: {error}")),
         Ok(status @ (401 | 403)) => {
-            Err(format!("it answered {status}: see `username`, `password` and `api_key`"))
+            let why = if status == 401 {
+                "see `username`, `password` and `api_key`"
+            } else {
+                "the user needs the cluster privilege `monitor`"
+            };
+            Err(format!("it answered {status}: {why}"))
         }
         Ok(status) => Err(format!("it answered {status}")),
     }

@@ -2,8 +2,10 @@
 
 use super::answer::AnswerError;
 use super::connection::{ANSWER_KEPT_BYTES_MAX, Connection, ConnectionError, Pieces};
+use super::manage::Asking;
 use super::request::Request;
 use super::server::{ServerInfo, Target};
+use super::setup::{Installer, SetupError};
 use crate::net::Route;
 use http::Method;
 use skidder_os::{Clock, Monotonic};
@@ -27,6 +29,8 @@ pub(crate) enum Failure {
     Unreadable { status: u16, error: AnswerError },
     #[error("the server answers, but not as Elasticsearch or OpenSearch do: {0}")]
     NotElasticsearch(serde_json::Error),
+    #[error(transparent)]
+    Setup(#[from] SetupError<ConnectionError>),
     #[error("the server has version {theirs}, older than {ours}; see `allow_older_versions`")]
     TooOld { theirs: String, ours: String },
 }
@@ -48,6 +52,8 @@ pub(crate) struct Client {
     pub(crate) target: Arc<Target>,
     pub(crate) route: Route,
     pub(crate) timeout: Duration,
+    /// What sets the server up before events come.
+    pub(crate) installer: Option<Arc<Installer>>,
     pub(crate) idle: Duration,
     /// Version below which a server is refused.
     pub(crate) version_min: Option<String>,
@@ -98,6 +104,11 @@ impl Client {
             && info.is_older_than(ours)
         {
             return Err(Failure::TooOld { theirs: info.version, ours: ours.clone() });
+        }
+        if let Some(installer) = &self.installer {
+            let (target, timeout) = (&*self.target, self.timeout);
+            let mut asking = Asking { connection: &mut connection, target, timeout };
+            installer.once(&info, &mut asking).await?;
         }
         if self.logged.as_ref() != Some(&info) {
             let host = &self.target.host;

@@ -82,6 +82,8 @@ pub struct Config {
     /// `non_indexable_policy.dead_letter_index.index`: where events go that the server refuses; those that it
     /// refuses there too, or without one, go to the dead letters.
     pub dead_letter_index: Option<String>,
+    /// Whether servers are set up as `setup` says: not, if `index` is another one and the template is not named for it.
+    pub set_up: bool,
     /// `exactly_once`, our own: each event has an `_id` that says where it was read.
     pub exactly_once: bool,
     /// `escape_html`: `<`, `>` and `&` of documents are escaped.
@@ -141,6 +143,7 @@ impl Config {
             pipelines: Rules::default(),
             pipeline: None,
             dead_letter_index: None,
+            set_up: true,
             exactly_once: false,
             escape_html: false,
             proxy: ProxyChoice::Direct,

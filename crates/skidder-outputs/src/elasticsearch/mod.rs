@@ -23,11 +23,13 @@ mod dead_index;
 mod encode;
 mod hosts;
 mod ids;
+mod manage;
 mod preset;
 mod read;
 mod ready;
 mod request;
 mod server;
+mod setup;
 mod told;
 mod worker;
 
@@ -38,6 +40,7 @@ pub use hosts::{DEFAULT_PORT, HostUrl};
 pub use preset::{Preset, QueueSettings};
 pub use read::read;
 pub use server::TargetError;
+pub use setup::{Enabled, Lifecycle, Setup, Template};
 pub use skidder_tls::{Pem, TlsError, TlsSettings, VerificationMode};
 #[doc(hidden)]
 pub use told::{AnswerBench, WaitingRequest};
@@ -53,6 +56,7 @@ use encode::BulkEncoder;
 use ready::Ready;
 use request::BodyWriter;
 use server::Target;
+use setup::Installer;
 use skidder_pipeline::{Feed, Output, OutputFuture};
 use skidder_tls::TlsClient;
 use std::sync::Arc;
@@ -94,6 +98,7 @@ pub struct Elasticsearch {
     context: Context,
     targets: Vec<Arc<Target>>,
     tls: Option<Arc<TlsClient>>,
+    installer: Option<Arc<Installer>>,
 }
 
 impl Elasticsearch {
@@ -117,7 +122,9 @@ impl Elasticsearch {
                 Ok(Arc::new(Target::new(host, &config, &context, proxy.as_deref())?))
             })
             .collect();
-        Ok(Self { targets: targets?, config: Arc::new(config), context, tls })
+        let setup = context.setup.clone().filter(|_| config.set_up);
+        let installer = setup.map(|setup| Arc::new(Installer::new(setup, context.clone())));
+        Ok(Self { targets: targets?, config: Arc::new(config), context, tls, installer })
     }
 
     fn client(&self, target: &Arc<Target>, feed: &Feed) -> Client {
@@ -126,6 +133,7 @@ impl Elasticsearch {
             route: self.route(target),
             timeout: self.config.timeout,
             idle: self.config.idle_connection_timeout,
+            installer: self.installer.clone(),
             version_min: (!self.config.allow_older_versions).then(|| self.context.version.clone()),
             metrics: Arc::clone(&feed.metrics),
             clock: Arc::clone(&feed.clock),

@@ -23,6 +23,8 @@ pub(crate) struct Target {
     pub(crate) host: HostUrl,
     pub(crate) root: Uri,
     pub(crate) bulk: Uri,
+    /// What stands before every path.
+    before: String,
     headers: HeaderMap,
 }
 
@@ -87,9 +89,24 @@ impl Target {
         Ok(Self {
             host: host.clone(),
             root: uri(format!("{before}/"))?,
+            before: before.clone(),
             bulk: uri(format!("{before}/_bulk?{query}"))?,
             headers,
         })
+    }
+
+    /// A path, percent-encoded where it must be, on this host.
+    pub(crate) fn uri(&self, path: &str) -> Uri {
+        let uri = format!("{}{path}", self.before).parse();
+        uri.expect("what stands before it was parsed with another path")
+    }
+
+    /// Headers of a request that may have a JSON body.
+    pub(crate) fn json_headers(&self) -> HeaderMap {
+        let mut headers = self.headers.clone();
+        let json = HeaderValue::from_static("application/json");
+        headers.entry(header::CONTENT_TYPE).or_insert(json);
+        headers
     }
 
     /// Headers of a request without a body.
@@ -154,6 +171,8 @@ pub(crate) struct ServerInfo {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Flavour {
     Elasticsearch,
+    /// Elasticsearch as a service, whose version says nothing.
+    Serverless,
     OpenSearch,
 }
 
@@ -161,6 +180,7 @@ impl Flavour {
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Elasticsearch => "Elasticsearch",
+            Self::Serverless => "Elasticsearch Serverless",
             Self::OpenSearch => "OpenSearch",
         }
     }
@@ -175,6 +195,7 @@ struct Root {
 struct Version {
     number: String,
     distribution: Option<String>,
+    build_flavor: Option<String>,
 }
 
 impl ServerInfo {
@@ -183,18 +204,21 @@ impl ServerInfo {
         let root: Root = serde_json::from_slice(body)?;
         let flavour = match root.version.distribution.as_deref() {
             Some("opensearch") => Flavour::OpenSearch,
+            _ if root.version.build_flavor.as_deref() == Some("serverless") => Flavour::Serverless,
             _ => Flavour::Elasticsearch,
         };
         Ok(Self { version: root.version.number, flavour })
     }
 
-    /// Whether it is older than `version`, counting major and minor. OpenSearch counts otherwise.
+    /// Whether it has data streams, and index templates of the kind that makes them (Elasticsearch 7.9).
+    pub(crate) fn has_data_streams(&self) -> bool {
+        self.flavour != Flavour::Elasticsearch
+            || parts(&self.version).is_none_or(|version| version >= (7, 9))
+    }
+
+    /// Whether it is older than `version`, counting major and minor. The others count otherwise.
     pub(crate) fn is_older_than(&self, version: &str) -> bool {
-        let parts = |text: &str| -> Option<(u32, u32)> {
-            let mut parts = text.split('.');
-            Some((parts.next()?.parse().ok()?, parts.next()?.parse().ok()?))
-        };
-        if self.flavour == Flavour::OpenSearch {
+        if self.flavour != Flavour::Elasticsearch {
             return false;
         }
         match (parts(&self.version), parts(version)) {
@@ -202,6 +226,12 @@ impl ServerInfo {
             _ => false,
         }
     }
+}
+
+/// Major and minor of a version.
+fn parts(text: &str) -> Option<(u32, u32)> {
+    let mut parts = text.split('.');
+    Some((parts.next()?.parse().ok()?, parts.next()?.parse().ok()?))
 }
 
 #[cfg(test)]
@@ -218,6 +248,10 @@ mod tests {
         let info = ServerInfo::read(open).unwrap();
         assert_eq!(info.flavour, Flavour::OpenSearch);
         assert!(!info.is_older_than("9.5.0"));
+        let less = b"{\"version\":{\"number\":\"8.11.0\",\"build_flavor\":\"serverless\"}}";
+        let info = ServerInfo::read(less).unwrap();
+        assert_eq!(info.flavour, Flavour::Serverless);
+        assert!(!info.is_older_than("9.5.0") && info.has_data_streams());
         ServerInfo::read(b"<html>").unwrap_err();
         ServerInfo::read(b"{}").unwrap_err();
     }

@@ -63,6 +63,10 @@ pub(crate) struct State {
     pub(crate) greeting: VecDeque<(u16, &'static str)>,
     /// Who may send anything, as in the header `authorization`, in lower case; all if there is none.
     pub(crate) authorization: Option<&'static str>,
+    /// What else it has: documents by their paths, in lower case. What is not here it does not know at all.
+    pub(crate) has: BTreeMap<&'static str, (u16, &'static str)>,
+    /// Other requests that came: method and path in lower case, body.
+    pub(crate) asked: Vec<(String, String)>,
     /// Ids of documents that are there: another one with the same id is a conflict.
     ids: HashSet<String>,
 }
@@ -126,6 +130,23 @@ impl FakeServer {
                     drop(read_body(&mut stream, &head, &mut buffered).await);
                 }
                 answer(&mut stream, 401, "{\"error\":\"who are you\"}").await;
+                continue;
+            }
+            if !head.starts_with("GET / ") && !head.contains("/_bulk?") {
+                let body = match header(&head, "content-length") {
+                    Some(_) => read_body(&mut stream, &head, &mut buffered).await.unwrap(),
+                    None => Vec::new(),
+                };
+                let what = head.lines().next().unwrap().trim_end_matches(" http/1.1");
+                let what = what.to_ascii_lowercase();
+                let (status, text) = {
+                    let mut state = self.state.lock().unwrap();
+                    let unknown = (400, "{\"error\":\"no handler found for uri\"}");
+                    let known = state.has.get(what.as_str()).copied().unwrap_or(unknown);
+                    state.asked.push((what, String::from_utf8(body).unwrap()));
+                    known
+                };
+                answer(&mut stream, status, text).await;
                 continue;
             }
             if head.starts_with("GET ") {

@@ -19,6 +19,7 @@ fn read(text: &str) -> (Outputs, String) {
         version: "9.5.3".to_owned(),
         agent_name: "forest".to_owned(),
         agent_id: "id".to_owned(),
+        setup: None,
         precision: Precision::Millisecond,
         fs: Arc::new(SimFs::new(&SimClock::new())),
     };

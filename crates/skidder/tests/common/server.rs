@@ -175,6 +175,11 @@ impl Shared {
                 answer(stream, 200, if method == "GET" { body } else { "" })?;
                 continue;
             }
+            if method == "PUT" {
+                read_body(&mut reader, &head)?;
+                answer(stream, 200, "{\"acknowledged\":true}")?;
+                continue;
+            }
             let act = {
                 let mut state = self.lock();
                 let number = state.requests;

@@ -1,0 +1,137 @@
+//! What is asked of a server besides taking events: setting it up, and what we may do there.
+
+use super::Elasticsearch;
+use super::client::Failure;
+use super::connection::{Connection, ConnectionError, Pieces};
+use super::server::{Flavour, ServerInfo, Target};
+use super::setup::{Ask, Installer, Step};
+use crate::check::Steps;
+use bytes::Bytes;
+use http::Method;
+use serde_json::{Value, json};
+use std::time::Duration;
+
+/// Privileges that a user needs on the index: to write, and to make the data stream.
+const PRIVILEGES: [&str; 2] = ["create_doc", "auto_configure"];
+
+/// Asks over an open connection.
+pub(crate) struct Asking<'a> {
+    pub(crate) connection: &'a mut Connection,
+    pub(crate) target: &'a Target,
+    pub(crate) timeout: Duration,
+}
+
+impl Ask for Asking<'_> {
+    type Error = ConnectionError;
+
+    async fn ask(
+        &mut self,
+        method: Method,
+        path: &str,
+        body: Option<&Value>,
+    ) -> Result<(u16, Vec<u8>), ConnectionError> {
+        let mut answer = Vec::new();
+        let uri = self.target.uri(path);
+        let headers = self.target.json_headers();
+        let body = body.map(|body| Bytes::from(body.to_string()));
+        let pieces = Pieces::new(body.as_slice());
+        let status =
+            self.connection.send(method, uri, headers, pieces, &mut answer, self.timeout).await?;
+        Ok((status, answer))
+    }
+}
+
+impl Elasticsearch {
+    /// Loads policy and template, the template also over one that is there. Every line that a person should read goes
+    /// to `tell`. Says whether it worked.
+    pub async fn set_up(&self, tell: &mut (dyn FnMut(&str) + Send)) -> bool {
+        let Some(installer) = &self.installer else {
+            tell(
+                "elasticsearch: nothing to set up: `setup.template` is off, or not named for `index`",
+            );
+            return true;
+        };
+        for target in &self.targets {
+            match self.set_up_at(target, installer).await {
+                Ok(steps) => {
+                    for step in steps {
+                        tell(&match step {
+                            Step::Loaded(what) => format!("{what}: loaded"),
+                            Step::Kept(what) => format!("{what}: it is there already"),
+                            Step::Skipped(what) => format!("not set up: {what}"),
+                        });
+                    }
+                    return true;
+                }
+                Err(error) => tell(&format!("{}: {error}", target.host)),
+            }
+        }
+        false
+    }
+
+    async fn set_up_at(
+        &self,
+        target: &Target,
+        installer: &Installer,
+    ) -> Result<Vec<Step>, Failure> {
+        let timeout = self.config.timeout;
+        let mut connection = Connection::open(&self.route(target), timeout).await?;
+        let mut answer = Vec::new();
+        let (root, headers) = (target.root.clone(), target.get_headers());
+        let none = Pieces::new(&[]);
+        let status =
+            connection.send(Method::GET, root, headers, none, &mut answer, timeout).await?;
+        if !(200..300).contains(&status) {
+            return Err(Failure::status(status, &answer));
+        }
+        let info = ServerInfo::read(&answer).map_err(Failure::NotElasticsearch)?;
+        let mut asking = Asking { connection: &mut connection, target, timeout };
+        Ok(installer.install(&info, &mut asking, true).await?)
+    }
+
+    /// Who we are to the server, and whether we may write to the index. `None` if not.
+    pub(crate) async fn check_rights(
+        &self,
+        asking: &mut Asking<'_>,
+        info: &ServerInfo,
+        steps: &mut Steps<'_>,
+    ) -> Option<()> {
+        if info.flavour == Flavour::OpenSearch {
+            steps.line(1, "credentials: OpenSearch cannot be asked for them");
+            return Some(());
+        }
+        let asked = asking.ask(Method::GET, "/_security/_authenticate", None).await;
+        let (status, answer) = steps.step(1, "ask for the credentials", asked)?;
+        let who: Value = serde_json::from_slice(&answer).unwrap_or_default();
+        let Some(who) = who["username"].as_str().filter(|_| status == 200) else {
+            steps.line(1, "credentials: the server has no security, or does not tell");
+            return Some(());
+        };
+        steps.line(1, &format!("credentials: {who}"));
+        let mut index = self.config.index.clone();
+        self.context.bind(&mut index);
+        let Some(index) = index.constant().filter(|_| self.config.indices.is_empty()) else {
+            steps.line(1, "index: it depends on the events");
+            return Some(());
+        };
+        let index = index.to_lowercase();
+        let question = json!({ "index": [{ "names": [index], "privileges": PRIVILEGES }] });
+        let path = "/_security/user/_has_privileges";
+        let asked = asking.ask(Method::POST, path, Some(&question)).await;
+        let (status, answer) = steps.step(1, "ask for the rights", asked)?;
+        let may: Value = serde_json::from_slice(&answer).unwrap_or_default();
+        if status != 200 || !may["index"][&index].is_object() {
+            steps.line(1, &format!("rights: it answered {status}, and does not tell"));
+            return Some(());
+        }
+        let lacks = |privilege: &&str| may["index"][&index][*privilege] != true;
+        let lacking: Vec<String> =
+            PRIVILEGES.iter().filter(|it| lacks(it)).map(|it| format!("`{it}`")).collect();
+        let result = if lacking.is_empty() {
+            Ok(())
+        } else {
+            Err(format!("give the role of the user, or the API key, {}", lacking.join(" and ")))
+        };
+        steps.step(1, &format!("may write to `{index}`"), result)
+    }
+}
