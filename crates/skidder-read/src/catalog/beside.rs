@@ -47,8 +47,8 @@ pub(super) struct Beside {
     again: BTreeMap<PathBuf, Again>,
     /// When the last scan began.
     last_scan: Option<Timestamp>,
-    /// Paths that lead nowhere any more: when what they led to was changed last, as far as that was seen, and since
-    /// when they are gone.
+    /// Paths that lead nowhere any more: the last scan that saw what they led to, and since when they are gone. What was
+    /// rotated away from them since was written since.
     gone: HashMap<Arc<Path>, (Timestamp, Monotonic)>,
 }
 
@@ -124,8 +124,10 @@ impl Beside {
     }
 
     /// What was at a path is gone.
-    pub(super) fn lose(&mut self, path: &Arc<Path>, modified: Timestamp, now: Monotonic) {
-        self.gone.insert(Arc::clone(path), (modified, now));
+    pub(super) fn lose(&mut self, path: &Arc<Path>, now: Monotonic) {
+        if let Some(seen) = self.last_scan {
+            self.gone.insert(Arc::clone(path), (seen, now));
+        }
     }
 
     /// The file that a pin keeps has this name.
@@ -263,8 +265,8 @@ impl Catalog {
             let is_same = (place.device, place.inode) == here && meta.size >= place.size;
             return (!is_same || was_empty).then_some(Seen::At(place.modified));
         }
-        if let Some((modified, _)) = self.beside.gone.get(&*found.path) {
-            return Some(Seen::At(*modified));
+        if let Some((seen, _)) = self.beside.gone.get(&*found.path) {
+            return Some(Seen::At(*seen));
         }
         if let Some(saved) = self.beside.saved.get(&*found.path) {
             let others = saved.iter().filter(|saved| !saved.may_be(meta));
@@ -347,12 +349,12 @@ impl Catalog {
                 continue;
             }
             match self.is_known(&sibling, &link, now.monotonic) {
-                Ok(true) => {
-                    passed_known = true;
+                Ok(Some(is_certain)) => {
+                    passed_known |= is_certain;
                     wanted.push(sibling);
                 }
-                Ok(false) if passed_known && !is_retry => {}
-                Ok(false) => unknown.push(sibling),
+                Ok(None) if passed_known && !is_retry => {}
+                Ok(None) => unknown.push(sibling),
                 Err(error) => {
                     failed = Some(error);
                     unknown.push(sibling);
@@ -413,15 +415,21 @@ impl Catalog {
         saved.any(|saved| (saved.device, saved.inode) == (meta.device, meta.inode))
     }
 
-    /// Whether a source or a saved entry says that a file was read before, at least in part.
-    fn is_known(&mut self, sibling: &Found, link: &Arc<Path>, now: Monotonic) -> io::Result<bool> {
+    /// Whether a source or a saved entry says that a file was read before, at least in part, and if so, whether that is
+    /// certain: where little is known of a file, others begin as it did.
+    fn is_known(
+        &mut self,
+        sibling: &Found,
+        link: &Arc<Path>,
+        now: Monotonic,
+    ) -> io::Result<Option<bool>> {
         if self.beside.has_saved(&sibling.path) {
             // Too little may have been read of it to tell by what it holds.
-            return Ok(true);
+            return Ok(Some(true));
         }
         let head = match self.head_as(sibling, Compression::Auto) {
             Ok(Some(head)) => head,
-            Ok(None) | Err(HeadError::NotOf(_) | HeadError::Damaged(_)) => return Ok(false),
+            Ok(None) | Err(HeadError::NotOf(_) | HeadError::Damaged(_)) => return Ok(None),
             Err(HeadError::Io(error)) => return Err(error),
         };
         let print = Fingerprint::of(&head.bytes);
@@ -437,9 +445,11 @@ impl Catalog {
         };
         // What the link led to is known by the path of the link.
         self.beside.add_rotated(&path, link, now);
-        let is_known = !self.alike(&candidate).is_empty() || self.has_claim(&candidate, &print);
+        let alike = self.alike(&candidate).into_iter().map(|id| self.is_certain(id));
+        let known = alike.reduce(|one, other| one || other);
+        let known = known.max(self.claims(&candidate, &print));
         self.beside.files.remove(&path);
-        Ok(is_known)
+        Ok(known)
     }
 }
 

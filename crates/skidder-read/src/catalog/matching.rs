@@ -17,7 +17,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 /// Bytes read behind a short fingerprint that prove as much as a long one.
-const PROOF_BYTES: u64 = 128;
+pub(super) const PROOF_BYTES: u64 = 128;
 
 /// How far a compressed file is decoded to see what is before a cursor.
 const PROOF_DECODED_BYTES_MAX: u64 = 1 << 20;
@@ -86,6 +86,10 @@ impl Catalog {
     pub(super) fn match_content(&mut self, candidates: Vec<Candidate>) -> Vec<Candidate> {
         let mut left = Vec::new();
         for candidate in candidates {
+            if self.other_name_of(&candidate).is_some() {
+                left.push(candidate);
+                continue;
+            }
             let mut ids = self.alike(&candidate);
             ids.retain(|&id| self.is_loose(id) && self.proves(&candidate, id));
             match ids.first() {
@@ -135,15 +139,27 @@ impl Catalog {
 
     /// Whether a source that lost its place has its file open and may not have read all of it.
     pub(super) fn is_still_read(&self, id: SourceId) -> bool {
-        let Some(known) = self.sources.get(&id) else { return false };
-        let seen = known.missing_since.is_some();
+        let seen = self.sources.get(&id).is_some_and(|known| known.missing_since.is_some());
         self.readers.look(id).is_some_and(|look| {
-            // What goes on elsewhere has the lines that wait; but that is not certain where little is known.
-            let is_certain = known.fingerprint.len >= self.input.settings.fingerprint.length
-                || look.offset >= PROOF_BYTES;
-            let reads = look.state == ReaderState::Reading || (look.group_waits && !is_certain);
+            // What goes on elsewhere has the lines that wait, if it is the same for certain.
+            let waits = look.group_waits && !self.is_certain(id);
+            let reads = look.state == ReaderState::Reading || waits;
             look.open && look.trouble.is_none() && (!seen || reads)
         })
+    }
+
+    /// Whether what begins as a source did, and has the same bytes before its cursor, is the same for certain.
+    pub(super) fn is_certain(&self, id: SourceId) -> bool {
+        let len = self.sources.get(&id).map_or(0, |known| known.fingerprint.len);
+        len >= self.input.settings.fingerprint.length
+            || self.readers.look(id).is_some_and(|look| look.offset >= PROOF_BYTES)
+    }
+
+    /// The source that has its place at another name of this file.
+    pub(super) fn other_name_of(&self, candidate: &Candidate) -> Option<SourceId> {
+        let meta = &candidate.found.metadata;
+        let ids = self.index.with_inode((meta.device, meta.inode));
+        ids.iter().copied().find(|&id| !self.is_loose(id) && self.begins_alike(candidate, id))
     }
 
     /// Third pass: the same file or the same name, rewritten.

@@ -395,7 +395,7 @@ impl Catalog {
         self.places.retain(|path, place| {
             let kept = keep(path, place);
             if !kept && follows {
-                beside.lose(path, place.modified, now);
+                beside.lose(path, now);
             }
             if !kept && let Holds::Source(id) = place.holds {
                 lost.push(id);

@@ -2,7 +2,7 @@
 
 use super::adopt::is_of_input;
 use super::former::{may_be_former, of_former};
-use super::matching::is_related;
+use super::matching::{PROOF_BYTES, is_related};
 use super::saved_prints::{SavedPrint, SavedPrints};
 use super::{Candidate, Catalog, MISSING_GRACE};
 use crate::compare::{Side, fingerprint_of};
@@ -192,10 +192,16 @@ impl Catalog {
         (!claim.rank.misfit).then_some(claim.entry.meta.source)
     }
 
-    /// Whether the registry knows a file by its content.
-    pub(super) fn has_claim(&mut self, candidate: &Candidate, fingerprint: &Fingerprint) -> bool {
-        let claim = self.claim(candidate, fingerprint);
-        claim.is_ok_and(|claim| claim.is_some_and(|claim| !claim.rank.misfit))
+    /// Whether the registry knows a file by its content; if so, whether that is certain.
+    pub(super) fn claims(
+        &mut self,
+        candidate: &Candidate,
+        fingerprint: &Fingerprint,
+    ) -> Option<bool> {
+        let claim = self.claim(candidate, fingerprint).ok()?.filter(|claim| !claim.rank.misfit)?;
+        let usual = self.input.settings.fingerprint.length;
+        let len = claim.entry.meta.fingerprint_len.map_or(usual, Fingerprint::bytes_of_saved);
+        Some(len >= usual || claim.entry.cursor.offset >= PROOF_BYTES)
     }
 
     fn rank(&self, candidate: &Candidate, entry: &Entry, doubtful: bool) -> Rank {

@@ -54,11 +54,7 @@ impl Catalog {
 
     /// Last passes: a copy of what is elsewhere, something the registry knows, or something new.
     pub(super) fn match_others(&mut self, candidate: Candidate, now: Now, budget: &mut u64) {
-        let meta = &candidate.found.metadata;
-        let ids = self.index.with_inode((meta.device, meta.inode));
-        if let Some(&of) =
-            ids.iter().find(|&&id| !self.is_loose(id) && self.begins_alike(&candidate, id))
-        {
+        if let Some(of) = self.other_name_of(&candidate) {
             // Another name of the same file, unless it is the one it has.
             if self.sources.get(&of).is_some_and(|known| known.path == candidate.path) {
                 self.settle(candidate, of, false);

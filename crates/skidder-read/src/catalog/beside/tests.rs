@@ -511,3 +511,25 @@ fn what_was_rotated_before_a_link_led_nowhere_is_read() {
     kubelet.write(1);
     kubelet.finish("led nowhere");
 }
+
+#[test]
+fn what_begins_as_a_short_log_did_does_not_end_the_search() {
+    // Found by the simulated world (seed 217346): of what the link had led to a few bytes were known, with which a newer
+    // file began as well; what was rotated in between was taken for older than what was known.
+    let mut kubelet = Kubelet::new(true, true);
+    kubelet.input.fs.append_as_other(LOG, b"a lin");
+    kubelet.read();
+    kubelet.input.fs.append_as_other(LOG, b"e\n");
+    kubelet.rotate();
+    kubelet.input.fs.append_as_other(LOG, lines("other", 0..3).as_bytes());
+    kubelet.rotate();
+    kubelet.write(2);
+    kubelet.rotate();
+    kubelet.write(1);
+    kubelet = kubelet.restart();
+    for _ in 0..10 {
+        kubelet.read();
+        kubelet.input.advance(11);
+    }
+    assert_eq!(kubelet.messages.len(), 1 + 3 + 2 + 1);
+}
