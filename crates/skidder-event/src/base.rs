@@ -48,13 +48,35 @@ pub enum BaseValue {
 /// The document of an untouched event, cut at what differs from event to event.
 #[derive(Debug, Default)]
 pub(crate) struct Pieces {
-    /// From behind the timestamp and the output's own metadata to `"offset":`.
-    pub(crate) before_offset: Vec<u8>,
-    /// From behind the offset to `"message":`.
-    pub(crate) before_message: Vec<u8>,
-    /// From behind the message to the closing brace.
-    pub(crate) after_message: Vec<u8>,
+    text: Vec<u8>,
+    /// Where the offset belongs.
+    offset: usize,
+    /// Where the message belongs.
+    message: usize,
 }
+
+impl Pieces {
+    /// From behind the timestamp and the output's own metadata to `"offset":`.
+    #[inline]
+    pub(crate) fn before_offset(&self) -> &[u8] {
+        &self.text[..self.offset]
+    }
+
+    /// From behind the offset to `"message":`.
+    #[inline]
+    pub(crate) fn before_message(&self) -> &[u8] {
+        &self.text[self.offset..self.message]
+    }
+
+    /// From behind the message to the closing brace.
+    #[inline]
+    pub(crate) fn after_message(&self) -> &[u8] {
+        &self.text[self.message..]
+    }
+}
+
+/// Bytes of [`Pieces`] besides what is rendered.
+const PIECES_BYTES: usize = 64;
 
 impl Base {
     /// Renders the layer. `message`, `@timestamp` and `log.offset` in `fields` are left out.
@@ -64,8 +86,8 @@ impl Base {
             fields.remove_path(own);
         }
         let mut text = Vec::with_capacity(1024);
-        let nodes = render(&fields, &mut text);
-        let metadata = render(metadata, &mut text);
+        let nodes = render(&fields, &mut text, &[]);
+        let metadata = render(metadata, &mut text, &[]);
         text.shrink_to_fit();
         Self::of(nodes, metadata, text)
     }
@@ -109,11 +131,15 @@ impl Base {
         text.extend_from_slice(b":{");
         let mut children = Vec::with_capacity(around.len() + 1);
         let others = |node: &&BaseNode| *node.key != *inner;
+        // The keys of an object of the same kind are used again.
+        let before = around.iter().find(|node| *node.key == *inner);
+        let keys = before.map_or(&[][..], BaseNode::children);
+        let key = before.map_or_else(|| inner.into(), |node| Arc::clone(&node.key));
         for node in around.iter().filter(others).filter(|node| *node.key < *inner) {
             children.push(self.copied(node, &mut text));
         }
-        children.push(render_one(inner, &mut text, |text| {
-            BaseValue::Map(render_object(fields, text).into())
+        children.push(render_one(key, &mut text, |text| {
+            BaseValue::Map(render_object(fields, text, keys).into())
         }));
         text.push(b',');
         for node in around.iter().filter(others).filter(|node| *node.key > *inner) {
@@ -182,10 +208,8 @@ impl Base {
     }
 
     fn cut(&self) -> Pieces {
-        let mut pieces = Pieces::default();
-        pieces.before_offset.reserve(self.text.len());
+        let mut out = Vec::with_capacity(self.text.len() + PIECES_BYTES);
         let before = |node: &&BaseNode, key: &str| *node.key < *key;
-        let out = &mut pieces.before_offset;
         for node in self.nodes.iter().filter(|node| before(node, "log")) {
             out.push(b',');
             out.extend_from_slice(self.rendered(node));
@@ -197,8 +221,8 @@ impl Base {
             out.push(b',');
         }
         out.extend_from_slice(b"\"offset\":");
+        let offset = out.len();
 
-        let out = &mut pieces.before_message;
         for node in log.iter().filter(|node| !before(node, "offset")) {
             out.push(b',');
             out.extend_from_slice(self.rendered(node));
@@ -210,14 +234,14 @@ impl Base {
             out.extend_from_slice(self.rendered(node));
         }
         out.extend_from_slice(b",\"message\":");
+        let message = out.len();
 
-        let out = &mut pieces.after_message;
         for node in self.nodes.iter().filter(|node| !before(node, "message")) {
             out.push(b',');
             out.extend_from_slice(self.rendered(node));
         }
         out.push(b'}');
-        pieces
+        Pieces { text: out, offset, message }
     }
 }
 
@@ -275,14 +299,16 @@ pub(crate) fn find<'a>(nodes: &'a [BaseNode], key: &str) -> Option<&'a BaseNode>
 /// Room for what [`Base::with_inside`] renders, before the text has to grow.
 const INSIDE_BYTES: usize = 512;
 
-fn render(fields: &Map, text: &mut Vec<u8>) -> Vec<BaseNode> {
+/// `keys` may have some of the keys already.
+fn render(fields: &Map, text: &mut Vec<u8>, keys: &[BaseNode]) -> Vec<BaseNode> {
     let mut nodes = Vec::with_capacity(fields.len());
     for (key, value) in fields.iter() {
         if !nodes.is_empty() {
             text.push(b',');
         }
+        let key = find(keys, key).map_or_else(|| key.into(), |node| Arc::clone(&node.key));
         nodes.push(render_one(key, text, |text| match value {
-            Value::Map(inner) => BaseValue::Map(render_object(inner, text).into()),
+            Value::Map(inner) => BaseValue::Map(render_object(inner, text, &[]).into()),
             leaf => {
                 write_leaf(text, leaf);
                 BaseValue::Leaf(leaf.clone())
@@ -292,16 +318,16 @@ fn render(fields: &Map, text: &mut Vec<u8>) -> Vec<BaseNode> {
     nodes
 }
 
-fn render_object(fields: &Map, text: &mut Vec<u8>) -> Vec<BaseNode> {
+fn render_object(fields: &Map, text: &mut Vec<u8>, keys: &[BaseNode]) -> Vec<BaseNode> {
     text.push(b'{');
-    let children = render(fields, text);
+    let children = render(fields, text, keys);
     text.push(b'}');
     children
 }
 
 /// A field whose value is written by `value`.
 fn render_one(
-    key: &str,
+    key: Arc<str>,
     text: &mut Vec<u8>,
     value: impl FnOnce(&mut Vec<u8>) -> BaseValue,
 ) -> BaseNode {
@@ -309,7 +335,7 @@ fn render_one(
     write_string(text, key.as_bytes(), true);
     text.push(b':');
     let value = value(text);
-    BaseNode { key: key.into(), value, rendered: start..text.len() as u32 }
+    BaseNode { key, value, rendered: start..text.len() as u32 }
 }
 
 #[cfg(test)]
@@ -338,15 +364,15 @@ mod tests {
             all.iter().map(shown).collect::<Vec<_>>().join(";")
         }
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        let Pieces { before_offset, before_message, after_message } = &base.pieces;
+        let pieces = &base.pieces;
         format!(
             "{}\n{}\n{:?}\n{}\n{}\n{}",
             nodes(base, &base.nodes),
             nodes(base, &base.metadata),
             base.filter,
-            text(before_offset),
-            text(before_message),
-            text(after_message)
+            text(pieces.before_offset()),
+            text(pieces.before_message()),
+            text(pieces.after_message())
         )
     }
 

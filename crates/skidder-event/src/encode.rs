@@ -88,15 +88,15 @@ impl Encoder {
             return;
         };
         let pieces = base.pieces();
-        out.extend_from_slice(&pieces.before_offset);
+        out.extend_from_slice(pieces.before_offset());
         write_uint(out, row.offset);
-        out.extend_from_slice(&pieces.before_message);
+        out.extend_from_slice(pieces.before_message());
         write_string(out, batch.text(row.message), batch.known_utf8(row.message));
         if !member.is_empty() {
             out.push(b',');
             out.extend_from_slice(member);
         }
-        out.extend_from_slice(&pieces.after_message);
+        out.extend_from_slice(pieces.after_message());
     }
 
     /// The output's own metadata with that of the base and the event behind it.

@@ -211,13 +211,13 @@ fn is_apart(batch: &Batch, row: &Row, base: &Base) -> bool {
 fn write_beside(out: &mut Vec<u8>, batch: &Batch, row: &Row, base: &Base) {
     const MESSAGE: &[u8] = b",\"message\":";
     let pieces = base.pieces();
-    out.extend_from_slice(&pieces.before_offset);
+    out.extend_from_slice(pieces.before_offset());
     write_uint(out, row.offset);
     if row.has(Row::MESSAGE) {
-        out.extend_from_slice(&pieces.before_message);
+        out.extend_from_slice(pieces.before_message());
         write_string(out, batch.text(row.message), batch.known_utf8(row.message));
     } else {
-        let before = &pieces.before_message;
+        let before = pieces.before_message();
         out.extend_from_slice(&before[..before.len() - MESSAGE.len()]);
     }
     let mut members = Members::new(out, batch, false);
@@ -227,7 +227,7 @@ fn write_beside(out: &mut Vec<u8>, batch: &Batch, row: &Row, base: &Base) {
         next = batch.node(next).next;
     }
     members.end();
-    out.extend_from_slice(&pieces.after_message);
+    out.extend_from_slice(pieces.after_message());
 }
 
 /// `log` with the row's own offset in it.

@@ -1,5 +1,7 @@
 //! Owned values: what configurations and processors bring in. Events in a batch use [`crate::Cell`].
 
+use std::borrow::Cow;
+
 /// An owned field value. Maps keep their keys sorted and unique.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Value {
@@ -56,7 +58,8 @@ impl From<Map> for Value {
 /// An object with unique keys in byte order, as Filebeat writes its documents.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Map {
-    entries: Vec<(Box<str>, Value)>,
+    /// Keys that the program itself gives take no memory.
+    entries: Vec<(Cow<'static, str>, Value)>,
 }
 
 impl Map {
@@ -96,7 +99,16 @@ impl Map {
         let value = value.into();
         match self.position(key) {
             Ok(at) => self.entries[at].1 = value,
-            Err(at) => self.entries.insert(at, (key.into(), value)),
+            Err(at) => self.entries.insert(at, (Cow::Owned(key.into()), value)),
+        }
+    }
+
+    /// The same for a key that is a constant of the program.
+    pub fn insert_constant(&mut self, key: &'static str, value: impl Into<Value>) {
+        let value = value.into();
+        match self.position(key) {
+            Ok(at) => self.entries[at].1 = value,
+            Err(at) => self.entries.insert(at, (Cow::Borrowed(key), value)),
         }
     }
 
@@ -162,7 +174,7 @@ impl Map {
         let at = match self.position(key) {
             Ok(at) => at,
             Err(at) => {
-                self.entries.insert(at, (key.into(), Value::Map(Self::new())));
+                self.entries.insert(at, (Cow::Owned(key.into()), Value::Map(Self::new())));
                 at
             }
         };

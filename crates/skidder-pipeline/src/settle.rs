@@ -56,8 +56,10 @@ struct Source {
     meta: Meta,
     generation: u32,
     cursor: Cursor,
-    /// Admitted and not yet behind the cursor, in the order of the source.
-    pending: VecDeque<Pending>,
+    /// Admitted and not yet behind the cursor, in the order of the source; nothing in it, or nothing if there are very
+    /// many sources.
+    #[expect(clippy::box_collection, reason = "a quarter of the size, and most have none")]
+    pending: Option<Box<VecDeque<Pending>>>,
     /// Sequence number of the first of `pending`.
     first_sequence: u64,
     /// Newest decoder state at or before the cursor that the registry does not have yet.
@@ -124,7 +126,7 @@ impl Settle {
             meta,
             generation: cursor.generation,
             cursor,
-            pending: VecDeque::new(),
+            pending: None,
             first_sequence: 0,
             resume: Resume::Keep,
             ledger: SourceLedger::default(),
@@ -162,7 +164,7 @@ impl Settle {
     pub fn doubt_end(&self, source: SourceId) {
         let mut state = self.lock();
         let Some(entry) = state.sources.get_mut(&source) else { return };
-        for pending in &mut entry.pending {
+        for pending in entry.pending.as_deref_mut().into_iter().flatten() {
             pending.cursor.eof = false;
         }
         if std::mem::take(&mut entry.cursor.eof) {
@@ -185,7 +187,7 @@ impl Settle {
     pub fn skip_to(&self, source: SourceId, offset: u64) {
         let mut state = self.lock();
         let Some(entry) = state.sources.get_mut(&source) else { return };
-        if entry.pending.is_empty() {
+        if !entry.has_pending() {
             entry.cursor.offset = offset;
             entry.cursor.tail = None;
             state.mark_dirty(source);
@@ -209,9 +211,9 @@ impl Settle {
         let mut state = self.lock();
         let mut sequence = 0;
         if let Some(entry) = state.sources.get_mut(&provenance.source) {
-            sequence = entry.first_sequence + entry.pending.len() as u64;
-            entry.ledger.admit(batch.lines(), bytes, batch.drops(), rows);
-            entry.pending.push_back(Pending {
+            let pending = entry.pending.get_or_insert_default();
+            sequence = entry.first_sequence + pending.len() as u64;
+            pending.push_back(Pending {
                 generation: provenance.generation,
                 cursor: Cursor {
                     offset: provenance.range.end,
@@ -224,6 +226,7 @@ impl Settle {
                 resume: provenance.resume.clone(),
                 settled: false,
             });
+            entry.ledger.admit(batch.lines(), bytes, batch.drops(), rows);
         }
         state.total.admit(batch.lines(), bytes, batch.drops(), rows);
         drop(state);
@@ -357,7 +360,7 @@ impl Settle {
 
     /// Whether nothing of this source is between its reader and the cursor.
     pub fn is_settled(&self, source: SourceId) -> bool {
-        self.lock().sources.get(&source).is_none_or(|entry| entry.pending.is_empty())
+        self.lock().sources.get(&source).is_none_or(|entry| !entry.has_pending())
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -389,17 +392,15 @@ impl State {
         let many = self.sources.len() > SPARE_SOURCES;
         let Some(entry) = self.sources.get_mut(&source) else { return };
         let Some(at) = sequence.checked_sub(entry.first_sequence) else { return };
-        if let Some(pending) = entry.pending.get_mut(at as usize) {
+        let Some(all) = entry.pending.as_deref_mut() else { return };
+        if let Some(pending) = all.get_mut(at as usize) {
             pending.settled = true;
         }
         let mut moved = false;
         let mut passes = sabotage::is_on(Sabotage::CursorPassesUnsettled);
-        while entry
-            .pending
-            .front()
-            .is_some_and(|pending| pending.settled || std::mem::take(&mut passes))
+        while let Some(pending) =
+            all.pop_front_if(|pending| pending.settled || std::mem::take(&mut passes))
         {
-            let Some(pending) = entry.pending.pop_front() else { break };
             entry.first_sequence += 1;
             if pending.generation == entry.generation {
                 entry.cursor = pending.cursor;
@@ -409,8 +410,8 @@ impl State {
                 moved = true;
             }
         }
-        if entry.pending.is_empty() && many {
-            entry.pending = VecDeque::new();
+        if all.is_empty() && many {
+            entry.pending = None;
         }
         if moved {
             self.mark_dirty(source);
@@ -419,6 +420,10 @@ impl State {
 }
 
 impl Source {
+    fn has_pending(&self) -> bool {
+        self.pending.as_ref().is_some_and(|pending| !pending.is_empty())
+    }
+
     fn status(&self, source: SourceId) -> SourceStatus {
         SourceStatus {
             source,

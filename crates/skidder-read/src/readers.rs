@@ -319,7 +319,7 @@ impl Readers {
     /// this one.
     pub fn may_go_on(&self, turn: &Turn) -> bool {
         let state = self.lock();
-        let is_asked = |slot: &Slot| slot.asked.is_some();
+        let is_asked = |slot: &Slot| slot.awake().asked.is_some();
         !state.stopped
             && state.draining.is_none()
             && state.ready.is_empty()

@@ -26,7 +26,7 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Self {
-        Self { cache_bytes: 8 << 20, snapshot_bytes: 4 << 20 }
+        Self { cache_bytes: 4 << 20, snapshot_bytes: 4 << 20 }
     }
 }
 

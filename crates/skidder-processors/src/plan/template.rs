@@ -38,6 +38,12 @@ impl Plan {
         }
         let (plan, _) = binder.finish(&self.forms);
         let BoundPlan { base, input_base, .. } = plan.is_constant().then_some(plan)?;
+        // With an object that others take the keys of.
+        let file = file_of(fields)?;
+        let put = |base: &Base| base.with_inside("log", "file", file).map(Arc::new);
+        let is_one = Arc::ptr_eq(&base, &input_base);
+        let base = put(&base)?;
+        let input_base = if is_one { Arc::clone(&base) } else { put(&input_base)? };
         Some(Template { shared, base, input_base })
     }
 }

@@ -49,24 +49,27 @@ impl Reader {
 
     /// `log.file.*` and `input.type`.
     pub(super) fn fields(&self, context: &InputContext) -> Map {
-        let mut fields = Map::new();
-        fields.insert_path("input.type", context.settings.kind.name());
+        let mut file = Map::new();
         let path = self.target.shown.as_ref().unwrap_or(&self.target.path);
-        let path = path.to_string_lossy().into_owned();
-        fields.insert_path("log.file.path", path);
-        fields.insert_path("log.file.device_id", self.target.device.to_string());
-        fields.insert_path("log.file.inode", self.target.inode.to_string());
+        file.insert_constant("path", &*path.to_string_lossy());
+        file.insert_constant("device_id", self.target.device.to_string());
+        file.insert_constant("inode", self.target.inode.to_string());
         if context.settings.include_file_fingerprint
             && let Some(fingerprint) = self.target.shown_print()
         {
-            fields.insert_path("log.file.fingerprint", fingerprint);
+            file.insert_constant("fingerprint", fingerprint);
         }
-        self.add_owners(context, &mut fields);
+        self.add_owners(context, &mut file);
+        let (mut log, mut input, mut fields) = (Map::new(), Map::new(), Map::new());
+        log.insert_constant("file", file);
+        input.insert_constant("type", context.settings.kind.name());
+        fields.insert_constant("log", log);
+        fields.insert_constant("input", input);
         fields
     }
 
     /// `log.file.owner` and `log.file.group`, if they are asked for and have names.
-    fn add_owners(&self, context: &InputContext, fields: &mut Map) {
+    fn add_owners(&self, context: &InputContext, file: &mut Map) {
         let settings = &context.settings;
         if !settings.include_owner && !settings.include_group {
             return;
@@ -79,9 +82,9 @@ impl Reader {
         };
         let owner = settings.include_owner.then(|| skidder_os::user_name(meta.uid));
         let group = settings.include_group.then(|| skidder_os::group_name(meta.gid));
-        for (field, name) in [("log.file.owner", owner), ("log.file.group", group)] {
+        for (field, name) in [("owner", owner), ("group", group)] {
             match name {
-                Some(Ok(Some(name))) => fields.insert_path(field, name),
+                Some(Ok(Some(name))) => file.insert_constant(field, name),
                 Some(Err(error)) => tracing::warn!(%path, field, %error,
                     "a name cannot be had; events of the file go without it"),
                 // The system knows no name for the number.

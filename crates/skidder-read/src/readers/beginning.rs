@@ -1,8 +1,11 @@
-//! New sources, perhaps very many at once.
+//! New sources, perhaps very many at once, and files that somebody else has opened.
 
 use super::Readers;
-use super::slot::{Phase, Slot, Span};
+use super::schedule::State;
+use super::slot::{Phase, Slot};
 use crate::reader::{InputContext, Reader};
+use skidder_event::SourceId;
+use skidder_os::{File, Monotonic};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -21,28 +24,7 @@ impl Readers {
         wake: bool,
     ) {
         let id = reader.id;
-        let mut slot = Slot {
-            input: Arc::clone(input),
-            before_turn: None,
-            waits: None,
-            trouble: None,
-            phase: Phase::Closed,
-            is_counted: false,
-            decoders: 0,
-            asked: None,
-            last_data: Span::default(),
-            opened: Span::default(),
-            last_look: false,
-            turns: 0,
-            backoff: Span::default(),
-            rested: false,
-            teller,
-            next_target: None,
-            reader: Some(Box::new(reader)),
-            rest: None,
-        };
-        slot.rest();
-        let slot = Box::new(slot);
+        let slot = Box::new(Slot::new(Arc::clone(input), reader, teller));
         let mut state = self.lock();
         state.slots.insert(id, slot);
         if wake {
@@ -64,5 +46,24 @@ impl Readers {
         if !state.ready.is_empty() {
             self.call_one(state);
         }
+    }
+}
+
+impl State {
+    /// Takes the open file of a closed source, which sleeps at its end from now on.
+    pub(super) fn keep_open(&mut self, id: SourceId, file: Box<dyn File>, now: Monotonic) {
+        let Some(slot) = self.slots.get_mut(&id) else { return };
+        slot.rouse(id);
+        let Some(reader) = &mut slot.reader else { return };
+        if slot.phase != Phase::Closed || reader.is_open() {
+            return;
+        }
+        reader.take_file(&slot.input, file);
+        let awake = slot.awake_mut();
+        awake.is_counted = true;
+        (awake.turns, awake.opened, awake.last_data) = (0, now.into(), now.into());
+        self.open += 1;
+        *self.open_of.entry(slot.input_key()).or_default() += 1;
+        self.idle(id, now);
     }
 }

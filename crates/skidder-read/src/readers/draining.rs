@@ -41,7 +41,8 @@ impl State {
 
     pub(super) fn end_while_draining(&mut self, id: SourceId, end: &TurnEnd, now: Monotonic) {
         let Some(slot) = self.slots.get_mut(&id) else { return };
-        let asked = slot.asked.as_mut().is_some_and(|asked| std::mem::take(&mut asked.wake));
+        let asked = slot.awake_mut().asked.as_mut();
+        let asked = asked.is_some_and(|asked| std::mem::take(&mut asked.wake));
         let again = asked || matches!(end, TurnEnd::More);
         let Some(slot) = self.slots.get(&id) else { return };
         if again && !self.is_over(slot, now) {

@@ -98,10 +98,10 @@ impl State {
             if self.draining.is_none() && slot.should_close(now) {
                 if slot.flush_first() {
                     self.line_up(id);
-                } else if nothing_new || slot.last_look {
+                } else if nothing_new || slot.awake().last_look {
                     self.close(id);
                 } else {
-                    slot.last_look = true;
+                    slot.awake_mut().last_look = true;
                     self.line_up(id);
                 }
             } else if nothing_new && !slot.is_flush_due(now) {
@@ -136,16 +136,18 @@ impl State {
         let input = slot.input_key();
         let of_input = self.open_of.get(&input).copied().unwrap_or(0);
         let limit_of_input = slot.input.settings.harvester_limit.unwrap_or(usize::MAX);
-        let (list, sleeper) = if !slot.is_counted && self.open >= self.limits.open_files {
+        let is_counted = slot.awake().is_counted;
+        let (list, sleeper) = if !is_counted && self.open >= self.limits.open_files {
             let list = (&mut self.waiting.open, Lack::OpenFile);
             (Some(list), sleeper(&self.slots, self.idle.iter().copied()))
-        } else if !slot.is_counted && of_input >= limit_of_input {
+        } else if !is_counted && of_input >= limit_of_input {
             let of_input =
                 |id: &SourceId| self.slots.get(id).is_some_and(|slot| slot.input_key() == input);
             let sleeper = sleeper(&self.slots, self.idle.iter().copied().filter(of_input));
             let list = self.waiting.of_input.entry(input).or_default();
             (Some((list, Lack::OfInput)), sleeper)
-        } else if compressed && slot.decoders == 0 && self.decoders >= self.limits.decoders {
+        } else if compressed && slot.awake().decoders == 0 && self.decoders >= self.limits.decoders
+        {
             (Some((&mut self.waiting.decoder, Lack::Decoder)), None)
         } else {
             (None, None)
@@ -164,20 +166,22 @@ impl State {
             return None;
         }
         let slot = self.slots.get_mut(&id)?;
-        if !slot.is_counted {
-            slot.is_counted = true;
-            slot.turns = 0;
-            slot.opened = now.into();
-            slot.last_data = now.into();
+        let seen = Box::new(slot.seen());
+        let awake = slot.awake_mut();
+        if !awake.is_counted {
+            awake.is_counted = true;
+            awake.turns = 0;
+            awake.opened = now.into();
+            awake.last_data = now.into();
             self.open += 1;
             *self.open_of.entry(input).or_default() += 1;
         }
-        if compressed && slot.decoders == 0 {
-            slot.decoders = 1;
+        if compressed && awake.decoders == 0 {
+            awake.decoders = 1;
             self.decoders += 1;
         }
-        slot.turns += 1;
-        slot.before_turn = Some(Box::new(slot.seen()));
+        awake.turns += 1;
+        awake.before_turn = Some(seen);
         slot.rouse(id);
         let mut reader = slot.reader.take()?;
         reader.begin_turn(now);
@@ -222,9 +226,7 @@ impl State {
             return;
         };
         if had_data {
-            slot.last_data = now.into();
-            slot.backoff = Span::default();
-            slot.last_look = false;
+            slot.awake_mut().note_data(now);
         }
         slot.trouble = trouble(&turn, end).filter(|_| !slot.goes_on_elsewhere());
         if slot.trouble.is_some() {
@@ -240,8 +242,8 @@ impl State {
             return;
         }
         let close = &slot.input.settings.close;
-        let lifetime_over =
-            close.after_interval.is_some_and(|interval| now.since(slot.opened.at()) >= interval);
+        let open_for = now.since(slot.awake().opened.at());
+        let lifetime_over = close.after_interval.is_some_and(|interval| open_for >= interval);
         let crowded = is_crowded && slot.can_open_as_asked(can_open_again);
         let is_open = slot.reader.as_ref().is_some_and(|reader| reader.is_open());
         match end {
@@ -256,7 +258,9 @@ impl State {
                 }
                 self.line_up(id);
             }
-            TurnEnd::Waiting if close.on_eof || crowded || lifetime_over || slot.last_look => {
+            TurnEnd::Waiting
+                if close.on_eof || crowded || lifetime_over || slot.awake().last_look =>
+            {
                 self.close(id);
             }
             TurnEnd::Waiting => self.idle(id, now),
@@ -283,7 +287,8 @@ impl State {
         let Some(slot) = self.slots.get(&id) else { return false };
         let of_input = self.waiting.of_input.get(&slot.input_key());
         let wanted = !self.waiting.open.is_empty() || of_input.is_some_and(|list| !list.is_empty());
-        if !wanted || slot.turns < TURNS_MAX || slot.next_target.is_some() {
+        let awake = slot.awake();
+        if !wanted || awake.turns < TURNS_MAX || awake.next_target.is_some() {
             return false;
         }
         slot.can_open_again()
@@ -301,21 +306,22 @@ impl State {
     pub(super) fn idle(&mut self, id: SourceId, now: Monotonic) {
         let Some(slot) = self.slots.get_mut(&id) else { return };
         let close = &slot.input.settings.close;
-        let backoff = slot.backoff.long();
-        slot.rested = !backoff.is_zero();
+        let backoff = slot.awake().backoff.long();
+        let has_rested = !backoff.is_zero();
         let backoff = match backoff {
             Duration::ZERO => close.backoff_init,
             before => before
                 .saturating_mul(close.backoff_factor)
                 .min(close.backoff_max.max(close.backoff_init)),
         };
-        slot.backoff = backoff.into();
-        let is_one_of_many = slot.turns <= 1 && self.idle.len() >= PREPARED_MAX;
+        let awake = slot.awake_mut();
+        (awake.backoff, awake.rested) = (backoff.into(), has_rested);
+        let is_one_of_many = awake.turns <= 1 && self.idle.len() >= PREPARED_MAX;
         if let Some(reader) = &mut slot.reader {
             if reader.target.compressed {
                 reader.release_decoder();
             }
-            if slot.rested || is_one_of_many {
+            if has_rested || is_one_of_many {
                 reader.rebind();
             }
         }
@@ -324,7 +330,7 @@ impl State {
         self.idle.insert(id);
         self.timers.push(Reverse((at, id)));
         let input = slot.input_key();
-        let decoders = std::mem::take(&mut slot.decoders);
+        let decoders = std::mem::take(&mut slot.awake_mut().decoders);
         if decoders > 0 {
             self.decoders -= decoders;
             self.admit(input);
@@ -334,13 +340,17 @@ impl State {
     pub(super) fn close(&mut self, id: SourceId) {
         let Some(slot) = self.slots.get_mut(&id) else { return };
         slot.phase = Phase::Closed;
-        slot.backoff = Span::default();
-        slot.last_look = false;
+        let awake = slot.awake_mut();
+        awake.backoff = Span::default();
+        awake.last_look = false;
+        let next_target = awake.next_target.take();
+        let was_counted = std::mem::take(&mut awake.is_counted);
+        let decoders = std::mem::take(&mut awake.decoders);
         self.idle.remove(&id);
         self.held.remove(&id);
         if let Some(reader) = &mut slot.reader {
             self.closing.extend(reader.close_later(&slot.input));
-            if let Some(target) = slot.next_target.take() {
+            if let Some(target) = next_target {
                 reader.target = *target;
             }
             if let Some(at) = reader.flush_at() {
@@ -349,13 +359,13 @@ impl State {
         }
         slot.rest();
         let input = slot.input_key();
-        if std::mem::take(&mut slot.is_counted) {
+        if was_counted {
             self.open -= 1;
             if let Some(count) = self.open_of.get_mut(&input) {
                 *count -= 1;
             }
         }
-        self.decoders -= std::mem::take(&mut slot.decoders);
+        self.decoders -= decoders;
         self.admit(input);
     }
 
@@ -400,22 +410,6 @@ impl State {
         }
     }
 
-    /// Takes the open file of a closed source, which sleeps at its end from now on.
-    pub(super) fn keep_open(&mut self, id: SourceId, file: Box<dyn File>, now: Monotonic) {
-        let Some(slot) = self.slots.get_mut(&id) else { return };
-        slot.rouse(id);
-        let Some(reader) = &mut slot.reader else { return };
-        if slot.phase != Phase::Closed || reader.is_open() {
-            return;
-        }
-        reader.take_file(&slot.input, file);
-        slot.is_counted = true;
-        (slot.turns, slot.opened, slot.last_data) = (0, now.into(), now.into());
-        self.open += 1;
-        *self.open_of.entry(slot.input_key()).or_default() += 1;
-        self.idle(id, now);
-    }
-
     /// Does what was asked for, unless the source has a turn just now.
     pub(super) fn apply(&mut self, id: SourceId) {
         let Some(slot) = self.slots.get_mut(&id) else { return };
@@ -426,12 +420,13 @@ impl State {
         slot.rouse(id);
         let Some(reader) = &mut slot.reader else { return };
         let mut close = asked.reopen || asked.close || asked.remove;
+        let mut next_target = None;
         if let Some((target, key)) = asked.target {
             close |= target.compressed != reader.target.compressed;
             reader.key = key;
             if reader.is_open() {
                 reader.show_print(&target);
-                slot.next_target = Some(Box::new(target));
+                next_target = Some(Box::new(target));
             } else {
                 reader.target = target;
             }
@@ -439,6 +434,9 @@ impl State {
         if let Some(generation) = asked.restart {
             reader.restart(generation);
             close = true;
+        }
+        if next_target.is_some() {
+            slot.awake_mut().next_target = next_target;
         }
         let wake = asked.wake || asked.reopen || asked.restart.is_some();
         if close {

@@ -19,14 +19,23 @@ pub(super) struct Slot {
     /// Taken out while it has a turn, and while it rests.
     pub(super) reader: Option<Box<Reader>>,
     /// What is kept of a reader that is closed: there may be very many of them.
-    pub(super) rest: Option<Box<Rest>>,
-    /// Where it stood when its turn began, while it has one.
-    pub(super) before_turn: Option<Box<ReaderLook>>,
+    pub(super) rest: Option<Rest>,
     /// What it waits for, while it waits for a place.
     pub(super) waits: Option<Lack>,
     /// Why its last turn could not go on.
     pub(super) trouble: Option<Trouble>,
     pub(super) phase: Phase,
+    /// Says whether somebody tells of every write to the file.
+    pub(super) teller: Option<Arc<AtomicBool>>,
+    /// Nothing while it rests and nothing is asked of it.
+    awake: Option<Box<Awake>>,
+}
+
+/// What concerns a source only while it does not rest.
+#[derive(Default)]
+pub(super) struct Awake {
+    /// Where it stood when its turn began, while it has one.
+    pub(super) before_turn: Option<Box<ReaderLook>>,
     /// Counts against the limit on open files.
     pub(super) is_counted: bool,
     /// Places of [`super::ReadersLimits::decoders`] that it takes.
@@ -42,11 +51,24 @@ pub(super) struct Slot {
     pub(super) backoff: Span,
     /// Idle, and has found nothing new before.
     pub(super) rested: bool,
-    /// Says whether somebody tells of every write to the file.
-    pub(super) teller: Option<Arc<AtomicBool>>,
     /// Where to open the file the next time; an open one keeps the path it was opened with.
     pub(super) next_target: Option<Box<Target>>,
 }
+
+/// What a source has of it that rests.
+static ASLEEP: Awake = Awake {
+    before_turn: None,
+    is_counted: false,
+    decoders: 0,
+    asked: None,
+    last_data: Span(0),
+    opened: Span(0),
+    last_look: false,
+    turns: 0,
+    backoff: Span(0),
+    rested: false,
+    next_target: None,
+};
 
 /// A time, or a span of time, in nanoseconds, up to 584 years: half as large as the usual types, where there may be very
 /// many.
@@ -98,29 +120,70 @@ pub(super) struct Asked {
     pub(super) remove: bool,
 }
 
+impl Awake {
+    /// Its turn has read something.
+    pub(super) fn note_data(&mut self, now: Monotonic) {
+        self.last_data = now.into();
+        self.backoff = Span::default();
+        self.last_look = false;
+    }
+}
+
 impl Slot {
+    /// A closed source.
+    pub(super) fn new(
+        input: Arc<InputContext>,
+        reader: Reader,
+        teller: Option<Arc<AtomicBool>>,
+    ) -> Self {
+        let mut slot = Self {
+            input,
+            reader: Some(Box::new(reader)),
+            rest: None,
+            waits: None,
+            trouble: None,
+            phase: Phase::Closed,
+            teller,
+            awake: None,
+        };
+        slot.rest();
+        slot
+    }
+
+    /// What concerns it only while it does not rest.
+    pub(super) fn awake(&self) -> &Awake {
+        self.awake.as_deref().unwrap_or(&ASLEEP)
+    }
+
+    /// The same, to be changed.
+    pub(super) fn awake_mut(&mut self) -> &mut Awake {
+        self.awake.get_or_insert_default()
+    }
+
     /// What was asked for while it had a turn, or before.
     pub(super) fn take_asked(&mut self) -> Option<Asked> {
-        self.asked.take().map(|asked| *asked)
+        self.awake.as_mut()?.asked.take().map(|asked| *asked)
     }
 
     /// Where it is noted what is asked for.
     pub(super) fn asked(&mut self) -> &mut Asked {
-        self.asked.get_or_insert_default()
+        self.awake_mut().asked.get_or_insert_default()
     }
 
     /// Puts a reader back after its turn, which is over `now`. It takes the places of its decoder now: what a file has to be decoded with is not
     /// known before. Gives how many more places these are.
     pub(super) fn put_back(&mut self, mut reader: Box<Reader>, now: Monotonic) -> usize {
         reader.end_turn(now);
-        let before = self.decoders;
-        if before > 0 && reader.has_large_decoder() {
-            self.decoders = LARGE_DECODER;
-        }
+        let is_large = reader.has_large_decoder();
         self.reader = Some(reader);
-        self.before_turn = None;
         self.phase = Phase::Closed;
-        self.decoders - before
+        let awake = self.awake_mut();
+        awake.before_turn = None;
+        let before = awake.decoders;
+        if before > 0 && is_large {
+            awake.decoders = LARGE_DECODER;
+        }
+        awake.decoders - before
     }
 
     /// The file that its reader expects; nothing while it has a turn.
@@ -131,16 +194,20 @@ impl Slot {
 
     /// Keeps only what is needed of a closed reader, if that is less.
     pub(super) fn rest(&mut self) {
-        self.rest = self.rest.take().or_else(|| self.reader.as_mut()?.take_rest().map(Box::new));
+        self.rest = self.rest.take().or_else(|| self.reader.as_mut()?.take_rest());
         if self.rest.is_some() {
             self.reader = None;
+            let is_free = |awake: &Awake| {
+                awake.asked.is_none() && awake.next_target.is_none() && !awake.is_counted
+            };
+            self.awake = self.awake.take().filter(|awake| !is_free(awake));
         }
     }
 
     /// Makes the reader again that rests.
     pub(super) fn rouse(&mut self, id: SourceId) {
         if let Some(rest) = self.rest.take() {
-            self.reader = Some(Box::new(Reader::from_rest(id, *rest)));
+            self.reader = Some(Box::new(Reader::from_rest(id, rest)));
         }
     }
 
@@ -149,7 +216,7 @@ impl Slot {
             (Some(rest), _) => rest.look(),
             (None, Some(reader)) => reader.look(),
             (None, None) => {
-                let before = self.before_turn.as_deref().cloned().unwrap_or_default();
+                let before = self.awake().before_turn.as_deref().cloned().unwrap_or_default();
                 ReaderLook { open: true, ..before }
             }
         };
@@ -175,11 +242,11 @@ impl Slot {
         let close = &self.input.settings.close;
         let told = self.teller.as_ref().is_some_and(|teller| teller.load(Ordering::Relaxed));
         // The first nap is short in any case: a file at rest gives back what its reader needs for turns.
-        let told = told && self.rested;
-        let backoff = self.backoff.long();
+        let told = told && self.awake().rested;
+        let backoff = self.awake().backoff.long();
         let mut at = now + if told { backoff.max(TOLD_NAP) } else { backoff };
         if let Some(inactive) = close.inactive {
-            at = at.min(self.last_data.at() + inactive);
+            at = at.min(self.awake().last_data.at() + inactive);
         }
         if close.removed || close.renamed {
             at = at.min(now + close.check_interval);
@@ -226,26 +293,27 @@ impl Slot {
     /// Whether the path leads to the file that is open. If not, the open file may be the last way to what
     /// is still written to it.
     pub(super) fn can_open_again(&self) -> bool {
-        let target = self.next_target.as_deref().or(self.target());
+        let target = self.awake().next_target.as_deref().or(self.target());
         target.is_some_and(|target| leads_to(&*self.input.fs, target))
     }
 
     /// The same, if it was asked already of the path that it was opened with: not when it has been told of another.
     pub(super) fn can_open_as_asked(&self, asked: Option<bool>) -> bool {
-        let asked = asked.filter(|_| self.next_target.is_none());
+        let asked = asked.filter(|_| self.awake().next_target.is_none());
         asked.unwrap_or_else(|| self.can_open_again())
     }
 
     /// Whether it goes on in another file: what was met in the one before says nothing of that.
     pub(super) fn goes_on_elsewhere(&self) -> bool {
-        let asked = self.asked.as_ref();
+        let asked = self.awake().asked.as_ref();
         asked.is_some_and(|asked| asked.reopen || asked.restart.is_some())
     }
 
     /// Why an idle reader should be closed now, if it should.
     pub(super) fn should_close(&self, now: Monotonic) -> bool {
         let close = &self.input.settings.close;
-        if close.inactive.is_some_and(|inactive| now.since(self.last_data.at()) >= inactive) {
+        if close.inactive.is_some_and(|inactive| now.since(self.awake().last_data.at()) >= inactive)
+        {
             return true;
         }
         let Some(reader) = &self.reader else { return false };
