@@ -1,4 +1,4 @@
-//! `cargo xtask fuzz`: the seeded fuzz tests of the decoders, encodings, lines and parsers, for as long as one likes. Their short
+//! `cargo xtask fuzz`: the seeded fuzz tests of the decoders, encodings, lines, parsers and the disk queue, for as long as one likes. Their short
 //! run is part of the ordinary tests.
 
 use crate::{process, repository};
@@ -11,8 +11,9 @@ const ROUNDS: u64 = 2_000;
 
 const SECONDS: u64 = 60;
 
-/// The test programs: of `skidder-decode`, and of `skidder-parse`.
-const PROGRAMS: [&str; 3] = ["fuzz", "fuzz_frames", "fuzz_parsers"];
+/// The test programs: of `skidder-decode`, of `skidder-parse` and of `skidder-pipeline`.
+const PROGRAMS: [&str; 4] = ["fuzz", "fuzz_frames", "fuzz_parsers", "fuzz_queue"];
+const PACKAGES: [&str; 3] = ["skidder-decode", "skidder-parse", "skidder-pipeline"];
 
 /// `[--seconds N] [--from SEED]`: rounds from a seed on until the time is over, or one fails.
 pub(crate) fn run(arguments: &[String]) -> Result<()> {
@@ -33,7 +34,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
     while passes == 0 || (clock.monotonic().0 < end && !process::stopping()) {
         let mut command = repository::cargo();
         command.args(["test", "--quiet", "--release"]);
-        command.args(["--package", "skidder-decode", "--package", "skidder-parse"]);
+        command.args(PACKAGES.iter().flat_map(|package| ["--package", package]));
         command.args(PROGRAMS.iter().flat_map(|program| ["--test", program]));
         command.env("SKIDDER_FUZZ_FROM", from.to_string());
         command.env("SKIDDER_FUZZ_ROUNDS", ROUNDS.to_string());

@@ -27,6 +27,7 @@ mod path;
 mod provenance;
 mod short;
 mod slots;
+mod stored;
 mod time;
 mod value;
 
@@ -44,5 +45,6 @@ pub use metrics::{Counter, Gauge};
 pub use path::{Path, PathError};
 pub use provenance::{DropCounts, DropReason, Provenance, ResumePoint, SourceId, Tail};
 pub use slots::NewFields;
+pub use stored::{Bases, RestoreError, TAG_NUMBER, TAG_OPAQUE, TAG_TIME};
 pub use time::{DateParts, TimeText};
 pub use value::{Map, Value};

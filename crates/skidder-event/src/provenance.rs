@@ -60,11 +60,13 @@ pub enum DropReason {
     Rejected,
     /// The condition under which the input feeds this output does not hold.
     NotForOutput,
+    /// It was in a place of the disk queue that cannot be read any more.
+    QueueDamaged,
 }
 
 impl DropReason {
     /// All reasons, in the order of their counters.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::Empty,
         Self::LineFilter,
         Self::Parser,
@@ -72,6 +74,7 @@ impl DropReason {
         Self::LineTooLong,
         Self::Rejected,
         Self::NotForOutput,
+        Self::QueueDamaged,
     ];
 
     /// The name in metrics and messages.
@@ -84,6 +87,7 @@ impl DropReason {
             Self::LineTooLong => "line_too_long",
             Self::Rejected => "rejected",
             Self::NotForOutput => "not_for_output",
+            Self::QueueDamaged => "queue_damaged",
         }
     }
 }

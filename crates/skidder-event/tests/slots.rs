@@ -147,6 +147,12 @@ proptest! {
         prop_assert_eq!(in_slots, seen);
         prop_assert_eq!(document(&slots), document(&nodes));
         prop_assert_eq!(fields(&slots), fields(&nodes));
+        let mut stored = Vec::new();
+        slots.store(0..1, &mut stored);
+        let provenance = slots.provenance().clone();
+        let restored = Batch::restore(&stored, provenance, &mut Bases::default()).unwrap();
+        prop_assert_eq!(document(&restored), document(&nodes));
+        prop_assert_eq!(fields(&restored), fields(&nodes));
         for batch in [&mut slots, &mut nodes] {
             batch.event_mut(0, &base).put(&path("x.y.later"), &1.into()).unwrap_or_default();
         }

@@ -20,7 +20,9 @@ mod summary;
 
 pub use files::{encoded, file_json};
 pub use http::{BoundAddress, Endpoint, HttpConfig, ServeError, Serving, serve};
-pub use numbers::{InputNumbers, OutputNumbers, QueueNumbers, ReadNumbers, RegistrarNumbers};
+pub use numbers::{
+    DiskNumbers, InputNumbers, OutputNumbers, QueueNumbers, ReadNumbers, RegistrarNumbers,
+};
 pub use process::{Process, System};
 pub use prometheus::{CONTENT_TYPE as PROMETHEUS_CONTENT_TYPE, prometheus};
 pub use snapshot::{InputSource, OutputSource, Program, Snapshot, Sources, Start};

@@ -1,7 +1,7 @@
 //! The counts of the stages, as plain numbers.
 
 use crate::snapshot::InputSource;
-use skidder_pipeline::{OutputMetrics, Queue, RegistrarMetrics};
+use skidder_pipeline::{DiskQueue, OutputMetrics, Queue, RegistrarMetrics};
 use skidder_read::ReadMetrics;
 
 /// The counts of readers, of one input or of all. See [`ReadMetrics`] for their meaning.
@@ -86,6 +86,25 @@ pub struct QueueNumbers {
     pub consumed: u64,
     /// Events that are settled.
     pub removed: u64,
+    /// What is on the disk, with `queue.disk`.
+    pub disk: Option<DiskNumbers>,
+}
+
+/// The state of a queue on the disk, and its counts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DiskNumbers {
+    /// Files of frames.
+    pub segments: u64,
+    /// Bytes made durable.
+    pub written_bytes: u64,
+    /// Times that writing failed.
+    pub write_errors: u64,
+    /// Times that reading failed.
+    pub read_errors: u64,
+    /// Damaged places.
+    pub damaged: u64,
+    /// Bytes of a write that a crash has cut off.
+    pub torn_bytes: u64,
 }
 
 /// The counts of the registrar.
@@ -250,7 +269,11 @@ impl OutputNumbers {
 }
 
 impl QueueNumbers {
-    pub(crate) fn of(queue: &Queue) -> Self {
+    /// Of the queue that readers fill; with `queue.disk` its place on the disk is the queue.
+    pub(crate) fn of(queue: &Queue, disk: Option<&DiskQueue>) -> Self {
+        if let Some(disk) = disk {
+            return Self::of_disk(queue, disk);
+        }
         let (events, bytes) = queue.filled();
         let (limits, metrics) = (queue.limits(), queue.metrics());
         Self {
@@ -261,11 +284,36 @@ impl QueueNumbers {
             added: metrics.added.get(),
             consumed: metrics.consumed.get(),
             removed: metrics.removed.get(),
+            disk: None,
+        }
+    }
+
+    fn of_disk(front: &Queue, disk: &DiskQueue) -> Self {
+        let (filled, counts, back) = (disk.filled(), disk.metrics(), disk.back().metrics());
+        Self {
+            events_max: 0,
+            bytes_max: disk.settings().max_size,
+            events: filled.events + front.filled().0 as u64,
+            bytes: filled.bytes,
+            added: front.metrics().added.get(),
+            consumed: back.consumed.get(),
+            removed: back.removed.get(),
+            disk: Some(DiskNumbers {
+                segments: filled.segments as u64,
+                written_bytes: counts.written_bytes.get(),
+                write_errors: counts.write_errors.get(),
+                read_errors: counts.read_errors.get(),
+                damaged: counts.damaged.get(),
+                torn_bytes: counts.torn_bytes.get(),
+            }),
         }
     }
 
     pub(crate) fn add(&mut self, other: &Self) {
-        let Self { events_max, bytes_max, events, bytes, added, consumed, removed } = other;
+        let Self { events_max, bytes_max, events, bytes, added, consumed, removed, disk } = other;
+        if let Some(disk) = disk {
+            self.disk.get_or_insert_default().add(disk);
+        }
         self.events_max += events_max;
         self.bytes_max += bytes_max;
         self.events += events;
@@ -273,6 +321,19 @@ impl QueueNumbers {
         self.added += added;
         self.consumed += consumed;
         self.removed += removed;
+    }
+}
+
+impl DiskNumbers {
+    fn add(&mut self, other: &Self) {
+        let Self { segments, written_bytes, write_errors, read_errors, damaged, torn_bytes } =
+            other;
+        self.segments += segments;
+        self.written_bytes += written_bytes;
+        self.write_errors += write_errors;
+        self.read_errors += read_errors;
+        self.damaged += damaged;
+        self.torn_bytes += torn_bytes;
     }
 }
 

@@ -4,7 +4,7 @@ use crate::numbers::{InputNumbers, OutputNumbers, QueueNumbers, ReadNumbers, Reg
 use crate::process::{Process, System, cores};
 use skidder_event::DropReason;
 use skidder_os::{Clock, Fs, Monotonic, Timestamp};
-use skidder_pipeline::{Ledger, Looks, OutputMetrics, Queue, RegistrarMetrics, Settle};
+use skidder_pipeline::{DiskQueue, Ledger, Looks, OutputMetrics, Queue, RegistrarMetrics, Settle};
 use skidder_read::ReadMetrics;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -79,6 +79,8 @@ pub struct OutputSource {
     pub settle: Arc<Settle>,
     /// The queue before it.
     pub queue: Queue,
+    /// With `queue.disk`: the queue, of which `queue` is the end at the readers.
+    pub disk: Option<Arc<DiskQueue>>,
     /// What it counts.
     pub metrics: Arc<OutputMetrics>,
     /// Set when it has ended by itself.
@@ -175,7 +177,7 @@ impl Sources {
         Snapshot {
             program,
             ledger: output.settle.total(),
-            queue: QueueNumbers::of(&output.queue),
+            queue: QueueNumbers::of(&output.queue, output.disk.as_deref()),
             output: OutputNumbers::of(&output.metrics),
             read: output.read_total(),
             inputs: output.inputs.iter().map(|input| InputNumbers::of(input, id)).collect(),

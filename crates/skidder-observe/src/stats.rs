@@ -54,7 +54,7 @@ pub fn state(snapshot: &Snapshot) -> Json {
         "management": { "enabled": false },
         "module": { "count": 0, "names": [] },
         "output": { "name": program.output },
-        "queue": { "name": "mem" },
+        "queue": { "name": if snapshot.queue.disk.is_some() { "disk" } else { "mem" } },
         "service": { "id": program.uuid, "name": program.beat, "version": program.version },
     });
     for (id, one) in &snapshot.outputs {

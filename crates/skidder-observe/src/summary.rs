@@ -86,32 +86,44 @@ pub fn ledger_line(ledger: &Ledger, files: u64) -> String {
     let reasons =
         if reasons.is_empty() { String::new() } else { format!(" ({})", reasons.join(", ")) };
     format!(
-        "ledger: read {} {} ({}) in {files} {} = delivered {} + dropped {}{reasons} + dead-lettered {} \
+        "ledger: read {} {} ({}) in {files} {}{} = delivered {} + dropped {}{reasons} + dead-lettered {}{} \
          + in flight {}{}",
         ledger.read(),
         plural(ledger.read(), "line"),
         bytes_text(ledger.read_bytes() as f64),
         plural(files, "file"),
+        part(" + found in the disk queue", ledger.recovered()),
         ledger.delivered(),
         ledger.dropped().total(),
         ledger.dead_lettered(),
+        part(" + in the disk queue", ledger.stored()),
         ledger.in_flight(),
         if ledger.adds_up() { "" } else { "; these do not add up, which is a bug in skidder" },
     )
 }
 
+/// What is there with a disk queue only.
+fn part(name: &str, count: u64) -> String {
+    if count == 0 { String::new() } else { format!("{name} {count}") }
+}
+
 /// The ledger as an aligned table for a terminal, one line for each way a line can end; every line
 /// ends with a line feed. `duration` is the time of the run; zero leaves the rates out.
 pub fn ledger_table(ledger: &Ledger, files: u64, duration: Duration) -> String {
-    let mut rows = vec![
-        Row::new("read", ledger.read(), read_note(ledger, files, duration)),
-        Row::share("= delivered", ledger.delivered(), ledger),
-        Row::share("+ dropped", ledger.dropped().total(), ledger),
-    ];
+    let mut rows = vec![Row::new("read", ledger.read(), read_note(ledger, files, duration))];
+    if ledger.recovered() > 0 {
+        let note = "by an earlier run, and found in the disk queue".to_owned();
+        rows.push(Row::new("+ recovered", ledger.recovered(), note));
+    }
+    rows.push(Row::share("= delivered", ledger.delivered(), ledger));
+    rows.push(Row::share("+ dropped", ledger.dropped().total(), ledger));
     rows.extend(
         drops(ledger).map(|(reason, count)| Row::share(reason.name(), count, ledger).inner()),
     );
     rows.push(Row::share("+ dead-lettered", ledger.dead_lettered(), ledger));
+    if ledger.stored() > 0 {
+        rows.push(Row::share("+ in the disk queue", ledger.stored(), ledger));
+    }
     rows.push(Row::share("+ in flight", ledger.in_flight(), ledger));
     let names = rows.iter().map(|row| row.name.len()).max().unwrap_or(0);
     let counts = rows.iter().map(|row| row.count.len()).max().unwrap_or(0);
@@ -140,7 +152,11 @@ impl Row {
 
     /// A part of what was read; its note is the percentage.
     fn share(name: &str, count: u64, ledger: &Ledger) -> Self {
-        let note = if count == 0 { String::new() } else { percent(count, ledger.read()) };
+        let note = if count == 0 {
+            String::new()
+        } else {
+            percent(count, ledger.read() + ledger.recovered())
+        };
         Self::new(name, count, note)
     }
 

@@ -166,11 +166,11 @@ impl DeadLetters {
         text.extend_from_slice(letter.status.to_string().as_bytes());
         text.extend_from_slice(b",\"reason\":");
         write_string(text, letter.reason, false);
-        if let Some(source) = letter.delivery.ticket.source_status() {
+        if let Some(origin) = letter.delivery.ticket.origin() {
             text.extend_from_slice(b",\"source\":");
-            write_string(text, source.meta.source.as_os_str().as_encoded_bytes(), false);
+            write_string(text, origin.path.as_os_str().as_encoded_bytes(), false);
             text.extend_from_slice(b",\"identity\":");
-            write_string(text, source.key.as_bytes(), true);
+            write_string(text, origin.key.as_bytes(), true);
         }
         text.extend_from_slice(b",\"generation\":");
         text.extend_from_slice(batch.provenance().generation.to_string().as_bytes());

@@ -1,5 +1,5 @@
-//! The ledger: `read = delivered + dropped(reason) + dead-lettered + in flight`, per source and in
-//! total, at every instant.
+//! The ledger: `read + recovered = delivered + dropped(reason) + dead-lettered + stored + in flight`, per source and in total,
+//! at every instant. Without a disk queue nothing is recovered or stored.
 
 use skidder_event::{DropCounts, DropReason};
 
@@ -11,6 +11,8 @@ pub struct Ledger {
     delivered: u64,
     dead_lettered: u64,
     in_flight: u64,
+    recovered: u64,
+    stored: u64,
     dropped: DropCounts,
 }
 
@@ -38,9 +40,20 @@ impl Ledger {
         self.dead_lettered
     }
 
-    /// Lines between reader and verdict.
+    /// Lines between reader and verdict, or the disk queue.
     pub fn in_flight(&self) -> u64 {
         self.in_flight
+    }
+
+    /// Lines that an earlier life of the program has read, and this one has found in the disk queue.
+    pub fn recovered(&self) -> u64 {
+        self.recovered
+    }
+
+    /// Of all sources together: lines that are durable in the disk queue and have no verdict yet. Of one source: lines that
+    /// went to the disk queue, whose verdicts are counted in the total only.
+    pub fn stored(&self) -> u64 {
+        self.stored
     }
 
     /// Lines dropped, by reason.
@@ -50,17 +63,33 @@ impl Ledger {
 
     /// Whether the counts add up.
     pub fn adds_up(&self) -> bool {
-        self.read == self.delivered + self.dropped.total() + self.dead_lettered + self.in_flight
+        self.read + self.recovered
+            == self.delivered
+                + self.dropped.total()
+                + self.dead_lettered
+                + self.stored
+                + self.in_flight
     }
 
     /// Adds all counts of another.
     pub fn add(&mut self, other: &Self) {
-        let Self { read, read_bytes, delivered, dead_lettered, in_flight, dropped } = other;
+        let Self {
+            read,
+            read_bytes,
+            delivered,
+            dead_lettered,
+            in_flight,
+            recovered,
+            stored,
+            dropped,
+        } = other;
         self.read += read;
         self.read_bytes += read_bytes;
         self.delivered += delivered;
         self.dead_lettered += dead_lettered;
         self.in_flight += in_flight;
+        self.recovered += recovered;
+        self.stored += stored;
         self.dropped.add_all(dropped);
     }
 
@@ -76,10 +105,27 @@ impl Ledger {
     /// `rows` have their verdict.
     pub(crate) fn settle(&mut self, verdict: Verdict, rows: u64) {
         self.in_flight -= rows;
+        self.count(verdict, rows);
+    }
+
+    /// `rows` were found in the disk queue at the start.
+    pub(crate) fn recover(&mut self, rows: u64) {
+        self.recovered += rows;
+        self.stored += rows;
+    }
+
+    /// `rows` of the disk queue have their verdict.
+    pub(crate) fn settle_stored(&mut self, verdict: Verdict, rows: u64) {
+        self.stored -= rows;
+        self.count(verdict, rows);
+    }
+
+    fn count(&mut self, verdict: Verdict, rows: u64) {
         match verdict {
             Verdict::Delivered => self.delivered += rows,
             Verdict::DeadLettered => self.dead_lettered += rows,
             Verdict::Dropped(reason) => self.dropped.add(reason, rows),
+            Verdict::Stored => self.stored += rows,
         }
     }
 }
@@ -90,6 +136,8 @@ pub(crate) enum Verdict {
     Delivered,
     DeadLettered,
     Dropped(DropReason),
+    /// It is durable in the disk queue: its cursor passes, and its verdict comes from there.
+    Stored,
 }
 
 /// The ledger of one source. There may be very many of them, and of most nothing but delivered lines is to be counted.
@@ -128,10 +176,7 @@ impl SourceLedger {
         self.in_flight -= rows;
         match verdict {
             Verdict::Delivered => self.delivered += rows,
-            Verdict::DeadLettered => self.others.get_or_insert_default().dead_lettered += rows,
-            Verdict::Dropped(reason) => {
-                self.others.get_or_insert_default().dropped.add(reason, rows);
-            }
+            others => self.others.get_or_insert_default().count(others, rows),
         }
     }
 }

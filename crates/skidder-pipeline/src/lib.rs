@@ -8,6 +8,7 @@
 
 mod cursors;
 mod dead_letter;
+mod disk;
 mod ledger;
 mod looks;
 mod metrics;
@@ -23,12 +24,17 @@ mod worker;
 
 pub use cursors::SavedCursors;
 pub use dead_letter::{DeadLetter, DeadLetterError, DeadLetters, DeadLettersLimits};
+pub use disk::{
+    DiskMetrics, DiskQueue, DiskQueueError, DiskQueueFilled, DiskQueueOpened, DiskQueueRepaired,
+    DiskQueueReport, DiskQueueSettings, DiskStep, Origin, SegmentReport, inspect_disk_queue,
+    repair_disk_queue, waiting_in_disk_queue,
+};
 pub use ledger::{Ledger, LedgerSnapshot};
 pub use looks::{AskError, Looks};
 pub use metrics::{Counter, Gauge, OutputMetrics, QueueMetrics, RegistrarMetrics};
 pub use output::{Feed, Output, OutputFuture};
 pub use queue::{Delivery, Queue, QueueLimits, TakeLimits};
 pub use registrar::Registrar;
-pub use run::{Pipeline, PipelineSettings, ReadOnce};
+pub use run::{Pipeline, PipelineSettings, Queues, ReadOnce};
 pub use scanner::{FileInput, Nap, Scanner};
 pub use settle::{Settle, SourceStatus, Ticket};

@@ -4,118 +4,21 @@
 //! `queue.mem.events` does. A batch larger than a bound is admitted alone, so that nothing is ever
 //! too large to be read.
 
+mod delivery;
+mod limits;
+mod permit;
+
+pub use delivery::Delivery;
+pub use limits::{QueueLimits, TakeLimits};
+pub(crate) use permit::Permit;
+
 use crate::metrics::QueueMetrics;
-use crate::settle::{Settle, Ticket};
+use crate::settle::{Place, Settle, Ticket};
 use skidder_event::Batch;
 use std::collections::VecDeque;
-use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, Thread};
-use std::time::Duration;
 use tokio::sync::Notify;
-
-/// Bounds of a queue.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct QueueLimits {
-    /// `queue.mem.events`: events queued and in flight.
-    pub events: usize,
-    /// `queue.mem.bytes`, our own: bytes of the batches queued and in flight.
-    pub bytes: usize,
-    /// `queue.mem.flush.min_events`: how many an output waits for; 0 or 1 means none.
-    pub flush_min_events: usize,
-    /// `queue.mem.flush.timeout`: how long it waits for them.
-    pub flush_timeout: Duration,
-}
-
-impl QueueLimits {
-    /// Default of `queue.mem.events`.
-    pub const EVENTS: usize = 3200;
-    /// Default of `queue.mem.bytes`.
-    pub const BYTES: usize = 16 << 20;
-    /// Default of `queue.mem.flush.min_events`.
-    pub const FLUSH_MIN_EVENTS: usize = 1600;
-    /// Default of `queue.mem.flush.timeout`.
-    pub const FLUSH_TIMEOUT: Duration = Duration::from_secs(10);
-}
-
-impl Default for QueueLimits {
-    fn default() -> Self {
-        Self {
-            events: Self::EVENTS,
-            bytes: Self::BYTES,
-            flush_min_events: Self::FLUSH_MIN_EVENTS,
-            flush_timeout: Self::FLUSH_TIMEOUT,
-        }
-    }
-}
-
-/// How much a worker takes at once.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct TakeLimits {
-    /// Most events; 0 means that the queue decides.
-    pub events: usize,
-    /// Most bytes of messages; one event is given even if it is larger.
-    pub bytes: usize,
-}
-
-/// Some rows of an admitted batch, for one worker to send. Each row must get its verdict through
-/// the ticket.
-#[derive(Clone, Debug)]
-pub struct Delivery {
-    /// The batch; shared when it was cut.
-    pub batch: Arc<Batch>,
-    /// The rows.
-    pub rows: Range<u32>,
-    /// Where verdicts go.
-    pub ticket: Arc<Ticket>,
-}
-
-impl Delivery {
-    /// Number of events.
-    pub fn len(&self) -> usize {
-        self.rows.len()
-    }
-
-    /// Whether there are none.
-    pub fn is_empty(&self) -> bool {
-        self.rows.is_empty()
-    }
-}
-
-/// Room in the queue that a batch takes until it is settled.
-#[derive(Debug)]
-pub struct Permit {
-    queue: Arc<Shared>,
-    events: usize,
-    bytes: usize,
-}
-
-impl Permit {
-    /// Gives back many at once: one lock and one wake-up instead of many.
-    pub(crate) fn give_back(permits: Vec<Self>) {
-        let mut all: Option<Self> = None;
-        for mut permit in permits {
-            match &mut all {
-                Some(all) if Arc::ptr_eq(&all.queue, &permit.queue) => {
-                    all.events += std::mem::take(&mut permit.events);
-                    all.bytes += std::mem::take(&mut permit.bytes);
-                }
-                _ => all = Some(permit),
-            }
-        }
-    }
-}
-
-impl Drop for Permit {
-    fn drop(&mut self) {
-        if self.events == 0 {
-            // Its room was given to another.
-            return;
-        }
-        self.queue.metrics.removed.add(self.events as u64);
-        self.queue.make_room(self.events, self.bytes);
-    }
-}
 
 /// The queue of one output. Cloning gives another handle to the same queue.
 #[derive(Clone, Debug)]
@@ -155,6 +58,8 @@ struct State {
     aborted: bool,
     /// Workers take what is there without waiting for a full batch.
     draining: bool,
+    /// Who brings events from the disk and waits until some are taken.
+    feeder: Option<Thread>,
 }
 
 /// A batch that waits for room. It is not on the ledger yet.
@@ -165,6 +70,8 @@ struct Blocked {
     batch: Batch,
     events: usize,
     bytes: usize,
+    /// Its place in the disk queue, if it comes from there.
+    frame: Option<Place>,
     /// Who wants to know when it is in.
     reader: Thread,
 }
@@ -229,8 +136,23 @@ impl Queue {
     #[expect(clippy::result_large_err, reason = "one move a batch, and only at the end")]
     pub fn push_meanwhile(&self, batch: Batch, meanwhile: impl FnOnce()) -> Result<(), Batch> {
         let Err(batch) = self.try_push(batch) else { return Ok(()) };
-        let Some(number) = self.shared.stand_in_line(batch)? else { return Ok(()) };
+        let Some(number) = self.shared.stand_in_line(batch, None)? else { return Ok(()) };
         meanwhile();
+        self.wait_in_line(number)
+    }
+
+    /// Puts the events of a frame of the disk queue in, of which there is at least one, as [`Queue::push`] does.
+    #[expect(clippy::result_large_err, reason = "one move a batch, and only at the end")]
+    pub(crate) fn push_of(&self, batch: Batch, frame: Place) -> Result<(), Batch> {
+        match self.shared.stand_in_line(batch, Some(frame))? {
+            Some(number) => self.wait_in_line(number),
+            None => Ok(()),
+        }
+    }
+
+    /// Waits until the batch with this number is in.
+    #[expect(clippy::result_large_err, reason = "one move a batch, and only at the end")]
+    fn wait_in_line(&self, number: u64) -> Result<(), Batch> {
         loop {
             let mut state = self.shared.lock();
             let Some(at) = state.blocked.iter().position(|blocked| blocked.number == number) else {
@@ -255,7 +177,7 @@ impl Queue {
         if state.closed || !state.blocked.is_empty() || !has_room {
             return Err(batch);
         }
-        let is_enough = self.shared.put(&mut state, batch, events, bytes);
+        let is_enough = self.shared.put(&mut state, batch, events, bytes, None);
         drop(state);
         if is_enough {
             self.shared.work.notify_one();
@@ -293,6 +215,18 @@ impl Queue {
         }
     }
 
+    /// Waits until there is something to take; `false` if there will never be.
+    pub(crate) async fn wait_for_work(&self) -> bool {
+        loop {
+            let notified = self.shared.work.notified();
+            let known = self.shared.lock().has_work();
+            if let Some(more) = known {
+                return more;
+            }
+            notified.await;
+        }
+    }
+
     /// Takes what is there, without waiting for anything; says whether there was something.
     pub fn try_take(&self, limits: TakeLimits, out: &mut Vec<Delivery>) -> bool {
         matches!(self.look(limits, 1, out), Look::Taken)
@@ -308,11 +242,8 @@ impl Queue {
     /// Nothing more comes in. Workers end when they have taken what is there.
     pub fn close(&self) {
         let mut state = self.shared.lock();
-        state.closed = true;
+        state.close();
         state.draining = true;
-        for blocked in &state.blocked {
-            blocked.reader.unpark();
-        }
         drop(state);
         self.shared.work.notify_one();
     }
@@ -329,6 +260,35 @@ impl Queue {
         // Outside the lock: a ticket gives its permit back when it goes.
         drop(waiting);
         self.shared.work.notify_one();
+    }
+
+    /// Takes out what no worker has taken, and lets nothing more in; what is in flight may still get its verdict.
+    pub(crate) fn clear(&self) {
+        let mut state = self.shared.lock();
+        state.close();
+        let waiting = std::mem::take(&mut state.waiting);
+        state.queued = 0;
+        drop(state);
+        drop(waiting);
+        self.shared.work.notify_one();
+    }
+
+    /// Waits until fewer than so many events wait for a worker; `false` if nothing more may come in.
+    pub(crate) fn wait_below(&self, events: usize) -> bool {
+        loop {
+            let mut state = self.shared.lock();
+            if state.closed || state.queued < events {
+                return !state.closed;
+            }
+            state.feeder = Some(thread::current());
+            drop(state);
+            thread::park();
+        }
+    }
+
+    /// Events that wait for a worker.
+    pub(crate) fn waiting(&self) -> usize {
+        self.shared.lock().queued
     }
 
     fn wanted(&self, limits: TakeLimits) -> usize {
@@ -363,7 +323,11 @@ impl Queue {
         // Others may be waiting.
         state.wake_at = 1;
         let more = !state.waiting.is_empty() || state.closed;
+        let feeder = state.feeder.take();
         drop(state);
+        if let Some(feeder) = feeder {
+            feeder.unpark();
+        }
         self.shared.metrics.consumed.add(taken as u64);
         if more {
             self.shared.work.notify_one();
@@ -380,7 +344,11 @@ impl Shared {
     /// Gives a batch for which there was no room a place in the line, and its number; nothing if there is room
     /// after all.
     #[expect(clippy::result_large_err, reason = "one move a batch, and only at the end")]
-    fn stand_in_line(self: &Arc<Self>, batch: Batch) -> Result<Option<u64>, Batch> {
+    fn stand_in_line(
+        self: &Arc<Self>,
+        batch: Batch,
+        frame: Option<Place>,
+    ) -> Result<Option<u64>, Batch> {
         let (events, bytes) = (batch.len(), batch.memory_bytes());
         let mut state = self.lock();
         if state.closed {
@@ -393,6 +361,7 @@ impl Shared {
             batch,
             events,
             bytes,
+            frame,
             reader: thread::current(),
         });
         let is_enough = self.let_in(&mut state);
@@ -427,23 +396,33 @@ impl Shared {
             && state.has_room(&self.limits, front.events, front.bytes)
             && let Some(first) = state.blocked.pop_front()
         {
-            is_enough |= self.put(state, first.batch, first.events, first.bytes);
+            is_enough |= self.put(state, first.batch, first.events, first.bytes, first.frame);
             first.reader.unpark();
         }
         is_enough
     }
 
     /// Admits a batch for which there is room. Says whether a worker should look.
-    fn put(self: &Arc<Self>, state: &mut State, batch: Batch, events: usize, bytes: usize) -> bool {
+    fn put(
+        self: &Arc<Self>,
+        state: &mut State,
+        batch: Batch,
+        events: usize,
+        bytes: usize,
+        frame: Option<Place>,
+    ) -> bool {
         if events == 0 {
             self.settle.admit(&batch, None);
             return false;
         }
         state.events += events;
         state.bytes += bytes;
-        let permit = Permit { queue: Arc::clone(self), events, bytes };
+        let permit = Some(Permit::new(self, events, bytes));
         // Admitted under the queue's lock, so that ranges of a source are in line in its order.
-        let ticket = self.settle.admit(&batch, Some(permit));
+        let ticket = match frame {
+            None => self.settle.admit(&batch, permit),
+            Some(frame) => Ticket::new(&self.settle, frame, events as u32, permit),
+        };
         let rows = 0..events as u32;
         state.waiting.push_back(Delivery { batch: Arc::new(batch), rows, ticket });
         state.queued += events;
@@ -457,6 +436,22 @@ impl Shared {
 }
 
 impl State {
+    /// Nothing more comes in, which those who wait for room are told.
+    fn close(&mut self) {
+        self.closed = true;
+        let waiting = self.blocked.iter().map(|blocked| &blocked.reader);
+        for thread in waiting.chain(&self.feeder) {
+            thread.unpark();
+        }
+    }
+
+    /// Whether there is something to take, or nothing will ever be; if neither, the next event wakes.
+    fn has_work(&mut self) -> Option<bool> {
+        let is_known = !self.waiting.is_empty() || self.closed;
+        self.wake_at = 1;
+        is_known.then_some(!self.waiting.is_empty())
+    }
+
     fn has_room(&self, limits: &QueueLimits, events: usize, bytes: usize) -> bool {
         self.events == 0
             || (self.events + events <= limits.events && self.bytes + bytes <= limits.bytes)

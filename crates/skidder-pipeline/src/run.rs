@@ -1,6 +1,7 @@
 //! The running pipeline: the threads that scan, read and save. Outputs run where sockets live, in the
 //! caller's runtime; the queue is what both sides share.
 
+use crate::disk::DiskQueue;
 use crate::looks::{AskError, Looks};
 use crate::queue::Queue;
 use crate::registrar::Registrar;
@@ -25,11 +26,23 @@ pub struct PipelineSettings {
     pub once: bool,
 }
 
+/// The queue between the readers and an output.
+#[derive(Clone)]
+pub struct Queues {
+    /// Where readers put batches in.
+    pub readers: Queue,
+    /// The queue on the disk, of which that is one end.
+    pub disk: Option<Arc<DiskQueue>>,
+}
+
 /// Threads from files to the queue, and from the settle to the registry.
 pub struct Pipeline {
     shared: Arc<Shared>,
     readers: Arc<Readers>,
     queue: Queue,
+    disk: Option<Arc<DiskQueue>>,
+    /// Those of the disk queue.
+    movers: Vec<JoinHandle<()>>,
     settle: Arc<Settle>,
     workers: Vec<JoinHandle<()>>,
     scanner: Option<JoinHandle<Vec<FileInput>>>,
@@ -92,10 +105,11 @@ impl Pipeline {
         settings: PipelineSettings,
         scanner: Scanner,
         readers: Arc<Readers>,
-        queue: Queue,
+        Queues { readers: queue, disk }: Queues,
         registrar: Registrar,
         clock: Arc<dyn Clock>,
     ) -> io::Result<Self> {
+        let movers = disk.as_ref().map(DiskQueue::start).transpose()?.unwrap_or_default();
         let shared = Arc::new(Shared::default());
         // What the caller says of whom this is holds for the threads, too.
         let span = tracing::Span::current();
@@ -136,8 +150,9 @@ impl Pipeline {
             std::thread::Builder::new().name("scanner".to_owned()).spawn(work)?
         };
         let saver = {
-            let (shared, clock) = (Arc::clone(&shared), Arc::clone(&clock));
-            let work = move || span.in_scope(|| save(registrar, settings.flush, &shared, &*clock));
+            let (shared, clock, disk) = (Arc::clone(&shared), Arc::clone(&clock), disk.clone());
+            let save = move || save(registrar, disk.as_deref(), settings.flush, &shared, &*clock);
+            let work = move || span.in_scope(save);
             std::thread::Builder::new().name("registrar".to_owned()).spawn(work)?
         };
         Ok(Self {
@@ -145,6 +160,8 @@ impl Pipeline {
             readers,
             settle: Arc::clone(queue.settle()),
             queue,
+            disk,
+            movers,
             workers,
             scanner: Some(scanner),
             scanned: Vec::new(),
@@ -189,8 +206,12 @@ impl Pipeline {
         }
     }
 
-    /// Waits until all that was read is settled, at most `limit`; says whether it is.
+    /// Waits until all that was read is settled, at most `limit`; says whether it is. With a queue on the disk: until
+    /// all is there, and what the output took from it is settled; it gets no more.
     pub fn drain(&self, limit: Duration) -> bool {
+        if let Some(disk) = &self.disk {
+            disk.stop_feeding();
+        }
         self.settle.wait_until_settled(limit)
     }
 
@@ -198,11 +219,22 @@ impl Pipeline {
     pub fn finish(&mut self) -> bool {
         self.stop_reading();
         self.queue.abort();
+        if let Some(disk) = &self.disk {
+            disk.stop();
+        }
+        // What they made durable is behind the cursors that are saved now.
+        for mover in self.movers.drain(..) {
+            join(mover);
+        }
         self.shared.set(|state| state.finished = true);
-        match self.registrar.take().map(JoinHandle::join) {
+        let saved = match self.registrar.take().map(JoinHandle::join) {
             Some(Ok(mut registrar)) => registrar.flush_last(&*self.clock),
             _ => false,
+        };
+        if let Some(disk) = &self.disk {
+            disk.maintain();
         }
+        saved
     }
 }
 
@@ -286,6 +318,7 @@ fn scan_once(
 /// flush.
 fn save(
     mut registrar: Registrar,
+    disk: Option<&DiskQueue>,
     every: Duration,
     shared: &Shared,
     clock: &dyn Clock,
@@ -297,5 +330,8 @@ fn save(
             return registrar;
         }
         registrar.flush(clock);
+        if let Some(disk) = disk {
+            disk.maintain();
+        }
     }
 }

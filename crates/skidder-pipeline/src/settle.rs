@@ -11,14 +11,14 @@ use crate::ledger::{Ledger, SourceLedger, Verdict};
 use crate::queue::Permit;
 use foldhash::HashMap;
 use newcomers::Newcomers;
-use skidder_event::{Batch, ResumePoint, SourceId};
+use skidder_event::{Batch, DropReason, ResumePoint, SourceId};
 use skidder_os::Timestamp;
 use skidder_os::sabotage::{self, Sabotage};
 use skidder_registry::{Change, Checkpoint, Cursor, Entry, Meta};
 use std::collections::{HashSet, VecDeque};
-use std::sync::atomic::{AtomicBool, AtomicU32};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
+pub(crate) use ticket::Place;
 pub use ticket::Ticket;
 
 /// Sources that one commit of the registry saves at most: bounds its memory when many files appear at
@@ -33,8 +33,8 @@ const SPARE_SOURCES: usize = 256;
 #[derive(Debug, Default)]
 pub struct Settle {
     state: Mutex<State>,
-    /// Told whenever nothing is in flight any more.
-    empty: Condvar,
+    /// Told whenever nothing is on its way any more.
+    quiet: Condvar,
 }
 
 #[derive(Debug, Default)]
@@ -48,6 +48,8 @@ struct State {
     /// New sources that need not be saved at once.
     newcomers: Newcomers,
     total: Ledger,
+    /// Rows of a disk queue that are with an output.
+    sending: u64,
 }
 
 #[derive(Debug)]
@@ -230,14 +232,8 @@ impl Settle {
         }
         state.total.admit(batch.lines(), bytes, batch.drops(), rows);
         drop(state);
-        let ticket = Arc::new(Ticket {
-            settle: Arc::clone(self),
-            source: provenance.source,
-            sequence,
-            rows_left: AtomicU32::new(batch.len() as u32),
-            permit: Mutex::new(permit),
-            settled: AtomicBool::new(false),
-        });
+        let place = Place::Source(provenance.source, sequence);
+        let ticket = Ticket::new(self, place, rows as u32, permit);
         if batch.is_empty() {
             ticket.finish();
         }
@@ -323,18 +319,23 @@ impl Settle {
         }
     }
 
-    /// Rows without a verdict.
+    /// Tells who waits for it that nothing is on its way any more.
+    fn tell_quiet(&self) {
+        self.quiet.notify_all();
+    }
+
+    /// Rows between a reader and their verdict, or the disk queue.
     pub fn in_flight(&self) -> u64 {
         self.lock().total.in_flight()
     }
 
-    /// Waits until every row has its verdict, at most `limit`; says whether it has.
+    /// Waits until every row has its verdict or is durable in a disk queue, and none from there is with an output, at
+    /// most `limit`; says whether it is so.
     pub fn wait_until_settled(&self, limit: Duration) -> bool {
         let state = self.lock();
-        let waited =
-            self.empty.wait_timeout_while(state, limit, |state| state.total.in_flight() > 0);
+        let waited = self.quiet.wait_timeout_while(state, limit, |state| !state.is_quiet());
         let (state, _) = waited.unwrap_or_else(PoisonError::into_inner);
-        state.total.in_flight() == 0
+        state.is_quiet()
     }
 
     /// Forgets saved keys that no source has.
@@ -363,6 +364,16 @@ impl Settle {
         self.lock().sources.get(&source).is_none_or(|entry| !entry.has_pending())
     }
 
+    /// Rows were found in the disk queue that another life of the program has read.
+    pub(crate) fn recovered(&self, rows: u64) {
+        self.lock().total.recover(rows);
+    }
+
+    /// Rows of the disk queue cannot be read any more.
+    pub(crate) fn lost(&self, rows: u64) {
+        self.lock().total.settle_stored(Verdict::Dropped(DropReason::QueueDamaged), rows);
+    }
+
     fn lock(&self) -> MutexGuard<'_, State> {
         // The counts are plain numbers changed without a panic in between.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
@@ -385,6 +396,24 @@ impl State {
         if let Some(entry) = self.sources.get_mut(&source) {
             entry.ledger.settle(verdict, u64::from(rows));
         }
+    }
+
+    /// Rows of the disk queue are with an output.
+    fn begin_sending(&mut self, rows: u32) {
+        self.sending += u64::from(rows);
+    }
+
+    /// An output let go of rows of the disk queue: with a verdict, or to be sent again by the next life.
+    fn end_sending(&mut self, verdict: Option<Verdict>, rows: u32) {
+        self.sending -= u64::from(rows);
+        if let Some(verdict) = verdict {
+            self.total.settle_stored(verdict, u64::from(rows));
+        }
+    }
+
+    /// Whether no row is between a reader and its verdict or the disk queue, or between that and its verdict.
+    fn is_quiet(&self) -> bool {
+        self.total.in_flight() == 0 && self.sending == 0
     }
 
     /// Marks one range as settled and moves the cursor over all settled ones at the front.

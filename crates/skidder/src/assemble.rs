@@ -231,7 +231,8 @@ impl Reading<'_> {
                 inputs,
                 output: one.built.output,
                 check: one.built.check,
-                queue: one.queue,
+                queue: one.queue.limits,
+                disk: one.queue.disk(&place, self.ids.get(number).map(String::as_str)),
                 dead_letters: one.dead_letters,
                 place,
             });

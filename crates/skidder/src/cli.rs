@@ -90,6 +90,11 @@ pub(crate) enum Command {
         #[command(subcommand)]
         what: RegistryCommand,
     },
+    /// Looks at and repairs a queue on the disk (`queue.disk`)
+    Queue {
+        #[command(subcommand)]
+        what: QueueCommand,
+    },
     /// Prints the version
     Version,
     /// Loads the index template and the lifecycle policy of `setup` into Elasticsearch
@@ -195,6 +200,35 @@ pub(crate) enum RegistryCommand {
     Import(Import),
     /// Writes the registry in Filebeat's format, so that Filebeat goes on where skidder stopped
     Export(ExportRegistry),
+}
+
+/// `skidder queue …`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum QueueCommand {
+    /// Shows segments, events and damaged places; works beside a running skidder
+    Inspect {
+        #[command(flatten)]
+        which: WhichQueue,
+        /// One JSON object instead of a table
+        #[arg(long)]
+        json: bool,
+    },
+    /// Writes what can be read to new segments, and keeps the old ones aside
+    Repair {
+        #[command(flatten)]
+        which: WhichQueue,
+    },
+}
+
+/// Which queue is meant.
+#[derive(Args, Debug)]
+pub(crate) struct WhichQueue {
+    /// Its directory; by default that of the configuration
+    #[arg(long, value_name = "DIR", conflicts_with = "output")]
+    pub(crate) path: Option<PathBuf>,
+    /// The output whose queue it is; must be said if there are several
+    #[arg(long, value_name = "ID")]
+    pub(crate) output: Option<String>,
 }
 
 /// `skidder registry import`.

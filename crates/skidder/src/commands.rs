@@ -67,6 +67,7 @@ pub(crate) fn dispatch(line: &CommandLine) -> Result<ExitCode> {
         Some(Command::Explain(what)) => sample::explain(what, &line.global, &world.for_trial()),
         Some(Command::Diff(what)) => Ok(sample::diff(what, &line.global, &world.for_trial())),
         Some(Command::Registry { what }) => registry::dispatch(what, &line.global, &world),
+        Some(Command::Queue { what }) => crate::queue::dispatch(what, &line.global, &world),
         Some(Command::Version) => {
             print(&format!(
                 "skidder version {VERSION} ({}), compatible with filebeat {}\n",

@@ -14,6 +14,7 @@ mod logging;
 mod outputs;
 mod passing;
 mod progress;
+mod queue;
 mod registry;
 mod run;
 mod sample;

@@ -124,6 +124,7 @@ fn source_of(output: &RunningOutput) -> OutputSource {
         inputs: output.inputs.iter().map(input).collect(),
         settle: Arc::clone(&output.settle),
         queue: output.queue.clone(),
+        disk: output.disk.clone(),
         metrics: Arc::clone(&output.metrics),
         ended: Arc::clone(&output.ended),
         looks: Some(output.looks()),

@@ -4,7 +4,8 @@ use super::{LABEL_OUTCOME, LABEL_REASON, Metric, count, counter, dropped, gauge}
 use skidder_event::DropReason;
 
 const LINES: &str = "skidder_ledger_lines_total";
-const LINES_HELP: &str = "Lines with a verdict: read = all of these + in flight.";
+const LINES_HELP: &str =
+    "Lines with a verdict: read + recovered = all of these + stored + in flight.";
 
 /// See the module's text. `libbeat.pipeline.events`: `total` are events before the processors,
 /// `filtered` those that a processor dropped or that were not for the output, `published = total - filtered`.
@@ -51,14 +52,32 @@ pub(super) const METRICS: &[Metric] = &[
         dropped(s, DropReason::NotForOutput)
     })
     .labels(&[(LABEL_OUTCOME, "dropped"), (LABEL_REASON, "not_for_output")]),
+    counter("skidder.ledger.dropped.queue_damaged", LINES, LINES_HELP, |s| {
+        dropped(s, DropReason::QueueDamaged)
+    })
+    .labels(&[(LABEL_OUTCOME, "dropped"), (LABEL_REASON, "queue_damaged")]),
+    counter(
+        "skidder.ledger.recovered",
+        "skidder_ledger_recovered_lines_total",
+        "Lines found in the disk queue at the start, which an earlier run has read.",
+        |s| count(s.ledger.recovered()),
+    ),
+    gauge(
+        "skidder.ledger.stored",
+        "skidder_ledger_stored_lines",
+        "Lines that are durable in the disk queue and have no verdict yet.",
+        |s| count(s.ledger.stored()),
+    ),
     gauge(
         "skidder.ledger.in_flight",
         "skidder_ledger_in_flight_lines",
-        "Lines read that have no verdict yet.",
+        "Lines read that have no verdict yet, and are not in the disk queue.",
         |s| count(s.ledger.in_flight()),
     ),
     // Filebeat's names for the same numbers; Prometheus has them already.
-    gauge("libbeat.pipeline.events.active", "", "", |s| count(s.ledger.in_flight())),
+    gauge("libbeat.pipeline.events.active", "", "", |s| {
+        count(s.ledger.in_flight() + s.ledger.stored())
+    }),
     counter("libbeat.pipeline.events.total", "", "", |s| count(s.events_total())),
     counter("libbeat.pipeline.events.filtered", "", "", |s| count(s.events_filtered())),
     counter("libbeat.pipeline.events.published", "", "", |s| {

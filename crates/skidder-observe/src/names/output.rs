@@ -1,9 +1,16 @@
 //! Queue, output and registrar.
 
 use super::{LABEL_RESULT, Metric, Value, count, counter, gauge, text};
+use crate::numbers::DiskNumbers;
+use crate::snapshot::Snapshot;
 
 const EVENTS: &str = "skidder_output_events_total";
 const EVENTS_HELP: &str = "Events that came back from the output; failed ones are sent again.";
+
+/// A number that is there with `queue.disk` only.
+fn disk(snapshot: &Snapshot, number: fn(&DiskNumbers) -> u64) -> Option<Value> {
+    snapshot.queue.disk.as_ref().map(|disk| Value::Count(number(disk)))
+}
 
 pub(super) const METRICS: &[Metric] = &[
     gauge(
@@ -32,7 +39,11 @@ pub(super) const METRICS: &[Metric] = &[
     ),
     gauge("libbeat.pipeline.queue.filled.pct", "", "", |s| {
         // A queue without room for an event would be refused at the start.
-        Some(Value::Real(s.queue.events as f64 / s.queue.events_max.max(1) as f64))
+        let (filled, max) = match s.queue.disk {
+            None => (s.queue.events, s.queue.events_max),
+            Some(_) => (s.queue.bytes, s.queue.bytes_max),
+        };
+        Some(Value::Real(filled as f64 / max.max(1) as f64))
     }),
     counter(
         "libbeat.pipeline.queue.added.events",
@@ -53,6 +64,42 @@ pub(super) const METRICS: &[Metric] = &[
         |s| count(s.queue.removed),
     ),
     counter("libbeat.pipeline.queue.acked", "", "", |s| count(s.queue.removed)),
+    gauge(
+        "skidder.queue.disk.segments",
+        "skidder_queue_disk_segments",
+        "Files of the disk queue.",
+        |s| disk(s, |disk| disk.segments),
+    ),
+    counter(
+        "skidder.queue.disk.written_bytes",
+        "skidder_queue_disk_written_bytes_total",
+        "Bytes made durable in the disk queue.",
+        |s| disk(s, |disk| disk.written_bytes),
+    ),
+    counter(
+        "skidder.queue.disk.write_errors",
+        "skidder_queue_disk_write_errors_total",
+        "Times that the disk queue could not be written; it is tried again.",
+        |s| disk(s, |disk| disk.write_errors),
+    ),
+    counter(
+        "skidder.queue.disk.read_errors",
+        "skidder_queue_disk_read_errors_total",
+        "Times that the disk queue could not be read; it is tried again.",
+        |s| disk(s, |disk| disk.read_errors),
+    ),
+    counter(
+        "skidder.queue.disk.damaged",
+        "skidder_queue_disk_damaged_total",
+        "Damaged places in the disk queue; their events are dropped as queue_damaged.",
+        |s| disk(s, |disk| disk.damaged),
+    ),
+    counter(
+        "skidder.queue.disk.torn_bytes",
+        "skidder_queue_disk_torn_bytes_total",
+        "Bytes of an unfinished write found at the start; its lines are read again.",
+        |s| disk(s, |disk| disk.torn_bytes),
+    ),
     gauge(
         "skidder.output.working",
         "skidder_output_working",

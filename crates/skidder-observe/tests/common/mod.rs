@@ -59,6 +59,7 @@ impl Run {
             kind: "elasticsearch".to_owned(),
             inputs: vec![input(0, "nginx", "filestream"), input(1, "pipe", "stdin")],
             queue: Queue::new(QueueLimits::default(), Arc::clone(&settle)),
+            disk: None,
             settle,
             metrics: Arc::new(OutputMetrics::default()),
             ended: Arc::default(),

@@ -14,7 +14,7 @@ use crate::context::Context;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD as BASE64;
 use sha2::{Digest as _, Sha256};
-use skidder_event::{Batch, SourceId};
+use skidder_event::Batch;
 use skidder_pipeline::Delivery;
 use std::io::Write as _;
 use std::sync::Arc;
@@ -26,8 +26,8 @@ const HASH_BYTES: usize = 12;
 #[derive(Debug)]
 pub(crate) struct Ids {
     agent: String,
-    /// What `prefix` is of.
-    source: Option<(SourceId, u32, Arc<str>)>,
+    /// What `prefix` is of: generation and key.
+    source: Option<(u32, Arc<str>)>,
     prefix: String,
 }
 
@@ -40,15 +40,14 @@ impl Ids {
     /// The next events are of this delivery.
     pub(crate) fn begin(&mut self, delivery: &Delivery) {
         let generation = delivery.batch.provenance().generation;
-        let source = delivery.ticket.source();
-        // A source stays known as long as lines of it are on their way.
-        let key = delivery.ticket.source_status().map_or_else(|| Arc::from(""), |it| it.key);
-        let current = (source, generation, key);
+        // A source stays known as long as lines of it are on their way, and in the disk queue.
+        let key = delivery.ticket.origin().map_or_else(|| Arc::from(""), |it| it.key);
+        let current = (generation, key);
         if self.source.as_ref() == Some(&current) {
             return;
         }
         let mut hash = Sha256::new();
-        for part in [self.agent.as_bytes(), current.2.as_bytes()] {
+        for part in [self.agent.as_bytes(), current.1.as_bytes()] {
             hash.update((part.len() as u64).to_le_bytes());
             hash.update(part);
         }

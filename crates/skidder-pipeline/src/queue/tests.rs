@@ -5,6 +5,7 @@ use crate::testing::{at_zero, batch, meta};
 use skidder_event::SourceId;
 use skidder_testkit::Random;
 use std::thread;
+use std::time::Duration;
 
 const ALL: TakeLimits = TakeLimits { events: 0, bytes: usize::MAX };
 

@@ -1,51 +1,98 @@
-//! Counts the rows of one admitted batch down.
+//! Tickets: how an output gives the rows of a delivery their verdict.
 
-use super::{Settle, SourceStatus};
+use super::{Settle, State};
+use crate::disk::{Origin, Store};
 use crate::ledger::Verdict;
 use crate::queue::Permit;
 use skidder_event::{DropReason, SourceId};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// One admitted batch on its way. Dropping it without settling all rows leaves them in flight: the
-/// cursor stays before them and the next start reads them again.
-#[derive(Debug)]
+/// One batch on its way. Dropping it without settling all rows leaves them in flight: the cursor stays before them, or they
+/// stay in the disk queue, and the next start reads them again.
 pub struct Ticket {
-    pub(super) settle: Arc<Settle>,
-    pub(super) source: SourceId,
-    pub(super) sequence: u64,
-    pub(super) rows_left: AtomicU32,
-    pub(super) permit: Mutex<Option<Permit>>,
-    pub(super) settled: AtomicBool,
+    settle: Arc<Settle>,
+    place: Place,
+    rows_left: AtomicU32,
+    permit: Mutex<Option<Permit>>,
+    settled: AtomicBool,
+}
+
+/// Where a batch comes from, and which of those from there it is.
+pub(crate) enum Place {
+    /// A source.
+    Source(SourceId, u64),
+    /// A frame of the disk queue.
+    Frame(Arc<Store>, u64, Option<Origin>),
+}
+
+impl std::fmt::Debug for Place {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Source(source, number) => {
+                out.debug_tuple("Source").field(source).field(number).finish()
+            }
+            Self::Frame(_, number, _) => {
+                out.debug_tuple("Frame").field(number).finish_non_exhaustive()
+            }
+        }
+    }
+}
+
+impl std::fmt::Debug for Ticket {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.debug_struct("Ticket").field("rows_left", &self.rows_left).finish_non_exhaustive()
+    }
 }
 
 impl Ticket {
+    pub(crate) fn new(
+        settle: &Arc<Settle>,
+        place: Place,
+        rows: u32,
+        permit: Option<Permit>,
+    ) -> Arc<Self> {
+        if let Place::Frame(..) = place {
+            settle.lock().begin_sending(rows);
+        }
+        Arc::new(Self {
+            settle: Arc::clone(settle),
+            place,
+            rows_left: AtomicU32::new(rows),
+            permit: Mutex::new(permit),
+            settled: AtomicBool::new(false),
+        })
+    }
+
     /// `rows` events of this batch were accepted by the output.
     pub fn delivered(&self, rows: u32) {
-        self.settle.lock().count(self.source, Verdict::Delivered, rows);
-        self.settle_rows(rows);
+        self.give(Verdict::Delivered, rows);
     }
 
     /// `rows` events of this batch are in the dead letters.
     pub fn dead_lettered(&self, rows: u32) {
-        self.settle.lock().count(self.source, Verdict::DeadLettered, rows);
-        self.settle_rows(rows);
+        self.give(Verdict::DeadLettered, rows);
     }
 
     /// `rows` events of this batch were dropped.
     pub fn dropped(&self, reason: DropReason, rows: u32) {
-        self.settle.lock().count(self.source, Verdict::Dropped(reason), rows);
-        self.settle_rows(rows);
+        self.give(Verdict::Dropped(reason), rows);
     }
 
-    /// The source of the batch.
-    pub fn source(&self) -> SourceId {
-        self.source
+    /// `rows` events of this batch are durable in the disk queue.
+    pub(crate) fn stored(&self, rows: u32) {
+        self.give(Verdict::Stored, rows);
     }
 
-    /// Where the source was seen last, for messages about its events.
-    pub fn source_status(&self) -> Option<SourceStatus> {
-        self.settle.status(self.source)
+    /// Where the events come from, for messages about them.
+    pub fn origin(&self) -> Option<Origin> {
+        match &self.place {
+            Place::Source(source, _) => self
+                .settle
+                .status(*source)
+                .map(|status| Origin { path: status.meta.source, key: status.key }),
+            Place::Frame(_, _, origin) => origin.clone(),
+        }
     }
 
     /// Whether all rows have their verdict.
@@ -62,25 +109,35 @@ impl Ticket {
             while let Some((ticket, rows)) =
                 verdicts.next_if(|(ticket, _)| Arc::ptr_eq(&ticket.settle, &settle))
             {
-                state.count(ticket.source, Verdict::Delivered, rows);
+                ticket.count(&mut state, Verdict::Delivered, rows);
                 if ticket.count_down(rows) {
-                    state.settle(ticket.source, ticket.sequence);
+                    ticket.settle_place(&mut state);
                     ticket.settled.store(true, Ordering::Release);
                     permits.extend(ticket.take_permit());
                 }
             }
-            let is_empty = state.total.in_flight() == 0;
+            let is_quiet = state.is_quiet();
             drop(state);
-            if is_empty {
-                settle.empty.notify_all();
+            if is_quiet {
+                settle.tell_quiet();
             }
             Permit::give_back(permits);
         }
     }
 
-    fn settle_rows(&self, rows: u32) {
+    fn give(&self, verdict: Verdict, rows: u32) {
+        let mut state = self.settle.lock();
+        self.count(&mut state, verdict, rows);
+        drop(state);
         if self.count_down(rows) {
             self.finish();
+        }
+    }
+
+    fn count(&self, state: &mut State, verdict: Verdict, rows: u32) {
+        match &self.place {
+            Place::Source(source, _) => state.count(*source, verdict, rows),
+            Place::Frame(..) => state.end_sending(Some(verdict), rows),
         }
     }
 
@@ -95,16 +152,41 @@ impl Ticket {
         self.permit.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
+    fn settle_place(&self, state: &mut State) {
+        match &self.place {
+            Place::Source(source, sequence) => state.settle(*source, *sequence),
+            Place::Frame(store, sequence, _) => store.end(*sequence),
+        }
+    }
+
+    /// All rows have their verdict.
     pub(super) fn finish(&self) {
         let mut state = self.settle.lock();
-        state.settle(self.source, self.sequence);
-        let is_empty = state.total.in_flight() == 0;
+        self.settle_place(&mut state);
+        let is_quiet = state.is_quiet();
         drop(state);
         self.settled.store(true, Ordering::Release);
-        if is_empty {
-            self.settle.empty.notify_all();
+        if is_quiet {
+            self.settle.tell_quiet();
         }
         // Gives the room in the queue back.
         drop(self.take_permit());
+    }
+}
+
+impl Drop for Ticket {
+    fn drop(&mut self) {
+        let left = *self.rows_left.get_mut();
+        if left > 0
+            && let Place::Frame(..) = self.place
+        {
+            let mut state = self.settle.lock();
+            state.end_sending(None, left);
+            let is_quiet = state.is_quiet();
+            drop(state);
+            if is_quiet {
+                self.settle.tell_quiet();
+            }
+        }
     }
 }

@@ -3,15 +3,17 @@
 
 mod feeds;
 mod places;
+mod queue;
 
 pub(crate) use feeds::{Feeds, quoted};
 pub(crate) use places::{Place, Places};
+pub(crate) use queue::QueueSettings;
 
 use crate::assemble::Input;
 use skidder_config::{Item, Section};
 use skidder_os::Timestamp;
 use skidder_outputs::{BuildOther, Built, Check, Context as OutputContext, Other};
-use skidder_pipeline::{DeadLettersLimits, Output, QueueLimits};
+use skidder_pipeline::{DeadLettersLimits, DiskQueueSettings, Output, QueueLimits};
 
 /// Longest id, so that it can be the name of a directory.
 const ID_BYTES_MAX: usize = 100;
@@ -45,6 +47,8 @@ pub(crate) struct OutputParts {
     pub(crate) output: Box<dyn Output>,
     pub(crate) check: Check,
     pub(crate) queue: QueueLimits,
+    /// Its queue is on the disk.
+    pub(crate) disk: Option<DiskQueueSettings>,
     pub(crate) dead_letters: Option<DeadLettersLimits>,
     pub(crate) place: Place,
 }
@@ -62,13 +66,13 @@ pub(crate) struct Outputs {
 /// One output, before its inputs are known.
 pub(crate) struct OneOutput {
     pub(crate) built: Built,
-    pub(crate) queue: QueueLimits,
+    pub(crate) queue: QueueSettings,
     pub(crate) dead_letters: Option<DeadLettersLimits>,
 }
 
 /// What stands at the root for all outputs.
 struct AtRoot {
-    queue: QueueLimits,
+    queue: QueueSettings,
     has_queue: bool,
     dead_letters: Option<DeadLettersLimits>,
 }
@@ -79,8 +83,9 @@ impl Outputs {
         let queue = root.optional_section("queue");
         let at_root = AtRoot {
             has_queue: queue.is_some(),
-            queue: queue
-                .map_or_else(QueueLimits::default, |own| read_queue(own, QueueLimits::default())),
+            queue: queue.map_or_else(QueueSettings::default, |own| {
+                QueueSettings::read(own, &QueueSettings::default(), true)
+            }),
             dead_letters: read_dead_letters(root.section("dead_letters"), None),
         };
         match root.item("outputs") {
@@ -104,9 +109,12 @@ impl Outputs {
         }
         outputs.finish();
         let given = at_root.has_queue || inside.is_some();
-        let queue = inside.map_or(at_root.queue, |inside| read_queue(inside, at_root.queue));
+        let queue = match inside {
+            Some(inside) => QueueSettings::read(inside, &at_root.queue, false),
+            None => at_root.queue.clone(),
+        };
         let wins = |built: &Built| built.queue.events.is_some() && !built.queue.gives_way;
-        if built.as_ref().is_some_and(wins) && at_root.has_queue {
+        if built.as_ref().is_some_and(wins) && at_root.has_queue && !queue.is_on_disk() {
             let message = "the preset of the output overrides `queue.mem`";
             root.warning("queue", message, "use `preset: custom` to set it yourself");
         }
@@ -169,7 +177,7 @@ impl Outputs {
             return;
         }
         let built = skidder_outputs::build(section, &BESIDE, context, started, &OTHERS);
-        let mut queue = at_root.queue;
+        let mut queue = at_root.queue.clone();
         let inside = [section.optional_section("queue"), queue_of_kind(section, &BESIDE)];
         if inside.iter().all(Option::is_some) {
             let message = "`queue` stands beside the output and in it";
@@ -177,7 +185,7 @@ impl Outputs {
         }
         let given = at_root.has_queue || inside.iter().any(Option::is_some);
         for inside in inside.into_iter().flatten() {
-            queue = read_queue(inside, at_root.queue);
+            queue = QueueSettings::read(inside, &at_root.queue, false);
         }
         let dead_letters = match section.optional_section("dead_letters") {
             Some(own) => read_dead_letters(own, at_root.dead_letters),
@@ -197,15 +205,16 @@ impl OneOutput {
     /// What a preset says about the queue wins; sizes that are `auto` give way to a queue that is `given`.
     fn new(
         built: Built,
-        (mut queue, given): (QueueLimits, bool),
+        (mut queue, given): (QueueSettings, bool),
         dead_letters: Option<DeadLettersLimits>,
     ) -> Self {
         if given && built.queue.gives_way {
             return Self { built, queue, dead_letters };
         }
-        queue.events = built.queue.events.unwrap_or(queue.events);
-        queue.flush_min_events = built.queue.flush_min_events.unwrap_or(queue.flush_min_events);
-        queue.flush_timeout = built.queue.flush_timeout.unwrap_or(queue.flush_timeout);
+        let limits = &mut queue.limits;
+        limits.events = built.queue.events.unwrap_or(limits.events);
+        limits.flush_min_events = built.queue.flush_min_events.unwrap_or(limits.flush_min_events);
+        limits.flush_timeout = built.queue.flush_timeout.unwrap_or(limits.flush_timeout);
         Self { built, queue, dead_letters }
     }
 }
@@ -233,23 +242,6 @@ fn queue_of_kind<'a>(outputs: &Section<'a>, beside: &[&str]) -> Option<Section<'
         section.skip();
         queue
     })
-}
-
-/// `queue.mem`; what is not said is as in `base`.
-fn read_queue(section: Section<'_>, base: QueueLimits) -> QueueLimits {
-    let mut limits = base;
-    let mem = section.section("mem");
-    limits.events =
-        mem.usize("events").named("a number of events").range(1..=10_000_000).or(base.events);
-    limits.bytes = mem.size("bytes").range(1..=(64_u64 << 30)).or(base.bytes as u64) as usize;
-    limits.flush_min_events =
-        mem.usize("flush.min_events").or(base.flush_min_events).min(limits.events);
-    limits.flush_timeout = mem.duration("flush.timeout").or(base.flush_timeout);
-    mem.unsupported(&["immediate_shutdown"], "`filebeat.shutdown_timeout: 0` is close to it");
-    mem.finish();
-    section.unsupported(&["disk.*", "slab.*"], "the files are the queue; use `queue.mem`");
-    section.finish();
-    limits
 }
 
 /// `dead_letters`; what is not said is as in `base`.

@@ -1,6 +1,6 @@
 //! Lists of outputs: what they are read as, and what is wrong with them.
 
-use super::{Outputs, Places};
+use super::{OneOutput, Outputs, Places};
 use skidder_config::{Problems, Settings};
 use skidder_event::Precision;
 use skidder_os::{Fs, Timestamp};
@@ -44,7 +44,13 @@ fn a_list_has_ids_and_each_its_own_queue_and_dead_letters() {
     assert_eq!(outputs.ids, ["main", "off", "b.c_d-1", "d"]);
     let told = outputs.built.iter().map(|(number, one)| {
         let letters = one.dead_letters.map(|limits| limits.bytes);
-        (*number, one.built.output.kind(), one.queue.events, one.queue.bytes >> 20, letters)
+        (
+            *number,
+            one.built.output.kind(),
+            one.queue.limits.events,
+            one.queue.limits.bytes >> 20,
+            letters,
+        )
     });
     let expected = [
         (0, "console", 40, 16, Some(1 << 20)),
@@ -53,22 +59,22 @@ fn a_list_has_ids_and_each_its_own_queue_and_dead_letters() {
     ];
     assert_eq!(told.collect::<Vec<_>>(), expected);
     let (outputs, problems) = read("output.console: {enabled: true, queue.mem.events: 9}");
-    assert_eq!((outputs.ids.len(), outputs.built[0].1.queue.events, &*problems), (0, 9, ""));
+    assert_eq!((outputs.ids.len(), outputs.built[0].1.queue.limits.events, &*problems), (0, 9, ""));
 }
 
 #[test]
 fn sizes_that_find_themselves_give_way_to_a_queue_that_is_given() {
     let output = "output.elasticsearch: {hosts: es, bulk_max_size: auto}";
     let (outputs, problems) = read(output);
-    let queue = outputs.built[0].1.queue;
+    let queue = outputs.built[0].1.queue.limits;
     assert_eq!((queue.events, queue.bytes, &*problems), (1 << 20, QueueLimits::BYTES, ""));
     let (outputs, problems) = read(&format!("queue.mem.events: 70\n{output}"));
-    assert_eq!((outputs.built[0].1.queue.events, &*problems), (70, ""));
+    assert_eq!((outputs.built[0].1.queue.limits.events, &*problems), (70, ""));
     let (outputs, problems) = read(
         "queue.mem.events: 70\n\
          outputs: [{id: a, elasticsearch: {hosts: es, preset: balanced}}]",
     );
-    assert_eq!((outputs.built[0].1.queue.events, &*problems), (3200, ""));
+    assert_eq!((outputs.built[0].1.queue.limits.events, &*problems), (3200, ""));
 }
 
 #[test]
@@ -151,4 +157,55 @@ fn no_output_gets_the_registry_of_another_one_because_the_list_changes() {
     let b = places(&fs).of(Some("b"), &ids("b c"));
     assert_eq!((b.data, b.is_main), (PathBuf::from("/data/outputs/b"), false));
     assert!(fs.metadata(Path::new("/data/outputs/b")).is_ok());
+}
+
+/// The paths of disk queues, and what is wrong.
+fn disk_paths(text: &str) -> (Vec<String>, String) {
+    let (outputs, problems) = read(text);
+    let data = Path::new("/data");
+    let fs: Arc<dyn Fs> = Arc::new(SimFs::new(&SimClock::default()));
+    let places = Places::find(&*fs, data, data.join("registry")).expect("there is none");
+    let path = |(number, one): &(usize, OneOutput)| {
+        let id = outputs.ids.get(*number).map(String::as_str);
+        let disk = one.queue.disk(&places.of(id, &outputs.ids), id);
+        disk.map_or_else(|| "mem".to_owned(), |disk| disk.path.display().to_string())
+    };
+    (outputs.built.iter().map(path).collect(), problems)
+}
+
+#[test]
+fn each_output_has_its_own_directory_for_its_queue() {
+    let paths = |text: &str| disk_paths(text).0.join(" ");
+    assert_eq!(paths("queue.disk.max_size: 1GB\noutput.discard.enabled: true"), "/data/diskqueue");
+    assert_eq!(paths("output.discard: {enabled: true, queue.disk.path: /q}"), "/q");
+    let items = "{id: a, discard.enabled: true}, {id: b, discard.enabled: true}, \
+                 {id: c, discard.enabled: true, queue.disk.path: /c}, \
+                 {id: d, discard.enabled: true, queue.mem.events: 9}";
+    let list = |root: &str| paths(&format!("{root}\noutputs: [{items}]"));
+    assert_eq!(
+        list("queue.disk.max_size: 1GB"),
+        "/data/diskqueue /data/outputs/b/diskqueue /c mem"
+    );
+    assert_eq!(list("queue.disk.path: /q"), "/q /q/outputs/b /c mem");
+    assert_eq!(list(""), "mem mem /c mem");
+}
+
+#[test]
+fn what_is_wrong_with_a_queue_on_the_disk_is_told() {
+    for (settings, told) in [
+        ("disk: {}\n  mem.events: 10", "both there"),
+        ("disk.max_size: 1MB", "at least 10 MB"),
+        ("disk: {max_size: 10MB, segment_size: 6MB}", "more than half of `max_size`"),
+        ("disk.segment_size: 10KB", "at least 1 MB"),
+        ("disk: {retry_interval: 5s, max_retry_interval: 1s}", "is less than"),
+        ("disk.retry_interval: 0s", "`retry_interval` is 0"),
+        ("disk.read_ahaed: 7", "did you mean `read_ahead`"),
+        ("slab.events: 7", "slab"),
+    ] {
+        let text = format!("queue:\n  {settings}\noutput.discard.enabled: true");
+        let (_, problems) = disk_paths(&text);
+        assert!(problems.contains(told), "{settings}: {problems}");
+    }
+    let good = "queue.disk: {max_size: 0, read_ahead: 1, write_ahead: 1, enabled: true}";
+    assert_eq!(disk_paths(&format!("{good}\noutput.discard.enabled: true")).1, "");
 }

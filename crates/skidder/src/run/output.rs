@@ -4,12 +4,13 @@
 use super::Happened;
 use crate::assemble::Input;
 use crate::commands::World;
-use crate::outputs::OutputParts;
+use crate::outputs::{OutputParts, Place};
 use anyhow::{Context as _, Result};
 use skidder_os::{Clock, Fs};
 use skidder_pipeline::{
-    DeadLetters, Feed, FileInput, Looks, Output, OutputMetrics, Pipeline, PipelineSettings, Queue,
-    Registrar, RegistrarMetrics, SavedCursors, Scanner, Settle,
+    DeadLetters, DiskQueue, DiskQueueOpened, DiskQueueSettings, Feed, FileInput, Looks, Output,
+    OutputMetrics, Pipeline, PipelineSettings, Queue, QueueLimits, Queues, Registrar,
+    RegistrarMetrics, SavedCursors, Scanner, Settle,
 };
 use skidder_read::{
     BufferPool, Cursors, DecoderPool, InputContext, InputKind, ReadMetrics, Readers, ReadersLimits,
@@ -33,7 +34,10 @@ pub(crate) struct RunningOutput {
     pub(crate) id: Option<String>,
     pub(crate) kind: &'static str,
     pub(crate) settle: Arc<Settle>,
+    /// Where its readers put batches in.
     pub(crate) queue: Queue,
+    /// The queue behind that, if it is on the disk.
+    pub(crate) disk: Option<Arc<DiskQueue>>,
     /// The inputs that feed it, in the order of the configuration.
     pub(crate) inputs: Vec<RunningInput>,
     pub(crate) metrics: Arc<OutputMetrics>,
@@ -107,7 +111,7 @@ impl Start<'_> {
     ) -> Result<RunningOutput> {
         let world = self.world;
         let settle = Settle::new();
-        let queue = Queue::new(parts.queue, Arc::clone(&settle));
+        let (queues, out) = queues(world, parts.disk, parts.queue, &parts.place, &settle)?;
         let readers = Arc::new(Readers::new(ReadersLimits {
             open_files: self.open_files,
             decoders: ReadersLimits::DECODERS,
@@ -120,7 +124,7 @@ impl Start<'_> {
             buffers: Arc::new(BufferPool::default()),
             readers: Arc::clone(&readers),
             ids: Arc::new(SourceIds::default()),
-            rows_max: (parts.queue.events / 4).max(1),
+            rows_max: (queues.readers.limits().events / 4).max(1),
             once: self.settings.once,
         };
         let inputs: Vec<RunningInput> = parts.inputs.iter().map(RunningInput::of).collect();
@@ -133,7 +137,7 @@ impl Start<'_> {
         });
         let metrics = Arc::new(OutputMetrics::default());
         let feed = Feed {
-            queue: queue.clone(),
+            queue: out,
             dead_letters: dead_letters.clone(),
             metrics: Arc::clone(&metrics),
             clock: Arc::clone(&world.clock),
@@ -146,7 +150,7 @@ impl Start<'_> {
             self.settings,
             scanner,
             readers,
-            queue.clone(),
+            queues.clone(),
             registrar,
             Arc::clone(&world.clock),
         )
@@ -158,7 +162,8 @@ impl Start<'_> {
             id: parts.id,
             kind,
             settle,
-            queue,
+            queue: queues.readers,
+            disk: queues.disk,
             inputs,
             metrics,
             dead_letters,
@@ -259,6 +264,58 @@ pub(super) fn open_registry(
         ),
     }
     Ok(Arc::new(registry))
+}
+
+/// The queue of an output, and the end of it where the output takes events.
+fn queues(
+    world: &World,
+    disk: Option<DiskQueueSettings>,
+    limits: QueueLimits,
+    place: &Place,
+    settle: &Arc<Settle>,
+) -> Result<(Queues, Queue)> {
+    let Some(disk) = disk else {
+        tell_left_behind(world, &place.data);
+        let queue = Queue::new(limits, Arc::clone(settle));
+        return Ok((Queues { readers: queue.clone(), disk: None }, queue));
+    };
+    let disk = open_disk_queue(world, disk, settle)?;
+    let (front, back) = (disk.front().clone(), disk.back().clone());
+    Ok((Queues { readers: front, disk: Some(disk) }, back))
+}
+
+/// Warns of events in a queue that nobody delivers.
+fn tell_left_behind(world: &World, data: &Path) {
+    let path = data.join(DiskQueueSettings::DIRECTORY);
+    match skidder_pipeline::waiting_in_disk_queue(&*world.fs, &path) {
+        Ok(events) if events > 0 => tracing::warn!(
+            events, path = %path.display(),
+            "a disk queue holds events that nobody delivers without `queue.disk`"
+        ),
+        Ok(_) => {}
+        Err(error) => tracing::debug!(%error, "a disk queue that is not used cannot be read"),
+    }
+}
+
+/// Opens the queue on the disk and says what was found.
+fn open_disk_queue(
+    world: &World,
+    settings: DiskQueueSettings,
+    settle: &Arc<Settle>,
+) -> Result<Arc<DiskQueue>> {
+    let path = settings.path.clone();
+    let fresh = uuid::Uuid::new_v4().into_bytes();
+    let (queue, found) = DiskQueue::open(Arc::clone(&world.fs), settings, fresh, settle)?;
+    let DiskQueueOpened { events, segments, torn_bytes, state_is_lost } = found;
+    let path = path.display();
+    if state_is_lost {
+        tracing::error!(events, %path, "nothing says how far the disk queue was delivered: all that is in it is delivered, some of it perhaps again");
+    }
+    if torn_bytes > 0 {
+        tracing::warn!(torn_bytes, %path, "a write to the disk queue was cut off; its lines are read again from their files");
+    }
+    tracing::info!(events, segments, %path, "the queue is on the disk");
+    Ok(queue)
 }
 
 /// Closes the registry, which writes its snapshot: what a damaged registry is recovered from.

@@ -42,6 +42,10 @@ pub(crate) struct Ledger {
     pub(crate) dropped: usize,
     pub(crate) dead_lettered: usize,
     pub(crate) in_flight: usize,
+    /// Found in the disk queue.
+    pub(crate) recovered: usize,
+    /// In the disk queue at the end.
+    pub(crate) stored: usize,
 }
 
 /// The program with these arguments, not yet started.
@@ -200,24 +204,28 @@ impl Ended {
 
     /// The first ledger behind a text.
     fn ledger_behind(&self, head: &str) -> Ledger {
-        let count = |name: &str| {
-            let text = format!("{}\n{}", self.out, self.log);
-            let at = text.find(head).unwrap_or_else(|| panic!("no `{head}` in:\n{text}"));
-            let text = &text[at..];
-            let line = text.lines().find_map(|line| line.strip_prefix(name));
-            let line = line.unwrap_or_else(|| panic!("no `{name}` in:\n{text}")).trim_start();
-            let digits = line.split(' ').next().unwrap().replace(',', "");
-            digits.parse::<usize>().unwrap()
+        let text = format!("{}\n{}", self.out, self.log);
+        let at = text.find(head).unwrap_or_else(|| panic!("no `{head}` in:\n{text}"));
+        let text = &text[at..];
+        let find = |name: &str| {
+            let line = text.lines().find_map(|line| line.strip_prefix(name))?.trim_start();
+            line.split(' ').next().unwrap().replace(',', "").parse::<usize>().ok()
         };
+        let count = |name| find(name).unwrap_or_else(|| panic!("no `{name}` in:\n{text}"));
+        // These are shown only if there are any.
+        let some = |name| find(name).unwrap_or(0);
         let ledger = Ledger {
             read: count("read "),
             delivered: count("= delivered"),
             dropped: count("+ dropped"),
             dead_lettered: count("+ dead-lettered"),
             in_flight: count("+ in flight"),
+            recovered: some("+ recovered"),
+            stored: some("+ in the disk queue"),
         };
         let settled = ledger.delivered + ledger.dropped + ledger.dead_lettered;
-        assert_eq!(ledger.read, settled + ledger.in_flight, "{ledger:?}");
+        let kept = ledger.stored + ledger.in_flight;
+        assert_eq!(ledger.read + ledger.recovered, settled + kept, "{ledger:?}");
         ledger
     }
 }

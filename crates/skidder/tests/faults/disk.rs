@@ -13,11 +13,11 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 /// A small file system in memory.
-struct SmallDisk(PathBuf);
+pub(crate) struct SmallDisk(PathBuf);
 
 impl SmallDisk {
     /// Mounts it; nothing, if that is not allowed.
-    fn mount(at: &Path, kilobytes: u32) -> Option<Self> {
+    pub(crate) fn mount(at: &Path, kilobytes: u32) -> Option<Self> {
         std::fs::create_dir(at).unwrap();
         let options = std::ffi::CString::new(format!("size={kilobytes}k")).unwrap();
         match mount("none", at, "tmpfs", MountFlags::empty(), options.as_c_str()) {
@@ -35,7 +35,7 @@ impl SmallDisk {
     }
 
     /// Takes all space that is left.
-    fn fill(&self) -> PathBuf {
+    pub(crate) fn fill(&self) -> PathBuf {
         let path = self.0.join("filling");
         let mut file = File::create(&path).unwrap();
         while file.write_all(&[7; 4096]).is_ok() {}

@@ -12,6 +12,7 @@ mod common;
 mod answers;
 mod codecs;
 mod disk;
+mod disk_queue;
 mod files;
 mod gzip;
 mod kill;

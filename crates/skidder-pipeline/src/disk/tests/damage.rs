@@ -1,0 +1,203 @@
+//! Bits that change and bytes that go: the events there are missed and counted, and no others.
+
+use super::*;
+use crate::disk::format::{FRAME_HEADER, SEGMENT_HEADER};
+
+/// Frames of four lines, several in each segment; with everything about them durable.
+const FRAMES: u64 = 20;
+const LINES: u64 = 4;
+
+fn filled() -> SimFs {
+    let fs = disk();
+    let life = Life::new(&fs);
+    for frame in 0..FRAMES {
+        life.read(frame * LINES..frame * LINES + LINES);
+        life.write_all();
+    }
+    life.queue.maintain();
+    drop(life);
+    fs.kill();
+    fs
+}
+
+/// Delivers what is there, and says which lines did not come; each of them is counted.
+fn missed(fs: &SimFs, what: &str) -> Vec<u64> {
+    let mut life = Life::new(fs);
+    life.read(900..901);
+    life.write_all();
+    life.deliver_all();
+    life.check();
+    let came = life.once();
+    let missed: Vec<u64> = (0..FRAMES * LINES).filter(|number| !came.contains(number)).collect();
+    assert!(came.contains(&900), "{what}: what is new comes");
+    assert_eq!(life.lost(), missed.len() as u64, "{what}: {missed:?}");
+    assert_eq!(life.settle.total().stored(), 0, "{what}");
+    missed
+}
+
+/// A disk with the same files.
+fn copy(fs: &SimFs) -> SimFs {
+    let new = disk();
+    for name in fs.peek_names(DIRECTORY) {
+        let path = Path::new(DIRECTORY).join(name);
+        new.write_as_other(&path, &fs.peek(&path).expect("it is there"));
+    }
+    new
+}
+
+#[test]
+fn a_bit_that_changes_anywhere_costs_the_events_of_its_frame() {
+    let fs = filled();
+    let paths = segments(&fs);
+    assert!(paths.len() > 2, "{paths:?}");
+    for path in &paths {
+        let bytes = fs.peek(path).expect("it is there");
+        for at in 0..bytes.len() {
+            let mut damaged = bytes.clone();
+            damaged[at] ^= 1 << (at % 8);
+            let fs = copy(&fs);
+            fs.write_as_other(path, &damaged);
+            let what = format!("{}:{at}", path.display());
+            let missed = missed(&fs, &what);
+            if at < SEGMENT_HEADER {
+                assert!(missed.is_empty(), "{what}: the rest is found without the header");
+            } else {
+                assert_eq!(missed.len() as u64, LINES, "{what}: {missed:?}");
+                let first = missed[0];
+                assert_eq!(missed, (first..first + LINES).collect::<Vec<_>>(), "{what}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_bit_that_changes_in_the_state_loses_nothing() {
+    let fs = filled();
+    let path = Path::new(DIRECTORY).join("queue.state");
+    let bytes = fs.peek(&path).expect("it is there");
+    for at in 0..bytes.len() {
+        let mut damaged = bytes.clone();
+        damaged[at] ^= 1 << (at % 8);
+        let fs = copy(&fs);
+        fs.write_as_other(&path, &damaged);
+        assert!(missed(&fs, &at.to_string()).is_empty());
+    }
+    fs.remove_as_other(&path);
+    assert!(missed(&fs, "no state").is_empty());
+}
+
+#[test]
+fn a_file_that_was_cut_anywhere_costs_what_was_cut_off() {
+    let fs = filled();
+    for path in &segments(&fs) {
+        let bytes = fs.peek(path).expect("it is there");
+        let mut before = u64::MAX;
+        for end in 0..bytes.len() {
+            let fs = copy(&fs);
+            fs.write_as_other(path, &bytes[..end]);
+            let missed = missed(&fs, &format!("{}, {end} bytes", path.display()));
+            let count = missed.len() as u64;
+            assert!(count <= before && count.is_multiple_of(LINES) && count >= LINES);
+            assert_eq!(missed, (missed[0]..missed[0] + count).collect::<Vec<_>>());
+            before = count;
+        }
+        assert_eq!(before, LINES, "only the last frame is cut in the end");
+    }
+}
+
+#[test]
+fn a_file_that_is_gone_costs_its_events() {
+    let fs = filled();
+    for path in &segments(&fs) {
+        let fs = copy(&fs);
+        fs.remove_as_other(path);
+        let missed = missed(&fs, &path.display().to_string());
+        assert_eq!(missed, (missed[0]..=missed[missed.len() - 1]).collect::<Vec<_>>());
+    }
+    for path in segments(&fs) {
+        fs.remove_as_other(path);
+    }
+    assert_eq!(missed(&fs, "all files").len() as u64, FRAMES * LINES);
+}
+
+#[test]
+fn the_last_frame_may_be_torn_anywhere_if_it_was_never_durable() {
+    let fs = filled();
+    let life = Life::new(&fs);
+    let state = Path::new(DIRECTORY).join("queue.state");
+    let before = fs.peek(&state).expect("it is there");
+    let last = FRAMES * LINES;
+    life.read(last..last + LINES);
+    life.write_all();
+    life.read(last + LINES..last + LINES + 1);
+    life.write_all();
+    drop(life);
+    fs.kill();
+    fs.write_as_other(&state, &before);
+    let path = segments(&fs).pop().expect("a segment");
+    let bytes = fs.peek(&path).expect("it is there");
+    let torn = bytes.len() - SEGMENT_HEADER;
+    assert!(torn > 2 * FRAME_HEADER);
+    let mut whole = 0;
+    for end in 0..bytes.len() {
+        for zeros in [false, true] {
+            let fs = copy(&fs);
+            let mut bytes = bytes.clone();
+            if zeros {
+                bytes[end..].fill(0);
+            } else {
+                bytes.truncate(end);
+            }
+            fs.write_as_other(&path, &bytes);
+            let mut life = Life::new(&fs);
+            life.deliver_all();
+            assert_eq!(life.lost(), 0, "{end} bytes, {zeros}: {:?}", life.opened);
+            let came = life.once();
+            let all = [last, last + LINES].iter().any(|&all| came == (0..all).collect::<Vec<_>>());
+            assert!(all, "{end} bytes, {zeros}: {came:?}");
+            whole = whole.max(came.len());
+            assert!(zeros || life.opened.torn_bytes < torn as u64);
+        }
+    }
+    assert_eq!(whole as u64, last + LINES, "the frame before the last one is whole");
+}
+
+#[test]
+fn frames_of_a_frame_are_none() {
+    let fs = filled();
+    let path = segments(&fs).remove(0);
+    let bytes = fs.peek(&path).expect("it is there");
+    let life = Life::new(&fs);
+    // A log that holds a segment: whoever loses his place in it must not take it for frames.
+    let inner = String::from_utf8_lossy(&bytes).into_owned();
+    assert!(inner.contains("sKq"));
+    drop(life);
+    fs.kill();
+    let mut damaged = bytes.clone();
+    let copied = bytes[SEGMENT_HEADER..].to_vec();
+    damaged.extend_from_slice(&copied);
+    fs.write_as_other(&path, &damaged);
+    assert!(missed(&fs, "a frame that was copied").is_empty());
+}
+
+#[test]
+fn segments_of_a_later_program_and_of_another_queue_are_refused() {
+    let fs = filled();
+    let path = segments(&fs).remove(0);
+    let bytes = fs.peek(&path).expect("it is there");
+    let mut newer = bytes.clone();
+    newer[8] = 2;
+    let crc = crc32fast::hash(&newer[..60]).to_le_bytes();
+    newer[60..64].copy_from_slice(&crc);
+    fs.write_as_other(&path, &newer);
+    let error = Life::with(&fs, settings()).err();
+    assert!(matches!(error, Some(DiskQueueError::Newer { version: 2, known: 1, .. })));
+    let mut another = bytes.clone();
+    another[16] ^= 1;
+    let crc = crc32fast::hash(&another[..60]).to_le_bytes();
+    another[60..64].copy_from_slice(&crc);
+    fs.write_as_other(&path, &another);
+    fs.kill();
+    let error = Life::with(&fs, settings()).err();
+    assert!(matches!(error, Some(DiskQueueError::Another { .. })));
+}

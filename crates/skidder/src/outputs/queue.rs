@@ -1,0 +1,123 @@
+//! `queue`: in memory or on the disk, at the root or of one output.
+
+use super::Place;
+use skidder_config::Section;
+use skidder_pipeline::{DiskQueueSettings, QueueLimits};
+use std::path::PathBuf;
+
+/// The queue of an output.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct QueueSettings {
+    /// `queue.mem`.
+    pub(crate) limits: QueueLimits,
+    /// `queue.disk`, if that is the queue.
+    disk: Option<Disk>,
+}
+
+/// `queue.disk`, before it is known where.
+#[derive(Clone, Debug)]
+struct Disk {
+    settings: DiskQueueSettings,
+    path: Option<PathBuf>,
+    /// The path is the one of all outputs.
+    path_is_shared: bool,
+}
+
+impl QueueSettings {
+    /// Reads a section; what is not said is as in `base`. `shared`: it stands at the root.
+    pub(crate) fn read(section: Section<'_>, base: &Self, shared: bool) -> Self {
+        let has_disk = section.has("disk");
+        if has_disk && section.has("mem") {
+            let message = "`queue.mem` and `queue.disk` are both there";
+            section.problem("disk", message, "an output has one queue: leave one of them out");
+        }
+        let mut settings = base.clone();
+        settings.limits = read_mem(section.section("mem"), base.limits);
+        if has_disk {
+            settings.disk = read_disk(section.section("disk"), shared);
+        } else if section.has("mem") {
+            settings.disk = None;
+        }
+        section.unsupported(&["slab.*"], "use `queue.mem`");
+        section.finish();
+        settings
+    }
+
+    /// Whether it is on the disk.
+    pub(crate) fn is_on_disk(&self) -> bool {
+        self.disk.is_some()
+    }
+
+    /// The queue on the disk of the output at a place, if it has one.
+    pub(crate) fn disk(&self, place: &Place, id: Option<&str>) -> Option<DiskQueueSettings> {
+        let Disk { settings, path, path_is_shared } = self.disk.clone()?;
+        let path = match (path, id) {
+            (None, _) => place.data.join(DiskQueueSettings::DIRECTORY),
+            // Two outputs never share a queue.
+            (Some(path), Some(id)) if path_is_shared && !place.is_main => {
+                path.join("outputs").join(id)
+            }
+            (Some(path), _) => path,
+        };
+        Some(DiskQueueSettings { path, ..settings })
+    }
+}
+
+fn read_mem(mem: Section<'_>, base: QueueLimits) -> QueueLimits {
+    let mut limits = base;
+    limits.events =
+        mem.usize("events").named("a number of events").range(1..=10_000_000).or(base.events);
+    limits.bytes = mem.size("bytes").range(1..=(64_u64 << 30)).or(base.bytes as u64) as usize;
+    limits.flush_min_events =
+        mem.usize("flush.min_events").or(base.flush_min_events).min(limits.events);
+    limits.flush_timeout = mem.duration("flush.timeout").or(base.flush_timeout);
+    mem.unsupported(&["immediate_shutdown"], "`filebeat.shutdown_timeout: 0` is close to it");
+    mem.finish();
+    limits
+}
+
+/// Nothing if it is turned off.
+fn read_disk(disk: Section<'_>, shared: bool) -> Option<Disk> {
+    type Settings = DiskQueueSettings;
+    let enabled = disk.bool("enabled").or(true);
+    let max_size = disk.size("max_size").or(Settings::MAX_SIZE);
+    if max_size != 0 && max_size < Settings::MAX_SIZE_MIN {
+        let message = format!("`max_size` is {max_size} bytes, at least 10 MB are needed");
+        disk.problem("max_size", message, "for example `10GB`; 0 = as much as there is");
+    }
+    let default = match max_size {
+        0 => Settings::SEGMENT_SIZE_UNBOUNDED,
+        size => (size / 10).max(Settings::SEGMENT_SIZE_MIN),
+    };
+    let segment_size = disk.size("segment_size").or(default);
+    if segment_size < Settings::SEGMENT_SIZE_MIN {
+        let message = format!("`segment_size` is {segment_size} bytes, at least 1 MB is needed");
+        disk.problem("segment_size", message, "leave it out: a tenth of `max_size`");
+    } else if max_size >= Settings::MAX_SIZE_MIN && segment_size > max_size / 2 {
+        let message = "`segment_size` is more than half of `max_size`";
+        disk.problem("segment_size", message, "leave it out: a tenth of `max_size`");
+    }
+    let ahead = 1..=10_000_000_usize;
+    let retry_interval = disk.duration("retry_interval").or(Settings::RETRY_INTERVAL);
+    let default = Settings::MAX_RETRY_INTERVAL.max(retry_interval);
+    let max_retry_interval = disk.duration("max_retry_interval").or(default);
+    if retry_interval.is_zero() {
+        disk.problem("retry_interval", "`retry_interval` is 0", "for example `1s`");
+    }
+    if max_retry_interval < retry_interval {
+        let message = "`max_retry_interval` is less than `retry_interval`";
+        disk.problem("max_retry_interval", message, "for example `30s`");
+    }
+    let settings = DiskQueueSettings {
+        path: PathBuf::new(),
+        max_size,
+        segment_size,
+        read_ahead: disk.usize("read_ahead").range(ahead.clone()).or(Settings::READ_AHEAD),
+        write_ahead: disk.usize("write_ahead").range(ahead).or(Settings::WRITE_AHEAD),
+        retry_interval,
+        max_retry_interval,
+    };
+    let path = disk.path_buf("path").optional();
+    disk.finish();
+    enabled.then_some(Disk { settings, path, path_is_shared: shared })
+}

@@ -1,0 +1,151 @@
+//! `skidder queue`: what is in a queue on the disk, for people, and repairing one that is damaged.
+
+use crate::agent::Agent;
+use crate::cli::{Global, QueueCommand, WhichQueue};
+use crate::commands::{World, load_settings, print, read_parts};
+use crate::logging;
+use crate::outputs::quoted;
+use crate::table::{or_dash, table};
+use anyhow::{Context as _, Result, bail};
+use serde_json::{Value, json};
+use skidder_event::{Precision, TimeText};
+use skidder_os::Timestamp;
+use skidder_pipeline::{DiskQueueReport, SegmentReport, inspect_disk_queue, repair_disk_queue};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+use tracing::Level;
+
+/// Does what the command line says.
+pub(crate) fn dispatch(what: &QueueCommand, global: &Global, world: &World) -> Result<ExitCode> {
+    logging::start(if global.debug.is_some() { Level::DEBUG } else { Level::WARN });
+    match what {
+        QueueCommand::Inspect { which, json } => inspect(&which.find(global, world)?, *json, world),
+        QueueCommand::Repair { which } => repair(&which.find(global, world)?, world),
+    }
+}
+
+impl WhichQueue {
+    /// The directory of the queue, which must be there.
+    fn find(&self, global: &Global, world: &World) -> Result<PathBuf> {
+        let path = match &self.path {
+            Some(path) => path.clone(),
+            None => self.configured(global, world)?,
+        };
+        let found = world.fs.metadata(&path);
+        found.with_context(|| format!("there is no disk queue in `{}`", path.display()))?;
+        Ok(path)
+    }
+
+    fn configured(&self, global: &Global, world: &World) -> Result<PathBuf> {
+        let settings = load_settings(global, world)?;
+        let agent = |name| Ok(Agent::passing(name, world.clock.wall()));
+        let parts = read_parts(&settings, world, agent)?;
+        let wanted = |id: &Option<String>| self.output.is_none() || *id == self.output;
+        let mut queues: Vec<_> = parts.outputs.iter().filter(|output| wanted(&output.id)).collect();
+        if let Some(id) = self.output.as_ref().filter(|_| queues.is_empty()) {
+            bail!("there is no output `{id}`");
+        }
+        queues.retain(|output| output.disk.is_some());
+        if queues.len() > 1 {
+            let ids: Vec<String> = queues.iter().filter_map(|output| output.id.clone()).collect();
+            let ids = quoted(&ids);
+            bail!("there are several disk queues ({ids}); choose one with `--output ID`");
+        }
+        let disk = queues.pop().and_then(|output| output.disk.as_ref());
+        let disk =
+            disk.context("the configuration has no `queue.disk`; say where with `--path`")?;
+        Ok(disk.path.clone())
+    }
+}
+
+fn inspect(path: &Path, json: bool, world: &World) -> Result<ExitCode> {
+    let report = inspect_disk_queue(&*world.fs, path)?;
+    let text = if json { as_json(path, &report) } else { as_text(path, &report) };
+    print(&text)?;
+    let good = report.damaged == 0 && report.missing == 0;
+    Ok(if good { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+fn time(time: Option<Timestamp>) -> Option<String> {
+    let mut text = TimeText::new(Precision::Millisecond);
+    time.map(|time| String::from_utf8_lossy(text.format(time.0)).into_owned())
+}
+
+fn as_json(path: &Path, report: &DiskQueueReport) -> String {
+    let segment = |of: &SegmentReport| {
+        json!({
+            "path": of.path.to_string_lossy(), "bytes": of.bytes, "frames": of.frames,
+            "events": of.events, "waiting": of.waiting, "damaged": of.damaged,
+            "missing": of.missing, "unfinished_bytes": of.unfinished,
+            "oldest": time(of.oldest), "newest": time(of.newest),
+        })
+    };
+    let segments: Vec<Value> = report.segments.iter().map(segment).collect();
+    let value = json!({
+        "path": path.to_string_lossy(), "waiting": report.waiting, "missing": report.missing,
+        "damaged": report.damaged, "has_state": report.has_state, "segments": segments,
+    });
+    format!("{value:#}\n")
+}
+
+fn as_text(path: &Path, report: &DiskQueueReport) -> String {
+    let row = |of: &SegmentReport| {
+        [
+            of.path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default(),
+            of.bytes.to_string(),
+            of.frames.to_string(),
+            of.events.to_string(),
+            of.waiting.to_string(),
+            of.damaged.to_string(),
+            of.missing.to_string(),
+            of.unfinished.to_string(),
+            or_dash(time(of.oldest)),
+            or_dash(time(of.newest)),
+        ]
+    };
+    let rows: Vec<_> = report.segments.iter().map(row).collect();
+    let head = [
+        "SEGMENT",
+        "BYTES",
+        "FRAMES",
+        "EVENTS",
+        "WAITING",
+        "DAMAGED",
+        "MISSING",
+        "UNFINISHED",
+        "OLDEST",
+        "NEWEST",
+    ];
+    let mut text = table(head, &rows);
+    text.push_str(&format!(
+        "{}: {} events wait, {} are missing at {} damaged places{}\n",
+        path.display(),
+        report.waiting,
+        report.missing,
+        report.damaged,
+        if report.has_state { "" } else { "; nothing says how far it was delivered" },
+    ));
+    text
+}
+
+fn repair(path: &Path, world: &World) -> Result<ExitCode> {
+    let report = inspect_disk_queue(&*world.fs, path);
+    // What cannot even be looked at may be repaired.
+    if report.is_ok_and(|report| report.damaged == 0 && report.missing == 0) {
+        print(&format!("{}: nothing is damaged\n", path.display()))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let done = repair_disk_queue(Arc::clone(&world.fs), path, world.clock.wall())?;
+    print(&format!(
+        "{}: {} events in {} frames are kept, {} are missing at {} damaged places\n\
+         the files that were there are in {}\n",
+        path.display(),
+        done.events,
+        done.frames,
+        done.missing,
+        done.damaged,
+        done.aside.display(),
+    ))?;
+    Ok(ExitCode::SUCCESS)
+}

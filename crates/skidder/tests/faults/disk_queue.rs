@@ -1,0 +1,151 @@
+//! `queue.disk`: what it holds outlives the program, and the files that it was read from.
+
+use super::disk::SmallDisk;
+use crate::common::lines::{judge, lines};
+use crate::common::server::BulkServer;
+use crate::common::{Place, accept, seeds};
+use skidder_testkit::Random;
+use std::time::Duration;
+
+/// A place whose queue is on the disk.
+fn place(server: &BulkServer, options: &str) -> Place {
+    let place = Place::new(server);
+    let text = place.configuration();
+    let mem = text.lines().find(|line| line.starts_with("queue.mem")).unwrap();
+    let disk = format!("queue.disk: {{max_size: 50MiB, retry_interval: 20ms{options}}}");
+    place.configure(&text.replace(mem, &disk));
+    place
+}
+
+#[test]
+fn what_a_stuck_server_did_not_take_outlives_the_program_and_the_log() {
+    let server = BulkServer::start();
+    let place = place(&server, "");
+    let log = place.write("a", &lines("a", 0..6000));
+    server.hold();
+    let mut program = place.start(&["-E", "filebeat.shutdown_timeout=200ms"]);
+    program.await_that("a request is held", || server.held() > 0);
+    let queue = place.data().join("diskqueue");
+    program.await_that("all is in the queue", || bytes_in(&queue) > 6000 * 60);
+    let ended = program.terminate().succeeded();
+    let ledger = ended.ledger();
+    assert_eq!((ledger.read, ledger.in_flight, ledger.delivered), (6000, 0, 0));
+    assert_eq!(ledger.stored, 6000);
+    assert_eq!(place.durable_bytes(), std::fs::metadata(&log).unwrap().len());
+    std::fs::remove_file(log).unwrap();
+    let held = server.count();
+    server.release();
+    server.await_silence();
+    let ledger = place.once(&[]).succeeded().ledger();
+    assert_eq!((ledger.read, ledger.recovered, ledger.delivered), (0, 6000, 6000));
+    accept("queue.disk, server does not answer", judge(&[("a", 6000)], &server.documents()), held);
+    let ledger = place.once(&[]).succeeded().ledger();
+    assert_eq!((ledger.recovered, ledger.stored), (0, 0), "it is known to be delivered");
+}
+
+/// Bytes of the segments.
+fn bytes_in(queue: &std::path::Path) -> u64 {
+    let listed = std::fs::read_dir(queue).into_iter().flatten().flatten();
+    let segments = listed.filter(|entry| entry.path().extension().is_some_and(|of| of == "skq"));
+    segments.map(|entry| entry.metadata().map_or(0, |of| of.len())).sum()
+}
+
+#[test]
+fn killed_again_and_again_with_a_queue_on_the_disk() {
+    for seed in seeds(31) {
+        let mut random = Random::new(seed);
+        let server = BulkServer::paced(Duration::from_millis(3));
+        let place = place(&server, ", segment_size: 1MiB");
+        let all = 14_000;
+        place.write("a", &lines("a", 0..all));
+        let (mut bound, mut next) = (0, 0);
+        for _ in 0..8 {
+            next += random.below(all as u64 / 8) as usize;
+            let mut program = place.start(&[]);
+            let count = server.count().max(next);
+            program.await_that("the moment of the kill", || server.count() >= count);
+            assert!(program.kill().was_killed());
+            server.await_silence();
+            // What was delivered since it was saved last, and the frames of it.
+            bound += server.count_in_last(Duration::from_secs(2)) + 2 * 512;
+        }
+        let ledger = place.once(&[]).succeeded().ledger();
+        assert_eq!((ledger.in_flight, ledger.stored), (0, 0));
+        let verdict = judge(&[("a", all)], &server.documents());
+        accept("kill -9, queue.disk", verdict, bound);
+        let ledger = place.once(&[]).succeeded().ledger();
+        assert_eq!((ledger.read, ledger.recovered), (0, 0), "everything is durable");
+    }
+}
+
+#[test]
+fn a_queue_on_a_full_disk_waits_and_loses_nothing() {
+    let server = BulkServer::start();
+    let mount = tempfile::tempdir().unwrap();
+    let Some(disk) = SmallDisk::mount(&mount.path().join("small"), 512) else { return };
+    let path = mount.path().join("small/queue");
+    let place = place(&server, &format!(", path: '{}'", path.display()));
+    place.write("a", &lines("a", 0..300));
+    place.once(&[]).succeeded();
+    let filling = disk.fill();
+    place.write("b", &lines("b", 0..9000));
+    let program = place.start(&[]);
+    program.await_log("the disk queue cannot write");
+    assert!(server.count() < 9300);
+    std::fs::remove_file(filling).unwrap();
+    program.await_log("the disk queue can write again");
+    let mut program = program;
+    program.await_that("every line is there", || server.count() >= 9300);
+    let ledger = program.terminate().succeeded().ledger();
+    assert_eq!((ledger.read, ledger.delivered, ledger.stored), (9000, 9000, 0));
+    accept("queue.disk, full disk", judge(&[("a", 300), ("b", 9000)], &server.documents()), 0);
+}
+
+#[test]
+fn a_queue_of_filebeat_is_named_and_nothing_starts() {
+    let server = BulkServer::start();
+    let place = place(&server, "");
+    let queue = place.data().join("diskqueue");
+    std::fs::create_dir_all(&queue).unwrap();
+    std::fs::write(queue.join("1.seg"), [1; 300]).unwrap();
+    place.write("a", &lines("a", 0..10));
+    let ended = place.once(&[]);
+    assert_eq!(ended.code(), Some(1));
+    assert!(ended.log.contains("holds a disk queue of Filebeat"), "{}", ended.log);
+    assert_eq!((server.count(), place.durable_bytes()), (0, 0));
+}
+
+#[test]
+fn a_damaged_queue_is_shown_and_repaired() {
+    let server = BulkServer::start();
+    let place = place(&server, "");
+    place.write("a", &lines("a", 0..6000));
+    server.hold();
+    let mut program = place.start(&["-E", "filebeat.shutdown_timeout=200ms"]);
+    program.await_that("a request is held", || server.held() > 0);
+    let queue = place.data().join("diskqueue");
+    program.await_that("all is in the queue", || bytes_in(&queue) > 6000 * 60);
+    let beside = place.start(&["queue", "inspect", "--json"]).end().succeeded();
+    assert!(beside.out.contains("\"missing\": 0"), "{}", beside.out);
+    let refused = place.start(&["queue", "repair", "--path", "data/diskqueue"]).end();
+    assert!(refused.code() == Some(0) && refused.out.contains("nothing is damaged"), "{refused:?}");
+    program.terminate().succeeded();
+    server.release();
+    server.await_silence();
+    let segment = queue.join("000000000001.skq");
+    let mut bytes = std::fs::read(&segment).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    std::fs::write(&segment, bytes).unwrap();
+    let shown = place.start(&["queue", "inspect"]).end();
+    assert_eq!(shown.code(), Some(1), "{shown:?}");
+    assert!(shown.out.contains(" are missing at 1 damaged places"), "{}", shown.out);
+    let repaired = place.start(&["queue", "repair"]).end().succeeded();
+    assert!(repaired.out.contains("are missing at 1 damaged places"), "{}", repaired.out);
+    place.start(&["queue", "inspect"]).end().succeeded();
+    let ledger = place.once(&[]).succeeded().ledger();
+    assert!((5488..6000).contains(&ledger.delivered), "{ledger:?}");
+    assert_eq!((ledger.recovered, ledger.dropped), (ledger.delivered, 0));
+    let missing = judge(&[("a", 6000)], &server.documents()).missing;
+    assert!(missing <= 6000 - ledger.delivered, "{missing} of {ledger:?}");
+}
