@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
 mod directory;
+mod names;
 
 use serde_json::{Value as Json, json};
 use skidder_config::{Problems, Settings};
@@ -10,6 +11,7 @@ use skidder_golden::{batch, document, map};
 use skidder_processors::{Context, Plan, Shape, read_processors};
 use skidder_testkit::servers::Server;
 use skidder_testkit::{SimClock, SimFs};
+use std::net::TcpListener;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -31,8 +33,12 @@ fn plan_by(
         fs.write_as_other(path, content);
     }
     let context = Context::new(Arc::new(fs), Arc::new(clock.clone())).with(skidder_lookups::KINDS);
+    let address = match address {
+        "" => String::new(),
+        address => format!("ldap_address: '{address}', "),
+    };
     let yaml = format!(
-        "processors: [{{translate_ldap_attribute: {{field: a, ldap_address: '{address}', \
+        "processors: [{{translate_ldap_attribute: {{field: a, {address}\
          ldap_search_attribute: {attribute}{more}}}}}]"
     );
     let settings = Settings::parse("test.yml", &yaml).unwrap();
@@ -105,6 +111,42 @@ fn a_server_that_does_not_answer_is_left_alone_for_a_while() {
     assert_eq!(searches, 2, "a bind and a search");
     clock.advance(Duration::from_secs(31));
     assert_eq!(run(&plan, "jane"), json!(["Jane Doe"]));
+}
+
+/// A port on which nobody listens.
+fn dead_port() -> u16 {
+    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+}
+
+fn port_of(address: &str) -> u16 {
+    address.rsplit(':').next().unwrap().parse().unwrap()
+}
+
+#[test]
+fn servers_are_found_by_the_dns_of_the_domain() {
+    let (address, requests) = directory::serve();
+    let (alive, clock) = (port_of(&address), SimClock::new());
+    let server = names::serve_services(vec![
+        ("_ldaps._tcp.forest.test".to_owned(), 0, dead_port()),
+        ("_ldap._tcp.forest.test".to_owned(), 20, alive),
+        ("_ldap._tcp.forest.test".to_owned(), 10, dead_port()),
+    ]);
+    let resolver = |domain: &str| format!("{domain}\nnameserver {server}\n").into_bytes();
+    for (first_line, more, kerberos) in [
+        ("search forest.test other.test", "", ""),
+        ("search other.test", ", ldap_domain: forest.test", ""),
+        ("", "", "[libdefaults]\n  default_realm = FOREST.TEST\n"),
+    ] {
+        let resolver = resolver(first_line);
+        let files = [("/etc/resolv.conf", &resolver[..]), ("/etc/krb5.conf", kerberos.as_bytes())];
+        let plan = plan("", more, &files, &clock);
+        assert_eq!(run(&plan, "jane"), json!(["Jane Doe"]), "{first_line}{more}{kerberos}");
+    }
+    assert!(!requests.lock().unwrap().is_empty());
+    let nowhere = resolver("search nowhere.test");
+    let said = run(&plan("", "", &[("/etc/resolv.conf", &nowhere[..])], &clock), "jane");
+    let expected = "no LDAP server found via DNS for the domain nowhere.test; set `ldap_address`";
+    assert_eq!(said, json!(expected));
 }
 
 #[test]

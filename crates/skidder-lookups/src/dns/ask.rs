@@ -17,13 +17,13 @@ const DATAGRAM_BYTES_MAX: usize = 4096;
 
 /// How servers are asked.
 #[derive(Clone)]
-pub(super) enum Transport {
+pub(crate) enum Transport {
     Udp,
     Tls(Arc<ClientConfig>),
 }
 
 /// The servers.
-pub(super) struct Resolver {
+pub(crate) struct Resolver {
     /// Name or address, and port.
     servers: Vec<(String, u16)>,
     transport: Transport,
@@ -35,7 +35,7 @@ pub(super) struct Resolver {
 }
 
 impl Resolver {
-    pub(super) fn new(
+    pub(crate) fn new(
         servers: Vec<(String, u16)>,
         transport: Transport,
         timeout: Duration,
@@ -44,7 +44,7 @@ impl Resolver {
     }
 
     /// The first answer of a server. What a server refuses is not asked from the next, as in Filebeat.
-    pub(super) fn ask(&self, question: Question, text: &str) -> Result<Answer, AskError> {
+    pub(crate) fn ask(&self, question: Question, text: &str) -> Result<Answer, AskError> {
         let id = self.ids.hash_one(self.asked.fetch_add(1, Ordering::Relaxed)) as u16;
         let asked = question.write(text, id)?;
         let mut last = AskError::NoServer;

@@ -1,23 +1,26 @@
 //! Questions and answers on the wire (RFC 1035), by the library `domain`.
 
 use domain::base::{Message, MessageBuilder, Name, Rtype, iana::Rcode};
-use domain::rdata::{A, Aaaa, Ptr, Txt};
+use domain::rdata::{A, Aaaa, Ptr, Srv, Txt};
+use std::cmp::Reverse;
 use std::net::IpAddr;
 use std::time::Duration;
 
 /// What is asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Question {
+pub(crate) enum Question {
     A,
     Aaaa,
     /// The name of an address.
     Ptr,
     Txt,
+    /// Where a service is (RFC 2782): `host:port`, what is to be tried first in front.
+    Srv,
 }
 
 /// Why there is no answer.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum AskError {
+pub(crate) enum AskError {
     #[error("`{0}` is no address")]
     NoAddress(String),
     #[error("`{0}` is no name")]
@@ -36,8 +39,8 @@ pub(super) enum AskError {
 
 /// The texts that were found.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Answer {
-    pub(super) texts: Vec<Box<str>>,
+pub(crate) struct Answer {
+    pub(crate) texts: Vec<Box<str>>,
     /// How long the server says that this is right.
     pub(super) time: Duration,
 }
@@ -59,6 +62,7 @@ impl Question {
             Self::Aaaa => Rtype::AAAA,
             Self::Ptr => Rtype::PTR,
             Self::Txt => Rtype::TXT,
+            Self::Srv => Rtype::SRV,
         }
     }
 
@@ -135,6 +139,24 @@ impl Question {
                     for text in record.data().iter() {
                         add(String::from_utf8_lossy(text).into_owned(), record.ttl());
                     }
+                }
+            }
+            Self::Srv => {
+                let mut services = Vec::new();
+                for record in records.limit_to::<Srv<_>>() {
+                    let record = record?;
+                    let service = record.data();
+                    let place = format!("{}:{}", service.target(), service.port());
+                    services.push((
+                        service.priority(),
+                        Reverse(service.weight()),
+                        place,
+                        record.ttl(),
+                    ));
+                }
+                services.sort();
+                for (.., place, ttl) in services {
+                    add(place, ttl);
                 }
             }
         }

@@ -8,9 +8,11 @@ mod ask;
 mod message;
 mod read;
 
+pub(crate) use ask::{Resolver, Transport};
+pub(crate) use message::Question;
+pub(crate) use read::{SYSTEM_SERVERS, server_of, system_servers};
+
 use crate::cache::Cache;
-use ask::Resolver;
-use message::Question;
 use skidder_event::{Cell, EditError, EventMut, Path, ValueRef};
 use skidder_os::Clock;
 use skidder_processors::{Constants, Failure, Footprint, Outcome, Processor};

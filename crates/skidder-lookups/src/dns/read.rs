@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// The servers of the system.
-const SYSTEM_SERVERS: &str = "/etc/resolv.conf";
+pub(crate) const SYSTEM_SERVERS: &str = "/etc/resolv.conf";
 /// Largest file of servers that is read.
 const SYSTEM_SERVERS_BYTES_MAX: usize = 1 << 20;
 /// Default of `timeout`.
@@ -126,7 +126,7 @@ fn read_servers(settings: &Section<'_>, fs: &dyn Fs, port: u16) -> Option<Vec<(S
 }
 
 /// The addresses in a `resolv.conf` (see its page in section 5 of the manual).
-fn system_servers(text: &str) -> impl Iterator<Item = &str> {
+pub(crate) fn system_servers(text: &str) -> impl Iterator<Item = &str> {
     text.lines().filter_map(|line| {
         let mut words = line.split_whitespace();
         words.next().filter(|word| *word == "nameserver")?;
@@ -135,7 +135,7 @@ fn system_servers(text: &str) -> impl Iterator<Item = &str> {
 }
 
 /// Host and port of `host`, `host:port`, an IPv6 address, or one in brackets.
-fn server_of(text: &str, port: u16) -> Result<(String, u16), String> {
+pub(crate) fn server_of(text: &str, port: u16) -> Result<(String, u16), String> {
     if text.parse::<std::net::Ipv6Addr>().is_ok() {
         return Ok((text.to_owned(), port));
     }

@@ -1,5 +1,6 @@
 //! The connection to a server, in a thread of its own, and what was learned from it.
 
+use super::discover::Discovery;
 use super::guid;
 use crate::background::Background;
 use crate::cache::Cache;
@@ -28,9 +29,16 @@ pub(super) type Values = Arc<[Box<str>]>;
 /// An answer, or in words why there is none.
 type Answer = Result<Values, Arc<str>>;
 
+/// Where the server is.
+pub(super) enum Address {
+    Given(String),
+    /// Where DNS says; asked for each connection.
+    Discovered(Arc<Discovery>),
+}
+
 /// What is asked where.
 pub(super) struct Directory {
-    pub(super) address: String,
+    pub(super) address: Address,
     /// Asked from the server if it is empty.
     pub(super) base: String,
     pub(super) user: String,
@@ -47,6 +55,8 @@ pub(super) struct Directory {
 /// Why a look-up gave nothing.
 #[derive(Debug, thiserror::Error)]
 enum FindError {
+    #[error("no LDAP server found via DNS for the domain {0}; set `ldap_address`")]
+    NoServer(String),
     #[error("failed to dial LDAP server: {0}")]
     Dial(LdapError),
     #[error("failed to bind to LDAP server: {0}")]
@@ -63,17 +73,35 @@ enum FindError {
     Guid(#[from] guid::GuidError),
 }
 
+impl Address {
+    /// The address, or the domain whose servers are looked for.
+    fn text(&self) -> &str {
+        match self {
+            Self::Given(address) => address,
+            Self::Discovered(discovery) => discovery.domain(),
+        }
+    }
+}
+
 impl FindError {
     /// Whether the server is to be left alone for a while.
     fn pauses(&self) -> bool {
-        matches!(self, Self::Dial(_) | Self::Bind(_) | Self::Base(_) | Self::Time(_))
+        matches!(
+            self,
+            Self::NoServer(_) | Self::Dial(_) | Self::Bind(_) | Self::Base(_) | Self::Time(_)
+        )
     }
 
     /// Whether the connection is of no use any more.
     fn breaks(&self) -> bool {
         match self {
             Self::Search(LdapError::LdapResult { .. }) | Self::Nothing(_) | Self::Guid(_) => false,
-            Self::Search(_) | Self::Dial(_) | Self::Bind(_) | Self::Base(_) | Self::Time(_) => true,
+            Self::NoServer(_)
+            | Self::Search(_)
+            | Self::Dial(_)
+            | Self::Bind(_)
+            | Self::Base(_)
+            | Self::Time(_) => true,
         }
     }
 }
@@ -205,7 +233,7 @@ impl Worker {
         }
         if error.pauses() {
             tracing::warn!(
-                address = self.directory.address, %error, pause = ?PAUSE, "no look-ups in LDAP for now"
+                address = self.directory.address.text(), %error, pause = ?PAUSE, "no look-ups in LDAP for now"
             );
             self.known.pause(&reason);
         }
@@ -232,13 +260,36 @@ impl Worker {
         self.search(new, value).await
     }
 
+    /// Connects to the first server that takes the connection and the user.
     async fn connect(&mut self) -> Result<Ldap, FindError> {
+        let addresses = match &self.directory.address {
+            Address::Given(address) => vec![address.clone()],
+            Address::Discovered(discovery) => {
+                let asked = Arc::clone(discovery);
+                let found = tokio::task::spawn_blocking(move || asked.find()).await;
+                found.unwrap_or_default()
+            }
+        };
+        let mut last = FindError::NoServer(self.directory.address.text().to_owned());
+        for address in addresses {
+            match self.connect_to(&address).await {
+                Ok(ldap) => return Ok(ldap),
+                Err(error) => {
+                    tracing::debug!(address, %error, "an LDAP server is of no use");
+                    last = error;
+                }
+            }
+        }
+        Err(last)
+    }
+
+    async fn connect_to(&mut self, address: &str) -> Result<Ldap, FindError> {
         let directory = &self.directory;
         let mut settings = LdapConnSettings::new();
         if let Some(tls) = &directory.tls {
             settings = settings.set_config(Arc::clone(tls));
         }
-        let connecting = LdapConnAsync::with_settings(settings, &directory.address);
+        let connecting = LdapConnAsync::with_settings(settings, address);
         let (connection, mut ldap) = connecting.await.map_err(FindError::Dial)?;
         tokio::spawn(async move {
             if let Err(error) = connection.drive().await {
@@ -250,7 +301,7 @@ impl Worker {
         if self.base.is_empty() {
             self.base = match naming_context(&mut ldap).await {
                 Some(base) => base,
-                None => base_of_address(&directory.address).map_err(FindError::Base)?,
+                None => base_of_address(address).map_err(FindError::Base)?,
             };
         }
         Ok(ldap)

@@ -5,6 +5,7 @@
 //! that does not answer is left alone for a while, so that it does not hold up every event.
 
 mod client;
+mod discover;
 mod guid;
 mod read;
 

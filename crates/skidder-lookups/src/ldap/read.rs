@@ -1,6 +1,7 @@
 //! The settings of `translate_ldap_attribute`.
 
-use super::client::{Client, Directory};
+use super::client::{Address, Client, Directory};
+use super::discover::Discovery;
 use super::{TranslateLdapAttribute, Translation};
 use crate::http::split_port;
 use rustls::ClientConfig;
@@ -33,7 +34,6 @@ impl TranslateLdapAttribute {
         });
         let target = target.optional().flatten();
         let (address, tls) = read_address(settings, context);
-        settings.deprecated(&["ldap_domain"], "it has no effect with `ldap_address`");
         let search = read_attribute(settings, "ldap_search_attribute", GUID_ATTRIBUTE);
         let mapped = read_attribute(settings, "ldap_mapped_attribute", "cn");
         let translation = settings.string("ad_guid_translation").try_map(|text| {
@@ -85,20 +85,33 @@ impl TranslateLdapAttribute {
 fn read_address(
     settings: &Section<'_>,
     context: &Context,
-) -> (Option<String>, Option<Arc<ClientConfig>>) {
+) -> (Option<Address>, Option<Arc<ClientConfig>>) {
     let section = settings.optional_section("ldap_ssl");
     let own = section.as_ref().map(TlsSettings::read);
     let given = settings.string("ldap_address");
     let is_given = given.is_set();
     let address = given.try_map(|text| check_address(&text).map(|()| text)).optional();
+    let domain = settings.string("ldap_domain").optional();
     let Some(address) = address else {
-        if !is_given {
-            let message = format!("`{}` is missing", settings.path_of("ldap_address"));
-            let hint = "set it to the server, as `ldaps://dc1.example.com`; servers are not discovered here";
-            settings.problem("ldap_address", message, hint);
+        if is_given {
+            return (None, None);
         }
-        return (None, None);
+        return match Discovery::new(domain, &*context.fs) {
+            Ok(discovery) => {
+                let address = Address::Discovered(Arc::new(discovery));
+                with_tls(address, settings, section.as_ref(), own, context)
+            }
+            Err(error) => {
+                let hint = "set `ldap_address`, as in `ldaps://dc1.example.com`, or `ldap_domain`";
+                settings.problem("ldap_address", error, hint);
+                (None, None)
+            }
+        };
     };
+    if domain.is_some() {
+        let message = format!("`{}` has no effect", settings.path_of("ldap_domain"));
+        settings.warning("ldap_domain", message, "it is for servers that are looked for");
+    }
     if !address.starts_with("ldaps://") {
         if own.is_some_and(|own| own.enabled) {
             let message = format!(
@@ -107,8 +120,19 @@ fn read_address(
             );
             settings.warning("ldap_ssl", message, "use `ldaps://`");
         }
-        return (Some(address), None);
+        return (Some(Address::Given(address)), None);
     }
+    with_tls(Address::Given(address), settings, section.as_ref(), own, context)
+}
+
+/// The address with what is needed to connect with TLS.
+fn with_tls(
+    address: Address,
+    settings: &Section<'_>,
+    section: Option<&Section<'_>>,
+    own: Option<TlsSettings>,
+    context: &Context,
+) -> (Option<Address>, Option<Arc<ClientConfig>>) {
     let tls = own.filter(|own| own.enabled).unwrap_or_default();
     match tls.client(&*context.fs) {
         Ok(config) => (Some(address), Some(config)),

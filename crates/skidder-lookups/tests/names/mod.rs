@@ -4,7 +4,7 @@
 
 use domain::base::message_builder::AnswerBuilder;
 use domain::base::{Message, MessageBuilder, Name, Rtype, ToName, iana::Rcode};
-use domain::rdata::{A, Aaaa, Cname, Ptr, Txt};
+use domain::rdata::{A, Aaaa, Cname, Ptr, Srv, Txt};
 use std::io::{Read, Write};
 use std::net::{TcpListener, UdpSocket};
 use std::sync::Arc;
@@ -45,6 +45,30 @@ pub(crate) fn serve() -> (String, Arc<AtomicU32>) {
     }
     // Somebody has the port for TCP: another one.
     serve()
+}
+
+/// The address of a server that knows where services are: name, priority, and port on `localhost`.
+pub(crate) fn serve_services(services: Vec<(String, u16, u16)>) -> String {
+    let udp = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let address = udp.local_addr().unwrap().to_string();
+    std::thread::spawn(move || {
+        let mut buffer = [0; 512];
+        while let Ok((length, from)) = udp.recv_from(&mut buffer) {
+            let asked = Message::from_octets(&buffer[..length]).unwrap();
+            let question = asked.first_question().unwrap();
+            let name = question.qname().to_name::<Vec<u8>>();
+            let mut answer =
+                MessageBuilder::new_vec().start_answer(&asked, Rcode::NOERROR).unwrap();
+            for (known, priority, port) in &services {
+                if *known == name.to_string() && question.qtype() == Rtype::SRV {
+                    let host: Name<Vec<u8>> = "localhost".parse().unwrap();
+                    answer.push((&name, 60, Srv::new(*priority, 0, *port, host))).unwrap();
+                }
+            }
+            udp.send_to(&answer.finish(), from).unwrap();
+        }
+    });
+    address
 }
 
 /// The address of a server that never answers, and how often it was asked.
