@@ -132,7 +132,10 @@ impl FakeServer {
                 answer(&mut stream, 401, "{\"error\":\"who are you\"}").await;
                 continue;
             }
-            if !head.starts_with("GET / ") && !head.contains("/_bulk?") {
+            // `GET /`, below the path of the host.
+            let is_greeting =
+                head.starts_with("GET ") && head.split(' ').nth(1).unwrap().ends_with('/');
+            if !is_greeting && !head.contains("/_bulk?") {
                 let body = match header(&head, "content-length") {
                     Some(_) => read_body(&mut stream, &head, &mut buffered).await.unwrap(),
                     None => Vec::new(),
