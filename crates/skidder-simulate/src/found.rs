@@ -107,6 +107,11 @@ pub const FOUND: &[(u64, Option<Theme>, &str)] = &[
     (1634, PINS, "the same"),
     (10753, PINS, "the same as 20047"),
     (6015, PINS, "an open file was read on that was written anew under its first bytes"),
+    (
+        565,
+        None,
+        "a log beside a link waited for the reader of a deleted one, until the program ended",
+    ),
 ];
 
 const CONTAINERS: Option<Theme> = Some(Theme::Containers);

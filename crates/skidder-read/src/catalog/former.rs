@@ -118,12 +118,15 @@ impl Catalog {
 
     /// A file that is none of those that are known has its inode for itself: sources that lost their places and had it
     /// do not read on in what it holds now. Says whether that is so; while one of them has a turn it cannot be told what
-    /// that has read.
+    /// that has read, and the file has to wait for it. What was rotated away from a link does not: the program could end
+    /// meanwhile, and nothing would be known of it. Some of its lines may come twice then.
     pub(super) fn has_inode_for_itself(&mut self, candidate: &Candidate) -> bool {
         let meta = &candidate.found.metadata;
         let mut ids = self.index.with_inode((meta.device, meta.inode)).to_vec();
         ids.retain(|&id| self.is_loose(id));
-        if ids.iter().any(|&id| self.readers.look(id).is_some_and(|look| look.in_turn)) {
+        let may_wait = !self.beside.is_rotated(&candidate.path);
+        let reads = |id: &SourceId| self.readers.look(*id).is_some_and(|look| look.in_turn);
+        if may_wait && ids.iter().any(reads) {
             return false;
         }
         for id in ids {
