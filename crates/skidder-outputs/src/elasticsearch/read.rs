@@ -3,9 +3,8 @@
 use super::config::{Auto, Config, Credentials};
 use super::hosts::HostUrl;
 use super::preset::{Column, Preset, QueueSettings};
-use crate::net::ProxyChoice;
+use crate::net::{ProxyChoice, read_headers};
 use crate::selector::Rules;
-use http::{HeaderName, HeaderValue};
 use skidder_config::Section;
 use skidder_event::Format;
 use skidder_tls::TlsSettings;
@@ -126,16 +125,7 @@ fn read_request(section: &Section<'_>, config: &mut Config) {
     };
     let parameters = section.string_map("parameters").optional().unwrap_or_default();
     config.parameters = parameters.into_iter().collect();
-    let headers = section.string_map("headers").try_map(|headers| {
-        let header = |(name, value): (String, String)| {
-            let wrong = || format!("header `{name}` cannot be sent");
-            let header = HeaderName::try_from(name.as_str()).map_err(|_| wrong())?;
-            let value = HeaderValue::try_from(value).map_err(|_| wrong())?;
-            Ok::<_, String>((header, value))
-        };
-        headers.into_iter().map(header).collect::<Result<Vec<_>, _>>()
-    });
-    config.headers = headers.optional().unwrap_or_default();
+    config.headers = read_headers(section, "headers");
     let format = |text: String| Format::parse(&text).map_err(|error| error.to_string());
     if let Some(index) = section.string("index").try_map(format).optional() {
         config.index = index;

@@ -8,7 +8,7 @@ mod socks;
 
 pub use http_proxy::HttpProxy;
 pub use proxy_choice::ProxyChoice;
-pub(crate) use read::{read_hosts, read_tls};
+pub(crate) use read::{read_headers, read_hosts, read_tls};
 pub use socks::Proxy;
 
 use crate::check::Steps;

@@ -4,8 +4,7 @@
 //! TLS, `HTTP_PROXY` for the others, neither for those in `NO_PROXY` and for this machine itself; lower-case names as
 //! well.
 
-use super::{Host, HttpProxy, Proxy, Via};
-use http::{HeaderName, HeaderValue};
+use super::{Host, HttpProxy, Proxy, Via, read_headers};
 use skidder_config::Section;
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -50,16 +49,7 @@ impl ProxyChoice {
         section: &Section<'_>,
         environment: impl Fn(&str) -> Option<String>,
     ) -> Self {
-        let headers = section.string_map("proxy_headers").try_map(|headers| {
-            let header = |(name, value): (String, String)| {
-                let wrong = || format!("header `{name}` cannot be sent");
-                let header = HeaderName::try_from(name.as_str()).map_err(|_| wrong())?;
-                let value = HeaderValue::try_from(value).map_err(|_| wrong())?;
-                Ok::<_, String>((header, value))
-            };
-            headers.into_iter().map(header).collect::<Result<Vec<_>, _>>()
-        });
-        let headers = headers.optional().unwrap_or_default();
+        let headers = read_headers(section, "proxy_headers");
         let url = section.secret("proxy_url").named("the URL of a proxy");
         let url = url.try_map(|url| parse(url.reveal())).optional();
         if section.bool("proxy_disable").or(false) {

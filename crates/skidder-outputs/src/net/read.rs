@@ -2,6 +2,7 @@
 
 use super::Host;
 use super::address::read_address;
+use http::{HeaderName, HeaderValue};
 use skidder_config::Section;
 use skidder_tls::TlsSettings;
 
@@ -25,6 +26,20 @@ pub(crate) fn read_hosts(section: &Section<'_>, port: u16) -> Vec<Host> {
         .named("a list of hosts, as in `[\"localhost\"]`")
         .try_map(parse)
         .required()
+}
+
+/// Headers that a request carries, under `key`. Mistakes are told to the section's problems; empty after one.
+pub(crate) fn read_headers(section: &Section<'_>, key: &str) -> Vec<(HeaderName, HeaderValue)> {
+    let headers = section.string_map(key).try_map(|headers| {
+        let header = |(name, value): (String, String)| {
+            let wrong = || format!("header `{name}` cannot be sent");
+            let header = HeaderName::try_from(name.as_str()).map_err(|_| wrong())?;
+            let value = HeaderValue::try_from(value).map_err(|_| wrong())?;
+            Ok::<_, String>((header, value))
+        };
+        headers.into_iter().map(header).collect::<Result<Vec<_>, _>>()
+    });
+    headers.optional().unwrap_or_default()
 }
 
 /// `ssl`, if there is one that is not turned off.

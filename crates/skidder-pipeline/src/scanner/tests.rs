@@ -1,39 +1,15 @@
 //! When a scanner looks where, on a simulated disk and clock.
 
 use super::*;
+use crate::testing::Nothing;
 use crate::{SavedCursors, Settle};
-use skidder_event::{Base, Batch, Map};
 use skidder_os::Clock;
 use skidder_read::glob::Pattern;
 use skidder_read::scan::ScanSettings;
-use skidder_read::{
-    Bind, Bound, BufferPool, DecoderPool, FilestreamSettings, Next, ReadMetrics, ReadersLimits,
-};
+use skidder_read::{BufferPool, DecoderPool, FilestreamSettings, Next, ReadMetrics, ReadersLimits};
 use skidder_registry::{Options, Registry};
 use skidder_testkit::{Operation, SimClock, SimFs};
 use std::path::Path;
-
-/// Processors that do nothing.
-#[derive(Debug)]
-struct Nothing(Arc<Base>);
-
-impl Bind for Nothing {
-    fn bind(&self, fields: &Map) -> Arc<dyn Bound> {
-        Arc::new(Self(Arc::new(Base::new(fields, &Map::new()))))
-    }
-
-    fn epoch(&self) -> u64 {
-        0
-    }
-}
-
-impl Bound for Nothing {
-    fn base(&self) -> &Arc<Base> {
-        &self.0
-    }
-
-    fn run(&self, _batch: &mut Batch) {}
-}
 
 struct World {
     fs: SimFs,
@@ -58,7 +34,7 @@ fn world(notify: bool) -> World {
     settings.notify = notify;
     let context = InputContext {
         settings,
-        bind: Arc::new(Nothing(Arc::new(Base::new(&Map::new(), &Map::new())))),
+        bind: Nothing::bind(),
         cursors: Arc::new(SavedCursors::new(Settle::new(), registry)),
         fs: shared,
         metrics: Arc::new(ReadMetrics::default()),

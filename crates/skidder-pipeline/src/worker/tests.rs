@@ -1,14 +1,13 @@
 //! One reader thread between files on a simulated disk and a queue that is soon full.
 
 use super::*;
+use crate::testing::Nothing;
 use crate::{Delivery, FileInput, QueueLimits, SavedCursors, Settle, TakeLimits};
-use skidder_event::{Base, Map};
 use skidder_os::Fs;
 use skidder_read::glob::Pattern;
 use skidder_read::scan::ScanSettings;
 use skidder_read::{
-    Bind, Bound, BufferPool, DecoderPool, FilestreamSettings, InputContext, Now, ReadMetrics,
-    ReadersLimits,
+    BufferPool, DecoderPool, FilestreamSettings, InputContext, Now, ReadMetrics, ReadersLimits,
 };
 use skidder_registry::{Options, Registry};
 use skidder_testkit::{SimClock, SimFs};
@@ -18,28 +17,6 @@ use std::thread;
 
 /// Lines of a batch, and of the queue.
 const ROWS: usize = 100;
-
-/// Processors that do nothing.
-#[derive(Debug)]
-struct Nothing(Arc<Base>);
-
-impl Bind for Nothing {
-    fn bind(&self, fields: &Map) -> Arc<dyn Bound> {
-        Arc::new(Self(Arc::new(Base::new(fields, &Map::new()))))
-    }
-
-    fn epoch(&self) -> u64 {
-        0
-    }
-}
-
-impl Bound for Nothing {
-    fn base(&self) -> &Arc<Base> {
-        &self.0
-    }
-
-    fn run(&self, _batch: &mut Batch) {}
-}
 
 struct World {
     clock: SimClock,
@@ -72,7 +49,7 @@ fn world(files: &[(&str, usize)]) -> World {
     let metrics = Arc::new(ReadMetrics::default());
     let context = InputContext {
         settings: FilestreamSettings::new("test", scan),
-        bind: Arc::new(Nothing(Arc::new(Base::new(&Map::new(), &Map::new())))),
+        bind: Nothing::bind(),
         cursors: Arc::new(SavedCursors::new(Arc::clone(&settle), registry)),
         fs: shared,
         metrics: Arc::clone(&metrics),
