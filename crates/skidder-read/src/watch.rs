@@ -245,6 +245,8 @@ impl Directories {
                 left.push((Arc::clone(path), directory.watch));
             }
         }
+        // Not in the order of a hash map, in which room for other watches would come.
+        left.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
         for (path, watch) in left {
             self.listed = true;
             if let Some(directory) = self.known.remove(&path) {

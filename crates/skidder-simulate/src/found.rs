@@ -1,8 +1,7 @@
 //! Seeds that have found something, each with a word on what it was. They are run by the tests.
 //!
 //! A seed means what it meant only as long as the simulation draws its numbers in the same order; each of
-//! these mistakes has a test of its own as well, near the code that was wrong. Seed 104874 of the theme pins (the pin of a file that
-//! waited for another to be read was taken for a spare name) is not among them: two runs of it are not always the same, which is open.
+//! these mistakes has a test of its own as well, near the code that was wrong.
 
 use crate::themes::Theme;
 
@@ -108,6 +107,13 @@ pub const FOUND: &[(u64, Option<Theme>, &str)] = &[
         None,
         "a log beside a link waited for the reader of a deleted one, until the program ended",
     ),
+    (
+        104_874,
+        PINS,
+        "the pin of a file that waited for another to be read was taken for a spare name; and pins were looked at in \
+         the order of a hash map",
+    ),
+    (1135, None, "copies were compared in the order of a hash map"),
 ];
 
 const CONTAINERS: Option<Theme> = Some(Theme::Containers);

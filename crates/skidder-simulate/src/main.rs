@@ -17,8 +17,9 @@ cargo xtask simulate [OPTION..]
   --from SEED      the first of them (1)
   --jobs N         so many at once (2)
   --story          tell what happens; meant for one seed
+  --operations     tell each operation of the program on the disk as well
   --twice          run each seed twice and compare
-  --theme NAME     all seeds have this theme: `containers` or `pins`
+  --theme NAME     all seeds have this theme: `containers`, `pins`, `names`, `delete` or `ids`
   --found          the seeds that have found something, instead of a range
   --failures N     stop after so many failing seeds (10)
   --with-bug NAME  with a deliberate bug, which must be found; `all` for each in turn, `list` for names
@@ -30,6 +31,7 @@ struct Asked {
     from: u64,
     jobs: u64,
     story: bool,
+    operations: bool,
     twice: bool,
     found: bool,
     failures: usize,
@@ -79,6 +81,7 @@ fn read_arguments(mut arguments: impl Iterator<Item = String>) -> Result<Asked, 
         from: 1,
         jobs: 2,
         story: false,
+        operations: false,
         twice: false,
         found: false,
         failures: 10,
@@ -96,6 +99,7 @@ fn read_arguments(mut arguments: impl Iterator<Item = String>) -> Result<Asked, 
             "--jobs" => asked.jobs = number()?.max(1),
             "--failures" => asked.failures = number()? as usize,
             "--story" => asked.story = true,
+            "--operations" => asked.operations = true,
             "--twice" => asked.twice = true,
             "--found" => asked.found = true,
             "--theme" => {
@@ -208,7 +212,7 @@ fn run_all(asked: &Asked, seeds: &[Seed], bug: Option<Sabotage>, failures_max: u
 
 /// Runs one seed; a panic of the product is a failure as well.
 fn run_one(asked: &Asked, (seed, theme): Seed) -> Result<(u64, u64), Failure> {
-    let options = Options { story: asked.story, theme };
+    let options = Options { story: asked.story, operations: asked.operations, theme };
     let once = || {
         std::panic::catch_unwind(|| run(seed, options)).unwrap_or_else(|panic| {
             let text = panic.downcast_ref::<String>().cloned();

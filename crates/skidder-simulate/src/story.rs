@@ -1,6 +1,16 @@
 //! What happens, told for people who look for a mistake, and a digest of it for the check that a seed
 //! replays.
 
+use skidder_testkit::Operation;
+use std::path::Path;
+
+/// Tells an operation of the program on the disk: what two runs of a seed do not have in common shows what is not from the
+/// seed.
+#[expect(clippy::print_stderr, reason = "asked for")]
+pub(crate) fn tell_operation(operation: Operation, path: &Path) {
+    eprintln!("    {operation:?} {}", path.display());
+}
+
 /// Tells what happens, if somebody listens.
 #[derive(Debug)]
 pub(crate) struct Story {

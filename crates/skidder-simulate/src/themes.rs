@@ -20,19 +20,28 @@ pub(crate) struct Themes {
     pub(crate) special: Special,
 }
 
-/// A theme that can be asked for; one seed in ten with themes has it by itself.
+/// A theme that can be asked for; one or two seeds in ten with themes have it by themselves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Theme {
     /// The logs of containers are found by links that the kubelet makes.
     Containers,
     /// `pin`.
     Pins,
+    /// `file_identity` is another one in each life.
+    Names,
+    /// `delete`.
+    Delete,
+    /// An id that is added, and `take_over`.
+    Ids,
 }
 
 impl Theme {
+    /// All of them.
+    pub const ALL: [Self; 5] = [Self::Containers, Self::Pins, Self::Names, Self::Delete, Self::Ids];
+
     /// The theme of this name.
     pub fn named(name: &str) -> Option<Self> {
-        [Self::Containers, Self::Pins].into_iter().find(|theme| theme.name() == name)
+        Self::ALL.into_iter().find(|theme| theme.name() == name)
     }
 
     /// Its name on the command line.
@@ -40,6 +49,19 @@ impl Theme {
         match self {
             Self::Containers => "containers",
             Self::Pins => "pins",
+            Self::Names => "names",
+            Self::Delete => "delete",
+            Self::Ids => "ids",
+        }
+    }
+
+    fn special(self) -> Special {
+        match self {
+            Self::Containers => Special::Containers,
+            Self::Pins => Special::Pins(0),
+            Self::Names => Special::Names,
+            Self::Delete => Special::Deletion,
+            Self::Ids => Special::Ids,
         }
     }
 }
@@ -98,12 +120,7 @@ impl Themes {
             9 => Special::Pins(0),
             _ => Special::None,
         };
-        let special = match theme {
-            Some(Theme::Containers) => Special::Containers,
-            Some(Theme::Pins) => Special::Pins(0),
-            None => special,
-        };
-        let special = match special {
+        let special = match theme.map_or(special, Theme::special) {
             Special::Pins(_) => Special::Pins(if random.one_in(2) { 1 << 30 } else { 10_000 }),
             other => other,
         };

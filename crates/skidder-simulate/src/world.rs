@@ -5,6 +5,7 @@ use crate::others::Others;
 use crate::program::{Config, MARKER, Program};
 use crate::scenario::Scenario;
 use crate::stage::Stage;
+use crate::story::tell_operation;
 use crate::themes::{Special, Theme, Themes};
 use skidder_testkit::Random;
 use std::collections::BTreeMap;
@@ -28,6 +29,8 @@ const STEPS_OF_ROUND_MAX: u64 = 400_000;
 pub struct Options {
     /// Tell what happens on standard error.
     pub story: bool,
+    /// Tell each operation of the program on the disk on standard error.
+    pub operations: bool,
     /// Seeds have this theme.
     pub theme: Option<Theme>,
 }
@@ -88,6 +91,9 @@ impl World {
         let mut random = Random::new(seed);
         let scenario = Scenario::new(&mut random, Themes::new(seed, options.theme));
         let mut stage = Stage::new(options.story);
+        if options.operations {
+            stage.fs.listen(tell_operation);
+        }
         stage.story.tell(|| format!("{scenario:#?}"));
         for directory in ["/logs/a", "/logs/b", "/logs/pods", "/away"] {
             stage.fs.create_dir_as_other(directory);
@@ -128,7 +134,7 @@ impl World {
             self.stage.story.step(step);
             self.step()?;
             let program = self.program.as_ref().map_or(0, Program::mark);
-            self.stage.story.mark(program ^ self.stage.fs.operations() << 13);
+            self.stage.story.mark(program ^ self.stage.fs.trace());
         }
         self.arrive()?;
         Ok(self.scenario.steps)
@@ -186,7 +192,7 @@ impl World {
             if !program.settle_down(STEPS_OF_ROUND_MAX, stage, &mut chance.program)? {
                 return Err("liveness: what was read is not delivered".to_owned());
             }
-            stage.story.mark(program.mark() ^ stage.fs.operations() << 13);
+            stage.story.mark(program.mark() ^ stage.fs.trace());
             stage.clock.advance(ROUND);
             after += usize::from(after > 0 || stage.truth.is_complete());
             if after > ROUNDS_AFTER {

@@ -402,6 +402,8 @@ impl Catalog {
             }
             kept
         });
+        // Not in the order of a hash map: what lost its place first is asked first who it may be.
+        lost.sort_unstable();
         for id in lost {
             self.unplace(id);
         }
@@ -479,6 +481,8 @@ mod keeping_tests;
 mod looks_tests;
 #[cfg(test)]
 mod named_tests;
+#[cfg(test)]
+mod replay_tests;
 #[cfg(test)]
 mod tests;
 #[cfg(test)]

@@ -12,7 +12,7 @@ use crate::scan::Found;
 use skidder_event::SourceId;
 use skidder_os::sabotage::{self, Sabotage};
 use skidder_os::{FileKind, Monotonic};
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -24,7 +24,8 @@ const DIRECTORY_MODE: u32 = 0o700;
 #[derive(Default)]
 pub(super) struct Pins {
     directory: Option<PathBuf>,
-    held: HashMap<SourceId, Pin>,
+    /// In an order, because the file system is asked for them in turn.
+    held: BTreeMap<SourceId, Pin>,
     /// The name of the next link.
     next: u64,
     /// That the system refuses links was told.

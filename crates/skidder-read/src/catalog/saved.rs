@@ -302,11 +302,13 @@ impl Catalog {
     /// The saved entries with fingerprints shorter than usual that are near to a path: those that [`Catalog::is_near`]
     /// takes.
     fn short_near(&self, path: &Path) -> Vec<usize> {
-        if self.is_pin(path) {
-            return self.saved.short().collect();
-        }
-        let mut near: Vec<usize> = self.saved.short_near(path).collect();
-        if let Some(link) = self.beside.link_of(path) {
+        let is_pin = self.is_pin(path);
+        let mut near: Vec<usize> = if is_pin {
+            self.saved.short().collect()
+        } else {
+            self.saved.short_near(path).collect()
+        };
+        if !is_pin && let Some(link) = self.beside.link_of(path) {
             let of_link = |at: &usize| self.saved.get(*at).is_some_and(|print| print.path == link);
             near.extend(self.saved.short_near(&link).filter(of_link));
         }

@@ -237,18 +237,21 @@ impl Catalog {
         }
         let Some(known) = self.sources.get(&id) else { return };
         let here = (known.device, known.inode);
-        let mut doubtful = Vec::new();
+        let mut copies = Vec::new();
         for (path, place) in &self.places {
             if let Holds::Twin(twin) = &place.holds
                 && twin.of == id
                 && twin.comparison.is_none()
                 && (place.device, place.inode) != here
             {
-                let same = !known.compressed && self.ends_alike(path, &known.path, place.size);
-                doubtful.extend((!same).then(|| Arc::clone(path)));
+                copies.push((Arc::clone(path), place.size));
             }
         }
-        for path in doubtful {
+        // Not in the order of a hash map: the simulated world replays what is asked of the disk.
+        copies.sort_unstable();
+        copies
+            .retain(|(path, size)| known.compressed || !self.ends_alike(path, &known.path, *size));
+        for (path, _) in copies {
             if let Some(place) = self.places.get_mut(&path) {
                 place.recheck = true;
             }

@@ -2,6 +2,7 @@
 
 use crate::Random;
 use std::io;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 /// The kinds of operations that are counted and can be made to fail.
@@ -83,6 +84,10 @@ pub(super) struct Faults {
     pub(super) count: u64,
     /// The same by kind.
     pub(super) counts: [u64; Operation::Lock as usize + 1],
+    /// A number made of all of them, with their paths, in their order.
+    pub(super) trace: u64,
+    /// Hears of each.
+    pub(super) listener: Option<fn(Operation, &Path)>,
     /// The count at which everything stops.
     pub(super) halt_at: Option<u64>,
     pub(super) planned: Vec<Fault>,
@@ -97,6 +102,13 @@ impl Faults {
     pub(super) fn begin(&mut self, operation: Operation, path: &Path) -> io::Result<()> {
         self.count += 1;
         self.counts[operation as usize] += 1;
+        self.note(operation as u64);
+        for &byte in path.as_os_str().as_bytes() {
+            self.note(byte.into());
+        }
+        if let Some(listener) = self.listener {
+            listener(operation, path);
+        }
         if self.halted() {
             return Err(io::Error::other("the simulated machine has halted"));
         }
@@ -119,6 +131,11 @@ impl Faults {
         }
         self.planned.retain(|fault| fault.times > 0);
         failure.map_or(Ok(()), |kind| Err(kind.into()))
+    }
+
+    /// Adds a number to the trace (FNV-1a, of numbers instead of bytes).
+    pub(super) fn note(&mut self, number: u64) {
+        self.trace = (self.trace ^ number).wrapping_mul(0x0000_0100_0000_01b3);
     }
 
     pub(super) fn halted(&self) -> bool {

@@ -50,6 +50,17 @@ impl SimFs {
         self.lock().faults.counts[operation as usize]
     }
 
+    /// A number made of all operations of the program under test so far, with their paths and what they read and write
+    /// where, in their order: two runs that do the same have the same.
+    pub fn trace(&self) -> u64 {
+        self.lock().faults.trace
+    }
+
+    /// From now on `listener` is called with each operation of the program under test, before it is done.
+    pub fn listen(&self, listener: fn(Operation, &Path)) {
+        self.lock().faults.listener = Some(listener);
+    }
+
     /// Plans a failure.
     pub fn inject(&self, fault: Fault) {
         self.lock().faults.planned.push(fault);
@@ -410,6 +421,8 @@ impl File for SimFile {
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
         let mut state = self.begin(Operation::Read)?;
         let length = state.faults.shorten(buffer.len());
+        state.faults.note(offset);
+        state.faults.note(length as u64);
         let bytes = state.content_mut(self.node)?.bytes();
         let start = usize::try_from(offset).unwrap_or(usize::MAX).min(bytes.len());
         let length = length.min(bytes.len() - start);
@@ -420,6 +433,8 @@ impl File for SimFile {
     fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<usize> {
         let mut state = self.begin_change(Operation::Write)?;
         let length = state.faults.shorten(bytes.len());
+        state.faults.note(offset);
+        state.faults.note(length as u64);
         let free = state.blocks_free();
         state.write(self.node, &bytes[..length], offset, free)
     }

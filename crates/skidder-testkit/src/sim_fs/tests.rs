@@ -281,6 +281,21 @@ fn chosen_operations_fail_and_are_counted() {
 }
 
 #[test]
+fn the_order_of_operations_leaves_a_trace() {
+    let trace = |paths: [&str; 2], bytes: &[u8]| {
+        let (fs, _) = new();
+        for path in paths {
+            write(&fs, path, bytes);
+        }
+        fs.trace()
+    };
+    let first = trace(["/state/a", "/state/b"], b"hello");
+    assert_eq!(first, trace(["/state/a", "/state/b"], b"world"));
+    assert_ne!(first, trace(["/state/b", "/state/a"], b"hello"));
+    assert_ne!(first, trace(["/state/a", "/state/b"], b"longer"));
+}
+
+#[test]
 fn halted_machine_does_nothing_until_it_is_started_again() {
     let (fs, _) = new();
     let file = write(&fs, "/state/a", b"hello");
