@@ -121,7 +121,8 @@ struct RunArguments {
     /// Folder for workloads, which are kept for the next run (about 2 GB).
     #[arg(long, default_value = "target/bench")]
     work: PathBuf,
-    /// Elasticsearch without encryption, `HOST:PORT`, for the row that needs one.
+    /// Elasticsearch without encryption, `HOST:PORT`, for the row that needs one. `tests/servers/elasticsearch.sh start
+    /// DIR PORT` starts one, `stop DIR` stops it.
     #[arg(long)]
     elasticsearch: Option<String>,
 }

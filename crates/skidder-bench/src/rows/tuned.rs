@@ -8,6 +8,7 @@ use crate::statistics::summarize;
 use crate::table::Row;
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::Value;
+use skidder_os::{Clock as _, SystemClock};
 use std::fs::File;
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
@@ -33,9 +34,12 @@ const LIMIT: usize = 4;
 const WORKERS: [usize; 5] = [1, 2, 4, 8, 16];
 const EVENTS: [usize; 4] = [400, 1600, 6400, 25_600];
 const LEVELS: [u32; 2] = [0, 1];
-/// Seconds of a cell of the grid, and of the runs that are compared.
-const CELL: Duration = Duration::from_secs(2);
-const RUN: Duration = Duration::from_secs(12);
+/// How long a cell of the grid lasts, and the runs that are compared, start included: at the sink, and at a server, which
+/// takes a fiftieth of that and is less even.
+const AT_SINK: Lasts = Lasts { cell: Duration::from_secs(2), run: Duration::from_secs(12) };
+const AT_SERVER: Lasts = Lasts { cell: Duration::from_secs(5), run: Duration::from_secs(40) };
+/// How often it is looked at how many lines have come.
+const LOOK: Duration = Duration::from_millis(250);
 /// Files of `--lines` lines each: more than any run reads.
 const FILES: u64 = 10;
 
@@ -52,27 +56,29 @@ pub fn tuned(stage: &Stage) -> Vec<Row> {
 
 fn sink_row(stage: &Stage) -> Result<Vec<Row>> {
     let files = stage.many_plain(FILES, stage.lines)?;
-    let rate = |sizes: &Sizes, lasts| {
+    let run = |sizes: &Sizes, lasts| {
         let behaviour = Behaviour { delay: DELAY, limit: Some(LIMIT), ..Behaviour::default() };
         let sink = Sink::start(behaviour)?;
         let output = sizes.output(&sink.url(), "bench");
-        rate(stage, &files, &output, lasts, || Ok(sink.count().documents))
+        run(stage, &files, &output, lasts, || Ok(sink.count().documents))
     };
-    Ok(vec![compare(stage, &GOALS[0], &rate)?])
+    Ok(vec![compare(stage, &GOALS[0], AT_SINK, &run)?])
 }
 
 fn server_row(stage: &Stage, host: &str) -> Result<Vec<Row>> {
     let files = stage.many_plain(FILES, stage.lines)?;
     let index = "skidder-bench-tuned";
-    let rate = |sizes: &Sizes, lasts| {
+    let run = |sizes: &Sizes, lasts| {
+        // Else the first look finds none.
+        ask(host, "PUT", index)?;
         let output = sizes.output(&format!("http://{host}"), index);
-        let rate = rate(stage, &files, &output, lasts, || indexed(host, index));
+        let run = run(stage, &files, &output, lasts, || indexed(host, index));
         ask(host, "DELETE", index)?;
-        rate
+        run
     };
     // Its compiler has to have seen the code.
-    rate(&Sizes::fixed(2, 1600, 0), 2 * RUN)?;
-    Ok(vec![compare(stage, &GOALS[1], &rate)?])
+    run(&Sizes::fixed(2, 1600, 0), 2 * AT_SERVER.run)?;
+    Ok(vec![compare(stage, &GOALS[1], AT_SERVER, &run)?])
 }
 
 /// What is set in the output.
@@ -101,29 +107,57 @@ impl Sizes {
             queue = "";
         }
         format!(
-            "{queue}output.elasticsearch: {{hosts: [{}], index: {index}, worker: {workers}, bulk_max_size: {events}, \
+            "{queue}setup.template.enabled: false\noutput.elasticsearch: {{hosts: [{}], index: {index}, worker: {workers}, bulk_max_size: {events}, \
              compression_level: {level}}}\n",
             Value::from(url)
         )
     }
 }
 
-/// Lines a second from the start of the program on.
-fn rate(
+/// Times of a kind of server.
+#[derive(Clone, Copy, Debug)]
+struct Lasts {
+    cell: Duration,
+    run: Duration,
+}
+
+/// What a run of the program reached.
+#[derive(Clone, Copy, Debug)]
+struct Reached {
+    /// Lines a second, from the start of the program to the end of the run.
+    rate: f64,
+    /// Seconds until a second began with 90 % of the rate of the last third.
+    ramp: f64,
+}
+
+/// Runs the program for a time, and looks at how many lines have come.
+fn run(
     stage: &Stage,
     files: &Path,
     output: &str,
     lasts: Duration,
     count: impl Fn() -> Result<u64>,
-) -> Result<f64> {
+) -> Result<Reached> {
     let paths = Value::from(files.join("*.log").to_string_lossy().into_owned());
     let input = format!("filebeat.inputs: [{{type: filestream, id: bench, paths: [{paths}]}}]\n");
     let home = stage.home_of(&format!("{input}{output}"))?;
     let mut command = home.command(&stage.skidder);
+    let clock = SystemClock::new();
     let mut child =
         command.stderr(File::create(home.log())?).spawn().context("cannot start the program")?;
-    measure::pause(lasts);
-    let came = count();
+    // When, and how many lines then.
+    let mut looks = vec![(0.0, 0.0)];
+    let looked = loop {
+        let passed = clock.monotonic().0;
+        measure::pause(LOOK.min(lasts.saturating_sub(passed)));
+        match count() {
+            Ok(came) => looks.push((clock.monotonic().0.as_secs_f64(), came as f64)),
+            Err(error) => break Err(error),
+        }
+        if passed + LOOK >= lasts {
+            break Ok(());
+        }
+    };
     let ended = child.try_wait()?;
     measure::kill(&mut child)?;
     ensure!(
@@ -131,45 +165,65 @@ fn rate(
         "the program ended by itself: {}",
         std::fs::read_to_string(home.log())?
     );
-    let came = came?;
-    ensure!(came < FILES * stage.lines, "there were too few lines; raise `--lines`");
-    Ok(came as f64 / lasts.as_secs_f64())
+    looked?;
+    let &(end, came) = looks.last().context("nothing was looked at")?;
+    ensure!(came < (FILES * stage.lines) as f64, "there were too few lines; raise `--lines`");
+    Ok(Reached { rate: came / end, ramp: ramp(&looks) })
+}
+
+/// See [`Reached`].
+fn ramp(looks: &[(f64, f64)]) -> f64 {
+    let &(end, _) = looks.last().unwrap_or(&(0.0, 0.0));
+    let rate = |from: f64, to: f64| {
+        let of = |at: f64| looks.iter().find(|(time, _)| *time >= at).or(looks.last());
+        let (Some(first), Some(last)) = (of(from), of(to)) else { return 0.0 };
+        (last.1 - first.1) / (last.0 - first.0).max(f64::MIN_POSITIVE)
+    };
+    let last = rate(end * 2.0 / 3.0, end);
+    let fast = |at: &&(f64, f64)| rate(at.0, at.0 + 1.0) >= 0.9 * last;
+    looks.iter().find(fast).map_or(end, |at| at.0)
 }
 
 /// Goes through the grid, then runs its best cell and the tuner in turns.
 fn compare(
     stage: &Stage,
     goal: &Goal,
-    rate: &dyn Fn(&Sizes, Duration) -> Result<f64>,
+    lasts: Lasts,
+    run: &dyn Fn(&Sizes, Duration) -> Result<Reached>,
 ) -> Result<Row> {
     let mut best = (0.0, Sizes::auto());
     for workers in WORKERS {
         for events in EVENTS {
             for level in LEVELS {
                 let sizes = Sizes::fixed(workers, events, level);
-                let reached = rate(&sizes, CELL)?;
-                measure::note(&format!("{sizes:?}: {reached:.0} lines/s"));
-                if reached > best.0 {
-                    best = (reached, sizes);
+                let rate = run(&sizes, lasts.cell)?.rate;
+                measure::note(&format!("{sizes:?}: {rate:.0} lines/s"));
+                if rate > best.0 {
+                    best = (rate, sizes);
                 }
             }
         }
     }
-    let (mut ratios, mut of_best, mut of_tuner) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut ratios, mut of_best) = (Vec::new(), Vec::new());
+    let (mut of_tuner, mut ramps) = (Vec::new(), Vec::new());
     for _ in 0..stage.runs {
-        let (cell, tuner) = (rate(&best.1, RUN)?, rate(&Sizes::auto(), RUN)?);
-        ratios.push(cell / tuner);
-        of_best.push(cell / 1e3);
-        of_tuner.push(tuner / 1e3);
+        let (cell, tuner) = (run(&best.1, lasts.run)?, run(&Sizes::auto(), lasts.run)?);
+        ratios.push(cell.rate / tuner.rate);
+        of_best.push(cell.rate / 1e3);
+        of_tuner.push(tuner.rate / 1e3);
+        ramps.push(tuner.ramp);
     }
     let all = |values: &[f64]| summarize(values).context("nothing was measured");
     let ratio = all(&ratios)?;
     let Sizes { workers, events, level } = &best.1;
     let detail = format!(
-        "{}; best cell: worker {workers}, bulk_max_size {events}, compression_level {level}, {}; {}",
+        "{}; best cell: worker {workers}, bulk_max_size {events}, compression_level {level}, {}; {}; {}; each run {} s, \
+         start included",
         spread("ratio", ratio),
         spread("thousand lines/s:", all(&of_best)?),
         spread("self-tuned:", all(&of_tuner)?),
+        spread("seconds to 90 % of the last speed:", all(&ramps)?),
+        lasts.run.as_secs(),
     );
     Ok(row(goal, ratio.median, detail))
 }
@@ -192,4 +246,18 @@ fn ask(host: &str, method: &str, path: &str) -> Result<String> {
     let Some((head, body)) = answer.split_once("\r\n\r\n") else { bail!("no answer: {answer}") };
     ensure!(head.split(' ').nth(1) == Some("200"), "{method} /{path}: {answer}");
     Ok(body.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::ramp;
+
+    #[test]
+    fn the_ramp_ends_where_the_speed_is_reached() {
+        // Nothing for two seconds, then 100 lines a second.
+        let looks: Vec<_> =
+            (0..=40).map(|at| (f64::from(at) / 4.0, 25.0 * f64::from((at - 8).max(0)))).collect();
+        let reached = ramp(&looks);
+        assert!((1.75..=2.0).contains(&reached), "{reached}");
+    }
 }

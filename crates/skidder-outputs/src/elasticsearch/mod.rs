@@ -182,8 +182,10 @@ impl Elasticsearch {
             workers: (sizes.workers, self.workers_max()),
             events: if auto.events { Config::AUTO_EVENTS } else { (bulk_max_size, bulk_max_size) },
             plain: auto.level,
+            hosts: self.workers().len() / self.workers_max(),
+            request_bytes: self.config.bulk_max_bytes as u64,
             // What is encoded is longer than what is queued; both together stay within a few times of it.
-            bytes: (feed.queue.limits().bytes as u64).saturating_mul(2),
+            bytes: (feed.queue.limits().bytes as u64).saturating_mul(4),
         };
         Tuner::new(bounds, sizes, feed)
     }
