@@ -11,18 +11,28 @@ impl<'a> EventMut<'a> {
     /// The value of a field as a value of this batch, everything inside included.
     #[inline]
     pub fn copy(&mut self, path: &Path) -> Option<Cell> {
-        match self.plain_cell(path) {
-            Some(Cell::Gone) => None,
-            Some(cell) => Some(cell),
+        match self.plain_slot(path) {
+            Some((_, Cell::Gone)) => None,
+            Some((_, cell)) => Some(cell),
             None => self.copy_any(path),
         }
     }
 
-    /// What was written to the slot of a field, if it has one and that is no object.
+    /// The slot of a field, if it has one, and what was written to it, if that is no object.
     #[inline]
-    pub(crate) fn plain_cell(&self, path: &Path) -> Option<Cell> {
+    pub(crate) fn plain_slot(&self, path: &Path) -> Option<(usize, Cell)> {
         let (slot, _) = self.as_ref().slot_of(path)?;
-        self.batch.slots.get(slot).filter(|cell| !matches!(cell, Cell::Map { .. }))
+        let cell = self.batch.slots.get(slot)?;
+        (!matches!(cell, Cell::Map { .. })).then_some((slot, cell))
+    }
+
+    /// The span of a text that was written to the slot of a field.
+    #[inline]
+    pub fn slot_text(&self, path: &Path) -> Option<Text> {
+        match self.plain_slot(path) {
+            Some((_, Cell::Str(text))) => Some(text),
+            _ => None,
+        }
     }
 
     /// The same wherever the value is.

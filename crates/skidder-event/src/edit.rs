@@ -6,13 +6,14 @@ use crate::event::{EventRef, ValueRef, own_value};
 use crate::path::Path;
 use crate::value::{Map, Value};
 use smallvec::SmallVec;
+use std::sync::Arc;
 
 /// Why a change was refused. The event is as it was, but for empty objects on the way.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum EditError {
     /// A part of the path before the last is there and is no object.
     #[error("cannot set `{0}`: a part of it has a value that is no object")]
-    NotAnObject(String),
+    NotAnObject(Arc<str>),
     /// `@timestamp` takes only a time.
     #[error("`@timestamp` can only be set to a time")]
     NotATime,
@@ -114,14 +115,27 @@ impl<'a> EventMut<'a> {
     }
 
     /// Sets a field to text.
+    #[inline]
     pub fn put_text(&mut self, path: &Path, text: &[u8]) -> Result<(), EditError> {
         let text = self.batch.push_text(text);
         self.put_cell(path, Cell::Str(text))
     }
 
     /// Sets a field to a value that is stored in this batch.
-    #[inline]
+    #[inline(always)]
     pub fn put_cell(&mut self, path: &Path, cell: Cell) -> Result<(), EditError> {
+        match self.slot_to_set(path) {
+            Some(slot) => {
+                self.batch.slots.set(slot, cell);
+                Ok(())
+            }
+            None => self.put_anywhere(path, cell),
+        }
+    }
+
+    /// The same wherever the field is.
+    #[inline(never)]
+    fn put_anywhere(&mut self, path: &Path, cell: Cell) -> Result<(), EditError> {
         if path.is_timestamp() {
             let Cell::Time(time) = cell else { return Err(EditError::NotATime) };
             self.set_time(time);
@@ -129,7 +143,7 @@ impl<'a> EventMut<'a> {
         }
         match self.slot_of(path) {
             Some(slot) if self.set_slot(slot, cell) => Ok(()),
-            Some(_) => Err(EditError::NotAnObject(path.as_str().to_owned())),
+            Some(_) => Err(EditError::NotAnObject(path.shared())),
             None => self.put_node(path, cell),
         }
     }
@@ -190,6 +204,11 @@ impl<'a> EventMut<'a> {
     /// Removes a field and gives its value, everything inside included.
     #[inline]
     pub fn take(&mut self, path: &Path) -> Option<Cell> {
+        if let Some((slot, cell)) = self.plain_slot(path) {
+            // What is there has nothing in its way.
+            self.batch.slots.set(slot, Cell::Gone);
+            return Some(cell).filter(|cell| *cell != Cell::Gone);
+        }
         let cell = self.copy(path)?;
         self.delete(path);
         Some(cell)
@@ -217,14 +236,7 @@ impl<'a> EventMut<'a> {
             Value::Float(number) => Cell::Float(*number),
             Value::Str(text) => Cell::Str(self.batch.push_text(text.as_bytes())),
             Value::Time(time) => Cell::Time(*time),
-            Value::List(items) => {
-                let mut first = NodeId::NONE;
-                for item in items.iter().rev() {
-                    let cell = self.store(item);
-                    first = self.batch.push_node(Node::new(Text::default(), cell, first));
-                }
-                Cell::List(first)
-            }
+            Value::List(items) => self.store_items(items),
             Value::Map(map) => {
                 let mut first = NodeId::NONE;
                 for (key, item) in map.iter() {
@@ -235,6 +247,16 @@ impl<'a> EventMut<'a> {
                 Cell::Map { first, opaque: true }
             }
         }
+    }
+
+    /// Stores a list of owned values.
+    pub fn store_items(&mut self, items: &[Value]) -> Cell {
+        let mut first = NodeId::NONE;
+        for item in items.iter().rev() {
+            let cell = self.store(item);
+            first = self.batch.push_node(Node::new(Text::default(), cell, first));
+        }
+        Cell::List(first)
     }
 
     /// Stores a list of values that are in this batch already.
@@ -284,7 +306,7 @@ impl<'a> EventMut<'a> {
 
     /// The list that holds the last part of a path; objects on the way are made.
     fn parent(&mut self, path: &Path) -> Result<(Head, Option<&'a [BaseNode]>), EditError> {
-        let not_an_object = || EditError::NotAnObject(path.as_str().to_owned());
+        let not_an_object = || EditError::NotAnObject(path.shared());
         let (mut head, mut below) = if path.is_metadata() {
             (Head::Metadata, Some(self.base.metadata()))
         } else {

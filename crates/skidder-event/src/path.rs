@@ -3,10 +3,10 @@
 use std::collections::HashMap;
 use std::hash::{Hash, Hasher};
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{LazyLock, PoisonError, RwLock};
+use std::sync::{Arc, LazyLock, PoisonError, RwLock};
 
 /// The numbers of all paths that are fields of a [`crate::Form`], from 1. It only grows, with the configuration.
-static NUMBERS: LazyLock<RwLock<HashMap<Box<str>, u32>>> = LazyLock::new(RwLock::default);
+static NUMBERS: LazyLock<RwLock<HashMap<Arc<str>, u32>>> = LazyLock::new(RwLock::default);
 
 /// The number of a path, once somebody asked for it; 0 before.
 #[derive(Debug, Default)]
@@ -35,7 +35,7 @@ impl Hash for Number {
 /// said about the event rather than the event.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Path {
-    text: Box<str>,
+    text: Arc<str>,
     segments: Box<[Box<str>]>,
     metadata: bool,
     place: Place,
@@ -119,12 +119,17 @@ impl Path {
     pub(crate) fn give_number(&self) -> u32 {
         let mut numbers = NUMBERS.write().unwrap_or_else(PoisonError::into_inner);
         let next = numbers.len() as u32 + 1;
-        *numbers.entry(self.text.clone()).or_insert(next)
+        *numbers.entry(Arc::clone(&self.text)).or_insert(next)
     }
 
     /// The path as written.
     pub fn as_str(&self) -> &str {
         &self.text
+    }
+
+    /// The same, shared with it.
+    pub(crate) fn shared(&self) -> Arc<str> {
+        Arc::clone(&self.text)
     }
 
     /// Its parts, without `@metadata`.

@@ -69,14 +69,21 @@ impl Slots {
     }
 
     #[inline]
-    fn set(&mut self, slot: usize, cell: Cell) {
-        let place = &mut self.cells[slot];
-        if self.touched >> slot & 1 == 1 {
-            self.journal.push((slot as u8, *place));
+    pub(crate) fn set(&mut self, slot: usize, cell: Cell) {
+        let bit = 1 << slot;
+        if self.touched & bit != 0 {
+            self.keep(slot);
         }
-        *place = cell;
-        self.touched |= 1 << slot;
-        self.gone = self.gone & !(1 << slot) | u64::from(matches!(cell, Cell::Gone)) << slot;
+        self.cells[slot] = cell;
+        self.touched |= bit;
+        self.gone &= !bit;
+        self.gone |= if matches!(cell, Cell::Gone) { bit } else { 0 };
+    }
+
+    /// Remembers what a slot had before another change.
+    #[inline(never)]
+    fn keep(&mut self, slot: usize) {
+        self.journal.push((slot as u8, self.cells[slot]));
     }
 
     pub(crate) fn mark(&self) -> SlotsMark {
@@ -294,6 +301,17 @@ impl<'a> EventMut<'a> {
         self.slot_of(path);
     }
 
+    /// The slot of a field, if it has one and nothing is in its way.
+    #[inline]
+    pub(crate) fn slot_to_set(&self, path: &Path) -> Option<usize> {
+        let slots = &self.batch.slots;
+        if !slots.is_live(self.row) || !path.is_plain() {
+            return None;
+        }
+        let slot = slots.slot(path)?;
+        (self.base.slots()?.blocked >> slot & 1 == 0).then_some(slot)
+    }
+
     /// Sets a field in its slot; `false` if something that is no object is around it.
     #[inline]
     pub(crate) fn set_slot(&mut self, slot: usize, cell: Cell) -> bool {
@@ -333,6 +351,7 @@ impl<'a> EventRef<'a> {
     ) -> Option<ValueRef<'a>> {
         match self.batch.slots.get(slot) {
             Some(Cell::Str(text)) => Some(ValueRef::Str(self.batch.text(text))),
+            Some(Cell::Int(number)) => Some(ValueRef::Int(number)),
             None if known.present >> slot & 1 == 0 => None,
             cell => self.get_layered(slot, known, path, cell),
         }

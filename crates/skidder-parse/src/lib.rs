@@ -13,6 +13,7 @@ pub mod docker;
 pub mod go_time;
 pub mod json;
 pub mod json_fields;
+mod lane;
 pub mod ndjson;
 pub mod syslog;
 pub mod time;

@@ -18,6 +18,9 @@ pub(crate) fn text_of(event: &mut EventMut<'_>, path: &Path) -> Result<Text, NoT
     {
         return Ok(message);
     }
+    if let Some(text) = event.slot_text(path) {
+        return Ok(text);
+    }
     match event.as_ref().get(path) {
         None => return Err(NoText::Missing),
         Some(ValueRef::Str(_)) => {}

@@ -17,7 +17,7 @@ mod trim;
 pub use key::{TokenizerError, Type};
 pub use trim::Trimmer;
 
-use find::{Needle, find_byte};
+use find::{Needle, Places};
 use key::{Key, Prefix};
 use std::ops::Range;
 
@@ -39,16 +39,17 @@ struct Step {
     length: usize,
     /// The delimiter may be repeated.
     greedy: bool,
-    /// Nothing behind the last key.
-    delimiter: Option<Delimiter>,
+    delimiter: Delimiter,
 }
 
-/// A text to be found.
+/// What is behind a key.
 #[derive(Clone, Debug)]
 enum Delimiter {
+    Text(Needle),
+    /// Another key.
     Empty,
-    Byte(u8),
-    Text(Box<Needle>),
+    /// Nothing behind the last key.
+    End,
 }
 
 /// A field that a tokenizer gives.
@@ -108,40 +109,23 @@ pub enum DissectError {
 }
 
 impl Delimiter {
-    fn new(text: &str) -> Self {
-        match text.as_bytes() {
-            [] => Self::Empty,
-            [byte] => Self::Byte(*byte),
-            text => Self::Text(Box::new(Needle::new(text))),
+    fn new(text: Option<&str>) -> Self {
+        match text {
+            None => Self::End,
+            Some("") => Self::Empty,
+            Some(text) => Self::Text(Needle::new(text.as_bytes())),
         }
     }
+}
 
-    /// The first occurrence.
-    #[inline]
-    fn find(&self, text: &[u8]) -> Option<usize> {
-        match self {
-            Self::Empty => Some(0),
-            Self::Byte(byte) => find_byte(*byte, text),
-            Self::Text(needle) => needle.find(text),
-        }
+/// Where the last of several occurrences begins that follow each other from `at` on, each a byte behind
+/// the one before it.
+#[cold]
+fn last_repeat(needle: &[u8], text: &[u8], mut at: usize) -> usize {
+    while text.get(at + 1..).is_some_and(|rest| rest.starts_with(needle)) {
+        at += 1;
     }
-
-    fn needle(&self) -> &[u8] {
-        match self {
-            Self::Empty => &[],
-            Self::Byte(byte) => std::slice::from_ref(byte),
-            Self::Text(needle) => needle.text(),
-        }
-    }
-
-    /// Where the last of several occurrences begins that follow each other from `at` on, each a byte behind
-    /// the one before it.
-    fn last_repeat(&self, text: &[u8], mut at: usize) -> usize {
-        while text.get(at + 1..).is_some_and(|rest| rest.starts_with(self.needle())) {
-            at += 1;
-        }
-        at
-    }
+    at
 }
 
 impl Tokenizer {
@@ -156,7 +140,7 @@ impl Tokenizer {
             if key.greedy && key.delimiter.as_deref() == Some("") {
                 return Err(TokenizerError::NothingToRepeat(key.written.clone()));
             }
-            let delimiter = key.delimiter.as_deref().map(Delimiter::new);
+            let delimiter = Delimiter::new(key.delimiter.as_deref());
             steps.push(Step { length: key.length, greedy: key.greedy, delimiter });
         }
         let outputs = outputs(&keys, begin)?;
@@ -216,25 +200,31 @@ impl Tokenizer {
             return Err(DissectError::Begin);
         }
         let mut at = self.begin.len();
+        let mut places = Places::new(text);
         for (place, step) in self.steps.iter().enumerate() {
             let (key, start) = (place + 1, at);
-            let Some(delimiter) = &step.delimiter else {
-                if step.length > 0 && start + step.length != text.len() {
-                    return Err(DissectError::Length { key, offset: start });
+            let end = match &step.delimiter {
+                Delimiter::End => {
+                    if step.length > 0 && start + step.length != text.len() {
+                        return Err(DissectError::Length { key, offset: start });
+                    }
+                    found(start..text.len());
+                    break;
                 }
-                found(start..text.len());
-                break;
-            };
-            let end = if step.length > 0 {
-                start + step.length
-            } else {
-                match delimiter.find(&text[start..]) {
-                    Some(len) => start + len,
+                _ if step.length > 0 => start + step.length,
+                Delimiter::Empty => start,
+                Delimiter::Text(needle) => match places.find(needle, start) {
+                    Some(end) => end,
                     None => return Err(DissectError::Delimiter { key, offset: start }),
-                }
+                },
             };
-            at = if step.greedy { delimiter.last_repeat(text, end) } else { end };
-            at += delimiter.needle().len();
+            at = end;
+            if let Delimiter::Text(needle) = &step.delimiter {
+                if step.greedy {
+                    at = last_repeat(needle.text(), text, end);
+                }
+                at += needle.len();
+            }
             if at > text.len() {
                 return Err(DissectError::Length { key, offset: start });
             }

@@ -11,7 +11,7 @@
 //! so that it is not lost.
 
 mod keys;
-mod lane;
+
 mod scan;
 pub(crate) mod text;
 

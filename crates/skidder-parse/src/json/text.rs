@@ -1,7 +1,7 @@
 //! JSON strings: finding their end, and taking escapes out.
 
-use super::lane::{LANE, special};
 use super::{JsonError, Problem};
+use crate::lane::{LANE, special};
 
 /// A string that was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -19,13 +19,17 @@ impl Decoder for Base64 {
     const FAILED: &'static str = "failed to decode base64 fields in processor";
     const NOUN: &'static str = "base64 value";
     type Decoded = Decoded;
+    /// The place of what is no Base64.
+    type Refused = usize;
 
-    fn decode(&self, text: &[u8], _: &Path) -> Result<Decoded, String> {
+    fn decode(&self, text: &[u8]) -> Result<Decoded, usize> {
         let end = text.iter().rposition(|&byte| byte != b'=').map_or(0, |last| last + 1);
-        decode(&self.0, &text[..end]).map_err(|at| {
-            let text = String::from_utf8_lossy(text);
-            format!("error trying to decode {text}: illegal base64 data at input byte {at}")
-        })
+        decode(&self.0, &text[..end])
+    }
+
+    fn say(at: &usize, text: &[u8], _: &Path) -> String {
+        let text = String::from_utf8_lossy(text);
+        format!("error trying to decode {text}: illegal base64 data at input byte {at}")
     }
 }
 

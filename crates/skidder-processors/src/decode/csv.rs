@@ -4,7 +4,7 @@
 //! of an unquoted value stands for itself, and so does one inside of a quoted value that is not doubled.
 
 use crate::fields::pairs::{optional_path, run_each};
-use crate::plan::{Constants, Failure, Footprint, Outcome, Processor, rehearse};
+use crate::plan::{Constants, Failure, Footprint, Outcome, Processor, rehearse, told};
 use skidder_config::Section;
 use skidder_event::{Cell, EventMut, Path, ValueRef};
 use smallvec::SmallVec;
@@ -80,18 +80,25 @@ impl DecodeCsv {
     fn decode(&self, event: &mut EventMut<'_>, from: &Path, to: &Path) -> Result<(), String> {
         let text = match event.as_ref().get(from) {
             None if self.ignore_missing => return Ok(()),
-            None => return Err(format!("could not fetch value for field {from}: key not found")),
+            None => {
+                let why = format_args!("could not fetch value for field {from}: key not found");
+                return Err(told(self.fail_on_error, why));
+            }
             Some(ValueRef::Str(text)) => text,
-            Some(_) => return Err(format!("field {from} is not of string type")),
+            Some(_) => {
+                let why = format_args!("field {from} is not of string type");
+                return Err(told(self.fail_on_error, why));
+            }
         };
-        let record = self
-            .rules
-            .record(text)
-            .ok_or_else(|| format!("error decoding CSV from field {from}: EOF"))?;
+        let Some(record) = self.rules.record(text) else {
+            let why = format_args!("error decoding CSV from field {from}: EOF");
+            return Err(told(self.fail_on_error, why));
+        };
         if from != to && !self.overwrite_keys && event.as_ref().has(to) {
-            return Err(format!(
+            let why = format_args!(
                 "target field {to} already has a value. Set the overwrite_keys flag or drop/rename the field first"
-            ));
+            );
+            return Err(told(self.fail_on_error, why));
         }
         let mut cells: SmallVec<[Cell; 32]> = SmallVec::new();
         let mut start = 0;
@@ -100,7 +107,9 @@ impl DecodeCsv {
             start = end as usize;
         }
         let list = event.store_list(&cells);
-        event.put_cell(to, list).map_err(|error| format!("failed setting field {to}: {error}"))
+        event.put_cell(to, list).map_err(|error| {
+            told(self.fail_on_error, format_args!("failed setting field {to}: {error}"))
+        })
     }
 }
 

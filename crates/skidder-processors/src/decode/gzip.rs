@@ -18,23 +18,38 @@ impl Decoder for Gzip {
     const FAILED: &'static str = "Failed to decompress field in decompress_gzip_field processor";
     const NOUN: &'static str = "value";
     type Decoded = Vec<u8>;
+    type Refused = NotUnpacked;
 
-    fn decode(&self, text: &[u8], from: &Path) -> Result<Vec<u8>, String> {
+    fn decode(&self, text: &[u8]) -> Result<Vec<u8>, NotUnpacked> {
         unpack(text, OUTPUT_BYTES_MAX)
-            .map_err(|reason| format!("error decompressing field {from}: {reason}"))
+    }
+
+    fn say(reason: &NotUnpacked, _: &[u8], from: &Path) -> String {
+        format!("error decompressing field {from}: {reason}")
     }
 }
 
+/// Why a field could not be unpacked.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum NotUnpacked {
+    #[error("EOF")]
+    Empty,
+    #[error("gzip: {0}")]
+    Damaged(std::io::Error),
+    #[error("it has more than {0} bytes when it is unpacked")]
+    TooLarge(u64),
+}
+
 /// All members of a gzip file, at most `bytes_max` bytes.
-fn unpack(packed: &[u8], bytes_max: u64) -> Result<Vec<u8>, String> {
+fn unpack(packed: &[u8], bytes_max: u64) -> Result<Vec<u8>, NotUnpacked> {
     if packed.is_empty() {
-        return Err("EOF".to_owned());
+        return Err(NotUnpacked::Empty);
     }
     let mut unpacked = Vec::new();
     let mut decoder = MultiGzDecoder::new(packed).take(bytes_max + 1);
-    decoder.read_to_end(&mut unpacked).map_err(|error| format!("gzip: {error}"))?;
+    decoder.read_to_end(&mut unpacked).map_err(NotUnpacked::Damaged)?;
     if unpacked.len() as u64 > bytes_max {
-        return Err(format!("it has more than {bytes_max} bytes when it is unpacked"));
+        return Err(NotUnpacked::TooLarge(bytes_max));
     }
     Ok(unpacked)
 }
@@ -54,15 +69,15 @@ mod tests {
     #[test]
     fn all_members_are_unpacked() {
         let packed = [pack(b"one "), pack(b"two")].concat();
-        assert_eq!(unpack(&packed, 100).as_deref(), Ok(&b"one two"[..]));
+        assert_eq!(unpack(&packed, 100).unwrap(), b"one two");
     }
 
     #[test]
     fn what_is_larger_than_the_bound_fails() {
         let packed = pack(&[b'x'; 1000]);
-        assert_eq!(unpack(&packed, 1000).map(|bytes| bytes.len()), Ok(1000));
-        let refused = Err("it has more than 999 bytes when it is unpacked".to_owned());
-        assert_eq!(unpack(&packed, 999), refused);
+        assert_eq!(unpack(&packed, 1000).unwrap().len(), 1000);
+        let refused = unpack(&packed, 999).unwrap_err().to_string();
+        assert_eq!(refused, "it has more than 999 bytes when it is unpacked");
     }
 
     #[test]

@@ -2,9 +2,11 @@
 
 use crate::fields::pairs::{optional_path, required_path};
 use crate::go_value::go_type;
-use crate::plan::{Constants, ERROR_MESSAGE, Failure, Footprint, Outcome, Processor, rehearse};
+use crate::plan::{
+    Constants, ERROR_MESSAGE, Failure, Footprint, Outcome, Processor, rehearse, told,
+};
 use skidder_config::Section;
-use skidder_event::{EventMut, EventRef, Path, ValueRef};
+use skidder_event::{EditError, EventMut, EventRef, Path, ValueRef};
 use smallvec::SmallVec;
 use std::fmt::Debug;
 
@@ -18,17 +20,19 @@ pub(super) struct FromTo {
     pub(super) to: Path,
     /// Both are the same.
     is_same: bool,
+    /// Somebody hears why something failed.
+    heard: bool,
 }
 
 impl FromTo {
-    /// Nothing if `from` is missing or one of them is no path, which is told.
-    pub(super) fn read(section: &Section<'_>) -> Option<Self> {
+    /// Nothing if `from` is missing or one of them is no path, which is told. `heard`: somebody hears messages.
+    pub(super) fn read(section: &Section<'_>, heard: bool) -> Option<Self> {
         let from = required_path(section, "from");
         let to = optional_path(section, "to");
         let from = from?;
         let to = to.unwrap_or_else(|| from.clone());
         let is_same = from == to;
-        Some(Self { from, to, is_same })
+        Some(Self { from, to, is_same, heard })
     }
 
     /// The bytes at `from`; nothing if there are none, that need not be there.
@@ -39,17 +43,27 @@ impl FromTo {
         noun: &str,
     ) -> Result<Option<&'a [u8]>, String> {
         match event.get(&self.from) {
-            None if ignore_missing => Ok(None),
-            None => {
-                let from = &self.from;
-                Err(format!("could not fetch {noun} for key: {from}, Error: key not found"))
-            }
             Some(ValueRef::Str(text)) => Ok(Some(text)),
-            Some(value) => Err(format!(
-                "invalid type for `from`, expecting a string received {}",
-                go_type(value)
-            )),
+            None if ignore_missing => Ok(None),
+            other => Err(self.no_text(other, noun)),
         }
+    }
+
+    #[cold]
+    fn no_text(&self, value: Option<ValueRef<'_>>, noun: &str) -> String {
+        let from = &self.from;
+        let Some(value) = value else {
+            let why = format_args!("could not fetch {noun} for key: {from}, Error: key not found");
+            return told(self.heard, why);
+        };
+        let kind = go_type(value);
+        let why = format_args!("invalid type for `from`, expecting a string received {kind}");
+        told(self.heard, why)
+    }
+
+    #[cold]
+    fn refused(&self, error: &EditError) -> String {
+        told(self.heard, format_args!("could not put value: {}: {error}", self.to))
     }
 
     /// Puts the text as it is, which needs no copy where it is of the event's own.
@@ -57,15 +71,13 @@ impl FromTo {
         if self.is_same {
             return Ok(());
         }
-        let to = &self.to;
         let Some(cell) = event.copy(&self.from) else { return Ok(()) };
-        event.put_cell(to, cell).map_err(|error| format!("could not put value: {to}: {error}"))
+        event.put_cell(&self.to, cell).map_err(|error| self.refused(&error))
     }
 
     /// Puts what was decoded.
     pub(super) fn put(&self, event: &mut EventMut<'_>, decoded: &[u8]) -> Result<(), String> {
-        let to = &self.to;
-        event.put_text(to, decoded).map_err(|error| format!("could not put value: {to}: {error}"))
+        event.put_text(&self.to, decoded).map_err(|error| self.refused(&error))
     }
 }
 
@@ -79,9 +91,13 @@ pub(super) trait Decoder: Debug + Send + Sync + 'static {
     const NOUN: &'static str;
     /// Owned bytes.
     type Decoded: AsRef<[u8]>;
+    /// Why a text cannot be decoded.
+    type Refused;
 
-    /// Decodes the text of the field `from`; the error says why it cannot be.
-    fn decode(&self, text: &[u8], from: &Path) -> Result<Self::Decoded, String>;
+    fn decode(&self, text: &[u8]) -> Result<Self::Decoded, Self::Refused>;
+
+    /// Why the text of the field `from` could not be decoded, in words.
+    fn say(refused: &Self::Refused, text: &[u8], from: &Path) -> String;
 }
 
 /// Decodes the text of one field.
@@ -96,9 +112,9 @@ pub(super) struct DecodeField<D> {
 impl<D: Decoder> DecodeField<D> {
     /// `field.from`, `field.to`, `ignore_missing`, `fail_on_error`.
     pub(super) fn read(settings: &Section<'_>, decoder: D) -> Option<Self> {
-        let field = FromTo::read(&settings.section("field"));
         let ignore_missing = settings.bool("ignore_missing").or(false);
         let fail_on_error = settings.bool("fail_on_error").or(true);
+        let field = FromTo::read(&settings.section("field"), fail_on_error);
         Some(Self { decoder, field: field?, ignore_missing, fail_on_error })
     }
 
@@ -106,7 +122,13 @@ impl<D: Decoder> DecodeField<D> {
         let Some(text) = self.field.text(event.as_ref(), self.ignore_missing, D::NOUN)? else {
             return Ok(());
         };
-        let decoded = self.decoder.decode(text, &self.field.from)?;
+        let decoded = self.decoder.decode(text).map_err(|refused| {
+            if self.fail_on_error {
+                D::say(&refused, text, &self.field.from)
+            } else {
+                String::new()
+            }
+        })?;
         self.field.put(event, decoded.as_ref())
     }
 }

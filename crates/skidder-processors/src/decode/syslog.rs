@@ -3,7 +3,7 @@
 //! The work is done by [`skidder_parse::syslog`], as in the parser of the same name; the field itself stays, but for
 //! `message`, which becomes the text of the message.
 
-use crate::plan::{Constants, ERROR_MESSAGE, Failure, Footprint, Outcome, Processor};
+use crate::plan::{Constants, ERROR_MESSAGE, Failure, Footprint, Outcome, Processor, told};
 use crate::text::{NoText, text_of};
 use jiff::tz::TimeZone;
 use skidder_config::Section;
@@ -59,9 +59,10 @@ impl Syslog {
         })
     }
 
-    fn failure(&self, why: &str) -> Failure {
-        let reason = format!("syslog failed to process field \"{}\": {why}", self.field);
-        Failure::new(reason).ignored(self.ignore_failure)
+    #[cold]
+    fn failure(&self, why: &dyn std::fmt::Display) -> Failure {
+        let reason = format_args!("syslog failed to process field \"{}\": {why}", self.field);
+        Failure::new(told(!self.ignore_failure, reason)).ignored(self.ignore_failure)
     }
 }
 
@@ -80,21 +81,23 @@ impl Processor for Syslog {
         let text = match text_of(event, &self.field) {
             Ok(text) => text,
             Err(NoText::Missing) if self.ignore_missing => return Ok(Outcome::Done),
-            Err(NoText::Missing) => return Err(self.failure("key not found")),
+            Err(NoText::Missing) => return Err(self.failure(&"key not found")),
             Err(NoText::OtherKind) => {
-                let why = format!("type of field \"{}\" is not a string", self.field);
-                return Err(self.failure(&why));
+                let field = &self.field;
+                return Err(
+                    self.failure(&format_args!("type of field \"{field}\" is not a string"))
+                );
             }
         };
         let now = self.clock.wall().0;
         let message = Message::parse(event.text(text), self.format, &self.timezone, now)
-            .map_err(|error| self.failure(&error.to_string()))?;
+            .map_err(|error| self.failure(&error))?;
         message.put_header(event, text, self.overwrite_keys);
         if let Some(rest) = message.text(text)
             && (self.overwrite_keys || !event.as_ref().has(&MESSAGE))
         {
             let put = event.put_cell(&MESSAGE, Cell::Str(rest));
-            put.map_err(|error| self.failure(&error.to_string()))?;
+            put.map_err(|error| self.failure(&error))?;
         }
         Ok(Outcome::Done)
     }

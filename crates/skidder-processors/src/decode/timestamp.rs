@@ -3,7 +3,7 @@
 //! Layouts are tried in their order. They are those of Go ([`skidder_parse::go_time`]), `UNIX` (seconds) and `UNIX_MS`
 //! (milliseconds). What is a time already is taken as it is.
 
-use crate::plan::{Constants, Failure, Footprint, Outcome, Processor};
+use crate::plan::{Constants, Failure, Footprint, Outcome, Processor, told};
 use jiff::tz::TimeZone;
 use skidder_config::Section;
 use skidder_event::{Cell as EventCell, EventMut, Path, ValueRef};
@@ -153,6 +153,23 @@ impl Timestamp {
         self.parse_by_layouts(value, || self.now())
     }
 
+    #[cold]
+    fn failed(&self, why: std::fmt::Arguments<'_>) -> Failure {
+        Failure::unnoted(told(!self.ignore_failure, why)).ignored(self.ignore_failure)
+    }
+
+    #[cold]
+    fn unfit(&self, value: ValueRef<'_>) -> Failure {
+        let field = &self.field;
+        match value {
+            ValueRef::Str(text) => {
+                let text = String::from_utf8_lossy(text);
+                self.failed(format_args!("failed parsing time field {field}='{text}'"))
+            }
+            _ => self.failed(format_args!("failed parsing time field {field}: unexpected type")),
+        }
+    }
+
     /// The time of a short text, which is remembered unless it depends on the current year.
     fn parse_again(&self, text: &[u8]) -> Option<i64> {
         let place = self.number as usize % LASTS_MAX;
@@ -226,19 +243,17 @@ impl Processor for Timestamp {
     fn run(&self, event: &mut EventMut<'_>) -> Result<Outcome, Failure> {
         let time = match event.as_ref().get(&self.field) {
             None if self.ignore_missing => return Ok(Outcome::Done),
-            None => Err(format!("failed to get time field {}: key not found", self.field)),
-            Some(value) => self.parse(value).ok_or_else(|| match value {
-                ValueRef::Str(text) => {
-                    let text = String::from_utf8_lossy(text);
-                    format!("failed parsing time field {}='{text}'", self.field)
-                }
-                _ => format!("failed parsing time field {}: unexpected type", self.field),
-            }),
+            None => {
+                let field = &self.field;
+                return Err(
+                    self.failed(format_args!("failed to get time field {field}: key not found"))
+                );
+            }
+            Some(value) => self.parse(value).ok_or_else(|| self.unfit(value))?,
         };
-        let fail = |reason: String| Failure::unnoted(reason).ignored(self.ignore_failure);
-        let time = time.map_err(fail)?;
         event.put_cell(&self.target_field, EventCell::Time(time)).map_err(|_| {
-            fail(format!("could not put value: {}: a part of it is no object", self.target_field))
+            let target = &self.target_field;
+            self.failed(format_args!("could not put value: {target}: a part of it is no object"))
         })?;
         Ok(Outcome::Done)
     }

@@ -2,7 +2,9 @@
 
 use super::in_place::{Decoded, FromTo};
 use crate::fields::pairs::run_each;
-use crate::plan::{Constants, ERROR_MESSAGE, Failure, Footprint, Outcome, Processor, rehearse};
+use crate::plan::{
+    Constants, ERROR_MESSAGE, Failure, Footprint, Outcome, Processor, rehearse, told,
+};
 use skidder_config::Section;
 use skidder_event::{EventMut, Path};
 
@@ -26,9 +28,10 @@ impl UrlDecode {
                 "give a list of `from: name`, each perhaps with `to: name`",
             );
         }
-        let fields: Vec<_> = sections.iter().map(FromTo::read).collect();
         let ignore_missing = settings.bool("ignore_missing").or(false);
         let fail_on_error = settings.bool("fail_on_error").or(true);
+        let read = |section| FromTo::read(section, fail_on_error);
+        let fields: Vec<_> = sections.iter().map(read).collect();
         let fields = fields.into_iter().collect::<Option<Vec<_>>>()?;
         (!fields.is_empty()).then_some(Self { fields, ignore_missing, fail_on_error })
     }
@@ -43,10 +46,13 @@ impl UrlDecode {
         let mut decoded = Decoded::new();
         if let Err(at) = unescape(text, &mut decoded) {
             let bad = &text[at..(at + 3).min(text.len())];
-            return Err(format!(
-                "error trying to URL-decode {}: invalid URL escape {:?}",
-                String::from_utf8_lossy(text),
-                String::from_utf8_lossy(bad)
+            return Err(told(
+                self.fail_on_error,
+                format_args!(
+                    "error trying to URL-decode {}: invalid URL escape {:?}",
+                    String::from_utf8_lossy(text),
+                    String::from_utf8_lossy(bad)
+                ),
             ));
         }
         field.put(event, &decoded)

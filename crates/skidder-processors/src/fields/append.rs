@@ -5,7 +5,7 @@ use super::pairs::{optional_paths, required_path};
 use crate::plan::Constants;
 use crate::plan::Failure;
 use crate::plan::Footprint;
-use crate::plan::{Outcome, Processor};
+use crate::plan::{Outcome, Processor, told};
 use skidder_config::Section;
 use skidder_event::{Cell, EventMut, Path, Value, ValueRef};
 use smallvec::SmallVec;
@@ -54,9 +54,9 @@ impl Append {
         gather(event, &self.target, &mut cells);
         for field in &self.fields {
             if !gather(event, field, &mut cells) && !self.ignore_missing {
-                return Err(format!(
-                    "could not fetch value for key: {field}, Error: key not found"
-                ));
+                let why =
+                    format_args!("could not fetch value for key: {field}, Error: key not found");
+                return Err(told(self.fail_on_error, why));
             }
         }
         for value in &self.values {
@@ -70,10 +70,11 @@ impl Append {
         }
         let list = event.store_list(&cells);
         event.put_cell(&self.target, list).map_err(|error| {
-            format!(
-                "unable to put values in the target field {} due to error: {error}",
-                self.target
-            )
+            let target = &self.target;
+            let why = format_args!(
+                "unable to put values in the target field {target} due to error: {error}"
+            );
+            told(self.fail_on_error, why)
         })
     }
 }

@@ -119,11 +119,11 @@ impl Convert {
         field: &Conversion,
         cell: Cell,
     ) -> Result<(), Failure> {
+        if self.fail_on_error {
+            return self.write(event, field, cell).map_err(Failure::unnoted);
+        }
         let mark = event.mark();
-        if let Err(reason) = self.write(event, field, cell) {
-            if self.fail_on_error {
-                return Err(Failure::unnoted(reason));
-            }
+        if self.write(event, field, cell).is_err() {
             event.rollback(mark);
         }
         Ok(())

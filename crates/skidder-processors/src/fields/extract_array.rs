@@ -4,7 +4,7 @@ use super::pairs::{fold_each, required_path, run_each};
 use crate::plan::Constants;
 use crate::plan::Failure;
 use crate::plan::Footprint;
-use crate::plan::{Outcome, Processor};
+use crate::plan::{Outcome, Processor, told};
 use skidder_config::{Section, Value as Setting};
 use skidder_event::{Cell, EventMut, Path, Value, ValueRef};
 
@@ -39,17 +39,26 @@ impl ExtractArray {
         cells: &[Cell],
         (index, to): &(usize, Path),
     ) -> Result<(), String> {
-        let Some(&cell) = cells.get(*index) else { return Err(too_short(*index, cells.len(), to)) };
+        let Some(&cell) = cells.get(*index) else {
+            let length = cells.len();
+            let why = format_args!(
+                "index {index} exceeds length of {length} when processing mapping for field {to}"
+            );
+            return Err(told(self.fail_on_error, why));
+        };
         if self.omit_empty && event.view(cell).is_none_or(is_empty) {
             return Ok(());
         }
         if !self.overwrite_keys && event.as_ref().has(to) {
-            return Err(format!(
+            let why = format_args!(
                 "target field {to} already has a value. Set the overwrite_keys flag or drop/rename the field first"
-            ));
+            );
+            return Err(told(self.fail_on_error, why));
         }
         let cell = event.duplicate_cell(cell);
-        event.put_cell(to, cell).map_err(|error| format!("failed setting field {to}: {error}"))
+        event.put_cell(to, cell).map_err(|error| {
+            told(self.fail_on_error, format_args!("failed setting field {to}: {error}"))
+        })
     }
 
     fn extract_constant(
@@ -64,10 +73,6 @@ impl ExtractArray {
         }
         (self.overwrite_keys || constants.get(to).is_none()) && constants.set(to, item.clone())
     }
-}
-
-fn too_short(index: usize, length: usize, to: &Path) -> String {
-    format!("index {index} exceeds length of {length} when processing mapping for field {to}")
 }
 
 /// The fields of `mappings`, nested or with dots, by their index.

@@ -6,7 +6,7 @@ use super::pairs::{optional_paths, run_each};
 use crate::plan::Constants;
 use crate::plan::Failure;
 use crate::plan::Footprint;
-use crate::plan::{Outcome, Processor};
+use crate::plan::{Outcome, Processor, told};
 use skidder_config::Section;
 use skidder_event::{EventMut, Path, ValueRef};
 
@@ -66,7 +66,8 @@ impl LetterCase {
             Err(NoName::Missing) => "key not found",
             Err(NoName::Collision) => "key collision",
         };
-        Err(format!("could not fetch value for key: {field}, Error: {why}"))
+        let message = format_args!("could not fetch value for key: {field}, Error: {why}");
+        Err(told(self.fail_on_error, message))
     }
 
     fn alter_name(&self, event: &mut EventMut<'_>, field: &Path) -> Result<(), NoName> {
@@ -92,15 +93,19 @@ impl LetterCase {
         let new = match event.as_ref().get(field) {
             None if self.ignore_missing => return Ok(()),
             None => {
-                return Err(format!(
-                    "could not fetch value for key: {field}, Error: key not found"
-                ));
+                let why =
+                    format_args!("could not fetch value for key: {field}, Error: key not found");
+                return Err(told(self.fail_on_error, why));
             }
             Some(ValueRef::Str(text)) if self.case.fits(text) => return Ok(()),
             Some(ValueRef::Str(text)) => self.case.of(&String::from_utf8_lossy(text)),
-            Some(_) => return Err(format!("value of key \"{field}\" is not a string")),
+            Some(_) => {
+                let why = format_args!("value of key \"{field}\" is not a string");
+                return Err(told(self.fail_on_error, why));
+            }
         };
-        event.put_text(field, new.as_bytes()).map_err(|error| error.to_string())
+        let put = event.put_text(field, new.as_bytes());
+        put.map_err(|error| told(self.fail_on_error, format_args!("{error}")))
     }
 }
 

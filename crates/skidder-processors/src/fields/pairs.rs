@@ -69,11 +69,11 @@ fn parse(text: String) -> Result<Path, String> {
     Path::parse(&text).map_err(|error| error.to_string())
 }
 
-/// Does `work` with every item. What an item that failed did to the event is undone; with `stop` it ends the
-/// list, otherwise the others go on.
+/// Does `work` with every item. With `stop` one that fails ends the list; otherwise what it did to the event is undone, and
+/// the others go on.
 ///
 /// # Errors
-/// That of the first item that failed, with `stop`. What those before it did is not undone: the caller of
+/// That of the first item that failed, with `stop`. What it and those before it did is not undone: the caller of
 /// the processor does that.
 pub(crate) fn run_each<T>(
     event: &mut EventMut<'_>,
@@ -81,13 +81,13 @@ pub(crate) fn run_each<T>(
     stop: bool,
     mut work: impl FnMut(&mut EventMut<'_>, &T) -> Result<(), String>,
 ) -> Result<(), String> {
+    if stop {
+        return items.iter().try_for_each(|item| work(event, item));
+    }
     for item in items {
         let mark = event.mark();
-        if let Err(error) = work(event, item) {
+        if work(event, item).is_err() {
             event.rollback(mark);
-            if stop {
-                return Err(error);
-            }
         }
     }
     Ok(())

@@ -3,7 +3,7 @@
 
 use crate::fields::pairs::{optional_path, required_path};
 use crate::go_value::utf8_of;
-use crate::plan::{Constants, Failure, Footprint, Outcome, Processor, rehearse};
+use crate::plan::{Constants, Failure, Footprint, Outcome, Processor, rehearse, told};
 use skidder_config::Section;
 use skidder_event::{EventMut, Path};
 use smallvec::SmallVec;
@@ -48,21 +48,27 @@ impl RegisteredDomain {
                 return Ok(());
             }
             let field = &self.field;
-            return Err(format!(
-                "registered_domain source field [{field}] not found: key not found"
-            ));
+            let why =
+                format_args!("registered_domain source field [{field}] not found: key not found");
+            return Err(told(!self.ignore_failure, why));
         };
         let Some(name) = utf8_of(value) else {
             let field = &self.field;
-            return Err(format!("registered_domain source field [{field}] is not a string"));
+            let why = format_args!("registered_domain source field [{field}] is not a string");
+            return Err(told(!self.ignore_failure, why));
         };
-        let (domain, suffix) = split(name)
-            .map_err(|reason| format!("failed to determine the registered domain: {reason}"))?;
+        let (domain, suffix) = split(name).map_err(|why| {
+            let why = format_args!(
+                "failed to determine the registered domain: publicsuffix: {why} domain {name:?}"
+            );
+            told(!self.ignore_failure, why)
+        })?;
         // The text is the batch's own, which is about to grow.
         let name: SmallVec<[u8; 256]> = SmallVec::from_slice(name.as_bytes());
         let put = |event: &mut EventMut<'_>, path: &Path, text: &[u8], what: &str| {
             event.put_text(path, text).map_err(|error| {
-                format!("failed to write {what} to target field [{path}]: {error}")
+                let why = format_args!("failed to write {what} to target field [{path}]: {error}");
+                told(!self.ignore_failure, why)
             })
         };
         put(event, &self.target, &name[domain..], "registered domain")?;
@@ -80,16 +86,16 @@ impl RegisteredDomain {
 
 /// Where the registered domain and where the public suffix of a name begin. A name whose last part is in no
 /// rule of the list has that part for its suffix.
-fn split(name: &str) -> Result<(usize, usize), String> {
+fn split(name: &str) -> Result<(usize, usize), &'static str> {
     if name.starts_with('.') || name.ends_with('.') || name.contains("..") {
-        return Err(format!("publicsuffix: empty label in domain {name:?}"));
+        return Err("empty label in");
     }
     let suffix = psl::suffix(name.as_bytes()).map_or(0, |suffix| suffix.as_bytes().len());
     match psl::domain(name.as_bytes()) {
         Some(domain) if suffix > 0 && domain.as_bytes().len() > suffix => {
             Ok((name.len() - domain.as_bytes().len(), name.len() - suffix))
         }
-        _ => Err(format!("publicsuffix: cannot derive eTLD+1 for domain {name:?}")),
+        _ => Err("cannot derive eTLD+1 for"),
     }
 }
 

@@ -11,7 +11,7 @@ use crate::plan::Constants;
 use crate::plan::ERROR_MESSAGE;
 use crate::plan::Failure;
 use crate::plan::Footprint;
-use crate::plan::{Outcome, Processor};
+use crate::plan::{Outcome, Processor, told};
 use skidder_config::Section;
 use skidder_event::{EditError, EventMut, Path};
 use std::any::Any;
@@ -81,13 +81,14 @@ impl Pairs {
 
     fn run_pair(&self, event: &mut EventMut<'_>, from: &Path, to: &Path) -> Result<(), String> {
         if event.as_ref().has(to) {
-            return Err(format!(
-                "target field {to} already exists, drop or rename this field first"
-            ));
+            let why =
+                format_args!("target field {to} already exists, drop or rename this field first");
+            return Err(told(self.fail_on_error, why));
         }
         let value = match self.verb {
             Verb::Rename if from.is_timestamp() => {
-                return Err(format!("could not delete key: {from},  key not found"));
+                let why = format_args!("could not delete key: {from},  key not found");
+                return Err(told(self.fail_on_error, why));
             }
             Verb::Rename => event.take(from),
             Verb::Copy => event.duplicate(from),
@@ -96,9 +97,12 @@ impl Pairs {
             if self.ignore_missing {
                 return Ok(());
             }
-            return Err(format!("could not fetch value for key: {from}, Error: key not found"));
+            let why = format_args!("could not fetch value for key: {from}, Error: key not found");
+            return Err(told(self.fail_on_error, why));
         };
-        event.put_cell(to, value).map_err(|error| self.verb.refused(to, &error))
+        event.put_cell(to, value).map_err(|error| {
+            if self.fail_on_error { self.verb.refused(to, &error) } else { String::new() }
+        })
     }
 
     fn fold_pair(&self, constants: &mut Constants, from: &Path, to: &Path) -> bool {

@@ -9,7 +9,7 @@ use crate::pattern::compile_pattern;
 use crate::plan::Constants;
 use crate::plan::Failure;
 use crate::plan::Footprint;
-use crate::plan::{Outcome, Processor};
+use crate::plan::{Outcome, Processor, told};
 use regex::bytes::Regex;
 use skidder_config::Section;
 use skidder_event::{EventMut, Path, Value, ValueRef};
@@ -63,18 +63,22 @@ impl Replace {
             let changed = match event.as_ref().get(field) {
                 None if self.ignore_missing => return Ok(()),
                 None => {
-                    return Err(format!(
+                    let why = format_args!(
                         "could not fetch value for key: {field}, Error: key not found"
-                    ));
+                    );
+                    return Err(told(self.fail_on_error, why));
                 }
                 Some(ValueRef::Str(text)) => one.write(text, buffer),
+                Some(_) if !self.fail_on_error => return Err(String::new()),
                 Some(other) => return Err(not_a_text(field, other)),
             };
             let put = if changed { event.put_text(field, buffer) } else { Ok(()) };
             if buffer.capacity() > BUFFER_BYTES_MAX {
                 *buffer = Vec::new();
             }
-            put.map_err(|error| format!("could not put value: {error}"))
+            put.map_err(|error| {
+                told(self.fail_on_error, format_args!("could not put value: {error}"))
+            })
         })
     }
 }

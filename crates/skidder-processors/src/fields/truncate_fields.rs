@@ -6,9 +6,10 @@ use super::pairs::{fold_each, required_paths, run_each};
 use crate::plan::Constants;
 use crate::plan::Failure;
 use crate::plan::Footprint;
-use crate::plan::{Outcome, Processor, append};
+use crate::plan::{Outcome, Processor, append, told};
+use crate::text::{NoText, text_of};
 use skidder_config::Section;
-use skidder_event::{Cell, EventMut, Path, Text, Value, ValueRef};
+use skidder_event::{Cell, EventMut, Path, Text, Value};
 
 /// What is added to `log.flags` for each text that was cut.
 const FLAG: &str = "truncated";
@@ -57,22 +58,33 @@ impl TruncateFields {
     }
 
     fn truncate(&self, event: &mut EventMut<'_>, field: &Path) -> Result<(), String> {
-        let length = match event.as_ref().get(field) {
-            None if self.ignore_missing => return Ok(()),
-            None => return Err(format!("could not fetch value for key: {field}: key not found")),
-            Some(ValueRef::Str(text)) => self.limit.length(text),
-            Some(_) => return Err(format!("value cannot be truncated: {field} is no text")),
+        let text = match text_of(event, field) {
+            Ok(text) => text,
+            Err(NoText::Missing) if self.ignore_missing => return Ok(()),
+            Err(error) => return Err(self.no_text(field, error)),
         };
-        let Some(length) = length else { return Ok(()) };
-        let Some(Cell::Str(text)) = event.copy(field) else { return Ok(()) };
+        let Some(length) = self.limit.length(event.text(text)) else { return Ok(()) };
         let short = Text { start: text.start, len: length as u32 };
-        event.put_cell(field, Cell::Str(short)).map_err(|error| error.to_string())?;
+        event
+            .put_cell(field, Cell::Str(short))
+            .map_err(|error| told(self.fail_on_error, format_args!("{error}")))?;
         let mark = event.mark();
         if append(event, &self.flags, &self.flag).is_err() {
             // Something that is no list stays, as in Filebeat.
             event.rollback(mark);
         }
         Ok(())
+    }
+
+    #[cold]
+    fn no_text(&self, field: &Path, error: NoText) -> String {
+        let message = match error {
+            NoText::Missing => {
+                format_args!("could not fetch value for key: {field}: key not found")
+            }
+            NoText::OtherKind => format_args!("value cannot be truncated: {field} is no text"),
+        };
+        told(self.fail_on_error, message)
     }
 
     fn truncate_constant(&self, constants: &mut Constants, field: &Path) -> bool {

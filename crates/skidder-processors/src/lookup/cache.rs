@@ -11,9 +11,11 @@ pub use store::Caches;
 use crate::fields::pairs::required_path;
 use crate::go_value::go_type;
 use crate::kinds::Context;
-use crate::plan::{Constants, Failure, Footprint, Outcome, Processor, owned};
+use crate::plan::{Constants, Failure, Footprint, Outcome, Processor, is_owned_as, owned, told};
 use skidder_config::Section;
 use skidder_event::{EventMut, EventRef, Path, ValueRef};
+use smallvec::SmallVec;
+use std::fmt::Display;
 use std::sync::Arc;
 use std::time::Duration;
 use store::{Backend, Rules, Store};
@@ -73,51 +75,64 @@ impl Cache {
         Some(Self { operation, store, ignore_missing, ignore_failure, overwrite_keys })
     }
 
+    /// A message, if somebody hears it.
+    fn told(&self, message: impl Display) -> String {
+        told(!self.ignore_failure, format_args!("{message}"))
+    }
+
     /// The text at the key's path; nothing if there is none.
-    fn key<'a>(event: EventRef<'a>, path: &Path) -> Result<Option<&'a str>, String> {
+    fn key<'a>(&self, event: EventRef<'a>, path: &Path) -> Result<Option<&'a str>, String> {
         match event.get(path) {
             None => Ok(None),
             Some(ValueRef::Str(text)) => std::str::from_utf8(text)
                 .map(Some)
-                .map_err(|_| format!("key field '{path}' is not UTF-8")),
-            Some(value) => Err(format!("key field '{path}' not a string: {}", go_type(value))),
+                .map_err(|_| self.told(format_args!("key field '{path}' is not UTF-8"))),
+            Some(value) => {
+                let kind = go_type(value);
+                Err(self.told(format_args!("key field '{path}' not a string: {kind}")))
+            }
         }
     }
 
     fn put(&self, event: &EventMut<'_>, key: &Path, value: &Path) -> Result<(), String> {
         let event = event.as_ref();
-        let found = Self::key(event, key)?.zip(event.get(value));
+        let found = self.key(event, key)?.zip(event.get(value));
         let Some((key, found)) = found else {
-            return if self.ignore_missing { Ok(()) } else { Err("key not found".to_owned()) };
+            return if self.ignore_missing { Ok(()) } else { Err(self.told("key not found")) };
         };
-        let found = owned(found)
-            .ok_or_else(|| format!("failed to put '{key}' into '{value}': it is not UTF-8"))?;
+        if self.store.put_again(key, |known| is_owned_as(found, known)) {
+            return Ok(());
+        }
+        let found = owned(found).ok_or_else(|| {
+            self.told(format_args!("failed to put '{key}' into '{value}': it is not UTF-8"))
+        })?;
         self.store.put(key, found);
         Ok(())
     }
 
     fn get(&self, event: &mut EventMut<'_>, key: &Path, target: &Path) -> Result<(), String> {
         if !self.overwrite_keys && event.as_ref().has(target) {
-            return Err(format!(
+            return Err(self.told(format_args!(
                 "error applying cache get processor: target field '{target}' already exists and overwrite_keys is false"
-            ));
+            )));
         }
-        let applying = |error: String| format!("error applying cache get processor: {error}");
-        let Some(text) = Self::key(event.as_ref(), key).map_err(applying)? else {
-            return if self.ignore_missing {
-                Ok(())
-            } else {
-                Err(applying("key not found".to_owned()))
-            };
+        let applying = |error: &dyn Display| {
+            self.told(format_args!("error applying cache get processor: {error}"))
         };
-        let Some(value) = self.store.get(text) else {
-            return Err(format!("metadata not found for '{text}'"));
+        let Some(text) = self.key(event.as_ref(), key).map_err(|error| applying(&error))? else {
+            return if self.ignore_missing { Ok(()) } else { Err(applying(&"key not found")) };
         };
-        event.put(target, &value).map_err(|error| applying(error.to_string()))
+        let mut room: SmallVec<[u8; 128]> = SmallVec::new();
+        room.extend_from_slice(text.as_bytes());
+        let text = str::from_utf8(&room).unwrap_or_default();
+        match self.store.get(text, |value| event.put(target, value)) {
+            Some(put) => put.map_err(|error| applying(&error)),
+            None => Err(self.told(format_args!("metadata not found for '{text}'"))),
+        }
     }
 
     fn delete(&self, event: &EventMut<'_>, key: &Path) -> Result<(), String> {
-        let key = Self::key(event.as_ref(), key)?.ok_or("key not found")?;
+        let key = self.key(event.as_ref(), key)?.ok_or_else(|| self.told("key not found"))?;
         self.store.delete(key);
         Ok(())
     }
@@ -189,8 +204,11 @@ impl Processor for Cache {
     }
 
     fn run(&self, event: &mut EventMut<'_>) -> Result<Outcome, Failure> {
-        let applying =
-            |verb| move |error| format!("error applying cache {verb} processor: {error}");
+        let applying = |verb: &'static str| {
+            move |error: String| {
+                self.told(format_args!("error applying cache {verb} processor: {error}"))
+            }
+        };
         let done = match &self.operation {
             Operation::Put { key, value } => self.put(event, key, value).map_err(applying("put")),
             Operation::Get { key, target } => self.get(event, key, target),

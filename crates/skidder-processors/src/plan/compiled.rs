@@ -68,8 +68,19 @@ impl Compiled {
     }
 
     /// Runs on one event.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn run(&self, event: &mut EventMut<'_>) -> Flow {
+        match self {
+            Self::Run { when: None, processor, failures } => {
+                run_processor(&**processor, failures, event)
+            }
+            _ => self.run_if(event),
+        }
+    }
+
+    /// The same where a condition may have to be looked at, or a list is run.
+    #[inline(never)]
+    fn run_if(&self, event: &mut EventMut<'_>) -> Flow {
         match self {
             Self::Run { when, processor, failures } => {
                 if when.as_ref().is_some_and(|when| !when.check(event.as_ref())) {
@@ -249,7 +260,7 @@ fn run_list(list: &[Compiled], event: &mut EventMut<'_>) -> Flow {
     Flow::Next
 }
 
-#[inline]
+#[inline(always)]
 fn run_processor(
     processor: &dyn Processor,
     failures: &FailureCount,

@@ -112,6 +112,11 @@ impl Failure {
     }
 }
 
+/// A message, made only if somebody hears it.
+pub(crate) fn told(heard: bool, message: std::fmt::Arguments<'_>) -> String {
+    if heard { message.to_string() } else { String::new() }
+}
+
 /// Appends values to the list at a path, which is made if it is missing. The error says what is in the
 /// way; the event may be half changed then.
 pub(crate) fn append(
@@ -120,19 +125,18 @@ pub(crate) fn append(
     values: &[Value],
 ) -> Result<(), &'static str> {
     event.prepare(path);
-    let old = match event.as_ref().get(path) {
-        None => None,
-        Some(ValueRef::List(_)) => event.copy(path),
+    let list = match event.as_ref().get(path) {
+        None => event.store_items(values),
+        Some(ValueRef::List(_)) => {
+            let mut cells: SmallVec<[Cell; 16]> = SmallVec::new();
+            cells.extend(event.copy(path).into_iter().flat_map(|list| event.list_cells(list)));
+            for value in values {
+                cells.push(event.store(value));
+            }
+            event.store_list(&cells)
+        }
         Some(_) => return Err("it is there and is no list"),
     };
-    let mut cells: SmallVec<[Cell; 16]> = SmallVec::new();
-    if let Some(list) = old {
-        cells.extend(event.list_cells(list));
-    }
-    for value in values {
-        cells.push(event.store(value));
-    }
-    let list = event.store_list(&cells);
     event.put_cell(path, list).map_err(|error| match error {
         skidder_event::EditError::NotAnObject(_) => "a part of its path is no object",
         skidder_event::EditError::NotATime => "it takes only a time",

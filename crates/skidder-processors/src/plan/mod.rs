@@ -27,8 +27,8 @@ pub use note::{Fate, StepNote};
 pub use processor::{Outcome, Processor};
 pub use template::Template;
 
-pub(crate) use failure::{ERROR_MESSAGE, LOG_FLAGS, append};
-pub(crate) use rehearse::{owned, rehearse};
+pub(crate) use failure::{ERROR_MESSAGE, LOG_FLAGS, append, told};
+pub(crate) use rehearse::{is_owned_as, owned, rehearse};
 
 use bind::Binder;
 use forms::Forms;

@@ -71,6 +71,37 @@ pub(crate) fn owned(value: ValueRef<'_>) -> Option<Value> {
     })
 }
 
+/// Whether [`owned`] would give this.
+pub(crate) fn is_owned_as(value: ValueRef<'_>, known: &Value) -> bool {
+    match (value, known) {
+        (ValueRef::Null, Value::Null) => true,
+        (ValueRef::Bool(truth), Value::Bool(known)) => truth == *known,
+        (ValueRef::Int(number), Value::Int(known)) => number == *known,
+        (ValueRef::UInt(number), Value::UInt(known)) => number == *known,
+        (ValueRef::Float(number), Value::Float(known)) => number.to_bits() == known.to_bits(),
+        (ValueRef::Str(text), Value::Str(known)) => text == known.as_bytes(),
+        (ValueRef::Time(time), Value::Time(known)) => time == *known,
+        (ValueRef::List(list), Value::List(known)) => {
+            let (mut same, mut rest) = (true, known.iter());
+            list.for_each(|item| {
+                same = rest.next().is_some_and(|known| is_owned_as(item, known));
+                same
+            });
+            same && rest.next().is_none()
+        }
+        (ValueRef::Map(map), Value::Map(known)) => {
+            let (mut same, mut keys) = (true, 0);
+            map.for_each(|key, value| {
+                let known = std::str::from_utf8(key).ok().and_then(|key| known.get(key));
+                same &= known.is_some_and(|known| is_owned_as(value, known));
+                keys += 1;
+            });
+            same && keys == known.len()
+        }
+        _ => false,
+    }
+}
+
 fn owned_list(list: ListRef<'_>) -> Option<Vec<Value>> {
     if let ListRef::Base(items) = list {
         return Some(items.to_vec());

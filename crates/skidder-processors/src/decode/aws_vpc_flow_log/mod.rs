@@ -10,7 +10,7 @@ use crate::plan::Constants;
 use crate::plan::ERROR_MESSAGE;
 use crate::plan::Failure;
 use crate::plan::Footprint;
-use crate::plan::{Outcome, Processor};
+use crate::plan::{Outcome, Processor, told};
 use fields::{FIELDS, FLAG_NAMES, Field, How, TCP_FLAGS, TCP_FLAGS_ARRAY, Type, transport};
 use skidder_config::Section;
 use skidder_event::{Cell, EditError, EventMut, Path, Text};
@@ -85,8 +85,8 @@ impl ParseAwsVpcFlowLog {
     }
 
     fn failure(&self, why: impl std::fmt::Display) -> Failure {
-        Failure::new(format!("failed to parse `{}` as a VPC flow log: {why}", self.field))
-            .ignored(self.ignore_failure)
+        let why = format_args!("failed to parse `{}` as a VPC flow log: {why}", self.field);
+        Failure::new(told(!self.ignore_failure, why)).ignored(self.ignore_failure)
     }
 
     fn parse(&self, event: &mut EventMut<'_>, text: Text) -> Result<(), String> {

@@ -8,7 +8,7 @@ mod read;
 mod tree;
 
 use crate::go_number;
-use crate::plan::{Constants, Failure, Footprint, LOG_FLAGS, Outcome, Processor};
+use crate::plan::{Constants, Failure, Footprint, LOG_FLAGS, Outcome, Processor, told};
 use crate::text::{NoText, text_of};
 use skidder_event::{Cell, EventMut, Path, Text, Value};
 use skidder_parse::dissect::{DissectError, Name, Output, Tokenizer, Trimmer, Type};
@@ -66,7 +66,7 @@ impl Dissect {
 
     #[cold]
     fn unfit(&self, error: DissectError) -> Failure {
-        Failure::unnoted(error.to_string())
+        Failure::unnoted(told(!self.ignore_failure, format_args!("{error}")))
             .flag("dissect_parsing_error")
             .ignored(self.ignore_failure)
     }

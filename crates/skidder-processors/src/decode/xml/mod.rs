@@ -11,7 +11,7 @@ use crate::plan::Constants;
 use crate::plan::ERROR_MESSAGE;
 use crate::plan::Failure;
 use crate::plan::Footprint;
-use crate::plan::{Outcome, Processor};
+use crate::plan::{Outcome, Processor, told};
 use crate::text::{NoText, text_of};
 use skidder_config::Section;
 use skidder_event::{Cell, EventMut, NodeId, Path, Text};
@@ -91,8 +91,8 @@ impl Common {
         };
         decoded.map(|()| Outcome::Done).map_err(|why| {
             let (name, field) = (self.name, &self.field);
-            Failure::new(format!("failed in {name} on the \"{field}\" field: {why}"))
-                .ignored(self.ignore_failure)
+            let why = format_args!("failed in {name} on the \"{field}\" field: {why}");
+            Failure::new(told(!self.ignore_failure, why)).ignored(self.ignore_failure)
         })
     }
 

@@ -154,22 +154,39 @@ impl Store {
     /// Remembers a value.
     pub(super) fn put(&self, key: &str, value: Value) {
         let mut state = self.lock();
-        let now = self.clock.wall();
-        state.forget_expired(now);
-        let Some(rules) = state.rules else { return };
-        let ttl = i64::try_from(rules.ttl.as_nanos()).unwrap_or(i64::MAX);
-        let expires = Timestamp(now.0.saturating_add(ttl));
+        let Some((rules, expires)) = self.expiry(&mut state) else { return };
         let capacity = if rules.capacity == 0 { ENTRIES_MAX } else { rules.capacity };
         state.insert(key, value, expires, capacity.min(ENTRIES_MAX));
         self.write_if_due(&mut state);
     }
 
-    /// What is remembered, if it has not expired.
-    pub(super) fn get(&self, key: &str) -> Option<Value> {
+    /// The same without a copy for a value that is remembered already; `false`, and nothing happened, if what is there is
+    /// not the same.
+    pub(super) fn put_again(&self, key: &str, is_same: impl FnOnce(&Value) -> bool) -> bool {
+        let mut state = self.lock();
+        let Some((_, expires)) = self.expiry(&mut state) else { return false };
+        let is_there = state.keep(key, expires, is_same);
+        if is_there {
+            self.write_if_due(&mut state);
+        }
+        is_there
+    }
+
+    /// The rules, and when that expires which is put now; nothing before there are rules. What has expired is forgotten.
+    fn expiry(&self, state: &mut State) -> Option<(Rules, Timestamp)> {
+        let now = self.clock.wall();
+        state.forget_expired(now);
+        let rules = state.rules?;
+        let ttl = i64::try_from(rules.ttl.as_nanos()).unwrap_or(i64::MAX);
+        Some((rules, Timestamp(now.0.saturating_add(ttl))))
+    }
+
+    /// What `take` makes of what is remembered, if it has not expired.
+    pub(super) fn get<T>(&self, key: &str, take: impl FnOnce(&Value) -> T) -> Option<T> {
         let mut state = self.lock();
         let now = self.clock.wall();
         let value = match state.entries.get(key) {
-            Some(entry) if entry.place.0 >= now => Some(entry.value.clone()),
+            Some(entry) if entry.place.0 >= now => Some(take(&entry.value)),
             Some(_) => {
                 state.remove(key);
                 None
@@ -253,6 +270,27 @@ impl State {
         self.order.insert(place, Arc::clone(&key));
         self.entries.insert(key, Entry { value, place });
         self.changed = true;
+    }
+
+    /// Lets a value that is the same expire later; `false` if there is none.
+    fn keep(
+        &mut self,
+        key: &str,
+        expires: Timestamp,
+        is_same: impl FnOnce(&Value) -> bool,
+    ) -> bool {
+        let Some(entry) = self.entries.get_mut(key).filter(|entry| is_same(&entry.value)) else {
+            return false;
+        };
+        let place = (expires, self.next);
+        if let Some(key) = self.order.get(&entry.place).map(Arc::clone) {
+            self.order.insert(place, key);
+            self.order.remove(&entry.place);
+        }
+        entry.place = place;
+        self.next += 1;
+        self.changed = true;
+        true
     }
 
     fn remove(&mut self, key: &str) {

@@ -61,8 +61,8 @@ fn a_file_has_what_was_put_when_the_last_user_is_gone() {
 
     let context = world.context();
     let store = open(&context, &my_file(), Duration::ZERO, 0);
-    assert_eq!(store.get("one"), Some(Value::Map(map)));
-    assert_eq!(store.get("two"), Some(Value::from("x")));
+    assert_eq!(store.get("one", Value::clone), Some(Value::Map(map)));
+    assert_eq!(store.get("two", Value::clone), Some(Value::from("x")));
     store.delete("one");
     store.delete("two");
     drop(store);
@@ -78,14 +78,14 @@ fn what_has_expired_is_neither_given_nor_written_nor_read() {
     world.clock.advance(Duration::from_secs(40));
     store.put("new", Value::Int(2));
     world.clock.advance(Duration::from_secs(20));
-    assert_eq!(store.get("old"), Some(Value::Int(1)), "its last moment");
+    assert_eq!(store.get("old", Value::clone), Some(Value::Int(1)), "its last moment");
     world.clock.advance(Duration::from_secs(1));
-    assert_eq!(store.get("old"), None);
+    assert_eq!(store.get("old", Value::clone), None);
     drop(store);
     assert_eq!(world.file().map(|text| text.lines().count()), Some(1));
     world.clock.advance(Duration::from_mins(1));
     let store = open(&world.context(), &my_file(), Duration::ZERO, 0);
-    assert_eq!(store.get("new"), None);
+    assert_eq!(store.get("new", Value::clone), None);
 }
 
 #[test]
@@ -96,7 +96,7 @@ fn a_file_is_written_in_between_if_asked() {
     store.put("one", Value::Int(1));
     assert_eq!(world.file(), None);
     world.clock.advance(Duration::from_secs(10));
-    assert_eq!(store.get("one"), Some(Value::Int(1)));
+    assert_eq!(store.get("one", Value::clone), Some(Value::Int(1)));
     assert!(world.file().is_some_and(|text| text.contains("\"one\"")));
 }
 
@@ -111,7 +111,11 @@ fn a_power_cut_leaves_a_whole_file() {
         world.fs.crash_torn(number as u64);
         let again = world.context();
         let read = open(&again, &my_file(), Duration::ZERO, 0);
-        assert_eq!(read.get("number"), Some(Value::Int(number)), "it was written and synced");
+        assert_eq!(
+            read.get("number", Value::clone),
+            Some(Value::Int(number)),
+            "it was written and synced"
+        );
     }
 }
 
@@ -124,10 +128,13 @@ fn the_first_to_expire_makes_room() {
         world.clock.advance(Duration::from_secs(1));
         store.put(key, Value::from(key));
     }
-    assert_eq!(store.get("b"), None, "`a` was put again after it");
-    assert_eq!((store.get("a"), store.get("c")), (Some("a".into()), Some("c".into())));
+    assert_eq!(store.get("b", Value::clone), None, "`a` was put again after it");
+    assert_eq!(
+        (store.get("a", Value::clone), store.get("c", Value::clone)),
+        (Some("a".into()), Some("c".into()))
+    );
     let other = open(&context, &Backend::Memory("other".to_owned()), Duration::ZERO, 2);
-    assert_eq!(other.get("a"), None);
+    assert_eq!(other.get("a", Value::clone), None);
 }
 
 #[test]
@@ -138,5 +145,26 @@ fn what_is_left_of_a_damaged_file_is_read() {
     let text = format!("{good}{{\"key\":\"two\",\"v");
     world.fs.write_as_other("/data/cache_processor/my_id", text.as_bytes());
     let store = open(&world.context(), &my_file(), Duration::ZERO, 0);
-    assert_eq!((store.get("one"), store.get("two")), (Some(Value::Int(1)), None));
+    assert_eq!(
+        (store.get("one", Value::clone), store.get("two", Value::clone)),
+        (Some(Value::Int(1)), None)
+    );
+}
+
+#[test]
+fn the_same_value_put_again_expires_later_and_another_takes_its_place() {
+    let world = World::new();
+    let context = world.context();
+    let store = open(&context, &Backend::Memory("x".to_owned()), Duration::ZERO, 0);
+    let is = |wanted: i64| move |known: &Value| *known == Value::Int(wanted);
+    assert!(!store.put_again("a", is(1)));
+    store.put("a", Value::Int(1));
+    store.put("b", Value::Int(1));
+    world.clock.advance(Duration::from_secs(40));
+    assert!(store.put_again("a", is(1)));
+    assert!(!store.put_again("a", is(2)), "it is another");
+    world.clock.advance(Duration::from_secs(40));
+    assert_eq!(store.get("a", Value::clone), Some(Value::Int(1)));
+    assert_eq!(store.get("b", Value::clone), None);
+    assert!(!store.put_again("b", is(1)), "it expired");
 }
