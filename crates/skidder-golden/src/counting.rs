@@ -30,12 +30,18 @@ unsafe impl GlobalAlloc for Counting {
     }
 }
 
-/// Measures the processors of all golden files of a folder, and writes what they cost as JSON to standard output.
+/// Measures the processors of all golden files of a folder, and writes what they cost as JSON to
+/// `benches/results/processors/NAME.json`.
 ///
 /// # Panics
-/// If a golden file cannot be read.
-#[expect(clippy::print_stdout, reason = "this is what it is for")]
-pub fn print_costs(folder: &Path, variables: &[(&str, String)], make: &dyn Fn(&World) -> Context) {
+/// If a golden file cannot be read, or the result not written.
+#[expect(clippy::print_stdout, reason = "who waits is told what was made")]
+pub fn write_costs(
+    name: &str,
+    folder: &Path,
+    variables: &[(&str, String)],
+    make: &dyn Fn(&World) -> Context,
+) {
     let allocations = || ALLOCATIONS.load(Ordering::Relaxed);
     let costs = costs(folder, variables, make, &allocations)
         .unwrap_or_else(|error| panic!("{error:#}"))
@@ -45,5 +51,9 @@ pub fn print_costs(folder: &Path, variables: &[(&str, String)], make: &dyn Fn(&W
             let allocations = (cost.allocations * 100.0).round() / 100.0;
             (name, json!({"nanoseconds": nanoseconds, "allocations": allocations}))
         });
-    println!("{:#}", serde_json::Value::Object(costs.collect()));
+    let text = format!("{:#}\n", serde_json::Value::Object(costs.collect()));
+    let results = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../benches/results/processors");
+    let path = results.join(name).with_extension("json");
+    std::fs::write(&path, text).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    println!("{}", path.display());
 }

@@ -40,7 +40,7 @@ mod run;
 
 pub use build::{TIME, batch, document, map, path, value_of};
 pub use case::{Case, Expected, Kind, Step};
-pub use counting::{Counting, print_costs};
+pub use counting::{Counting, write_costs};
 pub use file::{GoldenFile, OptionLine, read_folder, read_folder_for_page};
 pub use guarantee::guarantee;
 pub use page::{Cost, page};

@@ -2,7 +2,7 @@
 
 use crate::case::{Case, Expected, Kind};
 use crate::file::GoldenFile;
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, ensure};
 use serde_json::Value as Json;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -40,6 +40,9 @@ most processors cost nothing for an event.
 ";
 
 /// The page. `costs` are by the name of the processor.
+///
+/// # Errors
+/// A processor whose cost is missing though it has an example, or an example that is not written as they are.
 pub fn page(files: &[GoldenFile], costs: &BTreeMap<String, Cost>) -> Result<String> {
     let mut files: Vec<&GoldenFile> = files.iter().collect();
     files.sort_by(|left, right| left.processor.cmp(&right.processor));
@@ -53,6 +56,12 @@ pub fn page(files: &[GoldenFile], costs: &BTreeMap<String, Cost>) -> Result<Stri
         writeln!(text, "| [`{name}`](#{name}) | {} | {cost} |", cell(sentence))?;
     }
     for file in &files {
+        let is_shown = file.cases.iter().any(|case| case.kind == Kind::Normal);
+        ensure!(
+            !is_shown || costs.contains_key(&file.processor),
+            "the cost of `{}` is missing; see benches/results/processors/README.md",
+            file.processor
+        );
         section(&mut text, file, costs.get(&file.processor))
             .with_context(|| file.path.display().to_string())?;
     }

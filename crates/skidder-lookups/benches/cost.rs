@@ -1,5 +1,5 @@
-//! What processors that look something up cost on an event of their example when they know the answer already, as JSON. It
-//! goes to `benches/results/processors/lookups.json`, from which `docs/processors.md` has its figures.
+//! What processors that look something up cost on an event of their example when they know the answer already, as JSON in
+//! `benches/results/processors/lookups.json`, from which `docs/processors.md` has its figures.
 
 #[path = "../tests/cloudfoundry_api/mod.rs"]
 mod cloudfoundry_api;
@@ -18,7 +18,7 @@ mod nomad_api;
 #[path = "../tests/world/mod.rs"]
 mod world;
 
-use skidder_golden::{Counting, print_costs};
+use skidder_golden::{Counting, write_costs};
 use world::{context, folder, variables};
 
 #[global_allocator]
@@ -26,5 +26,5 @@ static ALLOCATOR: Counting = Counting;
 
 fn main() {
     let (variables, _folder) = variables();
-    print_costs(folder(), &variables, &context);
+    write_costs("lookups", folder(), &variables, &context);
 }

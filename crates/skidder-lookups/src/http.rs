@@ -226,6 +226,11 @@ impl Server {
         Ok(Box::new(encrypted.map_err(failed)?))
     }
 
+    /// Its name as it is asked for, with the port if that is not the usual one.
+    pub(crate) fn host(&self) -> &str {
+        &self.host
+    }
+
     fn shown(&self) -> String {
         match &self.address {
             Address::Unix(path) => format!("`{}`", path.display()),

@@ -1,7 +1,7 @@
-//! What each processor costs on an event of its example, as JSON. It goes to
+//! What each processor costs on an event of its example, as JSON in
 //! `benches/results/processors/processors.json`, from which `docs/processors.md` has its figures.
 
-use skidder_golden::{Counting, World, print_costs};
+use skidder_golden::{Counting, World, write_costs};
 use skidder_processors::Context;
 use std::path::Path;
 use std::sync::Arc;
@@ -13,5 +13,5 @@ fn main() {
     let folder = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/golden"));
     let context =
         |world: &World| Context::new(Arc::new(world.fs.clone()), Arc::new(world.clock.clone()));
-    print_costs(folder, &[], &context);
+    write_costs("processors", folder, &[], &context);
 }

@@ -1,7 +1,7 @@
-//! What the processor `script` costs on an event of its example, as JSON. It goes to
+//! What the processor `script` costs on an event of its example, as JSON in
 //! `benches/results/processors/script.json`, from which `docs/processors.md` has its figures.
 
-use skidder_golden::{Counting, World, print_costs};
+use skidder_golden::{Counting, World, write_costs};
 use skidder_processors::Context;
 use std::path::Path;
 use std::sync::Arc;
@@ -15,5 +15,5 @@ fn main() {
         Context::new(Arc::new(world.fs.clone()), Arc::new(world.clock.clone()))
             .with(skidder_script::KINDS)
     };
-    print_costs(folder, &[], &context);
+    write_costs("script", folder, &[], &context);
 }

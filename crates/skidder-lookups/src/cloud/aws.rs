@@ -3,6 +3,7 @@
 //! <https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/ec2-instance-metadata.html>
 
 use super::answers::set;
+use super::aws_api::{CLUSTER_NAME, cluster_name};
 use super::providers::{AskError, Asker};
 use crate::http::{Ask, HttpError, Server, escaped};
 use http::Method;
@@ -14,7 +15,7 @@ const TOKEN_SECONDS: &str = "21600";
 const TAGS_MAX: usize = 50;
 
 /// Asks; the fields of `cloud`, `orchestrator` and `aws.tags`.
-pub(super) async fn ask(_: &Asker, server: &Server) -> Result<Map, AskError> {
+pub(super) async fn ask(asker: &Asker, server: &Server) -> Result<Map, AskError> {
     let token = token(server).await?;
     let header = [("X-aws-ec2-metadata-token", token.as_str())];
     let headers = if token.is_empty() { &[][..] } else { &header };
@@ -32,10 +33,13 @@ pub(super) async fn ask(_: &Asker, server: &Server) -> Result<Map, AskError> {
         set(&mut fields, field, document[name].as_str().unwrap_or_default());
     }
     set(&mut fields, "cloud.service.name", "EC2");
-    let tags = tags(server, headers).await;
-    if let Some(Value::Str(cluster)) = tags.get("eks:cluster-name") {
-        let text = |name: &str| document[name].as_str().unwrap_or_default().to_owned();
-        let (region, account) = (text("region"), text("accountId"));
+    let text = |name: &str| document[name].as_str().unwrap_or_default();
+    let (region, account) = (text("region"), text("accountId"));
+    let tags = match tags(server, headers).await {
+        Some(tags) => tags,
+        None => cluster_tag(asker, server, headers, (region, text("instanceId"))).await,
+    };
+    if let Some(Value::Str(cluster)) = tags.get(CLUSTER_NAME) {
         let arn = format!("arn:aws:eks:{region}:{account}:cluster/{cluster}");
         set(&mut fields, "orchestrator.cluster.id", &arn);
         set(&mut fields, "orchestrator.cluster.name", cluster);
@@ -60,15 +64,31 @@ async fn token(server: &Server) -> Result<String, AskError> {
     }
 }
 
-/// The tags, if the instance shows them (`InstanceMetadataTags`); empty if not.
-async fn tags(server: &Server, headers: &[(&str, &str)]) -> Map {
+/// The tag with the name of the cluster, as the API knows it; empty if there is none, or the API does not say.
+async fn cluster_tag(
+    asker: &Asker,
+    server: &Server,
+    headers: &[(&str, &str)],
+    place: (&str, &str),
+) -> Map {
+    let mut tags = Map::new();
+    match cluster_name(asker, server, headers, place).await {
+        Ok(Some(name)) => tags.insert(CLUSTER_NAME, name),
+        Ok(None) => {}
+        Err(error) => tracing::debug!(%error, "the API of EC2 does not say the name of a cluster"),
+    }
+    tags
+}
+
+/// The tags, if the instance shows them (`InstanceMetadataTags`).
+async fn tags(server: &Server, headers: &[(&str, &str)]) -> Option<Map> {
     let mut tags = Map::new();
     let path = "/latest/meta-data/tags/instance";
     let keys = match server.ask(Ask::get(path).headers(headers)).await {
         Ok(keys) => String::from_utf8_lossy(&keys).into_owned(),
         Err(error) => {
             tracing::debug!(%error, "the instance shows no tags");
-            return tags;
+            return None;
         }
     };
     for key in keys.lines().map(str::trim).filter(|key| !key.is_empty()).take(TAGS_MAX) {
@@ -78,5 +98,5 @@ async fn tags(server: &Server, headers: &[(&str, &str)]) -> Map {
             Err(error) => tracing::debug!(key, %error, "a tag of the instance cannot be read"),
         }
     }
-    tags
+    Some(tags)
 }

@@ -7,6 +7,7 @@
 
 mod answers;
 mod aws;
+mod aws_api;
 mod providers;
 
 use crate::background::Background;
@@ -53,7 +54,10 @@ impl AddCloudMetadata {
         if wrong {
             return None;
         }
-        let asker = Asker { host, tls: tls.ok()?, timeout };
+        let tls = tls.ok()?;
+        let api_tls = tls.clone().or_else(|| default_client(context));
+        let clock = Arc::clone(&context.clock);
+        let asker = Asker { host, tls, api_tls, timeout, clock };
         Some(Self::ask(&providers, asker, overwrite))
     }
 
@@ -74,6 +78,17 @@ impl AddCloudMetadata {
     /// Waits for the answers, which have their time-out.
     fn put(&self) -> Put {
         Put::new(NAME, self.found.0.wait(), self.overwrite)
+    }
+}
+
+/// TLS with the certificate authorities of the system.
+fn default_client(context: &Context) -> Option<Arc<rustls::ClientConfig>> {
+    match skidder_tls::TlsSettings::default().client(&*context.fs) {
+        Ok(config) => Some(config),
+        Err(error) => {
+            tracing::debug!(%error, "no TLS for the API of the cloud");
+            None
+        }
     }
 }
 

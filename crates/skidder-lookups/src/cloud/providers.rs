@@ -6,6 +6,7 @@ use super::{answers, aws};
 use crate::http::{Ask, HttpError, Server};
 use serde_json::Value as Json;
 use skidder_event::Map;
+use skidder_os::Clock;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -54,21 +55,41 @@ pub(super) enum AskError {
     Address(String),
     #[error("the answer does not name the instance")]
     Nothing,
+    #[error("neither the environment nor the role of the instance has credentials")]
+    NoCredentials,
 }
 
 /// How clouds are asked.
-#[derive(Debug)]
 pub(super) struct Asker {
     /// `host`: another address than each provider's own, as Filebeat's tests use it too.
     pub(super) host: Option<String>,
     pub(super) tls: Option<Arc<rustls::ClientConfig>>,
+    /// For APIs, which are elsewhere than the machine; `tls` if that is given.
+    pub(super) api_tls: Option<Arc<rustls::ClientConfig>>,
     pub(super) timeout: Duration,
+    pub(super) clock: Arc<dyn Clock>,
+}
+
+impl std::fmt::Debug for Asker {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.debug_struct("Asker").field("host", &self.host).finish_non_exhaustive()
+    }
 }
 
 impl Asker {
     pub(super) fn server(&self, scheme: &str, host: &str) -> Result<Server, AskError> {
         let url = format!("{scheme}://{}", self.host.as_deref().unwrap_or(host));
         Server::parse(&url, self.tls.clone(), self.timeout).map_err(AskError::Address)
+    }
+
+    /// An API, which answers over TLS; without it if it is asked at another address.
+    pub(super) fn api(&self, host: &str) -> Result<Server, AskError> {
+        let (scheme, host) = match &self.host {
+            Some(host) => ("http", host.as_str()),
+            None => ("https", host),
+        };
+        let url = format!("{scheme}://{host}");
+        Server::parse(&url, self.api_tls.clone(), self.timeout).map_err(AskError::Address)
     }
 
     async fn json(&self, path: &str, headers: &[(&str, &str)]) -> Result<Json, AskError> {

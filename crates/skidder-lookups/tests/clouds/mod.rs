@@ -8,6 +8,7 @@ pub(crate) fn variables() -> Vec<(&'static str, String)> {
     vec![
         ("EC2", serve(ec2).0),
         ("EC2_OLD", serve(|request| ec2_document(request, true)).0),
+        ("EC2_API", serve(ec2_api).0),
         ("AZURE", serve(azure).0),
         ("GCP", serve(gcp).0),
         ("DIGITALOCEAN", serve(digital_ocean).0),
@@ -33,6 +34,43 @@ fn ec2(request: &Request) -> Answer {
         "/latest/meta-data/tags/instance/eks%3Acluster-name" => Answer::ok("blue"),
         _ => ec2_document(request, false),
     }
+}
+
+/// An instance that does not show its tags but has a role, and the API of EC2, which wants requests to be signed.
+fn ec2_api(request: &Request) -> Answer {
+    const ROLES: &str = "/latest/meta-data/iam/security-credentials/";
+    if request.target.starts_with("/?Action=DescribeTags&") {
+        return describe_tags(request);
+    }
+    match request.target.strip_prefix(ROLES) {
+        Some("") => Answer::ok("node-role\n"),
+        Some("node-role") => {
+            let role = json!({"Code": "Success", "AccessKeyId": "AKID", "SecretAccessKey": "secret", "Token": "a-session"});
+            Answer::ok(role.to_string())
+        }
+        _ if request.target.starts_with("/latest/meta-data/tags") => Answer::not_found(),
+        _ => ec2(request),
+    }
+}
+
+fn describe_tags(request: &Request) -> Answer {
+    let signed = "AWS4-HMAC-SHA256 Credential=AKID/20261121/us-east-1/ec2/aws4_request, \
+                  SignedHeaders=host;x-amz-date;x-amz-security-token, Signature=";
+    let right = request.target
+        == "/?Action=DescribeTags&Filter.1.Name=resource-id&Filter.1.Value.1=i-11111111\
+            &Filter.2.Name=key&Filter.2.Value.1=eks%3Acluster-name&Version=2016-11-15"
+        && request.header("authorization").starts_with(signed)
+        && request.header("authorization").len() == signed.len() + 64
+        && request.header("x-amz-security-token") == "a-session"
+        && request.header("x-amz-date") == "20261121T205257Z";
+    if !right {
+        return Answer::Now(403, String::new());
+    }
+    Answer::ok(
+        "<DescribeTagsResponse><requestId>1</requestId><tagSet><item><resourceId>i-11111111</resourceId>\
+         <resourceType>instance</resourceType><key>eks:cluster-name</key><value>green</value></item></tagSet>\
+         </DescribeTagsResponse>",
+    )
 }
 
 /// The identity document; of a service without tokens if `old`.
