@@ -23,8 +23,9 @@ use tracing::Span;
 /// Descriptors kept for everything that is not a log file.
 const DESCRIPTORS_RESERVED: u64 = 256;
 
-/// Threads for sockets and encoding, at most. There is no more than one for each request under way:
-/// passing work between threads costs more than it gains.
+/// Threads for sockets and encoding of an output, at most. There is no more than one for each request under way:
+/// passing work between threads costs more than it gains. For the same reason outputs do not share them: beside one
+/// that is stuck, the work of another one would wander between its own thread and the idle one, which cost a tenth.
 const SOCKET_THREADS_MAX: usize = 4;
 
 /// How long the runtime may take to let go of its tasks.
@@ -87,7 +88,8 @@ impl Trimming {
 pub(crate) struct Running {
     /// At least one.
     pub(crate) outputs: Vec<RunningOutput>,
-    runtime: Runtime,
+    /// Of each output.
+    runtimes: Vec<Runtime>,
     happened: Receiver<Happened>,
     clock: Arc<dyn Clock>,
     shutdown_timeout: Duration,
@@ -151,12 +153,9 @@ impl Running {
     pub(crate) fn start(parts: Parts, world: &World, once: bool) -> Result<Self> {
         let outputs: Vec<OutputParts> =
             parts.outputs.into_iter().filter(|output| !output.inputs.is_empty()).collect();
-        let parallelism: usize = outputs.iter().map(|output| output.output.parallelism()).sum();
-        let runtime = runtime(parallelism.min(world.cores).min(SOCKET_THREADS_MAX))?;
         let (send, happened) = channel();
         let start = Start {
             world,
-            runtime: &runtime,
             send: &send,
             open_files: (open_files_max() / outputs.len().max(1)).max(1),
             settings: PipelineSettings { workers: parts.workers, flush: parts.flush, once },
@@ -167,14 +166,18 @@ impl Running {
             registries.push(open_registry(&world.fs, &world.clock, &output.place.registry)?);
         }
         let mut started = Vec::with_capacity(outputs.len());
+        let mut runtimes = Vec::with_capacity(outputs.len());
         for (number, (output, registry)) in outputs.into_iter().zip(registries).enumerate() {
             let span = span_of(output.id.as_deref());
-            started.push(span.in_scope(|| start.output(number, output, registry))?);
+            let parallelism = output.output.parallelism();
+            let runtime = runtime(parallelism.min(world.cores).min(SOCKET_THREADS_MAX))?;
+            started.push(span.in_scope(|| start.output(number, output, registry, &runtime))?);
+            runtimes.push(runtime);
         }
         listen(&send)?;
         Ok(Self {
             outputs: started,
-            runtime,
+            runtimes,
             happened,
             clock: Arc::clone(&world.clock),
             shutdown_timeout: parts.shutdown_timeout,
@@ -186,9 +189,9 @@ impl Running {
         &self.outputs[0]
     }
 
-    /// The runtime that the outputs live in.
+    /// The runtime of the first output, where what belongs to all of them runs too.
     pub(crate) fn runtime(&self) -> &Runtime {
-        &self.runtime
+        &self.runtimes[0]
     }
 
     /// Waits for the end, calling `tick` every `period`.
@@ -253,7 +256,9 @@ impl Running {
             let left = deadline.since(self.clock.monotonic());
             settled &= output.drain(if over { Duration::ZERO } else { left });
         }
-        self.runtime.shutdown_timeout(if settled { RUNTIME_END } else { Duration::ZERO });
+        for runtime in self.runtimes {
+            runtime.shutdown_timeout(if settled { RUNTIME_END } else { Duration::ZERO });
+        }
         let mut saved = true;
         for output in self.outputs {
             let _in = span_of(output.id.as_deref()).entered();

@@ -94,7 +94,6 @@ impl RunningOutput {
 /// What the start of each output needs.
 pub(super) struct Start<'a> {
     pub(super) world: &'a World,
-    pub(super) runtime: &'a Runtime,
     pub(super) send: &'a Sender<Happened>,
     /// Log files that may be open for one output.
     pub(super) open_files: usize,
@@ -108,6 +107,7 @@ impl Start<'_> {
         number: usize,
         parts: OutputParts,
         registry: Arc<Registry>,
+        runtime: &Runtime,
     ) -> Result<RunningOutput> {
         let world = self.world;
         let settle = Settle::new();
@@ -142,8 +142,7 @@ impl Start<'_> {
             metrics: Arc::clone(&metrics),
             clock: Arc::clone(&world.clock),
         };
-        let kind = parts.output.kind();
-        self.spawn(number, parts.output, feed);
+        let kind = self.spawn(number, parts.output, feed, runtime);
         let registrar = Registrar::new(Arc::clone(&settle), Arc::clone(&registry));
         let registrar_metrics = registrar.metrics();
         let pipeline = Pipeline::start(
@@ -174,15 +173,23 @@ impl Start<'_> {
         })
     }
 
-    /// Runs the output in the runtime; its end is told, also if it is a bug.
-    fn spawn(&self, number: usize, output: Box<dyn Output>, feed: Feed) {
+    /// Runs the output in its runtime; its end is told, also if it is a bug. Says of which kind it is.
+    fn spawn(
+        &self,
+        number: usize,
+        output: Box<dyn Output>,
+        feed: Feed,
+        runtime: &Runtime,
+    ) -> &'static str {
+        let kind = output.kind();
         let work = output.run(feed);
         let ended = TellEnd { number, send: self.send.clone() };
         let work = async move {
             let _ended = ended;
             work.await;
         };
-        self.runtime.spawn(work.instrument(Span::current()));
+        runtime.spawn(work.instrument(Span::current()));
+        kind
     }
 }
 
