@@ -123,13 +123,36 @@ impl Kafka {
             Some(state) => crate::topics::usable(state, config.partitioning.reachable_only),
             None => Err(codes::UNKNOWN_TOPIC),
         };
-        let usable = steps.step(1, "it may be written to", usable.map_err(Advised))?;
+        let usable = steps.step(1, "it has partitions", usable.map_err(Advised))?;
         let without = state.map_or(0, |state| {
             state.partitions.iter().filter(|partition| partition.leader < 0).count()
         });
+        self.check_rights(&producer, name, steps).await?;
         steps.line(1, &format!("partitions: {}", usable.len()));
         if without > 0 {
             steps.warn(1, "leaders", &format!("{without} partitions have none"));
+        }
+        Some(())
+    }
+
+    /// Whether the user may write to the topic: knowing its partitions takes the right Describe only.
+    async fn check_rights(
+        &self,
+        producer: &Producer,
+        topic: &str,
+        steps: &mut Steps<'_>,
+    ) -> Option<()> {
+        let (producer, name) = (producer.clone(), topic.to_owned());
+        let timeout = self.0.config.timeout;
+        let asked = tokio::task::spawn_blocking(move || producer.may_write(&name, timeout));
+        match asked.await.unwrap_or(Err(codes::TIMED_OUT)) {
+            Ok(Some(true)) => steps.ok(1, "the user has the right Write", ""),
+            Ok(Some(false)) => {
+                let denied = Err::<(), _>(Advised(codes::TOPIC_AUTHORIZATION_FAILED));
+                steps.step(1, "the user has the right Write", denied)?;
+            }
+            Ok(None) => steps.warn(1, "rights", "the brokers do not tell"),
+            Err(code) => steps.warn(1, "rights", &format!("the brokers do not tell: {code}")),
         }
         Some(())
     }

@@ -32,6 +32,7 @@ const INVALID_TIMESTAMP: i32 = 32;
 const UNSUPPORTED_FOR_MESSAGE_FORMAT: i32 = 43;
 const INVALID_RECORD: i32 = 87;
 pub(crate) const UNKNOWN_TOPIC: Code = Code(3);
+pub(crate) const TOPIC_AUTHORIZATION_FAILED: Code = Code(29);
 
 /// What is not named here can pass: a broker that is away, rights that are missing, a topic that is not there
 /// yet, a mistake in the settings of the broker. As in Filebeat, events wait for it.
@@ -92,7 +93,7 @@ mod tests {
             ),
             (INVALID_RECORD, codes::RD_KAFKA_RESP_ERR_INVALID_RECORD),
             (UNKNOWN_TOPIC.0, codes::RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART),
-            (29, codes::RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED),
+            (TOPIC_AUTHORIZATION_FAILED.0, codes::RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED),
             (31, codes::RD_KAFKA_RESP_ERR_CLUSTER_AUTHORIZATION_FAILED),
             (35, codes::RD_KAFKA_RESP_ERR_UNSUPPORTED_VERSION),
             (58, codes::RD_KAFKA_RESP_ERR_SASL_AUTHENTICATION_FAILED),

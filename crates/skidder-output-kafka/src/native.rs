@@ -9,6 +9,7 @@
 #![expect(unsafe_code, reason = "calls of a C library")]
 
 mod read;
+mod rights;
 
 use rdkafka_sys::bindings as sys;
 use rdkafka_sys::bindings::rd_kafka_vtype_t as tag;

@@ -2,13 +2,11 @@
 
 mod common;
 
-use common::{PATIENCE, assert_order, counted, create, output, read};
+use common::{LINES, assert_order, counted, create, output, read, until};
 use skidder_contract::{Fixture, Proxy, Way};
 use skidder_testkit::kafka::Kafka;
 use skidder_testkit::servers::{free_port, unique_name};
 use std::time::Duration;
-
-const LINES: usize = 1000;
 
 fn plain(kafka: &Kafka) -> String {
     format!("127.0.0.1:{}", kafka.ports.plain)
@@ -26,18 +24,6 @@ async fn delivers(kafka: &Kafka, topic: &str, settings: &str) {
     assert_eq!(fixture.feed.metrics.acked.get(), LINES as u64, "{settings}");
     assert!(fixture.feed.metrics.write_bytes.get() > 0);
     assert_order(settings, &taken);
-}
-
-/// Waits until something is so.
-async fn until(fixture: &Fixture, is_so: impl Fn() -> bool) {
-    let wait = async {
-        while !is_so() {
-            assert!(fixture.settle.total().adds_up());
-            tokio::time::sleep(Duration::from_millis(2)).await;
-        }
-    };
-    let in_time = tokio::time::timeout(PATIENCE, wait).await.is_ok();
-    assert!(in_time, "{}: {:?}", fixture.name, fixture.settle.total());
 }
 
 #[tokio::test(flavor = "multi_thread")]

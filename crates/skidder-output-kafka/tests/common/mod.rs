@@ -1,13 +1,15 @@
 //! What tests of the output share: settings, and a reader of topics.
 #![allow(dead_code, reason = "each test program uses a part of it")]
 
+pub(crate) mod rights;
+
 use rdkafka::admin::{AdminClient, AdminOptions, NewTopic, TopicReplication};
 use rdkafka::client::DefaultClientContext;
 use rdkafka::consumer::{BaseConsumer, Consumer};
 use rdkafka::message::{Headers, Message};
 use rdkafka::{ClientConfig, Offset, TopicPartitionList};
 use skidder_config::{Problems, Settings};
-use skidder_contract::number;
+use skidder_contract::{Fixture, number};
 use skidder_event::Precision;
 use skidder_os::{RealFs, Timestamp};
 use skidder_outputs::{Built, Context};
@@ -17,6 +19,9 @@ use std::time::Duration;
 
 /// A test that waits longer than this has failed.
 pub(crate) const PATIENCE: Duration = Duration::from_mins(1);
+
+/// Lines of one case.
+pub(crate) const LINES: usize = 1000;
 
 /// What outputs are told in tests.
 pub(crate) fn context() -> Context {
@@ -151,4 +156,16 @@ pub(crate) fn assert_order(name: &str, taken: &[Taken]) {
         let before = last.insert(record.partition, number);
         assert!(before.is_none_or(|before| before < number), "{name}: {before:?} before {number}");
     }
+}
+
+/// Waits until something is so.
+pub(crate) async fn until(fixture: &Fixture, is_so: impl Fn() -> bool) {
+    let wait = async {
+        while !is_so() {
+            assert!(fixture.settle.total().adds_up());
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+    };
+    let in_time = tokio::time::timeout(PATIENCE, wait).await.is_ok();
+    assert!(in_time, "{}: {:?}", fixture.name, fixture.settle.total());
 }
