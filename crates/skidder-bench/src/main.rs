@@ -54,6 +54,10 @@ enum Verb {
     Many(RunArguments),
     /// Sizes of requests that find themselves, over the best of a grid.
     Tuned(RunArguments),
+    /// CPU of Logstash, Redis and Kafka outputs, over encoding alone.
+    Encoded(RunArguments),
+    /// Bytes allocated for the answer to a bulk request.
+    Answers(RunArguments),
     /// Two outputs of which one is stuck: what the other one takes, over what it takes alone.
     Outputs(RunArguments),
 }
@@ -125,6 +129,9 @@ struct RunArguments {
     /// DIR PORT` starts one, `stop DIR` stops it.
     #[arg(long)]
     elasticsearch: Option<String>,
+    /// Kafka without encryption, `HOST:PORT`, for the row that needs one.
+    #[arg(long)]
+    kafka: Option<String>,
 }
 
 fn main() -> Result<()> {
@@ -144,6 +151,8 @@ fn main() -> Result<()> {
         Verb::Bodies(arguments) => measure(&arguments, rows::bodies),
         Verb::Many(arguments) => measure(&arguments, rows::many),
         Verb::Tuned(arguments) => measure(&arguments, rows::tuned),
+        Verb::Encoded(arguments) => measure(&arguments, rows::encoded),
+        Verb::Answers(arguments) => measure(&arguments, rows::answers),
         Verb::Outputs(arguments) => measure(&arguments, rows::outputs),
     }
 }
@@ -158,6 +167,7 @@ fn measure(arguments: &RunArguments, experiment: fn(&Stage) -> Vec<Row>) -> Resu
         counting: absolute(&arguments.counting)?,
         work: absolute(&arguments.work)?,
         elasticsearch: arguments.elasticsearch.clone(),
+        kafka: arguments.kafka.clone(),
         runs: arguments.runs,
         lines: arguments.lines,
         rotations: arguments.rotations,

@@ -16,6 +16,8 @@ const STDERR_SHOWN_BYTES: usize = 2_000;
 pub struct Cost {
     /// User and system time of all its threads.
     pub cpu: Duration,
+    /// The user time in it.
+    pub user: Duration,
     /// Time by the clock.
     pub wall: Duration,
     /// Most resident memory at any instant, in bytes.
@@ -72,6 +74,7 @@ fn wait(child: Child) -> Result<Result<Cost>> {
     }
     Ok(Ok(Cost {
         cpu: duration(usage.ru_utime) + duration(usage.ru_stime),
+        user: duration(usage.ru_utime),
         wall: Duration::ZERO,
         memory_peak_bytes: usage.ru_maxrss as u64 * 1_024,
     }))

@@ -25,6 +25,8 @@ pub struct Stage {
     pub work: PathBuf,
     /// `HOST:PORT` of a real server, if there is one.
     pub elasticsearch: Option<String>,
+    /// The same for a real broker of Kafka.
+    pub kafka: Option<String>,
     /// Runs of which the median is taken.
     pub runs: u32,
     /// Lines of the main workload.
@@ -265,6 +267,7 @@ mod tests {
             counting: PathBuf::from("true"),
             work: work.to_owned(),
             elasticsearch: None,
+            kafka: None,
             runs: 1,
             lines: 10,
             rotations: 1,

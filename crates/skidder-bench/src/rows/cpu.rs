@@ -100,6 +100,7 @@ mod tests {
     fn cost(cpu: f64, wall: f64, megabytes: u64) -> Cost {
         Cost {
             cpu: Duration::from_secs_f64(cpu),
+            user: Duration::from_secs_f64(cpu),
             wall: Duration::from_secs_f64(wall),
             memory_peak_bytes: megabytes * 1_000_000,
         }

@@ -1,8 +1,10 @@
 //! The experiments behind the rows of the table, one file each.
 
 mod allocations;
+mod answers;
 mod bodies;
 mod cpu;
+mod encoded;
 mod idle;
 mod latency;
 mod many;
@@ -15,8 +17,10 @@ mod rotations;
 mod tuned;
 
 pub use allocations::allocations;
+pub use answers::answers;
 pub use bodies::bodies;
 pub use cpu::cpu;
+pub use encoded::encoded;
 pub use idle::idle;
 pub use latency::latency;
 pub use many::many;
@@ -50,6 +54,8 @@ pub fn all(stage: &Stage) -> Vec<Row> {
         bodies,
         many,
         outputs,
+        encoded,
+        answers,
         tuned,
         rotations,
     ];

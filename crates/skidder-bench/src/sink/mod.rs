@@ -7,6 +7,7 @@
 
 mod body;
 mod count;
+pub mod frames;
 mod http;
 mod serve;
 mod wake;
