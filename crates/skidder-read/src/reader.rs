@@ -10,6 +10,7 @@ mod fill;
 mod parsed;
 mod rest;
 mod resume;
+mod tail;
 mod target;
 
 use crate::bind::{Bind, Bound};
@@ -31,6 +32,9 @@ pub use target::{ShownPrint, Target};
 
 /// Bytes before a cursor that are checked when a file is read on.
 pub(crate) const TAIL_BYTES: usize = 256;
+
+/// Such a value covers at most so many: one that ends in a short batch covers what the one before it did as well.
+const TAIL_BYTES_MAX: usize = 2 * TAIL_BYTES - 1;
 
 /// The least that is read at once while lines are short.
 const READ_BYTES_MIN: usize = 32 << 10;
@@ -351,7 +355,7 @@ impl Reader {
         let Some(tail) = tail else {
             return Ok(self.offset == 0 || file.metadata()?.size >= self.offset);
         };
-        let mut bytes = [0; TAIL_BYTES];
+        let mut bytes = [0; TAIL_BYTES_MAX];
         let Some(bytes) = bytes.get_mut(..tail.len as usize) else { return Ok(true) };
         let count = read_up_to(&**file, bytes, self.offset.saturating_sub(u64::from(tail.len)))?;
         Ok(count == bytes.len() && crc32(bytes) == tail.crc)

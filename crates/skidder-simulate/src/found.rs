@@ -114,6 +114,12 @@ pub const FOUND: &[(u64, Option<Theme>, &str)] = &[
          the order of a hash map",
     ),
     (1135, None, "copies were compared in the order of a hash map"),
+    (318, PINS, "a cursor behind an empty line was proved by that line alone"),
+    (
+        200_160,
+        CONTAINERS,
+        "a link led to an empty file before and after, both with one inode, and to others in between",
+    ),
 ];
 
 const CONTAINERS: Option<Theme> = Some(Theme::Containers);

@@ -260,8 +260,10 @@ impl Catalog {
         let meta = &found.metadata;
         let here = (meta.device, meta.inode);
         if let Some(place) = self.places.get(&*found.path) {
-            // What was empty and is not any more may be another file with the same inode.
-            let was_empty = place.size == 0 && meta.size > 0;
+            // What was empty and is not any more, or has been written to and is empty again, may be another file with the
+            // same inode.
+            let was_empty =
+                place.size == 0 && (meta.size, meta.modified) != (place.size, place.modified);
             let is_same = (place.device, place.inode) == here && meta.size >= place.size;
             return (!is_same || was_empty).then_some(Seen::At(place.modified));
         }

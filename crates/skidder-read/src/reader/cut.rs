@@ -2,11 +2,11 @@
 
 use super::batch::flag;
 use super::parsed::UTF8_BOM;
-use super::{InputContext, Reader, TAIL_BYTES, TurnEnd, crc32, is_last};
+use super::{InputContext, Reader, TurnEnd, is_last};
 use crate::pool::CHUNK_BYTES;
 use skidder_decode::Decoder;
 use skidder_decode::lines::Splitter;
-use skidder_event::{Batch, DropReason, Parts, Recycle, Row, Tail, Text};
+use skidder_event::{Batch, DropReason, Parts, Recycle, Row, Text};
 use skidder_os::Timestamp;
 use skidder_os::sabotage::{self, Sabotage};
 use skidder_parse::chain::{Accept, character_boundary};
@@ -197,8 +197,7 @@ impl Reader {
         let consumed = cut.bytes;
         let lines = &parts.bytes[..consumed];
         let utf8 = if simdutf8::basic::from_utf8(lines).is_ok() { consumed } else { 0 };
-        let tail = &lines[consumed.saturating_sub(TAIL_BYTES)..];
-        self.tail = Some(Tail { len: tail.len() as u32, crc: crc32(tail) });
+        self.tail = Some(self.tail_behind(lines, self.offset));
         let provenance = self.provenance(consumed as u64, eof);
         let bound = self.bound(context);
         // A few lines do not take a large buffer along.
@@ -256,8 +255,7 @@ impl Reader {
         self.skipping = false;
         let length = next - self.offset;
         // The bytes before the new offset, for its check value.
-        let tail = &bytes[after.saturating_sub(TAIL_BYTES)..after];
-        self.tail = Some(Tail { len: tail.len() as u32, crc: crc32(tail) });
+        self.tail = Some(self.tail_behind(&bytes[..after], next - after as u64));
         let rest = bytes[after..].to_vec();
         context.buffers.recycle(parts);
         // What is left gets its turn at once.

@@ -4,7 +4,7 @@
 //! Promises: as for cut lines. What belongs to an unfinished group of a parser is not consumed: the
 //! cursor stays before its first line, and its bytes are read again (plain) or kept in `carry`.
 
-use super::{InputContext, Reader, Scratch, TAIL_BYTES, TurnEnd, crc32, is_last};
+use super::{InputContext, Reader, Scratch, TurnEnd, is_last};
 use crate::compare::codec_of;
 use crate::fingerprint::read_up_to;
 use crate::pool::CHUNK_BYTES;
@@ -12,7 +12,7 @@ use crate::settings::FilestreamSettings;
 use skidder_decode::encoding::{BOM_BYTES, FileEncoding};
 use skidder_decode::lines::Splitter;
 use skidder_decode::{DecodeError, head as head_of};
-use skidder_event::{Batch, Parts, Provenance, Recycle, Row, Tail, Text};
+use skidder_event::{Batch, Parts, Provenance, Recycle, Row, Text};
 use skidder_os::sabotage::{self, Sabotage};
 use skidder_os::{Monotonic, Timestamp};
 use skidder_parse::chain::{Accept, Ending, Finish, Run, State};
@@ -408,8 +408,7 @@ impl Reader {
         let bytes = batch.bytes();
         let is_utf8 = simdutf8::basic::from_utf8(&bytes[appended..]).is_ok();
         let end_of_appended = if is_utf8 { bytes.len() } else { appended };
-        let tail = &bytes[consumed.saturating_sub(TAIL_BYTES)..consumed];
-        self.tail = Some(Tail { len: tail.len() as u32, crc: crc32(tail) });
+        self.tail = Some(self.tail_behind(&bytes[..consumed], self.offset));
         let eof = matches!(end, TurnEnd::Finished);
         self.finished = eof;
         batch.set_utf8_appended(appended..end_of_appended);

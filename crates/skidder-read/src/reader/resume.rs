@@ -1,6 +1,6 @@
 //! Bringing the decoder of a compressed file to the cursor: from the saved checkpoint, or from the start.
 
-use super::{InputContext, Reader, SKIP_BYTES_PER_TURN, Scratch, TAIL_BYTES, TurnEnd, crc32};
+use super::{InputContext, Reader, SKIP_BYTES_PER_TURN, Scratch, TAIL_BYTES_MAX, TurnEnd, crc32};
 use crate::compare::codec_of;
 use crate::pool::CHUNK_BYTES;
 use skidder_decode::{Checkpoint, Decoder, ReadState, ResumeError};
@@ -66,7 +66,7 @@ impl Reader {
         if start >= self.offset {
             return Ok(None);
         }
-        let tail = self.tail.filter(|tail| tail.len as usize <= TAIL_BYTES);
+        let tail = self.tail.filter(|tail| tail.len as usize <= TAIL_BYTES_MAX);
         let tail_start = self.offset - tail.map_or(0, |tail| u64::from(tail.len));
         // Behind it, the checkpoint has proved what it could.
         let tail = tail.filter(|_| start <= tail_start);

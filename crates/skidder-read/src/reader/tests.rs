@@ -261,3 +261,30 @@ fn the_first_byte_of_a_compressed_file_is_not_text() {
     }
     assert_eq!(input.round(), lines("line", 0..5).lines().collect::<Vec<_>>());
 }
+
+#[test]
+fn a_short_batch_proves_as_much_as_a_long_one() {
+    // Found by the simulated world: the cursor stood behind an empty line, which another log with the same header had as
+    // well, and that was read on from there.
+    let header = format!("# {}\n", "h".repeat(1200));
+    for more in [0, 10, 100] {
+        let mut input = with(|settings| settings.close.on_eof = true, 10);
+        let first = |name: &str| format!("{header}{}", lines(name, 0..1));
+        input.fs.write_as_other("/logs/a.log", first("one").as_bytes());
+        input.round();
+        for number in 0..more {
+            input.fs.append_as_other("/logs/a.log", lines("one", number..number + 1).as_bytes());
+            assert_eq!(input.round().len(), 1);
+        }
+        for _ in 0..200 {
+            input.fs.append_as_other("/logs/a.log", b"\n");
+            assert!(input.round().is_empty());
+        }
+        input.fs.remove_as_other("/logs/a.log");
+        let other = format!("{}{}{}end\n", first("two"), lines("two", 0..more), "\n".repeat(200));
+        input.fs.write_as_other("/logs/b.log", other.as_bytes());
+        let messages = input.round();
+        let expected = other.lines().filter(|line| !line.is_empty()).collect::<Vec<_>>();
+        assert!(messages == expected, "{more}: {} of {} lines", messages.len(), expected.len());
+    }
+}

@@ -533,3 +533,58 @@ fn what_begins_as_a_short_log_did_does_not_end_the_search() {
     }
     assert_eq!(kubelet.messages.len(), 1 + 3 + 2 + 1);
 }
+
+#[test]
+fn an_empty_log_is_another_one_if_it_was_written_to_since() {
+    // Found by the simulated world: the link led to an empty file before and after, and both had one inode.
+    for restarts in [false, true] {
+        let mut kubelet = Kubelet::new(true, true);
+        kubelet.read();
+        let inode =
+            |kubelet: &Kubelet| kubelet.input.fs.peek_metadata(LOG).expect("it is there").inode;
+        let before = inode(&kubelet);
+        for _ in 0..2 {
+            kubelet.input.advance(1);
+            kubelet.write(5);
+            kubelet.rotate();
+        }
+        assert_eq!(inode(&kubelet), before, "what was compressed left its inode to the new log");
+        kubelet.read();
+        if restarts {
+            kubelet = kubelet.restart();
+        }
+        for _ in 0..3 {
+            kubelet.read();
+            kubelet.input.advance(11);
+        }
+        assert_eq!(kubelet.messages.len(), 10, "{restarts}");
+    }
+}
+
+#[test]
+fn what_was_rotated_does_not_wait_for_the_reader_of_a_deleted_file() {
+    // Found by the simulated world: it had the inode of that file, and the program ended while it waited.
+    let mut kubelet = Kubelet::new(true, true);
+    kubelet.write(5);
+    kubelet.read();
+    let fs = kubelet.input.fs.clone();
+    let deleted = "/logs/deleted.log";
+    fs.write_as_other(deleted, lines("deleted", 0..5).as_bytes());
+    let inode = |path: &str| fs.peek_metadata(path).expect("it is there").inode;
+    let freed = inode(deleted);
+    kubelet.input.scan();
+    let turn = kubelet.input.readers.next(kubelet.input.clock.monotonic());
+    assert!(matches!(&turn, crate::readers::Next::Turn(_)));
+    fs.remove_as_other(deleted);
+    for number in 0..3 {
+        kubelet.input.advance(1);
+        fs.rename_as_other(LOG, Kubelet::rotated(number));
+        fs.append_as_other(LOG, b"");
+        kubelet.write(5);
+    }
+    assert_eq!(inode(&Kubelet::rotated(1)), freed);
+    kubelet.input.scan();
+    drop(turn);
+    kubelet = kubelet.restart();
+    kubelet.finish("after the end");
+}
