@@ -1,6 +1,7 @@
 //! Running a checked configuration: start, watch, drain with a deadline, account.
 
 mod output;
+mod trimming;
 
 pub(crate) use output::{RunningInput, RunningOutput};
 
@@ -10,7 +11,7 @@ use crate::outputs::OutputParts;
 use crate::watch::Watch;
 use anyhow::{Context as _, Result};
 use output::{Start, open_registry};
-use skidder_os::{Clock, Monotonic};
+use skidder_os::{Clock, Fs};
 use skidder_pipeline::{PipelineSettings, Settle};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -19,6 +20,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 use tokio::runtime::Runtime;
 use tracing::Span;
+use trimming::Trimming;
 
 /// Descriptors kept for everything that is not a log file.
 const DESCRIPTORS_RESERVED: u64 = 256;
@@ -50,40 +52,6 @@ pub(crate) struct Outcome {
     pub(crate) saved: bool,
 }
 
-/// How often it is looked whether memory should be given back.
-const TRIM_EVERY: Duration = Duration::from_secs(20);
-
-/// So many lines, since memory was given back last, leave enough behind to do it again: a start with very many files
-/// takes memory for each that is free afterwards and lies between what is kept.
-const TRIM_LINES: u64 = 100_000;
-
-/// Gives memory back to the system after a burst, when nothing is in flight.
-struct Trimming {
-    due: Monotonic,
-    /// Lines read when it was done last.
-    read: u64,
-}
-
-impl Trimming {
-    fn new(now: Monotonic) -> Self {
-        Self { due: now + TRIM_EVERY, read: 0 }
-    }
-
-    fn step(&mut self, outputs: &[RunningOutput], now: Monotonic) {
-        if now < self.due {
-            return;
-        }
-        self.due = now + TRIM_EVERY;
-        let totals = || outputs.iter().map(|output| output.settle.total());
-        let read = totals().map(|total| total.read()).sum();
-        // One that is stuck does not keep what the others have left behind.
-        if totals().any(|total| total.in_flight() == 0) && read >= self.read + TRIM_LINES {
-            self.read = read;
-            crate::allocator::give_back();
-        }
-    }
-}
-
 /// Everything that runs, for who watches it.
 pub(crate) struct Running {
     /// At least one.
@@ -91,6 +59,7 @@ pub(crate) struct Running {
     /// Of each output.
     runtimes: Vec<Runtime>,
     happened: Receiver<Happened>,
+    fs: Arc<dyn Fs>,
     clock: Arc<dyn Clock>,
     shutdown_timeout: Duration,
 }
@@ -179,6 +148,7 @@ impl Running {
             outputs: started,
             runtimes,
             happened,
+            fs: Arc::clone(&world.fs),
             clock: Arc::clone(&world.clock),
             shutdown_timeout: parts.shutdown_timeout,
         })
@@ -203,15 +173,15 @@ impl Running {
     ) {
         let period = period.unwrap_or(Duration::from_hours(1));
         let mut due = self.clock.monotonic() + period;
-        let mut trimming = Trimming::new(self.clock.monotonic());
+        let mut trimming = Trimming::new(Arc::clone(&self.fs), self.clock.monotonic());
         loop {
             let now = self.clock.monotonic();
             if now >= due {
                 tick(self);
                 due = now + period;
             }
-            trimming.step(&self.outputs, now);
-            match self.happened.recv_timeout(due.min(trimming.due).since(now)) {
+            trimming.step(now, || self.is_any_at_rest());
+            match self.happened.recv_timeout(due.min(trimming.due()).since(now)) {
                 Err(RecvTimeoutError::Timeout) => {}
                 Ok(Happened::ReadOnce(number)) if once => {
                     // The workers finish what is queued; then the output ends.
@@ -230,6 +200,11 @@ impl Running {
                 Ok(Happened::ReadOnce(_)) | Err(RecvTimeoutError::Disconnected) => return,
             }
         }
+    }
+
+    /// Whether an output has nothing in flight.
+    fn is_any_at_rest(&self) -> bool {
+        self.outputs.iter().any(|output| output.settle.in_flight() == 0)
     }
 
     /// Takes note of the end of an output; says whether it was the last one.
