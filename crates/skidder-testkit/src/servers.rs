@@ -132,6 +132,16 @@ impl Server {
         Self::start("openldap.sh", true, "")
     }
 
+    /// A realm of Kerberos for one test; see `tests/servers/kerberos.sh` for what is in its folder.
+    pub fn kerberos() -> Result<Self, ServerError> {
+        Self::start("kerberos.sh", false, "")
+    }
+
+    /// The folder of a server of the test's own.
+    pub fn folder(&self) -> &Path {
+        self.own.as_ref().expect("only a server of the test's own has one").directory.path()
+    }
+
     /// Elasticsearch 9.5, without security, for one test: with settings (`NAME=VALUE`, separated by
     /// spaces) that no other test sees, and to be stopped and started at will.
     pub fn own_elasticsearch(settings: &str) -> Result<Self, ServerError> {
