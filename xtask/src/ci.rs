@@ -8,13 +8,14 @@ use std::time::Duration;
 type Step = (&'static str, fn() -> Result<()>);
 
 /// The cheap ones first.
-const STEPS: [Step; 9] = [
+const STEPS: [Step; 10] = [
     ("lock file", lock_file),
     ("format", format),
     ("tidy", || tidy::run(Mode::Check)),
     ("clippy", clippy),
     ("documentation", documentation),
     ("tests", || servers::test(&[])),
+    ("kerberos", servers::test_kerberos),
     ("release build", release),
     ("simulated world", simulate::short),
     ("smoke run", ship::run),

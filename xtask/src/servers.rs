@@ -71,6 +71,21 @@ pub(crate) fn test(arguments: &[String]) -> Result<()> {
     process::run(&mut command)
 }
 
+/// What a build with Kerberos adds, which no other build has: checked and tested at a real KDC.
+pub(crate) fn test_kerberos() -> Result<()> {
+    script("kerberos.sh", &["install"])?;
+    let build = |verb: &str| {
+        let mut command = repository::cargo();
+        command.args([verb, "--locked", "-p", "skidder-kerberos", "-p", "skidder-outputs"]);
+        command.args(["--features", "skidder-kerberos/gssapi,skidder-outputs/kerberos"]);
+        command
+    };
+    let mut lints = build("clippy");
+    process::run(lints.args(["--all-targets", "--", "-D", "warnings"]))?;
+    let mut tests = build("test");
+    process::run(tests.args(["--lib", "--test", "real_kdc", "--test", "kerberos"]))
+}
+
 /// Starts the servers for work by hand and waits for Ctrl-C.
 pub(crate) fn serve() -> Result<()> {
     let servers = Servers::start()?;

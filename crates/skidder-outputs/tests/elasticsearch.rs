@@ -92,7 +92,7 @@ impl Trial for ElasticsearchTrial {
         let tls = certificate.map(|certificate| self.authority.acceptor(&certificate, false));
         let server = FakeServer::start_with(script, tls).await;
         if manner == Manner::WrongCredentials {
-            server.state.lock().unwrap().authorization = Some("basic dtpw");
+            server.state.lock().unwrap().allows = Some(Arc::new(|sender| sender == "Basic dTpw"));
         }
         Some(Box::new(server))
     }
@@ -232,15 +232,15 @@ async fn requests_look_like_filebeats() {
     );
     for (name, value) in [
         ("host", server.address.as_str()),
-        ("content-type", "application/json; charset=utf-8"),
+        ("content-type", "application/json; charset=UTF-8"),
         ("accept", "application/json"),
         ("content-encoding", "gzip"),
-        ("authorization", "basic dtpw"),
+        ("authorization", "Basic dTpw"),
         ("x-my", "header"),
     ] {
         assert_eq!(header(&head, name), Some(value), "{head}");
     }
-    assert!(header(&head, "user-agent").unwrap().starts_with("elastic-filebeat/9.5.0 ("));
+    assert!(header(&head, "user-agent").unwrap().starts_with("Elastic-Filebeat/9.5.0 ("));
 }
 
 #[tokio::test(flavor = "multi_thread")]

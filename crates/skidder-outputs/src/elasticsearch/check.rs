@@ -23,8 +23,8 @@ impl Elasticsearch {
         let timeout = self.config.timeout;
         steps.ok(1, "parse url", "");
         let stream = self.route(target).check(steps, timeout).await?;
-        let mut connection =
-            steps.step(1, "HTTP", within(timeout, Connection::over(stream)).await)?;
+        let opened = within(timeout, Connection::over(stream, target.login.clone())).await;
+        let mut connection = steps.step(1, "HTTP", opened)?;
         let mut answer = Vec::new();
         let headers = target.get_headers();
         let root = target.root.clone();
@@ -50,7 +50,7 @@ fn greeting(asked: Result<u16, ConnectionError>, answer: &[u8]) -> Result<Server
             .map_err(|error| format!("it does not answer as Elasticsearch does: {error}")),
         Ok(status @ (401 | 403)) => {
             let why = if status == 401 {
-                "see `username`, `password` and `api_key`"
+                "see `username`, `password`, `api_key` and `kerberos`"
             } else {
                 "the user needs the cluster privilege `monitor`"
             };

@@ -167,6 +167,6 @@ impl Client {
     }
 
     async fn open(&self) -> Result<Connection, ConnectionError> {
-        Connection::open(&self.route, self.timeout).await
+        Connection::open(&self.route, self.target.login.clone(), self.timeout).await
     }
 }

@@ -59,6 +59,8 @@ pub struct Config {
     pub auto: Auto,
     /// `username` and `password`, or `api_key`. Those of a URL win.
     pub credentials: Credentials,
+    /// `kerberos`, instead of these.
+    pub kerberos: Option<skidder_kerberos::Settings>,
     /// `parameters` of the bulk request's query.
     pub parameters: Vec<(String, String)>,
     /// `headers` of every request.
@@ -133,6 +135,7 @@ impl Config {
             auto: Auto::default(),
             credentials: Credentials::None,
             parameters: Vec::new(),
+            kerberos: None,
             headers: Vec::new(),
             timeout: Self::TIMEOUT,
             backoff_init: Self::BACKOFF_INIT,

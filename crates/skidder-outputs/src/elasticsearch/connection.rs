@@ -1,7 +1,9 @@
 //! One keep-alive connection to a server: hyper over a TCP or TLS stream that we own.
 
+use super::login::Login;
 use crate::net::{NetError, Route, Stream};
 use bytes::Bytes;
+use http::header::AUTHORIZATION;
 use http::{HeaderMap, Method, Request, Uri};
 use hyper::body::{Body, Frame, Incoming, SizeHint};
 use hyper::client::conn::http1;
@@ -27,6 +29,10 @@ pub(crate) enum ConnectionError {
     Broken(#[source] hyper::Error),
     #[error("nothing came within `timeout` ({} s)", .0.as_secs_f64())]
     Timeout(Duration),
+    #[error(transparent)]
+    Login(#[from] skidder_kerberos::LoginError),
+    #[error("logging in ended early: {0}")]
+    LoginEnded(String),
     #[error("the answer is longer than {ANSWER_BYTES_MAX} bytes")]
     TooLong,
 }
@@ -88,6 +94,8 @@ impl Body for Pieces {
 pub(crate) struct Connection {
     sender: http1::SendRequest<Pieces>,
     driver: tokio::task::JoinHandle<()>,
+    /// Makes a header for each request, if it needs one.
+    login: Option<Login>,
     /// Whether it has answered before: then the server may have closed it while it was idle.
     used: bool,
 }
@@ -100,13 +108,20 @@ impl Drop for Connection {
 
 impl Connection {
     /// Opens a connection within `timeout`.
-    pub(crate) async fn open(route: &Route, timeout: Duration) -> Result<Self, ConnectionError> {
+    pub(crate) async fn open(
+        route: &Route,
+        login: Option<Login>,
+        timeout: Duration,
+    ) -> Result<Self, ConnectionError> {
         let stream = route.open(timeout).await?;
-        within(timeout, Self::over(stream)).await
+        within(timeout, Self::over(stream, login)).await
     }
 
     /// HTTP over an open connection.
-    pub(crate) async fn over(stream: Box<dyn Stream>) -> Result<Self, ConnectionError> {
+    pub(crate) async fn over(
+        stream: Box<dyn Stream>,
+        login: Option<Login>,
+    ) -> Result<Self, ConnectionError> {
         let (sender, connection) = http1::Builder::new()
             .handshake::<_, Pieces>(TokioIo::new(stream))
             .await
@@ -117,7 +132,7 @@ impl Connection {
                 tracing::trace!(%error, "a connection ended");
             }
         });
-        Ok(Self { sender, driver, used: false })
+        Ok(Self { sender, driver, login, used: false })
     }
 
     /// Whether it has answered before.
@@ -147,6 +162,9 @@ impl Connection {
         *request.uri_mut() = uri;
         *request.headers_mut() = headers;
         within(timeout, async {
+            if let Some(login) = &self.login {
+                request.headers_mut().insert(AUTHORIZATION, login.header().await?);
+            }
             self.sender.ready().await.map_err(ConnectionError::Broken)?;
             let response =
                 self.sender.send_request(request).await.map_err(ConnectionError::Broken)?;

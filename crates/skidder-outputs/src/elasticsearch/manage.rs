@@ -75,7 +75,8 @@ impl Elasticsearch {
         installer: &Installer,
     ) -> Result<Vec<Step>, Failure> {
         let timeout = self.config.timeout;
-        let mut connection = Connection::open(&self.route(target), timeout).await?;
+        let login = target.login.clone();
+        let mut connection = Connection::open(&self.route(target), login, timeout).await?;
         let mut answer = Vec::new();
         let (root, headers) = (target.root.clone(), target.get_headers());
         let none = Pieces::new(&[]);

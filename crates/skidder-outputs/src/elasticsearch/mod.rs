@@ -23,6 +23,7 @@ mod dead_index;
 mod encode;
 mod hosts;
 mod ids;
+mod login;
 mod manage;
 mod preset;
 mod read;
@@ -57,6 +58,7 @@ use ready::Ready;
 use request::BodyWriter;
 use server::Target;
 use setup::Installer;
+use skidder_kerberos::LoginError;
 use skidder_pipeline::{Feed, Output, OutputFuture};
 use skidder_tls::TlsClient;
 use std::sync::Arc;
@@ -78,6 +80,9 @@ pub enum SetupError {
     /// A request to the host cannot be made.
     #[error(transparent)]
     Target(#[from] TargetError),
+    /// Nobody can log in as `kerberos` says.
+    #[error(transparent)]
+    Kerberos(#[from] LoginError),
 }
 
 impl SetupError {
@@ -87,6 +92,7 @@ impl SetupError {
             Self::NoHosts | Self::Target(_) => "hosts",
             Self::TlsOff(_) => "ssl.enabled",
             Self::Tls(error) => error.setting(),
+            Self::Kerberos(_) => "kerberos",
         }
     }
 }
@@ -114,12 +120,15 @@ impl Elasticsearch {
             }
             tls = Some(TlsClient::new(&config.tls, Arc::clone(&context.fs))?);
         }
+        let kerberos = config.kerberos.as_ref().map(skidder_kerberos::Login::new);
+        let kerberos = kerberos.transpose()?.map(Arc::new);
         let targets: Result<_, TargetError> = config
             .hosts
             .iter()
             .map(|host| {
                 let proxy = config.proxy.of(host.https, &host.address());
-                Ok(Arc::new(Target::new(host, &config, &context, proxy.as_deref())?))
+                let (proxy, kerberos) = (proxy.as_deref(), kerberos.as_ref());
+                Ok(Arc::new(Target::new(host, &config, &context, proxy, kerberos)?))
             })
             .collect();
         let setup = context.setup.clone().filter(|_| config.set_up);

@@ -12,18 +12,11 @@ use skidder_tls::TlsSettings;
 /// Leaves a size to the server's answers.
 const AUTO: &str = "auto";
 
-/// Settings of Filebeat that are not here yet, with what to do.
-const UNSUPPORTED: [(&[&str], &str); 1] =
-    [(&["kerberos.*"], "use `api_key`, or `username` and `password`")];
-
 /// Reads the section; mistakes are told to its problems. `None` if no host is named.
 ///
 /// The settings of the queue are those that a preset implies: they win over what the user wrote,
 /// here or under `queue` at the top.
 pub fn read(section: &Section<'_>) -> (Option<Config>, QueueSettings) {
-    for (patterns, advice) in UNSUPPORTED {
-        section.unsupported(patterns, advice);
-    }
     section.deprecated(&["max_retries"], "events are sent until they are accepted, as in Filebeat");
     let hosts = read_hosts(section);
     let mut config = Config::new(hosts.unwrap_or_default());
@@ -123,6 +116,11 @@ fn read_request(section: &Section<'_>, config: &mut Config) {
         None if user.is_empty() => Credentials::None,
         None => Credentials::Basic(user, password),
     };
+    config.kerberos = skidder_kerberos::Settings::read(section);
+    if config.kerberos.is_some() && config.credentials != Credentials::None {
+        let message = "`kerberos` and other credentials are both set; expected one";
+        section.problem("kerberos", message, "remove `username` and `password`, or `api_key`");
+    }
     let parameters = section.string_map("parameters").optional().unwrap_or_default();
     config.parameters = parameters.into_iter().collect();
     config.headers = read_headers(section, "headers");

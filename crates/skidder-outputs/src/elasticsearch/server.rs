@@ -2,6 +2,7 @@
 
 use super::config::{Config, Credentials};
 use super::hosts::{HostUrl, encode_percent};
+use super::login::Login;
 use crate::context::Context;
 use crate::net::Via;
 use base64::Engine as _;
@@ -9,6 +10,7 @@ use base64::engine::general_purpose::STANDARD as BASE64;
 use http::Uri;
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use serde::Deserialize;
+use std::sync::Arc;
 
 /// Answer fields that are asked for: without it a server repeats index and id of every event.
 const FILTER_PATH: &str = "errors,items.*.error,items.*.status";
@@ -26,6 +28,8 @@ pub(crate) struct Target {
     /// What stands before every path.
     before: String,
     headers: HeaderMap,
+    /// Makes a header for each request, if these need one.
+    pub(crate) login: Option<Login>,
 }
 
 /// Why a host cannot be asked anything. A mistake of the configuration.
@@ -45,6 +49,7 @@ impl Target {
         config: &Config,
         context: &Context,
         proxy: Option<&Via>,
+        kerberos: Option<&Arc<skidder_kerberos::Login>>,
     ) -> Result<Self, TargetError> {
         let uri = |text: String| text.parse::<Uri>().map_err(|_| TargetError::Url(text));
         let mut query = String::from("filter_path=");
@@ -92,6 +97,7 @@ impl Target {
             before: before.clone(),
             bulk: uri(format!("{before}/_bulk?{query}"))?,
             headers,
+            login: kerberos.map(|kerberos| Login::new(Arc::clone(kerberos), &host.name)),
         })
     }
 

@@ -61,8 +61,8 @@ pub(crate) struct State {
     pub(crate) greetings: usize,
     /// What `GET /` is answered with, 200 and a version unless told otherwise.
     pub(crate) greeting: VecDeque<(u16, &'static str)>,
-    /// Who may send anything, as in the header `authorization`, in lower case; all if there is none.
-    pub(crate) authorization: Option<&'static str>,
+    /// Who may send anything, by the header `authorization`; all if there is none.
+    pub(crate) allows: Option<Allows>,
     /// What else it has: documents by their paths, in lower case. What is not here it does not know at all.
     pub(crate) has: BTreeMap<&'static str, (u16, &'static str)>,
     /// Other requests that came: method and path in lower case, body.
@@ -72,6 +72,9 @@ pub(crate) struct State {
 }
 
 pub(crate) const VERSION: &str = "{\"version\":{\"number\":\"9.5.0\"}}";
+
+/// Whether a value of the header `authorization` will do.
+pub(crate) type Allows = Arc<dyn Fn(&str) -> bool + Send + Sync>;
 
 #[derive(Clone)]
 pub(crate) struct FakeServer {
@@ -124,8 +127,9 @@ impl FakeServer {
     async fn serve(&self, mut stream: impl AsyncRead + AsyncWrite + Unpin) {
         let mut buffered = Vec::new();
         while let Some(head) = read_head(&mut stream, &mut buffered).await {
-            let wanted = self.state.lock().unwrap().authorization;
-            if wanted.is_some_and(|wanted| header(&head, "authorization") != Some(wanted)) {
+            let allows = self.state.lock().unwrap().allows.clone();
+            let sender = header(&head, "authorization").unwrap_or_default();
+            if allows.is_some_and(|allows| !allows(sender)) {
                 if header(&head, "content-length").is_some() {
                     drop(read_body(&mut stream, &head, &mut buffered).await);
                 }
@@ -329,9 +333,7 @@ async fn read_head(
         if let Some(end) = buffered.windows(4).position(|window| window == b"\r\n\r\n") {
             let rest = buffered.split_off(end + 4);
             let head = std::mem::replace(buffered, rest);
-            return Some(
-                String::from_utf8(head).unwrap().to_ascii_lowercase().replacen("get ", "GET ", 1),
-            );
+            return Some(with_plain_names(&String::from_utf8(head).unwrap()));
         }
         let mut piece = vec![0; 65536];
         match stream.read(&mut piece).await {
@@ -339,6 +341,15 @@ async fn read_head(
             Ok(count) => buffered.extend_from_slice(&piece[..count]),
         }
     }
+}
+
+/// The request line, but for `GET`, and the names of the headers in lower case.
+fn with_plain_names(head: &str) -> String {
+    let lines = head.lines().map(|line| match line.split_once(": ") {
+        Some((name, value)) => format!("{}: {value}\r\n", name.to_ascii_lowercase()),
+        None => format!("{}\r\n", line.to_ascii_lowercase().replacen("get ", "GET ", 1)),
+    });
+    lines.collect()
 }
 
 async fn read_body(

@@ -130,6 +130,21 @@ timeout: 7s",
 }
 
 #[test]
+fn kerberos_is_a_feature_of_the_build() {
+    let (config, _, told) = read_lines(
+        "hosts: es\nkerberos: {auth_type: password, password: p, config_path: /etc/krb5.conf, username: u, realm: R, \
+         enable_krb5_fast: true}",
+    );
+    let kerberos = config.unwrap().kerberos.unwrap();
+    assert_eq!(kerberos.principal(), "u@R");
+    assert_eq!(kerberos.service_of("ES.example"), "HTTP/es.example@R");
+    assert_eq!(told.contains("built without Kerberos"), !cfg!(feature = "kerberos"), "{told}");
+    assert!(told.contains("enable_krb5_fast") && !told.contains("unknown"), "{told}");
+    let (config, _, told) = read_lines("hosts: es\nkerberos: {enabled: false, auth_type: keytab}");
+    assert_eq!((config.unwrap().kerberos, told.as_str()), (None, ""));
+}
+
+#[test]
 fn mistakes_are_told_with_their_place() {
     let table = [
         ("worker: 1", "`elasticsearch.hosts` is missing"),
@@ -143,7 +158,16 @@ fn mistakes_are_told_with_their_place() {
         ("hosts: es\npipelines: [{pipeline: a, wen: {}}]", "did you mean `when`"),
         ("hosts: es\nexactly_once: maybe", "exactly_once"),
         ("hosts: es\nproxy_url: ftp://p", "scheme `ftp` is none of"),
-        ("hosts: es\nkerberos.enabled: true", "not supported by skidder yet"),
+        ("hosts: es\nkerberos.enabled: true", "`elasticsearch.kerberos.auth_type` is missing"),
+        ("hosts: es\nkerberos: {auth_type: keytab}", "`elasticsearch.kerberos.keytab` is missing"),
+        ("hosts: es\nkerberos: {auth_type: password}", "kerberos.password` is missing"),
+        ("hosts: es\nkerberos: {auth_type: ticket}", "kerberos.auth_type"),
+        ("hosts: es\nkerberos: {auth_type: keytab, keytab: k}", "kerberos.config_path` is missing"),
+        (
+            "hosts: es\nusername: u\npassword: p\nkerberos: {auth_type: keytab, keytab: k, config_path: c, \
+             username: u, realm: R}",
+            "`kerberos` and other credentials are both set",
+        ),
         (
             "hosts: es\nnon_indexable_policy.dead_letter_index.name: d",
             "dead_letter_index.index` is missing",
