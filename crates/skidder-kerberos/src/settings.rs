@@ -66,7 +66,7 @@ impl Settings {
         let service = section.string("service_name").optional().filter(|name| !name.is_empty());
         if section.bool("enable_krb5_fast").or(false) {
             let advice = "MIT Kerberos decides on it by what the servers offer; see krb5.conf(5)";
-            section.warning("enable_krb5_fast", "it has no effect", advice);
+            section.warning("enable_krb5_fast", "`enable_krb5_fast` has no effect", advice);
         }
         let complete = !username.is_empty() && !realm.is_empty();
         complete.then_some(Self { auth, config, username, realm, service })

@@ -1,5 +1,6 @@
 //! Logging in at a real KDC of MIT Kerberos (`tests/servers/kerberos.sh`), with keys and with a password; what is wrong
 //! is told. One test, as there is one configuration of Kerberos in a process.
+#![expect(clippy::unwrap_used, reason = "a failed test is the message")]
 
 use skidder_config::Secret;
 use skidder_kerberos::{Acceptor, Auth, Login, Settings};
