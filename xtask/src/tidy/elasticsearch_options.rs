@@ -15,6 +15,10 @@ pub(super) const ELASTICSEARCH: &[Covered] = &[
     ("loadbalance", &["settings_are_read", "a_dead_host_holds_nothing_back"]),
     ("bulk_max_size", &["settings_are_read", "a_good_server_gets_everything_once_and_in_order"]),
     (
+        "kerberos.*",
+        &["kerberos_is_a_feature_of_the_build", "every_request_shows_a_ticket_of_its_own"],
+    ),
+    (
         "exactly_once",
         &[
             "an_id_is_the_same_for_the_same_line_at_the_same_place_only",
