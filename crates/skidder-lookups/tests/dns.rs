@@ -1,4 +1,4 @@
-//! What `dns` remembers, and for how long.
+//! What `dns` remembers, and for how long; and a real Unbound.
 #![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
 mod names;
@@ -8,7 +8,9 @@ use skidder_config::{Problems, Settings};
 use skidder_event::{Base, Map};
 use skidder_golden::{batch, document, map};
 use skidder_processors::{Context, Plan, Shape, read_processors};
+use skidder_testkit::servers::Server;
 use skidder_testkit::{SimClock, SimFs, wait_until};
+use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -79,4 +81,61 @@ fn a_server_that_does_not_answer_is_asked_once_for_a_value() {
     let limit = Duration::from_secs(10);
     wait_until("the server has seen the question", limit, || asked.load(Ordering::SeqCst) > 0);
     assert_eq!(asked.load(Ordering::SeqCst), 1);
+}
+
+/// What one processor makes of a name or an address.
+fn ask(settings: &str, value: &str) -> Json {
+    let clock = SimClock::new();
+    let settings = format!("{settings}, timeout: 5s, tag_on_failure: [failed], fields: {{a: b}}");
+    let document = run(
+        &plan(&format!("processors: [{{dns: {{{settings}}}}}]"), &clock),
+        &json!({ "a": value }),
+    );
+    assert_eq!(document["b"].is_null(), document["tags"] == json!(["failed"]), "{document}");
+    document["b"].clone()
+}
+
+#[test]
+#[ignore = "needs Unbound"]
+fn unbound_is_asked() {
+    let server = Server::own_unbound(false).unwrap();
+    let of = |kind: &str, value: &str| {
+        ask(&format!("type: {kind}, nameservers: ['127.0.0.1:{}']", server.port()), value)
+    };
+    assert_eq!(of("A", "host.example.test"), json!(["192.0.2.1"]));
+    let two = of("A", "TWO.example.test.");
+    let mut two: Vec<&str> = two.as_array().unwrap().iter().filter_map(Json::as_str).collect();
+    two.sort_unstable();
+    assert_eq!(two, ["192.0.2.2", "192.0.2.3"]);
+    assert_eq!(of("AAAA", "host.example.test"), json!(["2001:db8::1"]));
+    assert_eq!(of("AAAA", "two.example.test"), Json::Null, "the name is there without an address");
+    assert_eq!(of("TXT", "host.example.test"), json!(["v=spf1 -all"]));
+    assert_eq!(of("PTR", "192.0.2.1"), json!("host.example.test"));
+    assert_eq!(of("reverse", "2001:db8::1"), json!("host.example.test"));
+    assert_eq!(of("PTR", "192.0.2.9"), Json::Null);
+    assert_eq!(of("A", "nobody.example.test"), Json::Null);
+    let big = of("TXT", "big.example.test");
+    assert_eq!(big.as_array().map(Vec::len), Some(20), "over TCP, as it fits into no datagram");
+}
+
+/// The certificate authorities of the system are those that the environment says, so that it is another process that asks.
+#[test]
+#[ignore = "needs Unbound"]
+fn unbound_is_asked_over_tls() {
+    const SERVER: &str = "SKIDDER_TEST_DNS_OVER_TLS";
+    const FOUND: &str = "SKIDDER_TEST_DNS_FOUND";
+    if let (Ok(server), Ok(found)) = (std::env::var(SERVER), std::env::var(FOUND)) {
+        let settings = format!("type: A, transport: tls, nameservers: ['{server}']");
+        let expected = if found.is_empty() { Json::Null } else { json!([found]) };
+        assert_eq!(ask(&settings, "host.example.test"), expected);
+        return;
+    }
+    let server = Server::own_unbound(true).unwrap();
+    for (authority, found) in [("ca.crt", "192.0.2.1"), ("other-ca.crt", "")] {
+        let mut child = Command::new(std::env::current_exe().unwrap());
+        child.args(["--exact", "unbound_is_asked_over_tls", "--include-ignored"]);
+        child.env("SSL_CERT_FILE", server.certificate(authority).unwrap()).env(FOUND, found);
+        child.env(SERVER, format!("127.0.0.1:{}", server.port()));
+        assert!(child.status().unwrap().success(), "{authority}");
+    }
 }

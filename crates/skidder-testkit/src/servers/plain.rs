@@ -24,6 +24,11 @@ impl Server {
         Self::start("socks.sh", false, "")
     }
 
+    /// Unbound with the zone of `tests/servers/unbound.sh`, over TLS if `secure`.
+    pub fn own_unbound(secure: bool) -> Result<Self, ServerError> {
+        Self::start("unbound.sh", secure, "")
+    }
+
     /// Where it listens.
     pub fn port(&self) -> u16 {
         self.port
