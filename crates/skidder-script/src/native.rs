@@ -207,8 +207,9 @@ fn log(level: String, message: String) {
 }
 
 /// Names of constructors that are not simply those of the processors in capitals.
-const NAMES: [(&str, &str); 12] = [
+const NAMES: [(&str, &str); 13] = [
     ("add_id", "AddID"),
+    ("append", "AppendProcessor"),
     ("community_id", "CommunityID"),
     ("decode_cef", "DecodeCEF"),
     ("decode_csv_fields", "DecodeCSVField"),
@@ -304,6 +305,7 @@ mod tests {
     fn constructors_have_filebeats_names() {
         for (kind, name) in [
             ("add_fields", "AddFields"),
+            ("append", "AppendProcessor"),
             ("rename", "Rename"),
             ("dns", "DNS"),
             ("decode_csv_fields", "DecodeCSVField"),

@@ -13,7 +13,7 @@ pub(super) type Look<'a> = &'a dyn Fn(&Path) -> Option<String>;
 /// One matcher.
 #[derive(Clone, Debug)]
 pub(super) enum Matcher {
-    /// The value of the first of these fields that is there, or the group `key` of a match in it.
+    /// The value of the first of these fields that has one, or the group `key` of a match in the first that has that.
     Fields { fields: Vec<Path>, pattern: Option<Regex> },
     /// A text with fields in it.
     FieldFormat { format: Format, fields: Vec<Path> },
@@ -34,14 +34,16 @@ impl Matcher {
     pub(super) fn keys(&self, look: Look<'_>) -> Vec<String> {
         match self {
             Self::Fields { fields, pattern } => {
-                let Some(value) = fields.iter().find_map(look) else { return Vec::new() };
-                let Some(pattern) = pattern else { return vec![value] };
-                let captures = pattern.captures(value.as_bytes());
-                let key = captures.as_ref().and_then(|found| found.name("key"));
-                let text = |key: regex::bytes::Match<'_>| {
-                    String::from_utf8_lossy(key.as_bytes()).into_owned()
+                let key_of = |value: String| match pattern {
+                    None => Some(value),
+                    Some(pattern) => {
+                        let captures = pattern.captures(value.as_bytes())?;
+                        let key = captures.name("key")?;
+                        Some(String::from_utf8_lossy(key.as_bytes()).into_owned())
+                    }
                 };
-                key.map(text).into_iter().collect()
+                let keys = fields.iter().filter_map(look).filter_map(key_of);
+                keys.filter(|key| !key.is_empty()).take(1).collect()
             }
             Self::FieldFormat { format, .. } => {
                 let mut format = format.clone();
@@ -132,6 +134,11 @@ mod tests {
         let with_pattern = Matcher::Fields { fields, pattern };
         assert_eq!(keys(&with_pattern, "a", "x/y"), ["y"]);
         assert!(keys(&with_pattern, "a", "x").is_empty());
+        // The first field gives nothing.
+        let both = |path: &Path| Some(if path.as_str() == "a" { "x" } else { "x/z" }.to_owned());
+        assert_eq!(with_pattern.keys(&both), ["z"]);
+        let second = |path: &Path| Some(if path.as_str() == "a" { "" } else { "z" }.to_owned());
+        assert_eq!(plain.keys(&second), ["z"]);
         let format = Matcher::FieldFormat {
             format: Format::parse("%{[ip]}:80").unwrap(),
             fields: vec![Path::parse("ip").unwrap()],
