@@ -62,7 +62,7 @@ impl Syslog {
     #[cold]
     fn failure(&self, why: &dyn std::fmt::Display) -> Failure {
         let reason = format_args!("syslog failed to process field \"{}\": {why}", self.field);
-        Failure::new(told(!self.ignore_failure, reason)).ignored(self.ignore_failure)
+        Failure::behind(told(!self.ignore_failure, reason)).ignored(self.ignore_failure)
     }
 }
 

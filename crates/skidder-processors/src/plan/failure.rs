@@ -1,7 +1,7 @@
 //! A processor that could not work on an event, and what it says about that on the event.
 
 use skidder_event::{Cell, EventMut, Path, Value, ValueRef};
-use smallvec::SmallVec;
+use smallvec::{SmallVec, smallvec};
 use std::sync::LazyLock;
 
 /// Where a processor that failed says so.
@@ -27,6 +27,8 @@ pub struct Failure {
 enum How {
     /// Counted, in `error.message`, and the end of an `if`/`then`/`else` branch.
     Told,
+    /// The same, but `error.message` keeps what it has, and becomes a list.
+    ToldBehind,
     /// Counted, and the end of a branch; the event only gets the notes.
     Counted,
     /// The configuration says that it is none: the event only gets the notes, everything goes on.
@@ -45,6 +47,11 @@ impl Failure {
     /// A failure that is told in `error.message`.
     pub fn new(reason: impl Into<String>) -> Self {
         Self { reason: reason.into(), how: How::Told, notes: Vec::new() }
+    }
+
+    /// A failure that is told in `error.message`, behind what is there.
+    pub fn behind(reason: impl Into<String>) -> Self {
+        Self { how: How::ToldBehind, ..Self::new(reason) }
     }
 
     /// A failure that is counted, and of which the event only gets the notes.
@@ -96,6 +103,8 @@ impl Failure {
             if event.put_text(&ERROR_MESSAGE, self.reason.as_bytes()).is_err() {
                 event.rollback(mark);
             }
+        } else if self.how == How::ToldBehind {
+            add_error(event, &self.reason, true);
         }
         for note in &self.notes {
             let mark = event.mark();
@@ -109,6 +118,36 @@ impl Failure {
                 event.rollback(mark);
             }
         }
+    }
+}
+
+/// Adds a text to `error.message`: the value if there is none, else one more element of a list. One that is there already is
+/// not added unless `twice`; a field that holds neither a text nor a list stays as it is.
+pub(crate) fn add_error(event: &mut EventMut<'_>, text: &str, twice: bool) {
+    event.prepare(&ERROR_MESSAGE);
+    let mark = event.mark();
+    let mut cells: SmallVec<[Cell; 16]> = match event.copy(&ERROR_MESSAGE) {
+        None => SmallVec::new(),
+        Some(cell @ Cell::Str(_)) => smallvec![cell],
+        Some(list @ Cell::List(_)) => event.list_cells(list),
+        Some(_) => return,
+    };
+    let is_known = |cell: &Cell| match cell {
+        Cell::Str(known) => event.text(*known) == text.as_bytes(),
+        _ => false,
+    };
+    if !twice && cells.iter().any(is_known) {
+        return;
+    }
+    let new = Cell::Str(event.store_text(text.as_bytes()));
+    let value = if cells.is_empty() {
+        new
+    } else {
+        cells.push(new);
+        event.store_list(&cells)
+    };
+    if event.put_cell(&ERROR_MESSAGE, value).is_err() {
+        event.rollback(mark);
     }
 }
 

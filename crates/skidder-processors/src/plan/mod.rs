@@ -27,7 +27,7 @@ pub use note::{Fate, StepNote};
 pub use processor::{Outcome, Processor};
 pub use template::Template;
 
-pub(crate) use failure::{ERROR_MESSAGE, LOG_FLAGS, append, told};
+pub(crate) use failure::{ERROR_MESSAGE, LOG_FLAGS, add_error, append, told};
 pub(crate) use rehearse::{is_owned_as, owned, rehearse};
 
 use bind::Binder;

@@ -7,7 +7,6 @@ mod fields;
 
 use super::object::Object;
 use crate::plan::Constants;
-use crate::plan::ERROR_MESSAGE;
 use crate::plan::Failure;
 use crate::plan::Footprint;
 use crate::plan::{Outcome, Processor, told};
@@ -86,7 +85,7 @@ impl ParseAwsVpcFlowLog {
 
     fn failure(&self, why: impl std::fmt::Display) -> Failure {
         let why = format_args!("failed to parse `{}` as a VPC flow log: {why}", self.field);
-        Failure::new(told(!self.ignore_failure, why)).ignored(self.ignore_failure)
+        Failure::unnoted(told(!self.ignore_failure, why)).ignored(self.ignore_failure)
     }
 
     fn parse(&self, event: &mut EventMut<'_>, text: Text) -> Result<(), String> {
@@ -338,7 +337,7 @@ impl Processor for ParseAwsVpcFlowLog {
     }
 
     fn footprint(&self, _: &Constants) -> Footprint {
-        let mut writes = vec![self.target.clone(), ERROR_MESSAGE.clone()];
+        let mut writes = vec![self.target.clone()];
         if self.ecs {
             writes.extend([self.event_type.clone(), self.related_ip.clone()]);
         }

@@ -8,9 +8,9 @@ mod ecs;
 use super::object::Object;
 use crate::kinds::Context;
 use crate::plan::Constants;
-use crate::plan::ERROR_MESSAGE;
 use crate::plan::Failure;
 use crate::plan::Footprint;
+use crate::plan::{ERROR_MESSAGE, add_error};
 use crate::plan::{Outcome, Processor};
 use ecs::How;
 use jiff::tz::TimeZone;
@@ -18,7 +18,6 @@ use skidder_config::Section;
 use skidder_event::{Cell, EventMut, Path, Text};
 use skidder_os::Clock;
 use skidder_parse::cef::{self, Kind, Message, Number, ValueError};
-use smallvec::{SmallVec, smallvec};
 use std::sync::Arc;
 
 /// Decodes messages in the Common Event Format.
@@ -88,7 +87,7 @@ impl DecodeCef {
     }
 
     fn failure(&self, why: impl Into<String>) -> Failure {
-        Failure::new(why).ignored(self.ignore_failure)
+        Failure::unnoted(why).ignored(self.ignore_failure)
     }
 
     fn decode(&self, event: &mut EventMut<'_>, text: Text) -> Result<(), Failure> {
@@ -118,7 +117,7 @@ impl DecodeCef {
             }
         }
         for error in errors {
-            add_error(event, &error);
+            add_error(event, &error, false);
         }
         Ok(())
     }
@@ -300,36 +299,6 @@ fn plain(event: &mut EventMut<'_>, text: Text, value: &cef::Text) -> Text {
     event.store_text(&scratch)
 }
 
-/// Adds a text to `error.message`: the value if there is none, else one more element of a list. One that is there already is
-/// not added; a field that holds neither a text nor a list stays as it is.
-fn add_error(event: &mut EventMut<'_>, text: &str) {
-    let mark = event.mark();
-    let there = event.copy(&ERROR_MESSAGE);
-    let is_known = |event: &EventMut<'_>, cell: &Cell| match cell {
-        Cell::Str(known) => event.text(*known) == text.as_bytes(),
-        _ => false,
-    };
-    let mut cells = match there {
-        None => SmallVec::new(),
-        Some(cell @ Cell::Str(_)) => smallvec![cell],
-        Some(list @ Cell::List(_)) => event.list_cells(list),
-        Some(_) => return,
-    };
-    if cells.iter().any(|cell| is_known(event, cell)) {
-        return;
-    }
-    let new = Cell::Str(event.store_text(text.as_bytes()));
-    let value = if cells.is_empty() {
-        new
-    } else {
-        cells.push(new);
-        event.store_list(&cells)
-    };
-    if event.put_cell(&ERROR_MESSAGE, value).is_err() {
-        event.rollback(mark);
-    }
-}
-
 fn constant(name: &str) -> Path {
     Path::parse(name).expect("a constant that is a path")
 }
@@ -348,9 +317,9 @@ impl Processor for DecodeCef {
             }
             Some(_) => Err(self.failure(format!("decode_cef field [{field}] is not a string"))),
             None if self.ignore_missing => Ok(Outcome::Done),
-            None => {
-                Err(Failure::new(format!("decode_cef field [{field}] not found: key not found")))
-            }
+            None => Err(Failure::unnoted(format!(
+                "decode_cef field [{field}] not found: key not found"
+            ))),
         }
     }
 
