@@ -21,6 +21,7 @@ mod selector;
 mod supply;
 #[cfg(test)]
 mod testing;
+mod trial;
 mod tuner;
 
 pub use backoff::{Backoff, Failures};
@@ -37,3 +38,4 @@ pub use net::{Host, HttpProxy, Proxy, ProxyChoice, Via};
 pub use redis::Redis;
 pub use refusal::{Refusal, Refuser};
 pub use selector::{NoName, Rules, Selector};
+pub use trial::{Trial, TrialError, TrialSizes};

@@ -2,6 +2,7 @@
 
 use clap::{Args, Parser, Subcommand};
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// A log shipper that proves that nothing was lost.
 #[derive(Debug, Parser)]
@@ -83,6 +84,8 @@ pub(crate) enum Command {
     Explain(Explain),
     /// Shows what a new configuration makes different, event by event
     Diff(Diff),
+    /// Tries sizes of requests on the output's server, in an index of its own, and recommends some
+    Tune(Tune),
     /// Shows what every file is doing, how far behind it is, and why
     Files(Files),
     /// Looks at and changes what is remembered of files
@@ -317,6 +320,55 @@ pub(crate) struct Diff {
     /// Events that are shown
     #[arg(long, value_name = "N", default_value_t = 10)]
     pub(crate) events: u64,
+}
+
+/// `skidder tune`.
+#[derive(Args, Debug)]
+pub(crate) struct Tune {
+    /// A file with sample lines, plain or compressed; its events are sent again and again
+    #[arg(long, value_name = "FILE", required = true)]
+    pub(crate) sample: PathBuf,
+    /// The input, if there are several
+    #[arg(long, value_name = "ID")]
+    pub(crate) input: Option<String>,
+    /// The output, if there are several
+    #[arg(long, value_name = "ID")]
+    pub(crate) output: Option<String>,
+    /// What the events are to say that their file is
+    #[arg(long, value_name = "PATH")]
+    pub(crate) path: Option<String>,
+    /// How long each combination is tried
+    #[arg(long, value_name = "SECONDS", default_value = "5", value_parser = seconds)]
+    pub(crate) seconds: Duration,
+    /// Values of `worker`
+    #[arg(long, value_name = "N,…", value_delimiter = ',', default_value = "1,2,4,8",
+          value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..=1024))]
+    pub(crate) workers: Vec<usize>,
+    /// Values of `bulk_max_size`
+    #[arg(long, value_name = "N,…", value_delimiter = ',', default_value = "400,1600,6400",
+          value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..=1_000_000))]
+    pub(crate) events: Vec<usize>,
+    /// Values of `compression_level`
+    #[arg(long, value_name = "N,…", value_delimiter = ',', default_value = "0,1",
+          value_parser = clap::value_parser!(u32).range(0..=9))]
+    pub(crate) levels: Vec<u32>,
+    /// Also writes a page with plots to this file
+    #[arg(long, value_name = "FILE")]
+    pub(crate) html: Option<PathBuf>,
+    /// With the ingest pipelines of the configuration and of index templates
+    #[arg(long)]
+    pub(crate) pipelines: bool,
+    /// For Logstash, which has no place for trials: sends to where all events go
+    #[arg(long)]
+    pub(crate) really_send: bool,
+}
+
+/// A number of seconds, also a part of one, at most an hour.
+fn seconds(text: &str) -> Result<Duration, String> {
+    match text.parse::<f64>() {
+        Ok(seconds) if (0.1..=3600.0).contains(&seconds) => Ok(Duration::from_secs_f64(seconds)),
+        _ => Err("expected a number of seconds from 0.1 to 3600".to_owned()),
+    }
 }
 
 /// `skidder files`.

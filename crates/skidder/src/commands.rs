@@ -3,7 +3,7 @@
 use crate::agent::{Agent, VERSION};
 use crate::assemble::{Outside, Parts, assemble};
 use crate::cli::{Command, CommandLine, Export, Global, SetupArguments, Test};
-use crate::{agent, cloud, files, logging, registry, run, sample, ship};
+use crate::{agent, cloud, files, logging, registry, run, sample, ship, tune};
 use anyhow::{Context as _, Result, bail};
 use skidder_config::{LoadOptions, Problems, Settings, load};
 use skidder_os::{Clock, Fs, RealFs, SystemClock};
@@ -38,7 +38,7 @@ impl World {
     }
 
     /// The same for trying lines.
-    fn for_trial(self) -> Self {
+    pub(crate) fn for_trial(self) -> Self {
         Self { trial: true, ..self }
     }
 
@@ -66,6 +66,7 @@ pub(crate) fn dispatch(line: &CommandLine) -> Result<ExitCode> {
         Some(Command::Process(what)) => sample::process(what, &line.global, &world.for_trial()),
         Some(Command::Explain(what)) => sample::explain(what, &line.global, &world.for_trial()),
         Some(Command::Diff(what)) => Ok(sample::diff(what, &line.global, &world.for_trial())),
+        Some(Command::Tune(what)) => tune::tune(what, &line.global, &world),
         Some(Command::Registry { what }) => registry::dispatch(what, &line.global, &world),
         Some(Command::Queue { what }) => crate::queue::dispatch(what, &line.global, &world),
         Some(Command::Version) => {

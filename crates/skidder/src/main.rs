@@ -20,6 +20,7 @@ mod run;
 mod sample;
 mod ship;
 mod table;
+mod tune;
 mod watch;
 
 use clap::Parser;

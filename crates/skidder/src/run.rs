@@ -107,6 +107,11 @@ pub(crate) fn span_of(id: Option<&str>) -> Span {
     }
 }
 
+/// How many threads for sockets are of use for so many requests under way.
+pub(crate) fn socket_threads(parallelism: usize, world: &World) -> usize {
+    parallelism.min(world.cores).min(SOCKET_THREADS_MAX)
+}
+
 /// A runtime for sockets.
 pub(crate) fn runtime(threads: usize) -> Result<Runtime> {
     tokio::runtime::Builder::new_multi_thread()
@@ -139,7 +144,7 @@ impl Running {
         for (number, (output, registry)) in outputs.into_iter().zip(registries).enumerate() {
             let span = span_of(output.id.as_deref());
             let parallelism = output.output.parallelism();
-            let runtime = runtime(parallelism.min(world.cores).min(SOCKET_THREADS_MAX))?;
+            let runtime = runtime(socket_threads(parallelism, world))?;
             started.push(span.in_scope(|| start.output(number, output, registry, &runtime))?);
             runtimes.push(runtime);
         }

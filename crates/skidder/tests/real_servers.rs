@@ -124,6 +124,32 @@ fn files_are_shipped_without_a_configuration() {
     }
 }
 
+/// Sizes are tried in an index that is gone afterwards; nothing goes to the configured one.
+#[test]
+#[ignore = "needs real servers: cargo xtask test"]
+fn sizes_are_tried_and_nothing_is_left_behind() {
+    for server in [Server::elasticsearch().unwrap(), Server::opensearch().unwrap()] {
+        let index = unique_name("tuned");
+        let place = Place::with_output(&output(&server, &index, &["pipeline: not-there"]));
+        place.write("sample.log", &lines("s", 0..2000));
+        let sample = place.logs().join("sample.log");
+        let mut tune =
+            command(["tune", "-c", "filebeat.yml", "--seconds", "2", "--workers", "1,2"]);
+        tune.args(["--events", "200,1000", "--levels", "1", "--html", "plot.html", "--sample"]);
+        let ended = Program::run(tune.arg(sample).current_dir(place.path()));
+        assert_eq!(ended.code(), Some(0), "{ended:?}");
+        let rows = ended.out.lines().skip(1).take_while(|line| !line.is_empty());
+        let rates: Vec<f64> =
+            rows.map(|row| row.split_whitespace().nth(3).unwrap().parse().unwrap()).collect();
+        assert!(rates.len() == 4 && rates.iter().all(|rate| *rate > 0.0), "{ended:?}");
+        assert!(ended.out.contains("\nworker: "), "{ended:?}");
+        let left = server.get("/_cat/indices/skidder-tune-*?format=json").unwrap();
+        assert_eq!(left, json!([]));
+        let missing = server.request("GET", &format!("/{index}"), None).unwrap();
+        assert_eq!(missing.status, 404);
+    }
+}
+
 #[test]
 #[ignore = "needs real servers: cargo xtask test"]
 fn the_secure_server_gets_everything_with_an_api_key_and_with_a_password() {

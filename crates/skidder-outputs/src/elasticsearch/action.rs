@@ -6,7 +6,7 @@
 //! the output's `pipeline` for an event that has any `@metadata`, here it holds as documented; and
 //! `@metadata.alias`, which older ones took as a name, still is one.
 
-use super::Config;
+use super::config::{Config, Steering};
 use super::ids::Ids;
 use crate::context::{Context, moment};
 use crate::selector::Rules;
@@ -75,6 +75,7 @@ pub(crate) struct Actions {
     pipelines: Rules,
     pipeline: Option<Format>,
     pipeline_holds: Holds,
+    steering: Steering,
     keys: Keys,
     /// The base whose untouched events have `line`.
     base: Option<Arc<Base>>,
@@ -130,6 +131,7 @@ impl Actions {
             pipelines: rules(&config.pipelines),
             pipeline_holds: pipeline.as_ref().map_or(Holds::Base, Holds::of),
             pipeline,
+            steering: config.steering,
             keys,
             base: None,
             second: None,
@@ -195,8 +197,9 @@ impl Actions {
     fn build(&mut self, event: EventRef<'_>) -> Result<(Operation, Holds), ActionError> {
         let (index, index_holds) = self.index_name(event)?;
         let (pipeline, pipeline_holds) = self.pipeline_name(event)?;
-        let id = text(event, &self.keys.id).filter(|id| !id.is_empty());
-        let operation = match text(event, &self.keys.op_type) {
+        let steers = self.steering == Steering::All;
+        let id = text(event, &self.keys.id).filter(|id| !id.is_empty() && steers);
+        let operation = match text(event, &self.keys.op_type).filter(|_| steers) {
             Some(b"index") => Operation::Index,
             Some(b"delete") if id.is_none() => return Err(ActionError::NoId),
             Some(b"delete") => Operation::Delete,
@@ -225,7 +228,7 @@ impl Actions {
 
     fn index_name(&mut self, event: EventRef<'_>) -> Result<(String, Holds), ActionError> {
         for key in [&self.keys.alias, &self.keys.index, &self.keys.raw_index] {
-            if let Some(index) = text(event, key) {
+            if let Some(index) = text(event, key).filter(|_| self.steering == Steering::All) {
                 return named(lower(index), Holds::Base);
             }
         }
@@ -248,7 +251,8 @@ impl Actions {
     }
 
     fn pipeline_name(&mut self, event: EventRef<'_>) -> Result<(String, Holds), ActionError> {
-        let (name, holds) = match text(event, &self.keys.pipeline) {
+        let own = text(event, &self.keys.pipeline).filter(|_| self.steering != Steering::Nothing);
+        let (name, holds) = match own {
             Some(name) => (lower(name), Holds::Base),
             None => self.pipeline_of_settings(event)?,
         };

@@ -21,6 +21,18 @@ pub enum Credentials {
     ApiKey(Secret),
 }
 
+/// What `@metadata` of events decides about their way.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Steering {
+    /// Index, pipeline, `_id` and what is done with it.
+    #[default]
+    All,
+    /// The pipeline: in trials all events go to one index.
+    Pipeline,
+    /// Nothing.
+    Nothing,
+}
+
 /// Which sizes are `auto`: found while events are sent, from where the setting stands.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Auto {
@@ -84,6 +96,8 @@ pub struct Config {
     /// `non_indexable_policy.dead_letter_index.index`: where events go that the server refuses; those that it
     /// refuses there too, or without one, go to the dead letters.
     pub dead_letter_index: Option<String>,
+    /// What `@metadata` of events decides.
+    pub steering: Steering,
     /// Whether servers are set up as `setup` says: not, if `index` is another one and the template is not named for it.
     pub set_up: bool,
     /// `exactly_once`, our own: each event has an `_id` that says where it was read.
@@ -146,6 +160,7 @@ impl Config {
             pipelines: Rules::default(),
             pipeline: None,
             dead_letter_index: None,
+            steering: Steering::All,
             set_up: true,
             exactly_once: false,
             escape_html: false,

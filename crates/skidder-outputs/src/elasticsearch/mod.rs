@@ -32,9 +32,10 @@ mod request;
 mod server;
 mod setup;
 mod told;
+mod trial;
 mod worker;
 
-pub use config::{Auto, Config, Credentials};
+pub use config::{Auto, Config, Credentials, Steering};
 #[doc(hidden)]
 pub use encode::BulkBench;
 pub use hosts::{DEFAULT_PORT, HostUrl};

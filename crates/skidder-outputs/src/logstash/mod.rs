@@ -21,6 +21,7 @@ use crate::backoff::{Backoff, Failures};
 use crate::context::Context;
 use crate::net::{Route, Via};
 use crate::supply::{Share, Supply};
+use crate::trial::TrialSizes;
 use frames::FrameWriter;
 use session::{End, Kept, Session};
 use skidder_pipeline::{Feed, Output, OutputFuture, TakeLimits};
@@ -53,6 +54,22 @@ impl Logstash {
         let route = |host| Arc::new(Route { host, proxy: proxy.clone(), tls: tls.clone() });
         let routes = config.hosts.iter().cloned().map(route).collect();
         Ok(Self { config: Arc::new(config), context, routes })
+    }
+
+    /// The same with other sizes.
+    pub(crate) fn sized(&self, sizes: TrialSizes) -> Self {
+        let config = Config {
+            workers: sizes.workers,
+            bulk_max_size: sizes.events,
+            compression_level: sizes.level,
+            ..Config::clone(&self.config)
+        };
+        Self { config: Arc::new(config), ..self.clone() }
+    }
+
+    /// Whether all hosts are sent events, over more than one connection.
+    pub(crate) fn is_balanced(&self) -> bool {
+        self.config.loadbalance
     }
 
     /// The hosts of each worker.

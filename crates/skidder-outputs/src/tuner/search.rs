@@ -28,13 +28,13 @@ const LOSS: f64 = 0.99;
 /// Bodies that are not compressed must bring so much: they are longer, which costs others.
 const PLAIN_GAIN: f64 = 1.1;
 /// Shortest pause between two trials. It doubles with each round of trials that brought nothing.
-const PAUSE_MIN: Duration = Duration::from_millis(500);
+const PAUSE_MIN: Duration = Duration::from_secs(1);
 /// Longest one, unless trials take long: a server changes over the day.
 const PAUSE_MAX: Duration = Duration::from_secs(8);
 /// A pause is so many times as long as the trial before it, or longer.
 const PAUSE_TRIALS: u32 = 3;
 /// What a refused trial cost is so small a part of the time until the same move is tried again, or this long.
-const COST: f64 = 0.02;
+const COST: f64 = 0.01;
 const REST_MAX: Duration = Duration::from_secs(10);
 /// Requests that take longer do not become longer.
 const ANSWER_LONG: f64 = 0.5;

@@ -121,7 +121,7 @@ impl Program {
         assert!(met.is_some(), "waited in vain until {what}:\n{log}");
     }
 
-    fn signal(&self, signal: Signal) {
+    pub(crate) fn signal(&self, signal: Signal) {
         let pid = Pid::from_child(&self.child);
         kill_process(pid, signal).unwrap();
     }
