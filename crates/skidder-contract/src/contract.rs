@@ -50,6 +50,11 @@ pub trait Trial: Sync {
     /// A server that behaves like this; nothing if the protocol has no way to.
     fn place(&self, manner: Manner) -> impl Future<Output = Option<Box<dyn Place>>> + Send;
 
+    /// Where a proxy before a server listens (0: anywhere), and what it stands before.
+    fn front(&self, place: &dyn Place) -> (u16, String) {
+        (0, place.address())
+    }
+
     /// The output, sending to `host:port`, with waits of milliseconds between attempts. The name of the host is
     /// `localhost` where certificates are concerned.
     fn output(&self, address: &str, manner: Manner) -> Box<dyn Output>;
@@ -112,16 +117,22 @@ async fn survives_the_network(trial: &impl Trial) {
     ];
     for (name, ways) in table {
         let place = trial.place(Manner::Good).await.expect("every server can be good");
-        let proxy = Proxy::start(&place.address(), ways).await;
+        let proxy = proxy_before(trial, &*place, ways).await;
         let fixture = fixture(trial, name);
         fixture.run_boxed(trial.output(proxy.address(), Manner::Good)).await;
+        proxy.stop().await;
         fixture.judge_repeated(&place.taken());
     }
 }
 
+async fn proxy_before(trial: &impl Trial, place: &dyn Place, ways: Vec<Way>) -> Proxy {
+    let (port, server) = trial.front(place);
+    Proxy::start_at(port, &server, ways).await
+}
+
 async fn survives_a_restart(trial: &impl Trial) {
     let place = trial.place(Manner::Good).await.expect("every server can be good");
-    let proxy = Proxy::start(&place.address(), []).await;
+    let proxy = proxy_before(trial, &*place, Vec::new()).await;
     let mut fixture = Fixture::new();
     fixture.name = format!("{}: a restart", trial.kind());
     fixture.push(LINES, 70);
@@ -140,6 +151,7 @@ async fn survives_a_restart(trial: &impl Trial) {
     let both = async { tokio::join!(running, story) };
     let in_time = tokio::time::timeout(PATIENCE, both).await.is_ok();
     assert!(in_time, "{}: it takes too long: {:?}", fixture.name, fixture.settle.total());
+    proxy.stop().await;
     fixture.judge_repeated(&place.taken());
 }
 

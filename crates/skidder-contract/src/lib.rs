@@ -4,6 +4,8 @@
 //! while the server refuses, the network breaks and certificates are wrong, and a judge counts where each line
 //! ended: taken by the server, in the dead letters, or still in flight, and the ledger must say the same.
 //!
+//! Which case is tried on which output, and why some are not, stands in `docs/outputs.md`.
+//!
 //! The single parts are of use by themselves: [`Fixture`] is everything around one output, [`Proxy`] a bad network
 //! that is the same every time, [`Authority`] makes certificates.
 #![expect(clippy::unwrap_used, reason = "a failed test is the message")]

@@ -7,6 +7,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::tcp::{ReadHalf, WriteHalf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
+use tokio::task::AbortHandle;
 
 /// What becomes of one connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,13 +26,14 @@ pub enum Way {
     Slow(usize, Duration),
 }
 
-/// See the module's text. It ends with the runtime.
+/// See the module's text. It ends with the runtime, or is stopped.
 #[derive(Clone, Debug)]
 pub struct Proxy {
     address: String,
     state: Arc<Mutex<State>>,
     /// Grows when all connections are to be reset.
     cut: Arc<watch::Sender<u64>>,
+    accepting: AbortHandle,
 }
 
 #[derive(Debug, Default)]
@@ -46,22 +48,26 @@ struct State {
 impl Proxy {
     /// A proxy before `server`; the first connections go these ways, all others are clean.
     pub async fn start(server: &str, ways: impl IntoIterator<Item = Way>) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        Self::start_at(0, server, ways).await
+    }
+
+    /// The same at a port, for servers that tell their clients where to go.
+    pub async fn start_at(port: u16, server: &str, ways: impl IntoIterator<Item = Way>) -> Self {
+        let listener = TcpListener::bind(("127.0.0.1", port)).await.unwrap();
         let address = listener.local_addr().unwrap().to_string();
         let state = State { ways: ways.into_iter().collect(), ..State::default() };
-        let (cut, _) = watch::channel(0);
-        let proxy = Self { address, state: Arc::new(Mutex::new(state)), cut: Arc::new(cut) };
-        let (accepting, server) = (proxy.clone(), server.to_owned());
-        tokio::spawn(async move {
+        let state = Arc::new(Mutex::new(state));
+        let cut = Arc::new(watch::channel(0).0);
+        let (states, cuts, server) = (Arc::clone(&state), Arc::clone(&cut), server.to_owned());
+        let accepting = tokio::spawn(async move {
             loop {
                 let (client, _) = listener.accept().await.unwrap();
-                let way = accepting.next_way();
-                let cut = accepting.cut.subscribe();
-                let server = server.clone();
+                let way = states.lock().unwrap().next_way();
+                let (cut, server) = (cuts.subscribe(), server.clone());
                 tokio::spawn(async move { pass(client, &server, way, cut).await });
             }
         });
-        proxy
+        Self { address, state, cut, accepting: accepting.abort_handle() }
     }
 
     /// Where it listens.
@@ -85,13 +91,23 @@ impl Proxy {
         self.state.lock().unwrap().down = false;
     }
 
-    fn next_way(&self) -> Way {
-        let mut state = self.state.lock().unwrap();
-        state.connections += 1;
-        if state.down {
+    /// Resets all connections and gives its port back.
+    pub async fn stop(&self) {
+        self.take_down();
+        self.accepting.abort();
+        while !self.accepting.is_finished() {
+            tokio::task::yield_now().await;
+        }
+    }
+}
+
+impl State {
+    fn next_way(&mut self) -> Way {
+        self.connections += 1;
+        if self.down {
             return Way::Refuse;
         }
-        state.ways.pop_front().unwrap_or(Way::Clean)
+        self.ways.pop_front().unwrap_or(Way::Clean)
     }
 }
 

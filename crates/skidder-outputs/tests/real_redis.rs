@@ -172,3 +172,39 @@ async fn redis_over_tls_and_through_a_proxy_of_socks() {
     run(&fixture, config).await;
     fixture.judge(&taken(&server, &["logs"]));
 }
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs real servers: cargo xtask test"]
+async fn redis_itself_without_memory_or_rights_gets_everything_later() {
+    let server = Server::own_redis(false, "").unwrap();
+    cli(&server, &["ACL", "SETUSER", "late", "on", ">secret", "~*", "+@read", "+ping", "+info"]);
+    let no_memory: (&[&str], &[&str]) =
+        (&["CONFIG", "SET", "maxmemory", "1"], &["CONFIG", "SET", "maxmemory", "0"]);
+    let wrong_password: (&[&str], &[&str]) = (
+        &["ACL", "SETUSER", "test", "resetpass", ">other"],
+        &["ACL", "SETUSER", "test", ">secret"],
+    );
+    let no_right: (&[&str], &[&str]) = (&["PING"], &["ACL", "SETUSER", "late", "+rpush"]);
+    for (list, user, (before, later)) in [
+        ("memory", "", no_memory),
+        ("password", "test", wrong_password),
+        ("rights", "late", no_right),
+    ] {
+        cli(&server, before);
+        let mut fixture = Fixture::new();
+        fixture.name = list.to_owned();
+        fixture.push(LINES, 700);
+        let metrics = std::sync::Arc::clone(&fixture.feed.metrics);
+        let helper = async {
+            while metrics.write_errors.get() + metrics.failed.get() < 3 {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+            assert_eq!(fixture.settle.total().in_flight(), LINES as u64, "{list}");
+            cli(&server, later);
+        };
+        let output =
+            Redis::new(config(&url(&server, &format!("{user}:secret")), list), context()).unwrap();
+        tokio::join!(fixture.run(output), helper);
+        fixture.judge(&taken(&server, &[list]));
+    }
+}

@@ -4,6 +4,7 @@ mod arrows;
 mod changelog;
 mod elasticsearch_options;
 mod options;
+mod output_faults;
 mod output_options;
 mod parser_options;
 mod ratchet;
@@ -40,6 +41,7 @@ pub(crate) fn run(mode: Mode) -> Result<()> {
     let tests = options::tests()?;
     options::check(mode == Mode::Update, &tests, &mut offences)?;
     output_options::check(mode == Mode::Update, &tests, &mut offences)?;
+    output_faults::check(mode == Mode::Update, &tests, &mut offences)?;
     check_text(&mut offences)?;
     let sizes = check_sources(&mut offences)?;
     let mut limits = Limits::load(&repository::root().join(ratchet::FILE))?;

@@ -1,0 +1,271 @@
+//! The contract of outputs, output by output and case by case: each pair has tests, or a reason why there is nothing
+//! to test. The page of outputs shows them.
+
+use super::options::{split, tell_missing, write_table};
+use crate::repository;
+use anyhow::{Context, Result, bail};
+use std::collections::HashSet;
+use std::fmt::Write as _;
+use std::fs;
+
+/// The page with the table.
+const PAGE: &str = "docs/outputs.md";
+/// Where this list is, for messages and the page.
+const LIST: &str = "xtask/src/tidy/output_faults.rs";
+const BEGIN: &str =
+    "<!-- written by `cargo xtask tidy --update` from xtask/src/tidy/output_faults.rs -->";
+
+/// What may happen to any output.
+const CASES: [&str; 11] = [
+    "it takes everything",
+    "it refuses a whole request",
+    "it refuses some events",
+    "an event or a request is too large for it",
+    "it is slow",
+    "the connection breaks before the request was read",
+    "the connection breaks after the request was read",
+    "it is started again in the middle",
+    "the credentials are wrong",
+    "the certificate has expired",
+    "the certificate has another name",
+];
+
+/// What is known of a case of an output.
+#[derive(Clone, Copy)]
+enum Cell {
+    /// These tests try it.
+    Tested(&'static [&'static str]),
+    /// It cannot happen.
+    Never(&'static str),
+}
+
+use Cell::{Never, Tested};
+
+/// The case that only its contract with a server of ours tries.
+const ELASTICSEARCH: Cell = Tested(&["elasticsearch_keeps_the_contract_of_outputs"]);
+/// The case that its contract tries, with a server of ours and with real ones.
+const ELASTICSEARCH_BOTH: Cell = Tested(&[
+    "elasticsearch_keeps_the_contract_of_outputs",
+    "the_contract_is_kept_with_elasticsearch_itself",
+    "the_contract_is_kept_with_opensearch_itself",
+]);
+const LOGSTASH: Cell = Tested(&["logstash_keeps_the_contract_of_outputs"]);
+const LOGSTASH_NETWORK: Cell = Tested(&[
+    "logstash_keeps_the_contract_of_outputs",
+    "a_bad_network_before_a_lumberjack_server_loses_nothing",
+]);
+const REDIS: Cell = Tested(&["redis_keeps_the_contract_of_outputs"]);
+const REDIS_NETWORK: Cell = Tested(&[
+    "redis_keeps_the_contract_of_outputs",
+    "a_bad_network_and_a_restart_of_redis_lose_nothing",
+]);
+const REDIS_DENIED: Cell = Tested(&[
+    "redis_keeps_the_contract_of_outputs",
+    "redis_itself_without_memory_or_rights_gets_everything_later",
+]);
+const KAFKA_NETWORK: Cell = Tested(&[
+    "kafka_keeps_the_contract_of_outputs",
+    "a_bad_network_loses_nothing_and_keeps_the_order",
+]);
+const KAFKA_DENIED: Cell =
+    Tested(&["kafka_keeps_the_contract_of_outputs", "who_cannot_connect_keeps_everything"]);
+const TERMINAL: Cell = Tested(&["the_console_prints_every_event_once_through_any_terminal"]);
+const NO_CONNECTION: Cell = Never("there is no connection");
+const NO_CERTIFICATE: Cell = Never("there is no certificate");
+
+const OUTPUTS: [(&str, [Cell; CASES.len()]); 6] = [
+    (
+        "elasticsearch",
+        [
+            ELASTICSEARCH_BOTH,
+            ELASTICSEARCH,
+            ELASTICSEARCH_BOTH,
+            Tested(&[
+                "elasticsearch_keeps_the_contract_of_outputs",
+                "too_large_requests_are_halved_until_they_fit",
+            ]),
+            ELASTICSEARCH_BOTH,
+            ELASTICSEARCH_BOTH,
+            ELASTICSEARCH_BOTH,
+            ELASTICSEARCH_BOTH,
+            Tested(&[
+                "elasticsearch_keeps_the_contract_of_outputs",
+                "the_secure_server_knows_us_by_password_and_by_api_key",
+            ]),
+            ELASTICSEARCH,
+            ELASTICSEARCH,
+        ],
+    ),
+    (
+        "logstash",
+        [
+            Tested(&[
+                "logstash_keeps_the_contract_of_outputs",
+                "elastics_own_lumberjack_server_takes_every_event_once",
+            ]),
+            LOGSTASH,
+            Tested(&[
+                "logstash_keeps_the_contract_of_outputs",
+                "partial_acknowledgements_settle_a_beginning_and_the_rest_comes_again",
+            ]),
+            Never("a server has no way to say so"),
+            Tested(&[
+                "logstash_keeps_the_contract_of_outputs",
+                "a_slow_lumberjack_server_keeps_the_connection_alive",
+            ]),
+            LOGSTASH_NETWORK,
+            LOGSTASH_NETWORK,
+            LOGSTASH,
+            LOGSTASH,
+            LOGSTASH,
+            LOGSTASH,
+        ],
+    ),
+    (
+        "kafka",
+        [
+            Tested(&["kafka_keeps_the_contract_of_outputs", "every_way_to_send_brings_all_lines"]),
+            Tested(&[
+                "a_topic_that_the_user_may_not_write_to_waits_and_holds_no_other_up",
+                "who_may_not_write_idempotently_waits_until_it_may",
+            ]),
+            Tested(&[
+                "kafka_keeps_the_contract_of_outputs",
+                "a_topic_that_the_user_may_not_write_to_waits_and_holds_no_other_up",
+            ]),
+            Tested(&[
+                "kafka_keeps_the_contract_of_outputs",
+                "what_is_too_large_goes_to_the_dead_letters_and_the_rest_arrives",
+            ]),
+            KAFKA_NETWORK,
+            KAFKA_NETWORK,
+            KAFKA_NETWORK,
+            Tested(&[
+                "kafka_keeps_the_contract_of_outputs",
+                "a_broker_that_is_started_again_gets_all_lines_in_order",
+            ]),
+            KAFKA_DENIED,
+            KAFKA_DENIED,
+            KAFKA_DENIED,
+        ],
+    ),
+    (
+        "redis",
+        [
+            Tested(&["redis_keeps_the_contract_of_outputs", "redis_itself_takes_every_event_once"]),
+            REDIS_DENIED,
+            Tested(&[
+                "redis_keeps_the_contract_of_outputs",
+                "what_a_command_failed_on_is_sent_again_and_nothing_else",
+            ]),
+            Tested(&[
+                "redis_keeps_the_contract_of_outputs",
+                "redis_itself_refuses_what_is_too_large_and_who_may_not",
+            ]),
+            REDIS,
+            REDIS_NETWORK,
+            REDIS_NETWORK,
+            REDIS_NETWORK,
+            REDIS_DENIED,
+            REDIS,
+            REDIS,
+        ],
+    ),
+    (
+        "file",
+        [
+            Tested(&["the_file_output_writes_every_event_once_over_many_files"]),
+            Tested(&[
+                "a_full_disk_is_waited_for",
+                "whatever_operation_fails_the_file_output_loses_and_repeats_nothing",
+            ]),
+            Tested(&["a_line_longer_than_a_file_is_refused_and_the_others_are_written"]),
+            Tested(&["a_line_longer_than_a_file_is_refused_and_the_others_are_written"]),
+            Never("a write is waited for as long as it takes"),
+            NO_CONNECTION,
+            NO_CONNECTION,
+            Tested(&["half_a_line_of_a_crash_and_a_link_are_left_alone"]),
+            Tested(&["the_check_of_the_file_output_tries_to_write_and_leaves_nothing_behind"]),
+            NO_CERTIFICATE,
+            NO_CERTIFICATE,
+        ],
+    ),
+    (
+        "console",
+        [
+            TERMINAL,
+            TERMINAL,
+            Tested(&["the_console_prints_format_strings_and_refuses_events_that_have_none"]),
+            Never("a terminal takes lines of any length"),
+            TERMINAL,
+            Tested(&["a_console_without_a_reader_ends_and_settles_nothing_unwritten"]),
+            NO_CONNECTION,
+            Never("without a reader the output ends"),
+            Never("there are none"),
+            NO_CERTIFICATE,
+            NO_CERTIFICATE,
+        ],
+    ),
+];
+
+/// Checks the list against the tests and the page; with `update` the page's table is written anew.
+pub(super) fn check(
+    update: bool,
+    tests: &HashSet<String>,
+    offences: &mut Vec<String>,
+) -> Result<()> {
+    let path = repository::root().join(PAGE);
+    let page = fs::read_to_string(&path).with_context(|| format!("cannot read `{PAGE}`"))?;
+    let Some((before, old, after)) = split(&page, BEGIN) else {
+        bail!("`{PAGE}` has no place for the table of {LIST}")
+    };
+    for (output, cells) in &OUTPUTS {
+        for (case, cell) in CASES.iter().zip(cells) {
+            if let Tested(covering) = cell {
+                tell_missing(LIST, &format!("{output}: {case}"), covering, tests, offences);
+            }
+        }
+    }
+    let table = table();
+    if old.trim() == table.trim() {
+        return Ok(());
+    }
+    if update {
+        return write_table(PAGE, before, BEGIN, &table, after);
+    }
+    offences.push(format!("{PAGE}: a table is not that of {LIST}; `cargo xtask tidy --update`"));
+    Ok(())
+}
+
+fn table() -> String {
+    let mut table = String::from("| output | what happens | covered by |\n|---|---|---|\n");
+    for (output, cells) in &OUTPUTS {
+        for (case, cell) in CASES.iter().zip(cells) {
+            let told = match cell {
+                Tested(tests) => {
+                    let tests: Vec<String> = tests.iter().map(|test| format!("`{test}`")).collect();
+                    tests.join(", ")
+                }
+                Never(why) => format!("– {why}"),
+            };
+            writeln!(table, "| `output.{output}` | {case} | {told} |")
+                .expect("a string takes everything");
+        }
+    }
+    table
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_case_has_its_tests_or_a_reason() {
+        let table = table();
+        assert_eq!(table.lines().count(), 2 + OUTPUTS.len() * CASES.len());
+        assert!(table.contains(
+            "| `output.logstash` | an event or a request is too large for it | – a server has no way to say so |"
+        ));
+        assert!(table.contains("| `output.file` | it is slow | – "), "{table}");
+    }
+}
