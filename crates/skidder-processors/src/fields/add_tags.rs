@@ -33,7 +33,7 @@ impl AddTags {
     }
 
     fn failure(&self, why: &str) -> Failure {
-        Failure::new(format!("Failed to add tags to {}: {why}", self.target))
+        Failure::unnoted(format!("Failed to add tags to {}: {why}", self.target))
     }
 }
 
