@@ -199,6 +199,7 @@ fn read_headers(section: &Section<'_>, version: Version) -> Vec<(String, String)
         let header = item.section();
         let key = header.string("key").required();
         let value = header.string("value").or("");
+        header.unsupported(&["when"], "each record has all headers");
         header.finish();
         if key.contains('\0') {
             item.problem(format!("`{}`: a key has no byte of zero", item.path()), "");

@@ -11,6 +11,7 @@ pub(super) const ELASTICSEARCH: &[Covered] = &[
     ("path", &["hosts_are_read_as_filebeat_reads_them", "requests_look_like_filebeats"]),
     ("cloud.id", &["a_cloud_id_names_elasticsearch", "a_cloud_id_stands_over_the_output"]),
     ("cloud.auth", &["a_cloud_id_stands_over_the_output"]),
+    ("worker", &["settings_are_read", "auto_begins_small_and_bounds_the_queue_in_bytes"]),
     ("workers", &["settings_are_read", "several_hosts_and_workers_share_the_work"]),
     ("loadbalance", &["settings_are_read", "a_dead_host_holds_nothing_back"]),
     ("bulk_max_size", &["settings_are_read", "a_good_server_gets_everything_once_and_in_order"]),
@@ -170,6 +171,12 @@ pub(super) const SETUP: &[Covered] = &[
         &["files_replace_fields_templates_and_policies", "mistakes_in_setup_are_told"],
     ),
     (
+        "setup.template.json.path",
+        &["files_replace_fields_templates_and_policies", "mistakes_in_setup_are_told"],
+    ),
+    ("setup.template.json.name", &["files_replace_fields_templates_and_policies"]),
+    ("setup.template.json.data_stream", &["mistakes_in_setup_are_told"]),
+    (
         "setup.ilm.enabled",
         &[
             "what_is_missing_is_loaded_and_what_is_there_stays",
@@ -195,6 +202,8 @@ pub(super) const SETUP: &[Covered] = &[
             "what_is_missing_is_loaded_and_what_is_there_stays",
         ],
     ),
+    ("setup.dsl.data_stream_pattern", &["mistakes_in_setup_are_told"]),
+    ("setup.dsl.check_exists", &["mistakes_in_setup_are_told"]),
     (
         "setup.dsl.enabled",
         &["settings_of_the_template_stand_over_ours", "each_kind_of_server_gets_what_it_can_have"],

@@ -3,6 +3,7 @@
 mod arrows;
 mod changelog;
 mod elasticsearch_options;
+mod kafka_options;
 mod options;
 mod output_faults;
 mod output_options;

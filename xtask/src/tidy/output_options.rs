@@ -1,6 +1,7 @@
 //! Every option of an output has a test and a line in the documentation, as in `options.rs`.
 
 use super::elasticsearch_options::{ELASTICSEARCH, SETUP, SSL};
+use super::kafka_options::KAFKA;
 use super::options::{split, tell_missing, write_table};
 use crate::repository;
 use anyhow::{Context, Result, bail};
@@ -16,8 +17,12 @@ const BEGIN: &str =
 /// An option and the tests that cover it: how it is read, and what it does.
 pub(super) type Covered = (&'static str, &'static [&'static str]);
 
+/// Stands for every output; its options are explained before the first section.
+const ALL: &str = "output.*";
+
 /// Heads of the sections of the page, with the options that each explains.
 const OUTPUTS: &[(&str, &[Covered])] = &[
+    (ALL, COMMON),
     ("output.elasticsearch", ELASTICSEARCH),
     ("output.logstash", LOGSTASH),
     ("output.kafka", KAFKA),
@@ -36,6 +41,7 @@ const OUTPUTS: &[(&str, &[Covered])] = &[
 const LOGSTASH: &[Covered] = &[
     ("hosts", &["logstash_settings_are_read", "logstash_keeps_the_contract_of_outputs"]),
     ("workers", &["logstash_settings_are_read", "load_is_balanced_over_all_hosts_that_are_up"]),
+    ("worker", &["logstash_settings_are_read"]),
     (
         "loadbalance",
         &[
@@ -129,125 +135,26 @@ const LOGSTASH: &[Covered] = &[
     ),
 ];
 
-const KAFKA: &[Covered] = &[
-    ("hosts", &["kafka_hosts_have_a_port", "every_way_to_connect_brings_all_lines"]),
+/// Those that stand at the head of the page.
+const COMMON: &[Covered] = &[
+    ("enabled", &["the_enabled_output_is_built", "anything_but_one_output_is_a_mistake"]),
     (
-        "topic",
+        "queue",
         &[
-            "names_keep_their_case_and_must_be_names",
-            "events_choose_their_topics_and_wrong_names_go_to_the_dead_letters",
+            "the_enabled_output_is_built",
+            "a_list_has_ids_and_each_its_own_queue_and_dead_letters",
+            "what_is_wrong_with_a_list_is_told",
         ],
     ),
     (
-        "topics",
+        "max_retries",
         &[
-            "the_first_topic_that_a_rule_gives_wins",
-            "events_choose_their_topics_and_wrong_names_go_to_the_dead_letters",
+            "mistakes_are_told_with_their_place",
+            "logstash_settings_are_read",
+            "kafka_mistakes_are_told",
+            "redis_settings_are_read",
         ],
     ),
-    (
-        "key",
-        &[
-            "a_record_without_a_key_goes_anywhere_and_one_with_a_key_to_its_place",
-            "records_have_the_parts_that_were_asked_for",
-        ],
-    ),
-    (
-        "partition.hash.hash",
-        &["partitions_are_those_of_filebeat", "partition_settings_are_those_of_filebeat"],
-    ),
-    ("partition.hash.random", &["an_event_without_the_field_goes_anywhere_or_is_refused"]),
-    (
-        "partition.random.group_events",
-        &[
-            "random_changes_only_after_each_group_and_reaches_all",
-            "every_way_to_send_brings_all_lines",
-        ],
-    ),
-    (
-        "partition.round_robin.group_events",
-        &["round_robin_goes_on_after_each_group", "every_way_to_send_brings_all_lines"],
-    ),
-    (
-        "partition.hash.reachable_only",
-        &[
-            "partitions_without_a_leader_count_unless_only_reachable_ones_do",
-            "every_way_to_send_brings_all_lines",
-        ],
-    ),
-    ("headers", &["kafka_mistakes_are_told", "records_have_the_parts_that_were_asked_for"]),
-    ("client_id", &["kafka_settings_are_those_of_filebeat", "every_way_to_send_brings_all_lines"]),
-    ("codec", &["records_have_the_parts_that_were_asked_for"]),
-    ("version", &["versions_of_filebeat_are_understood", "kafka_mistakes_are_told"]),
-    ("username", &["every_way_to_connect_brings_all_lines", "who_cannot_connect_keeps_everything"]),
-    ("password", &["every_way_to_connect_brings_all_lines", "who_cannot_connect_keeps_everything"]),
-    (
-        "sasl.mechanism",
-        &["every_way_to_connect_brings_all_lines", "the_examples_of_the_standards_come_out"],
-    ),
-    (
-        "bulk_max_size",
-        &["kafka_settings_are_those_of_filebeat", "every_way_to_send_brings_all_lines"],
-    ),
-    (
-        "bulk_flush_frequency",
-        &["kafka_settings_are_those_of_filebeat", "every_way_to_send_brings_all_lines"],
-    ),
-    ("max_message_bytes", &["what_is_too_large_goes_to_the_dead_letters_and_the_rest_arrives"]),
-    (
-        "compression",
-        &["kafka_words_are_understood_as_in_filebeat", "every_way_to_send_brings_all_lines"],
-    ),
-    ("compression_level", &["kafka_mistakes_are_told", "every_way_to_send_brings_all_lines"]),
-    ("required_acks", &["kafka_mistakes_are_told", "every_way_to_send_brings_all_lines"]),
-    (
-        "enable_idempotence",
-        &["kafka_mistakes_are_told", "a_bad_network_loses_nothing_and_keeps_the_order"],
-    ),
-    ("timeout", &["kafka_settings_are_those_of_filebeat", "who_cannot_connect_keeps_everything"]),
-    (
-        "broker_timeout",
-        &["kafka_settings_are_those_of_filebeat", "every_way_to_send_brings_all_lines"],
-    ),
-    (
-        "keep_alive",
-        &["kafka_words_are_understood_as_in_filebeat", "every_way_to_send_brings_all_lines"],
-    ),
-    (
-        "channel_buffer_size",
-        &["kafka_words_are_understood_as_in_filebeat", "every_way_to_send_brings_all_lines"],
-    ),
-    (
-        "metadata.refresh_frequency",
-        &["kafka_settings_are_those_of_filebeat", "every_way_to_send_brings_all_lines"],
-    ),
-    (
-        "metadata.full",
-        &["kafka_settings_are_those_of_filebeat", "every_way_to_send_brings_all_lines"],
-    ),
-    (
-        "metadata.retry.max",
-        &["kafka_settings_are_those_of_filebeat", "who_cannot_connect_keeps_everything"],
-    ),
-    (
-        "metadata.retry.backoff",
-        &["kafka_settings_are_those_of_filebeat", "who_cannot_connect_keeps_everything"],
-    ),
-    (
-        "backoff.init",
-        &[
-            "kafka_settings_are_those_of_filebeat",
-            "a_broker_that_is_started_again_gets_all_lines_in_order",
-        ],
-    ),
-    (
-        "backoff.max",
-        &[
-            "kafka_settings_are_those_of_filebeat",
-            "a_broker_that_is_started_again_gets_all_lines_in_order",
-        ],
-    ),
-    ("ssl.*", &["every_way_to_connect_brings_all_lines", "who_cannot_connect_keeps_everything"]),
 ];
 
 const REDIS: &[Covered] = &[
@@ -295,6 +202,7 @@ const REDIS: &[Covered] = &[
     ),
     ("db", &["credentials_and_the_database_are_told_before_anything_else"]),
     ("workers", &["redis_settings_are_read", "redis_load_is_balanced_or_another_host_takes_over"]),
+    ("worker", &["redis_settings_are_read"]),
     (
         "loadbalance",
         &["redis_settings_are_read", "redis_load_is_balanced_or_another_host_takes_over"],
@@ -429,6 +337,9 @@ pub(super) fn check(
 
 /// What stands under the head of an output.
 fn section<'a>(page: &'a str, output: &str) -> &'a str {
+    if output == ALL {
+        return page.split_once("\n## ").map_or(page, |(head, _)| head);
+    }
     let head = format!("\n## `{output}`\n");
     let Some((_, behind)) = page.split_once(&head) else { return "" };
     behind.split_once("\n## ").map_or(behind, |(section, _)| section)
@@ -454,7 +365,7 @@ mod tests {
     fn a_section_ends_where_the_next_one_begins() {
         let page = "a\n## `b`\nof b\n\n## `c`\nof c\n";
         assert_eq!((section(page, "b"), section(page, "c")), ("of b\n", "of c\n"));
-        assert_eq!(section(page, "d"), "");
+        assert_eq!((section(page, "d"), section(page, ALL)), ("", "a"));
         assert!(table().contains("| `output.redis` | `keys` |"));
     }
 }

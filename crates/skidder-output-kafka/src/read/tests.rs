@@ -88,6 +88,10 @@ fn kafka_mistakes_are_told() {
         ("hosts: [a]\ntopic: t\ncompression_level: 10", "0 to 9"),
         ("hosts: [a]\ntopic: t\ncompression: zstd\nversion: 2.0.0", "later `version`"),
         ("hosts: [a]\ntopic: t\nheaders: [{key: a}]\nversion: 0.10.2.1", "0.11"),
+        (
+            "hosts: [a]\ntopic: t\nheaders: [{key: a, when.has_fields: [b]}]",
+            "each record has all headers",
+        ),
         ("hosts: [a]\ntopic: t\nrequired_acks: 2", "required_acks"),
         ("hosts: [a]\ntopic: t\nenable_idempotence: true", "required_acks: -1"),
         ("hosts: [a]\ntopic: t\nversion: x", "no version"),

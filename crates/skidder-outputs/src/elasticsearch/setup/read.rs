@@ -106,7 +106,8 @@ impl Files<'_> {
         } } } } });
         let enabled = section.one_of("enabled", &words).or(Enabled::Auto);
         let name = self.name(section, "policy_name", POLICY);
-        self.lifecycle(section, enabled, name, policy)
+        let check_exists = section.bool("check_exists").or(true);
+        Lifecycle { check_exists, ..self.lifecycle(section, enabled, name, policy) }
     }
 
     fn dsl(&self, section: &Section<'_>) -> Lifecycle {
@@ -130,7 +131,7 @@ impl Files<'_> {
             enabled,
             name,
             policy: policy.unwrap_or(default),
-            check_exists: section.bool("check_exists").or(true),
+            check_exists: true,
             overwrite: section.bool("overwrite").or(false),
         }
     }
@@ -317,6 +318,8 @@ mod tests {
             ("setup.dashboards.enabled: true", "not supported by skidder yet"),
             ("setup.template.json.enabled: true", "`setup.template.json.path` is missing"),
             ("setup.dsl.data_stream_pattern: x", "setup.dsl.data_stream_pattern"),
+            ("setup.dsl.check_exists: true", "setup.dsl.check_exists"),
+            ("setup.template.json.data_stream: x", "the first event makes the data stream"),
             ("setup.templat.enabled: true", "did you mean `template`"),
         ] {
             let told = setup(text).1;

@@ -55,6 +55,7 @@ fn redis_settings_are_read() {
     assert_eq!(config.unwrap().key.constant(), Some("theirs"));
     let (config, _) = read("{hosts: a, keys: [{key: x, when.has_fields: [y]}]}");
     assert_eq!(config.unwrap().key.constant(), None);
+    assert_eq!(read("{hosts: a, workers: 2, worker: 3}").0.unwrap().workers, 2);
     assert!(read("{hosts: a, max_retries: 1}").1.contains("as in Filebeat"));
 }
 
