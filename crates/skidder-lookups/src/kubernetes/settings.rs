@@ -1,10 +1,11 @@
 //! The settings of `add_kubernetes_metadata`.
 
 use super::matchers::{LOGS_PATH, Matcher};
+use super::path::{CONTAINERS, PODS, VOLUMES};
 use crate::labels::put;
 use regex::bytes::Regex;
 use skidder_config::{Item, Section};
-use skidder_event::{Format, Map, Path};
+use skidder_event::{Format, Map, Path, PathError};
 use skidder_processors::compile_pattern;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -227,20 +228,38 @@ fn read_matchers(section: &Section<'_>) -> Option<Vec<Matcher>> {
     right.then_some(all)
 }
 
+/// Whether the folder of a matcher with a `resource_type` is one of those that have such logs; one that has not is told, as
+/// Filebeat refuses it.
+fn has_such_logs(pod: bool, below: &str, settings: &Section<'_>) -> bool {
+    let folders: &[&str] = if pod { &[VOLUMES, PODS] } else { &[CONTAINERS] };
+    let is_known = settings.has("logs_path") && folders.contains(&below);
+    if !is_known {
+        let kind = if pod { "pod" } else { "container" };
+        let path = settings.path_of("logs_path");
+        let message =
+            format!("`{path}` is `{below}`, which does not go with `resource_type: {kind}`");
+        settings.problem("logs_path", message, format!("use {}", folders.join(" or ")));
+    }
+    is_known
+}
+
 fn read_matcher(entry: &Section<'_>, name: &str, item: &Item<'_>) -> Option<Matcher> {
     match name {
         "fields" => {
             let settings = entry.section(name);
-            let fields = settings.strings("lookup_fields").required();
-            let parse = |text: &String| Path::parse(text).ok();
-            let fields: Option<Vec<Path>> = fields.iter().map(parse).collect();
+            let paths = |names: Vec<String>| {
+                let paths: Result<Vec<Path>, PathError> =
+                    names.iter().map(|name| Path::parse(name)).collect();
+                paths.map_err(|error| error.to_string())
+            };
+            let fields: Vec<Path> = settings.strings("lookup_fields").try_map(paths).required();
             let pattern = settings.string("regex_pattern");
             let pattern = pattern.try_map(|text| {
                 let pattern = compile_pattern(&text).map_err(|error| error.to_string())?;
                 let has_key = pattern.capture_names().flatten().any(|name| name == "key");
                 if has_key { Ok(pattern) } else { Err("it has no group `key`".to_owned()) }
             });
-            Some(Matcher::Fields { fields: fields?, pattern: pattern.optional() })
+            Some(Matcher::Fields { fields, pattern: pattern.optional() })
         }
         "field_format" => {
             let settings = entry.section(name);
@@ -268,6 +287,9 @@ fn read_matcher(entry: &Section<'_>, name: &str, item: &Item<'_>) -> Option<Matc
             }
             let kinds = [("container", false), ("pod", true)];
             let pod = settings.one_of("resource_type", &kinds).or(false);
+            if settings.has("resource_type") && !has_such_logs(pod, &below, &settings) {
+                return None;
+            }
             Some(Matcher::LogsPath { below: Some(below), pod })
         }
         _ => {
