@@ -39,6 +39,8 @@ struct Step {
     length: usize,
     /// The delimiter may be repeated.
     greedy: bool,
+    /// Neither of these.
+    is_usual: bool,
     delimiter: Delimiter,
 }
 
@@ -141,7 +143,9 @@ impl Tokenizer {
                 return Err(TokenizerError::NothingToRepeat(key.written.clone()));
             }
             let delimiter = Delimiter::new(key.delimiter.as_deref());
-            steps.push(Step { length: key.length, greedy: key.greedy, delimiter });
+            let (length, greedy) = (key.length, key.greedy);
+            let is_usual = length == 0 && !greedy;
+            steps.push(Step { length, greedy, is_usual, delimiter });
         }
         let outputs = outputs(&keys, begin)?;
         let cuts_characters = steps.iter().any(|step| step.length > 0);
@@ -203,6 +207,16 @@ impl Tokenizer {
         let mut places = Places::new(text);
         for (place, step) in self.steps.iter().enumerate() {
             let (key, start) = (place + 1, at);
+            if let Delimiter::Text(needle) = &step.delimiter
+                && step.is_usual
+            {
+                let Some(end) = places.find(needle, start) else {
+                    return Err(DissectError::Delimiter { key, offset: start });
+                };
+                found(start..end);
+                at = end + needle.len();
+                continue;
+            }
             let end = match &step.delimiter {
                 Delimiter::End => {
                     if step.length > 0 && start + step.length != text.len() {

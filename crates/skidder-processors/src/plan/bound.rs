@@ -180,7 +180,7 @@ impl BoundStep {
     }
 
     /// Runs on one event.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn run(&self, batch: &mut Batch, row: usize) -> Flow {
         match &self.folded {
             None => self.step.run(&mut batch.event_mut(row, &self.base)),
@@ -190,6 +190,7 @@ impl BoundStep {
 }
 
 /// A folded step on an event that may be unusual.
+#[inline(never)]
 fn run_folded(bound: &BoundStep, folded: &Folded, batch: &mut Batch, row: usize) -> Flow {
     let event = batch.event_over(row, &bound.base);
     let own_fields = folded.fields.are_own(event);
