@@ -6,11 +6,11 @@ use anyhow::Result;
 /// Seeds of the run that is part of CI.
 const CI_SEEDS: &str = "2400";
 
-/// Seeds of each theme besides those that have it by themselves.
-const CI_SEEDS_OF_THEME: &str = "300";
+/// Seeds of each of these.
+const CI_SEEDS_OF_THEME: &str = "200";
 
-/// The themes that can be asked for.
-const THEMES: [&str; 2] = ["containers", "pins"];
+/// Themes that few seeds have by themselves, or none.
+const THEMES: [&str; 4] = ["containers", "pins", "outputs", "disk"];
 
 /// Seeds in which each deliberate bug must be found.
 const CI_SEEDS_FOR_BUGS: &str = "1000";

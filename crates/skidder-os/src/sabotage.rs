@@ -33,11 +33,15 @@ pub enum Sabotage {
     LinksUnfollowed,
     /// A pin is removed when its file was read, whether that has its verdict or not.
     PinReleasedEarly,
+    /// A file is deleted when one output has all of it, whatever the others have.
+    PeersUnasked,
+    /// What the output took from the disk queue counts as delivered.
+    FrameAckedEarly,
 }
 
 impl Sabotage {
     /// All of them.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 14] = [
         Self::CursorPassesUnsettled,
         Self::TailUnchecked,
         Self::InodeIsIdentity,
@@ -50,6 +54,8 @@ impl Sabotage {
         Self::ParsedUnchecked,
         Self::LinksUnfollowed,
         Self::PinReleasedEarly,
+        Self::PeersUnasked,
+        Self::FrameAckedEarly,
     ];
 
     /// Its name on the command line.
@@ -67,6 +73,8 @@ impl Sabotage {
             Self::ParsedUnchecked => "parsed-unchecked",
             Self::LinksUnfollowed => "links-unfollowed",
             Self::PinReleasedEarly => "pin-released-early",
+            Self::PeersUnasked => "peers-unasked",
+            Self::FrameAckedEarly => "frame-acked-early",
         }
     }
 }

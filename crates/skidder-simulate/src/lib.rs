@@ -4,11 +4,12 @@
 //!
 //! Lines carry their names, so that an oracle can say of each what became of it. See [`run`].
 //!
-//! **What runs is the product's own code**: scanner, catalog, readers, decoder, queue, settle, registrar,
-//! registry and dead letters, on a simulated disk and clock. The threads of `Pipeline` are not used: the
+//! **What runs is the product's own code**: scanner, catalog, readers, decoder, queue, disk queue, settle, registrar,
+//! registry and dead letters, of one output or of several, on a simulated disk and clock. The threads of `Pipeline` are not used: the
 //! simulation makes the calls that they make, one at a time, in an order that the seed chooses; so a race
 //! *inside* one of these calls is not covered, nor are the outputs' sockets (a simulated output takes from
-//! the real queue), processors, and the reading of the configuration.
+//! the real queue), processors, the reading of the configuration, and which of several outputs has
+//! which directory.
 
 mod found;
 mod lines;

@@ -19,7 +19,8 @@ cargo xtask simulate [OPTION..]
   --story          tell what happens; meant for one seed
   --operations     tell each operation of the program on the disk as well
   --twice          run each seed twice and compare
-  --theme NAME     all seeds have this theme: `containers`, `pins`, `names`, `delete` or `ids`
+  --theme NAME     all seeds have this theme: `containers`, `pins`, `names`, `delete`, `ids`,
+                   `outputs` or `disk`
   --found          the seeds that have found something, instead of a range
   --failures N     stop after so many failing seeds (10)
   --with-bug NAME  with a deliberate bug, which must be found; `all` for each in turn, `list` for names
@@ -146,6 +147,15 @@ fn judge(asked: &Asked) -> ExitCode {
     if shown.failures.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
+/// The theme without which a deliberate bug does nothing.
+fn theme_of(bug: Sabotage) -> Option<Theme> {
+    match bug {
+        Sabotage::PeersUnasked => Some(Theme::Outputs),
+        Sabotage::FrameAckedEarly => Some(Theme::Disk),
+        _ => None,
+    }
+}
+
 /// Runs seeds with deliberate bugs, until each is found.
 fn look_for(asked: &Asked, name: &str) -> ExitCode {
     if !skidder_os::sabotage::COMPILED_IN {
@@ -158,9 +168,10 @@ fn look_for(asked: &Asked, name: &str) -> ExitCode {
         complain(&format!("there is no deliberate bug `{name}`; `--with-bug list` names them"));
         return ExitCode::from(2);
     }
-    let seeds = range(asked);
     let mut all_found = true;
     for bug in bugs {
+        let seeds: Vec<Seed> =
+            range(asked).into_iter().map(|(seed, theme)| (seed, theme.or(theme_of(bug)))).collect();
         let shown = run_all(asked, &seeds, Some(bug), 1);
         if let Some((seed, failure)) = shown.failures.first() {
             say(&format!("{}: found after {} seeds", bug.name(), shown.seeds));

@@ -24,11 +24,16 @@ impl Habits {
     /// Leaves out what would make it impossible to say what must arrive.
     fn suit(mut self, special: Special) -> Self {
         match special {
-            Special::None | Special::Names | Special::Ids => {}
+            Special::None | Special::Names | Special::Ids | Special::Disk => {}
             // What the kubelet rotated is followed until it is read, and nobody else touches it.
             Special::Containers => (self.moves, self.links) = (false, false),
             Special::Pins(_) => self.deletes_unread = true,
             // What is deleted cannot be moved or compressed any more.
+            Special::Outputs { deletes: false, .. } => self.deletes_unread = false,
+            Special::Outputs { .. } => {
+                (self.moves, self.links, self.deletes_unread) = (false, false, false);
+                (self.compression, self.copytruncate) = (false, false);
+            }
             Special::Deletion => {
                 (self.moves, self.links) = (false, false);
                 (self.compression, self.copytruncate) = (false, false);
@@ -39,7 +44,7 @@ impl Habits {
 }
 
 /// What becomes of requests, in percent of them; the others are answered in full.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Weather {
     /// Nothing was stored, and that is known.
     pub(crate) failed: u64,
@@ -88,6 +93,21 @@ pub(crate) struct Scenario {
 }
 
 impl Scenario {
+    /// What becomes of the requests of an output: each has its own trouble.
+    pub(crate) fn weather_of(&self, output: usize) -> Weather {
+        let Weather { failed, unheard, partial, stalled } = self.weather;
+        match self.themes.special {
+            Special::Outputs { stuck, .. } if stuck == Some(output) => {
+                Weather { failed: 100, ..Weather::default() }
+            }
+            _ if output == 1 => {
+                Weather { failed: stalled, unheard: partial / 2, partial: unheard, stalled: failed }
+            }
+            _ if output == 2 => Weather::default(),
+            _ => self.weather.clone(),
+        }
+    }
+
     pub(crate) fn new(random: &mut Random, themes: Themes) -> Self {
         let chance = |random: &mut Random, one_in: u64| random.one_in(one_in);
         let habits = Habits {

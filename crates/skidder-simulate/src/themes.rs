@@ -33,11 +33,23 @@ pub enum Theme {
     Delete,
     /// An id that is added, and `take_over`.
     Ids,
+    /// Two or three outputs; only seeds that are given it have it.
+    Outputs,
+    /// `queue.disk`; only seeds that are given it have it.
+    Disk,
 }
 
 impl Theme {
     /// All of them.
-    pub const ALL: [Self; 5] = [Self::Containers, Self::Pins, Self::Names, Self::Delete, Self::Ids];
+    pub const ALL: [Self; 7] = [
+        Self::Containers,
+        Self::Pins,
+        Self::Names,
+        Self::Delete,
+        Self::Ids,
+        Self::Outputs,
+        Self::Disk,
+    ];
 
     /// The theme of this name.
     pub fn named(name: &str) -> Option<Self> {
@@ -52,6 +64,8 @@ impl Theme {
             Self::Names => "names",
             Self::Delete => "delete",
             Self::Ids => "ids",
+            Self::Outputs => "outputs",
+            Self::Disk => "disk",
         }
     }
 
@@ -62,6 +76,10 @@ impl Theme {
             Self::Names => Special::Names,
             Self::Delete => Special::Deletion,
             Self::Ids => Special::Ids,
+            Self::Outputs => {
+                Special::Outputs { count: 2, disk: false, deletes: false, stuck: None }
+            }
+            Self::Disk => Special::Disk,
         }
     }
 }
@@ -83,6 +101,11 @@ pub(crate) enum Special {
     /// An input has no id at first, then one, then another with `take_over`. State is found again by the path, so
     /// that a file that was renamed meanwhile is read again: what comes twice is forgiven.
     Ids,
+    /// So many outputs, each with a pipeline of its own; some are missing in some lives, and the order changes. Some
+    /// have `queue.disk`, `delete` is on in some lives, and one is stuck until the end.
+    Outputs { count: usize, disk: bool, deletes: bool, stuck: Option<usize> },
+    /// `queue.disk`.
+    Disk,
 }
 
 /// What the file system tells of changes.
@@ -122,9 +145,28 @@ impl Themes {
         };
         let special = match theme.map_or(special, Theme::special) {
             Special::Pins(_) => Special::Pins(if random.one_in(2) { 1 << 30 } else { 10_000 }),
+            Special::Outputs { .. } => {
+                let count = 2 + random.below(2) as usize;
+                let (disk, deletes) = (random.one_in(3), random.one_in(2));
+                let stuck = random.one_in(2).then(|| random.below(count as u64) as usize);
+                Special::Outputs { count, disk, deletes, stuck }
+            }
             other => other,
         };
         Self { notices, dialects, pauses: random.one_in(3), special }
+    }
+
+    /// Outputs of the whole run.
+    pub(crate) fn outputs(&self) -> usize {
+        match self.special {
+            Special::Outputs { count, .. } => count,
+            _ => 1,
+        }
+    }
+
+    /// Whether outputs have `queue.disk`.
+    pub(crate) fn has_disk(&self) -> bool {
+        matches!(self.special, Special::Disk | Special::Outputs { disk: true, .. })
     }
 
     /// Whether lines are joined to events.

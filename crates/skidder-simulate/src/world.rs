@@ -101,8 +101,9 @@ impl World {
         if scenario.themes.special == Special::Containers {
             stage.fs.create_dir_as_other("/logs/containers");
         }
+        stage.truth.set_outputs(scenario.themes.outputs());
         if matches!(scenario.themes.special, Special::Names | Special::Ids) {
-            stage.truth.forgetful = true;
+            stage.truth.be_forgetful();
             stage.fs.write_as_other(MARKER, b"machine 7\n");
         }
         if let Some(notices) = &scenario.themes.notices {
@@ -111,7 +112,9 @@ impl World {
             }
             stage.fs.set_watches_max(notices.watches_max);
             stage.fs.unreliable_notices(notices.unreliable);
-            stage.truth.forgetful |= notices.unreliable.is_some();
+            if notices.unreliable.is_some() {
+                stage.truth.be_forgetful();
+            }
         }
         if scenario.short_transfers {
             stage.fs.short_transfers(Some(seed));
@@ -199,22 +202,27 @@ impl World {
                 break;
             }
         }
-        let missing = stage.truth.missing();
-        if !missing.is_empty() {
-            return Err(explain(&missing, others));
+        for output in 0..stage.truth.outputs() {
+            stage.truth.select(output);
+            let missing = stage.truth.missing();
+            if !missing.is_empty() {
+                return Err(explain(&missing, output, others));
+            }
+            let letters = stage.fs.peek(program.dead_letters_of(output)).unwrap_or_default();
+            stage.truth.check_dead(&letters)?;
         }
-        let letters = stage.fs.peek("/data/dead_letters.ndjson").unwrap_or_default();
-        stage.truth.check_dead(&letters)
+        Ok(())
     }
 }
 
 /// Which lines are missing, and where their files are.
-fn explain(missing: &[LineId], others: &Others) -> String {
+fn explain(missing: &[LineId], output: usize, others: &Others) -> String {
     let mut contents: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
     for line in missing {
         contents.entry(line.content).or_default().push(line.number);
     }
-    let mut text = format!("lost: {} lines have not arrived:", missing.len());
+    let of = if output == 0 { String::new() } else { format!(" at output {output}") };
+    let mut text = format!("lost: {} lines have not arrived{of}:", missing.len());
     for (content, numbers) in contents {
         let places = others.places(content);
         let first = numbers.first().copied().unwrap_or_default();

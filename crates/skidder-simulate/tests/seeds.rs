@@ -19,6 +19,18 @@ fn no_line_is_lost_doubled_altered_or_out_of_order() {
 }
 
 #[test]
+fn each_of_several_outputs_and_each_disk_queue_gets_every_line() {
+    for theme in [Theme::Outputs, Theme::Disk] {
+        for seed in 1..=20 {
+            let options = Options { theme: Some(theme), ..Options::default() };
+            if let Err(failure) = run(seed, options) {
+                panic!("seed {seed} {theme:?}: {}: {:#?}", failure.what, failure.state);
+            }
+        }
+    }
+}
+
+#[test]
 fn seeds_that_have_found_something_find_nothing_any_more() {
     for (seed, theme, story) in FOUND {
         if let Err(failure) = run(*seed, Options { theme: *theme, ..Options::default() }) {
@@ -29,8 +41,8 @@ fn seeds_that_have_found_something_find_nothing_any_more() {
 
 #[test]
 fn a_seed_replays_exactly() {
-    for theme in [None, Some(Theme::Containers), Some(Theme::Pins)] {
-        for seed in 1..=10 {
+    for theme in [None].into_iter().chain(Theme::ALL.map(Some)) {
+        for seed in 1..=5 {
             let options = Options { theme, ..Options::default() };
             let digest = || run(seed, options).map(|outcome| outcome.digest).ok();
             assert_eq!(digest(), digest(), "seed {seed} {theme:?}");

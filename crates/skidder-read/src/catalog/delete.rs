@@ -9,6 +9,7 @@ use super::Catalog;
 use super::peers::ReadWhole;
 use crate::Now;
 use skidder_event::SourceId;
+use skidder_os::sabotage::{self, Sabotage};
 use skidder_os::{File, Monotonic};
 use std::collections::HashMap;
 use std::io;
@@ -131,7 +132,8 @@ impl Catalog {
 
     /// Deletes a file if the catalogs of other outputs agree; nothing if one does not.
     fn delete_agreed(&self, id: SourceId) -> Option<Result<Box<dyn File>, NotDeleted>> {
-        let Some(peer) = &self.peer else { return Some(self.delete(id)) };
+        let peer = self.peer.as_ref().filter(|_| !sabotage::is_on(Sabotage::PeersUnasked));
+        let Some(peer) = peer else { return Some(self.delete(id)) };
         let (Some(known), Some(read)) = (self.sources.get(&id), self.read_whole(id)) else {
             return Some(Err(NotDeleted::Changed));
         };

@@ -9,9 +9,11 @@
 //! The ledger is in [`ledger`], the rows between reader and saved cursor are in [`way`].
 
 pub(crate) mod ledger;
+pub(crate) mod outputs;
 pub(crate) mod truth;
 pub(crate) mod way;
 
 pub(crate) use ledger::Ledgers;
-pub(crate) use truth::{LineId, Truth};
+pub(crate) use outputs::Truth;
+pub(crate) use truth::{LineId, named};
 pub(crate) use way::Way;

@@ -35,6 +35,8 @@ pub(crate) struct Line {
     dead: bool,
     /// There was no room in the dead letters, and that was counted.
     dropped: bool,
+    /// The disk queue has it.
+    stored_here: bool,
     /// It vanished before the program could have had it, or with what only memory held.
     excused: bool,
 }
@@ -51,13 +53,13 @@ pub(crate) struct Content {
     last_read: [Option<usize>; 2],
 }
 
-/// All lines.
+/// All lines, and what became of them on their way to one output.
 #[derive(Debug, Default)]
-pub(crate) struct Truth {
+pub(crate) struct OfOutput {
     contents: Vec<Content>,
     life: u32,
     /// Something happened that explains lines that come twice.
-    pub(crate) forgetful: bool,
+    pub(super) forgetful: bool,
 }
 
 impl Line {
@@ -84,7 +86,7 @@ impl Line {
     }
 }
 
-impl Truth {
+impl OfOutput {
     /// A content without lines.
     pub(crate) fn content(&mut self) -> usize {
         self.contents.push(Content::default());
@@ -134,6 +136,7 @@ impl Truth {
             settled: 0,
             dead: false,
             dropped: false,
+            stored_here: false,
             excused: false,
         });
         LineId { content, number: lines.len() - 1 }
@@ -172,7 +175,7 @@ impl Truth {
     /// The program ended, and with it what it held of a content that is gone from the disk.
     pub(crate) fn excuse_unsettled(&mut self, content: usize) {
         for line in &mut self.contents[content].lines {
-            line.excused |= line.settled == 0;
+            line.excused |= line.settled == 0 && !line.stored_here;
         }
     }
 
@@ -229,6 +232,16 @@ impl Truth {
         if let Some(id) = named(message) {
             self.get(id).resent += 1;
         }
+    }
+
+    /// The disk queue has a line: it outlives the program.
+    pub(crate) fn keep(&mut self, id: LineId) {
+        self.get(id).stored_here = true;
+    }
+
+    /// A line that was delivered may come once more: how far the disk queue was delivered is not saved.
+    pub(crate) fn allow_again(&mut self, id: LineId) {
+        self.get(id).resent += 1;
     }
 
     /// A line has its verdict.
@@ -289,7 +302,7 @@ impl Truth {
     pub(crate) fn check_deleted(&self, content: usize) -> Result<(), String> {
         let lines = self.contents[content].lines.iter().enumerate();
         for (number, line) in lines {
-            if line.is_owed() && line.settled == 0 {
+            if line.is_owed() && line.settled == 0 && !line.stored_here {
                 return Err(format!("deleted: number {number} of c{content} has no verdict"));
             }
         }
@@ -317,7 +330,7 @@ impl Truth {
 }
 
 /// The name at the beginning of a line.
-fn named(message: &[u8]) -> Option<LineId> {
+pub(crate) fn named(message: &[u8]) -> Option<LineId> {
     let end = message.iter().take(24).position(|byte| *byte == b';')?;
     let text = std::str::from_utf8(&message[..end]).ok()?;
     let (content, number) = text.strip_prefix('c')?.split_once('n')?;

@@ -62,6 +62,18 @@ impl Way {
         Ok(())
     }
 
+    /// With a disk queue a cursor passes what that has: gives the lines that this one passes now.
+    pub(crate) fn pass(&mut self, source: u64, generation: u32, offset: u64) -> Vec<LineId> {
+        let mut passed = Vec::new();
+        for row in self.rows.get_mut(&source).into_iter().flatten() {
+            if row.generation == generation && row.offset < offset && !row.settled {
+                row.settled = true;
+                passed.extend(row.line);
+            }
+        }
+        passed
+    }
+
     /// A cursor is durable.
     pub(crate) fn durable(&mut self, source: u64, generation: u32, offset: u64) {
         if let Some(rows) = self.rows.get_mut(&source) {

@@ -27,8 +27,8 @@ impl Others {
     }
 
     /// Files that the program deleted: nothing of them may be without a verdict.
-    pub(crate) fn find_deleted(&mut self, stage: &Stage) -> Result<(), String> {
-        if self.special != Special::Deletion {
+    pub(crate) fn find_deleted(&mut self, stage: &mut Stage) -> Result<(), String> {
+        if !matches!(self.special, Special::Deletion | Special::Outputs { deletes: true, .. }) {
             return Ok(());
         }
         let gone = |(path, _): &(&PathBuf, &Held)| stage.fs.peek_metadata(path).is_none();

@@ -5,7 +5,7 @@ use crate::oracle::truth::MESSAGE_BYTES_MAX;
 use crate::records::Dialect;
 use crate::themes::{Special, Themes};
 use regex::bytes::Regex;
-use skidder_pipeline::{DeadLettersLimits, QueueLimits, TakeLimits};
+use skidder_pipeline::{DeadLettersLimits, DiskQueueSettings, QueueLimits, TakeLimits};
 use skidder_read::glob::Pattern;
 use skidder_read::scan::ScanSettings;
 use skidder_read::{
@@ -52,8 +52,46 @@ pub(crate) struct Config {
     pub(super) special: Special,
     identity: FileIdentity,
     delete: Option<Duration>,
+    /// The outputs that there are, in the order of the list.
+    pub(super) outputs: Vec<usize>,
+    /// Outputs of the whole run.
+    outputs_max: usize,
+    /// `queue.disk` of the outputs that have it.
+    disk: Option<Disk>,
     /// Of the first input: no id, an id, another one with `take_over`.
     id_stage: u64,
+}
+
+/// Sizes of a queue on the disk.
+#[derive(Clone, Debug)]
+struct Disk {
+    max_size: u64,
+    segment_size: u64,
+    read_ahead: usize,
+    write_ahead: usize,
+}
+
+impl Disk {
+    fn random(random: &mut Random) -> Self {
+        Self {
+            max_size: if random.one_in(4) { 0 } else { 2000 + random.below(100_000) },
+            segment_size: 500 + random.below(20_000),
+            read_ahead: 1 + random.below(200) as usize,
+            write_ahead: 4 + random.below(200) as usize,
+        }
+    }
+}
+
+/// At least one of so many outputs, in any order.
+fn some_of(count: usize, random: &mut Random) -> Vec<usize> {
+    let mut outputs: Vec<usize> = (0..count).filter(|_| !random.one_in(5)).collect();
+    if outputs.is_empty() {
+        outputs.push(random.below(count as u64) as usize);
+    }
+    for at in (1..outputs.len()).rev() {
+        outputs.swap(at, random.below(at as u64 + 1) as usize);
+    }
+    outputs
 }
 
 impl Config {
@@ -95,6 +133,9 @@ impl Config {
             special: themes.special,
             identity: FileIdentity::Fingerprint,
             delete: None,
+            outputs: vec![0],
+            outputs_max: themes.outputs(),
+            disk: None,
             id_stage: u64::from(themes.special != Special::Ids),
         }
         .with(themes, random)
@@ -115,7 +156,15 @@ impl Config {
             Special::Deletion if random.one_in(2) => {
                 self.delete = Some(Duration::from_secs(random.below(20)));
             }
+            Special::Outputs { deletes, .. } => {
+                self.outputs = some_of(themes.outputs(), random);
+                self.delete =
+                    (deletes && random.one_in(2)).then(|| Duration::from_secs(random.below(20)));
+            }
             _ => {}
+        }
+        if themes.has_disk() {
+            self.disk = Some(Disk::random(random));
         }
         if themes.special == Special::Names {
             self.identity = match random.below(5) {
@@ -141,6 +190,31 @@ impl Config {
     pub(super) fn see_all(&mut self) {
         self.plain_only = false;
         self.identity = FileIdentity::Fingerprint;
+        self.outputs = (0..self.outputs_max).collect();
+    }
+
+    /// Outputs of the whole run.
+    pub(super) fn outputs_max(&self) -> usize {
+        self.outputs_max
+    }
+
+    /// Whether all outputs of the run are there.
+    pub(super) fn has_all_outputs(&self) -> bool {
+        self.outputs.len() == self.outputs_max
+    }
+
+    /// `queue.disk` of an output: of several, the first and the third have one.
+    pub(super) fn disk_of(&self, number: usize, path: PathBuf) -> Option<DiskQueueSettings> {
+        let disk = self.disk.as_ref().filter(|_| number.is_multiple_of(2))?;
+        Some(DiskQueueSettings {
+            path,
+            max_size: disk.max_size,
+            segment_size: disk.segment_size,
+            read_ahead: disk.read_ahead,
+            write_ahead: disk.write_ahead,
+            retry_interval: DiskQueueSettings::RETRY_INTERVAL,
+            max_retry_interval: DiskQueueSettings::MAX_RETRY_INTERVAL,
+        })
     }
 
     /// Nothing makes the program close a file before it is read.

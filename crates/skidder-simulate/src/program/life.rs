@@ -7,18 +7,73 @@ use super::reading::Worker;
 use crate::oracle::Ledgers;
 use skidder_event::{Base, Batch, Map};
 use skidder_os::{Clock, Fs, Monotonic};
-use skidder_pipeline::{DeadLetters, FileInput, Queue, Registrar, SavedCursors, Settle};
+use skidder_pipeline::{DeadLetters, DiskQueue, FileInput, Queue, Registrar, SavedCursors, Settle};
 use skidder_read::{
-    Bind, Bound, BufferPool, DecoderPool, InputContext, ReadMetrics, Readers, Scratch, SourceIds,
+    Bind, Bound, BufferPool, DecoderPool, InputContext, Peer, ReadMetrics, Readers, Scratch,
+    SourceIds,
 };
 use skidder_registry::{Options, Registry};
 use skidder_testkit::{SimClock, SimFs};
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 /// Where the program keeps its own files.
 pub(super) const DATA: &str = "/data";
+
+/// Where the files of an output are: of the only one, or of one of several, whatever their order.
+fn data_of(config: &Config, number: usize) -> PathBuf {
+    match config.outputs_max() {
+        1 => PathBuf::from(DATA),
+        _ => PathBuf::from(format!("{DATA}/outputs/{number}")),
+    }
+}
+
+/// Where the dead letters of an output are.
+pub(crate) fn dead_letters_of(config: &Config, number: usize) -> PathBuf {
+    data_of(config, number).join("dead_letters.ndjson")
+}
+
+/// Where readers put batches in, and the queue on the disk, if the output has one.
+fn queues(
+    config: &Config,
+    number: usize,
+    fs: &Arc<dyn Fs>,
+    settle: &Arc<Settle>,
+) -> Result<(Queue, Option<Arc<DiskQueue>>), String> {
+    let directory = data_of(config, number).join("diskqueue");
+    let Some(settings) = config.disk_of(number, directory) else {
+        return Ok((Queue::new(config.queue, Arc::clone(settle)), None));
+    };
+    // No other queue of the run has this name.
+    let name = [number as u8 + 1; 16];
+    let (disk, _) = DiskQueue::open(Arc::clone(fs), settings, name, settle)
+        .map_err(|error| format!("disk queue: {error:?}"))?;
+    Ok((disk.front().clone(), Some(disk)))
+}
+
+/// What the pipelines of one program have in common.
+#[derive(Default)]
+pub(super) struct Shares {
+    /// For each input, if there are several outputs.
+    peers: Vec<Peer>,
+}
+
+impl Shares {
+    /// For each output.
+    pub(super) fn of(config: &Config) -> Vec<Self> {
+        let count = config.outputs.len();
+        let mut shares: Vec<Self> = (0..count).map(|_| Self::default()).collect();
+        if count > 1 {
+            for _ in 0..INPUTS.len() {
+                for (share, peer) in shares.iter_mut().zip(Peer::seats(count)) {
+                    share.peers.push(peer);
+                }
+            }
+        }
+        shares
+    }
+}
 
 /// Processors that do nothing.
 #[derive(Debug)]
@@ -45,7 +100,10 @@ impl Bound for Nothing {
 /// One life of the program.
 pub(super) struct Life {
     pub(super) settle: Arc<Settle>,
+    /// Where readers put batches in.
     pub(super) queue: Queue,
+    /// `queue.disk`, of which that is one end.
+    pub(super) disk: Option<Arc<DiskQueue>>,
     pub(super) registrar: Registrar,
     pub(super) registry: Arc<Registry>,
     pub(super) readers: Arc<Readers>,
@@ -65,25 +123,29 @@ impl Life {
         clock: &SimClock,
         config: &Config,
         listens: bool,
+        number: usize,
+        shares: Shares,
     ) -> Result<Self, String> {
+        let data = data_of(config, number);
         let shared_fs: Arc<dyn Fs> = Arc::new(fs.clone());
         let shared_clock: Arc<dyn Clock> = Arc::new(clock.clone());
         let (registry, _) = Registry::open(
             Arc::clone(&shared_fs),
             Arc::clone(&shared_clock),
-            &Path::new(DATA).join("registry"),
+            &data.join("registry"),
             Options { cache_bytes: 1 << 20, ..Options::default() },
         )
         .map_err(|error| format!("registry: cannot be opened: {error:?}"))?;
         let registry = Arc::new(registry);
         let settle = Settle::new();
-        let queue = Queue::new(config.queue, Arc::clone(&settle));
+        let (queue, disk) = queues(config, number, &shared_fs, &settle)?;
         let cursors = Arc::new(SavedCursors::new(Arc::clone(&settle), Arc::clone(&registry)));
         let readers = Arc::new(Readers::new(config.readers));
         let ids = Arc::new(SourceIds::default());
         let metrics = Arc::new(ReadMetrics::default());
         let buffers = Arc::new(BufferPool::default());
         let decoders = DecoderPool::new(2);
+        let mut peers = shares.peers.into_iter();
         let inputs = (0..INPUTS.len()).map(|number| {
             let context = InputContext {
                 settings: config.settings(number),
@@ -95,16 +157,20 @@ impl Life {
                 decoders: decoders.clone(),
                 rows_max: config.rows_max,
             };
-            FileInput::new(Arc::new(context), Arc::clone(&readers), Arc::clone(&ids))
+            let input = FileInput::new(Arc::new(context), Arc::clone(&readers), Arc::clone(&ids));
+            match peers.next() {
+                Some(peer) => input.with_peer(peer),
+                None => input,
+            }
         });
         let looking = Looking::new(inputs.collect(), listens, fs);
-        let dead_letters =
-            DeadLetters::new(shared_fs, shared_clock, Path::new(DATA), config.dead_letters);
+        let dead_letters = DeadLetters::new(shared_fs, shared_clock, &data, config.dead_letters);
         Ok(Self {
             registrar: Registrar::new(Arc::clone(&settle), Arc::clone(&registry)),
             registry,
             settle,
             queue,
+            disk,
             readers,
             metrics,
             looking,

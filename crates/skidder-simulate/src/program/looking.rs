@@ -1,7 +1,8 @@
 //! The scanner thread, one of its steps at a time: with change notification as [`Scanner`] has it, or with
 //! nothing but scans, of the input that the seed chooses.
 
-use super::{Config, Program};
+use super::Config;
+use super::pipeline::Pipeline;
 use crate::stage::Stage;
 use skidder_os::{Clock, Monotonic};
 use skidder_pipeline::{FileInput, Scanner};
@@ -43,7 +44,7 @@ impl Told {
     }
 }
 
-impl Program {
+impl Pipeline {
     /// Looks as a punctual program does: when it is due, or in the middle of something when it was told of a
     /// change. Says whether it did.
     pub(super) fn look_if_due(&mut self, stage: &Stage, random: &mut Random) -> bool {

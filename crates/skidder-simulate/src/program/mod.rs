@@ -5,45 +5,29 @@ mod config;
 mod life;
 mod looking;
 mod output;
+mod pipeline;
 mod power;
 mod reading;
 
 pub(crate) use config::{Config, MARKER};
 pub(crate) use power::End;
 
-use crate::oracle::Way;
 use crate::others::{Others, Watched};
-use crate::scenario::Scenario;
+use crate::scenario::{Scenario, Weather};
 use crate::stage::Stage;
-use crate::themes::Special;
-use life::{DATA, Life};
+use life::{DATA, Shares};
+use pipeline::Pipeline;
 use power::Dying;
-use reading::Worker;
-use skidder_os::Clock;
-use skidder_read::ReaderState;
 use skidder_testkit::{Fault, Operation, Random, SimFs};
-use std::collections::BTreeSet;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
-
-/// What the registrar waits between two saves, when it is punctual: `filebeat.registry.flush`.
-const FLUSH: Duration = Duration::from_secs(1);
-
-/// More than all pins of a run take.
-const PINS_PLENTY: u64 = 1 << 30;
 
 /// The program and all that the oracle watches of it.
 pub(crate) struct Program {
     config: Config,
-    life: Life,
-    way: Way,
-    weather: crate::scenario::Weather,
+    /// One for each output, in the order of the configuration.
+    pipelines: Vec<Pipeline>,
     dying: Option<Dying>,
-    /// Paths of which the registry has something, where somebody asks for that.
-    saved: BTreeSet<PathBuf>,
-    /// Pins that were given up so far.
-    given_up: u64,
 }
 
 impl Program {
@@ -55,17 +39,25 @@ impl Program {
     ) -> Result<Self, String> {
         stage.story.tell(|| format!("starts with {config:?}"));
         others.set_plain_only(config.plain_only, &mut stage.truth);
-        let life = Life::new(&stage.fs, &stage.clock, &config, scenario.themes.notices.is_some())?;
-        for sentence in life.saved() {
-            stage.story.tell(|| sentence);
+        stage.truth.set_present(&config.outputs);
+        let mut shares = Shares::of(&config);
+        let mut pipelines = Vec::new();
+        for &number in &config.outputs {
+            let shares = shares.pop().unwrap_or_default();
+            pipelines.push(Pipeline::start(&config, number, shares, scenario, stage)?);
         }
-        let weather = scenario.weather.clone();
-        let saved = if scenario.themes.special == Special::Containers {
-            life.saved_paths()
-        } else {
-            BTreeSet::new()
+        Ok(Self { config, pipelines, dying: None })
+    }
+
+    /// The pipeline whose turn it is.
+    fn any(&mut self, stage: &mut Stage, random: &mut Random) -> &mut Pipeline {
+        let at = match self.pipelines.len() {
+            1 => 0,
+            count => random.below(count as u64) as usize,
         };
-        Ok(Self { config, life, way: Way::default(), weather, dying: None, saved, given_up: 0 })
+        let pipeline = &mut self.pipelines[at];
+        stage.truth.select(pipeline.number);
+        pipeline
     }
 
     /// One action. Anything that must not be is an error; an end is for the caller to carry out.
@@ -78,33 +70,31 @@ impl Program {
         if let Some(end) = self.has_died(stage, random) {
             return Ok(Some(end));
         }
-        let now = stage.clock.monotonic();
-        if self.config.punctual {
-            if self.look_if_due(stage, random) {
-                // That was the action.
-            } else if self.life.flush_due <= now {
-                self.life.flush_due = now + FLUSH;
-                self.flush(stage)?;
-            }
+        let is_dying = self.dying.is_some();
+        let punctual = self.config.punctual;
+        let pipeline = self.any(stage, random);
+        if punctual {
+            pipeline.be_punctual(stage, random)?;
         }
         match random.below(1000) {
-            0..100 if !self.config.punctual => self.look(stage, random),
-            100..150 if !self.config.punctual => self.flush(stage)?,
+            0..100 if !punctual => pipeline.look(stage, random),
+            100..150 if !punctual => pipeline.flush(stage)?,
             150..165 if scenario.log_faults => log_fault(stage, random),
             165..180 if scenario.data_faults => data_fault(stage, random),
             145..150 if scenario.themes.notices.as_ref().is_some_and(|of| of.overflows) => {
                 stage.story.tell(|| "notices overflow".to_owned());
                 stage.fs.overflow_notices();
             }
-            180..190 if self.dying.is_none() => {
+            180..190 if !is_dying => {
                 stage.fs.clear_faults();
                 stage.fs.set_capacity(None);
             }
-            190..600 => self.read(stage, random)?,
-            600..1000 => self.deliver(stage, random)?,
+            190..600 => pipeline.read(stage, random)?,
+            600..1000 => pipeline.deliver(stage, random)?,
             _ => {}
         }
-        self.life.ledgers.check(&self.life.settle)?;
+        pipeline.store(stage, random)?;
+        pipeline.check_ledgers()?;
         let ends = &scenario.ends;
         let at = random.below(10_000);
         if self.dying.is_some() || at >= ends.kills + ends.power_cuts + ends.stops {
@@ -122,41 +112,6 @@ impl Program {
         Ok(None)
     }
 
-    /// A step of one worker of the output.
-    fn deliver(&mut self, stage: &mut Stage, random: &mut Random) -> Result<(), String> {
-        let Life { output, queue, .. } = &mut self.life;
-        output.act(queue, &self.weather, &mut self.way, stage, random)
-    }
-
-    /// Saves cursors, and checks them before.
-    fn flush(&mut self, stage: &mut Stage) -> Result<(), String> {
-        self.flush_as(stage, false)
-    }
-
-    /// The same; `last` before the program ends in order.
-    fn flush_as(&mut self, stage: &mut Stage, last: bool) -> Result<(), String> {
-        let mut cursors = Vec::new();
-        self.life.settle.for_each(|status| {
-            cursors.push((status.source.0, status.cursor.generation, status.cursor.offset));
-        });
-        for &(source, generation, offset) in &cursors {
-            self.way.check(source, generation, offset)?;
-        }
-        let registrar = &mut self.life.registrar;
-        let saved =
-            if last { registrar.flush_last(&stage.clock) } else { registrar.flush(&stage.clock) };
-        stage.story.tell(|| format!("saves cursors: {saved}"));
-        if saved {
-            for (source, generation, offset) in cursors {
-                self.way.durable(source, generation, offset);
-            }
-            if self.config.special == Special::Containers {
-                self.saved = self.life.saved_paths();
-            }
-        }
-        Ok(())
-    }
-
     /// Reads and delivers until nothing moves any more; says whether that came to be.
     pub(crate) fn settle_down(
         &mut self,
@@ -166,24 +121,39 @@ impl Program {
     ) -> Result<bool, String> {
         let mut idle = 0;
         for _ in 0..steps_max {
-            self.read(stage, random)?;
-            self.deliver(stage, random)?;
-            let busy = !self.life.output.is_idle()
-                || self.life.settle.in_flight() > 0
-                || !self.life.workers.iter().all(Worker::is_free);
+            let mut busy = false;
+            for pipeline in &mut self.pipelines {
+                stage.truth.select(pipeline.number);
+                pipeline.read(stage, random)?;
+                pipeline.deliver(stage, random)?;
+                pipeline.store(stage, random)?;
+                busy |= !pipeline.is_idle();
+            }
             idle = if busy { 0 } else { idle + 1 };
             if idle > 30 {
-                self.life.ledgers.check(&self.life.settle)?;
-                self.flush(stage)?;
+                for pipeline in &mut self.pipelines {
+                    stage.truth.select(pipeline.number);
+                    pipeline.check_ledgers()?;
+                    pipeline.flush(stage)?;
+                }
                 return Ok(true);
             }
         }
         Ok(false)
     }
 
+    /// Looks for files of all inputs, for all outputs.
+    pub(crate) fn look_around(&mut self, stage: &Stage) {
+        for pipeline in &mut self.pipelines {
+            pipeline.look_around(stage);
+        }
+    }
+
     /// The other side works from now on.
     pub(crate) fn fair_weather(&mut self) {
-        self.weather = crate::scenario::Weather { failed: 0, unheard: 0, partial: 0, stalled: 0 };
+        for pipeline in &mut self.pipelines {
+            pipeline.weather = Weather::default();
+        }
     }
 
     /// What the program did to the files of others.
@@ -193,57 +163,38 @@ impl Program {
         others: &mut Others,
     ) -> Result<(), String> {
         others.find_deleted(stage)?;
-        let Special::Pins(limit) = self.config.special else { return Ok(()) };
-        let (given_up, bytes) =
-            (self.life.metrics.pins_given_up.get(), self.life.metrics.pinned_bytes.get());
-        if bytes > limit {
-            return Err(format!("pins: {bytes} bytes are kept, {limit} are allowed"));
-        }
-        if given_up > std::mem::replace(&mut self.given_up, given_up) {
-            if limit >= PINS_PLENTY {
-                return Err("pins: given up although there was room".to_owned());
+        for pipeline in &mut self.pipelines {
+            if pipeline.check_pins()? {
+                others.give_up_pins(stage);
             }
-            others.give_up_pins(stage);
         }
         Ok(())
     }
 
+    /// Where the dead letters of an output are.
+    pub(crate) fn dead_letters_of(&self, output: usize) -> PathBuf {
+        life::dead_letters_of(&self.config, output)
+    }
+
     /// All sources, for people.
     pub(crate) fn sources(&self) -> Vec<String> {
-        self.life.sources()
+        self.pipelines.iter().flat_map(|pipeline| pipeline.life.sources()).collect()
     }
 
     /// A number that two runs of a seed must agree on.
     pub(crate) fn mark(&self) -> u64 {
-        let total = self.life.settle.total();
-        total.read() ^ total.delivered() << 20 ^ total.read_bytes() << 40
+        let marks = self.pipelines.iter().map(Pipeline::mark);
+        marks.reduce(|one, other| one.rotate_left(7) ^ other).unwrap_or_default()
     }
 }
 
 impl Watched for Program {
     fn has_saved(&self, link: &Path) -> bool {
-        self.saved.contains(link)
+        self.pipelines.iter().all(|pipeline| pipeline.has_saved(link))
     }
 
     fn keeps_open(&self, fs: &SimFs, path: &Path) -> bool {
-        let Some(at_path) = fs.peek_metadata(path) else { return false };
-        if !self.config.is_patient() || self.dying.is_some() {
-            return false;
-        }
-        let nobody_reads = self.life.workers.iter().all(Worker::is_free);
-        let mut kept = false;
-        self.life.settle.for_each(|status| {
-            let here = (status.meta.device, status.meta.inode) == (at_path.device, at_path.inode);
-            if here && &*status.meta.source == path {
-                // What has its turn just now may be about to be opened.
-                kept |= self.life.readers.look(status.source).is_some_and(|look| {
-                    look.open
-                        && look.trouble.is_none()
-                        && (look.state == ReaderState::Idle || nobody_reads)
-                });
-            }
-        });
-        kept
+        self.dying.is_none() && self.pipelines.iter().all(|pipeline| pipeline.keeps_open(fs, path))
     }
 }
 
@@ -254,7 +205,7 @@ fn log_fault(stage: &mut Stage, random: &mut Random) {
     let operation = [Operation::Open, Operation::Read, Operation::Stat, Operation::List]
         [random.below(4) as usize];
     // What cannot be looked at cannot be known again: it may be read twice, but is not lost.
-    stage.truth.forgetful = true;
+    stage.truth.be_forgetful();
     stage.story.tell(|| format!("soon fails {operation:?}: {kind}"));
     let fault = Fault::nth(1 + random.below(20), kind).of(operation).on("/logs");
     stage.fs.inject(fault.times(1 + random.below(5)));

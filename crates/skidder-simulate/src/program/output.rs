@@ -1,7 +1,7 @@
 //! The output and the other side of it: workers with a request each, that fails, stalls, is answered in
 //! part, late and out of order, or is stored without anybody being told.
 
-use crate::oracle::Way;
+use crate::oracle::{LineId, Way, named};
 use crate::scenario::Weather;
 use crate::stage::Stage;
 use skidder_event::DropReason;
@@ -16,6 +16,14 @@ pub(super) struct Output {
     workers: Vec<Option<Request>>,
     take: TakeLimits,
     dead_letters: DeadLetters,
+}
+
+/// What a verdict is told to.
+pub(super) enum Behind<'a> {
+    /// The rows between files and cursors.
+    Way(&'a mut Way),
+    /// The lines that the disk queue may bring again, because it is not saved that they were delivered.
+    Disk(&'a mut Vec<LineId>),
 }
 
 /// A request under way, or one that waits to be sent again.
@@ -65,7 +73,7 @@ impl Output {
         &mut self,
         queue: &Queue,
         weather: &Weather,
-        way: &mut Way,
+        behind: &mut Behind<'_>,
         stage: &mut Stage,
         random: &mut Random,
     ) -> Result<(), String> {
@@ -84,7 +92,7 @@ impl Output {
                     request.fate
                 )
             });
-            self.answer(&mut request, way, stage, random)?;
+            self.answer(&mut request, behind, stage, random)?;
             request.draw(weather, random);
         }
         if !request.rows.is_empty() {
@@ -97,7 +105,7 @@ impl Output {
     fn answer(
         &mut self,
         request: &mut Request,
-        way: &mut Way,
+        behind: &mut Behind<'_>,
         stage: &mut Stage,
         random: &mut Random,
     ) -> Result<(), String> {
@@ -122,11 +130,11 @@ impl Output {
                         request.rows.push(row);
                     } else {
                         stage.truth.store(row.message())?;
-                        settle(&row, way, stage);
+                        settle(&row, behind, stage);
                         row.delivery.ticket.delivered(1);
                     }
                 }
-                request.rows.extend(self.bury(refused, way, stage));
+                request.rows.extend(self.bury(refused, behind, stage));
             }
         }
         Ok(())
@@ -134,7 +142,7 @@ impl Output {
 
     /// Refused rows go to the dead letters, or are dropped if these are full; gives back those that could
     /// not be written.
-    fn bury(&self, refused: Vec<Row>, way: &mut Way, stage: &mut Stage) -> Vec<Row> {
+    fn bury(&self, refused: Vec<Row>, behind: &mut Behind<'_>, stage: &mut Stage) -> Vec<Row> {
         let letters: Vec<DeadLetter<'_>> = refused
             .iter()
             .map(|row| DeadLetter {
@@ -150,7 +158,7 @@ impl Output {
             Err(DeadLetterError::Write { .. }) => return refused,
         };
         for (at, row) in refused.iter().enumerate() {
-            settle(row, way, stage);
+            settle(row, behind, stage);
             if at < written {
                 stage.truth.bury(row.message());
                 row.delivery.ticket.dead_lettered(1);
@@ -163,8 +171,11 @@ impl Output {
     }
 }
 
-fn settle(row: &Row, way: &mut Way, stage: &mut Stage) {
-    way.settle(&row.delivery, row.at);
+fn settle(row: &Row, behind: &mut Behind<'_>, stage: &mut Stage) {
+    match behind {
+        Behind::Way(way) => way.settle(&row.delivery, row.at),
+        Behind::Disk(unsaved) => unsaved.extend(named(row.message())),
+    }
     stage.truth.settle(row.message());
 }
 

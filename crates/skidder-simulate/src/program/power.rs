@@ -1,5 +1,6 @@
 //! How a life of the program ends: killed, by a power cut, or in order; and how the next begins.
 
+use super::pipeline::Pipeline;
 use super::{Config, Program};
 use crate::others::{Others, Watched};
 use crate::scenario::Scenario;
@@ -84,7 +85,7 @@ impl Program {
             self.config.clone()
         };
         config.follow(&self.config, random);
-        let down = Down(self.saved.clone());
+        let down = Down(self.pipelines.first().map(Pipeline::saved).unwrap_or_default());
         self.leave(end, stage, others, random)?;
         if scenario.themes.pauses {
             let mut random = Random::new(random.number());
@@ -97,7 +98,7 @@ impl Program {
         Self::start(config, scenario, stage, others)
     }
 
-    /// The end of the run wants everything: compressed files too.
+    /// The end of the run wants everything: compressed files too, for all outputs.
     pub(crate) fn see_all(
         self,
         scenario: &Scenario,
@@ -105,7 +106,7 @@ impl Program {
         others: &mut Others,
         random: &mut Random,
     ) -> Result<Self, String> {
-        if !self.config.plain_only {
+        if !self.config.plain_only && self.config.has_all_outputs() {
             return Ok(self);
         }
         let mut config = self.config.clone();
@@ -123,13 +124,24 @@ impl Program {
     ) -> Result<(), String> {
         if end == End::Stopped {
             stage.fs.clear_faults();
-            self.stop(stage, random)?;
+            for pipeline in &mut self.pipelines {
+                pipeline.stop(stage, random)?;
+            }
         } else {
             // What goes out of scope now must not reach the disk.
             stage.fs.halt_at(1);
         }
-        let Self { life, mut way, .. } = self;
-        drop(life);
+        for pipeline in &mut self.pipelines {
+            pipeline.let_go(stage);
+        }
+        let absent: Vec<usize> = (0..stage.truth.outputs())
+            .filter(|number| !self.config.outputs.contains(number))
+            .collect();
+        for number in absent {
+            stage.truth.select(number);
+            stage.truth.next_life(Vec::new());
+        }
+        drop(self.pipelines);
         match end {
             End::Stopped => {}
             End::Killed => stage.fs.kill(),
@@ -139,7 +151,6 @@ impl Program {
         stage.fs.clear_faults();
         stage.fs.set_capacity(None);
         stage.story.tell(|| format!("=== {end:?}"));
-        stage.truth.next_life(way.end());
         if end == End::PowerCut {
             others.lose_pins();
         }
@@ -148,16 +159,27 @@ impl Program {
         }
         Ok(())
     }
+}
 
+impl Pipeline {
     /// As the program does when it is told to stop: no more reading, some time for the output, a last save.
     fn stop(&mut self, stage: &mut Stage, random: &mut Random) -> Result<(), String> {
+        stage.truth.select(self.number);
         self.life.readers.stop();
         self.life.queue.close();
         self.finish_turns(stage);
         for _ in 0..random.below(60) {
             self.deliver(stage, random)?;
+            self.store(stage, random)?;
         }
         self.life.queue.abort();
-        self.flush_as(stage, true)
+        if let Some(disk) = &self.life.disk {
+            disk.stop();
+        }
+        self.flush_as(stage, true)?;
+        if let Some(disk) = &self.life.disk {
+            disk.maintain();
+        }
+        Ok(())
     }
 }

@@ -1,6 +1,6 @@
 //! The reader threads, one of their steps at a time.
 
-use super::Program;
+use super::pipeline::Pipeline;
 use crate::oracle::Way;
 use crate::stage::Stage;
 use skidder_event::Batch;
@@ -27,7 +27,7 @@ impl Worker {
     }
 }
 
-impl Program {
+impl Pipeline {
     /// A step of one reader thread.
     pub(super) fn read(&mut self, stage: &mut Stage, random: &mut Random) -> Result<(), String> {
         let (monotonic, wall) = (stage.clock.monotonic(), stage.clock.wall());
@@ -88,7 +88,7 @@ fn has_room(queue: &Queue, batch: &Batch) -> bool {
         || (events + batch.len() <= limits.events && bytes + batch.memory_bytes() <= limits.bytes)
 }
 
-impl Program {
+impl Pipeline {
     /// The threads end after the turns that they have; what was read in those goes nowhere.
     pub(super) fn finish_turns(&mut self, stage: &Stage) {
         let life = &mut self.life;
