@@ -1,6 +1,6 @@
 //! What the unit tests of this crate share.
 
-use skidder_event::{Base, Batch, Map, Precision, Provenance, Row, SourceId, Text, Value};
+use skidder_event::{Base, Batch, Map, Provenance, Row, SourceId, Text, Value};
 use skidder_outputs::Context;
 use std::sync::Arc;
 
@@ -9,15 +9,7 @@ pub(crate) const TIME: i64 = 1_767_323_045_000_000_000;
 
 /// What outputs are told.
 pub(crate) fn context() -> Context {
-    Context {
-        beat: "filebeat".to_owned(),
-        version: "9.5.0".to_owned(),
-        agent_name: "here".to_owned(),
-        agent_id: "id".to_owned(),
-        setup: None,
-        precision: Precision::Millisecond,
-        fs: Arc::new(skidder_os::RealFs),
-    }
+    Context::sample()
 }
 
 /// One event with the message `line` and these fields.

@@ -4,8 +4,7 @@
 
 use divan::black_box;
 use divan::counter::{BytesCount, ItemsCount};
-use skidder_event::{Base, Batch, Map, Precision, Provenance, Row, SourceId, Text};
-use skidder_os::RealFs;
+use skidder_event::{Base, Batch, Map, Provenance, Row, SourceId, Text};
 use skidder_outputs::Context;
 use skidder_outputs::elasticsearch::{BulkBench, Config, HostUrl};
 use skidder_outputs::logstash::FrameBench;
@@ -106,15 +105,7 @@ fn delivery() -> (Delivery, usize) {
 }
 
 fn context() -> Context {
-    Context {
-        beat: "filebeat".to_owned(),
-        version: "9.5.0".to_owned(),
-        agent_name: "web-03".to_owned(),
-        agent_id: "id".to_owned(),
-        setup: None,
-        precision: Precision::Millisecond,
-        fs: Arc::new(RealFs),
-    }
+    Context::sample()
 }
 
 /// A window of 1600 events for Logstash at this level; beside `request_at_compression_level` 0 it is the frames.

@@ -2,7 +2,7 @@
 
 use crate::elasticsearch::Setup;
 use skidder_event::{Base, Batch, Format, Map, Precision, Provenance, Row, SourceId, Text};
-use skidder_os::Fs;
+use skidder_os::{Fs, RealFs};
 use std::fmt;
 use std::sync::Arc;
 
@@ -26,6 +26,20 @@ pub struct Context {
 }
 
 impl Context {
+    /// What tests and benchmarks tell outputs.
+    #[doc(hidden)]
+    pub fn sample() -> Self {
+        Self {
+            beat: "filebeat".to_owned(),
+            version: "9.5.0".to_owned(),
+            agent_name: "here".to_owned(),
+            agent_id: "id".to_owned(),
+            setup: None,
+            precision: Precision::Millisecond,
+            fs: Arc::new(RealFs),
+        }
+    }
+
     /// The text of a field that is the same for the whole process, for format strings.
     pub fn process_field(&self, path: &str) -> Option<String> {
         match path {

@@ -8,6 +8,7 @@ mod check;
 mod codec;
 mod console;
 mod context;
+mod crew;
 mod discard;
 pub mod elasticsearch;
 mod file;

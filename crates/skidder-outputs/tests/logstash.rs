@@ -4,7 +4,7 @@
 mod common;
 
 use common::lumberjack::{Act, FakeLumberjack};
-use common::{Fixture, context, line};
+use common::{Fixture, context, line, told, trusting};
 use skidder_contract::{Authority, Certificate, Manner, Place, Proxy, Trial, Way, keep};
 use skidder_outputs::elasticsearch::{Pem, TlsSettings};
 use skidder_outputs::logstash::Config;
@@ -119,13 +119,6 @@ impl Trial for LogstashTrial {
             config.tls = Some(trusting(&self.authority));
         }
         Box::new(output(config))
-    }
-}
-
-fn trusting(authority: &Authority) -> TlsSettings {
-    TlsSettings {
-        certificate_authorities: vec![Pem::of(&authority.pem())],
-        ..TlsSettings::default()
     }
 }
 
@@ -308,13 +301,7 @@ async fn windows_go_through_tls_with_a_client_certificate() {
 }
 
 async fn check(config: Config) -> (bool, String) {
-    let mut told = String::new();
-    let mut tell = |line: &str| {
-        told.push_str(line);
-        told.push('\n');
-    };
-    let good = output(config).check(&mut tell).await;
-    (good, told)
+    told(async |tell| output(config).check(tell).await).await
 }
 
 #[tokio::test(flavor = "multi_thread")]

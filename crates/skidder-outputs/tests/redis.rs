@@ -4,11 +4,10 @@
 mod common;
 
 use common::redis::{Act, FakeRedis};
-use common::{Fixture, context};
+use common::{Fixture, context, told, trusting};
 use skidder_config::Secret;
 use skidder_contract::{Authority, Manner, Place, Proxy, Trial, Way, keep};
 use skidder_event::Format;
-use skidder_outputs::elasticsearch::{Pem, TlsSettings};
 use skidder_outputs::redis::{Config, DataType, Server};
 use skidder_outputs::{CodecConfig, Redis, Selector};
 use skidder_pipeline::Output;
@@ -105,13 +104,6 @@ impl Trial for RedisTrial {
             _ => {}
         }
         Box::new(output(config))
-    }
-}
-
-fn trusting(authority: &Authority) -> TlsSettings {
-    TlsSettings {
-        certificate_authorities: vec![Pem::of(&authority.pem())],
-        ..TlsSettings::default()
     }
 }
 
@@ -304,13 +296,7 @@ async fn an_idle_redis_connection_that_is_closed_is_made_again_without_a_failure
 }
 
 async fn check(config: Config) -> (bool, String) {
-    let mut told = String::new();
-    let mut tell = |line: &str| {
-        told.push_str(line);
-        told.push('\n');
-    };
-    let good = output(config).check(&mut tell).await;
-    (good, told)
+    told(async |tell| output(config).check(tell).await).await
 }
 
 #[tokio::test(flavor = "multi_thread")]

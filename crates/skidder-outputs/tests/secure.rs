@@ -5,7 +5,7 @@ mod common;
 
 use common::http_proxy::FakeHttpProxy;
 use common::server::FakeServer;
-use common::{Fixture, context};
+use common::{Fixture, context, told, trusting};
 use rustls::{CipherSuite, NamedGroup};
 use sha2::{Digest as _, Sha256};
 use skidder_config::{Problems, Secret, Settings};
@@ -27,22 +27,9 @@ fn config(server: &FakeServer, tls: TlsSettings) -> Config {
     }
 }
 
-fn trusting(authority: &Authority) -> TlsSettings {
-    TlsSettings {
-        certificate_authorities: vec![Pem::of(&authority.pem())],
-        ..TlsSettings::default()
-    }
-}
-
 async fn check(config: Config) -> (bool, String) {
     let output = Elasticsearch::new(config, context()).unwrap();
-    let mut told = String::new();
-    let mut tell = |line: &str| {
-        told.push_str(line);
-        told.push('\n');
-    };
-    let good = output.check(&mut tell).await;
-    (good, told)
+    told(async |tell| output.check(tell).await).await
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -10,6 +10,7 @@ mod output_options;
 mod parser_options;
 mod ratchet;
 mod source;
+mod tables;
 
 use crate::{process, repository};
 use anyhow::{Context, Result, bail};

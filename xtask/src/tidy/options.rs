@@ -5,8 +5,9 @@
 //! option that the page does not explain are offences.
 
 use super::parser_options::PARSERS;
+use super::tables::Page;
 use crate::repository;
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use std::collections::HashSet;
 use std::fmt::Write as _;
 use std::fs;
@@ -16,7 +17,6 @@ use std::path::PathBuf;
 const PAGE: &str = "docs/filestream.md";
 const BEGIN: &str =
     "<!-- written by `cargo xtask tidy --update` from xtask/src/tidy/options.rs -->";
-pub(super) const END: &str = "<!-- end -->";
 
 /// Options of `filestream` and those that all inputs share, with the tests that cover them: how it is read,
 /// and what it does.
@@ -330,40 +330,14 @@ pub(super) fn check(
     tests: &HashSet<String>,
     offences: &mut Vec<String>,
 ) -> Result<()> {
-    let path = repository::root().join(PAGE);
-    let page = fs::read_to_string(&path).with_context(|| format!("cannot read `{PAGE}`"))?;
-    let Some((before, old, after)) = split(&page, BEGIN) else {
-        bail!("`{PAGE}` has no place for its table")
-    };
+    let page = Page::read(PAGE, BEGIN)?;
     for (option, covering) in FILESTREAM.iter().chain(PARSERS).chain(LOG_OPTIONS) {
-        if !before.contains(&format!("`{option}`")) {
+        if !page.before.contains(&format!("`{option}`")) {
             offences.push(format!("{PAGE}: does not explain `{option}`"));
         }
         tell_missing("xtask/src/tidy/options.rs", option, covering, tests, offences);
     }
-    let table = table();
-    if old.trim() == table.trim() {
-        return Ok(());
-    }
-    if update {
-        return write_table(PAGE, before, BEGIN, &table, after);
-    }
-    offences.push(format!(
-        "{PAGE}: its table is not up to date: `cargo xtask tidy --update` writes it"
-    ));
-    Ok(())
-}
-
-/// Writes a page with another table, with what is before and behind it.
-pub(super) fn write_table(
-    page: &str,
-    before: &str,
-    begin: &str,
-    table: &str,
-    after: &str,
-) -> Result<()> {
-    let text = format!("{before}{begin}\n\n{table}\n{END}{after}");
-    fs::write(repository::root().join(page), text).with_context(|| format!("cannot write `{page}`"))
+    page.compare(&table(), update, offences)
 }
 
 /// Tells of tests that are to cover an option and are not there. `list` is the file that names them.
@@ -377,13 +351,6 @@ pub(super) fn tell_missing(
     for test in covering.iter().filter(|test| !tests.contains(**test)) {
         offences.push(format!("{list}: there is no test `{test}` for `{option}`"));
     }
-}
-
-/// What is before, in and behind the table of the page.
-pub(super) fn split<'a>(page: &'a str, begin: &str) -> Option<(&'a str, &'a str, &'a str)> {
-    let (before, rest) = page.split_once(begin)?;
-    let (table, after) = rest.split_once(END)?;
-    Some((before, table, after))
 }
 
 fn table() -> String {
@@ -423,10 +390,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_page_is_taken_apart_and_put_together_again() {
-        let page = format!("a\n{BEGIN}\nold\n{END}\nb\n");
-        let (before, old, after) = split(&page, BEGIN).expect("it has a table");
-        assert_eq!((before, old, after), ("a\n", "\nold\n", "\nb\n"));
+    fn the_table_has_every_option() {
         assert!(table().contains("| `delete.enabled` |"));
     }
 }

@@ -1,12 +1,11 @@
 //! The contract of outputs, output by output and case by case: each pair has tests, or a reason why there is nothing
 //! to test. The page of outputs shows them.
 
-use super::options::{split, tell_missing, write_table};
-use crate::repository;
-use anyhow::{Context, Result, bail};
+use super::options::tell_missing;
+use super::tables::Page;
+use anyhow::Result;
 use std::collections::HashSet;
 use std::fmt::Write as _;
-use std::fs;
 
 /// The page with the table.
 const PAGE: &str = "docs/outputs.md";
@@ -214,11 +213,7 @@ pub(super) fn check(
     tests: &HashSet<String>,
     offences: &mut Vec<String>,
 ) -> Result<()> {
-    let path = repository::root().join(PAGE);
-    let page = fs::read_to_string(&path).with_context(|| format!("cannot read `{PAGE}`"))?;
-    let Some((before, old, after)) = split(&page, BEGIN) else {
-        bail!("`{PAGE}` has no place for the table of {LIST}")
-    };
+    let page = Page::read(PAGE, BEGIN)?;
     for (output, cells) in &OUTPUTS {
         for (case, cell) in CASES.iter().zip(cells) {
             if let Tested(covering) = cell {
@@ -226,15 +221,7 @@ pub(super) fn check(
             }
         }
     }
-    let table = table();
-    if old.trim() == table.trim() {
-        return Ok(());
-    }
-    if update {
-        return write_table(PAGE, before, BEGIN, &table, after);
-    }
-    offences.push(format!("{PAGE}: a table is not that of {LIST}; `cargo xtask tidy --update`"));
-    Ok(())
+    page.compare(&table(), update, offences)
 }
 
 fn table() -> String {

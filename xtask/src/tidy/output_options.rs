@@ -2,12 +2,11 @@
 
 use super::elasticsearch_options::{ELASTICSEARCH, SETUP, SSL};
 use super::kafka_options::KAFKA;
-use super::options::{split, tell_missing, write_table};
-use crate::repository;
-use anyhow::{Context, Result, bail};
+use super::options::tell_missing;
+use super::tables::Page;
+use anyhow::Result;
 use std::collections::HashSet;
 use std::fmt::Write as _;
-use std::fs;
 
 /// The page with the table.
 const PAGE: &str = "docs/outputs.md";
@@ -308,13 +307,9 @@ pub(super) fn check(
     tests: &HashSet<String>,
     offences: &mut Vec<String>,
 ) -> Result<()> {
-    let path = repository::root().join(PAGE);
-    let page = fs::read_to_string(&path).with_context(|| format!("cannot read `{PAGE}`"))?;
-    let Some((before, old, after)) = split(&page, BEGIN) else {
-        bail!("`{PAGE}` has no place for its table")
-    };
+    let page = Page::read(PAGE, BEGIN)?;
     for (output, options) in OUTPUTS {
-        let explained = section(before, output);
+        let explained = section(&page.before, output);
         for (option, covering) in *options {
             if !explained.contains(&format!("`{option}`")) {
                 offences.push(format!("{PAGE}: does not explain `{option}` of `{output}`"));
@@ -322,17 +317,7 @@ pub(super) fn check(
             tell_missing("xtask/src/tidy/output_options.rs", option, covering, tests, offences);
         }
     }
-    let table = table();
-    if old.trim() == table.trim() {
-        return Ok(());
-    }
-    if update {
-        return write_table(PAGE, before, BEGIN, &table, after);
-    }
-    offences.push(format!(
-        "{PAGE}: its table is not that of xtask/src/tidy/output_options.rs; `cargo xtask tidy --update`"
-    ));
-    Ok(())
+    page.compare(&table(), update, offences)
 }
 
 /// What stands under the head of an output.

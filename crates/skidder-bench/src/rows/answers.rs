@@ -8,8 +8,7 @@ use crate::stage::Stage;
 use crate::table::Row;
 use anyhow::{Context as _, Result, ensure};
 use skidder_contract::batch;
-use skidder_event::{Base, Map, Precision};
-use skidder_os::RealFs;
+use skidder_event::{Base, Map};
 use skidder_outputs::Context;
 use skidder_outputs::elasticsearch::{AnswerBench, Config, HostUrl, WaitingRequest};
 use skidder_pipeline::{Delivery, Queue, QueueLimits, Settle, TakeLimits};
@@ -46,7 +45,7 @@ fn bytes() -> Result<f64> {
     let mut bytes = 0;
     for answer in 0..=ANSWERS {
         let delivery = delivery()?;
-        let request = WaitingRequest::new(&config, &context(), &delivery);
+        let request = WaitingRequest::new(&config, &Context::sample(), &delivery);
         let before = heap::bytes();
         let taken = bench.handle(&request, body.as_bytes());
         // The first one makes room for what is kept.
@@ -66,19 +65,6 @@ fn delivery() -> Result<Delivery> {
     let mut taken = Vec::new();
     queue.try_take(TakeLimits { events: 0, bytes: usize::MAX }, &mut taken);
     taken.pop().context("the queue gives nothing")
-}
-
-/// What outputs are told.
-fn context() -> Context {
-    Context {
-        beat: "filebeat".to_owned(),
-        version: "9.5.0".to_owned(),
-        agent_name: "here".to_owned(),
-        agent_id: "id".to_owned(),
-        setup: None,
-        precision: Precision::Millisecond,
-        fs: Arc::new(RealFs),
-    }
 }
 
 #[cfg(test)]

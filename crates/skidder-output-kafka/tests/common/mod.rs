@@ -10,11 +10,9 @@ use rdkafka::message::{Headers, Message};
 use rdkafka::{ClientConfig, Offset, TopicPartitionList};
 use skidder_config::{Problems, Settings};
 use skidder_contract::{Fixture, number};
-use skidder_event::Precision;
-use skidder_os::{RealFs, Timestamp};
+use skidder_os::Timestamp;
 use skidder_outputs::{Built, Context};
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::time::Duration;
 
 /// A test that waits longer than this has failed.
@@ -25,15 +23,7 @@ pub(crate) const LINES: usize = 1000;
 
 /// What outputs are told in tests.
 pub(crate) fn context() -> Context {
-    Context {
-        beat: "filebeat".to_owned(),
-        version: "9.5.0".to_owned(),
-        agent_name: "here".to_owned(),
-        agent_id: "id".to_owned(),
-        setup: None,
-        precision: Precision::Millisecond,
-        fs: Arc::new(RealFs),
-    }
+    Context::sample()
 }
 
 /// The output of these settings, which are those below `output.kafka`, and what was told about them.

@@ -240,13 +240,7 @@ impl Elasticsearch {
             };
             tasks.spawn(sender.run());
         }
-        while let Some(ended) = tasks.join_next().await {
-            if let Err(error) = ended
-                && error.is_panic()
-            {
-                std::panic::resume_unwind(error.into_panic());
-            }
-        }
+        crate::crew::run_all(tasks).await;
     }
 }
 

@@ -19,6 +19,7 @@ pub use frames::FrameBench;
 
 use crate::backoff::{Backoff, Failures};
 use crate::context::Context;
+use crate::crew::{run_all, share_out};
 use crate::net::{Route, Via};
 use crate::supply::{Share, Supply};
 use crate::trial::TrialSizes;
@@ -74,11 +75,7 @@ impl Logstash {
 
     /// The hosts of each worker.
     fn workers(&self) -> Vec<Vec<Arc<Route>>> {
-        if !self.config.loadbalance {
-            return vec![self.routes.clone()];
-        }
-        let each = |_| self.routes.iter().map(|route| vec![Arc::clone(route)]);
-        (0..self.config.workers.max(1)).flat_map(each).collect()
+        share_out(&self.routes, self.config.workers, self.config.loadbalance)
     }
 
     fn worker(
@@ -121,13 +118,7 @@ impl Logstash {
         let limits = TakeLimits { events: self.config.bulk_max_size, bytes: TAKE_BYTES_MAX };
         let queue = feed.queue.clone();
         tasks.spawn(async move { supply.feed(&queue, limits).await });
-        while let Some(ended) = tasks.join_next().await {
-            if let Err(error) = ended
-                && error.is_panic()
-            {
-                std::panic::resume_unwind(error.into_panic());
-            }
-        }
+        run_all(tasks).await;
     }
 }
 

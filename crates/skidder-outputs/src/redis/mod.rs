@@ -16,6 +16,7 @@ pub use config::{Config, DataType, Server};
 
 use crate::backoff::{Backoff, Failures};
 use crate::context::Context;
+use crate::crew::{run_all, share_out};
 use crate::net::{Route, Via};
 use crate::refusal::Refuser;
 use crate::supply::Supply;
@@ -69,11 +70,7 @@ impl Redis {
 
     /// The hosts of each worker.
     fn workers(&self) -> Vec<Vec<Arc<Target>>> {
-        if !self.config.loadbalance {
-            return vec![self.targets.clone()];
-        }
-        let each = |_| self.targets.iter().map(|target| vec![Arc::clone(target)]);
-        (0..self.config.workers.max(1)).flat_map(each).collect()
+        share_out(&self.targets, self.config.workers, self.config.loadbalance)
     }
 
     async fn work(self, feed: Feed) {
@@ -106,13 +103,7 @@ impl Redis {
         let limits = TakeLimits { events, bytes: TAKE_BYTES_MAX };
         let queue = feed.queue.clone();
         tasks.spawn(async move { supply.feed(&queue, limits).await });
-        while let Some(ended) = tasks.join_next().await {
-            if let Err(error) = ended
-                && error.is_panic()
-            {
-                std::panic::resume_unwind(error.into_panic());
-            }
-        }
+        run_all(tasks).await;
     }
 }
 

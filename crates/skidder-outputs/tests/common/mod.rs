@@ -8,20 +8,32 @@ pub(crate) mod server;
 
 pub(crate) use skidder_contract::{Fixture, batch, line, number};
 
-use skidder_event::Precision;
-use skidder_os::RealFs;
+use skidder_contract::Authority;
 use skidder_outputs::Context;
-use std::sync::Arc;
+use skidder_outputs::elasticsearch::{Pem, TlsSettings};
 
 /// What outputs are told in tests.
 pub(crate) fn context() -> Context {
-    Context {
-        beat: "filebeat".to_owned(),
-        version: "9.5.0".to_owned(),
-        agent_name: "here".to_owned(),
-        agent_id: "id".to_owned(),
-        setup: None,
-        precision: Precision::Millisecond,
-        fs: Arc::new(RealFs),
+    Context::sample()
+}
+
+/// TLS that trusts this authority only.
+pub(crate) fn trusting(authority: &Authority) -> TlsSettings {
+    TlsSettings {
+        certificate_authorities: vec![Pem::of(&authority.pem())],
+        ..TlsSettings::default()
     }
+}
+
+/// What `test output` says, line by line, and whether it is content.
+pub(crate) async fn told(
+    check: impl AsyncFnOnce(&mut (dyn FnMut(&str) + Send)) -> bool,
+) -> (bool, String) {
+    let mut told = String::new();
+    let good = check(&mut |line| {
+        told.push_str(line);
+        told.push('\n');
+    })
+    .await;
+    (good, told)
 }
