@@ -278,3 +278,39 @@ async fn the_secure_server_knows_us_by_password_and_by_api_key() {
     assert!(!output.check(&mut |line| told.push_str(line)).await);
     assert!(told.contains("401"), "{told}");
 }
+
+/// Blocks are taken away by whoever made room on the disk; meanwhile the server answers each item with 429.
+async fn waits_for_a_block(server: Server) {
+    let index = unique_name("blocked");
+    server.put(&format!("/{index}"), &json!({})).unwrap();
+    let block = |is_on: Option<bool>| {
+        let settings = json!({ "index.blocks.read_only_allow_delete": is_on });
+        server.put(&format!("/{index}/_settings"), &settings).unwrap();
+    };
+    block(Some(true));
+    let mut fixture = Fixture::new();
+    fixture.push(LINES, 700);
+    let metrics = Arc::clone(&fixture.feed.metrics);
+    let helper = async {
+        while metrics.failed.get() + metrics.too_many.get() < 3 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        assert_eq!(fixture.settle.total().in_flight(), LINES as u64);
+        block(None);
+    };
+    tokio::join!(run(&fixture, config(&server, &index)), helper);
+    fixture.judge(&found(&server, &index));
+    assert!(fixture.dead_letters().is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs real servers: cargo xtask test"]
+async fn elasticsearch_with_a_full_disk_gets_everything_later() {
+    waits_for_a_block(Server::elasticsearch().unwrap()).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs real servers: cargo xtask test"]
+async fn opensearch_with_a_full_disk_gets_everything_later() {
+    waits_for_a_block(Server::opensearch().unwrap()).await;
+}

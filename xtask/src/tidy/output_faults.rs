@@ -77,19 +77,27 @@ const OUTPUTS: [(&str, [Cell; CASES.len()]); 6] = [
         "elasticsearch",
         [
             ELASTICSEARCH_BOTH,
-            ELASTICSEARCH,
+            Tested(&[
+                "elasticsearch_keeps_the_contract_of_outputs",
+                "elasticsearch_with_a_full_disk_gets_everything_later",
+                "opensearch_with_a_full_disk_gets_everything_later",
+            ]),
             ELASTICSEARCH_BOTH,
             Tested(&[
                 "elasticsearch_keeps_the_contract_of_outputs",
                 "too_large_requests_are_halved_until_they_fit",
+                "a_server_that_takes_only_small_requests_and_goes_away_gets_everything",
             ]),
-            ELASTICSEARCH_BOTH,
             ELASTICSEARCH_BOTH,
             ELASTICSEARCH_BOTH,
             ELASTICSEARCH_BOTH,
             Tested(&[
                 "elasticsearch_keeps_the_contract_of_outputs",
-                "the_secure_server_knows_us_by_password_and_by_api_key",
+                "a_server_that_takes_only_small_requests_and_goes_away_gets_everything",
+            ]),
+            Tested(&[
+                "elasticsearch_keeps_the_contract_of_outputs",
+                "a_wrong_password_is_told_and_nothing_is_lost",
             ]),
             ELASTICSEARCH,
             ELASTICSEARCH,
