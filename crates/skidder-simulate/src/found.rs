@@ -120,7 +120,11 @@ pub const FOUND: &[(u64, Option<Theme>, &str)] = &[
         CONTAINERS,
         "a link led to an empty file before and after, both with one inode, and to others in between",
     ),
+    (206_795, DELETE, "a power cut brought back what was deleted and forgotten"),
+    (501_244, OUTPUTS, "the same"),
 ];
 
 const CONTAINERS: Option<Theme> = Some(Theme::Containers);
 const PINS: Option<Theme> = Some(Theme::Pins);
+const DELETE: Option<Theme> = Some(Theme::Delete);
+const OUTPUTS: Option<Theme> = Some(Theme::Outputs);

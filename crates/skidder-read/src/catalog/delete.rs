@@ -13,6 +13,7 @@ use skidder_os::sabotage::{self, Sabotage};
 use skidder_os::{File, Monotonic};
 use std::collections::HashMap;
 use std::io;
+use std::path::Path;
 use std::time::Duration;
 
 /// Tries to delete a file, one a scan, before it is given up until it changes.
@@ -66,6 +67,22 @@ impl Catalog {
             }
         }
         self.deletions = waiting;
+        self.sync_deleted();
+    }
+
+    /// Makes durable that files are gone, before anything is forgotten of them: one that a power cut brings back would be
+    /// read again.
+    fn sync_deleted(&mut self) {
+        let fs = &self.input.fs;
+        self.deleted_in.retain(|directory| match fs.sync_dir(directory) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                // Tried again with the next scan.
+                tracing::warn!(directory = %directory.display(), %error,
+                    "it cannot be made durable that files were deleted: a power cut could bring them back");
+                true
+            }
+            _ => false,
+        });
     }
 
     /// Says to the catalogs of other outputs which files may go as far as this one is concerned.
@@ -99,7 +116,7 @@ impl Catalog {
 
     /// Deletes a file if its time has come; says whether it still has to wait.
     fn try_delete(
-        &self,
+        &mut self,
         id: SourceId,
         deletion: &mut Deletion,
         grace: Duration,
@@ -116,7 +133,9 @@ impl Catalog {
                 self.input.metrics.files_deleted.add(1);
                 tracing::info!(path = %known.path.display(), size = known.size,
                     "a file was read and delivered, and is deleted");
+                let directory = known.path.parent().map(Path::to_path_buf);
                 self.keep_what_follows(id, file, now);
+                self.deleted_in.extend(directory);
                 false
             }
             Some(Err(NotDeleted::Changed)) => false,

@@ -144,6 +144,21 @@ fn a_file_is_deleted_when_all_of_it_was_settled_for_the_grace_period() {
 }
 
 #[test]
+fn a_power_cut_does_not_bring_back_what_was_deleted_and_forgotten() {
+    // Found by the simulated world: it was read again.
+    let mut input = deleting();
+    input.fs.write_as_other(A, b"one\n");
+    assert_eq!(rounds(&mut input, 590), ["one"]);
+    input.fs.inject(Fault::nth(1, std::io::ErrorKind::Other).of(Operation::Sync).on("/logs"));
+    rounds(&mut input, 30);
+    assert!(input.fs.peek(A).is_none());
+    rounds(&mut input, 120);
+    assert_eq!(input.saved.len(), 0);
+    input.fs.crash();
+    assert!(input.fs.peek(A).is_none());
+}
+
+#[test]
 fn a_file_that_grows_begins_its_grace_period_again() {
     let mut input = deleting();
     for number in 0..5 {

@@ -60,7 +60,8 @@ use saved::Claim;
 use saved_prints::SavedPrints;
 use skidder_event::SourceId;
 use skidder_os::{FileKind, Metadata, Monotonic, Timestamp};
-use std::path::Path;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 use troubled::Refused;
@@ -112,6 +113,8 @@ pub struct Catalog {
     started: Option<Monotonic>,
     /// Files that are to be deleted.
     deletions: std::collections::HashMap<SourceId, Deletion>,
+    /// Directories in which files were deleted, until that is durable.
+    deleted_in: BTreeSet<PathBuf>,
     /// The other catalogs of this input, if it feeds several outputs.
     peer: Option<Peer>,
     /// When the registry was looked through for what can be forgotten.
@@ -251,6 +254,7 @@ impl Catalog {
             brief: false,
             started: None,
             deletions: std::collections::HashMap::default(),
+            deleted_in: BTreeSet::new(),
             peer: None,
             swept: None,
             watchdog: Watchdog::default(),
