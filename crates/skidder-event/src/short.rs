@@ -62,38 +62,36 @@ mod raw {
         }
     }
 
+    /// Bytes of a vector.
+    #[cfg(target_arch = "x86_64")]
+    const LANE: usize = 16;
+
     /// Appends the first `len` bytes of a text between quotes if nothing of them is escaped, else nothing; `false` then.
     /// `len` is at most [`SHORT`], and the text has as many bytes.
     #[cfg(target_arch = "x86_64")]
     #[inline]
-    #[expect(clippy::cast_ptr_alignment, reason = "only unaligned loads and stores are used")]
     pub(super) fn write_plain(out: &mut Vec<u8>, text: &[u8], len: usize) -> bool {
-        const LANE: usize = 16;
         assert!(text.len() >= SHORT && len <= SHORT);
         out.reserve(SHORT + 2);
-        // SAFETY: SSE2 is part of x86_64; a block begins before `len`, which is at most `SHORT`, a multiple of the lane,
-        // so that it ends within `SHORT` bytes, which both the text and the room behind the quote have.
+        // SAFETY: a lane begins before `len`, which is at most `SHORT`, a multiple of the lane, so that it ends within
+        // `SHORT` bytes, which both the text and the room behind the quote have. (So does the first one of nothing.)
         // All bytes up to the second quote are initialised when the length is set.
         unsafe {
             let start = out.as_mut_ptr().add(out.len());
             start.write(b'"');
-            let to = start.add(1);
-            let (mut at, mut special) = (0, 0_u64);
-            while at < len {
-                let block = _mm_loadu_si128(text.as_ptr().add(at).cast::<__m128i>());
-                _mm_storeu_si128(to.add(at).cast::<__m128i>(), block);
-                let control = _mm_set1_epi8(0x1f);
-                let found = _mm_or_si128(
-                    _mm_or_si128(
-                        _mm_cmpeq_epi8(block, _mm_set1_epi8(b'"' as i8)),
-                        _mm_cmpeq_epi8(block, _mm_set1_epi8(b'\\' as i8)),
-                    ),
-                    _mm_cmpeq_epi8(_mm_max_epu8(block, control), control),
-                );
-                special |= u64::from(_mm_movemask_epi8(found) as u32) << at;
-                at += LANE;
+            let (from, to) = (text.as_ptr(), start.add(1));
+            // One after the other and in no loop, which the compiler would take for a call to copy all at once.
+            let mut special = copy_lane(from, to);
+            if len > LANE {
+                special |= copy_lane(from.add(LANE), to.add(LANE)) << LANE;
+                if len > 2 * LANE {
+                    special |= copy_lane(from.add(2 * LANE), to.add(2 * LANE)) << (2 * LANE);
+                }
+                if len > 3 * LANE {
+                    special |= copy_lane(from.add(3 * LANE), to.add(3 * LANE)) << (3 * LANE);
+                }
             }
-            let own = if len == SHORT { u64::MAX } else { (1 << len) - 1 };
+            let own = u64::MAX.checked_shr((SHORT - len) as u32).unwrap_or(0);
             if special & own != 0 {
                 return false;
             }
@@ -101,6 +99,30 @@ mod raw {
             out.set_len(out.len() + len + 2);
         }
         true
+    }
+
+    /// Copies a lane, and gives a bit for each byte of it that is escaped.
+    ///
+    /// # Safety
+    /// Both have so many bytes.
+    #[cfg(target_arch = "x86_64")]
+    #[inline(always)]
+    #[expect(clippy::cast_ptr_alignment, reason = "only unaligned loads and stores are used")]
+    unsafe fn copy_lane(from: *const u8, to: *mut u8) -> u64 {
+        // SAFETY: SSE2 is part of x86_64, and the caller promises the rest.
+        unsafe {
+            let block = _mm_loadu_si128(from.cast::<__m128i>());
+            _mm_storeu_si128(to.cast::<__m128i>(), block);
+            let control = _mm_set1_epi8(0x1f);
+            let found = _mm_or_si128(
+                _mm_or_si128(
+                    _mm_cmpeq_epi8(block, _mm_set1_epi8(b'"' as i8)),
+                    _mm_cmpeq_epi8(block, _mm_set1_epi8(b'\\' as i8)),
+                ),
+                _mm_cmpeq_epi8(_mm_max_epu8(block, control), control),
+            );
+            u64::from(_mm_movemask_epi8(found) as u32)
+        }
     }
 
     /// Nothing is written inline on other machines.
