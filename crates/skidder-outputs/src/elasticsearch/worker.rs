@@ -44,6 +44,7 @@ pub(crate) async fn encode(encoding: Encoding) {
     let Encoding { mut encoder, number, hosts, tuner, bytes_max, queue, ready } = encoding;
     let mut taken: Vec<Delivery> = Vec::new();
     let mut waiting: VecDeque<Delivery> = VecDeque::new();
+    let mut last = 0;
     loop {
         if waiting.is_empty() {
             tuner.may_take(number).await;
@@ -57,6 +58,9 @@ pub(crate) async fn encode(encoding: Encoding) {
                 break;
             }
             waiting.extend(taken.drain(..));
+        } else if number < tuner.workers() {
+            // The last request was full of bytes: what it left would make a small one.
+            top_up(&queue, TakeLimits { events: last, bytes: bytes_max }, &mut waiting);
         }
         encoder.set(events, tuner.level());
         let mut request = Request::default();
@@ -64,9 +68,21 @@ pub(crate) async fn encode(encoding: Encoding) {
             // Compressing a piece takes half a millisecond; others want to run too.
             tokio::task::yield_now().await;
         }
+        last = request.items.len();
         ready.push(request);
     }
     ready.encoder_ended();
+}
+
+/// Takes events that are there to those that wait, up to `limits.events` of both.
+fn top_up(queue: &Queue, limits: TakeLimits, waiting: &mut VecDeque<Delivery>) {
+    let left: usize = waiting.iter().map(|delivery| delivery.rows.len()).sum();
+    // 0 would say that there is no limit.
+    if left < limits.events {
+        let mut taken = Vec::new();
+        queue.try_take(TakeLimits { events: limits.events - left, ..limits }, &mut taken);
+        waiting.extend(taken);
+    }
 }
 
 /// Brings requests to one host, or to one of several that stand in for each other.
@@ -330,5 +346,42 @@ impl Sender {
         let first = self.writer.part(request, first.to_vec());
         self.ready.add_part(second);
         self.ready.add_part(first);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::batch_with;
+    use skidder_event::Map;
+    use skidder_pipeline::{QueueLimits, Settle};
+
+    #[test]
+    fn what_a_full_request_left_is_sent_with_others() {
+        let limits = QueueLimits { flush_min_events: 0, ..QueueLimits::default() };
+        let queue = Queue::new(limits, Settle::new());
+        for lines in [&["a", "b"][..], &["c", "d", "e"], &["f"]] {
+            queue.push(batch_with(lines, &Map::new(), &Map::new())).expect("the queue is open");
+        }
+        let mut waiting = VecDeque::new();
+        let rows = |waiting: &VecDeque<Delivery>| {
+            let ends = waiting.iter().map(|delivery| (delivery.rows.start, delivery.rows.end));
+            ends.collect::<Vec<_>>()
+        };
+        let limits = |events| TakeLimits { events, bytes: usize::MAX };
+        top_up(&queue, limits(1), &mut waiting);
+        assert_eq!(rows(&waiting), [(0, 1)]);
+        // As many as the last request had.
+        top_up(&queue, limits(4), &mut waiting);
+        assert_eq!(rows(&waiting), [(0, 1), (1, 2), (0, 2)]);
+        // There are enough.
+        for enough in [0, 3, 4] {
+            top_up(&queue, limits(enough), &mut waiting);
+            assert_eq!(waiting.len(), 3);
+        }
+        // What is there, without waiting for more.
+        top_up(&queue, limits(100), &mut waiting);
+        top_up(&queue, limits(100), &mut waiting);
+        assert_eq!(rows(&waiting), [(0, 1), (1, 2), (0, 2), (2, 3), (0, 1)]);
     }
 }

@@ -23,6 +23,8 @@ const TRIAL_LONG: Duration = Duration::from_millis(1500);
 const SAMPLES_BEFORE: f64 = 4.0;
 /// A size twice as large must bring so much.
 const GAIN: f64 = 1.04;
+/// At first, if larger requests bring less, still larger ones wait for the other moves: they bring less still.
+const GAIN_LARGE: f64 = 2.0;
 /// A smaller one may cost so much.
 const LOSS: f64 = 0.99;
 /// Bodies that are not compressed must bring so much: they are longer, which costs others.
@@ -301,16 +303,20 @@ impl Search {
 
     /// A trial helped.
     fn accept(&mut self, trial: Trial, now: Monotonic) {
+        let is_small = trial.measured.over(&self.base, GAIN_LARGE) < 0.0;
         self.base = trial.measured;
         self.failed = 0;
         self.rounds = 0;
         self.next_trial = now;
-        // What helped once may help again; with another level everything may be different.
+        // What helped once may help again, unless it helped little; with another level everything may be different.
         if trial.step == Move::OtherLevel {
             self.next = 0;
             self.growing |= self.sizes.level == 0;
-        } else if self.is_known() && !self.try_step(trial.step, now) {
-            self.next += 1;
+        } else {
+            let waits = self.growing && is_small && trial.step == Move::MoreEvents;
+            if waits || (self.is_known() && !self.try_step(trial.step, now)) {
+                self.next += 1;
+            }
         }
     }
 

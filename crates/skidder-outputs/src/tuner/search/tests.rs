@@ -87,7 +87,7 @@ fn servers_that_are_busy_with_other_things_are_no_riddle() {
         for seed in 1..=5 {
             let world = World { seed, ..world };
             let (share, _, ramp) = share(world, BOUNDS);
-            assert!(share > 0.7 && ramp < millis(10_000), "{world:?}: {share}, {ramp:?}");
+            assert!(share > 0.6 && ramp < millis(10_000), "{world:?}: {share}, {ramp:?}");
             all += share;
         }
         assert!(all / 5.0 > 0.8, "{world:?}: {}", all / 5.0);

@@ -239,7 +239,7 @@ impl Run {
         self.random = self.random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
         let part = (self.random >> 11) as f64 / (1_u64 << 53) as f64;
         // Half a second of each five is slow, as while a server merges.
-        let is_slow = self.now.as_millis() % 5000 < 500;
+        let is_slow = (self.now.as_millis() + 2000) % 5000 < 500;
         (1.0 + self.world.noise * (2.0 * part - 1.0)) * if is_slow { 3.0 } else { 1.0 }
     }
 
