@@ -366,12 +366,10 @@ async fn a_dead_host_holds_nothing_back() {
         let mut fixture = Fixture::new();
         fixture.push(5000, 100);
         let server = FakeServer::start([]).await;
-        let dead = {
-            let mut gone = server.clone();
-            let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-            gone.address = listener.local_addr().unwrap().to_string();
-            gone
-        };
+        // Its port is held, so that nobody else gets it, and nobody listens there.
+        let held = tokio::net::TcpSocket::new_v4().unwrap();
+        held.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+        let dead = FakeServer { address: held.local_addr().unwrap().to_string(), ..server.clone() };
         // One that greets and then refuses everything is no better.
         let sick = FakeServer::start(vec![Act::Status(503); 1000]).await;
         let config = Config { loadbalance, ..config(&[&dead, &server, &sick]) };
