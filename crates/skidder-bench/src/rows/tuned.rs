@@ -36,7 +36,7 @@ const EVENTS: [usize; 4] = [400, 1600, 6400, 25_600];
 const LEVELS: [u32; 2] = [0, 1];
 /// How long a cell of the grid lasts, and the runs that are compared, start included: at the sink, and at a server, which
 /// takes a fiftieth of that and is less even.
-const AT_SINK: Lasts = Lasts { cell: Duration::from_secs(2), run: Duration::from_secs(12) };
+const AT_SINK: Lasts = Lasts { cell: Duration::from_secs(2), run: Duration::from_secs(30) };
 const AT_SERVER: Lasts = Lasts { cell: Duration::from_secs(5), run: Duration::from_mins(1) };
 /// How often it is looked at how many lines have come.
 const LOOK: Duration = Duration::from_millis(250);
