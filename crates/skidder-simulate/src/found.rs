@@ -122,6 +122,11 @@ pub const FOUND: &[(u64, Option<Theme>, &str)] = &[
     ),
     (206_795, DELETE, "a power cut brought back what was deleted and forgotten"),
     (501_244, OUTPUTS, "the same"),
+    (
+        204_830,
+        None,
+        "a compressed copy, not yet complete, got the inode of the log that was removed",
+    ),
 ];
 
 const CONTAINERS: Option<Theme> = Some(Theme::Containers);

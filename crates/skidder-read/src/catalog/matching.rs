@@ -2,7 +2,7 @@
 
 use super::former::may_be_former;
 use super::prefixes::Trace;
-use super::{Candidate, Catalog, Holds, Twin};
+use super::{Candidate, Catalog, Holds, Known, Twin};
 use crate::Now;
 use crate::compare::{Side, crc_of};
 use crate::fingerprint::{Fingerprint, read_up_to};
@@ -57,9 +57,13 @@ impl Catalog {
         let meta = &candidate.found.metadata;
         let ids = self.index.with_inode((meta.device, meta.inode)).to_vec();
         ids.into_iter().find(|&id| {
+            // A compressed copy of a plain file is never that file: its inode is used again. It is a copy like others.
+            let is_alike = |known: &Known| {
+                known.compressed == candidate.head.compressed
+                    && (!same_path || known.path == candidate.path)
+            };
             self.is_loose(id)
-                && (!same_path
-                    || self.sources.get(&id).is_some_and(|known| known.path == candidate.path))
+                && self.sources.get(&id).is_some_and(is_alike)
                 && (sabotage::is_on(Sabotage::InodeIsIdentity)
                     || (self.begins_alike(candidate, id)
                         && self.proves(candidate, id)

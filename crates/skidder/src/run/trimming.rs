@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// How often it is looked whether memory should be given back.
-const EVERY: Duration = Duration::from_secs(20);
+const EVERY: Duration = Duration::from_secs(10);
 
 /// Resident memory must have grown by so many bytes, since memory was given back last, for it to be worth the while.
 const WORTH_BYTES: u64 = 4 << 20;
