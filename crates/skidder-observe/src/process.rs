@@ -52,6 +52,11 @@ impl Process {
         process
     }
 
+    /// Resident memory in bytes, and nothing else: descriptors are not counted for it.
+    pub fn resident(fs: &dyn Fs) -> Option<u64> {
+        read_stat(fs).and_then(|line| parse_stat(&line))?.resident_bytes
+    }
+
     /// Processor time in both modes.
     pub fn cpu_total(&self) -> Option<Duration> {
         Some(self.cpu_user? + self.cpu_system?)

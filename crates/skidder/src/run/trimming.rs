@@ -50,7 +50,7 @@ impl Trimming {
     }
 
     fn resident(&self) -> Option<u64> {
-        Process::look(&*self.fs).resident_bytes
+        Process::resident(&*self.fs)
     }
 }
 
