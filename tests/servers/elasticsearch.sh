@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Elasticsearch 9.5.3, one node, its jars from Maven Central. With SECURITY=1 over TLS (certificates
 # in DIR/certs) with the user elastic/secret, roles and API keys.
+# KERBEROS=FOLDER, with SECURITY=1, is the folder of a realm of kerberos.sh, whose users it knows too: a trial licence.
 # SETTINGS='NAME=VALUE ...' adds to its settings.
 # The registry lacks some of its modules: no ILM, no _data_stream API, no ingest processors.
 . "$(dirname "$0")/lib.sh"
@@ -60,7 +61,7 @@ module root RootPlugin '' "$kept/root.jar"
 module transport-netty4 org.elasticsearch.transport.netty4.Netty4Plugin '' $(matching "$netty")
 module x-pack-core org.elasticsearch.xpack.core.XPackPlugin '' $(matching "$core")
 settings=(http.port="$port" ${SETTINGS:-})
-scheme=http
+options=() scheme=http
 if [ "${SECURITY:-0}" = 1 ]; then
   module x-pack-security org.elasticsearch.xpack.security.Security x-pack-core "$kept/saml.jar" \
     $(matching "$netty") $(others "$own|$netty|$core")
@@ -69,8 +70,14 @@ if [ "${SECURITY:-0}" = 1 ]; then
   settings+=(xpack.security.enabled=true $ssl.enabled=true $ssl.key=server.key $ssl.certificate=server.crt
     $ssl.certificate_authorities=ca.crt $ssl.client_authentication=optional)
   scheme=https
+  if [ -n "${KERBEROS:-}" ]; then
+    realm=xpack.security.authc.realms.kerberos.kerb1
+    cp "$KERBEROS/http.keytab" "$dir/home/config"
+    settings+=($realm.order=0 $realm.keytab.path=http.keytab xpack.license.self_generated.type=trial)
+    options+=(-Djava.security.krb5.conf="$KERBEROS/krb5.conf")
+  fi
 fi
-launch "$java/bin/java" -Xms512m -Xmx512m --enable-native-access=ALL-UNNAMED -Dorg.apache.logging.log4j.level=INFO \
+launch "$java/bin/java" "${options[@]}" -Xms512m -Xmx512m --enable-native-access=ALL-UNNAMED -Dorg.apache.logging.log4j.level=INFO \
   -cp "$kept/node:$(matching "$own" | paste -sd:)" ElasticsearchNode "$dir/home" "${settings[@]}"
 # The licence becomes active a moment after the first answer.
 licensed() { curl -sf --cacert "$dir/certs/ca.crt" -u elastic:secret "$scheme://localhost:$port/_license" | grep -q '"active"'; }

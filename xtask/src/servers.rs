@@ -71,9 +71,11 @@ pub(crate) fn test(arguments: &[String]) -> Result<()> {
     process::run(&mut command)
 }
 
-/// What a build with Kerberos adds, which no other build has: checked and tested at a real KDC.
+/// What a build with Kerberos adds, which no other build has: checked and tested at a real KDC, and with
+/// an Elasticsearch that asks it.
 pub(crate) fn test_kerberos() -> Result<()> {
     script("kerberos.sh", &["install"])?;
+    script("elasticsearch.sh", &["install"])?;
     let build = |verb: &str| {
         let mut command = repository::cargo();
         command.args([verb, "--locked", "-p", "skidder-kerberos", "-p", "skidder-outputs"]);
@@ -83,7 +85,15 @@ pub(crate) fn test_kerberos() -> Result<()> {
     let mut lints = build("clippy");
     process::run(lints.args(["--all-targets", "--", "-D", "warnings"]))?;
     let mut tests = build("test");
-    process::run(tests.args(["--lib", "--test", "real_kdc", "--test", "kerberos"]))
+    process::run(tests.args([
+        "--lib",
+        "--test",
+        "real_kdc",
+        "--test",
+        "kerberos",
+        "--test",
+        "real_kerberos",
+    ]))
 }
 
 /// Starts the servers for work by hand and waits for Ctrl-C.

@@ -11,6 +11,7 @@ use base64::Engine;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName};
 use serde_json::Value;
+use std::ffi::OsStr;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
@@ -26,6 +27,7 @@ const TIMEOUT: Duration = Duration::from_mins(1);
 /// Hits that [`Server::search`] returns at most; the servers' own limit.
 const HITS_MAX: u32 = 10_000;
 
+mod kerberos;
 mod plain;
 
 /// Why a server could not be used.
@@ -132,11 +134,6 @@ impl Server {
         Self::start("openldap.sh", true, "")
     }
 
-    /// A realm of Kerberos for one test; see `tests/servers/kerberos.sh` for what is in its folder.
-    pub fn kerberos() -> Result<Self, ServerError> {
-        Self::start("kerberos.sh", false, "")
-    }
-
     /// The folder of a server of the test's own.
     pub fn folder(&self) -> &Path {
         self.own.as_ref().expect("only a server of the test's own has one").directory.path()
@@ -185,6 +182,15 @@ impl Server {
     }
 
     fn start(name: &'static str, secure: bool, settings: &str) -> Result<Self, ServerError> {
+        Self::start_with(name, secure, &[("SETTINGS", OsStr::new(settings))])
+    }
+
+    /// The same with these variables for the script.
+    fn start_with(
+        name: &'static str,
+        secure: bool,
+        variables: &[(&str, &OsStr)],
+    ) -> Result<Self, ServerError> {
         let failed = |said: String| ServerError::Start { script: name, said };
         let directory = tempfile::tempdir().map_err(|error| failed(error.to_string()))?;
         let port = free_port().map_err(|error| failed(error.to_string()))?;
@@ -192,9 +198,7 @@ impl Server {
         let mut command = script(name);
         command.arg("start").arg(directory.path()).arg(port.to_string());
         command.env("SECURITY", if secure { "1" } else { "0" }).stdin(Stdio::null());
-        if !settings.is_empty() {
-            command.env("SETTINGS", settings);
-        }
+        command.envs(variables.iter().copied());
         // From here on the script's `stop` runs whatever happens.
         let own = Own { script: name, directory };
         let output = command.output().map_err(|error| failed(error.to_string()))?;

@@ -17,7 +17,11 @@ pub(super) const ELASTICSEARCH: &[Covered] = &[
     ("bulk_max_size", &["settings_are_read", "a_good_server_gets_everything_once_and_in_order"]),
     (
         "kerberos.*",
-        &["kerberos_is_a_feature_of_the_build", "every_request_shows_a_ticket_of_its_own"],
+        &[
+            "kerberos_is_a_feature_of_the_build",
+            "every_request_shows_a_ticket_of_its_own",
+            "elasticsearch_knows_its_user_by_keys_and_by_password",
+        ],
     ),
     (
         "exactly_once",
