@@ -5,11 +5,13 @@ mod http_proxy;
 mod proxy_choice;
 mod read;
 mod socks;
+mod tcp;
 
 pub use http_proxy::HttpProxy;
 pub use proxy_choice::ProxyChoice;
 pub(crate) use read::{read_headers, read_hosts, read_tls};
 pub use socks::Proxy;
+pub use tcp::connect;
 
 use crate::check::Steps;
 use rustls::ClientConfig;
@@ -260,12 +262,7 @@ pub(crate) async fn dial(addresses: &[SocketAddr]) -> Result<TcpStream, NetError
 }
 
 async fn dial_one(address: SocketAddr) -> Result<TcpStream, NetError> {
-    let failed = |source| NetError::Connect { address, source };
-    let tcp = TcpStream::connect(address).await.map_err(failed)?;
-    // A request ends with a short piece that must not wait for an acknowledgement. The send buffer is
-    // left to the kernel: setting its size would end its own tuning.
-    tcp.set_nodelay(true).map_err(failed)?;
-    Ok(tcp)
+    tcp::connect(address).await.map_err(|source| NetError::Connect { address, source })
 }
 
 /// TLS over a connection, to the server of this name.
