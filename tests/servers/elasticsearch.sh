@@ -3,7 +3,8 @@
 # in DIR/certs) with the user elastic/secret, roles and API keys.
 # KERBEROS=FOLDER, with SECURITY=1, is the folder of a realm of kerberos.sh, whose users it knows too: a trial licence.
 # SETTINGS='NAME=VALUE ...' adds to its settings.
-# The registry lacks some of its modules: no ILM, no _data_stream API, no ingest processors.
+# The registry lacks some of its modules: no _data_stream API, no ingest processors. What stands in for ILM
+# (LifecyclePlugin.java) is there without SECURITY.
 . "$(dirname "$0")/lib.sh"
 . "$here/java.sh"
 version=9.5.3
@@ -23,6 +24,7 @@ install() {
   if [ "$(cat "$kept/installed" 2>/dev/null)" != "$wanted" ]; then
     maven "$here/elasticsearch/pom.xml" "$jars"
     compile "$kept/root" "$(matching "$own" | paste -sd:)" "$here/elasticsearch/RootPlugin.java"
+    compile "$kept/lifecycle" "$(ls "$jars"/*.jar | paste -sd:)" "$here/elasticsearch/LifecyclePlugin.java"
     compile "$kept/node" "$(matching "$own" | paste -sd:)" "$here/elasticsearch/ElasticsearchNode.java"
     # SAML's library is not in the registry; the plugin only needs to see that these types exist.
     rm -rf "$kept/saml-source"
@@ -32,7 +34,7 @@ install() {
         >"$kept/saml-source/org/opensaml/$type.java"
     done
     compile "$kept/saml" "$kept" $(find "$kept/saml-source" -name '*.java')
-    archive "$kept/root"; archive "$kept/saml"
+    archive "$kept/root"; archive "$kept/lifecycle"; archive "$kept/saml"
     echo "$wanted" >"$kept/installed"
   fi
 }
@@ -76,6 +78,8 @@ if [ "${SECURITY:-0}" = 1 ]; then
     settings+=($realm.order=0 $realm.keytab.path=http.keytab xpack.license.self_generated.type=trial)
     options+=(-Djava.security.krb5.conf="$KERBEROS/krb5.conf")
   fi
+else
+  module lifecycle LifecyclePlugin x-pack-core "$kept/lifecycle.jar"
 fi
 launch "$java/bin/java" "${options[@]}" -Xms512m -Xmx512m --enable-native-access=ALL-UNNAMED -Dorg.apache.logging.log4j.level=INFO \
   -cp "$kept/node:$(matching "$own" | paste -sd:)" ElasticsearchNode "$dir/home" "${settings[@]}"

@@ -110,6 +110,30 @@ fn opensearch_gets_everything() {
     takes_known_ids_as_delivered(&server);
 }
 
+/// `skidder setup`, and then a run that finds what it made.
+#[test]
+#[ignore = "needs real servers: cargo xtask test"]
+fn elasticsearch_is_set_up_by_the_command() {
+    let server = Server::elasticsearch().unwrap();
+    let name = unique_name("command");
+    let setup = format!(
+        "setup: {{template: {{name: {name}, pattern: {name}}}, ilm: {{policy_name: {name}}}}}\n"
+    );
+    let place = Place::with_output(&format!("{}{setup}", output(&server, &name, &[])));
+    let config = place.path().join("filebeat.yml");
+    let said =
+        Program::run(&mut command(["setup", "-c", config.to_str().unwrap()])).succeeded().out;
+    assert!(said.contains(&format!("the lifecycle policy `{name}`: loaded")), "{said}");
+    assert!(said.contains(&format!("the index template `{name}`")), "{said}");
+    write_logs(&place);
+    place.once(&[]).succeeded();
+    accept("setup", judged(&server, &name, &LOGS), 0);
+    let explained = server.get(&format!("/{name}/_ilm/explain")).unwrap();
+    let indices: Vec<_> = explained["indices"].as_object().unwrap().values().collect();
+    let found = indices.iter().map(|index| (&index["managed"], &index["policy"]));
+    assert_eq!(found.collect::<Vec<_>>(), [(&json!(true), &json!(name))]);
+}
+
 #[test]
 #[ignore = "needs real servers: cargo xtask test"]
 fn files_are_shipped_without_a_configuration() {

@@ -185,25 +185,39 @@ pub(super) const SETUP: &[Covered] = &[
         &[
             "what_is_missing_is_loaded_and_what_is_there_stays",
             "each_kind_of_server_gets_what_it_can_have",
+            "without_lifecycles_the_index_has_none",
         ],
     ),
     (
         "setup.ilm.policy_name",
-        &["without_settings_the_template_is_filebeats", "settings_of_the_template_stand_over_ours"],
+        &[
+            "without_settings_the_template_is_filebeats",
+            "settings_of_the_template_stand_over_ours",
+            "the_first_event_goes_to_a_data_stream_with_the_policy",
+        ],
     ),
     (
         "setup.ilm.policy_file",
-        &["files_replace_fields_templates_and_policies", "mistakes_in_setup_are_told"],
+        &[
+            "files_replace_fields_templates_and_policies",
+            "mistakes_in_setup_are_told",
+            "a_policy_of_a_file_is_loaded_or_what_is_wrong_with_it_is_told",
+        ],
     ),
     (
         "setup.ilm.check_exists",
-        &["settings_of_the_template_stand_over_ours", "a_server_that_refuses_says_what_is_needed"],
+        &[
+            "settings_of_the_template_stand_over_ours",
+            "a_server_that_refuses_says_what_is_needed",
+            "a_policy_that_is_there_is_replaced_only_if_that_is_asked_for",
+        ],
     ),
     (
         "setup.ilm.overwrite",
         &[
             "settings_of_the_template_stand_over_ours",
             "what_is_missing_is_loaded_and_what_is_there_stays",
+            "a_policy_that_is_there_is_replaced_only_if_that_is_asked_for",
         ],
     ),
     ("setup.dsl.data_stream_pattern", &["mistakes_in_setup_are_told"]),
