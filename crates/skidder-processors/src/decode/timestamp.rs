@@ -88,6 +88,15 @@ impl Timestamp {
         let target = || Path::parse(Self::TARGET_FIELD).expect("a constant that is a path");
         let target_field = settings.string("target_field").try_map(parse).or_else(target);
         let layouts = settings.strings("layouts").required();
+        if layouts.is_empty() && settings.has("layouts") {
+            let message =
+                format!("`{}` names no layout: no time can be read", settings.path_of("layouts"));
+            settings.problem(
+                "layouts",
+                message,
+                "give the time 2006-01-02 15:04:05 as your lines would write it",
+            );
+        }
         let zone = |name: String| syslog::timezone(&name).map_err(|error| error.to_string());
         let timezone = settings.string("timezone").try_map(zone).or_else(|| TimeZone::UTC);
         let tests = settings.strings("test").or_else(Vec::new);
