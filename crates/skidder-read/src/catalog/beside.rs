@@ -11,7 +11,7 @@ mod age;
 mod followed;
 
 use super::matching::is_related;
-use super::{Candidate, Catalog, Holds, MISSING_GRACE};
+use super::{Candidate, Catalog, Holds, MISSING_GRACE, Place};
 use crate::Now;
 use crate::fingerprint::{Fingerprint, HeadError};
 use crate::scan::Found;
@@ -124,8 +124,15 @@ impl Beside {
     }
 
     /// What was at a path is gone.
-    pub(super) fn lose(&mut self, path: &Arc<Path>, now: Monotonic) {
+    pub(super) fn lose(&mut self, path: &Arc<Path>, place: &Place, now: Monotonic) {
         if let Some(seen) = self.last_scan {
+            // What waited to be taken in is not known wherever it is now.
+            let waits = match &place.holds {
+                Holds::Source(_) => false,
+                Holds::Twin(twin) => twin.comparison.is_some(),
+                Holds::Nothing => place.size > 0,
+            };
+            let seen = if waits { seen.min(place.modified) } else { seen };
             self.gone.insert(Arc::clone(path), (seen, now));
         }
     }
@@ -140,6 +147,12 @@ impl Beside {
     /// Whether a file is here because a link led to it.
     pub(super) fn has(&self, path: &Path) -> bool {
         self.files.contains_key(path)
+    }
+
+    /// Whether all that was rotated away from a link was found, and taken in.
+    pub(super) fn is_followed(&self, link: &Path, is_taken_in: impl Fn(&Path) -> bool) -> bool {
+        let mut of_link = self.files.iter().filter(|(_, rotated)| &*rotated.link == link);
+        !self.again.contains_key(link) && of_link.all(|(path, _)| is_taken_in(path))
     }
 
     /// Whether a file was rotated away from the target of a link.

@@ -399,7 +399,7 @@ impl Catalog {
         self.places.retain(|path, place| {
             let kept = keep(path, place);
             if !kept && follows {
-                beside.lose(path, now);
+                beside.lose(path, place, now);
             }
             if !kept && let Holds::Source(id) = place.holds {
                 lost.push(id);

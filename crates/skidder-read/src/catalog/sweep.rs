@@ -3,11 +3,11 @@
 use super::adopt::is_of_input;
 use super::former::of_former;
 use super::pins::unread_bytes;
-use super::{Catalog, MISSING_GRACE};
+use super::{Catalog, Holds, MISSING_GRACE, Place};
 use crate::Now;
 use crate::readers::ReaderState;
 use skidder_event::SourceId;
-use skidder_os::Monotonic;
+use skidder_os::{FileKind, Monotonic};
 use std::collections::HashMap;
 use std::io;
 use std::path::Path;
@@ -122,9 +122,9 @@ impl Catalog {
     }
 
     fn forget_stale(&self, mut stale: Vec<(String, Arc<Path>, bool)>) {
-        let is_gone = |path: &Path| {
-            let looked = self.input.fs.symlink_metadata(path);
-            looked.is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
+        let is_gone = |path: &Path| match self.input.fs.symlink_metadata(path) {
+            Ok(meta) => meta.kind == FileKind::Symlink && self.leads_elsewhere(path),
+            Err(error) => error.kind() == io::ErrorKind::NotFound,
         };
         stale.retain(|(_, path, at_once)| *at_once || is_gone(path));
         if !stale.is_empty() {
@@ -132,6 +132,16 @@ impl Catalog {
             let keys = stale.into_iter().map(|(key, _, _)| key).collect();
             self.input.cursors.forget_saved(keys);
         }
+    }
+
+    /// Whether a link leads to a file that has another entry, and all that was rotated away from it before was taken in:
+    /// what else was saved under its path is gone. As long as that is known, it says since when there may be rotated files
+    /// that nobody has seen.
+    fn leads_elsewhere(&self, link: &Path) -> bool {
+        let is_source = |place: &Place| matches!(place.holds, Holds::Source(_)) && !place.recheck;
+        self.follows_links()
+            && self.places.get(link).is_some_and(is_source)
+            && self.beside.is_followed(link, |path| self.places.get(path).is_some_and(is_source))
     }
 
     /// Whether a source has nothing to read, is closed, and has nothing under way.

@@ -180,7 +180,7 @@ impl Catalog {
         for path in gone {
             if let Some((path, place)) = self.places.remove_entry(&**path) {
                 if self.follows_links() {
-                    self.beside.lose(&path, now);
+                    self.beside.lose(&path, &place, now);
                 }
                 if let Holds::Source(id) = place.holds {
                     self.unplace(id);

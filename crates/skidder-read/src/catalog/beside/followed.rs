@@ -1,7 +1,8 @@
 //! Files beside the targets of links that are followed, scan after scan, until they are read.
 
+use super::Rotated;
 use super::age::age;
-use crate::catalog::matching::rotated_suffix;
+use crate::catalog::matching::{is_related, rotated_suffix};
 use crate::catalog::{Catalog, Holds, MISSING_GRACE};
 use crate::scan::Found;
 use skidder_os::{FileKind, Monotonic};
@@ -66,7 +67,15 @@ impl Catalog {
             return false;
         }
         let rested = now.since(rotated.since) >= MISSING_GRACE;
+        // As long as one before it is known, what is not known after that is taken for new.
+        let is_oldest = || {
+            let of_link =
+                |(_, other): &(&Arc<Path>, &Rotated)| !other.pin && other.link == rotated.link;
+            let own = age(path);
+            !self.beside.files.iter().filter(of_link).any(|(other, _)| age(other) < own)
+        };
         rested
+            && is_oldest()
             && match self.places.get(path).map(|place| &place.holds) {
                 Some(Holds::Source(id)) => self.is_done(*id),
                 // It is needed if that is removed before it is read.
@@ -96,7 +105,9 @@ impl Catalog {
             }
         };
         for sibling in siblings {
-            if rotated_suffix(&sibling.path) == suffix && !self.beside.has(&sibling.path) {
+            let is_same =
+                is_related(path, &sibling.path) && rotated_suffix(&sibling.path) == suffix;
+            if is_same && !self.beside.has(&sibling.path) {
                 self.beside.add_rotated(&sibling.path, &gone.link, now);
                 out.push(sibling);
             }

@@ -1,5 +1,7 @@
 //! A kubelet that rotates what links lead to.
 
+mod let_go;
+
 use super::*;
 use crate::readers::ReadersLimits;
 use crate::testing::{Input, gzip, lines, settings};
