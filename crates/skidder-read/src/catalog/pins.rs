@@ -155,7 +155,12 @@ impl Catalog {
                 Holds::Source(_) => false,
             };
             if is_spare {
-                self.unlink(&path);
+                let of = self.pins.held.iter().find(|(_, pin)| pin.path == path).map(|(id, _)| *id);
+                match of {
+                    // What it was is known by its name from now on.
+                    Some(id) => self.release(id),
+                    None => self.unlink(&path),
+                }
             }
         }
         let mut ids: Vec<SourceId> = self.sources.keys().copied().collect();

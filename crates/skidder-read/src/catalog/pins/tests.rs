@@ -375,3 +375,31 @@ fn the_pin_of_what_waits_for_another_file_to_be_read_is_kept() {
         assert!(messages.iter().any(|message| message == line), "{line}");
     }
 }
+
+#[test]
+fn a_source_whose_pin_is_a_spare_name_of_another_one_keeps_its_own() {
+    // Found by the simulated world (pins 601322): a file that was read by its pin came back, was copied and truncated. Its
+    // pin had the new content, and was removed as a spare name of that; the copy was not known by the name then.
+    let mut settings = pinning(1 << 20).context.settings.clone();
+    settings.close.on_eof = false;
+    let limits = ReadersLimits { open_files: 100, decoders: 10 };
+    let mut input = Input::with(settings, limits, 100);
+    input.fs.write_as_other(A, lines("line", 0..50).as_bytes());
+    input.scan();
+    input.fs.rename_as_other(A, "/away");
+    input.scan();
+    let mut messages = input.round();
+    assert_eq!(messages.len(), 50, "by its pin");
+    input.fs.rename_as_other("/away", A);
+    input.fs.append_as_other(A, lines("line", 50..60).as_bytes());
+    let text = input.fs.peek(A).expect("it is there");
+    input.fs.write_as_other("/logs/a.log.1", &text);
+    input.fs.truncate_as_other(A, 0);
+    input.fs.append_as_other(A, b"new\n");
+    messages.extend(rounds(&mut input));
+    messages.sort_unstable();
+    let mut expected: Vec<String> = lines("line", 0..60).lines().map(str::to_owned).collect();
+    expected.push("new".to_owned());
+    expected.sort_unstable();
+    assert_eq!(messages, expected);
+}
