@@ -16,6 +16,8 @@ pub(crate) struct Side {
     piece: Vec<u8>,
     from: usize,
     ended: bool,
+    /// If it is compressed: it ends inside of a stream, is still being written or was cut short.
+    cut: bool,
 }
 
 /// What a compressed file is compressed with. Where that cannot be told any more, decoding fails in the same way.
@@ -52,7 +54,7 @@ impl Side {
     pub(crate) fn new(file: Box<dyn File>, compressed: bool, pool: &DecoderPool) -> Self {
         let codec = compressed.then(|| codec_of(&*file));
         let decoder = Decoder::start(codec, pool).without_checkpoints();
-        Self { file, decoder, piece: Vec::new(), from: 0, ended: false }
+        Self { file, decoder, piece: Vec::new(), from: 0, ended: false, cut: false }
     }
 
     /// Bytes not yet compared; none at the end for now.
@@ -64,6 +66,7 @@ impl Side {
                 Ok(progress) => {
                     self.piece.truncate(progress.produced);
                     self.ended = progress.produced == 0 && progress.state != ReadState::More;
+                    self.cut = progress.state == ReadState::Waiting;
                 }
                 Err(DecodeError::Read { source, .. }) => return Err(source),
                 // What is damaged ends there, as it does for a reader.
@@ -80,6 +83,11 @@ impl Side {
 impl Comparison {
     pub(crate) fn new(one: Side, other: Side) -> Self {
         Self { one, other, at: 0 }
+    }
+
+    /// Whether the other side, if it is compressed, ended inside of a stream: it is still being written, or was cut short.
+    pub(crate) fn is_other_cut(&self) -> bool {
+        self.other.ended && self.other.cut
     }
 
     /// Compares up to `budget` more bytes.

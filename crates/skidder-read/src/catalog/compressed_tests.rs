@@ -2,6 +2,7 @@
 
 use crate::testing::{Input, gzip, lines};
 use skidder_os::{Clock, Timestamp};
+use std::io::Read;
 
 const GZ: &str = "/logs/a.log.1.gz";
 
@@ -112,4 +113,83 @@ fn a_compressed_copy_that_got_the_inode_of_the_log_is_a_copy_all_the_same() {
     read.extend(rounds(&mut input));
     assert_has_all(&read, &more);
     assert_eq!(read.len(), 300, "no line comes twice");
+}
+
+#[test]
+fn a_plain_file_takes_back_what_its_compressed_copy_was_given_before_it_is_complete() {
+    // Found by the simulated world (containers 900905, outputs 801053, pins 200793): a reaction to a notice saw the
+    // compressed file before a scan saw the plain one under its new name, which is longer then.
+    for (is_known, reads) in [(false, true), (false, false), (true, true), (true, false)] {
+        let mut input = Input::new();
+        let text = lines("a", 0..300);
+        let mut read = Vec::new();
+        if is_known {
+            input.fs.write_as_other("/logs/a.log", &text.as_bytes()[..1500]);
+            read.extend(input.round());
+            input.fs.rename_as_other("/logs/a.log", "/away");
+        }
+        let whole = gzip(text.as_bytes());
+        input.fs.write_as_other(GZ, &whole[..whole.len() * 3 / 4]);
+        input.scan();
+        if reads {
+            read.extend(input.read());
+            // What vanished is read to its end first.
+            read.extend(input.round());
+            assert!(read.len() > 150, "the copy has the source");
+        }
+        input.fs.write_as_other("/logs/a.log.1", text.as_bytes());
+        read.extend(input.round());
+        input.fs.write_as_other(GZ, &whole);
+        read.extend(input.round());
+        input.fs.remove_as_other("/logs/a.log.1");
+        read.extend(rounds(&mut input));
+        assert_has_all(&read, &text);
+        assert_eq!(read.len(), 300, "{is_known} {reads}");
+        assert_eq!(input.scan().held, 0);
+    }
+}
+
+#[test]
+fn a_plain_file_of_another_name_does_not_take_back_what_only_begins_as_it_does() {
+    let mut input = Input::new();
+    let (old, new) = (headed("old", 90), headed("new", 90));
+    let header = lines("# the same header in every file", 0..60).len();
+    let whole = gzip(old.as_bytes());
+    // So much of it that the header is there, and not a line more.
+    let cut = (1..whole.len()).find(|&len| {
+        let mut text = Vec::new();
+        let mut decoder = flate2::read::GzDecoder::new(&whole[..len]);
+        // It ends before its end.
+        decoder.read_to_end(&mut text).unwrap_or_default();
+        text.len() > header / 2 + 600
+    });
+    input.fs.write_as_other("/logs/a.log.2.gz", &whole[..cut.expect("it has a header")]);
+    let mut read = input.round();
+    input.fs.write_as_other("/logs/a.log.1", new.as_bytes());
+    read.extend(input.round());
+    input.fs.write_as_other("/logs/a.log.2.gz", &whole);
+    read.extend(rounds(&mut input));
+    assert_has_all(&read, &old);
+    assert_has_all(&read, &new);
+}
+
+#[test]
+fn what_was_saved_goes_to_the_compressed_file_that_has_the_bytes_before_the_cursor() {
+    // Found by the simulated world (containers 301249, 1001862): the program ended while a byte was known of a file of
+    // which much was read. Of two compressed files with that byte the first one got its cursor, which is behind its end.
+    let mut input = Input::new();
+    let text = lines("a", 0..200);
+    input.fs.write_as_other("/logs/a.log", &text.as_bytes()[..1]);
+    input.scan();
+    input.fs.append_as_other("/logs/a.log", &text.as_bytes()[1..]);
+    let mut read = input.read();
+    assert_eq!(read.len(), 200);
+    input.fs.remove_as_other("/logs/a.log");
+    let other = lines("another", 0..20);
+    input.fs.write_as_other("/logs/a.log.2.gz", &gzip(other.as_bytes()));
+    input.fs.write_as_other("/logs/a.log.3.gz", &gzip(text.as_bytes()));
+    let mut input = input.restarted();
+    read.extend(rounds(&mut input));
+    assert_has_all(&read, &other);
+    assert_eq!(read.len(), 220, "no line comes twice");
 }

@@ -239,6 +239,12 @@ impl Catalog {
                 ids.extend(self.with_print(&print));
             }
         }
+        if ids.iter().any(|&id| self.is_weak(id))
+            && let Some(saved) = self.proved_by_saved(candidate)
+        {
+            let len = |id: &SourceId| self.sources.get(id).map_or(0, |known| known.fingerprint.len);
+            ids.retain(|id| len(id) >= saved || !self.is_weak(*id));
+        }
         ids.sort_by_key(|id| {
             let known = self.sources.get(id);
             let len = known.map_or(0, |known| known.fingerprint.len);
@@ -246,6 +252,14 @@ impl Catalog {
             (std::cmp::Reverse(len), !same_path)
         });
         ids
+    }
+
+    /// Whether a source lost its place before more was known of it than a beginning that several files may share.
+    fn is_weak(&self, id: SourceId) -> bool {
+        let Some(known) = self.sources.get(&id).filter(|known| !known.placed) else { return false };
+        let offset = self.readers.look(id).map_or(0, |look| look.offset);
+        known.fingerprint.len < self.input.settings.fingerprint.length
+            && offset.saturating_sub(known.fingerprint.len.into()) < PROOF_BYTES
     }
 
     /// Sources with exactly this fingerprint, and the key that goes with it.
@@ -305,6 +319,7 @@ impl Catalog {
         let same_inode = (known.device, known.inode) == (meta.device, meta.inode);
         let print = &known.fingerprint;
         if known.former
+            && candidate.copy_of != Some(id)
             && !may_be_former(&candidate.path, &known.path, same_inode, look.offset, print)
         {
             return false;
@@ -321,7 +336,8 @@ impl Catalog {
         if candidate.head.compressed {
             let doubtful = self.is_shared(print);
             return !known.refused.has(meta)
-                && self.compressed_fits(candidate, doubtful, look.offset, look.tail);
+                && self.compressed_fits(candidate, doubtful, look.offset, look.tail)
+                    != Some(false);
         }
         self.look_fits(candidate, &look)
     }
@@ -334,29 +350,27 @@ impl Catalog {
             || self.index.with_hash(&print.hash).len() > 1
     }
 
-    /// Whether nothing in the beginning of a compressed file speaks against its having been read up to `offset`. The
-    /// whole is proved by its reader; but where the fingerprint is `doubtful`, others begin as it did.
+    /// Whether a compressed file has the bytes that were read before `offset`; nothing if that was not looked at. The whole
+    /// is proved by its reader; but where the fingerprint is `doubtful`, others begin as it did.
     pub(super) fn compressed_fits(
         &self,
         candidate: &Candidate,
         doubtful: bool,
         offset: u64,
         tail: Option<Tail>,
-    ) -> bool {
+    ) -> Option<bool> {
         let settings = &self.input.settings.fingerprint;
-        let Some(tail) = tail.filter(|tail| tail.len > 0 && u64::from(tail.len) <= offset) else {
-            return true;
-        };
+        let tail = tail.filter(|tail| tail.len > 0 && u64::from(tail.len) <= offset)?;
         let start = offset - u64::from(tail.len);
         let head = start.checked_sub(settings.offset).and_then(|from| {
             let from = usize::try_from(from).ok()?;
             candidate.head.bytes.get(from..from + tail.len as usize)
         });
         if let Some(bytes) = head {
-            return crc32fast::hash(bytes) == tail.crc;
+            return Some(crc32fast::hash(bytes) == tail.crc);
         }
         if !doubtful || offset > PROOF_DECODED_BYTES_MAX {
-            return true;
+            return None;
         }
         let fs = &self.input.fs;
         let fits = fs.open(&candidate.path).and_then(|file| {
@@ -364,7 +378,7 @@ impl Catalog {
             crc_of(side, start, tail.len, &mut vec![0; PROOF_SCRATCH_BYTES])
         });
         // What is not there yet, or cannot be read now, speaks against nothing.
-        fits.ok().flatten().is_none_or(|crc| crc == tail.crc)
+        fits.ok().flatten().map(|crc| crc == tail.crc)
     }
 
     pub(super) fn look_fits(&self, candidate: &Candidate, look: &ReaderLook) -> bool {

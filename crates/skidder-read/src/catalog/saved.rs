@@ -34,14 +34,14 @@ pub(super) struct Rank {
     /// The bytes before the cursor are others.
     misfit: bool,
     other_file: bool,
-    /// Nothing was read that could prove anything.
-    unread: bool,
+    /// Nothing was read that could prove anything, or it was not looked at.
+    unproved: bool,
     other_path: bool,
 }
 
 impl Rank {
     pub(super) const NONE: Self =
-        Self { misfit: true, other_file: true, unread: true, other_path: true };
+        Self { misfit: true, other_file: true, unproved: true, other_path: true };
 
     /// Whether an entry is of the very file at its path: no other file has a better claim to it.
     pub(super) fn is_in_place(self) -> bool {
@@ -178,7 +178,7 @@ impl Catalog {
         claim.is_some_and(|claim| {
             claim.odd.is_none()
                 && !claim.rank.misfit
-                && !(claim.rank.unread && claim.rank.other_file)
+                && !(claim.rank.unproved && claim.rank.other_file)
         })
     }
 
@@ -204,21 +204,35 @@ impl Catalog {
         Some(len >= usual || claim.entry.cursor.offset >= PROOF_BYTES)
     }
 
+    /// The length of the fingerprint under which the registry knows a file that no source has, and which has the bytes
+    /// before the cursor.
+    pub(super) fn proved_by_saved(&mut self, candidate: &Candidate) -> Option<u32> {
+        let print = candidate.head.print();
+        if !self.holders(&print).is_empty() {
+            return None;
+        }
+        let claim = self.claim(candidate, &print).ok()??;
+        let is_proved = !claim.rank.misfit && !claim.rank.unproved;
+        let len = claim.entry.meta.fingerprint_len.map(Fingerprint::bytes_of_saved);
+        is_proved.then(|| len.unwrap_or(self.input.settings.fingerprint.length))
+    }
+
     fn rank(&self, candidate: &Candidate, entry: &Entry, doubtful: bool) -> Rank {
         let meta = &candidate.found.metadata;
         let cursor = &entry.cursor;
         let tail = cursor.tail.map(|tail| Tail { len: tail.len, crc: tail.crc });
-        let fits = if candidate.head.compressed {
+        let (fits, is_proved) = if candidate.head.compressed {
             let doubtful = doubtful || entry.meta.fingerprint_len.is_some();
-            self.compressed_fits(candidate, doubtful, cursor.offset, tail)
+            let fits = self.compressed_fits(candidate, doubtful, cursor.offset, tail);
+            (fits != Some(false), fits == Some(true))
         } else {
-            self.tail_fits(&candidate.path, meta, cursor.offset, tail)
+            (self.tail_fits(&candidate.path, meta, cursor.offset, tail), cursor.offset > 0)
         };
         let same_file = (entry.meta.device, entry.meta.inode) == (meta.device, meta.inode);
         Rank {
             misfit: !fits,
             other_file: !same_file,
-            unread: cursor.offset == 0 || candidate.head.compressed,
+            unproved: !is_proved,
             other_path: entry.meta.source != candidate.path,
         }
     }

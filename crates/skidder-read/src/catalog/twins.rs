@@ -9,6 +9,7 @@ use skidder_event::SourceId;
 use skidder_os::sabotage::{self, Sabotage};
 use std::io;
 use std::ops::Range;
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -72,8 +73,10 @@ impl Catalog {
             }
         }
         if rivals.is_empty() {
-            let gone =
-                alike.iter().find(|id| self.sources.get(id).is_some_and(|known| !known.former));
+            // One that only begins as this one does keeps its place for what it was.
+            let print = candidate.head.print();
+            let has_print = |known: &Known| !known.former && known.fingerprint == print;
+            let gone = alike.iter().find(|id| self.sources.get(id).is_some_and(has_print));
             match gone {
                 // What had this fingerprint is gone, and this is not it.
                 Some(&id) => self.start_anew(candidate, id, now),
@@ -164,12 +167,20 @@ impl Catalog {
                 return;
             }
         };
+        let is_cut = differs.1 == Some(Longer::One) && comparison.is_other_cut();
         drop(comparison);
+        let copy_of = None;
+        let candidate =
+            Candidate { found, path, head, before: None, touched: false, claim: None, copy_of };
+        if is_cut && self.is_compressed_to(&candidate, twin.of) {
+            self.take_back(candidate, twin.of);
+            return;
+        }
         if self.is_another_now(twin.of, differs.0) {
             // Both began alike when this scan listed them: the other was rewritten since. This file may
             // be the copy of what it was; the next scan knows.
             self.recheck_source(twin.of);
-            self.put_place(path, &found, Holds::Nothing, true);
+            self.put_place(candidate.path, &candidate.found, Holds::Nothing, true);
             self.postponed += 1;
             return;
         }
@@ -177,16 +188,32 @@ impl Catalog {
             Some(before) if before.0 >= differs.0 => before,
             _ => differs,
         };
-        let candidate = Candidate {
-            found,
-            path,
-            head,
-            before: None,
-            touched: false,
-            claim: None,
-            copy_of: None,
-        };
         self.compare_next(candidate, twin.rivals, Some(differs), now, budget);
+    }
+
+    /// Whether the names say that what a source is read from was compressed from a plain file, and whether that has what
+    /// was read.
+    fn is_compressed_to(&self, candidate: &Candidate, id: SourceId) -> bool {
+        let Some(known) = self.sources.get(&id) else { return false };
+        let is_named = || {
+            let name = known.path.as_os_str().as_bytes();
+            let end = name.strip_prefix(candidate.path.as_os_str().as_bytes());
+            end.is_some_and(|end| end.starts_with(b".") && !end.contains(&b'/'))
+        };
+        known.compressed && !candidate.head.compressed && is_named() && self.proves(candidate, id)
+    }
+
+    /// A source goes on in the plain file that its compressed one is just being made from, and which has all that is in
+    /// that: a reaction between two scans can have seen the compressed one first.
+    fn take_back(&mut self, candidate: Candidate, id: SourceId) {
+        let compressed = self.sources.get(&id).map(|known| Arc::clone(&known.path));
+        self.settle(candidate, id, true);
+        if let Some(place) = compressed.and_then(|path| self.places.get_mut(&path)) {
+            // It is a copy, as soon as it is complete.
+            place.holds = Holds::Twin(Box::new(Twin { told: true, ..Twin::of(id) }));
+            place.recheck = true;
+            self.twins += 1;
+        }
     }
 
     /// The next scan looks at the file of a source, whether it seems to have changed or not.

@@ -230,3 +230,38 @@ fn two_names_of_one_file_are_not_two_sources() {
     messages.extend(rounds(&mut input));
     assert_eq!(messages, old.lines().collect::<Vec<_>>());
 }
+
+#[test]
+fn a_new_file_that_only_begins_as_one_that_is_gone_leaves_it_what_it_was() {
+    // Found by the simulated world (pins 1000582): what was known of a removed log was given up for a file that began with
+    // the few bytes of it, and its copy, which came a little later, was read again.
+    let mut input = Input::new();
+    input.fs.write_as_other(A, b"the same line\n");
+    let mut messages = input.round();
+    input.fs.write_as_other("/elsewhere", b"keeps the inode\n");
+    input.fs.rename_as_other(A, "/away");
+    input.fs.write_as_other("/logs/b.log", b"the same line\nand another\n");
+    messages.extend(input.round());
+    assert_eq!(messages, ["the same line", "the same line", "and another"]);
+    input.fs.write_as_other("/logs/a.log.1", b"the same line\n");
+    assert_eq!(rounds(&mut input), [""; 0]);
+}
+
+#[test]
+fn a_file_that_the_registry_proves_is_not_one_that_began_with_a_few_bytes_of_it() {
+    // Found by the simulated world (disk 220): a log went away and came back after the program had met another one at its
+    // path, with the same first bytes, and nothing of that was read.
+    let text = lines("the same beginning", 0..100);
+    let mut input = Input::new();
+    input.fs.write_as_other(A, text.as_bytes());
+    let mut messages = input.round();
+    input.fs.rename_as_other(A, "/away");
+    let mut input = input.restarted();
+    input.fs.write_as_other(A, &text.as_bytes()[..20]);
+    input.scan();
+    input.fs.remove_as_other(A);
+    input.scan();
+    input.fs.rename_as_other("/away", A);
+    messages.extend(rounds(&mut input));
+    assert_eq!(messages, text.lines().collect::<Vec<_>>());
+}
