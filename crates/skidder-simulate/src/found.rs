@@ -127,9 +127,59 @@ pub const FOUND: &[(u64, Option<Theme>, &str)] = &[
         None,
         "a compressed copy, not yet complete, got the inode of the log that was removed",
     ),
+    (
+        200_793,
+        PINS,
+        "a notice showed a compressed copy in the making before a scan saw the plain file, which was longer then",
+    ),
+    (801_053, OUTPUTS, "the same"),
+    (900_905, CONTAINERS, "the same"),
+    (
+        209_182,
+        None,
+        "what was saved of a log that a link had led to outlived it, and told of a time long ago",
+    ),
+    (1_000_734, CONTAINERS, "the same"),
+    (
+        301_260,
+        None,
+        "of two rotated files the newer one was forgotten first, and taken for new then",
+    ),
+    (
+        601_386,
+        CONTAINERS,
+        "the log of an earlier run was taken for what a later one was compressed to",
+    ),
+    (
+        1_000_251,
+        CONTAINERS,
+        "what a link led to had waited to be looked at, was rotated, and the link led nowhere: it was lost",
+    ),
+    (
+        301_249,
+        CONTAINERS,
+        "a cursor went to the first of two compressed files with one known byte, and was behind its end",
+    ),
+    (1_001_862, None, "the same"),
+    (
+        601_322,
+        PINS,
+        "the pin of a source was removed as a spare name of another one, and its own name with it",
+    ),
+    (
+        220,
+        DISK,
+        "a log came back that the registry proves, and was taken for one that had begun with a few bytes of it",
+    ),
+    (
+        1_000_582,
+        PINS,
+        "what was known of a removed log was given up for another that began with its few bytes",
+    ),
 ];
 
 const CONTAINERS: Option<Theme> = Some(Theme::Containers);
 const PINS: Option<Theme> = Some(Theme::Pins);
+const DISK: Option<Theme> = Some(Theme::Disk);
 const DELETE: Option<Theme> = Some(Theme::Delete);
 const OUTPUTS: Option<Theme> = Some(Theme::Outputs);
