@@ -9,8 +9,9 @@
 //!    kept, and the block goes on; otherwise new ones are made.
 //! 3. `block` writes the bits.
 //!
-//! The state is one table and some buffers, and no text is copied: copies reach back to the beginning of the
-//! piece that is given, so pieces should be long (a hundred KiB and more).
+//! The state is one table and some buffers, and no text is copied: copies reach back to the beginning of what
+//! is given. So pieces should be long (a hundred KiB and more), or have the end of the piece before in front
+//! ([`Encoder::add_behind`]).
 //!
 //! ```
 //! use skidder_encode::{Encoder, Framing};
@@ -34,6 +35,9 @@ mod symbols;
 
 use checksum::Checksum;
 use stream::Stream;
+
+/// How far back copies reach (RFC 1951, 3.2.5).
+pub const WINDOW_BYTES: usize = 32 << 10;
 
 /// What stands around the compressed text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,10 +77,21 @@ impl Encoder {
     /// What does not shrink becomes longer by a part in 4096 and some bytes at most. Copies reach back only to the
     /// beginning of the piece.
     pub fn add(&mut self, piece: &[u8], out: &mut Vec<u8>) {
+        self.add_behind(piece, 0, out);
+    }
+
+    /// Appends the compressed form of `text[known..]`, as [`Encoder::add`]. `text[..known]` is the end of what was added
+    /// to this text before, for copies to reach back to; more than [`WINDOW_BYTES`] of it are of no use.
+    ///
+    /// # Panics
+    /// If `known` is more than the length of `text`, or than what was added.
+    pub fn add_behind(&mut self, text: &[u8], known: usize, out: &mut Vec<u8>) {
+        assert!(known as u64 <= self.length, "what is known was added before");
         self.begin(out);
+        let piece = &text[known..];
         self.checksum.update(piece);
         self.length += piece.len() as u64;
-        self.stream.add(piece, out);
+        self.stream.add(text, known, out);
     }
 
     /// Ends the text; the next one begins.

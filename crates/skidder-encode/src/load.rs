@@ -37,6 +37,81 @@ pub(crate) fn same32(one: &[u8; 32], other: &[u8; 32]) -> u32 {
     same32_in_words(one, other)
 }
 
+/// How many bytes at the beginning of `here`, which is not longer than `there`, are the same in both.
+#[inline(never)]
+pub(crate) fn same_bytes(here: &[u8], there: &[u8]) -> usize {
+    #[cfg(target_arch = "x86_64")]
+    if std::arch::is_x86_feature_detected!("avx2") {
+        #[expect(unsafe_code, reason = "a function for processors with wider registers")]
+        // SAFETY: this processor has AVX2.
+        return unsafe { avx2::same_bytes(here, there) };
+    }
+    same_blocks(here, there, 0)
+}
+
+/// The same from `length` on, in blocks of 32.
+#[inline]
+fn same_blocks(here: &[u8], there: &[u8], mut length: usize) -> usize {
+    let (blocks, others) =
+        (here[length..].as_chunks::<32>().0, there[length..].as_chunks::<32>().0);
+    for (one, other) in blocks.iter().zip(others) {
+        let same = same32(one, other);
+        if same != u32::MAX {
+            return length + same.trailing_ones() as usize;
+        }
+        length += 32;
+    }
+    while length < here.len() && here[length] == there[length] {
+        length += 1;
+    }
+    length
+}
+
+/// Comparisons of 32 bytes at once.
+#[cfg(target_arch = "x86_64")]
+#[expect(unsafe_code, reason = "comparisons of 32 bytes that give a bit for each")]
+#[expect(clippy::cast_ptr_alignment, reason = "the loads need none")]
+mod avx2 {
+    use super::same_blocks;
+    use std::arch::x86_64::{
+        __m256i, _mm256_and_si256, _mm256_cmpeq_epi8, _mm256_loadu_si256, _mm256_movemask_epi8,
+    };
+
+    /// Bytes of a step.
+    const STEP: usize = 128;
+
+    /// As the function outside.
+    #[target_feature(enable = "avx2")]
+    pub(super) fn same_bytes(here: &[u8], there: &[u8]) -> usize {
+        let steps = here.as_chunks::<STEP>().0.iter().zip(there.as_chunks::<STEP>().0);
+        let mut length = 0;
+        for (one, other) in steps {
+            let mut same = [_mm256_cmpeq_epi8(load(one, 0), load(other, 0)); 4];
+            for (at, same) in same.iter_mut().enumerate().skip(1) {
+                *same = _mm256_cmpeq_epi8(load(one, at), load(other, at));
+            }
+            let all = _mm256_and_si256(
+                _mm256_and_si256(same[0], same[1]),
+                _mm256_and_si256(same[2], same[3]),
+            );
+            if _mm256_movemask_epi8(all) != -1 {
+                break;
+            }
+            length += STEP;
+        }
+        same_blocks(here, there, length)
+    }
+
+    /// The 32 bytes at 32 times `at`.
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    fn load(bytes: &[u8; STEP], at: usize) -> __m256i {
+        let bytes = &bytes.as_chunks::<32>().0[at];
+        // SAFETY: the pointer is to 32 bytes, and the load needs no alignment.
+        unsafe { _mm256_loadu_si256(bytes.as_ptr().cast::<__m256i>()) }
+    }
+}
+
 /// The same for any processor.
 #[cfg_attr(all(target_arch = "x86_64", not(test)), expect(dead_code, reason = "for others"))]
 #[inline(always)]

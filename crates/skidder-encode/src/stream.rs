@@ -3,13 +3,13 @@
 use crate::bits::Bits;
 use crate::block::Codes;
 use crate::counts::Counts;
-use crate::matcher::{Matcher, Sequence};
+use crate::matcher::{CROSSING_BYTES_MAX, Matcher, Sequence};
 
 /// A text is coded in segments of this many bytes: what the matcher saw of one is still in a core's second cache
 /// when it is written, and the look at the counts, some 3 µs, is little for each document.
 const SEGMENT_BYTES: usize = 128 << 10;
-/// Room for a segment in its worst codes, the end of a block and the head of the next.
-const OUT_BYTES: usize = 2 * SEGMENT_BYTES + 1024;
+/// Room for a segment in its worst codes, a copy that crosses its end, the end of a block and the head of the next.
+const OUT_BYTES: usize = 2 * SEGMENT_BYTES + CROSSING_BYTES_MAX / 32 + 1024;
 /// Up to here a segment may be cheaper with the fixed codes, which need no head.
 const FIXED_BYTES_MAX: usize = 4 << 10;
 /// Codes are kept until they cost one part in so many more than the ideal.
@@ -60,12 +60,14 @@ impl Stream {
         self.bits = Bits::new();
     }
 
-    pub(crate) fn add(&mut self, text: &[u8], out: &mut Vec<u8>) {
-        let mut start = 0;
+    /// `text[..known]` is what stands before, for copies.
+    pub(crate) fn add(&mut self, text: &[u8], known: usize, out: &mut Vec<u8>) {
+        self.matcher.begin(text, known);
+        let mut start = known;
         while start < text.len() {
             let end = text.len().min(start + SEGMENT_BYTES);
             self.sequences.clear();
-            self.matcher.run(text, start, end, &mut self.sequences);
+            let end = self.matcher.run(text, start, end, &mut self.sequences);
             self.write(&text[start..end], out);
             start = end;
         }

@@ -1,7 +1,7 @@
 //! What is compressed comes out as it went in, whatever it is, and however it is cut into pieces.
 
 use proptest::prelude::*;
-use skidder_encode::{Encoder, Framing};
+use skidder_encode::{Encoder, Framing, WINDOW_BYTES};
 use std::io::{Read, Write};
 use std::process::{Command, Stdio};
 
@@ -34,6 +34,29 @@ fn packed(encoder: &mut Encoder, text: &[u8], piece: usize) -> Vec<u8> {
     out
 }
 
+/// The same, each piece with up to `known` bytes of those before in front.
+fn packed_behind(encoder: &mut Encoder, text: &[u8], piece: usize, known: usize) -> Vec<u8> {
+    let mut out = Vec::new();
+    let mut at = 0;
+    while at < text.len() {
+        let end = text.len().min(at + piece.max(1));
+        let from = at.saturating_sub(known);
+        // Nothing but what is given may be looked at.
+        let given = text[from..end].to_vec();
+        encoder.add_behind(&given, at - from, &mut out);
+        at = end;
+    }
+    encoder.finish(&mut out);
+    out
+}
+
+fn unpacked(gzip: &[u8], what: &str) -> Vec<u8> {
+    let mut back = Vec::new();
+    let mut decoder = flate2::read::GzDecoder::new(gzip);
+    decoder.read_to_end(&mut back).unwrap_or_else(|error| panic!("{what}: {error}"));
+    back
+}
+
 /// One encoder for all texts: what it remembers of one must not show in the next.
 struct Pair(Encoder, Encoder);
 
@@ -43,10 +66,17 @@ impl Pair {
     }
 
     fn check(&mut self, text: &[u8], piece: usize, what: &str) -> usize {
+        for known in [1_000, WINDOW_BYTES] {
+            let gzip = packed_behind(&mut self.0, text, piece, known);
+            let back = unpacked(&gzip, what);
+            assert!(
+                back == text,
+                "{what}: {} bytes in pieces of {piece} behind {known}",
+                text.len()
+            );
+        }
         let gzip = packed(&mut self.0, text, piece);
-        let mut back = Vec::new();
-        let mut decoder = flate2::read::GzDecoder::new(&gzip[..]);
-        decoder.read_to_end(&mut back).unwrap_or_else(|error| panic!("{what}: {error}"));
+        let mut back = unpacked(&gzip, what);
         assert!(back == text, "{what}: gzip of {} bytes in pieces of {piece}", text.len());
         let zlib = packed(&mut self.1, text, piece);
         back.clear();
@@ -132,6 +162,47 @@ fn copies_are_found_as_far_as_the_window_goes_and_no_farther() {
 }
 
 #[test]
+fn pieces_behind_others_shrink_as_if_they_were_one() {
+    let mut encoder = Encoder::new(Framing::Gzip);
+    let body = bulk(3_000, 8);
+    let whole = packed(&mut encoder, &body, body.len()).len();
+    let behind = packed_behind(&mut encoder, &body, 40_000, WINDOW_BYTES).len();
+    let alone = packed(&mut encoder, &body, 40_000).len();
+    assert!(behind < whole + whole / 100, "{behind} for {whole}");
+    assert!(behind < alone, "{behind}, alone {alone}");
+}
+
+#[test]
+fn a_copy_goes_on_where_a_segment_ends() {
+    let mut encoder = Encoder::new(Framing::Gzip);
+    let mut random = Random(9);
+    for before in [131_072 - 3_000, 131_072 - 500, 131_072 - 32] {
+        let mut text = random.noise(before - 1_000);
+        let word = random.noise(1_000);
+        for _ in 0..60 {
+            text.extend_from_slice(&word);
+        }
+        text.extend(random.noise(100));
+        let sent = packed(&mut encoder, &text, text.len());
+        assert!(unpacked(&sent, "words") == text);
+        // All but the first word is one copy.
+        assert!(sent.len() < before + 2_500, "{} for {}", sent.len(), before);
+    }
+    // Farther than a copy may cross the end.
+    let text = vec![b'a'; 3 << 20];
+    let sent = packed(&mut encoder, &text, text.len());
+    assert!(unpacked(&sent, "a run") == text && sent.len() < 30_000, "{}", sent.len());
+}
+
+#[test]
+#[should_panic(expected = "added before")]
+fn what_was_not_added_is_not_known() {
+    let mut encoder = Encoder::new(Framing::Gzip);
+    encoder.add(b"twelve bytes", &mut Vec::new());
+    encoder.add_behind(b"thirteen bytes and more", 13, &mut Vec::new());
+}
+
+#[test]
 fn what_does_not_shrink_grows_little() {
     let mut pair = Pair::new();
     let mut random = Random(3);
@@ -205,6 +276,7 @@ proptest! {
         seed in 1_u64..,
         parts in prop::collection::vec((0_u8..5, 0_usize..12_000), 0..16),
         piece in 1_usize..300_000,
+        known in 0_usize..40_000,
     ) {
         let mut random = Random(seed);
         let mut text: Vec<u8> = Vec::new();
@@ -226,5 +298,7 @@ proptest! {
         let mut pair = Pair::new();
         pair.check(&text, piece, "a mixture");
         pair.check(&text, text.len(), "a mixture again");
+        let behind = packed_behind(&mut pair.0, &text, piece, known);
+        prop_assert!(unpacked(&behind, "a mixture behind") == text, "{known} known");
     }
 }

@@ -1,16 +1,17 @@
 //! Pooled buffers: pieces of request bodies that come back when the last view of them is gone.
 
 use bytes::Bytes;
+use skidder_encode::WINDOW_BYTES;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// A piece is closed when it has this many bytes: it fits a core's L2 cache with what is written
 /// beside it, so that the compressor finds it there.
 pub(crate) const CHUNK_BYTES: usize = 256 << 10;
-/// Room behind that for the item that crosses the line.
-const SLACK_BYTES: usize = 32 << 10;
+/// Room besides for the end of the piece before, and for the item that crosses the line.
+const SLACK_BYTES: usize = WINDOW_BYTES + (32 << 10);
 /// A buffer that grew beyond this (a very long line) is given back to the system.
 const KEPT_BYTES_MAX: usize = 2 * (CHUNK_BYTES + SLACK_BYTES);
-/// Most free buffers that are kept, 288 KiB each.
+/// Most free buffers that are kept, 320 KiB each.
 const KEPT_MAX: usize = 64;
 
 /// Buffers for one output. Cloning gives another handle.

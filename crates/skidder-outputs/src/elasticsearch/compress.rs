@@ -10,7 +10,7 @@ use skidder_encode::{Encoder, Framing};
 
 /// Base-2 logarithm of the window: the largest that gzip has.
 const WINDOW_BITS: u8 = 15;
-/// Pieces that are shorter wait for the next ones: our encoder finds what repeats inside of a piece only.
+/// Pieces that are shorter wait for the next ones: our encoder finds what repeats inside of what it is given only.
 const PIECE_BYTES_MIN: usize = CHUNK_BYTES / 2;
 
 /// A compressor whose state is reused from body to body.
@@ -23,20 +23,23 @@ pub(crate) enum Gzip {
 }
 
 impl Gzip {
+    /// The level of our own encoder.
+    pub(crate) const FAST: u32 = 1;
+
     /// `level` is 1 (fast) to 9 (small).
     pub(crate) fn new(level: u32, buffers: Buffers) -> Self {
-        if level == 1 {
+        if level == Self::FAST {
             Self::Fast(Fast::new(buffers))
         } else {
             Self::Small(Small::new(level, buffers))
         }
     }
 
-    /// Compresses another piece.
-    pub(crate) fn add(&mut self, piece: &[u8]) {
+    /// Compresses another piece. Its first `known` bytes are the last of what was compressed before, and not meant.
+    pub(crate) fn add(&mut self, piece: &[u8], known: usize) {
         match self {
-            Self::Fast(fast) => fast.add(piece),
-            Self::Small(small) => small.add(piece),
+            Self::Fast(fast) => fast.add(piece, known),
+            Self::Small(small) => small.add(&piece[known..]),
         }
     }
 
@@ -66,10 +69,11 @@ impl Fast {
         Self { encoder, buffers, short: Vec::new(), current: Vec::new(), done: Vec::new() }
     }
 
-    fn add(&mut self, piece: &[u8]) {
+    fn add(&mut self, piece: &[u8], known: usize) {
         if self.short.is_empty() && piece.len() >= PIECE_BYTES_MIN {
-            return self.encode(piece);
+            return self.encode(piece, known);
         }
+        let piece = &piece[known..];
         self.short.extend_from_slice(piece);
         if self.short.len() >= PIECE_BYTES_MIN {
             self.encode_short();
@@ -78,14 +82,14 @@ impl Fast {
 
     fn encode_short(&mut self) {
         let mut short = std::mem::take(&mut self.short);
-        self.encode(&short);
+        self.encode(&short, 0);
         if short.len() <= CHUNK_BYTES {
             short.clear();
             self.short = short;
         }
     }
 
-    fn encode(&mut self, piece: &[u8]) {
+    fn encode(&mut self, piece: &[u8], known: usize) {
         if self.current.len() >= CHUNK_BYTES {
             let full = std::mem::take(&mut self.current);
             self.done.push(self.buffers.seal(full));
@@ -93,7 +97,7 @@ impl Fast {
         if self.current.capacity() == 0 {
             self.current = self.buffers.take();
         }
-        self.encoder.add(piece, &mut self.current);
+        self.encoder.add_behind(piece, known, &mut self.current);
     }
 
     fn finish(&mut self) -> Vec<Bytes> {
@@ -185,7 +189,7 @@ mod tests {
                 let text = noise(size);
                 for piece in [100_000, 300, CHUNK_BYTES] {
                     for piece in text.chunks(piece) {
-                        gzip.add(piece);
+                        gzip.add(piece, 0);
                     }
                     assert!(unpack(&gzip.finish()) == text, "{size} bytes at level {level}");
                 }
@@ -198,7 +202,7 @@ mod tests {
         let mut gzip = Gzip::new(1, Buffers::default());
         let document = noise(800);
         for _ in 0..1000 {
-            gzip.add(&document);
+            gzip.add(&document, 0);
         }
         let body = gzip.finish();
         assert!(unpack(&body) == document.repeat(1000));

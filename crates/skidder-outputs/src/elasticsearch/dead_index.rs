@@ -47,7 +47,7 @@ fn add(writer: &mut BodyWriter, request: &mut Request, chunk: Vec<u8>) {
     if !chunk.is_empty() {
         request.plain_bytes += chunk.len() as u64;
         let piece = writer.buffers.seal(chunk);
-        writer.add(request, piece);
+        writer.add(request, piece, 0);
     }
 }
 

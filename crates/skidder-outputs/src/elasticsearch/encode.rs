@@ -70,7 +70,7 @@ impl BulkEncoder {
     /// Moves events from `waiting` into `request` until a piece is full. `true` when the request is
     /// complete: it is full, or nothing is waiting.
     pub(crate) fn fill(&mut self, request: &mut Request, waiting: &mut VecDeque<Delivery>) -> bool {
-        let mut chunk = self.writer.buffers.take();
+        let (mut chunk, before) = self.writer.piece_behind(request);
         if request.deliveries.is_empty() {
             self.usual.reserve(request);
         }
@@ -110,7 +110,7 @@ impl BulkEncoder {
                         continue;
                     }
                 }
-                if chunk.len() as u64 > bytes_left && !request.items.is_empty() {
+                if (chunk.len() - before) as u64 > bytes_left && !request.items.is_empty() {
                     // It begins the next request.
                     chunk.truncate(start);
                     full = true;
@@ -119,18 +119,18 @@ impl BulkEncoder {
                 let (start, end) = (start as u32, chunk.len() as u32);
                 request.items.push(Item { delivery, row, chunk: chunk_index, start, end });
                 front.rows.start += 1;
-                if chunk.len() >= CHUNK_BYTES {
+                if chunk.len() >= before + CHUNK_BYTES {
                     break;
                 }
             }
             if front.rows.start == front.rows.end {
                 waiting.pop_front();
             }
-            if full || chunk.len() >= CHUNK_BYTES {
+            if full || chunk.len() >= before + CHUNK_BYTES {
                 break;
             }
         }
-        self.end_piece(request, chunk);
+        self.end_piece(request, chunk, before);
         let complete = full || waiting.is_empty() || request.plain_bytes >= self.bytes_max;
         if complete {
             self.usual = Usual::of(request);
@@ -140,11 +140,12 @@ impl BulkEncoder {
         complete
     }
 
-    fn end_piece(&mut self, request: &mut Request, chunk: Vec<u8>) {
-        request.plain_bytes += chunk.len() as u64;
-        if !chunk.is_empty() {
+    /// Of the chunk all behind the first `before` bytes is new.
+    fn end_piece(&mut self, request: &mut Request, chunk: Vec<u8>, before: usize) {
+        request.plain_bytes += (chunk.len() - before) as u64;
+        if chunk.len() > before {
             let piece = self.writer.buffers.seal(chunk);
-            self.writer.add(request, piece);
+            self.writer.add(request, piece, before);
         }
     }
 }

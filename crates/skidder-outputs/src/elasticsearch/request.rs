@@ -7,6 +7,7 @@ use super::buffers::Buffers;
 use super::compress::Gzip;
 use crate::refusal::Refusal;
 use bytes::Bytes;
+use skidder_encode::WINDOW_BYTES;
 use skidder_pipeline::Delivery;
 
 /// One event of a request.
@@ -29,7 +30,7 @@ pub(crate) struct Item {
 pub(crate) struct Request {
     pub(crate) deliveries: Vec<Delivery>,
     pub(crate) items: Vec<Item>,
-    /// What the items point into, uncompressed.
+    /// What the items point into, uncompressed. A piece may begin with the end of the one before.
     pub(crate) plain: Vec<Bytes>,
     /// Bytes of the items, uncompressed.
     pub(crate) plain_bytes: u64,
@@ -92,11 +93,24 @@ impl BodyWriter {
         Some(gzip)
     }
 
-    /// Another finished piece of `request`.
-    pub(crate) fn add(&mut self, request: &mut Request, piece: Bytes) {
+    /// A buffer for the next piece of `request`, and how much is in it already: what the compressor wants to see
+    /// of the piece before.
+    pub(crate) fn piece_behind(&self, request: &Request) -> (Vec<u8>, usize) {
+        let mut buffer = self.buffers.take();
+        if self.level == Gzip::FAST
+            && let Some(before) = request.plain.last()
+        {
+            buffer.extend_from_slice(&before[before.len().saturating_sub(WINDOW_BYTES)..]);
+        }
+        let known = buffer.len();
+        (buffer, known)
+    }
+
+    /// Another finished piece of `request`, which is new behind its first `known` bytes.
+    pub(crate) fn add(&mut self, request: &mut Request, piece: Bytes, known: usize) {
         match self.gzip() {
-            Some(gzip) => gzip.add(&piece),
-            None => request.body.push(piece.clone()),
+            Some(gzip) => gzip.add(&piece, known),
+            None => request.body.push(piece.slice(known..)),
         }
         request.plain.push(piece);
     }
@@ -132,7 +146,7 @@ impl BodyWriter {
             let piece = whole.plain[first.chunk as usize].slice(first.start as usize..end as usize);
             part.plain_bytes += piece.len() as u64;
             match self.gzip() {
-                Some(gzip) => gzip.add(&piece),
+                Some(gzip) => gzip.add(&piece, 0),
                 None => part.body.push(piece),
             }
             rest = &rest[count..];

@@ -3,6 +3,7 @@
 use super::*;
 use crate::elasticsearch::HostUrl;
 use crate::testing::{batch_with, context, deliveries};
+use skidder_encode::{Encoder, Framing};
 use skidder_event::{Format, Map};
 use std::io::Read as _;
 
@@ -68,8 +69,7 @@ fn every_event_is_in_the_body_once_and_its_span_is_its_own() {
         assert_eq!(sizes, [1600, 1400]);
         let mut all = Vec::new();
         for request in &made {
-            let plain = request.plain.concat();
-            assert!(body(request, level) == plain);
+            let plain = body(request, level);
             assert_eq!(plain.len() as u64, request.plain_bytes);
             all.extend(numbers(&plain));
             let from_items: Vec<u8> = request
@@ -143,4 +143,24 @@ fn events_without_an_index_are_refused_and_the_others_are_sent() {
     assert_eq!((made[0].items.len(), made[0].refusals.len()), (0, 2));
     assert!(made[0].body.is_empty());
     assert_eq!(made[0].refusals[1].row, 1);
+}
+
+#[test]
+fn bodies_of_several_pieces_shrink_as_one_text() {
+    let lines = numbered(3000);
+    let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
+    let mut config = config(1);
+    config.bulk_max_size = 0;
+    let made = requests(&config, vec![batch_with(&lines, &Map::new(), &Map::new())]);
+    assert!(made.len() == 1 && made[0].plain.len() > 2);
+    let plain = body(&made[0], 1);
+    assert_eq!(numbers(&plain), (0..3000).collect::<Vec<_>>());
+    let sent_in = |size: usize| {
+        let (mut encoder, mut sent) = (Encoder::new(Framing::Gzip), Vec::new());
+        plain.chunks(size).for_each(|piece| encoder.add(piece, &mut sent));
+        encoder.finish(&mut sent);
+        sent.len() as u64
+    };
+    let (sent, whole, apart) = (made[0].body_bytes(), sent_in(plain.len()), sent_in(CHUNK_BYTES));
+    assert!(sent < whole + whole / 40 && sent < apart, "{sent}, whole {whole}, apart {apart}");
 }
