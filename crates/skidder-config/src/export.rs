@@ -55,6 +55,7 @@ pub(crate) fn is_secret(path: &str) -> bool {
         || key.contains("passphrase") && !key.ends_with("_path")
         || path == "cloud.auth"
         || path.ends_with(".cloud.auth")
+        || path.ends_with("encryption.key")
 }
 
 /// A URL's password replaced by the mask; other texts as they are.
@@ -198,6 +199,7 @@ output.elasticsearch:
   bearer_token_file: /var/run/token
   headers: {Authorization: Basic abc, X-Other: "1"}
 cloud.auth: elastic:changeme
+queue.disk.encryption: {key: aaaa, key_file: /etc/key}
 filebeat.inputs:
   - id: one
     paths: [/var/log/*.log, "a b: c"]
@@ -229,6 +231,11 @@ filebeat.inputs:
       X-Other: "1"
 cloud:
   auth: xxxxx
+queue:
+  disk:
+    encryption:
+      key: xxxxx
+      key_file: /etc/key
 filebeat:
   inputs:
     - id: one

@@ -25,9 +25,9 @@ mod worker;
 pub use cursors::SavedCursors;
 pub use dead_letter::{DeadLetter, DeadLetterError, DeadLetters, DeadLettersLimits};
 pub use disk::{
-    DiskMetrics, DiskQueue, DiskQueueError, DiskQueueFilled, DiskQueueOpened, DiskQueueRepaired,
-    DiskQueueReport, DiskQueueSettings, DiskStep, Origin, SegmentReport, inspect_disk_queue,
-    repair_disk_queue, waiting_in_disk_queue,
+    DiskMetrics, DiskQueue, DiskQueueError, DiskQueueFilled, DiskQueueKey, DiskQueueOpened,
+    DiskQueueRepaired, DiskQueueReport, DiskQueueSettings, DiskStep, Origin, SegmentReport,
+    inspect_disk_queue, repair_disk_queue, waiting_in_disk_queue,
 };
 pub use ledger::{Ledger, LedgerSnapshot};
 pub use looks::{AskError, Looks};

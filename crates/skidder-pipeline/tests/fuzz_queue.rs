@@ -7,8 +7,8 @@
 use skidder_event::{Base, Batch, DropReason, Map, Provenance, Row, SourceId, Text};
 use skidder_os::Timestamp;
 use skidder_pipeline::{
-    DiskQueue, DiskQueueError, DiskQueueSettings, DiskStep, Settle, TakeLimits, inspect_disk_queue,
-    repair_disk_queue,
+    DiskQueue, DiskQueueError, DiskQueueKey, DiskQueueSettings, DiskStep, Settle, TakeLimits,
+    inspect_disk_queue, repair_disk_queue,
 };
 use skidder_testkit::{Random, SimClock, SimFs};
 use std::collections::BTreeSet;
@@ -33,6 +33,11 @@ fn rounds(mut round: impl FnMut(&str, &mut Random)) {
     }
 }
 
+fn key() -> DiskQueueKey {
+    DiskQueueKey::new([7; 32])
+}
+
+/// Some queues are encrypted.
 fn settings(random: &mut Random) -> DiskQueueSettings {
     DiskQueueSettings {
         path: DIRECTORY.into(),
@@ -42,6 +47,7 @@ fn settings(random: &mut Random) -> DiskQueueSettings {
         write_ahead: 1000,
         retry_interval: DiskQueueSettings::RETRY_INTERVAL,
         max_retry_interval: DiskQueueSettings::MAX_RETRY_INTERVAL,
+        key: Some(key()).filter(|_| random.one_in(2)),
     }
 }
 
@@ -136,7 +142,8 @@ fn deliver(
     what: &str,
 ) -> Result<(BTreeSet<u64>, u64), DiskQueueError> {
     let settle = Settle::new();
-    let opened = DiskQueue::open(Arc::new(fs.clone()), settings(random), [1; 16], &settle);
+    let settings = DiskQueueSettings { key: Some(key()), ..settings(random) };
+    let opened = DiskQueue::open(Arc::new(fs.clone()), settings, [1; 16], &settle);
     let (queue, found) = opened?;
     let mut lines = BTreeSet::new();
     let mut taken = Vec::new();
@@ -177,10 +184,11 @@ fn damaged_segments_cost_what_is_damaged_and_that_is_counted() {
                 fs.write_as_other(&path, &bytes);
             }
         }
-        let report = inspect_disk_queue(&fs, Path::new(DIRECTORY)).expect("it can be looked at");
+        let report = inspect_disk_queue(&fs, Path::new(DIRECTORY), Some(&key()));
+        let report = report.expect("it can be looked at");
         if random.one_in(3) {
             let shared = Arc::new(fs.clone());
-            let done = repair_disk_queue(shared, Path::new(DIRECTORY), Timestamp(0));
+            let done = repair_disk_queue(shared, Path::new(DIRECTORY), Some(key()), Timestamp(0));
             let done = done.expect("it can be repaired");
             assert_eq!((done.events, done.missing), (report.waiting, report.missing), "{what}");
             fs.kill();
@@ -209,7 +217,7 @@ fn whatever_stands_in_the_files_it_opens_or_says_why_not() {
             }
             fs.write_as_other(&path, &bytes);
         }
-        let looked = inspect_disk_queue(&fs, Path::new(DIRECTORY));
+        let looked = inspect_disk_queue(&fs, Path::new(DIRECTORY), None);
         match deliver(&fs, random, what) {
             Ok((lines, _)) => {
                 assert!(lines.iter().all(|line| *line < all), "{what}");

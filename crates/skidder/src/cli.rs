@@ -232,6 +232,9 @@ pub(crate) struct WhichQueue {
     /// The output whose queue it is; must be said if there are several
     #[arg(long, value_name = "ID")]
     pub(crate) output: Option<String>,
+    /// The file with its key, if it is encrypted; by default the key of the configuration
+    #[arg(long, value_name = "FILE")]
+    pub(crate) key_file: Option<PathBuf>,
 }
 
 /// `skidder registry import`.

@@ -4,13 +4,15 @@ use crate::agent::Agent;
 use crate::cli::{Global, QueueCommand, WhichQueue};
 use crate::commands::{World, load_settings, print, read_parts};
 use crate::logging;
-use crate::outputs::quoted;
+use crate::outputs::{key_of_file, quoted};
 use crate::table::{or_dash, table};
 use anyhow::{Context as _, Result, bail};
 use serde_json::{Value, json};
 use skidder_event::{Precision, TimeText};
 use skidder_os::Timestamp;
-use skidder_pipeline::{DiskQueueReport, SegmentReport, inspect_disk_queue, repair_disk_queue};
+use skidder_pipeline::{
+    DiskQueueKey, DiskQueueReport, SegmentReport, inspect_disk_queue, repair_disk_queue,
+};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -25,19 +27,29 @@ pub(crate) fn dispatch(what: &QueueCommand, global: &Global, world: &World) -> R
     }
 }
 
+/// A queue to look at.
+struct Meant {
+    path: PathBuf,
+    /// Its key, if it is encrypted and somebody says it.
+    key: Option<DiskQueueKey>,
+}
+
 impl WhichQueue {
-    /// The directory of the queue, which must be there.
-    fn find(&self, global: &Global, world: &World) -> Result<PathBuf> {
-        let path = match &self.path {
-            Some(path) => path.clone(),
+    /// The queue, whose directory must be there.
+    fn find(&self, global: &Global, world: &World) -> Result<Meant> {
+        let mut meant = match &self.path {
+            Some(path) => Meant { path: path.clone(), key: None },
             None => self.configured(global, world)?,
         };
-        let found = world.fs.metadata(&path);
-        found.with_context(|| format!("there is no disk queue in `{}`", path.display()))?;
-        Ok(path)
+        if let Some(file) = &self.key_file {
+            meant.key = Some(key_of_file(&*world.fs, file).map_err(anyhow::Error::msg)?);
+        }
+        let found = world.fs.metadata(&meant.path);
+        found.with_context(|| format!("there is no disk queue in `{}`", meant.path.display()))?;
+        Ok(meant)
     }
 
-    fn configured(&self, global: &Global, world: &World) -> Result<PathBuf> {
+    fn configured(&self, global: &Global, world: &World) -> Result<Meant> {
         let settings = load_settings(global, world)?;
         let agent = |name| Ok(Agent::passing(name, world.clock.wall()));
         let parts = read_parts(&settings, world, agent)?;
@@ -55,12 +67,13 @@ impl WhichQueue {
         let disk = queues.pop().and_then(|output| output.disk.as_ref());
         let disk =
             disk.context("the configuration has no `queue.disk`; say where with `--path`")?;
-        Ok(disk.path.clone())
+        Ok(Meant { path: disk.path.clone(), key: disk.key.clone() })
     }
 }
 
-fn inspect(path: &Path, json: bool, world: &World) -> Result<ExitCode> {
-    let report = inspect_disk_queue(&*world.fs, path)?;
+fn inspect(queue: &Meant, json: bool, world: &World) -> Result<ExitCode> {
+    let path = queue.path.as_path();
+    let report = inspect_disk_queue(&*world.fs, path, queue.key.as_ref())?;
     let text = if json { as_json(path, &report) } else { as_text(path, &report) };
     print(&text)?;
     let good = report.damaged == 0 && report.missing == 0;
@@ -84,7 +97,7 @@ fn as_json(path: &Path, report: &DiskQueueReport) -> String {
     let segments: Vec<Value> = report.segments.iter().map(segment).collect();
     let value = json!({
         "path": path.to_string_lossy(), "waiting": report.waiting, "missing": report.missing,
-        "damaged": report.damaged, "has_state": report.has_state, "segments": segments,
+        "damaged": report.damaged, "sealed": report.sealed, "has_state": report.has_state, "segments": segments,
     });
     format!("{value:#}\n")
 }
@@ -118,8 +131,12 @@ fn as_text(path: &Path, report: &DiskQueueReport) -> String {
         "NEWEST",
     ];
     let mut text = table(head, &rows);
+    let sealed = match report.sealed {
+        0 => String::new(),
+        frames => format!("; {frames} frames are encrypted, and were only counted without the key"),
+    };
     text.push_str(&format!(
-        "{}: {} events wait, {} are missing at {} damaged places{}\n",
+        "{}: {} events wait, {} are missing at {} damaged places{}{sealed}\n",
         path.display(),
         report.waiting,
         report.missing,
@@ -129,14 +146,16 @@ fn as_text(path: &Path, report: &DiskQueueReport) -> String {
     text
 }
 
-fn repair(path: &Path, world: &World) -> Result<ExitCode> {
-    let report = inspect_disk_queue(&*world.fs, path);
+fn repair(queue: &Meant, world: &World) -> Result<ExitCode> {
+    let path = queue.path.as_path();
+    let report = inspect_disk_queue(&*world.fs, path, queue.key.as_ref());
     // What cannot even be looked at may be repaired.
     if report.is_ok_and(|report| report.damaged == 0 && report.missing == 0) {
         print(&format!("{}: nothing is damaged\n", path.display()))?;
         return Ok(ExitCode::SUCCESS);
     }
-    let done = repair_disk_queue(Arc::clone(&world.fs), path, world.clock.wall())?;
+    let done =
+        repair_disk_queue(Arc::clone(&world.fs), path, queue.key.clone(), world.clock.wall())?;
     print(&format!(
         "{}: {} events in {} frames are kept, {} are missing at {} damaged places\n\
          the files that were there are in {}\n",

@@ -1,19 +1,40 @@
 //! Bytes of the disk queue: headers of segments and frames. `FORMAT.md` beside `Cargo.toml` says the same in words.
 
+use std::num::NonZeroU32;
+
 /// First bytes of a segment.
 const SEGMENT_MAGIC: [u8; 8] = *b"SKIDDERQ";
 
 /// First bytes of a frame: a valley between two damaged places is found by them.
 pub(crate) const FRAME_MAGIC: [u8; 4] = *b"\xf1sKq";
 
-/// Version of segments and of the frames in them that is written, and the newest that is read.
+/// Version of the state and of segments with their frames, and the one of encrypted segments: a program that does not know of
+/// encryption must not take their frames for damaged.
 pub(crate) const VERSION: u32 = 1;
+const VERSION_ENCRYPTED: u32 = 2;
+
+/// The newest version that is read.
+pub(crate) const VERSION_MAX: u32 = VERSION_ENCRYPTED;
 
 /// Bytes of a segment's header.
 pub(crate) const SEGMENT_HEADER: usize = 64;
 
 /// Bytes of a frame's header.
 pub(crate) const FRAME_HEADER: usize = 40;
+
+/// Names the key that payloads are encrypted with; 0 on the disk is none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct KeyId(pub(crate) NonZeroU32);
+
+impl KeyId {
+    fn to_bytes(of: Option<Self>) -> [u8; 4] {
+        of.map_or(0, |id| id.0.get()).to_le_bytes()
+    }
+
+    fn at(bytes: &[u8], at: usize) -> Option<Self> {
+        NonZeroU32::new(u32_at(bytes, at)).map(Self)
+    }
+}
 
 /// Names a queue for its whole life, so that bytes of another one are never taken for its own.
 pub(crate) type QueueId = [u8; 16];
@@ -35,6 +56,8 @@ pub(crate) struct SegmentHeader {
     pub(crate) number: u64,
     /// Where its first frame stands in the queue.
     pub(crate) first: Place,
+    /// What its frames are encrypted with.
+    pub(crate) key: Option<KeyId>,
 }
 
 /// Why there is no header of a segment.
@@ -49,12 +72,14 @@ impl SegmentHeader {
     pub(crate) fn encode(&self) -> [u8; SEGMENT_HEADER] {
         let mut out = [0; SEGMENT_HEADER];
         out[..8].copy_from_slice(&SEGMENT_MAGIC);
-        out[8..12].copy_from_slice(&VERSION.to_le_bytes());
+        let version = if self.key.is_some() { VERSION_ENCRYPTED } else { VERSION };
+        out[8..12].copy_from_slice(&version.to_le_bytes());
         out[12..16].copy_from_slice(&(SEGMENT_HEADER as u32).to_le_bytes());
         out[16..32].copy_from_slice(&self.queue);
         out[32..40].copy_from_slice(&self.number.to_le_bytes());
         out[40..48].copy_from_slice(&self.first.sequence.to_le_bytes());
         out[48..56].copy_from_slice(&self.first.event.to_le_bytes());
+        out[56..60].copy_from_slice(&KeyId::to_bytes(self.key));
         let crc = crc32fast::hash(&out[..60]);
         out[60..].copy_from_slice(&crc.to_le_bytes());
         out
@@ -65,13 +90,13 @@ impl SegmentHeader {
             return Err(HeaderError::Damaged);
         }
         let version = u32_at(bytes, 8);
-        if version != VERSION {
+        if version == 0 || version > VERSION_MAX {
             return Err(HeaderError::Newer(version));
         }
         let mut queue = QueueId::default();
         queue.copy_from_slice(&bytes[16..32]);
         let first = Place { sequence: u64_at(bytes, 40), event: u64_at(bytes, 48) };
-        Ok(Self { queue, number: u64_at(bytes, 32), first })
+        Ok(Self { queue, number: u64_at(bytes, 32), first, key: KeyId::at(bytes, 56) })
     }
 }
 
@@ -91,8 +116,10 @@ pub(crate) struct FrameHeader {
     pub(crate) rows: u32,
     /// Bytes of the payload.
     pub(crate) len: u32,
-    /// CRC-32 of the payload.
+    /// CRC-32 of the payload, as it stands on the disk.
     pub(crate) crc: u32,
+    /// What the payload is encrypted with.
+    pub(crate) key: Option<KeyId>,
 }
 
 impl FrameHeader {
@@ -114,7 +141,7 @@ impl FrameHeader {
         out[16..24].copy_from_slice(&self.place.event.to_le_bytes());
         out[24..28].copy_from_slice(&self.rows.to_le_bytes());
         out[28..32].copy_from_slice(&self.crc.to_le_bytes());
-        // 32..36 is zero: room for flags.
+        out[32..36].copy_from_slice(&KeyId::to_bytes(self.key));
         let crc = header_crc(key, offset, &out);
         out[36..].copy_from_slice(&crc.to_le_bytes());
         out
@@ -125,14 +152,12 @@ impl FrameHeader {
         if bytes[..4] != FRAME_MAGIC || header_crc(key, offset, bytes) != u32_at(bytes, 36) {
             return None;
         }
-        if u32_at(bytes, 32) != 0 {
-            return None;
-        }
         Some(Self {
             place: Place { sequence: u64_at(bytes, 8), event: u64_at(bytes, 16) },
             rows: u32_at(bytes, 24),
             len: u32_at(bytes, 4),
             crc: u32_at(bytes, 28),
+            key: KeyId::at(bytes, 32),
         })
     }
 }

@@ -1,11 +1,12 @@
 //! What a disk queue holds, for people: read frame by frame and not changed.
 
 use super::DiskQueueError;
+use super::cipher::{self, DiskQueueKey};
 use super::format::{Place, QueueId};
 use super::payload;
 use super::survey::{Found, Survey};
 use super::walk::Step;
-use skidder_event::Bases;
+use skidder_event::{Bases, Batch};
 use skidder_os::{Fs, Timestamp};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -21,6 +22,8 @@ pub struct DiskQueueReport {
     pub missing: u64,
     /// Damaged places among those without a verdict.
     pub damaged: u64,
+    /// Encrypted frames that were only counted: the key is not there, or another one.
+    pub sealed: u64,
     /// Whether the state says how far the queue was delivered.
     pub has_state: bool,
 }
@@ -50,10 +53,11 @@ pub struct SegmentReport {
     pub newest: Option<Timestamp>,
 }
 
-/// Looks at the queue in a directory. Works beside a program that uses it, whose last events may be missing then.
+/// Looks at the queue in a directory. `key` is that of an encrypted one, of which less is said without. Works beside a program that uses it, whose last events may be missing then.
 pub fn inspect_disk_queue(
     fs: &dyn Fs,
     directory: &Path,
+    key: Option<&DiskQueueKey>,
 ) -> Result<DiskQueueReport, DiskQueueError> {
     let survey = Survey::of(fs, directory)?;
     let mut report =
@@ -65,7 +69,8 @@ pub fn inspect_disk_queue(
         return Err(DiskQueueError::Unknown { directory: directory.to_path_buf() });
     };
     let durable = survey.state.map_or(Place::default(), |state| state.durable);
-    let mut look = Look { queue, settled: survey.settled(), next: survey.settled(), durable };
+    let settled = survey.settled();
+    let mut look = Look { queue, key, settled, next: settled, durable, sealed: 0 };
     if let Some(first) = survey.segments.iter().find_map(|found| found.first) {
         // What is before was delivered, and is there only because nobody removed it yet.
         look.next = look.next.min(first);
@@ -83,19 +88,39 @@ pub fn inspect_disk_queue(
     }
     let last = look.next.max(durable).event;
     report.missing = last.saturating_sub(look.settled.event).saturating_sub(report.waiting);
+    report.sealed = look.sealed;
     report.damaged = report.segments.iter().map(|segment| segment.damaged).sum();
     Ok(report)
 }
 
-struct Look {
+struct Look<'a> {
     queue: QueueId,
+    key: Option<&'a DiskQueueKey>,
     settled: Place,
     durable: Place,
     /// Behind the last frame that was seen or missed.
     next: Place,
+    sealed: u64,
 }
 
-impl Look {
+/// What a frame holds, as far as it can be said.
+enum Held {
+    Events(Box<Batch>),
+    /// It is as it was written, and cannot be read without its key.
+    Sealed,
+    Damaged,
+}
+
+impl Held {
+    fn of(payload: &[u8], bases: &mut Bases) -> Self {
+        match payload::decode(payload, bases) {
+            Ok((batch, _)) => Self::Events(Box::new(batch)),
+            Err(_) => Self::Damaged,
+        }
+    }
+}
+
+impl Look<'_> {
     fn segment(
         &mut self,
         fs: &dyn Fs,
@@ -124,21 +149,30 @@ impl Look {
                 self.miss(header.place, &mut report);
             }
             let whole = walk.read(&*file, &header, &mut payload)?;
-            let events = if whole { payload::decode(&payload, &mut bases).ok() } else { None };
-            let Some((batch, _)) = events else {
+            let held = match cipher::of(self.key, &header) {
+                _ if !whole => Held::Damaged,
+                Err(_) => Held::Sealed,
+                Ok(Some(cipher)) if !cipher.open(&walk.key, &header, &mut payload) => Held::Damaged,
+                Ok(_) => Held::of(&payload, &mut bases),
+            };
+            if matches!(held, Held::Damaged) {
                 if header.place >= self.durable && end.is_none() {
                     report.unfinished += header.total();
                 } else {
                     self.miss(header.end(), &mut report);
                 }
                 continue;
-            };
+            }
             self.next = self.next.max(header.end());
             report.frames += 1;
             report.events += u64::from(header.rows);
             if header.place >= self.settled {
                 report.waiting += u64::from(header.rows);
             }
+            let Held::Events(batch) = held else {
+                self.sealed += 1;
+                continue;
+            };
             for row in batch.rows() {
                 let time = Timestamp(row.time);
                 report.oldest = Some(report.oldest.map_or(time, |oldest| oldest.min(time)));

@@ -12,6 +12,7 @@
 //! `FORMAT.md`, the reasons in `docs/decisions/0016-disk-queue.md`.
 
 mod acks;
+mod cipher;
 mod foreign;
 mod format;
 mod inspect;
@@ -26,6 +27,7 @@ mod threads;
 mod walk;
 mod writer;
 
+pub use cipher::DiskQueueKey;
 pub use inspect::{DiskQueueReport, SegmentReport, inspect_disk_queue};
 pub use metrics::DiskMetrics;
 pub use payload::Origin;
@@ -66,6 +68,8 @@ pub struct DiskQueueSettings {
     pub retry_interval: Duration,
     /// `max_retry_interval`: how long at most; it doubles with each failure.
     pub max_retry_interval: Duration,
+    /// `encryption`: what is written is encrypted with this, and what was encrypted is read with it.
+    pub key: Option<DiskQueueKey>,
 }
 
 impl DiskQueueSettings {
@@ -123,6 +127,16 @@ pub enum DiskQueueError {
         version: u32,
         /// The version of this program.
         known: u32,
+    },
+    /// Events in it wait and are encrypted: start with the key, or nothing can be read.
+    #[error(
+        "`{path}` is encrypted, and `queue.disk.encryption` {what}: start with the key it was written with until the queue is empty, or set another `queue.disk.path`; nothing was changed"
+    )]
+    Key {
+        /// The segment.
+        path: PathBuf,
+        /// What is wrong with the key.
+        what: &'static str,
     },
     /// A file of another queue was put here: take it away.
     #[error("`{path}` belongs to another disk queue")]

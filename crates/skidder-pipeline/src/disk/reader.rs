@@ -1,5 +1,6 @@
 //! From the segments to events, in the order in which they were written, each once a life.
 
+use super::cipher;
 use super::format::{FrameKey, Place, SEGMENT_HEADER};
 use super::payload::{self, Origin};
 use super::store::{Segment, Store};
@@ -102,10 +103,20 @@ impl Reader {
             self.open = Some((walk, file));
             return Ok(Some(self.lost(header.place.min(released))));
         }
+        let cipher = match cipher::of(self.store.settings.key.as_ref(), &header) {
+            Ok(cipher) => cipher,
+            Err(error) => {
+                self.open = Some((walk, file));
+                return Err(error);
+            }
+        };
+        let key = walk.key;
         let read = walk.read(&*file, &header, &mut self.payload);
         self.open = Some((walk, file));
+        let is_whole =
+            read? && cipher.is_none_or(|cipher| cipher.open(&key, &header, &mut self.payload));
         let events =
-            if read? { payload::decode(&self.payload, &mut self.bases).ok() } else { None };
+            if is_whole { payload::decode(&self.payload, &mut self.bases).ok() } else { None };
         let Some((batch, origin)) = events.filter(|(batch, _)| batch.len() as u32 == header.rows)
         else {
             return Ok(Some(self.lost(header.end())));

@@ -4,7 +4,7 @@ use super::format::Place;
 use super::reader::{Next, Reader};
 use super::store::Store;
 use super::writer::Writer;
-use super::{DiskQueueError, DiskQueueSettings, FLUSH_BYTES};
+use super::{DiskQueueError, DiskQueueKey, DiskQueueSettings, FLUSH_BYTES};
 use skidder_os::{Fs, Timestamp};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -31,10 +31,11 @@ pub struct DiskQueueRepaired {
 
 /// Writes all whole frames without a verdict of the queue in a directory to new segments, behind the old ones, which are then
 /// kept in a directory beside them. Nobody else may use the queue. When the program ends on the way, events may come twice,
-/// and none is lost.
+/// and none is lost. `key` is that of an encrypted queue, and encrypts what is written.
 pub fn repair_disk_queue(
     fs: Arc<dyn Fs>,
     directory: &Path,
+    key: Option<DiskQueueKey>,
     now: Timestamp,
 ) -> Result<DiskQueueRepaired, DiskQueueError> {
     let failed = |source| DiskQueueError::io(directory, source);
@@ -46,6 +47,7 @@ pub fn repair_disk_queue(
         write_ahead: 1,
         retry_interval: Duration::ZERO,
         max_retry_interval: Duration::ZERO,
+        key,
     };
     let (store, _) = Store::open(fs, settings, [0; 16])?;
     let aside = directory.join(format!("damaged-{}", now.0 / 1_000_000_000));

@@ -1,6 +1,7 @@
 //! The segments on the disk and what is known of them: shared by who writes, who reads and who gives verdicts.
 
 use super::acks::Acks;
+use super::cipher::DiskQueueKey;
 use super::format::{Place, QueueId};
 use super::metrics::DiskMetrics;
 use super::state::{State, StateFile};
@@ -115,6 +116,7 @@ impl Store {
         let known = state.read().map_err(failed)?;
         let queue = survey.queue.unwrap_or(fresh);
         let (shared, opened) = Shared::of(&survey, &*fs, queue).map_err(failed)?;
+        check_key(&survey, &shared, settings.key.as_ref())?;
         let store = Self {
             fs,
             settings,
@@ -234,6 +236,25 @@ impl Store {
             }
         }
     }
+}
+
+/// Whether all segments with events that wait can be read.
+fn check_key(
+    survey: &Survey,
+    shared: &Shared,
+    key: Option<&DiskQueueKey>,
+) -> Result<(), DiskQueueError> {
+    let settled = shared.acks.settled();
+    for (found, segment) in survey.segments.iter().zip(&shared.segments) {
+        let Some(wanted) = found.key.filter(|_| segment.end > settled) else { continue };
+        let what = match key {
+            None => "has no key",
+            Some(key) if key.id() != wanted => "has another key",
+            Some(_) => continue,
+        };
+        return Err(DiskQueueError::Key { path: found.path.clone(), what });
+    }
+    Ok(())
 }
 
 /// Makes a directory, and those around it, so that a power cut does not take it away.

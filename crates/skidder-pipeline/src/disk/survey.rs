@@ -1,7 +1,7 @@
 //! What a directory of a queue holds: its state and its segments, read and not changed.
 
 use super::format::{
-    FrameKey, HeaderError, Place, QueueId, SEGMENT_HEADER, SegmentHeader, VERSION,
+    FrameKey, HeaderError, KeyId, Place, QueueId, SEGMENT_HEADER, SegmentHeader, VERSION_MAX,
 };
 use super::state::{self, State};
 use super::walk::{Step, Walk};
@@ -38,6 +38,8 @@ pub(crate) struct Found {
     pub(crate) header_is_whole: bool,
     /// Where its first frame stands in the queue; if the header does not say it, what the first whole frame says.
     pub(crate) first: Option<Place>,
+    /// What its frames are encrypted with; if the header does not say it, what the first whole frame says.
+    pub(crate) key: Option<KeyId>,
 }
 
 /// The path of a segment.
@@ -82,8 +84,14 @@ impl Survey {
         let failed = |source| DiskQueueError::io(&path, source);
         let file = fs.open(&path).map_err(failed)?;
         let size = file.metadata().map_err(failed)?.size;
-        let mut found =
-            Found { number, path: path.clone(), size, header_is_whole: false, first: None };
+        let mut found = Found {
+            number,
+            path: path.clone(),
+            size,
+            header_is_whole: false,
+            first: None,
+            key: None,
+        };
         match read_header(&*file).map_err(failed)? {
             Ok(header) if self.queue.is_some_and(|queue| queue != header.queue) => {
                 return Err(DiskQueueError::Another { path });
@@ -92,9 +100,10 @@ impl Survey {
                 self.queue = Some(header.queue);
                 found.header_is_whole = header.number == number;
                 found.first = Some(header.first).filter(|_| found.header_is_whole);
+                found.key = header.key;
             }
             Err(HeaderError::Newer(version)) => {
-                return Err(DiskQueueError::Newer { path, version, known: VERSION });
+                return Err(DiskQueueError::Newer { path, version, known: VERSION_MAX });
             }
             Err(HeaderError::Damaged) => {}
         }
@@ -109,7 +118,7 @@ impl Survey {
             let file = fs.open(&found.path)?;
             let mut walk = found.walk(queue);
             if let Step::Frame(header) = walk.find(&*file, found.size)? {
-                found.first = Some(header.place);
+                (found.first, found.key) = (Some(header.place), header.key);
             }
         }
         Ok(())

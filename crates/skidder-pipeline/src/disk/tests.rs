@@ -1,6 +1,7 @@
 //! A disk queue on a simulated disk, with numbered lines and the ledger as judges.
 
 mod damage;
+mod encrypted;
 mod faults;
 mod looking;
 mod ways;
@@ -23,7 +24,17 @@ fn settings() -> DiskQueueSettings {
         write_ahead: 1000,
         retry_interval: DiskQueueSettings::RETRY_INTERVAL,
         max_retry_interval: DiskQueueSettings::MAX_RETRY_INTERVAL,
+        key: None,
     }
+}
+
+/// The same, encrypted if there is a key.
+fn keyed(key: Option<&DiskQueueKey>) -> DiskQueueSettings {
+    DiskQueueSettings { key: key.cloned(), ..settings() }
+}
+
+fn key(number: u8) -> DiskQueueKey {
+    DiskQueueKey::new([number; 32])
 }
 
 /// One life of a program with a queue.

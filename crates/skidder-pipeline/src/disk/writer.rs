@@ -1,5 +1,6 @@
 //! From events to durable frames. What could not be made durable is written again, in another segment.
 
+use super::cipher::{self, DiskQueueKey};
 use super::format::{FrameHeader, FrameKey, Place, SEGMENT_HEADER, SegmentHeader};
 use super::payload::{self, Origin};
 use super::store::{FILE_MODE, Segment, Store};
@@ -61,11 +62,14 @@ impl Writer {
     ) -> io::Result<bool> {
         self.payload.clear();
         payload::encode(batch, rows.clone(), origin, &mut self.payload);
-        let header = FrameHeader {
+        let store = Arc::clone(&self.store);
+        let cipher = store.settings.key.as_ref();
+        let mut header = FrameHeader {
             place: self.next,
             rows: rows.len() as u32,
-            len: self.payload.len() as u32,
-            crc: crc32fast::hash(&self.payload),
+            len: (self.payload.len() + cipher.map_or(0, |_| cipher::OVERHEAD)) as u32,
+            crc: 0,
+            key: cipher.map(DiskQueueKey::id),
         };
         let is_full = self.active.as_ref().is_some_and(|active| {
             active.total() > SEGMENT_HEADER as u64
@@ -84,6 +88,13 @@ impl Writer {
         }
         let Some(active) = &mut self.active else { return Ok(false) };
         let key = FrameKey { queue: self.store.queue, segment: active.number };
+        if let Some(cipher) = cipher
+            && let Err(error) = cipher.seal(&key, header.place, header.rows, &mut self.payload)
+        {
+            self.abandon();
+            return Err(error);
+        }
+        header.crc = crc32fast::hash(&self.payload);
         let encoded = header.encode(&key, active.total());
         active.pending.extend_from_slice(&encoded);
         active.pending.extend_from_slice(&self.payload);
@@ -161,7 +172,8 @@ impl Writer {
         let path = segment_path(&self.store.settings.path, number);
         let file = self.store.fs.open_write(&path, OpenMode::New, FILE_MODE);
         let file = file.inspect_err(|_| self.next = self.store.lock().durable)?;
-        let header = SegmentHeader { queue: self.store.queue, number, first: self.next };
+        let key = self.store.settings.key.as_ref().map(DiskQueueKey::id);
+        let header = SegmentHeader { queue: self.store.queue, number, first: self.next, key };
         let mut pending = std::mem::take(&mut self.pending);
         pending.clear();
         pending.extend_from_slice(&header.encode());

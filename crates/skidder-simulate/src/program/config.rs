@@ -214,6 +214,7 @@ impl Config {
             write_ahead: disk.write_ahead,
             retry_interval: DiskQueueSettings::RETRY_INTERVAL,
             max_retry_interval: DiskQueueSettings::MAX_RETRY_INTERVAL,
+            key: None,
         })
     }
 

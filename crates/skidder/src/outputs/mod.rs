@@ -7,7 +7,7 @@ mod queue;
 
 pub(crate) use feeds::{Feeds, quoted};
 pub(crate) use places::{Place, Places};
-pub(crate) use queue::QueueSettings;
+pub(crate) use queue::{QueueSettings, key_of_file};
 
 use crate::assemble::Input;
 use skidder_config::{Item, Section};
@@ -84,7 +84,7 @@ impl Outputs {
         let at_root = AtRoot {
             has_queue: queue.is_some(),
             queue: queue.map_or_else(QueueSettings::default, |own| {
-                QueueSettings::read(own, &QueueSettings::default(), true)
+                QueueSettings::read(own, &QueueSettings::default(), true, &*context.fs)
             }),
             dead_letters: read_dead_letters(root.section("dead_letters"), None),
         };
@@ -110,7 +110,7 @@ impl Outputs {
         outputs.finish();
         let given = at_root.has_queue || inside.is_some();
         let queue = match inside {
-            Some(inside) => QueueSettings::read(inside, &at_root.queue, false),
+            Some(inside) => QueueSettings::read(inside, &at_root.queue, false, &*context.fs),
             None => at_root.queue.clone(),
         };
         let wins = |built: &Built| built.queue.events.is_some() && !built.queue.gives_way;
@@ -185,7 +185,7 @@ impl Outputs {
         }
         let given = at_root.has_queue || inside.iter().any(Option::is_some);
         for inside in inside.into_iter().flatten() {
-            queue = QueueSettings::read(inside, &at_root.queue, false);
+            queue = QueueSettings::read(inside, &at_root.queue, false, &*context.fs);
         }
         let dead_letters = match section.optional_section("dead_letters") {
             Some(own) => read_dead_letters(own, at_root.dead_letters),

@@ -1,9 +1,15 @@
 //! `queue`: in memory or on the disk, at the root or of one output.
 
 use super::Place;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
 use skidder_config::Section;
-use skidder_pipeline::{DiskQueueSettings, QueueLimits};
-use std::path::PathBuf;
+use skidder_os::{Fs, read_to_end};
+use skidder_pipeline::{DiskQueueKey, DiskQueueSettings, QueueLimits};
+use std::path::{Path, PathBuf};
+
+/// Bytes of a file with a key that are read: more is none.
+const KEY_FILE_BYTES_MAX: usize = 4096;
 
 /// The queue of an output.
 #[derive(Clone, Debug, Default)]
@@ -25,7 +31,7 @@ struct Disk {
 
 impl QueueSettings {
     /// Reads a section; what is not said is as in `base`. `shared`: it stands at the root.
-    pub(crate) fn read(section: Section<'_>, base: &Self, shared: bool) -> Self {
+    pub(crate) fn read(section: Section<'_>, base: &Self, shared: bool, fs: &dyn Fs) -> Self {
         let has_disk = section.has("disk");
         if has_disk && section.has("mem") {
             let message = "`queue.mem` and `queue.disk` are both there";
@@ -34,7 +40,7 @@ impl QueueSettings {
         let mut settings = base.clone();
         settings.limits = read_mem(section.section("mem"), base.limits);
         if has_disk {
-            settings.disk = read_disk(section.section("disk"), shared);
+            settings.disk = read_disk(section.section("disk"), shared, fs);
         } else if section.has("mem") {
             settings.disk = None;
         }
@@ -46,6 +52,12 @@ impl QueueSettings {
     /// Whether it is on the disk.
     pub(crate) fn is_on_disk(&self) -> bool {
         self.disk.is_some()
+    }
+
+    /// The key of what is on the disk.
+    #[cfg(test)]
+    pub(crate) fn key(&self) -> Option<&DiskQueueKey> {
+        self.disk.as_ref().and_then(|disk| disk.settings.key.as_ref())
     }
 
     /// The queue on the disk of the output at a place, if it has one.
@@ -77,7 +89,7 @@ fn read_mem(mem: Section<'_>, base: QueueLimits) -> QueueLimits {
 }
 
 /// Nothing if it is turned off.
-fn read_disk(disk: Section<'_>, shared: bool) -> Option<Disk> {
+fn read_disk(disk: Section<'_>, shared: bool, fs: &dyn Fs) -> Option<Disk> {
     type Settings = DiskQueueSettings;
     let enabled = disk.bool("enabled").or(true);
     let max_size = disk.size("max_size").or(Settings::MAX_SIZE);
@@ -116,8 +128,47 @@ fn read_disk(disk: Section<'_>, shared: bool) -> Option<Disk> {
         write_ahead: disk.usize("write_ahead").range(ahead).or(Settings::WRITE_AHEAD),
         retry_interval,
         max_retry_interval,
+        key: read_key(&disk, fs),
     };
     let path = disk.path_buf("path").optional();
     disk.finish();
     enabled.then_some(Disk { settings, path, path_is_shared: shared })
+}
+
+/// `encryption`: one of `key` and `key_file`.
+fn read_key(disk: &Section<'_>, fs: &dyn Fs) -> Option<DiskQueueKey> {
+    let section = disk.optional_section("encryption")?;
+    if !section.bool("enabled").or(true) {
+        section.skip();
+        return None;
+    }
+    let said = section.secret("key").try_map(|text| parse_key(text.reveal())).optional();
+    let file = section.path_buf("key_file").try_map(|path| key_of_file(fs, &path)).optional();
+    match (section.has("key"), section.has("key_file")) {
+        (true, true) => {
+            let message = "`key` and `key_file` are both there";
+            section.problem("key_file", message, "leave one of them out");
+        }
+        (false, false) => {
+            let message = "`queue.disk.encryption` has no key";
+            disk.problem("encryption", message, "set `key_file` or `key`, or leave it out");
+        }
+        _ => {}
+    }
+    section.finish();
+    said.or(file)
+}
+
+/// The key in a file, in base64.
+pub(crate) fn key_of_file(fs: &dyn Fs, path: &Path) -> Result<DiskQueueKey, String> {
+    let told = |error: std::io::Error| format!("`{}` cannot be read: {error}", path.display());
+    let text = read_to_end(&*fs.open(path).map_err(told)?, KEY_FILE_BYTES_MAX).map_err(told)?;
+    let text = String::from_utf8(text).unwrap_or_default();
+    parse_key(&text).map_err(|error| format!("`{}`: {error}", path.display()))
+}
+
+fn parse_key(text: &str) -> Result<DiskQueueKey, String> {
+    let bytes = BASE64.decode(text.trim()).ok().and_then(|bytes| bytes.try_into().ok());
+    let wanted = "expected 32 random bytes in base64, as of `head -c 32 /dev/urandom | base64`";
+    bytes.map(DiskQueueKey::new).ok_or_else(|| wanted.to_owned())
 }

@@ -1,17 +1,23 @@
 //! Lists of outputs: what they are read as, and what is wrong with them.
 
+use base64::Engine as _;
+
 use super::{OneOutput, Outputs, Places};
 use skidder_config::{Problems, Settings};
 use skidder_event::Precision;
 use skidder_os::{Fs, Timestamp};
 use skidder_outputs::Context;
-use skidder_pipeline::QueueLimits;
+use skidder_pipeline::{DiskQueueKey, QueueLimits};
 use skidder_testkit::{SimClock, SimFs};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Reads a configuration; the outputs, and what is wrong.
 fn read(text: &str) -> (Outputs, String) {
+    read_on(&SimFs::new(&SimClock::new()), text)
+}
+
+fn read_on(fs: &SimFs, text: &str) -> (Outputs, String) {
     let settings = Settings::parse("filebeat.yml", text).unwrap();
     let problems = Problems::new();
     let context = Context {
@@ -21,7 +27,7 @@ fn read(text: &str) -> (Outputs, String) {
         agent_id: "id".to_owned(),
         setup: None,
         precision: Precision::Millisecond,
-        fs: Arc::new(SimFs::new(&SimClock::new())),
+        fs: Arc::new(fs.clone()),
     };
     let root = settings.root(&problems);
     let outputs = Outputs::read(&root, &context, Timestamp(0));
@@ -201,6 +207,11 @@ fn what_is_wrong_with_a_queue_on_the_disk_is_told() {
         ("disk.retry_interval: 0s", "`retry_interval` is 0"),
         ("disk.read_ahaed: 7", "did you mean `read_ahead`"),
         ("slab.events: 7", "slab"),
+        ("disk.encryption: {}", "`queue.disk.encryption` has no key"),
+        ("disk.encryption: {key: x, key_file: y}", "`key` and `key_file` are both there"),
+        ("disk.encryption.key: c2hvcnQ=", "32 random bytes in base64"),
+        ("disk.encryption.key_file: /no/such/file", "cannot be read"),
+        ("disk.encryption.algorithm: x", "unknown setting"),
     ] {
         let text = format!("queue:\n  {settings}\noutput.discard.enabled: true");
         let (_, problems) = disk_paths(&text);
@@ -208,4 +219,24 @@ fn what_is_wrong_with_a_queue_on_the_disk_is_told() {
     }
     let good = "queue.disk: {max_size: 0, read_ahead: 1, write_ahead: 1, enabled: true}";
     assert_eq!(disk_paths(&format!("{good}\noutput.discard.enabled: true")).1, "");
+}
+
+#[test]
+fn the_key_of_a_queue_is_read_from_the_configuration_or_a_file() {
+    let text = base64::engine::general_purpose::STANDARD.encode([9; 32]);
+    let fs = SimFs::new(&SimClock::new());
+    fs.write_as_other(Path::new("/key"), format!("{text}\n").as_bytes());
+    let key = |disk: &str| {
+        let (outputs, problems) =
+            read_on(&fs, &format!("queue.disk: {{{disk}}}\noutput.discard.enabled: true"));
+        assert_eq!(problems, "", "{disk}");
+        outputs.built[0].1.queue.key().cloned()
+    };
+    let expected = Some(DiskQueueKey::new([9; 32]));
+    assert_eq!(key(&format!("encryption.key: {text}")), expected);
+    assert_eq!(key("encryption.key_file: /key"), expected);
+    assert_eq!(key(&format!("encryption: {{enabled: false, key: {text}}}")), None);
+    assert_eq!(key("max_size: 0"), None);
+    let (_, problems) = read("queue.disk.encryption.key: c2VjcmV0\noutput.discard.enabled: true");
+    assert!(problems.contains("base64") && !problems.contains("c2VjcmV0"), "{problems}");
 }

@@ -4,6 +4,7 @@ use super::disk::SmallDisk;
 use crate::common::lines::{judge, lines};
 use crate::common::server::BulkServer;
 use crate::common::{Place, accept, seeds};
+use base64::Engine as _;
 use skidder_testkit::Random;
 use std::time::Duration;
 
@@ -52,10 +53,25 @@ fn bytes_in(queue: &std::path::Path) -> u64 {
 
 #[test]
 fn killed_again_and_again_with_a_queue_on_the_disk() {
-    for seed in seeds(31) {
+    killed_again_and_again("kill -9, queue.disk", "", seeds(31));
+}
+
+#[test]
+fn killed_again_and_again_with_an_encrypted_queue() {
+    let key = format!(", encryption.key: {}", key(1));
+    killed_again_and_again("kill -9, queue.disk encrypted", &key, seeds(32));
+}
+
+/// A key as it is written in the configuration.
+fn key(number: u8) -> String {
+    base64::engine::general_purpose::STANDARD.encode([number; 32])
+}
+
+fn killed_again_and_again(name: &str, options: &str, seeds: std::ops::Range<u64>) {
+    for seed in seeds {
         let mut random = Random::new(seed);
         let server = BulkServer::paced(Duration::from_millis(3));
-        let place = place(&server, ", segment_size: 1MiB");
+        let place = place(&server, &format!(", segment_size: 1MiB{options}"));
         let all = 14_000;
         place.write("a", &lines("a", 0..all));
         let (mut bound, mut next) = (0, 0);
@@ -72,7 +88,7 @@ fn killed_again_and_again_with_a_queue_on_the_disk() {
         let ledger = place.once(&[]).succeeded().ledger();
         assert_eq!((ledger.in_flight, ledger.stored), (0, 0));
         let verdict = judge(&[("a", all)], &server.documents());
-        accept("kill -9, queue.disk", verdict, bound);
+        accept(name, verdict, bound);
         let ledger = place.once(&[]).succeeded().ledger();
         assert_eq!((ledger.read, ledger.recovered), (0, 0), "everything is durable");
     }
@@ -99,6 +115,61 @@ fn a_queue_on_a_full_disk_waits_and_loses_nothing() {
     let ledger = program.terminate().succeeded().ledger();
     assert_eq!((ledger.read, ledger.delivered, ledger.stored), (9000, 9000, 0));
     accept("queue.disk, full disk", judge(&[("a", 300), ("b", 9000)], &server.documents()), 0);
+}
+
+#[test]
+fn an_encrypted_queue_waits_for_its_key_and_holds_no_line_in_the_clear() {
+    let server = BulkServer::start();
+    let place = place(&server, &format!(", encryption.key: {}", key(1)));
+    let log = place.write("a", &lines("a", 0..6000));
+    server.hold();
+    let mut program = place.start(&["-E", "filebeat.shutdown_timeout=200ms"]);
+    program.await_that("a request is held", || server.held() > 0);
+    let queue = place.data().join("diskqueue");
+    program.await_that("all is in the queue", || {
+        let shown = place.start(&["queue", "inspect", "--json"]).end();
+        shown.out.contains("\"waiting\": 6000\n")
+    });
+    assert_eq!(program.terminate().succeeded().ledger().stored, 6000);
+    let line = std::fs::read(&log).unwrap()[..8].to_vec();
+    let files = || std::fs::read_dir(&queue).unwrap().map(|entry| entry.unwrap().path());
+    for path in files() {
+        let bytes = std::fs::read(&path).unwrap();
+        assert!(!bytes.windows(8).any(|window| window == line), "{}", path.display());
+    }
+    std::fs::remove_file(log).unwrap();
+    let held = server.count();
+    server.release();
+    server.await_silence();
+
+    let right = place.configuration();
+    let shown = place.start(&["queue", "inspect", "--path", "data/diskqueue"]).end().succeeded();
+    assert!(shown.out.contains("6000 events wait") && shown.out.contains("are encrypted"));
+    let shown = place.start(&["queue", "inspect"]).end().succeeded();
+    assert!(!shown.out.contains("are encrypted"), "{}", shown.out);
+    std::fs::write(place.path().join("key"), key(1)).unwrap();
+    let with_file = ["queue", "inspect", "--path", "data/diskqueue", "--key-file", "key"];
+    let shown = place.start(&with_file).end().succeeded();
+    assert!(!shown.out.contains("are encrypted"), "{}", shown.out);
+    for (wrong, said) in [
+        (right.replace(&key(1), &key(2)), "has another key"),
+        (right.replace(&format!(", encryption.key: {}", key(1)), ""), "has no key"),
+    ] {
+        place.configure(&wrong);
+        let ended = place.once(&[]);
+        assert_eq!(ended.code(), Some(1));
+        assert!(
+            ended.log.contains(said) && ended.log.contains("nothing was changed"),
+            "{}",
+            ended.log
+        );
+    }
+    assert_eq!(server.count(), held);
+    place
+        .configure(&right.replace("encryption.key", "encryption.key_file").replace(&key(1), "key"));
+    let ledger = place.once(&[]).succeeded().ledger();
+    assert_eq!((ledger.recovered, ledger.delivered), (6000, 6000));
+    accept("queue.disk, encrypted", judge(&[("a", 6000)], &server.documents()), held);
 }
 
 #[test]

@@ -7,9 +7,10 @@ use crate::disk::format::{FRAME_HEADER, SEGMENT_HEADER};
 const FRAMES: u64 = 20;
 const LINES: u64 = 4;
 
-fn filled() -> SimFs {
+/// With a key the queue is encrypted.
+fn filled(key: Option<&DiskQueueKey>) -> SimFs {
     let fs = disk();
-    let life = Life::new(&fs);
+    let life = of(&fs, key);
     for frame in 0..FRAMES {
         life.read(frame * LINES..frame * LINES + LINES);
         life.write_all();
@@ -20,9 +21,13 @@ fn filled() -> SimFs {
     fs
 }
 
+fn of(fs: &SimFs, key: Option<&DiskQueueKey>) -> Life {
+    Life::with(fs, keyed(key)).expect("the queue can be opened")
+}
+
 /// Delivers what is there, and says which lines did not come; each of them is counted.
-fn missed(fs: &SimFs, what: &str) -> Vec<u64> {
-    let mut life = Life::new(fs);
+fn missed(fs: &SimFs, key: Option<&DiskQueueKey>, what: &str) -> Vec<u64> {
+    let mut life = of(fs, key);
     life.read(900..901);
     life.write_all();
     life.deliver_all();
@@ -47,7 +52,13 @@ fn copy(fs: &SimFs) -> SimFs {
 
 #[test]
 fn a_bit_that_changes_anywhere_costs_the_events_of_its_frame() {
-    let fs = filled();
+    for key in [None, Some(&key(1))] {
+        every_bit(key);
+    }
+}
+
+fn every_bit(key: Option<&DiskQueueKey>) {
+    let fs = filled(key);
     let paths = segments(&fs);
     assert!(paths.len() > 2, "{paths:?}");
     for path in &paths {
@@ -58,7 +69,7 @@ fn a_bit_that_changes_anywhere_costs_the_events_of_its_frame() {
             let fs = copy(&fs);
             fs.write_as_other(path, &damaged);
             let what = format!("{}:{at}", path.display());
-            let missed = missed(&fs, &what);
+            let missed = missed(&fs, key, &what);
             if at < SEGMENT_HEADER {
                 assert!(missed.is_empty(), "{what}: the rest is found without the header");
             } else {
@@ -72,7 +83,7 @@ fn a_bit_that_changes_anywhere_costs_the_events_of_its_frame() {
 
 #[test]
 fn a_bit_that_changes_in_the_state_loses_nothing() {
-    let fs = filled();
+    let fs = filled(None);
     let path = Path::new(DIRECTORY).join("queue.state");
     let bytes = fs.peek(&path).expect("it is there");
     for at in 0..bytes.len() {
@@ -80,22 +91,22 @@ fn a_bit_that_changes_in_the_state_loses_nothing() {
         damaged[at] ^= 1 << (at % 8);
         let fs = copy(&fs);
         fs.write_as_other(&path, &damaged);
-        assert!(missed(&fs, &at.to_string()).is_empty());
+        assert!(missed(&fs, None, &at.to_string()).is_empty());
     }
     fs.remove_as_other(&path);
-    assert!(missed(&fs, "no state").is_empty());
+    assert!(missed(&fs, None, "no state").is_empty());
 }
 
 #[test]
 fn a_file_that_was_cut_anywhere_costs_what_was_cut_off() {
-    let fs = filled();
+    let fs = filled(None);
     for path in &segments(&fs) {
         let bytes = fs.peek(path).expect("it is there");
         let mut before = u64::MAX;
         for end in 0..bytes.len() {
             let fs = copy(&fs);
             fs.write_as_other(path, &bytes[..end]);
-            let missed = missed(&fs, &format!("{}, {end} bytes", path.display()));
+            let missed = missed(&fs, None, &format!("{}, {end} bytes", path.display()));
             let count = missed.len() as u64;
             assert!(count <= before && count.is_multiple_of(LINES) && count >= LINES);
             assert_eq!(missed, (missed[0]..missed[0] + count).collect::<Vec<_>>());
@@ -107,23 +118,29 @@ fn a_file_that_was_cut_anywhere_costs_what_was_cut_off() {
 
 #[test]
 fn a_file_that_is_gone_costs_its_events() {
-    let fs = filled();
+    let fs = filled(None);
     for path in &segments(&fs) {
         let fs = copy(&fs);
         fs.remove_as_other(path);
-        let missed = missed(&fs, &path.display().to_string());
+        let missed = missed(&fs, None, &path.display().to_string());
         assert_eq!(missed, (missed[0]..=missed[missed.len() - 1]).collect::<Vec<_>>());
     }
     for path in segments(&fs) {
         fs.remove_as_other(path);
     }
-    assert_eq!(missed(&fs, "all files").len() as u64, FRAMES * LINES);
+    assert_eq!(missed(&fs, None, "all files").len() as u64, FRAMES * LINES);
 }
 
 #[test]
 fn the_last_frame_may_be_torn_anywhere_if_it_was_never_durable() {
-    let fs = filled();
-    let life = Life::new(&fs);
+    for key in [None, Some(&key(1))] {
+        every_tear(key);
+    }
+}
+
+fn every_tear(key: Option<&DiskQueueKey>) {
+    let fs = filled(key);
+    let life = of(&fs, key);
     let state = Path::new(DIRECTORY).join("queue.state");
     let before = fs.peek(&state).expect("it is there");
     let last = FRAMES * LINES;
@@ -149,7 +166,7 @@ fn the_last_frame_may_be_torn_anywhere_if_it_was_never_durable() {
                 bytes.truncate(end);
             }
             fs.write_as_other(&path, &bytes);
-            let mut life = Life::new(&fs);
+            let mut life = of(&fs, key);
             life.deliver_all();
             assert_eq!(life.lost(), 0, "{end} bytes, {zeros}: {:?}", life.opened);
             let came = life.once();
@@ -164,7 +181,7 @@ fn the_last_frame_may_be_torn_anywhere_if_it_was_never_durable() {
 
 #[test]
 fn frames_of_a_frame_are_none() {
-    let fs = filled();
+    let fs = filled(None);
     let path = segments(&fs).remove(0);
     let bytes = fs.peek(&path).expect("it is there");
     let life = Life::new(&fs);
@@ -177,21 +194,21 @@ fn frames_of_a_frame_are_none() {
     let copied = bytes[SEGMENT_HEADER..].to_vec();
     damaged.extend_from_slice(&copied);
     fs.write_as_other(&path, &damaged);
-    assert!(missed(&fs, "a frame that was copied").is_empty());
+    assert!(missed(&fs, None, "a frame that was copied").is_empty());
 }
 
 #[test]
 fn segments_of_a_later_program_and_of_another_queue_are_refused() {
-    let fs = filled();
+    let fs = filled(None);
     let path = segments(&fs).remove(0);
     let bytes = fs.peek(&path).expect("it is there");
     let mut newer = bytes.clone();
-    newer[8] = 2;
+    newer[8] = 3;
     let crc = crc32fast::hash(&newer[..60]).to_le_bytes();
     newer[60..64].copy_from_slice(&crc);
     fs.write_as_other(&path, &newer);
     let error = Life::with(&fs, settings()).err();
-    assert!(matches!(error, Some(DiskQueueError::Newer { version: 2, known: 1, .. })));
+    assert!(matches!(error, Some(DiskQueueError::Newer { version: 3, known: 2, .. })));
     let mut another = bytes.clone();
     another[16] ^= 1;
     let crc = crc32fast::hash(&another[..60]).to_le_bytes();

@@ -5,12 +5,13 @@ use skidder_os::Timestamp;
 use skidder_testkit::{Fault, Operation};
 
 fn inspect(fs: &SimFs) -> DiskQueueReport {
-    inspect_disk_queue(fs, Path::new(DIRECTORY)).expect("it can be looked at")
+    inspect_disk_queue(fs, Path::new(DIRECTORY), None).expect("it can be looked at")
 }
 
 fn repair(fs: &SimFs) -> DiskQueueRepaired {
     let now = Timestamp(1_700_000_000_000_000_000);
-    repair_disk_queue(Arc::new(fs.clone()), Path::new(DIRECTORY), now).expect("it can be repaired")
+    repair_disk_queue(Arc::new(fs.clone()), Path::new(DIRECTORY), None, now)
+        .expect("it can be repaired")
 }
 
 /// Lines in frames of ten, some of the first of them delivered.
@@ -108,7 +109,7 @@ fn a_repair_that_is_cut_off_loses_nothing() {
         let fs = filled(3);
         fs.halt_at(nth);
         let now = Timestamp(0);
-        let done = repair_disk_queue(Arc::new(fs.clone()), Path::new(DIRECTORY), now);
+        let done = repair_disk_queue(Arc::new(fs.clone()), Path::new(DIRECTORY), None, now);
         let halted = fs.halted();
         fs.crash_torn(nth);
         fs.clear_faults();
