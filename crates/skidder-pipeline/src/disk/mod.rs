@@ -20,6 +20,7 @@ mod metrics;
 mod payload;
 mod reader;
 mod repair;
+mod repeats;
 mod state;
 mod store;
 mod survey;

@@ -1,7 +1,9 @@
 //! The two threads of a disk queue: one writes what comes in, the other brings it to the output.
 
+use super::repeats::Repeats;
 use super::{DiskQueue, DiskStep};
 use skidder_event::Batch;
+use skidder_os::{Clock as _, Monotonic, SystemClock};
 use std::io;
 use std::sync::Arc;
 use std::task::{Context, Poll, Wake, Waker};
@@ -39,7 +41,7 @@ impl DiskQueue {
             }
             match self.write_step() {
                 Ok(DiskStep::Full) => {
-                    trouble.is_over();
+                    trouble.worked(false);
                     // Also the segment that is written to may be one that is not needed any more.
                     self.maintain();
                     fulls += 1;
@@ -48,8 +50,9 @@ impl DiskQueue {
                     }
                     continue;
                 }
-                Ok(DiskStep::Done) => trouble.is_over(),
+                Ok(DiskStep::Done) => trouble.worked(false),
                 Ok(DiskStep::Idle | DiskStep::Closed) => {
+                    trouble.worked(true);
                     if !wait_for_work(self) {
                         self.store.change(|shared| shared.complete = true);
                         return;
@@ -75,14 +78,14 @@ impl DiskQueue {
                     return;
                 }
                 Ok(DiskStep::Idle) => {
-                    trouble.is_over();
+                    trouble.worked(true);
                     let place = self.reader().place();
                     self.store.wait(IDLE_PAUSE, |shared| {
                         shared.released > place || shared.complete || shared.fed
                     });
                 }
                 Ok(DiskStep::Closed) => return,
-                Ok(DiskStep::Done | DiskStep::Full) => trouble.is_over(),
+                Ok(DiskStep::Done | DiskStep::Full) => trouble.worked(false),
                 Err(error) => {
                     self.store.metrics.read_errors.add(1);
                     trouble.pause(&error);
@@ -117,27 +120,34 @@ impl Wake for Unpark {
 struct Trouble<'a> {
     queue: &'a DiskQueue,
     what: &'static str,
-    failures: u64,
+    clock: SystemClock,
+    repeats: Repeats,
     pause: Duration,
 }
 
 impl<'a> Trouble<'a> {
     fn new(queue: &'a DiskQueue, what: &'static str) -> Self {
-        Self { queue, what, failures: 0, pause: queue.settings().retry_interval }
+        let pause = queue.settings().retry_interval;
+        Self { queue, what, clock: SystemClock::new(), repeats: Repeats::default(), pause }
     }
 
-    fn is_over(&mut self) {
-        if std::mem::take(&mut self.failures) > 0 {
+    /// Something was done; `all`: nothing is left to do.
+    fn worked(&mut self, all: bool) {
+        self.pause = self.queue.settings().retry_interval;
+        let now = self.now();
+        if self.repeats.worked(now, all) {
             tracing::info!("the disk queue can {} again", self.what);
-            self.pause = self.queue.settings().retry_interval;
         }
     }
 
+    fn now(&self) -> Monotonic {
+        self.clock.monotonic()
+    }
+
     fn pause(&mut self, error: &io::Error) {
-        self.failures += 1;
         let settings = self.queue.settings();
-        if self.failures.is_power_of_two() {
-            let (path, failures) = (settings.path.display(), self.failures);
+        if let Some(failures) = self.repeats.failed(self.now(), error.kind()) {
+            let path = settings.path.display();
             tracing::error!(
                 %error, failures, %path,
                 "the disk queue cannot {}; nothing is lost, and it is tried again", self.what

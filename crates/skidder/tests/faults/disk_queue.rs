@@ -112,7 +112,10 @@ fn a_queue_on_a_full_disk_waits_and_loses_nothing() {
     program.await_log("the disk queue can write again");
     let mut program = program;
     program.await_that("every line is there", || server.count() >= 9300);
-    let ledger = program.terminate().succeeded().ledger();
+    let ended = program.terminate().succeeded();
+    let told = ended.log.matches("the disk queue cannot write").count();
+    assert_eq!(told, 1, "once a minute, however often it fails: {}", ended.log);
+    let ledger = ended.ledger();
     assert_eq!((ledger.read, ledger.delivered, ledger.stored), (9000, 9000, 0));
     accept("queue.disk, full disk", judge(&[("a", 300), ("b", 9000)], &server.documents()), 0);
 }
