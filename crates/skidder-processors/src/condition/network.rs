@@ -85,24 +85,62 @@ pub(crate) fn address(text: &[u8]) -> Option<IpAddr> {
 }
 
 /// An IPv4 address, as the standard library reads it; nothing also if it is worth another look.
+///
+/// No branch depends on where the dots are: addresses of all lengths, in turn, cost the same.
 fn usual_v4(text: &[u8]) -> Option<Ipv4Addr> {
-    let mut octets = [0_u8; 4];
-    let (mut place, mut number, mut digits) = (0, 0_u32, 0);
-    for &byte in text.get(..text.len().min(16))? {
-        match byte {
-            b'0'..=b'9' if digits < 3 && (digits == 0 || number > 0) => {
-                number = number * 10 + u32::from(byte - b'0');
-                digits += 1;
-            }
-            b'.' if digits > 0 && place < 3 => {
-                octets[place] = u8::try_from(number).ok()?;
-                (place, number, digits) = (place + 1, 0, 0);
-            }
-            _ => return None,
-        }
+    const ONE: u128 = u128::MAX / 0xff;
+    const LOW: u128 = ONE * 0x7f;
+    const HIGH: u128 = ONE * 0x80;
+    const DOT: u128 = ONE * b'.' as u128;
+    if text.len() > 15 {
+        return None;
     }
-    octets[3] = u8::try_from(number).ok()?;
-    (place == 3 && digits > 0).then_some(Ipv4Addr::from(octets))
+    let letters = match (text.first_chunk::<8>(), text.last_chunk::<8>()) {
+        (Some(first), Some(last)) => {
+            let last = u128::from(u64::from_le_bytes(*last));
+            u128::from(u64::from_le_bytes(*first)) | last << (8 * (text.len() - 8))
+        }
+        _ => {
+            let mut letters = [0; 16];
+            letters[..text.len()].copy_from_slice(text);
+            u128::from_le_bytes(letters)
+        }
+    };
+    // The highest bit of each byte that is a dot; letters are below 0x80, or the text is none of these.
+    let other = letters ^ DOT;
+    let dots = !(((other & LOW) + LOW) | other) & HIGH;
+    if dots.count_ones() != 3 {
+        return None;
+    }
+    let first = dots.trailing_zeros() / 8;
+    let third = 15 - dots.leading_zeros() / 8;
+    let second = (dots & (dots - 1)).trailing_zeros() / 8;
+    let len = u32::try_from(text.len()).ok()?;
+    let parts = [(0, first), (first + 1, second), (second + 1, third), (third + 1, len)];
+    let (mut number, mut is_right) = (0, true);
+    for (start, end) in parts {
+        let (octet, is_octet) = octet(letters, start, end);
+        number = (number << 8) | octet;
+        is_right &= is_octet;
+    }
+    is_right.then_some(Ipv4Addr::from_bits(number))
+}
+
+/// The number in the letters from `start` to `end`, and whether it is one from 0 to 255 without zeros before it.
+#[inline]
+fn octet(letters: u128, start: u32, end: u32) -> (u32, bool) {
+    let digits = end - start;
+    let has_len = digits.wrapping_sub(1) < 3;
+    // The last digit comes highest; what is not of this number becomes zero.
+    let [.., one, two, three, four] = (letters << (8 * (16 - end.max(1)))).to_le_bytes();
+    let last_four = u32::from_le_bytes([one, two, three, four]);
+    let values = (last_four ^ 0x3030_3030) & (u32::MAX << (8 * (4 - digits.clamp(1, 4))));
+    let are_digits = (values.wrapping_add(0x7676_7676) | values) & 0x8080_8080 == 0;
+    let [_, hundreds, tens, ones] = values.to_le_bytes().map(u32::from);
+    let number = hundreds * 100 + tens * 10 + ones;
+    let least = [0, 0, 10, 100][digits.min(3) as usize];
+    let is_octet = (least..256).contains(&number);
+    (number, has_len & are_digits & is_octet)
 }
 
 fn is_global_unicast(address: IpAddr) -> bool {

@@ -11,7 +11,7 @@ use crate::plan::{Constants, Failure, Footprint, Outcome, Processor, rehearse};
 use sha1::block_api::compress;
 use skidder_config::Section;
 use skidder_event::{EventMut, EventRef, Path, ValueRef};
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr};
 
 const ICMP: u8 = 1;
 const TCP: u8 = 6;
@@ -77,24 +77,36 @@ const BLOCK_BYTES: usize = 64;
 /// What SHA-1 begins with (FIPS 180-4, 5.3.1).
 const START: [u32; 5] = [0x6745_2301, 0xefcd_ab89, 0x98ba_dcfe, 0x1032_5476, 0xc3d2_e1f0];
 
-/// The letters of Base64 (RFC 4648).
-const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-
 /// An ID of a digest: a library takes twice as long to find out that it is so short.
 fn base64_of(digest: &[u32; 5]) -> [u8; ID_BYTES] {
-    let mut id = *b"1:...........................=";
-    let mut bytes = [0; 21];
+    let mut bytes = [0; 24];
     for (place, word) in bytes.chunks_exact_mut(4).zip(digest) {
         place.copy_from_slice(&word.to_be_bytes());
     }
-    for (place, three) in id[2..].chunks_exact_mut(4).zip(bytes.as_chunks::<3>().0) {
-        let [one, two, three] = three.map(u32::from);
-        let all = one << 16 | two << 8 | three;
-        for (letter, shift) in place.iter_mut().zip([18, 12, 6, 0]) {
-            *letter = LETTERS[(all >> shift & 63) as usize];
-        }
+    // Six bits to a byte: the last four bytes are not of the digest.
+    let mut letters = [0; 32];
+    for (place, [one, two, three]) in
+        letters.as_chunks_mut::<4>().0.iter_mut().zip(bytes.as_chunks().0)
+    {
+        let all = u32::from_be_bytes([0, *one, *two, *three]);
+        let spread = (all >> 18)
+            | (((all >> 12) & 63) << 8)
+            | (((all >> 6) & 63) << 16)
+            | ((all & 63) << 24);
+        *place = spread.to_le_bytes();
     }
-    id[ID_BYTES - 1] = b'=';
+    // The alphabet of RFC 4648, all letters at once: no table is looked at.
+    for letter in &mut letters {
+        let six = *letter;
+        let mut text = six + b'A';
+        text += if six > 25 { b'a' - b'A' - 26 } else { 0 };
+        text -= if six > 51 { b'a' + 26 - b'0' } else { 0 };
+        text -= if six > 61 { b'0' + 10 - b'+' } else { 0 };
+        text += if six > 62 { b'/' - b'+' - 1 } else { 0 };
+        *letter = text;
+    }
+    let mut id = *b"1:...........................=";
+    id[2..ID_BYTES - 1].copy_from_slice(&letters[..27]);
     id
 }
 
@@ -169,11 +181,11 @@ impl CommunityId {
 impl Flow {
     /// The smaller end first.
     fn sorted(self) -> Self {
-        let bytes = |address: IpAddr| match address {
-            IpAddr::V4(address) => address.to_ipv6_mapped().octets(),
-            IpAddr::V6(address) => address.octets(),
+        let number = |address: IpAddr| match address {
+            IpAddr::V4(address) => address.to_ipv6_mapped().to_bits(),
+            IpAddr::V6(address) => address.to_bits(),
         };
-        let (source, destination) = (bytes(self.source.0), bytes(self.destination.0));
+        let (source, destination) = (number(self.source.0), number(self.destination.0));
         if (source, self.source.1) < (destination, self.destination.1) {
             return self;
         }
@@ -193,7 +205,36 @@ impl Flow {
     }
 
     fn id(&self, seed: u16) -> [u8; ID_BYTES] {
-        // Seed, two addresses of IPv6, protocol, zero, two ports: less than a block has room for with what ends it.
+        let bytes = match (self.source.0, self.destination.0) {
+            (IpAddr::V4(source), IpAddr::V4(destination)) if self.has_ports() => {
+                self.usual_block(seed, source, destination)
+            }
+            _ => self.block(seed),
+        };
+        let mut state = START;
+        compress(&mut state, &[bytes]);
+        base64_of(&state)
+    }
+
+    fn has_ports(&self) -> bool {
+        matches!(self.protocol, TCP | UDP | SCTP | ICMP | ICMP_V6)
+    }
+
+    /// What is hashed, of IPv4 and with ports: sixteen bytes, made in registers.
+    fn usual_block(&self, seed: u16, source: Ipv4Addr, destination: Ipv4Addr) -> [u8; BLOCK_BYTES] {
+        let addresses = (u128::from(source.to_bits()) << 32) | u128::from(destination.to_bits());
+        let ports = (u128::from(self.source.1) << 16) | u128::from(self.destination.1);
+        let protocol = u128::from(self.protocol);
+        let all = (u128::from(seed) << 112) | (addresses << 48) | (protocol << 40) | ports;
+        let mut block = [0; BLOCK_BYTES];
+        block[..16].copy_from_slice(&all.to_be_bytes());
+        block[16..32].copy_from_slice(&(0x80_u128 << 120).to_be_bytes());
+        block[48..].copy_from_slice(&128_u128.to_be_bytes());
+        block
+    }
+
+    /// What is hashed, with what ends it: seed, addresses, protocol, zero and ports have room in one block.
+    fn block(&self, seed: u16) -> [u8; BLOCK_BYTES] {
         let (mut bytes, mut len) = ([0; BLOCK_BYTES], 0);
         let mut add = |part: &[u8]| {
             bytes[len..len + part.len()].copy_from_slice(part);
@@ -207,16 +248,14 @@ impl Flow {
             }
         }
         add(&[self.protocol, 0]);
-        if matches!(self.protocol, TCP | UDP | SCTP | ICMP | ICMP_V6) {
+        if self.has_ports() {
             add(&self.source.1.to_be_bytes());
             add(&self.destination.1.to_be_bytes());
         }
         add(&[0x80]);
         bytes[BLOCK_BYTES - 1] = ((len - 1) * 8 % 256) as u8;
         bytes[BLOCK_BYTES - 2] = ((len - 1) * 8 / 256) as u8;
-        let mut state = START;
-        compress(&mut state, &[bytes]);
-        base64_of(&state)
+        bytes
     }
 }
 
@@ -288,5 +327,33 @@ impl Processor for CommunityId {
 
     fn describe(&self) -> String {
         format!("community_id to {}", self.target)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use base64::Engine as _;
+    use base64::engine::general_purpose::STANDARD;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn usual_flows_are_hashed_as_others(
+            (source, destination) in any::<((u32, u16), (u32, u16))>(), protocol in any::<u8>(), seed in any::<u16>()
+        ) {
+            let end = |(address, port)| (IpAddr::V4(Ipv4Addr::from_bits(address)), port);
+            let flow = Flow { source: end(source), destination: end(destination), protocol };
+            let usual = flow.usual_block(seed, Ipv4Addr::from_bits(source.0), Ipv4Addr::from_bits(destination.0));
+            prop_assert_eq!(usual == flow.block(seed), flow.has_ports());
+        }
+
+        #[test]
+        fn ids_are_base64(digest in any::<[u32; 5]>()) {
+            let bytes: Vec<u8> = digest.iter().flat_map(|word| word.to_be_bytes()).collect();
+            let expected = format!("1:{}", STANDARD.encode(bytes));
+            let id = base64_of(&digest);
+            prop_assert_eq!(std::str::from_utf8(&id).unwrap(), expected);
+        }
     }
 }
