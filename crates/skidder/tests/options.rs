@@ -4,6 +4,7 @@
 mod common;
 
 use common::Place;
+use common::lines::gzip;
 use common::program::Ended;
 use common::server::BulkServer;
 use serde_json::Value;
@@ -49,6 +50,25 @@ fn tags_and_fields_of_an_input_come_over_those_of_all() {
     assert_eq!(all[0]["fields"], serde_json::json!({"env": "test", "who": "me"}));
     let all = of_filestream("fields: {who: me}\nfields_under_root: true");
     assert_eq!((&all[0]["who"], &all[0]["fields"]), (&Value::from("me"), &Value::Null));
+}
+
+#[test]
+fn compressed_files_that_are_read_as_text_are_told_with_what_to_do() {
+    for (compression, is_told) in [("", true), ("compression: auto", false)] {
+        let place = Place::with_output("");
+        place.write("a.gz", &gzip(b"one\ntwo\n"));
+        place.write("b.gz", b"text for all its name\n");
+        let logs = place.logs().display().to_string();
+        place.configure(&format!(
+            "filebeat.inputs: [{{type: filestream, id: test, paths: ['{logs}/*'], {compression}}}]\n\
+             output.discard: {{}}\n"
+        ));
+        let told = place.once(&[]).succeeded().log;
+        let about = |name: &str| {
+            told.lines().any(|line| line.contains(name) && line.contains("`compression: auto`"))
+        };
+        assert_eq!((about("a.gz"), about("b.gz")), (is_told, false), "{told}");
+    }
 }
 
 #[test]

@@ -3,16 +3,35 @@
 use super::{InputContext, Reader, SKIP_BYTES_PER_TURN, Scratch, TAIL_BYTES_MAX, TurnEnd, crc32};
 use crate::compare::codec_of;
 use crate::pool::CHUNK_BYTES;
-use skidder_decode::{Checkpoint, Decoder, ReadState, ResumeError};
+use crate::settings::Compression;
+use skidder_decode::{Checkpoint, Codec, Decoder, ReadState, ResumeError};
+use skidder_os::File;
 use std::io;
+use std::path::Path;
+
+/// The ends of names that promise compressed content.
+const COMPRESSED_NAMES: [&str; 5] = ["gz", "zst", "bz2", "xz", "lz4"];
+
+/// Says so where name and content tell of a compressed file that is going to be read as text.
+fn warn_if_compressed(file: &dyn File, path: &Path) {
+    let is_named_so =
+        path.extension().is_some_and(|end| COMPRESSED_NAMES.iter().any(|name| end == *name));
+    if is_named_so && let Ok(Some(codec)) = Codec::detect(file) {
+        tracing::warn!(path = %path.display(), %codec,
+            "a compressed file is read as text, as `compression` is not set; set `compression: auto`, or leave the file out by `prospector.scanner.exclude_files`");
+    }
+}
 
 impl Reader {
     /// The decoder for what follows the cursor; one of a compressed file may still be before it.
     pub(super) fn start_decoder(&self, context: &InputContext) -> io::Result<Decoder> {
+        let Some(file) = &self.file else { return Ok(Decoder::plain(self.offset)) };
         if !self.target.compressed {
+            if self.offset == 0 && context.settings.compression == Compression::None {
+                warn_if_compressed(&**file, &self.target.path);
+            }
             return Ok(Decoder::plain(self.offset));
         }
-        let Some(file) = &self.file else { return Ok(Decoder::plain(self.offset)) };
         let codec = codec_of(&**file);
         let mut decoder = Decoder::start(Some(codec), &context.decoders);
         if self.offset > 0 {
