@@ -63,14 +63,7 @@ fn batch() -> Batch {
         let text = Text { start, len: line.len() as u32 };
         rows.push(Row::new(u64::from(start), text.len + 1, text, 1_795_294_377_123_000_000));
     }
-    let provenance = Provenance {
-        source: SourceId(1),
-        generation: 0,
-        range: 0..bytes.len() as u64,
-        end_of_file: false,
-        tail: None,
-        resume: None,
-    };
+    let provenance = Provenance::new(SourceId(1), 0..bytes.len() as u64);
     let mut batch = Batch::new(bytes, true, base(), provenance);
     for row in rows {
         batch.push(row);

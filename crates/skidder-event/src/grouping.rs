@@ -179,14 +179,7 @@ mod tests {
     use std::sync::Arc;
 
     fn batch(bytes: &[u8]) -> Batch {
-        let provenance = Provenance {
-            source: SourceId(1),
-            generation: 0,
-            range: 0..0,
-            end_of_file: false,
-            tail: None,
-            resume: None,
-        };
+        let provenance = Provenance::new(SourceId(1), 0..0);
         let base = Arc::new(Base::new(&Map::new(), &Map::new()));
         Batch::new(bytes.to_vec(), true, base, provenance)
     }

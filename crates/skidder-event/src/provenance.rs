@@ -42,6 +42,13 @@ pub struct Provenance {
     pub resume: Option<Arc<dyn ResumePoint>>,
 }
 
+impl Provenance {
+    /// Lines of the first generation of a source, without a proof and a decoder's state.
+    pub fn new(source: SourceId, range: Range<u64>) -> Self {
+        Self { source, generation: 0, range, end_of_file: false, tail: None, resume: None }
+    }
+}
+
 /// Why an event was not delivered and is not in the dead letters either. Each has a counter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]

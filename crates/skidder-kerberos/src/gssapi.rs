@@ -37,6 +37,8 @@ static CACHES: AtomicUsize = AtomicUsize::new(0);
 /// Tickets are kept in the memory of the process and replaced before they run out.
 pub struct Login {
     settings: Settings,
+    /// Empty with a password.
+    keytab: CString,
     cache: String,
     held: Mutex<Option<Cred>>,
 }
@@ -52,12 +54,18 @@ impl Login {
     /// that ask for tickets.
     ///
     /// # Errors
-    /// If another configuration of Kerberos is in use.
+    /// If another configuration of Kerberos is in use, or a path has a zero byte.
     pub fn new(settings: &Settings) -> Result<Self, LoginError> {
+        let keytab = match &settings.auth {
+            Auth::Keytab(path) => CString::new(path.as_os_str().as_bytes())
+                .map_err(|_| LoginError::ZeroByte("keytab"))?,
+            Auth::Password(_) => CString::default(),
+        };
         use_config(&settings.config)?;
         let number = CACHES.fetch_add(1, Ordering::Relaxed);
         Ok(Self {
             settings: settings.clone(),
+            keytab,
             cache: format!("MEMORY:skidder-{number}"),
             held: Mutex::new(None),
         })
@@ -100,16 +108,9 @@ impl Login {
     }
 
     fn acquire(&self) -> Result<Cred, LoginError> {
-        let keytab = match &self.settings.auth {
-            Auth::Keytab(path) => Some(
-                CString::new(path.as_os_str().as_bytes())
-                    .map_err(|_| LoginError::ZeroByte("keytab"))?,
-            ),
-            Auth::Password(_) => None,
-        };
-        self.acquire_for(&GSS_MECH_SPNEGO, keytab.as_deref()).map_err(|error| {
+        self.acquire_for(&GSS_MECH_SPNEGO).map_err(|error| {
             // SPNEGO only says that none of its mechanisms has credentials; the one that counts says why.
-            let error = self.acquire_for(&GSS_MECH_KRB5, keytab.as_deref()).err().unwrap_or(error);
+            let error = self.acquire_for(&GSS_MECH_KRB5).err().unwrap_or(error);
             let by = match &self.settings.auth {
                 Auth::Keytab(path) => format!("the keys in `{}`", path.display()),
                 Auth::Password(_) => "its password".to_owned(),
@@ -118,7 +119,7 @@ impl Login {
         })
     }
 
-    fn acquire_for(&self, mechanism: &Oid<'static>, keytab: Option<&CStr>) -> Result<Cred, Error> {
+    fn acquire_for(&self, mechanism: &Oid<'static>) -> Result<Cred, Error> {
         let principal = self.settings.principal();
         match &self.settings.auth {
             Auth::Password(password) => {
@@ -127,9 +128,7 @@ impl Login {
                 let (usage, mechanisms) = (CredUsage::Initiate, Some(&mechanisms));
                 Cred::acquire_with_password(Some(&name), password.reveal(), None, usage, mechanisms)
             }
-            Auth::Keytab(_) => {
-                acquire_from(&principal, keytab.unwrap_or_default(), &self.cache, mechanism)
-            }
+            Auth::Keytab(_) => acquire_from(&principal, &self.keytab, &self.cache, mechanism),
         }
     }
 }

@@ -11,9 +11,9 @@ use skidder_golden::{batch, document, map};
 use skidder_processors::{Context, Plan, Shape, read_processors};
 use skidder_testkit::servers::Server;
 use skidder_testkit::{SimClock, SimFs};
-use std::net::TcpListener;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::net::TcpSocket;
 
 /// The plan of one processor that searches for `uid` of `a`.
 fn plan(address: &str, more: &str, files: &[(&str, &[u8])], clock: &SimClock) -> Plan {
@@ -113,9 +113,12 @@ fn a_server_that_does_not_answer_is_left_alone_for_a_while() {
     assert_eq!(run(&plan, "jane"), json!(["Jane Doe"]));
 }
 
-/// A port on which nobody listens.
-fn dead_port() -> u16 {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+/// A port on which nobody listens; it is held, so that nobody else gets it.
+fn dead_port() -> (TcpSocket, u16) {
+    let held = TcpSocket::new_v4().unwrap();
+    held.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let port = held.local_addr().unwrap().port();
+    (held, port)
 }
 
 fn port_of(address: &str) -> u16 {
@@ -126,10 +129,12 @@ fn port_of(address: &str) -> u16 {
 fn servers_are_found_by_the_dns_of_the_domain() {
     let (address, requests) = directory::serve();
     let (alive, clock) = (port_of(&address), SimClock::new());
+    let (_held, dead) = dead_port();
+    let (_held_too, dead_too) = dead_port();
     let server = names::serve_services(vec![
-        ("_ldaps._tcp.forest.test".to_owned(), 0, dead_port()),
+        ("_ldaps._tcp.forest.test".to_owned(), 0, dead),
         ("_ldap._tcp.forest.test".to_owned(), 20, alive),
-        ("_ldap._tcp.forest.test".to_owned(), 10, dead_port()),
+        ("_ldap._tcp.forest.test".to_owned(), 10, dead_too),
     ]);
     let resolver = |domain: &str| format!("{domain}\nnameserver {server}\n").into_bytes();
     for (first_line, more, kerberos) in [

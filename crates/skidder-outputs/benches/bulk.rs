@@ -85,14 +85,7 @@ fn delivery() -> (Delivery, usize) {
         bytes.push(b'\n');
     }
     let size = bytes.len();
-    let provenance = Provenance {
-        source: SourceId(1),
-        generation: 0,
-        range: 0..size as u64,
-        end_of_file: false,
-        tail: None,
-        resume: None,
-    };
+    let provenance = Provenance::new(SourceId(1), 0..size as u64);
     let mut batch = Batch::new(bytes, true, base(), provenance);
     for row in rows {
         batch.push(row);

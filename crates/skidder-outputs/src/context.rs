@@ -68,14 +68,7 @@ impl fmt::Debug for Context {
 
 /// One event without anything but a time: for format strings that have only dates.
 pub(crate) fn moment(time: i64) -> Batch {
-    let provenance = Provenance {
-        source: SourceId(0),
-        generation: 0,
-        range: 0..0,
-        end_of_file: false,
-        tail: None,
-        resume: None,
-    };
+    let provenance = Provenance::new(SourceId(0), 0..0);
     let base = Arc::new(Base::new(&Map::new(), &Map::new()));
     let mut batch = Batch::new(Vec::new(), true, base, provenance);
     batch.push(Row::new(0, 0, Text::default(), time));

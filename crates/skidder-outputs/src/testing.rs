@@ -22,14 +22,7 @@ pub(crate) fn batch_with(lines: &[&str], fields: &Map, metadata: &Map) -> Batch 
         bytes.extend_from_slice(line.as_bytes());
         bytes.push(b'\n');
     }
-    let provenance = Provenance {
-        source: SourceId(1),
-        generation: 0,
-        range: 0..bytes.len() as u64,
-        end_of_file: false,
-        tail: None,
-        resume: None,
-    };
+    let provenance = Provenance::new(SourceId(1), 0..bytes.len() as u64);
     let base = Arc::new(Base::new(fields, metadata));
     let mut batch = Batch::new(bytes, true, base, provenance);
     for row in rows {

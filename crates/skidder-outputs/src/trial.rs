@@ -4,6 +4,7 @@ use crate::check::Check;
 use crate::elasticsearch::Elasticsearch;
 use crate::logstash::Logstash;
 use skidder_pipeline::Output;
+use std::sync::Arc;
 
 /// Sizes that are tried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,6 +15,18 @@ pub struct TrialSizes {
     pub events: usize,
     /// `compression_level`.
     pub level: u32,
+}
+
+/// Settings with these sizes; `places` says where they stand in them.
+pub(crate) fn sized<C: Clone>(
+    config: &C,
+    sizes: TrialSizes,
+    places: fn(&mut C) -> (&mut usize, &mut usize, &mut u32),
+) -> Arc<C> {
+    let mut config = config.clone();
+    let (workers, events, level) = places(&mut config);
+    (*workers, *events, *level) = (sizes.workers, sizes.events, sizes.level);
+    Arc::new(config)
 }
 
 /// What is tried, and where.

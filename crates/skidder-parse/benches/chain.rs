@@ -87,14 +87,7 @@ fn run(bencher: divan::Bencher, text: &str, parsers: Vec<Parser>, encode: bool) 
             used.bytes.clear();
             used.bytes.extend_from_slice(&bytes);
             used.rows.clear();
-            let provenance = Provenance {
-                source: SourceId(1),
-                generation: 0,
-                range: 0..0,
-                end_of_file: false,
-                tail: None,
-                resume: None,
-            };
+            let provenance = Provenance::new(SourceId(1), 0..0);
             let mut batch = Batch::with_lines(used, bytes.len(), Arc::clone(&base), provenance);
             let mut run = Run::new(&chain, &mut state, accept, &batch, 0);
             for row in &rows {

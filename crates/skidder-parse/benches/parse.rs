@@ -155,14 +155,7 @@ impl Lines {
     }
 
     fn batch(&self) -> Batch {
-        let provenance = Provenance {
-            source: SourceId(1),
-            generation: 0,
-            range: 0..self.bytes.len() as u64,
-            end_of_file: false,
-            tail: None,
-            resume: None,
-        };
+        let provenance = Provenance::new(SourceId(1), 0..self.bytes.len() as u64);
         let mut parts = std::mem::take(&mut *self.kept.0.lock().expect("one thread"));
         parts.bytes.clear();
         parts.bytes.extend_from_slice(&self.bytes);

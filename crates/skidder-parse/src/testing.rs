@@ -11,14 +11,7 @@ pub(crate) fn base() -> Arc<Base> {
 }
 
 pub(crate) fn batch_of(line: &[u8], base: &Arc<Base>) -> Batch {
-    let provenance = Provenance {
-        source: SourceId(1),
-        generation: 0,
-        range: 0..line.len() as u64,
-        end_of_file: false,
-        tail: None,
-        resume: None,
-    };
+    let provenance = Provenance::new(SourceId(1), 0..line.len() as u64);
     let utf8 = std::str::from_utf8(line).is_ok();
     let mut batch = Batch::new(line.to_vec(), utf8, base.clone(), provenance);
     let text = Text { start: 0, len: line.len() as u32 };

@@ -113,14 +113,7 @@ impl Seen {
     /// One turn over the lines between the cursor and the end of `text`.
     fn turn(&mut self, chain: &Chain, text: &[u8], ending: Ending) {
         let cursor = self.cursor;
-        let provenance = Provenance {
-            source: SourceId(1),
-            generation: 0,
-            range: 0..0,
-            end_of_file: false,
-            tail: None,
-            resume: None,
-        };
+        let provenance = Provenance::new(SourceId(1), 0..0);
         let base = Arc::new(Base::new(&Map::new(), &Map::new()));
         let bytes = text[cursor..].to_vec();
         let is_utf8 = std::str::from_utf8(&bytes).is_ok();

@@ -64,14 +64,7 @@ fn batch(first: u64, lines: u64, like: &[u8], random: &mut Random) -> Batch {
         let len = bytes.len() as u32 - start;
         rows.push(Row::new(number, len, Text { start, len }, number as i64));
     }
-    let provenance = Provenance {
-        source: SourceId(1),
-        generation: 0,
-        range: first..first + lines,
-        end_of_file: false,
-        tail: None,
-        resume: None,
-    };
+    let provenance = Provenance::new(SourceId(1), first..first + lines);
     let base = Arc::new(Base::new(&Map::new(), &Map::new()));
     let mut batch = Batch::new(bytes, false, base, provenance);
     for row in rows {

@@ -151,14 +151,7 @@ fn batch(base: &Arc<Base>, line: fn(usize) -> String) -> Batch {
         bytes.extend_from_slice(line.as_bytes());
         bytes.push(b'\n');
     }
-    let provenance = Provenance {
-        source: SourceId(1),
-        generation: 0,
-        range: 0..bytes.len() as u64,
-        end_of_file: false,
-        tail: None,
-        resume: None,
-    };
+    let provenance = Provenance::new(SourceId(1), 0..bytes.len() as u64);
     let mut batch = Batch::new(bytes, true, Arc::clone(base), provenance);
     for row in rows {
         batch.push(row);

@@ -95,14 +95,7 @@ pub(crate) fn with<R>(
 /// Makes an event of fields.
 pub(crate) fn make(fields: &Map) -> Result<EventId, String> {
     let base = Arc::new(Base::new(&Map::new(), &Map::new()));
-    let provenance = Provenance {
-        source: SourceId(0),
-        generation: 0,
-        range: 0..0,
-        end_of_file: false,
-        tail: None,
-        resume: None,
-    };
+    let provenance = Provenance::new(SourceId(0), 0..0);
     let mut batch = Batch::new(Vec::new(), true, Arc::clone(&base), provenance);
     batch.push(Row::new(0, 0, Text::default(), 0));
     let mut event = batch.event_mut(0, &base);

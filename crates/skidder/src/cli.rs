@@ -268,6 +268,22 @@ pub(crate) struct ExportRegistry {
     pub(crate) force: bool,
 }
 
+/// The output for which an input is tried.
+#[derive(Args, Debug)]
+pub(crate) struct Fed {
+    /// Only what goes to this output, if there are several: the condition under which the input feeds it
+    #[arg(long, value_name = "ID")]
+    pub(crate) output: Option<String>,
+}
+
+/// What is said of events that are tried.
+#[derive(Args, Debug)]
+pub(crate) struct Said {
+    /// What the events are to say that their file is
+    #[arg(long, value_name = "PATH")]
+    pub(crate) path: Option<String>,
+}
+
 /// `skidder process`.
 #[derive(Args, Debug)]
 pub(crate) struct Process {
@@ -277,12 +293,10 @@ pub(crate) struct Process {
     /// The input, if there are several
     #[arg(long, value_name = "ID")]
     pub(crate) input: Option<String>,
-    /// Only what goes to this output, if there are several: the condition under which the input feeds it
-    #[arg(long, value_name = "ID")]
-    pub(crate) output: Option<String>,
-    /// What the events are to say that their file is
-    #[arg(long, value_name = "PATH")]
-    pub(crate) path: Option<String>,
+    #[command(flatten)]
+    pub(crate) fed: Fed,
+    #[command(flatten)]
+    pub(crate) said: Said,
     /// Indented, over several lines
     #[arg(long)]
     pub(crate) pretty: bool,
@@ -294,15 +308,13 @@ pub(crate) struct Explain {
     /// Only this input; must be said with a sample if there are several
     #[arg(long, value_name = "ID")]
     pub(crate) input: Option<String>,
-    /// Only what goes to this output, if there are several: the condition under which the input feeds it
-    #[arg(long, value_name = "ID")]
-    pub(crate) output: Option<String>,
+    #[command(flatten)]
+    pub(crate) fed: Fed,
     /// A file with sample lines, plain or compressed, to measure each step on
     #[arg(long, value_name = "FILE")]
     pub(crate) sample: Option<PathBuf>,
-    /// What the events are to say that their file is
-    #[arg(long, value_name = "PATH")]
-    pub(crate) path: Option<String>,
+    #[command(flatten)]
+    pub(crate) said: Said,
 }
 
 /// `skidder diff`.
@@ -314,12 +326,10 @@ pub(crate) struct Diff {
     /// The input, if there are several; it has the same id in both
     #[arg(long, value_name = "ID")]
     pub(crate) input: Option<String>,
-    /// Only what goes to this output, if there are several: the condition under which the input feeds it
-    #[arg(long, value_name = "ID")]
-    pub(crate) output: Option<String>,
-    /// What the events are to say that their file is
-    #[arg(long, value_name = "PATH")]
-    pub(crate) path: Option<String>,
+    #[command(flatten)]
+    pub(crate) fed: Fed,
+    #[command(flatten)]
+    pub(crate) said: Said,
     /// Events that are shown
     #[arg(long, value_name = "N", default_value_t = 10)]
     pub(crate) events: u64,
@@ -337,9 +347,8 @@ pub(crate) struct Tune {
     /// The output, if there are several
     #[arg(long, value_name = "ID")]
     pub(crate) output: Option<String>,
-    /// What the events are to say that their file is
-    #[arg(long, value_name = "PATH")]
-    pub(crate) path: Option<String>,
+    #[command(flatten)]
+    pub(crate) said: Said,
     /// How long each combination is tried
     #[arg(long, value_name = "SECONDS", default_value = "5", value_parser = seconds)]
     pub(crate) seconds: Duration,

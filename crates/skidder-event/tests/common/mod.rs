@@ -26,14 +26,7 @@ pub(crate) fn base() -> Arc<Base> {
 }
 
 pub(crate) fn batch_of(line: &str, base: Arc<Base>) -> Batch {
-    let provenance = Provenance {
-        source: SourceId(1),
-        generation: 0,
-        range: 0..line.len() as u64 + 1,
-        end_of_file: false,
-        tail: None,
-        resume: None,
-    };
+    let provenance = Provenance::new(SourceId(1), 0..line.len() as u64 + 1);
     let text = Text { start: 0, len: line.len() as u32 };
     let mut batch = Batch::new(format!("{line}\n").into_bytes(), true, base, provenance);
     batch.push(Row::new(7, line.len() as u32 + 1, text, TIME));

@@ -155,14 +155,7 @@ pub(crate) fn batch(source: u64, rows: u32) -> Batch {
         Row::new(u64::from(start), LINE_BYTES as u32, Text { start, len: 9 }, 0)
     });
     let parts = Parts { bytes: text.into_bytes(), rows: lines.collect(), ..Parts::default() };
-    let provenance = Provenance {
-        source: SourceId(source),
-        generation: 0,
-        range: 0..u64::from(rows) * LINE_BYTES,
-        end_of_file: false,
-        tail: None,
-        resume: None,
-    };
+    let provenance = Provenance::new(SourceId(source), 0..u64::from(rows) * LINE_BYTES);
     let base = Arc::new(Base::new(&Map::new(), &Map::new()));
     Batch::with_lines(parts, 0, base, provenance)
 }

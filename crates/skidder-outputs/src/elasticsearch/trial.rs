@@ -7,7 +7,7 @@ use super::connection::{Connection, ConnectionError};
 use super::manage::Asking;
 use super::server::Target;
 use crate::selector::Rules;
-use crate::trial::{TrialError, TrialSizes};
+use crate::trial::{TrialError, TrialSizes, sized};
 use http::Method;
 use serde_json::{Value, json};
 use skidder_event::Format;
@@ -34,13 +34,10 @@ impl Elasticsearch {
 
     /// The same with other sizes.
     pub(crate) fn sized(&self, sizes: TrialSizes) -> Self {
-        let config = Config {
-            workers: sizes.workers,
-            bulk_max_size: sizes.events,
-            compression_level: sizes.level,
-            ..Config::clone(&self.config)
-        };
-        Self { config: Arc::new(config), ..self.clone() }
+        let config = sized(&*self.config, sizes, |config| {
+            (&mut config.workers, &mut config.bulk_max_size, &mut config.compression_level)
+        });
+        Self { config, ..self.clone() }
     }
 
     /// Whether all hosts get requests, and more than one at once.

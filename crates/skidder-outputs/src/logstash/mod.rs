@@ -22,7 +22,7 @@ use crate::context::Context;
 use crate::crew::{run_all, share_out};
 use crate::net::{Route, Via};
 use crate::supply::{Share, Supply};
-use crate::trial::TrialSizes;
+use crate::trial::{TrialSizes, sized};
 use frames::FrameWriter;
 use session::{End, Kept, Session};
 use skidder_pipeline::{Feed, Output, OutputFuture, TakeLimits};
@@ -59,13 +59,10 @@ impl Logstash {
 
     /// The same with other sizes.
     pub(crate) fn sized(&self, sizes: TrialSizes) -> Self {
-        let config = Config {
-            workers: sizes.workers,
-            bulk_max_size: sizes.events,
-            compression_level: sizes.level,
-            ..Config::clone(&self.config)
-        };
-        Self { config: Arc::new(config), ..self.clone() }
+        let config = sized(&*self.config, sizes, |config| {
+            (&mut config.workers, &mut config.bulk_max_size, &mut config.compression_level)
+        });
+        Self { config, ..self.clone() }
     }
 
     /// Whether all hosts are sent events, over more than one connection.

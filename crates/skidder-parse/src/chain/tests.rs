@@ -63,14 +63,7 @@ impl<'a> Source<'a> {
     pub(super) fn turn(&mut self, limit: usize, mut ending: Ending, rows_max: usize) {
         let start = self.cursor as usize;
         let bytes = self.text[start..limit.max(start)].to_vec();
-        let provenance = Provenance {
-            source: SourceId(1),
-            generation: 0,
-            range: 0..0,
-            end_of_file: false,
-            tail: None,
-            resume: None,
-        };
+        let provenance = Provenance::new(SourceId(1), 0..0);
         let base = Arc::new(Base::new(&Map::new(), &Map::new()));
         let mut batch = Batch::new(bytes.clone(), true, base, provenance);
         let mut run = Run::new(self.chain, &mut self.state, self.accept, &batch, self.cursor);
@@ -392,14 +385,7 @@ fn contiguous_lines_are_joined_without_a_copy() {
     let text = b"a\n b\n c\nd\n";
     let mut source = Source::new(&chain, text);
     let base = Arc::new(Base::new(&Map::new(), &Map::new()));
-    let provenance = Provenance {
-        source: SourceId(1),
-        generation: 0,
-        range: 0..0,
-        end_of_file: false,
-        tail: None,
-        resume: None,
-    };
+    let provenance = Provenance::new(SourceId(1), 0..0);
     let mut batch = Batch::new(text.to_vec(), true, base, provenance);
     let mut run = Run::new(&chain, &mut source.state, ALL, &batch, 0);
     for (at, len) in [(0, 1), (2, 2), (5, 2), (8, 1)] {

@@ -88,14 +88,7 @@ mod tests {
     fn both(text: &str, chain: &Chain, accept: Accept<'_>, fields: &Map) -> (Outcome, usize) {
         let mut of_usual = 0;
         let [usual, chained] = [true, false].map(|try_usual| {
-            let provenance = Provenance {
-                source: SourceId(1),
-                generation: 0,
-                range: 0..0,
-                end_of_file: false,
-                tail: None,
-                resume: None,
-            };
+            let provenance = Provenance::new(SourceId(1), 0..0);
             let base = Arc::new(Base::new(fields, &Map::new()));
             let batch = Batch::new(text.as_bytes().to_vec(), true, base, provenance);
             let mut state = State::default();

@@ -48,14 +48,7 @@ pub(crate) fn decode(
     let range = head.u64()?..head.u64()?;
     let origin = (!key.is_empty())
         .then(|| Origin { path: Path::new(OsStr::from_bytes(path)).into(), key: key.into() });
-    let provenance = Provenance {
-        source: STORED,
-        generation,
-        range,
-        end_of_file: false,
-        tail: None,
-        resume: None,
-    };
+    let provenance = Provenance { generation, ..Provenance::new(STORED, range) };
     let batch = Batch::restore(&payload[head.position()..], provenance, bases)?;
     Ok((batch, origin))
 }

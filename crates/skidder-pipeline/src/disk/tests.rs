@@ -149,14 +149,7 @@ fn numbered(lines: std::ops::Range<u64>) -> Batch {
         bytes.push(b'\n');
         rows.push(Row::new(number, text.len + 1, text, number as i64));
     }
-    let provenance = Provenance {
-        source: ONE,
-        generation: 0,
-        range: lines,
-        end_of_file: false,
-        tail: None,
-        resume: None,
-    };
+    let provenance = Provenance::new(ONE, lines);
     let base = Arc::new(Base::new(&Map::new(), &Map::new()));
     let mut batch = Batch::new(bytes, true, base, provenance);
     for row in rows {

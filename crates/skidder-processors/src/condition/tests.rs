@@ -17,14 +17,7 @@ fn event() -> Batch {
     fields.insert_path("ip", Value::List(vec!["10.1.2.3".into(), "2001:db8::1".into()]));
     let base = Arc::new(Base::new(&fields, &Map::new()));
     let message = "error: disk full";
-    let provenance = Provenance {
-        source: SourceId(1),
-        generation: 0,
-        range: 0..17,
-        end_of_file: false,
-        tail: None,
-        resume: None,
-    };
+    let provenance = Provenance::new(SourceId(1), 0..17);
     let mut batch = Batch::new(message.into(), true, Arc::clone(&base), provenance);
     batch.push(Row::new(7, 17, Text { start: 0, len: message.len() as u32 }, 1_000));
     let mut event = batch.event_mut(0, &base);

@@ -8,14 +8,7 @@ use std::sync::Arc;
 
 /// An event that has nothing but what all events of the source have.
 pub(crate) fn probe(base: Arc<Base>) -> Batch {
-    let provenance = Provenance {
-        source: SourceId(0),
-        generation: 0,
-        range: 0..0,
-        end_of_file: false,
-        tail: None,
-        resume: None,
-    };
+    let provenance = Provenance::new(SourceId(0), 0..0);
     let mut batch = Batch::new(Vec::new(), true, base, provenance);
     batch.push(Row::new(0, 0, Text { start: 0, len: 0 }, 0));
     batch

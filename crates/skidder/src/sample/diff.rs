@@ -66,13 +66,13 @@ fn compare(what: &Diff, global: &Global, world: &World) -> Result<bool> {
             "`diff` compares two configurations: `skidder diff -c old.yml -c new.yml --sample FILE`"
         );
     };
-    let sample = Sample::file(&what.sample, what.path.as_deref(), world)?;
+    let sample = Sample::file(&what.sample, what.said.path.as_deref(), world)?;
     // Both read the lines at the same time.
     let still = World { clock: Arc::new(StandingClock::new(&world.clock)), ..world.clone() };
     let agent = Agent::passing(None, still.clock.wall());
     let make = |file: &PathBuf, input: Option<&str>| -> Result<Made> {
         let settings = load_files(global, std::slice::from_ref(file), &still)?;
-        let mut parts = one_input(&settings, &still, &agent, input, what.output.as_deref())?;
+        let mut parts = one_input(&settings, &still, &agent, input, what.fed.output.as_deref())?;
         let made = Arc::new(Mutex::new(Made::default()));
         let look = look(&made, parts.output_context.precision);
         let (output, plan) = only(&mut parts);

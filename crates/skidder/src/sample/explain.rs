@@ -46,28 +46,28 @@ pub(crate) fn explain(what: &Explain, global: &Global, world: &World) -> Result<
     let agent = Agent::passing(None, world.clock.wall());
     let Some(file) = &what.sample else {
         let mut parts = read_parts(&settings, world, |name| Ok(agent.named(name)))?;
-        let routes = if what.output.is_none() { routes(&parts) } else { BTreeMap::new() };
-        let of = one_output(&mut parts, what.output.as_deref())?;
+        let routes = if what.fed.output.is_none() { routes(&parts) } else { BTreeMap::new() };
+        let of = one_output(&mut parts, what.fed.output.as_deref())?;
         let wanted =
             |input: &&Input| what.input.as_deref().is_none_or(|id| input.settings.id == id);
         let inputs: Vec<_> = of.inputs.iter().filter(wanted).collect();
         if inputs.is_empty() {
             // Says which there are.
-            let (input, output) = (what.input.as_deref(), what.output.as_deref());
+            let (input, output) = (what.input.as_deref(), what.fed.output.as_deref());
             one_input(&settings, world, &agent, input, output)?;
         }
         for input in inputs {
-            print(&without_sample(input, what.path.as_deref()))?;
+            print(&without_sample(input, what.said.path.as_deref()))?;
             print(routes.get(&input.number).map_or("", String::as_str))?;
         }
         return Ok(ExitCode::SUCCESS);
     };
-    let sample = Sample::file(file, what.path.as_deref(), world)?;
+    let sample = Sample::file(file, what.said.path.as_deref(), world)?;
     allocator::start_counting();
     let mut passes = Vec::new();
     let mut head = String::new();
     for _ in 0..PASSES {
-        let (input, output) = (what.input.as_deref(), what.output.as_deref());
+        let (input, output) = (what.input.as_deref(), what.fed.output.as_deref());
         let mut parts = one_input(&settings, world, &agent, input, output)?;
         let pass = Arc::new(Mutex::new(Pass::default()));
         let (output, plan) = only(&mut parts);

@@ -20,11 +20,11 @@ pub(crate) fn process(what: &Process, global: &Global, world: &World) -> Result<
     logging::start(Level::WARN);
     let settings = load_settings(global, world)?;
     let agent = Agent::passing(None, world.clock.wall());
-    let (input, output) = (what.input.as_deref(), what.output.as_deref());
+    let (input, output) = (what.input.as_deref(), what.fed.output.as_deref());
     let mut parts = one_input(&settings, world, &agent, input, output)?;
     let sample = match &what.file {
-        Some(file) => Sample::file(file, what.path.as_deref(), world)?,
-        None => Sample::standard_input(what.path.as_deref())?,
+        Some(file) => Sample::file(file, what.said.path.as_deref(), world)?,
+        None => Sample::standard_input(what.said.path.as_deref())?,
     };
     let config = ConsoleConfig {
         codec: CodecConfig::Json { pretty: what.pretty, escape_html: false },

@@ -57,14 +57,7 @@ impl Events {
 
     /// One of the batches as it was; the next one after the last is the first.
     pub(crate) fn batch(&self, number: usize, bases: &mut Bases) -> Result<Batch> {
-        let provenance = Provenance {
-            source: SourceId(0),
-            generation: 0,
-            range: 0..0,
-            end_of_file: false,
-            tail: None,
-            resume: None,
-        };
+        let provenance = Provenance::new(SourceId(0), 0..0);
         let stored = &self.batches[number % self.batches.len()];
         Ok(Batch::restore(stored, provenance, bases)?)
     }

@@ -53,7 +53,7 @@ pub(crate) fn tune(what: &Tune, global: &Global, world: &World) -> Result<ExitCo
         ),
         None => None,
     };
-    let sample = Sample::file(&what.sample, what.path.as_deref(), world)?;
+    let sample = Sample::file(&what.sample, what.said.path.as_deref(), world)?;
     let events = Events::of(parts, world, &sample)?;
     let grid = grid(what, &trial);
     let most = grid.iter().map(|sizes| trial.output(*sizes).parallelism()).max();
