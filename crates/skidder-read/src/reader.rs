@@ -134,6 +134,8 @@ pub struct Reader {
     line_bytes_mean: usize,
     /// End of the bytes that were looked at, part of a line and unfinished groups included.
     seen: u64,
+    /// The same before this turn.
+    seen_before: u64,
     parsing: parsed::Parsing,
 }
 
@@ -180,6 +182,7 @@ impl Reader {
             bound: None,
             line_bytes_mean: 0,
             seen: offset,
+            seen_before: offset,
             parsing: parsed::Parsing::default(),
         }
     }
@@ -193,6 +196,12 @@ impl Reader {
     /// not complete.
     pub(crate) fn seen(&self) -> u64 {
         self.seen.max(self.offset)
+    }
+
+    /// Whether the last turn has looked at more than the one before it, at the end for now: lines that wait for others came
+    /// just now as well.
+    pub(crate) fn has_seen_more(&self) -> bool {
+        self.seen() > self.seen_before
     }
 
     /// A turn has looked at everything up to `seen`, if that is the end for now.

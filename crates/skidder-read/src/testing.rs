@@ -72,6 +72,8 @@ pub(crate) struct Memory {
     unsaved: Mutex<BTreeMap<String, Entry>>,
     /// Something is said to be under way.
     held: AtomicBool,
+    /// So often the entries cannot be had all together.
+    failures: AtomicU32,
 }
 
 impl Memory {
@@ -83,6 +85,11 @@ impl Memory {
     /// Says that something of every source is under way, or not any more.
     pub(crate) fn hold(&self, held: bool) {
         self.held.store(held, Ordering::Relaxed);
+    }
+
+    /// The next so many looks at all entries fail.
+    pub(crate) fn fail(&self, times: u32) {
+        self.failures.store(times, Ordering::Relaxed);
     }
 
     /// All entries were updated now.
@@ -134,6 +141,11 @@ impl Cursors for Memory {
     }
 
     fn for_each_saved(&self, each: &mut dyn FnMut(&str, &Entry)) -> Result<(), CursorsError> {
+        let left = self.failures.load(Ordering::Relaxed);
+        if left > 0 {
+            self.failures.store(left - 1, Ordering::Relaxed);
+            return Err(CursorsError("not now".to_owned()));
+        }
         for (key, entry) in &*self.saved.lock().expect("no panic") {
             each(key, entry);
         }

@@ -445,6 +445,9 @@ impl Catalog {
         let head = match self.head_as(sibling, Compression::Auto) {
             Ok(Some(head)) => head,
             Ok(None) | Err(HeadError::NotOf(_) | HeadError::Damaged(_)) => return Ok(None),
+            Err(HeadError::Io(error)) if error.kind() == io::ErrorKind::NotFound => {
+                return Ok(None);
+            }
             Err(HeadError::Io(error)) => return Err(error),
         };
         let print = Fingerprint::of(&head.bytes);

@@ -1,7 +1,9 @@
 //! Compressed files that begin as others did.
 
-use crate::testing::{Input, gzip, lines};
+use crate::readers::ReadersLimits;
+use crate::testing::{Input, gzip, lines, multiline, settings};
 use skidder_os::{Clock, Timestamp};
+use skidder_parse::chain::{Chain, Parser};
 use std::io::Read;
 
 const GZ: &str = "/logs/a.log.1.gz";
@@ -192,4 +194,77 @@ fn what_was_saved_goes_to_the_compressed_file_that_has_the_bytes_before_the_curs
     read.extend(rounds(&mut input));
     assert_has_all(&read, &other);
     assert_eq!(read.len(), 220, "no line comes twice");
+}
+
+#[test]
+fn a_group_in_a_compressed_file_that_is_still_being_written_waits_for_its_lines() {
+    // Found by the simulated world (2043235): the part of an event that was compressed so far was given out.
+    let mut settings = settings();
+    settings.parsers = Chain::new(vec![Parser::Multiline(multiline())], 20 << 20);
+    let mut input = Input::with(settings, ReadersLimits { open_files: 100, decoders: 10 }, 100);
+    let text = lines("a", 0..300).replace('\n', "\n more\n and more\n");
+    let whole = gzip(text.as_bytes());
+    let mut read = Vec::new();
+    for quarters in 1..=4 {
+        input.fs.write_as_other(GZ, &whole[..whole.len() * quarters / 4]);
+        for _ in 0..4 {
+            read.extend(input.round());
+            input.advance(11);
+        }
+    }
+    assert_eq!(read.len(), 300);
+    assert!(read.iter().all(|message| message.ends_with("\n more\n and more")));
+    // What is cut off for good has its last lines nevertheless.
+    let cut = gzip(text.replace("a ", "b ").as_bytes());
+    input.fs.write_as_other("/logs/cut.gz", &cut[..cut.len() - 8]);
+    assert_eq!(rounds(&mut input).len(), 300);
+}
+
+#[test]
+fn a_compressed_file_is_not_a_source_of_which_more_was_read_than_it_holds() {
+    // Found by the simulated world (pins 2000375): a short file that began as a deleted log got its cursor and its entry, and
+    // what was left of that log was read again.
+    let mut input = Input::new();
+    input.fs.write_as_other("/logs/a.log", b"the same\n");
+    input.scan();
+    input.fs.append_as_other("/logs/a.log", lines("a", 0..200).as_bytes());
+    assert_eq!(input.read().len(), 201);
+    input.fs.rename_as_other("/logs/a.log", "/away");
+    input.fs.write_as_other(GZ, &gzip(b"the same\nother\n"));
+    assert_eq!(input.round(), ["the same", "other"]);
+    let mut input = input.restarted();
+    input.fs.rename_as_other("/away", "/logs/a.log.2");
+    assert_eq!(rounds(&mut input), [""; 0]);
+}
+
+#[test]
+fn a_compressed_log_is_not_a_short_file_that_had_its_inode() {
+    // Found by the simulated world (2026458, 2059293): of that file an empty line was known, with which the log began.
+    let mut input = Input::new();
+    let text = format!("\n{}", lines("a", 0..200));
+    input.fs.write_as_other("/logs/a.log.1.gz", &gzip(b"\n"));
+    input.round();
+    input.fs.write_as_other("/logs/a.log", text.as_bytes());
+    assert_eq!(input.round().len(), 200);
+    let inode = input.fs.peek_metadata("/logs/a.log.1.gz").expect("it is there").inode;
+    input.fs.remove_as_other("/logs/a.log.1.gz");
+    input.fs.write_as_other("/logs/a.log.2.gz", &gzip(text.as_bytes()));
+    assert_eq!(input.fs.peek_metadata("/logs/a.log.2.gz").expect("it is there").inode, inode);
+    input.fs.remove_as_other("/logs/a.log");
+    assert_eq!(rounds(&mut input), [""; 0]);
+}
+
+#[test]
+fn what_was_saved_of_a_log_is_its_own_though_a_short_file_was_saved_that_it_begins_with() {
+    // Found by the simulated world (2055327).
+    let mut input = Input::new();
+    let text = format!("x\n{}", lines("a", 0..200));
+    input.fs.write_as_other("/logs/a.log.1", b"x\n");
+    input.fs.write_as_other("/logs/a.log.4", text.as_bytes());
+    assert_eq!(input.round().len(), 202);
+    input.fs.write_as_other("/logs/a.log.4.gz", &gzip(text.as_bytes()));
+    input.fs.remove_as_other("/logs/a.log.1");
+    input.fs.remove_as_other("/logs/a.log.4");
+    let mut input = input.restarted();
+    assert_eq!(rounds(&mut input), [""; 0]);
 }

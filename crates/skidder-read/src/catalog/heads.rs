@@ -86,6 +86,10 @@ impl Catalog {
                     copy_of,
                 }),
                 Ok(None) => self.put_place(path, &found, Holds::Nothing, false),
+                // Gone since it was listed. It may come back as it was.
+                Err(HeadError::Io(error)) if error.kind() == io::ErrorKind::NotFound => {
+                    self.put_place(path, &found, Holds::Nothing, true);
+                }
                 Err(error) => {
                     if !matches!(before, Some(Holds::Nothing)) {
                         self.input.metrics.errors.add(1);
@@ -128,11 +132,7 @@ impl Catalog {
             };
             return Ok(Some(head));
         }
-        let file = match self.input.fs.open(&found.path) {
-            Ok(file) => file,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            Err(error) => return Err(error.into()),
-        };
+        let file = self.input.fs.open(&found.path)?;
         let metadata = file.metadata()?;
         if (metadata.device, metadata.inode) != (found.metadata.device, found.metadata.inode) {
             // Replaced since it was listed.

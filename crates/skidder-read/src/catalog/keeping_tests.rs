@@ -343,3 +343,40 @@ fn what_a_file_was_rewritten_with_is_read_whatever_its_time() {
     input.fs.set_modified_as_other(A, long_ago);
     assert_eq!(rounds(&mut input, 60).len(), 220);
 }
+
+#[test]
+fn a_copy_that_is_gone_for_a_moment_is_read_when_it_comes_back_as_it_was() {
+    // Found by the simulated world (3024633): the copy of a file that was gone was opened while it was away, and had the
+    // time and size of before when it came back.
+    let mut input = Input::new();
+    let text = lines("line", 0..100);
+    input.fs.write_as_other("/logs/a.log", text.as_bytes());
+    input.fs.write_as_other("/logs/b.log", text.as_bytes());
+    assert_eq!(input.scan().held, 1);
+    input.fs.remove_as_other("/logs/a.log");
+    let fault = Fault::nth(1, std::io::ErrorKind::NotFound).of(Operation::Open).on("/logs/b.log");
+    input.fs.inject(fault);
+    input.scan();
+    let mut messages = Vec::new();
+    for _ in 0..10 {
+        messages.extend(input.round());
+        input.advance(11);
+    }
+    assert_eq!(messages, text.lines().collect::<Vec<_>>());
+}
+
+#[test]
+fn files_wait_while_what_was_saved_of_them_cannot_be_had() {
+    // Found by the simulated world (outputs 2006950): files that had been short were read from the start.
+    let mut input = Input::new();
+    input.fs.write_as_other("/logs/a.log", b"one\n");
+    assert_eq!(input.round(), ["one"]);
+    let mut input = input.restarted();
+    input.fs.append_as_other("/logs/a.log", b"two\n");
+    input.saved.fail(2);
+    for _ in 0..2 {
+        assert_eq!(input.scan().sources, 0);
+        assert_eq!(input.read(), [""; 0]);
+    }
+    assert_eq!(input.round(), ["two"]);
+}

@@ -2,11 +2,11 @@
 
 use super::former::may_be_former;
 use super::prefixes::Trace;
-use super::{Candidate, Catalog, Holds, Known, Twin};
+use super::{Candidate, Catalog, Holds, Known, MISSING_GRACE, Twin};
 use crate::Now;
 use crate::compare::{Side, crc_of};
 use crate::fingerprint::{Fingerprint, read_up_to};
-use crate::readers::{ReaderLook, ReaderState};
+use crate::readers::{ReaderLook, ReaderState, Trouble};
 use skidder_event::{SourceId, Tail};
 use skidder_os::Metadata;
 use skidder_os::sabotage::{self, Sabotage};
@@ -67,7 +67,8 @@ impl Catalog {
                 && (sabotage::is_on(Sabotage::InodeIsIdentity)
                     || (self.begins_alike(candidate, id)
                         && self.proves(candidate, id)
-                        && self.is_proof_enough(candidate, id)))
+                        && self.is_proof_enough(candidate, id)
+                        && !self.is_outdone(candidate, id)))
         })
     }
 
@@ -143,12 +144,15 @@ impl Catalog {
 
     /// Whether a source that lost its place has its file open and may not have read all of it.
     pub(super) fn is_still_read(&self, id: SourceId) -> bool {
-        let seen = self.sources.get(&id).is_some_and(|known| known.missing_since.is_some());
+        let missing = self.sources.get(&id).and_then(|known| known.missing_since);
         self.readers.look(id).is_some_and(|look| {
             // What goes on elsewhere has the lines that wait, if it is the same for certain.
             let waits = look.group_waits && !self.is_certain(id);
-            let reads = look.state == ReaderState::Reading || waits;
-            look.open && look.trouble.is_none() && (!seen || reads)
+            // What could not be read may be had the next time, or not at all.
+            let failed = look.trouble == Some(Trouble::Failed)
+                && missing.is_none_or(|since| self.now.since(since) < MISSING_GRACE);
+            let reads = look.state == ReaderState::Reading || waits || failed;
+            look.open && (look.trouble.is_none() || failed) && (missing.is_none() || reads)
         })
     }
 
@@ -254,14 +258,6 @@ impl Catalog {
         ids
     }
 
-    /// Whether a source lost its place before more was known of it than a beginning that several files may share.
-    fn is_weak(&self, id: SourceId) -> bool {
-        let Some(known) = self.sources.get(&id).filter(|known| !known.placed) else { return false };
-        let offset = self.readers.look(id).map_or(0, |look| look.offset);
-        known.fingerprint.len < self.input.settings.fingerprint.length
-            && offset.saturating_sub(known.fingerprint.len.into()) < PROOF_BYTES
-    }
-
     /// Sources with exactly this fingerprint, and the key that goes with it.
     pub(super) fn holders(&self, print: &Fingerprint) -> Vec<SourceId> {
         let mut ids = self.with_print(print);
@@ -300,7 +296,7 @@ impl Catalog {
 
     /// Whether the names say that a file is what a source was: rotated from it, or from what the link of that name
     /// led to. A pin goes by the name of its file.
-    fn is_one_log(&self, known: &Path, path: &Path) -> bool {
+    pub(super) fn is_one_log(&self, known: &Path, path: &Path) -> bool {
         let (of_known, of_path) = (self.beside.link_of(known), self.beside.link_of(path));
         is_related(known, path)
             || is_related(of_known.as_deref().unwrap_or(known), of_path.as_deref().unwrap_or(path))
@@ -368,6 +364,10 @@ impl Catalog {
         });
         if let Some(bytes) = head {
             return Some(crc32fast::hash(bytes) == tail.crc);
+        }
+        if !candidate.head.growing && candidate.head.bytes.len() < settings.length as usize {
+            // All of it is in the head, and is shorter than that.
+            return Some(false);
         }
         if !doubtful || offset > PROOF_DECODED_BYTES_MAX {
             return None;

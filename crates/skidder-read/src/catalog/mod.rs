@@ -37,6 +37,7 @@ mod troubled;
 mod twins;
 mod watchdog;
 mod watched;
+mod weak;
 
 use crate::compare::{Comparison, Longer};
 use crate::fingerprint::{Fingerprint, Head};
@@ -111,6 +112,8 @@ pub struct Catalog {
     /// Only some names are looked at: what concerns all files waits for the next scan.
     brief: bool,
     started: Option<Monotonic>,
+    /// When the scan, or reaction, began.
+    now: Monotonic,
     /// Files that are to be deleted.
     deletions: std::collections::HashMap<SourceId, Deletion>,
     /// Directories in which files were deleted, until that is durable.
@@ -253,6 +256,7 @@ impl Catalog {
             lost: Vec::new(),
             brief: false,
             started: None,
+            now: Monotonic::default(),
             deletions: std::collections::HashMap::default(),
             deleted_in: BTreeSet::new(),
             peer: None,
@@ -271,10 +275,9 @@ impl Catalog {
     pub fn begin_scan(&mut self, now: Monotonic) {
         self.begin_names();
         self.brief = false;
-        if self.started.is_none() {
-            self.started = Some(now);
-            self.load_saved();
-            self.load_pins(now);
+        self.started.get_or_insert(now);
+        if !self.saved.is_loaded() {
+            self.load_saved(now);
         }
         self.keep_what_others_deleted(now);
         self.marker.refresh(&*self.input.fs, &self.input.settings.identity);
@@ -309,6 +312,8 @@ impl Catalog {
     }
 
     fn take_in(&mut self, fresh: Vec<Found>, now: Now) -> ScanSummary {
+        self.now = now.monotonic;
+        let fresh = if self.saved.is_loaded() { fresh } else { self.put_off(fresh) };
         let all = self.add_rotated(fresh, now);
         let fresh = self.displace(all);
         self.reserve(fresh.len());

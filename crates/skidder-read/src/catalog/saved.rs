@@ -4,11 +4,13 @@ use super::adopt::is_of_input;
 use super::former::{may_be_former, of_former};
 use super::matching::{PROOF_BYTES, is_related};
 use super::saved_prints::{SavedPrint, SavedPrints};
-use super::{Candidate, Catalog, MISSING_GRACE};
+use super::{Candidate, Catalog, Holds, MISSING_GRACE};
 use crate::compare::{Side, fingerprint_of};
 use crate::cursors::CursorsError;
 use crate::fingerprint::Fingerprint;
+use crate::scan::Found;
 use skidder_event::Tail;
+use skidder_os::Monotonic;
 use skidder_registry::{Cursor, Entry};
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -33,6 +35,10 @@ pub(super) struct Claim {
 pub(super) struct Rank {
     /// The bytes before the cursor are others.
     misfit: bool,
+    /// It is of another file; if little is known of that, also if it had another path: an inode is used again.
+    elsewhere: bool,
+    /// Other files may begin with all that is known.
+    weak: bool,
     other_file: bool,
     /// Nothing was read that could prove anything, or it was not looked at.
     unproved: bool,
@@ -40,8 +46,14 @@ pub(super) struct Rank {
 }
 
 impl Rank {
-    pub(super) const NONE: Self =
-        Self { misfit: true, other_file: true, unproved: true, other_path: true };
+    pub(super) const NONE: Self = Self {
+        misfit: true,
+        elsewhere: true,
+        weak: true,
+        other_file: true,
+        unproved: true,
+        other_path: true,
+    };
 
     /// Whether an entry is of the very file at its path: no other file has a better claim to it.
     pub(super) fn is_in_place(self) -> bool {
@@ -67,12 +79,14 @@ fn restarted(candidate: &Candidate, cursor: Cursor) -> Cursor {
 
 impl Catalog {
     /// Remembers saved entries that cannot be found by the usual key.
-    pub(super) fn load_saved(&mut self) {
+    pub(super) fn load_saved(&mut self, now: Monotonic) {
         let settings = &self.input.settings;
         let usual = settings.fingerprint.length;
         let mut saved = Vec::new();
         let mut has_saved = false;
         let mut forgotten = Vec::new();
+        self.adoptable.clear();
+        self.beside.clear_saved();
         let (adoptable, beside) = (&mut self.adoptable, &mut self.beside);
         let loaded = self.input.cursors.for_each_saved(&mut |key, entry| {
             if settings.forget_at_start && is_of_input(settings, key) {
@@ -96,10 +110,12 @@ impl Catalog {
             }
         });
         if let Err(error) = &loaded {
-            tracing::error!(%error, "files that were short when they were saved are read from the start");
+            tracing::error!(%error, "what was saved of files cannot be had; they wait for the next scan");
+            return;
         }
-        self.has_saved = has_saved || loaded.is_err();
-        self.saved = SavedPrints::new(saved, usual);
+        self.has_saved = has_saved;
+        self.saved = SavedPrints::new(saved, usual, settings.pin.directory.as_deref());
+        self.saved.set_loaded(self.scans);
         if !forgotten.is_empty() {
             tracing::warn!(
                 entries = forgotten.len(),
@@ -107,6 +123,16 @@ impl Catalog {
             );
             self.input.cursors.forget_saved(forgotten);
         }
+        self.load_pins(now);
+    }
+
+    /// Without what was saved nothing can be told of files: they are looked at again. Gives none of them.
+    pub(super) fn put_off(&mut self, fresh: Vec<Found>) -> Vec<Found> {
+        self.postponed += fresh.len();
+        for found in fresh {
+            self.put_place(Arc::from(found.path.as_path()), &found, Holds::Nothing, true);
+        }
+        Vec::new()
     }
 
     /// What is saved under a key, unless everything saved is to be forgotten.
@@ -164,6 +190,20 @@ impl Catalog {
                 if rank.misfit || !may_be_former(&candidate.path, path, same_inode, offset, print) {
                     continue;
                 }
+            }
+            // Without a name, only the file itself can be known by a few bytes.
+            let of_pin = rank.other_file && !self.is_pin(&candidate.path);
+            if of_pin && odd.is_some_and(|at| self.saved.pinned().contains(&at)) {
+                continue;
+            }
+            // What begins as a short file did, and is another one, does not take its entry.
+            if rank.misfit
+                && rank.other_file
+                && let Some(saved) = odd.and_then(|at| self.saved.get(at))
+                && saved.fingerprint.len
+                    < fingerprint.len.min(self.input.settings.fingerprint.length)
+            {
+                continue;
             }
             if best.as_ref().is_none_or(|best| rank < best.rank) {
                 best = Some(Claim { key, odd, entry, rank });
@@ -228,13 +268,13 @@ impl Catalog {
         } else {
             (self.tail_fits(&candidate.path, meta, cursor.offset, tail), cursor.offset > 0)
         };
-        let same_file = (entry.meta.device, entry.meta.inode) == (meta.device, meta.inode);
-        Rank {
-            misfit: !fits,
-            other_file: !same_file,
-            unproved: !is_proved,
-            other_path: entry.meta.source != candidate.path,
-        }
+        let other_file = (entry.meta.device, entry.meta.inode) != (meta.device, meta.inode);
+        let other_path = entry.meta.source != candidate.path;
+        let usual = self.input.settings.fingerprint.length;
+        let len = entry.meta.fingerprint_len.map_or(usual, Fingerprint::bytes_of_saved);
+        let weak = len < usual && cursor.offset.saturating_sub(len.into()) < PROOF_BYTES;
+        let elsewhere = other_file || (weak && other_path);
+        Rank { misfit: !fits, elsewhere, weak, other_file, unproved: !is_proved, other_path }
     }
 
     /// What was saved of a file: its key, its fingerprint if that is an unusual one, and its cursor if it
@@ -322,6 +362,7 @@ impl Catalog {
         } else {
             self.saved.short_near(path).collect()
         };
+        near.extend_from_slice(self.saved.pinned());
         if !is_pin && let Some(link) = self.beside.link_of(path) {
             let of_link = |at: &usize| self.saved.get(*at).is_some_and(|print| print.path == link);
             near.extend(self.saved.short_near(&link).filter(of_link));

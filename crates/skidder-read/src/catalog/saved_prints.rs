@@ -24,19 +24,48 @@ pub(super) struct SavedPrints {
     /// Those that are shorter than usual prove little: only a file at their path, or one that was rotated away
     /// from it, may be theirs. By a hash of what such paths have in common.
     short: HashMap<u64, Vec<usize>>,
+    /// Of the short ones, those of which only the pin is known.
+    pinned: Vec<usize>,
+    /// The scan in which they were read from the registry.
+    loaded: Option<u64>,
     /// The others, by their length and hash.
     others: BTreeMap<u32, HashMap<[u8; 32], Vec<usize>>>,
 }
 
 impl SavedPrints {
-    /// `usual` is the length of a fingerprint that is neither short nor long, in bytes.
-    pub(super) fn new(prints: Vec<SavedPrint>, usual: u32) -> Self {
+    /// `usual` is the length of a fingerprint that is neither short nor long, in bytes; `pins` the directory of the pins.
+    pub(super) fn new(prints: Vec<SavedPrint>, usual: u32, pins: Option<&Path>) -> Self {
         let mut saved = Self { left: prints.len(), usual, ..Self::default() };
         for (at, print) in prints.into_iter().enumerate() {
+            if print.fingerprint.len < usual
+                && pins.is_some_and(|pins| print.path.starts_with(pins))
+            {
+                saved.pinned.push(at);
+            }
             saved.list_of(&print).push(at);
             saved.prints.push(Some(print));
         }
         saved
+    }
+
+    /// Whether they were read from the registry.
+    pub(super) fn is_loaded(&self) -> bool {
+        self.loaded.is_some()
+    }
+
+    /// Whether that was in this scan: the first one that takes files in.
+    pub(super) fn is_loaded_in(&self, scan: u64) -> bool {
+        self.loaded == Some(scan)
+    }
+
+    /// They were read from the registry in this scan.
+    pub(super) fn set_loaded(&mut self, scan: u64) {
+        self.loaded = Some(scan);
+    }
+
+    /// Shorter ones than usual of which only the pin is known, not the name.
+    pub(super) fn pinned(&self) -> &[usize] {
+        &self.pinned
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -52,6 +81,7 @@ impl SavedPrints {
         let print = self.prints.get_mut(at)?.take()?;
         self.left -= 1;
         self.list_of(&print).retain(|other| *other != at);
+        self.pinned.retain(|other| *other != at);
         let len = print.fingerprint.saved_len();
         if let Some(of_len) = self.others.get_mut(&len) {
             of_len.retain(|_, list| !list.is_empty());
@@ -125,6 +155,7 @@ mod tests {
                 print(b"uvwxyz", "/c/two.log"),
             ],
             4,
+            None,
         );
         let near = |saved: &SavedPrints, path: &str| -> Vec<usize> {
             saved.short_near(Path::new(path)).collect()

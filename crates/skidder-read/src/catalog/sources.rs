@@ -117,7 +117,10 @@ impl Catalog {
         let usual = self.input.settings.fingerprint.length;
         let have = candidate.head.bytes.len() as u32;
         let before = known.fingerprint;
-        let has_grown = !before.whole && before.len < usual && have > before.len;
+        let has_grown = !before.whole
+            && before.len < usual
+            && have > before.len
+            && !(candidate.head.compressed && self.is_behind(candidate, id));
         if !known.former && !has_grown {
             return None;
         }
@@ -134,6 +137,15 @@ impl Catalog {
             // Told with a later scan, when there is more of them.
             Ok(Verdict::Same | Verdict::Undecided) | Err(_) => None,
         }
+    }
+
+    /// Whether a compressed file does not have yet what was read of a source, or it was not looked at: it may be another one
+    /// with the same beginning, which its reader will know.
+    fn is_behind(&self, candidate: &Candidate, id: SourceId) -> bool {
+        self.readers.look(id).is_some_and(|look| {
+            look.offset > 0
+                && self.compressed_fits(candidate, true, look.offset, look.tail) != Some(true)
+        })
     }
 
     /// A found file becomes a source: one that the registry knows, or a new one. `differs_at` is the first
@@ -221,7 +233,8 @@ impl Catalog {
         let meta = &found.metadata;
         let ignored = self.is_ignored(meta.modified, now.wall);
         let is_new = saved.is_none();
-        let skips = ignored || (self.input.settings.start_at_end && self.scans == 1);
+        let skips =
+            ignored || (self.input.settings.start_at_end && self.saved.is_loaded_in(self.scans));
         let known = Known {
             fingerprint,
             shared: shared(&fingerprint, &head.bytes, usual),

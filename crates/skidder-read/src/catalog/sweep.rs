@@ -5,10 +5,10 @@ use super::former::of_former;
 use super::pins::unread_bytes;
 use super::{Catalog, Holds, MISSING_GRACE, Place};
 use crate::Now;
-use crate::readers::ReaderState;
+use crate::readers::{ReaderLook, ReaderState, Trouble};
 use skidder_event::SourceId;
 use skidder_os::{FileKind, Monotonic};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
@@ -21,6 +21,7 @@ impl Catalog {
     /// Sources without a place are read to the end if they are open, and forgotten after a while.
     pub(super) fn retire_missing(&mut self, now: Monotonic) {
         let (mut gone, mut lost) = (Vec::new(), Vec::new());
+        let has_failed = |look: &ReaderLook| look.trouble == Some(Trouble::Failed);
         for (&id, known) in &mut self.sources {
             if known.placed {
                 continue;
@@ -31,6 +32,9 @@ impl Catalog {
             }
             let Some(since) = known.missing_since else { continue };
             let Some(look) = self.readers.look(id) else { continue };
+            if look.open && has_failed(&look) {
+                lost.push(id);
+            }
             let missing = now.since(since);
             let settings = &self.input.settings;
             let forgettable = settings.clean_removed
@@ -46,11 +50,21 @@ impl Catalog {
         }
         // In an order that does not come from a hash map: the simulated world replays what happened.
         lost.sort_unstable();
+        lost.dedup();
         for id in lost {
             self.readers.set_teller(id, None);
             self.readers.wake_if_open(id);
         }
         gone.sort_unstable_by_key(|(id, _)| *id);
+        if self.twins > 0 && !gone.is_empty() {
+            // What had to wait for its reader goes on with the next scan.
+            let held = self.places.values().filter_map(|place| match &place.holds {
+                Holds::Twin(twin) => Some(twin.of),
+                _ => None,
+            });
+            let held: HashSet<SourceId> = held.collect();
+            gone.retain(|(id, _)| !held.contains(id));
+        }
         for (id, look) in gone {
             let Some(known) = self.sources.remove(&id) else { continue };
             self.index.remove(id, &known);

@@ -5,6 +5,7 @@
 //! cursor stays before its first line, and its bytes are read again (plain) or kept in `carry`.
 
 use super::{InputContext, Reader, Scratch, TurnEnd, is_last};
+use crate::catalog::MISSING_GRACE;
 use crate::compare::codec_of;
 use crate::fingerprint::read_up_to;
 use crate::pool::CHUNK_BYTES;
@@ -19,6 +20,7 @@ use skidder_parse::chain::{Accept, Ending, Finish, Run, State};
 use std::io;
 use std::ops::ControlFlow;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// The byte order mark as UTF-8, which belongs to no line.
 pub(super) const UTF8_BOM: &[u8] = b"\xef\xbb\xbf";
@@ -83,6 +85,7 @@ impl Reader {
     /// Says what time it is when a turn begins.
     pub(crate) fn begin_turn(&mut self, now: Monotonic) {
         self.parsing.began = now;
+        self.seen_before = self.seen();
         // Said again by a turn that comes to its end; one that meets trouble must not come back at once.
         self.parsing.flush_at = None;
     }
@@ -285,8 +288,13 @@ impl Reader {
         if too_long || (is_full && run.complete_before(batch) == self.offset) {
             run.interrupt(batch);
         }
-        let ending = if stopped { Ending::More } else { self.ending(settings, end) };
-        let finish = run.finish(batch, ending);
+        let resting = if stopped { None } else { self.must_rest(end, now) };
+        let ending =
+            if stopped || resting.is_some() { Ending::More } else { self.ending(settings, end) };
+        let mut finish = run.finish(batch, ending);
+        if let Some(left) = resting.filter(|_| finish.unfinished) {
+            finish.flush_at = Some(self.parsing.began.0 + left);
+        }
         self.parsing.state = Some(state);
         (finish, stopped)
     }
@@ -333,6 +341,16 @@ impl Reader {
             run.line(batch, Row::new(offset, next - start, text, now.0));
         }
         false
+    }
+
+    /// How long a compressed file that ends inside of its data must still rest until no more of that is expected: it is being
+    /// written, and its groups do not wait for whoever wrote the lines.
+    fn must_rest(&self, end: &TurnEnd, now: Timestamp) -> Option<Duration> {
+        let is_asked = self.parsing.flush.is_some();
+        let is_cut = self.target.compressed && matches!(end, TurnEnd::Waiting) && !is_asked;
+        let file = self.file.as_deref().filter(|_| is_cut)?;
+        let rested = now.since(file.metadata().ok()?.modified);
+        MISSING_GRACE.checked_sub(rested).filter(|left| !left.is_zero())
     }
 
     fn ending(&self, settings: &FilestreamSettings, end: &TurnEnd) -> Ending {

@@ -225,7 +225,7 @@ impl State {
             turn.reader.close(&turn.input);
             return;
         };
-        if had_data {
+        if had_data || turn.reader.has_seen_more() {
             slot.awake_mut().note_data(now);
         }
         slot.trouble = trouble(&turn, end).filter(|_| !slot.goes_on_elsewhere());

@@ -3,8 +3,9 @@
 use super::*;
 use crate::reader::Scratch;
 use crate::settings::FilestreamSettings;
-use crate::testing::{Input, gzip, lines, settings};
+use crate::testing::{Input, gzip, lines, multiline, settings};
 use skidder_os::Clock;
+use skidder_parse::chain::{Chain, Parser};
 use skidder_testkit::{Fault, Operation, Random};
 use std::collections::BTreeSet;
 use std::sync::atomic::Ordering;
@@ -312,4 +313,49 @@ fn a_file_that_waits_for_metadata_does_not_keep_the_program_from_ending() {
     input.readers.drain(input.clock.monotonic());
     assert!(input.readers.is_quiet());
     assert_eq!(input.readers.open_files(), 0);
+}
+
+#[test]
+fn a_file_without_a_name_that_could_not_be_read_comes_before_one_that_begins_alike() {
+    // Found by the simulated world (2003682): another log with the same header took its place while it waited to be tried
+    // again, and the rest of it was lost.
+    let header = lines("# the same header in every file", 0..60);
+    let mut input = with((100, 10), |_| {});
+    input.fs.write_as_other("/logs/a.log", header.as_bytes());
+    assert_eq!(input.round().len(), 60);
+    input.fs.append_as_other("/logs/a.log", b"the rest\n");
+    input.fs.remove_as_other("/logs/a.log");
+    input.fs.inject(Fault::nth(1, std::io::ErrorKind::TimedOut).of(Operation::Read));
+    let mut read = input.round();
+    input.fs.write_as_other("/logs/a.log", format!("{header}new\n").as_bytes());
+    for _ in 0..10 {
+        read.extend(input.round());
+        input.advance(10);
+    }
+    assert!(read.iter().any(|line| line == "the rest"), "{read:?}");
+    assert!(read.iter().any(|line| line == "new"), "{read:?}");
+}
+
+#[test]
+fn lines_that_wait_for_others_keep_a_file_from_being_inactive() {
+    // Found by the simulated world (2053922): a group of which the beginning had just come was given out before the file
+    // was closed, because no event had come of it for long.
+    let mut input = with((100, 10), |settings| {
+        settings.close.inactive = Some(Duration::from_secs(5));
+        settings.parsers = Chain::new(vec![Parser::Multiline(multiline())], 20 << 20);
+    });
+    input.fs.append_as_other("/logs/a.log", b"one\n 1\ntwo\n");
+    input.scan();
+    let mut read = input.read();
+    input.advance(3);
+    input.fs.append_as_other("/logs/a.log", b" 2\n");
+    read.extend(input.round());
+    input.advance(3);
+    read.extend(input.round());
+    input.fs.append_as_other("/logs/a.log", b" and more\n");
+    for _ in 0..5 {
+        input.advance(3);
+        read.extend(input.round());
+    }
+    assert_eq!(read, ["one\n 1", "two\n 2\n and more"]);
 }

@@ -265,3 +265,20 @@ fn a_file_that_the_registry_proves_is_not_one_that_began_with_a_few_bytes_of_it(
     messages.extend(rounds(&mut input));
     assert_eq!(messages, text.lines().collect::<Vec<_>>());
 }
+
+#[test]
+fn what_was_saved_of_a_short_file_is_not_given_to_another_that_only_begins_as_it_does() {
+    // Found by the simulated world (2010620): the log was away at the start of the program, and the one at its path was taken
+    // for it, rewritten.
+    let mut input = Input::new();
+    input.fs.write_as_other(A, b"the same line\n");
+    input.scan();
+    input.fs.append_as_other(A, b"and more\n");
+    assert_eq!(input.read(), ["the same line", "and more"]);
+    input.fs.rename_as_other(A, "/away");
+    input.fs.write_as_other(A, b"the same line\nnew\n");
+    let mut input = input.restarted();
+    assert_eq!(input.round(), ["the same line", "new"]);
+    input.fs.rename_as_other("/away", "/logs/a.log.1");
+    assert_eq!(rounds(&mut input), [""; 0]);
+}

@@ -1,0 +1,49 @@
+//! Sources of which only a beginning is known, with which other files may begin as well.
+
+use super::matching::PROOF_BYTES;
+use super::{Candidate, Catalog};
+use skidder_event::SourceId;
+
+impl Catalog {
+    /// Whether a source lost its place before more was known of it than a beginning that several files may share.
+    pub(super) fn is_weak(&self, id: SourceId) -> bool {
+        let Some(known) = self.sources.get(&id).filter(|known| !known.placed) else { return false };
+        let offset = self.readers.look(id).map_or(0, |look| look.offset);
+        known.fingerprint.len < self.input.settings.fingerprint.length
+            && offset.saturating_sub(known.fingerprint.len.into()) < PROOF_BYTES
+    }
+
+    /// Whether a file is rather another source that lost its place, or what the registry knows: of the one that had its
+    /// inode only a beginning is known with which it begins as well.
+    pub(super) fn is_outdone(&mut self, candidate: &Candidate, id: SourceId) -> bool {
+        if !self.is_weak(id) {
+            return false;
+        }
+        if !candidate.head.compressed {
+            return self.is_of_other_name(candidate, id);
+        }
+        let alike = self.alike(candidate);
+        let is_other = |other: &&SourceId| **other != id && !self.is_weak(**other);
+        // What is in its place is compared first.
+        let is_better = |other: &SourceId| !self.is_loose(*other) || self.proves(candidate, *other);
+        !alike.contains(&id) || alike.iter().filter(is_other).any(is_better)
+    }
+
+    /// Whether nothing was read of a source, and the name of a file is that of another one of which more is known.
+    fn is_of_other_name(&mut self, candidate: &Candidate, id: SourceId) -> bool {
+        let Some(known) = self.sources.get(&id) else { return false };
+        let len = known.fingerprint.len;
+        let is_unread = self.readers.look(id).is_some_and(|look| look.offset == 0);
+        if !is_unread || self.is_one_log(&known.path, &candidate.path) {
+            return false;
+        }
+        let mut alike = self.alike(candidate);
+        alike.retain(|other| *other != id && self.is_loose(*other));
+        let is_named = |other: &SourceId| {
+            self.sources.get(other).is_some_and(|known| {
+                known.fingerprint.len >= len && self.is_one_log(&known.path, &candidate.path)
+            })
+        };
+        alike.iter().filter(|other| is_named(other)).any(|other| self.proves(candidate, *other))
+    }
+}
