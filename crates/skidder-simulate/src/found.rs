@@ -176,6 +176,51 @@ pub const FOUND: &[(u64, Option<Theme>, &str)] = &[
         PINS,
         "what was known of a removed log was given up for another that began with its few bytes",
     ),
+    (
+        2_003_682,
+        None,
+        "what could not be read of a deleted log was lost when another one with its header took its place",
+    ),
+    (
+        3_024_633,
+        None,
+        "a copy was opened while it was away, and not looked at when it came back as it was: it was lost",
+    ),
+    (2_043_235, None, "a part of an event was given out of a compressed file in the making"),
+    (
+        2_053_922,
+        None,
+        "the same of a file that was closed as inactive, when its lines had just come",
+    ),
+    (
+        2_010_620,
+        None,
+        "what was saved of a short file that was away went to the one at its path, as rewritten",
+    ),
+    (2_026_458, None, "a compressed log was taken for a short file that had its inode"),
+    (2_059_293, None, "the same, of a log that was in its place"),
+    (3_057_421, None, "the same"),
+    (
+        2_055_327,
+        None,
+        "what was saved of a file of two bytes was preferred to what was saved of the log itself",
+    ),
+    (
+        2_006_950,
+        OUTPUTS,
+        "what was saved of short files could not be had at the start, and was not asked for again",
+    ),
+    (
+        2_000_375,
+        PINS,
+        "a short compressed file was taken for a log of which more had been read than it holds",
+    ),
+    (
+        2_001_377,
+        PINS,
+        "nothing but the pin had been known of a file, and its own name came back after that",
+    ),
+    (2_000_660, CONTAINERS, "a source was forgotten in the scan in which its copy waited for it"),
 ];
 
 const CONTAINERS: Option<Theme> = Some(Theme::Containers);
