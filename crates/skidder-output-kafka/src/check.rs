@@ -1,27 +1,26 @@
 //! `skidder test output`: goes to each broker step by step, and then to the topic, and tells what it finds.
 
-use crate::codes;
-use crate::connect::{ConnectError, Dialer};
-use crate::native::{Code, Metadata, Producer};
+use crate::ask;
+use crate::codes::Code;
+use crate::connect::Dialer;
+use crate::connection::{AskError, Connection};
+use crate::messages::{Metadata, TopicState};
 use crate::setup::Kafka;
+use crate::topics;
 use skidder_outputs::{OtherCheck, Steps};
-use skidder_pipeline::QueueLimits;
 use skidder_tls::VerificationMode;
 use std::fmt;
-use std::net::SocketAddr;
 use std::pin::Pin;
-use std::sync::Arc;
-use tokio::sync::Notify;
 
 /// How often a topic is asked for that may be under construction.
 const TRIES_MAX: usize = 10;
 
-/// An error of librdkafka with what a person can do about it.
-struct Advised(Code);
+/// An error with what a person can do about it.
+struct Advised(AskError);
 
 impl fmt::Display for Advised {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let advice = codes::advice(self.0);
+        let advice = self.0.advice();
         if advice.is_empty() {
             write!(out, "{}", self.0)
         } else {
@@ -53,24 +52,11 @@ impl Kafka {
     async fn check_host(&self, host: &str, steps: &mut Steps<'_>) -> Option<()> {
         let dialer: &Dialer = &self.0.dialer;
         steps.ok(1, "parse host", "");
-        let resolve = async {
-            let found = tokio::net::lookup_host(host).await.map_err(ConnectError::Tcp)?;
-            Ok(found.collect::<Vec<SocketAddr>>())
-        };
-        let addresses = steps.step(1, "dns lookup", dialer.within(resolve).await)?;
+        let resolved = dialer.within(dialer.resolve(host)).await;
+        let addresses = steps.step(1, "dns lookup", resolved)?;
         let shown: Vec<String> = addresses.iter().map(|address| address.ip().to_string()).collect();
         steps.line(1, &format!("addresses: {}", shown.join(", ")));
-        let dial = async {
-            let mut last = None;
-            for address in &addresses {
-                match dialer.tcp(*address).await {
-                    Ok(stream) => return Ok(stream),
-                    Err(error) => last = Some(error),
-                }
-            }
-            Err(last.unwrap_or(ConnectError::Tcp(std::io::ErrorKind::NotFound.into())))
-        };
-        let tcp = steps.step(1, "dial up", dialer.within(dial).await)?;
+        let tcp = steps.step(1, "dial up", dialer.within(dialer.dial(&addresses)).await)?;
         let encrypted = dialer.within(dialer.encrypt(tcp, host)).await;
         let mut stream = match self.0.config.tls.as_ref().filter(|tls| tls.enabled) {
             None => {
@@ -103,12 +89,12 @@ impl Kafka {
 
     /// What the brokers know, and whether they would take events of the topic.
     async fn check_topic(&self, steps: &mut Steps<'_>) -> Option<()> {
-        let config = Arc::clone(&self.0.config);
+        let config = &self.0.config;
         steps.line(0, "kafka: cluster...");
-        let producer = self.0.producer(&QueueLimits::default(), &Arc::new(Notify::new()));
-        let producer = steps.step(1, "librdkafka", producer)?;
-        let found = self.metadata(&producer, None).await.map_err(Advised);
-        let found = steps.step(1, "talk to brokers", found)?;
+        let reached = ask::reach(&self.0.dialer, config.hosts.clone()).await.map_err(Advised);
+        let mut connection = steps.step(1, "talk to brokers", reached)?;
+        let found = connection.metadata(Some(&[]), false).await.map_err(Advised);
+        let found = steps.step(1, "ask for brokers", found)?;
         for (id, address) in &found.brokers {
             steps.line(1, &format!("broker {id}: {address}"));
         }
@@ -116,61 +102,35 @@ impl Kafka {
             steps.line(1, "topic: it depends on the events");
             return Some(());
         };
-        let found = self.metadata(&producer, Some(name.to_owned())).await.map_err(Advised);
+        let found = self.topic(&mut connection, name).await.map_err(Advised);
         let found = steps.step(1, &format!("ask for topic `{name}`"), found)?;
         let state = found.topics.get(name);
         let usable = match state {
-            Some(state) => crate::topics::usable(state, config.partitioning.reachable_only),
-            None => Err(codes::UNKNOWN_TOPIC),
+            Some(state) => topics::usable(state, config.partitioning.reachable_only),
+            None => Err(Code::UNKNOWN_TOPIC),
         };
-        let usable = steps.step(1, "it has partitions", usable.map_err(Advised))?;
-        let without = state.map_or(0, |state| {
-            state.partitions.iter().filter(|partition| partition.leader < 0).count()
-        });
-        self.check_rights(&producer, name, steps).await?;
+        let usable = usable.map_err(|code| Advised(AskError::Code(code)));
+        let usable = steps.step(1, "it has partitions", usable)?;
+        let state = state?;
+        check_rights(state, steps)?;
         steps.line(1, &format!("partitions: {}", usable.len()));
+        let without = state.partitions.iter().filter(|partition| partition.leader < 0).count();
         if without > 0 {
             steps.warn(1, "leaders", &format!("{without} partitions have none"));
         }
         Some(())
     }
 
-    /// Whether the user may write to the topic: knowing its partitions takes the right Describe only.
-    async fn check_rights(
-        &self,
-        producer: &Producer,
-        topic: &str,
-        steps: &mut Steps<'_>,
-    ) -> Option<()> {
-        let (producer, name) = (producer.clone(), topic.to_owned());
-        let timeout = self.0.config.timeout;
-        let asked = tokio::task::spawn_blocking(move || producer.may_write(&name, timeout));
-        match asked.await.unwrap_or(Err(codes::TIMED_OUT)) {
-            Ok(Some(true)) => steps.ok(1, "the user has the right Write", ""),
-            Ok(Some(false)) => {
-                let denied = Err::<(), _>(Advised(codes::TOPIC_AUTHORIZATION_FAILED));
-                steps.step(1, "the user has the right Write", denied)?;
-            }
-            Ok(None) => steps.warn(1, "rights", "the brokers do not tell"),
-            Err(code) => steps.warn(1, "rights", &format!("the brokers do not tell: {code}")),
-        }
-        Some(())
-    }
-
-    /// Asks; for some time again, while a topic is being created.
-    async fn metadata(&self, producer: &Producer, topic: Option<String>) -> Result<Metadata, Code> {
-        let timeout = self.0.config.timeout;
+    /// Asks for a topic; for some time again, while it is being created.
+    async fn topic(&self, connection: &mut Connection, name: &str) -> Result<Metadata, AskError> {
+        let names = [name.to_owned()];
         let mut tries = 0;
         loop {
-            let (producer, name) = (producer.clone(), topic.clone());
-            let asked = tokio::task::spawn_blocking(move || {
-                let topic = name.as_deref().and_then(|name| producer.topic(name));
-                producer.metadata(topic.as_ref(), timeout)
-            });
-            let found = asked.await.unwrap_or(Err(codes::TIMED_OUT))?;
-            let is_coming = topic.as_ref().is_some_and(|topic| {
-                found.topics.get(topic).is_some_and(|state| matches!(state.code.0, 3 | 5))
-            });
+            let found = connection.metadata(Some(&names), true).await?;
+            let is_coming = found
+                .topics
+                .get(name)
+                .is_some_and(|state| matches!(state.code, Code::UNKNOWN_TOPIC | Code::NO_LEADER));
             tries += 1;
             if !is_coming || tries > TRIES_MAX {
                 return Ok(found);
@@ -178,4 +138,17 @@ impl Kafka {
             tokio::time::sleep(self.0.config.metadata.retry_backoff).await;
         }
     }
+}
+
+/// Whether the user may write to the topic: knowing its partitions takes the right Describe only.
+fn check_rights(state: &TopicState, steps: &mut Steps<'_>) -> Option<()> {
+    match state.may_write {
+        Some(true) => steps.ok(1, "the user has the right Write", ""),
+        Some(false) => {
+            let denied = AskError::Code(Code::TOPIC_AUTHORIZATION_FAILED);
+            steps.step(1, "the user has the right Write", Err::<(), _>(Advised(denied)))?;
+        }
+        None => steps.warn(1, "rights", "the brokers do not tell"),
+    }
+    Some(())
 }

@@ -1,104 +1,188 @@
-//! What an error means for the record that came back with it.
+//! Error codes of brokers (<https://kafka.apache.org/protocol#protocol_error_codes>), and what each means for the
+//! records that came back with it.
 
-use crate::native::Code;
+use std::fmt;
 
-/// What to do with a record that came back.
+/// An error of a broker; 0 is none.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct Code(pub(crate) i16);
+
+/// What to do with the records of a batch that came back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Meaning {
     /// Send it again, after a pause.
     Again,
-    /// Send it again at once: another record of its batch was at fault.
-    AtOnce,
-    /// The batch that it was in cannot be taken; if it was alone, the record cannot.
+    /// The same, at first after a short one: the broker that takes it has changed.
+    Moved,
+    /// The batch cannot be taken; if it has one record only, the record cannot.
     Suspect,
     /// Nobody can take it.
     Refused,
-    /// The producer is of no use any more; with another one, send it again.
-    Broken,
+    /// It was there already.
+    Taken,
+    /// A batch before it is missing. If none is under way, the producer's number is of no use any more.
+    Early,
+    /// The producer's number is of no use any more; with another one, send it again.
+    Stranger,
 }
 
-/// librdkafka's own (`rdkafka.h`), below zero.
-const INVALID_DIFFERENT_RECORD: i32 = -138;
-const FATAL: i32 = -150;
-pub(crate) const QUEUE_FULL: Code = Code(-184);
-pub(crate) const TIMED_OUT: Code = Code(-185);
+impl Code {
+    pub(crate) const NONE: Self = Self(0);
+    pub(crate) const UNKNOWN_TOPIC: Self = Self(3);
+    pub(crate) const NO_LEADER: Self = Self(5);
+    pub(crate) const MESSAGE_TOO_LARGE: Self = Self(10);
+    pub(crate) const INVALID_TOPIC: Self = Self(17);
+    pub(crate) const TOPIC_AUTHORIZATION_FAILED: Self = Self(29);
+    pub(crate) const UNSUPPORTED_SASL_MECHANISM: Self = Self(33);
+    pub(crate) const UNSUPPORTED_VERSION: Self = Self(35);
 
-/// Those of brokers (<https://kafka.apache.org/protocol#protocol_error_codes>).
-const INVALID_MESSAGE_SIZE: i32 = 4;
-pub(crate) const MESSAGE_TOO_LARGE: Code = Code(10);
-pub(crate) const INVALID_TOPIC: Code = Code(17);
-const RECORD_LIST_TOO_LARGE: i32 = 18;
-const INVALID_TIMESTAMP: i32 = 32;
-const UNSUPPORTED_FOR_MESSAGE_FORMAT: i32 = 43;
-const INVALID_RECORD: i32 = 87;
-pub(crate) const UNKNOWN_TOPIC: Code = Code(3);
-pub(crate) const TOPIC_AUTHORIZATION_FAILED: Code = Code(29);
+    pub(crate) fn is_ok(self) -> bool {
+        self.0 == 0
+    }
 
-/// What is not named here can pass: a broker that is away, rights that are missing, a topic that is not there
-/// yet, a mistake in the settings of the broker. As in Filebeat, events wait for it.
-pub(crate) fn meaning(code: Code) -> Meaning {
-    match code.0 {
-        INVALID_DIFFERENT_RECORD => Meaning::AtOnce,
-        FATAL => Meaning::Broken,
-        17 => Meaning::Refused,
-        10
-        | INVALID_MESSAGE_SIZE
-        | RECORD_LIST_TOO_LARGE
-        | INVALID_TIMESTAMP
-        | UNSUPPORTED_FOR_MESSAGE_FORMAT
-        | INVALID_RECORD => Meaning::Suspect,
-        _ => Meaning::Again,
+    /// What is not named here can pass: a broker that is away, rights that are missing, a topic that is not there yet,
+    /// a mistake in the settings of the broker. As in Filebeat, events wait for it.
+    pub(crate) fn meaning(self) -> Meaning {
+        match self.0 {
+            0 | 46 => Meaning::Taken,
+            3 | 5 | 6 => Meaning::Moved,
+            4 | 10 | 18 | 32 | 43 | 87 => Meaning::Suspect,
+            17 => Meaning::Refused,
+            45 => Meaning::Early,
+            47 | 49 | 59 | 90 => Meaning::Stranger,
+            _ => Meaning::Again,
+        }
+    }
+
+    /// What a person can do about it; empty if nothing comes to mind.
+    pub(crate) fn advice(self) -> &'static str {
+        match self.0 {
+            3 => "create the topic, or allow the brokers to (`auto.create.topics.enable`)",
+            29 => "give the user the rights Write and Describe on the topic",
+            31 => {
+                "give the user the right IdempotentWrite on the cluster, or unset `enable_idempotence`"
+            }
+            35 => "the brokers are too old",
+            58 => "see `username`, `password` and `sasl.mechanism`",
+            76 => "choose another `compression`",
+            _ => "",
+        }
+    }
+
+    /// The name that the protocol gives it, and what it says.
+    fn name(self) -> Option<(&'static str, &'static str)> {
+        let found = NAMES.binary_search_by_key(&self.0, |(code, ..)| *code).ok()?;
+        let (_, name, text) = NAMES[found];
+        Some((name, text))
     }
 }
 
-/// What a person can do about it; empty if nothing comes to mind.
-pub(crate) fn advice(code: Code) -> &'static str {
-    match code.0 {
-        3 => "create the topic, or allow the brokers to (`auto.create.topics.enable`)",
-        29 => "give the user the rights Write and Describe on the topic",
-        31 => {
-            "give the user the right IdempotentWrite on the cluster, or unset `enable_idempotence`"
+/// Those that a producer can meet.
+const NAMES: [(i16, &str, &str); 49] = [
+    (-1, "UNKNOWN_SERVER_ERROR", "the broker failed in a way that it does not know itself"),
+    (2, "CORRUPT_MESSAGE", "the checksum or the size is wrong, or a key is missing"),
+    (3, "UNKNOWN_TOPIC_OR_PARTITION", "the broker has no such topic or partition"),
+    (4, "INVALID_FETCH_SIZE", "the size is wrong"),
+    (5, "LEADER_NOT_AVAILABLE", "the partition has no leader"),
+    (6, "NOT_LEADER_OR_FOLLOWER", "another broker leads the partition"),
+    (7, "REQUEST_TIMED_OUT", "the replicas did not answer in time"),
+    (8, "BROKER_NOT_AVAILABLE", "the broker is away"),
+    (9, "REPLICA_NOT_AVAILABLE", "the replica is away"),
+    (10, "MESSAGE_TOO_LARGE", "it is larger than the broker takes"),
+    (13, "NETWORK_EXCEPTION", "the broker was cut off before it could answer"),
+    (14, "COORDINATOR_LOAD_IN_PROGRESS", "the coordinator is still loading"),
+    (15, "COORDINATOR_NOT_AVAILABLE", "the coordinator is away"),
+    (16, "NOT_COORDINATOR", "another broker is the coordinator"),
+    (17, "INVALID_TOPIC_EXCEPTION", "the name of the topic is invalid"),
+    (18, "RECORD_LIST_TOO_LARGE", "the batch is larger than the broker takes"),
+    (19, "NOT_ENOUGH_REPLICAS", "fewer replicas are in sync than the topic needs"),
+    (
+        20,
+        "NOT_ENOUGH_REPLICAS_AFTER_APPEND",
+        "it is written to fewer replicas than the topic needs",
+    ),
+    (21, "INVALID_REQUIRED_ACKS", "the broker does not know such acknowledgements"),
+    (29, "TOPIC_AUTHORIZATION_FAILED", "the user may not do this with the topic"),
+    (31, "CLUSTER_AUTHORIZATION_FAILED", "the user may not do this with the cluster"),
+    (32, "INVALID_TIMESTAMP", "the broker does not take its time"),
+    (33, "UNSUPPORTED_SASL_MECHANISM", "the broker does not offer this login"),
+    (34, "ILLEGAL_SASL_STATE", "the broker does not expect a login now"),
+    (35, "UNSUPPORTED_VERSION", "the broker does not speak this version of the protocol"),
+    (36, "TOPIC_ALREADY_EXISTS", "there is such a topic"),
+    (37, "INVALID_PARTITIONS", "the number of partitions is invalid"),
+    (38, "INVALID_REPLICATION_FACTOR", "there are fewer brokers than the topic needs"),
+    (41, "NOT_CONTROLLER", "another broker is the controller"),
+    (42, "INVALID_REQUEST", "the broker does not understand the request"),
+    (43, "UNSUPPORTED_FOR_MESSAGE_FORMAT", "the topic's format does not have this"),
+    (44, "POLICY_VIOLATION", "a policy of the broker forbids it"),
+    (45, "OUT_OF_ORDER_SEQUENCE_NUMBER", "a batch before it is missing"),
+    (46, "DUPLICATE_SEQUENCE_NUMBER", "it is there already"),
+    (47, "INVALID_PRODUCER_EPOCH", "the number of the producer is out of date"),
+    (49, "INVALID_PRODUCER_ID_MAPPING", "the broker does not know the producer"),
+    (53, "TRANSACTIONAL_ID_AUTHORIZATION_FAILED", "the user may not do this in a transaction"),
+    (54, "SECURITY_DISABLED", "the broker has no security"),
+    (55, "OPERATION_NOT_ATTEMPTED", "the broker did not try"),
+    (56, "KAFKA_STORAGE_ERROR", "the broker cannot write to its disk"),
+    (58, "SASL_AUTHENTICATION_FAILED", "the login failed"),
+    (59, "UNKNOWN_PRODUCER_ID", "the broker does not know the producer any more"),
+    (72, "LISTENER_NOT_FOUND", "the leader does not listen where we are"),
+    (74, "FENCED_LEADER_EPOCH", "another broker has become the leader"),
+    (75, "UNKNOWN_LEADER_EPOCH", "the broker does not know of its leader yet"),
+    (76, "UNSUPPORTED_COMPRESSION_TYPE", "the broker does not take this compression"),
+    (87, "INVALID_RECORD", "the broker refuses the record"),
+    (89, "THROTTLING_QUOTA_EXCEEDED", "the quota is used up"),
+    (90, "PRODUCER_FENCED", "another producer has taken the number"),
+];
+
+impl fmt::Display for Code {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.name() {
+            Some((name, text)) => write!(out, "{text} ({name})"),
+            None => write!(out, "error {} of the broker", self.0),
         }
-        58 => "see `username`, `password` and `sasl.mechanism`",
-        -187 | -185 | -195 => "see `hosts`, `ssl` and `username`, and whether the brokers run",
-        -193 => "see the names in `hosts` and `advertised.listeners` of the brokers",
-        35 => "the brokers are too old",
-        _ => "",
+    }
+}
+
+impl fmt::Debug for Code {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, out)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rdkafka_sys::bindings::rd_kafka_resp_err_t as codes;
+    use kafka_protocol::ResponseError;
 
     #[test]
-    fn numbers_are_those_of_librdkafka() {
-        for (number, code) in [
-            (INVALID_DIFFERENT_RECORD, codes::RD_KAFKA_RESP_ERR__INVALID_DIFFERENT_RECORD),
-            (FATAL, codes::RD_KAFKA_RESP_ERR__FATAL),
-            (QUEUE_FULL.0, codes::RD_KAFKA_RESP_ERR__QUEUE_FULL),
-            (TIMED_OUT.0, codes::RD_KAFKA_RESP_ERR__TIMED_OUT),
-            (-187, codes::RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN),
-            (-195, codes::RD_KAFKA_RESP_ERR__TRANSPORT),
-            (-193, codes::RD_KAFKA_RESP_ERR__RESOLVE),
-            (INVALID_MESSAGE_SIZE, codes::RD_KAFKA_RESP_ERR_INVALID_MSG_SIZE),
-            (MESSAGE_TOO_LARGE.0, codes::RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE),
-            (INVALID_TOPIC.0, codes::RD_KAFKA_RESP_ERR_TOPIC_EXCEPTION),
-            (RECORD_LIST_TOO_LARGE, codes::RD_KAFKA_RESP_ERR_RECORD_LIST_TOO_LARGE),
-            (INVALID_TIMESTAMP, codes::RD_KAFKA_RESP_ERR_INVALID_TIMESTAMP),
-            (
-                UNSUPPORTED_FOR_MESSAGE_FORMAT,
-                codes::RD_KAFKA_RESP_ERR_UNSUPPORTED_FOR_MESSAGE_FORMAT,
-            ),
-            (INVALID_RECORD, codes::RD_KAFKA_RESP_ERR_INVALID_RECORD),
-            (UNKNOWN_TOPIC.0, codes::RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART),
-            (TOPIC_AUTHORIZATION_FAILED.0, codes::RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED),
-            (31, codes::RD_KAFKA_RESP_ERR_CLUSTER_AUTHORIZATION_FAILED),
-            (35, codes::RD_KAFKA_RESP_ERR_UNSUPPORTED_VERSION),
-            (58, codes::RD_KAFKA_RESP_ERR_SASL_AUTHENTICATION_FAILED),
+    fn names_are_those_of_the_protocol() {
+        for (code, name, _) in NAMES {
+            let theirs = ResponseError::try_from_code(code).expect("an error").to_string();
+            let ours: String = name.split('_').flat_map(str::chars).collect();
+            let ours = ours.trim_end_matches("EXCEPTION").to_lowercase();
+            assert_eq!(theirs.to_lowercase().trim_end_matches("exception"), ours, "{code}");
+        }
+        assert!(NAMES.is_sorted_by_key(|(code, ..)| *code));
+        assert_eq!(Code(999).to_string(), "error 999 of the broker");
+        assert!(Code(10).to_string().contains("MESSAGE_TOO_LARGE"));
+    }
+
+    #[test]
+    fn brokers_that_may_come_to_their_senses_are_asked_again() {
+        for (code, meaning) in [
+            (0, Meaning::Taken),
+            (-1, Meaning::Again),
+            (7, Meaning::Again),
+            (19, Meaning::Again),
+            (29, Meaning::Again),
+            (6, Meaning::Moved),
+            (10, Meaning::Suspect),
+            (17, Meaning::Refused),
+            (45, Meaning::Early),
+            (59, Meaning::Stranger),
+            (999, Meaning::Again),
         ] {
-            assert_eq!(number, code as i32, "{code:?}");
+            assert_eq!(Code(code).meaning(), meaning, "{code}");
         }
     }
 }

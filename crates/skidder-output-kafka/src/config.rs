@@ -1,13 +1,18 @@
 //! Settings of `output.kafka`, checked.
 
+use crate::lane::Load;
 use crate::partition::Partitioning;
 use crate::selector::Topics;
 use crate::version::Version;
 use skidder_config::Secret;
 use skidder_event::Format;
 use skidder_outputs::CodecConfig;
+use skidder_pipeline::QueueLimits;
 use skidder_tls::TlsSettings;
 use std::time::Duration;
+
+/// Most records of one batch where `bulk_max_size` sets no bound.
+const BATCH_RECORDS_MAX: usize = 1_000_000;
 
 /// `compression`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,7 +41,7 @@ impl Compression {
         ("zstd", Self::Zstd),
     ];
 
-    /// librdkafka's word.
+    /// The word of the YAML, and of Kafka.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::None => "none",
@@ -185,11 +190,21 @@ impl Config {
         self.tls.as_ref().is_some_and(|tls| tls.enabled)
     }
 
-    /// Records handed to librdkafka and without an answer, at most.
-    pub(crate) fn in_flight_max(&self) -> usize {
-        match self.bulk_max_size {
-            0 => usize::MAX / 2,
+    /// Most records of one batch.
+    pub(crate) fn batch_records_max(&self) -> usize {
+        if self.bulk_max_size == 0 { BATCH_RECORDS_MAX } else { self.bulk_max_size }
+    }
+
+    /// What may be encoded and without an answer, at most: records, and as many bytes as the queue may hold twice, since
+    /// events become longer when they are written.
+    pub(crate) fn load_max(&self, limits: &QueueLimits) -> Load {
+        let records = match self.bulk_max_size {
+            0 => usize::MAX,
             size => (2 * size).max(self.channel_buffer_size),
+        };
+        Load {
+            records: records.min(limits.events.max(1)),
+            bytes: limits.bytes.max(self.max_message_bytes).saturating_mul(2),
         }
     }
 }

@@ -1,26 +1,16 @@
-//! Connections with encryption or a login. librdkafka is built without OpenSSL; it gets one end of a pair of sockets,
-//! and a task at the other end connects, encrypts with rustls as all outputs do, logs in, and then passes bytes on.
-//!
-//! A connection that fails is closed, and librdkafka makes another after its pause. Why it failed is told here,
-//! because librdkafka only sees that it ended.
+//! Connections: TCP, then encryption by rustls as in all outputs, then a login.
 
 use crate::config::{Config, Credentials};
-use crate::native::Connect;
 use crate::sasl::{self, SaslError};
 use rustls::pki_types::ServerName;
-use skidder_outputs::Failures;
 use skidder_tls::TlsClient;
-use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::io;
 use std::net::SocketAddr;
-use std::os::fd::{AsRawFd, OwnedFd, RawFd};
-use std::os::unix::net::UnixStream as StdUnixStream;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::{TcpStream, UnixStream};
-use tokio::runtime::Handle;
+use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
 /// Why there is no connection.
@@ -29,6 +19,9 @@ pub(crate) enum ConnectError {
     /// No answer in time.
     #[error("no answer within {0:?} (`timeout`)")]
     Time(Duration),
+    /// The name has no address.
+    #[error("cannot resolve `{0}`: {1}")]
+    Resolve(String, io::Error),
     /// TCP.
     #[error("cannot connect: {0}")]
     Tcp(io::Error),
@@ -51,19 +44,20 @@ impl<T: AsyncRead + AsyncWrite + Unpin + Send> Stream for T {}
 pub(crate) struct Dialer {
     tls: Option<Arc<TlsClient>>,
     credentials: Option<Credentials>,
-    client_id: String,
-    timeout: Duration,
+    pub(crate) client_id: String,
+    pub(crate) timeout: Duration,
+    keep_alive: bool,
 }
 
 impl Dialer {
     pub(crate) fn new(config: &Config, tls: Option<Arc<TlsClient>>) -> Self {
-        let (credentials, client_id) = (config.credentials.clone(), config.client_id.clone());
-        Self { tls, credentials, client_id, timeout: config.timeout }
-    }
-
-    /// Whether there is more to do than to connect.
-    pub(crate) fn is_needed(&self) -> bool {
-        self.tls.is_some() || self.credentials.is_some()
+        Self {
+            tls,
+            credentials: config.credentials.clone(),
+            client_id: config.client_id.clone(),
+            timeout: config.timeout,
+            keep_alive: config.keep_alive,
+        }
     }
 
     pub(crate) async fn within<T>(
@@ -77,6 +71,10 @@ impl Dialer {
     pub(crate) async fn tcp(&self, address: SocketAddr) -> Result<TcpStream, ConnectError> {
         let stream = TcpStream::connect(address).await.map_err(ConnectError::Tcp)?;
         stream.set_nodelay(true).map_err(ConnectError::Tcp)?;
+        if self.keep_alive {
+            let set = rustix::net::sockopt::set_socket_keepalive(&stream, true);
+            set.map_err(|error| ConnectError::Tcp(error.into()))?;
+        }
         Ok(stream)
     }
 
@@ -111,9 +109,33 @@ impl Dialer {
         Ok(sasl::log_in(&mut stream, credentials, &self.client_id, &nonce).await?)
     }
 
-    async fn all(&self, address: SocketAddr, node: &str) -> Result<Box<dyn Stream>, ConnectError> {
+    /// The addresses of `node`, a `host:port`.
+    pub(crate) async fn resolve(&self, node: &str) -> Result<Vec<SocketAddr>, ConnectError> {
+        let failed = |error| ConnectError::Resolve(node.to_owned(), error);
+        let found: Vec<SocketAddr> = tokio::net::lookup_host(node).await.map_err(failed)?.collect();
+        if found.is_empty() {
+            return Err(failed(io::ErrorKind::NotFound.into()));
+        }
+        Ok(found)
+    }
+
+    /// The first of the addresses that takes a connection.
+    pub(crate) async fn dial(&self, addresses: &[SocketAddr]) -> Result<TcpStream, ConnectError> {
+        let mut last = ConnectError::Tcp(io::ErrorKind::NotFound.into());
+        for address in addresses {
+            match self.tcp(*address).await {
+                Ok(stream) => return Ok(stream),
+                Err(error) => last = error,
+            }
+        }
+        Err(last)
+    }
+
+    /// A connection to `node`, ready for requests.
+    pub(crate) async fn open(&self, node: &str) -> Result<Box<dyn Stream>, ConnectError> {
         self.within(async {
-            let mut stream = self.encrypt(self.tcp(address).await?, node).await?;
+            let stream = self.dial(&self.resolve(node).await?).await?;
+            let mut stream = self.encrypt(stream, node).await?;
             self.log_in(&mut *stream).await?;
             Ok(stream)
         })
@@ -131,60 +153,4 @@ fn nonce() -> io::Result<String> {
         write!(text, "{byte:02x}").expect("a string takes everything");
     }
     Ok(text)
-}
-
-/// Makes connections for librdkafka.
-pub(crate) struct Relay {
-    dialer: Arc<Dialer>,
-    runtime: Handle,
-    /// Our ends of sockets that librdkafka has, by the number of its end.
-    ends: Mutex<HashMap<RawFd, StdUnixStream>>,
-    failures: Arc<Mutex<Failures>>,
-}
-
-impl Relay {
-    /// Tasks run in `runtime`.
-    pub(crate) fn new(dialer: Arc<Dialer>, runtime: Handle) -> Self {
-        Self { dialer, runtime, ends: Mutex::default(), failures: Arc::default() }
-    }
-}
-
-impl Connect for Relay {
-    fn socket(&self) -> io::Result<OwnedFd> {
-        let (theirs, ours) = StdUnixStream::pair()?;
-        let mut ends = self.ends.lock().unwrap_or_else(PoisonError::into_inner);
-        ends.insert(theirs.as_raw_fd(), ours);
-        Ok(theirs.into())
-    }
-
-    fn connect(&self, socket: RawFd, address: SocketAddr, node: &str) -> io::Result<()> {
-        let ours = self.ends.lock().unwrap_or_else(PoisonError::into_inner).remove(&socket);
-        let ours = ours.ok_or(io::ErrorKind::NotConnected)?;
-        ours.set_nonblocking(true)?;
-        let (dialer, node) = (Arc::clone(&self.dialer), node.to_owned());
-        let failures = Arc::clone(&self.failures);
-        self.runtime.spawn(async move {
-            match dialer.all(address, &node).await {
-                Ok(stream) => {
-                    failures.lock().unwrap_or_else(PoisonError::into_inner).clear();
-                    // How it ends librdkafka sees by itself.
-                    drop(pass_on(stream, ours).await);
-                }
-                Err(error) => {
-                    let times = failures.lock().unwrap_or_else(PoisonError::into_inner).add();
-                    if let Some(times) = times {
-                        tracing::error!(broker = node, %error, times, "cannot connect to Kafka; trying again");
-                    }
-                }
-            }
-        });
-        Ok(())
-    }
-}
-
-/// Passes bytes on in both directions until one of the ends is closed.
-async fn pass_on(mut stream: Box<dyn Stream>, ours: StdUnixStream) -> io::Result<()> {
-    let mut ours = UnixStream::from_std(ours)?;
-    tokio::io::copy_bidirectional_with_sizes(&mut ours, &mut stream, 64 << 10, 16 << 10).await?;
-    Ok(())
 }

@@ -6,27 +6,12 @@ use skidder_pipeline::{Delivery, Ticket};
 /// Rows of one [`Flight`] at most, so that a row's number fits in 16 bits.
 const ROWS_MAX: u32 = 1 << 16;
 
-/// One row on its way, not in librdkafka.
+/// One row on its way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Item {
     pub(crate) flight: u32,
     /// Counted from the first row of the flight.
     pub(crate) row: u16,
-    /// Where it was sent before; below zero if it was not.
-    pub(crate) partition: i32,
-    /// 0: nothing is wrong with it. Otherwise it came back with others, and may be sent again with at
-    /// most so many at once, to find who was at fault.
-    pub(crate) group: u32,
-}
-
-/// A record's number for librdkafka: flight, topic and row.
-pub(crate) fn number_of(item: Item, topic: u16) -> u64 {
-    u64::from(item.flight) << 32 | u64::from(topic) << 16 | u64::from(item.row)
-}
-
-/// Flight, topic and row of a number.
-pub(crate) fn parts_of(number: u64) -> (u32, u16, u16) {
-    ((number >> 32) as u32, (number >> 16) as u16, number as u16)
 }
 
 /// Some rows of one delivery.
@@ -94,13 +79,16 @@ impl Flights {
         (flight.map_or(u64::MAX, |flight| flight.order), item.row)
     }
 
-    /// One row of it was delivered; the verdict follows with [`settle`](Self::settle).
-    #[inline]
-    pub(crate) fn delivered(&mut self, place: u32) {
-        let flight = self.flight(place);
-        flight.delivered += 1;
-        if flight.delivered == 1 {
-            self.touched.push(place);
+    /// These rows were delivered; the verdict follows with [`settle`](Self::settle).
+    pub(crate) fn delivered(&mut self, items: &[Item]) {
+        for run in items.chunk_by(|a, b| a.flight == b.flight) {
+            let place = run[0].flight;
+            let flight = self.flight(place);
+            let is_first = flight.delivered == 0;
+            flight.delivered += run.len() as u32;
+            if is_first {
+                self.touched.push(place);
+            }
         }
     }
 
@@ -123,7 +111,7 @@ impl Flights {
     }
 
     /// This row goes to the dead letters, which give the verdict.
-    pub(crate) fn refuse(&mut self, item: Item, status: i32, reason: String) -> Refusal {
+    pub(crate) fn refuse(&mut self, item: Item, status: i16, reason: String) -> Refusal {
         let flight = self.flight(item.flight);
         flight.pending -= 1;
         let row = flight.delivery.rows.start + u32::from(item.row);
@@ -144,18 +132,5 @@ impl Flights {
     /// Whether every row has its verdict.
     pub(crate) fn is_empty(&self) -> bool {
         self.free.len() == self.list.len()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn numbers_hold_flight_topic_and_row() {
-        for (flight, topic, row) in [(0, 0, 0), (u32::MAX, u16::MAX, u16::MAX), (7, 65_000, 3)] {
-            let item = Item { flight, row, partition: 0, group: 0 };
-            assert_eq!(parts_of(number_of(item, topic)), (flight, topic, row));
-        }
     }
 }

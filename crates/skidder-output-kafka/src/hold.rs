@@ -1,235 +1,333 @@
-//! What waits: topics whose partitions are not known, and records that came back.
+//! What waits: topics whose partitions are not known, and lanes whose batches came back.
 
-use crate::codes;
+use crate::codes::Code;
 use crate::flights::Item;
-use crate::native::{Code, Metadata};
+use crate::lane::Hold;
+use crate::messages::{Metadata, TopicState};
 use crate::partition::Chooser;
-use crate::topics::{self, Hold, Topic};
+use crate::send::Broker;
+use crate::topics::{self, Topic};
 use crate::work::Work;
-use skidder_outputs::{Backoff, Failures};
-use std::collections::VecDeque;
+use skidder_outputs::Failures;
+use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 use tokio::time::Instant;
 
+/// Topics that are asked about at once.
+const ASKED_MAX: usize = 1000;
+
 impl Work {
-    /// Does what can be done without waiting; says whether there is more.
-    pub(crate) fn advance(&mut self) -> bool {
-        let now = Instant::now();
+    /// Does what can be done without waiting.
+    pub(crate) fn advance(&mut self, now: Instant) {
+        if let Some((numbers, answer)) = self.asking.found.take() {
+            match answer {
+                Ok(found) => self.learn(&numbers, found),
+                Err(error) => {
+                    self.tell_trouble("any", &error);
+                    for number in numbers {
+                        self.not_known(number, None);
+                    }
+                }
+            }
+        }
+        self.know_myself(now);
         self.refresh(now);
-        let busy: Vec<u16> = self.topics.busy.iter().copied().collect();
-        for number in busy {
+        for number in self.topics.busy.iter().copied().collect::<Vec<u16>>() {
             self.advance_topic(number, now);
         }
+        for slot in self.active.iter().copied().collect::<Vec<u32>>() {
+            self.advance_lane(slot, now);
+        }
         self.ask();
-        self.begin_rows()
     }
 
     /// The next time at which there is something to do.
-    pub(crate) fn deadline(&mut self) -> Option<Instant> {
+    pub(crate) fn deadline(&mut self, now: Instant) -> Option<Instant> {
         let mut next = self.refresh_at;
-        let busy: Vec<u16> = self.topics.busy.iter().copied().collect();
-        for number in busy {
-            if let Hold::Until(at) = self.topics.get(number).hold {
-                next = Some(next.map_or(at, |next| next.min(at)));
+        let mut add = |at: Instant| next = Some(next.map_or(at, |next: Instant| next.min(at)));
+        for number in &self.topics.busy {
+            if let Some(Hold::Until(at)) = self.topics.peek(*number).map(|topic| topic.hold) {
+                add(at);
             }
+        }
+        for slot in &self.active {
+            let Some(lane) = &self.lanes[*slot as usize] else { continue };
+            match (lane.hold, lane.since) {
+                (Hold::Until(at), _) => add(at),
+                (Hold::No, Some(since)) => {
+                    // What is due and cannot be sent waits for news.
+                    let at = since + self.config.bulk_flush_frequency;
+                    if at > now {
+                        add(at);
+                    }
+                }
+                _ => {}
+            }
+        }
+        if let Some(at) = self.who.as_ref().and_then(|who| who.ask_at) {
+            add(at);
         }
         next
     }
 
     fn advance_topic(&mut self, number: u16, now: Instant) {
-        if self.topics.get(number).hold == Hold::Draining && self.topics.get(number).under_way == 0
-        {
-            self.drained(number, now);
-        }
         let topic = self.topics.get(number);
         if let Hold::Until(at) = topic.hold
             && at <= now
         {
             topic.hold = Hold::Asking;
-            self.to_ask.push_back(number);
+            self.to_ask.insert(number);
         }
-        if self.topics.get(number).hold == Hold::No {
-            self.send_parked(number);
-        }
-        let topic = self.topics.get(number);
-        if topic.hold == Hold::No && topic.parked.is_empty() {
-            self.topics.busy.remove(&number);
-        }
-    }
-
-    /// All that was under way at a topic has come back, some of it in vain.
-    fn drained(&mut self, number: u16, now: Instant) {
-        let topic = self.topics.get(number);
-        topic.probing = 0;
-        let mut parked = std::mem::take(&mut topic.parked);
-        let wants_pause = std::mem::take(&mut topic.wants_pause);
-        parked.make_contiguous().sort_by_key(|item| self.flights.order(*item));
-        // Those of a batch came back together: half as many at once from now on.
-        let new = parked.iter().filter(|item| item.group == u32::MAX).count() as u32;
-        if new > 1 {
-            self.feed.metrics.split.add(1);
-        }
-        for item in &mut parked {
-            if item.group == u32::MAX {
-                item.group = (new / 2).max(1);
-            }
-        }
-        let topic = self.topics.get(number);
-        topic.parked = parked;
-        topic.hold =
-            if wants_pause { Hold::Until(now + topic.backoff.next_wait()) } else { Hold::No };
-    }
-
-    /// Sends what waits at a topic, suspects in groups that go alone.
-    fn send_parked(&mut self, number: u16) {
         while self.has_room() {
             let topic = self.topics.get(number);
             if topic.hold != Hold::No {
                 return;
             }
-            let Some(&first) = topic.parked.front() else { return };
-            if first.group > 0 {
-                if topic.under_way == 0 {
-                    self.send_group(number, first.group);
-                }
-                // Otherwise when all is back.
-                self.topics.get(number).hold = Hold::Draining;
+            let Some(item) = topic.parked.pop_front() else {
+                self.topics.busy.remove(&number);
                 return;
-            }
-            topic.parked.pop_front();
-            if !self.send(number, first) {
-                self.topics.get(number).parked.push_front(first);
-                return;
-            }
+            };
+            self.place(number, item, now);
         }
     }
 
-    /// Sends the first suspects, at most so many as `group` says.
-    fn send_group(&mut self, number: u16, group: u32) {
-        let topic = self.topics.get(number);
-        let count =
-            topic.parked.iter().take(group as usize).take_while(|item| item.group > 0).count();
-        let items: Vec<Item> = topic.parked.drain(..count).collect();
-        topic.probing = count as u32;
-        for (place, item) in items.iter().enumerate() {
-            if !self.send(number, *item) {
-                // The rest is a group of its own.
-                let topic = self.topics.get(number);
-                for item in items[place..].iter().rev() {
-                    topic.parked.push_front(*item);
-                }
-                return;
-            }
+    fn advance_lane(&mut self, slot: u32, now: Instant) {
+        let lane = self.lane(slot);
+        if let Hold::Until(at) = lane.hold
+            && at <= now
+        {
+            lane.hold = Hold::Asking;
+            let topic = lane.topic;
+            self.to_ask.insert(topic);
+        }
+        let lane = self.lane(slot);
+        if lane.hold == Hold::No && lane.has_waiting() {
+            self.unpark(slot, now);
+        }
+        if self.lane(slot).is_idle() {
+            self.active.remove(&slot);
         }
     }
 
     /// A topic that was not used before. `None`: too many are in use.
     pub(crate) fn add_topic(&mut self, name: &str) -> Option<u16> {
-        let native = self.producer.topic(name)?;
-        self.seed = self.seed.wrapping_mul(0x5851_F42D_4C95_7F2D).wrapping_add(1);
-        let (init, max) = (self.config.backoff_init, self.config.backoff_max);
+        if self.topics.is_full() {
+            self.forget(|_| true);
+        }
+        let backoff = self.backoff();
         self.topics.add(Topic {
             name: name.into(),
-            native,
-            partitions: Vec::new(),
+            lanes: BTreeMap::new(),
+            usable: Vec::new(),
             chooser: Chooser::new(self.seed),
             hold: Hold::Until(Instant::now()),
             parked: VecDeque::new(),
-            under_way: 0,
-            probing: 0,
-            wants_pause: false,
             tries: 0,
-            backoff: Backoff::new(init, max, self.seed),
+            backoff,
             failures: Failures::default(),
             used: true,
         })
     }
 
-    /// Asks the brokers about the next topic, one at a time.
-    fn ask(&mut self) {
-        if self.asking.is_some() || self.is_broken {
-            return;
-        }
-        let (number, name) = loop {
-            let Some(number) = self.to_ask.pop_front() else { return };
-            if let Some(topic) = self.topics.try_get(number) {
-                break (number, topic.name.clone());
-            }
+    /// Forgets topics that have nothing and that are meant.
+    fn forget(&mut self, meant: impl Fn(&Topic) -> bool) {
+        let (lanes, to_ask) = (&self.lanes, &self.to_ask);
+        let is_idle = |slot: &u32| {
+            let lane = lanes[*slot as usize].as_ref();
+            lane.is_none_or(|lane| lane.is_idle()) && !self.active.contains(slot)
         };
-        let (producer, config) = (self.producer.clone(), &self.config);
-        let (full, timeout) = (config.metadata.full, config.timeout);
-        self.asking = Some(tokio::task::spawn_blocking(move || {
-            let topic = producer.topic(&name);
-            let about = if full { None } else { topic.as_ref() };
-            let mut answer = producer.metadata(about, timeout);
-            let is_there = |found: &Metadata| found.topics.contains_key(&*name);
-            if full && answer.as_ref().is_ok_and(|found| !is_there(found)) {
-                // Nobody creates it when all are asked for.
-                answer = producer.metadata(topic.as_ref(), timeout);
-            }
-            (number, answer)
-        }));
-    }
-
-    /// What the brokers said about a topic.
-    pub(crate) fn answered(&mut self, number: u16, answer: Result<Metadata, Code>) {
-        let reachable_only = self.config.partitioning.reachable_only;
-        let Some(topic) = self.topics.try_get(number) else { return };
-        let name = topic.name.clone();
-        let found = answer.and_then(|mut found| {
-            let asked = found.topics.remove(&*name).ok_or(codes::UNKNOWN_TOPIC);
-            for (name, state) in found.topics {
-                if let Some(other) = self.topics.find(&name)
-                    && let Ok(partitions) = topics::usable(&state, reachable_only)
-                {
-                    self.topics.get(other).partitions = partitions;
-                }
-            }
-            topics::usable(&asked?, reachable_only)
+        let gone = self.topics.iter().filter(|(number, topic)| {
+            let rests = topic.hold != Hold::Asking && topic.parked.is_empty();
+            rests && !to_ask.contains(number) && meant(topic) && topic.lanes.values().all(is_idle)
         });
-        match found {
-            Ok(partitions) => {
-                let topic = self.topics.get(number);
-                topic.partitions = partitions;
-                topic.tries = 0;
-                if topic.hold == Hold::Asking {
-                    topic.hold = Hold::No;
-                    topic.failures.clear();
-                }
+        for number in gone.map(|(number, _)| number).collect::<Vec<u16>>() {
+            self.last_topic.take_if(|last| *last == number);
+            for slot in self.topics.remove(number).into_iter().flat_map(|topic| topic.lanes) {
+                self.lanes[slot.1 as usize] = None;
+                self.free_lanes.push(slot.1);
             }
-            Err(codes::INVALID_TOPIC) => {
-                let parked = std::mem::take(&mut self.topics.get(number).parked);
-                for item in parked {
-                    self.refuse(item, codes::INVALID_TOPIC);
-                }
-                self.topics.get(number).hold =
-                    Hold::Until(Instant::now() + self.config.backoff_max);
-            }
-            Err(code) => self.not_known(number, code),
         }
     }
 
-    fn not_known(&mut self, number: u16, code: Code) {
-        let metadata = self.config.metadata;
-        self.feed.metrics.write_errors.add(1);
-        let topic = self.topics.get(number);
-        if topic.hold != Hold::Asking {
-            // A refresh: what was known still holds.
-            tracing::debug!(topic = &*topic.name, error = %code, "cannot refresh what is known of a topic");
+    /// Asks the brokers about topics, some at a time.
+    fn ask(&mut self) {
+        if self.asking.is_about_topics() {
             return;
         }
+        let mut asked = Vec::new();
+        while let Some(number) = self.to_ask.pop_first() {
+            if let Some(topic) = self.topics.peek(number) {
+                asked.push((number, topic.name.to_string()));
+            }
+            if asked.len() == ASKED_MAX {
+                break;
+            }
+        }
+        if !asked.is_empty() {
+            let (nodes, full) = (self.nodes(), self.config.metadata.full);
+            self.asking.ask_topics(&self.links.dialer, nodes, asked, full);
+        }
+    }
+
+    /// Whom to ask, in this order: brokers that we talk to, those of `hosts`, others that we know of.
+    fn nodes(&mut self) -> Vec<String> {
+        self.seed = self.seed.wrapping_mul(0x5851_F42D_4C95_7F2D).wrapping_add(1);
+        let hosts = &self.config.hosts;
+        let first = (self.seed >> 33) as usize % hosts.len();
+        let hosts = hosts[first..].iter().chain(&hosts[..first]);
+        let known = |up: bool| {
+            let brokers = self.brokers.values().filter(move |broker| broker.is_up() == up);
+            brokers.map(|broker| &broker.node)
+        };
+        let mut nodes: Vec<String> = Vec::new();
+        for node in known(true).chain(hosts).chain(known(false)) {
+            if !nodes.contains(node) {
+                nodes.push(node.clone());
+            }
+        }
+        nodes
+    }
+
+    /// What the brokers said about topics.
+    fn learn(&mut self, numbers: &[u16], mut found: Metadata) {
+        for (id, node) in &found.brokers {
+            if let Some(broker) = self.brokers.get_mut(id) {
+                broker.node.clone_from(node);
+            } else {
+                let backoff = self.backoff();
+                self.brokers.insert(*id, Broker::new(node.clone(), backoff));
+            }
+        }
+        self.brokers.retain(|id, broker| found.brokers.contains_key(id) || broker.has_link());
+        for number in numbers {
+            let Some(topic) = self.topics.peek(*number) else { continue };
+            let state = found.topics.remove(&*topic.name);
+            match state.ok_or(Code::UNKNOWN_TOPIC).and_then(|state| self.apply(*number, state)) {
+                Ok(()) => {}
+                Err(Code::INVALID_TOPIC) => self.is_invalid(*number),
+                Err(code) => self.not_known(*number, Some(code)),
+            }
+        }
+        for (name, state) in found.topics {
+            if let Some(number) = self.topics.find(&name) {
+                // Nobody asked about this one: what was known still holds.
+                if let Err(error) = self.apply(number, state) {
+                    tracing::debug!(topic = name, %error, "a topic that nobody asked about");
+                }
+            }
+        }
+    }
+
+    /// The partitions of a topic are these.
+    fn apply(&mut self, number: u16, state: TopicState) -> Result<(), Code> {
+        let usable = topics::usable(&state, self.config.partitioning.reachable_only)?;
+        let now = Instant::now();
+        for partition in &state.partitions {
+            let known = self.topics.get(number).lanes.get(&partition.id).copied();
+            let slot = known.unwrap_or_else(|| self.add_lane(number, partition.id));
+            self.topics.get(number).lanes.insert(partition.id, slot);
+            let lane = self.lane(slot);
+            lane.leader = partition.leader;
+            if lane.hold == Hold::Asking {
+                lane.hold = if partition.leader >= 0 {
+                    Hold::No
+                } else {
+                    Hold::Until(now + lane.backoff.next_wait())
+                };
+            }
+        }
+        let topic = self.topics.get(number);
+        topic.usable = usable.iter().map(|partition| topic.lanes[partition]).collect();
+        topic.tries = 0;
+        if topic.hold != Hold::No {
+            topic.hold = Hold::No;
+            topic.failures.clear();
+            topic.backoff.reset();
+        }
+        let gone: Vec<u32> = topic
+            .lanes
+            .iter()
+            .filter(|(partition, _)| usable.binary_search(partition).is_err())
+            .map(|(_, slot)| *slot)
+            .collect();
+        self.evacuate(number, &gone);
+        Ok(())
+    }
+
+    /// Events that wait for partitions which are not to be used choose again.
+    fn evacuate(&mut self, number: u16, gone: &[u32]) {
+        let buffers = self.links.buffers.clone();
+        let mut items: Vec<Item> = Vec::new();
+        for slot in gone {
+            let lane = self.lanes[*slot as usize].as_mut().expect("its topic has it");
+            if lane.hold == Hold::Asking {
+                // It was not among the answers, and may come back.
+                lane.hold = Hold::Until(Instant::now() + lane.backoff.next_wait());
+            }
+            if let Some((moved, load)) = lane.evacuate(&mut |buffer| buffers.put(buffer)) {
+                items.extend(moved);
+                self.load.records -= load.records;
+                self.load.bytes -= load.bytes;
+            }
+        }
+        if items.is_empty() {
+            return;
+        }
+        let topic = self.topics.get(number);
+        items.extend(topic.parked.drain(..));
+        items.sort_by_key(|item| self.flights.order(*item));
+        self.topics.get(number).parked = items.into();
+        self.topics.busy.insert(number);
+    }
+
+    /// No broker will ever take this topic's name.
+    fn is_invalid(&mut self, number: u16) {
+        let at = Instant::now() + self.config.backoff_max;
+        self.hold_asking(number, at);
+        self.topics.busy.insert(number);
+        for item in std::mem::take(&mut self.topics.get(number).parked) {
+            self.refuse(item, Code::INVALID_TOPIC, Code::INVALID_TOPIC.to_string());
+        }
+    }
+
+    /// What waits for an answer about a topic asks again at this time; says how many events that are.
+    fn hold_asking(&mut self, number: u16, at: Instant) -> usize {
+        let topic = self.topics.get(number);
+        if topic.hold == Hold::Asking {
+            topic.hold = Hold::Until(at);
+        }
+        let mut waiting = topic.parked.len();
+        for slot in topic.lanes.values() {
+            let Some(lane) = self.lanes[*slot as usize].as_mut() else { continue };
+            if lane.hold == Hold::Asking {
+                lane.hold = Hold::Until(at);
+                waiting += lane.waiting();
+            }
+        }
+        waiting
+    }
+
+    /// The brokers did not say where a topic is; `code` is what they said.
+    fn not_known(&mut self, number: u16, code: Option<Code>) {
+        let metadata = self.config.metadata;
+        if code.is_some() {
+            self.feed.metrics.write_errors.add(1);
+        }
+        let Some(topic) = self.topics.try_get(number) else { return };
         topic.tries += 1;
         let wait = if topic.tries <= metadata.retry_max {
             metadata.retry_backoff.max(Duration::from_millis(1))
         } else {
             topic.backoff.next_wait()
         };
-        topic.hold = Hold::Until(Instant::now() + wait);
+        let waiting = self.hold_asking(number, Instant::now() + wait);
+        let topic = self.topics.get(number);
         // A topic that is being created has no leader for a moment.
-        if topic.tries > metadata.retry_max
+        if let Some(code) = code
+            && topic.tries > metadata.retry_max
             && let Some(times) = topic.failures.add()
         {
-            let (name, waiting, advice) = (&*topic.name, topic.parked.len(), codes::advice(code));
+            let (name, advice) = (&*topic.name, code.advice());
             tracing::error!(
                 topic = name, error = %code, times, waiting, advice,
                 "cannot learn where events of a topic go; trying again"
@@ -243,17 +341,39 @@ impl Work {
             return;
         }
         self.refresh_at = Some(now + self.config.metadata.refresh_frequency);
-        // Those that wait for the answer are not forgotten.
-        let topics = &mut self.topics;
-        self.to_ask.retain(|number| {
-            topics.try_get(*number).is_some_and(|topic| topic.hold == Hold::Asking)
-        });
-        self.topics.forget(|topic| !topic.used);
-        for (number, topic) in self.topics.iter() {
-            topic.used = false;
+        self.forget(|topic| !topic.used);
+        for (number, topic) in self.topics.iter_mut() {
+            topic.used = !topic.parked.is_empty();
             if topic.hold == Hold::No {
-                self.to_ask.push_back(number);
+                self.to_ask.insert(number);
             }
+        }
+    }
+
+    /// Gets an identity, if one is needed.
+    fn know_myself(&mut self, now: Instant) {
+        let known = self.asking.known.take();
+        match known {
+            Some(Ok(identity)) => {
+                if let Some(who) = &mut self.who {
+                    who.identity = Some(identity);
+                    who.backoff.reset();
+                }
+            }
+            Some(Err(error)) => {
+                self.tell_trouble("any", &error);
+                if let Some(who) = &mut self.who {
+                    who.ask_at = Some(now + who.backoff.next_wait());
+                }
+            }
+            None => {}
+        }
+        let is_asking = self.asking.is_about_identity();
+        let Some(who) = &mut self.who else { return };
+        if who.ask_at.is_some_and(|at| at <= now) && !is_asking {
+            who.ask_at = None;
+            let nodes = self.nodes();
+            self.asking.ask_identity(&self.links.dialer, nodes);
         }
     }
 }

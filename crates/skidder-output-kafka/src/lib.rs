@@ -1,34 +1,40 @@
-//! `output.kafka`, on librdkafka.
+//! `output.kafka`, with a producer of its own.
 //!
-//! Events become records in one task (`work.rs`); librdkafka makes batches of them, sends them and reports each
-//! (`native.rs`). Which partition a record goes to is decided here, as Filebeat does (`partition.rs`).
+//! One task takes events and writes each as a record into the batch of its partition (`work.rs`, `record.rs`), in the
+//! memory that the batch is sent from; a link for each broker sends them and reads the answers (`link.rs`). Which
+//! partition a record goes to is decided as Filebeat does (`partition.rs`).
 
-#[cfg(not(target_pointer_width = "64"))]
-compile_error!("the number of a record is kept in a pointer of librdkafka's, and has 64 bits");
-
+mod ask;
+mod buffers;
 mod check;
 mod codes;
+mod compress;
 mod config;
 mod connect;
+mod connection;
 mod flights;
 mod hash;
 mod hold;
-mod native;
+mod lane;
+mod link;
+mod messages;
 mod partition;
-mod properties;
+mod produce;
 mod read;
+mod record;
 mod sasl;
 mod selector;
+mod send;
 mod setup;
 #[cfg(test)]
 mod testing;
 mod topics;
 mod version;
+mod wire;
 mod work;
 
 pub use config::{Compression, Config, Credentials, Mechanism, MetadataConfig};
 pub use partition::{Partitioning, Strategy};
-pub use properties::SetupError;
 pub use selector::Topics;
-pub use setup::{Kafka, build};
+pub use setup::{Kafka, SetupError, build};
 pub use version::Version;

@@ -13,7 +13,7 @@ use std::time::Duration;
 /// The port of a host that names none, as in Sarama's documentation.
 const PORT: u16 = 9092;
 
-/// Bounds that librdkafka sets to a request, in bytes.
+/// Bounds of a record, in bytes: a request has a length of 31 bits.
 const MESSAGE_BYTES: std::ops::RangeInclusive<u64> = 1..=900_000_000;
 
 /// Reads the section; mistakes are told to its problems. `None` if no host is named.
@@ -90,7 +90,7 @@ fn refuse(section: &Section<'_>) {
         enabled
     });
     if has_kerberos || section.bool("enable_krb5_fast").or(false) {
-        let message = "Kerberos is not supported: librdkafka is built without Cyrus SASL";
+        let message = "Kerberos is not supported by this output";
         section.problem(
             "kerberos",
             message,

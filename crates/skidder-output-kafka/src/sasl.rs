@@ -4,19 +4,17 @@
 //! mechanism, `SaslAuthenticate` version 0 carries its messages. Each frame is a length of 4 bytes, big-endian,
 //! and that many bytes.
 
+use crate::codes::Code;
 use crate::config::{Credentials, Mechanism};
+use crate::wire::{self, Api, Nonsense, Reader};
 use sha2::{Digest, Sha256, Sha512};
 use std::io;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
-const SASL_HANDSHAKE: i16 = 17;
-const SASL_AUTHENTICATE: i16 = 36;
 /// Longest answer that is read; a broker's has some hundred bytes.
 const ANSWER_BYTES_MAX: usize = 64 << 10;
 /// Most rounds of SCRAM that we go: a hundred times what brokers use by themselves.
 const ITERATIONS_MAX: u32 = 1_000_000;
-/// `UNSUPPORTED_SASL_MECHANISM`.
-const UNSUPPORTED_MECHANISM: i16 = 33;
 
 /// Why nobody was logged in.
 #[derive(Debug, thiserror::Error)]
@@ -36,6 +34,12 @@ pub(crate) enum SaslError {
     /// The broker does not know the password itself.
     #[error("the broker could not prove that it knows the password: it is not who it says")]
     Impostor,
+}
+
+impl From<Nonsense> for SaslError {
+    fn from(nonsense: Nonsense) -> Self {
+        Self::Nonsense(nonsense.0)
+    }
 }
 
 /// Logs in. `nonce` is random and never used twice; it is of printable ASCII without a comma.
@@ -81,19 +85,21 @@ struct Session<'a, S> {
 impl<S: AsyncRead + AsyncWrite + Unpin> Session<'_, S> {
     async fn handshake(&mut self, mechanism: &'static str) -> Result<(), SaslError> {
         let mut body = Vec::new();
-        write_text(&mut body, mechanism);
-        let answer = self.exchange(SASL_HANDSHAKE, 1, &body).await?;
+        wire::put_text(&mut body, mechanism);
+        let answer = self.exchange(Api::SaslHandshake, 1, &body).await?;
         let mut reader = Reader(&answer);
-        let code = reader.i16()?;
-        let count = reader.i32()?;
+        let code = Code(reader.i16()?);
+        let count = reader.count()?;
         let mut offered = Vec::new();
-        for _ in 0..count.clamp(0, 32) {
+        for _ in 0..count.min(32) {
             offered.push(reader.text()?.unwrap_or_default());
         }
         match code {
-            0 => Ok(()),
-            UNSUPPORTED_MECHANISM => Err(SaslError::Mechanism(mechanism, offered.join(", "))),
-            code => Err(SaslError::Refused(crate::native::Code(code.into()).to_string())),
+            Code::NONE => Ok(()),
+            Code::UNSUPPORTED_SASL_MECHANISM => {
+                Err(SaslError::Mechanism(mechanism, offered.join(", ")))
+            }
+            code => Err(SaslError::Refused(code.to_string())),
         }
     }
 
@@ -102,12 +108,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Session<'_, S> {
         let mut body = Vec::with_capacity(message.len() + 4);
         body.extend_from_slice(&(message.len() as i32).to_be_bytes());
         body.extend_from_slice(message);
-        let answer = self.exchange(SASL_AUTHENTICATE, 0, &body).await?;
+        let answer = self.exchange(Api::SaslAuthenticate, 0, &body).await?;
         let mut reader = Reader(&answer);
-        let code = reader.i16()?;
+        let code = Code(reader.i16()?);
         let text = reader.text()?;
-        if code != 0 {
-            let code = crate::native::Code(code.into());
+        if !code.is_ok() {
             return Err(SaslError::Refused(text.unwrap_or_else(|| code.to_string())));
         }
         Ok(reader.bytes()?.to_vec())
@@ -116,19 +121,15 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Session<'_, S> {
     /// A request with header version 1, and the body of its answer.
     async fn exchange(
         &mut self,
-        key: i16,
+        api: Api,
         version: i16,
         body: &[u8],
     ) -> Result<Vec<u8>, SaslError> {
         self.number += 1;
-        let mut frame = vec![0; 4];
-        frame.extend_from_slice(&key.to_be_bytes());
-        frame.extend_from_slice(&version.to_be_bytes());
-        frame.extend_from_slice(&self.number.to_be_bytes());
-        write_text(&mut frame, self.client_id);
+        let mut frame = Vec::new();
+        wire::begin_request(&mut frame, api, version, self.number, self.client_id);
         frame.extend_from_slice(body);
-        let length = (frame.len() - 4) as u32;
-        frame[..4].copy_from_slice(&length.to_be_bytes());
+        wire::end_request(&mut frame, 0);
         self.stream.write_all(&frame).await?;
         self.stream.flush().await?;
         let mut length = [0; 4];
@@ -144,44 +145,6 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Session<'_, S> {
             return Err(SaslError::Nonsense("it is for another request"));
         }
         Ok(reader.0.to_vec())
-    }
-}
-
-fn write_text(out: &mut Vec<u8>, text: &str) {
-    let text = &text.as_bytes()[..text.len().min(i16::MAX as usize)];
-    out.extend_from_slice(&(text.len() as i16).to_be_bytes());
-    out.extend_from_slice(text);
-}
-
-/// What is left of an answer.
-struct Reader<'a>(&'a [u8]);
-
-impl<'a> Reader<'a> {
-    fn take(&mut self, count: usize) -> Result<&'a [u8], SaslError> {
-        let (taken, rest) =
-            self.0.split_at_checked(count).ok_or(SaslError::Nonsense("it ends too early"))?;
-        self.0 = rest;
-        Ok(taken)
-    }
-
-    fn i16(&mut self) -> Result<i16, SaslError> {
-        let bytes = self.take(2)?;
-        Ok(i16::from_be_bytes([bytes[0], bytes[1]]))
-    }
-
-    fn i32(&mut self) -> Result<i32, SaslError> {
-        let bytes = self.take(4)?;
-        Ok(i32::from_be_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]))
-    }
-
-    fn text(&mut self) -> Result<Option<String>, SaslError> {
-        let Ok(length) = usize::try_from(self.i16()?) else { return Ok(None) };
-        Ok(Some(String::from_utf8_lossy(self.take(length)?).into_owned()))
-    }
-
-    fn bytes(&mut self) -> Result<&'a [u8], SaslError> {
-        let length = usize::try_from(self.i32()?).unwrap_or(0);
-        self.take(length)
     }
 }
 

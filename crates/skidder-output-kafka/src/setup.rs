@@ -1,56 +1,46 @@
 //! The output, ready to run.
 
-use crate::config::Config;
-use crate::connect::{Dialer, Relay};
-use crate::native::{Connect, Producer};
-use crate::properties::{self, Properties, SetupError};
+use crate::config::{Compression, Config};
+use crate::connect::Dialer;
 use crate::read::read;
+use crate::record;
 use crate::version::Version;
 use crate::work::{Work, Writer};
 use skidder_config::Section;
 use skidder_os::Timestamp;
 use skidder_outputs::elasticsearch::QueueSettings;
 use skidder_outputs::{Built, Check, Codec, Context};
-use skidder_pipeline::{Feed, Output, OutputFuture, QueueLimits};
-use skidder_tls::TlsClient;
+use skidder_pipeline::{Feed, Output, OutputFuture};
+use skidder_tls::{TlsClient, TlsError};
 use std::fmt;
 use std::sync::Arc;
-use tokio::sync::Notify;
+
+/// Why the settings cannot be used. All are mistakes of the configuration.
+#[derive(Debug, thiserror::Error)]
+pub enum SetupError {
+    /// A file or setting of `ssl` is wrong.
+    #[error(transparent)]
+    Tls(#[from] TlsError),
+}
+
+impl SetupError {
+    /// The key to complain about, inside `output.kafka`.
+    pub fn setting(&self) -> &'static str {
+        match self {
+            Self::Tls(error) => error.setting(),
+        }
+    }
+}
 
 /// What a producer is made of.
 #[derive(Clone)]
 pub(crate) struct Setup {
     pub(crate) config: Arc<Config>,
     pub(crate) context: Context,
-    properties: Properties,
-    /// For encryption and logins.
     pub(crate) dialer: Arc<Dialer>,
-    /// Whether records have the time of their event.
-    pub(crate) timestamps: bool,
 }
 
 impl Setup {
-    /// A producer whose bounds follow those of the queue. Connects in the background.
-    pub(crate) fn producer(
-        &self,
-        limits: &QueueLimits,
-        ring: &Arc<Notify>,
-    ) -> Result<Producer, String> {
-        let mut properties = self.properties.clone();
-        properties::bind(&mut properties, &self.config, limits);
-        // A pair of sockets has no such option; where it ends, TCP has it.
-        let nagle = if self.dialer.is_needed() { "false" } else { "true" };
-        properties.push(("socket.nagle.disable", nagle.to_owned()));
-        Producer::new(&properties, &self.config.headers, self.connect(), Arc::clone(ring))
-    }
-
-    /// Must be called within a runtime.
-    fn connect(&self) -> Option<Arc<dyn Connect>> {
-        let runtime = tokio::runtime::Handle::current();
-        let relay = || Arc::new(Relay::new(Arc::clone(&self.dialer), runtime)) as Arc<dyn Connect>;
-        self.dialer.is_needed().then(relay)
-    }
-
     pub(crate) fn writer(&self) -> Writer {
         let mut selector = self.config.topics.clone();
         selector.bind(&self.context);
@@ -62,9 +52,11 @@ impl Setup {
             codec: Codec::new(&self.config.codec, &self.context, &self.context.beat),
             key,
             selector,
+            timestamps: self.config.version >= Version::TIMESTAMPS,
+            headers: record::headers(&self.config.headers),
             topic_text: Vec::new(),
             key_text: Vec::new(),
-            value: Vec::new(),
+            has_key: false,
         }
     }
 }
@@ -80,20 +72,14 @@ impl fmt::Debug for Kafka {
 }
 
 impl Kafka {
-    /// Reads certificates and tries the settings on librdkafka; connects to nothing.
+    /// Reads certificates; connects to nothing.
     pub fn new(config: Config, context: Context) -> Result<Self, SetupError> {
-        let properties = properties::properties(&config);
-        let timestamps = config.version >= Version::TIMESTAMPS;
         let tls = match &config.tls {
             Some(tls) if tls.enabled => Some(TlsClient::new(tls, Arc::clone(&context.fs))?),
             Some(_) | None => None,
         };
         let dialer = Arc::new(Dialer::new(&config, tls));
-        let setup = Setup { config: Arc::new(config), context, properties, dialer, timestamps };
-        // Without brokers: it only reads its settings.
-        Producer::new(&setup.properties, &setup.config.headers, None, Arc::default())
-            .map_err(SetupError::Refused)?;
-        Ok(Self(setup))
+        Ok(Self(Setup { config: Arc::new(config), context, dialer }))
     }
 }
 
@@ -116,13 +102,16 @@ impl Output for Kafka {
         "kafka"
     }
 
+    /// A batch is compressed while the next one is written.
+    fn parallelism(&self) -> usize {
+        if self.0.config.compression == Compression::None {
+            1
+        } else {
+            1 + self.0.config.hosts.len()
+        }
+    }
+
     fn run(self: Box<Self>, feed: Feed) -> OutputFuture {
-        Box::pin(async move {
-            match Work::new(self.0, feed) {
-                Ok(work) => work.run().await,
-                // The same settings were tried at the start; the system has no more threads or memory.
-                Err(error) => tracing::error!(error, "cannot set librdkafka up"),
-            }
-        })
+        Box::pin(async move { Work::new(self.0, feed).run().await })
     }
 }

@@ -1,5 +1,5 @@
-//! `version`: which protocol Filebeat is told to speak. librdkafka asks the brokers what they speak, so here
-//! it decides only what may be used: headers, timestamps, codecs.
+//! `version`: which protocol Filebeat is told to speak. Here the brokers are asked what they speak, so it decides only
+//! what may be used: headers, timestamps, codecs.
 
 /// A version of Kafka.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

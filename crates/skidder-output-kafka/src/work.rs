@@ -1,35 +1,36 @@
-//! The one task of the output: takes events, hands them to librdkafka as records, and gives each its verdict
-//! when librdkafka reports it.
+//! The one task of the output: takes events, writes each as a record into the batch of its partition, and gives it its
+//! verdict when the brokers have answered.
 //!
-//! Nothing here waits for a broker but a pause. What librdkafka takes it sends until it has an answer, keeping
-//! the order of a partition; what it gives back waits at its topic (`hold.rs`) until all that is under way
-//! there has come back too, and goes again in the order in which it was read.
+//! Sending is in `send.rs`, waiting in `hold.rs`, who is asked what in `ask.rs`.
 
-use crate::codes::{self, Meaning};
+use crate::ask::Asking;
+use crate::buffers::Buffers;
+use crate::codes::Code;
 use crate::config::Config;
-use crate::flights::{Flights, Item, number_of, parts_of};
-use crate::native::{Code, Metadata, Producer, Report};
-use crate::partition::Strategy;
+use crate::flights::{Flights, Item};
+use crate::lane::{Hold, Lane, Load};
+use crate::link::{Links, Told};
+use crate::messages::Identity;
+use crate::record::Records;
+use crate::selector::TopicError;
+use crate::send::Broker;
 use crate::setup::Setup;
-use crate::topics::{Hold, Topics};
-use skidder_event::Format;
-use skidder_outputs::{Codec, Failures, Refusal, Refuser};
+use crate::topics::Topics;
+use skidder_event::{EventRef, Format, FormatError};
+use skidder_os::Clock;
+use skidder_outputs::{Backoff, Codec, Failures, Refusal, Refuser};
 use skidder_pipeline::{Delivery, Feed, Queue, TakeLimits};
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::time::Duration;
-use tokio::sync::Notify;
-use tokio::task::JoinHandle;
+use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::time::Instant;
 
 /// Most bytes of messages that are taken from the queue at once.
 const TAKE_BYTES_MAX: usize = 8 << 20;
 /// Events that are encoded before others may run.
 const STEP: usize = 512;
-/// How long librdkafka is asked to hurry at once, in the end.
-const FLUSH: Duration = Duration::from_millis(100);
 
 /// What an event becomes.
 pub(crate) struct Writer {
@@ -37,118 +38,188 @@ pub(crate) struct Writer {
     pub(crate) key: Option<Format>,
     /// `topic` and `topics`, bound.
     pub(crate) selector: crate::selector::Topics,
+    /// Whether records have the time of their event.
+    pub(crate) timestamps: bool,
+    /// What each record ends with.
+    pub(crate) headers: Vec<u8>,
     pub(crate) topic_text: Vec<u8>,
     pub(crate) key_text: Vec<u8>,
-    pub(crate) value: Vec<u8>,
+    pub(crate) has_key: bool,
+}
+
+impl Writer {
+    /// Makes the key of an event. As in Filebeat, one whose field is missing is no key.
+    #[inline]
+    pub(crate) fn make_key(&mut self, event: EventRef<'_>) {
+        let Some(key) = &self.key else { return };
+        self.key_text.clear();
+        self.has_key = key.write(&mut self.key_text, event).is_ok();
+    }
+
+    pub(crate) fn key(&self) -> Option<&[u8]> {
+        self.has_key.then_some(&self.key_text[..])
+    }
+
+    /// Appends an event, whose key was made; gives the size of key and value.
+    #[inline]
+    pub(crate) fn write(
+        &mut self,
+        records: &mut Records,
+        delivery: &Delivery,
+        row: u32,
+        clock: &dyn Clock,
+    ) -> Result<usize, FormatError> {
+        let time = delivery.batch.event(row as usize).row().time;
+        // Without a time of its own, it has that of its sending.
+        let time = if self.timestamps && time > 0 { time } else { clock.wall().0 } / 1_000_000;
+        let key = self.has_key.then_some(&self.key_text[..]);
+        let codec = &mut self.codec;
+        records
+            .push(time, key, &self.headers, |out| codec.write(out, &delivery.batch, row as usize))
+    }
 }
 
 type Taking = Pin<Box<dyn Future<Output = Option<Vec<Delivery>>> + Send>>;
-/// The topic, and what the brokers said.
-type Asked = (u16, Result<Metadata, Code>);
+
+/// Who this producer is to the brokers, with idempotence.
+pub(crate) struct Who {
+    pub(crate) identity: Option<Identity>,
+    /// Grows with each identity.
+    pub(crate) generation: u32,
+    /// When to ask again.
+    pub(crate) ask_at: Option<Instant>,
+    pub(crate) backoff: Backoff,
+}
 
 /// The state of the task.
 pub(crate) struct Work {
     pub(crate) config: Arc<Config>,
-    pub(crate) setup: Setup,
     pub(crate) feed: Feed,
     pub(crate) refuser: Refuser,
-    pub(crate) producer: Producer,
-    pub(crate) ring: Arc<Notify>,
+    pub(crate) links: Links,
+    pub(crate) told: UnboundedReceiver<Told>,
     pub(crate) writer: Writer,
     pub(crate) flights: Flights,
     pub(crate) topics: Topics,
+    /// The topic of the last event.
+    pub(crate) last_topic: Option<u16>,
+    /// Whether that is the one of all events.
+    has_one_topic: bool,
+    pub(crate) lanes: Vec<Option<Lane>>,
+    pub(crate) free_lanes: Vec<u32>,
+    /// Lanes that are not idle.
+    pub(crate) active: BTreeSet<u32>,
+    pub(crate) brokers: BTreeMap<i32, Broker>,
+    /// Links that were made.
+    pub(crate) links_made: u64,
+    /// The lane that the next request begins with.
+    pub(crate) turn: u32,
     /// Flights with rows that nobody has seen yet, and the first of these.
     pub(crate) waiting: VecDeque<(u32, u32, u32)>,
-    /// Records in librdkafka.
-    pub(crate) under_way: usize,
-    pub(crate) in_flight_max: usize,
-    /// librdkafka has no room until it reports something.
-    pub(crate) is_full: bool,
-    /// The producer is of no use any more.
-    pub(crate) is_broken: bool,
+    pub(crate) load: Load,
+    pub(crate) load_max: Load,
     pub(crate) refusals: Vec<Refusal>,
-    pub(crate) asking: Option<JoinHandle<Asked>>,
-    pub(crate) to_ask: VecDeque<u16>,
+    pub(crate) who: Option<Who>,
+    pub(crate) asking: Asking,
+    /// Topics that the brokers are to be asked about.
+    pub(crate) to_ask: BTreeSet<u16>,
     pub(crate) refresh_at: Option<Instant>,
     /// Failures of brokers since something was delivered.
     pub(crate) failures: Failures,
-    pub(crate) failing: bool,
     pub(crate) seed: u64,
     taking: Option<Taking>,
-    ended: bool,
+    pub(crate) ended: bool,
 }
 
 /// What there was to do.
 enum Woken {
-    Reports,
-    Answer(Box<Asked>),
+    Told(Told),
+    Answered,
     Time,
     Taken(Option<Vec<Delivery>>),
-    Flushed,
 }
 
 impl Work {
-    pub(crate) fn new(setup: Setup, feed: Feed) -> Result<Self, String> {
+    /// Must be called within a runtime.
+    pub(crate) fn new(setup: Setup, feed: Feed) -> Self {
         let config = Arc::clone(&setup.config);
         let limits = *feed.queue.limits();
-        let ring = Arc::new(Notify::new());
-        let producer = setup.producer(&limits, &ring)?;
+        let (tell, told) = unbounded_channel();
         let refresh = config.metadata.refresh_frequency;
-        Ok(Self {
+        let seed = feed.clock.wall().0 as u64;
+        let who = config.enable_idempotence.then(|| Who {
+            identity: None,
+            generation: 0,
+            ask_at: Some(Instant::now()),
+            backoff: Backoff::new(config.backoff_init, config.backoff_max, seed),
+        });
+        let links = Links {
+            dialer: Arc::clone(&setup.dialer),
+            config: Arc::clone(&config),
+            buffers: Buffers::default(),
+            told: tell,
+        };
+        Self {
             refuser: Refuser::new("kafka", &feed),
             writer: setup.writer(),
-            seed: feed.clock.wall().0 as u64,
-            producer,
-            ring,
+            links,
+            told,
             flights: Flights::default(),
             topics: Topics::default(),
+            last_topic: None,
+            has_one_topic: config.topics.constant().is_some(),
+            lanes: Vec::new(),
+            free_lanes: Vec::new(),
+            active: BTreeSet::new(),
+            brokers: BTreeMap::new(),
+            links_made: 0,
+            turn: 0,
             waiting: VecDeque::new(),
-            under_way: 0,
-            in_flight_max: config.in_flight_max(),
-            is_full: false,
-            is_broken: false,
+            load: Load::default(),
+            load_max: config.load_max(&limits),
             refusals: Vec::new(),
-            asking: None,
-            to_ask: VecDeque::new(),
+            who,
+            asking: Asking::default(),
+            to_ask: BTreeSet::new(),
             refresh_at: (!refresh.is_zero()).then(|| Instant::now() + refresh),
             failures: Failures::default(),
-            failing: false,
+            seed,
             taking: None,
             ended: false,
             config,
-            setup,
             feed,
-        })
+        }
     }
 
     /// Until the queue ends and everything has its verdict.
     pub(crate) async fn run(mut self) {
         loop {
-            self.reports();
-            self.mend();
-            let has_more = self.advance();
+            while let Ok(told) = self.told.try_recv() {
+                self.hear(told);
+            }
+            self.give_verdicts();
+            let now = Instant::now();
+            self.advance(now);
+            let has_more = self.begin_rows(now);
+            self.send_all(now);
             if !self.refusals.is_empty() {
                 let refusals = std::mem::take(&mut self.refusals);
                 self.refuser.settle(refusals).await;
                 continue;
             }
             if self.ended && self.flights.is_empty() {
-                return;
+                return self.close().await;
             }
             if has_more {
                 // There was a step's worth of events; others want to run too.
                 tokio::task::yield_now().await;
                 continue;
             }
-            match self.wait().await {
-                Woken::Reports | Woken::Time | Woken::Flushed => {}
-                Woken::Answer(answer) => {
-                    self.asking = None;
-                    self.answered(answer.0, answer.1);
-                }
+            match self.wait(now).await {
+                Woken::Told(told) => self.hear(told),
+                Woken::Answered | Woken::Time => {}
                 Woken::Taken(Some(deliveries)) => {
                     self.taking = None;
-                    self.feed.metrics.batches.add(1);
                     for delivery in deliveries {
                         let waiting = &mut self.waiting;
                         self.flights.add(delivery, &mut |flight, rows| {
@@ -165,190 +236,65 @@ impl Work {
     }
 
     pub(crate) fn has_room(&self) -> bool {
-        !self.is_full && !self.is_broken && self.under_way < self.in_flight_max
+        self.load.records < self.load_max.records && self.load.bytes < self.load_max.bytes
     }
 
-    async fn wait(&mut self) -> Woken {
-        let deadline = self.deadline();
+    async fn wait(&mut self, now: Instant) -> Woken {
+        let deadline = self.deadline(now);
         let wants_more = !self.ended && self.waiting.is_empty() && self.has_room();
         if wants_more && self.taking.is_none() {
             let limits = TakeLimits { events: self.config.bulk_max_size, bytes: TAKE_BYTES_MAX };
             self.taking = Some(Box::pin(take(self.feed.queue.clone(), limits)));
         }
-        let producer = &self.producer;
-        let flush = async {
-            let producer = producer.clone();
-            // A panic there is one of librdkafka's and ends the program anyway.
-            drop(tokio::task::spawn_blocking(move || producer.flush(FLUSH)).await);
+        let told = async {
+            match self.told.recv().await {
+                Some(told) => told,
+                // We hold a sender ourselves.
+                None => std::future::pending().await,
+            }
         };
         tokio::select! {
             biased;
-            () = self.ring.notified() => Woken::Reports,
-            answer = wait_for(&mut self.asking) => Woken::Answer(Box::new(answer)),
+            told = told => Woken::Told(told),
+            () = self.asking.answered() => Woken::Answered,
             () = sleep_until(deadline) => Woken::Time,
             taken = wait_for_more(&mut self.taking), if wants_more => Woken::Taken(taken),
-            () = flush, if self.ended && self.under_way > 0 => Woken::Flushed,
         }
     }
 
-    /// Takes what librdkafka has to tell, and gives what was delivered its verdict.
-    pub(crate) fn reports(&mut self) {
-        let producer = self.producer.clone();
-        let mut lost = Vec::new();
-        let before = self.under_way;
-        producer.poll(&mut |report| match report {
-            Report::Delivered(number) => {
-                let (flight, topic, _) = parts_of(number);
-                self.flights.delivered(flight);
-                self.landed(topic);
-            }
-            Report::Failed { number, code, partition } => lost.push((number, code, partition)),
-            Report::Error(code, text) => self.tell_error(code, text),
-            Report::Log(level, about, text) => tell_log(level, about, text),
-        });
-        if before == self.under_way && lost.is_empty() {
-            return;
-        }
-        self.is_full = false;
+    /// Tells the queue what was delivered.
+    fn give_verdicts(&mut self) {
         let count = self.flights.settle();
         self.feed.metrics.acked.add(count);
-        if count > 0 && self.failing {
-            self.failing = false;
+        if count > 0 {
             let failures = self.failures.clear();
             if failures > 0 {
                 tracing::info!(failures, "events are delivered to Kafka again");
             }
         }
-        for (number, code, partition) in lost {
-            self.came_back(number, code, partition);
-        }
     }
 
-    /// A record is not in librdkafka any more.
-    #[inline]
-    fn landed(&mut self, number: u16) {
-        self.under_way -= 1;
-        self.feed.metrics.active.sub(1);
-        let topic = self.topics.get(number);
-        topic.under_way -= 1;
-    }
-
-    fn came_back(&mut self, number: u64, code: Code, partition: i32) {
-        let (flight, topic, row) = parts_of(number);
-        self.landed(topic);
-        self.feed.metrics.failed.add(1);
-        let item = Item { flight, row, partition, group: 0 };
-        self.failed(topic, item, code);
-    }
-
-    /// A record that was not delivered: it waits at its topic, or is refused.
-    pub(crate) fn failed(&mut self, number: u16, mut item: Item, code: Code) {
-        let meaning = codes::meaning(code);
-        let topic = self.topics.get(number);
-        item.group = 0;
-        match meaning {
-            Meaning::Refused => return self.refuse(item, code),
-            Meaning::Suspect if topic.probing == 1 => return self.refuse(item, code),
-            Meaning::Suspect if topic.probing > 1 => item.group = topic.probing / 2,
-            Meaning::Suspect => item.group = u32::MAX,
-            Meaning::Again => topic.wants_pause = true,
-            Meaning::Broken => {
-                topic.wants_pause = true;
-                self.is_broken = true;
-            }
-            Meaning::AtOnce => {}
-        }
-        topic.hold = Hold::Draining;
-        topic.parked.push_back(item);
-        if let Some(times) = topic.failures.add() {
-            let (topic, advice) = (&*topic.name, codes::advice(code));
-            tracing::warn!(topic, error = %code, times, advice, "events came back; sending them again");
-        }
-        self.topics.busy.insert(number);
-    }
-
-    pub(crate) fn refuse(&mut self, item: Item, code: Code) {
-        let refusal = self.flights.refuse(item, code.0, code.to_string());
+    pub(crate) fn refuse(&mut self, item: Item, code: Code, reason: String) {
+        let refusal = self.flights.refuse(item, code.0, reason);
         self.refusals.push(refusal);
     }
 
-    /// Hands a record over; says whether librdkafka had room for it.
-    pub(crate) fn send(&mut self, number: u16, item: Item) -> bool {
-        let (delivery, row) = self.flights.origin(item);
-        let event = delivery.batch.event(row as usize);
-        let Writer { codec, key, key_text, value, .. } = &mut self.writer;
-        value.clear();
-        if let Err(error) = codec.write(value, &delivery.batch, row as usize) {
-            self.refusals.push(self.flights.refuse(item, 0, error.to_string()));
-            return true;
-        }
-        key_text.clear();
-        // As in Filebeat, a key whose field is missing is no key.
-        let has_key = key.as_ref().is_some_and(|key| key.write(key_text, event).is_ok());
-        let key = has_key.then_some(&key_text[..]);
-        let size = value.len() + key.map_or(0, <[u8]>::len);
-        if size > self.config.max_message_bytes {
-            let limit = self.config.max_message_bytes;
-            let reason = format!("it has {size} bytes, and `max_message_bytes` is {limit}");
-            self.refusals.push(self.flights.refuse(item, codes::MESSAGE_TOO_LARGE.0, reason));
-            return true;
-        }
-        let topic = self.topics.get(number);
-        let partition = if topic.partitions.binary_search(&item.partition).is_ok() {
-            item.partition
-        } else {
-            let strategy: &Strategy = &self.config.partitioning.strategy;
-            match topic.chooser.choose(strategy, key, event, topic.partitions.len()) {
-                Ok(place) => topic.partitions[place],
-                Err(field) => {
-                    let reason = format!("the field `{field}` of `partition.hash` has no hash");
-                    self.refusals.push(self.flights.refuse(item, 0, reason));
-                    return true;
-                }
-            }
-        };
-        let timestamp = if self.setup.timestamps { event.row().time.max(0) / 1_000_000 } else { 0 };
-        let record = crate::native::Record {
-            partition,
-            key,
-            value,
-            timestamp,
-            number: number_of(item, number),
-        };
-        match self.producer.send(&topic.native, record) {
-            Ok(()) => {
-                topic.used = true;
-                topic.under_way += 1;
-                self.under_way += 1;
-                self.feed.metrics.total.add(1);
-                // Before they are compressed: librdkafka has no count at hand.
-                self.feed.metrics.write_bytes.add(size as u64);
-                self.feed.metrics.active.add(1);
-                true
-            }
-            Err(codes::QUEUE_FULL) => {
-                self.is_full = true;
-                false
-            }
-            Err(code) => {
-                self.failed(number, Item { partition, ..item }, code);
-                true
-            }
-        }
+    pub(crate) fn lane(&mut self, slot: u32) -> &mut Lane {
+        self.lanes[slot as usize].as_mut().expect("a lane with records is not forgotten")
     }
 
     /// The rows that nobody has seen yet, a step's worth; says whether there may be more.
-    pub(crate) fn begin_rows(&mut self) -> bool {
+    fn begin_rows(&mut self, now: Instant) -> bool {
         let mut step = STEP;
         while step > 0 && self.has_room() {
             let Some(&mut (flight, ref mut next, rows)) = self.waiting.front_mut() else {
                 return false;
             };
-            let item = Item { flight, row: *next as u16, partition: -1, group: 0 };
+            let item = Item { flight, row: *next as u16 };
             *next += 1;
             let is_last = *next == rows;
             step -= 1;
-            if !self.begin(item) {
+            if !self.begin(item, now) {
                 // Another time.
                 if let Some((_, next, _)) = self.waiting.front_mut() {
                     *next -= 1;
@@ -362,59 +308,110 @@ impl Work {
         step == 0
     }
 
-    /// Finds an item's topic and sends it, or lets it wait there. `false`: there is no room.
-    fn begin(&mut self, item: Item) -> bool {
-        let (delivery, row) = self.flights.origin(item);
-        let event = delivery.batch.event(row as usize);
-        let Writer { selector, topic_text, .. } = &mut self.writer;
-        if let Err(error) = selector.select(event, topic_text) {
-            self.refusals.push(self.flights.refuse(item, 0, error.to_string()));
-            return true;
-        }
-        let name = std::str::from_utf8(topic_text).expect("names of topics are ASCII");
-        let number = match self.topics.find(name) {
+    /// Finds an event's topic and its place there. `false`: there are too many topics.
+    #[inline]
+    fn begin(&mut self, item: Item, now: Instant) -> bool {
+        let last = if self.has_one_topic { self.last_topic } else { None };
+        let number = match last {
             Some(number) => number,
-            None => {
-                let name = name.to_owned();
-                let Some(number) = self.add_topic(&name) else { return false };
-                number
-            }
+            None => match self.topic_of(item) {
+                Ok(Some(number)) => number,
+                Ok(None) => return false,
+                Err(error) => {
+                    self.refuse(item, Code::NONE, error.to_string());
+                    return true;
+                }
+            },
         };
         let topic = self.topics.get(number);
         if topic.hold == Hold::No && topic.parked.is_empty() {
-            return self.send(number, item);
+            self.place(number, item, now);
+        } else {
+            topic.parked.push_back(item);
+            self.topics.busy.insert(number);
         }
-        topic.parked.push_back(item);
         true
     }
 
-    fn tell_error(&mut self, code: Code, text: &str) {
-        self.feed.metrics.write_errors.add(1);
-        self.failing = true;
-        if let Some(failures) = self.failures.add() {
-            let advice = codes::advice(code);
-            tracing::error!(error = %code, text, failures, advice, "trouble with Kafka; trying again");
+    /// The number of an event's topic; nothing if there are too many.
+    fn topic_of(&mut self, item: Item) -> Result<Option<u16>, TopicError> {
+        let (delivery, row) = self.flights.origin(item);
+        let Writer { selector, topic_text, .. } = &mut self.writer;
+        selector.select(delivery.batch.event(row as usize), topic_text)?;
+        let last = self.last_topic.filter(|number| {
+            let last = self.topics.peek(*number);
+            last.is_some_and(|topic| topic.name.as_bytes() == topic_text)
+        });
+        if last.is_some() {
+            return Ok(last);
+        }
+        let name = std::str::from_utf8(topic_text).expect("names of topics are ASCII").to_owned();
+        let found = self.topics.find(&name);
+        let number = found.or_else(|| self.add_topic(&name));
+        self.last_topic = number;
+        Ok(number)
+    }
+
+    /// Chooses the partition of an event of a known topic. There must be room.
+    pub(crate) fn place(&mut self, number: u16, item: Item, now: Instant) {
+        let (delivery, row) = self.flights.origin(item);
+        let event = delivery.batch.event(row as usize);
+        self.writer.make_key(event);
+        let topic = self.topics.get(number);
+        topic.used = true;
+        let strategy = &self.config.partitioning.strategy;
+        let key = self.writer.key();
+        let slot = match topic.chooser.choose(strategy, key, event, topic.usable.len()) {
+            Ok(place) => topic.usable[place],
+            Err(field) => {
+                let reason = format!("the field `{field}` of `partition.hash` has no hash");
+                return self.refuse(item, Code::NONE, reason);
+            }
+        };
+        let lane = self.lanes[slot as usize].as_mut().expect("a usable partition has a lane");
+        if lane.hold == Hold::No && !lane.has_waiting() {
+            self.write(slot, item, now);
+        } else {
+            lane.parked.push_back(item);
+            self.active.insert(slot);
         }
     }
 
-    /// With another producer, if this one is of no use and has given everything back.
-    fn mend(&mut self) {
-        if !self.is_broken || self.under_way > 0 || self.asking.is_some() {
-            return;
+    /// Writes an event, whose key was made, into the open batch of a lane.
+    #[inline]
+    pub(crate) fn write(&mut self, slot: u32, item: Item, now: Instant) {
+        let (delivery, row) = self.flights.origin(item);
+        let lane = self.lanes[slot as usize].as_mut().expect("whoever writes has a lane");
+        let open = &mut lane.open;
+        if open.records.bytes.capacity() == 0 {
+            open.records = Records::within(self.links.buffers.take());
         }
-        match self.setup.producer(self.feed.queue.limits(), &self.ring) {
-            Ok(producer) => {
-                self.producer = producer;
-                self.is_broken = false;
-                let producer = &self.producer;
-                for (_, topic) in self.topics.iter() {
-                    if let Some(native) = producer.topic(&topic.name) {
-                        topic.native = native;
-                    }
-                }
-                tracing::warn!("began anew with Kafka; events may come twice");
-            }
-            Err(error) => tracing::error!(error, "cannot begin anew with Kafka"),
+        let before = open.records.bytes.len();
+        let clock = &*self.feed.clock;
+        let size = match self.writer.write(&mut open.records, delivery, row, clock) {
+            Ok(size) => size,
+            Err(error) => return self.refuse(item, Code::NONE, error.to_string()),
+        };
+        let limit = self.config.max_message_bytes;
+        if size > limit {
+            open.records.undo();
+            let reason = format!("it has {size} bytes, and `max_message_bytes` is {limit}");
+            return self.refuse(item, Code::MESSAGE_TOO_LARGE, reason);
+        }
+        if open.records.bytes.len() > limit && open.records.count > 1 {
+            open.records.undo();
+            lane.seal();
+            return self.write(slot, item, now);
+        }
+        self.load.records += 1;
+        self.load.bytes += open.records.bytes.len() - before;
+        open.items.push(item);
+        if open.items.len() == 1 {
+            lane.since = Some(now);
+            self.active.insert(slot);
+        }
+        if open.items.len() >= self.config.batch_records_max() {
+            lane.seal();
         }
     }
 }
@@ -422,18 +419,6 @@ impl Work {
 async fn take(queue: Queue, limits: TakeLimits) -> Option<Vec<Delivery>> {
     let mut taken = Vec::new();
     queue.take(limits, &mut taken).await.then_some(taken)
-}
-
-async fn wait_for(asking: &mut Option<JoinHandle<Asked>>) -> Asked {
-    match asking {
-        Some(answer) => match answer.await {
-            Ok(answer) => answer,
-            Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
-            // The runtime ends.
-            Err(_) => std::future::pending().await,
-        },
-        None => std::future::pending().await,
-    }
 }
 
 async fn wait_for_more(taking: &mut Option<Taking>) -> Option<Vec<Delivery>> {
@@ -447,14 +432,5 @@ async fn sleep_until(deadline: Option<Instant>) {
     match deadline {
         Some(at) => tokio::time::sleep_until(at).await,
         None => std::future::pending().await,
-    }
-}
-
-/// librdkafka's words, at the level of syslog that it gives them. What goes wrong comes as an error too.
-fn tell_log(level: i32, about: &str, text: &str) {
-    match level {
-        0..=3 => tracing::warn!(about, text, "librdkafka"),
-        4 | 5 => tracing::info!(about, text, "librdkafka"),
-        _ => tracing::debug!(about, text, "librdkafka"),
     }
 }

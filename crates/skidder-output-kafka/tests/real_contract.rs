@@ -61,9 +61,9 @@ impl Trial for KafkaTrial {
         };
         let name = unique_name("contract");
         let plain = format!("127.0.0.1:{}", ports.plain);
-        create(&plain, &name, 3, settings).await;
+        create(&plain, &name, 3, settings);
         if manner == Manner::RefusesSome {
-            create(&plain, &compacted(&name), 3, &[("cleanup.policy", "compact")]).await;
+            create(&plain, &compacted(&name), 3, &[("cleanup.policy", "compact")]);
         }
         self.topic.lock().unwrap().clone_from(&name);
         Some(Box::new(Topic { name, port, plain }))

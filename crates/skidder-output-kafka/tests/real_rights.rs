@@ -2,14 +2,25 @@
 
 mod common;
 
-use common::rights::{Operation, Resource, allow};
-use common::{LINES, counted, create, output, read, until};
+use common::{Client, LINES, counted, create, output, read, until};
 use skidder_contract::Fixture;
 use skidder_testkit::kafka::Kafka;
 use skidder_testkit::servers::unique_name;
 
 fn plain(kafka: &Kafka) -> String {
     format!("127.0.0.1:{}", kafka.ports.plain)
+}
+
+/// Resources and operations, as the protocol numbers them.
+const TOPIC: i8 = 2;
+const CLUSTER: i8 = 4;
+const WRITE: i8 = 4;
+const DESCRIBE: i8 = 8;
+const IDEMPOTENT_WRITE: i8 = 12;
+
+/// Lets `user` do something. From the first right on, those who have none may do nothing with the resource.
+fn allow(kafka: &Kafka, user: &str, resource: (i8, &str), operation: i8) {
+    Client::new(&plain(kafka)).allow(user, resource, operation);
 }
 
 /// Settings of the user `test`.
@@ -35,12 +46,12 @@ async fn a_topic_that_the_user_may_not_write_to_waits_and_holds_no_other_up() {
     for (name, may_describe) in [("nothing", false), ("no writing", true)] {
         let (open, closed) = (unique_name("open"), unique_name("closed"));
         for topic in [&open, &closed] {
-            create(&plain(&kafka), topic, 2, &[]).await;
+            create(&plain(&kafka), topic, 2, &[]);
         }
-        let on = (Resource::RD_KAFKA_RESOURCE_TOPIC, &*closed);
-        allow(&plain(&kafka), "somebody", on, Operation::RD_KAFKA_ACL_OPERATION_WRITE);
+        let on = (TOPIC, &*closed);
+        allow(&kafka, "somebody", on, WRITE);
         if may_describe {
-            allow(&plain(&kafka), "test", on, Operation::RD_KAFKA_ACL_OPERATION_DESCRIBE);
+            allow(&kafka, "test", on, DESCRIBE);
         }
         let (good, said) = told(&of_user(&kafka, &closed)).await;
         assert!(!good && said.contains("give the user the right"), "{name}: {said}");
@@ -62,7 +73,7 @@ async fn a_topic_that_the_user_may_not_write_to_waits_and_holds_no_other_up() {
             assert_eq!(fixture.settle.total().in_flight(), closed_lines as u64, "{name}");
             assert!(read(&plain(&kafka), &closed).is_empty(), "{name}");
             tokio::task::block_in_place(|| {
-                allow(&plain(&kafka), "test", on, Operation::RD_KAFKA_ACL_OPERATION_WRITE);
+                allow(&kafka, "test", on, WRITE);
             });
             until(&fixture, || fixture.settle.total().in_flight() == 0).await;
             fixture.queue.close();
@@ -81,15 +92,12 @@ async fn a_topic_that_the_user_may_not_write_to_waits_and_holds_no_other_up() {
 async fn who_may_not_write_idempotently_waits_until_it_may() {
     let kafka = Kafka::own().unwrap();
     let topic = unique_name("idempotent");
-    create(&plain(&kafka), &topic, 2, &[]).await;
-    let cluster = (Resource::RD_KAFKA_RESOURCE_BROKER, "kafka-cluster");
-    let on = (Resource::RD_KAFKA_RESOURCE_TOPIC, &*topic);
-    let (idempotent, write) = (
-        Operation::RD_KAFKA_ACL_OPERATION_IDEMPOTENT_WRITE,
-        Operation::RD_KAFKA_ACL_OPERATION_WRITE,
-    );
-    allow(&plain(&kafka), "somebody", cluster, idempotent);
-    allow(&plain(&kafka), "somebody", on, write);
+    create(&plain(&kafka), &topic, 2, &[]);
+    let cluster = (CLUSTER, "kafka-cluster");
+    let on = (TOPIC, &*topic);
+    let (idempotent, write) = (IDEMPOTENT_WRITE, WRITE);
+    allow(&kafka, "somebody", cluster, idempotent);
+    allow(&kafka, "somebody", on, write);
     let mut fixture = Fixture::new();
     fixture.push(LINES, 70);
     let settings =
@@ -99,8 +107,8 @@ async fn who_may_not_write_idempotently_waits_until_it_may() {
         until(&fixture, || fixture.feed.metrics.write_errors.get() >= 3).await;
         assert_eq!(fixture.settle.total().in_flight(), LINES as u64);
         tokio::task::block_in_place(|| {
-            allow(&plain(&kafka), "test", on, write);
-            allow(&plain(&kafka), "test", cluster, idempotent);
+            allow(&kafka, "test", on, write);
+            allow(&kafka, "test", cluster, idempotent);
         });
         until(&fixture, || fixture.settle.total().in_flight() == 0).await;
         fixture.queue.close();

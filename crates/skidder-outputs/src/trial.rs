@@ -67,9 +67,11 @@ impl Check {
             }
             Self::File(_) => Err("`output.file` has no sizes to choose"),
             Self::Nothing(_) => Err("this output has no sizes to choose"),
-            Self::Other(_) => Err("`output.kafka` has no trial: librdkafka chooses the sizes of \
-                 requests by itself (`bulk_flush_frequency` says how long it waits), and a topic for trials \
-                 would be kept by the brokers for days"),
+            Self::Other(_) => {
+                Err("`output.kafka` has no trial: a request takes what there is when \
+                 the one before is answered (`bulk_flush_frequency` says how long it waits for more), and a topic for \
+                 trials would be kept by the brokers for days")
+            }
         }
     }
 }

@@ -57,7 +57,10 @@ pub(super) const KAFKA: &[Covered] = &[
     ),
     (
         "partition.round_robin.reachable_only",
-        &["partition_settings_are_those_of_filebeat", "every_way_to_send_brings_all_lines"],
+        &[
+            "partition_settings_are_those_of_filebeat",
+            "only_reachable_partitions_are_used_if_that_is_wanted",
+        ],
     ),
     ("worker", &["kafka_mistakes_are_told"]),
     ("loadbalance", &["kafka_mistakes_are_told"]),
@@ -65,7 +68,10 @@ pub(super) const KAFKA: &[Covered] = &[
     ("headers", &["kafka_mistakes_are_told", "records_have_the_parts_that_were_asked_for"]),
     ("client_id", &["kafka_settings_are_those_of_filebeat", "every_way_to_send_brings_all_lines"]),
     ("codec", &["records_have_the_parts_that_were_asked_for"]),
-    ("version", &["versions_of_filebeat_are_understood", "kafka_mistakes_are_told"]),
+    (
+        "version",
+        &["versions_of_filebeat_are_understood", "brokers_that_are_too_old_are_told_apart"],
+    ),
     ("username", &["every_way_to_connect_brings_all_lines", "who_cannot_connect_keeps_everything"]),
     ("password", &["every_way_to_connect_brings_all_lines", "who_cannot_connect_keeps_everything"]),
     (
@@ -83,13 +89,17 @@ pub(super) const KAFKA: &[Covered] = &[
     ("max_message_bytes", &["what_is_too_large_goes_to_the_dead_letters_and_the_rest_arrives"]),
     (
         "compression",
-        &["kafka_words_are_understood_as_in_filebeat", "every_way_to_send_brings_all_lines"],
+        &["what_every_codec_packs_comes_out_as_it_went_in", "every_way_to_send_brings_all_lines"],
     ),
     ("compression_level", &["kafka_mistakes_are_told", "every_way_to_send_brings_all_lines"]),
     ("required_acks", &["kafka_mistakes_are_told", "every_way_to_send_brings_all_lines"]),
     (
         "enable_idempotence",
-        &["kafka_mistakes_are_told", "a_bad_network_loses_nothing_and_keeps_the_order"],
+        &[
+            "a_bad_network_loses_nothing_and_keeps_the_order",
+            "an_idempotent_producer_sends_what_was_cut_off_once_and_in_order",
+            "a_producer_that_is_not_known_any_more_begins_anew",
+        ],
     ),
     ("timeout", &["kafka_settings_are_those_of_filebeat", "who_cannot_connect_keeps_everything"]),
     (
@@ -114,7 +124,7 @@ pub(super) const KAFKA: &[Covered] = &[
     ),
     (
         "metadata.retry.max",
-        &["kafka_settings_are_those_of_filebeat", "who_cannot_connect_keeps_everything"],
+        &["kafka_settings_are_those_of_filebeat", "a_topic_is_asked_for_until_it_is_there"],
     ),
     (
         "metadata.retry.backoff",

@@ -139,6 +139,7 @@ const OUTPUTS: [(&str, [Cell; CASES.len()]); 6] = [
             Tested(&[
                 "kafka_keeps_the_contract_of_outputs",
                 "a_topic_that_the_user_may_not_write_to_waits_and_holds_no_other_up",
+                "a_record_that_is_refused_does_not_hold_up_those_behind_it",
             ]),
             Tested(&[
                 "kafka_keeps_the_contract_of_outputs",

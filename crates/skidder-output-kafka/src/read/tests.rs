@@ -1,7 +1,9 @@
 //! Settings as users write them, and their mistakes.
 
 use super::*;
+use crate::lane::Load;
 use skidder_config::{Problems, Settings};
+use skidder_pipeline::QueueLimits;
 
 fn told(settings: &str) -> (Option<Config>, String) {
     let problems = Problems::new();
@@ -61,8 +63,12 @@ fn kafka_words_are_understood_as_in_filebeat() {
     assert_eq!(good("compression: off").compression, Compression::None);
     assert_eq!(good("compression: 'no'").compression, Compression::None);
     assert_eq!(good("compression_level: -1000").compression_level, -1);
-    assert_eq!(good("bulk_max_size: 0").in_flight_max(), usize::MAX / 2);
-    assert_eq!(good("bulk_max_size: 10").in_flight_max(), 256);
+    let limits = QueueLimits { events: 10_000, bytes: 5_000_000, ..QueueLimits::default() };
+    let load_max = |settings: &str| good(settings).load_max(&limits);
+    assert_eq!(load_max("bulk_max_size: 0"), Load { records: 10_000, bytes: 10_000_000 });
+    assert_eq!(load_max("bulk_max_size: 10").records, 256);
+    assert_eq!(load_max("bulk_max_size: 200").records, 400);
+    assert_eq!(load_max("max_message_bytes: 9MB").bytes, 18_000_000);
     assert!(good("keep_alive: 5s").keep_alive);
     assert!(good("ssl: {}").is_encrypted());
     assert!(!good("ssl.enabled: false").is_encrypted());

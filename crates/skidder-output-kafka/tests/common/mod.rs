@@ -1,13 +1,10 @@
 //! What tests of the output share: settings, and a reader of topics.
 #![allow(dead_code, reason = "each test program uses a part of it")]
 
-pub(crate) mod rights;
+pub(crate) mod client;
+pub(crate) mod fake;
 
-use rdkafka::admin::{AdminClient, AdminOptions, NewTopic, TopicReplication};
-use rdkafka::client::DefaultClientContext;
-use rdkafka::consumer::{BaseConsumer, Consumer};
-use rdkafka::message::{Headers, Message};
-use rdkafka::{ClientConfig, Offset, TopicPartitionList};
+pub(crate) use client::{Client, Taken};
 use skidder_config::{Problems, Settings};
 use skidder_contract::{Fixture, number};
 use skidder_os::Timestamp;
@@ -43,16 +40,6 @@ pub(crate) fn output(settings: &str) -> Built {
     built.unwrap_or_else(|| panic!("{settings}: {told}"))
 }
 
-/// One record as it was read.
-#[derive(Clone, Debug)]
-pub(crate) struct Taken {
-    pub(crate) partition: i32,
-    pub(crate) key: Option<Vec<u8>>,
-    pub(crate) value: String,
-    pub(crate) timestamp: Option<i64>,
-    pub(crate) headers: Vec<(String, String)>,
-}
-
 impl Taken {
     /// The number of the line that it is.
     pub(crate) fn number(&self) -> usize {
@@ -61,68 +48,26 @@ impl Taken {
     }
 }
 
-fn consumer(brokers: &str) -> BaseConsumer {
-    ClientConfig::new()
-        .set("bootstrap.servers", brokers)
-        .set("group.id", "judge")
-        .set("enable.partition.eof", "false")
-        .create()
-        .expect("a consumer")
-}
-
 /// Makes a topic; `settings` are the broker's, as `max.message.bytes`.
-pub(crate) async fn create(brokers: &str, topic: &str, partitions: i32, settings: &[(&str, &str)]) {
-    let admin: AdminClient<DefaultClientContext> =
-        ClientConfig::new().set("bootstrap.servers", brokers).create().expect("a client");
-    let mut new = NewTopic::new(topic, partitions, TopicReplication::Fixed(1));
-    for (name, value) in settings {
-        new = new.set(name, value);
-    }
-    let made = admin.create_topics(&[new], &AdminOptions::new()).await.expect("an answer");
-    made[0].as_ref().expect("the topic is made");
+pub(crate) fn create(broker: &str, topic: &str, partitions: i32, settings: &[(&str, &str)]) {
+    Client::new(broker).create(topic, partitions, settings);
 }
 
 /// All that is in a topic, each partition in its order. Nothing if there is no such topic.
-pub(crate) fn read(brokers: &str, topic: &str) -> Vec<Taken> {
-    let consumer = consumer(brokers);
-    let found = consumer.fetch_metadata(Some(topic), PATIENCE).expect("metadata");
-    let mut assigned = TopicPartitionList::new();
-    let mut expected = 0;
-    for partition in found.topics()[0].partitions() {
-        let (first, end) =
-            consumer.fetch_watermarks(topic, partition.id(), PATIENCE).expect("watermarks");
-        if end > first {
-            expected += (end - first) as usize;
-            let added = assigned.add_partition_offset(topic, partition.id(), Offset::Beginning);
-            added.expect("an offset");
-        }
-    }
-    consumer.assign(&assigned).expect("assigned");
-    let mut taken = Vec::new();
-    let mut silence = 0;
-    while taken.len() < expected {
-        let Some(message) = consumer.poll(Duration::from_millis(100)) else {
-            silence += 1;
-            assert!(silence < 600, "{} of {expected}", taken.len());
-            continue;
-        };
-        let message = message.expect("a message");
-        let headers = message.headers().map(|headers| {
-            let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-            headers
-                .iter()
-                .map(|header| (header.key.to_owned(), text(header.value.unwrap_or_default())))
-                .collect()
-        });
-        taken.push(Taken {
-            partition: message.partition(),
-            key: message.key().map(<[u8]>::to_vec),
-            value: String::from_utf8_lossy(message.payload().unwrap_or_default()).into_owned(),
-            timestamp: message.timestamp().to_millis(),
-            headers: headers.unwrap_or_default(),
-        });
-    }
-    taken
+pub(crate) fn read(broker: &str, topic: &str) -> Vec<Taken> {
+    Client::new(broker).read(topic)
+}
+
+/// Values of records with their partitions, as if they had been read.
+pub(crate) fn taken_of(values: &[(i32, String)]) -> Vec<Taken> {
+    let taken = |(partition, value): &(i32, String)| Taken {
+        partition: *partition,
+        key: None,
+        value: value.clone(),
+        timestamp: 0,
+        headers: Vec::new(),
+    };
+    values.iter().map(taken).collect()
 }
 
 /// How often each line is there.

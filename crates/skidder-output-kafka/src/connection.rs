@@ -1,0 +1,187 @@
+//! A connection to one broker on which one question after the other is asked.
+
+use crate::codes::Code;
+use crate::connect::{ConnectError, Dialer, Stream};
+use crate::messages::{API_VERSIONS, Identity, METADATA_WITH_RIGHTS, Metadata, Versions};
+use crate::wire::{self, Api, Nonsense};
+use std::io;
+use std::time::Duration;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+/// Longest answer that is read: metadata of some hundred thousand partitions.
+const ANSWER_BYTES_MAX: usize = 64 << 20;
+/// Room for an answer; it grows with what comes.
+const ROOM_BYTES: usize = 4 << 10;
+
+/// Why a broker was asked in vain.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum AskError {
+    #[error(transparent)]
+    Connect(#[from] ConnectError),
+    #[error("the connection broke: {0}")]
+    Broken(#[from] io::Error),
+    #[error("the broker ended the connection")]
+    Ended,
+    #[error("no answer within {0:?} (`timeout`)")]
+    Time(Duration),
+    #[error("the answer makes no sense: {0}")]
+    Nonsense(#[from] Nonsense),
+    #[error("the answer says: {0}")]
+    Code(Code),
+    #[error("the broker is older than Kafka {0}")]
+    TooOld(&'static str),
+}
+
+impl AskError {
+    /// What a person can do about it; empty if nothing comes to mind.
+    pub(crate) fn advice(&self) -> &'static str {
+        match self {
+            Self::Code(code) => code.advice(),
+            Self::TooOld(_) => "use newer brokers, or for Zstandard another `compression`",
+            _ => "see `hosts`, `ssl` and `username`, and whether the brokers run",
+        }
+    }
+}
+
+/// What came from a broker and is not an answer yet.
+#[derive(Debug, Default)]
+pub(crate) struct Incoming(pub(crate) Vec<u8>);
+
+impl Incoming {
+    /// Makes room for more.
+    pub(crate) fn reserve(&mut self) {
+        self.0.reserve(ROOM_BYTES);
+    }
+
+    /// The next answer, if all of it is there: the number of its request, and its body.
+    pub(crate) fn next(&mut self) -> Result<Option<(i32, Vec<u8>)>, Nonsense> {
+        let Some((length, rest)) = self.0.split_first_chunk() else { return Ok(None) };
+        let length = u32::from_be_bytes(*length) as usize;
+        if !(4..=ANSWER_BYTES_MAX).contains(&length) {
+            return Err(Nonsense("its length is none"));
+        }
+        let Some((answer, _)) = rest.split_at_checked(length) else { return Ok(None) };
+        let mut reader = wire::Reader(answer);
+        let number = reader.i32()?;
+        let body = reader.0.to_vec();
+        self.0.drain(..4 + length);
+        Ok(Some((number, body)))
+    }
+}
+
+/// See the module's text.
+pub(crate) struct Connection {
+    pub(crate) stream: Box<dyn Stream>,
+    pub(crate) versions: Versions,
+    incoming: Incoming,
+    /// Of the last question.
+    number: i32,
+    client_id: String,
+    timeout: Duration,
+}
+
+impl Connection {
+    /// To `node`, a `host:port`.
+    pub(crate) async fn open(dialer: &Dialer, node: &str) -> Result<Self, AskError> {
+        Self::greet(dialer, dialer.open(node).await?).await
+    }
+
+    /// On a stream where nothing was asked yet but for a login: learns what the broker speaks.
+    pub(crate) async fn greet(dialer: &Dialer, stream: Box<dyn Stream>) -> Result<Self, AskError> {
+        let mut connection = Self {
+            stream,
+            versions: Versions::default(),
+            incoming: Incoming::default(),
+            number: 0,
+            client_id: dialer.client_id.clone(),
+            timeout: dialer.timeout,
+        };
+        for version in [API_VERSIONS, 0] {
+            let question = Versions::question(version);
+            let answer = connection.ask(Api::Versions, version, &question).await?;
+            match Versions::read(&answer, version)? {
+                Ok(versions) => {
+                    connection.versions = versions;
+                    return Ok(connection);
+                }
+                // Brokers before 2.4 know an older version of the question only.
+                Err(Code::UNSUPPORTED_VERSION) => {}
+                Err(code) => return Err(AskError::Code(code)),
+            }
+        }
+        Err(AskError::Code(Code::UNSUPPORTED_VERSION))
+    }
+
+    /// Asks one question; gives the body of the answer.
+    async fn ask(&mut self, api: Api, version: i16, body: &[u8]) -> Result<Vec<u8>, AskError> {
+        let limit = self.timeout;
+        let asked = tokio::time::timeout(limit, self.exchange(api, version, body)).await;
+        asked.unwrap_or(Err(AskError::Time(limit)))
+    }
+
+    async fn exchange(&mut self, api: Api, version: i16, body: &[u8]) -> Result<Vec<u8>, AskError> {
+        self.number = self.number.wrapping_add(1);
+        let mut frame = Vec::new();
+        wire::begin_request(&mut frame, api, version, self.number, &self.client_id);
+        frame.extend_from_slice(body);
+        wire::end_request(&mut frame, 0);
+        self.stream.write_all(&frame).await?;
+        self.stream.flush().await?;
+        loop {
+            match self.incoming.next()? {
+                Some((number, answer)) if number == self.number => return Ok(answer),
+                Some(_) => return Err(Nonsense("it is for another request").into()),
+                None => {}
+            }
+            self.incoming.reserve();
+            if self.stream.read_buf(&mut self.incoming.0).await? == 0 {
+                return Err(AskError::Ended);
+            }
+        }
+    }
+
+    /// What the broker knows of these topics, which it may create for that, or of all (`None`).
+    pub(crate) async fn metadata(
+        &mut self,
+        topics: Option<&[String]>,
+        rights: bool,
+    ) -> Result<Metadata, AskError> {
+        let version = self.versions.metadata.ok_or(AskError::TooOld("0.11"))?;
+        let rights = rights && version >= METADATA_WITH_RIGHTS;
+        let question = Metadata::question(version, topics, rights);
+        let answer = self.ask(Api::Metadata, version, &question).await?;
+        Ok(Metadata::read(&answer, version)?)
+    }
+
+    /// A number for a producer.
+    pub(crate) async fn identity(&mut self) -> Result<Identity, AskError> {
+        let version = self.versions.init_producer_id.ok_or(AskError::TooOld("0.11"))?;
+        let answer = self.ask(Api::InitProducerId, version, &Identity::question()).await?;
+        Identity::read(&answer)?.map_err(AskError::Code)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn answers_come_out_one_by_one_however_they_come_in() {
+        let bytes = [0, 0, 0, 6, 0, 0, 0, 7, 1, 2, 0, 0, 0, 4, 0, 0, 0, 8];
+        let mut incoming = Incoming::default();
+        let mut found = Vec::new();
+        for byte in bytes {
+            incoming.0.push(byte);
+            found.extend(incoming.next().expect("no nonsense"));
+        }
+        assert_eq!(found, [(7, vec![1, 2]), (8, vec![])]);
+        assert!(incoming.0.is_empty());
+    }
+
+    #[test]
+    fn a_length_that_no_answer_has_is_told() {
+        for length in [[0, 0, 0, 3], [0xff; 4], [0x04, 0, 0, 1], *b"HTTP"] {
+            Incoming(length.to_vec()).next().expect_err("it is nonsense");
+        }
+    }
+}

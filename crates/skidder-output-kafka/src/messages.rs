@@ -1,0 +1,211 @@
+//! Requests to brokers and their answers, but for records (<https://kafka.apache.org/protocol#protocol_messages>).
+
+use crate::codes::Code;
+use crate::wire::{self, Nonsense, Reader};
+use std::collections::BTreeMap;
+
+/// `ApiVersions` that tells the broker who we are.
+pub(crate) const API_VERSIONS: i16 = 3;
+/// Versions of `Metadata` that are spoken.
+const METADATA: (i16, i16) = (1, 8);
+/// From this one on `Metadata` tells what the user may do.
+pub(crate) const METADATA_WITH_RIGHTS: i16 = 8;
+/// Versions of `Produce` that are spoken; before 3, records have another format.
+const PRODUCE: (i16, i16) = (3, 8);
+/// Versions of `InitProducerId` that are spoken.
+const INIT_PRODUCER_ID: (i16, i16) = (0, 1);
+/// The number of the operation Write among the rights.
+const WRITE: u32 = 4;
+
+/// Which versions of requests we and a broker both speak; `None`: none.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Versions {
+    pub(crate) produce: Option<i16>,
+    pub(crate) metadata: Option<i16>,
+    pub(crate) init_producer_id: Option<i16>,
+}
+
+impl Versions {
+    /// The body of the question for them; version 0 has none.
+    pub(crate) fn question(version: i16) -> Vec<u8> {
+        let mut body = Vec::new();
+        if version >= API_VERSIONS {
+            // The header of this version has tagged fields: none.
+            body.push(0);
+            wire::put_compact_text(&mut body, "skidder");
+            wire::put_compact_text(&mut body, env!("CARGO_PKG_VERSION"));
+            body.push(0);
+        }
+        body
+    }
+
+    /// From the answer. An error is one of the broker; older ones refuse a version and answer as in version 0.
+    pub(crate) fn read(answer: &[u8], version: i16) -> Result<Result<Self, Code>, Nonsense> {
+        let mut reader = Reader(answer);
+        let code = Code(reader.i16()?);
+        if !code.is_ok() {
+            return Ok(Err(code));
+        }
+        let is_compact = version >= API_VERSIONS;
+        let count = if is_compact {
+            (reader.uvarint()? as usize).saturating_sub(1)
+        } else {
+            reader.count()?
+        };
+        let mut versions = Self::default();
+        for _ in 0..count {
+            let (api, min, max) = (reader.i16()?, reader.i16()?, reader.i16()?);
+            if is_compact {
+                reader.skip_tags()?;
+            }
+            let both = |(our_min, our_max): (i16, i16)| {
+                let best = max.min(our_max);
+                (best >= min.max(our_min)).then_some(best)
+            };
+            match api {
+                _ if api == wire::Api::Produce as i16 => versions.produce = both(PRODUCE),
+                _ if api == wire::Api::Metadata as i16 => versions.metadata = both(METADATA),
+                _ if api == wire::Api::InitProducerId as i16 => {
+                    versions.init_producer_id = both(INIT_PRODUCER_ID);
+                }
+                _ => {}
+            }
+        }
+        Ok(Ok(versions))
+    }
+}
+
+/// A partition as the brokers tell it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct PartitionState {
+    pub(crate) id: i32,
+    /// The broker that takes its records; below zero if there is none.
+    pub(crate) leader: i32,
+}
+
+/// A topic as the brokers tell it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct TopicState {
+    pub(crate) code: Code,
+    /// In the order of their numbers.
+    pub(crate) partitions: Vec<PartitionState>,
+    /// Whether the user may write to it, if that was asked and the broker tells.
+    pub(crate) may_write: Option<bool>,
+}
+
+/// What a broker knows of all of them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Metadata {
+    /// `host:port` by number.
+    pub(crate) brokers: BTreeMap<i32, String>,
+    pub(crate) topics: BTreeMap<String, TopicState>,
+}
+
+impl Metadata {
+    /// The body of a question about these topics, which a broker may create for that, or about all (`None`).
+    pub(crate) fn question(version: i16, topics: Option<&[String]>, rights: bool) -> Vec<u8> {
+        let mut body = Vec::new();
+        let count = topics.map_or(-1, |topics| topics.len() as i32);
+        body.extend_from_slice(&count.to_be_bytes());
+        for topic in topics.unwrap_or_default() {
+            wire::put_text(&mut body, topic);
+        }
+        if version >= 4 {
+            body.push(1);
+        }
+        if version >= METADATA_WITH_RIGHTS {
+            body.extend_from_slice(&[0, u8::from(rights)]);
+        }
+        body
+    }
+
+    /// From the answer.
+    pub(crate) fn read(answer: &[u8], version: i16) -> Result<Self, Nonsense> {
+        let mut reader = Reader(answer);
+        let mut found = Self::default();
+        if version >= 3 {
+            reader.i32()?;
+        }
+        for _ in 0..reader.count()? {
+            let id = reader.i32()?;
+            let host = reader.text()?.ok_or(Nonsense("a broker has no name"))?;
+            let port = reader.i32()?;
+            reader.text()?;
+            let address = if host.contains(':') {
+                format!("[{host}]:{port}")
+            } else {
+                format!("{host}:{port}")
+            };
+            found.brokers.insert(id, address);
+        }
+        if version >= 2 {
+            reader.text()?;
+        }
+        reader.i32()?;
+        for _ in 0..reader.count()? {
+            let (name, state) = read_topic(&mut reader, version)?;
+            found.topics.insert(name, state);
+        }
+        Ok(found)
+    }
+}
+
+fn read_topic(reader: &mut Reader<'_>, version: i16) -> Result<(String, TopicState), Nonsense> {
+    let code = Code(reader.i16()?);
+    let name = reader.text()?.ok_or(Nonsense("a topic has no name"))?;
+    reader.bool()?;
+    let mut partitions = Vec::new();
+    for _ in 0..reader.count()? {
+        reader.i16()?;
+        let (id, leader) = (reader.i32()?, reader.i32()?);
+        if version >= 7 {
+            reader.i32()?;
+        }
+        // Replicas, those in sync, those that are away.
+        for _ in 0..if version >= 5 { 3 } else { 2 } {
+            reader.skip_numbers()?;
+        }
+        if id < 0 {
+            return Err(Nonsense("a partition has a number below zero"));
+        }
+        partitions.push(PartitionState { id, leader });
+    }
+    partitions.sort_by_key(|partition| partition.id);
+    partitions.dedup_by_key(|partition| partition.id);
+    let mut may_write = None;
+    if version >= METADATA_WITH_RIGHTS {
+        let rights = reader.i32()?;
+        // The lowest number means that nobody asked, or that the broker does not tell.
+        may_write = (rights != i32::MIN).then_some(rights as u32 >> WRITE & 1 == 1);
+    }
+    Ok((name, TopicState { code, partitions, may_write }))
+}
+
+/// Who a producer is to the brokers, so that they discard what comes twice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Identity {
+    pub(crate) id: i64,
+    pub(crate) epoch: i16,
+}
+
+impl Identity {
+    /// The body of the question for one.
+    pub(crate) fn question() -> Vec<u8> {
+        // No transaction, and the longest time for one.
+        let mut body = vec![0xff, 0xff];
+        body.extend_from_slice(&i32::MAX.to_be_bytes());
+        body
+    }
+
+    /// From the answer. An error is one of the broker.
+    pub(crate) fn read(answer: &[u8]) -> Result<Result<Self, Code>, Nonsense> {
+        let mut reader = Reader(answer);
+        reader.i32()?;
+        let code = Code(reader.i16()?);
+        let (id, epoch) = (reader.i64()?, reader.i16()?);
+        Ok(if code.is_ok() { Ok(Self { id, epoch }) } else { Err(code) })
+    }
+}
+
+#[cfg(test)]
+mod tests;
