@@ -1,124 +1,125 @@
-//! Finding delimiters: their first bytes are looked for in blocks of 64 bytes, of which each is looked at once for each
-//! byte, as most fields of a line are shorter than a search over vectors takes to begin.
+//! Finding delimiters: where their first bytes are is noted for some blocks of 64 bytes at once, as most fields of a line are
+//! shorter than a search over vectors takes to begin.
 
-use crate::lane::{self, LANE};
+use crate::lane::{self, BLOCK};
 use memchr::memmem::Finder;
 
-/// Bytes of a block: a bit of a mask for each.
-const BLOCK: usize = 64;
+/// First bytes whose places are noted. Delimiters that begin with others are searched for.
+const FIRSTS: usize = 4;
 
-/// How many bytes are remembered at once.
-const KNOWN: usize = 4;
+/// Blocks that are noted at once. What is farther away is left to a search that reads faster.
+const WINDOW: usize = 4;
 
-/// Blocks that are looked at; what is farther away is left to a search that reads faster.
-const NEAR: usize = 4;
-
-/// No block.
-const NONE: u32 = u32::MAX;
-
-/// Where some bytes are in a text.
-pub(super) struct Places<'a> {
-    text: &'a [u8],
-    known: [Known; KNOWN],
+/// What the delimiters of a tokenizer begin with.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Firsts {
+    bytes: [u8; FIRSTS],
+    len: usize,
 }
 
-/// Where a byte is in one block.
-#[derive(Clone, Copy)]
-struct Known {
-    mask: u64,
-    block: u32,
-    byte: u8,
+impl Firsts {
+    /// The number of a byte, which is given one if there is any left; else one that nothing has.
+    fn number(&mut self, byte: u8) -> usize {
+        let known = self.bytes[..self.len].iter().position(|known| *known == byte);
+        if known.is_none() && self.len < FIRSTS {
+            self.bytes[self.len] = byte;
+            self.len += 1;
+            return self.len - 1;
+        }
+        known.unwrap_or(FIRSTS)
+    }
+}
+
+/// Where the first bytes are in a text.
+pub(super) struct Places<'a> {
+    text: &'a [u8],
+    firsts: &'a Firsts,
+    /// For each of them, a bit for each byte of the blocks of the window.
+    masks: [[u64; WINDOW]; FIRSTS],
+    /// Its first block.
+    window: usize,
 }
 
 impl<'a> Places<'a> {
     #[inline]
-    pub(super) fn new(text: &'a [u8]) -> Self {
-        Self { text, known: [Known { mask: 0, block: NONE, byte: 0 }; KNOWN] }
+    pub(super) fn new(text: &'a [u8], firsts: &'a Firsts) -> Self {
+        let mut places = Self { text, firsts, masks: [[0; WINDOW]; FIRSTS], window: 0 };
+        places.look(0);
+        places
     }
 
     /// The first occurrence of a text from `from` on.
     #[inline(always)]
     pub(super) fn find(&mut self, needle: &Needle, from: usize) -> Option<usize> {
-        let known = &self.known[usize::from(needle.first) % KNOWN];
-        if known.block == (from / BLOCK) as u32 && known.byte == needle.first {
-            let mask = known.mask & u64::MAX << (from % BLOCK);
-            let at = from / BLOCK * BLOCK + mask.trailing_zeros() as usize;
-            if mask != 0 && needle.is_at(self.text, at) {
+        let mut block = (from / BLOCK).wrapping_sub(self.window);
+        let Some(masks) = self.masks.get(needle.first) else { return self.search(needle, from) };
+        let Some(mask) = masks.get(block) else { return self.find_behind(needle, from) };
+        let mut mask = mask & u64::MAX << (from % BLOCK);
+        loop {
+            while mask == 0 {
+                block += 1;
+                match masks.get(block) {
+                    Some(next) => mask = *next,
+                    None => return self.search(needle, (self.window + WINDOW) * BLOCK),
+                }
+            }
+            let at = (self.window + block) * BLOCK + mask.trailing_zeros() as usize;
+            if needle.is_at(self.text, at) {
                 return Some(at);
             }
+            mask &= mask - 1;
         }
-        self.look(needle, from)
     }
 
-    /// The same, with a look at the text.
+    /// The same where `from` is not in the window.
     #[inline(never)]
-    fn look(&mut self, needle: &Needle, from: usize) -> Option<usize> {
-        let first = from / BLOCK;
-        let mut ahead = u64::MAX << (from % BLOCK);
-        for block in first..first + NEAR {
-            let mut mask = self.mask(needle.first, block) & ahead;
-            while mask != 0 {
-                let at = block * BLOCK + mask.trailing_zeros() as usize;
-                if needle.is_at(self.text, at) {
-                    return Some(at);
-                }
-                mask &= mask - 1;
-            }
-            if (block + 1) * BLOCK >= self.text.len() {
-                return None;
-            }
-            ahead = u64::MAX;
+    fn find_behind(&mut self, needle: &Needle, from: usize) -> Option<usize> {
+        self.look(from / BLOCK);
+        self.find(needle, from)
+    }
+
+    /// The same without the window.
+    #[inline(never)]
+    fn search(&self, needle: &Needle, from: usize) -> Option<usize> {
+        let rest = self.text.get(from..)?;
+        needle.finder.find(rest).map(|found| from + found)
+    }
+
+    /// The window begins at this block.
+    #[inline(never)]
+    fn look(&mut self, block: usize) {
+        self.window = block;
+        self.masks = [[0; WINDOW]; FIRSTS];
+        let rest = self.text.get(block * BLOCK..).unwrap_or_default();
+        let (blocks, last) = rest.as_chunks::<BLOCK>();
+        let blocks = &blocks[..blocks.len().min(WINDOW)];
+        let (bytes, masks) = (&self.firsts.bytes[..self.firsts.len], &mut self.masks);
+        lane::same_each(blocks, bytes, masks, 0);
+        if last.is_empty() || blocks.len() == WINDOW {
+            return;
         }
-        let far = (first + NEAR) * BLOCK;
-        needle.finder.find(&self.text[far..]).map(|found| far + found)
-    }
-
-    /// Where a byte is in a block; nothing behind the text.
-    #[inline(always)]
-    fn mask(&mut self, byte: u8, block: usize) -> u64 {
-        let known = &mut self.known[usize::from(byte) % KNOWN];
-        if known.block != block as u32 || known.byte != byte {
-            let mask = mask_of(self.text, byte, block * BLOCK);
-            *known = Known { mask, block: block as u32, byte };
+        if let Some(end) = self.text.last_chunk::<BLOCK>() {
+            // Of these the first are in the block before.
+            lane::same_each(&[*end], bytes, masks, blocks.len());
+            for mask in masks {
+                mask[blocks.len()] >>= BLOCK - last.len();
+            }
+            return;
         }
-        known.mask
+        let mut padded = [0; BLOCK];
+        padded[..last.len()].copy_from_slice(last);
+        lane::same_each(&[padded], bytes, masks, 0);
+        for mask in masks {
+            mask[0] &= (1 << last.len()) - 1;
+        }
     }
-}
-
-/// Where a byte is in the block that begins at `start`; nothing behind the text.
-#[inline]
-fn mask_of(text: &[u8], byte: u8, start: usize) -> u64 {
-    let rest = text.get(start..).unwrap_or_default();
-    if let Some(block) = rest.first_chunk() {
-        return same_bytes(block, byte);
-    }
-    // The last bytes of the text, of which the first are in the block before.
-    if let Some(block) = text.last_chunk() {
-        let others = BLOCK - rest.len();
-        return same_bytes(block, byte).checked_shr(others as u32).unwrap_or(0);
-    }
-    mask_of_short(rest, byte)
-}
-
-/// The same of a text that is shorter than a block.
-#[cold]
-fn mask_of_short(rest: &[u8], byte: u8) -> u64 {
-    let mut block = [0; BLOCK];
-    block[..rest.len()].copy_from_slice(rest);
-    same_bytes(&block, byte) & ((1 << rest.len()) - 1)
-}
-
-/// A bit for each byte of a block that is this one, the lowest for the first.
-#[inline]
-fn same_bytes(block: &[u8; BLOCK], byte: u8) -> u64 {
-    let lanes = block.as_chunks::<LANE>().0.iter().zip([0, LANE, 2 * LANE, 3 * LANE]);
-    lanes.fold(0, |mask, (bytes, at)| mask | u64::from(lane::same(bytes, byte)) << at)
 }
 
 /// A text that is looked for.
 #[derive(Clone, Debug)]
 pub(super) struct Needle {
-    first: u8,
+    /// The number of its first byte.
+    first: usize,
     len: usize,
     /// Its first eight bytes, with zeros behind a shorter one, and which bits of them are its own.
     head: u64,
@@ -129,14 +130,14 @@ pub(super) struct Needle {
 impl Needle {
     /// # Panics
     /// If it is empty.
-    pub(super) fn new(text: &[u8]) -> Self {
+    pub(super) fn new(text: &[u8], firsts: &mut Firsts) -> Self {
         let (mut head, mut mask) = ([0; 8], [0; 8]);
         for ((place, own), byte) in head.iter_mut().zip(&mut mask).zip(text) {
             (*place, *own) = (*byte, u8::MAX);
         }
         let finder = Box::new(Finder::new(text).into_owned());
         let (head, mask) = (u64::from_le_bytes(head), u64::from_le_bytes(mask));
-        Self { first: text[0], len: text.len(), head, mask, finder }
+        Self { first: firsts.number(text[0]), len: text.len(), head, mask, finder }
     }
 
     /// What is looked for.
@@ -194,20 +195,22 @@ mod tests {
             text in long_texts(),
             asked in proptest::collection::vec((texts(11), any::<prop::sample::Index>(), any::<bool>(), 0..40_usize), 0..20)
         ) {
-            let mut places = Places::new(&text);
-            let mut from = 0;
-            for (wanted, start, own, step) in asked {
-                from = (from + step).min(text.len());
+            let asked: Vec<_> = asked.into_iter().map(|(wanted, start, own, step)| {
                 let start = start.index(text.len() + 1);
                 let own_text = &text[start..(start + wanted.len()).min(text.len())];
-                let wanted = if own { own_text } else { &wanted[..] };
-                if wanted.is_empty() {
-                    continue;
-                }
+                (if own { own_text.to_vec() } else { wanted }, step)
+            }).filter(|(wanted, _)| !wanted.is_empty()).collect();
+            let mut firsts = Firsts::default();
+            let needle = |(wanted, _): &(Vec<u8>, usize)| Needle::new(wanted, &mut firsts);
+            let needles: Vec<_> = asked.iter().map(needle).collect();
+            let mut places = Places::new(&text, &firsts);
+            let mut from = 0;
+            for ((wanted, step), needle) in asked.iter().zip(&needles) {
+                from = (from + step).min(text.len());
                 let rest = &text[from..];
                 let place = rest.windows(wanted.len()).position(|window| window == wanted);
                 let place = place.map(|at| from + at);
-                prop_assert_eq!(places.find(&Needle::new(wanted), from), place);
+                prop_assert_eq!(places.find(needle, from), place);
                 from = place.unwrap_or(from);
             }
         }

@@ -17,7 +17,7 @@ mod trim;
 pub use key::{TokenizerError, Type};
 pub use trim::Trimmer;
 
-use find::{Needle, Places};
+use find::{Firsts, Needle, Places};
 use key::{Key, Prefix};
 use std::ops::Range;
 
@@ -27,6 +27,7 @@ pub struct Tokenizer {
     source: Box<str>,
     begin: Box<[u8]>,
     steps: Box<[Step]>,
+    firsts: Firsts,
     outputs: Box<[Output]>,
     idle_types: Box<[String]>,
     cuts_characters: bool,
@@ -111,11 +112,11 @@ pub enum DissectError {
 }
 
 impl Delimiter {
-    fn new(text: Option<&str>) -> Self {
+    fn new(text: Option<&str>, firsts: &mut Firsts) -> Self {
         match text {
             None => Self::End,
             Some("") => Self::Empty,
-            Some(text) => Self::Text(Needle::new(text.as_bytes())),
+            Some(text) => Self::Text(Needle::new(text.as_bytes(), firsts)),
         }
     }
 }
@@ -138,11 +139,12 @@ impl Tokenizer {
     pub fn new(source: &str) -> Result<Self, TokenizerError> {
         let (begin, keys) = key::read(source)?;
         let mut steps = Vec::with_capacity(keys.len());
+        let mut firsts = Firsts::default();
         for key in &keys {
             if key.greedy && key.delimiter.as_deref() == Some("") {
                 return Err(TokenizerError::NothingToRepeat(key.written.clone()));
             }
-            let delimiter = Delimiter::new(key.delimiter.as_deref());
+            let delimiter = Delimiter::new(key.delimiter.as_deref(), &mut firsts);
             let (length, greedy) = (key.length, key.greedy);
             let is_usual = length == 0 && !greedy;
             steps.push(Step { length, greedy, is_usual, delimiter });
@@ -153,7 +155,7 @@ impl Tokenizer {
         let idle = keys.into_iter().filter(|key| key.idle_type).map(|key| key.written);
         let idle_types = idle.collect();
         let (source, steps) = (source.into(), steps.into());
-        Ok(Self { source, begin, steps, outputs, idle_types, cuts_characters })
+        Ok(Self { source, begin, steps, firsts, outputs, idle_types, cuts_characters })
     }
 
     /// As it was written.
@@ -204,7 +206,7 @@ impl Tokenizer {
             return Err(DissectError::Begin);
         }
         let mut at = self.begin.len();
-        let mut places = Places::new(text);
+        let mut places = Places::new(text, &self.firsts);
         for (place, step) in self.steps.iter().enumerate() {
             let (key, start) = (place + 1, at);
             if let Delimiter::Text(needle) = &step.delimiter
