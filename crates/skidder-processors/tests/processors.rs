@@ -191,6 +191,41 @@ fn what_a_text_is_cut_into_stands_beside_what_later_steps_add_for_all_events() {
 }
 
 #[test]
+fn a_flow_has_the_same_id_whatever_of_it_is_the_same_for_all_events() {
+    let names = ["source.ip", "source.port", "destination.ip", "destination.port"];
+    let tcp = "1:LQU9qZlK+B5F3KDmev6m5PMibrg=";
+    let cases = [
+        (["128.232.110.120", "34855", "66.35.250.204", "80"], "network.transport", "tcp", tcp),
+        (["66.35.250.204", "80", "128.232.110.120", "34855"], "network.iana_number", "6", tcp),
+        // What is there and names no protocol counts, whatever the other field says.
+        (["66.35.250.204", "80", "128.232.110.120", "34855"], "network.iana_number", "none", ""),
+    ];
+    for (ends, field, protocol, id) in cases {
+        let mut all: Vec<(&str, &str)> = names.into_iter().zip(ends).collect();
+        all.extend([(field, protocol), ("network.transport", "tcp")]);
+        all.dedup_by_key(|(name, _)| *name);
+        for constant in 0..1_u32 << all.len() {
+            let (mut fields, mut keys, mut message) = (String::new(), String::new(), String::new());
+            for (at, (name, value)) in all.iter().enumerate() {
+                if constant >> at & 1 == 1 {
+                    fields.push_str(&format!("{name}: \"{value}\", "));
+                } else {
+                    keys.push_str(&format!("%{{{name}}} "));
+                    message.push_str(&format!("{value} "));
+                }
+            }
+            let yaml = format!(
+                "processors: [{{dissect: {{target_prefix: \"\", tokenizer: \"{keys}%{{}}\"}}}}, \
+                 {{add_fields: {{target: \"\", fields: {{{fields}team: shop}}}}}}, {{community_id: {{}}}}]"
+            );
+            let document = process(&yaml, &format!("{message}rest")).unwrap();
+            let found = document["network"]["community_id"].as_str().unwrap_or_default();
+            assert_eq!(found, id, "{yaml}\n{document}");
+        }
+    }
+}
+
+#[test]
 fn dropped_events_are_gone_and_counted() {
     let (list, problems) = read("processors:\n- drop_event.when.regexp.message: '^DBG'\n");
     assert_eq!(problems, "");

@@ -10,8 +10,9 @@ use crate::go_value::utf8_of;
 use crate::plan::{Constants, Failure, Footprint, Outcome, Processor, rehearse};
 use sha1::block_api::compress;
 use skidder_config::Section;
-use skidder_event::{EventMut, EventRef, Path, ValueRef};
+use skidder_event::{EventMut, EventRef, Path, Value, ValueRef};
 use std::net::{IpAddr, Ipv4Addr};
+use std::sync::Arc;
 
 const ICMP: u8 = 1;
 const TCP: u8 = 6;
@@ -59,16 +60,52 @@ const ID_BYTES: usize = 30;
 /// Adds the Community ID of the flow that an event is about.
 #[derive(Clone, Debug)]
 pub(crate) struct CommunityId {
-    source_ip: Path,
-    source_port: Path,
-    destination_ip: Path,
-    destination_port: Path,
-    iana_number: Path,
-    transport: Path,
-    icmp_type: Path,
-    icmp_code: Path,
+    source_ip: Field<IpAddr>,
+    source_port: Field<u64>,
+    destination_ip: Field<IpAddr>,
+    destination_port: Field<u64>,
+    iana_number: Field<Protocol>,
+    transport: Field<Protocol>,
+    icmp_type: Field<u64>,
+    icmp_code: Field<u64>,
     target: Path,
     seed: u16,
+}
+
+/// The number of a protocol; nothing if what is there names none.
+type Protocol = Option<u8>;
+
+/// A field and what to make of its value.
+#[derive(Clone, Debug)]
+struct Field<T> {
+    path: Path,
+    read: fn(ValueRef<'_>) -> Option<T>,
+    /// Every event has this, or has none.
+    known: Option<Option<T>>,
+}
+
+impl<T: Copy> Field<T> {
+    fn new(path: Path, read: fn(ValueRef<'_>) -> Option<T>) -> Self {
+        Self { path, read, known: None }
+    }
+
+    #[inline]
+    fn of(&self, event: EventRef<'_>) -> Option<T> {
+        match self.known {
+            Some(known) => known,
+            None => (self.read)(event.get(&self.path)?),
+        }
+    }
+
+    /// Looks it up, if no event has another value than `constants`; says whether it did.
+    fn know(&mut self, constants: &Constants, is_own: &dyn Fn(&Path) -> bool) -> bool {
+        if is_own(&self.path) {
+            return false;
+        }
+        let value = constants.get(&self.path).map(scalar_of);
+        self.known = Some(value.and_then(|value| (self.read)(value)));
+        true
+    }
 }
 
 /// Bytes that SHA-1 takes at once.
@@ -110,6 +147,16 @@ fn base64_of(digest: &[u32; 5]) -> [u8; ID_BYTES] {
     id
 }
 
+/// A constant. Null stands for what no flow is made of.
+fn scalar_of(value: &Value) -> ValueRef<'_> {
+    match value {
+        Value::Str(text) => ValueRef::Str(text.as_bytes()),
+        Value::Int(number) => ValueRef::Int(*number),
+        Value::UInt(number) => ValueRef::UInt(*number),
+        _ => ValueRef::Null,
+    }
+}
+
 /// One flow: where from, where to, how.
 #[derive(Clone, Copy, Debug)]
 struct Flow {
@@ -136,15 +183,16 @@ impl CommunityId {
         let seed = settings.u16("seed").or(0);
         let mut paths = paths.into_iter();
         let mut next = || paths.next().flatten();
+        let protocol = |value: ValueRef<'_>| Some(protocol_of(value));
         Some(Self {
-            source_ip: next()?,
-            source_port: next()?,
-            destination_ip: next()?,
-            destination_port: next()?,
-            iana_number: next()?,
-            transport: next()?,
-            icmp_type: next()?,
-            icmp_code: next()?,
+            source_ip: Field::new(next()?, ip_of),
+            source_port: Field::new(next()?, number_of),
+            destination_ip: Field::new(next()?, ip_of),
+            destination_port: Field::new(next()?, number_of),
+            iana_number: Field::new(next()?, protocol),
+            transport: Field::new(next()?, protocol),
+            icmp_type: Field::new(next()?, number_of),
+            icmp_code: Field::new(next()?, number_of),
             target: target?,
             seed,
         })
@@ -152,21 +200,19 @@ impl CommunityId {
 
     /// The flow, if the event says enough about it.
     fn flow(&self, event: EventRef<'_>) -> Option<Flow> {
-        let source = ip_of(event.get(&self.source_ip)?)?;
-        let destination = ip_of(event.get(&self.destination_ip)?)?;
-        let protocol = event.get(&self.iana_number).or_else(|| event.get(&self.transport))?;
-        let protocol = protocol_of(protocol)?;
+        let source = self.source_ip.of(event)?;
+        let destination = self.destination_ip.of(event)?;
+        let protocol = self.iana_number.of(event).or_else(|| self.transport.of(event))??;
         let mut flow = Flow { source: (source, 0), destination: (destination, 0), protocol };
         match protocol {
             TCP | UDP | SCTP => {
-                flow.source.1 = u16::try_from(number_of(event.get(&self.source_port)?)?).ok()?;
-                let port = number_of(event.get(&self.destination_port)?)?;
-                flow.destination.1 = u16::try_from(port).ok()?;
+                flow.source.1 = u16::try_from(self.source_port.of(event)?).ok()?;
+                flow.destination.1 = u16::try_from(self.destination_port.of(event)?).ok()?;
                 Some(flow.sorted())
             }
             ICMP | ICMP_V6 => {
                 // Without both type and code there still is an ID.
-                let small = |path| event.get(path).and_then(number_of).map(u8::try_from);
+                let small = |field: &Field<u64>| field.of(event).map(u8::try_from);
                 let (kind, code) = match (small(&self.icmp_type), small(&self.icmp_code)) {
                     (Some(Ok(kind)), Some(Ok(code))) => (kind, code),
                     _ => (0, 0),
@@ -307,14 +353,14 @@ impl Processor for CommunityId {
 
     fn footprint(&self, _: &Constants) -> Footprint {
         let reads = [
-            &self.source_ip,
-            &self.source_port,
-            &self.destination_ip,
-            &self.destination_port,
-            &self.iana_number,
-            &self.transport,
-            &self.icmp_type,
-            &self.icmp_code,
+            &self.source_ip.path,
+            &self.source_port.path,
+            &self.destination_ip.path,
+            &self.destination_port.path,
+            &self.iana_number.path,
+            &self.transport.path,
+            &self.icmp_type.path,
+            &self.icmp_code.path,
             &self.target,
         ];
         let reads = reads.into_iter().cloned().collect();
@@ -323,6 +369,25 @@ impl Processor for CommunityId {
 
     fn fold(&self, constants: &mut Constants) -> bool {
         rehearse(self, constants, &[&self.target])
+    }
+
+    fn knowing(
+        &self,
+        constants: &Constants,
+        is_own: &dyn Fn(&Path) -> bool,
+    ) -> Option<Arc<dyn Processor>> {
+        let mut knowing = self.clone();
+        let known = [
+            knowing.source_ip.know(constants, is_own),
+            knowing.source_port.know(constants, is_own),
+            knowing.destination_ip.know(constants, is_own),
+            knowing.destination_port.know(constants, is_own),
+            knowing.iana_number.know(constants, is_own),
+            knowing.transport.know(constants, is_own),
+            knowing.icmp_type.know(constants, is_own),
+            knowing.icmp_code.know(constants, is_own),
+        ];
+        known.contains(&true).then(|| Arc::new(knowing) as Arc<dyn Processor>)
     }
 
     fn describe(&self) -> String {

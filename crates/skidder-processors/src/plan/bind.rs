@@ -181,20 +181,28 @@ impl Binder {
             }
             return;
         }
-        let run = || Compiled::Run {
-            when: None,
-            processor: Arc::clone(processor),
-            failures: Arc::clone(failures),
-        };
+        let step = self.run(None, processor, failures);
         let footprint = processor.footprint(&self.constants);
         self.meet(|watched, met| *met |= footprint.overlaps(watched));
         if self.touched.overlaps_footprint(&footprint) {
-            self.add_guarded(run(), processor, &footprint, true);
+            self.add_guarded(step, processor, &footprint, true);
         } else if self.fold(&**processor) {
             self.note(Fate::Once, || processor.describe());
         } else {
-            self.keep(run());
+            self.keep(step);
         }
+    }
+
+    /// A processor for events over the constants as they are now.
+    fn run(
+        &self,
+        when: Option<Condition>,
+        processor: &Arc<dyn Processor>,
+        failures: &Arc<FailureCount>,
+    ) -> Compiled {
+        let knowing = processor.knowing(&self.constants, &|path| self.touched.overlaps(path));
+        let processor = knowing.unwrap_or_else(|| Arc::clone(processor));
+        Compiled::Run { when, processor, failures: Arc::clone(failures) }
     }
 
     /// A processor whose condition depends on the event.
@@ -207,11 +215,7 @@ impl Binder {
         let usual = self.decide_usual(&when);
         let footprint = processor.footprint(&self.constants);
         self.meet(|watched, met| *met |= footprint.overlaps(watched));
-        let step = Compiled::Run {
-            when: Some(when),
-            processor: Arc::clone(processor),
-            failures: Arc::clone(failures),
-        };
+        let step = self.run(Some(when), processor, failures);
         match usual {
             Ok(usual) => self.add_guarded(step, processor, &footprint, usual),
             Err(_) => self.keep(step),

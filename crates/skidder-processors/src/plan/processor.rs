@@ -71,6 +71,17 @@ pub trait Processor: Any + Debug + Send + Sync {
         None
     }
 
+    /// The same with what it makes of `constants` looked up once, for the fields of which `is_own` says that no event
+    /// has anything of its own at, inside or around them. Only for fields that the footprint reads.
+    fn knowing(
+        &self,
+        constants: &Constants,
+        is_own: &dyn Fn(&Path) -> bool,
+    ) -> Option<Arc<dyn Processor>> {
+        let _ = (constants, is_own);
+        None
+    }
+
     /// One processor that does to every event what this one and then `next` do, if there is one. Neither may
     /// count failures, since each counts its own. `in_branch`: they stand in an `if`, where one that is
     /// incomplete keeps the other from running; elsewhere that means nothing.
