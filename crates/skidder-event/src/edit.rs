@@ -43,6 +43,12 @@ impl<'a> EventMut<'a> {
         Self { batch, row, base }
     }
 
+    /// The next step sees the event over this base.
+    #[inline]
+    pub fn set_base(&mut self, base: &'a Base) {
+        self.base = base;
+    }
+
     /// The same event, to be read.
     pub fn as_ref(&self) -> EventRef<'_> {
         EventRef::new(self.batch, self.row, self.base)

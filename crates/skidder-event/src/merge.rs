@@ -4,7 +4,6 @@ use crate::base::{Base, BaseNode, find, position};
 use crate::batch::{Batch, Cell, Node, NodeId, Row};
 use crate::encode::Precision;
 use crate::escape::write_string;
-use crate::short::write_span;
 use crate::time::TimeText;
 use crate::value::Value;
 use std::ops::Range;
@@ -360,10 +359,7 @@ pub(crate) fn write_cell(out: &mut Vec<u8>, batch: &Batch, cell: Cell) {
         Cell::UInt(number) => write_uint(out, number),
         Cell::Float(number) => write_float(out, number),
         Cell::Number(text) => out.extend_from_slice(batch.text(text)),
-        Cell::Str(text) if batch.known_utf8(text) => {
-            write_span(out, &batch.bytes, text.start as usize, text.len as usize);
-        }
-        Cell::Str(text) => write_string(out, batch.text(text), false),
+        Cell::Str(text) => write_string(out, batch.text(text), batch.known_utf8(text)),
         Cell::Time(time) => write_time(out, time),
         Cell::List(first) => {
             out.push(b'[');

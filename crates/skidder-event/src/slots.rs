@@ -1,6 +1,6 @@
 //! An event whose fields are in slots: reading, writing, and making nodes of them.
 //!
-//! The processors know nothing of it. [`crate::Batch::begin_slots`] begins with an event that has no fields of its own;
+//! The processors know nothing of it. [`EventMut::begin_slots`] begins with an event that has no fields of its own;
 //! whatever is not done by the number of a field makes nodes of all slots first ([`EventMut::settle`]).
 
 use crate::base::{Base, BaseNode};
@@ -17,19 +17,24 @@ use std::sync::Arc;
 pub(crate) const NO_ROW: u32 = u32::MAX;
 
 /// The slots of the event that a list runs on.
+///
+/// `touched` and `gone` do not stand side by side: they are written one by one, and would be read in one piece by
+/// [`Slots::mark`], for which a processor waits until both are in its cache.
 #[derive(Debug)]
+#[repr(C)]
 pub(crate) struct Slots {
-    /// Nothing as long as no list runs that has one.
-    form: Option<Arc<Form>>,
-    /// The row whose fields are in slots, and not in nodes.
-    live: u32,
     /// Those that were written.
     touched: u64,
-    /// Those of them whose field was removed.
+    /// Nothing as long as no list runs that has one.
+    form: Option<Arc<Form>>,
+    /// Those of the written whose field was removed.
     gone: u64,
+    /// The row whose fields are in slots, and not in nodes.
+    live: u32,
     cells: Vec<Cell>,
-    /// Slots that were written as they were before another change, for [`EventMut::rollback`].
-    journal: Vec<(u8, Cell)>,
+    /// Slots that were written as they were before another change, for [`EventMut::rollback`]. (Behind a number of
+    /// one byte a cell is copied through the stack in pieces that overlap, which a processor waits for.)
+    journal: Vec<(usize, Cell)>,
 }
 
 /// A point in the history of the slots.
@@ -83,7 +88,7 @@ impl Slots {
     /// Remembers what a slot had before another change.
     #[inline(never)]
     fn keep(&mut self, slot: usize) {
-        self.journal.push((slot as u8, self.cells[slot]));
+        self.journal.push((slot, self.cells[slot]));
     }
 
     pub(crate) fn mark(&self) -> SlotsMark {
@@ -98,7 +103,7 @@ impl Slots {
     pub(crate) fn rollback(&mut self, mark: SlotsMark) {
         while self.journal.len() > mark.journal as usize {
             if let Some((slot, cell)) = self.journal.pop() {
-                self.cells[usize::from(slot)] = cell;
+                self.cells[slot] = cell;
             }
         }
         self.live = mark.live;
@@ -149,9 +154,8 @@ impl Batch {
         };
     }
 
-    /// Keeps the fields of an event in slots from now on, if it has none of its own yet and there is a form.
     #[inline]
-    pub fn begin_slots(&mut self, row: usize) {
+    fn begin_slots(&mut self, row: usize) {
         let slots = &mut self.slots;
         (slots.touched, slots.gone) = (0, 0);
         slots.journal.clear();
@@ -161,10 +165,8 @@ impl Batch {
         }
     }
 
-    /// Makes nodes of the fields of an event that are still in slots: no step runs on it any more. What was removed
-    /// and is not in the batch's base needs no node.
     #[inline]
-    pub fn end_slots(&mut self, row: usize) {
+    fn end_slots(&mut self, row: usize) {
         if !self.slots.is_live(row) {
             return;
         }
@@ -174,9 +176,8 @@ impl Batch {
         self.settle(row, Wanted { touched, fields, last: true });
     }
 
-    /// Makes nodes of the fields of an event that are in slots: the next step does not know them by number.
     #[inline]
-    pub fn settle_slots(&mut self, row: usize) {
+    fn settle_slots(&mut self, row: usize) {
         if self.slots.is_live(row) {
             let touched = self.slots.touched;
             self.settle(row, Wanted { touched, fields: touched, last: false });
@@ -222,13 +223,26 @@ impl Batch {
 }
 
 impl<'a> EventMut<'a> {
+    /// Keeps the fields in slots from now on, if the event has none of its own yet and there is a form.
+    #[inline]
+    pub fn begin_slots(&mut self) {
+        self.batch.begin_slots(self.row);
+    }
+
+    /// Makes nodes of the fields that are still in slots: no step runs on the event any more. What was removed and is
+    /// not in the batch's base needs no node.
+    #[inline]
+    pub fn end_slots(&mut self) {
+        self.batch.end_slots(self.row);
+    }
+
     /// Whether fields are in slots, where they are found by their number.
     #[inline]
     pub fn has_slots(&self) -> bool {
         self.batch.slots.is_live(self.row)
     }
 
-    /// Makes nodes of all fields that are in slots.
+    /// Makes nodes of all fields that are in slots: the next step does not know them by number.
     #[inline]
     pub fn settle(&mut self) {
         self.batch.settle_slots(self.row);
@@ -388,7 +402,7 @@ impl<'a> EventRef<'a> {
 
     /// The value of a field that has no slot and is inside one that was written.
     ///
-    /// An object around several slots is never looked at: the steps that do so come behind [`Batch::settle_slots`].
+    /// An object around several slots is never looked at: the steps that do so come behind [`EventMut::settle`].
     #[cold]
     #[expect(clippy::option_option, reason = "whether it is inside one, and whether it is there")]
     pub(crate) fn inside_slot(&self, path: &Path) -> Option<Option<ValueRef<'a>>> {

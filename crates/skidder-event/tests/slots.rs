@@ -141,9 +141,10 @@ proptest! {
         base.know(&form);
         let mut slots = batch_of("line", Arc::clone(&base));
         slots.set_form(&form);
-        slots.begin_slots(0);
-        let in_slots = edit(&mut slots.event_mut(0, &base), &edits);
-        slots.end_slots(0);
+        let mut event = slots.event_mut(0, &base);
+        event.begin_slots();
+        let in_slots = edit(&mut event, &edits);
+        event.end_slots();
         prop_assert_eq!(in_slots, seen);
         prop_assert_eq!(document(&slots), document(&nodes));
         prop_assert_eq!(fields(&slots), fields(&nodes));

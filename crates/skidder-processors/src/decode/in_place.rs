@@ -36,6 +36,7 @@ impl FromTo {
     }
 
     /// The bytes at `from`; nothing if there are none, that need not be there.
+    #[inline]
     pub(super) fn text<'a>(
         &self,
         event: EventRef<'a>,

@@ -80,20 +80,28 @@ type Protocol = Option<u8>;
 struct Field<T> {
     path: Path,
     read: fn(ValueRef<'_>) -> Option<T>,
+    known: Known<T>,
+}
+
+/// What is known of a field before there is an event.
+#[derive(Clone, Copy, Debug)]
+enum Known<T> {
+    /// Each event may have its own value.
+    Nothing,
     /// Every event has this, or has none.
-    known: Option<Option<T>>,
+    Value(Option<T>),
 }
 
 impl<T: Copy> Field<T> {
     fn new(path: Path, read: fn(ValueRef<'_>) -> Option<T>) -> Self {
-        Self { path, read, known: None }
+        Self { path, read, known: Known::Nothing }
     }
 
     #[inline]
     fn of(&self, event: EventRef<'_>) -> Option<T> {
         match self.known {
-            Some(known) => known,
-            None => (self.read)(event.get(&self.path)?),
+            Known::Value(known) => known,
+            Known::Nothing => (self.read)(event.get(&self.path)?),
         }
     }
 
@@ -103,7 +111,7 @@ impl<T: Copy> Field<T> {
             return false;
         }
         let value = constants.get(&self.path).map(scalar_of);
-        self.known = Some(value.and_then(|value| (self.read)(value)));
+        self.known = Known::Value(value.and_then(|value| (self.read)(value)));
         true
     }
 }

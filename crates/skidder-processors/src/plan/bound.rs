@@ -1,7 +1,7 @@
 //! A plan bound to a source: its base layer, and the steps that are left for each event.
 
 use super::compiled::{Compiled, Flow};
-use skidder_event::{Base, Batch, DropReason, EventRef, Form, KeyBit, KeyFilter, Path};
+use skidder_event::{Base, Batch, DropReason, EventMut, EventRef, Form, KeyBit, KeyFilter, Path};
 use std::sync::Arc;
 
 /// What processors do to the events of one source.
@@ -155,16 +155,17 @@ impl BoundPlan {
     /// All steps on one event, so that a mark is valid until the step ends.
     fn run_event(&self, batch: &mut Batch, row: usize) {
         batch.forget_changes();
-        batch.begin_slots(row);
+        let mut event = batch.event_mut(row, &self.base);
+        event.begin_slots();
         for (number, bound) in self.steps.iter().enumerate() {
             if number == self.steps_in_slots {
-                batch.settle_slots(row);
+                event.settle();
             }
-            if bound.run(batch, row) == Flow::Dropped {
+            if bound.run(&mut event) == Flow::Dropped {
                 return;
             }
         }
-        batch.end_slots(row);
+        event.end_slots();
     }
 }
 
@@ -179,35 +180,38 @@ impl BoundStep {
         }
     }
 
-    /// Runs on one event.
+    /// Runs on one event. Its base is another one behind it.
     #[inline(always)]
-    pub(crate) fn run(&self, batch: &mut Batch, row: usize) -> Flow {
+    pub(crate) fn run<'a>(&'a self, event: &mut EventMut<'a>) -> Flow {
+        event.set_base(&self.base);
         match &self.folded {
-            None => self.step.run(&mut batch.event_mut(row, &self.base)),
-            Some(folded) => run_folded(self, folded, batch, row),
+            None => self.step.run(event),
+            Some(folded) => run_folded(self, folded, event),
         }
     }
 }
 
 /// A folded step on an event that may be unusual.
 #[inline(never)]
-fn run_folded(bound: &BoundStep, folded: &Folded, batch: &mut Batch, row: usize) -> Flow {
-    let event = batch.event_over(row, &bound.base);
-    let own_fields = folded.fields.are_own(event);
-    if !own_fields && !folded.condition.are_own(event) {
+fn run_folded<'a>(bound: &'a BoundStep, folded: &'a Folded, event: &mut EventMut<'a>) -> Flow {
+    let seen = event.as_ref();
+    let own_fields = folded.fields.are_own(seen);
+    if !own_fields && !folded.condition.are_own(seen) {
         return Flow::Next;
     }
-    if folded.repeatable && !folded.changes.is_empty() && bound.step.applies(event) {
+    if folded.repeatable && !folded.changes.is_empty() && bound.step.applies(seen) {
         if own_fields {
-            return bound.step.run(&mut batch.event_mut(row, &bound.base));
+            return bound.step.run(event);
         }
         return Flow::Next;
     }
     // The event gets back what it had before the step, and then the step as if nothing was folded.
     for path in &folded.changes {
-        match batch.event_mut(row, &bound.base).copy(path) {
+        event.set_base(&bound.base);
+        let before = event.copy(path);
+        event.set_base(&folded.after);
+        match before {
             Some(cell) => {
-                let mut event = batch.event_mut(row, &folded.after);
                 let mark = event.mark();
                 if event.put_cell(path, cell).is_err() {
                     // The event hides this part of both layers.
@@ -215,9 +219,10 @@ fn run_folded(bound: &BoundStep, folded: &Folded, batch: &mut Batch, row: usize)
                 }
             }
             None => {
-                batch.event_mut(row, &folded.after).delete(path);
+                event.delete(path);
             }
         }
     }
-    bound.step.run(&mut batch.event_mut(row, &bound.base))
+    event.set_base(&bound.base);
+    bound.step.run(event)
 }

@@ -39,7 +39,7 @@ impl BoundPlan {
             for row in 0..batch.len() {
                 if !batch.rows()[row].is_dropped() {
                     counts.events += 1;
-                    bound.run(batch, row);
+                    bound.run(&mut batch.event_mut(row, &bound.base));
                     counts.dropped += u64::from(batch.rows()[row].is_dropped());
                 }
             }

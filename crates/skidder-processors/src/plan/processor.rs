@@ -71,14 +71,13 @@ pub trait Processor: Any + Debug + Send + Sync {
         None
     }
 
-    /// The same with what it makes of `constants` looked up once, for the fields of which `is_own` says that no event
+    /// The same with what it makes of `_constants` looked up once, for the fields of which `_is_own` says that no event
     /// has anything of its own at, inside or around them. Only for fields that the footprint reads.
     fn knowing(
         &self,
-        constants: &Constants,
-        is_own: &dyn Fn(&Path) -> bool,
+        _constants: &Constants,
+        _is_own: &dyn Fn(&Path) -> bool,
     ) -> Option<Arc<dyn Processor>> {
-        let _ = (constants, is_own);
         None
     }
 
