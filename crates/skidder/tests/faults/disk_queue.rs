@@ -2,6 +2,7 @@
 
 use super::disk::SmallDisk;
 use crate::common::lines::{judge, lines};
+use crate::common::program::Program;
 use crate::common::server::BulkServer;
 use crate::common::{Place, accept, seeds};
 use base64::Engine as _;
@@ -26,8 +27,7 @@ fn what_a_stuck_server_did_not_take_outlives_the_program_and_the_log() {
     server.hold();
     let mut program = place.start(&["-E", "filebeat.shutdown_timeout=200ms"]);
     program.await_that("a request is held", || server.held() > 0);
-    let queue = place.data().join("diskqueue");
-    program.await_that("all is in the queue", || bytes_in(&queue) > 6000 * 60);
+    await_queued(&mut program, &place, 6000);
     let ended = program.terminate().succeeded();
     let ledger = ended.ledger();
     assert_eq!((ledger.read, ledger.in_flight, ledger.delivered), (6000, 0, 0));
@@ -44,11 +44,12 @@ fn what_a_stuck_server_did_not_take_outlives_the_program_and_the_log() {
     assert_eq!((ledger.recovered, ledger.stored), (0, 0), "it is known to be delivered");
 }
 
-/// Bytes of the segments.
-fn bytes_in(queue: &std::path::Path) -> u64 {
-    let listed = std::fs::read_dir(queue).into_iter().flatten().flatten();
-    let segments = listed.filter(|entry| entry.path().extension().is_some_and(|of| of == "skq"));
-    segments.map(|entry| entry.metadata().map_or(0, |of| of.len())).sum()
+/// Waits until so many events are in the queue, as a second program is told.
+fn await_queued(program: &mut Program, place: &Place, events: usize) {
+    let told = format!("\"waiting\": {events}\n");
+    program.await_that("all is in the queue", || {
+        place.start(&["queue", "inspect", "--json"]).end().out.contains(&told)
+    });
 }
 
 #[test]
@@ -129,10 +130,7 @@ fn an_encrypted_queue_waits_for_its_key_and_holds_no_line_in_the_clear() {
     let mut program = place.start(&["-E", "filebeat.shutdown_timeout=200ms"]);
     program.await_that("a request is held", || server.held() > 0);
     let queue = place.data().join("diskqueue");
-    program.await_that("all is in the queue", || {
-        let shown = place.start(&["queue", "inspect", "--json"]).end();
-        shown.out.contains("\"waiting\": 6000\n")
-    });
+    await_queued(&mut program, &place, 6000);
     assert_eq!(program.terminate().succeeded().ledger().stored, 6000);
     let line = std::fs::read(&log).unwrap()[..8].to_vec();
     let files = || std::fs::read_dir(&queue).unwrap().map(|entry| entry.unwrap().path());
@@ -198,7 +196,7 @@ fn a_damaged_queue_is_shown_and_repaired() {
     let mut program = place.start(&["-E", "filebeat.shutdown_timeout=200ms"]);
     program.await_that("a request is held", || server.held() > 0);
     let queue = place.data().join("diskqueue");
-    program.await_that("all is in the queue", || bytes_in(&queue) > 6000 * 60);
+    await_queued(&mut program, &place, 6000);
     let beside = place.start(&["queue", "inspect", "--json"]).end().succeeded();
     assert!(beside.out.contains("\"missing\": 0"), "{}", beside.out);
     let refused = place.start(&["queue", "repair", "--path", "data/diskqueue"]).end();
