@@ -69,8 +69,7 @@ impl Dialer {
     }
 
     pub(crate) async fn tcp(&self, address: SocketAddr) -> Result<TcpStream, ConnectError> {
-        let stream = TcpStream::connect(address).await.map_err(ConnectError::Tcp)?;
-        stream.set_nodelay(true).map_err(ConnectError::Tcp)?;
+        let stream = skidder_outputs::connect(address).await.map_err(ConnectError::Tcp)?;
         if self.keep_alive {
             let set = rustix::net::sockopt::set_socket_keepalive(&stream, true);
             set.map_err(|error| ConnectError::Tcp(error.into()))?;
