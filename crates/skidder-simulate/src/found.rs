@@ -221,6 +221,11 @@ pub const FOUND: &[(u64, Option<Theme>, &str)] = &[
         "nothing but the pin had been known of a file, and its own name came back after that",
     ),
     (2_000_660, CONTAINERS, "a source was forgotten in the scan in which its copy waited for it"),
+    (
+        5_001_494,
+        Some(Theme::Ids),
+        "with a new id, a compressed file got the verified end of another one that had been at its path: it was lost",
+    ),
 ];
 
 const CONTAINERS: Option<Theme> = Some(Theme::Containers);

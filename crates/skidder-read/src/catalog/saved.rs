@@ -318,10 +318,12 @@ impl Catalog {
     /// more what was read of it.
     pub(super) fn proven_cursor(&self, candidate: &Candidate, entry: &Entry) -> Cursor {
         let mut cursor = entry.cursor;
-        if self.rank(candidate, entry, false).misfit {
+        let rank = self.rank(candidate, entry, false);
+        if rank.misfit {
             cursor = restarted(candidate, cursor);
         }
-        cursor.eof &= candidate.head.compressed;
+        let rested = entry.updated.since(candidate.found.metadata.modified);
+        cursor.eof &= candidate.head.compressed && !rank.other_file && rested > MISSING_GRACE;
         cursor
     }
 
