@@ -244,27 +244,29 @@ impl Work {
             topic.failures.clear();
             topic.backoff.reset();
         }
-        let gone: Vec<u32> = topic
+        let exists = |id: &i32| state.partitions.iter().any(|partition| partition.id == *id);
+        let gone: Vec<(u32, bool)> = topic
             .lanes
             .iter()
             .filter(|(partition, _)| usable.binary_search(partition).is_err())
-            .map(|(_, slot)| *slot)
+            .map(|(partition, slot)| (*slot, exists(partition)))
             .collect();
         self.evacuate(number, &gone);
         Ok(())
     }
 
-    /// Events that wait for partitions which are not to be used choose again.
-    fn evacuate(&mut self, number: u16, gone: &[u32]) {
+    /// Events that wait for partitions which are not to be used choose again. With each lane comes whether its partition
+    /// is still there.
+    fn evacuate(&mut self, number: u16, gone: &[(u32, bool)]) {
         let buffers = self.links.buffers.clone();
         let mut items: Vec<Item> = Vec::new();
-        for slot in gone {
+        for (slot, exists) in gone {
             let lane = self.lanes[*slot as usize].as_mut().expect("its topic has it");
             if lane.hold == Hold::Asking {
                 // It was not among the answers, and may come back.
                 lane.hold = Hold::Until(Instant::now() + lane.backoff.next_wait());
             }
-            if let Some((moved, load)) = lane.evacuate(&mut |buffer| buffers.put(buffer)) {
+            if let Some((moved, load)) = lane.evacuate(*exists, &mut |buffer| buffers.put(buffer)) {
                 items.extend(moved);
                 self.load.records -= load.records;
                 self.load.bytes -= load.bytes;

@@ -236,11 +236,15 @@ impl Lane {
     }
 
     /// All events that wait, if the lane has landed and none of them may have been written as part of a batch that
-    /// must stay what it was.
-    pub(crate) fn evacuate(&mut self, free: &mut dyn FnMut(Vec<u8>)) -> Option<(Vec<Item>, Load)> {
+    /// must stay what it was; unless there is no such partition any more.
+    pub(crate) fn evacuate(
+        &mut self,
+        exists: bool,
+        free: &mut dyn FnMut(Vec<u8>),
+    ) -> Option<(Vec<Item>, Load)> {
         let is_bound = self.groups.iter().any(|group| group.mark.is_some())
             || self.sealed.iter().any(|batch| batch.mark.is_some());
-        if !self.flying.is_empty() || self.hold == Hold::Draining || is_bound {
+        if !self.flying.is_empty() || self.hold == Hold::Draining || (is_bound && exists) {
             return None;
         }
         let load = self.put_down(free);

@@ -10,8 +10,8 @@ const BEFORE_BYTES: usize = 12;
 /// Where the part begins that the checksum is of.
 const SUMMED_FROM: usize = 21;
 
-/// Room for a length of any width.
-const WIDEST: [u8; 10] = [0; 10];
+/// Room for what stands before the key of a record, and for the length of a value: five numbers and the attributes.
+const HEAD_ROOM: usize = 5 * 10 + 1;
 
 /// Records of one batch, without the batch's head.
 #[derive(Debug, Default)]
@@ -65,21 +65,25 @@ impl Records {
         let (length_width, value_width) = self.widths;
         let bytes = &mut self.bytes;
         // Both lengths are known only afterwards; where they were guessed wrong, what is behind them moves.
-        bytes.extend_from_slice(&WIDEST[..length_width]);
-        let body = bytes.len();
-        // Its attributes: none.
-        bytes.push(0);
-        put_varint(bytes, time.wrapping_sub(self.first));
-        put_varint(bytes, i64::from(self.count));
-        match key {
-            None => put_varint(bytes, -1),
-            Some(key) => {
-                put_varint(bytes, key.len() as i64);
-                bytes.extend_from_slice(key);
+        let body = start + length_width;
+        // In one piece: the length, no attributes, the time, the place, and the key's length.
+        let mut head = [0; HEAD_ROOM];
+        let mut end = length_width + 1;
+        end = set_varint(&mut head, end, time.wrapping_sub(self.first));
+        end = set_varint(&mut head, end, i64::from(self.count));
+        end = set_varint(&mut head, end, key.map_or(-1, |key| key.len() as i64));
+        let at = match key {
+            None => {
+                bytes.extend_from_slice(&head[..end + value_width]);
+                start + end
             }
-        }
-        let at = bytes.len();
-        bytes.extend_from_slice(&WIDEST[..value_width]);
+            Some(key) => {
+                bytes.extend_from_slice(&head[..end]);
+                bytes.extend_from_slice(key);
+                bytes.extend_from_slice(&[0; 10][..value_width]);
+                start + end + key.len()
+            }
+        };
         if let Err(error) = value(bytes) {
             bytes.truncate(start);
             return Err(error);
@@ -136,6 +140,19 @@ impl Records {
         head[17..21].copy_from_slice(&sum.to_be_bytes());
         head
     }
+}
+
+/// Writes a number at `at`, where there is room; gives where it ends.
+#[inline]
+fn set_varint(head: &mut [u8; HEAD_ROOM], mut at: usize, value: i64) -> usize {
+    let mut rest = zigzag(value);
+    while rest >= 0x80 {
+        head[at] = rest as u8 | 0x80;
+        rest >>= 7;
+        at += 1;
+    }
+    head[at] = rest as u8;
+    at + 1
 }
 
 /// Writes the length of what stands behind `at`, where there are `guess` bytes for it. Gives how many it took.

@@ -111,14 +111,24 @@ fn only_what_was_not_sent_goes_to_another_partition() {
     let group = send(&mut lane, 1);
     lane.flying.push_back(Flying { group, bytes: 1, link: 1 });
     write(&mut lane, 2..4);
-    assert_eq!(lane.evacuate(&mut drop), None, "something flies");
+    assert_eq!(lane.evacuate(true, &mut drop), None, "something flies");
     let flying = lane.flying.pop_front().expect("it was sent");
     lane.give_back(flying.group);
     lane.settle_down(&mut drop);
     lane.hold = Hold::Asking;
-    assert_eq!(lane.evacuate(&mut drop), None, "it may be written");
+    assert_eq!(lane.evacuate(true, &mut drop), None, "it may be written");
     lane.groups[0].mark = None;
-    let (moved, load) = lane.evacuate(&mut drop).expect("nothing holds it");
+    let (moved, load) = lane.evacuate(true, &mut drop).expect("nothing holds it");
     assert_eq!((moved, load), (items(0..4), Load::default()));
     assert!(lane.is_idle());
+
+    // A partition that is gone for good will never say whether it was written.
+    write(&mut lane, 4..5);
+    let group = send(&mut lane, 1);
+    lane.give_back(group);
+    lane.settle_down(&mut drop);
+    lane.hold = Hold::Asking;
+    assert_eq!(lane.evacuate(true, &mut drop), None);
+    let (moved, _) = lane.evacuate(false, &mut drop).expect("there is no such partition");
+    assert_eq!(moved, items(4..5));
 }
