@@ -186,10 +186,12 @@ fn killed_while_rotating_by_copytruncate() {
 
 #[test]
 fn stopped_midway_it_drains_and_repeats_nothing() {
+    // So many that they outlast a test that has to wait for its turn on a busy machine.
+    const A: usize = 40_000;
     let mut random = Random::new(7);
     let server = BulkServer::paced(PACE);
     let place = Place::new(&server);
-    place.write("a", &lines("a", 0..6000));
+    place.write("a", &lines("a", 0..A));
     place.write("b.gz", &gzip(&lines("b", 0..4000)));
     let mut last = 0;
     for stop in 1..=5 {
@@ -200,10 +202,10 @@ fn stopped_midway_it_drains_and_repeats_nothing() {
         let ledger = ended.ledger();
         assert_eq!((ledger.in_flight, ledger.delivered), (0, server.count() - last));
         last = server.count();
-        assert!(last < 10_000, "it had nothing left to do: the test says nothing");
+        assert!(last < A + 4000, "it had nothing left to do: the test says nothing");
     }
     place.once(&[]).succeeded();
-    accept("SIGTERM, five times", judge(&[("a", 6000), ("b", 4000)], &server.documents()), 0);
+    accept("SIGTERM, five times", judge(&[("a", A), ("b", 4000)], &server.documents()), 0);
 }
 
 #[test]
