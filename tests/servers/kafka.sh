@@ -76,7 +76,7 @@ CONF
   printf '%s\n' ${SETTINGS:-}
 } >"$dir/server.properties"
 quietly "$java/bin/java" -cp "$jars/*" kafka.tools.StorageTool format --standalone \
-  --cluster-id "$(head -c16 /dev/urandom | base64 | tr '+/' '-_' | tr -d =)" --config "$dir/server.properties" \
+  "--cluster-id=$(head -c16 /dev/urandom | base64 | tr '+/' '-_' | tr -d =)" --config "$dir/server.properties" \
   --add-scram 'SCRAM-SHA-256=[name=test,password=secret]' --add-scram 'SCRAM-SHA-512=[name=test,password=secret]'
 launch "$java/bin/java" -Xms192m -Xmx384m -Dorg.apache.logging.log4j.level=INFO -cp "$jars/*" kafka.Kafka "$dir/server.properties"
 ready "kafka://127.0.0.1:$port?sasl=$sasl&tls=$tls&sasl_tls=$sasl_tls&expired=$expired&wrong_host=$wrong_host&behind=$behind&directory=$dir" \
