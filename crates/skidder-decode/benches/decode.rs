@@ -1,6 +1,6 @@
 //! Decoding and line splitting, in bytes of decompressed text per second of one core.
 //!
-//! `cargo bench -p skidder-decode`. The file is in memory, but copied into the scratch buffer as
+//! `cargo bench -p skidder-decode --bench decode`; other codecs than gzip are in `codecs.rs`. The file is in memory, but copied into the scratch buffer as
 //! `pread` would. The measure is `raw_inflate` (the decoder with CRC-32, nothing around it, input
 //! in place); `flate2` is what a program without need of checkpoints would use.
 
@@ -9,19 +9,17 @@
 #[path = "../tests/common/mod.rs"]
 mod common;
 
-use common::{MemoryFile, frames, gzip, log_text};
+use common::{MemoryFile, gzip, log_text};
 use divan::counter::BytesCount;
 use divan::{Bencher, black_box};
-use lzma_rust2::CheckType;
 use skidder_decode::gzip::{Checkpoint, GzipReader, Inflate, InflatePool, Stop};
 
 use skidder_decode::lines::Splitter;
-use skidder_decode::{Codec, Decoder, DecoderPool, ReadState, head};
+use skidder_decode::{Codec, DecoderPool, ReadState, head};
 use std::io::Read;
 use std::sync::LazyLock;
 
 const CONTENT_BYTES: usize = 32 << 20;
-const CODEC_BYTES: usize = 8 << 20;
 const SCRATCH_BYTES: usize = 64 * 1024;
 const OUT_BYTES: usize = 256 * 1024;
 /// Header without fields; trailer.
@@ -130,33 +128,6 @@ fn many_small_members(bencher: Bencher) {
     bencher
         .counter(BytesCount::new(CONTENT_BYTES))
         .bench_local(|| read_through(&file, GzipReader::new(&pool), &mut scratch, &mut out));
-}
-
-/// Each codec as a reader uses it, with checkpoints. What the tools make by default, but smaller: bzip2 and xz are slow.
-#[divan::bench(sample_count = 5, args = ["gzip", "zstd", "bzip2", "xz", "lz4", "lz4 linked"])]
-fn codec(bencher: Bencher, kind: &str) {
-    let text = &CONTENT[..CODEC_BYTES];
-    let (codec, bytes) = match kind {
-        "gzip" => (Codec::Gzip, gzip(text, 6)),
-        "zstd" => (Codec::Zstd, frames::zstd(text, 3, true)),
-        "bzip2" => (Codec::Bzip2, frames::bzip2(text, 9)),
-        "xz" => (Codec::Xz, frames::xz(text, CheckType::Crc64, None)),
-        "lz4 linked" => (Codec::Lz4, frames::lz4(text, false, true)),
-        _ => (Codec::Lz4, frames::lz4(text, true, true)),
-    };
-    let file = MemoryFile::new(&bytes);
-    let pool = DecoderPool::new(1);
-    let (mut scratch, mut out) = (vec![0; SCRATCH_BYTES], vec![0; OUT_BYTES]);
-    bencher.counter(BytesCount::new(CODEC_BYTES)).bench_local(|| {
-        let mut decoder = Decoder::start(Some(codec), &pool);
-        loop {
-            let progress = decoder.read(&file, &mut scratch, &mut out).expect("valid");
-            black_box(decoder.take_checkpoint());
-            if progress.state != ReadState::More {
-                return decoder.offset();
-            }
-        }
-    });
 }
 
 /// One fingerprint: open, decode 1 KiB, put the decoder back.

@@ -53,6 +53,17 @@ impl Codec {
         }
     }
 
+    /// What the program that makes such files puts behind their names, without the dot.
+    pub fn extension(self) -> &'static str {
+        match self {
+            Self::Gzip => "gz",
+            Self::Zstd => "zst",
+            Self::Bzip2 => "bz2",
+            Self::Xz => "xz",
+            Self::Lz4 => "lz4",
+        }
+    }
+
     /// The codec of this name.
     pub fn find(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|codec| codec.name() == name)

@@ -4,9 +4,10 @@
 use crate::connect::Dialer;
 use crate::connection::{AskError, Connection};
 use crate::messages::{Identity, Metadata};
+use skidder_outputs::first_of;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::task::{JoinHandle, JoinSet};
+use tokio::task::JoinHandle;
 
 /// How long a broker has the question for itself before the next one is asked for a connection too.
 const NEXT_AFTER: Duration = Duration::from_secs(1);
@@ -112,34 +113,9 @@ pub(crate) async fn reach(
     dialer: &Arc<Dialer>,
     nodes: Vec<String>,
 ) -> Result<Connection, AskError> {
-    let mut rest = nodes.into_iter();
-    let mut attempts = JoinSet::new();
-    let mut last = AskError::Ended;
-    loop {
-        let next = rest.next();
-        let has_more = next.is_some();
-        if let Some(node) = next {
-            let dialer = Arc::clone(dialer);
-            attempts.spawn(async move { Connection::open(&dialer, &node).await });
-        }
-        let pause = async {
-            if has_more {
-                tokio::time::sleep(NEXT_AFTER).await;
-            } else {
-                std::future::pending::<()>().await;
-            }
-        };
-        tokio::select! {
-            () = pause => {}
-            ended = attempts.join_next() => match ended {
-                Some(Ok(Ok(connection))) => return Ok(connection),
-                Some(Ok(Err(error))) => last = error,
-                Some(Err(error)) if error.is_panic() => {
-                    std::panic::resume_unwind(error.into_panic())
-                }
-                Some(Err(_)) => {}
-                None => return Err(last),
-            },
-        }
-    }
+    let open = |node: String| {
+        let dialer = Arc::clone(dialer);
+        async move { Connection::open(&dialer, &node).await }
+    };
+    first_of(nodes, NEXT_AFTER, AskError::Ended, open).await
 }

@@ -171,9 +171,9 @@ impl Work {
 
     /// Whom to ask, in this order: brokers that we talk to, those of `hosts`, others that we know of.
     fn nodes(&mut self) -> Vec<String> {
-        self.seed = self.seed.wrapping_mul(0x5851_F42D_4C95_7F2D).wrapping_add(1);
+        let seed = self.next_seed();
         let hosts = &self.config.hosts;
-        let first = (self.seed >> 33) as usize % hosts.len();
+        let first = (seed >> 33) as usize % hosts.len();
         let hosts = hosts[first..].iter().chain(&hosts[..first]);
         let known = |up: bool| {
             let brokers = self.brokers.values().filter(move |broker| broker.is_up() == up);

@@ -431,8 +431,14 @@ impl Work {
     }
 
     pub(crate) fn backoff(&mut self) -> Backoff {
+        let seed = self.next_seed();
+        Backoff::new(self.config.backoff_init, self.config.backoff_max, seed)
+    }
+
+    /// Another number than all before it; its high bits are the good ones.
+    pub(crate) fn next_seed(&mut self) -> u64 {
         self.seed = self.seed.wrapping_mul(0x5851_F42D_4C95_7F2D).wrapping_add(1);
-        Backoff::new(self.config.backoff_init, self.config.backoff_max, self.seed)
+        self.seed
     }
 }
 

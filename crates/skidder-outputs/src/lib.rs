@@ -35,7 +35,7 @@ pub use elasticsearch::Elasticsearch;
 pub use file::{FileConfig, FileOutput};
 pub use kinds::{BuildOther, Built, Other, build};
 pub use logstash::Logstash;
-pub use net::{Host, HttpProxy, Proxy, ProxyChoice, Via, connect};
+pub use net::{Host, HttpProxy, Proxy, ProxyChoice, Via, connect, first_of};
 pub use redis::Redis;
 pub use refusal::{Refusal, Refuser};
 pub use selector::{NoName, Rules, Selector};

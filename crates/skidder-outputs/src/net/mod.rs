@@ -1,12 +1,14 @@
 //! The way to a server: names to addresses, a proxy if there is one, TLS.
 
 pub(crate) mod address;
+mod first;
 mod http_proxy;
 mod proxy_choice;
 mod read;
 mod socks;
 mod tcp;
 
+pub use first::first_of;
 pub use http_proxy::HttpProxy;
 pub use proxy_choice::ProxyChoice;
 pub(crate) use read::{read_headers, read_hosts, read_tls};
@@ -24,7 +26,6 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
-use tokio::task::JoinSet;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
@@ -229,36 +230,10 @@ pub(crate) async fn resolve(name: &str, port: u16) -> Result<Vec<SocketAddr>, Ne
     Ok(addresses)
 }
 
-/// A TCP connection to the address that takes one first (RFC 8305 in its simplest form): one that
-/// swallows packets does not hide those behind it.
+/// A TCP connection to the address that takes one first.
 pub(crate) async fn dial(addresses: &[SocketAddr]) -> Result<TcpStream, NetError> {
-    let mut rest = addresses.iter().copied();
-    let mut attempts = JoinSet::new();
-    let mut last = NetError::NoAddress(String::new());
-    loop {
-        let next = rest.next();
-        if let Some(address) = next {
-            attempts.spawn(dial_one(address));
-        }
-        let pause = async {
-            match next {
-                Some(_) => tokio::time::sleep(NEXT_ADDRESS_AFTER).await,
-                None => std::future::pending().await,
-            }
-        };
-        tokio::select! {
-            () = pause => {}
-            ended = attempts.join_next() => match ended {
-                Some(Ok(Ok(tcp))) => return Ok(tcp),
-                Some(Ok(Err(error))) => last = error,
-                Some(Err(error)) if error.is_panic() => {
-                    std::panic::resume_unwind(error.into_panic())
-                }
-                Some(Err(_)) => {}
-                None => return Err(last),
-            },
-        }
-    }
+    let none = NetError::NoAddress(String::new());
+    first_of(addresses.iter().copied(), NEXT_ADDRESS_AFTER, none, dial_one).await
 }
 
 async fn dial_one(address: SocketAddr) -> Result<TcpStream, NetError> {

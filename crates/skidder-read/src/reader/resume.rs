@@ -9,13 +9,10 @@ use skidder_os::File;
 use std::io;
 use std::path::Path;
 
-/// The ends of names that promise compressed content.
-const COMPRESSED_NAMES: [&str; 5] = ["gz", "zst", "bz2", "xz", "lz4"];
-
 /// Says so where name and content tell of a compressed file that is going to be read as text.
 fn warn_if_compressed(file: &dyn File, path: &Path) {
     let is_named_so =
-        path.extension().is_some_and(|end| COMPRESSED_NAMES.iter().any(|name| end == *name));
+        path.extension().is_some_and(|end| Codec::ALL.iter().any(|codec| end == codec.extension()));
     if is_named_so && let Ok(Some(codec)) = Codec::detect(file) {
         tracing::warn!(path = %path.display(), %codec,
             "a compressed file is read as text, as `compression` is not set; set `compression: auto`, or leave the file out by `prospector.scanner.exclude_files`");
