@@ -324,16 +324,17 @@ fn read_auditd(section: &Section<'_>) -> Option<Parser> {
         .or("parse");
     let settings = auditd::Settings { add_error_key: section.bool("add_error_key").or(true) };
     let log_errors = section.bool("log_errors").or(false);
-    // Only `coalesce` resolves numbers of users and groups.
+    // `mode` and `resolve_ids` came to Filebeat after 9.5 (elastic/beats pull request 52648), whose parser
+    // has the other two options only. Only `coalesce` resolves numbers of users and groups.
     section.accept("resolve_ids");
     match mode {
         "none" => None,
         "coalesce" => {
             let message = format!(
-                "`{}` is `coalesce`, which skidder does not support",
+                "`{}` is `coalesce`, which came with Filebeat 9.6; skidder has what 9.5 has",
                 section.path_of("mode")
             );
-            section.problem("mode", message, "`parse` gives an event for each record");
+            section.problem("mode", message, "`parse` gives an event for each record, as 9.5 does");
             None
         }
         _ => Some(Parser::Auditd { settings, log_errors }),

@@ -134,7 +134,8 @@ fn the_other_parsers_are_read() {
     let Parser::Auditd { settings, log_errors } = one("auditd: ~") else { panic!("auditd") };
     assert!(settings.add_error_key && !log_errors);
     assert!(good("parsers: [{auditd: {mode: none}}]").is_direct());
-    assert!(refused("auditd: {mode: coalesce}").contains("coalesce"));
+    let refused_mode = refused("auditd: {mode: coalesce}");
+    assert!(refused_mode.contains("`coalesce`, which came with Filebeat 9.6"), "{refused_mode}");
 
     let Parser::IncludeMessage(patterns) = one("include_message: {patterns: ['^a', b]}") else {
         panic!("include_message")
