@@ -304,6 +304,12 @@ fn check_permissions(path: &Path, metadata: Metadata, user_id: u32) -> Result<()
     Ok(())
 }
 
+/// `keystore.path`, or its default.
+pub(crate) fn keystore_path(root: &Node) -> PathBuf {
+    let default = paths_of(root).data.join(KEYSTORE_NAME);
+    PathBuf::from(Settings::text_or(root, "keystore.path", &default.to_string_lossy()))
+}
+
 /// The secrets of the keystore. Its path may come from settings and environment, not from itself.
 fn open_keystore(
     options: LoadOptions<'_>,
@@ -311,12 +317,11 @@ fn open_keystore(
     problems: &Problems,
 ) -> BTreeMap<String, Secret> {
     let Some(open) = options.keystore else { return BTreeMap::new() };
-    let expanded = expand(options, root, root, &BTreeMap::new());
-    let default = paths_of(&expanded).data.join(KEYSTORE_NAME);
-    let path = Settings::text_or(&expanded, "keystore.path", &default.to_string_lossy());
-    match open(Path::new(&path)) {
+    let path = keystore_path(&expand(options, root, root, &BTreeMap::new()));
+    match open(&path) {
         Ok(secrets) => secrets,
         Err(error) => {
+            let path = path.display();
             let message = format!("the keystore `{path}` cannot be opened: {error}");
             problems.push(Problem::error(None, message));
             BTreeMap::new()

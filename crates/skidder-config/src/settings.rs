@@ -86,6 +86,11 @@ impl Settings {
         &self.paths
     }
 
+    /// Where the keystore is, or would be: `keystore.path`, by default `filebeat.keystore` in `path.data`.
+    pub fn keystore_path(&self) -> PathBuf {
+        crate::load::keystore_path(&self.root)
+    }
+
     /// The tree itself.
     pub fn node(&self) -> &Node {
         &self.root
@@ -98,7 +103,7 @@ impl Settings {
 
     /// Replaces what is still unresolved in `node`, a part of these settings that was kept: a
     /// template whose `${data.host}` is known now. `extra` is asked after the settings and before
-    /// keystore and environment. What stays unresolved is told when it is read.
+    /// environment and keystore. What stays unresolved is told when it is read.
     pub fn expand(
         &self,
         node: &Node,

@@ -1,4 +1,4 @@
-//! Replaces `${...}` in the texts of a tree: other settings, keystore, environment, in this order.
+//! Replaces `${...}` in the texts of a tree: other settings, environment, keystore, in this order.
 //!
 //! Done on the tree, never on the YAML text, so a value cannot change the structure around it.
 //! What cannot be replaced is not an error yet: the setting is marked, and whoever reads it reports
@@ -24,7 +24,7 @@ const CHAIN_MAX: usize = 50;
 /// Where values of variables come from, besides the settings themselves.
 #[derive(Clone, Copy)]
 pub(crate) struct Lookups<'a> {
-    /// Asked before keystore and environment: values known only now, such as `data.host` of a
+    /// Asked before environment and keystore: values known only now, such as `data.host` of a
     /// template. Typed like environment values.
     pub(crate) extra: &'a dyn Fn(&str) -> Option<String>,
     /// Secrets by name.
@@ -166,7 +166,8 @@ impl Expander<'_> {
         }
     }
 
-    /// A setting, else an extra value, else a secret, else an environment variable.
+    /// A setting, else an extra value, else an environment variable that is not empty, else a secret: Filebeat
+    /// gives its library the keystore and then the environment, and that asks the last one first.
     fn look_up(&mut self, name: &str, node: &Node) -> Result<Node, Unresolved> {
         if self.work_left == 0 {
             return Err(too_much());
@@ -190,12 +191,12 @@ impl Expander<'_> {
         if let Some(value) = (self.lookups.extra)(name) {
             return Ok(inline::parse_or_text(&value, &node.position));
         }
-        if let Some(secret) = (self.lookups.keystore)(name) {
-            return Ok(self.typed(secret, true, node));
-        }
         let value = (self.lookups.environment)(name);
         if let Some(value) = value.as_ref().filter(|value| !value.is_empty()) {
             return Ok(inline::parse_or_text(value, &node.position));
+        }
+        if let Some(secret) = (self.lookups.keystore)(name) {
+            return Ok(self.typed(secret, true, node));
         }
         if cyclic {
             let chain = self.chain.join("` → `");

@@ -17,10 +17,16 @@ const ENVIRONMENT: &[(&str, &str)] = &[
     ("WORD", "it's {broken"),
     ("NAME", "HOST"),
     ("top", "from environment"),
-    ("SECRET", "shadowed by the keystore"),
+    ("SHADOWED", "not the secret"),
+    ("BLANK", ""),
     ("self", "environment of self"),
 ];
-const KEYSTORE: &[(&str, &str)] = &[("SECRET", "s3cr,et"), ("NUMBER", "12")];
+const KEYSTORE: &[(&str, &str)] = &[
+    ("SECRET", "s3cr,et"),
+    ("NUMBER", "12"),
+    ("SHADOWED", "the secret"),
+    ("BLANK", "for a blank"),
+];
 
 fn look_up(table: &[(&str, &str)], name: &str) -> Option<String> {
     table.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned())
@@ -54,9 +60,11 @@ fn text(text: &str) -> Value {
 }
 
 #[test]
-fn variables_take_settings_then_keystore_then_environment() {
+fn variables_take_settings_then_environment_then_keystore() {
     assert_eq!(value("${top}"), Value::Int(5));
     assert_eq!(value("${SECRET}"), text("s3cr,et"));
+    assert_eq!(value("${SHADOWED}"), text("not the secret"));
+    assert_eq!(value("${BLANK}"), text("for a blank"));
     assert_eq!(value("${HOST}"), text("es1"));
     assert_eq!(value("${map.inner.1}"), text("z"));
     assert_eq!(value("${map}"), value("{inner: [x, z]}"));

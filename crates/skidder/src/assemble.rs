@@ -440,14 +440,7 @@ fn refuse(root: &Section<'_>, beat: &Section<'_>) {
     let later = "leave it out; it comes with a later version";
     Cloud::read(root);
     root.unsupported(
-        &[
-            "monitoring.*",
-            "instrumentation.*",
-            "seccomp.*",
-            "features.*",
-            "management.*",
-            "keystore.*",
-        ],
+        &["monitoring.*", "instrumentation.*", "seccomp.*", "features.*", "management.*"],
         later,
     );
     root.deprecated(&["max_start_delay"], "skidder starts at once");

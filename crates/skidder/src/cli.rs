@@ -102,8 +102,11 @@ pub(crate) enum Command {
     Version,
     /// Loads the index template and the lifecycle policy of `setup` into Elasticsearch
     Setup(SetupArguments),
-    #[command(hide = true)]
-    Keystore(NotYet),
+    /// Keeps secrets for `${KEY}` in the configuration, in Filebeat's encrypted file
+    Keystore {
+        #[command(subcommand)]
+        what: KeystoreCommand,
+    },
     #[command(hide = true)]
     Modules(NotYet),
     #[command(hide = true)]
@@ -203,6 +206,37 @@ pub(crate) enum RegistryCommand {
     Import(Import),
     /// Writes the registry in Filebeat's format, so that Filebeat goes on where skidder stopped
     Export(ExportRegistry),
+}
+
+/// `skidder keystore …`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum KeystoreCommand {
+    /// Makes an empty keystore
+    Create {
+        /// Replaces one that is there, without asking
+        #[arg(long)]
+        force: bool,
+    },
+    /// Adds a secret, which is asked for at the terminal
+    Add {
+        /// Its name: `${KEY}` in the configuration
+        #[arg(value_name = "KEY")]
+        key: String,
+        /// Takes the secret from the standard input
+        #[arg(long)]
+        stdin: bool,
+        /// Makes the keystore and replaces the secret if need be, without asking
+        #[arg(long)]
+        force: bool,
+    },
+    /// Lists the names of the secrets
+    List,
+    /// Removes secrets
+    Remove {
+        /// Their names
+        #[arg(required = true, value_name = "KEY")]
+        keys: Vec<String>,
+    },
 }
 
 /// `skidder queue …`.

@@ -3,9 +3,9 @@
 use crate::agent::{Agent, VERSION};
 use crate::assemble::{Outside, Parts, assemble};
 use crate::cli::{Command, CommandLine, Export, Global, SetupArguments, Test};
-use crate::{agent, cloud, files, logging, registry, run, sample, ship, tune};
+use crate::{agent, cloud, files, keystore, logging, registry, run, sample, ship, tune};
 use anyhow::{Context as _, Result, bail};
-use skidder_config::{LoadOptions, Problems, Settings, load};
+use skidder_config::{LoadOptions, OpenKeystore, Problems, Settings, load};
 use skidder_os::{Clock, Fs, RealFs, SystemClock};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -78,7 +78,7 @@ pub(crate) fn dispatch(line: &CommandLine) -> Result<ExitCode> {
             Ok(ExitCode::SUCCESS)
         }
         Some(Command::Setup(what)) => set_up(*what, &line.global, &world),
-        Some(Command::Keystore(_)) => not_yet("keystore"),
+        Some(Command::Keystore { what }) => keystore::dispatch(what, &line.global, &world),
         Some(Command::Modules(_)) => not_yet("modules"),
         Some(Command::Generate(_)) => not_yet("generate"),
         Some(Command::Completion(_)) => not_yet("completion"),
@@ -202,6 +202,21 @@ pub(crate) fn load_settings(global: &Global, world: &World) -> Result<Settings> 
 /// Loads a configuration from these files, or from the usual one if there is none, with the rest of the
 /// command line over it.
 pub(crate) fn load_files(global: &Global, files: &[PathBuf], world: &World) -> Result<Settings> {
+    let open = |path: &Path| keystore::open(&*world.fs, path, global);
+    load_with(global, files, world, Some(&open))
+}
+
+/// The configuration of the command line as it is without the keystore.
+pub(crate) fn load_without_secrets(global: &Global, world: &World) -> Result<Settings> {
+    load_with(global, &global.config, world, None)
+}
+
+fn load_with(
+    global: &Global,
+    files: &[PathBuf],
+    world: &World,
+    keystore: Option<&OpenKeystore<'_>>,
+) -> Result<Settings> {
     let home = std::env::current_exe()
         .ok()
         .and_then(|program| program.parent().map(Path::to_path_buf))
@@ -222,7 +237,7 @@ pub(crate) fn load_files(global: &Global, files: &[PathBuf], world: &World) -> R
         user_id: rustix::process::geteuid().as_raw(),
         fs: &*world.fs,
         environment: &|name| std::env::var(name).ok(),
-        keystore: None,
+        keystore,
     };
     let settings = load(options).map_err(|problems| told(&problems))?;
     let over = cloud::overrides(&settings);

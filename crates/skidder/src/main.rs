@@ -10,6 +10,7 @@ mod commands;
 mod files;
 mod filestream;
 mod input_plan;
+mod keystore;
 mod logging;
 mod outputs;
 mod passing;

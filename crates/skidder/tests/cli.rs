@@ -131,9 +131,9 @@ fn the_version_is_told_in_both_ways() {
 
 #[test]
 fn a_command_that_filebeat_has_and_we_have_not_is_refused() {
-    let ended = run(Path::new("/"), &["keystore", "list"]);
+    let ended = run(Path::new("/"), &["modules", "list"]);
     assert_eq!(ended.code(), Some(1));
-    assert!(ended.log.contains("`keystore`"), "{}", ended.log);
+    assert!(ended.log.contains("`modules`"), "{}", ended.log);
 }
 
 #[test]
