@@ -183,7 +183,7 @@ pub fn encoded(path: &Path) -> String {
 }
 
 /// The path that [`encoded`] made a text of.
-fn path_of(text: &str) -> PathBuf {
+pub(crate) fn path_of(text: &str) -> PathBuf {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
     while let Some((&byte, behind)) = rest.split_first() {

@@ -1,16 +1,19 @@
 //! The HTTP endpoint: a small HTTP/1 server on a TCP port or a Unix socket.
 //!
-//! It has no authentication, as Filebeat's has none, and listens on the loopback by default. Whoever
-//! can reach it can read, and nothing else: every route only looks. Bounds: [`CONNECTIONS_MAX`],
+//! Filebeat's routes have no authentication, as there, and it listens on the loopback by default. Whoever can reach it can
+//! read them, and nothing else: every route only looks. The page shows more, and asks who it is (`page/access.rs`). Bounds: [`CONNECTIONS_MAX`],
 //! [`CONNECTION_TIME_MAX`], [`REQUEST_BYTES_MAX`] and `http.timeout` for the head of a request.
 
+mod auth;
 mod bind;
 mod config;
 mod routes;
 
+pub use auth::HttpAuth;
 pub use bind::BoundAddress;
 pub use config::{Endpoint, HttpConfig};
 
+use crate::page::Page;
 use crate::snapshot::Sources;
 use bind::Listener;
 use bytes::Bytes;
@@ -95,6 +98,12 @@ pub struct Serving {
     pub task: JoinHandle<()>,
 }
 
+/// What is served.
+struct Served {
+    sources: Arc<Sources>,
+    page: Page,
+}
+
 /// Binds the address and starts to serve in a task of its own, until `shutdown` ends. Does not look at
 /// `config.enabled`.
 pub async fn serve(
@@ -104,13 +113,19 @@ pub async fn serve(
 ) -> Result<Serving, ServeError> {
     let (listener, address) = Listener::bind(&config.endpoint).await?;
     tracing::info!(address = %address, "serving metrics over HTTP");
-    let task = tokio::spawn(accept(listener, sources, config.timeout, shutdown));
+    let host = match &config.endpoint {
+        Endpoint::Tcp { host, .. } => Some(&**host),
+        Endpoint::Unix(_) => None,
+    };
+    let page = Page::new(Arc::clone(&sources), &address, host, config.auth.clone());
+    let served = Arc::new(Served { sources, page });
+    let task = tokio::spawn(accept(listener, served, config.timeout, shutdown));
     Ok(Serving { address, task })
 }
 
 async fn accept(
     listener: Listener,
-    sources: Arc<Sources>,
+    served: Arc<Served>,
     timeout: Duration,
     shutdown: impl Future<Output = ()> + Send + 'static,
 ) {
@@ -124,8 +139,8 @@ async fn accept(
             Some(ended) = connections.join_next() => tell_panic(ended),
             accepted = listener.accept(), if !full => match accepted {
                 Ok(stream) => {
-                    let (sources, stopped) = (Arc::clone(&sources), stopped.clone());
-                    connections.spawn(converse(stream, sources, timeout, stopped));
+                    let (served, stopped) = (Arc::clone(&served), stopped.clone());
+                    connections.spawn(converse(stream, served, timeout, stopped));
                 }
                 Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {
                     tracing::debug!(%error, "an HTTP client left before it was accepted");
@@ -156,7 +171,18 @@ fn tell_panic(ended: Result<(), JoinError>) {
 }
 
 /// Answers one request.
-async fn respond(request: &Request<Incoming>, sources: Arc<Sources>) -> Response<Full<Bytes>> {
+async fn respond(request: &Request<Incoming>, served: &Served) -> Response<Full<Bytes>> {
+    let path = request.uri().path();
+    if Page::has(path) {
+        return served.page.respond(request).await;
+    }
+    if routes::is_for_page(request) {
+        return crate::page::to_page();
+    }
+    if routes::is_for_lag(request) {
+        return served.page.lag(request.uri().query().unwrap_or_default()).await;
+    }
+    let sources = Arc::clone(&served.sources);
     if !routes::is_for_files(request) {
         return routes::respond(request, &sources);
     }
@@ -172,13 +198,13 @@ async fn respond(request: &Request<Incoming>, sources: Arc<Sources>) -> Response
 /// Serves one connection until the client has enough, its time is over or the program stops.
 async fn converse(
     stream: Box<dyn Stream>,
-    sources: Arc<Sources>,
+    served: Arc<Served>,
     timeout: Duration,
     mut stopped: watch::Receiver<()>,
 ) {
     let service = service_fn(move |request| {
-        let sources = Arc::clone(&sources);
-        async move { Ok::<_, Infallible>(respond(&request, sources).await) }
+        let served = Arc::clone(&served);
+        async move { Ok::<_, Infallible>(respond(&request, &served).await) }
     });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())

@@ -12,6 +12,7 @@ mod files;
 mod http;
 pub mod names;
 mod numbers;
+mod page;
 mod process;
 mod prometheus;
 mod snapshot;
@@ -19,12 +20,12 @@ mod stats;
 mod summary;
 
 pub use files::{encoded, file_json};
-pub use http::{BoundAddress, Endpoint, HttpConfig, ServeError, Serving, serve};
+pub use http::{BoundAddress, Endpoint, HttpAuth, HttpConfig, ServeError, Serving, serve};
 pub use numbers::{
     DiskNumbers, InputNumbers, OutputNumbers, QueueNumbers, ReadNumbers, RegistrarNumbers,
 };
 pub use process::{Process, System};
 pub use prometheus::{CONTENT_TYPE as PROMETHEUS_CONTENT_TYPE, prometheus};
-pub use snapshot::{InputSource, OutputSource, Program, Snapshot, Sources, Start};
+pub use snapshot::{Describe, InputSource, OutputSource, Program, Snapshot, Sources, Start};
 pub use stats::{info, inputs, state, stats};
 pub use summary::{Summary, SummaryLine, ledger_line, ledger_table};

@@ -7,6 +7,7 @@ use skidder_os::{Clock, Fs, Monotonic, Timestamp};
 use skidder_pipeline::{DiskQueue, Ledger, Looks, OutputMetrics, Queue, RegistrarMetrics, Settle};
 use skidder_read::ReadMetrics;
 use std::collections::BTreeSet;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -52,6 +53,12 @@ impl Start {
     }
 }
 
+/// What the processors of an input have become.
+pub trait Describe: std::fmt::Debug + Send + Sync {
+    /// When each step is run, and the step.
+    fn steps(&self) -> Vec<(String, String)>;
+}
+
 /// One configured input.
 #[derive(Clone, Debug)]
 pub struct InputSource {
@@ -64,6 +71,8 @@ pub struct InputSource {
     /// What its readers count. Inputs that share the counters show the same numbers; the totals count
     /// them once.
     pub metrics: Arc<ReadMetrics>,
+    /// Its plan, if there is one to show.
+    pub plan: Option<Arc<dyn Describe>>,
 }
 
 /// One output, with what lies before it.
@@ -89,6 +98,8 @@ pub struct OutputSource {
     pub looks: Option<Arc<Looks>>,
     /// What the registrar counts; `None` leaves `registrar.*` out.
     pub registrar: Option<Arc<RegistrarMetrics>>,
+    /// The file of its dead letters, if it keeps them.
+    pub dead_letters: Option<PathBuf>,
 }
 
 /// Where all numbers of a run are.
@@ -190,7 +201,7 @@ impl Sources {
 
 impl OutputSource {
     /// The sum over the inputs; counters that several of them share are counted once.
-    fn read_total(&self) -> ReadNumbers {
+    pub(crate) fn read_total(&self) -> ReadNumbers {
         let mut total = ReadNumbers::default();
         for (index, input) in self.inputs.iter().enumerate() {
             let seen = &self.inputs[..index];

@@ -5,7 +5,7 @@ mod common;
 
 use common::Run;
 use serde_json::Value as Json;
-use skidder_observe::{BoundAddress, Endpoint, HttpConfig, ServeError, Serving, serve};
+use skidder_observe::{BoundAddress, Endpoint, HttpAuth, HttpConfig, ServeError, Serving, serve};
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::path::Path;
 use std::time::Duration;
@@ -23,7 +23,12 @@ struct Server {
 
 fn on_loopback() -> HttpConfig {
     let endpoint = Endpoint::Tcp { host: "localhost".to_owned(), port: 0 };
-    HttpConfig { enabled: true, endpoint, timeout: Duration::from_secs(10) }
+    HttpConfig {
+        enabled: true,
+        endpoint,
+        timeout: Duration::from_secs(10),
+        auth: HttpAuth::default(),
+    }
 }
 
 fn on_socket(path: &Path) -> HttpConfig {

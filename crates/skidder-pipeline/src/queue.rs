@@ -7,6 +7,7 @@
 mod delivery;
 mod limits;
 mod permit;
+mod watched;
 
 pub use delivery::Delivery;
 pub use limits::{QueueLimits, TakeLimits};
@@ -15,6 +16,7 @@ pub(crate) use permit::Permit;
 use crate::metrics::QueueMetrics;
 use crate::settle::{Place, Settle, Ticket};
 use skidder_event::Batch;
+use skidder_os::Monotonic;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, Thread};
@@ -74,6 +76,8 @@ struct Blocked {
     frame: Option<Place>,
     /// Who wants to know when it is in.
     reader: Thread,
+    /// Since when, if that was told.
+    since: Option<Monotonic>,
 }
 
 /// What a look into the queue found.
@@ -117,11 +121,6 @@ impl Queue {
     pub fn filled(&self) -> (usize, usize) {
         let state = self.shared.lock();
         (state.events, state.bytes)
-    }
-
-    /// Whether a reader waits for room.
-    pub fn is_blocked(&self) -> bool {
-        !self.shared.lock().blocked.is_empty()
     }
 
     /// Puts a batch in, waiting for room. Gives the batch back when the queue was closed: it is not
@@ -363,6 +362,7 @@ impl Shared {
             bytes,
             frame,
             reader: thread::current(),
+            since: None,
         });
         let is_enough = self.let_in(&mut state);
         let is_in = state.blocked.back().is_none_or(|blocked| blocked.number != number);

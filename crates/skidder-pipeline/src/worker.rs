@@ -105,6 +105,7 @@ impl<'a> Worker<'a> {
         let mut ahead = None;
         let queue = self.queue;
         let pushed = queue.push_meanwhile(batch, || {
+            queue.note_blocked(self.clock.monotonic());
             ahead = self.read_ahead(&mut turn, &end, chunks);
         });
         self.now = self.clock.monotonic();

@@ -20,6 +20,7 @@ mod registry;
 mod run;
 mod sample;
 mod ship;
+mod shown_plan;
 mod table;
 mod tune;
 mod watch;

@@ -117,6 +117,7 @@ fn source_of(output: &RunningOutput) -> OutputSource {
         kind: input.kind.name().to_owned(),
         number: input.number,
         metrics: Arc::clone(&input.metrics),
+        plan: Some(Arc::clone(&input.plan)),
     };
     OutputSource {
         id: output.id.clone(),
@@ -129,6 +130,7 @@ fn source_of(output: &RunningOutput) -> OutputSource {
         ended: Arc::clone(&output.ended),
         looks: Some(output.looks()),
         registrar: Some(Arc::clone(&output.registrar_metrics)),
+        dead_letters: output.dead_letters.as_ref().map(|letters| letters.path().to_owned()),
     }
 }
 

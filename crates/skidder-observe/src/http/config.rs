@@ -1,5 +1,6 @@
 //! The section `http` of the configuration.
 
+use super::HttpAuth;
 use skidder_config::{Problem, Section};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -27,6 +28,8 @@ pub struct HttpConfig {
     pub endpoint: Endpoint,
     /// `http.timeout`: for the head of a request, and for the wait between two requests.
     pub timeout: Duration,
+    /// `http.auth`.
+    pub auth: HttpAuth,
 }
 
 impl HttpConfig {
@@ -54,8 +57,11 @@ impl HttpConfig {
         refuse_if_enabled(&section, "pprof", "profile the process with `perf`");
         refuse_if_enabled(&section, "state_inspector", "look at `/inputs/` and `/stats`");
         section.unsupported(&["named_pipe.*"], "named pipes are for Windows");
+        let asked = section.section("auth");
+        let auth = HttpAuth::from_section(&asked);
+        asked.finish();
         section.finish();
-        Self { enabled, endpoint, timeout }
+        Self { enabled, endpoint, timeout, auth }
     }
 }
 
@@ -65,6 +71,7 @@ impl Default for HttpConfig {
             enabled: Self::ENABLED,
             endpoint: Endpoint::Tcp { host: Self::HOST.to_owned(), port: Self::PORT },
             timeout: Self::TIMEOUT,
+            auth: HttpAuth::default(),
         }
     }
 }
@@ -160,6 +167,25 @@ mod tests {
             let start = format!("error: filebeat.yml:1:12: `http.host` is `{host}`; ");
             assert!(problems.starts_with(&start), "{problems}");
             assert!(problems.contains("unix:///"), "{problems}");
+        }
+    }
+
+    #[test]
+    fn a_token_and_a_user_with_a_password_are_read_and_half_of_them_is_refused() {
+        let (config, problems) =
+            read("http.auth: {token: long-enough, username: me, password: also-long-enough}");
+        assert_eq!(problems, "");
+        assert!(config.auth.is_set());
+        assert!(!format!("{config:?}").contains("enough"), "{config:?}");
+        for (wrong, expected) in [
+            ("token: short", "expected at least 8 bytes"),
+            ("username: me", "`http.auth.username` has no password"),
+            ("password: long-enough", "`http.auth.password` has no user"),
+            ("username: 'a:b', password: long-enough", "is empty or has a colon"),
+        ] {
+            let (config, problems) = read(&format!("http.auth: {{{wrong}}}"));
+            assert!(problems.contains(expected) && !config.auth.is_set(), "{problems}");
+            assert!(!problems.contains("short") && !problems.contains("long-enough"));
         }
     }
 

@@ -6,13 +6,14 @@ use crate::snapshot::Sources;
 use crate::stats::{info, inputs, state, stats};
 use bytes::Bytes;
 use http_body_util::Full;
-use hyper::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE as CONTENT_TYPE_NAME, HeaderValue};
+use hyper::header::{ACCEPT, ALLOW, CACHE_CONTROL, CONTENT_TYPE as CONTENT_TYPE_NAME, HeaderValue};
 use hyper::{Method, Request, Response, StatusCode};
 use serde_json::{Value as Json, json};
 
 const JSON_TYPE: &str = "application/json; charset=utf-8";
 /// Told with a 404.
-const ROUTES: [&str; 6] = ["/", "/stats", "/state", "/inputs/", "/files", "/metrics"];
+const ROUTES: [&str; 8] =
+    ["/", "/stats", "/state", "/inputs/", "/files", "/lag", "/metrics", "/ui/"];
 
 /// Answers a request. Its body, if any, is not looked at.
 pub(super) fn respond<B>(request: &Request<B>, sources: &Sources) -> Response<Full<Bytes>> {
@@ -59,6 +60,19 @@ pub(super) fn respond_files(query: &str, sources: &Sources) -> Response<Full<Byt
 /// Whether a request is for `/files`, which waits for others.
 pub(super) fn is_for_files<B>(request: &Request<B>) -> bool {
     matches!(*request.method(), Method::GET | Method::HEAD) && request.uri().path() == "/files"
+}
+
+/// Whether a request is for `/lag`, which waits for others, too.
+pub(super) fn is_for_lag<B>(request: &Request<B>) -> bool {
+    matches!(*request.method(), Method::GET | Method::HEAD) && request.uri().path() == "/lag"
+}
+
+/// Whether a browser asks for `/`: it says that it wants HTML, which no collector does.
+pub(super) fn is_for_page<B>(request: &Request<B>) -> bool {
+    let wanted = request.headers().get(ACCEPT).and_then(|wanted| wanted.to_str().ok());
+    matches!(*request.method(), Method::GET | Method::HEAD)
+        && request.uri().path() == "/"
+        && wanted.is_some_and(|wanted| wanted.contains("text/html"))
 }
 
 fn error(status: StatusCode, message: &str) -> Json {

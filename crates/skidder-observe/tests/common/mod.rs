@@ -53,6 +53,7 @@ impl Run {
             kind: kind.to_owned(),
             number,
             metrics: Arc::new(ReadMetrics::default()),
+            plan: None,
         };
         let output = OutputSource {
             id: None,
@@ -65,6 +66,7 @@ impl Run {
             ended: Arc::default(),
             looks: None,
             registrar: Some(Arc::new(RegistrarMetrics::default())),
+            dead_letters: None,
         };
         let sources = Sources {
             program: Arc::new(program),

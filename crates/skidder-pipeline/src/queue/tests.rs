@@ -254,3 +254,36 @@ async fn in_no_order_of_steps_does_a_worker_sleep_beside_enough_events() {
         assert_eq!((queue.filled().0, status.cursor.offset), (0, at), "seed {seed}");
     }
 }
+
+#[test]
+fn the_front_of_the_line_says_since_when_the_output_takes_nothing() {
+    let at = |seconds| skidder_os::Monotonic(Duration::from_secs(seconds));
+    let queue = queue(10, usize::MAX, 0);
+    queue.note_blocked(at(1));
+    assert_eq!(queue.blocked_since(), None, "nobody waits");
+    queue.try_push(batch(1, 0, 0, 10)).expect("there is room");
+    thread::scope(|scope| {
+        let wait = |offset, seconds| {
+            let queue = queue.clone();
+            scope.spawn(move || {
+                let told = || queue.note_blocked(at(seconds));
+                queue.push_meanwhile(batch(1, 0, offset, 10), told).is_ok()
+            })
+        };
+        let first = wait(100, 5);
+        while queue.blocked_since().is_none() {
+            thread::yield_now();
+        }
+        let second = wait(200, 9);
+        while queue.shared.lock().blocked.back().is_none_or(|last| last.since != Some(at(9))) {
+            thread::yield_now();
+        }
+        assert_eq!(queue.blocked_since(), Some(at(5)));
+        take(&queue, ALL)[0].ticket.delivered(10);
+        assert!(first.join().expect("no panic"), "it is in");
+        assert_eq!(queue.blocked_since(), Some(at(9)), "the next one waits for less long");
+        take(&queue, ALL)[0].ticket.delivered(10);
+        assert!(second.join().expect("no panic"), "it is in");
+        assert_eq!(queue.blocked_since(), None);
+    });
+}

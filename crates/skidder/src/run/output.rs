@@ -5,7 +5,9 @@ use super::Happened;
 use crate::assemble::Input;
 use crate::commands::World;
 use crate::outputs::{OutputParts, Place};
+use crate::shown_plan::ShownPlan;
 use anyhow::{Context as _, Result};
+use skidder_observe::Describe;
 use skidder_os::{Clock, Fs};
 use skidder_pipeline::{
     DeadLetters, DiskQueue, DiskQueueOpened, DiskQueueSettings, Feed, FileInput, Looks, Output,
@@ -56,6 +58,8 @@ pub(crate) struct RunningInput {
     pub(crate) id: String,
     pub(crate) kind: InputKind,
     pub(crate) metrics: Arc<ReadMetrics>,
+    /// For who wants to see it.
+    pub(crate) plan: Arc<dyn Describe>,
 }
 
 impl RunningOutput {
@@ -213,6 +217,7 @@ impl RunningInput {
             id: input.settings.id.clone(),
             kind: input.settings.kind,
             metrics: Arc::default(),
+            plan: Arc::new(ShownPlan::of(input, None)),
         }
     }
 }

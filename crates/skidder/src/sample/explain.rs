@@ -8,9 +8,11 @@ use crate::cli::{Explain, Global};
 use crate::commands::{World, load_settings, print, read_parts, tell};
 use crate::input_plan::{InputPlan, SourcePlan};
 use crate::logging;
+use crate::shown_plan::ShownPlan;
 use crate::table::table;
 use anyhow::Result;
 use skidder_event::{Batch, Map};
+use skidder_observe::Describe as _;
 use skidder_os::{Clock, Monotonic};
 use skidder_outputs::Discard;
 use skidder_processors::{Meter, StepCounts, StepNote};
@@ -105,13 +107,8 @@ fn head_of(input: &Input) -> String {
 
 /// The plan for a file that nobody has seen: the first pattern stands for its name.
 fn without_sample(input: &Input, path: Option<&str>) -> String {
-    let first = input.settings.scan.patterns.first().map(skidder_read::glob::Pattern::as_str);
-    let mut fields = Map::new();
-    fields.insert_path("log.file.path", path.or(first).unwrap_or_default());
-    fields.insert_path("input.type", input.settings.kind.name());
-    let notes = input.plan.describe(&fields);
-    let rows: Vec<_> =
-        notes.iter().map(|note| [note.fate.to_string(), note.step.clone()]).collect();
+    let steps = ShownPlan::of(input, path).steps();
+    let rows: Vec<_> = steps.into_iter().map(|(when, step)| [when, step]).collect();
     format!("{}{}", head_of(input), table(["WHEN", "STEP"], &rows))
 }
 

@@ -1,0 +1,118 @@
+// Files: what every file is doing, how far it is behind, and why.
+
+import { Repeat, ask, bytes, clock, count, make, pill, span } from './core.js';
+
+const LIMIT = 100;
+const COLUMNS = [
+  { id: 'path', head: 'path' },
+  { id: 'state', head: 'state' },
+  { id: 'behind', head: 'behind', number: true, down: true },
+  { id: 'behind_ms', head: 'for at least', number: true, down: true },
+  { id: 'rate', head: 'rate', number: true, down: true },
+  { id: null, head: 'caught up in', number: true },
+  { id: 'size', head: 'size', number: true, down: true },
+  { id: 'cursor', head: 'cursor', number: true, down: true },
+  { id: 'modified', head: 'modified', number: true, down: true },
+  { id: null, head: 'reason' },
+];
+
+export class Files {
+  name = 'Files';
+  id = 'files';
+  constructor() {
+    this.sort = 'behind';
+    this.order = 'desc';
+    this.offset = 0;
+    this.text = make('input', { type: 'search', class: 'grow', id: 'files-text', placeholder: 'path, input, state or reason', 'aria-label': 'Search files', oninput: () => this.first() });
+    this.state = make('select', { 'aria-label': 'State', id: 'files-state', onchange: () => this.first() }, make('option', { value: '' }, 'all states'));
+    this.back = make('button', { class: 'button', type: 'button', onclick: () => this.turn(-1) }, 'Previous');
+    this.next = make('button', { class: 'button', type: 'button', onclick: () => this.turn(1) }, 'Next');
+    this.where = make('span', { class: 'dim', role: 'status', id: 'files-where' });
+    this.body = make('tbody', { id: 'files-rows' });
+    this.heads = COLUMNS.map((column) => make('th', { scope: 'col', class: column.number ? 'number' : null },
+      column.id ? make('button', { type: 'button', 'data-sort': column.id, onclick: () => this.by(column) }, column.head) : column.head));
+    this.element = make('div', {},
+      make('div', { class: 'bar', role: 'search' }, this.text, this.state, this.where, this.back, this.next),
+      make('div', { class: 'card scroll' }, make('table', { 'aria-label': 'Files' }, make('thead', {}, make('tr', {}, this.heads)), this.body)));
+    this.field = this.text;
+    this.live = new Repeat(() => this.look(), () => 2000);
+    this.tellSort();
+  }
+
+  show() {
+    this.live.start();
+  }
+  hide() {
+    this.live.stop();
+  }
+
+  first() {
+    this.offset = 0;
+    this.live.now();
+  }
+  turn(pages) {
+    this.offset = Math.max(0, this.offset + pages * LIMIT);
+    this.live.now();
+  }
+  by(column) {
+    const same = this.sort === column.id;
+    this.order = same ? (this.order === 'asc' ? 'desc' : 'asc') : column.down ? 'desc' : 'asc';
+    this.sort = column.id;
+    this.tellSort();
+    this.first();
+  }
+  tellSort() {
+    COLUMNS.forEach((column, index) => {
+      const sorted = column.id === this.sort ? (this.order === 'asc' ? 'ascending' : 'descending') : column.id ? 'none' : null;
+      if (sorted) this.heads[index].setAttribute('aria-sort', sorted);
+    });
+  }
+
+  async look() {
+    const wanted = { q: this.text.value.trim(), state: this.state.value, sort: this.sort, order: this.order, offset: this.offset, limit: LIMIT };
+    const answer = await ask('files', wanted);
+    if (this.offset > 0 && this.offset >= answer.matched) {
+      this.offset = Math.max(0, Math.floor((answer.matched - 1) / LIMIT) * LIMIT);
+      this.live.now();
+      return;
+    }
+    this.showStates(answer.totals.states);
+    const last = this.offset + answer.files.length;
+    const kept = answer.kept < answer.totals.files ? `, of the first ${count(answer.kept)}` : '';
+    this.where.textContent = answer.matched ? `${count(this.offset + 1)}–${count(last)} of ${count(answer.matched)}${kept}` : 'no file';
+    this.back.disabled = this.offset === 0;
+    this.next.disabled = last >= answer.matched;
+    const several = new Set(answer.files.map((file) => file.output)).size > 1;
+    const rows = answer.files.map((file) => row(file, several));
+    if (!rows.length) rows.push(make('tr', {}, make('td', { colspan: COLUMNS.length, class: 'empty' }, 'No file matches.')));
+    this.body.replaceChildren(...rows);
+  }
+
+  showStates(states) {
+    const options = Object.entries(states).map(([state, number]) => [state, `${state} (${count(number)})`]);
+    if (this.state.value && !states[this.state.value]) options.push([this.state.value, `${this.state.value} (0)`]);
+    options.unshift(['', 'all states']);
+    const told = JSON.stringify(options);
+    if (told === this.told || document.activeElement === this.state) return;
+    this.told = told;
+    const chosen = this.state.value;
+    this.state.replaceChildren(...options.map(([value, text]) => make('option', { value }, text)));
+    this.state.value = chosen;
+  }
+}
+
+function row(file, several) {
+  const number = (text) => make('td', { class: 'number' }, text);
+  const path = make('td', { class: 'path' }, file.path, several && file.output ? make('span', { class: 'dim' }, ` → ${file.output}`) : null,
+    file.compressed ? make('span', { class: 'dim' }, ' compressed') : null);
+  return make('tr', {}, path,
+    make('td', {}, pill(file.state)),
+    number(bytes(file.behind)),
+    number(file.behind_ms ? span(file.behind_ms) : '–'),
+    number(file.rate ? `${bytes(file.rate)}/s` : '–'),
+    number(file.catch_up_ms ? span(file.catch_up_ms) : '–'),
+    number(bytes(file.size)),
+    number(count(file.cursor)),
+    number(file.modified ? clock(file.modified, true) : '–'),
+    make('td', { class: 'text' }, file.reason || ''));
+}

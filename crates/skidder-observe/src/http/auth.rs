@@ -1,0 +1,58 @@
+//! `http.auth`: who may see the page, and with it events.
+
+use skidder_config::{Secret, Section};
+
+/// What a client must know to see the page. Nothing of it set = nobody is asked, on the loopback; elsewhere the page is closed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct HttpAuth {
+    /// `http.auth.token`: as `Authorization: Bearer TOKEN`, or as the password of any user.
+    pub token: Option<Secret>,
+    /// `http.auth.username` and `http.auth.password`.
+    pub user: Option<(String, Secret)>,
+}
+
+impl HttpAuth {
+    /// The shortest token or password, in bytes: shorter ones are guessed.
+    pub const SECRET_BYTES_MIN: usize = 8;
+
+    /// Reads the section `http.auth`; mistakes go to its problems.
+    pub(super) fn from_section(section: &Section<'_>) -> Self {
+        let enough = |secret: Secret| {
+            if secret.reveal().len() < Self::SECRET_BYTES_MIN {
+                Err(format!("expected at least {} bytes", Self::SECRET_BYTES_MIN))
+            } else {
+                Ok(secret)
+            }
+        };
+        let token = section.secret("token").try_map(enough).optional();
+        let name = section.string("username").optional();
+        let password = section.secret("password").try_map(enough).optional();
+        let user = match (name, password) {
+            (Some(name), Some(password)) if !name.is_empty() && !name.contains(':') => {
+                Some((name, password))
+            }
+            (Some(_), Some(_)) => {
+                let message = format!("`{}` is empty or has a colon", section.path_of("username"));
+                section.problem("username", message, "HTTP cannot send such a name");
+                None
+            }
+            (Some(_), None) if section.value("password").optional().is_none() => {
+                let message = format!("`{}` has no password", section.path_of("username"));
+                section.problem("username", message, "set `http.auth.password` too");
+                None
+            }
+            (None, Some(_)) => {
+                let message = format!("`{}` has no user", section.path_of("password"));
+                section.problem("password", message, "set `http.auth.username` too");
+                None
+            }
+            _ => None,
+        };
+        Self { token, user }
+    }
+
+    /// Whether somebody is asked at all.
+    pub fn is_set(&self) -> bool {
+        self.token.is_some() || self.user.is_some()
+    }
+}

@@ -1,0 +1,119 @@
+//! The numbers of the overview, small enough to be asked for each second.
+
+use crate::numbers::{OutputNumbers, QueueNumbers, ReadNumbers};
+use crate::process::Process;
+use crate::snapshot::{OutputSource, Sources};
+use serde_json::{Map, Value as Json, json};
+use skidder_event::DropReason;
+use skidder_os::Monotonic;
+use skidder_pipeline::Ledger;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+/// So long the oldest batch must wait for room until an output is called blocked: one that works at its limit has
+/// batches that wait, too, but not for long.
+const BLOCKED_AFTER: Duration = Duration::from_secs(2);
+
+/// All of it, at one moment.
+pub(crate) fn live(sources: &Sources) -> Json {
+    let now = sources.clock.monotonic();
+    let mut total = Ledger::default();
+    let mut read = ReadNumbers::default();
+    let mut outputs = Vec::new();
+    for output in &sources.outputs {
+        let ledger = output.settle.total();
+        total.add(&ledger);
+        read.add(&output.read_total());
+        outputs.push(output_json(output, &ledger, now));
+    }
+    let process = Process::look(&*sources.fs);
+    let program = &sources.program;
+    json!({
+        "time_ms": sources.clock.wall().0 / 1_000_000,
+        "uptime_ms": millis(now.since(program.start.monotonic)),
+        "name": program.name,
+        "host": program.hostname,
+        "version": env!("CARGO_PKG_VERSION"),
+        "ledger": ledger_json(&total),
+        "read": {
+            "open": read.open,
+            "matched": read.files_matched,
+            "errors": read.errors + read.gzip_errors,
+            "lost": read.files_lost,
+            "stalled": read.files_stalled,
+        },
+        "outputs": outputs,
+        "process": {
+            "resident_bytes": process.resident_bytes,
+            "cpu_ms": process.cpu_total().map(millis),
+            "descriptors": process.descriptors,
+        },
+    })
+}
+
+fn output_json(output: &OutputSource, ledger: &Ledger, now: Monotonic) -> Json {
+    let queue = QueueNumbers::of(&output.queue, output.disk.as_deref());
+    let counts = OutputNumbers::of(&output.metrics);
+    let blocked = output.queue.blocked_since().map(|since| now.since(since));
+    let blocked = blocked.filter(|span| *span >= BLOCKED_AFTER);
+    let state = state_of(output, ledger, blocked.is_some());
+    let ids: Vec<&str> = output.inputs.iter().map(|input| &*input.id).collect();
+    json!({
+        "id": output.id,
+        "kind": output.kind,
+        "inputs": ids,
+        "state": state,
+        "blocked_ms": blocked.map(millis),
+        "ledger": ledger_json(ledger),
+        "queue": {
+            "events": queue.events,
+            "events_max": queue.events_max,
+            "bytes": queue.bytes,
+            "bytes_max": queue.bytes_max,
+            "disk": queue.disk.is_some(),
+        },
+        "requests": counts.batches,
+        "latency_ns": counts.latency_ns,
+        "active": counts.active,
+        "acked": counts.acked,
+        "retried": counts.failed,
+        "too_many": counts.too_many,
+        "duplicates": counts.duplicates,
+        "errors": counts.write_errors + counts.read_errors,
+        "write_bytes": counts.write_bytes,
+        "dead_letters": output.dead_letters.is_some(),
+    })
+}
+
+fn state_of(output: &OutputSource, ledger: &Ledger, is_blocked: bool) -> &'static str {
+    match () {
+        () if output.ended.load(Ordering::Relaxed) => "ended",
+        () if is_blocked => "blocked",
+        () if ledger.in_flight() + ledger.stored() > 0 => "delivering",
+        () => "idle",
+    }
+}
+
+/// The ledger with its sum: what comes in, and where it is.
+fn ledger_json(ledger: &Ledger) -> Json {
+    let dropped = ledger.dropped();
+    let reasons = DropReason::ALL.into_iter().filter(|reason| dropped.get(*reason) > 0);
+    let reasons: Map<String, Json> =
+        reasons.map(|reason| (reason.name().to_owned(), dropped.get(reason).into())).collect();
+    json!({
+        "read": ledger.read(),
+        "read_bytes": ledger.read_bytes(),
+        "recovered": ledger.recovered(),
+        "delivered": ledger.delivered(),
+        "dropped": dropped.total(),
+        "reasons": reasons,
+        "dead_lettered": ledger.dead_lettered(),
+        "stored": ledger.stored(),
+        "in_flight": ledger.in_flight(),
+        "adds_up": ledger.adds_up(),
+    })
+}
+
+pub(crate) fn millis(span: Duration) -> u64 {
+    u64::try_from(span.as_millis()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,224 @@
+//! The live page: what is served below `/ui/`.
+//!
+//! Its files are compiled in; what it shows comes as JSON from the same place. Nothing here runs while nobody asks. Who may
+//! ask is said in `access.rs`; every answer forbids to be stored or put into a frame.
+
+mod access;
+mod assets;
+mod board;
+mod letters;
+mod live;
+mod query;
+
+use crate::snapshot::Sources;
+use access::{Access, Refusal, Wanted};
+use assets::{Asset, POLICY};
+use board::{Board, BoardError};
+use bytes::Bytes;
+use http_body_util::Full;
+use hyper::header::{
+    ALLOW, CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, ETAG, HeaderName, HeaderValue,
+    IF_NONE_MATCH, LOCATION, REFERRER_POLICY, WWW_AUTHENTICATE, X_CONTENT_TYPE_OPTIONS,
+    X_FRAME_OPTIONS,
+};
+use hyper::{Method, Request, Response, StatusCode};
+use query::Query;
+use serde_json::{Value as Json, json};
+use std::sync::Arc;
+
+use crate::http::{BoundAddress, HttpAuth};
+
+/// Where the page is.
+pub(crate) const ROOT: &str = "/ui/";
+
+/// What is served below [`ROOT`].
+pub(crate) struct Page {
+    sources: Arc<Sources>,
+    access: Access,
+    board: Arc<Board>,
+}
+
+type Answer = Response<Full<Bytes>>;
+
+impl Page {
+    pub(crate) fn new(
+        sources: Arc<Sources>,
+        address: &BoundAddress,
+        host: Option<&str>,
+        auth: HttpAuth,
+    ) -> Self {
+        let access = Access::new(address, host, auth);
+        Self { sources, access, board: Arc::default() }
+    }
+
+    /// Whether a path is the page's.
+    pub(crate) fn has(path: &str) -> bool {
+        path == "/ui" || path.starts_with(ROOT)
+    }
+
+    /// Answers a request for one of its paths.
+    pub(crate) async fn respond<B>(&self, request: &Request<B>) -> Answer {
+        let mut answer = self.answer(request).await;
+        let headers = answer.headers_mut();
+        let fixed: [(HeaderName, &'static str); 5] = [
+            (CONTENT_SECURITY_POLICY, POLICY),
+            (X_CONTENT_TYPE_OPTIONS, "nosniff"),
+            (X_FRAME_OPTIONS, "DENY"),
+            (REFERRER_POLICY, "no-referrer"),
+            (HeaderName::from_static("cross-origin-resource-policy"), "same-origin"),
+        ];
+        for (name, value) in fixed {
+            headers.insert(name, HeaderValue::from_static(value));
+        }
+        answer
+    }
+
+    async fn answer<B>(&self, request: &Request<B>) -> Answer {
+        let path = request.uri().path();
+        if !matches!(*request.method(), Method::GET | Method::HEAD) {
+            let mut answer = failed(
+                StatusCode::METHOD_NOT_ALLOWED,
+                "use `GET` or `HEAD`; nothing is changed here",
+            );
+            answer.headers_mut().insert(ALLOW, HeaderValue::from_static("GET, HEAD"));
+            return answer;
+        }
+        let name = path.strip_prefix(ROOT).unwrap_or_default();
+        let asset = Asset::find(name);
+        let wanted = if asset.is_some() { Wanted::Page } else { Wanted::Data };
+        if let Err(Refusal { status, message }) = self.access.check(request.headers(), wanted) {
+            let mut answer = failed(status, &message);
+            if status == StatusCode::UNAUTHORIZED {
+                let ask = HeaderValue::from_static("Basic realm=\"skidder\", charset=\"UTF-8\"");
+                answer.headers_mut().insert(WWW_AUTHENTICATE, ask);
+            }
+            return answer;
+        }
+        match asset {
+            _ if path == "/ui" => to_page(),
+            Some(asset) => file(asset, request),
+            None => self.data(name, Query::parse(request.uri().query().unwrap_or_default())).await,
+        }
+    }
+
+    /// What the page shows.
+    async fn data(&self, name: &str, query: Query) -> Answer {
+        match name {
+            "live" => told(Ok(live::live(&self.sources))),
+            "plan" => told(Ok(plan(&self.sources))),
+            "files" => self.files(query).await,
+            "letters" => {
+                let sources = Arc::clone(&self.sources);
+                let read = move || letters::letters(&sources, &query);
+                told(blocking(read).await.map_err(|why| (StatusCode::BAD_REQUEST, why)))
+            }
+            _ => failed(StatusCode::NOT_FOUND, "the page has no such part"),
+        }
+    }
+
+    /// Also for `/lag`, which is open as `/files` is.
+    pub(crate) async fn lag(&self, query: &str) -> Answer {
+        self.files(Query::parse(query)).await
+    }
+
+    async fn files(&self, query: Query) -> Answer {
+        let (sources, board) = (Arc::clone(&self.sources), Arc::clone(&self.board));
+        let was_empty = self.board.forget_old(self.sources.clock.monotonic());
+        let answer = blocking(move || Ok(board.answer(&sources, &query))).await;
+        if was_empty {
+            tokio::spawn(forget(Arc::clone(&self.board), Arc::clone(&self.sources)));
+        }
+        let answer = answer.unwrap_or_else(|why: String| Err(BoardError::Later(why)));
+        told(answer.map_err(|error| match error {
+            BoardError::Question(why) => (StatusCode::BAD_REQUEST, why),
+            BoardError::Later(why) => (StatusCode::SERVICE_UNAVAILABLE, why),
+        }))
+    }
+}
+
+/// Lets go of what was kept for those who look, when nobody does.
+async fn forget(board: Arc<Board>, sources: Arc<Sources>) {
+    loop {
+        tokio::time::sleep(board::KEPT).await;
+        if board.forget_old(sources.clock.monotonic()) {
+            return;
+        }
+    }
+}
+
+/// The compiled plan of every input of every output.
+fn plan(sources: &Sources) -> Json {
+    let mut plans = Vec::new();
+    for output in &sources.outputs {
+        for input in &output.inputs {
+            let steps = input.plan.as_ref().map(|plan| plan.steps());
+            let steps: Option<Vec<Json>> = steps.map(|steps| {
+                steps
+                    .into_iter()
+                    .map(|(when, step)| json!({ "when": when, "step": step }))
+                    .collect()
+            });
+            plans.push(json!({
+                "input": input.id,
+                "type": input.kind,
+                "output": output.id,
+                "kind": output.kind,
+                "steps": steps,
+            }));
+        }
+    }
+    json!({ "plans": plans })
+}
+
+/// Leads a browser to the page.
+pub(crate) fn to_page() -> Answer {
+    let mut answer = Response::new(Full::default());
+    *answer.status_mut() = StatusCode::FOUND;
+    answer.headers_mut().insert(LOCATION, HeaderValue::from_static(ROOT));
+    answer.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    answer
+}
+
+fn file<B>(asset: &'static Asset, request: &Request<B>) -> Answer {
+    let tag = asset.tag();
+    let known = request.headers().get(IF_NONE_MATCH).and_then(|known| known.to_str().ok());
+    let is_known = known.is_some_and(|known| known.split(',').any(|one| one.trim() == tag));
+    let body = if is_known { "" } else { asset.text };
+    let mut answer = Response::new(Full::from(body));
+    if is_known {
+        *answer.status_mut() = StatusCode::NOT_MODIFIED;
+    }
+    let headers = answer.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static(asset.kind));
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+    headers.insert(ETAG, HeaderValue::from_str(&tag).expect("digits between quotes"));
+    answer
+}
+
+/// Does what may wait for a disk or for others where that holds nobody up.
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, String> + Send + 'static,
+) -> Result<T, String> {
+    let done = tokio::task::spawn_blocking(work).await;
+    done.unwrap_or_else(|error| Err(format!("a bug: {error}")))
+}
+
+fn told(document: Result<Json, (StatusCode, String)>) -> Answer {
+    match document {
+        Ok(document) => json_answer(StatusCode::OK, &document),
+        Err((status, why)) => failed(status, &why),
+    }
+}
+
+fn failed(status: StatusCode, why: &str) -> Answer {
+    json_answer(status, &json!({ "status": status.as_u16(), "error": why }))
+}
+
+fn json_answer(status: StatusCode, document: &Json) -> Answer {
+    let mut answer = Response::new(Full::from(format!("{document}\n")));
+    *answer.status_mut() = status;
+    let kind = HeaderValue::from_static("application/json; charset=utf-8");
+    answer.headers_mut().insert(CONTENT_TYPE, kind);
+    answer.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    answer
+}

@@ -1,0 +1,158 @@
+//! The page over real sockets: who gets what, and with which headers.
+#![expect(clippy::unwrap_used, reason = "a failed test is the message")]
+
+mod common;
+
+use common::Run;
+use serde_json::Value as Json;
+use skidder_config::Secret;
+use skidder_observe::{BoundAddress, Endpoint, HttpAuth, HttpConfig, serve};
+use std::net::SocketAddr;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+use tokio::sync::oneshot;
+
+struct Server {
+    address: SocketAddr,
+    _stop: oneshot::Sender<()>,
+}
+
+struct Answer {
+    status: u16,
+    head: String,
+    body: String,
+}
+
+impl Answer {
+    fn json(&self) -> Json {
+        serde_json::from_str(&self.body).unwrap()
+    }
+
+    fn header(&self, name: &str) -> Option<&str> {
+        self.head.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": "))
+    }
+}
+
+async fn start(host: &str, auth: HttpAuth) -> Server {
+    let (stop, stopped) = oneshot::channel();
+    let shutdown = async {
+        drop(stopped.await);
+    };
+    let endpoint = Endpoint::Tcp { host: host.to_owned(), port: 0 };
+    let config = HttpConfig { enabled: true, endpoint, auth, ..HttpConfig::default() };
+    let serving = serve(&config, Run::busy().sources, shutdown).await.unwrap();
+    let BoundAddress::Tcp(mut address) = serving.address else { panic!("not TCP") };
+    if address.ip().is_unspecified() {
+        address.set_ip(std::net::Ipv4Addr::LOCALHOST.into());
+    }
+    Server { address, _stop: stop }
+}
+
+impl Server {
+    async fn ask(&self, path: &str, headers: &str) -> Answer {
+        let mut stream = TcpStream::connect(self.address).await.unwrap();
+        let host = if headers.contains("host:") { "" } else { "host: localhost\r\n" };
+        let request = format!("GET {path} HTTP/1.1\r\n{host}{headers}connection: close\r\n\r\n");
+        stream.write_all(request.as_bytes()).await.unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).await.unwrap();
+        let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+        let status = head.split(' ').nth(1).unwrap().parse().unwrap();
+        Answer { status, head: head.to_lowercase(), body: body.to_owned() }
+    }
+}
+
+#[tokio::test]
+async fn a_browser_is_led_to_the_page_and_a_collector_gets_json_as_before() {
+    let server = start("localhost", HttpAuth::default()).await;
+    let browser =
+        server.ask("/", "accept: text/html,application/xhtml+xml;q=0.9,*/*;q=0.8\r\n").await;
+    assert_eq!((browser.status, browser.header("location")), (302, Some("/ui/")));
+    for accept in ["", "accept: */*\r\n", "accept: application/json\r\n"] {
+        let collector = server.ask("/", accept).await;
+        assert_eq!(collector.status, 200);
+        assert_eq!(collector.json()["beat"], "filebeat");
+    }
+    assert_eq!(server.ask("/ui", "").await.header("location"), Some("/ui/"));
+}
+
+#[tokio::test]
+async fn the_page_has_a_strict_policy_and_is_not_sent_twice() {
+    let server = start("localhost", HttpAuth::default()).await;
+    let page = server.ask("/ui/", "").await;
+    assert_eq!(page.status, 200);
+    assert!(page.body.starts_with("<!doctype html>"), "{}", page.body);
+    let policy = page.header("content-security-policy").unwrap();
+    assert!(policy.contains("default-src 'none'") && !policy.contains("unsafe"), "{policy}");
+    assert_eq!(page.header("x-content-type-options"), Some("nosniff"));
+    assert_eq!(page.header("access-control-allow-origin"), None);
+    let tag = page.header("etag").unwrap();
+    let again = server.ask("/ui/", &format!("if-none-match: {tag}\r\n")).await;
+    assert_eq!((again.status, &*again.body), (304, ""));
+    for script in page.body.split("src=\"").skip(1).map(|rest| rest.split('"').next().unwrap()) {
+        assert_eq!(server.ask(&format!("/ui/{script}"), "").await.status, 200, "{script}");
+    }
+    assert_eq!(server.ask("/ui/nothing", "").await.status, 404);
+}
+
+#[tokio::test]
+async fn the_overview_has_a_ledger_whose_sum_is_told() {
+    let server = start("localhost", HttpAuth::default()).await;
+    let live = server.ask("/ui/live", "").await.json();
+    let ledger = &live["ledger"];
+    assert_eq!((&ledger["read"], &ledger["adds_up"]), (&20.into(), &true.into()));
+    let sum = ["delivered", "dropped", "dead_lettered", "stored", "in_flight"]
+        .map(|part| ledger[part].as_u64().unwrap());
+    assert_eq!(sum.iter().sum::<u64>(), 20);
+    assert_eq!(ledger["reasons"]["drop_event"], 4);
+    assert_eq!(live["outputs"][0]["state"], "delivering");
+    assert_eq!(live["outputs"][0]["retried"], 3);
+    let lag = server.ask("/lag", "").await.json();
+    assert_eq!((&lag["totals"]["files"], &lag["files"]), (&0.into(), &Json::Array(Vec::new())));
+    for wrong in ["/lag?sort=color", "/lag?order=up", "/lag?limit=x", "/ui/letters?limit=x"] {
+        assert_eq!(server.ask(wrong, "").await.status, 400, "{wrong}");
+    }
+}
+
+#[tokio::test]
+async fn a_name_that_was_pointed_to_the_loopback_gets_nothing() {
+    let server = start("localhost", HttpAuth::default()).await;
+    for path in ["/ui/", "/ui/live", "/ui/letters", "/ui/plan", "/ui/files"] {
+        let refused = server.ask(path, "host: evil.example\r\n").await;
+        assert_eq!(refused.status, 403, "{path}");
+        assert!(!refused.body.contains("elasticsearch"), "{}", refused.body);
+        let foreign = server.ask(path, "sec-fetch-site: cross-site\r\n").await;
+        assert_eq!(foreign.status, if path == "/ui/" { 200 } else { 403 }, "{path}");
+    }
+    assert_eq!(server.ask("/stats", "host: evil.example\r\n").await.status, 200, "as before");
+}
+
+#[tokio::test]
+async fn elsewhere_than_on_the_loopback_the_page_is_closed_and_filebeats_paths_are_not() {
+    let server = start("0.0.0.0", HttpAuth::default()).await;
+    for path in ["/ui/", "/ui/live", "/ui/letters", "/ui/plan"] {
+        let refused = server.ask(path, "").await;
+        assert_eq!(refused.status, 403, "{path}");
+        assert!(refused.body.contains("http.auth.token"), "{}", refused.body);
+    }
+    for path in ["/", "/stats", "/state", "/inputs/", "/metrics"] {
+        assert_eq!(server.ask(path, "").await.status, 200, "{path}");
+    }
+}
+
+#[tokio::test]
+async fn with_a_token_the_page_asks_for_it_everywhere() {
+    for host in ["0.0.0.0", "localhost"] {
+        let auth = HttpAuth { token: Some(Secret::new("long-enough")), user: None };
+        let server = start(host, auth).await;
+        let asked = server.ask("/ui/", "").await;
+        assert_eq!(asked.status, 401);
+        assert!(asked.header("www-authenticate").unwrap().starts_with("basic realm"));
+        assert!(!asked.body.contains("long-enough"));
+        let known = server.ask("/ui/live", "authorization: Bearer long-enough\r\n").await;
+        assert_eq!(known.status, 200);
+        let wrong = server.ask("/ui/live", "authorization: Bearer long-enougx\r\n").await;
+        assert_eq!(wrong.status, 401);
+        assert_eq!(server.ask("/stats", "").await.status, 200, "collectors are not asked");
+    }
+}

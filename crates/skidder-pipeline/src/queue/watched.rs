@@ -1,0 +1,28 @@
+//! What may be asked about a queue from outside.
+
+use super::Queue;
+use skidder_os::Monotonic;
+
+impl Queue {
+    /// Whether a reader waits for room.
+    pub fn is_blocked(&self) -> bool {
+        !self.shared.lock().blocked.is_empty()
+    }
+
+    /// Since when the batch at the front of the line waits for room. As long as the output takes events that is not long ago.
+    /// Nothing if none waits.
+    pub fn blocked_since(&self) -> Option<Monotonic> {
+        self.shared.lock().blocked.front()?.since
+    }
+
+    /// Tells that it is `now`, for those who stand in line since a moment.
+    pub(crate) fn note_blocked(&self, now: Monotonic) {
+        let mut state = self.shared.lock();
+        for blocked in state.blocked.iter_mut().rev() {
+            if blocked.since.is_some() {
+                return;
+            }
+            blocked.since = Some(now);
+        }
+    }
+}
