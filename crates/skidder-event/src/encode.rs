@@ -99,6 +99,19 @@ impl Encoder {
         out.extend_from_slice(pieces.after_message());
     }
 
+    /// Appends `@metadata` of one event as an object, or nothing if it has none; says whether it has.
+    pub fn write_own_metadata(&self, out: &mut Vec<u8>, batch: &Batch, row: usize) -> bool {
+        let own = batch.rows[row].metadata;
+        let base = batch.base();
+        if own.is_none() && base.metadata().is_empty() {
+            return false;
+        }
+        out.push(b'{');
+        crate::merge::write_metadata_members(out, batch, base, own, true);
+        out.push(b'}');
+        true
+    }
+
     /// The output's own metadata with that of the base and the event behind it.
     fn write_metadata(&self, out: &mut Vec<u8>, batch: &Batch, own: crate::batch::NodeId) {
         let base = batch.base();
@@ -107,7 +120,7 @@ impl Encoder {
             return;
         }
         out.extend_from_slice(&self.metadata[..self.metadata.len() - 1]);
-        crate::merge::write_metadata_members(out, batch, base, own);
+        crate::merge::write_metadata_members(out, batch, base, own, false);
         out.push(b'}');
     }
 }

@@ -388,8 +388,14 @@ pub(crate) fn write_cell(out: &mut Vec<u8>, batch: &Batch, cell: Cell) {
 }
 
 /// Appends the members of an event's `@metadata`, each with a leading comma.
-pub(crate) fn write_metadata_members(out: &mut Vec<u8>, batch: &Batch, base: &Base, own: NodeId) {
-    let mut members = Members::new(out, batch, false);
+pub(crate) fn write_metadata_members(
+    out: &mut Vec<u8>,
+    batch: &Batch,
+    base: &Base,
+    own: NodeId,
+    first: bool,
+) {
+    let mut members = Members::new(out, batch, first);
     write_layers(&mut members, base, base.metadata(), own, "");
     members.end();
 }

@@ -118,7 +118,7 @@ impl Flights {
         let delivery = flight.delivery.clone();
         self.free_if_done(item.flight);
         let status = u16::try_from(status).unwrap_or(0);
-        Refusal { delivery, row, status, reason: reason.into_bytes() }
+        Refusal { delivery, row, status, reason: reason.into_bytes(), id: None }
     }
 
     fn free_if_done(&mut self, place: u32) {

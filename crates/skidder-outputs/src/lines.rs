@@ -47,12 +47,7 @@ impl Lines {
                         self.ends.push(self.text.len());
                         self.origins.push((index as u32, row));
                     }
-                    Err(error) => refusals.push(Refusal {
-                        delivery: delivery.clone(),
-                        row,
-                        status: 0,
-                        reason: error.to_string().into_bytes(),
-                    }),
+                    Err(error) => refusals.push(Refusal::unasked(delivery, row, error)),
                 }
             }
         }
@@ -182,8 +177,7 @@ fn settle(lines: &mut Lines, deliveries: &[Delivery], refusals: &mut Vec<Refusal
     for (line, reason) in lines.refused.drain(..) {
         let (delivery, row) = lines.origins[line];
         rows[delivery as usize] -= 1;
-        let delivery = deliveries[delivery as usize].clone();
-        refusals.push(Refusal { delivery, row, status: 0, reason: reason.into_bytes() });
+        refusals.push(Refusal::unasked(&deliveries[delivery as usize], row, reason));
     }
     let verdicts = deliveries.iter().zip(&rows);
     Ticket::deliver_all(verdicts.map(|(delivery, &count)| (&*delivery.ticket, count)));

@@ -23,6 +23,16 @@ pub struct Refusal {
     pub status: u16,
     /// Why, as JSON or text.
     pub reason: Vec<u8>,
+    /// The `_id` under which it was sent, if it had one.
+    pub id: Option<String>,
+}
+
+impl Refusal {
+    /// An event about which the other side was not even asked.
+    pub(crate) fn unasked(delivery: &Delivery, row: u32, reason: impl ToString) -> Self {
+        let reason = reason.to_string().into_bytes();
+        Self { delivery: delivery.clone(), row, status: 0, reason, id: None }
+    }
 }
 
 /// Gives refused events their verdict. Shared by the workers of an output.
@@ -144,6 +154,7 @@ fn letters(refusals: &[Refusal]) -> Vec<DeadLetter<'_>> {
             row: refusal.row,
             status: refusal.status,
             reason: &refusal.reason,
+            id: refusal.id.as_deref(),
         })
         .collect()
 }
@@ -185,7 +196,7 @@ mod tests {
         for (status, reason, expected) in table {
             let delivery = delivery.clone();
             let reason = reason.as_bytes().to_vec();
-            assert_eq!(shown(&Refusal { delivery, row: 0, status, reason }), expected);
+            assert_eq!(shown(&Refusal { delivery, row: 0, status, reason, id: None }), expected);
         }
     }
 }

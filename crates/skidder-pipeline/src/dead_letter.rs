@@ -1,6 +1,10 @@
 //! The dead letters: a local NDJSON file of the events that an output can never take, each with the
 //! reason, its source and its offset. Bounded, counted, durable before the cursor passes.
 
+mod kept;
+
+pub use kept::{KeptLetters, LetterFate};
+
 use crate::queue::Delivery;
 use skidder_event::{Encoder, Precision, TimeText, write_string};
 use skidder_os::{Clock, File, Fs, OpenMode, write_all_at};
@@ -58,6 +62,8 @@ pub struct DeadLetter<'a> {
     pub status: u16,
     /// What the other side said: JSON, or any text.
     pub reason: &'a [u8],
+    /// The `_id` under which it was sent, if it had one.
+    pub id: Option<&'a str>,
 }
 
 /// The file of dead letters.
@@ -93,7 +99,16 @@ impl DeadLetters {
         directory: &Path,
         limits: DeadLettersLimits,
     ) -> Self {
-        let path = directory.join(Self::FILE_NAME);
+        Self::in_file(fs, clock, directory.join(Self::FILE_NAME), limits)
+    }
+
+    /// Dead letters in a file of this name.
+    pub fn in_file(
+        fs: Arc<dyn Fs>,
+        clock: Arc<dyn Clock>,
+        path: PathBuf,
+        limits: DeadLettersLimits,
+    ) -> Self {
         Self { fs, clock, path, limits, state: Mutex::default() }
     }
 
@@ -176,6 +191,15 @@ impl DeadLetters {
         text.extend_from_slice(batch.provenance().generation.to_string().as_bytes());
         text.extend_from_slice(b",\"offset\":");
         text.extend_from_slice(row.offset.to_string().as_bytes());
+        let before = text.len();
+        text.extend_from_slice(b",\"metadata\":");
+        if !encoder.write_own_metadata(text, batch, letter.row as usize) {
+            text.truncate(before);
+        }
+        if let Some(id) = letter.id {
+            text.extend_from_slice(b",\"id\":");
+            write_string(text, id.as_bytes(), true);
+        }
         text.extend_from_slice(b",\"event\":");
         encoder.write(text, batch, letter.row as usize);
         text.extend_from_slice(b"}\n");

@@ -23,7 +23,9 @@ mod testing;
 mod worker;
 
 pub use cursors::SavedCursors;
-pub use dead_letter::{DeadLetter, DeadLetterError, DeadLetters, DeadLettersLimits};
+pub use dead_letter::{
+    DeadLetter, DeadLetterError, DeadLetters, DeadLettersLimits, KeptLetters, LetterFate,
+};
 pub use disk::{
     DiskMetrics, DiskQueue, DiskQueueError, DiskQueueFilled, DiskQueueKey, DiskQueueOpened,
     DiskQueueRepaired, DiskQueueReport, DiskQueueSettings, DiskStep, Origin, SegmentReport,

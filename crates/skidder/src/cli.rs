@@ -1,5 +1,9 @@
 //! The command line: Filebeat's, plus verbs of our own.
 
+mod letters;
+
+pub(crate) use letters::{DeadLettersCommand, WhichLetters};
+
 use clap::{Args, Parser, Subcommand};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -92,6 +96,12 @@ pub(crate) enum Command {
     Registry {
         #[command(subcommand)]
         what: RegistryCommand,
+    },
+    /// Looks at events that an output refused, sends them again, or throws them away
+    #[command(name = "deadletters")]
+    DeadLetters {
+        #[command(subcommand)]
+        what: DeadLettersCommand,
     },
     /// Looks at and repairs a queue on the disk (`queue.disk`)
     Queue {

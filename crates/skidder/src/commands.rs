@@ -68,6 +68,9 @@ pub(crate) fn dispatch(line: &CommandLine) -> Result<ExitCode> {
         Some(Command::Diff(what)) => Ok(sample::diff(what, &line.global, &world.for_trial())),
         Some(Command::Tune(what)) => tune::tune(what, &line.global, &world),
         Some(Command::Registry { what }) => registry::dispatch(what, &line.global, &world),
+        Some(Command::DeadLetters { what }) => {
+            crate::dead_letters::dispatch(what, &line.global, &world)
+        }
         Some(Command::Queue { what }) => crate::queue::dispatch(what, &line.global, &world),
         Some(Command::Version) => {
             print(&format!(

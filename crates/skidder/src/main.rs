@@ -7,6 +7,7 @@ mod assemble;
 mod cli;
 mod cloud;
 mod commands;
+mod dead_letters;
 mod files;
 mod filestream;
 mod input_plan;

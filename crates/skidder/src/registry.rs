@@ -9,7 +9,7 @@ use crate::assemble::registries_directory;
 use crate::cli::{Global, RegistryCommand};
 use crate::commands::{World, load_settings, print, tell};
 use crate::logging;
-use crate::outputs::{Places, quoted};
+use crate::outputs::{Place, Places, quoted};
 use crate::table::{or_dash, short, table};
 use anyhow::{Context as _, Result, bail};
 use serde_json::{Value, json};
@@ -62,22 +62,32 @@ pub(crate) fn refuse_unadopted(world: &World, registry: &Path) -> Result<()> {
 }
 
 /// Where state is kept.
-struct Site {
+pub(crate) struct Site {
     data: PathBuf,
     places: Places,
     /// Of the outputs; none if there is only `output`.
     ids: Vec<String>,
 }
 
-/// The registry of one output.
-struct Store {
+/// The state of one output.
+pub(crate) struct Store {
     /// The id of the output, if there are several.
-    output: Option<String>,
+    pub(crate) output: Option<String>,
+    /// Where its registry is.
     registry: PathBuf,
+    /// Where its dead letters are.
+    pub(crate) data: PathBuf,
+}
+
+impl Store {
+    fn new(output: Option<String>, place: Place) -> Self {
+        Self { output, registry: place.registry, data: place.data }
+    }
 }
 
 impl Site {
-    fn of(global: &Global, world: &World) -> Result<Self> {
+    /// As the configuration says.
+    pub(crate) fn of(global: &Global, world: &World) -> Result<Self> {
         let settings = load_settings(global, world)?;
         let problems = Problems::new();
         let data = settings.paths().data.clone();
@@ -101,16 +111,12 @@ impl Site {
         Ok(Self { data, places, ids })
     }
 
-    /// The registries of all outputs, or of one: one that is configured, or of which something is left.
-    fn stores(&self, wanted: Option<&str>, world: &World) -> Result<Vec<Store>> {
-        let store = |id: &String| Store {
-            registry: self.places.of(Some(id), &self.ids).registry,
-            output: Some(id.clone()),
-        };
+    /// The state of all outputs, or of one: one that is configured, or of which something is left.
+    pub(crate) fn stores(&self, wanted: Option<&str>, world: &World) -> Result<Vec<Store>> {
+        let store = |id: &String| Store::new(Some(id.clone()), self.places.of(Some(id), &self.ids));
         let Some(wanted) = wanted else {
             if self.ids.is_empty() {
-                let registry = self.places.of(None, &self.ids).registry;
-                return Ok(vec![Store { output: None, registry }]);
+                return Ok(vec![Store::new(None, self.places.of(None, &self.ids))]);
             }
             return Ok(self.ids.iter().map(store).collect());
         };
@@ -125,8 +131,8 @@ impl Site {
         }
     }
 
-    /// The one registry that is changed or written.
-    fn store(&self, wanted: Option<&str>, world: &World) -> Result<Store> {
+    /// The one that is meant.
+    pub(crate) fn store(&self, wanted: Option<&str>, world: &World) -> Result<Store> {
         let mut stores = self.stores(wanted, world)?;
         if stores.len() > 1 {
             let ids = quoted(&self.ids);
@@ -136,7 +142,7 @@ impl Site {
     }
 
     /// Keeps everybody else out of the directory. Only if it is there.
-    fn lock(&self, world: &World) -> Result<Option<Box<dyn File>>> {
+    pub(crate) fn lock(&self, world: &World) -> Result<Option<Box<dyn File>>> {
         match world.fs.metadata(&self.data) {
             Ok(_) => agent::lock_data(&*world.fs, &self.data).map(Some),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
@@ -168,7 +174,7 @@ pub(crate) fn entries(registry: &Path, world: &World) -> Result<Vec<(String, Ent
 
 fn list(as_json: bool, output: Option<&str>, site: &Site, world: &World) -> Result<ExitCode> {
     let mut documents: Vec<Value> = Vec::new();
-    for Store { output, registry } in site.stores(output, world)? {
+    for Store { output, registry, .. } in site.stores(output, world)? {
         let entries = entries(&registry, world)?;
         if as_json {
             let entry = |(key, entry): &(String, Entry)| entry_json(key, entry, output.as_deref());
@@ -211,7 +217,7 @@ fn show(
     world: &World,
 ) -> Result<ExitCode> {
     let mut found = Vec::new();
-    for Store { output, registry } in site.stores(output, world)? {
+    for Store { output, registry, .. } in site.stores(output, world)? {
         let entries = entries(&registry, world)?;
         for (key, entry) in matching(&entries, wanted, world) {
             found.push((output.clone(), key.clone(), entry.clone()));

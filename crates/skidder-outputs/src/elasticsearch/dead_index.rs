@@ -26,7 +26,7 @@ pub(crate) fn redirect(
     let mut chunk = writer.buffers.take();
     for (item, refusal) in refused {
         let start = chunk.len();
-        let text = &whole.plain[item.chunk as usize][item.start as usize..item.end as usize];
+        let text = text_of(whole, &item);
         if !write(&mut chunk, text, &refusal, index) {
             left.push(refusal);
             continue;
@@ -53,10 +53,7 @@ fn add(writer: &mut BodyWriter, request: &mut Request, chunk: Vec<u8>) {
 
 /// Appends action and document; nothing if the original has no document.
 fn write(out: &mut Vec<u8>, text: &[u8], refusal: &Refusal, index: &str) -> bool {
-    let end_of_line = |text: &[u8]| text.iter().position(|&byte| byte == b'\n');
-    let Some((action, document)) = end_of_line(text).map(|end| text.split_at(end + 1)) else {
-        return false;
-    };
+    let Some((action, document)) = lines_of(text) else { return false };
     let Some(document) = document.strip_suffix(b"\n") else { return false };
     let Some(time) = document.strip_prefix(TIME).and_then(|rest| rest.split(|&b| b == b'"').next())
     else {
@@ -79,8 +76,23 @@ fn write(out: &mut Vec<u8>, text: &[u8], refusal: &Refusal, index: &str) -> bool
     true
 }
 
+/// Action and document of an item.
+fn text_of<'a>(request: &'a Request, item: &Item) -> &'a [u8] {
+    &request.plain[item.chunk as usize][item.start as usize..item.end as usize]
+}
+
+/// The first line, and what is behind it.
+fn lines_of(text: &[u8]) -> Option<(&[u8], &[u8])> {
+    text.iter().position(|&byte| byte == b'\n').map(|end| text.split_at(end + 1))
+}
+
+/// The action line of an item.
+pub(crate) fn action_of<'a>(request: &'a Request, item: &Item) -> Option<&'a [u8]> {
+    lines_of(text_of(request, item)).map(|(action, _)| action)
+}
+
 /// `_id` of an action line.
-fn id_of(action: &[u8]) -> Option<String> {
+pub(crate) fn id_of(action: &[u8]) -> Option<String> {
     #[derive(Deserialize)]
     struct Metadata {
         #[serde(rename = "_id")]
@@ -114,7 +126,10 @@ mod tests {
             let item = Item { delivery: 0, row, chunk, start: 0, end: text.len() as u32 };
             whole.plain.push(Bytes::from_static(text.as_bytes()));
             let reason = b"{\"type\":\"x\"}".to_vec();
-            refused.push((item, Refusal { delivery: delivery.clone(), row, status: 400, reason }));
+            refused.push((
+                item,
+                Refusal { delivery: delivery.clone(), row, status: 400, reason, id: None },
+            ));
         }
         let mut writer = BodyWriter::new(0, Buffers::default());
         let (request, left) = redirect(&mut writer, &whole, refused, "dead");

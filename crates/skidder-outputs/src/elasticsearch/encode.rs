@@ -100,12 +100,7 @@ impl BulkEncoder {
                         }
                     }
                     Err(error) => {
-                        request.refusals.push(Refusal {
-                            delivery: front.clone(),
-                            row,
-                            status: 0,
-                            reason: error.to_string().into_bytes(),
-                        });
+                        request.refusals.push(Refusal::unasked(front, row, error));
                         front.rows.start += 1;
                         continue;
                     }

@@ -2,18 +2,20 @@
 
 use super::answer::{self, Answer, Verdict};
 use super::request::{Item, Request};
-use super::{Config, encode::BulkEncoder};
+use super::{Config, dead_index, encode::BulkEncoder};
 use crate::context::Context;
 use crate::refusal::Refusal;
 use skidder_pipeline::{Delivery, Ticket};
 use std::collections::VecDeque;
 
+/// An event of a request that is refused, with the `_id` of its action line.
 pub(crate) fn refusal(request: &Request, item: &Item, status: u16, reason: &[u8]) -> Refusal {
     Refusal {
         delivery: request.delivery(item).clone(),
         row: item.row,
         status,
         reason: reason.to_vec(),
+        id: dead_index::action_of(request, item).and_then(dead_index::id_of),
     }
 }
 

@@ -86,12 +86,7 @@ impl RequestWriter {
         let one_command = !request.commands.is_empty();
         for (index, delivery) in share.iter().enumerate() {
             for row in delivery.rows.clone() {
-                let refusal = |reason: String| Refusal {
-                    delivery: delivery.clone(),
-                    row,
-                    status: 0,
-                    reason: reason.into_bytes(),
-                };
+                let refusal = |reason: String| Refusal::unasked(delivery, row, reason);
                 self.value.clear();
                 let written = self.codec.write(&mut self.value, &delivery.batch, row as usize);
                 if let Err(error) = written {

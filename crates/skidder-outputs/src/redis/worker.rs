@@ -238,12 +238,8 @@ impl Worker {
         }
         let too_large = outcome.error.as_deref().is_some_and(|error| error.starts_with(TOO_LARGE));
         if too_large && count == 1 {
-            let refusal = Refusal {
-                row: failed[0].rows.start,
-                delivery: failed[0].clone(),
-                status: 0,
-                reason: b"the event is larger than `proto-max-bulk-len` of the server".to_vec(),
-            };
+            let reason = "the event is larger than `proto-max-bulk-len` of the server";
+            let refusal = Refusal::unasked(&failed[0], failed[0].rows.start, reason);
             self.refuser.settle(vec![refusal]).await;
             self.supply.done(1);
         } else if too_large {

@@ -27,7 +27,7 @@ fn delivery(rows: u32) -> Delivery {
 
 fn rows(delivery: &Delivery, count: u32) -> Vec<DeadLetter<'_>> {
     let reason = b"{\"type\":\"mapper\"}";
-    (0..count).map(|row| DeadLetter { delivery, row, status: 400, reason }).collect()
+    (0..count).map(|row| DeadLetter { delivery, row, status: 400, reason, id: None }).collect()
 }
 
 fn content(fs: &SimFs) -> String {

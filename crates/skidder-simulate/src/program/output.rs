@@ -150,6 +150,7 @@ impl Output {
                 row: row.at,
                 status: 400,
                 reason: b"refused",
+                id: None,
             })
             .collect();
         let written = match self.dead_letters.write(&letters) {

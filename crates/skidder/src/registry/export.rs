@@ -17,7 +17,7 @@ pub(super) fn export(options: &ExportRegistry, global: &Global, world: &World) -
     let settings = load_settings(global, world)?;
     let parts = read_parts(&settings, world, |name| Ok(Agent::passing(name, world.clock.wall())))?;
     let site = Site::of(global, world)?;
-    let Store { registry, output } = site.store(options.output.as_deref(), world)?;
+    let Store { registry, output, .. } = site.store(options.output.as_deref(), world)?;
     let _lock = site.lock(world)?;
     let to = world.directory.join(&options.to).join("registry/filebeat");
     if let Some(path) = filebeat_runs(&*world.fs, &to) {

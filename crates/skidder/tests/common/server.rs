@@ -36,6 +36,8 @@ struct State {
     script: Script,
     requests: usize,
     documents: Vec<String>,
+    /// All that is known of each of them.
+    sent: Vec<Document>,
     /// When how many documents had been taken.
     times: Vec<(Monotonic, usize)>,
     /// Answers wait.
@@ -83,6 +85,7 @@ impl BulkServer {
             script,
             requests: 0,
             documents: Vec::new(),
+            sent: Vec::new(),
             times: Vec::new(),
             held: false,
             waiting: 0,
@@ -112,6 +115,11 @@ impl BulkServer {
     /// The messages of all documents that were taken, in that order.
     pub(crate) fn documents(&self) -> Vec<String> {
         self.shared.lock().documents.clone()
+    }
+
+    /// All documents that were taken.
+    pub(crate) fn sent(&self) -> Vec<Document> {
+        self.shared.lock().sent.clone()
     }
 
     /// How many documents were taken.
@@ -189,18 +197,18 @@ impl Shared {
             if matches!(act, Act::DropBefore) {
                 return Ok(());
             }
-            let messages = messages(&read_body(&mut reader, &head)?);
-            self.perform(stream, act, &messages)?;
+            let sent = documents(&read_body(&mut reader, &head)?);
+            self.perform(stream, act, &sent)?;
         }
     }
 
-    fn perform(&self, stream: &TcpStream, act: Act, messages: &[String]) -> io::Result<()> {
+    fn perform(&self, stream: &TcpStream, act: Act, sent: &[Document]) -> io::Result<()> {
         let statuses: Vec<u16> = match act {
-            Act::Items(status) => messages.iter().map(|message| status(message)).collect(),
-            Act::Status(_) => vec![500; messages.len()],
-            _ => vec![201; messages.len()],
+            Act::Items(status) => sent.iter().map(|document| status(&document.message)).collect(),
+            Act::Status(_) => vec![500; sent.len()],
+            _ => vec![201; sent.len()],
         };
-        self.take(messages, &statuses);
+        self.take(sent, &statuses);
         let body = bulk_answer(&statuses);
         match act {
             Act::Take | Act::Items(_) => answer(stream, 200, &body),
@@ -223,11 +231,13 @@ impl Shared {
         }
     }
 
-    fn take(&self, messages: &[String], statuses: &[u16]) {
+    fn take(&self, sent: &[Document], statuses: &[u16]) {
         let start = self.clock.monotonic();
         let mut state = self.lock();
-        let taken = messages.iter().zip(statuses).filter(|(_, status)| **status < 300);
-        state.documents.extend(taken.map(|(message, _)| message.clone()));
+        for (document, _) in sent.iter().zip(statuses).filter(|(_, status)| **status < 300) {
+            state.documents.push(document.message.clone());
+            state.sent.push(document.clone());
+        }
         let count = state.documents.len();
         state.times.push((start, count));
         // A slow server: other connections go on meanwhile.
@@ -279,17 +289,32 @@ fn read_body(reader: &mut impl Read, head: &[String]) -> io::Result<Vec<u8>> {
     Ok(body)
 }
 
-/// The messages of the documents of a bulk request.
-fn messages(body: &[u8]) -> Vec<String> {
+/// A document of a bulk request, with what its action says.
+#[derive(Clone, Debug)]
+pub(crate) struct Document {
+    pub(crate) message: String,
+    pub(crate) id: Option<String>,
+    pub(crate) index: Option<String>,
+    /// All of it.
+    pub(crate) json: serde_json::Value,
+}
+
+/// The documents of a bulk request.
+fn documents(body: &[u8]) -> Vec<Document> {
     let mut lines = body.split(|&byte| byte == b'\n').filter(|line| !line.is_empty());
-    let mut messages = Vec::new();
-    while let (Some(action), Some(document)) = (lines.next(), lines.next()) {
+    let mut documents = Vec::new();
+    while let (Some(action), Some(text)) = (lines.next(), lines.next()) {
         let action: serde_json::Value = serde_json::from_slice(action).unwrap();
         assert!(action["create"].is_object(), "{action}");
-        let document: serde_json::Value = serde_json::from_slice(document).unwrap();
-        messages.push(document["message"].as_str().unwrap().to_owned());
+        let document: serde_json::Value = serde_json::from_slice(text).unwrap();
+        documents.push(Document {
+            message: document["message"].as_str().unwrap().to_owned(),
+            id: action["create"]["_id"].as_str().map(str::to_owned),
+            index: action["create"]["_index"].as_str().map(str::to_owned),
+            json: document,
+        });
     }
-    messages
+    documents
 }
 
 fn bulk_answer(statuses: &[u16]) -> String {

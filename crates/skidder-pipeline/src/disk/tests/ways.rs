@@ -109,7 +109,7 @@ fn dead_letters_name_the_file_of_another_life() {
     let clock: Arc<dyn Clock> = Arc::new(SimClock::default());
     let limits = DeadLettersLimits::default();
     let letters = DeadLetters::new(Arc::new(fs.clone()), clock, Path::new("/data"), limits);
-    let letter = DeadLetter { delivery: &taken[0], row: 0, status: 400, reason: b"no" };
+    let letter = DeadLetter { delivery: &taken[0], row: 0, status: 400, reason: b"no", id: None };
     assert_eq!(letters.write(&[letter]).expect("there is room"), 1);
     taken[0].ticket.dead_lettered(1);
     life.check();

@@ -1,0 +1,298 @@
+//! `skidder deadletters`: events that an output refused, for people. Looking works beside a running program; sending
+//! them again and throwing them away does not, because that writes the same file.
+
+mod letter;
+mod redrive;
+
+use crate::cli::{DeadLettersCommand, Global, WhichLetters};
+use crate::commands::{World, print, tell};
+use crate::logging;
+use crate::registry::{Site, Store};
+use crate::table::{or_dash, table};
+use anyhow::{Context as _, Result, bail};
+use letter::Letter;
+use serde_json::{Value, json};
+use skidder_os::Fs;
+use skidder_pipeline::{KeptLetters, LetterFate};
+use std::collections::{BTreeMap, VecDeque};
+use std::process::ExitCode;
+use tracing::Level;
+
+/// Does what the command line says.
+pub(crate) fn dispatch(
+    what: &DeadLettersCommand,
+    global: &Global,
+    world: &World,
+) -> Result<ExitCode> {
+    logging::start(if global.debug.is_some() { Level::DEBUG } else { Level::WARN });
+    match what {
+        DeadLettersCommand::List { which, each, limit, json } => {
+            let stores = Site::of(global, world)?.stores(which.output.as_deref(), world)?;
+            let rows = if *each {
+                list_each(&stores, &world.absolute(which), *limit, world)?
+            } else {
+                list_reasons(&stores, &world.absolute(which), world)?
+            };
+            print(&if *json { rows.as_json() } else { rows.as_text(*each) })?;
+            Ok(ExitCode::SUCCESS)
+        }
+        DeadLettersCommand::Show { wanted, output, json } => {
+            let store = Site::of(global, world)?.store(output.as_deref(), world)?;
+            show(&store, wanted, *json, world)
+        }
+        DeadLettersCommand::Redrive { which, dry_run } => {
+            redrive::redrive(&world.absolute(which), *dry_run, global, world)
+        }
+        DeadLettersCommand::Drop { which, all, dry_run } => {
+            if which.chooses() == *all {
+                bail!("say which letters, or `--all`; `skidder deadletters list` shows them");
+            }
+            drop_letters(&world.absolute(which), *dry_run, global, world)
+        }
+    }
+}
+
+impl World {
+    /// The same with the path that it has in events.
+    fn absolute(&self, which: &WhichLetters) -> WhichLetters {
+        let source = which.source.as_ref().map(|path| self.directory.join(path));
+        WhichLetters { source, ..which.clone() }
+    }
+}
+
+/// What a list shows: a row for each letter or reason.
+#[derive(Default)]
+struct Rows {
+    shown: Vec<Value>,
+    /// Letters that were meant.
+    letters: u64,
+    /// Lines that are no letters.
+    unreadable: u64,
+    /// Whether there are several outputs.
+    named: bool,
+}
+
+impl Rows {
+    fn as_json(&self) -> String {
+        let Self { shown, letters, unreadable, .. } = self;
+        format!("{:#}\n", json!({"count": letters, "unreadable": unreadable, "letters": shown}))
+    }
+
+    fn as_text(&self, each: bool) -> String {
+        // One output alone is not told by its id.
+        let mut told = match (each, self.named) {
+            (true, true) => self.table([
+                "number",
+                "@timestamp",
+                "status",
+                "output",
+                "source",
+                "offset",
+                "kind",
+                "reason",
+            ]),
+            (true, false) => {
+                self.table(["number", "@timestamp", "status", "source", "offset", "kind", "reason"])
+            }
+            (false, true) => self.table([
+                "count", "newest", "oldest", "number", "output", "status", "kind", "reason",
+            ]),
+            (false, false) => {
+                self.table(["count", "newest", "oldest", "number", "status", "kind", "reason"])
+            }
+        };
+        told.push_str(&format!("{} letters", self.letters));
+        if self.unreadable > 0 {
+            told.push_str(&format!("; {} lines are no letters", self.unreadable));
+        }
+        told.push('\n');
+        told
+    }
+
+    fn table<const N: usize>(&self, keys: [&str; N]) -> String {
+        let text = |row: &Value, key: &str| match &row[key] {
+            Value::Null => "-".to_owned(),
+            Value::String(text) => text.clone(),
+            other => other.to_string(),
+        };
+        let head = keys.map(|key| key.trim_start_matches('@').to_uppercase());
+        let rows: Vec<_> = self.shown.iter().map(|row| keys.map(|key| text(row, key))).collect();
+        table(head.each_ref().map(String::as_str), &rows)
+    }
+}
+
+/// The letters of an output as they lie there.
+fn kept<'a>(store: &Store, fs: &'a dyn Fs) -> KeptLetters<'a> {
+    KeptLetters::new(fs, &store.data)
+}
+
+/// Calls `each` with the number, the first being 1, of every letter that is meant. Gives how many lines are no letters.
+fn for_each(
+    kept: &KeptLetters<'_>,
+    which: &WhichLetters,
+    mut each: impl FnMut(u64, Letter),
+) -> Result<u64> {
+    let mut unreadable = 0;
+    let read = kept.each(&mut |number, line| {
+        match Letter::read(line) {
+            Some(letter) if letter.is_in(which) => each(number + 1, letter),
+            Some(_) => {}
+            None => unreadable += 1,
+        }
+        true
+    });
+    read.with_context(|| format!("cannot read `{}`", kept.path().display()))?;
+    Ok(unreadable)
+}
+
+/// One row for each status and kind of reason.
+fn list_reasons(stores: &[Store], which: &WhichLetters, world: &World) -> Result<Rows> {
+    let mut listed = Rows { named: stores.len() > 1, ..Rows::default() };
+    for store in stores {
+        let mut reasons: BTreeMap<(u16, String), Value> = BTreeMap::new();
+        listed.unreadable += for_each(&kept(store, &*world.fs), which, |number, letter| {
+            listed.letters += 1;
+            let kind = letter.kind();
+            let row = reasons.entry((letter.status, kind.clone())).or_insert_with(|| {
+                json!({"count": 0, "status": letter.status, "kind": kind, "oldest": letter.time,
+                       "newest": "", "output": store.output})
+            });
+            row["count"] = (row["count"].as_u64().unwrap_or(0) + 1).into();
+            if row["oldest"].as_str() > Some(&letter.time) {
+                row["oldest"] = letter.time.as_str().into();
+            }
+            if row["newest"].as_str() <= Some(&letter.time) {
+                row["number"] = number.into();
+                row["reason"] = letter.why().into();
+                row["newest"] = letter.time.into();
+            }
+        })?;
+        listed.shown.extend(reasons.into_values());
+    }
+    listed.shown.sort_by(|one, other| other["newest"].as_str().cmp(&one["newest"].as_str()));
+    Ok(listed)
+}
+
+/// One row for each of the newest letters.
+fn list_each(stores: &[Store], which: &WhichLetters, limit: usize, world: &World) -> Result<Rows> {
+    let mut listed = Rows { named: stores.len() > 1, ..Rows::default() };
+    for store in stores {
+        let mut newest: VecDeque<Value> = VecDeque::new();
+        listed.unreadable += for_each(&kept(store, &*world.fs), which, |number, letter| {
+            listed.letters += 1;
+            if newest.len() == limit {
+                newest.pop_front();
+            }
+            newest.push_back(json!({
+                "number": number, "@timestamp": letter.time, "status": letter.status,
+                "kind": letter.kind(), "reason": letter.why(), "source": letter.source,
+                "offset": letter.offset, "id": letter.id, "output": store.output,
+            }));
+            newest.truncate(limit);
+        })?;
+        listed.shown.extend(newest);
+    }
+    listed
+        .shown
+        .sort_by(|one, other| other["@timestamp"].as_str().cmp(&one["@timestamp"].as_str()));
+    listed.shown.truncate(limit);
+    Ok(listed)
+}
+
+fn show(store: &Store, wanted: &str, as_json: bool, world: &World) -> Result<ExitCode> {
+    let kept = kept(store, &*world.fs);
+    let number: Option<u64> = wanted.parse().ok();
+    let mut found: Option<(u64, Vec<u8>)> = None;
+    let read = kept.each(&mut |at, line| {
+        let is_it = number == Some(at + 1)
+            || Letter::read(line).is_some_and(|letter| letter.id.as_deref() == Some(wanted));
+        if is_it {
+            found = Some((at + 1, line.to_vec()));
+        }
+        // What has the number comes before what has such an `_id`.
+        !(is_it && number == Some(at + 1))
+    });
+    read.with_context(|| format!("cannot read `{}`", kept.path().display()))?;
+    let Some((number, line)) = found else {
+        let file = kept.path().display();
+        bail!("`{file}` has no letter `{wanted}`, neither as a number nor as an `_id`");
+    };
+    let text = String::from_utf8_lossy(&line).into_owned();
+    if as_json {
+        print(&format!("{text}\n"))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let letter = Letter::read(&line)
+        .with_context(|| format!("line {number} of `{}` is no letter", kept.path().display()))?;
+    let rows = [
+        ["refused".to_owned(), letter.time.clone()],
+        ["status".to_owned(), letter.status.to_string()],
+        ["kind".to_owned(), letter.kind()],
+        ["reason".to_owned(), letter.why()],
+        ["source".to_owned(), or_dash(letter.source.as_ref())],
+        ["offset".to_owned(), letter.offset.to_string()],
+        ["generation".to_owned(), letter.generation.to_string()],
+        ["_id".to_owned(), or_dash(letter.id.as_ref())],
+    ];
+    let event: Value = serde_json::from_str(letter.event.get())?;
+    print(&table(["letter", &number.to_string()], &rows))?;
+    print(&format!("{event:#}\n"))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn drop_letters(
+    which: &WhichLetters,
+    dry_run: bool,
+    global: &Global,
+    world: &World,
+) -> Result<ExitCode> {
+    let site = Site::of(global, world)?;
+    let _lock = site.lock(world)?;
+    for store in site.stores(which.output.as_deref(), world)? {
+        let kept = kept(&store, &*world.fs);
+        let mut count: u64 = 0;
+        let mut is_meant = |line: &[u8]| {
+            let is_meant = match Letter::read(line) {
+                Some(letter) => letter.is_in(which),
+                None => !which.chooses(),
+            };
+            count += u64::from(is_meant);
+            is_meant
+        };
+        if dry_run {
+            let read = kept.each(&mut |_, line| {
+                is_meant(line);
+                true
+            });
+            read.with_context(|| format!("cannot read `{}`", kept.path().display()))?;
+        } else {
+            refuse_of_others(&kept, world)?;
+            let written = kept.rewrite(&mut |_, line| {
+                if is_meant(line) { LetterFate::Remove } else { LetterFate::Keep }
+            });
+            written.with_context(|| format!("cannot write `{}`", kept.path().display()))?;
+        }
+        let verb = if dry_run { "would drop" } else { "dropped" };
+        print(&format!("{verb} {count} letters of {}\n", kept.path().display()))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The file is written anew, and would then belong to who does it: a skidder that runs as another user could not add
+/// to it any more.
+fn refuse_of_others(kept: &KeptLetters<'_>, world: &World) -> Result<()> {
+    let us = rustix::process::geteuid().as_raw();
+    match world.fs.metadata(kept.path()) {
+        Ok(meta) if meta.uid != us => bail!(
+            "`{}` belongs to the user with the number {}, who could not write it any more; run this as that user",
+            kept.path().display(),
+            meta.uid
+        ),
+        _ => Ok(()),
+    }
+}
+
+/// Says what is wrong with a letter that cannot be sent.
+fn tell_unsendable(kept: &KeptLetters<'_>, number: u64, why: &dyn std::fmt::Display) {
+    tell(&format!("warning: {}:{number}: {why:#}; it stays\n", kept.path().display()));
+}
