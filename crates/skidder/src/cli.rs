@@ -4,7 +4,7 @@ mod letters;
 
 pub(crate) use letters::{DeadLettersCommand, WhichLetters};
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -121,8 +121,30 @@ pub(crate) enum Command {
     Modules(NotYet),
     #[command(hide = true)]
     Generate(NotYet),
+    /// Prints what a shell needs to complete this command line
+    Completion {
+        /// Which shell
+        #[arg(value_enum)]
+        shell: Shell,
+    },
+    /// Writes the pages for `man` into a directory
     #[command(hide = true)]
-    Completion(NotYet),
+    Man {
+        /// The directory, which must be there
+        #[arg(value_name = "DIR")]
+        directory: PathBuf,
+    },
+}
+
+/// Shells whose command line can be completed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Shell {
+    /// GNU Bash
+    Bash,
+    /// The Z shell
+    Zsh,
+    /// The friendly interactive shell
+    Fish,
 }
 
 /// `skidder setup`.

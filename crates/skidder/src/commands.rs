@@ -3,7 +3,7 @@
 use crate::agent::{Agent, VERSION};
 use crate::assemble::{Outside, Parts, assemble};
 use crate::cli::{Command, CommandLine, Export, Global, SetupArguments, Test};
-use crate::{agent, cloud, files, keystore, logging, registry, run, sample, ship, tune};
+use crate::{agent, cloud, files, keystore, logging, pages, registry, run, sample, ship, tune};
 use anyhow::{Context as _, Result, bail};
 use skidder_config::{LoadOptions, OpenKeystore, Problems, Settings, load};
 use skidder_os::{Clock, Fs, RealFs, SystemClock};
@@ -84,7 +84,8 @@ pub(crate) fn dispatch(line: &CommandLine) -> Result<ExitCode> {
         Some(Command::Keystore { what }) => keystore::dispatch(what, &line.global, &world),
         Some(Command::Modules(_)) => not_yet("modules"),
         Some(Command::Generate(_)) => not_yet("generate"),
-        Some(Command::Completion(_)) => not_yet("completion"),
+        Some(Command::Completion { shell }) => pages::completion(*shell),
+        Some(Command::Man { directory }) => pages::man(directory),
     }
 }
 

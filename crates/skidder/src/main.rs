@@ -14,6 +14,7 @@ mod input_plan;
 mod keystore;
 mod logging;
 mod outputs;
+mod pages;
 mod passing;
 mod progress;
 mod queue;

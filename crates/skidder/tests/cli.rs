@@ -362,3 +362,56 @@ fn the_output_is_tested_without_sending_an_event() {
     assert_eq!(ended.code(), Some(1));
     assert!(ended.out.contains("127.0.0.1:1"), "{}", ended.out);
 }
+
+#[test]
+fn shells_learn_all_commands_that_are_shown() {
+    let directory = tempfile::tempdir().unwrap();
+    for (shell, command) in [("bash", "bash"), ("zsh", "zsh"), ("fish", "fish")] {
+        let script = run(directory.path(), &["completion", shell]).succeeded().out;
+        for word in ["deadletters", "redrive", "path.data", "registry", "completion"] {
+            assert!(script.contains(word), "{shell} does not know {word}");
+        }
+        for word in ["generate", "modules"] {
+            assert!(!script.contains(word), "{shell} knows {word}");
+        }
+        let file = directory.path().join(shell);
+        std::fs::write(&file, &script).unwrap();
+        // The shell itself reads it, where there is one.
+        match std::process::Command::new(command).arg("-n").arg(&file).status() {
+            Ok(status) => assert!(status.success(), "{shell}"),
+            Err(error) => assert_eq!(error.kind(), std::io::ErrorKind::NotFound),
+        }
+    }
+    let fooled = run(directory.path(), &["completion", "tcsh"]);
+    assert!(fooled.code() == Some(2) && fooled.log.contains("bash, zsh, fish"), "{}", fooled.log);
+}
+
+#[test]
+fn every_command_that_is_shown_has_a_page() {
+    let directory = tempfile::tempdir().unwrap();
+    let pages = directory.path().join("man");
+    let missing = run(directory.path(), &["man", "man"]);
+    assert!(
+        missing.code() == Some(1) && missing.log.contains("cannot write pages"),
+        "{}",
+        missing.log
+    );
+    std::fs::create_dir(&pages).unwrap();
+    run(directory.path(), &["man", "man"]).succeeded();
+    let page = |name: &str| std::fs::read_to_string(pages.join(name)).unwrap();
+    let first = page("skidder.1");
+    assert!(first.starts_with(".ie") && first.contains(".TH skidder 1"), "{first}");
+    assert!(first.contains("path.data") && first.contains("deadletters"), "{first}");
+    assert!(page("skidder-deadletters-redrive.1").contains("dry\\-run"));
+    let hidden = |name: &str| pages.join(name).is_file();
+    assert!(!hidden("skidder-generate.1") && !hidden("skidder-man.1"));
+}
+
+#[test]
+fn commands_of_filebeat_that_are_not_here_say_so() {
+    for name in ["modules", "generate"] {
+        let ended = run(Path::new("/"), &[name, "list", "--any"]);
+        assert_eq!(ended.code(), Some(1));
+        assert!(ended.log.contains(&format!("`{name}` is a command of Filebeat")), "{}", ended.log);
+    }
+}
