@@ -84,9 +84,25 @@ pub enum Severity {
     Warning,
 }
 
+/// What a problem is about: for who sorts them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Subject {
+    /// A value, a combination, a file: anything that is to be put right.
+    #[default]
+    Mistake,
+    /// A setting that nobody knows.
+    Unknown,
+    /// A setting of Filebeat that is not here.
+    Unsupported,
+    /// A setting that is accepted without effect.
+    NoEffect,
+}
+
 /// One thing that is wrong.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
+    /// What it is about.
+    pub subject: Subject,
     /// Whether it stops the start.
     pub severity: Severity,
     /// Where; `None` if it has no place (an empty list of files, say).
@@ -101,12 +117,23 @@ impl Problem {
     /// An error at `position`.
     pub fn error(position: impl Into<Option<Position>>, message: impl Into<String>) -> Self {
         let severity = Severity::Error;
-        Self { severity, position: position.into(), message: message.into(), hints: Vec::new() }
+        Self {
+            subject: Subject::Mistake,
+            severity,
+            position: position.into(),
+            message: message.into(),
+            hints: Vec::new(),
+        }
     }
 
     /// A warning at `position`.
     pub fn warning(position: impl Into<Option<Position>>, message: impl Into<String>) -> Self {
         Self { severity: Severity::Warning, ..Self::error(position, message) }
+    }
+
+    /// The same about something else than a mistake.
+    pub fn about(self, subject: Subject) -> Self {
+        Self { subject, ..self }
     }
 
     /// Adds a hint; an empty one is left out.

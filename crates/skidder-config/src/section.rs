@@ -7,7 +7,7 @@
 
 use crate::item::Item;
 use crate::node::{Content, Entry, Map, Node, Value};
-use crate::problem::{Position, Problem, Problems, Severity};
+use crate::problem::{Position, Problem, Problems, Severity, Subject};
 use crate::secret::Secret;
 use crate::setting::{Place, Refusal, Setting};
 use crate::units::SignedDuration;
@@ -386,16 +386,20 @@ impl<'a> Section<'a> {
 
     fn tell_rule(&self, rule: &Rule, key: &str, entry: &Entry) {
         let path = self.path_of(key);
-        let (severity, message) = match rule.verdict {
+        let (severity, subject, message) = match rule.verdict {
             Verdict::Unsupported => (
                 self.problems.unknown_severity(),
+                Subject::Unsupported,
                 format!("`{path}` is known to Filebeat, but not supported by skidder yet"),
             ),
-            Verdict::Deprecated => {
-                (Severity::Warning, format!("`{path}` is deprecated and has no effect"))
-            }
+            Verdict::Deprecated => (
+                Severity::Warning,
+                Subject::NoEffect,
+                format!("`{path}` is deprecated and has no effect"),
+            ),
         };
-        let problem = Problem::error(entry.key_position.clone(), message).hint(&*rule.advice);
+        let place = entry.key_position.clone();
+        let problem = Problem::error(place, message).about(subject).hint(&*rule.advice);
         self.problems.push(Problem { severity, ..problem });
     }
 
@@ -414,7 +418,8 @@ impl<'a> Section<'a> {
             None => String::new(),
         };
         let message = format!("unknown setting `{}`", self.path_of(key));
-        let problem = Problem::error(entry.key_position.clone(), message).hint(hint);
+        let place = entry.key_position.clone();
+        let problem = Problem::error(place, message).about(Subject::Unknown).hint(hint);
         let severity = self.problems.unknown_severity();
         self.problems.push(Problem { severity, ..problem });
     }

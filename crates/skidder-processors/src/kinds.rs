@@ -4,7 +4,7 @@ use crate::condition::Condition;
 use crate::lookup::{Caches, Machine, ThisMachine};
 use crate::plan::{Compiled, Processor};
 use crate::{decode, fields, lookup};
-use skidder_config::{Item, Problem, Section, nearest};
+use skidder_config::{Item, Problem, Section, Subject, nearest};
 use skidder_os::{Clock, Fs};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -175,6 +175,7 @@ fn read_choice(entry: &Section<'_>, context: &Context) -> Option<Compiled> {
 
 fn refuse_name(item: &Item<'_>, entry: &Section<'_>, name: &str, context: &Context) {
     let known = UNSUPPORTED.contains(&name);
+    let subject = if known { Subject::Unsupported } else { Subject::Unknown };
     let internal = INTERNAL.iter().find(|(internal, _)| *internal == name);
     let (message, hint) = if let Some((_, hint)) = internal {
         let message =
@@ -193,5 +194,6 @@ fn refuse_name(item: &Item<'_>, entry: &Section<'_>, name: &str, context: &Conte
     let position = written.map_or(item.node().position(), |entry| &entry.key_position).clone();
     let problems = entry.problems();
     let severity = problems.unknown_severity();
-    problems.push(Problem { severity, ..Problem::error(position, message).hint(hint) });
+    let problem = Problem::error(position, message).about(subject).hint(hint);
+    problems.push(Problem { severity, ..problem });
 }

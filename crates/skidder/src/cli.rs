@@ -92,6 +92,8 @@ pub(crate) enum Command {
     Tune(Tune),
     /// Shows what every file is doing, how far behind it is, and why
     Files(Files),
+    /// Says what becomes of an installed Filebeat, and takes it over
+    Migrate(Migrate),
     /// Looks at and changes what is remembered of files
     Registry {
         #[command(subcommand)]
@@ -313,6 +315,32 @@ pub(crate) struct Import {
     #[arg(long)]
     pub(crate) dry_run: bool,
     /// One JSON object instead of a table
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// `skidder migrate`.
+#[derive(Args, Debug)]
+pub(crate) struct Migrate {
+    /// Filebeat's configuration: the file, or its folder
+    #[arg(long, value_name = "DIR|FILE", default_value = "/etc/filebeat")]
+    pub(crate) from: PathBuf,
+    /// Filebeat's data; by default what its configuration says, /var/lib/filebeat, or `data` beside it
+    #[arg(long, value_name = "DIR")]
+    pub(crate) from_data: Option<PathBuf>,
+    /// The folder for skidder's configuration; its data go to `--path.data`, by default /var/lib/skidder
+    #[arg(long, value_name = "DIR", default_value = "/etc/skidder")]
+    pub(crate) to: PathBuf,
+    /// Only says what would be done
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+    /// Also with settings that are unknown or not supported: they are without effect
+    #[arg(long)]
+    pub(crate) lenient: bool,
+    /// Replaces a configuration that is there
+    #[arg(long)]
+    pub(crate) force: bool,
+    /// One JSON object instead of text
     #[arg(long)]
     pub(crate) json: bool,
 }

@@ -3,7 +3,9 @@
 use crate::agent::{Agent, VERSION};
 use crate::assemble::{Outside, Parts, assemble};
 use crate::cli::{Command, CommandLine, Export, Global, SetupArguments, Test};
-use crate::{agent, cloud, files, keystore, logging, pages, registry, run, sample, ship, tune};
+use crate::{
+    agent, cloud, files, keystore, logging, migrate, pages, registry, run, sample, ship, tune,
+};
 use anyhow::{Context as _, Result, bail};
 use skidder_config::{LoadOptions, OpenKeystore, Problems, Settings, load};
 use skidder_os::{Clock, Fs, RealFs, SystemClock};
@@ -67,6 +69,7 @@ pub(crate) fn dispatch(line: &CommandLine) -> Result<ExitCode> {
         Some(Command::Explain(what)) => sample::explain(what, &line.global, &world.for_trial()),
         Some(Command::Diff(what)) => Ok(sample::diff(what, &line.global, &world.for_trial())),
         Some(Command::Tune(what)) => tune::tune(what, &line.global, &world),
+        Some(Command::Migrate(what)) => migrate::migrate(what, &line.global, &world),
         Some(Command::Registry { what }) => registry::dispatch(what, &line.global, &world),
         Some(Command::DeadLetters { what }) => {
             crate::dead_letters::dispatch(what, &line.global, &world)

@@ -13,6 +13,7 @@ mod filestream;
 mod input_plan;
 mod keystore;
 mod logging;
+mod migrate;
 mod outputs;
 mod pages;
 mod passing;

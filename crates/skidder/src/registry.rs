@@ -2,7 +2,7 @@
 //! changing does not.
 
 mod export;
-mod import;
+pub(crate) mod import;
 
 use crate::agent;
 use crate::assemble::registries_directory;

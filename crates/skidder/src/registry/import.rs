@@ -1,7 +1,8 @@
 //! `skidder registry import`: every file goes on where Filebeat stopped.
 
-use super::{Site, commit, entries, filebeat_runs, tell_problems};
+use super::{commit, entries, filebeat_runs, tell_problems};
 use crate::agent::{self, Agent};
+use crate::assemble::Parts;
 use crate::cli::{Global, Import};
 use crate::commands::{World, load_settings, print, read_parts, tell};
 use crate::table::{or_dash, short, table};
@@ -13,14 +14,47 @@ use skidder_read::import::{Adopted, Adoption, Restart, plan};
 use skidder_registry::filebeat::{FilebeatEntry, FilebeatRegistry, Owner, find, load};
 use skidder_registry::{Change, Checkpoint, Entry};
 use std::collections::HashMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+
+/// What an import does, or would do.
+pub(crate) struct Imported {
+    /// What becomes of each entry of Filebeat, for each input that could be meant.
+    pub(crate) rows: Vec<Adopted>,
+    /// Filebeat's entries.
+    pub(crate) theirs: Vec<FilebeatEntry>,
+    /// What could not be read of its registry.
+    pub(crate) problems: Vec<String>,
+    /// The directory of its registry.
+    pub(crate) store: PathBuf,
+}
 
 pub(super) fn import(options: &Import, global: &Global, world: &World) -> Result<ExitCode> {
     let settings = load_settings(global, world)?;
     let parts = read_parts(&settings, world, |name| Ok(Agent::passing(name, world.clock.wall())))?;
-    let site = Site::of(global, world)?;
-    // The output that a single one would be.
+    let from = options.from.as_ref().unwrap_or(&parts.data);
+    let imported = take_over(from, options.dry_run, &parts, world)?;
+    if options.json {
+        print(&format!("{:#}\n", imported.as_json(options.dry_run)))?;
+    } else {
+        tell_problems(&imported.problems);
+        print(&imported.as_table())?;
+        print(&format!("{}\n", imported.summary()))?;
+        if options.dry_run {
+            print("nothing was written (`--dry-run`)\n")?;
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Takes over the registry at or below `from`, for the output that a single one would be; or only says what
+/// would be done.
+pub(crate) fn take_over(
+    from: &Path,
+    dry_run: bool,
+    parts: &Parts,
+    world: &World,
+) -> Result<Imported> {
     let Some(output) = parts.outputs.iter().find(|output| output.place.is_main) else {
         bail!(
             "the output that goes on where a single one was is not among those of `outputs`; list it, or \
@@ -28,17 +62,16 @@ pub(super) fn import(options: &Import, global: &Global, world: &World) -> Result
         );
     };
     let registry = &output.place.registry;
-    let from = options.from.as_ref().unwrap_or(&site.data);
     let store = find(&*world.fs, &world.directory.join(from))?;
     // Held to the end: nobody may start or stop meanwhile.
-    let _lock = lock(options, &site, &store, world)?;
+    let _lock = lock(dry_run, &parts.data, &store, world)?;
     let FilebeatRegistry { entries: theirs, problems, .. } = load(&*world.fs, &store)?;
     let ours: HashMap<String, Entry> = entries(registry, world)?.into_iter().collect();
     let inputs: Vec<&FilestreamSettings> =
         output.inputs.iter().map(|input| &input.settings).collect();
     let now = world.clock.wall();
     let rows = plan(&*world.fs, &inputs, &theirs, &|key| ours.get(key).cloned(), now);
-    if !options.dry_run {
+    if !dry_run {
         let changes: Vec<Change> = rows
             .iter()
             .filter_map(|row| row.put.clone())
@@ -48,31 +81,16 @@ pub(super) fn import(options: &Import, global: &Global, world: &World) -> Result
                 checkpoint: Checkpoint::Clear,
             })
             .collect();
-        agent::take_over_id(&*world.fs, &store, &site.data)?;
+        agent::take_over_id(&*world.fs, &store, &parts.data)?;
         commit(registry, &changes, world)?;
     }
-    if options.json {
-        print(&format!("{:#}\n", as_json(&rows, &theirs, &problems, options.dry_run)))?;
-    } else {
-        tell_problems(&problems);
-        print(&as_table(&rows, &theirs))?;
-        print(&format!("{}\n", summary(&rows, theirs.len(), &store)))?;
-        if options.dry_run {
-            print("nothing was written (`--dry-run`)\n")?;
-        }
-    }
-    Ok(ExitCode::SUCCESS)
+    Ok(Imported { rows, theirs, problems, store })
 }
 
 /// Keeps out whoever changes one of the registries.
-fn lock(
-    options: &Import,
-    site: &Site,
-    store: &Path,
-    world: &World,
-) -> Result<Option<Box<dyn File>>> {
+fn lock(dry_run: bool, data: &Path, store: &Path, world: &World) -> Result<Option<Box<dyn File>>> {
     let running = filebeat_runs(&*world.fs, store);
-    if options.dry_run {
+    if dry_run {
         if let Some(path) = running {
             tell(&format!(
                 "warning: Filebeat is running (it holds `{}`), so its cursors still move\n",
@@ -88,30 +106,86 @@ fn lock(
             path.display()
         );
     }
-    agent::lock_data(&*world.fs, &site.data).map(Some)
+    agent::lock_data(&*world.fs, data).map(Some)
 }
 
-fn as_table(rows: &[Adopted], theirs: &[FilebeatEntry]) -> String {
-    let rows: Vec<[String; 6]> = rows
-        .iter()
-        .map(|row| {
-            let entry = &theirs[row.entry];
-            let path = if row.path.as_os_str().is_empty() {
-                entry.key.clone()
-            } else {
-                row.path.display().to_string()
-            };
-            [
-                path,
-                input_of(row, entry),
-                format!("{} {}", entry.identity.name(), short(&entry.identity.value())),
-                or_dash(entry.offset),
-                or_dash(row.size),
-                what(row),
-            ]
-        })
-        .collect();
-    table(["PATH", "INPUT", "KNOWN BY", "OFFSET", "SIZE NOW", "WHAT"], &rows)
+impl Imported {
+    /// One row for what becomes of each entry.
+    pub(crate) fn as_table(&self) -> String {
+        let rows: Vec<[String; 6]> = self
+            .rows
+            .iter()
+            .map(|row| {
+                let entry = &self.theirs[row.entry];
+                let path = if row.path.as_os_str().is_empty() {
+                    entry.key.clone()
+                } else {
+                    row.path.display().to_string()
+                };
+                [
+                    path,
+                    input_of(row, entry),
+                    format!("{} {}", entry.identity.name(), short(&entry.identity.value())),
+                    or_dash(entry.offset),
+                    or_dash(row.size),
+                    what(row),
+                ]
+            })
+            .collect();
+        table(["PATH", "INPUT", "KNOWN BY", "OFFSET", "SIZE NOW", "WHAT"], &rows)
+    }
+
+    /// How many entries there are, and what becomes of how many.
+    pub(crate) fn summary(&self) -> String {
+        let count = |wanted: fn(&Adoption) -> bool| {
+            self.rows.iter().filter(|row| wanted(&row.adoption)).count()
+        };
+        format!(
+            "{} entries in {}: {} go on, {} finished, {} from the start, {} known already, {} left out",
+            self.theirs.len(),
+            self.store.display(),
+            count(|adoption| matches!(adoption, Adoption::Continue { .. })),
+            count(|adoption| matches!(adoption, Adoption::Finished)),
+            count(|adoption| matches!(adoption, Adoption::Restart(_))),
+            count(|adoption| matches!(adoption, Adoption::Known { .. })),
+            count(|adoption| matches!(adoption, Adoption::Skip(_))),
+        )
+    }
+
+    /// Everything, for programs.
+    pub(crate) fn as_json(&self, dry_run: bool) -> Value {
+        let rows: Vec<Value> = self
+            .rows
+            .iter()
+            .map(|row| {
+                let entry = &self.theirs[row.entry];
+                json!({
+                    "path": row.path.to_string_lossy(),
+                    "input": row.input,
+                    "from_key": entry.key,
+                    "identity": entry.identity.name(),
+                    "offset": entry.offset,
+                    "size": row.size,
+                    "action": action(&row.adoption),
+                    "what": what(row),
+                    "key": row.put.as_ref().map(|(key, _)| key),
+                })
+            })
+            .collect();
+        json!({"entries": rows, "problems": self.problems, "dry_run": dry_run})
+    }
+}
+
+/// One word for programs.
+fn action(adoption: &Adoption) -> &'static str {
+    match adoption {
+        Adoption::Continue { .. } => "continue",
+        Adoption::Finished => "finished",
+        Adoption::Restart(Restart::Unread) => "unread",
+        Adoption::Restart(_) => "restart",
+        Adoption::Known { .. } => "known",
+        Adoption::Skip(_) => "skip",
+    }
 }
 
 fn input_of(row: &Adopted, entry: &FilebeatEntry) -> String {
@@ -132,52 +206,4 @@ fn what(row: &Adopted) -> String {
         what.push_str("; kept for this input, which the configuration does not have");
     }
     what
-}
-
-fn summary(rows: &[Adopted], entries: usize, store: &Path) -> String {
-    let count =
-        |wanted: fn(&Adoption) -> bool| rows.iter().filter(|row| wanted(&row.adoption)).count();
-    format!(
-        "{entries} entries in {}: {} go on, {} finished, {} from the start, {} known already, {} left out",
-        store.display(),
-        count(|adoption| matches!(adoption, Adoption::Continue { .. })),
-        count(|adoption| matches!(adoption, Adoption::Finished)),
-        count(|adoption| matches!(adoption, Adoption::Restart(_))),
-        count(|adoption| matches!(adoption, Adoption::Known { .. })),
-        count(|adoption| matches!(adoption, Adoption::Skip(_))),
-    )
-}
-
-fn as_json(
-    rows: &[Adopted],
-    theirs: &[FilebeatEntry],
-    problems: &[String],
-    dry_run: bool,
-) -> Value {
-    let rows: Vec<Value> = rows
-        .iter()
-        .map(|row| {
-            let entry = &theirs[row.entry];
-            let action = match &row.adoption {
-                Adoption::Continue { .. } => "continue",
-                Adoption::Finished => "finished",
-                Adoption::Restart(Restart::Unread) => "unread",
-                Adoption::Restart(_) => "restart",
-                Adoption::Known { .. } => "known",
-                Adoption::Skip(_) => "skip",
-            };
-            json!({
-                "path": row.path.to_string_lossy(),
-                "input": row.input,
-                "from_key": entry.key,
-                "identity": entry.identity.name(),
-                "offset": entry.offset,
-                "size": row.size,
-                "action": action,
-                "what": what(row),
-                "key": row.put.as_ref().map(|(key, _)| key),
-            })
-        })
-        .collect();
-    json!({"entries": rows, "problems": problems, "dry_run": dry_run})
 }

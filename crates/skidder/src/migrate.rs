@@ -1,0 +1,194 @@
+//! `skidder migrate`: from an installed Filebeat to skidder, looked at before anything is written.
+//!
+//! Filebeat's configuration goes over unchanged, its registry through the import, its keystore as it is.
+//! Nothing of Filebeat's is changed, so that the way back is open.
+
+mod differences;
+mod place;
+mod report;
+
+use crate::agent::Agent;
+use crate::assemble::{Parts, assemble};
+use crate::cli::{Global, Migrate};
+use crate::commands::{World, load_files, print};
+use crate::logging;
+use crate::registry::import::{Imported, take_over};
+use anyhow::{Context as _, Result};
+use place::{Theirs, copy, copy_folder, write_configuration};
+use report::Report;
+use skidder_config::{Problem, Problems, Settings, Severity, Subject};
+use skidder_registry::filebeat::FindError;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use tracing::Level;
+
+/// Says what becomes of a Filebeat installation, and does it unless it is only to be said.
+pub(crate) fn migrate(options: &Migrate, global: &Global, world: &World) -> Result<ExitCode> {
+    logging::start(if global.debug.is_some() { Level::DEBUG } else { Level::WARN });
+    let theirs = Theirs::find(options, global, world)?;
+    let ours = Ours::of(options, global);
+    let global = ours.global(&theirs, global);
+    let settings = load_files(&global, std::slice::from_ref(&theirs.configuration), world)?;
+    let (parts, problems) = judge(&settings, world);
+    let stops = problems.iter().any(|problem| stops(problem, options.lenient));
+    let dry_run = options.dry_run || stops;
+    let registry = match &parts {
+        Some(parts) => adopt(&theirs, dry_run, parts, world, &ours, options)?,
+        None => None,
+    };
+    let report = Report {
+        theirs: &theirs,
+        problems: &problems,
+        lenient: options.lenient,
+        inputs: parts.as_ref().map(|parts| parts.inputs().len()),
+        registry: registry.as_ref(),
+        dry_run,
+    };
+    if options.json {
+        print(&format!("{:#}\n", report.as_json()))?;
+    } else {
+        print(&report.as_text())?;
+        print(&next_steps(options, &theirs, &ours, stops))?;
+    }
+    Ok(if stops { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+/// Where our own things go.
+struct Ours {
+    /// The folder of the configuration.
+    folder: PathBuf,
+    /// `path.data`.
+    data: PathBuf,
+}
+
+impl Ours {
+    fn of(options: &Migrate, global: &Global) -> Self {
+        let data = global.path_data.clone();
+        Self {
+            folder: options.to.clone(),
+            data: data.unwrap_or_else(|| PathBuf::from("/var/lib/skidder")),
+        }
+    }
+
+    fn configuration(&self) -> PathBuf {
+        self.folder.join("filebeat.yml")
+    }
+
+    /// The command line with which Filebeat's configuration is read as ours.
+    fn global(&self, theirs: &Theirs, global: &Global) -> Global {
+        let mut overrides = vec!["compat=lenient".to_owned()];
+        if let Some(keystore) = &theirs.keystore {
+            overrides.push(format!("keystore.path={}", keystore.display()));
+        }
+        overrides.extend(global.overrides.iter().cloned());
+        Global {
+            config: vec![theirs.configuration.clone()],
+            overrides,
+            stderr: global.stderr,
+            verbose: global.verbose,
+            debug: global.debug.clone(),
+            path_home: global.path_home.clone().or_else(|| Some(theirs.folder.clone())),
+            path_config: Some(theirs.folder.clone()),
+            path_data: Some(self.data.clone()),
+            path_logs: global.path_logs.clone(),
+            strict_permissions: global.strict_permissions,
+            once: false,
+        }
+    }
+}
+
+/// Reads all settings: what they make, unless something is wrong, and all that is to be said of them.
+fn judge(settings: &Settings, world: &World) -> (Option<Parts>, Vec<Problem>) {
+    let problems = Problems::new();
+    let trial = world.clone().for_trial();
+    let parts = assemble(settings, &problems, &trial.outside(), |name| {
+        Some(Agent::passing(name, world.clock.wall()))
+    });
+    let parts = parts.filter(|_| !problems.has_errors());
+    (parts, problems.sorted())
+}
+
+/// Whether the move cannot be made with this in the configuration.
+fn stops(problem: &Problem, lenient: bool) -> bool {
+    match problem.subject {
+        Subject::Unknown | Subject::Unsupported => !lenient,
+        Subject::Mistake => problem.severity == Severity::Error,
+        Subject::NoEffect => false,
+    }
+}
+
+/// Takes over the registry and writes our files, or only looks at what that would be.
+fn adopt(
+    theirs: &Theirs,
+    dry_run: bool,
+    parts: &Parts,
+    world: &World,
+    ours: &Ours,
+    options: &Migrate,
+) -> Result<Option<Imported>> {
+    let target = ours.configuration();
+    if !dry_run {
+        place::refuse_other(&target, &theirs.configuration, options.force)?;
+    }
+    let imported = match take_over(&theirs.data, dry_run, parts, world) {
+        Ok(imported) => Some(imported),
+        Err(error) if matches!(error.downcast_ref(), Some(FindError::Nothing { .. })) => None,
+        Err(error) => return Err(error),
+    };
+    if dry_run {
+        return Ok(imported);
+    }
+    if let Some(keystore) = &theirs.keystore {
+        std::fs::create_dir_all(&ours.data)
+            .with_context(|| format!("cannot make `{}`", ours.data.display()))?;
+        copy(keystore, &ours.data.join("filebeat.keystore"))?;
+    }
+    for folder in &theirs.beside {
+        copy_folder(folder, &theirs.folder, &ours.folder)?;
+    }
+    write_configuration(&theirs.configuration, &target, options.lenient)?;
+    Ok(imported)
+}
+
+/// What a person does now.
+fn next_steps(options: &Migrate, theirs: &Theirs, ours: &Ours, stops: bool) -> String {
+    let command = format!(
+        "skidder -c {} --path.config {} --path.data {}",
+        ours.configuration().display(),
+        ours.folder.display(),
+        ours.data.display()
+    );
+    if stops {
+        return format!(
+            "\nnothing was written: what is marked with ! stands in the way. Change it in {} (Filebeat \
+             may run on with it), or take everything else over with `--lenient`, which leaves unknown \
+             and unsupported settings without effect\n",
+            theirs.configuration.display()
+        );
+    }
+    if options.dry_run {
+        return format!(
+            "\nnothing was written (`--dry-run`). Next: stop Filebeat (`systemctl disable --now \
+             filebeat`), run this again without `--dry-run`, start skidder (`{command}`)\n"
+        );
+    }
+    format!(
+        "\nwritten: {}. Next: start skidder (`{command}`); Filebeat must stay off (`systemctl disable \
+         filebeat`). Back to Filebeat: `skidder registry export` writes its registry\n",
+        ours.configuration().display()
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_cannot_be_left_out_stops_a_lenient_move() {
+        let of = |subject| Problem::error(None, "x").about(subject);
+        assert!(stops(&of(Subject::Unknown), false) && !stops(&of(Subject::Unknown), true));
+        assert!(stops(&of(Subject::Unsupported), false) && !stops(&of(Subject::Unsupported), true));
+        assert!(stops(&of(Subject::Mistake), true) && !stops(&of(Subject::NoEffect), false));
+        assert!(!stops(&Problem::warning(None, "x"), false));
+    }
+}

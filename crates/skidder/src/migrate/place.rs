@@ -1,0 +1,185 @@
+//! Where an installation of Filebeat has its things, and how they come to where ours are.
+
+use crate::cli::{Global, Migrate};
+use crate::commands::{World, load_files};
+use anyhow::{Context as _, Result, bail};
+use skidder_config::{Node, Settings};
+use skidder_registry::filebeat::find;
+use std::fs;
+use std::io::ErrorKind;
+use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
+use std::path::{Path, PathBuf};
+
+/// Name of the configuration in its folder.
+const CONFIGURATION: &str = "filebeat.yml";
+/// Where packages keep Filebeat's data.
+const PACKAGED_DATA: &str = "/var/lib/filebeat";
+
+/// An installation of Filebeat.
+pub(super) struct Theirs {
+    /// The configuration file.
+    pub(super) configuration: PathBuf,
+    /// Its folder, which is `path.config`.
+    pub(super) folder: PathBuf,
+    /// What it says.
+    pub(super) settings: Settings,
+    /// `path.data`.
+    pub(super) data: PathBuf,
+    /// The keystore, if there is one.
+    pub(super) keystore: Option<PathBuf>,
+    /// Folders below `folder` whose files belong to the configuration.
+    pub(super) beside: Vec<PathBuf>,
+}
+
+impl Theirs {
+    /// Finds it by `--from` and by what its configuration says.
+    pub(super) fn find(options: &Migrate, global: &Global, world: &World) -> Result<Self> {
+        let from = world.directory.join(&options.from);
+        let is_folder = fs::metadata(&from)
+            .with_context(|| {
+                format!(
+                    "there is no Filebeat at `{}`; say where its configuration is with `--from`",
+                    from.display()
+                )
+            })?
+            .is_dir();
+        let configuration = if is_folder { from.join(CONFIGURATION) } else { from };
+        let folder = configuration.parent().map(Path::to_path_buf).unwrap_or_default();
+        let read = Global {
+            config: Vec::new(),
+            overrides: Vec::new(),
+            stderr: false,
+            verbose: false,
+            debug: None,
+            path_home: Some(folder.clone()),
+            path_config: Some(folder.clone()),
+            path_data: None,
+            path_logs: None,
+            strict_permissions: global.strict_permissions,
+            once: false,
+        };
+        let settings = load_files(&read, std::slice::from_ref(&configuration), world)?;
+        let data = data_of(options, &settings, &folder, world)?;
+        let keystore = text(settings.node(), &["keystore", "path"])
+            .map_or_else(|| data.join("filebeat.keystore"), PathBuf::from);
+        let keystore = match fs::metadata(&keystore) {
+            Ok(_) => Some(keystore),
+            Err(error) if error.kind() == ErrorKind::NotFound => None,
+            Err(error) => {
+                return Err(error)
+                    .with_context(|| format!("cannot look at `{}`", keystore.display()));
+            }
+        };
+        let beside = beside(&settings, &folder);
+        Ok(Self { configuration, folder, settings, data, keystore, beside })
+    }
+}
+
+/// Filebeat's `path.data`: as it is said, as it is configured, else the first usual place that has a registry.
+fn data_of(
+    options: &Migrate,
+    settings: &Settings,
+    folder: &Path,
+    world: &World,
+) -> Result<PathBuf> {
+    if let Some(data) = &options.from_data {
+        let data = world.directory.join(data);
+        find(&*world.fs, &data)?;
+        return Ok(data);
+    }
+    let own = settings.paths().data.clone();
+    let usual = folder.join("data");
+    if own != usual {
+        return Ok(own);
+    }
+    let places = [PathBuf::from(PACKAGED_DATA), usual.clone()];
+    Ok(places.into_iter().find(|place| find(&*world.fs, place).is_ok()).unwrap_or(usual))
+}
+
+/// The text at a place of the tree.
+fn text<'a>(node: &'a Node, path: &[&str]) -> Option<&'a str> {
+    let [first, rest @ ..] = path else { return node.text() };
+    text(&node.as_map()?.get(first)?.value, rest)
+}
+
+/// The folders of `filebeat.config.*.path` that lie below the configuration's own.
+fn beside(settings: &Settings, folder: &Path) -> Vec<PathBuf> {
+    let patterns = ["inputs", "modules"]
+        .map(|part| text(settings.node(), &["filebeat", "config", part, "path"]));
+    let folders = patterns.into_iter().flatten().filter_map(|pattern| {
+        let found = folder.join(pattern).parent()?.to_path_buf();
+        (found != folder && found.starts_with(folder) && found.is_dir()).then_some(found)
+    });
+    folders.collect()
+}
+
+/// Refuses to replace a configuration that says something else.
+pub(super) fn refuse_other(target: &Path, source: &Path, force: bool) -> Result<()> {
+    let Ok(there) = fs::read(target) else { return Ok(()) };
+    if force || fs::read(source).is_ok_and(|bytes| bytes == there) {
+        return Ok(());
+    }
+    bail!(
+        "`{}` is there already and says something else; replace it with `--force` (it is kept beside, as \
+         `.before`), or choose another folder with `--to`",
+        target.display()
+    )
+}
+
+/// Copies the configuration as it is; a lenient one says so in one line more.
+pub(super) fn write_configuration(source: &Path, target: &Path, lenient: bool) -> Result<()> {
+    let folder = target.parent().unwrap_or(Path::new("."));
+    fs::create_dir_all(folder).with_context(|| format!("cannot make `{}`", folder.display()))?;
+    let there = fs::read(target).ok();
+    if there.is_some() && there != fs::read(source).ok() {
+        let mut kept = target.as_os_str().to_owned();
+        kept.push(".before");
+        fs::rename(target, &kept)
+            .with_context(|| format!("cannot rename `{}`", target.display()))?;
+    }
+    copy(source, target)?;
+    if !lenient {
+        return Ok(());
+    }
+    let mut bytes = fs::read(target)?;
+    if !bytes.ends_with(b"\n") {
+        bytes.push(b'\n');
+    }
+    bytes.extend_from_slice(
+        b"\n# by `skidder migrate --lenient`: unknown and unsupported settings are without effect\n\
+          compat: lenient\n",
+    );
+    fs::write(target, bytes).with_context(|| format!("cannot write `{}`", target.display()))
+}
+
+/// Copies a file, for nobody else to read than could read it before.
+pub(super) fn copy(source: &Path, target: &Path) -> Result<()> {
+    let told = || format!("cannot copy `{}` to `{}`", source.display(), target.display());
+    let mode = fs::metadata(source).with_context(told)?.permissions().mode() & 0o777;
+    let mut read = fs::File::open(source).with_context(told)?;
+    // Made for its owner alone; what it may be beyond that comes when it is whole.
+    let mut open = fs::OpenOptions::new();
+    open.write(true).create(true).truncate(true).mode(mode & 0o600);
+    let mut write = open.open(target).with_context(told)?;
+    std::io::copy(&mut read, &mut write).with_context(told)?;
+    write.set_permissions(fs::Permissions::from_mode(mode)).with_context(told)?;
+    write.sync_all().with_context(told)
+}
+
+/// Copies the `.yml` files of a folder below `from` to the same place below `to`.
+pub(super) fn copy_folder(folder: &Path, from: &Path, to: &Path) -> Result<()> {
+    let Ok(below) = folder.strip_prefix(from) else { return Ok(()) };
+    let target = to.join(below);
+    fs::create_dir_all(&target).with_context(|| format!("cannot make `{}`", target.display()))?;
+    let listed =
+        fs::read_dir(folder).with_context(|| format!("cannot list `{}`", folder.display()))?;
+    for entry in listed {
+        let path = entry?.path();
+        if path.extension().is_some_and(|end| end == "yml")
+            && let Some(name) = path.file_name()
+        {
+            copy(&path, &target.join(name))?;
+        }
+    }
+    Ok(())
+}
