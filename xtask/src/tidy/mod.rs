@@ -4,6 +4,7 @@ mod arrows;
 mod changelog;
 mod elasticsearch_options;
 mod kafka_options;
+mod links;
 mod options;
 mod output_faults;
 mod output_options;
@@ -45,6 +46,7 @@ pub(crate) fn run(mode: Mode) -> Result<()> {
     output_options::check(mode == Mode::Update, &tests, &mut offences)?;
     output_faults::check(mode == Mode::Update, &tests, &mut offences)?;
     check_text(&mut offences)?;
+    links::check(&mut offences)?;
     let sizes = check_sources(&mut offences)?;
     let mut limits = Limits::load(&repository::root().join(ratchet::FILE))?;
     limits.check(&sizes, &mut offences);
