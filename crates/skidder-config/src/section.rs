@@ -44,6 +44,7 @@ struct Rule {
 enum Verdict {
     Unsupported,
     Deprecated,
+    NoEffect,
 }
 
 impl<'a> Section<'a> {
@@ -279,6 +280,27 @@ impl<'a> Section<'a> {
         self.add_rules(patterns, Verdict::Deprecated, advice);
     }
 
+    /// A part of Filebeat that is not here: fine unless it is `enabled`. Its other settings tune what is off.
+    pub fn unsupported_if_enabled(&self, part: &str, advice: &str) {
+        let inner = self.section(part);
+        if inner.bool("enabled").or(false) {
+            let path = inner.path_of("enabled");
+            let entry = self.entry(&format!("{part}.enabled"));
+            let position = entry.map(|entry| entry.key_position.clone());
+            let problem = Problem::error(position, not_supported(&path));
+            let problem = problem.about(Subject::Unsupported).hint(advice);
+            let severity = self.problems.unknown_severity();
+            self.problems.push(Problem { severity, ..problem });
+        }
+        inner.skip();
+    }
+
+    /// Settings that are for a part of Filebeat that is not here and that a run does without; `advice` says
+    /// what to do instead.
+    pub fn without_effect(&self, patterns: &[&str], advice: &str) {
+        self.add_rules(patterns, Verdict::NoEffect, advice);
+    }
+
     /// Accepts `key` and everything below it without reading it; somebody else does.
     pub fn accept(&self, key: &str) {
         self.asked.borrow_mut().insert(key.to_owned());
@@ -369,7 +391,10 @@ impl<'a> Section<'a> {
                 continue;
             }
             if let Some(rule) = self.rules.borrow().iter().find(|rule| rule.covers(&key)) {
-                self.tell_rule(rule, &key, entry);
+                // Empty: it asks for nothing, as `setup.kibana:` in Filebeat's own file.
+                if !entry.value.is_null() {
+                    self.tell_rule(rule, &key, entry);
+                }
                 continue;
             }
             let below = format!("{key}.");
@@ -387,16 +412,17 @@ impl<'a> Section<'a> {
     fn tell_rule(&self, rule: &Rule, key: &str, entry: &Entry) {
         let path = self.path_of(key);
         let (severity, subject, message) = match rule.verdict {
-            Verdict::Unsupported => (
-                self.problems.unknown_severity(),
-                Subject::Unsupported,
-                format!("`{path}` is known to Filebeat, but not supported by skidder yet"),
-            ),
+            Verdict::Unsupported => {
+                (self.problems.unknown_severity(), Subject::Unsupported, not_supported(&path))
+            }
             Verdict::Deprecated => (
                 Severity::Warning,
                 Subject::NoEffect,
                 format!("`{path}` is deprecated and has no effect"),
             ),
+            Verdict::NoEffect => {
+                (Severity::Warning, Subject::NoEffect, format!("`{path}` has no effect here"))
+            }
         };
         let place = entry.key_position.clone();
         let problem = Problem::error(place, message).about(subject).hint(&*rule.advice);
@@ -423,6 +449,10 @@ impl<'a> Section<'a> {
         let severity = self.problems.unknown_severity();
         self.problems.push(Problem { severity, ..problem });
     }
+}
+
+fn not_supported(path: &str) -> String {
+    format!("`{path}` is known to Filebeat, but not supported by skidder yet")
 }
 
 impl Drop for Section<'_> {

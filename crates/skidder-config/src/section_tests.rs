@@ -313,3 +313,26 @@ fn lists_from_the_environment_are_taken_apart_and_passwords_are_not() {
     root.finish();
     assert_eq!(problems.to_string(), "");
 }
+
+#[test]
+fn what_is_empty_or_off_asks_for_nothing_and_what_has_no_effect_is_a_warning() {
+    let read_parts = |text: &str| {
+        let read_it = |root: Section<'_>| {
+            root.unsupported(&["old.*"], "");
+            root.unsupported_if_enabled("part", "do without");
+            root.without_effect(&["other.*"], "it is for another part");
+        };
+        read(text, read_it).1
+    };
+    for quiet in ["old:\n", "part: {enabled: false, hosts: [a]}\n", "part.hosts: [a]\n", "other:\n"]
+    {
+        assert_eq!(read_parts(quiet), "", "{quiet}");
+    }
+    assert_eq!(
+        read_parts("part: {hosts: [a], enabled: true}\nother.host: x\n"),
+        "error: filebeat.yml:1:20: `part.enabled` is known to Filebeat, but not supported by skidder yet\n\
+         hint: do without\n\
+         warning: filebeat.yml:2:1: `other` has no effect here\n\
+         hint: it is for another part"
+    );
+}

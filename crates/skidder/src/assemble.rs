@@ -439,10 +439,13 @@ fn read_log_level(root: &Section<'_>) -> Level {
 fn refuse(root: &Section<'_>, beat: &Section<'_>) {
     let later = "leave it out; it comes with a later version";
     Cloud::read(root);
-    root.unsupported(
-        &["monitoring.*", "instrumentation.*", "seccomp.*", "features.*", "management.*"],
-        later,
-    );
+    for part in ["monitoring", "instrumentation", "management"] {
+        root.unsupported_if_enabled(part, later);
+    }
+    root.section("features")
+        .unsupported_if_enabled("fqdn", "set `name` to the name that events shall have");
+    root.without_effect(&["seccomp.*"], "skidder leaves system calls to the service manager");
     root.deprecated(&["max_start_delay"], "skidder starts at once");
-    beat.unsupported(&["modules", "config.*", "autodiscover.*", "overwrite_pipelines"], later);
+    beat.without_effect(&["overwrite_pipelines"], "only modules have pipelines");
+    beat.unsupported(&["modules", "config.*", "autodiscover.*"], later);
 }

@@ -130,7 +130,7 @@ fn what_is_not_supported_stands_in_the_way_unless_leniency_is_asked_for() {
     assert_eq!(ended.code(), Some(1));
     for wanted in [
         ", 2 in the way (!)",
-        "etc/filebeat.yml:8:1: `instrumentation` is known to Filebeat",
+        "etc/filebeat.yml:8:1: `instrumentation.enabled` is known to Filebeat",
         "etc/filebeat.yml:9:1: unknown setting `queue.mem.evnts`",
         "did you mean `events`?",
         "nothing was written: what is marked with ! stands in the way",

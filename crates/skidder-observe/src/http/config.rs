@@ -1,7 +1,7 @@
 //! The section `http` of the configuration.
 
 use super::HttpAuth;
-use skidder_config::{Problem, Section};
+use skidder_config::Section;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -54,8 +54,8 @@ impl HttpConfig {
             .duration("timeout")
             .range(Duration::from_millis(1)..=Duration::from_hours(1))
             .or(Self::TIMEOUT);
-        refuse_if_enabled(&section, "pprof", "profile the process with `perf`");
-        refuse_if_enabled(&section, "state_inspector", "look at `/inputs/` and `/stats`");
+        section.unsupported_if_enabled("pprof", "profile the process with `perf`");
+        section.unsupported_if_enabled("state_inspector", "look at `/inputs/` and `/stats`");
         section.unsupported(&["named_pipe.*"], "named pipes are for Windows");
         let asked = section.section("auth");
         let auth = HttpAuth::from_section(&asked);
@@ -102,22 +102,6 @@ impl Endpoint {
         }
         Ok(Self::Tcp { host: bare.to_owned(), port })
     }
-}
-
-/// A part that Filebeat has and skidder has not: fine as long as it is off.
-fn refuse_if_enabled(section: &Section<'_>, part: &str, advice: &str) {
-    let inner = section.section(part);
-    if inner.bool("enabled").or(false) {
-        let path = inner.path_of("enabled");
-        let message = format!("`{path}` is known to Filebeat, but not supported by skidder yet");
-        let place = section.item(&format!("{part}.enabled"));
-        let position = place.map(|item| item.node().position().clone());
-        let problem = Problem::error(position, message).hint(advice);
-        let severity = section.problems().unknown_severity();
-        section.problems().push(Problem { severity, ..problem });
-    }
-    // Its other settings tune what is off.
-    inner.skip();
 }
 
 #[cfg(test)]
@@ -195,7 +179,7 @@ mod tests {
             "http: {pprof: {enabled: false, block_profile_rate: 1}, state_inspector.enabled: no}";
         assert_eq!(read(off).1, "");
         let on = read("http.pprof.enabled: true\nhttp.named_pipe.user: me").1;
-        let expected = "error: filebeat.yml:1:21: `http.pprof.enabled` is known to Filebeat, but not \
+        let expected = "error: filebeat.yml:1:1: `http.pprof.enabled` is known to Filebeat, but not \
                         supported by skidder yet\nhint: profile the process with `perf`";
         assert!(on.starts_with(expected), "{on}");
         assert!(on.contains("`http.named_pipe"), "{on}");

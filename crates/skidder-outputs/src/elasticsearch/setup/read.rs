@@ -28,7 +28,9 @@ impl Setup {
             ilm: files.ilm(&section.section("ilm")),
             dsl: files.dsl(&section.section("dsl")),
         };
-        section.unsupported(&["kibana.*", "dashboards.*"], "load dashboards with Filebeat, once");
+        let advice = "load dashboards with Filebeat, once";
+        section.unsupported_if_enabled("dashboards", advice);
+        section.without_effect(&["kibana.*"], "it is only asked to take dashboards");
         setup
     }
 }
@@ -314,7 +316,7 @@ mod tests {
             ("setup.template.append_fields: [{type: ip}]", "no `name`"),
             ("setup.template.type: legacy", "setup.template.type"),
             ("setup.ilm.enabled: perhaps", "setup.ilm.enabled"),
-            ("setup.kibana.host: x", "not supported by skidder yet"),
+            ("setup.kibana.host: x", "warning: x:1:1: `setup.kibana` has no effect here"),
             ("setup.dashboards.enabled: true", "not supported by skidder yet"),
             ("setup.template.json.enabled: true", "`setup.template.json.path` is missing"),
             ("setup.dsl.data_stream_pattern: x", "setup.dsl.data_stream_pattern"),
