@@ -39,7 +39,9 @@ impl Others {
             stage
                 .story
                 .tell(|| format!("the program deleted {} (c{})", path.display(), held.content));
-            if held.half || self.begun.contains_key(&held.content) {
+            // What a program goes on with in a file that is gone is lost to it. Events that it has not begun are not owed.
+            let begun = self.begun.remove(&held.content);
+            if held.half || begun.is_some_and(|begun| begun.is_midway()) {
                 return Err(format!("deleted: the last line of {} has no end yet", path.display()));
             }
             stage.truth.check_deleted(held.content)?;

@@ -81,6 +81,11 @@ impl Others {
 }
 
 impl Begun {
+    /// Whether a part of an event stands in the file.
+    pub(super) fn is_midway(&self) -> bool {
+        self.written > 0 && !self.records.ends.iter().any(|(at, _)| *at == self.written)
+    }
+
     fn write(&mut self, path: &Path, count: usize, stage: &mut Stage) {
         let end = self.written.saturating_add(count).min(self.records.bytes.len());
         stage.fs.append_as_other(PathBuf::from(path), &self.records.bytes[self.written..end]);

@@ -22,14 +22,22 @@ enum Told {
     Lost,
 }
 
-/// What is watched, and what was told of it.
-#[derive(Debug, Default)]
-pub(super) struct Notices {
+/// What one notifier watches, and what it was told.
+#[derive(Debug)]
+struct Listener {
+    number: u64,
     watched: BTreeMap<NodeId, WatchId>,
-    last: i32,
     queue: VecDeque<Told>,
     /// Told only after the next take.
     late: Vec<Told>,
+}
+
+/// All who listen, and how honest the disk is.
+#[derive(Debug, Default)]
+pub(super) struct Notices {
+    listeners: Vec<Listener>,
+    numbers: u64,
+    last: i32,
     unreliable: Option<Random>,
     /// Directories whose file system tells nothing.
     blind: Vec<PathBuf>,
@@ -37,33 +45,47 @@ pub(super) struct Notices {
 }
 
 impl Notices {
-    /// The program that watched is gone.
+    /// The programs that watched are gone.
     pub(super) fn clear(&mut self) {
-        self.watched.clear();
-        self.queue.clear();
-        self.late.clear();
+        self.listeners.clear();
     }
 
     pub(super) fn tell_name(&mut self, directory: NodeId, name: &Arc<OsStr>, of_directory: bool) {
-        if let Some(&watch) = self.watched.get(&directory) {
-            self.tell(Told::Name(watch, Arc::clone(name), of_directory));
+        let Self { listeners, unreliable, .. } = self;
+        for listener in listeners {
+            if let Some(&watch) = listener.watched.get(&directory) {
+                listener.tell(Told::Name(watch, Arc::clone(name), of_directory), unreliable);
+            }
         }
     }
 
     /// A directory, if it is one that is watched, lost its name.
     pub(super) fn tell_gone(&mut self, node: NodeId) {
-        if let Some(watch) = self.watched.remove(&node) {
-            self.tell(Told::Gone(watch));
+        let Self { listeners, unreliable, .. } = self;
+        for listener in listeners {
+            if let Some(watch) = listener.watched.remove(&node) {
+                listener.tell(Told::Gone(watch), unreliable);
+            }
         }
     }
 
-    fn tell(&mut self, told: Told) {
+    fn listener(&mut self, number: u64) -> Option<&mut Listener> {
+        self.listeners.iter_mut().find(|listener| listener.number == number)
+    }
+
+    fn watched(&self) -> usize {
+        self.listeners.iter().map(|listener| listener.watched.len()).sum()
+    }
+}
+
+impl Listener {
+    fn tell(&mut self, told: Told, unreliable: &mut Option<Random>) {
         if self.queue.len() >= QUEUE_MAX {
             self.queue.clear();
             self.queue.push_back(Told::Lost);
             return;
         }
-        let Some(random) = &mut self.unreliable else { return self.queue.push_back(told) };
+        let Some(random) = unreliable else { return self.queue.push_back(told) };
         match random.below(16) {
             0..4 => {}
             4..7 => self.late.push(told),
@@ -81,13 +103,16 @@ impl State {
     /// A file was written to, or cut: told under each of its names, whichever was used.
     pub(super) fn tell_content(&mut self, node: NodeId) {
         let mut told = Vec::new();
-        for (&directory, &watch) in &self.notices.watched {
-            let Ok(names) = self.names(directory) else { continue };
-            let names = names.iter().filter(|(_, target)| **target == node);
-            told.extend(names.map(|(name, _)| Told::Content(watch, Arc::clone(name))));
+        for (at, listener) in self.notices.listeners.iter().enumerate() {
+            for (&directory, &watch) in &listener.watched {
+                let Ok(names) = self.names(directory) else { continue };
+                let names = names.iter().filter(|(_, target)| **target == node);
+                told.extend(names.map(|(name, _)| (at, Told::Content(watch, Arc::clone(name)))));
+            }
         }
-        for told in told {
-            self.notices.tell(told);
+        let Notices { listeners, unreliable, .. } = &mut self.notices;
+        for (at, told) in told {
+            listeners[at].tell(told, unreliable);
         }
     }
 }
@@ -111,35 +136,54 @@ impl SimFs {
 
     /// Nothing of what happened since the last take will be told, and nobody hears of that.
     pub fn forget_notices(&self) {
-        let notices = &mut self.lock().notices;
-        notices.queue.clear();
-        notices.late.clear();
+        for listener in &mut self.lock().notices.listeners {
+            listener.queue.clear();
+            listener.late.clear();
+        }
     }
 
     /// What happened since the last take is told to be lost.
     pub fn overflow_notices(&self) {
-        let notices = &mut self.lock().notices;
-        notices.queue.clear();
-        notices.queue.push_back(Told::Lost);
+        for listener in &mut self.lock().notices.listeners {
+            listener.queue.clear();
+            listener.queue.push_back(Told::Lost);
+        }
     }
 
-    /// Directories that are watched now.
+    /// Directories that are watched now, by all notifiers together.
     pub fn watched(&self) -> usize {
-        self.lock().notices.watched.len()
+        self.lock().notices.watched()
     }
 
     pub(super) fn new_notifier(&self) -> Box<dyn Notifier> {
-        self.lock().notices.clear();
-        Box::new(SimNotifier(self.clone()))
+        let notices = &mut self.lock().notices;
+        notices.numbers += 1;
+        let number = notices.numbers;
+        notices.listeners.push(Listener {
+            number,
+            watched: BTreeMap::new(),
+            queue: VecDeque::new(),
+            late: Vec::new(),
+        });
+        Box::new(SimNotifier { fs: self.clone(), number })
     }
 }
 
-/// The notifier of a simulated disk; making another one ends it.
-struct SimNotifier(SimFs);
+/// A notifier of a simulated disk: each is told everything that it watches.
+struct SimNotifier {
+    fs: SimFs,
+    number: u64,
+}
+
+impl Drop for SimNotifier {
+    fn drop(&mut self) {
+        self.fs.lock().notices.listeners.retain(|listener| listener.number != self.number);
+    }
+}
 
 impl Notifier for SimNotifier {
     fn watch(&mut self, directory: &Path) -> Result<WatchId, WatchError> {
-        let mut state = self.0.begin(Operation::Stat, directory)?;
+        let mut state = self.fs.begin(Operation::Stat, directory)?;
         let node = state.find(directory, true)?;
         if state.kind(node) != FileKind::Directory {
             return Err(WatchError::Io(std::io::ErrorKind::NotADirectory.into()));
@@ -148,28 +192,36 @@ impl Notifier for SimNotifier {
         if notices.blind.iter().any(|blind| directory.starts_with(blind)) {
             return Err(WatchError::Blind { kind: 0x6969 });
         }
-        if let Some(&watch) = notices.watched.get(&node) {
+        let (watched, next) = (notices.watched(), notices.last + 1);
+        let is_full = notices.watches_max.is_some_and(|limit| watched >= limit);
+        let Some(listener) = notices.listener(self.number) else {
+            return Err(WatchError::Io(std::io::ErrorKind::NotFound.into()));
+        };
+        if let Some(&watch) = listener.watched.get(&node) {
             return Ok(watch);
         }
-        if notices.watches_max.is_some_and(|limit| notices.watched.len() >= limit) {
+        if is_full {
             return Err(WatchError::Limit);
         }
-        notices.last += 1;
-        let watch = WatchId(notices.last);
-        notices.watched.insert(node, watch);
-        Ok(watch)
+        listener.watched.insert(node, WatchId(next));
+        notices.last = next;
+        Ok(WatchId(next))
     }
 
     fn unwatch(&mut self, watch: WatchId) {
-        self.0.lock().notices.watched.retain(|_, of| *of != watch);
+        if let Some(listener) = self.fs.lock().notices.listener(self.number) {
+            listener.watched.retain(|_, of| *of != watch);
+        }
     }
 
     fn take(&mut self, each: &mut dyn FnMut(Notice<'_>)) {
-        let told: Vec<Told> = {
-            let notices = &mut self.0.lock().notices;
-            let now = notices.queue.drain(..).collect();
-            notices.queue.extend(notices.late.drain(..));
-            now
+        let told: Vec<Told> = match self.fs.lock().notices.listener(self.number) {
+            Some(listener) => {
+                let now = listener.queue.drain(..).collect();
+                listener.queue.extend(listener.late.drain(..));
+                now
+            }
+            None => Vec::new(),
         };
         for told in &told {
             each(match told {
@@ -230,6 +282,24 @@ mod tests {
         assert_eq!(taken(&mut *notifier), ["name x", "name y"]);
         fs.remove_dir_as_other("/a");
         assert_eq!(taken(&mut *notifier), ["name y", "gone"]);
+    }
+
+    #[test]
+    fn each_notifier_is_told_what_it_watches() {
+        let fs = SimFs::new(&SimClock::new());
+        fs.create_dir_as_other("/a");
+        fs.create_dir_as_other("/b");
+        let [mut one, mut other] = [(); 2].map(|()| fs.notifier().expect("there is no limit"));
+        one.watch(Path::new("/a")).expect("it is there");
+        other.watch(Path::new("/a")).expect("it is there");
+        other.watch(Path::new("/b")).expect("it is there");
+        assert_eq!(fs.watched(), 3);
+        fs.append_as_other("/a/x", b"1");
+        fs.append_as_other("/b/y", b"1");
+        assert_eq!(taken(&mut *one), ["name x", "content x"]);
+        assert_eq!(taken(&mut *other), ["name x", "content x", "name y", "content y"]);
+        drop(one);
+        assert_eq!(fs.watched(), 2);
     }
 
     #[test]
