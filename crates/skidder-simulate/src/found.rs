@@ -226,6 +226,31 @@ pub const FOUND: &[(u64, Option<Theme>, &str)] = &[
         Some(Theme::Ids),
         "with a new id, a compressed file got the verified end of another one that had been at its path: it was lost",
     ),
+    (
+        3_000_953,
+        CONTAINERS,
+        "a rotated file was let go of, compressed, and the log that came after it deleted: it was taken for new",
+    ),
+    (
+        3_054_767,
+        None,
+        "a copy had the inode of a short file with its first line, and was not compared with its original",
+    ),
+    (
+        3_001_467,
+        OUTPUTS,
+        "one of two notifiers of the simulated disk took what both were to be told: the world's own mistake",
+    ),
+    (
+        5_000_433,
+        OUTPUTS,
+        "a source was forgotten with its copy, though that had gone just now, and came back at once",
+    ),
+    (
+        9_001_135,
+        DELETE,
+        "a file was deleted between two events of it: the oracle took that for the middle of one",
+    ),
 ];
 
 const CONTAINERS: Option<Theme> = Some(Theme::Containers);

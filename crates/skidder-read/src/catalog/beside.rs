@@ -4,8 +4,8 @@
 //! `0.log.20261121-101112`, compresses it later and makes a new `0.log`, and no pattern matches any of these names
 //! but the link (kubelet: pkg/kubelet/logs/container_log_manager.go). The link and what it led to before are one log:
 //! when it leads to another file, its directory is looked through for the file before and for those in between
-//! that no scan has seen. These are taken as though a pattern matched them, oldest first, until they are read.
-//! Their events carry the path of the link.
+//! that no scan has seen. These are taken as though a pattern matched them, oldest first, as long as they are there, but
+//! never deleted. Their events carry the path of the link.
 
 mod age;
 mod followed;

@@ -44,7 +44,13 @@ impl Catalog {
         let mut done: Vec<SourceId> = self
             .sources
             .iter()
-            .filter(|(id, known)| !known.skipped && self.is_done(**id) && self.is_verified(**id))
+            .filter(|(id, known)| {
+                // No pattern matches what was rotated away from a link.
+                !known.skipped
+                    && !self.beside.is_rotated(&known.path)
+                    && self.is_done(**id)
+                    && self.is_verified(**id)
+            })
             .map(|(id, _)| *id)
             .collect();
         done.sort_unstable();

@@ -48,6 +48,9 @@ impl Catalog {
             let touched = self.input.settings.resend_on_touch
                 && place.as_ref().is_some_and(|place| place.is_touched(&found.metadata));
             let copy_of = place.as_ref().and_then(|place| place.copied_from(&found.metadata));
+            if let Some(place) = place.as_ref().filter(|place| !place.is_as_seen(&found.metadata)) {
+                self.lose_twin(&place.holds, self.now);
+            }
             let before = place.map(|place| place.holds);
             if let Some(Holds::Source(id)) = before
                 && let Some(known) = self.sources.get_mut(&id)

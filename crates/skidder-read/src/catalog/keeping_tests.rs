@@ -2,7 +2,7 @@
 
 use crate::readers::ReadersLimits;
 use crate::settings::FilestreamSettings;
-use crate::testing::{Input, gzip, lines, settings};
+use crate::testing::{Input, gzip, lines, messages_of, settings};
 use skidder_os::{Clock, Fs};
 use skidder_testkit::{Fault, Operation, Random};
 use std::time::Duration;
@@ -379,4 +379,51 @@ fn files_wait_while_what_was_saved_of_them_cannot_be_had() {
         assert_eq!(input.read(), [""; 0]);
     }
     assert_eq!(input.round(), ["two"]);
+}
+
+#[test]
+fn what_a_copy_waited_for_is_known_for_a_minute_after_the_copy_has_gone() {
+    // Found by the simulated world (outputs 5000433): the copy went away for a moment, long after its original, which was
+    // being read until then.
+    let mut input = with(|settings| settings.close.on_eof = true);
+    let text = lines("line", 0..300);
+    input.fs.write_as_other("/logs/a.log", text.as_bytes());
+    input.scan();
+    let (batch, _) = input.turn().expect("there is something to read");
+    let mut messages = batch.map(|batch| messages_of(&batch)).unwrap_or_default();
+    input.fs.write_as_other("/logs/a.log.1.gz", &gzip(text.as_bytes()));
+    input.fs.remove_as_other("/logs/a.log");
+    assert_eq!(input.scan().held, 1);
+    input.advance(120);
+    input.scan();
+    messages.extend(input.read());
+    input.fs.rename_as_other("/logs/a.log.1.gz", "/away");
+    input.scan();
+    input.advance(2);
+    input.fs.rename_as_other("/away", "/logs/a.log.1.gz");
+    messages.extend(rounds(&mut input, 120));
+    assert_eq!(messages, text.lines().collect::<Vec<_>>());
+}
+
+#[test]
+fn a_copy_that_has_the_inode_of_a_short_file_is_compared_with_the_log_it_is_called_after() {
+    // Found by the simulated world (3054767): of the file that had the inode an empty line was known, with which the log
+    // began as well.
+    for read in [false, true] {
+        let mut input = with(|settings| settings.close.on_eof = true);
+        let text = format!("\n{}", lines("line", 0..5));
+        input.fs.write_as_other("/logs/short.log", b"\n");
+        input.fs.write_as_other("/logs/a.log", &text.as_bytes()[..3]);
+        input.scan();
+        if read {
+            input.read();
+        }
+        input.fs.append_as_other("/logs/a.log", &text.as_bytes()[3..]);
+        let inode = |path: &str| input.fs.peek_metadata(path).expect("it is there").inode;
+        let freed = inode("/logs/short.log");
+        input.fs.remove_as_other("/logs/short.log");
+        input.fs.write_as_other("/logs/a.log-20260001", text.as_bytes());
+        assert_eq!(inode("/logs/a.log-20260001"), freed);
+        assert_eq!(rounds(&mut input, 120).len(), 5, "read {read}");
+    }
 }

@@ -97,6 +97,7 @@ impl Catalog {
             }
             let mut ids = self.alike(&candidate);
             ids.retain(|&id| self.is_loose(id) && self.proves(&candidate, id));
+            ids.retain(|&id| !self.is_of_other_log(&candidate, id));
             match ids.first() {
                 // With rivals in their places it must be compared first.
                 Some(&id) if self.rivals(&candidate).is_empty() => self.take_over(candidate, id),
@@ -180,7 +181,8 @@ impl Catalog {
         for candidate in candidates {
             // With rivals in their places it must be compared first.
             let alone = self.rivals(&candidate).is_empty();
-            match self.rewritten(&candidate).filter(|_| alone) {
+            let rewritten = self.rewritten(&candidate).filter(|_| alone);
+            match rewritten.filter(|id| !self.is_of_other_log(&candidate, *id)) {
                 Some(id) => self.start_anew(candidate, id, now),
                 None => left.push(candidate),
             }

@@ -27,6 +27,7 @@ mod matching;
 mod named;
 mod peers;
 mod pins;
+mod place;
 mod portions;
 mod prefixes;
 mod saved;
@@ -60,7 +61,7 @@ pub(crate) use portions::HEADS_BYTES_MAX;
 use saved::Claim;
 use saved_prints::SavedPrints;
 use skidder_event::SourceId;
-use skidder_os::{FileKind, Metadata, Monotonic, Timestamp};
+use skidder_os::{Metadata, Monotonic, Timestamp};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -291,9 +292,7 @@ impl Catalog {
             place.scan = self.scans;
             self.found_again += 1;
         }
-        (place.device, place.inode) == (meta.device, meta.inode)
-            && (place.size, place.modified) == (meta.size, meta.modified)
-            && !place.recheck
+        place.is_as_seen(meta) && !place.recheck
     }
 
     /// Takes in what a scan found and [`Catalog::is_unchanged`] did not know. Starts, moves, restarts and
@@ -400,14 +399,18 @@ impl Catalog {
     /// Paths lose what was at them, but for those that are kept.
     fn drop_places(&mut self, keep: impl Fn(&Path, &Place) -> bool, now: Monotonic) {
         let follows = self.follows_links();
-        let (beside, mut lost) = (&mut self.beside, Vec::new());
+        let (beside, mut lost, mut twins) = (&mut self.beside, Vec::new(), Vec::new());
         self.places.retain(|path, place| {
             let kept = keep(path, place);
             if !kept && follows {
                 beside.lose(path, place, now);
             }
-            if !kept && let Holds::Source(id) = place.holds {
-                lost.push(id);
+            match &place.holds {
+                Holds::Source(id) if !kept => lost.push(*id),
+                Holds::Twin(_) if !kept => {
+                    twins.push(std::mem::replace(&mut place.holds, Holds::Nothing));
+                }
+                _ => {}
             }
             kept
         });
@@ -415,6 +418,9 @@ impl Catalog {
         lost.sort_unstable();
         for id in lost {
             self.unplace(id);
+        }
+        for holds in twins {
+            self.lose_twin(&holds, now);
         }
     }
 
@@ -444,41 +450,6 @@ impl Catalog {
             recheck,
         };
         self.places.insert(path, place);
-    }
-}
-
-impl Place {
-    /// Whether only the time of the last change is another.
-    fn is_touched(&self, now: &Metadata) -> bool {
-        (self.device, self.inode, self.size) == (now.device, now.inode, now.size)
-            && self.modified != now.modified
-    }
-
-    /// The source that a file was found to be a copy of, if it did not change since.
-    fn copied_from(&self, now: &Metadata) -> Option<SourceId> {
-        let same = (self.device, self.inode, self.size, self.modified)
-            == (now.device, now.inode, now.size, now.modified);
-        match &self.holds {
-            Holds::Twin(twin) if same && !self.recheck && twin.comparison.is_none() => {
-                Some(twin.of)
-            }
-            _ => None,
-        }
-    }
-
-    /// As much of the metadata as is remembered.
-    fn metadata(&self) -> Metadata {
-        Metadata {
-            kind: FileKind::Regular,
-            size: self.size,
-            modified: self.modified,
-            device: self.device,
-            inode: self.inode,
-            links: 1,
-            mode: 0,
-            uid: 0,
-            gid: 0,
-        }
     }
 }
 

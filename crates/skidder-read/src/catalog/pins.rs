@@ -388,7 +388,7 @@ impl Catalog {
     fn unlink(&mut self, path: &Path) {
         tracing::debug!(path = %path.display(), "a pin is removed");
         self.beside.remove_pin(path);
-        self.lose_place(path);
+        self.lose_place(path, self.now);
         self.pins.unsynced = true;
         match self.input.fs.remove_file(path) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {

@@ -6,6 +6,7 @@ use crate::compare::{Comparison, Longer, Side, Verdict};
 use crate::fingerprint::{Head, read_up_to};
 use crate::scan::Found;
 use skidder_event::SourceId;
+use skidder_os::Monotonic;
 use skidder_os::sabotage::{self, Sabotage};
 use std::io;
 use std::ops::Range;
@@ -352,6 +353,17 @@ impl Catalog {
             }
         }
         self.put_place(path, found, Holds::Twin(Box::new(twin)), false);
+    }
+
+    /// What was held as a copy is not there any more, or something else is: the source that it is all that was left of is
+    /// missing from now on, and not since it lost its own place.
+    pub(super) fn lose_twin(&mut self, holds: &Holds, now: Monotonic) {
+        if let Holds::Twin(twin) = holds
+            && let Some(known) = self.sources.get_mut(&twin.of)
+            && !known.placed
+        {
+            known.missing_since = known.missing_since.map(|_| now);
+        }
     }
 
     /// Copies of a source that is gone are looked at again.

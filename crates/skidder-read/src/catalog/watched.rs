@@ -76,10 +76,7 @@ impl Catalog {
 
     /// Whether a path holds something else than at the last scan, whatever else there is to do about it.
     fn has_changed(&self, path: &Path, meta: &Metadata) -> bool {
-        self.places.get(path).is_none_or(|place| {
-            (place.device, place.inode) != (meta.device, meta.inode)
-                || (place.size, place.modified) != (meta.size, meta.modified)
-        })
+        self.places.get(path).is_none_or(|place| !place.is_as_seen(meta))
     }
 
     /// Takes in what a watcher tells of this input.
@@ -182,8 +179,9 @@ impl Catalog {
                 if self.follows_links() {
                     self.beside.lose(&path, &place, now);
                 }
-                if let Holds::Source(id) = place.holds {
-                    self.unplace(id);
+                match place.holds {
+                    Holds::Source(id) => self.unplace(id),
+                    holds => self.lose_twin(&holds, now),
                 }
             }
         }

@@ -13,6 +13,12 @@ impl Catalog {
             && offset.saturating_sub(known.fingerprint.len.into()) < PROOF_BYTES
     }
 
+    /// Whether a plain file has to be compared with the source of another log, in its place, before it may be what had its
+    /// inode, of which only a beginning is known.
+    pub(super) fn is_of_other_log(&mut self, candidate: &Candidate, id: SourceId) -> bool {
+        !candidate.head.compressed && self.is_weak(id) && self.is_of_other_name(candidate, id)
+    }
+
     /// Whether a file is rather another source that lost its place, or what the registry knows: of the one that had its
     /// inode only a beginning is known with which it begins as well.
     pub(super) fn is_outdone(&mut self, candidate: &Candidate, id: SourceId) -> bool {
@@ -29,21 +35,23 @@ impl Catalog {
         !alike.contains(&id) || alike.iter().filter(is_other).any(is_better)
     }
 
-    /// Whether nothing was read of a source, and the name of a file is that of another one of which more is known.
+    /// Whether the name of a file is that of another source of which more is known: one in its place, with which it is
+    /// compared, or, if nothing was read of this one, one that lost it.
     fn is_of_other_name(&mut self, candidate: &Candidate, id: SourceId) -> bool {
         let Some(known) = self.sources.get(&id) else { return false };
         let len = known.fingerprint.len;
         let is_unread = self.readers.look(id).is_some_and(|look| look.offset == 0);
-        if !is_unread || self.is_one_log(&known.path, &candidate.path) {
+        if self.is_one_log(&known.path, &candidate.path) {
             return false;
         }
         let mut alike = self.alike(candidate);
-        alike.retain(|other| *other != id && self.is_loose(*other));
+        alike.retain(|other| *other != id && (is_unread || !self.is_loose(*other)));
         let is_named = |other: &SourceId| {
             self.sources.get(other).is_some_and(|known| {
                 known.fingerprint.len >= len && self.is_one_log(&known.path, &candidate.path)
             })
         };
-        alike.iter().filter(|other| is_named(other)).any(|other| self.proves(candidate, *other))
+        let is_better = |other: &SourceId| !self.is_loose(*other) || self.proves(candidate, *other);
+        alike.iter().filter(|other| is_named(other)).any(is_better)
     }
 }

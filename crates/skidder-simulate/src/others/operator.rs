@@ -1,6 +1,5 @@
 //! An operator: deletes, moves away and back, touches, links, empties and writes anew.
 
-use super::family::Family;
 use super::{Held, Others, Watched, pick};
 use crate::stage::Stage;
 use skidder_os::{Clock, Monotonic};
@@ -130,14 +129,6 @@ impl Others {
         let Some(path) = pick(&names, random) else { return };
         stage.fs.set_modified_as_other(&path, stage.clock.wall());
         stage.story.tell(|| format!("touch {}", path.display()));
-        // What was rotated away from a link and let go of is told from what is new by its time.
-        let is_rotated = |of: &Family| {
-            let base = Path::new(&of.base);
-            of.link.is_some() && path.parent() == base.parent() && path != base
-        };
-        if self.families.iter().any(is_rotated) {
-            stage.truth.forget(self.files[&path].content);
-        }
     }
 
     /// A second name for a file, or the end of one.

@@ -1,9 +1,8 @@
-//! Files beside the targets of links that are followed, scan after scan, until they are read.
+//! Files beside the targets of links that are followed, scan after scan, as long as they are there.
 
-use super::Rotated;
 use super::age::age;
 use crate::catalog::matching::{is_related, rotated_suffix};
-use crate::catalog::{Catalog, Holds, MISSING_GRACE};
+use crate::catalog::{Catalog, Holds};
 use crate::scan::Found;
 use skidder_os::{FileKind, Monotonic};
 use std::io;
@@ -26,18 +25,13 @@ impl Catalog {
         all
     }
 
-    /// Looks at the rotated files that are followed, as a scan does at those that match; lets go of those
-    /// that are read.
+    /// Looks at the rotated files that are followed, as a scan does at those that match. They are followed as long as they
+    /// are there: what is known of a file is what tells it from a new one, and finds what it is compressed to.
     fn look_beside(&mut self, now: Monotonic) -> Vec<Found> {
         let mut found = Vec::new();
         let mut paths: Vec<Arc<Path>> = self.beside.files.keys().map(Arc::clone).collect();
         paths.sort_unstable();
         for path in paths {
-            if self.is_done_beside(&path, now) {
-                self.beside.files.remove(&path);
-                self.lose_place(&path);
-                continue;
-            }
             match self.input.fs.symlink_metadata(&path) {
                 Ok(metadata) if metadata.kind == FileKind::Regular => {
                     if !self.is_unchanged(&path, &metadata) {
@@ -60,35 +54,10 @@ impl Catalog {
         found
     }
 
-    /// Whether a rotated file was read, and has rested for a while.
-    fn is_done_beside(&self, path: &Path, now: Monotonic) -> bool {
-        let Some(rotated) = self.beside.files.get(path) else { return true };
-        if rotated.pin {
-            return false;
-        }
-        let rested = now.since(rotated.since) >= MISSING_GRACE;
-        // As long as one before it is known, what is not known after that is taken for new.
-        let is_oldest = || {
-            let of_link =
-                |(_, other): &(&Arc<Path>, &Rotated)| !other.pin && other.link == rotated.link;
-            let own = age(path);
-            !self.beside.files.iter().filter(of_link).any(|(other, _)| age(other) < own)
-        };
-        rested
-            && is_oldest()
-            && match self.places.get(path).map(|place| &place.holds) {
-                Some(Holds::Source(id)) => self.is_done(*id),
-                // It is needed if that is removed before it is read.
-                Some(Holds::Twin(twin)) => twin.comparison.is_none() && self.is_done(twin.of),
-                // Something of it may be left under another name.
-                Some(Holds::Nothing) | None => false,
-            }
-    }
-
     /// A rotated file has another name now: what it was compressed to is followed instead.
     fn vanish_beside(&mut self, path: &Arc<Path>, now: Monotonic, out: &mut Vec<Found>) {
         let Some(mut gone) = self.beside.files.remove(path) else { return };
-        self.lose_place(path);
+        self.lose_place(path, now);
         if gone.pin {
             return;
         }
@@ -114,11 +83,11 @@ impl Catalog {
         }
     }
 
-    pub(in crate::catalog) fn lose_place(&mut self, path: &Path) {
-        if let Some(place) = self.places.remove(path)
-            && let Holds::Source(id) = place.holds
-        {
-            self.unplace(id);
+    pub(in crate::catalog) fn lose_place(&mut self, path: &Path, now: Monotonic) {
+        match self.places.remove(path).map(|place| place.holds) {
+            Some(Holds::Source(id)) => self.unplace(id),
+            Some(holds) => self.lose_twin(&holds, now),
+            None => {}
         }
     }
 }

@@ -1,11 +1,11 @@
 //! A kubelet that rotates what links lead to.
 
-mod let_go;
+mod rested;
 
 use super::*;
 use crate::readers::ReadersLimits;
 use crate::testing::{Input, gzip, lines, settings};
-use skidder_os::Clock;
+use skidder_os::{Clock, Fs};
 use skidder_testkit::{Fault, Operation};
 
 const LINK: &str = "/logs/pod_ns_app-0123.log";
@@ -99,9 +99,20 @@ impl Kubelet {
         let mut expected: Vec<_> = expected.lines().collect();
         expected.sort_unstable();
         assert_eq!(messages, expected, "{what}: repeated");
-        self.input.advance(600);
-        self.input.scan();
-        assert_eq!(self.input.scan().sources, 1, "{what}: what is read is let go of");
+        // What is gone is let go of.
+        let fs = &self.input.fs;
+        let target = fs.canonicalize(Path::new(LINK)).expect("it leads somewhere");
+        for name in fs.peek_names(DIRECTORY) {
+            let path = Path::new(DIRECTORY).join(name);
+            if path != target {
+                fs.remove_as_other(path);
+            }
+        }
+        for _ in 0..3 {
+            assert!(self.input.round().is_empty(), "{what}: repeated");
+            self.input.advance(100);
+        }
+        assert_eq!(self.input.scan().sources, 1, "{what}: what is gone is let go of");
     }
 }
 

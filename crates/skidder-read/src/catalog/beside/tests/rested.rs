@@ -1,9 +1,9 @@
-//! What is remembered of files that were let go of, and what is not.
+//! What is remembered of rotated files that were read long ago.
 
 use super::*;
 
 impl Kubelet {
-    /// Long enough for all that is read to be let go of.
+    /// Longer than anything is remembered that is not there.
     fn rest(&mut self) {
         for _ in 0..30 {
             self.read();
@@ -24,7 +24,7 @@ impl Kubelet {
 }
 
 #[test]
-fn what_was_rotated_and_let_go_of_is_not_taken_for_what_came_after_a_deleted_log() {
+fn what_was_rotated_long_ago_is_not_taken_for_what_came_after_a_deleted_log() {
     // Found by the simulated world (209182, containers 1000734): the log that the link led to was deleted while the program
     // was down. Its entry outlived it, because there was a file at its path, and told of a time long ago.
     let mut kubelet = Kubelet::new(true, true);
@@ -44,7 +44,7 @@ fn what_was_rotated_and_let_go_of_is_not_taken_for_what_came_after_a_deleted_log
 }
 
 #[test]
-fn what_was_rotated_is_let_go_of_in_its_order() {
+fn a_rotated_file_that_is_read_late_does_not_make_the_next_one_new() {
     // Found by the simulated world (301260): one rotated file was known longer than the next one, which was taken for new
     // because it comes after what is known.
     let mut kubelet = Kubelet::new(true, true);
@@ -63,7 +63,7 @@ fn what_was_rotated_is_let_go_of_in_its_order() {
     kubelet.input.fs.append_as_other(Kubelet::rotated(0), b"\n");
     kubelet.rest();
     kubelet.messages.retain(|message| message != "a line without an end");
-    kubelet.finish("in its order");
+    kubelet.finish("a late line");
 }
 
 #[test]
@@ -100,4 +100,67 @@ fn what_could_not_be_looked_at_before_the_link_led_nowhere_is_read() {
     }
     kubelet.write(1);
     kubelet.finish("a log that waited");
+}
+
+#[test]
+fn what_was_read_long_ago_is_known_when_it_is_compressed_and_the_log_of_the_link_deleted() {
+    // Found by the simulated world (containers 3000953): the rotated file had been let go of, so that nothing was known
+    // of what it was compressed to when nothing was left of the log that came after it.
+    for down in [false, true] {
+        let mut kubelet = Kubelet::new(true, true);
+        kubelet.write(20);
+        kubelet.read();
+        kubelet.rotate();
+        kubelet.write(20);
+        kubelet.rest();
+        if down {
+            kubelet = kubelet.restart();
+            kubelet.rest();
+        }
+        kubelet.compress();
+        kubelet.input.fs.remove_as_other(LOG);
+        kubelet.input.advance(1);
+        kubelet.write(20);
+        kubelet.finish(&format!("down {down}"));
+    }
+}
+
+#[test]
+fn what_was_read_long_ago_is_not_read_again_because_it_is_touched() {
+    for down in [false, true] {
+        let mut kubelet = Kubelet::new(true, true);
+        kubelet.write(200);
+        kubelet.read();
+        for _ in 0..2 {
+            kubelet.rotate();
+            kubelet.write(200);
+            kubelet.rest();
+        }
+        let now = kubelet.input.clock.wall();
+        kubelet.input.fs.set_modified_as_other(Kubelet::rotated(1), now);
+        kubelet.input.fs.set_modified_as_other(format!("{}.gz", Kubelet::rotated(0)), now);
+        kubelet.input.fs.remove_as_other(LOG);
+        if down {
+            kubelet = kubelet.restart();
+        }
+        kubelet.write(20);
+        kubelet.finish(&format!("down {down}"));
+    }
+}
+
+#[test]
+fn what_was_rotated_away_from_a_link_is_not_deleted() {
+    let mut kubelet = Kubelet::new(true, true);
+    let mut settings = kubelet.input.context.settings.clone();
+    settings.delete = Some(Duration::from_secs(30));
+    kubelet.input = kubelet.input.restarted_with(settings);
+    kubelet.write(20);
+    kubelet.read();
+    kubelet.rotate();
+    for _ in 0..30 {
+        kubelet.write(1);
+        kubelet.read();
+        kubelet.input.advance(11);
+    }
+    assert!(kubelet.input.fs.peek(Kubelet::rotated(0)).is_some());
 }
