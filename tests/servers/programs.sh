@@ -2,4 +2,4 @@
 # Programs that tests drive and that are no servers: programs.sh install
 . "$(dirname "$0")/lib.sh"
 lock
-debian logrotate=logrotate gzip=gzip openssl=openssl
+debian logrotate=logrotate gzip=gzip openssl=openssl chromium=chromium

@@ -118,13 +118,14 @@ export function span(ms) {
   return `${Math.floor(hours / 24)} d ${hours % 24} h`;
 }
 
-/** A time of RFC 3339 as the reader's clock shows it. */
-export function clock(text, withDate = false) {
+/** A time of RFC 3339 as the reader's clock shows it: with milliseconds, or with the date of another day. */
+export function clock(text, orDate = false) {
   const time = new Date(text);
   if (Number.isNaN(time.getTime())) return text || '–';
   const two = (number) => String(number).padStart(2, '0');
   const hours = `${two(time.getHours())}:${two(time.getMinutes())}:${two(time.getSeconds())}`;
-  if (!withDate) return `${hours}.${String(time.getMilliseconds()).padStart(3, '0')}`;
+  if (!orDate) return `${hours}.${String(time.getMilliseconds()).padStart(3, '0')}`;
+  if (time.toDateString() === new Date().toDateString()) return hours;
   return `${time.getFullYear()}-${two(time.getMonth() + 1)}-${two(time.getDate())} ${hours}`;
 }
 

@@ -4,8 +4,9 @@ import { make } from './core.js';
 import { Files } from './files.js';
 import { Overview } from './overview.js';
 import { Letters, Plan } from './plan.js';
+import { Tail } from './tail.js';
 
-const views = [new Overview(), new Files(), new Plan(), new Letters()];
+const views = [new Overview(), new Files(), new Tail(), new Plan(), new Letters()];
 const main = document.getElementById('main');
 const bar = document.getElementById('tabs');
 let shown = null;

@@ -46,7 +46,7 @@ export class Letters {
     this.element = make('div', {},
       make('div', { class: 'bar' }, this.where, this.outputs, this.newer, this.older),
       make('div', { class: 'card scroll' }, make('table', { 'aria-label': 'Dead letters' },
-        make('thead', {}, make('tr', {}, heads.map((head) => make('th', { scope: 'col', class: ['status', 'offset'].includes(head) ? 'number' : null }, head)))), this.rows)));
+        make('thead', {}, make('tr', {}, heads.map((head) => make('th', { scope: 'col', class: ['time', 'status', 'offset'].includes(head) ? 'number' : null }, head)))), this.rows)));
     // Only the newest page changes.
     this.live = new Repeat(() => this.look(), () => 5000);
     this.told = '';

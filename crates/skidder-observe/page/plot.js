@@ -62,7 +62,7 @@ export class Plot {
     const end = this.points[this.points.length - 1].time;
     const [left, right, top, bottom] = [62, 6, 8, 18];
     const values = this.points.flatMap((point) => point.values.filter((value) => value !== null));
-    const most = nice(Math.max(this.least, ...values));
+    const most = nice(Math.max(this.least, ...values), this.least === 1024 ? 1024 : 10);
     const shownMs = Math.min(SPAN_MS_MAX, Math.max(SPAN_MS_MIN, end - this.points[0].time));
     const x = (time) => left + (1 - (end - time) / shownMs) * (width - left - right);
     const y = (value) => top + (1 - value / most) * (height - top - bottom);
@@ -144,11 +144,12 @@ export class Plot {
   }
 }
 
-/** The next of 1, 2, 5 × 10ⁿ. */
-function nice(value) {
-  const power = 10 ** Math.floor(Math.log10(value));
-  for (const step of [1, 2, 5, 10]) {
-    if (value <= step * power) return step * power;
+/** The next of 1, 2, 5, 10 … of a unit; units are powers of 10, or of 1024 for bytes. */
+function nice(value, base) {
+  let unit = base === 1024 ? 1 : 10 ** Math.floor(Math.log10(value));
+  while (base === 1024 && value >= unit * 1024) unit *= 1024;
+  for (const step of [1, 2, 5, 10, 20, 50, 100, 200, 500, 1024]) {
+    if (value <= step * unit) return step * unit;
   }
   return value;
 }

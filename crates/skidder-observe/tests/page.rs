@@ -3,17 +3,21 @@
 
 mod common;
 
-use common::Run;
+use common::{Run, batch};
 use serde_json::Value as Json;
 use skidder_config::Secret;
-use skidder_observe::{BoundAddress, Endpoint, HttpAuth, HttpConfig, serve};
+use skidder_observe::{BoundAddress, Endpoint, HttpAuth, HttpConfig, Sources, serve};
+use std::collections::BTreeSet;
 use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::sync::oneshot;
 
 struct Server {
     address: SocketAddr,
+    sources: Arc<Sources>,
     _stop: oneshot::Sender<()>,
 }
 
@@ -40,12 +44,13 @@ async fn start(host: &str, auth: HttpAuth) -> Server {
     };
     let endpoint = Endpoint::Tcp { host: host.to_owned(), port: 0 };
     let config = HttpConfig { enabled: true, endpoint, auth, ..HttpConfig::default() };
-    let serving = serve(&config, Run::busy().sources, shutdown).await.unwrap();
+    let sources = Run::busy().sources;
+    let serving = serve(&config, Arc::clone(&sources), shutdown).await.unwrap();
     let BoundAddress::Tcp(mut address) = serving.address else { panic!("not TCP") };
     if address.ip().is_unspecified() {
         address.set_ip(std::net::Ipv4Addr::LOCALHOST.into());
     }
-    Server { address, _stop: stop }
+    Server { address, sources, _stop: stop }
 }
 
 impl Server {
@@ -155,4 +160,67 @@ async fn with_a_token_the_page_asks_for_it_everywhere() {
         assert_eq!(wrong.status, 401);
         assert_eq!(server.ask("/stats", "").await.status, 200, "collectors are not asked");
     }
+}
+
+/// Asks a viewer's question until it was given so many events, and gives their numbers and how many were missed.
+async fn watch(server: &Server, question: &str, events: usize) -> (BTreeSet<u64>, u64) {
+    let (mut seen, mut missed) = (BTreeSet::new(), 0);
+    let look = async {
+        while seen.len() < events {
+            let answer = server.ask(&format!("/ui/tail?{question}"), "").await;
+            assert_eq!(answer.status, 200, "{}", answer.body);
+            let answer = answer.json();
+            for event in answer["events"].as_array().unwrap() {
+                assert_eq!(event["event"]["message"], "a message");
+                assert!(seen.insert(event["number"].as_u64().unwrap()), "twice: {event}");
+            }
+            missed += answer["missed"].as_u64().unwrap();
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(20), look).await.unwrap();
+    (seen, missed)
+}
+
+#[tokio::test]
+async fn events_are_watched_as_they_pass_each_once_and_those_before_are_not_kept() {
+    let server = start("localhost", HttpAuth::default()).await;
+    let queue = &server.sources.outputs[0].queue;
+    let first = server.ask("/ui/tail?viewer=a", "").await.json();
+    assert_eq!((&first["events"], &first["last"]), (&Json::Array(Vec::new()), &0.into()));
+    queue.push(batch(0, 7)).unwrap();
+    assert_eq!(watch(&server, "viewer=a", 7).await, ((1..=7).collect(), 0));
+    // Another one scrolls back to what is kept, and an own filter begins anew.
+    assert_eq!(watch(&server, "viewer=b&after=2", 5).await.0, (3..=7).collect());
+    assert_eq!(watch(&server, "viewer=a&q=message:MESSAGE", 7).await.0.len(), 7);
+    let other = server.ask("/ui/tail?viewer=a&q=-message", "").await.json();
+    assert_eq!(other["events"], Json::Array(Vec::new()));
+    for id in ["c", "d"] {
+        assert_eq!(server.ask(&format!("/ui/tail?viewer={id}"), "").await.status, 200);
+    }
+    let refused = server.ask("/ui/tail?viewer=e", "").await;
+    assert_eq!(refused.status, 400);
+    assert!(refused.body.contains("4 others watch already"), "{}", refused.body);
+    assert_eq!(server.ask("/ui/tail", "").await.status, 400);
+}
+
+#[tokio::test]
+async fn what_is_too_much_to_show_is_counted_and_holds_nobody_up() {
+    let server = start("localhost", HttpAuth::default()).await;
+    let queue = &server.sources.outputs[0].queue;
+    server.ask("/ui/tail?viewer=a", "").await;
+    for _ in 0..3 {
+        // It is not waited for: who pushes goes on at once, though nobody takes what is shown.
+        queue.push(batch(0, 700)).unwrap();
+    }
+    let mut total = 0;
+    let look = async {
+        while total < 2100 {
+            let (seen, missed) = watch(&server, "viewer=a", 1).await;
+            assert!(seen.len() <= 500, "one answer has a bound");
+            total += seen.len() as u64 + missed;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(20), look).await.unwrap();
+    assert_eq!(total, 2100, "shown or counted");
 }

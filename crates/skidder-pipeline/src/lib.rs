@@ -35,7 +35,7 @@ pub use ledger::{Ledger, LedgerSnapshot};
 pub use looks::{AskError, Looks};
 pub use metrics::{Counter, Gauge, OutputMetrics, QueueMetrics, RegistrarMetrics};
 pub use output::{Feed, Output, OutputFuture};
-pub use queue::{Delivery, Queue, QueueLimits, TakeLimits};
+pub use queue::{Delivery, Queue, QueueLimits, TakeLimits, Tap};
 pub use registrar::Registrar;
 pub use run::{Pipeline, PipelineSettings, Queues, ReadOnce};
 pub use scanner::{FileInput, Nap, Scanner};

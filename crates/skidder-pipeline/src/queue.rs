@@ -7,11 +7,13 @@
 mod delivery;
 mod limits;
 mod permit;
+mod tap;
 mod watched;
 
 pub use delivery::Delivery;
 pub use limits::{QueueLimits, TakeLimits};
 pub(crate) use permit::Permit;
+pub use tap::Tap;
 
 use crate::metrics::QueueMetrics;
 use crate::settle::{Place, Settle, Ticket};
@@ -36,6 +38,7 @@ struct Shared {
     /// Workers wait here for events.
     work: Notify,
     metrics: QueueMetrics,
+    tap: Tap,
 }
 
 #[derive(Debug, Default)]
@@ -98,6 +101,7 @@ impl Queue {
             state: Mutex::default(),
             work: Notify::new(),
             metrics: QueueMetrics::default(),
+            tap: Tap::default(),
         };
         Self { shared: Arc::new(shared) }
     }
@@ -115,12 +119,6 @@ impl Queue {
     /// Its counters.
     pub fn metrics(&self) -> &QueueMetrics {
         &self.shared.metrics
-    }
-
-    /// Events queued and in flight, and their bytes.
-    pub fn filled(&self) -> (usize, usize) {
-        let state = self.shared.lock();
-        (state.events, state.bytes)
     }
 
     /// Puts a batch in, waiting for room. Gives the batch back when the queue was closed: it is not
@@ -285,11 +283,6 @@ impl Queue {
         }
     }
 
-    /// Events that wait for a worker.
-    pub(crate) fn waiting(&self) -> usize {
-        self.shared.lock().queued
-    }
-
     fn wanted(&self, limits: TakeLimits) -> usize {
         let most = match limits.events {
             0 => self.shared.limits.events / 2,
@@ -424,7 +417,9 @@ impl Shared {
             Some(frame) => Ticket::new(&self.settle, frame, events as u32, permit),
         };
         let rows = 0..events as u32;
-        state.waiting.push_back(Delivery { batch: Arc::new(batch), rows, ticket });
+        let batch = Arc::new(batch);
+        self.tap.offer(&batch);
+        state.waiting.push_back(Delivery { batch, rows, ticket });
         state.queued += events;
         self.metrics.added.add(events as u64);
         let is_enough = state.queued >= state.wake_at || state.draining;

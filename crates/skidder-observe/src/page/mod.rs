@@ -6,9 +6,11 @@
 mod access;
 mod assets;
 mod board;
+mod filter;
 mod letters;
 mod live;
 mod query;
+mod tail;
 
 use crate::snapshot::Sources;
 use access::{Access, Refusal, Wanted};
@@ -25,6 +27,7 @@ use hyper::{Method, Request, Response, StatusCode};
 use query::Query;
 use serde_json::{Value as Json, json};
 use std::sync::Arc;
+use tail::Tail;
 
 use crate::http::{BoundAddress, HttpAuth};
 
@@ -36,6 +39,7 @@ pub(crate) struct Page {
     sources: Arc<Sources>,
     access: Access,
     board: Arc<Board>,
+    tail: Arc<Tail>,
 }
 
 type Answer = Response<Full<Bytes>>;
@@ -48,7 +52,7 @@ impl Page {
         auth: HttpAuth,
     ) -> Self {
         let access = Access::new(address, host, auth);
-        Self { sources, access, board: Arc::default() }
+        Self { sources, access, board: Arc::default(), tail: Arc::default() }
     }
 
     /// Whether a path is the page's.
@@ -111,6 +115,13 @@ impl Page {
                 let sources = Arc::clone(&self.sources);
                 let read = move || letters::letters(&sources, &query);
                 told(blocking(read).await.map_err(|why| (StatusCode::BAD_REQUEST, why)))
+            }
+            "tail" => {
+                let (sources, tail) = (Arc::clone(&self.sources), Arc::clone(&self.tail));
+                match blocking(move || tail.answer(&sources, &query)).await {
+                    Ok(text) => json_text(StatusCode::OK, text),
+                    Err(why) => failed(StatusCode::BAD_REQUEST, &why),
+                }
             }
             _ => failed(StatusCode::NOT_FOUND, "the page has no such part"),
         }
@@ -215,7 +226,11 @@ fn failed(status: StatusCode, why: &str) -> Answer {
 }
 
 fn json_answer(status: StatusCode, document: &Json) -> Answer {
-    let mut answer = Response::new(Full::from(format!("{document}\n")));
+    json_text(status, format!("{document}\n"))
+}
+
+fn json_text(status: StatusCode, text: String) -> Answer {
+    let mut answer = Response::new(Full::from(text));
     *answer.status_mut() = status;
     let kind = HeaderValue::from_static("application/json; charset=utf-8");
     answer.headers_mut().insert(CONTENT_TYPE, kind);

@@ -1,9 +1,25 @@
 //! What may be asked about a queue from outside.
 
-use super::Queue;
+use super::{Queue, Tap};
 use skidder_os::Monotonic;
 
 impl Queue {
+    /// Events queued and in flight, and their bytes.
+    pub fn filled(&self) -> (usize, usize) {
+        let state = self.shared.lock();
+        (state.events, state.bytes)
+    }
+
+    /// Events that wait for a worker.
+    pub(crate) fn waiting(&self) -> usize {
+        self.shared.lock().queued
+    }
+
+    /// Where the batches that come in can be watched. Those of a disk queue come in at its front.
+    pub fn tap(&self) -> &Tap {
+        &self.shared.tap
+    }
+
     /// Whether a reader waits for room.
     pub fn is_blocked(&self) -> bool {
         !self.shared.lock().blocked.is_empty()

@@ -1,0 +1,215 @@
+//! The page in a real browser: numbers move, files are sorted and searched, events are watched, with the keyboard alone, in
+//! light and in dark. The pictures are in `target/screenshots`.
+#![expect(clippy::unwrap_used, reason = "a failed test is the message")]
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod browser;
+
+use browser::Browser;
+use common::Place;
+use common::lines::{gzip, lines};
+use common::program::{Program, patiently};
+use common::server::{Act, BulkServer};
+use std::io::Write as _;
+use std::path::PathBuf;
+
+/// A running program with a page, and what it ships.
+struct Run {
+    server: BulkServer,
+    place: Place,
+    program: Program,
+    url: String,
+    live: PathBuf,
+    written: usize,
+}
+
+/// The endpoint's address in the log of the program.
+fn address(program: &Program) -> String {
+    let line = program.await_log("serving metrics over HTTP");
+    let line: serde_json::Value = serde_json::from_str(&line).unwrap();
+    line["address"].as_str().unwrap().to_owned()
+}
+
+impl Run {
+    fn start(http: &str) -> Self {
+        // What is poison is refused for good.
+        let verdict = |message: &str| if message.contains("poison") { 400 } else { 201 };
+        let server = BulkServer::scripted(move |_| Act::Items(verdict));
+        let place = Place::new(&server);
+        let text = place.configuration();
+        place.configure(&format!("{text}http: {{enabled: true, port: 0{http}}}\nprocessors:\n\
+            - dissect: {{tokenizer: '%{{log.level}} %{{rest}}', field: message, target_prefix: ''}}\n"));
+        place.write("rotated.log.1.gz", &gzip(&lines("old", 0..2000)));
+        for file in 0..12 {
+            place
+                .write(&format!("app-{file:02}.log"), &lines(&format!("app{file}"), 0..100 + file));
+        }
+        place.write(
+            "poison.log",
+            &b"ERROR poison that is never taken, with a long enough line\n".repeat(3),
+        );
+        let live = place.write("live.log", &lines("live", 0..50));
+        let program = place.start(&[]);
+        let url = address(&program);
+        Self { server, place, program, url, live, written: 0 }
+    }
+
+    /// Writes more lines, of which every tenth is an error.
+    fn write(&mut self, count: usize) {
+        let mut file = std::fs::OpenOptions::new().append(true).open(&self.live).unwrap();
+        for _ in 0..count {
+            self.written += 1;
+            let level = if self.written.is_multiple_of(10) { "ERROR" } else { "INFO" };
+            writeln!(file, "{level} request {} took {} ms", self.written, self.written % 97)
+                .unwrap();
+        }
+    }
+}
+
+/// The number of a term of the ledger.
+fn term(browser: &mut Browser, name: &str) -> u64 {
+    let text = browser.text(&format!("[data-term='{name}'] b"));
+    text.replace(',', "").parse().unwrap_or(0)
+}
+
+#[test]
+fn a_person_sees_numbers_move_files_and_events_and_nobody_else_is_asked() {
+    let mut run = Run::start("");
+    let mut browser = Browser::start();
+    browser.size(1400, 900);
+    // A browser that asks for `/` is led to the page.
+    browser.open(&format!("{}/", run.url));
+    browser.await_that("document.querySelector('#pulse')?.innerText === 'live'");
+    assert_eq!(browser.value("location.pathname"), "/ui/");
+    let before = patiently("the ledger is shown", || {
+        Some(term(&mut browser, "read")).filter(|read| *read > 3000)
+    });
+    for _ in 0..5 {
+        run.write(200);
+        let wanted = before + run.written as u64;
+        patiently("the numbers move", || (term(&mut browser, "read") >= wanted).then_some(()));
+    }
+    browser.await_that("document.querySelector('#sum').innerText.startsWith('✓ adds up')");
+    patiently("the dead letters are counted", || {
+        (term(&mut browser, "dead-lettered") == 3).then_some(())
+    });
+    browser.await_that("document.querySelector('#outputs .pill').innerText.length > 0");
+    browser.picture("overview-light");
+
+    // Files: sorted by a button, searched, filtered.
+    browser.value("document.getElementById('tab-files').click()");
+    browser.await_that("document.querySelectorAll('#files-rows tr').length === 15");
+    browser.value("document.querySelector('[data-sort=path]').click()");
+    browser.await_that(
+        "document.querySelector('#files-rows td.path')?.innerText.endsWith('app-00.log')",
+    );
+    browser.value("document.querySelector('[data-sort=path]').click()");
+    browser.await_that(
+        "document.querySelector('#files-rows td.path').innerText.includes('rotated.log.1.gz')",
+    );
+    assert_eq!(
+        browser.value("document.querySelector('[data-sort=path]').parentElement.ariaSort"),
+        "descending"
+    );
+    browser.picture("files-light");
+    browser.value("document.getElementById('files-text').focus()");
+    browser.write("finished");
+    browser.await_that("document.querySelectorAll('#files-rows tr').length === 1");
+    assert!(browser.text("#files-rows").contains("rotated.log.1.gz"));
+
+    // Tail with a filter.
+    browser.value("document.getElementById('tab-tail').click()");
+    browser.await_that("document.querySelector('#tail-where').innerText.length > 0");
+    browser.value("document.getElementById('tail-text').focus()");
+    browser.write("log.level:error request");
+    patiently("errors are shown, and nothing else", || {
+        run.write(20);
+        let shown = browser.value("document.querySelectorAll('#tail-log summary').length");
+        (shown.as_u64().unwrap() > 5).then_some(())
+    });
+    let rows = browser.text("#tail-log");
+    assert!(rows.contains("ERROR") && !rows.contains("INFO"), "{rows}");
+    browser.value("document.querySelector('#tail-log summary').click()");
+    browser.await_that("document.querySelector('#tail-log pre')?.innerText.includes('log')");
+    browser.picture("tail-light");
+
+    // The plan, and the dead letters with their reason.
+    browser.value("document.getElementById('tab-plan').click()");
+    browser.await_that("document.querySelector('#view-plan').innerText.includes('dissect')");
+    browser.picture("plan-light");
+    browser.value("document.getElementById('tab-letters').click()");
+    browser.await_that("document.querySelectorAll('#letters-rows tr').length === 3");
+    assert!(browser.text("#letters-rows").contains("poison.log"));
+    browser.value("document.querySelector('#letters-rows summary').click()");
+    browser.picture("letters-light");
+    browser.assert_quiet(&run.url);
+    run.program.terminate().succeeded();
+    let letters = std::fs::read_to_string(run.place.data().join("dead_letters.ndjson")).unwrap();
+    assert_eq!((letters.lines().count(), run.server.count()), (3, run.written + 3316));
+}
+
+#[test]
+fn the_keyboard_is_enough_and_the_dark_is_dark() {
+    let mut run = Run::start("");
+    let mut browser = Browser::start();
+    browser.size(1400, 900);
+    browser.prefer("dark");
+    browser.open(&format!("{}/ui/", run.url));
+    browser.await_that("document.querySelector('#pulse')?.innerText === 'live'");
+    run.write(500);
+    browser.await_that("document.querySelector('#sum')?.innerText.startsWith('✓ adds up')");
+    // Light letters on a dark ground.
+    let lightness =
+        "(color => color.match(/\\d+/g).slice(0, 3).reduce((sum, part) => sum + Number(part), 0))";
+    let ground =
+        browser.value(&format!("{lightness}(getComputedStyle(document.body).backgroundColor)"));
+    let letters = browser.value(&format!("{lightness}(getComputedStyle(document.body).color)"));
+    assert!(ground.as_u64() < Some(150) && letters.as_u64() > Some(600), "{ground} {letters}");
+    for _ in 0..3 {
+        run.write(300);
+        let wanted = term(&mut browser, "read") + 300;
+        patiently("the numbers move", || (term(&mut browser, "read") >= wanted).then_some(()));
+    }
+    browser.picture("overview-dark");
+    // To the tabs, to the next one, to its search field, to a button that sorts.
+    browser.press("1");
+    browser.press("ArrowRight");
+    browser.await_that("document.activeElement.id === 'tab-files' && !document.querySelector('#view-files').hidden");
+    browser.press("/");
+    browser.await_that("document.activeElement.id === 'files-text'");
+    browser.write("app-0");
+    browser.await_that("document.querySelectorAll('#files-rows tr').length === 10");
+    browser.press("Escape");
+    browser.await_that("document.activeElement === document.body");
+    browser.value("document.getElementById('files-text').focus()");
+    let sorted = "document.activeElement.dataset.sort === 'path'";
+    patiently("the button is reached", || {
+        browser.press("Tab");
+        (browser.value(sorted) == true).then_some(())
+    });
+    let outline = browser.value("getComputedStyle(document.activeElement).outlineStyle");
+    assert_eq!(outline, "solid", "the focus is seen");
+    browser.press("Enter");
+    browser.await_that("document.activeElement.parentElement.ariaSort === 'ascending'");
+    browser.await_that(
+        "document.querySelector('#files-rows td.path').innerText.endsWith('app-00.log')",
+    );
+    browser.picture("files-dark");
+    browser.press("3");
+    browser.await_that("document.querySelector('#tail-where').innerText.length > 0");
+    browser.press("/");
+    browser.write("request");
+    patiently("events are shown", || {
+        run.write(10);
+        let shown = browser.value("document.querySelectorAll('#tail-log mark').length");
+        (shown.as_u64().unwrap() > 5).then_some(())
+    });
+    browser.press("Escape");
+    browser.press("p");
+    browser.await_that("document.querySelector('#tail-where').innerText.startsWith('paused')");
+    browser.picture("tail-dark");
+    browser.assert_quiet(&run.url);
+    run.program.terminate().succeeded();
+}
