@@ -122,7 +122,7 @@ struct RunArguments {
     /// The program built with `--features count-allocations`.
     #[arg(long, default_value = "target/bench/skidder-counting")]
     counting: PathBuf,
-    /// Folder for workloads, which are kept for the next run (about 2 GB).
+    /// Folder for workloads, which are kept for the next run (about 2 GB), but for 11 GB of `tuned`.
     #[arg(long, default_value = "target/bench")]
     work: PathBuf,
     /// Elasticsearch without encryption, `HOST:PORT`, for the row that needs one. `tests/servers/elasticsearch.sh start
