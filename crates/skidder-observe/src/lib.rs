@@ -28,4 +28,4 @@ pub use process::{Process, System};
 pub use prometheus::{CONTENT_TYPE as PROMETHEUS_CONTENT_TYPE, prometheus};
 pub use snapshot::{Describe, InputSource, OutputSource, Program, Snapshot, Sources, Start};
 pub use stats::{info, inputs, state, stats};
-pub use summary::{Summary, SummaryLine, ledger_line, ledger_table};
+pub use summary::{Summary, SummaryLine, bytes_text, grouped, ledger_line, ledger_table};

@@ -207,7 +207,7 @@ fn plural(count: u64, noun: &str) -> String {
 }
 
 /// `1234567` as `1,234,567`.
-fn grouped(number: u64) -> String {
+pub fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::with_capacity(digits.len() * 4 / 3);
     for (index, digit) in digits.chars().enumerate() {
@@ -220,7 +220,7 @@ fn grouped(number: u64) -> String {
 }
 
 /// `1536` as `1.5 KiB`.
-fn bytes_text(bytes: f64) -> String {
+pub fn bytes_text(bytes: f64) -> String {
     let mut size = bytes;
     let mut units = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"].into_iter().peekable();
     let mut unit = "B";

@@ -65,6 +65,7 @@ pub(crate) fn dispatch(line: &CommandLine) -> Result<ExitCode> {
         Some(Command::Test { what: Test::Output }) => test_output(&line.global, &world),
         Some(Command::Export { what: Export::Config }) => export_config(&line.global, &world),
         Some(Command::Files(what)) => files::files(what, &line.global, &world),
+        Some(Command::Status(what)) => crate::status::status(*what, &line.global, &world),
         Some(Command::Process(what)) => sample::process(what, &line.global, &world.for_trial()),
         Some(Command::Explain(what)) => sample::explain(what, &line.global, &world.for_trial()),
         Some(Command::Diff(what)) => Ok(sample::diff(what, &line.global, &world.for_trial())),

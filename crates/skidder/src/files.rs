@@ -3,13 +3,13 @@
 //! A running skidder is asked over its HTTP endpoint. Without one, or without an endpoint, the answer is
 //! what the next start would find: a scan, matched with the registry, without reading any further.
 
-mod endpoint;
 mod offline;
 
 use crate::agent::{self, Agent};
 use crate::assemble::Parts;
 use crate::cli::{Files, Global};
 use crate::commands::{World, load_settings, print, read_parts, tell};
+use crate::endpoint;
 use crate::logging;
 use crate::outputs::quoted;
 use crate::table::{or_dash, short, table};
@@ -116,7 +116,7 @@ fn ask(
     let running = agent::is_running(&*world.fs, &parts.data)?;
     if running && parts.http.enabled {
         let id = agent::kept_id(&*world.fs, &parts.data);
-        endpoint::files(&parts.http.endpoint, id.as_deref(), paths, output, each)?;
+        endpoint::files(&parts.http, id.as_deref(), paths, output, each)?;
         return Ok(Asked::Endpoint);
     }
     if running {

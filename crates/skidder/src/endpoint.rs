@@ -1,8 +1,10 @@
 //! Asking the running skidder over its HTTP endpoint.
 
 use anyhow::{Context as _, Result, bail};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
-use skidder_observe::{Endpoint, encoded};
+use skidder_observe::{Endpoint, HttpConfig, encoded};
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
@@ -17,27 +19,22 @@ const ANSWER_BYTES_MAX: u64 = 256 << 20;
 
 /// Gives all files to `each`, page by page; with `output` only of this one. `id` is that of the data directory: another skidder at this
 /// address is not asked.
-pub(super) fn files(
-    endpoint: &Endpoint,
+pub(crate) fn files(
+    http: &HttpConfig,
     id: Option<&str>,
     paths: &[PathBuf],
     output: Option<&str>,
     each: &mut dyn FnMut(&Value),
 ) -> Result<()> {
-    let about = get(endpoint, "/")?;
-    if let (Some(id), Some(theirs)) = (id, about["uuid"].as_str())
-        && id != theirs
-    {
-        bail!("at {} is another skidder, with other data", shown(endpoint));
-    }
+    check(http, id)?;
     let mut query: Vec<String> = vec!["input=0".to_owned()];
     query.extend(output.map(|id| format!("output={id}")));
     query.extend(paths.iter().map(|path| format!("path={}", encoded(path))));
     let mut next = Some(query.join("&"));
     while let Some(query) = next {
-        let page = get(endpoint, &format!("/files?{query}"))?;
+        let page = get(http, &format!("/files?{query}"))?;
         let Some(files) = page["files"].as_array() else {
-            bail!("the endpoint at {} gave no files: {page}", shown(endpoint));
+            bail!("the endpoint at {} gave no files: {page}", shown(&http.endpoint));
         };
         files.iter().for_each(&mut *each);
         next = page["next"].as_str().map(str::to_owned);
@@ -45,13 +42,33 @@ pub(super) fn files(
     Ok(())
 }
 
-/// One request, on a connection of its own.
-fn get(endpoint: &Endpoint, target: &str) -> Result<Value> {
+/// Asks who is there. `id` is that of the data directory: another skidder at this address is an error.
+pub(crate) fn check(http: &HttpConfig, id: Option<&str>) -> Result<()> {
+    let about = get(http, "/")?;
+    if let (Some(id), Some(theirs)) = (id, about["uuid"].as_str())
+        && id != theirs
+    {
+        bail!("at {} is another skidder, with other data", shown(&http.endpoint));
+    }
+    Ok(())
+}
+
+/// One request, on a connection of its own, with what `http.auth` asks for.
+pub(crate) fn get(http: &HttpConfig, target: &str) -> Result<Value> {
+    let authorization = match (&http.auth.token, &http.auth.user) {
+        (Some(token), _) => format!("Authorization: Bearer {}\r\n", token.reveal()),
+        (None, Some((user, password))) => {
+            let pair = STANDARD.encode(format!("{user}:{}", password.reveal()));
+            format!("Authorization: Basic {pair}\r\n")
+        }
+        (None, None) => String::new(),
+    };
     let request = format!(
-        "GET {target} HTTP/1.1\r\nHost: skidder\r\nAccept: */*\r\nConnection: close\r\n\r\n"
+        "GET {target} HTTP/1.1\r\nHost: localhost\r\nAccept: */*\r\n{authorization}\
+         Connection: close\r\n\r\n"
     );
-    let place = shown(endpoint);
-    let answer = match endpoint {
+    let place = shown(&http.endpoint);
+    let answer = match &http.endpoint {
         Endpoint::Tcp { host, port } => {
             TcpStream::connect((host.as_str(), *port)).and_then(|stream| {
                 stream.set_read_timeout(Some(PATIENCE))?;

@@ -1,0 +1,134 @@
+//! The command line of what is kept and taken over: `registry`, `keystore`, `migrate`.
+
+use clap::{Args, Subcommand};
+use std::path::PathBuf;
+
+/// `skidder registry …`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum RegistryCommand {
+    /// Lists all entries; works beside a running skidder
+    List {
+        /// Only of this output; by default of all
+        #[arg(long, value_name = "ID")]
+        output: Option<String>,
+        /// One JSON object instead of a table
+        #[arg(long)]
+        json: bool,
+    },
+    /// Shows everything about an entry
+    Show {
+        /// Its key, or the path of its file
+        #[arg(value_name = "KEY|PATH")]
+        wanted: String,
+        /// Only of this output; by default of all
+        #[arg(long, value_name = "ID")]
+        output: Option<String>,
+        /// One JSON object instead of text
+        #[arg(long)]
+        json: bool,
+    },
+    /// Forgets entries: their files are read from the start
+    Forget {
+        /// Their keys, or the paths of their files
+        #[arg(required = true, value_name = "KEY|PATH")]
+        wanted: Vec<String>,
+        /// The output that forgets them; must be said if there are several
+        #[arg(long, value_name = "ID")]
+        output: Option<String>,
+        /// Only says what would be forgotten
+        #[arg(long)]
+        dry_run: bool,
+    },
+    /// Takes over the registry of Filebeat, so that every file goes on where it stopped
+    Import(Import),
+    /// Writes the registry in Filebeat's format, so that Filebeat goes on where skidder stopped
+    Export(ExportRegistry),
+}
+
+/// `skidder keystore …`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum KeystoreCommand {
+    /// Makes an empty keystore
+    Create {
+        /// Replaces one that is there, without asking
+        #[arg(long)]
+        force: bool,
+    },
+    /// Adds a secret, which is asked for at the terminal
+    Add {
+        /// Its name: `${KEY}` in the configuration
+        #[arg(value_name = "KEY")]
+        key: String,
+        /// Takes the secret from the standard input
+        #[arg(long)]
+        stdin: bool,
+        /// Makes the keystore and replaces the secret if need be, without asking
+        #[arg(long)]
+        force: bool,
+    },
+    /// Lists the names of the secrets
+    List,
+    /// Removes secrets
+    Remove {
+        /// Their names
+        #[arg(required = true, value_name = "KEY")]
+        keys: Vec<String>,
+    },
+}
+
+/// `skidder registry import`.
+#[derive(Args, Debug)]
+pub(crate) struct Import {
+    /// Filebeat's data path, or its registry; by default `path.data`
+    #[arg(long, value_name = "DIR")]
+    pub(crate) from: Option<PathBuf>,
+    /// Only says what would be taken over
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+    /// One JSON object instead of a table
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// `skidder migrate`.
+#[derive(Args, Debug)]
+pub(crate) struct Migrate {
+    /// Filebeat's configuration: the file, or its folder
+    #[arg(long, value_name = "DIR|FILE", default_value = "/etc/filebeat")]
+    pub(crate) from: PathBuf,
+    /// Filebeat's data; by default what its configuration says, /var/lib/filebeat, or `data` beside it
+    #[arg(long, value_name = "DIR")]
+    pub(crate) from_data: Option<PathBuf>,
+    /// The folder for skidder's configuration; its data go to `--path.data`, by default /var/lib/skidder
+    #[arg(long, value_name = "DIR", default_value = "/etc/skidder")]
+    pub(crate) to: PathBuf,
+    /// Only says what would be done
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+    /// Also with settings that are unknown or not supported: they are without effect
+    #[arg(long)]
+    pub(crate) lenient: bool,
+    /// Replaces a configuration that is there
+    #[arg(long)]
+    pub(crate) force: bool,
+    /// One JSON object instead of text
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// `skidder registry export`.
+#[derive(Args, Debug)]
+pub(crate) struct ExportRegistry {
+    /// A data path for Filebeat: the registry is written below it
+    #[arg(long, value_name = "DIR")]
+    pub(crate) to: PathBuf,
+    /// What Filebeat knows files by: its `file_identity`, by default the configured one
+    #[arg(long, value_name = "NAME", value_parser = ["fingerprint", "native", "path"])]
+    pub(crate) identity: Option<String>,
+    /// The output whose registry is written; must be said if there are several
+    #[arg(long, value_name = "ID")]
+    pub(crate) output: Option<String>,
+    /// Replaces a registry that is there
+    #[arg(long)]
+    pub(crate) force: bool,
+}

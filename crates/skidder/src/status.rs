@@ -1,0 +1,171 @@
+//! `skidder status`: whether all is well, on one screen, and by the exit code for scripts.
+//!
+//! The running program is asked twice over its HTTP endpoint; rates are what has happened in between.
+
+mod look;
+mod text;
+
+use crate::agent::{self, Agent};
+use crate::assemble::Parts;
+use crate::cli::{Global, Status};
+use crate::commands::{World, load_settings, print, read_parts};
+use crate::endpoint;
+use crate::logging;
+use crate::table::{or_dash, table};
+use anyhow::{Result, bail};
+use look::{FileLook, Look, OutputLook, Sample};
+use serde_json::json;
+use skidder_observe::{bytes_text, grouped};
+use std::fmt::Write as _;
+use std::process::ExitCode;
+use std::sync::mpsc::channel;
+use text::span;
+use tracing::Level;
+
+/// Something is stuck, behind or failed.
+const TROUBLE: u8 = 1;
+/// No skidder uses the data directory.
+const NOT_RUNNING: u8 = 3;
+
+/// Files that are shown.
+const FILES_SHOWN: usize = 5;
+
+/// Says how it stands.
+pub(crate) fn status(what: Status, global: &Global, world: &World) -> Result<ExitCode> {
+    logging::start(Level::WARN);
+    let Some(parts) = running(global, world)? else {
+        let text = if what.json {
+            format!("{:#}\n", json!({"running": false}))
+        } else {
+            "not running\n".to_owned()
+        };
+        print(&text)?;
+        return Ok(ExitCode::from(NOT_RUNNING));
+    };
+    let before = Sample::ask(&parts.http)?;
+    let (_kept, never) = channel::<()>();
+    never.recv_timeout(what.seconds).expect_err("nobody sends: this waits");
+    let now = Sample::ask(&parts.http)?;
+    let mut look = Look::of(&before, &now, what.behind);
+    let good = look.problems.is_empty();
+    if what.json {
+        look.files.truncate(FILES_SHOWN);
+        let mut told = serde_json::to_value(&look)?;
+        told["running"] = true.into();
+        told["well"] = good.into();
+        print(&format!("{told:#}\n"))?;
+    } else {
+        print(&screen(&look))?;
+    }
+    Ok(if good { ExitCode::SUCCESS } else { ExitCode::from(TROUBLE) })
+}
+
+/// The configuration of the program that runs on its data directory and can be asked; nothing if none runs.
+pub(crate) fn running(global: &Global, world: &World) -> Result<Option<Parts>> {
+    let settings = load_settings(global, world)?;
+    let parts = read_parts(&settings, world, |name| Ok(Agent::passing(name, world.clock.wall())))?;
+    if !agent::is_running(&*world.fs, &parts.data)? {
+        return Ok(None);
+    }
+    if !parts.http.enabled {
+        bail!(
+            "skidder is running, but `http.enabled` is off: there is nobody to ask\nhint: set \
+             `http.enabled: true`, or look at its log"
+        );
+    }
+    let id = agent::kept_id(&*world.fs, &parts.data);
+    endpoint::check(&parts.http, id.as_deref())?;
+    Ok(Some(parts))
+}
+
+/// All of it on one screen.
+fn screen(look: &Look) -> String {
+    let Look { name, host, version, ledger, lag, .. } = look;
+    let called = if name == host { host.clone() } else { format!("{name} ({host})") };
+    let memory = bytes_text(look.resident_bytes as f64);
+    let up = span(look.uptime_ms);
+    let mut text = format!("skidder {version} on {called}, up {up}, {memory} of memory\n");
+    if look.problems.is_empty() {
+        text.push_str("all is well\n");
+    }
+    for problem in &look.problems {
+        writeln!(text, "! {problem}").expect("a string takes everything");
+    }
+    let of = |name: &str| grouped(ledger[name].as_u64().unwrap_or(0));
+    let read_bytes = bytes_text(ledger["read_bytes"].as_f64().unwrap_or(0.0));
+    let (read, delivered) = (look.read_rate, look.delivered_rate);
+    let speed = bytes_text(look.read_bytes_rate);
+    write!(
+        text,
+        "\nread {} lines, {read_bytes} ({read:.0} a second, {speed}/s)\n= delivered {} \
+         ({delivered:.0} a second) + dropped {} + dead-lettered {} + in flight {}\n\n",
+        of("read"),
+        of("delivered"),
+        of("dropped"),
+        of("dead_lettered"),
+        of("in_flight"),
+    )
+    .expect("a string takes everything");
+    let rows: Vec<_> = look.outputs.iter().map(output_row).collect();
+    let head = [
+        "OUTPUT",
+        "STATE",
+        "EVENTS/S",
+        "LATENCY",
+        "IN FLIGHT",
+        "RETRIED",
+        "ERRORS",
+        "DEAD",
+        "QUEUE",
+    ];
+    text.push_str(&table(head, &rows));
+    let total = |name: &str| lag[name].as_u64().unwrap_or(0);
+    let behind = bytes_text(total("behind_bytes") as f64);
+    let (files, behind_files) = (grouped(total("files")), grouped(total("behind_files")));
+    let oldest = span(total("behind_ms"));
+    let catch_up = lag["catch_up_ms"].as_u64().map(span);
+    let catch_up = catch_up.map_or_else(String::new, |span| format!(", caught up in {span}"));
+    write!(
+        text,
+        "\n{files} files, {behind_files} of them behind: {behind}, the oldest line {oldest}{catch_up}\n"
+    )
+    .expect("a string takes everything");
+    let is_behind = |file: &&FileLook| file.behind.is_some_and(|bytes| bytes > 0);
+    let rows: Vec<_> =
+        look.files.iter().filter(is_behind).take(FILES_SHOWN).map(file_row).collect();
+    if !rows.is_empty() {
+        text.push_str(&table(["BEHIND", "OLDEST", "RATE", "STATE", "PATH", "REASON"], &rows));
+    }
+    text
+}
+
+/// The cells of an output.
+pub(crate) fn output_row(output: &OutputLook) -> [String; 9] {
+    let state = match output.blocked_ms {
+        Some(blocked) => format!("blocked {}", span(blocked)),
+        None => output.state.clone(),
+    };
+    [
+        output.name(),
+        state,
+        format!("{:.0}", output.rate),
+        or_dash(output.latency_ms.map(|latency| format!("{latency:.1} ms"))),
+        grouped(output.in_flight),
+        grouped(output.retried),
+        grouped(output.errors),
+        grouped(output.dead_lettered),
+        format!("{} of {}", grouped(output.queue_events), grouped(output.queue_events_max)),
+    ]
+}
+
+/// The cells of a file.
+pub(crate) fn file_row(file: &FileLook) -> [String; 6] {
+    [
+        or_dash(file.behind.map(|bytes| bytes_text(bytes as f64))),
+        span(file.behind_ms),
+        or_dash(file.rate.map(|rate| format!("{}/s", bytes_text(rate)))),
+        file.state.clone(),
+        file.path.clone(),
+        or_dash(file.reason.as_ref()),
+    ]
+}

@@ -1,0 +1,302 @@
+//! What two answers of a running skidder say, and whether all is well.
+
+use crate::endpoint;
+use crate::status::text::span;
+use anyhow::Result;
+use serde::Serialize;
+use serde_json::Value;
+use skidder_observe::{HttpConfig, bytes_text};
+use std::time::Duration;
+
+/// Files that are looked at for whether they are behind.
+const FILES_LOOKED_AT: usize = 1000;
+
+/// Files that are named when something is wrong with them.
+const FILES_NAMED: usize = 3;
+
+/// The beginning of the reason of a file whose last line is not complete: nobody can deliver it yet.
+const NO_END_YET: &str = "the last line or event has no end yet";
+
+/// What the program said at one moment.
+pub(crate) struct Sample {
+    live: Value,
+    lag: Value,
+}
+
+impl Sample {
+    /// Asks for it.
+    pub(crate) fn ask(http: &HttpConfig) -> Result<Self> {
+        let lag = format!("/lag?sort=behind_ms&order=desc&limit={FILES_LOOKED_AT}");
+        Ok(Self { live: endpoint::get(http, "/ui/live")?, lag: endpoint::get(http, &lag)? })
+    }
+}
+
+/// How it stands.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Look {
+    pub(crate) name: String,
+    pub(crate) host: String,
+    pub(crate) version: String,
+    pub(crate) uptime_ms: u64,
+    /// What is wrong; nothing if all is well.
+    pub(crate) problems: Vec<String>,
+    /// Lines and bytes a second that were read, lines that were delivered.
+    pub(crate) read_rate: f64,
+    pub(crate) read_bytes_rate: f64,
+    pub(crate) delivered_rate: f64,
+    /// As `/ui/live` tells it.
+    pub(crate) ledger: Value,
+    pub(crate) outputs: Vec<OutputLook>,
+    /// The totals as `/lag` tells them.
+    pub(crate) lag: Value,
+    /// The files that are most behind first.
+    pub(crate) files: Vec<FileLook>,
+    pub(crate) resident_bytes: u64,
+}
+
+/// One output.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct OutputLook {
+    pub(crate) id: Option<String>,
+    pub(crate) kind: String,
+    /// `delivering`, `idle`, `blocked`, `ended`.
+    pub(crate) state: String,
+    pub(crate) blocked_ms: Option<u64>,
+    /// Events a second that it took.
+    pub(crate) rate: f64,
+    /// Mean time of a request, of those since the look before.
+    pub(crate) latency_ms: Option<f64>,
+    pub(crate) in_flight: u64,
+    pub(crate) retried: u64,
+    pub(crate) errors: u64,
+    /// Of these, since the look before.
+    pub(crate) errors_now: u64,
+    pub(crate) dead_lettered: u64,
+    pub(crate) queue_events: u64,
+    pub(crate) queue_events_max: u64,
+}
+
+/// One file.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct FileLook {
+    pub(crate) path: String,
+    pub(crate) output: Option<String>,
+    pub(crate) state: String,
+    pub(crate) reason: Option<String>,
+    pub(crate) behind: Option<u64>,
+    pub(crate) behind_ms: u64,
+    /// Bytes a second.
+    pub(crate) rate: Option<f64>,
+    pub(crate) catch_up_ms: Option<u64>,
+}
+
+impl Look {
+    /// What has happened between two samples. A file is behind after `limit`.
+    pub(crate) fn of(before: &Sample, now: &Sample, limit: Duration) -> Self {
+        let (old, new) = (&before.live, &now.live);
+        let seconds =
+            number(new, "uptime_ms").saturating_sub(number(old, "uptime_ms")) as f64 / 1e3;
+        let rate = |name: &str| {
+            let more = number(&new["ledger"], name).saturating_sub(number(&old["ledger"], name));
+            per_second(more, seconds)
+        };
+        let all = new["outputs"].as_array().map_or(&[][..], Vec::as_slice);
+        let outputs = all.iter().enumerate();
+        let files = now.lag["files"].as_array().map_or(&[][..], Vec::as_slice);
+        let mut look = Self {
+            name: text(new, "name"),
+            host: text(new, "host"),
+            version: text(new, "version"),
+            uptime_ms: number(new, "uptime_ms"),
+            problems: Vec::new(),
+            read_rate: rate("read"),
+            read_bytes_rate: rate("read_bytes"),
+            delivered_rate: rate("delivered"),
+            ledger: new["ledger"].clone(),
+            outputs: outputs
+                .map(|(at, output)| OutputLook::of(&old["outputs"][at], output, seconds))
+                .collect(),
+            lag: now.lag["totals"].clone(),
+            files: files.iter().map(FileLook::of).collect(),
+            resident_bytes: number(&new["process"], "resident_bytes"),
+        };
+        look.find_problems(limit);
+        look
+    }
+
+    fn find_problems(&mut self, limit: Duration) {
+        let mut problems = Vec::new();
+        if self.ledger["adds_up"] == false {
+            problems.push("the ledger does not add up: a bug, please report it".to_owned());
+        }
+        problems.extend(self.outputs.iter().filter_map(OutputLook::problem));
+        let behind: Vec<&FileLook> =
+            self.files.iter().filter(|file| file.is_behind(limit)).collect();
+        for file in behind.iter().take(FILES_NAMED) {
+            problems.push(file.problem());
+        }
+        if behind.len() > FILES_NAMED {
+            problems.push(format!("{} more files are behind", behind.len() - FILES_NAMED));
+        }
+        self.problems = problems;
+    }
+}
+
+impl OutputLook {
+    fn of(old: &Value, new: &Value, seconds: f64) -> Self {
+        let more = |name: &str| number(new, name).saturating_sub(number(old, name));
+        let requests = more("requests");
+        Self {
+            id: new["id"].as_str().map(str::to_owned),
+            kind: text(new, "kind"),
+            state: text(new, "state"),
+            blocked_ms: new["blocked_ms"].as_u64(),
+            rate: per_second(more("acked"), seconds),
+            latency_ms: (requests > 0).then(|| more("latency_ns") as f64 / requests as f64 / 1e6),
+            in_flight: number(&new["ledger"], "in_flight"),
+            retried: number(new, "retried"),
+            errors: number(new, "errors"),
+            errors_now: more("errors"),
+            dead_lettered: number(&new["ledger"], "dead_lettered"),
+            queue_events: number(&new["queue"], "events"),
+            queue_events_max: number(&new["queue"], "events_max"),
+        }
+    }
+
+    /// Its name for people.
+    pub(crate) fn name(&self) -> String {
+        match &self.id {
+            Some(id) => format!("{id} ({})", self.kind),
+            None => self.kind.clone(),
+        }
+    }
+
+    fn problem(&self) -> Option<String> {
+        let name = self.name();
+        if self.state == "ended" {
+            return Some(format!("the output {name} has ended by itself"));
+        }
+        if let Some(blocked) = self.blocked_ms {
+            let since = span(blocked);
+            return Some(format!("the output {name} is blocked for {since}: its queue is full"));
+        }
+        (self.errors_now > 0 && self.rate <= 0.0)
+            .then(|| format!("the output {name} fails: {} errors, nothing taken", self.errors_now))
+    }
+}
+
+impl FileLook {
+    fn of(file: &Value) -> Self {
+        Self {
+            path: text(file, "path"),
+            output: file["output"].as_str().map(str::to_owned),
+            state: text(file, "state"),
+            reason: file["reason"].as_str().map(str::to_owned),
+            behind: file["behind"].as_u64(),
+            behind_ms: number(file, "behind_ms"),
+            rate: file["rate"].as_f64(),
+            catch_up_ms: file["catch_up_ms"].as_u64(),
+        }
+    }
+
+    /// Whether it has lines that should have been delivered by now.
+    fn is_behind(&self, limit: Duration) -> bool {
+        let has_end = !self.reason.as_ref().is_some_and(|reason| reason.starts_with(NO_END_YET));
+        has_end && u128::from(self.behind_ms) >= limit.as_millis()
+    }
+
+    fn problem(&self) -> String {
+        let Self { path, behind, behind_ms, reason, .. } = self;
+        let bytes = bytes_text(behind.unwrap_or(0) as f64);
+        let why = reason.as_ref().map_or_else(String::new, |reason| format!(": {reason}"));
+        format!("{path} is {} behind, {bytes}{why}", span(*behind_ms))
+    }
+}
+
+fn per_second(count: u64, seconds: f64) -> f64 {
+    if seconds > 0.0 { count as f64 / seconds } else { 0.0 }
+}
+
+fn number(value: &Value, name: &str) -> u64 {
+    value[name].as_u64().unwrap_or(0)
+}
+
+fn text(value: &Value, name: &str) -> String {
+    value[name].as_str().unwrap_or_default().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn sample(uptime: u64, acked: u64, output: &Value, files: &Value) -> Sample {
+        let mut output = output.clone();
+        output["acked"] = acked.into();
+        output["ledger"] = json!({"in_flight": 3});
+        let ledger = json!({"read": acked + 3, "delivered": acked, "read_bytes": acked * 100, "adds_up": true});
+        Sample {
+            live: json!({"uptime_ms": uptime, "ledger": ledger, "outputs": [output]}),
+            lag: json!({"files": files, "totals": {}}),
+        }
+    }
+
+    fn problems(old: &Value, new: &Value, acked: u64, files: &Value) -> Vec<String> {
+        let before = sample(1000, 100, old, files);
+        let now = sample(3000, acked, new, files);
+        Look::of(&before, &now, Duration::from_mins(1)).problems
+    }
+
+    #[test]
+    fn rates_are_of_the_time_between_two_answers() {
+        let output = |requests: u64, latency: u64| json!({"kind": "k", "requests": requests, "latency_ns": latency});
+        let before = sample(1000, 100, &output(1, 0), &json!([]));
+        let now = sample(3000, 300, &output(5, 8_000_000), &json!([]));
+        let look = Look::of(&before, &now, Duration::from_mins(1));
+        assert_eq!(
+            (look.read_rate, look.read_bytes_rate, look.delivered_rate),
+            (100.0, 1e4, 100.0)
+        );
+        assert_eq!((look.outputs[0].rate, look.outputs[0].latency_ms), (100.0, Some(2.0)));
+        assert!(look.problems.is_empty());
+        // Another process, which counts from zero again, is no flood.
+        let again = Look::of(&now, &sample(100, 5, &output(1, 1), &json!([])), Duration::ZERO);
+        assert_eq!((again.read_rate, again.outputs[0].rate), (0.0, 0.0));
+    }
+
+    #[test]
+    fn what_is_wrong_with_an_output_is_told() {
+        let of = |state: &str, errors: u64| json!({"id": "main", "kind": "elasticsearch", "state": state, "errors": errors});
+        let none = json!([]);
+        assert!(problems(&of("delivering", 0), &of("delivering", 0), 100, &none).is_empty());
+        let fails = problems(&of("delivering", 0), &of("delivering", 2), 100, &none);
+        assert_eq!(fails, ["the output main (elasticsearch) fails: 2 errors, nothing taken"]);
+        // One of several hosts may be away.
+        assert!(problems(&of("delivering", 0), &of("delivering", 2), 101, &none).is_empty());
+        let mut blocked = of("blocked", 0);
+        blocked["blocked_ms"] = 75_000.into();
+        let told = problems(&of("delivering", 0), &blocked, 100, &none);
+        assert_eq!(
+            told,
+            ["the output main (elasticsearch) is blocked for 1 m 15 s: its queue is full"]
+        );
+        let ended = problems(&of("delivering", 0), &of("ended", 0), 100, &none);
+        assert_eq!(ended, ["the output main (elasticsearch) has ended by itself"]);
+    }
+
+    #[test]
+    fn files_with_lines_that_should_be_there_by_now_are_named() {
+        let file = |path: &str, ms: u64, reason: &str| json!({"path": path, "state": "idle", "behind": 2048, "behind_ms": ms, "reason": reason});
+        let output = json!({"kind": "k", "state": "idle"});
+        let mut files = vec![
+            file("/a", 61_000, "output is full"),
+            file("/b", 59_000, "at its end"),
+            file("/c", 900_000, "the last line or event has no end yet"),
+        ];
+        let told = problems(&output, &output, 100, &Value::from(files.clone()));
+        assert_eq!(told, ["/a is 1 m 1 s behind, 2.0 KiB: output is full"]);
+        files.extend((0..4).map(|_| file("/d", 61_000, "x")));
+        let told = problems(&output, &output, 100, &Value::from(files));
+        assert_eq!((told.len(), &*told[3]), (4, "2 more files are behind"));
+    }
+}
