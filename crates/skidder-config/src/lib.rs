@@ -61,6 +61,7 @@
 //! );
 //! ```
 
+mod again;
 mod export;
 mod inline;
 mod item;

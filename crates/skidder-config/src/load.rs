@@ -85,7 +85,8 @@ pub fn load(options: LoadOptions<'_>) -> Result<Settings, Problems> {
     let secrets = open_keystore(options, &root, &problems);
     let root = expand(options, &root, &root, &secrets);
     let paths = paths_of(&root);
-    Ok(Settings { root, pending: problems.sorted(), secrets, paths })
+    let pending = problems.sorted();
+    Ok(Settings { root, pending, secrets, paths, inputs: Vec::new(), modules: Vec::new() })
 }
 
 /// Loads a file that is looked at again and again (`filebeat.config.inputs.path`). It holds a list

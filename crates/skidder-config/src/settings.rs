@@ -9,6 +9,7 @@ use crate::vars::Lookups;
 use crate::{export, read, tree, vars, yaml};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 /// Where Filebeat keeps its things; `path.home`, `path.config`, `path.data`, `path.logs`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -24,13 +25,16 @@ pub struct Paths {
 }
 
 /// All settings of one start (or of one reloaded file), see [`crate::load`].
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Settings {
     pub(crate) root: Node,
     /// Found while loading; handed over with [`Settings::root`].
     pub(crate) pending: Vec<Problem>,
     pub(crate) secrets: BTreeMap<String, Secret>,
     pub(crate) paths: Paths,
+    /// Files with further inputs, and with modules.
+    pub(crate) inputs: Vec<Arc<Settings>>,
+    pub(crate) modules: Vec<Arc<Settings>>,
 }
 
 impl Settings {
@@ -54,7 +58,8 @@ impl Settings {
         let lookups = Lookups { extra: &|_| None, keystore: &|_| None, environment };
         let root = vars::expand(&root, &root, lookups);
         let paths = Paths::default();
-        Ok(Self { root, pending: problems.sorted(), secrets: BTreeMap::new(), paths })
+        let (secrets, pending) = (BTreeMap::new(), problems.sorted());
+        Ok(Self { root, pending, secrets, paths, inputs: Vec::new(), modules: Vec::new() })
     }
 
     /// The whole tree as a section. Problems found while loading are added to `problems` here, and
@@ -118,7 +123,25 @@ impl Settings {
     /// be read with [`Settings::root`].
     pub fn with_root(&self, node: Node) -> Self {
         let (secrets, paths) = (self.secrets.clone(), self.paths.clone());
-        Self { root: node, pending: Vec::new(), secrets, paths }
+        let (pending, inputs, modules) = (Vec::new(), Vec::new(), Vec::new());
+        Self { root: node, pending, secrets, paths, inputs, modules }
+    }
+
+    /// The same with files that hold further inputs, and others that hold modules: what [`crate::load_part`] gave.
+    #[must_use]
+    pub fn with_files(self, inputs: Vec<Self>, modules: Vec<Self>) -> Self {
+        let shared = |files: Vec<Self>| files.into_iter().map(Arc::new).collect();
+        Self { inputs: shared(inputs), modules: shared(modules), ..self }
+    }
+
+    /// The files with further inputs.
+    pub fn input_files(&self) -> &[Arc<Self>] {
+        &self.inputs
+    }
+
+    /// The files with modules.
+    pub fn module_files(&self) -> &[Arc<Self>] {
+        &self.modules
     }
 
     /// All settings as YAML with secrets replaced by `xxxxx` (`export config`).

@@ -1,6 +1,6 @@
 //! `/files`: what every file is doing and why, a page at a time.
 
-use crate::snapshot::{OutputSource, Sources};
+use crate::snapshot::{InputSource, OutputSource, Sources};
 use serde_json::{Value as Json, json};
 use skidder_event::{Precision, TimeText};
 use skidder_os::Timestamp;
@@ -10,6 +10,7 @@ use std::ffi::OsString;
 use std::fmt::Write as _;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Files of one answer, if the question does not say: about 2 MB.
@@ -80,15 +81,16 @@ pub(crate) fn files(sources: &Sources, question: FilesQuestion) -> Result<Json, 
         let message = format!("there is no output `{}`", output.unwrap_or_default());
         return Err(FilesError::Question(message));
     }
-    let inputs = outputs.iter().map(|of| of.inputs.len()).sum();
-    let Some((of, number)) = find(&outputs, input) else {
+    let lists: Vec<_> = outputs.iter().map(|of| of.inputs.list()).collect();
+    let inputs = lists.iter().map(|list| list.len()).sum();
+    let Some((of, source)) = find(&outputs, &lists, input) else {
         let message = format!("there is no input number {input}; the first one is 0");
         return Err(FilesError::Question(message));
     };
     let Some(looks) = &of.looks else {
         return Err(FilesError::Later("there are no files here".to_owned()));
     };
-    let page = looks.page(number, query.clone(), PATIENCE).map_err(|error| match error {
+    let page = looks.page(source.slot, query.clone(), PATIENCE).map_err(|error| match error {
         AskError::NoInput(_) => FilesError::Question(error.to_string()),
         AskError::Busy | AskError::Ended => FilesError::Later(error.to_string()),
     })?;
@@ -98,18 +100,22 @@ pub(crate) fn files(sources: &Sources, question: FilesQuestion) -> Result<Json, 
         add(next, "output", output);
     }
     let id = of.id.as_deref().filter(|_| several);
-    let told = |file| file_json(&of.inputs[number].id, id, file, output_full);
+    let told = |file| file_json(&source.id, id, file, output_full);
     let files: Vec<Json> = page.files.iter().map(told).collect();
     Ok(json!({"files": files, "next": next}))
 }
 
-/// The output that an input feeds, and its number there.
-fn find<'a>(outputs: &[&'a OutputSource], mut input: usize) -> Option<(&'a OutputSource, usize)> {
-    for &output in outputs {
-        if input < output.inputs.len() {
-            return Some((output, input));
+/// An input, and the output that it feeds there.
+fn find<'a>(
+    outputs: &[&'a OutputSource],
+    lists: &'a [Arc<[InputSource]>],
+    mut input: usize,
+) -> Option<(&'a OutputSource, &'a InputSource)> {
+    for (&output, list) in outputs.iter().zip(lists) {
+        if let Some(source) = list.get(input) {
+            return Some((output, source));
         }
-        input -= output.inputs.len();
+        input -= list.len();
     }
     None
 }

@@ -1,7 +1,9 @@
 //! One consistent look at all counters of a run.
 
+use crate::inputs::InputList;
 use crate::numbers::{InputNumbers, OutputNumbers, QueueNumbers, ReadNumbers, RegistrarNumbers};
 use crate::process::{Process, System, cores};
+use crate::reload::{ReloadNumbers, Reloads};
 use skidder_event::DropReason;
 use skidder_os::{Clock, Fs, Monotonic, Timestamp};
 use skidder_pipeline::{DiskQueue, Ledger, Looks, OutputMetrics, Queue, RegistrarMetrics, Settle};
@@ -68,6 +70,8 @@ pub struct InputSource {
     pub kind: String,
     /// Its number in the configuration; the first is 0.
     pub number: usize,
+    /// Its number for those who ask the scanner: it stays when other inputs come and go.
+    pub slot: usize,
     /// What its readers count. Inputs that share the counters show the same numbers; the totals count
     /// them once.
     pub metrics: Arc<ReadMetrics>,
@@ -83,7 +87,7 @@ pub struct OutputSource {
     /// Its kind: `elasticsearch`, `console`, …
     pub kind: String,
     /// The inputs that feed it.
-    pub inputs: Vec<InputSource>,
+    pub inputs: InputList,
     /// Holds the ledger.
     pub settle: Arc<Settle>,
     /// The queue before it.
@@ -109,6 +113,8 @@ pub struct Sources {
     pub program: Arc<Program>,
     /// The outputs, in the order of the configuration; at least one.
     pub outputs: Vec<OutputSource>,
+    /// What became of configurations that were read again.
+    pub reloads: Arc<Reloads>,
     /// For the uptime.
     pub clock: Arc<dyn Clock>,
     /// For `/proc/self` and `/etc/passwd`.
@@ -139,6 +145,8 @@ pub struct Snapshot {
     pub working: Option<bool>,
     /// Each of several outputs with its id: what is its own, and nothing of process and machine. Empty if there is one.
     pub outputs: Vec<(String, Snapshot)>,
+    /// What became of configurations that were read again.
+    pub reloads: ReloadNumbers,
     /// This process.
     pub process: Process,
     /// The machine.
@@ -156,6 +164,7 @@ impl Sources {
                 total.outputs.push((id.clone(), one));
             }
         }
+        total.reloads = self.reloads.numbers();
         total.process = Process::look(&*self.fs);
         total.system = System::look(cores());
         total
@@ -173,6 +182,7 @@ impl Sources {
             registrar: None,
             working: None,
             outputs: Vec::new(),
+            reloads: ReloadNumbers::default(),
             process: Process::default(),
             system: System::default(),
         }
@@ -190,8 +200,8 @@ impl Sources {
             ledger: output.settle.total(),
             queue: QueueNumbers::of(&output.queue, output.disk.as_deref()),
             output: OutputNumbers::of(&output.metrics),
-            read: output.read_total(),
-            inputs: output.inputs.iter().map(|input| InputNumbers::of(input, id)).collect(),
+            read: output.inputs.total(),
+            inputs: output.inputs.list().iter().map(|input| InputNumbers::of(input, id)).collect(),
             registrar: output.registrar.as_deref().map(RegistrarNumbers::of),
             working: several.then(|| !output.ended.load(Ordering::Relaxed)),
             ..self.of_none()
@@ -200,21 +210,9 @@ impl Sources {
 }
 
 impl OutputSource {
-    /// The sum over the inputs; counters that several of them share are counted once.
-    pub(crate) fn read_total(&self) -> ReadNumbers {
-        let mut total = ReadNumbers::default();
-        for (index, input) in self.inputs.iter().enumerate() {
-            let seen = &self.inputs[..index];
-            if !seen.iter().any(|other| Arc::ptr_eq(&other.metrics, &input.metrics)) {
-                total.add(&ReadNumbers::of(&input.metrics));
-            }
-        }
-        total
-    }
-
     /// Files that match, as the last scans saw them.
     pub fn files(&self) -> u64 {
-        self.inputs.iter().map(|input| input.metrics.files_matched.get()).sum()
+        self.inputs.list().iter().map(|input| input.metrics.files_matched.get()).sum()
     }
 }
 

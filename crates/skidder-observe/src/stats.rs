@@ -57,6 +57,9 @@ pub fn state(snapshot: &Snapshot) -> Json {
         "queue": { "name": if snapshot.queue.disk.is_some() { "disk" } else { "mem" } },
         "service": { "id": program.uuid, "name": program.beat, "version": program.version },
     });
+    if let Some(reload) = snapshot.reloads.state() {
+        state["skidder"]["reload"] = reload;
+    }
     for (id, one) in &snapshot.outputs {
         state["skidder"]["outputs"][id] = json!({ "name": one.program.output });
     }

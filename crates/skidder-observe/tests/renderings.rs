@@ -7,7 +7,7 @@ use common::{Run, assert_golden, batch};
 use serde_json::{Value as Json, json};
 use skidder_event::DropReason;
 use skidder_observe::{
-    SummaryLine, info, inputs, ledger_line, ledger_table, prometheus, state, stats,
+    InputList, SummaryLine, info, inputs, ledger_line, ledger_table, prometheus, state, stats,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -122,8 +122,9 @@ fn the_ledger_adds_up_in_every_snapshot_taken_while_lines_flow() {
 fn inputs_that_share_counters_are_counted_once() {
     let run = Run::busy();
     let mut sources = (*run.sources).clone();
-    let shared = sources.outputs[0].inputs[0].clone();
-    sources.outputs[0].inputs.push(shared);
+    let mut inputs = sources.outputs[0].inputs.list().to_vec();
+    inputs.push(inputs[0].clone());
+    sources.outputs[0].inputs = InputList::new(inputs);
     let snapshot = sources.snapshot();
     assert_eq!(snapshot.read.lines, 20);
     assert_eq!(snapshot.inputs.iter().map(|input| input.read.lines).sum::<u64>(), 38);
@@ -139,7 +140,7 @@ fn the_periodic_line_shows_growth_of_counters_and_gauges_as_they_are() {
     assert_eq!(first.metrics["libbeat"]["output"]["type"], "elasticsearch");
     assert!(first.metrics["libbeat"].get("config").is_none(), "zeros are left out");
 
-    run.sources.outputs[0].inputs[0].metrics.lines.add(4);
+    run.sources.outputs[0].inputs.list()[0].metrics.lines.add(4);
     run.sources.outputs[0].queue.push(batch(9, 4)).unwrap();
     run.take().ticket.delivered(4);
     let second = line.next(run.snapshot()).metrics;

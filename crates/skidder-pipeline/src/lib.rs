@@ -6,6 +6,7 @@
 //! a reason, or dead-lettered. When all rows of the oldest pending range are settled, the source's
 //! cursor moves, and the registrar makes it durable. Nothing else moves a cursor.
 
+mod change;
 mod cursors;
 mod dead_letter;
 mod disk;
@@ -22,6 +23,7 @@ mod settle;
 mod testing;
 mod worker;
 
+pub use change::InputChange;
 pub use cursors::SavedCursors;
 pub use dead_letter::{
     DeadLetter, DeadLetterError, DeadLetters, DeadLettersLimits, KeptLetters, LetterFate,

@@ -1,6 +1,7 @@
 //! The running pipeline: the threads that scan, read and save. Outputs run where sockets live, in the
 //! caller's runtime; the queue is what both sides share.
 
+use crate::change::{Changing, InputChange};
 use crate::disk::DiskQueue;
 use crate::looks::{AskError, Looks};
 use crate::queue::Queue;
@@ -10,8 +11,9 @@ use crate::settle::Settle;
 use crate::worker::Worker;
 use skidder_os::{Bell, Clock, Monotonic};
 use skidder_read::{Now, Readers};
+use std::collections::VecDeque;
 use std::io;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -51,19 +53,24 @@ pub struct Pipeline {
     registrar: Option<JoinHandle<Registrar>>,
     looks: Arc<Looks>,
     clock: Arc<dyn Clock>,
-    /// Wakes the scanner, if it waits for notification.
-    bell: Option<Arc<dyn Bell>>,
 }
 
 #[derive(Default)]
-struct Shared {
+pub(crate) struct Shared {
     state: Mutex<State>,
     changed: Condvar,
+    /// Wakes the scanner, if it waits for notification.
+    bell: OnceLock<Arc<dyn Bell>>,
 }
 
 #[derive(Default)]
 struct State {
     stopped: bool,
+    /// What is to change about the inputs, one after the other.
+    changes: VecDeque<InputChange>,
+    /// How often a commit was asked for before its time, and up to which of these all was saved.
+    commits_asked: u64,
+    commits_done: u64,
     /// Stopped, and everything is settled that will be.
     finished: bool,
     /// With `once`: everything that was there is read.
@@ -93,9 +100,41 @@ impl Shared {
         wanted(&state)
     }
 
-    fn set(&self, change: impl Fn(&mut State)) {
+    fn set(&self, change: impl FnOnce(&mut State)) {
         change(&mut self.lock());
         self.changed.notify_all();
+    }
+
+    /// Wakes the scanner.
+    fn ring(&self) {
+        if let Some(bell) = self.bell.get() {
+            bell.ring();
+        }
+    }
+
+    /// Asks for a commit of all cursors now; gives its number.
+    pub(crate) fn ask_commit(&self) -> u64 {
+        let mut number = 0;
+        self.set(|state| {
+            state.commits_asked += 1;
+            number = state.commits_asked;
+        });
+        number
+    }
+
+    /// The number of the last commit that was asked for.
+    pub(crate) fn commits_asked(&self) -> u64 {
+        self.lock().commits_asked
+    }
+
+    /// All cursors of the time when this commit was asked for are durable.
+    pub(crate) fn committed(&self, number: u64) {
+        self.lock().commits_done = number;
+    }
+
+    /// Whether all cursors of the time when this commit was asked for are durable.
+    pub(crate) fn is_committed(&self, number: u64) -> bool {
+        self.lock().commits_done >= number
     }
 }
 
@@ -121,19 +160,17 @@ impl Pipeline {
             let work = move || span.in_scope(|| Worker::new(&readers, &queue, &*clock).run());
             workers.push(std::thread::Builder::new().name(name).spawn(work)?);
         }
-        let bell = scanner.bell();
         let looks = Arc::new(Looks::default());
         {
-            let (shared, bell) = (Arc::clone(&shared), bell.clone());
+            let shared = Arc::clone(&shared);
             looks.set_wake(move || {
                 shared.set(|_| {});
-                if let Some(bell) = &bell {
-                    bell.ring();
-                }
+                shared.ring();
             });
         }
         let scanner = {
             let (shared, readers) = (Arc::clone(&shared), Arc::clone(&readers));
+            let settle = Arc::clone(queue.settle());
             let (clock, looks) = (Arc::clone(&clock), Arc::clone(&looks));
             let span = span.clone();
             let work = move || {
@@ -142,7 +179,7 @@ impl Pipeline {
                 if settings.once {
                     scan_once(&mut scanner, &shared, &readers, &looks, &*clock);
                 } else {
-                    scan_for_ever(&mut scanner, &shared, &looks, &*clock);
+                    scan_for_ever(&mut scanner, &shared, &looks, &settle, &*clock);
                 }
                 looks.end();
                 scanner.into_inputs()
@@ -168,13 +205,19 @@ impl Pipeline {
             registrar: Some(saver),
             looks,
             clock,
-            bell,
         })
     }
 
     /// Something that waits until everything that was there is read. Only with `once`.
     pub fn read_once(&self) -> ReadOnce {
         ReadOnce(Arc::clone(&self.shared))
+    }
+
+    /// Changes the inputs while everything runs: see [`InputChange`]. One change after the other; not with `once`, and
+    /// one that is not over when the pipeline is stopped is left.
+    pub fn change(&self, change: InputChange) {
+        self.shared.set(|state| state.changes.push_back(change));
+        self.shared.ring();
     }
 
     /// Where to ask what the files are doing.
@@ -186,9 +229,7 @@ impl Pipeline {
     /// that allows. What is queued goes on.
     pub fn stop_reading(&mut self) {
         self.shared.set(|state| state.stopped = true);
-        if let Some(bell) = &self.bell {
-            bell.ring();
-        }
+        self.shared.ring();
         if let Some(scanner) = self.scanner.take() {
             self.scanned = join(scanner).unwrap_or_default();
             let limit = self.readers.drain(self.clock.monotonic());
@@ -252,9 +293,9 @@ fn now(clock: &dyn Clock) -> Now {
 }
 
 /// Answers what was asked.
-fn answer(inputs: &mut [FileInput], looks: &Looks, clock: &dyn Clock) {
+fn answer(scanner: &mut Scanner, looks: &Looks, clock: &dyn Clock) {
     for question in looks.take() {
-        let page = match inputs.get_mut(question.input) {
+        let page = match scanner.input(question.input) {
             Some(input) => Ok(input.page(&question.query, now(clock))),
             None => Err(AskError::NoInput(question.input)),
         };
@@ -262,17 +303,41 @@ fn answer(inputs: &mut [FileInput], looks: &Looks, clock: &dyn Clock) {
     }
 }
 
-fn scan_for_ever(scanner: &mut Scanner, shared: &Shared, looks: &Looks, clock: &dyn Clock) {
+fn scan_for_ever(
+    scanner: &mut Scanner,
+    shared: &Shared,
+    looks: &Looks,
+    settle: &Settle,
+    clock: &dyn Clock,
+) {
+    let mut changing: Option<Changing> = None;
     loop {
-        answer(scanner.inputs(), looks, clock);
-        let nap = scanner.step(&|| now(clock));
+        if let Some(bell) = scanner.bell() {
+            shared.bell.get_or_init(|| bell);
+        }
+        answer(scanner, looks, clock);
+        if changing.is_none() {
+            let change = shared.lock().changes.pop_front();
+            changing = change.map(|change| Changing::begin(change, scanner, now(clock)));
+        }
+        if let Some(change) = &mut changing
+            && change.step(scanner, settle, shared, clock.monotonic())
+        {
+            changing = None;
+        }
+        let mut nap = scanner.step(&|| now(clock));
+        if changing.is_some() {
+            nap.until = nap.until.min(clock.monotonic() + Changing::LOOK_AGAIN);
+        }
         let left = |until: Monotonic| until.since(clock.monotonic()).min(Duration::from_hours(1));
         // What is told in a pause waits for its end.
         if shared.wait(nap.pause, |state| state.stopped) {
             return;
         }
         if !looks.is_pending() && !scanner.wait(left(nap.until)) {
-            shared.wait(left(nap.until), |state| state.stopped || looks.is_pending());
+            let woken =
+                |state: &State| state.stopped || looks.is_pending() || !state.changes.is_empty();
+            shared.wait(left(nap.until), woken);
         }
         if shared.lock().stopped {
             return;
@@ -294,7 +359,7 @@ fn scan_once(
         let undecided = scanner.scan_all(scans == 0, &|| now(clock));
         scans += 1;
         while !readers.wait_quiet(Duration::from_millis(200)) {
-            answer(scanner.inputs(), looks, clock);
+            answer(scanner, looks, clock);
             if shared.lock().stopped {
                 return;
             }
@@ -309,7 +374,7 @@ fn scan_once(
     shared.set(|state| state.read_once = true);
     // The threads go on until they are stopped: what is read late still counts.
     while !shared.lock().stopped {
-        answer(scanner.inputs(), looks, clock);
+        answer(scanner, looks, clock);
         shared.wait(Duration::from_hours(1), |state| state.stopped || looks.is_pending());
     }
 }
@@ -324,12 +389,19 @@ fn save(
     clock: &dyn Clock,
 ) -> Registrar {
     let every = every.max(Duration::from_millis(10));
+    let mut tried = 0;
     loop {
-        let finished = shared.wait(every, |state| state.finished);
-        if finished {
+        shared.wait(every, |state| state.finished || state.commits_asked > tried);
+        if shared.lock().finished {
             return registrar;
         }
-        registrar.flush(clock);
+        let asked = shared.commits_asked();
+        let is_asked = asked > tried;
+        tried = asked;
+        let saved = if is_asked { registrar.flush_last(clock) } else { registrar.flush(clock) };
+        if saved {
+            shared.committed(asked);
+        }
         if let Some(disk) = disk {
             disk.maintain();
         }

@@ -8,8 +8,8 @@ use skidder_os::sabotage::{self, Sabotage};
 use skidder_os::{Bell, Fs, Monotonic};
 use skidder_read::scan::ScanProblem;
 use skidder_read::{
-    Catalog, FilePage, FileQuery, Heard, InputContext, Now, Peer, Readers, ScanSummary, SourceIds,
-    Watcher,
+    Catalog, FilePage, FileQuery, Heard, InputContext, Leaving, Now, Peer, Readers, ScanSummary,
+    SourceIds, Watcher,
 };
 use std::collections::HashSet;
 use std::path::PathBuf;
@@ -41,6 +41,9 @@ const REACTION_PAUSE_MAX: Duration = Duration::from_secs(1);
 
 /// A directory that came or went makes a scan due after this, and after ten times what the last one took.
 const RESTLESS_PAUSE: Duration = Duration::from_millis(20);
+
+/// How long a scanner without inputs waits for one.
+const NOTHING_DUE: Duration = Duration::from_hours(1);
 
 /// One file input: its context and the catalog of its files.
 pub struct FileInput {
@@ -138,7 +141,8 @@ impl FileInput {
 
 /// Scans all inputs.
 pub struct Scanner {
-    inputs: Vec<FileInput>,
+    /// By their numbers; one that has ended leaves its place empty.
+    inputs: Vec<Option<FileInput>>,
     watcher: Option<Watcher>,
 }
 
@@ -159,20 +163,34 @@ impl Scanner {
             input.catalog.set_input(number);
         }
         let wanted = inputs.iter().any(|input| input.context.settings.notify);
-        let watcher = wanted.then(|| fs.notifier()).and_then(|made| match made {
-            Ok(notifier) => Some(Watcher::new(notifier)),
-            Err(error) => {
-                tracing::warn!(%error, "no change notification; every scan looks at all files");
-                None
-            }
-        });
-        Self { inputs, watcher }
+        let watcher = if wanted { watcher(fs) } else { None };
+        Self { inputs: inputs.into_iter().map(Some).collect(), watcher }
+    }
+
+    /// Takes in another input, which is scanned with the next step. Its number is the next one.
+    pub(crate) fn add(&mut self, mut input: FileInput) {
+        input.catalog.set_input(self.inputs.len());
+        if input.context.settings.notify && self.watcher.is_none() {
+            self.watcher = watcher(&*input.context.fs);
+        }
+        self.inputs.push(Some(input));
+    }
+
+    /// Ends an input: looks at its files once more, so that those that have just lost their names are known, and gives
+    /// what is left of it. Nothing if it has ended before.
+    pub(crate) fn end(&mut self, number: usize, now: Now) -> Option<Leaving> {
+        let mut input = self.inputs.get_mut(number)?.take()?;
+        input.scan(now);
+        if let Some(watcher) = &mut self.watcher {
+            watcher.forget(number);
+        }
+        Some(input.catalog.leave())
     }
 
     /// Acts on what was told, and scans the inputs that are due. `time` says what time it is.
     pub fn step(&mut self, time: &dyn Fn() -> Now) -> Nap {
         let (heard, reactions) = self.react(time());
-        for input in &mut self.inputs {
+        for input in self.inputs.iter_mut().flatten() {
             let now = time();
             if input.due > now.monotonic {
                 continue;
@@ -186,7 +204,8 @@ impl Scanner {
                 }
             }
         }
-        let mut until = self.inputs.iter().map(|input| input.due).min().unwrap_or_default();
+        let due = self.inputs.iter().flatten().map(|input| input.due).min();
+        let mut until = due.unwrap_or_else(|| time().monotonic + NOTHING_DUE);
         // What concerns nobody is heard together, too.
         let mut pause = if heard { REACTION_PAUSE } else { Duration::ZERO };
         if reactions > 0 {
@@ -204,7 +223,7 @@ impl Scanner {
         let heard = self.hear();
         let Some(watcher) = &mut self.watcher else { return (false, 0) };
         let mut reactions = 0;
-        for input in &mut self.inputs {
+        for input in self.inputs.iter_mut().flatten() {
             if heard.lost {
                 input.distrust();
             }
@@ -221,7 +240,7 @@ impl Scanner {
     pub fn scan_all(&mut self, first: bool, time: &dyn Fn() -> Now) -> usize {
         let lost = self.hear().lost;
         let mut undecided = 0;
-        for input in &mut self.inputs {
+        for input in self.inputs.iter_mut().flatten() {
             let now = time();
             let watcher = self.watcher.as_mut().filter(|_| input.context.settings.notify);
             let full = first || lost || watcher.is_none();
@@ -237,7 +256,7 @@ impl Scanner {
         let Some(watcher) = &mut self.watcher else { return Heard::default() };
         let inputs = &mut self.inputs;
         watcher.take(&mut |input, notice| {
-            if let Some(input) = inputs.get_mut(input) {
+            if let Some(Some(input)) = inputs.get_mut(input) {
                 input.catalog.notice(notice);
             }
         })
@@ -260,14 +279,25 @@ impl Scanner {
         self.watcher.as_ref().map(Watcher::bell)
     }
 
-    /// The inputs, for questions about them.
-    pub(crate) fn inputs(&mut self) -> &mut [FileInput] {
-        &mut self.inputs
+    /// An input, for questions about it.
+    pub(crate) fn input(&mut self, number: usize) -> Option<&mut FileInput> {
+        self.inputs.get_mut(number)?.as_mut()
     }
 
     /// The inputs, when scanning is over.
     pub fn into_inputs(self) -> Vec<FileInput> {
-        self.inputs
+        self.inputs.into_iter().flatten().collect()
+    }
+}
+
+/// What tells of changes, if the system has it.
+fn watcher(fs: &dyn Fs) -> Option<Watcher> {
+    match fs.notifier() {
+        Ok(notifier) => Some(Watcher::new(notifier)),
+        Err(error) => {
+            tracing::warn!(%error, "no change notification; every scan looks at all files");
+            None
+        }
     }
 }
 

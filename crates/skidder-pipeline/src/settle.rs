@@ -205,6 +205,15 @@ impl Settle {
         }
     }
 
+    /// Lets go of sources that nobody reads any more and that are settled; what is saved of them stays. Their counts
+    /// stay in the total.
+    pub fn retire(&self, sources: &[SourceId]) {
+        let mut state = self.lock();
+        for source in sources {
+            state.sources.remove(source);
+        }
+    }
+
     /// Puts a batch on the ledger and its range in line. A batch without rows is settled at once.
     pub fn admit(self: &Arc<Self>, batch: &Batch, permit: Option<Permit>) -> Arc<Ticket> {
         let provenance = batch.provenance();

@@ -26,7 +26,7 @@ mod watcher;
 
 pub use bind::{Bind, Bound};
 pub use catalog::{
-    Catalog, FileLook, FilePage, FileQuery, FileState, MISSING_GRACE, Now, Peer, Reason,
+    Catalog, FileLook, FilePage, FileQuery, FileState, Leaving, MISSING_GRACE, Now, Peer, Reason,
     ScanSummary, SourceIds,
 };
 pub use cursors::{Cursors, CursorsError};

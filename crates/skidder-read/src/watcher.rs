@@ -93,6 +93,18 @@ impl Watcher {
         }
     }
 
+    /// An input has ended: it looks into no directory any more.
+    pub fn forget(&mut self, input: usize) {
+        let notifier = &mut self.notifier;
+        self.users.retain(|watch, users| {
+            users.retain(|user| *user != input);
+            if users.is_empty() {
+                notifier.unwatch(*watch);
+            }
+            !users.is_empty()
+        });
+    }
+
     fn tell(&mut self, directory: &Path, error: &WatchError) {
         let path = directory.display();
         match error {

@@ -5,6 +5,7 @@ use crate::cloud::Cloud;
 use crate::filestream::{self, Surroundings};
 use crate::input_plan::{self, Common, InputPlan};
 use crate::outputs::{Feeds, OutputParts, Outputs, Place, Places};
+use crate::reload::{self, AllConfigFiles, InputPrint, Prints, refuse_modules};
 use skidder_config::{Problems, Section, Settings};
 use skidder_event::Precision;
 use skidder_observe::HttpConfig;
@@ -33,6 +34,8 @@ pub(crate) struct Parts {
     pub(crate) agent: Agent,
     pub(crate) http: HttpConfig,
     pub(crate) data: PathBuf,
+    /// How often files with further inputs are looked at; nothing if never.
+    pub(crate) reload_period: Option<Duration>,
     pub(crate) flush: Duration,
     pub(crate) shutdown_timeout: Duration,
     pub(crate) metrics_period: Option<Duration>,
@@ -47,6 +50,7 @@ pub(crate) struct Input {
     /// Its number in the configuration; the first is 0.
     pub(crate) number: usize,
     pub(crate) settings: FilestreamSettings,
+    pub(crate) print: InputPrint,
     pub(crate) plan: Arc<InputPlan>,
     /// What runs: the plan, unless somebody looks on.
     pub(crate) bind: Arc<dyn Bind>,
@@ -112,16 +116,15 @@ pub(crate) fn assemble(
     let flush = registry.duration("flush").or(Duration::from_secs(1));
     registry.deprecated(&["file_permissions"], "registry files are only for their owner (0600)");
     registry.finish();
-    let places = match Places::find(&*outside.fs, &data, registries) {
-        Ok(places) => Some(places),
-        Err(error) => {
-            root.problem("outputs", format!("{error:#}"), "");
-            None
-        }
-    };
+    let places = Places::find(&*outside.fs, &data, registries)
+        .map_err(|error| root.problem("outputs", format!("{error:#}"), ""))
+        .ok();
     let output_ids = outputs.ids.clone();
     let started = outside.clock.wall();
-    let reading = Reading { outside, agent: &agent, started, ids: &output_ids };
+    let reload_period = AllConfigFiles::read(&beat, &settings.paths().config).period();
+    refuse_modules(settings, problems);
+    let reloads = reload_period.is_some();
+    let reading = Reading { settings, outside, agent: &agent, started, ids: &output_ids, reloads };
     let inputs = places.as_ref().map(|places| reading.inputs(&root, &beat, &outputs, places));
     let http = HttpConfig::from_section(root.section("http"));
     let metrics_period = read_metrics_period(&root);
@@ -141,6 +144,7 @@ pub(crate) fn assemble(
         output_ids,
         places,
         data,
+        reload_period,
         flush,
         http,
         shutdown_timeout,
@@ -180,11 +184,14 @@ pub(crate) fn registries_directory(data: &Path, registry: &Section<'_>) -> PathB
 
 /// Reading the inputs, once for each output: what processors and parsers remember is each output's own.
 struct Reading<'a> {
+    settings: &'a Settings,
     outside: &'a Outside<'a>,
     agent: &'a Agent,
     started: Timestamp,
     /// Of the outputs, if there is a list of them.
     ids: &'a [String],
+    /// Inputs may come later.
+    reloads: bool,
 }
 
 impl Reading<'_> {
@@ -198,7 +205,8 @@ impl Reading<'_> {
     ) -> Vec<Input> {
         let first = outputs.built.first().map_or(0, |(number, _)| *number);
         let read = self.read(root, beat, &self.place(first, places));
-        if !outputs.wrong && !root.problems().has_errors() {
+        // With no input yet, there is no output that lacks one.
+        if !outputs.wrong && !root.problems().has_errors() && !read.is_empty() {
             warn_of_unfed(root, &read, outputs);
         }
         feeding(read, first)
@@ -258,12 +266,15 @@ impl Reading<'_> {
         };
         let mut inputs = Vec::new();
         let mut ids = HashSet::new();
-        let sections = beat.sections("inputs");
-        if sections.is_empty() {
+        let mut items = beat.items("inputs");
+        items.extend(reload::items(self.settings.input_files(), root.problems()));
+        if items.is_empty() && !self.reloads {
             beat.problem("inputs", "there is no input", "add one under `filebeat.inputs`");
         }
+        let prints = Prints::of(self.settings);
         let mut disabled = 0;
-        for (number, section) in sections.into_iter().enumerate() {
+        for (number, item) in items.into_iter().enumerate() {
+            let section = item.section();
             if !section.bool("enabled").or(true) {
                 disabled += 1;
                 section.skip();
@@ -283,10 +294,11 @@ impl Reading<'_> {
             let plan = Arc::new(input_plan::read(&section, &common, &context, &settings));
             section.finish();
             let bind = Arc::clone(&plan) as _;
-            inputs.push((Input { number, settings, bind, plan, peer: None }, feeds));
+            let print = prints.of_input(item.node());
+            inputs.push((Input { number, settings, print, bind, plan, peer: None }, feeds));
         }
         share_keys(&mut inputs);
-        if inputs.is_empty() && disabled > 0 {
+        if inputs.is_empty() && disabled > 0 && !self.reloads {
             beat.problem("inputs", "no input is enabled", "set `enabled: true` for one");
         }
         inputs
@@ -365,6 +377,8 @@ fn share_keys(inputs: &mut [(Input, Feeds)]) {
     for (input, _) in inputs {
         let own = (input.settings.kind, input.settings.id.clone());
         input.settings.shares_keys |= ids.iter().filter(|other| **other == own).count() > 1;
+        // Who did not share them before begins anew.
+        input.print.note(input.settings.shares_keys);
     }
 }
 
@@ -447,5 +461,5 @@ fn refuse(root: &Section<'_>, beat: &Section<'_>) {
     root.without_effect(&["seccomp.*"], "skidder leaves system calls to the service manager");
     root.deprecated(&["max_start_delay"], "skidder starts at once");
     beat.without_effect(&["overwrite_pipelines"], "only modules have pipelines");
-    beat.unsupported(&["modules", "config.*", "autodiscover.*"], later);
+    beat.unsupported(&["modules", "autodiscover.*"], later);
 }

@@ -21,7 +21,7 @@ pub(crate) struct CommandLine {
 }
 
 /// Flags that come before or behind any command.
-#[derive(Args, Debug)]
+#[derive(Args, Clone, Debug)]
 pub(crate) struct Global {
     /// Configuration file; may be given several times, later ones win
     #[arg(short = 'c', long = "c", value_name = "FILE", global = true)]

@@ -3,6 +3,7 @@
 use crate::agent::{Agent, VERSION};
 use crate::assemble::{Outside, Parts, assemble};
 use crate::cli::{Command, CommandLine, Export, Global, SetupArguments, Test};
+use crate::reload::{Reloader, with_files};
 use crate::{
     agent, cloud, files, keystore, logging, migrate, pages, registry, run, sample, ship, tune,
 };
@@ -141,7 +142,8 @@ fn run_command(global: &Global, world: &World) -> Result<ExitCode> {
             "what is remembered for an output that the configuration does not have is kept"
         );
     }
-    run::run(parts, world, global.once)
+    let reloader = (!global.once).then(|| Reloader::new(global, world, settings, &parts));
+    run::run(parts, world, reloader)
 }
 
 fn test_config(global: &Global, world: &World) -> Result<ExitCode> {
@@ -233,10 +235,42 @@ fn load_with(
     if files.is_empty() {
         files.push(PathBuf::from(CONFIG_FILE));
     }
-    let options = LoadOptions {
-        files: &files,
+    let environment = |name: &str| std::env::var(name).ok();
+    let options = options(global, world, &environment, keystore);
+    let options = LoadOptions { files: &files, home: &home, ..options };
+    let settings = load(options).map_err(|problems| told(&problems))?;
+    let over = cloud::overrides(&settings);
+    let settings = if over.is_empty() {
+        settings
+    } else {
+        let overrides = [global.overrides.clone(), over].concat();
+        load(LoadOptions { overrides: &overrides, ..options })
+            .map_err(|problems| told(&problems))?
+    };
+    if keystore.is_none() {
+        return Ok(settings);
+    }
+    with_files(options, settings).map_err(|problems| told(&problems))
+}
+
+/// The settings with the files beside the configuration as they are now.
+pub(crate) fn load_beside(global: &Global, settings: Settings, world: &World) -> Result<Settings> {
+    let environment = |name: &str| std::env::var(name).ok();
+    let options = options(global, world, &environment, None);
+    with_files(options, settings).map_err(|problems| told(&problems))
+}
+
+/// How to load, but for the files and the place of the program.
+fn options<'a>(
+    global: &'a Global,
+    world: &'a World,
+    environment: &'a dyn Fn(&str) -> Option<String>,
+    keystore: Option<&'a OpenKeystore<'a>>,
+) -> LoadOptions<'a> {
+    LoadOptions {
+        files: &[],
         overrides: &global.overrides,
-        home: &home,
+        home: Path::new("."),
         path_home: global.path_home.as_deref(),
         path_config: global.path_config.as_deref(),
         path_data: global.path_data.as_deref(),
@@ -244,16 +278,9 @@ fn load_with(
         strict_permissions: global.strict_permissions,
         user_id: rustix::process::geteuid().as_raw(),
         fs: &*world.fs,
-        environment: &|name| std::env::var(name).ok(),
+        environment,
         keystore,
-    };
-    let settings = load(options).map_err(|problems| told(&problems))?;
-    let over = cloud::overrides(&settings);
-    if over.is_empty() {
-        return Ok(settings);
     }
-    let overrides = [global.overrides.clone(), over].concat();
-    load(LoadOptions { overrides: &overrides, ..options }).map_err(|problems| told(&problems))
 }
 
 /// Reads all settings; the error holds everything that is wrong, warnings are printed.

@@ -21,6 +21,7 @@ mod passing;
 mod progress;
 mod queue;
 mod registry;
+mod reload;
 mod run;
 mod sample;
 mod ship;

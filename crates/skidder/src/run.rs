@@ -3,14 +3,16 @@
 mod output;
 mod trimming;
 
-pub(crate) use output::{RunningInput, RunningOutput};
+pub(crate) use output::RunningOutput;
 
 use crate::assemble::Parts;
 use crate::commands::World;
 use crate::outputs::OutputParts;
+use crate::reload::Reloader;
 use crate::watch::Watch;
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, bail};
 use output::{Start, open_registry};
+use skidder_observe::Reloads;
 use skidder_os::{Clock, Fs};
 use skidder_pipeline::{PipelineSettings, Settle};
 use std::process::ExitCode;
@@ -35,8 +37,12 @@ const RUNTIME_END: Duration = Duration::from_secs(1);
 
 /// What the main thread waits for.
 enum Happened {
-    /// SIGINT, SIGTERM or SIGHUP.
+    /// SIGINT or SIGTERM, or SIGHUP where nothing is read again.
     Signal,
+    /// SIGHUP: the configuration is to be read again.
+    Reload,
+    /// Of an output: all inputs that were to end have ended, and those that were to begin have begun.
+    InputsChanged,
     /// With `once`: everything that was there is read for the output with this number.
     ReadOnce(usize),
     /// The output with this number has ended: its queue is closed and empty, or it cannot go on.
@@ -59,13 +65,19 @@ pub(crate) struct Running {
     /// Of each output.
     runtimes: Vec<Runtime>,
     happened: Receiver<Happened>,
+    send: Sender<Happened>,
+    /// Outputs whose inputs are being changed.
+    changing: usize,
+    /// What became of configurations that were read again.
+    pub(crate) reloads: Arc<Reloads>,
     fs: Arc<dyn Fs>,
     clock: Arc<dyn Clock>,
     shutdown_timeout: Duration,
 }
 
-/// Runs until a signal comes or, with `once`, until everything is delivered.
-pub(crate) fn run(parts: Parts, world: &World, once: bool) -> Result<ExitCode> {
+/// Runs until a signal comes or, without a reloader, until everything that is there is delivered.
+pub(crate) fn run(parts: Parts, world: &World, mut reloader: Option<Reloader>) -> Result<ExitCode> {
+    let once = reloader.is_none();
     let http = parts.http.clone();
     let period = parts.metrics_period;
     let agent = parts.agent.clone();
@@ -76,7 +88,7 @@ pub(crate) fn run(parts: Parts, world: &World, once: bool) -> Result<ExitCode> {
         let inputs = output.inputs.len();
         tracing::info!(output = output.kind, inputs, once, "skidder is running");
     }
-    running.watch(once, period, |_| watch.tick());
+    running.watch(reloader.as_mut(), period, |_| watch.tick());
     watch.close_endpoint(&running);
     let settles: Vec<_> = running
         .outputs
@@ -125,8 +137,13 @@ pub(crate) fn runtime(threads: usize) -> Result<Runtime> {
 impl Running {
     /// Opens the registries and starts everything.
     pub(crate) fn start(parts: Parts, world: &World, once: bool) -> Result<Self> {
-        let outputs: Vec<OutputParts> =
-            parts.outputs.into_iter().filter(|output| !output.inputs.is_empty()).collect();
+        // An output that nobody feeds yet may be fed later.
+        let reloads = parts.reload_period.is_some();
+        let outputs: Vec<OutputParts> = parts
+            .outputs
+            .into_iter()
+            .filter(|output| reloads || !output.inputs.is_empty())
+            .collect();
         let (send, happened) = channel();
         let start = Start {
             world,
@@ -148,11 +165,14 @@ impl Running {
             started.push(span.in_scope(|| start.output(number, output, registry, &runtime))?);
             runtimes.push(runtime);
         }
-        listen(&send)?;
+        listen(&send, !once)?;
         Ok(Self {
             outputs: started,
             runtimes,
             happened,
+            send,
+            changing: 0,
+            reloads: Arc::default(),
             fs: Arc::clone(&world.fs),
             clock: Arc::clone(&world.clock),
             shutdown_timeout: parts.shutdown_timeout,
@@ -169,13 +189,54 @@ impl Running {
         &self.runtimes[0]
     }
 
-    /// Waits for the end, calling `tick` every `period`.
+    /// Lets the inputs of each output be these, and no others; says how many begin and end, counted for each output.
+    /// Nothing if all are as they were.
+    pub(crate) fn change(&mut self, wanted: Vec<OutputParts>) -> Result<Option<(u64, u64)>> {
+        let place = |id: &Option<String>| self.outputs.iter().position(|output| output.id == *id);
+        let mut changes = Vec::new();
+        for output in wanted {
+            match place(&output.id) {
+                Some(number) => changes.push((number, output.inputs)),
+                None if output.inputs.is_empty() => {}
+                None => bail!(
+                    "the output `{}` had no input when skidder was started, and does not run: start it again",
+                    output.id.as_deref().unwrap_or("output")
+                ),
+            }
+        }
+        let mut counts = None;
+        for (number, inputs) in changes {
+            let output = &mut self.outputs[number];
+            if output.has_ended() {
+                // Nobody is left who could give what was read its verdicts.
+                continue;
+            }
+            let send = self.send.clone();
+            // The main thread may be gone already.
+            let done = Box::new(move || drop(send.send(Happened::InputsChanged)));
+            let _in = span_of(output.id.as_deref()).entered();
+            if let Some((began, ended)) = output.change(inputs, done) {
+                self.changing += 1;
+                let (all_began, all_ended) = counts.unwrap_or_default();
+                counts = Some((all_began + began, all_ended + ended));
+            }
+        }
+        Ok(counts)
+    }
+
+    /// Whether inputs are still to end or to begin.
+    pub(crate) fn is_changing(&self) -> bool {
+        self.changing > 0
+    }
+
+    /// Waits for the end, calling `tick` every `period`. Without a reloader everything is read once.
     pub(crate) fn watch(
         &mut self,
-        once: bool,
+        mut reloader: Option<&mut Reloader>,
         period: Option<Duration>,
         mut tick: impl FnMut(&Self),
     ) {
+        let once = reloader.is_none();
         let period = period.unwrap_or(Duration::from_hours(1));
         let mut due = self.clock.monotonic() + period;
         let mut trimming = Trimming::new(Arc::clone(&self.fs), self.clock.monotonic());
@@ -186,7 +247,12 @@ impl Running {
                 due = now + period;
             }
             trimming.step(now, || self.is_any_at_rest());
-            match self.happened.recv_timeout(due.min(trimming.due()).since(now)) {
+            let mut wake = due.min(trimming.due());
+            if let Some(reloader) = &mut reloader {
+                reloader.step(self);
+                wake = wake.min(reloader.due());
+            }
+            match self.happened.recv_timeout(wake.since(now)) {
                 Err(RecvTimeoutError::Timeout) => {}
                 Ok(Happened::ReadOnce(number)) if once => {
                     // The workers finish what is queued; then the output ends.
@@ -195,6 +261,18 @@ impl Running {
                 Ok(Happened::Signal) => {
                     tracing::info!("a signal asks to stop");
                     return;
+                }
+                Ok(Happened::Reload) => {
+                    tracing::info!("a signal asks to read the configuration again");
+                    if let Some(reloader) = &mut reloader {
+                        reloader.ask();
+                    }
+                }
+                Ok(Happened::InputsChanged) => {
+                    self.changing -= 1;
+                    if self.changing == 0 {
+                        tracing::info!("all inputs are as configured");
+                    }
                 }
                 Ok(Happened::OutputEnded(number)) => {
                     if self.output_ended(number, once) {
@@ -273,14 +351,19 @@ fn open_files_max() -> usize {
 }
 
 /// Sends what SIGINT, SIGTERM and SIGHUP ask for.
-fn listen(send: &Sender<Happened>) -> Result<()> {
+fn listen(send: &Sender<Happened>, reloads: bool) -> Result<()> {
     use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
     let mut signals = signal_hook::iterator::Signals::new([SIGHUP, SIGINT, SIGTERM])
         .context("cannot listen to signals")?;
     let send = send.clone();
     let work = move || {
-        for (count, _) in signals.forever().enumerate() {
-            if count >= 1 {
+        let mut stopping = false;
+        for signal in signals.forever() {
+            if signal == SIGHUP && reloads {
+                drop(send.send(Happened::Reload));
+                continue;
+            }
+            if std::mem::replace(&mut stopping, true) {
                 // A second one does not wait for anything.
                 std::process::exit(1);
             }

@@ -51,7 +51,7 @@ pub(crate) fn ship(what: &Ship, global: &Global, world: &World) -> Result<ExitCo
     let mut running = Running::start(parts, world, true)?;
     let watch = Watch::new(&running, &agent, None, None, world)?;
     let mut progress = Progress::new(&files, global.verbose);
-    running.watch(true, Some(DRAW_EVERY), |running| progress.draw(running));
+    running.watch(None, Some(DRAW_EVERY), |running| progress.draw(running));
     progress.end(&running);
     let only = running.first();
     let (kind, settle) = (only.kind, Arc::clone(&only.settle));

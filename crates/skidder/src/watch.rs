@@ -2,11 +2,11 @@
 
 use crate::agent::{Agent, BEAT, COMPATIBLE_VERSION};
 use crate::commands::World;
-use crate::run::{Running, RunningInput, RunningOutput, span_of};
+use crate::run::{Running, RunningOutput, span_of};
 use anyhow::{Context as _, Result};
 use skidder_observe::{
-    HttpConfig, InputSource, OutputSource, Program, Serving, Sources, Start, SummaryLine,
-    ledger_line, ledger_table, serve,
+    HttpConfig, OutputSource, Program, Serving, Sources, Start, SummaryLine, ledger_line,
+    ledger_table, serve,
 };
 use skidder_os::Clock;
 use std::sync::Arc;
@@ -59,6 +59,7 @@ impl Watch {
         let sources = Arc::new(Sources {
             program: Arc::new(program),
             outputs: running.outputs.iter().map(source_of).collect(),
+            reloads: Arc::clone(&running.reloads),
             clock: Arc::clone(&world.clock),
             fs: Arc::clone(&world.fs),
         });
@@ -112,17 +113,10 @@ impl Watch {
 
 /// Where the numbers of an output are.
 fn source_of(output: &RunningOutput) -> OutputSource {
-    let input = |input: &RunningInput| InputSource {
-        id: input.id.clone(),
-        kind: input.kind.name().to_owned(),
-        number: input.number,
-        metrics: Arc::clone(&input.metrics),
-        plan: Some(Arc::clone(&input.plan)),
-    };
     OutputSource {
         id: output.id.clone(),
         kind: output.kind.to_owned(),
-        inputs: output.inputs.iter().map(input).collect(),
+        inputs: output.list.clone(),
         settle: Arc::clone(&output.settle),
         queue: output.queue.clone(),
         disk: output.disk.clone(),

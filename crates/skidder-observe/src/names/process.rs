@@ -1,6 +1,7 @@
 //! The process and the machine, and what Filebeat says of its configuration.
 
 use super::{Metric, Value, count, counter, gauge, text};
+use crate::reload::is_good;
 use crate::snapshot::Snapshot;
 use std::time::Duration;
 
@@ -50,12 +51,34 @@ pub(super) const METRICS: &[Metric] = &[
     gauge("system.load.norm.1", "", "", |s| load(s, 0, true)),
     gauge("system.load.norm.5", "", "", |s| load(s, 1, true)),
     gauge("system.load.norm.15", "", "", |s| load(s, 2, true)),
-    // True zeros: there are no modules, and a configuration is never reloaded while running.
-    counter("libbeat.config.reloads", "", "", |_| count(0)),
-    counter("libbeat.config.scans", "", "", |_| count(0)),
+    counter(
+        "libbeat.config.reloads",
+        "skidder_config_reloads_total",
+        "Configurations that were read again and taken.",
+        |s| count(s.reloads.taken),
+    ),
+    counter(
+        "skidder.config.reloads_refused",
+        "skidder_config_reloads_refused_total",
+        "Configurations that were read again and refused.",
+        |s| count(s.reloads.refused),
+    ),
+    gauge(
+        "",
+        "skidder_config_last_reload_successful",
+        "Whether the configuration that was read again last was taken.",
+        |s| is_good(s).map(Value::Count),
+    ),
+    text("skidder.config.last_reload", |s| {
+        let (_, error) = s.reloads.last.as_ref()?;
+        let told = error.as_ref().map(|error| format!("failed: {error}"));
+        Some(Value::Text(told.unwrap_or_else(|| "succeeded".to_owned())))
+    }),
+    counter("libbeat.config.scans", "", "", |s| count(s.reloads.scans)),
+    counter("libbeat.config.starts", "", "", |s| count(s.reloads.starts)),
+    counter("libbeat.config.stops", "", "", |s| count(s.reloads.stops)),
+    // True zeros: there are no modules.
     gauge("libbeat.config.running", "", "", |_| count(0)),
-    counter("libbeat.config.starts", "", "", |_| count(0)),
-    counter("libbeat.config.stops", "", "", |_| count(0)),
     gauge("libbeat.config.module.running", "", "", |_| count(0)),
     counter("libbeat.config.module.starts", "", "", |_| count(0)),
     counter("libbeat.config.module.stops", "", "", |_| count(0)),

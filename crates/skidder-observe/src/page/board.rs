@@ -13,7 +13,7 @@ use skidder_pipeline::AskError;
 use skidder_read::{FileLook, FileQuery, FileState};
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, HashMap};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// Files that are kept of a round, those that are most behind of each question first come. The totals are of all.
@@ -52,9 +52,10 @@ struct Round {
 /// One file of one output.
 struct BoardFile {
     look: FileLook,
-    /// Places of output and input in the sources.
+    /// Place of the output in the sources.
     output: usize,
-    input: usize,
+    /// The id of its input.
+    input: Arc<str>,
     /// Bytes a second that were settled since the round before.
     rate: Option<f64>,
     /// The oldest unsettled line is at least so old.
@@ -145,14 +146,19 @@ fn make_round(sources: &Sources, last: Option<&Round>, now: Monotonic) -> Result
     let wall = sources.clock.wall();
     for (output, of) in sources.outputs.iter().enumerate() {
         let Some(looks) = &of.looks else { continue };
-        for input in 0..of.inputs.len() {
+        for input in of.inputs.list().iter() {
+            let id: Arc<str> = input.id.as_str().into();
             let mut query = FileQuery { limit: PAGE, ..FileQuery::default() };
             loop {
-                let page = looks.page(input, query.clone(), PATIENCE)?;
+                let page = match looks.page(input.slot, query.clone(), PATIENCE) {
+                    // It has ended meanwhile.
+                    Err(AskError::NoInput(_)) => break,
+                    page => page?,
+                };
                 query.after = page.files.last().map(|file| file.path.to_path_buf());
                 let more = page.more && query.after.is_some();
                 for look in page.files {
-                    round.take(look, (output, input), last, wall);
+                    round.take(look, (output, &id), last, wall);
                 }
                 if !more {
                     break;
@@ -165,7 +171,13 @@ fn make_round(sources: &Sources, last: Option<&Round>, now: Monotonic) -> Result
 }
 
 impl Round {
-    fn take(&mut self, look: FileLook, at: (usize, usize), last: Option<&Self>, wall: Timestamp) {
+    fn take(
+        &mut self,
+        look: FileLook,
+        at: (usize, &Arc<str>),
+        last: Option<&Self>,
+        wall: Timestamp,
+    ) {
         let now = self.made;
         let mut rate = None;
         let mut behind_for = Duration::ZERO;
@@ -191,7 +203,13 @@ impl Round {
         }
         self.totals.add(&look, rate, behind_for);
         if self.files.len() < FILES_MAX {
-            self.files.push(BoardFile { look, output: at.0, input: at.1, rate, behind_for });
+            self.files.push(BoardFile {
+                look,
+                output: at.0,
+                input: Arc::clone(at.1),
+                rate,
+                behind_for,
+            });
         }
     }
 }
@@ -300,7 +318,7 @@ impl View {
 
     fn show(&self, sources: &Sources, round: &Round, now: Monotonic) -> Json {
         let mut found: Vec<&BoardFile> =
-            round.files.iter().filter(|file| self.wants(sources, file)).collect();
+            round.files.iter().filter(|file| self.wants(file)).collect();
         found.sort_by(|one, other| {
             let order = self.sort.compare(one, other);
             let order = if self.descending { order.reverse() } else { order };
@@ -331,14 +349,14 @@ impl View {
         })
     }
 
-    fn wants(&self, sources: &Sources, file: &BoardFile) -> bool {
+    fn wants(&self, file: &BoardFile) -> bool {
         let state = file.look.state.name();
         let has = |text: &str, wanted: &str| text.to_lowercase().contains(wanted);
         self.state.as_ref().is_none_or(|wanted| wanted == state)
             && self.text.as_ref().is_none_or(|wanted| {
                 has(&file.look.path.to_string_lossy(), wanted)
                     || state == wanted
-                    || has(&sources.outputs[file.output].inputs[file.input].id, wanted)
+                    || has(&file.input, wanted)
                     || file
                         .look
                         .reason
@@ -352,7 +370,7 @@ fn shown(sources: &Sources, file: &BoardFile) -> Json {
     let of = &sources.outputs[file.output];
     let several = sources.outputs.len() > 1;
     let id = of.id.as_deref().filter(|_| several);
-    let mut told = file_json(&of.inputs[file.input].id, id, &file.look, of.queue.is_blocked());
+    let mut told = file_json(&file.input, id, &file.look, of.queue.is_blocked());
     told["rate"] = file.rate.into();
     told["behind_ms"] = millis(file.behind_for).into();
     told["catch_up_ms"] = catch_up(file.look.behind.unwrap_or(0), file.rate.unwrap_or(0.0)).into();

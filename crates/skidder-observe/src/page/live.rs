@@ -23,7 +23,7 @@ pub(crate) fn live(sources: &Sources) -> Json {
     for output in &sources.outputs {
         let ledger = output.settle.total();
         total.add(&ledger);
-        read.add(&output.read_total());
+        read.add(&output.inputs.total());
         outputs.push(output_json(output, &ledger, now));
     }
     let process = Process::look(&*sources.fs);
@@ -57,7 +57,8 @@ fn output_json(output: &OutputSource, ledger: &Ledger, now: Monotonic) -> Json {
     let blocked = output.queue.blocked_since().map(|since| now.since(since));
     let blocked = blocked.filter(|span| *span >= BLOCKED_AFTER);
     let state = state_of(output, ledger, blocked.is_some());
-    let ids: Vec<&str> = output.inputs.iter().map(|input| &*input.id).collect();
+    let inputs = output.inputs.list();
+    let ids: Vec<&str> = inputs.iter().map(|input| &*input.id).collect();
     json!({
         "id": output.id,
         "kind": output.kind,

@@ -161,7 +161,7 @@ async fn forget(board: Arc<Board>, sources: Arc<Sources>) {
 fn plan(sources: &Sources) -> Json {
     let mut plans = Vec::new();
     for output in &sources.outputs {
-        for input in &output.inputs {
+        for input in output.inputs.list().iter() {
             let steps = input.plan.as_ref().map(|plan| plan.steps());
             let steps: Option<Vec<Json>> = steps.map(|steps| {
                 steps

@@ -4,7 +4,7 @@
 
 use skidder_event::{Base, Batch, DropReason, Map, Parts, Provenance, Row, SourceId, Text};
 use skidder_observe::{
-    InputSource, OutputSource, Process, Program, Snapshot, Sources, Start, System,
+    InputList, InputSource, OutputSource, Process, Program, Snapshot, Sources, Start, System,
 };
 use skidder_pipeline::{
     Delivery, OutputMetrics, Queue, QueueLimits, RegistrarMetrics, Settle, TakeLimits,
@@ -52,13 +52,17 @@ impl Run {
             id: id.to_owned(),
             kind: kind.to_owned(),
             number,
+            slot: number,
             metrics: Arc::new(ReadMetrics::default()),
             plan: None,
         };
         let output = OutputSource {
             id: None,
             kind: "elasticsearch".to_owned(),
-            inputs: vec![input(0, "nginx", "filestream"), input(1, "pipe", "stdin")],
+            inputs: InputList::new(vec![
+                input(0, "nginx", "filestream"),
+                input(1, "pipe", "stdin"),
+            ]),
             queue: Queue::new(QueueLimits::default(), Arc::clone(&settle)),
             disk: None,
             settle,
@@ -71,6 +75,7 @@ impl Run {
         let sources = Sources {
             program: Arc::new(program),
             outputs: vec![output],
+            reloads: Arc::default(),
             clock: Arc::new(clock.clone()),
             fs: Arc::new(fs),
         };
@@ -104,7 +109,8 @@ impl Run {
         output.latency_ns.add(250_000_000);
         output.write_bytes.add(4096);
         output.read_bytes.add(512);
-        let read = &run.sources.outputs[0].inputs[0].metrics;
+        let inputs = run.sources.outputs[0].inputs.list();
+        let read = &inputs[0].metrics;
         read.opened.add(3);
         read.closed.add(1);
         read.open.set(2);
@@ -116,8 +122,8 @@ impl Run {
         read.files_matched.set(5);
         read.files_held.set(1);
         read.resume_skipped_bytes.add(70_000);
-        run.sources.outputs[0].inputs[1].metrics.lines.add(2);
-        run.sources.outputs[0].inputs[1].metrics.bytes.add(20);
+        inputs[1].metrics.lines.add(2);
+        inputs[1].metrics.bytes.add(20);
         run.sources.outputs[0].registrar.as_ref().unwrap().succeeded.add(6);
         run.clock.advance(Duration::from_secs(90));
         run

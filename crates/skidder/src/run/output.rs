@@ -5,14 +5,15 @@ use super::Happened;
 use crate::assemble::Input;
 use crate::commands::World;
 use crate::outputs::{OutputParts, Place};
+use crate::reload::InputPrint;
 use crate::shown_plan::ShownPlan;
 use anyhow::{Context as _, Result};
-use skidder_observe::Describe;
+use skidder_observe::{Describe, InputList, InputSource};
 use skidder_os::{Clock, Fs};
 use skidder_pipeline::{
-    DeadLetters, DiskQueue, DiskQueueOpened, DiskQueueSettings, Feed, FileInput, Looks, Output,
-    OutputMetrics, Pipeline, PipelineSettings, Queue, QueueLimits, Queues, Registrar,
-    RegistrarMetrics, SavedCursors, Scanner, Settle,
+    DeadLetters, DiskQueue, DiskQueueOpened, DiskQueueSettings, Feed, FileInput, InputChange,
+    Looks, Output, OutputMetrics, Pipeline, PipelineSettings, Queue, QueueLimits, Queues,
+    Registrar, RegistrarMetrics, SavedCursors, Scanner, Settle,
 };
 use skidder_read::{
     BufferPool, Cursors, DecoderPool, InputContext, InputKind, ReadMetrics, Readers, ReadersLimits,
@@ -42,6 +43,11 @@ pub(crate) struct RunningOutput {
     pub(crate) disk: Option<Arc<DiskQueue>>,
     /// The inputs that feed it, in the order of the configuration.
     pub(crate) inputs: Vec<RunningInput>,
+    /// The same for those who observe.
+    pub(crate) list: InputList,
+    /// The number that the next input gets.
+    next_slot: usize,
+    shared: Shared,
     pub(crate) metrics: Arc<OutputMetrics>,
     pub(crate) dead_letters: Option<Arc<DeadLetters>>,
     pub(crate) registrar_metrics: Arc<RegistrarMetrics>,
@@ -55,6 +61,10 @@ pub(crate) struct RunningOutput {
 pub(crate) struct RunningInput {
     /// Its number in the configuration.
     pub(crate) number: usize,
+    /// Its number in the pipeline, which it keeps.
+    slot: usize,
+    /// What it was configured to be.
+    print: InputPrint,
     pub(crate) id: String,
     pub(crate) kind: InputKind,
     pub(crate) metrics: Arc<ReadMetrics>,
@@ -104,6 +114,44 @@ pub(super) struct Start<'a> {
     pub(super) settings: PipelineSettings,
 }
 
+impl RunningOutput {
+    /// Which of its inputs end and which begin so that it has those that are `wanted`; says how many begin and end. What
+    /// is configured as before goes on. `done` is called when all that ended has its verdicts and the others have begun.
+    pub(super) fn change(
+        &mut self,
+        wanted: Vec<Input>,
+        done: Box<dyn FnOnce() + Send>,
+    ) -> Option<(u64, u64)> {
+        let mut before = std::mem::take(&mut self.inputs);
+        let mut add = Vec::new();
+        for input in wanted {
+            if let Some(at) = before.iter().position(|running| running.print == input.print) {
+                let mut running = before.swap_remove(at);
+                running.number = input.number;
+                self.inputs.push(running);
+                continue;
+            }
+            let running = RunningInput::of(&input, self.next_slot);
+            self.next_slot += 1;
+            add.push(self.shared.input(input, &running.metrics));
+            self.inputs.push(running);
+        }
+        self.list.replace(self.inputs.iter().map(RunningInput::source).collect());
+        if add.is_empty() && before.is_empty() {
+            return None;
+        }
+        let counts = (add.len() as u64, before.len() as u64);
+        let list = self.list.clone();
+        let done = Box::new(move || {
+            list.forget_gone();
+            done();
+        });
+        let remove = before.into_iter().map(|running| running.slot).collect();
+        self.pipeline.change(InputChange { remove, add, done });
+        Some(counts)
+    }
+}
+
 impl Start<'_> {
     /// Starts the pipeline of an output over its registry.
     pub(super) fn output(
@@ -120,18 +168,11 @@ impl Start<'_> {
             open_files: self.open_files,
             decoders: ReadersLimits::DECODERS,
         }));
-        let cursors: Arc<dyn Cursors> =
-            Arc::new(SavedCursors::new(Arc::clone(&settle), Arc::clone(&registry)));
-        let shared = Shared {
-            world,
-            cursors,
-            buffers: Arc::new(BufferPool::default()),
-            readers: Arc::clone(&readers),
-            ids: Arc::new(SourceIds::default()),
-            rows_max: (queues.readers.limits().events / 4).max(1),
-            once: self.settings.once,
-        };
-        let inputs: Vec<RunningInput> = parts.inputs.iter().map(RunningInput::of).collect();
+        let cursors = SavedCursors::new(Arc::clone(&settle), Arc::clone(&registry));
+        let shared = self.shared(cursors, &readers, &queues);
+        let numbered = parts.inputs.iter().enumerate();
+        let inputs: Vec<RunningInput> =
+            numbered.map(|(slot, input)| RunningInput::of(input, slot)).collect();
         let files = parts.inputs.into_iter().zip(&inputs);
         let files = files.map(|(input, of)| shared.input(input, &of.metrics)).collect();
         let scanner = Scanner::new(files, &*world.fs);
@@ -167,7 +208,10 @@ impl Start<'_> {
             settle,
             queue: queues.readers,
             disk: queues.disk,
+            list: InputList::new(inputs.iter().map(RunningInput::source).collect()),
+            next_slot: inputs.len(),
             inputs,
+            shared,
             metrics,
             dead_letters,
             registrar_metrics,
@@ -175,6 +219,18 @@ impl Start<'_> {
             registry,
             pipeline,
         })
+    }
+
+    fn shared(&self, cursors: SavedCursors, readers: &Arc<Readers>, queues: &Queues) -> Shared {
+        Shared {
+            fs: Arc::clone(&self.world.fs),
+            cursors: Arc::new(cursors),
+            buffers: Arc::new(BufferPool::default()),
+            readers: Arc::clone(readers),
+            ids: Arc::new(SourceIds::default()),
+            rows_max: (queues.readers.limits().events / 4).max(1),
+            once: self.settings.once,
+        }
     }
 
     /// Runs the output in its runtime; its end is told, also if it is a bug. Says of which kind it is.
@@ -211,20 +267,34 @@ impl Drop for TellEnd {
 }
 
 impl RunningInput {
-    fn of(input: &Input) -> Self {
+    fn of(input: &Input, slot: usize) -> Self {
         Self {
             number: input.number,
+            slot,
+            print: input.print,
             id: input.settings.id.clone(),
             kind: input.settings.kind,
             metrics: Arc::default(),
             plan: Arc::new(ShownPlan::of(input, None)),
         }
     }
+
+    /// Where its numbers are.
+    fn source(&self) -> InputSource {
+        InputSource {
+            id: self.id.clone(),
+            kind: self.kind.name().to_owned(),
+            number: self.number,
+            slot: self.slot,
+            metrics: Arc::clone(&self.metrics),
+            plan: Some(Arc::clone(&self.plan)),
+        }
+    }
 }
 
 /// What the inputs of an output share.
-struct Shared<'a> {
-    world: &'a World,
+struct Shared {
+    fs: Arc<dyn Fs>,
     cursors: Arc<dyn Cursors>,
     buffers: Arc<BufferPool>,
     readers: Arc<Readers>,
@@ -233,14 +303,14 @@ struct Shared<'a> {
     once: bool,
 }
 
-impl Shared<'_> {
+impl Shared {
     fn input(&self, mut input: Input, metrics: &Arc<ReadMetrics>) -> FileInput {
         input.settings.read_once = self.once;
         let context = InputContext {
             settings: input.settings,
             bind: input.bind,
             cursors: Arc::clone(&self.cursors),
-            fs: Arc::clone(&self.world.fs),
+            fs: Arc::clone(&self.fs),
             metrics: Arc::clone(metrics),
             buffers: Arc::clone(&self.buffers),
             decoders: DecoderPool::new(DECODERS_IDLE_MAX),

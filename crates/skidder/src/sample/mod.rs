@@ -144,7 +144,7 @@ pub(crate) fn run(mut parts: Parts, world: &World, sample: &Sample, look: Look) 
         is_main: true,
     };
     let mut running = Running::start(parts, world, true)?;
-    running.watch(true, None, |_| {});
+    running.watch(None, None, |_| {});
     let read = Arc::clone(&running.first().inputs[0].metrics);
     let outcome = running.end(true);
     if read.errors.get() + read.gzip_errors.get() + read.files_lost.get() > 0 {

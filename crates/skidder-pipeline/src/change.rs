@@ -1,0 +1,126 @@
+//! Inputs that end and begin while the pipeline runs.
+//!
+//! An input that ends is let go of in three steps, during which all others go on: its readers have no more turns; what they
+//! gave out gets its verdict; the cursors are saved. Then it is as though the program had been stopped and started for
+//! this input, and who reads its files next goes on at their cursors.
+
+use crate::run::Shared;
+use crate::scanner::{FileInput, Scanner};
+use crate::settle::Settle;
+use skidder_event::SourceId;
+use skidder_os::Monotonic;
+use skidder_read::{Leaving, Now};
+use std::time::Duration;
+
+/// After this it is told that a change takes long.
+const TOLD_AFTER: Duration = Duration::from_secs(10);
+
+/// What is to change about the inputs of a running pipeline.
+pub struct InputChange {
+    /// The numbers of those that end. The inputs of the start have the first numbers.
+    pub remove: Vec<usize>,
+    /// Those that begin when these have ended, with the next numbers.
+    pub add: Vec<FileInput>,
+    /// Called when it is done.
+    pub done: Box<dyn FnOnce() + Send>,
+}
+
+/// A change under way.
+pub(crate) struct Changing {
+    leaving: Vec<Leaving>,
+    /// What was read by those that end.
+    sources: Vec<SourceId>,
+    /// Those of them that may have no verdict yet.
+    unsettled: Vec<SourceId>,
+    phase: Phase,
+    add: Vec<FileInput>,
+    done: Option<Box<dyn FnOnce() + Send>>,
+    began: Monotonic,
+    told: bool,
+}
+
+/// What is waited for.
+#[derive(Clone, Copy)]
+enum Phase {
+    /// Turns to end.
+    Readers,
+    /// Verdicts.
+    Verdicts,
+    /// The commit with this number.
+    Commit(u64),
+    /// Nothing.
+    Over,
+}
+
+impl Changing {
+    /// How long until the next step.
+    pub(crate) const LOOK_AGAIN: Duration = Duration::from_millis(10);
+
+    /// Ends the inputs that are to end.
+    pub(crate) fn begin(change: InputChange, scanner: &mut Scanner, now: Now) -> Self {
+        let InputChange { remove, add, done } = change;
+        let leaving: Vec<Leaving> =
+            remove.into_iter().filter_map(|number| scanner.end(number, now)).collect();
+        let sources: Vec<SourceId> = leaving.iter().flat_map(Leaving::sources).collect();
+        let phase = if leaving.is_empty() { Phase::Over } else { Phase::Readers };
+        let began = now.monotonic;
+        let unsettled = sources.clone();
+        Self { leaving, sources, unsettled, phase, add, done: Some(done), began, told: false }
+    }
+
+    /// Goes on as far as possible; says whether the change is done.
+    pub(crate) fn step(
+        &mut self,
+        scanner: &mut Scanner,
+        settle: &Settle,
+        shared: &Shared,
+        now: Monotonic,
+    ) -> bool {
+        if let Phase::Readers = self.phase {
+            self.leaving.retain_mut(|leaving| !leaving.is_over());
+            if self.leaving.is_empty() {
+                self.phase = Phase::Verdicts;
+            }
+        }
+        if let Phase::Verdicts = self.phase {
+            self.unsettled.retain(|source| !settle.is_settled(*source));
+            if self.unsettled.is_empty() {
+                self.phase = Phase::Commit(shared.ask_commit());
+            }
+        }
+        if let Phase::Commit(number) = self.phase
+            && shared.is_committed(number)
+        {
+            settle.retire(&self.sources);
+            self.phase = Phase::Over;
+        }
+        if !matches!(self.phase, Phase::Over) {
+            self.tell(now);
+            return false;
+        }
+        for input in self.add.drain(..) {
+            scanner.add(input);
+        }
+        if let Some(done) = self.done.take() {
+            done();
+        }
+        true
+    }
+
+    /// Says why it takes so long, once.
+    fn tell(&mut self, now: Monotonic) {
+        if self.told || now.since(self.began) < TOLD_AFTER {
+            return;
+        }
+        self.told = true;
+        let waits_for = match self.phase {
+            Phase::Readers => "files that have lost their names to be read to the end",
+            Phase::Verdicts => "verdicts of the output for what was read",
+            Phase::Commit(_) | Phase::Over => "the registry to take the cursors",
+        };
+        tracing::warn!(waits_for, "inputs that were changed have not begun yet");
+    }
+}
+
+#[cfg(test)]
+mod tests;

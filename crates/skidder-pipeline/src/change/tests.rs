@@ -1,0 +1,200 @@
+//! How an input gives its files to another one, on a simulated disk and clock.
+
+use super::*;
+use crate::testing::Nothing;
+use crate::{Registrar, SavedCursors, Ticket};
+use skidder_os::{Clock, Fs};
+use skidder_read::glob::Pattern;
+use skidder_read::scan::ScanSettings;
+use skidder_read::{
+    BufferPool, DecoderPool, FilestreamSettings, InputContext, Next, ReadMetrics, Readers,
+    ReadersLimits, Scratch, SourceIds, Turn, TurnEnd,
+};
+use skidder_registry::{Options, Registry};
+use skidder_testkit::{SimClock, SimFs};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+struct World {
+    fs: SimFs,
+    clock: SimClock,
+    readers: Arc<Readers>,
+    ids: Arc<SourceIds>,
+    settle: Arc<Settle>,
+    registry: Arc<Registry>,
+    registrar: Registrar,
+    shared: Shared,
+}
+
+impl World {
+    fn new() -> Self {
+        let clock = SimClock::new();
+        let fs = SimFs::new(&clock);
+        fs.create_dir_as_other("/logs");
+        let shared: Arc<dyn Fs> = Arc::new(fs.clone());
+        let shared_clock: Arc<dyn Clock> = Arc::new(clock.clone());
+        let opened = Registry::open(shared, shared_clock, Path::new("/data/r"), Options::default());
+        let registry = Arc::new(opened.expect("an empty disk").0);
+        let settle = Settle::new();
+        let registrar = Registrar::new(Arc::clone(&settle), Arc::clone(&registry));
+        let readers = Arc::new(Readers::new(ReadersLimits { open_files: 10, decoders: 1 }));
+        let (ids, shared) = (Arc::default(), Shared::default());
+        Self { fs, clock, readers, ids, settle, registry, registrar, shared }
+    }
+
+    /// An input of `/logs/*`.
+    fn input(&self) -> FileInput {
+        let pattern = Pattern::parse("/logs/*", Path::new("/"), true).expect("a good pattern");
+        let scan = ScanSettings { patterns: vec![pattern], ..ScanSettings::default() };
+        let cursors = SavedCursors::new(Arc::clone(&self.settle), Arc::clone(&self.registry));
+        let context = InputContext {
+            settings: FilestreamSettings::new("test", scan),
+            bind: Nothing::bind(),
+            cursors: Arc::new(cursors),
+            fs: Arc::new(self.fs.clone()),
+            metrics: Arc::new(ReadMetrics::default()),
+            buffers: Arc::new(BufferPool::default()),
+            decoders: DecoderPool::new(1),
+            rows_max: 100,
+        };
+        FileInput::new(Arc::new(context), Arc::clone(&self.readers), Arc::clone(&self.ids))
+    }
+
+    fn now(&self) -> Now {
+        Now { wall: self.clock.wall(), monotonic: self.clock.monotonic() }
+    }
+
+    fn scan(&self, scanner: &mut Scanner) {
+        scanner.step(&|| self.now());
+    }
+
+    fn turn(&self) -> Option<Turn> {
+        match self.readers.next(self.clock.monotonic()) {
+            Next::Turn(turn) => Some(turn),
+            Next::Wait(_) | Next::Stopped => None,
+        }
+    }
+
+    /// Reads all there is in one turn; gives the lines, and what waits for their verdicts.
+    fn read(&self) -> (usize, Option<Arc<Ticket>>) {
+        let Some(mut turn) = self.turn() else { return (0, None) };
+        let (batch, end) = turn.run(&mut Scratch::default(), self.clock.wall());
+        let ticket = batch.as_ref().map(|batch| self.settle.admit(batch, None));
+        self.readers.finish(turn, &end, true, self.clock.monotonic());
+        (batch.map_or(0, |batch| batch.len()), ticket)
+    }
+
+    fn commit(&mut self) {
+        let asked = self.shared.commits_asked();
+        assert!(self.registrar.flush_last(&self.clock));
+        self.shared.committed(asked);
+    }
+
+    fn step(&self, changing: &mut Changing, scanner: &mut Scanner) -> bool {
+        changing.step(scanner, &self.settle, &self.shared, self.clock.monotonic())
+    }
+
+    /// The only input gives way to one like it.
+    fn begin(&self, scanner: &mut Scanner) -> (Changing, Arc<AtomicBool>) {
+        let done = Arc::new(AtomicBool::new(false));
+        let told = Arc::clone(&done);
+        let change = InputChange {
+            remove: vec![0],
+            add: vec![self.input()],
+            done: Box::new(move || told.store(true, Ordering::Relaxed)),
+        };
+        (Changing::begin(change, scanner, self.now()), done)
+    }
+}
+
+#[test]
+fn the_next_input_begins_behind_the_verdicts_and_the_commit() {
+    let mut world = World::new();
+    world.fs.write_as_other("/logs/a", b"one\ntwo\nthree\n");
+    let mut scanner = Scanner::new(vec![world.input()], &world.fs);
+    world.scan(&mut scanner);
+    let (lines, ticket) = world.read();
+    assert_eq!(lines, 3);
+    world.fs.append_as_other("/logs/a", b"four\n");
+    let (mut changing, done) = world.begin(&mut scanner);
+    assert!(!world.step(&mut changing, &mut scanner));
+    world.scan(&mut scanner);
+    assert!(world.turn().is_none(), "nobody reads meanwhile");
+    world.commit();
+    assert!(!world.step(&mut changing, &mut scanner), "there is no verdict");
+    ticket.expect("three lines").delivered(3);
+    assert!(!world.step(&mut changing, &mut scanner), "there is no commit");
+    assert!(!done.load(Ordering::Relaxed));
+    world.commit();
+    assert!(world.step(&mut changing, &mut scanner));
+    assert!(done.load(Ordering::Relaxed));
+    world.scan(&mut scanner);
+    let (lines, ticket) = world.read();
+    assert_eq!(lines, 1, "it goes on where the other was");
+    ticket.expect("a line").delivered(1);
+    let total = world.settle.total();
+    assert_eq!((total.read(), total.delivered(), total.in_flight()), (4, 4, 0));
+}
+
+#[test]
+fn a_turn_under_way_is_waited_for() {
+    let mut world = World::new();
+    world.fs.write_as_other("/logs/a", b"one\n");
+    let mut scanner = Scanner::new(vec![world.input()], &world.fs);
+    world.scan(&mut scanner);
+    let mut turn = world.turn().expect("something to read");
+    let (batch, end) = turn.run(&mut Scratch::default(), world.clock.wall());
+    let batch = batch.expect("a line");
+    let (mut changing, _) = world.begin(&mut scanner);
+    world.commit();
+    assert!(!world.step(&mut changing, &mut scanner), "its lines are not admitted yet");
+    let ticket = world.settle.admit(&batch, None);
+    world.readers.finish(turn, &end, true, world.clock.monotonic());
+    ticket.delivered(1);
+    assert!(!world.step(&mut changing, &mut scanner));
+    world.commit();
+    assert!(world.step(&mut changing, &mut scanner));
+    world.scan(&mut scanner);
+    assert_eq!(world.read().0, 0, "nothing comes again");
+}
+
+#[test]
+fn the_last_way_to_a_deleted_file_is_read_to_its_end() {
+    let mut world = World::new();
+    world.fs.write_as_other("/logs/a", b"one\n");
+    let mut scanner = Scanner::new(vec![world.input()], &world.fs);
+    world.scan(&mut scanner);
+    let mut turn = world.turn().expect("something to read");
+    let (batch, _) = turn.run(&mut Scratch::default(), world.clock.wall());
+    let first = world.settle.admit(&batch.expect("a line"), None);
+    world.fs.append_as_other("/logs/a", b"two\n");
+    world.fs.remove_as_other("/logs/a");
+    world.readers.finish(turn, &TurnEnd::More, true, world.clock.monotonic());
+    let (mut changing, _) = world.begin(&mut scanner);
+    assert!(!world.step(&mut changing, &mut scanner));
+    let (lines, second) = world.read();
+    assert_eq!(lines, 1, "the rest of it");
+    first.delivered(1);
+    second.expect("a line").delivered(1);
+    for _ in 0..3 {
+        world.step(&mut changing, &mut scanner);
+        world.commit();
+    }
+    assert!(world.step(&mut changing, &mut scanner));
+    assert_eq!(world.readers.open_files(), 0);
+}
+
+#[test]
+fn an_input_that_only_begins_waits_for_nothing() {
+    let world = World::new();
+    world.fs.write_as_other("/logs/a", b"one\n");
+    let mut scanner = Scanner::new(Vec::new(), &world.fs);
+    world.scan(&mut scanner);
+    let change =
+        InputChange { remove: Vec::new(), add: vec![world.input()], done: Box::new(|| {}) };
+    let mut changing = Changing::begin(change, &mut scanner, world.now());
+    assert!(world.step(&mut changing, &mut scanner));
+    world.scan(&mut scanner);
+    assert_eq!(world.read().0, 1);
+}

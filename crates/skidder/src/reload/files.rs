@@ -1,0 +1,187 @@
+//! `filebeat.config.inputs` and `filebeat.config.modules`: files beside the configuration, in which there are further
+//! inputs, and those that may be looked at again and again.
+
+use skidder_config::{Item, LoadOptions, Problems, Section, Settings, load_part};
+use skidder_os::{Fs, Timestamp};
+use skidder_read::glob::Pattern;
+use skidder_read::scan::{ScanSettings, scan};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// How often files are looked at, unless `reload.period` says otherwise.
+const PERIOD: Duration = Duration::from_secs(10);
+
+/// What tells that a file is another one: its path, size, last change, device and inode.
+pub(super) type Stamp = (PathBuf, u64, Timestamp, u64, u64);
+
+/// One of the two sections.
+#[derive(Clone, Debug)]
+pub(crate) struct ConfigFiles {
+    pattern: Option<Pattern>,
+    /// How often they are looked at again; nothing if never.
+    pub(crate) period: Option<Duration>,
+}
+
+/// Both of them.
+#[derive(Clone, Debug)]
+pub(crate) struct AllConfigFiles {
+    pub(crate) inputs: ConfigFiles,
+    pub(crate) modules: ConfigFiles,
+}
+
+impl AllConfigFiles {
+    /// Reads `config` of the section `filebeat`.
+    pub(crate) fn read(beat: &Section<'_>, config: &Path) -> Self {
+        let section = beat.section("config");
+        let all = Self {
+            inputs: ConfigFiles::read(&section, "inputs", config),
+            modules: ConfigFiles::read(&section, "modules", config),
+        };
+        section.finish();
+        all
+    }
+
+    /// The same, of settings that are read and checked elsewhere.
+    pub(super) fn of(settings: &Settings) -> Self {
+        let problems = Problems::new();
+        let root = settings.root(&problems);
+        let beat = root.section("filebeat");
+        let all = Self::read(&beat, &settings.paths().config);
+        beat.skip();
+        root.skip();
+        all
+    }
+
+    /// How often some of them are looked at again.
+    pub(crate) fn period(&self) -> Option<Duration> {
+        self.inputs.period.into_iter().chain(self.modules.period).min()
+    }
+
+    /// What those that are looked at again are now.
+    pub(super) fn stamps(&self, fs: &dyn Fs) -> Vec<Stamp> {
+        let again =
+            [&self.inputs, &self.modules].into_iter().filter(|files| files.period.is_some());
+        again.flat_map(|files| files.list(fs)).collect()
+    }
+}
+
+impl ConfigFiles {
+    fn read(section: &Section<'_>, key: &str, config: &Path) -> Self {
+        let none = Self { pattern: None, period: None };
+        let Some(own) = section.optional_section(key) else { return none };
+        let enabled = own.bool("enabled").or(true);
+        let parse =
+            |text: String| Pattern::parse(&text, config, true).map_err(|error| error.to_string());
+        let pattern = own.string("path").try_map(parse).optional();
+        if enabled && !own.has("path") {
+            let message = format!("`{}` says not where the files are", own.path());
+            own.problem("path", message, "for example `path: ${path.config}/inputs.d/*.yml`");
+        }
+        let reloads = own.bool("reload.enabled").or(false);
+        let period = own.duration("reload.period").range(Duration::from_millis(10)..).or(PERIOD);
+        own.finish();
+        if !enabled {
+            return none;
+        }
+        Self { pattern, period: reloads.then_some(period) }
+    }
+
+    /// The files there are, in the order of their paths. Links are followed, as a ConfigMap is made of them.
+    fn list(&self, fs: &dyn Fs) -> Vec<Stamp> {
+        let Some(pattern) = &self.pattern else { return Vec::new() };
+        let settings = ScanSettings {
+            patterns: vec![pattern.clone()],
+            symlinks: true,
+            ..ScanSettings::default()
+        };
+        let (found, problems) = scan(fs, &settings);
+        for problem in problems {
+            let path = problem.path.display();
+            tracing::warn!(%path, error = %problem.error, "cannot list a directory of configuration files");
+        }
+        let stamp = |found: skidder_read::scan::Found| {
+            let meta = found.metadata;
+            (found.path, meta.size, meta.modified, meta.device, meta.inode)
+        };
+        let mut list: Vec<Stamp> = found.into_iter().map(stamp).collect();
+        list.sort();
+        list
+    }
+
+    fn load(&self, options: LoadOptions<'_>, main: &Settings) -> Result<Vec<Settings>, Problems> {
+        let mut files = Vec::new();
+        let wrong = Problems::new();
+        for (path, ..) in self.list(options.fs) {
+            match load_part(options, &path, main) {
+                Ok(file) => files.push(file),
+                Err(problems) => wrong.extend(problems.sorted()),
+            }
+        }
+        if files.is_empty()
+            && wrong.is_empty()
+            && let Some(pattern) = &self.pattern
+        {
+            tracing::debug!(pattern = pattern.as_str(), "no configuration file matches");
+        }
+        if wrong.has_errors() { Err(wrong) } else { Ok(files) }
+    }
+}
+
+/// The settings with the files that they name.
+pub(crate) fn with_files(
+    options: LoadOptions<'_>,
+    settings: Settings,
+) -> Result<Settings, Problems> {
+    let all = AllConfigFiles::of(&settings);
+    match (all.inputs.load(options, &settings), all.modules.load(options, &settings)) {
+        (Ok(inputs), Ok(modules)) => Ok(settings.with_files(inputs, modules)),
+        (inputs, modules) => {
+            let wrong = Problems::new();
+            for problems in [inputs.err(), modules.err()].into_iter().flatten() {
+                wrong.extend(problems.sorted());
+            }
+            Err(wrong)
+        }
+    }
+}
+
+/// The inputs of the files beside the configuration.
+pub(crate) fn items<'a>(
+    files: &'a [std::sync::Arc<Settings>],
+    problems: &'a Problems,
+) -> Vec<Item<'a>> {
+    let mut all = Vec::new();
+    for file in files {
+        let items = file.items(problems);
+        if !file.is_list()
+            && let Some(first) = items.first()
+        {
+            let hint = "begin each with `- `; there is no `filebeat.inputs:` in such a file";
+            first.problem("the file is no list", hint);
+            continue;
+        }
+        all.extend(items);
+    }
+    all
+}
+
+/// Tells of modules that are on.
+pub(crate) fn refuse_modules(settings: &Settings, problems: &Problems) {
+    for item in items(settings.module_files(), problems) {
+        let Some(module) = item.node().as_map() else { continue };
+        let is = |key: &str, value: &str, map: &skidder_config::Map| {
+            map.get(key).is_some_and(|entry| entry.value.text() == Some(value))
+        };
+        let filesets = module.iter().filter_map(|entry| entry.value.as_map());
+        let is_on = filesets.into_iter().any(|fileset| is("enabled", "true", fileset));
+        if is_on && !is("enabled", "false", module) {
+            let name = module.get("module").and_then(|entry| entry.value.text()).unwrap_or("?");
+            let message =
+                format!("the module `{name}` is on, and modules are not supported by skidder yet");
+            item.problem(
+                message,
+                "leave the file out, or set `enabled: false`; an input can read the same files",
+            );
+        }
+    }
+}
