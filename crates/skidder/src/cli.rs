@@ -98,6 +98,8 @@ pub(crate) enum Command {
     Migrate(Migrate),
     /// Says on one screen whether all is well; for scripts by its exit code
     Status(Status),
+    /// Shows in the terminal what is read and delivered, and which files are behind
+    Top(Top),
     /// Looks at and changes what is remembered of files
     Registry {
         #[command(subcommand)]
@@ -378,6 +380,17 @@ pub(crate) struct Status {
     /// How long rates are measured
     #[arg(long, value_name = "SECONDS", default_value = "1", value_parser = seconds)]
     pub(crate) seconds: Duration,
+    /// A file is behind when its oldest line without a verdict is older than this
+    #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = seconds)]
+    pub(crate) behind: Duration,
+}
+
+/// `skidder top`.
+#[derive(Args, Clone, Copy, Debug)]
+pub(crate) struct Top {
+    /// How often it is asked
+    #[arg(long, value_name = "SECONDS", default_value = "1", value_parser = seconds)]
+    pub(crate) every: Duration,
     /// A file is behind when its oldest line without a verdict is older than this
     #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = seconds)]
     pub(crate) behind: Duration,

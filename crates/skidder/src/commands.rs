@@ -67,6 +67,7 @@ pub(crate) fn dispatch(line: &CommandLine) -> Result<ExitCode> {
         Some(Command::Export { what: Export::Config }) => export_config(&line.global, &world),
         Some(Command::Files(what)) => files::files(what, &line.global, &world),
         Some(Command::Status(what)) => crate::status::status(*what, &line.global, &world),
+        Some(Command::Top(what)) => top(*what, &line.global, &world),
         Some(Command::Process(what)) => sample::process(what, &line.global, &world.for_trial()),
         Some(Command::Explain(what)) => sample::explain(what, &line.global, &world.for_trial()),
         Some(Command::Diff(what)) => Ok(sample::diff(what, &line.global, &world.for_trial())),
@@ -92,6 +93,15 @@ pub(crate) fn dispatch(line: &CommandLine) -> Result<ExitCode> {
         Some(Command::Completion { shell }) => pages::completion(*shell),
         Some(Command::Man { directory }) => pages::man(directory),
     }
+}
+
+#[cfg(feature = "top")]
+use crate::top::top;
+
+/// Says that the command is not here.
+#[cfg(not(feature = "top"))]
+fn top(_: crate::cli::Top, _: &Global, _: &World) -> Result<ExitCode> {
+    bail!("this program was built without `top`; use one with the cargo feature `top`")
 }
 
 fn not_yet(command: &str) -> Result<ExitCode> {

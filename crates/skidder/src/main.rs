@@ -28,6 +28,8 @@ mod ship;
 mod shown_plan;
 mod status;
 mod table;
+#[cfg(feature = "top")]
+mod top;
 mod tune;
 mod watch;
 

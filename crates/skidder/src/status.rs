@@ -5,6 +5,9 @@
 mod look;
 mod text;
 
+pub(crate) use look::{Look, Sample};
+pub(crate) use text::span;
+
 use crate::agent::{self, Agent};
 use crate::assemble::Parts;
 use crate::cli::{Global, Status};
@@ -13,19 +16,23 @@ use crate::endpoint;
 use crate::logging;
 use crate::table::{or_dash, table};
 use anyhow::{Result, bail};
-use look::{FileLook, Look, OutputLook, Sample};
+use look::{FileLook, OutputLook};
 use serde_json::json;
 use skidder_observe::{bytes_text, grouped};
 use std::fmt::Write as _;
 use std::process::ExitCode;
 use std::sync::mpsc::channel;
-use text::span;
 use tracing::Level;
 
 /// Something is stuck, behind or failed.
 const TROUBLE: u8 = 1;
 /// No skidder uses the data directory.
-const NOT_RUNNING: u8 = 3;
+pub(crate) const NOT_RUNNING: u8 = 3;
+
+/// Columns of an output, and of a file.
+pub(crate) const OUTPUT_HEAD: [&str; 9] =
+    ["OUTPUT", "STATE", "EVENTS/S", "LATENCY", "IN FLIGHT", "RETRIED", "ERRORS", "DEAD", "QUEUE"];
+pub(crate) const FILE_HEAD: [&str; 6] = ["BEHIND", "OLDEST", "RATE", "STATE", "PATH", "REASON"];
 
 /// Files that are shown.
 const FILES_SHOWN: usize = 5;
@@ -107,18 +114,7 @@ fn screen(look: &Look) -> String {
     )
     .expect("a string takes everything");
     let rows: Vec<_> = look.outputs.iter().map(output_row).collect();
-    let head = [
-        "OUTPUT",
-        "STATE",
-        "EVENTS/S",
-        "LATENCY",
-        "IN FLIGHT",
-        "RETRIED",
-        "ERRORS",
-        "DEAD",
-        "QUEUE",
-    ];
-    text.push_str(&table(head, &rows));
+    text.push_str(&table(OUTPUT_HEAD, &rows));
     let total = |name: &str| lag[name].as_u64().unwrap_or(0);
     let behind = bytes_text(total("behind_bytes") as f64);
     let (files, behind_files) = (grouped(total("files")), grouped(total("behind_files")));
@@ -134,7 +130,7 @@ fn screen(look: &Look) -> String {
     let rows: Vec<_> =
         look.files.iter().filter(is_behind).take(FILES_SHOWN).map(file_row).collect();
     if !rows.is_empty() {
-        text.push_str(&table(["BEHIND", "OLDEST", "RATE", "STATE", "PATH", "REASON"], &rows));
+        text.push_str(&table(FILE_HEAD, &rows));
     }
     text
 }

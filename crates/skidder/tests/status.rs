@@ -1,4 +1,4 @@
-//! `skidder status`, as scripts and people see it.
+//! `skidder status` and `skidder top`, as scripts and people see them.
 #![expect(clippy::unwrap_used, reason = "a failed test is the message")]
 
 mod common;
@@ -7,8 +7,16 @@ use common::Place;
 use common::lines::lines;
 use common::program::{Ended, Program, command};
 use common::server::BulkServer;
+use rustix::fs::OFlags;
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+use rustix::termios::{Winsize, tcsetwinsize};
 use serde_json::Value;
 use std::ffi::OsStr;
+use std::fs::File;
+use std::io::{Read as _, Write as _};
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::Path;
+use std::sync::{Arc, Mutex};
 
 fn run(place: &Place, arguments: &[&str]) -> Ended {
     let config = place.path().join("filebeat.yml");
@@ -88,4 +96,60 @@ fn a_stuck_output_is_one_and_all_is_well_when_it_goes_on() {
     }
     assert!(!ended.out.contains("a secret token"));
     program.terminate().succeeded();
+}
+
+#[test]
+fn top_draws_in_a_terminal_until_a_key_ends_it() {
+    let server = BulkServer::start();
+    let place = with_endpoint(&server, "");
+    place.write("a", &lines("a", 0..5000));
+    let mut program = place.start(&[]);
+    program.await_that("every line is there", || server.count() >= 5000);
+    // A terminal of our own.
+    let ours = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+    grantpt(&ours).unwrap();
+    unlockpt(&ours).unwrap();
+    let size = Winsize { ws_row: 30, ws_col: 160, ws_xpixel: 0, ws_ypixel: 0 };
+    tcsetwinsize(&ours, size).unwrap();
+    let name = ptsname(&ours, Vec::new()).unwrap();
+    let name = Path::new(OsStr::from_bytes(name.as_bytes()));
+    let flags = OFlags::RDWR | OFlags::NOCTTY;
+    let theirs = || File::from(rustix::fs::open(name, flags, rustix::fs::Mode::empty()).unwrap());
+    let config = place.path().join("filebeat.yml");
+    let mut command = command([OsStr::new("-c"), config.as_os_str()]);
+    command.arg("--path.data").arg(place.data()).args(["top", "--every", "0.1"]);
+    command.stdin(theirs()).stdout(theirs()).stderr(theirs()).env("TERM", "xterm");
+    let mut child = command.spawn().unwrap();
+    // What was handed over must not keep the terminal open.
+    drop(command);
+    let mut ours = File::from(ours);
+    let drawn = Arc::new(Mutex::new(String::new()));
+    let (mut reader, into) = (ours.try_clone().unwrap(), Arc::clone(&drawn));
+    let reading = std::thread::spawn(move || {
+        let mut piece = [0; 4096];
+        // A terminal that nobody holds any more is an error.
+        while let Ok(count @ 1..) = reader.read(&mut piece) {
+            into.lock().unwrap().push_str(&String::from_utf8_lossy(&piece[..count]));
+        }
+    });
+    program.await_that("the screen is drawn", || {
+        let drawn = drawn.lock().unwrap();
+        drawn.contains("read 5,000 = delivered 5,000") && drawn.contains("elasticsearch")
+    });
+    ours.write_all(b"p").unwrap();
+    program.await_that("it stands still", || drawn.lock().unwrap().contains("PAUSED"));
+    ours.write_all(b"q").unwrap();
+    program.await_that("it ends", || child.try_wait().unwrap().is_some());
+    assert!(child.wait().unwrap().success());
+    reading.join().unwrap();
+    // The terminal is as it was: the other screen is left, and the cursor is shown.
+    let drawn = drawn.lock().unwrap();
+    assert!(
+        drawn.contains("\u{1b}[?1049h") && drawn.ends_with("\u{1b}[?1049l\u{1b}[?25h"),
+        "{drawn:?}"
+    );
+    program.terminate().succeeded();
+    let ended = run(&place, &["top"]);
+    assert_eq!(ended.code(), Some(1));
+    assert!(ended.log.contains("`top` needs a terminal"), "{}", ended.log);
 }

@@ -24,6 +24,12 @@ pub(crate) struct Sample {
 }
 
 impl Sample {
+    /// Of these answers.
+    #[cfg(test)]
+    pub(crate) fn new(live: Value, lag: Value) -> Self {
+        Self { live, lag }
+    }
+
     /// Asks for it.
     pub(crate) fn ask(http: &HttpConfig) -> Result<Self> {
         let lag = format!("/lag?sort=behind_ms&order=desc&limit={FILES_LOOKED_AT}");

@@ -1,0 +1,103 @@
+//! `skidder top`: the running program in the terminal, refreshed in place.
+//!
+//! One thread asks its endpoint, this one draws and listens to keys, so that a slow answer holds up no key.
+
+mod screen;
+
+use crate::cli::{Global, Top};
+use crate::commands::{World, print};
+use crate::logging;
+use crate::status::{Look, NOT_RUNNING, Sample, running};
+use anyhow::{Context as _, Result, bail};
+use ratatui::DefaultTerminal;
+use ratatui::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
+use screen::Screen;
+use skidder_observe::HttpConfig;
+use std::io::IsTerminal as _;
+use std::process::ExitCode;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::time::Duration;
+use tracing::Level;
+
+/// How long a key is waited for before it is looked whether there is an answer.
+const KEY_PATIENCE: Duration = Duration::from_millis(50);
+
+/// Shows it until a key ends it.
+pub(crate) fn top(what: Top, global: &Global, world: &World) -> Result<ExitCode> {
+    // A log would tear the screen.
+    logging::start(Level::ERROR);
+    if !(std::io::stdin().is_terminal() && std::io::stdout().is_terminal()) {
+        bail!("`top` needs a terminal; `skidder status` does not");
+    }
+    let Some(parts) = running(global, world)? else {
+        print("not running\n")?;
+        return Ok(ExitCode::from(NOT_RUNNING));
+    };
+    let (send, answers) = channel();
+    // It ends when nobody listens any more.
+    let (stop, stopped) = channel::<()>();
+    let http = parts.http.clone();
+    let asker = std::thread::Builder::new()
+        .name("asker".to_owned())
+        .spawn(move || ask(&http, what, &send, &stopped))
+        .context("cannot start a thread")?;
+    let mut terminal = ratatui::try_init().context("cannot draw in this terminal")?;
+    let shown = show(&mut terminal, &answers);
+    ratatui::try_restore().context("cannot restore the terminal")?;
+    drop(stop);
+    // It may be waiting for an answer: nobody needs that any more.
+    drop(asker);
+    shown?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Asks again and again, and sends what it means.
+fn ask(http: &HttpConfig, what: Top, send: &Sender<Result<Look>>, stopped: &Receiver<()>) {
+    let mut last = None;
+    loop {
+        let told = Sample::ask(http).map(|sample| {
+            let look = Look::of(last.as_ref().unwrap_or(&sample), &sample, what.behind);
+            last = Some(sample);
+            look
+        });
+        if send.send(told).is_err()
+            || stopped.recv_timeout(what.every) != Err(RecvTimeoutError::Timeout)
+        {
+            return;
+        }
+    }
+}
+
+fn show(terminal: &mut DefaultTerminal, answers: &Receiver<Result<Look>>) -> Result<()> {
+    let mut screen = Screen::default();
+    let mut changed = true;
+    loop {
+        while let Ok(told) = answers.try_recv() {
+            screen.take(told);
+            changed = true;
+        }
+        if changed {
+            terminal.draw(|frame| screen.draw(frame)).context("cannot draw in this terminal")?;
+        }
+        changed = false;
+        if event::poll(KEY_PATIENCE).context("cannot read from this terminal")? {
+            changed = true;
+            match event::read().context("cannot read from this terminal")? {
+                Event::Key(key) if key.kind != KeyEventKind::Release => {
+                    if is_end(key) {
+                        return Ok(());
+                    }
+                    screen.key(key.code);
+                }
+                // Another size is drawn anew.
+                _ => {}
+            }
+        }
+    }
+}
+
+fn is_end(key: KeyEvent) -> bool {
+    let control = key.modifiers.contains(KeyModifiers::CONTROL);
+    matches!(key.code, KeyCode::Char('q') | KeyCode::Esc)
+        || (control && key.code == KeyCode::Char('c'))
+}
