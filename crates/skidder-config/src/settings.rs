@@ -144,6 +144,21 @@ impl Settings {
         &self.modules
     }
 
+    /// The same with the section at `over` upon that at `under` (both with dots): settings of `over` win. What is not
+    /// there is empty.
+    pub fn layered(&self, under: &str, over: &str) -> Self {
+        let mut root = self.root.clone();
+        let under = tree::get(&root, under).cloned();
+        if let Some(mut merged) = under {
+            if let Some(over) = tree::get(&root, over) {
+                // What is wrong with either is told by who reads it.
+                tree::merge(&mut merged, over.clone(), &Problems::new());
+            }
+            tree::set(&mut root, over, merged);
+        }
+        self.with_root(root)
+    }
+
     /// All settings as YAML with secrets replaced by `xxxxx` (`export config`).
     pub fn export_yaml(&self) -> String {
         export::to_yaml(&self.root)

@@ -96,6 +96,31 @@ pub(crate) fn merge(old: &mut Node, new: Node, problems: &Problems) {
     combine(old, new, "", Mode::Later, problems);
 }
 
+/// What is at a dotted path.
+pub(crate) fn get<'a>(root: &'a Node, path: &str) -> Option<&'a Node> {
+    path.split('.').try_fold(root, |node, level| Some(&node.as_map()?.get(level)?.value))
+}
+
+/// Puts a value at a dotted path, and maps on the way where there are none.
+pub(crate) fn set(root: &mut Node, path: &str, value: Node) {
+    let (level, below) =
+        path.split_once('.').map_or((path, None), |(level, below)| (level, Some(below)));
+    if root.as_map().is_none() {
+        root.content = Content::Map(Map::default());
+    }
+    let Content::Map(map) = &mut root.content else { return };
+    let position = value.position.clone();
+    if map.get(level).is_none() {
+        let value = Node::collection(position.clone(), Content::Map(Map::default()));
+        map.insert(Entry { key: level.to_owned(), key_position: position, value, indexed: false });
+    }
+    let Some(entry) = map.get_mut(level) else { return };
+    match below {
+        Some(below) => set(&mut entry.value, below, value),
+        None => entry.value = value,
+    }
+}
+
 fn insert(map: &mut Map, new: Entry, path: &str, mode: Mode, problems: &Problems) {
     let Some(old) = map.get_mut(&new.key) else {
         map.insert(new);

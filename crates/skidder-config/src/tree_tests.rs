@@ -200,3 +200,26 @@ proptest! {
         merged(&["l: [1, {a: 2}]"], &[&text, &signs, &format!("l.{signs}")]);
     }
 }
+
+#[test]
+fn a_section_is_laid_upon_another_and_its_settings_win() {
+    let text = "output.sink: {hosts: [a], tls: {ca: x, on: true}}\nown: {tls.on: false, period: 1s}\nrest: 1\n";
+    let settings = Settings::parse("f.yml", text).unwrap();
+    let layered = settings.layered("output.sink", "own");
+    let problems = Problems::new();
+    let root = layered.root(&problems);
+    let own = root.section("own");
+    assert_eq!(own.strings("hosts").or([]), ["a"]);
+    assert_eq!(own.string("tls.ca").or(""), "x");
+    assert!(!own.bool("tls.on").or(true));
+    assert_eq!(own.string("period").or(""), "1s");
+    assert!(root.has("rest") && root.has("output.sink.hosts"));
+    for (under, over) in [("output.none", "own"), ("output.sink", "deep.new")] {
+        let layered = settings.layered(under, over);
+        let root = layered.root(&problems);
+        assert!(root.has(&format!("{over}.tls")), "{over}");
+        root.skip();
+    }
+    own.skip();
+    root.skip();
+}

@@ -4,6 +4,7 @@ use crate::agent::{Agent, BEAT, COMPATIBLE_VERSION};
 use crate::cloud::Cloud;
 use crate::filestream::{self, Surroundings};
 use crate::input_plan::{self, Common, InputPlan};
+use crate::monitoring::Monitoring;
 use crate::outputs::{Feeds, OutputParts, Outputs, Place, Places};
 use crate::reload::{self, AllConfigFiles, InputPrint, Prints, refuse_modules};
 use skidder_config::{Problems, Section, Settings};
@@ -39,6 +40,7 @@ pub(crate) struct Parts {
     pub(crate) flush: Duration,
     pub(crate) shutdown_timeout: Duration,
     pub(crate) metrics_period: Option<Duration>,
+    pub(crate) monitoring: Option<Monitoring>,
     pub(crate) workers: usize,
     pub(crate) log_level: Level,
     /// What outputs know of the program.
@@ -109,13 +111,7 @@ pub(crate) fn assemble(
     let outputs = Outputs::read(&root, &output_context, outside.clock.wall());
     let registry = beat.section("registry");
     let registries = registries_directory(&data, &registry);
-    registry.unsupported(
-        &["backend", "otel_file_storage.*", "migrate_file"],
-        "the registry is skidder's own",
-    );
-    let flush = registry.duration("flush").or(Duration::from_secs(1));
-    registry.deprecated(&["file_permissions"], "registry files are only for their owner (0600)");
-    registry.finish();
+    let flush = read_flush(registry);
     let places = Places::find(&*outside.fs, &data, registries)
         .map_err(|error| root.problem("outputs", format!("{error:#}"), ""))
         .ok();
@@ -128,6 +124,7 @@ pub(crate) fn assemble(
     let inputs = places.as_ref().map(|places| reading.inputs(&root, &beat, &outputs, places));
     let http = HttpConfig::from_section(root.section("http"));
     let metrics_period = read_metrics_period(&root);
+    let monitoring = Monitoring::read(&root, settings, &output_context, problems);
     let shutdown_timeout = beat.duration("shutdown_timeout").or(SHUTDOWN_TIMEOUT);
     let workers = Some(root.usize("max_procs").or(0_usize)).filter(|count| *count > 0);
     let log_level = read_log_level(&root);
@@ -149,6 +146,7 @@ pub(crate) fn assemble(
         http,
         shutdown_timeout,
         metrics_period,
+        monitoring,
         workers: workers.unwrap_or(outside.cores),
         log_level,
         agent,
@@ -180,6 +178,18 @@ const SCRIPT_KINDS: &[Kind] = &[("script", |settings, _| {
 /// The directory of the registries, from `path.data` and `filebeat.registry`.
 pub(crate) fn registries_directory(data: &Path, registry: &Section<'_>) -> PathBuf {
     data.join(registry.path_buf("path").or("registry"))
+}
+
+/// How often cursors are saved; and the end of the section.
+fn read_flush(registry: Section<'_>) -> Duration {
+    registry.unsupported(
+        &["backend", "otel_file_storage.*", "migrate_file"],
+        "the registry is skidder's own",
+    );
+    registry.deprecated(&["file_permissions"], "registry files are only for their owner (0600)");
+    let flush = registry.duration("flush").or(Duration::from_secs(1));
+    registry.finish();
+    flush
 }
 
 /// Reading the inputs, once for each output: what processors and parsers remember is each output's own.
@@ -453,7 +463,7 @@ fn read_log_level(root: &Section<'_>) -> Level {
 fn refuse(root: &Section<'_>, beat: &Section<'_>) {
     let later = "leave it out; it comes with a later version";
     Cloud::read(root);
-    for part in ["monitoring", "instrumentation", "management"] {
+    for part in ["instrumentation", "management"] {
         root.unsupported_if_enabled(part, later);
     }
     root.section("features")

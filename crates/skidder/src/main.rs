@@ -15,6 +15,7 @@ mod input_plan;
 mod keystore;
 mod logging;
 mod migrate;
+mod monitoring;
 mod outputs;
 mod pages;
 mod passing;

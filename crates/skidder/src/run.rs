@@ -81,8 +81,12 @@ pub(crate) fn run(parts: Parts, world: &World, mut reloader: Option<Reloader>) -
     let http = parts.http.clone();
     let period = parts.metrics_period;
     let agent = parts.agent.clone();
+    let monitoring = parts.monitoring.clone();
     let mut running = Running::start(parts, world, once)?;
     let mut watch = Watch::new(&running, &agent, Some(&http), period, world)?;
+    if let Some(monitoring) = monitoring {
+        watch.ship(monitoring, &running);
+    }
     for output in &running.outputs {
         let _in = span_of(output.id.as_deref()).entered();
         let inputs = output.inputs.len();

@@ -2,6 +2,7 @@
 
 use crate::agent::{Agent, BEAT, COMPATIBLE_VERSION};
 use crate::commands::World;
+use crate::monitoring::Monitoring;
 use crate::run::{Running, RunningOutput, span_of};
 use anyhow::{Context as _, Result};
 use skidder_observe::{
@@ -69,6 +70,11 @@ impl Watch {
         };
         let line = SummaryLine::new(period.unwrap_or(SummaryLine::PERIOD));
         Ok(Self { sources, line, clock: Arc::clone(&world.clock), start, endpoint })
+    }
+
+    /// Ships the numbers, as long as the run's runtime lives.
+    pub(crate) fn ship(&self, monitoring: Monitoring, running: &Running) {
+        running.runtime().spawn(monitoring.ship(Arc::clone(&self.sources)));
     }
 
     /// Logs the periodic line, and the ledger of each output.

@@ -83,7 +83,7 @@ fn broken_yaml_and_a_missing_file_are_named() {
 
 #[test]
 fn what_filebeat_has_and_we_have_not_is_told_unless_leniency_is_asked_for() {
-    let text = format!("{GOOD}monitoring.enabled: true\n");
+    let text = format!("{GOOD}instrumentation.enabled: true\n");
     let ended = configured(&text, &["test", "config"]);
     assert_eq!(ended.code(), Some(1));
     assert!(ended.log.contains("filebeat.yml:4:1: "), "{}", ended.log);

@@ -4,7 +4,7 @@
 mod common;
 
 use common::lines::{Log, Verdict, gzip, judge, lines};
-use common::program::{Program, command};
+use common::program::{Program, command, patiently};
 use common::{Place, accept};
 use serde_json::{Value, json};
 use skidder_testkit::servers::{Server, USER, unique_name};
@@ -108,6 +108,32 @@ fn opensearch_gets_everything() {
     delivers(&server, "OpenSearch");
     keeps_what_the_mapping_refuses(&server);
     takes_known_ids_as_delivered(&server);
+}
+
+/// `monitoring` without hosts of its own: the numbers go where the events go.
+#[test]
+#[ignore = "needs real servers: cargo xtask test"]
+fn elasticsearch_gets_the_numbers_of_a_run() {
+    let server = Server::elasticsearch().unwrap();
+    let (index, name) = (unique_name("monitored"), unique_name("shipper"));
+    let place = Place::with_output(&format!(
+        "{}name: {name}\nmonitoring: {{enabled: true, elasticsearch: {{metrics.period: 100ms, state.period: 100ms}}}}\n",
+        output(&server, &index, &[])
+    ));
+    write_logs(&place);
+    let program = place.start(&[]);
+    let of_type = |kind: &str| {
+        let query = json!({ "match_phrase": { (format!("{kind}.beat.name")): name } });
+        server.refresh(".monitoring-beats-7-*").ok()?;
+        server.search(".monitoring-beats-7-*", &query).ok()?.pop()
+    };
+    let numbers = patiently("the numbers in Elasticsearch", || of_type("beats_stats"));
+    let state = patiently("the state in Elasticsearch", || of_type("beats_state"));
+    program.terminate().succeeded();
+    let uuid = server.get("/").unwrap()["cluster_uuid"].clone();
+    assert_eq!((&numbers["cluster_uuid"], &state["cluster_uuid"]), (&uuid, &uuid));
+    assert!(numbers["beats_stats"]["metrics"]["libbeat"].is_object(), "{numbers}");
+    assert_eq!(state["beats_state"]["state"]["output"]["name"], "elasticsearch");
 }
 
 /// `skidder setup`, and then a run that finds what it made.

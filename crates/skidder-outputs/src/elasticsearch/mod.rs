@@ -13,6 +13,7 @@
 
 mod action;
 mod answer;
+mod asked;
 mod buffers;
 mod check;
 mod client;
@@ -35,6 +36,7 @@ mod told;
 mod trial;
 mod worker;
 
+pub use asked::AskError;
 pub use config::{Auto, Config, Credentials, Steering};
 #[doc(hidden)]
 pub use encode::BulkBench;

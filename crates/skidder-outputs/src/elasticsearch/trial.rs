@@ -1,11 +1,8 @@
 //! An index for trials: made, filled with other sizes than the configured ones, and removed.
 
 use super::Elasticsearch;
-use super::client::Failure;
+use super::asked::AskError;
 use super::config::{Auto, Config, Steering};
-use super::connection::{Connection, ConnectionError};
-use super::manage::Asking;
-use super::server::Target;
 use crate::selector::Rules;
 use crate::trial::{TrialError, TrialSizes, sized};
 use http::Method;
@@ -56,52 +53,25 @@ impl Elasticsearch {
         let is_asked = self.config.steering == Steering::Pipeline;
         let settings = if is_asked { json!({}) } else { none };
         let body = json!({ "settings": { "index": settings } });
-        self.ask_any(Method::PUT, Some(&body), &[200]).await
+        self.ask_of_index(Method::PUT, Some(&body), &[200]).await
     }
 
     /// Removes the index if it is there.
     pub(crate) async fn remove_index(&self) -> Result<(), TrialError> {
-        self.ask_any(Method::DELETE, None, &[200, 404]).await
+        self.ask_of_index(Method::DELETE, None, &[200, 404]).await
     }
 
-    /// Asks for something about the index, of one host after the other until one answers.
-    async fn ask_any(
+    /// Asks for something about the index.
+    async fn ask_of_index(
         &self,
         method: Method,
         body: Option<&Value>,
         good: &[u16],
     ) -> Result<(), TrialError> {
         let path = format!("/{}", self.index());
-        let mut failed = Vec::new();
-        for target in &self.targets {
-            let (status, answer) = match self.ask_one(target, &method, &path, body).await {
-                Ok(answered) => answered,
-                Err(error) => {
-                    failed.push(format!("{}: {error}", target.host));
-                    continue;
-                }
-            };
-            if good.contains(&status) {
-                return Ok(());
-            }
-            let failure = Failure::status(status, &answer);
-            return Err(TrialError(format!("{}: {method} `{path}`: {failure}", target.host)));
+        match self.ask_any(method, &path, body, good).await {
+            Ok(_) => Ok(()),
+            Err(AskError(error)) => Err(TrialError(error)),
         }
-        Err(TrialError(failed.join("; ")))
-    }
-
-    async fn ask_one(
-        &self,
-        target: &Target,
-        method: &Method,
-        path: &str,
-        body: Option<&Value>,
-    ) -> Result<(u16, Vec<u8>), ConnectionError> {
-        use super::setup::Ask as _;
-        let timeout = self.config.timeout;
-        let login = target.login.clone();
-        let mut connection = Connection::open(&self.route(target), login, timeout).await?;
-        let mut asking = Asking { connection: &mut connection, target, timeout };
-        asking.ask(method.clone(), path, body).await
     }
 }
