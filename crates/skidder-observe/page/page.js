@@ -4,9 +4,10 @@ import { make } from './core.js';
 import { Files } from './files.js';
 import { Overview } from './overview.js';
 import { Letters, Plan } from './plan.js';
+import { Search } from './search.js';
 import { Tail } from './tail.js';
 
-const views = [new Overview(), new Files(), new Tail(), new Plan(), new Letters()];
+const views = [new Overview(), new Files(), new Tail(), new Search(), new Plan(), new Letters()];
 const main = document.getElementById('main');
 const bar = document.getElementById('tabs');
 let shown = null;
@@ -26,6 +27,7 @@ for (const view of views) {
 function show(view) {
   if (shown === view) return;
   if (shown) {
+    if (shown.element.contains(document.activeElement)) document.activeElement.blur();
     shown.element.hidden = true;
     shown.hide();
   }

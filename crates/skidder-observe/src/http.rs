@@ -13,11 +13,10 @@ pub use auth::HttpAuth;
 pub use bind::BoundAddress;
 pub use config::{Endpoint, HttpConfig};
 
-use crate::page::Page;
+use crate::page::{Body, Page};
 use crate::snapshot::Sources;
 use bind::Listener;
-use bytes::Bytes;
-use http_body_util::Full;
+use http_body_util::{Either, Full};
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
@@ -171,7 +170,7 @@ fn tell_panic(ended: Result<(), JoinError>) {
 }
 
 /// Answers one request.
-async fn respond(request: &Request<Incoming>, served: &Served) -> Response<Full<Bytes>> {
+async fn respond(request: &Request<Incoming>, served: &Served) -> Response<Body> {
     let path = request.uri().path();
     if Page::has(path) {
         return served.page.respond(request).await;
@@ -184,15 +183,16 @@ async fn respond(request: &Request<Incoming>, served: &Served) -> Response<Full<
     }
     let sources = Arc::clone(&served.sources);
     if !routes::is_for_files(request) {
-        return routes::respond(request, &sources);
+        return routes::respond(request, &sources).map(Either::Left);
     }
     let query = request.uri().query().unwrap_or_default().to_owned();
     let answered = tokio::task::spawn_blocking(move || routes::respond_files(&query, &sources));
-    answered.await.unwrap_or_else(|_| {
+    let answered = answered.await.unwrap_or_else(|_| {
         let mut response = Response::new(Full::default());
         *response.status_mut() = StatusCode::INTERNAL_SERVER_ERROR;
         response
-    })
+    });
+    answered.map(Either::Left)
 }
 
 /// Serves one connection until the client has enough, its time is over or the program stops.
@@ -202,6 +202,7 @@ async fn converse(
     timeout: Duration,
     mut stopped: watch::Receiver<()>,
 ) {
+    let grace_of = Arc::clone(&served);
     let service = service_fn(move |request| {
         let served = Arc::clone(&served);
         async move { Ok::<_, Infallible>(respond(&request, &served).await) }
@@ -222,9 +223,19 @@ async fn converse(
         Some(ended) => ended,
         None => {
             connection.as_mut().graceful_shutdown();
-            match tokio::time::timeout(GRACE, connection).await {
-                Ok(ended) => ended,
-                Err(_) => return tracing::debug!("an HTTP client did not read its answer in time"),
+            // A search under way may be in this connection; the end of the program does not wait for it.
+            let more = grace_of.page.grace().unwrap_or(GRACE);
+            let over = async {
+                tokio::select! {
+                    () = tokio::time::sleep(more) => {}
+                    _ = stopped.changed() => tokio::time::sleep(GRACE).await,
+                }
+            };
+            tokio::select! {
+                ended = connection.as_mut() => ended,
+                () = over => {
+                    return tracing::debug!("an HTTP client did not read its answer in time");
+                }
             }
         }
     };

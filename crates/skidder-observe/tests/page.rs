@@ -122,7 +122,9 @@ async fn the_overview_has_a_ledger_whose_sum_is_told() {
 #[tokio::test]
 async fn a_name_that_was_pointed_to_the_loopback_gets_nothing() {
     let server = start("localhost", HttpAuth::default()).await;
-    for path in ["/ui/", "/ui/live", "/ui/letters", "/ui/plan", "/ui/files"] {
+    for path in
+        ["/ui/", "/ui/live", "/ui/letters", "/ui/plan", "/ui/files", "/ui/tail", "/ui/search"]
+    {
         let refused = server.ask(path, "host: evil.example\r\n").await;
         assert_eq!(refused.status, 403, "{path}");
         assert!(!refused.body.contains("elasticsearch"), "{}", refused.body);
@@ -135,7 +137,9 @@ async fn a_name_that_was_pointed_to_the_loopback_gets_nothing() {
 #[tokio::test]
 async fn elsewhere_than_on_the_loopback_the_page_is_closed_and_filebeats_paths_are_not() {
     let server = start("0.0.0.0", HttpAuth::default()).await;
-    for path in ["/ui/", "/ui/live", "/ui/letters", "/ui/plan"] {
+    for path in
+        ["/ui/", "/ui/live", "/ui/letters", "/ui/plan", "/ui/tail?viewer=a", "/ui/search?q=x"]
+    {
         let refused = server.ask(path, "").await;
         assert_eq!(refused.status, 403, "{path}");
         assert!(refused.body.contains("http.auth.token"), "{}", refused.body);
@@ -223,4 +227,17 @@ async fn what_is_too_much_to_show_is_counted_and_holds_nobody_up() {
     };
     tokio::time::timeout(Duration::from_secs(20), look).await.unwrap();
     assert_eq!(total, 2100, "shown or counted");
+}
+
+#[tokio::test]
+async fn a_search_tells_its_end_and_a_wrong_one_is_refused() {
+    let server = start("localhost", HttpAuth::default()).await;
+    let answer = server.ask("/ui/search?q=x", "").await;
+    assert_eq!(answer.header("content-type"), Some("application/x-ndjson; charset=utf-8"));
+    let records: Vec<&str> = answer.body.lines().filter(|line| line.starts_with('{')).collect();
+    let end: Json = serde_json::from_str(records.last().unwrap()).unwrap();
+    assert_eq!((&end["end"]["reason"], &end["end"]["files"]), (&"all".into(), &0.into()));
+    for wrong in ["", "?from=x", "?q=x&limit=y"] {
+        assert_eq!(server.ask(&format!("/ui/search{wrong}"), "").await.status, 400, "{wrong}");
+    }
 }

@@ -72,7 +72,14 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ),
     (
         "skidder-observe",
-        &["skidder-event", "skidder-os", "skidder-config", "skidder-read", "skidder-pipeline"],
+        &[
+            "skidder-event",
+            "skidder-os",
+            "skidder-config",
+            "skidder-decode",
+            "skidder-read",
+            "skidder-pipeline",
+        ],
     ),
     (
         "skidder",

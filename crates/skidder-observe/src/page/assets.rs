@@ -23,6 +23,7 @@ const ASSETS: &[Asset] = &[
     Asset { name: "page.js", kind: SCRIPT, text: include_str!("../../page/page.js") },
     Asset { name: "plan.js", kind: SCRIPT, text: include_str!("../../page/plan.js") },
     Asset { name: "plot.js", kind: SCRIPT, text: include_str!("../../page/plot.js") },
+    Asset { name: "search.js", kind: SCRIPT, text: include_str!("../../page/search.js") },
     Asset { name: "tail.js", kind: SCRIPT, text: include_str!("../../page/tail.js") },
     Asset { name: "icon.svg", kind: SVG, text: include_str!("../../page/icon.svg") },
 ];

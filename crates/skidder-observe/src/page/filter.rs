@@ -45,6 +45,31 @@ impl Filter {
         }
     }
 
+    /// Reads `q` alone, for lines of files.
+    pub(crate) fn parse_terms(query: &Query) -> Self {
+        Self { terms: terms(query.get("q").unwrap_or_default()), ..Self::default() }
+    }
+
+    /// Whether all terms hold of a line as it stands in a file. Only a line of JSON has fields.
+    pub(crate) fn holds_line(&self, line: &[u8]) -> bool {
+        let words =
+            |term: &Term| term.field.is_some() || has(line, term.text.as_bytes()) != term.not;
+        if !self.terms.iter().all(words) {
+            return false;
+        }
+        let mut fields = self.terms.iter().filter(|term| term.field.is_some()).peekable();
+        if fields.peek().is_none() {
+            return true;
+        }
+        let possible = |term: &Term| term.not || term.is_everything() || has(line, &term.raw);
+        if !self.terms.iter().all(possible) {
+            return false;
+        }
+        let is_object = line.trim_ascii_start().first() == Some(&b'{');
+        let event = is_object.then(|| serde_json::from_slice::<Json>(line).ok()).flatten();
+        fields.all(|term| event.as_ref().is_some_and(|event| term.holds(event)) != term.not)
+    }
+
     /// Whether all of it holds.
     pub(crate) fn holds(&self, of: Candidate<'_>) -> bool {
         let of_source = |wanted: &String| has(of.source.as_bytes(), wanted.as_bytes());

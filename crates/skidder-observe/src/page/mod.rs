@@ -10,6 +10,7 @@ mod filter;
 mod letters;
 mod live;
 mod query;
+mod search;
 mod tail;
 
 use crate::snapshot::Sources;
@@ -17,7 +18,8 @@ use access::{Access, Refusal, Wanted};
 use assets::{Asset, POLICY};
 use board::{Board, BoardError};
 use bytes::Bytes;
-use http_body_util::Full;
+use http_body_util::channel::Channel;
+use http_body_util::{Either, Full};
 use hyper::header::{
     ALLOW, CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, ETAG, HeaderName, HeaderValue,
     IF_NONE_MATCH, LOCATION, REFERRER_POLICY, WWW_AUTHENTICATE, X_CONTENT_TYPE_OPTIONS,
@@ -25,8 +27,10 @@ use hyper::header::{
 };
 use hyper::{Method, Request, Response, StatusCode};
 use query::Query;
+use search::{SearchError, Searches};
 use serde_json::{Value as Json, json};
 use std::sync::Arc;
+use std::time::Duration;
 use tail::Tail;
 
 use crate::http::{BoundAddress, HttpAuth};
@@ -40,9 +44,13 @@ pub(crate) struct Page {
     access: Access,
     board: Arc<Board>,
     tail: Arc<Tail>,
+    searches: Searches,
 }
 
-type Answer = Response<Full<Bytes>>;
+/// An answer at once, or one that comes bit by bit.
+pub(crate) type Body = Either<Full<Bytes>, Channel<Bytes>>;
+
+type Answer = Response<Body>;
 
 impl Page {
     pub(crate) fn new(
@@ -52,7 +60,13 @@ impl Page {
         auth: HttpAuth,
     ) -> Self {
         let access = Access::new(address, host, auth);
-        Self { sources, access, board: Arc::default(), tail: Arc::default() }
+        Self {
+            sources,
+            access,
+            board: Arc::default(),
+            tail: Arc::default(),
+            searches: Searches::default(),
+        }
     }
 
     /// Whether a path is the page's.
@@ -123,8 +137,18 @@ impl Page {
                     Err(why) => failed(StatusCode::BAD_REQUEST, &why),
                 }
             }
+            "search" => match self.searches.start(&self.sources, &query) {
+                Ok(body) => streamed(body),
+                Err(SearchError::Question(why)) => failed(StatusCode::BAD_REQUEST, &why),
+                Err(SearchError::Later(why)) => failed(StatusCode::SERVICE_UNAVAILABLE, &why),
+            },
             _ => failed(StatusCode::NOT_FOUND, "the page has no such part"),
         }
+    }
+
+    /// How long a connection may go on whose time is over.
+    pub(crate) fn grace(&self) -> Option<Duration> {
+        self.searches.is_any().then_some(search::TIME_MAX)
     }
 
     /// Also for `/lag`, which is open as `/files` is.
@@ -183,7 +207,7 @@ fn plan(sources: &Sources) -> Json {
 
 /// Leads a browser to the page.
 pub(crate) fn to_page() -> Answer {
-    let mut answer = Response::new(Full::default());
+    let mut answer = Response::new(Either::Left(Full::default()));
     *answer.status_mut() = StatusCode::FOUND;
     answer.headers_mut().insert(LOCATION, HeaderValue::from_static(ROOT));
     answer.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
@@ -195,7 +219,7 @@ fn file<B>(asset: &'static Asset, request: &Request<B>) -> Answer {
     let known = request.headers().get(IF_NONE_MATCH).and_then(|known| known.to_str().ok());
     let is_known = known.is_some_and(|known| known.split(',').any(|one| one.trim() == tag));
     let body = if is_known { "" } else { asset.text };
-    let mut answer = Response::new(Full::from(body));
+    let mut answer = Response::new(Either::Left(Full::from(body)));
     if is_known {
         *answer.status_mut() = StatusCode::NOT_MODIFIED;
     }
@@ -214,6 +238,15 @@ async fn blocking<T: Send + 'static>(
     done.unwrap_or_else(|error| Err(format!("a bug: {error}")))
 }
 
+/// One JSON object a line, as they come.
+fn streamed(body: Channel<Bytes>) -> Answer {
+    let mut answer = Response::new(Either::Right(body));
+    let kind = HeaderValue::from_static("application/x-ndjson; charset=utf-8");
+    answer.headers_mut().insert(CONTENT_TYPE, kind);
+    answer.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    answer
+}
+
 fn told(document: Result<Json, (StatusCode, String)>) -> Answer {
     match document {
         Ok(document) => json_answer(StatusCode::OK, &document),
@@ -230,7 +263,7 @@ fn json_answer(status: StatusCode, document: &Json) -> Answer {
 }
 
 fn json_text(status: StatusCode, text: String) -> Answer {
-    let mut answer = Response::new(Full::from(text));
+    let mut answer = Response::new(Either::Left(Full::from(text)));
     *answer.status_mut() = status;
     let kind = HeaderValue::from_static("application/json; charset=utf-8");
     answer.headers_mut().insert(CONTENT_TYPE, kind);

@@ -9,7 +9,7 @@ mod browser;
 
 use browser::Browser;
 use common::Place;
-use common::lines::{gzip, lines};
+use common::lines::{gzip, line, lines};
 use common::program::{Program, patiently};
 use common::server::{Act, BulkServer};
 use std::io::Write as _;
@@ -134,6 +134,25 @@ fn a_person_sees_numbers_move_files_and_events_and_nobody_else_is_asked() {
     browser.value("document.querySelector('#tail-log summary').click()");
     browser.await_that("document.querySelector('#tail-log pre')?.innerText.includes('log')");
     browser.picture("tail-light");
+
+    // Search in the files, the compressed one included.
+    browser.value("document.getElementById('tab-search').click()");
+    browser.press("/");
+    browser.write(&format!("\"{}\"", line("old", 1234).trim_end()));
+    browser.press("Enter");
+    browser.await_that("document.querySelector('#search-where').innerText.startsWith('1 line found in 15 of 15 files')");
+    let ready = "document.querySelector('#search-go').innerText === 'Search'";
+    browser.await_that(ready);
+    assert!(browser.text("#search-log").contains("rotated.log.1.gz"));
+    browser.value("(field => { field.value = 'live app'; field.form.requestSubmit() })(document.getElementById('search-text'))");
+    browser.await_that(
+        "document.querySelector('#search-where').innerText.startsWith('0 lines found')",
+    );
+    browser.await_that(ready);
+    browser.value("(field => { field.value = 'request -INFO'; field.form.requestSubmit() })(document.getElementById('search-text'))");
+    browser.await_that("document.querySelectorAll('#search-log mark').length > 50");
+    browser.await_that("document.querySelector('#search-go').innerText === 'Search'");
+    browser.picture("search-light");
 
     // The plan, and the dead letters with their reason.
     browser.value("document.getElementById('tab-plan').click()");

@@ -1,0 +1,130 @@
+//! What is found, and where a search ends.
+
+use super::*;
+use flate2::write::GzEncoder;
+use skidder_testkit::{SimClock, SimFs};
+use std::io::Write as _;
+
+struct World {
+    clock: SimClock,
+    fs: SimFs,
+    files: Vec<Target>,
+}
+
+impl World {
+    fn new(files: &[(&str, Vec<u8>)]) -> Self {
+        let clock = SimClock::new();
+        let fs = SimFs::new(&clock);
+        for (path, bytes) in files {
+            fs.write_as_other(path, bytes);
+        }
+        let files = files.iter().map(|(path, _)| Target { path: path.into(), modified: 0 });
+        Self { clock, fs, files: files.collect() }
+    }
+
+    /// What a question finds, as path, offset and line, and why it ends.
+    fn ask(&self, query: &str) -> (Vec<(String, u64, String)>, Option<Reason>) {
+        let question = Question::parse(&Query::parse(query)).expect("a question");
+        let question = Question { zone: TimeZone::UTC, ..question };
+        let mut found = Vec::new();
+        let mut search = Search::new(&question, &self.fs, &self.clock, 0);
+        let reason = search.all(&self.files, &mut |record| {
+            let one = &record["match"];
+            if let Some(line) = one["line"].as_str() {
+                let path = one["path"].as_str().unwrap_or_default().to_owned();
+                found.push((path, one["offset"].as_u64().unwrap_or(u64::MAX), line.to_owned()));
+            }
+            true
+        });
+        (found, reason)
+    }
+}
+
+fn gzip(text: &[u8]) -> Vec<u8> {
+    let mut encoder = GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    encoder.write_all(text).expect("memory");
+    encoder.finish().expect("memory")
+}
+
+fn found(path: &str, offset: u64, line: &str) -> (String, u64, String) {
+    (path.to_owned(), offset, line.to_owned())
+}
+
+#[test]
+fn lines_are_found_in_plain_and_compressed_files_with_their_offsets() {
+    let mut text = b"first Needle\r\n".to_vec();
+    for number in 0..100_000 {
+        text.extend_from_slice(format!("line {number} of many\n").as_bytes());
+    }
+    let offset = text.len() as u64;
+    text.extend_from_slice(b"{\"level\":\"error\",\"m\":\"needle\"}\nno end, but a needle");
+    let last = offset + 31;
+    let world = World::new(&[("/a.log", text.clone()), ("/a.log.1.gz", gzip(&text))]);
+    let (all, reason) = world.ask("q=needle");
+    assert_eq!(reason, Some(Reason::All));
+    let of = |path: &str| {
+        [
+            found(path, 0, "first Needle"),
+            found(path, offset, "{\"level\":\"error\",\"m\":\"needle\"}"),
+            found(path, last, "no end, but a needle"),
+        ]
+    };
+    assert_eq!(all, [of("/a.log"), of("/a.log.1.gz")].concat());
+    assert_eq!(world.ask("q=level:ERROR").0.len(), 2, "fields of lines that are JSON");
+    assert_eq!(world.ask("q=needle+-first").0.len(), 4);
+    let (some, reason) = world.ask("q=line&limit=7");
+    assert_eq!((some.len(), reason), (7, Some(Reason::Enough)));
+}
+
+#[test]
+fn a_time_is_looked_at_line_by_line_and_lines_without_one_have_that_of_the_line_before() {
+    let text = b"no time yet x\n2026-11-22T10:00:00Z early x\n2026-11-22T11:00:00Z right x\n\tat continued x\n\
+        2026-11-22T12:00:00Z late x\n\tat continued too x\n";
+    let world = World::new(&[("/a.log", text.to_vec())]);
+    let lines = |query: &str| -> Vec<String> {
+        world.ask(query).0.into_iter().map(|(_, _, line)| line).collect()
+    };
+    let wanted = ["no time yet x", "2026-11-22T11:00:00Z right x", "\tat continued x"];
+    assert_eq!(lines("q=x&from=2026-11-22T10:30:00Z&to=2026-11-22T11:30:00Z"), wanted);
+    assert_eq!(lines("from=2026-11-22T11:30:00Z").len(), 3);
+}
+
+#[test]
+fn a_line_beyond_the_bound_is_looked_at_once_and_damage_is_told() {
+    let mut text = b"needle ".to_vec();
+    text.resize(3 << 20, b'x');
+    text.extend_from_slice(b" needle\nneedle behind\n");
+    let mut damaged = gzip(b"a needle before\n");
+    damaged.extend_from_slice(&gzip(b"another\n")[..14]);
+    let length = damaged.len();
+    damaged[length - 3] ^= 0xff;
+    let world = World::new(&[("/long.log", text), ("/damaged.gz", damaged)]);
+    let (all, reason) = world.ask("q=needle");
+    assert_eq!(reason, Some(Reason::All));
+    let lines: Vec<(&str, usize)> =
+        all.iter().map(|(path, _, line)| (&**path, line.len())).collect();
+    assert_eq!(lines, [("/long.log", SHOWN_BYTES), ("/long.log", 13), ("/damaged.gz", 15)]);
+}
+
+#[test]
+fn a_search_ends_with_its_listener() {
+    let world = World::new(&[("/a.log", b"x\nx\nx\n".to_vec())]);
+    let question = Question::parse(&Query::parse("q=x")).expect("a question");
+    let mut search = Search::new(&question, &world.fs, &world.clock, 0);
+    let mut taken = 0;
+    let reason = search.all(&world.files, &mut |_| {
+        taken += 1;
+        taken < 2
+    });
+    assert_eq!((reason, taken), (None, 2));
+}
+
+#[test]
+fn a_question_without_an_end_of_its_own_is_refused() {
+    for (query, part) in
+        [("", "`q` has the words"), ("q=x&from=now", "`from` is `now`"), ("q=x&limit=y", "`limit`")]
+    {
+        let refused = Question::parse(&Query::parse(query)).err().unwrap_or_default();
+        assert!(refused.contains(part), "{refused}");
+    }
+}
