@@ -49,7 +49,7 @@ pub struct FileLook {
     pub fingerprint_len: Option<u32>,
     /// How often it was rewritten.
     pub generation: u32,
-    /// Its size in bytes as stored, when it was seen last.
+    /// Its size in bytes as stored, when it was seen or read last.
     pub size: u64,
     /// When it was changed last.
     pub modified: Timestamp,
@@ -303,10 +303,12 @@ impl Catalog {
         let look = self.readers.look(id)?;
         let cursor = self.input.cursors.cursor(id).map_or(look.offset, |cursor| cursor.offset);
         let modified = place.map_or(Timestamp::default(), |place| place.modified);
-        let behind = if known.compressed {
-            look.finished.then_some(0)
+        // A reader may have gone on since the last scan: a write wakes it.
+        let (size, behind) = if known.compressed {
+            (known.size, look.finished.then_some(0))
         } else {
-            Some(known.size.saturating_sub(cursor))
+            let size = known.size.max(look.offset);
+            (size, Some(size.saturating_sub(cursor)))
         };
         let ignored = place.is_some() && self.is_ignored(modified, now.wall);
         let (state, reason) = self.explain(id, &look, cursor, ignored);
@@ -318,7 +320,7 @@ impl Catalog {
             identity: settings.value_in(&known.key).map(str::to_owned),
             fingerprint_len: by_content.then_some(known.fingerprint.len),
             generation: look.generation,
-            size: known.size,
+            size,
             modified,
             compressed: known.compressed,
             cursor,

@@ -139,6 +139,20 @@ fn an_old_file_is_ignored_and_a_gone_one_is_said_to_be() {
 }
 
 #[test]
+fn a_file_is_as_large_as_what_was_read_of_it() {
+    let mut input = with(ROOM, |_| ());
+    let (first, second) = (lines("a", 0..300), lines("a", 300..400));
+    input.fs.write_as_other(A, first.as_bytes());
+    input.scan();
+    // Since the scan.
+    input.fs.append_as_other(A, second.as_bytes());
+    assert_eq!(input.read().len(), 400);
+    let look = input.looks(10).remove(0);
+    let size = (first.len() + second.len()) as u64;
+    assert_eq!((look.size, look.read), (size, size));
+}
+
+#[test]
 fn a_file_that_nobody_reads_is_found_told_and_read() {
     for in_line in [false, true] {
         let mut input = with(ROOM, |settings| settings.close.on_eof = true);
