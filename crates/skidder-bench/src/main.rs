@@ -60,6 +60,8 @@ enum Verb {
     Answers(RunArguments),
     /// Two outputs of which one is stuck: what the other one takes, over what it takes alone.
     Outputs(RunArguments),
+    /// CPU of the page while nobody looks, and while somebody watches events.
+    Page(RunArguments),
 }
 
 #[derive(Debug, clap::Args)]
@@ -154,6 +156,7 @@ fn main() -> Result<()> {
         Verb::Encoded(arguments) => measure(&arguments, rows::encoded),
         Verb::Answers(arguments) => measure(&arguments, rows::answers),
         Verb::Outputs(arguments) => measure(&arguments, rows::outputs),
+        Verb::Page(arguments) => measure(&arguments, rows::page),
     }
 }
 

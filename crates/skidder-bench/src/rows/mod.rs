@@ -10,6 +10,7 @@ mod latency;
 mod many;
 mod memory;
 mod outputs;
+mod page;
 mod parsers;
 mod processors;
 mod resume;
@@ -26,6 +27,7 @@ pub use latency::latency;
 pub use many::many;
 pub use memory::memory;
 pub use outputs::outputs;
+pub use page::page;
 pub use parsers::parsers;
 pub use processors::processors;
 pub use resume::resume;
@@ -54,6 +56,7 @@ pub fn all(stage: &Stage) -> Vec<Row> {
         bodies,
         many,
         outputs,
+        page,
         encoded,
         answers,
         tuned,
