@@ -1,6 +1,6 @@
 # Thin names for `cargo xtask VERB`; all logic is in xtask/, in Rust.
 
-.PHONY: help run test bench simulate fuzz ci tidy
+.PHONY: help run test bench simulate fuzz package ci tidy
 
 help:
 	@cargo xtask help
@@ -24,6 +24,10 @@ simulate:
 # Damaged files and checkpoints, from seeds, for a minute.
 fuzz:
 	@cargo xtask fuzz
+
+# A Debian package, checked.
+package:
+	@cargo xtask package
 
 # What the continuous integration runs.
 ci:

@@ -1,14 +1,14 @@
 //! `cargo xtask ci`: everything that is checked before a change lands, with the minutes of each step.
 
 use crate::tidy::{self, Mode};
-use crate::{process, repository, servers, ship, simulate};
+use crate::{package, process, repository, servers, ship, simulate};
 use anyhow::{Result, bail};
 use std::time::Duration;
 
 type Step = (&'static str, fn() -> Result<()>);
 
 /// The cheap ones first.
-const STEPS: [Step; 10] = [
+const STEPS: [Step; 11] = [
     ("lock file", lock_file),
     ("format", format),
     ("tidy", || tidy::run(Mode::Check)),
@@ -17,6 +17,7 @@ const STEPS: [Step; 10] = [
     ("tests", || servers::test(&[])),
     ("kerberos", servers::test_kerberos),
     ("release build", release),
+    ("package", package::run),
     ("simulated world", simulate::short),
     ("smoke run", ship::run),
 ];

@@ -3,6 +3,7 @@
 mod bench;
 mod ci;
 mod fuzz;
+mod package;
 mod process;
 mod repository;
 mod rotated;
@@ -23,6 +24,7 @@ cargo xtask VERB (or make VERB)
   bench [ARGUMENT..]  the end-to-end benchmark; the arguments go to `skidder-bench run`
   simulate [OPTION..]  runs in a simulated world, from seeds; `--with-bug NAME` with a deliberate bug
   fuzz [--seconds N] [--from SEED]  damaged files and checkpoints, from seeds
+  package [--program FILE]  a Debian package, checked with what else is in packaging/
   ci                everything that is checked before a change lands
   tidy [--update]   the repository's own rules; --update lowers the limits in .config/tidy-ratchet.txt
   servers           start the servers of the tests, print their variables, stop them on Ctrl-C
@@ -49,6 +51,8 @@ fn run(arguments: &[String]) -> Result<()> {
         ("bench", _) => bench::run(rest),
         ("simulate", _) => simulate::run(rest),
         ("fuzz", _) => fuzz::run(rest),
+        ("package", []) => package::run(),
+        ("package", [flag, program]) if flag == "--program" => package::of(program.as_ref()),
         ("ci", []) => ci::run(),
         ("tidy", []) => tidy::run(tidy::Mode::Check),
         ("tidy", [flag]) if flag == "--update" => tidy::run(tidy::Mode::Update),

@@ -55,9 +55,14 @@ struct Servers {
     variables: Vec<(&'static str, String)>,
 }
 
+/// Installs programs that tests and checks drive.
+pub(crate) fn install_programs() -> Result<()> {
+    script("programs.sh", &["install"])
+}
+
 /// All tests, with the ignored ones, which need the servers.
 pub(crate) fn test(arguments: &[String]) -> Result<()> {
-    script("programs.sh", &["install"])?;
+    install_programs()?;
     let servers = Servers::start()?;
     let mut command = repository::cargo();
     command.arg("test");

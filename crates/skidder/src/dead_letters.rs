@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 use skidder_os::Fs;
 use skidder_pipeline::{KeptLetters, LetterFate};
 use std::collections::{BTreeMap, VecDeque};
+use std::path::Path;
 use std::process::ExitCode;
 use tracing::Level;
 
@@ -123,7 +124,7 @@ impl Rows {
 
 /// The letters of an output as they lie there.
 fn kept<'a>(store: &Store, fs: &'a dyn Fs) -> KeptLetters<'a> {
-    KeptLetters::new(fs, &store.data)
+    KeptLetters::new(fs, &store.data).with_prepared(&hand_over)
 }
 
 /// Calls `each` with the number, the first being 1, of every letter that is meant. Gives how many lines are no letters.
@@ -278,18 +279,29 @@ fn drop_letters(
     Ok(ExitCode::SUCCESS)
 }
 
-/// The file is written anew, and would then belong to who does it: a skidder that runs as another user could not add
-/// to it any more.
+/// The file is written anew, and must then belong to whom it belonged: a skidder that runs as another user could not
+/// add to it any more. Only root can give it back; others are refused.
 fn refuse_of_others(kept: &KeptLetters<'_>, world: &World) -> Result<()> {
-    let us = rustix::process::geteuid().as_raw();
+    let us = rustix::process::geteuid();
     match world.fs.metadata(kept.path()) {
-        Ok(meta) if meta.uid != us => bail!(
-            "`{}` belongs to the user with the number {}, who could not write it any more; run this as that user",
+        Ok(meta) if meta.uid != us.as_raw() && !us.is_root() => bail!(
+            "`{}` belongs to the user with the number {}, who could not write it any more; run this as that user or root",
             kept.path().display(),
             meta.uid
         ),
         _ => Ok(()),
     }
+}
+
+/// Gives a new file to the owner of the one beside it that it replaces.
+fn hand_over(path: &Path) -> std::io::Result<()> {
+    if !rustix::process::geteuid().is_root() {
+        return Ok(());
+    }
+    let old = rustix::fs::stat(path.with_extension(""))?;
+    let owner = rustix::fs::Uid::from_raw(old.st_uid);
+    let group = rustix::fs::Gid::from_raw(old.st_gid);
+    Ok(rustix::fs::chown(path, Some(owner), Some(group))?)
 }
 
 /// Says what is wrong with a letter that cannot be sent.

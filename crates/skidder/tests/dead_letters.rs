@@ -10,6 +10,7 @@ use common::{Place, accept};
 use serde_json::Value;
 use std::collections::{BTreeMap, HashSet};
 use std::ffi::OsStr;
+use std::os::unix::fs::MetadataExt as _;
 
 const LINES: usize = 1000;
 
@@ -260,6 +261,23 @@ fn dropping_asks_which_and_keeps_the_others() {
     assert_eq!(std::fs::read_to_string(&path).unwrap(), "no letter\n");
     run(&place, &["drop", "--all"]).succeeded();
     assert!(!path.is_file());
+}
+
+#[test]
+fn a_file_that_root_writes_anew_stays_with_its_owner() {
+    if !rustix::process::geteuid().is_root() {
+        // Only root can give a file away.
+        return;
+    }
+    let server = BulkServer::start();
+    let place = refused(&server, false);
+    let path = place.data().join("dead_letters.ndjson");
+    std::os::unix::fs::chown(&path, Some(4321), Some(1234)).unwrap();
+    server.follow(|_| Act::Items(seventy_sevens));
+    let ended = run(&place, &["redrive"]);
+    assert!(ended.out.contains("90 delivered, 10 refused again"), "{}{}", ended.out, ended.log);
+    let meta = std::fs::metadata(&path).unwrap();
+    assert_eq!((meta.uid(), meta.gid(), meta.mode() & 0o777), (4321, 1234, 0o600));
 }
 
 #[test]

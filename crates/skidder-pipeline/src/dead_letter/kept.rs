@@ -23,7 +23,11 @@ pub enum LetterFate {
 pub struct KeptLetters<'a> {
     fs: &'a dyn Fs,
     path: PathBuf,
+    prepare: Option<Prepare<'a>>,
 }
+
+/// Makes a new file what the old one was, before it takes its name.
+type Prepare<'a> = &'a dyn Fn(&Path) -> io::Result<()>;
 
 impl std::fmt::Debug for KeptLetters<'_> {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -39,7 +43,13 @@ impl<'a> KeptLetters<'a> {
 
     /// The letters in a file of this name.
     pub fn in_file(fs: &'a dyn Fs, path: PathBuf) -> Self {
-        Self { fs, path }
+        Self { fs, path, prepare: None }
+    }
+
+    /// The same; a file that is written anew is given to `prepare` before it takes the place of the old one.
+    #[must_use]
+    pub fn with_prepared(self, prepare: Prepare<'a>) -> Self {
+        Self { prepare: Some(prepare), ..self }
     }
 
     /// The file.
@@ -116,6 +126,9 @@ impl<'a> KeptLetters<'a> {
                 _ => {}
             }
         } else {
+            if let Some(prepare) = self.prepare {
+                prepare(beside)?;
+            }
             self.fs.rename(beside, &self.path)?;
         }
         self.path.parent().map_or(Ok(()), |parent| self.fs.sync_dir(parent))
@@ -207,6 +220,10 @@ mod tests {
         found
     }
 
+    fn thousand() -> String {
+        (0..1000).map(|number: u32| ["letter ", &number.to_string(), "\n"].concat()).collect()
+    }
+
     /// Removes every third letter and marks those behind them.
     fn thin_out(fs: &SimFs) -> io::Result<()> {
         KeptLetters::new(fs, Path::new("/data")).rewrite(&mut |number, letter| match number % 3 {
@@ -236,8 +253,22 @@ mod tests {
     }
 
     #[test]
+    fn a_file_that_cannot_be_made_what_the_old_one_was_takes_no_place() {
+        let fs = place(b"0\n1\n2\n");
+        let fails = |path: &Path| {
+            assert_eq!(path, Path::new("/data/dead_letters.ndjson.new"));
+            Err(io::ErrorKind::PermissionDenied.into())
+        };
+        let all = KeptLetters::new(&fs, Path::new("/data")).with_prepared(&fails);
+        let error = all.rewrite(&mut |_, _| LetterFate::Keep).expect_err("it is not allowed");
+        assert_eq!(error.kind(), io::ErrorKind::PermissionDenied);
+        assert_eq!(letters(&fs), ["0", "1", "2"]);
+        assert!(fs.peek("/data/dead_letters.ndjson.new").is_none());
+    }
+
+    #[test]
     fn a_full_disk_leaves_the_file_as_it_was() {
-        let text: String = (0..1000).map(|number| format!("letter {number}\n")).collect();
+        let text = thousand();
         let fs = place(text.as_bytes());
         fs.set_capacity(Some(text.len() as u64 + 4096));
         assert!(thin_out(&fs).is_err());
@@ -247,7 +278,7 @@ mod tests {
 
     #[test]
     fn a_crash_leaves_the_old_file_or_the_new_one_wherever_it_comes() {
-        let text: String = (0..1000).map(|number| format!("letter {number}\n")).collect();
+        let text = thousand();
         let mut seen = [0, 0];
         for nth in 1.. {
             let fs = place(text.as_bytes());

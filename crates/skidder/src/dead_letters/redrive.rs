@@ -5,7 +5,7 @@
 //! breaks off in the middle of a round leaves the letters of this round in the file, to be sent again.
 
 use super::letter::{Letter, Origin};
-use super::{for_each, refuse_of_others, tell_unsendable};
+use super::{for_each, hand_over, refuse_of_others, tell_unsendable};
 use crate::agent::{self, Agent};
 use crate::cli::{Global, WhichLetters};
 use crate::commands::{World, load_settings, print, read_parts};
@@ -84,7 +84,7 @@ pub(super) fn redrive(
     }
     let mut good = true;
     for output in outputs {
-        let kept = KeptLetters::new(&*world.fs, &output.place.data);
+        let kept = KeptLetters::new(&*world.fs, &output.place.data).with_prepared(&hand_over);
         let name = output.id.as_ref().map_or_else(String::new, |id| format!("output `{id}`: "));
         if stop.load(Ordering::Relaxed) {
             good = false;
