@@ -65,6 +65,9 @@ pub(crate) struct Global {
     /// Ends when everything that is there is read and delivered
     #[arg(long, global = true)]
     pub(crate) once: bool,
+    /// Says on stderr what the start took, step by step, up to the first scan of each input
+    #[arg(long, global = true)]
+    pub(crate) trace_startup: bool,
 }
 
 /// What to do.

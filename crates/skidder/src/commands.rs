@@ -4,6 +4,7 @@ use crate::agent::{Agent, VERSION};
 use crate::assemble::{Outside, Parts, assemble};
 use crate::cli::{Command, CommandLine, Export, Global, SetupArguments, Test};
 use crate::reload::{Reloader, with_files};
+use crate::startup::Startup;
 use crate::{
     agent, cloud, files, keystore, logging, migrate, pages, registry, run, sample, ship, tune,
 };
@@ -27,6 +28,7 @@ pub(crate) struct World {
     /// Lines are only tried: nothing is written that lasts.
     pub(crate) trial: bool,
     pub(crate) cores: usize,
+    pub(crate) startup: Startup,
 }
 
 impl World {
@@ -37,6 +39,7 @@ impl World {
             directory: std::env::current_dir().context("cannot tell the current directory")?,
             trial: false,
             cores: std::thread::available_parallelism().map_or(1, Into::into),
+            startup: Startup::default(),
         })
     }
 
@@ -58,7 +61,10 @@ impl World {
 
 /// Does what the command line says.
 pub(crate) fn dispatch(line: &CommandLine) -> Result<ExitCode> {
-    let world = World::real()?;
+    let mut world = World::real()?;
+    if line.global.trace_startup {
+        world.startup = Startup::traced(&world.clock);
+    }
     match &line.command {
         None | Some(Command::Run) => run_command(&line.global, &world),
         Some(Command::Ship(what)) => ship::ship(what, &line.global, &world),
@@ -131,6 +137,7 @@ pub(crate) fn print_beside(output: &str, text: &str) -> Result<()> {
 
 fn run_command(global: &Global, world: &World) -> Result<ExitCode> {
     let settings = load_settings(global, world)?;
+    world.startup.step(|| "configuration read".to_owned());
     // The lock comes first, because the agent's id is in the directory that it protects.
     let data = settings.paths().data.clone();
     let (_lock, mut parts) = {
@@ -142,6 +149,7 @@ fn run_command(global: &Global, world: &World) -> Result<ExitCode> {
             })?,
         )
     };
+    world.startup.step(|| "data directory locked, settings checked".to_owned());
     for output in parts.outputs.iter().filter(|output| output.place.is_main) {
         registry::refuse_unadopted(world, &output.place.registry)?;
     }

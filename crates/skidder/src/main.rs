@@ -27,6 +27,7 @@ mod run;
 mod sample;
 mod ship;
 mod shown_plan;
+mod startup;
 mod status;
 mod table;
 #[cfg(feature = "top")]

@@ -93,6 +93,7 @@ impl Ours {
             path_logs: global.path_logs.clone(),
             strict_permissions: global.strict_permissions,
             once: false,
+            trace_startup: false,
         }
     }
 }

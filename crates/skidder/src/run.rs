@@ -9,6 +9,7 @@ use crate::assemble::Parts;
 use crate::commands::World;
 use crate::outputs::OutputParts;
 use crate::reload::Reloader;
+use crate::startup::Awaited;
 use crate::watch::Watch;
 use anyhow::{Context as _, Result, bail};
 use output::{Start, open_registry};
@@ -92,6 +93,8 @@ pub(crate) fn run(parts: Parts, world: &World, mut reloader: Option<Reloader>) -
         let inputs = output.inputs.len();
         tracing::info!(output = output.kind, inputs, once, "skidder is running");
     }
+    world.startup.step(|| "endpoint opened".to_owned());
+    let told = world.startup.tell_behind(running.outputs.iter().flat_map(awaited).collect());
     running.watch(reloader.as_mut(), period, |_| watch.tick());
     watch.close_endpoint(&running);
     let settles: Vec<_> = running
@@ -100,6 +103,10 @@ pub(crate) fn run(parts: Parts, world: &World, mut reloader: Option<Reloader>) -
         .map(|output| (output.id.clone(), output.kind, Arc::clone(&output.settle)))
         .collect();
     let outcome = running.end(once);
+    if let Some(told) = told {
+        // It only waited for scans, which are over.
+        drop(told.join());
+    }
     // What goes to the terminal must not stand between events.
     let kind = if settles.iter().any(|(_, kind, _)| *kind == "console") { "console" } else { "" };
     crate::commands::print_beside(kind, &watch.end())?;
@@ -113,6 +120,15 @@ pub(crate) fn run(parts: Parts, world: &World, mut reloader: Option<Reloader>) -
     }
     let good = outcome.saved && (outcome.settled || !once);
     Ok(if good { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// The inputs of an output, whose first scans `--trace-startup` waits for.
+fn awaited(output: &RunningOutput) -> impl Iterator<Item = Awaited> {
+    output.inputs.iter().map(|input| Awaited {
+        name: format!("`{}`", input.id),
+        looks: output.looks(),
+        number: input.slot,
+    })
 }
 
 /// What is logged in it is told to be of this output, if there are several.
@@ -159,6 +175,7 @@ impl Running {
         for output in &outputs {
             let _in = span_of(output.id.as_deref()).entered();
             registries.push(open_registry(&world.fs, &world.clock, &output.place.registry)?);
+            world.startup.step(|| format!("registry {} opened", output.place.registry.display()));
         }
         let mut started = Vec::with_capacity(outputs.len());
         let mut runtimes = Vec::with_capacity(outputs.len());
@@ -169,6 +186,7 @@ impl Running {
             started.push(span.in_scope(|| start.output(number, output, registry, &runtime))?);
             runtimes.push(runtime);
         }
+        world.startup.step(|| "outputs and readers started".to_owned());
         listen(&send, !once)?;
         Ok(Self {
             outputs: started,

@@ -415,3 +415,36 @@ fn commands_of_filebeat_that_are_not_here_say_so() {
         assert!(ended.log.contains(&format!("`{name}` is a command of Filebeat")), "{}", ended.log);
     }
 }
+
+#[test]
+fn what_the_start_took_is_told_step_by_step() {
+    let directory = tempfile::tempdir().unwrap();
+    std::fs::write(directory.path().join("a.log"), lines("a", 0..10)).unwrap();
+    let text =
+        "filebeat.inputs:\n- {type: filestream, id: mine, paths: ['a.log']}\noutput.discard: {}\n";
+    std::fs::write(directory.path().join("filebeat.yml"), text).unwrap();
+    let arguments = ["-c", "filebeat.yml", "--path.data", "data", "--once", "--trace-startup"];
+    let ended = run(directory.path(), &arguments).succeeded();
+    let table: Vec<&str> =
+        ended.log.lines().skip_while(|line| !line.starts_with("AT MS")).take(7).collect();
+    let what = [
+        "WHAT",
+        "configuration read",
+        "data directory locked, settings checked",
+        "registry data/registry/filebeat opened",
+        "outputs and readers started",
+        "endpoint opened",
+        "first scan of the input `mine`: ",
+    ];
+    assert_eq!(table.len(), what.len(), "{}", ended.log);
+    let mut before = 0.0;
+    for (line, what) in table.iter().zip(what) {
+        assert!(line.contains(what), "{line}");
+        if let Ok(at) = line.split_whitespace().next().unwrap().parse::<f64>() {
+            assert!(at >= before, "{}", ended.log);
+            before = at;
+        }
+    }
+    let quiet = run(directory.path(), &arguments[..5]).succeeded();
+    assert!(!quiet.log.contains("AT MS"), "{}", quiet.log);
+}

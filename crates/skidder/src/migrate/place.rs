@@ -57,6 +57,7 @@ impl Theirs {
             path_logs: None,
             strict_permissions: global.strict_permissions,
             once: false,
+            trace_startup: false,
         };
         let settings = load_files(&read, std::slice::from_ref(&configuration), world)?;
         let data = data_of(options, &settings, &folder, world)?;

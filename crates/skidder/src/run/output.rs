@@ -62,7 +62,7 @@ pub(crate) struct RunningInput {
     /// Its number in the configuration.
     pub(crate) number: usize,
     /// Its number in the pipeline, which it keeps.
-    slot: usize,
+    pub(super) slot: usize,
     /// What it was configured to be.
     print: InputPrint,
     pub(crate) id: String,
