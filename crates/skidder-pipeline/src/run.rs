@@ -315,7 +315,6 @@ fn scan_for_ever(
         if let Some(bell) = scanner.bell() {
             shared.bell.get_or_init(|| bell);
         }
-        answer(scanner, looks, clock);
         if changing.is_none() {
             let change = shared.lock().changes.pop_front();
             changing = change.map(|change| Changing::begin(change, scanner, now(clock)));
@@ -326,6 +325,8 @@ fn scan_for_ever(
             changing = None;
         }
         let mut nap = scanner.step(&|| now(clock));
+        // Behind the first scan: before it there is no file.
+        answer(scanner, looks, clock);
         if changing.is_some() {
             nap.until = nap.until.min(clock.monotonic() + Changing::LOOK_AGAIN);
         }
