@@ -42,6 +42,7 @@ pub(crate) fn of(program: &Path) -> Result<()> {
     }
     let tree = place.join("skidder");
     check_unit(program, &place)?;
+    check_manifests(program, &place)?;
     let version = lay_out(program, &place, &tree)?;
     let architecture = told(Command::new("dpkg").arg("--print-architecture"))?;
     let package = place.join(format!("skidder_{version}_{architecture}.deb"));
@@ -73,6 +74,20 @@ fn check_unit(program: &Path, place: &Path) -> Result<()> {
     security.args(["security", "--no-pager", "--offline=true", "--threshold", EXPOSURE_MAX]);
     // It prints a table of everything.
     process::output(security.arg(&copy)).map(|_| ())
+}
+
+/// Checks the manifests for Kubernetes and the container file, and the configuration that is in them.
+fn check_manifests(program: &Path, place: &Path) -> Result<()> {
+    let folder = place.join("manifests");
+    fs::create_dir_all(&folder).context("cannot make the folder of the configuration")?;
+    let manifest = repository::root().join("packaging/kubernetes/skidder.yaml");
+    let script = repository::root().join("tests/servers/manifests.sh");
+    let container = repository::root().join("packaging/Dockerfile");
+    let mut check = Command::new(script);
+    process::run(check.arg("start").arg(&folder).arg(manifest).env("MORE", container))?;
+    let mut tried = Command::new(program);
+    tried.args(["test", "config", "-c"]).arg(folder.join("filebeat.yml"));
+    process::run(tried.arg("--path.data").arg(place.join("data")))
 }
 
 /// Puts everything where it belongs; gives the version.
