@@ -6,9 +6,10 @@ mod common;
 use common::lines::{Log, judge, lines};
 use common::program::{Program, command, patiently};
 use common::server::BulkServer;
-use common::{Place, accept};
+use common::{Place, accept, say, seeds};
 use rustix::process::Signal;
 use serde_json::Value;
+use skidder_testkit::Random;
 use std::io::{Read as _, Write as _};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
@@ -243,6 +244,51 @@ fn a_hangup_changes_inputs_in_the_middle_of_writing() {
     let ledger = program.terminate().succeeded().ledger();
     assert_eq!((ledger.delivered, ledger.in_flight), (log.next, 0));
     accept("SIGHUP while lines are written", judge(&[("a", log.next)], &server.documents()), 0);
+}
+
+/// Rotates, compresses and deletes at random moments while inputs change.
+fn rotates_while_inputs_change(seed: u64) {
+    say(&format!("inputs change while files are rotated: seed {seed}"));
+    let mut random = Random::new(seed);
+    let server = BulkServer::paced(Duration::from_millis(random.below(3)));
+    let (place, mut log) = main_place(&server);
+    let text = place.configuration();
+    let mut program = place.start(&[]);
+    program.await_log("skidder is running");
+    for tag in 0..12 {
+        for _ in 0..=random.below(4) {
+            log.append(1 + random.below(200) as usize);
+            match random.below(4) {
+                0 => log.rename(),
+                1 => log.compress(1 + random.below(3) as usize),
+                _ => {}
+            }
+        }
+        place.configure(&with_tag(&text, tag));
+        let mut work = |log: &mut Log| match random.below(6) {
+            0 => log.rename(),
+            1 => log.compress(1 + random.below(3) as usize),
+            _ => log.append(1 + random.below(30) as usize),
+        };
+        if tag % 3 == 2 {
+            program.signal(Signal::HUP);
+            work(&mut log);
+        } else {
+            changed(&mut program, |program| program.signal(Signal::HUP), || work(&mut log));
+        }
+    }
+    program.await_that("everything has come", || server.count() >= log.next);
+    let ledger = program.terminate().succeeded().ledger();
+    assert_eq!((ledger.delivered, ledger.in_flight), (log.next, 0));
+    let verdict = judge(&[("a", log.next)], &server.documents());
+    accept("SIGHUP while files are rotated and compressed", verdict, 0);
+}
+
+#[test]
+fn rotated_files_are_followed_over_a_change() {
+    for seed in seeds(1) {
+        rotates_while_inputs_change(seed);
+    }
 }
 
 #[test]
