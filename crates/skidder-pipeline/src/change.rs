@@ -25,18 +25,14 @@ pub struct InputChange {
     pub done: Box<dyn FnOnce() + Send>,
 }
 
-/// A change under way.
-pub(crate) struct Changing {
+/// Inputs that end, and how far that is.
+pub struct Handover {
     leaving: Vec<Leaving>,
-    /// What was read by those that end.
+    /// What was read by them.
     sources: Vec<SourceId>,
-    /// Those of them that may have no verdict yet.
+    /// Those of it that may have no verdict yet.
     unsettled: Vec<SourceId>,
     phase: Phase,
-    add: Vec<FileInput>,
-    done: Option<Box<dyn FnOnce() + Send>>,
-    began: Monotonic,
-    told: bool,
 }
 
 /// What is waited for.
@@ -44,12 +40,62 @@ pub(crate) struct Changing {
 enum Phase {
     /// Turns to end.
     Readers,
-    /// Verdicts.
     Verdicts,
-    /// The commit with this number.
-    Commit(u64),
-    /// Nothing.
-    Over,
+    Commit,
+    Nothing,
+}
+
+impl Handover {
+    /// Of inputs whose readers were let go of.
+    pub fn begin(leaving: Vec<Leaving>) -> Self {
+        let sources: Vec<SourceId> = leaving.iter().flat_map(Leaving::sources).collect();
+        let phase = if leaving.is_empty() { Phase::Nothing } else { Phase::Readers };
+        Self { leaving, unsettled: sources.clone(), sources, phase }
+    }
+
+    /// Goes on as far as possible; says whether others may read the same files now. `commit` is called, again and again,
+    /// when all has its verdict: it says whether a commit is durable that began after the first call.
+    pub fn step(&mut self, settle: &Settle, commit: &mut dyn FnMut() -> bool) -> bool {
+        if let Phase::Readers = self.phase {
+            self.leaving.retain_mut(|leaving| !leaving.is_over());
+            if self.leaving.is_empty() {
+                self.phase = Phase::Verdicts;
+            }
+        }
+        if let Phase::Verdicts = self.phase {
+            self.unsettled.retain(|source| !settle.is_settled(*source));
+            if self.unsettled.is_empty() {
+                self.phase = Phase::Commit;
+            }
+        }
+        if let Phase::Commit = self.phase
+            && commit()
+        {
+            settle.retire(&self.sources);
+            self.phase = Phase::Nothing;
+        }
+        matches!(self.phase, Phase::Nothing)
+    }
+
+    /// What it waits for, for the log.
+    fn waits_for(&self) -> &'static str {
+        match self.phase {
+            Phase::Readers => "files that have lost their names to be read to the end",
+            Phase::Verdicts => "verdicts of the output for what was read",
+            Phase::Commit | Phase::Nothing => "the registry to take the cursors",
+        }
+    }
+}
+
+/// A change under way.
+pub(crate) struct Changing {
+    handover: Handover,
+    /// The commit that was asked for.
+    commit: Option<u64>,
+    add: Vec<FileInput>,
+    done: Option<Box<dyn FnOnce() + Send>>,
+    began: Monotonic,
+    told: bool,
 }
 
 impl Changing {
@@ -59,13 +105,9 @@ impl Changing {
     /// Ends the inputs that are to end.
     pub(crate) fn begin(change: InputChange, scanner: &mut Scanner, now: Now) -> Self {
         let InputChange { remove, add, done } = change;
-        let leaving: Vec<Leaving> =
-            remove.into_iter().filter_map(|number| scanner.end(number, now)).collect();
-        let sources: Vec<SourceId> = leaving.iter().flat_map(Leaving::sources).collect();
-        let phase = if leaving.is_empty() { Phase::Over } else { Phase::Readers };
-        let began = now.monotonic;
-        let unsettled = sources.clone();
-        Self { leaving, sources, unsettled, phase, add, done: Some(done), began, told: false }
+        let leaving = remove.into_iter().filter_map(|number| scanner.end(number, now)).collect();
+        let (handover, began) = (Handover::begin(leaving), now.monotonic);
+        Self { handover, commit: None, add, done: Some(done), began, told: false }
     }
 
     /// Goes on as far as possible; says whether the change is done.
@@ -76,25 +118,12 @@ impl Changing {
         shared: &Shared,
         now: Monotonic,
     ) -> bool {
-        if let Phase::Readers = self.phase {
-            self.leaving.retain_mut(|leaving| !leaving.is_over());
-            if self.leaving.is_empty() {
-                self.phase = Phase::Verdicts;
-            }
-        }
-        if let Phase::Verdicts = self.phase {
-            self.unsettled.retain(|source| !settle.is_settled(*source));
-            if self.unsettled.is_empty() {
-                self.phase = Phase::Commit(shared.ask_commit());
-            }
-        }
-        if let Phase::Commit(number) = self.phase
-            && shared.is_committed(number)
-        {
-            settle.retire(&self.sources);
-            self.phase = Phase::Over;
-        }
-        if !matches!(self.phase, Phase::Over) {
+        let commit = &mut self.commit;
+        let mut is_committed = || {
+            let number = *commit.get_or_insert_with(|| shared.ask_commit());
+            shared.is_committed(number)
+        };
+        if !self.handover.step(settle, &mut is_committed) {
             self.tell(now);
             return false;
         }
@@ -113,11 +142,7 @@ impl Changing {
             return;
         }
         self.told = true;
-        let waits_for = match self.phase {
-            Phase::Readers => "files that have lost their names to be read to the end",
-            Phase::Verdicts => "verdicts of the output for what was read",
-            Phase::Commit(_) | Phase::Over => "the registry to take the cursors",
-        };
+        let waits_for = self.handover.waits_for();
         tracing::warn!(waits_for, "inputs that were changed have not begun yet");
     }
 }

@@ -23,7 +23,7 @@ mod settle;
 mod testing;
 mod worker;
 
-pub use change::InputChange;
+pub use change::{Handover, InputChange};
 pub use cursors::SavedCursors;
 pub use dead_letter::{
     DeadLetter, DeadLetterError, DeadLetters, DeadLettersLimits, KeptLetters, LetterFate,

@@ -89,6 +89,12 @@ impl FileInput {
         summary
     }
 
+    /// Looks at all files once more, so that those that have just lost their names are known, and lets go of them.
+    pub fn leave(mut self, now: Now) -> Leaving {
+        self.scan(now);
+        self.catalog.leave()
+    }
+
     /// What some of the files are doing.
     pub fn page(&mut self, query: &FileQuery, now: Now) -> FilePage {
         self.catalog.page(query, now)
@@ -168,7 +174,7 @@ impl Scanner {
     }
 
     /// Takes in another input, which is scanned with the next step. Its number is the next one.
-    pub(crate) fn add(&mut self, mut input: FileInput) {
+    pub fn add(&mut self, mut input: FileInput) {
         input.catalog.set_input(self.inputs.len());
         if input.context.settings.notify && self.watcher.is_none() {
             self.watcher = watcher(&*input.context.fs);
@@ -176,15 +182,13 @@ impl Scanner {
         self.inputs.push(Some(input));
     }
 
-    /// Ends an input: looks at its files once more, so that those that have just lost their names are known, and gives
-    /// what is left of it. Nothing if it has ended before.
-    pub(crate) fn end(&mut self, number: usize, now: Now) -> Option<Leaving> {
-        let mut input = self.inputs.get_mut(number)?.take()?;
-        input.scan(now);
+    /// Ends an input; nothing if it has ended before.
+    pub fn end(&mut self, number: usize, now: Now) -> Option<Leaving> {
+        let input = self.inputs.get_mut(number)?.take()?;
         if let Some(watcher) = &mut self.watcher {
             watcher.forget(number);
         }
-        Some(input.catalog.leave())
+        Some(input.leave(now))
     }
 
     /// Acts on what was told, and scans the inputs that are due. `time` says what time it is.

@@ -206,6 +206,25 @@ impl Readers {
         self.call_one(state);
     }
 
+    /// Gives a turn to a source that sleeps with lines that wait for others; says whether it has any.
+    pub(crate) fn give_out(&self, id: SourceId) -> bool {
+        let mut state = self.lock();
+        let Some(slot) = state.slots.get_mut(&id) else { return false };
+        let waits = matches!(slot.phase, Phase::Idle(_)) && slot.flush_first();
+        if waits {
+            state.line_up(id);
+        }
+        self.call_one(state);
+        waits
+    }
+
+    /// Whether the path of a source leads to the file that it is; nothing if it has a turn, or there is none.
+    pub(crate) fn can_open_again(&self, id: SourceId) -> Option<bool> {
+        let state = self.lock();
+        let slot = state.slots.get(&id)?;
+        (slot.phase != Phase::Running).then(|| slot.can_open_again())
+    }
+
     /// All sources.
     #[cfg(test)]
     pub(crate) fn ids(&self) -> Vec<SourceId> {

@@ -4,8 +4,8 @@ use crate::glob::Pattern;
 use crate::scan::{ScanSettings, scan};
 use crate::{
     Bind, Bound, BufferPool, Catalog, Compression, Cursors, CursorsError, FileLook, FileQuery,
-    FilestreamSettings, InputContext, Next, Now, ReadMetrics, Readers, ReadersLimits, ScanSummary,
-    Scratch, SourceIds, TurnEnd, Watcher,
+    FilestreamSettings, InputContext, Leaving, Next, Now, ReadMetrics, Readers, ReadersLimits,
+    ScanSummary, Scratch, SourceIds, TurnEnd, Watcher,
 };
 use flate2::write::GzEncoder;
 use regex::bytes::Regex;
@@ -383,6 +383,13 @@ impl Input {
             messages.extend(batch.iter().flat_map(messages_of));
         }
         panic!("the turns have no end");
+    }
+
+    /// Lets go of all readers; the catalog is a new one.
+    pub(crate) fn leave(&mut self) -> Leaving {
+        let (context, readers) = (Arc::clone(&self.context), Arc::clone(&self.readers));
+        let next = Catalog::new(context, readers, Arc::default());
+        std::mem::replace(&mut self.catalog, next).leave()
     }
 
     /// A scan, and what is read after it.

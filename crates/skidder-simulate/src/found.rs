@@ -251,6 +251,11 @@ pub const FOUND: &[(u64, Option<Theme>, &str)] = &[
         DELETE,
         "a file was deleted between two events of it: the oracle took that for the middle of one",
     ),
+    (
+        66,
+        RELOAD,
+        "an input waited for ever to end, because nothing more came to the last group of a file that was gone",
+    ),
 ];
 
 const CONTAINERS: Option<Theme> = Some(Theme::Containers);
@@ -258,3 +263,4 @@ const PINS: Option<Theme> = Some(Theme::Pins);
 const DISK: Option<Theme> = Some(Theme::Disk);
 const DELETE: Option<Theme> = Some(Theme::Delete);
 const OUTPUTS: Option<Theme> = Some(Theme::Outputs);
+const RELOAD: Option<Theme> = Some(Theme::Reload);

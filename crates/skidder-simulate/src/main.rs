@@ -20,7 +20,7 @@ cargo xtask simulate [OPTION..]
   --operations     tell each operation of the program on the disk as well
   --twice          run each seed twice and compare
   --theme NAME     all seeds have this theme: `containers`, `pins`, `names`, `delete`, `ids`,
-                   `outputs` or `disk`
+                   `outputs`, `disk` or `reload`
   --found          the seeds that have found something, instead of a range
   --failures N     stop after so many failing seeds (10)
   --with-bug NAME  with a deliberate bug, which must be found; `all` for each in turn, `list` for names

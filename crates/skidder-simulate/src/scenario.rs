@@ -24,7 +24,7 @@ impl Habits {
     /// Leaves out what would make it impossible to say what must arrive.
     fn suit(mut self, special: Special) -> Self {
         match special {
-            Special::None | Special::Names | Special::Ids | Special::Disk => {}
+            Special::None | Special::Names | Special::Ids | Special::Disk | Special::Reload => {}
             // What the kubelet rotated is followed until it is read, and nobody else touches it.
             Special::Containers => (self.moves, self.links) = (false, false),
             Special::Pins(_) => self.deletes_unread = true,

@@ -37,11 +37,13 @@ pub enum Theme {
     Outputs,
     /// `queue.disk`; only seeds that are given it have it.
     Disk,
+    /// Inputs end and begin again while the program runs; only seeds that are given it have it.
+    Reload,
 }
 
 impl Theme {
     /// All of them.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::Containers,
         Self::Pins,
         Self::Names,
@@ -49,6 +51,7 @@ impl Theme {
         Self::Ids,
         Self::Outputs,
         Self::Disk,
+        Self::Reload,
     ];
 
     /// The theme of this name.
@@ -66,6 +69,7 @@ impl Theme {
             Self::Ids => "ids",
             Self::Outputs => "outputs",
             Self::Disk => "disk",
+            Self::Reload => "reload",
         }
     }
 
@@ -80,6 +84,7 @@ impl Theme {
                 Special::Outputs { count: 2, disk: false, deletes: false, stuck: None }
             }
             Self::Disk => Special::Disk,
+            Self::Reload => Special::Reload,
         }
     }
 }
@@ -106,6 +111,8 @@ pub(crate) enum Special {
     Outputs { count: usize, disk: bool, deletes: bool, stuck: Option<usize> },
     /// `queue.disk`.
     Disk,
+    /// Inputs end and begin again while the program runs.
+    Reload,
 }
 
 /// What the file system tells of changes.

@@ -35,7 +35,8 @@ impl Catalog {
         }
         let mut reading = Vec::new();
         for (id, known) in &self.sources {
-            let is_last_way = !known.placed && self.readers.look(*id).is_some_and(|look| look.open);
+            let is_gone = !known.placed || self.readers.can_open_again(*id) == Some(false);
+            let is_last_way = is_gone && self.readers.look(*id).is_some_and(|look| look.open);
             if is_last_way {
                 self.readers.wake_if_open(*id);
             } else {
@@ -62,7 +63,11 @@ impl Leaving {
         self.reading.retain(|&(id, is_last_way)| {
             let Some(look) = readers.look(id) else { return false };
             let at_rest = matches!(look.state, ReaderState::Idle | ReaderState::Closed);
-            if is_last_way && look.open && (!at_rest || look.group_waits) {
+            if is_last_way && look.open && !at_rest {
+                return true;
+            }
+            // A group of lines waits for more in vain.
+            if is_last_way && readers.give_out(id) {
                 return true;
             }
             readers.remove(id);
@@ -82,3 +87,6 @@ impl Leaving {
         self.sources.iter().map(|(id, _)| *id)
     }
 }
+
+#[cfg(test)]
+mod tests;

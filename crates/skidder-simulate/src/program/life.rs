@@ -107,6 +107,7 @@ pub(super) struct Life {
     pub(super) registrar: Registrar,
     pub(super) registry: Arc<Registry>,
     pub(super) readers: Arc<Readers>,
+    pub(super) ids: Arc<SourceIds>,
     pub(super) metrics: Arc<ReadMetrics>,
     pub(super) looking: Looking,
     pub(super) workers: Vec<Worker>,
@@ -146,6 +147,7 @@ impl Life {
         let buffers = Arc::new(BufferPool::default());
         let decoders = DecoderPool::new(2);
         let mut peers = shares.peers.into_iter();
+        let mut contexts = Vec::new();
         let inputs = (0..INPUTS.len()).map(|number| {
             let context = InputContext {
                 settings: config.settings(number),
@@ -157,13 +159,16 @@ impl Life {
                 decoders: decoders.clone(),
                 rows_max: config.rows_max,
             };
-            let input = FileInput::new(Arc::new(context), Arc::clone(&readers), Arc::clone(&ids));
+            let context = Arc::new(context);
+            contexts.push(Arc::clone(&context));
+            let input = FileInput::new(context, Arc::clone(&readers), Arc::clone(&ids));
             match peers.next() {
                 Some(peer) => input.with_peer(peer),
                 None => input,
             }
         });
-        let looking = Looking::new(inputs.collect(), listens, fs);
+        let inputs = inputs.collect();
+        let looking = Looking::new(inputs, contexts, listens, fs);
         let dead_letters = DeadLetters::new(shared_fs, shared_clock, &data, config.dead_letters);
         Ok(Self {
             registrar: Registrar::new(Arc::clone(&settle), Arc::clone(&registry)),
@@ -172,6 +177,7 @@ impl Life {
             queue,
             disk,
             readers,
+            ids,
             metrics,
             looking,
             workers: (0..config.reader_threads).map(|_| Worker::Free).collect(),

@@ -6,18 +6,22 @@ use super::pipeline::Pipeline;
 use crate::stage::Stage;
 use skidder_os::{Clock, Monotonic};
 use skidder_pipeline::{FileInput, Scanner};
+use skidder_read::{InputContext, Leaving};
 use skidder_testkit::{Random, SimFs};
+use std::sync::Arc;
 
 /// Who finds out that files have changed.
 pub(super) enum Looking {
     /// Scans of one input each, and when they are due.
-    Scans(Vec<(FileInput, Monotonic)>),
+    Scans(Vec<(FileInput, Arc<InputContext>, Monotonic)>),
     /// The product's scanner, which is told of changes.
     Told(Told),
 }
 
 pub(super) struct Told {
     scanner: Scanner,
+    /// What each input was made of, by its number; nothing once it has ended.
+    contexts: Vec<Option<Arc<InputContext>>>,
     /// Whatever is told, it is not asked before this.
     rests_until: Monotonic,
     /// It is asked now, even if nothing was told.
@@ -25,13 +29,53 @@ pub(super) struct Told {
 }
 
 impl Looking {
-    pub(super) fn new(inputs: Vec<FileInput>, listens: bool, fs: &SimFs) -> Self {
+    pub(super) fn new(
+        inputs: Vec<FileInput>,
+        contexts: Vec<Arc<InputContext>>,
+        listens: bool,
+        fs: &SimFs,
+    ) -> Self {
         if !listens {
             let due = Monotonic::default();
-            return Self::Scans(inputs.into_iter().map(|input| (input, due)).collect());
+            let inputs = inputs.into_iter().zip(contexts);
+            return Self::Scans(inputs.map(|(input, context)| (input, context, due)).collect());
         }
         let (rests_until, due) = (Monotonic::default(), Monotonic::default());
-        Self::Told(Told { scanner: Scanner::new(inputs, fs), rests_until, due })
+        let contexts = contexts.into_iter().map(Some).collect();
+        Self::Told(Told { scanner: Scanner::new(inputs, fs), contexts, rests_until, due })
+    }
+
+    /// Ends one of the inputs; gives what it was made of, and what is left of it.
+    pub(super) fn end_one(
+        &mut self,
+        stage: &Stage,
+        random: &mut Random,
+    ) -> Option<(Arc<InputContext>, Leaving)> {
+        match self {
+            Self::Scans(inputs) => {
+                let at = random.below(inputs.len() as u64) as usize;
+                let (input, context, _) = inputs.remove(at);
+                Some((context, input.leave(stage.now())))
+            }
+            Self::Told(told) => {
+                let running = (0..told.contexts.len()).filter(|&at| told.contexts[at].is_some());
+                let running: Vec<usize> = running.collect();
+                let at = running[random.below(running.len() as u64) as usize];
+                Some((told.contexts[at].take()?, told.scanner.end(at, stage.now())?))
+            }
+        }
+    }
+
+    /// Another input, which is looked at at once.
+    pub(super) fn begin(&mut self, input: FileInput, context: Arc<InputContext>) {
+        match self {
+            Self::Scans(inputs) => inputs.push((input, context, Monotonic::default())),
+            Self::Told(told) => {
+                told.scanner.add(input);
+                told.contexts.push(Some(context));
+                told.due = Monotonic::default();
+            }
+        }
     }
 }
 
@@ -51,7 +95,7 @@ impl Pipeline {
         let now = stage.clock.monotonic();
         match &mut self.life.looking {
             Looking::Scans(inputs) => {
-                let Some((input, due)) = inputs.iter_mut().find(|(_, due)| *due <= now) else {
+                let Some((input, _, due)) = inputs.iter_mut().find(|(.., due)| *due <= now) else {
                     return false;
                 };
                 *due = scan(input, &self.config, stage);
@@ -71,7 +115,7 @@ impl Pipeline {
         match &mut self.life.looking {
             Looking::Scans(inputs) => {
                 let number = random.below(inputs.len() as u64) as usize;
-                let (input, due) = &mut inputs[number];
+                let (input, _, due) = &mut inputs[number];
                 *due = scan(input, &self.config, stage);
             }
             Looking::Told(told) => told.step(stage),
@@ -82,7 +126,7 @@ impl Pipeline {
     pub(crate) fn look_around(&mut self, stage: &Stage) {
         match &mut self.life.looking {
             Looking::Scans(inputs) => {
-                for (input, due) in inputs {
+                for (input, _, due) in inputs {
                     *due = scan(input, &self.config, stage);
                 }
             }

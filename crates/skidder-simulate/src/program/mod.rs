@@ -8,6 +8,7 @@ mod output;
 mod pipeline;
 mod power;
 mod reading;
+mod reload;
 
 pub(crate) use config::{Config, MARKER};
 pub(crate) use power::End;
@@ -15,6 +16,7 @@ pub(crate) use power::End;
 use crate::others::{Others, Watched};
 use crate::scenario::{Scenario, Weather};
 use crate::stage::Stage;
+use crate::themes::Special;
 use life::{DATA, Shares};
 use pipeline::Pipeline;
 use power::Dying;
@@ -94,6 +96,9 @@ impl Program {
             _ => {}
         }
         pipeline.store(stage, random)?;
+        if scenario.themes.special == Special::Reload {
+            pipeline.reload(stage, random)?;
+        }
         pipeline.check_ledgers()?;
         let ends = &scenario.ends;
         let at = random.below(10_000);
@@ -127,6 +132,7 @@ impl Program {
                 pipeline.read(stage, random)?;
                 pipeline.deliver(stage, random)?;
                 pipeline.store(stage, random)?;
+                pipeline.go_on_reloading(stage)?;
                 busy |= !pipeline.is_idle();
             }
             idle = if busy { 0 } else { idle + 1 };

@@ -4,6 +4,7 @@ use super::config::Config;
 use super::life::{Life, Shares};
 use super::output::Behind;
 use super::reading::Worker;
+use super::reload::Reloading;
 use crate::oracle::{LineId, Way};
 use crate::scenario::{Scenario, Weather};
 use crate::stage::Stage;
@@ -37,6 +38,8 @@ pub(super) struct Pipeline {
     unsaved: Vec<LineId>,
     /// Nothing fails that is written for the program itself.
     saves_state: bool,
+    /// An input that ends, to begin again.
+    pub(super) reloading: Option<Reloading>,
 }
 
 impl Pipeline {
@@ -67,6 +70,7 @@ impl Pipeline {
             given_up: 0,
             unsaved: Vec::new(),
             saves_state: !scenario.data_faults,
+            reloading: None,
         })
     }
 
@@ -88,7 +92,8 @@ impl Pipeline {
 
     /// Nothing is on its way.
     pub(super) fn is_idle(&self) -> bool {
-        self.life.output.is_idle()
+        self.reloading.is_none()
+            && self.life.output.is_idle()
             && self.life.settle.in_flight() == 0
             && self.life.workers.iter().all(Worker::is_free)
             && self.life.disk.as_ref().is_none_or(|disk| disk.filled().events == 0)
@@ -165,11 +170,11 @@ impl Pipeline {
 
     /// Saves cursors, and checks them before.
     pub(super) fn flush(&mut self, stage: &mut Stage) -> Result<(), String> {
-        self.flush_as(stage, false)
+        self.flush_as(stage, false).map(|_| ())
     }
 
-    /// The same; `last` before the program ends in order.
-    pub(super) fn flush_as(&mut self, stage: &mut Stage, last: bool) -> Result<(), String> {
+    /// The same; `last` before the program, or an input, ends in order. Says whether all is durable.
+    pub(super) fn flush_as(&mut self, stage: &mut Stage, last: bool) -> Result<bool, String> {
         let mut cursors = Vec::new();
         self.life.settle.for_each(|status| {
             cursors.push((status.source.0, status.cursor.generation, status.cursor.offset));
@@ -189,7 +194,7 @@ impl Pipeline {
                 self.saved = self.life.saved_paths();
             }
         }
-        Ok(())
+        Ok(saved)
     }
 
     /// Whether pins were given up since the last look, as is allowed.
