@@ -206,16 +206,18 @@ impl Readers {
         self.call_one(state);
     }
 
-    /// Gives a turn to a source that sleeps with lines that wait for others; says whether it has any.
+    /// Whether a source sleeps with lines that wait for others. It gives them out at their time; now, if they have none.
     pub(crate) fn give_out(&self, id: SourceId) -> bool {
         let mut state = self.lock();
         let Some(slot) = state.slots.get_mut(&id) else { return false };
-        let waits = matches!(slot.phase, Phase::Idle(_)) && slot.flush_first();
-        if waits {
+        let has_time = slot.reader.as_ref().is_some_and(|reader| reader.flush_at().is_some());
+        let sleeps = matches!(slot.phase, Phase::Idle(_));
+        let is_asked = sleeps && !has_time && slot.flush_first();
+        if is_asked {
             state.line_up(id);
         }
         self.call_one(state);
-        waits
+        is_asked || (sleeps && has_time)
     }
 
     /// Whether the path of a source leads to the file that it is; nothing if it has a turn, or there is none.

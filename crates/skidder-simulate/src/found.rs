@@ -252,9 +252,9 @@ pub const FOUND: &[(u64, Option<Theme>, &str)] = &[
         "a file was deleted between two events of it: the oracle took that for the middle of one",
     ),
     (
-        66,
+        2184,
         RELOAD,
-        "an input waited for ever to end, because nothing more came to the last group of a file that was gone",
+        "a group of lines in a file without a name was given out before its time, because its input ended",
     ),
 ];
 

@@ -66,7 +66,7 @@ impl Leaving {
             if is_last_way && look.open && !at_rest {
                 return true;
             }
-            // A group of lines waits for more in vain.
+            // A group of lines has its time, in which more may come.
             if is_last_way && readers.give_out(id) {
                 return true;
             }

@@ -92,8 +92,7 @@ impl Pipeline {
 
     /// Nothing is on its way.
     pub(super) fn is_idle(&self) -> bool {
-        self.reloading.is_none()
-            && self.life.output.is_idle()
+        self.life.output.is_idle()
             && self.life.settle.in_flight() == 0
             && self.life.workers.iter().all(Worker::is_free)
             && self.life.disk.as_ref().is_none_or(|disk| disk.filled().events == 0)
