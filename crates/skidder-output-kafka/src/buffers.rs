@@ -6,6 +6,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// What is kept while nobody uses it.
 const KEPT_BYTES_MAX: usize = 4 << 20;
 
+/// Most room that is made before it is needed: more than this a batch has only for the sake of one large record.
+pub(crate) const ROOM_BYTES_MAX: usize = 512 << 10;
+
 /// Shared by all who clone it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Buffers(Arc<Mutex<Free>>);
@@ -18,10 +21,17 @@ struct Free {
 }
 
 impl Buffers {
-    /// Some memory, empty.
-    pub(crate) fn take(&self) -> Vec<u8> {
+    /// Some memory, empty, with room for so many bytes, but not for more than [`ROOM_BYTES_MAX`]: what grows is copied
+    /// each time. That which came back last is the most likely to be in the processor's cache.
+    pub(crate) fn take(&self, bytes: usize) -> Vec<u8> {
+        // Of few sizes, so that what comes back is of use.
+        let bytes = bytes.min(ROOM_BYTES_MAX);
+        let bytes = if bytes == 0 { 0 } else { bytes.next_power_of_two() };
         let mut free = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let buffer = free.list.pop().unwrap_or_default();
+        let Some(place) = free.list.iter().rposition(|buffer| buffer.capacity() >= bytes) else {
+            return Vec::with_capacity(bytes);
+        };
+        let buffer = free.list.remove(place);
         free.bytes -= buffer.capacity();
         buffer
     }
@@ -30,9 +40,14 @@ impl Buffers {
     pub(crate) fn put(&self, mut buffer: Vec<u8>) {
         buffer.clear();
         let mut free = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if buffer.capacity() > 0 && free.bytes + buffer.capacity() <= KEPT_BYTES_MAX {
-            free.bytes += buffer.capacity();
-            free.list.push(buffer);
+        if buffer.capacity() == 0 || buffer.capacity() > KEPT_BYTES_MAX {
+            return;
+        }
+        free.bytes += buffer.capacity();
+        free.list.push(buffer);
+        // What nobody took for the longest time is too small for what is written now.
+        while free.bytes > KEPT_BYTES_MAX {
+            free.bytes -= free.list.remove(0).capacity();
         }
     }
 }
@@ -44,11 +59,13 @@ mod tests {
     #[test]
     fn memory_comes_back_up_to_a_bound() {
         let buffers = Buffers::default();
-        let mut buffer = buffers.take();
+        let mut buffer = buffers.take(2000);
+        assert!(buffer.capacity() >= 2000);
         buffer.extend_from_slice(&[1; 1000]);
         let place = buffer.as_ptr();
         buffers.put(buffer);
-        let again = buffers.take();
+        assert!(buffers.take(3000).capacity() >= 3000);
+        let again = buffers.take(2000);
         assert_eq!((again.as_ptr(), again.len()), (place, 0));
         for _ in 0..100 {
             buffers.put(Vec::with_capacity(1 << 20));

@@ -87,7 +87,8 @@ impl Work {
                 self.topics.busy.remove(&number);
                 return;
             };
-            self.place(number, item, now);
+            let row = u32::from(item.row);
+            self.place(number, item.flight, row..row + 1, now);
         }
     }
 

@@ -65,6 +65,14 @@ pub(crate) struct Load {
     pub(crate) bytes: usize,
 }
 
+impl Load {
+    /// Whether there is room for a record below these bounds.
+    #[inline]
+    pub(crate) fn is_within(&self, max: &Self) -> bool {
+        self.records < max.records && self.bytes < max.bytes
+    }
+}
+
 /// See the module's text.
 pub(crate) struct Lane {
     pub(crate) topic: u16,
@@ -85,6 +93,8 @@ pub(crate) struct Lane {
     /// When the first record came into `open`.
     pub(crate) since: Option<Instant>,
     pub(crate) parked: VecDeque<Item>,
+    /// What a batch has, of late at most: room that the next one is given at once.
+    pub(crate) usual: Load,
     /// The number of the next record, for the identity of this generation.
     pub(crate) next: Mark,
     /// Failures in a row.
@@ -108,6 +118,7 @@ impl Lane {
             open: Batch::default(),
             since: None,
             parked: VecDeque::new(),
+            usual: Load::default(),
             next: Mark { generation: 0, first: 0 },
             tries: 0,
             backoff,
@@ -142,6 +153,9 @@ impl Lane {
     /// `open` takes no more.
     pub(crate) fn seal(&mut self) {
         if !self.open.records.is_empty() {
+            let of_late = |before: usize, now: usize| (before - before / 8).max(now + now / 8);
+            self.usual.records = of_late(self.usual.records, self.open.items.len());
+            self.usual.bytes = of_late(self.usual.bytes, self.open.records.bytes.len());
             self.sealed.push_back(std::mem::take(&mut self.open));
             self.since = None;
         }

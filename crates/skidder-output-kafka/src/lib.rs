@@ -12,6 +12,7 @@ mod compress;
 mod config;
 mod connect;
 mod connection;
+mod fill;
 mod flights;
 mod hash;
 mod hold;

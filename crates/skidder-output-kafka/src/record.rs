@@ -2,6 +2,7 @@
 //! behind the other as a batch has them, so that a batch is sent from the memory into which its events were encoded.
 
 use crate::wire::{put_uvarint, put_varint, width, zigzag};
+use crc_fast::{CrcAlgorithm, Digest};
 
 /// Bytes before the records of a batch.
 pub(crate) const HEAD_BYTES: usize = 61;
@@ -10,8 +11,8 @@ const BEFORE_BYTES: usize = 12;
 /// Where the part begins that the checksum is of.
 const SUMMED_FROM: usize = 21;
 
-/// Room for what stands before the key of a record, and for the length of a value: five numbers and the attributes.
-const HEAD_ROOM: usize = 5 * 10 + 1;
+/// Bytes that are written at once before the key of a record; what is too many is taken back.
+const HEAD_ROOM: usize = 16;
 
 /// Records of one batch, without the batch's head.
 #[derive(Debug, Default)]
@@ -66,31 +67,28 @@ impl Records {
         let bytes = &mut self.bytes;
         // Both lengths are known only afterwards; where they were guessed wrong, what is behind them moves.
         let body = start + length_width;
-        // In one piece: the length, no attributes, the time, the place, and the key's length.
-        let mut head = [0; HEAD_ROOM];
-        let mut end = length_width + 1;
-        end = set_varint(&mut head, end, time.wrapping_sub(self.first));
-        end = set_varint(&mut head, end, i64::from(self.count));
-        end = set_varint(&mut head, end, key.map_or(-1, |key| key.len() as i64));
-        let at = match key {
-            None => {
-                bytes.extend_from_slice(&head[..end + value_width]);
-                start + end
-            }
-            Some(key) => {
-                bytes.extend_from_slice(&head[..end]);
-                bytes.extend_from_slice(key);
-                bytes.extend_from_slice(&[0; 10][..value_width]);
-                start + end + key.len()
-            }
-        };
+        let numbers = [
+            zigzag(time.wrapping_sub(self.first)),
+            zigzag(i64::from(self.count)),
+            zigzag(key.map_or(-1, |key| key.len() as i64)),
+        ];
+        put_head(bytes, length_width, numbers);
+        if let Some(key) = key {
+            bytes.extend_from_slice(key);
+        }
+        let at = bytes.len();
+        put_room(bytes, value_width);
         if let Err(error) = value(bytes) {
             bytes.truncate(start);
             return Err(error);
         }
         let length = bytes.len() - at - value_width;
         let value_width = put_length(bytes, at, value_width, length);
-        bytes.extend_from_slice(headers);
+        match headers {
+            // There are none, most often.
+            [none] => bytes.push(*none),
+            _ => bytes.extend_from_slice(headers),
+        }
         let body_length = bytes.len() - body;
         let length_width = put_length(bytes, start, length_width, body_length);
         self.widths = (length_width, value_width);
@@ -136,23 +134,48 @@ impl Records {
         put(51, &sequence.epoch.to_be_bytes());
         put(53, &sequence.first.to_be_bytes());
         put(57, &self.count.to_be_bytes());
-        let sum = crc32c::crc32c_append(crc32c::crc32c(&head[SUMMED_FROM..]), body);
-        head[17..21].copy_from_slice(&sum.to_be_bytes());
+        let mut sum = Digest::new(CrcAlgorithm::Crc32Iscsi);
+        sum.update(&head[SUMMED_FROM..]);
+        sum.update(body);
+        head[17..21].copy_from_slice(&(sum.finalize() as u32).to_be_bytes());
         head
     }
 }
 
-/// Writes a number at `at`, where there is room; gives where it ends.
+/// Appends room for the length of a record, no attributes, and the numbers before its key.
 #[inline]
-fn set_varint(head: &mut [u8; HEAD_ROOM], mut at: usize, value: i64) -> usize {
-    let mut rest = zigzag(value);
-    while rest >= 0x80 {
-        head[at] = rest as u8 | 0x80;
-        rest >>= 7;
-        at += 1;
+fn put_head(bytes: &mut Vec<u8>, length_width: usize, numbers: [u64; 3]) {
+    let mut end = length_width + 1;
+    if end > 3 || numbers.iter().any(|number| *number >= 1 << 14) {
+        return put_large_head(bytes, length_width, numbers);
     }
-    head[at] = rest as u8;
-    at + 1
+    // Built in a register, as none of them has more than two bytes: at most 3 + 3 × 2.
+    let mut head = 0_u128;
+    for number in numbers {
+        let (low, high) = (number & 0x7f, number >> 7);
+        let is_long = u64::from(high > 0);
+        head |= u128::from(low | is_long << 7 | high << 8) << (8 * end);
+        end += 1 + is_long as usize;
+    }
+    let start = bytes.len();
+    bytes.extend_from_slice(&head.to_le_bytes());
+    bytes.truncate(start + end);
+}
+
+#[cold]
+fn put_large_head(bytes: &mut Vec<u8>, length_width: usize, numbers: [u64; 3]) {
+    bytes.resize(bytes.len() + length_width + 1, 0);
+    for number in numbers {
+        put_uvarint(bytes, number);
+    }
+}
+
+/// Appends room for a number of so many bytes.
+#[inline]
+fn put_room(bytes: &mut Vec<u8>, width: usize) {
+    let start = bytes.len();
+    bytes.extend_from_slice(&[0; HEAD_ROOM]);
+    bytes.truncate(start + width);
 }
 
 /// Writes the length of what stands behind `at`, where there are `guess` bytes for it. Gives how many it took.

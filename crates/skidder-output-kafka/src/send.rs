@@ -380,7 +380,6 @@ impl Work {
             if let Some(group) = lane.groups.pop_front() {
                 self.pack(slot, group);
             } else if let Some(item) = lane.parked.pop_front() {
-                self.make_key(item);
                 self.write(slot, item, now);
             } else {
                 return;
@@ -395,7 +394,8 @@ impl Work {
 
     /// Writes a batch that came back once more.
     fn pack(&mut self, slot: u32, group: Group) {
-        let memory = self.links.buffers.take();
+        let usual = self.lane(slot).usual;
+        let memory = self.links.buffers.take(usual.bytes);
         let mut batch = Batch { mark: group.mark, ..Batch::default() };
         batch.records = crate::record::Records::within(memory);
         for item in group.items {

@@ -1,18 +1,17 @@
 //! The one task of the output: takes events, writes each as a record into the batch of its partition, and gives it its
 //! verdict when the brokers have answered.
 //!
-//! Sending is in `send.rs`, waiting in `hold.rs`, who is asked what in `ask.rs`.
+//! Writing is in `fill.rs`, sending in `send.rs`, waiting in `hold.rs`, who is asked what in `ask.rs`.
 
 use crate::ask::Asking;
 use crate::buffers::Buffers;
 use crate::codes::Code;
 use crate::config::Config;
 use crate::flights::{Flights, Item};
-use crate::lane::{Hold, Lane, Load};
+use crate::lane::{Lane, Load};
 use crate::link::{Links, Told};
 use crate::messages::Identity;
 use crate::record::Records;
-use crate::selector::TopicError;
 use crate::send::Broker;
 use crate::setup::Setup;
 use crate::topics::Topics;
@@ -29,9 +28,6 @@ use tokio::time::Instant;
 
 /// Most bytes of messages that are taken from the queue at once.
 const TAKE_BYTES_MAX: usize = 8 << 20;
-/// Events that are encoded before others may run.
-const STEP: usize = 512;
-
 /// What an event becomes.
 pub(crate) struct Writer {
     pub(crate) codec: Codec,
@@ -104,7 +100,7 @@ pub(crate) struct Work {
     /// The topic of the last event.
     pub(crate) last_topic: Option<u16>,
     /// Whether that is the one of all events.
-    has_one_topic: bool,
+    pub(crate) has_one_topic: bool,
     pub(crate) lanes: Vec<Option<Lane>>,
     pub(crate) free_lanes: Vec<u32>,
     /// Lanes that are not idle.
@@ -236,7 +232,7 @@ impl Work {
     }
 
     pub(crate) fn has_room(&self) -> bool {
-        self.load.records < self.load_max.records && self.load.bytes < self.load_max.bytes
+        self.load.is_within(&self.load_max)
     }
 
     async fn wait(&mut self, now: Instant) -> Woken {
@@ -281,138 +277,6 @@ impl Work {
 
     pub(crate) fn lane(&mut self, slot: u32) -> &mut Lane {
         self.lanes[slot as usize].as_mut().expect("a lane with records is not forgotten")
-    }
-
-    /// The rows that nobody has seen yet, a step's worth; says whether there may be more.
-    fn begin_rows(&mut self, now: Instant) -> bool {
-        let mut step = STEP;
-        while step > 0 && self.has_room() {
-            let Some(&mut (flight, ref mut next, rows)) = self.waiting.front_mut() else {
-                return false;
-            };
-            let item = Item { flight, row: *next as u16 };
-            *next += 1;
-            let is_last = *next == rows;
-            step -= 1;
-            if !self.begin(item, now) {
-                // Another time.
-                if let Some((_, next, _)) = self.waiting.front_mut() {
-                    *next -= 1;
-                }
-                return false;
-            }
-            if is_last {
-                self.waiting.pop_front();
-            }
-        }
-        step == 0
-    }
-
-    /// Finds an event's topic and its place there. `false`: there are too many topics.
-    #[inline]
-    fn begin(&mut self, item: Item, now: Instant) -> bool {
-        let last = if self.has_one_topic { self.last_topic } else { None };
-        let number = match last {
-            Some(number) => number,
-            None => match self.topic_of(item) {
-                Ok(Some(number)) => number,
-                Ok(None) => return false,
-                Err(error) => {
-                    self.refuse(item, Code::NONE, error.to_string());
-                    return true;
-                }
-            },
-        };
-        let topic = self.topics.get(number);
-        if topic.hold == Hold::No && topic.parked.is_empty() {
-            self.place(number, item, now);
-        } else {
-            topic.parked.push_back(item);
-            self.topics.busy.insert(number);
-        }
-        true
-    }
-
-    /// The number of an event's topic; nothing if there are too many.
-    fn topic_of(&mut self, item: Item) -> Result<Option<u16>, TopicError> {
-        let (delivery, row) = self.flights.origin(item);
-        let Writer { selector, topic_text, .. } = &mut self.writer;
-        selector.select(delivery.batch.event(row as usize), topic_text)?;
-        let last = self.last_topic.filter(|number| {
-            let last = self.topics.peek(*number);
-            last.is_some_and(|topic| topic.name.as_bytes() == topic_text)
-        });
-        if last.is_some() {
-            return Ok(last);
-        }
-        let name = std::str::from_utf8(topic_text).expect("names of topics are ASCII").to_owned();
-        let found = self.topics.find(&name);
-        let number = found.or_else(|| self.add_topic(&name));
-        self.last_topic = number;
-        Ok(number)
-    }
-
-    /// Chooses the partition of an event of a known topic. There must be room.
-    pub(crate) fn place(&mut self, number: u16, item: Item, now: Instant) {
-        let (delivery, row) = self.flights.origin(item);
-        let event = delivery.batch.event(row as usize);
-        self.writer.make_key(event);
-        let topic = self.topics.get(number);
-        topic.used = true;
-        let strategy = &self.config.partitioning.strategy;
-        let key = self.writer.key();
-        let slot = match topic.chooser.choose(strategy, key, event, topic.usable.len()) {
-            Ok(place) => topic.usable[place],
-            Err(field) => {
-                let reason = format!("the field `{field}` of `partition.hash` has no hash");
-                return self.refuse(item, Code::NONE, reason);
-            }
-        };
-        let lane = self.lanes[slot as usize].as_mut().expect("a usable partition has a lane");
-        if lane.hold == Hold::No && !lane.has_waiting() {
-            self.write(slot, item, now);
-        } else {
-            lane.parked.push_back(item);
-            self.active.insert(slot);
-        }
-    }
-
-    /// Writes an event, whose key was made, into the open batch of a lane.
-    #[inline]
-    pub(crate) fn write(&mut self, slot: u32, item: Item, now: Instant) {
-        let (delivery, row) = self.flights.origin(item);
-        let lane = self.lanes[slot as usize].as_mut().expect("whoever writes has a lane");
-        let open = &mut lane.open;
-        if open.records.bytes.capacity() == 0 {
-            open.records = Records::within(self.links.buffers.take());
-        }
-        let before = open.records.bytes.len();
-        let clock = &*self.feed.clock;
-        let size = match self.writer.write(&mut open.records, delivery, row, clock) {
-            Ok(size) => size,
-            Err(error) => return self.refuse(item, Code::NONE, error.to_string()),
-        };
-        let limit = self.config.max_message_bytes;
-        if size > limit {
-            open.records.undo();
-            let reason = format!("it has {size} bytes, and `max_message_bytes` is {limit}");
-            return self.refuse(item, Code::MESSAGE_TOO_LARGE, reason);
-        }
-        if open.records.bytes.len() > limit && open.records.count > 1 {
-            open.records.undo();
-            lane.seal();
-            return self.write(slot, item, now);
-        }
-        self.load.records += 1;
-        self.load.bytes += open.records.bytes.len() - before;
-        open.items.push(item);
-        if open.items.len() == 1 {
-            lane.since = Some(now);
-            self.active.insert(slot);
-        }
-        if open.items.len() >= self.config.batch_records_max() {
-            lane.seal();
-        }
     }
 }
 
