@@ -1,7 +1,7 @@
 //! Events as commands: `RPUSH key value …` or `PUBLISH channel value`.
 
 use super::config::DataType;
-use super::resp::{write_argument, write_head};
+use super::resp::{write_argument, write_head, write_in_place};
 use crate::codec::{Codec, CodecConfig};
 use crate::context::Context;
 use crate::refusal::Refusal;
@@ -22,7 +22,8 @@ pub(crate) struct RequestWriter {
     /// Every event has a text: how many values a command has is known before they are written.
     is_json: bool,
     name: Vec<u8>,
-    value: Vec<u8>,
+    /// Of the length of the last value.
+    digits: usize,
 }
 
 /// Commands, and which events each has.
@@ -62,7 +63,7 @@ impl RequestWriter {
             datatype,
             is_json: matches!(codec, CodecConfig::Json { .. }),
             name: Vec::new(),
-            value: Vec::new(),
+            digits: 1,
         }
     }
 
@@ -87,12 +88,7 @@ impl RequestWriter {
         for (index, delivery) in share.iter().enumerate() {
             for row in delivery.rows.clone() {
                 let refusal = |reason: String| Refusal::unasked(delivery, row, reason);
-                self.value.clear();
-                let written = self.codec.write(&mut self.value, &delivery.batch, row as usize);
-                if let Err(error) = written {
-                    request.refusals.push(refusal(error.to_string()));
-                    continue;
-                }
+                let before = (request.bytes.len(), request.commands.len());
                 if !one_command {
                     if self.constant.is_none() {
                         let event = delivery.batch.event(row as usize);
@@ -109,7 +105,15 @@ impl RequestWriter {
                     begin(&mut request.bytes, command, key, 1);
                     request.commands.push(1);
                 }
-                write_argument(&mut request.bytes, &self.value);
+                let codec = &mut self.codec;
+                let value = |out: &mut Vec<u8>| codec.write(out, &delivery.batch, row as usize);
+                let written = write_in_place(&mut request.bytes, &mut self.digits, value);
+                if let Err(error) = written {
+                    request.bytes.truncate(before.0);
+                    request.commands.truncate(before.1);
+                    request.refusals.push(refusal(error.to_string()));
+                    continue;
+                }
                 request.events.push((index as u32, row));
             }
         }

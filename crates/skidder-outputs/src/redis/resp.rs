@@ -7,6 +7,8 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 /// Longest answer that is read: `INFO` has a few KiB.
 const ANSWER_BYTES_MAX: usize = 1 << 20;
+/// Digits of the largest number.
+const DIGITS_MAX: usize = 20;
 /// Bytes that are asked for at once.
 const READ_BYTES: usize = 16 << 10;
 
@@ -57,6 +59,41 @@ pub(crate) fn write_argument(out: &mut Vec<u8>, argument: &[u8]) {
     out.extend_from_slice(b"\r\n");
 }
 
+/// Appends one argument that `write` appends, without a copy: its length, which stands before it, is known only
+/// afterwards. `usual` is how many digits the one before it had, and which this one has. After an error there is
+/// nothing of it.
+#[inline]
+pub(crate) fn write_in_place<E>(
+    out: &mut Vec<u8>,
+    usual: &mut usize,
+    write: impl FnOnce(&mut Vec<u8>) -> Result<(), E>,
+) -> Result<(), E> {
+    let start = out.len();
+    // Dollar sign, digits and line break.
+    let from = start + 1 + *usual + 2;
+    out.extend_from_slice(&[0; 3 + DIGITS_MAX]);
+    out.truncate(from);
+    if let Err(error) = write(out) {
+        out.truncate(start);
+        return Err(error);
+    }
+    let length = out.len() - from;
+    let mut digits = [0; DIGITS_MAX];
+    let digits = decimal(&mut digits, length);
+    if digits.len() != *usual {
+        *usual = digits.len();
+        let to = start + 1 + digits.len() + 2;
+        out.resize(out.len().max(to + length), 0);
+        out.copy_within(from..from + length, to);
+        out.truncate(to + length);
+    }
+    out[start] = b'$';
+    out[start + 1..start + 1 + digits.len()].copy_from_slice(digits);
+    out[start + 1 + digits.len()..start + 3 + digits.len()].copy_from_slice(b"\r\n");
+    out.extend_from_slice(b"\r\n");
+    Ok(())
+}
+
 /// Appends a command.
 pub(crate) fn write_command(out: &mut Vec<u8>, arguments: &[&[u8]]) {
     write_head(out, arguments.len());
@@ -65,8 +102,15 @@ pub(crate) fn write_command(out: &mut Vec<u8>, arguments: &[&[u8]]) {
     }
 }
 
-fn write_number(out: &mut Vec<u8>, kind: u8, mut number: usize) {
-    let mut digits = [0; 20];
+fn write_number(out: &mut Vec<u8>, kind: u8, number: usize) {
+    out.push(kind);
+    out.extend_from_slice(decimal(&mut [0; DIGITS_MAX], number));
+    out.extend_from_slice(b"\r\n");
+}
+
+/// The digits of a number.
+#[inline]
+fn decimal(digits: &mut [u8; DIGITS_MAX], mut number: usize) -> &[u8] {
     let mut at = digits.len();
     loop {
         at -= 1;
@@ -76,9 +120,7 @@ fn write_number(out: &mut Vec<u8>, kind: u8, mut number: usize) {
             break;
         }
     }
-    out.push(kind);
-    out.extend_from_slice(&digits[at..]);
-    out.extend_from_slice(b"\r\n");
+    &digits[at..]
 }
 
 impl Connection {
@@ -195,6 +237,28 @@ mod tests {
         out.clear();
         write_head(&mut out, 1_002_340);
         assert_eq!(out, b"*1002340\r\n");
+    }
+
+    #[test]
+    fn an_argument_that_is_written_in_place_looks_the_same() {
+        let (mut copied, mut written, mut usual) = (b"x".to_vec(), b"x".to_vec(), 1);
+        for length in [0, 9, 10, 5, 1234, 99, 100, 3, 1_000_000, 0, 0] {
+            let argument: Vec<u8> = (0..length).map(|place: usize| place as u8).collect();
+            write_argument(&mut copied, &argument);
+            let put = |out: &mut Vec<u8>| {
+                out.extend_from_slice(&argument);
+                Ok::<(), ()>(())
+            };
+            write_in_place(&mut written, &mut usual, put).unwrap();
+            assert_eq!(usual, length.to_string().len());
+            assert!(copied == written, "{length}");
+            let fail = |out: &mut Vec<u8>| {
+                out.push(b'x');
+                Err("no text")
+            };
+            assert_eq!(write_in_place(&mut written, &mut usual, fail), Err("no text"));
+            assert!(copied == written, "{length}");
+        }
     }
 
     #[test]
