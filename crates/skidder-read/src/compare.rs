@@ -18,6 +18,18 @@ pub(crate) struct Side {
     ended: bool,
     /// If it is compressed: it ends inside of a stream, is still being written or was cut short.
     cut: bool,
+    /// If it is compressed: it ends where its last stream does.
+    whole: bool,
+}
+
+/// The check value of a part of a file, or why there is none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum PartCrc {
+    Is(u32),
+    /// The file ends before the end of the part, and more may come.
+    NotYet,
+    /// A whole compressed file, shorter than that.
+    Shorter,
 }
 
 /// What a compressed file is compressed with. Where that cannot be told any more, decoding fails in the same way.
@@ -54,7 +66,7 @@ impl Side {
     pub(crate) fn new(file: Box<dyn File>, compressed: bool, pool: &DecoderPool) -> Self {
         let codec = compressed.then(|| codec_of(&*file));
         let decoder = Decoder::start(codec, pool).without_checkpoints();
-        Self { file, decoder, piece: Vec::new(), from: 0, ended: false, cut: false }
+        Self { file, decoder, piece: Vec::new(), from: 0, ended: false, cut: false, whole: false }
     }
 
     /// Bytes not yet compared; none at the end for now.
@@ -67,12 +79,14 @@ impl Side {
                     self.piece.truncate(progress.produced);
                     self.ended = progress.produced == 0 && progress.state != ReadState::More;
                     self.cut = progress.state == ReadState::Waiting;
+                    self.whole = progress.state == ReadState::End;
                 }
                 Err(DecodeError::Read { source, .. }) => return Err(source),
                 // What is damaged ends there, as it does for a reader.
                 Err(_) => {
                     self.piece.clear();
                     self.ended = true;
+                    self.whole = false;
                 }
             }
         }
@@ -146,20 +160,20 @@ pub(crate) fn fingerprint_of(
     Ok(Some(Fingerprint { hash: hash.finalize().into(), len, whole: false }))
 }
 
-/// The check value of `len` bytes from `start` on; nothing if the file is shorter.
+/// The check value of `len` bytes from `start` on.
 pub(crate) fn crc_of(
     mut side: Side,
     start: u64,
     len: u32,
     scratch: &mut [u8],
-) -> io::Result<Option<u32>> {
+) -> io::Result<PartCrc> {
     let mut crc = crc32fast::Hasher::new();
     let (mut skip, mut left) = (start, len as usize);
     while left > 0 {
         side.fill(scratch)?;
         let piece = &side.piece[side.from..];
         if piece.is_empty() {
-            return Ok(None);
+            return Ok(if side.whole { PartCrc::Shorter } else { PartCrc::NotYet });
         }
         let skipped = usize::try_from(skip).map_or(piece.len(), |skip| skip.min(piece.len()));
         let used = left.min(piece.len() - skipped);
@@ -168,5 +182,5 @@ pub(crate) fn crc_of(
         left -= used;
         side.from += skipped + used;
     }
-    Ok(Some(crc.finalize()))
+    Ok(PartCrc::Is(crc.finalize()))
 }

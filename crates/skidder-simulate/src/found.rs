@@ -256,6 +256,21 @@ pub const FOUND: &[(u64, Option<Theme>, &str)] = &[
         RELOAD,
         "a group of lines in a file without a name was given out before its time, because its input ended",
     ),
+    (
+        9_100_161,
+        CONTAINERS,
+        "a link led to another log with the inode of one of which four bytes were known: what came between was lost",
+    ),
+    (
+        9_100_808,
+        PINS,
+        "a pinned file came back where another had been with which it began, and was taken for that, written anew",
+    ),
+    (
+        9_201_193,
+        PINS,
+        "the pin of what was not delivered was removed when its source seemed to go on in another compressed file: lost",
+    ),
 ];
 
 const CONTAINERS: Option<Theme> = Some(Theme::Containers);

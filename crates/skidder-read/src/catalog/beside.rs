@@ -274,11 +274,15 @@ impl Catalog {
         let here = (meta.device, meta.inode);
         if let Some(place) = self.places.get(&*found.path) {
             // What was empty and is not any more, or has been written to and is empty again, may be another file with the
-            // same inode.
-            let was_empty =
-                place.size == 0 && (meta.size, meta.modified) != (place.size, place.modified);
+            // same inode; and so may one of which a few bytes were known.
+            let is_unproved = match &place.holds {
+                Holds::Source(id) => !self.is_certain(*id),
+                _ => place.size == 0,
+            };
+            let may_be_other =
+                is_unproved && (meta.size, meta.modified) != (place.size, place.modified);
             let is_same = (place.device, place.inode) == here && meta.size >= place.size;
-            return (!is_same || was_empty).then_some(Seen::At(place.modified));
+            return (!is_same || may_be_other).then_some(Seen::At(place.modified));
         }
         if let Some((seen, _)) = self.beside.gone.get(&*found.path) {
             return Some(Seen::At(*seen));

@@ -4,7 +4,7 @@ use super::former::may_be_former;
 use super::prefixes::Trace;
 use super::{Candidate, Catalog, Holds, Known, MISSING_GRACE, Twin};
 use crate::Now;
-use crate::compare::{Side, crc_of};
+use crate::compare::{PartCrc, Side, crc_of};
 use crate::fingerprint::{Fingerprint, read_up_to};
 use crate::readers::{ReaderLook, ReaderState, Trouble};
 use skidder_event::{SourceId, Tail};
@@ -180,7 +180,8 @@ impl Catalog {
         let mut left = Vec::new();
         for candidate in candidates {
             // With rivals in their places it must be compared first.
-            let alone = self.rivals(&candidate).is_empty();
+            let alone =
+                self.other_name_of(&candidate).is_none() && self.rivals(&candidate).is_empty();
             let rewritten = self.rewritten(&candidate).filter(|_| alone);
             match rewritten.filter(|id| !self.is_of_other_log(&candidate, *id)) {
                 Some(id) => self.start_anew(candidate, id, now),
@@ -379,8 +380,12 @@ impl Catalog {
             let side = Side::new(file, true, &self.input.decoders);
             crc_of(side, start, tail.len, &mut vec![0; PROOF_SCRATCH_BYTES])
         });
-        // What is not there yet, or cannot be read now, speaks against nothing.
-        fits.ok().flatten().map(|crc| crc == tail.crc)
+        match fits {
+            Ok(PartCrc::Is(crc)) => Some(crc == tail.crc),
+            Ok(PartCrc::Shorter) => Some(false),
+            // What is not there yet, or cannot be read now, speaks against nothing.
+            Ok(PartCrc::NotYet) | Err(_) => None,
+        }
     }
 
     pub(super) fn look_fits(&self, candidate: &Candidate, look: &ReaderLook) -> bool {

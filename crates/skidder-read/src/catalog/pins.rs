@@ -262,18 +262,25 @@ impl Catalog {
     }
 
     /// A source goes on in another file than the pinned one. If that one has no other name and holds more or something
-    /// else than what was read, it is looked at by its pin: it may have been written anew before it was removed.
+    /// else than what was read, it is looked at by its pin: it may have been written anew before it was removed. What was
+    /// read is kept until it has its verdict: that the other file is the same is not certain before it is read.
     fn let_go(&mut self, id: SourceId, look: &ReaderLook, now: Monotonic) {
         let Some(pin) = self.pins.held.get(&id) else { return };
+        let is_settled = self.input.cursors.is_settled(id);
         let is_spare = match self.input.fs.symlink_metadata(&pin.path) {
-            Ok(meta) if meta.links > 1 => Ok(true),
+            Ok(meta) if meta.links > 1 => {
+                self.release(id);
+                return;
+            }
             Ok(meta) if meta.size != look.offset => Ok(false),
             Ok(meta) => self.is_as_read(&pin.path, &meta, look.offset, look.tail),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(true),
             Err(error) => Err(error),
         };
         match is_spare {
-            Ok(true) => self.release(id),
+            Ok(true) if is_settled => self.release(id),
+            // Looked at again by the next scan.
+            Ok(true) => {}
             Ok(false) => {
                 if let Some(pin) = self.pins.held.remove(&id) {
                     self.beside.add_pin(pin.path, pin.of, now);

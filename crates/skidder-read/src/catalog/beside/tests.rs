@@ -575,6 +575,25 @@ fn an_empty_log_is_another_one_if_it_was_written_to_since() {
 }
 
 #[test]
+fn a_log_of_which_a_few_bytes_were_known_may_be_another_one_with_its_inode() {
+    // Found by the simulated world (containers 9100161): it and the one after it were lost.
+    let mut kubelet = Kubelet::new(true, true);
+    kubelet.input.fs.append_as_other(LOG, b"a li");
+    kubelet.read();
+    let inode = |kubelet: &Kubelet| kubelet.input.fs.peek_metadata(LOG).expect("it is there").inode;
+    let before = inode(&kubelet);
+    kubelet.input.advance(1);
+    kubelet.input.fs.append_as_other(LOG, b"ne of the container 0\n");
+    kubelet.next = 1;
+    kubelet.rotate();
+    kubelet.write(5);
+    kubelet.rotate();
+    assert_eq!(inode(&kubelet), before, "what was compressed left its inode to the new log");
+    kubelet.write(5);
+    kubelet.finish("a few bytes");
+}
+
+#[test]
 fn what_was_rotated_does_not_wait_for_the_reader_of_a_deleted_file() {
     // Found by the simulated world: it had the inode of that file, and the program ended while it waited.
     let mut kubelet = Kubelet::new(true, true);

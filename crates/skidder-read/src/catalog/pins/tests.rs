@@ -403,3 +403,24 @@ fn a_source_whose_pin_is_a_spare_name_of_another_one_keeps_its_own() {
     expected.sort_unstable();
     assert_eq!(messages, expected);
 }
+
+#[test]
+fn a_pin_is_kept_until_all_of_it_has_its_verdict_though_its_source_goes_on_elsewhere() {
+    // Found by the simulated world (pins 9201193): its source was thought to go on in the compressed copy of another file.
+    let mut input = pinning(1 << 20);
+    let text = lines("l", 0..20);
+    input.fs.write_as_other(A, text.as_bytes());
+    input.saved.hold(true);
+    let mut messages = input.round();
+    input.scan();
+    input.fs.write_as_other("/logs/a.log.1.gz", &crate::testing::gzip(text.as_bytes()));
+    input.fs.remove_as_other(A);
+    messages.extend(rounds(&mut input));
+    let folder = PathBuf::from("/data/pins").join(&input.fs.peek_names("/data/pins")[0]);
+    let pin = folder.join("0");
+    assert_eq!(input.fs.peek(pin).as_deref(), Some(text.as_bytes()));
+    input.saved.hold(false);
+    messages.extend(rounds(&mut input));
+    assert_eq!(pins(&input), 0);
+    assert_eq!(messages, text.lines().collect::<Vec<_>>());
+}
