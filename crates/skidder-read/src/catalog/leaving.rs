@@ -34,7 +34,10 @@ impl Catalog {
             peer.pins(std::collections::HashSet::new());
         }
         let mut reading = Vec::new();
-        for (id, known) in &self.sources {
+        // Not in the order of a hash map: the simulated world replays what is asked of the disk.
+        let mut in_order: Vec<_> = self.sources.iter().collect();
+        in_order.sort_unstable_by_key(|(id, _)| **id);
+        for (id, known) in in_order {
             let is_gone = !known.placed || self.readers.can_open_again(*id) == Some(false);
             let is_last_way = is_gone && self.readers.look(*id).is_some_and(|look| look.open);
             if is_last_way {
