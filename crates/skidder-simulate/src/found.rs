@@ -271,6 +271,11 @@ pub const FOUND: &[(u64, Option<Theme>, &str)] = &[
         PINS,
         "the pin of what was not delivered was removed when its source seemed to go on in another compressed file: lost",
     ),
+    (
+        9_500_531,
+        PINS,
+        "behind a power cut a log written anew was known by its pin, as its own name had an entry that did not fit",
+    ),
 ];
 
 const CONTAINERS: Option<Theme> = Some(Theme::Containers);

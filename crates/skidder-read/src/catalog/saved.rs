@@ -13,7 +13,7 @@ use skidder_event::Tail;
 use skidder_os::Monotonic;
 use skidder_registry::{Cursor, Entry};
 use std::cmp::Reverse;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
@@ -157,7 +157,19 @@ impl Catalog {
             let rank = claim.ok().flatten().map_or(Rank::NONE, |claim| claim.rank);
             ranked.push((rank, candidate));
         }
-        ranked.sort_by_key(|(rank, _)| *rank);
+        // A name in the directory of the pins is no name as long as the file has another.
+        let inode = |candidate: &Candidate| {
+            (candidate.found.metadata.device, candidate.found.metadata.inode)
+        };
+        let named: HashSet<(u64, u64)> = ranked
+            .iter()
+            .filter(|(_, candidate)| !self.is_pin(&candidate.path))
+            .map(|(_, candidate)| inode(candidate))
+            .collect();
+        let is_second = |candidate: &Candidate| {
+            self.is_pin(&candidate.path) && named.contains(&inode(candidate))
+        };
+        ranked.sort_by_cached_key(|(rank, candidate)| (is_second(candidate), *rank));
         candidates.extend(ranked.into_iter().map(|(_, candidate)| candidate));
     }
 
