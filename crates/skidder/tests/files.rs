@@ -5,23 +5,14 @@ mod common;
 
 use common::Place;
 use common::lines::gzip;
-use common::program::{Ended, Program, command};
 use common::server::BulkServer;
 use serde_json::Value;
-use std::ffi::OsStr;
 use std::path::Path;
 use std::time::Duration;
 
-fn run(place: &Place, arguments: &[&str]) -> Ended {
-    let config = place.path().join("filebeat.yml");
-    let mut command = command([OsStr::new("-c"), config.as_os_str()]);
-    command.arg("--path.data").arg(place.data()).args(arguments).current_dir(place.path());
-    Program::run(&mut command)
-}
-
 /// The files as JSON, by name.
 fn files(place: &Place, arguments: &[&str]) -> (Value, Vec<Value>) {
-    let ended = run(place, &[&["files", "--json"], arguments].concat()).succeeded();
+    let ended = place.run(&[&["files", "--json"], arguments].concat()).succeeded();
     let mut answer: Value = serde_json::from_str(&ended.out).unwrap();
     let files = answer["files"].take().as_array().unwrap().clone();
     (answer, files)
@@ -101,7 +92,7 @@ fn without_a_running_program_the_registry_and_a_scan_tell_how_far_each_file_is()
     let (_, some) = files(&place, &["--sort", "path", "logs/grown.log", "logs/new.log"]);
     assert_eq!(some.iter().map(name).collect::<Vec<_>>(), ["grown.log", "new.log"]);
     assert_eq!((&some[0]["cursor"], &some[0]["size"]), (&2000.into(), &3000.into()));
-    let table = run(&place, &["files"]).succeeded();
+    let table = place.run(&["files"]).succeeded();
     assert!(table.out.starts_with("BEHIND  SIZE"), "{}", table.out);
     assert!(table.out.contains("6 files, 2500 bytes behind"), "{}", table.out);
     assert!(table.out.contains("skidder is not running"), "{}", table.out);
@@ -141,13 +132,13 @@ fn a_running_program_is_asked_and_says_what_it_waits_for() {
     let wanted =
         ["half.log 6 idle: the last line or event has no end yet", "done.log 0 idle: at its end"];
     running.await_that("both are read and delivered", || {
-        let ended = run(&place, &["files", "--json"]);
+        let ended = place.run(&["files", "--json"]);
         // The endpoint opens a moment after the start.
         let answer = serde_json::from_str::<Value>(&ended.out).unwrap_or_default();
         let files = answer["files"].as_array().cloned().unwrap_or_default();
         answer["from"] == "endpoint" && told(&files) == wanted
     });
-    let table = run(&place, &["files", "logs/done.log"]).succeeded();
+    let table = place.run(&["files", "logs/done.log"]).succeeded();
     assert!(
         table.out.contains("1 files, 0 bytes behind; from the running skidder"),
         "{}",
@@ -177,7 +168,7 @@ fn beside_a_running_program_without_an_endpoint_the_registry_answers_and_says_so
         let (about, files) = files(&place, &[]);
         about["running"] == true && told(&files) == ["done.log 0 unknown: at its end"]
     });
-    let ended = run(&place, &["files"]).succeeded();
+    let ended = place.run(&["files"]).succeeded();
     assert!(ended.log.contains("`http.enabled` is off"), "{}", ended.log);
     running.terminate().succeeded();
 }

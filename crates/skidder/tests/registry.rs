@@ -5,10 +5,8 @@ mod common;
 
 use common::Place;
 use common::lines::gzip;
-use common::program::{Ended, Program, command};
 use serde_json::{Value, json};
 use skidder_registry::filebeat::fingerprint_key;
-use std::ffi::OsStr;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
@@ -23,14 +21,6 @@ fn place() -> Place {
         out.display()
     ));
     place
-}
-
-/// Runs a command with the place's configuration.
-fn run(place: &Place, arguments: &[&str]) -> Ended {
-    let config = place.path().join("filebeat.yml");
-    let mut command = command([OsStr::new("-c"), config.as_os_str()]);
-    command.arg("--path.data").arg(place.data()).args(arguments).current_dir(place.path());
-    Program::run(&mut command)
 }
 
 /// The messages delivered so far, sorted; and none of them any more.
@@ -146,10 +136,10 @@ fn every_file_goes_on_exactly_behind_the_line_that_filebeat_delivered_last() {
     let before = std::fs::read(&log).unwrap();
 
     let from = theirs.to_str().unwrap();
-    let dry = run(&place, &["registry", "import", "--from", from, "--dry-run"]).succeeded();
+    let dry = place.run(&["registry", "import", "--from", from, "--dry-run"]).succeeded();
     assert!(dry.out.contains("nothing was written"), "{}", dry.out);
     assert!(!place.data().join("registry").is_dir());
-    let ended = run(&place, &["registry", "import", "--from", from]).succeeded();
+    let ended = place.run(&["registry", "import", "--from", from]).succeeded();
     assert!(ended.log.contains("log.json line 18 is cut off"), "{}", ended.log);
     let same: String = dry.out.lines().filter(|line| !line.contains("nothing was")).collect();
     assert_eq!(same, ended.out.lines().collect::<String>());
@@ -181,7 +171,7 @@ fn every_file_goes_on_exactly_behind_the_line_that_filebeat_delivered_last() {
     expected.sort();
     assert_eq!(delivered(&place), expected);
     // A second import changes nothing of what has gone on since.
-    let again = run(&place, &["registry", "import", "--from", from]).succeeded();
+    let again = place.run(&["registry", "import", "--from", from]).succeeded();
     assert!(again.out.contains("0 go on"), "{}", again.out);
     assert!(again.out.contains("8 known already"), "{}", again.out);
     place.once(&[]).succeeded();
@@ -199,7 +189,7 @@ fn a_start_on_the_data_of_filebeat_says_what_to_do_instead_of_reading_everything
     assert!(refused.log.contains("skidder registry import"), "{}", refused.log);
     assert_eq!(delivered(&place), Vec::<String>::new());
     // The default of `--from` is the data path.
-    run(&place, &["registry", "import"]).succeeded();
+    place.run(&["registry", "import"]).succeeded();
     place.once(&[]).succeeded();
     assert_eq!(delivered(&place), messages('a', 100..300));
 }
@@ -214,22 +204,22 @@ fn what_changes_the_registry_is_refused_beside_a_running_instance_and_looking_is
     let mut running = place.start(&[]);
     let path = log.to_str().unwrap();
     running.await_that("the cursor is saved", || {
-        let listed = run(&place, &["registry", "list", "--json"]).succeeded();
+        let listed = place.run(&["registry", "list", "--json"]).succeeded();
         let listed: Value = serde_json::from_str(&listed.out).unwrap();
         listed["entries"].as_array().unwrap().iter().any(|entry| entry["offset"] == 3000)
     });
-    let shown = run(&place, &["registry", "show", path]).succeeded();
+    let shown = place.run(&["registry", "show", path]).succeeded();
     assert!(shown.out.contains("3000"), "{}", shown.out);
     for arguments in [
         &["registry", "import", "--from", from][..],
         &["registry", "forget", path],
         &["registry", "export", "--to", "exported"],
     ] {
-        let refused = run(&place, arguments);
+        let refused = place.run(arguments);
         assert_eq!(refused.code(), Some(1), "{arguments:?}");
         assert!(refused.log.contains("another skidder uses"), "{}", refused.log);
     }
-    run(&place, &["registry", "import", "--from", from, "--dry-run"]).succeeded();
+    place.run(&["registry", "import", "--from", from, "--dry-run"]).succeeded();
     running.terminate().succeeded();
 }
 
@@ -241,14 +231,14 @@ fn an_import_is_refused_while_filebeat_runs() {
     let lock = std::fs::File::create(theirs.join("filebeat.lock")).unwrap();
     lock.try_lock().unwrap();
     let from = theirs.to_str().unwrap();
-    let refused = run(&place, &["registry", "import", "--from", from]);
+    let refused = place.run(&["registry", "import", "--from", from]);
     assert_eq!(refused.code(), Some(1));
     assert!(refused.log.contains("Filebeat is running"), "{}", refused.log);
-    let dry = run(&place, &["registry", "import", "--from", from, "--dry-run"]).succeeded();
+    let dry = place.run(&["registry", "import", "--from", from, "--dry-run"]).succeeded();
     assert!(dry.log.contains("warning: Filebeat is running"), "{}", dry.log);
     drop(lock);
-    run(&place, &["registry", "import", "--from", from]).succeeded();
-    let nothing = run(&place, &["registry", "import", "--from", "nowhere"]);
+    place.run(&["registry", "import", "--from", from]).succeeded();
+    let nothing = place.run(&["registry", "import", "--from", "nowhere"]);
     assert!(nothing.log.contains("there is no registry of Filebeat in"), "{}", nothing.log);
 }
 
@@ -259,18 +249,18 @@ fn a_forgotten_file_is_read_again_and_the_others_are_not() {
     place.write("two.log", lines('t', 0..200).as_bytes());
     place.once(&[]).succeeded();
     delivered(&place);
-    let listed = run(&place, &["registry", "list"]).succeeded();
+    let listed = place.run(&["registry", "list"]).succeeded();
     assert!(listed.out.contains("2 entries in"), "{}", listed.out);
     let path = one.to_str().unwrap();
-    let unknown = run(&place, &["registry", "forget", path, "/none"]);
+    let unknown = place.run(&["registry", "forget", path, "/none"]);
     assert_eq!(unknown.code(), Some(1));
     assert!(unknown.log.contains("no entry `/none`"), "{}", unknown.log);
     assert!(unknown.log.contains("nothing was forgotten"), "{}", unknown.log);
-    let dry = run(&place, &["registry", "forget", path, "--dry-run"]).succeeded();
+    let dry = place.run(&["registry", "forget", path, "--dry-run"]).succeeded();
     assert!(dry.out.starts_with("would forget filestream::test::fingerprint::"), "{}", dry.out);
     place.once(&[]).succeeded();
     assert_eq!(delivered(&place), Vec::<String>::new());
-    let forgot = run(&place, &["registry", "forget", "logs/one.log"]).succeeded();
+    let forgot = place.run(&["registry", "forget", "logs/one.log"]).succeeded();
     assert!(forgot.out.starts_with("forgot filestream::test::fingerprint::"), "{}", forgot.out);
     place.once(&[]).succeeded();
     assert_eq!(delivered(&place), messages('o', 0..200));
@@ -294,7 +284,7 @@ fn what_was_exported_is_what_filebeat_would_have_written_and_goes_on_when_import
     place.write("done.log.1.gz", &gzip(done.as_bytes()));
     place.once(&[]).succeeded();
     delivered(&place);
-    let ended = run(&place, &["registry", "export", "--to", "exported"]).succeeded();
+    let ended = place.run(&["registry", "export", "--to", "exported"]).succeeded();
     assert!(ended.out.starts_with("3 entries written to"), "{}", ended.out);
     let store = place.path().join("exported/registry/filebeat");
     let entries = checkpoint(&store);
@@ -323,14 +313,14 @@ fn what_was_exported_is_what_filebeat_would_have_written_and_goes_on_when_import
     assert_eq!(meta, r#"{"version":"1"}"#);
     let active = std::fs::read_to_string(store.join("active.dat")).unwrap();
     assert_eq!(active, store.join("1.json").to_str().unwrap());
-    let twice = run(&place, &["registry", "export", "--to", "exported"]);
+    let twice = place.run(&["registry", "export", "--to", "exported"]);
     assert_eq!(twice.code(), Some(1));
     assert!(twice.log.contains("`--force` replaces it"), "{}", twice.log);
-    run(&place, &["registry", "export", "--to", "exported", "--force"]).succeeded();
+    place.run(&["registry", "export", "--to", "exported", "--force"]).succeeded();
 
     // Back again into an empty registry: what was read stays read, and what is new comes.
     std::fs::remove_dir_all(place.data()).unwrap();
-    run(&place, &["registry", "import", "--from", "exported"]).succeeded();
+    place.run(&["registry", "import", "--from", "exported"]).succeeded();
     std::fs::write(&long, lines('a', 0..350)).unwrap();
     std::fs::write(&short, b"line one\nline two\n").unwrap();
     place.once(&[]).succeeded();
@@ -345,12 +335,12 @@ fn an_export_for_an_older_filebeat_knows_files_by_their_inodes() {
     let log = place.write("a.log", lines('a', 0..300).as_bytes());
     place.once(&[]).succeeded();
     delivered(&place);
-    run(&place, &["registry", "export", "--to", "exported", "--identity", "native"]).succeeded();
+    place.run(&["registry", "export", "--to", "exported", "--identity", "native"]).succeeded();
     let entries = checkpoint(&place.path().join("exported/registry/filebeat"));
     assert_eq!(entries[0]["_key"], format!("filestream::test::native::{}", native(&log)));
     assert_eq!(entries[0]["meta"]["identifier_name"], "native");
     std::fs::remove_dir_all(place.data()).unwrap();
-    let back = run(&place, &["registry", "import", "--from", "exported", "--json"]).succeeded();
+    let back = place.run(&["registry", "import", "--from", "exported", "--json"]).succeeded();
     let back: Value = serde_json::from_str(&back.out).unwrap();
     assert_eq!(back["entries"][0]["action"], "continue");
     place.once(&[]).succeeded();

@@ -5,7 +5,7 @@ mod common;
 
 use common::Place;
 use common::lines::lines;
-use common::program::{Ended, Program, command};
+use common::program::command;
 use common::server::BulkServer;
 use rustix::fs::OFlags;
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
@@ -17,13 +17,6 @@ use std::io::{Read as _, Write as _};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
-
-fn run(place: &Place, arguments: &[&str]) -> Ended {
-    let config = place.path().join("filebeat.yml");
-    let mut command = command([OsStr::new("-c"), config.as_os_str()]);
-    command.arg("--path.data").arg(place.data()).args(arguments).current_dir(place.path());
-    Program::run(&mut command)
-}
 
 /// A place whose program has an endpoint on a socket.
 fn with_endpoint(server: &BulkServer, more: &str) -> Place {
@@ -41,9 +34,9 @@ fn with_endpoint(server: &BulkServer, more: &str) -> Place {
 fn a_program_that_does_not_run_is_three() {
     let server = BulkServer::start();
     let place = with_endpoint(&server, "");
-    let ended = run(&place, &["status"]);
+    let ended = place.run(&["status"]);
     assert_eq!((ended.code(), &*ended.out), (Some(3), "not running\n"), "{}", ended.log);
-    let ended = run(&place, &["status", "--json"]);
+    let ended = place.run(&["status", "--json"]);
     let told: Value = serde_json::from_str(&ended.out).unwrap();
     assert_eq!((ended.code(), &told["running"]), (Some(3), &false.into()));
 }
@@ -54,7 +47,7 @@ fn a_program_without_an_endpoint_cannot_be_asked() {
     let place = Place::new(&server);
     let program = place.start(&[]);
     program.await_log("skidder is running");
-    let ended = run(&place, &["status"]);
+    let ended = place.run(&["status"]);
     assert_eq!(ended.code(), Some(1));
     assert!(ended.log.contains("`http.enabled` is off"), "{}", ended.log);
     program.terminate().succeeded();
@@ -70,7 +63,7 @@ fn a_stuck_output_is_one_and_all_is_well_when_it_goes_on() {
     program.await_log("skidder is running");
     program.await_that("answers wait", || server.held() > 0);
     let status =
-        |arguments: &[&str]| run(&place, &[&["status", "--seconds", "0.2"], arguments].concat());
+        |arguments: &[&str]| place.run(&[&["status", "--seconds", "0.2"], arguments].concat());
     program.await_that("the output is blocked", || {
         let ended = status(&["--json"]);
         let told: Value = serde_json::from_str(&ended.out).unwrap();
@@ -149,7 +142,7 @@ fn top_draws_in_a_terminal_until_a_key_ends_it() {
         "{drawn:?}"
     );
     program.terminate().succeeded();
-    let ended = run(&place, &["top"]);
+    let ended = place.run(&["top"]);
     assert_eq!(ended.code(), Some(1));
     assert!(ended.log.contains("`top` needs a terminal"), "{}", ended.log);
 }

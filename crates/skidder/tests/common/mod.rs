@@ -118,6 +118,14 @@ impl Place {
         self.start(&arguments).end()
     }
 
+    /// Runs a command with the configuration to its end.
+    pub(crate) fn run(&self, arguments: &[&str]) -> Ended {
+        let config = self.path().join("filebeat.yml");
+        let mut command = command([OsStr::new("-c"), config.as_os_str()]);
+        command.arg("--path.data").arg(self.data()).args(arguments).current_dir(self.path());
+        Program::run(&mut command)
+    }
+
     /// Bytes that the registry on disk says are done, of all files together. Only while the program is
     /// not running; a copy is opened, so that the program finds the registry as it left it.
     pub(crate) fn durable_bytes(&self) -> u64 {

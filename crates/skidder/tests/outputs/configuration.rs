@@ -4,7 +4,7 @@ use crate::common::Place;
 use crate::common::lines::lines;
 use crate::common::program::{Program, command};
 use crate::common::server::BulkServer;
-use crate::{run, two};
+use crate::two;
 
 /// With something in the place of the input's `compression`.
 fn with_input(place: &Place, more: &str) {
@@ -26,17 +26,17 @@ fn mistakes_are_told_with_the_nearest_name() {
     for (input, message, hint) in table {
         let (_main, _archive, place) = two();
         with_input(&place, input);
-        let ended = run(&place, &["test", "config"]);
+        let ended = place.run(&["test", "config"]);
         assert_eq!(ended.code(), Some(1), "{input}: {}", ended.out);
         assert!(ended.log.contains(message) && ended.log.contains(hint), "{input}: {}", ended.log);
         assert_eq!(ended.log.matches("error: ").count(), 1, "told once: {}", ended.log);
     }
     let place = Place::new(&BulkServer::start());
     with_input(&place, "outputs: main");
-    let ended = run(&place, &["test", "config"]);
+    let ended = place.run(&["test", "config"]);
     assert!(ended.log.contains("chooses among several outputs"), "{}", ended.log);
     let (_main, _archive, place) = two();
-    let ended = run(&place, &["test", "config", "-E", "output.discard.enabled=true"]);
+    let ended = place.run(&["test", "config", "-E", "output.discard.enabled=true"]);
     assert!(ended.log.contains("`output` and `outputs` are both there"), "{}", ended.log);
 }
 
@@ -48,16 +48,16 @@ fn every_output_is_tested_and_exported_without_its_secrets() {
         .replace("bulk_max_size", "username: u, password: geheim, bulk_max_size");
     let more = "- {id: dark, enabled: false, elasticsearch.hosts: ['http://127.0.0.1:1']}\n";
     place.configure(&format!("{text}{more}"));
-    let ended = run(&place, &["test", "output"]).succeeded();
+    let ended = place.run(&["test", "output"]).succeeded();
     for text in ["output `main`", "output `archive`", &main.url] {
         assert!(ended.out.contains(text), "{}", ended.out);
     }
     assert!(!ended.out.contains("dark"), "{}", ended.out);
-    let ended = run(&place, &["export", "config"]).succeeded();
+    let ended = place.run(&["export", "config"]).succeeded();
     assert!(ended.out.contains("id: archive") && !ended.out.contains("geheim"), "{}", ended.out);
     // One of them is not there.
     place.configure(&place.configuration().replace("enabled: false", "enabled: true"));
-    let ended = run(&place, &["test", "output"]);
+    let ended = place.run(&["test", "output"]);
     assert_eq!(ended.code(), Some(1), "{}", ended.out);
     assert!(ended.out.contains("output `dark`"), "{}", ended.out);
 }
@@ -70,23 +70,23 @@ fn lines_are_tried_as_they_go_to_one_output() {
     std::fs::write(&sample, lines("a", 0..20)).unwrap();
     let sample = sample.to_str().unwrap();
     let events = |output: &[&str]| {
-        let ended = run(&place, &[&["process", sample], output].concat()).succeeded();
+        let ended = place.run(&[&["process", sample], output].concat()).succeeded();
         ended.out.lines().count()
     };
     assert_eq!(events(&[]), 20, "without an output its condition is not looked at");
     assert_eq!((events(&["--output", "main"]), events(&["--output", "archive"])), (20, 1));
-    let ended = run(&place, &["process", sample, "--output", "nobody"]);
+    let ended = place.run(&["process", sample, "--output", "nobody"]);
     assert!(ended.log.contains("there is `main`, `archive`"), "{}", ended.log);
-    let ended = run(&place, &["explain"]).succeeded();
+    let ended = place.run(&["explain"]).succeeded();
     assert!(ended.out.contains("to the output `main`\n"), "{}", ended.out);
     assert!(
         ended.out.contains("to the output `archive` only if message contains"),
         "{}",
         ended.out
     );
-    let ended = run(&place, &["explain", "--output", "archive"]).succeeded();
+    let ended = place.run(&["explain", "--output", "archive"]).succeeded();
     assert!(ended.out.contains("for this output only if message contains"), "{}", ended.out);
-    let ended = run(&place, &["explain", "--output", "archive", "--sample", sample]).succeeded();
+    let ended = place.run(&["explain", "--output", "archive", "--sample", sample]).succeeded();
     let row = ended.out.lines().find(|line| line.contains("for this output only if")).unwrap();
     let cells: Vec<&str> = row.split_whitespace().collect();
     // EVENTS, FAILED, DROPPED.

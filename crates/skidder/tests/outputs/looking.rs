@@ -4,7 +4,7 @@ use crate::common::Place;
 use crate::common::lines::lines;
 use crate::common::program::{Program, patiently};
 use crate::common::server::BulkServer;
-use crate::{LINES, run, two};
+use crate::{LINES, two};
 use serde_json::Value;
 use std::io::{Read as _, Write as _};
 use std::os::unix::net::UnixStream;
@@ -79,7 +79,7 @@ fn the_endpoint_tells_of_all_outputs_together_and_of_each() {
 fn files_are_told_for_each_output() {
     let (_main, archive, place, program) = running();
     let rows = |arguments: &[&str]| {
-        let ended = run(&place, &[&["files", "--json", "--sort", "path"], arguments].concat());
+        let ended = place.run(&[&["files", "--json", "--sort", "path"], arguments].concat());
         let answer: Value = serde_json::from_str(&ended.succeeded().out).unwrap();
         let files = answer["files"].as_array().unwrap().clone();
         let behind = |file: &Value| file["behind"].as_u64().unwrap() > 0;
@@ -91,9 +91,9 @@ fn files_are_told_for_each_output() {
     let expected = [("archive".to_owned(), true), ("main".to_owned(), false)];
     patiently("the cursor of the last lines has moved", || (rows(&[]) == expected).then_some(()));
     assert_eq!(rows(&["--output", "archive"]), expected[..1]);
-    let table = run(&place, &["files"]).succeeded().out;
+    let table = place.run(&["files"]).succeeded().out;
     assert!(table.contains("OUTPUT") && table.contains("archive"), "{table}");
-    let ended = run(&place, &["files", "--output", "x"]);
+    let ended = place.run(&["files", "--output", "x"]);
     assert!(ended.log.contains("there is `main`, `archive`"), "{}", ended.log);
     program.kill();
     // The same from the registries.
@@ -109,27 +109,27 @@ fn each_output_has_a_registry_to_look_at_and_to_change() {
     let path = path.to_str().unwrap();
     place.once(&[]).succeeded();
     let list = |arguments: &[&str]| {
-        let ended = run(&place, &[&["registry", "list", "--json"], arguments].concat()).succeeded();
+        let ended = place.run(&[&["registry", "list", "--json"], arguments].concat()).succeeded();
         let answer: Value = serde_json::from_str(&ended.out).unwrap();
         let entries = answer["entries"].as_array().unwrap().clone();
         entries.iter().map(|entry| entry["output"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
     };
     assert_eq!(list(&[]), ["main", "archive"]);
-    let ended = run(&place, &["registry", "list"]).succeeded();
+    let ended = place.run(&["registry", "list"]).succeeded();
     assert!(ended.out.contains("output `archive`\n"), "{}", ended.out);
-    let ended = run(&place, &["registry", "show", path, "--output", "archive"]).succeeded();
+    let ended = place.run(&["registry", "show", path, "--output", "archive"]).succeeded();
     assert!(ended.out.contains("archive") && !ended.out.contains("main"), "{}", ended.out);
-    let ended = run(&place, &["registry", "forget", path]);
+    let ended = place.run(&["registry", "forget", path]);
     assert!(ended.log.contains("choose one with `--output ID`"), "{}", ended.log);
-    let ended = run(&place, &["registry", "forget", path, "--output", "nobody"]);
+    let ended = place.run(&["registry", "forget", path, "--output", "nobody"]);
     assert!(ended.log.contains("there is no output `nobody`"), "{}", ended.log);
-    run(&place, &["registry", "forget", path, "--output", "archive"]).succeeded();
+    place.run(&["registry", "forget", path, "--output", "archive"]).succeeded();
     assert_eq!(list(&[]), ["main"]);
     place.once(&[]).succeeded();
     assert_eq!((main.count(), archive.count()), (LINES, 2 * LINES));
     let to = place.path().join("theirs");
     let to = to.to_str().unwrap();
-    let ended = run(&place, &["registry", "export", "--to", to, "--output", "archive"]).succeeded();
+    let ended = place.run(&["registry", "export", "--to", to, "--output", "archive"]).succeeded();
     assert!(ended.out.contains("1 entries written"), "{}", ended.out);
     // What is left of an output that is not configured any more can still be looked at.
     let text = place.configuration();

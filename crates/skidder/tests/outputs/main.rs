@@ -9,20 +9,11 @@ mod looking;
 mod stuck;
 
 use common::lines::{gzip, judge, lines};
-use common::program::{Ended, Ledger, Program, command};
+use common::program::Ledger;
 use common::server::{Act, BulkServer};
 use common::{Place, accept};
-use std::ffi::OsStr;
 
 const LINES: usize = 3000;
-
-/// Runs a command with the place's configuration.
-fn run(place: &Place, arguments: &[&str]) -> Ended {
-    let config = place.path().join("filebeat.yml");
-    let mut command = command([OsStr::new("-c"), config.as_os_str()]);
-    command.arg("--path.data").arg(place.data()).args(arguments).current_dir(place.path());
-    Program::run(&mut command)
-}
 
 /// Everything read, delivered and nothing else.
 fn all_delivered(lines: usize) -> Ledger {
