@@ -448,3 +448,31 @@ fn what_the_start_took_is_told_step_by_step() {
     let quiet = run(directory.path(), &arguments[..5]).succeeded();
     assert!(!quiet.log.contains("AT MS"), "{}", quiet.log);
 }
+
+/// The settings of the file that Filebeat 9 installs, with its input turned on.
+const INSTALLED: &str = "
+filebeat.inputs:
+- type: filestream
+  id: my-filestream-id
+  enabled: true
+  paths: [/var/log/*.log]
+filebeat.config.modules:
+  path: ${path.config}/modules.d/*.yml
+  reload.enabled: false
+setup.template.settings:
+  index.number_of_shards: 1
+setup.kibana:
+output.elasticsearch:
+  hosts: ['localhost:9200']
+processors:
+  - add_host_metadata: {when.not.contains.tags: forwarded}
+  - add_cloud_metadata: ~
+  - add_docker_metadata: ~
+  - add_kubernetes_metadata: ~
+";
+
+#[test]
+fn the_configuration_that_filebeat_installs_is_taken_as_it_is() {
+    let ended = configured(INSTALLED, &["test", "config"]).succeeded();
+    assert_eq!((&*ended.out, &*ended.log), ("Config OK\n", ""));
+}
