@@ -3,4 +3,5 @@
 . "$(dirname "$0")/lib.sh"
 lock
 debian logrotate=logrotate gzip=gzip openssl=openssl chromium=chromium \
-  lintian=lintian systemd-analyze=systemd dpkg-shlibdeps=dpkg-dev strip=binutils
+  lintian=lintian systemd-analyze=systemd dpkg-shlibdeps=dpkg-dev strip=binutils \
+  zsh=zsh fish=fish mandoc=mandoc

@@ -76,18 +76,45 @@ fn check_unit(program: &Path, place: &Path) -> Result<()> {
     process::output(security.arg(&copy)).map(|_| ())
 }
 
-/// Checks the manifests for Kubernetes and the container file, and the configuration that is in them.
+/// Lints the container file and the Helm chart; checks the manifests for Kubernetes, those that the chart makes, and every configuration that is in them.
 fn check_manifests(program: &Path, place: &Path) -> Result<()> {
     let folder = place.join("manifests");
-    fs::create_dir_all(&folder).context("cannot make the folder of the configuration")?;
-    let manifest = repository::root().join("packaging/kubernetes/skidder.yaml");
-    let script = repository::root().join("tests/servers/manifests.sh");
-    let container = repository::root().join("packaging/Dockerfile");
-    let mut check = Command::new(script);
-    process::run(check.arg("start").arg(&folder).arg(manifest).env("MORE", container))?;
-    let mut tried = Command::new(program);
-    tried.args(["test", "config", "-c"]).arg(folder.join("filebeat.yml"));
-    process::run(tried.arg("--path.data").arg(place.join("data")))
+    fs::create_dir_all(&folder).context("cannot make the folder of the manifests")?;
+    let (scripts, packaging) =
+        (repository::root().join("tests/servers"), repository::root().join("packaging"));
+    let mut lint = Command::new(scripts.join("linters.sh"));
+    process::run(lint.arg("start").arg(&folder).arg(&packaging))?;
+    // The chart with its own values first: it must be what the manifest is.
+    let mut more: Vec<PathBuf> = with_ending(&folder, "yaml")?;
+    more.sort_by_key(|path| (!path.ends_with("values.yaml"), path.clone()));
+    more.push(packaging.join("Dockerfile"));
+    let more: Vec<String> = more.iter().map(|path| path.to_string_lossy().into_owned()).collect();
+    let mut check = Command::new(scripts.join("manifests.sh"));
+    check.arg("start").arg(&folder).arg(packaging.join("kubernetes/skidder.yaml"));
+    process::run(check.env("MORE", more.join("\n")).env("ALIKE", "1"))?;
+    let configurations = with_ending(&folder, "yml")?;
+    if configurations.len() != more.len() {
+        bail!("of {} manifests {} have a configuration", more.len(), configurations.len());
+    }
+    for file in configurations {
+        let mut tried = Command::new(program);
+        tried.args(["test", "config", "-c"]).arg(file).arg("--path.data").arg(place.join("data"));
+        process::run(&mut tried)?;
+    }
+    Ok(())
+}
+
+/// The files of a folder whose names end so.
+fn with_ending(folder: &Path, ending: &str) -> Result<Vec<PathBuf>> {
+    let shown = || format!("cannot list `{}`", folder.display());
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder).with_context(shown)? {
+        let path = entry.with_context(shown)?.path();
+        if path.extension().is_some_and(|end| end == ending) {
+            found.push(path);
+        }
+    }
+    Ok(found)
 }
 
 /// Puts everything where it belongs; gives the version.
@@ -102,13 +129,19 @@ fn lay_out(program: &Path, place: &Path, tree: &Path) -> Result<String> {
     process::run(Command::new("strip").arg("--remove-section=.comment").arg(&installed))?;
     for (shell, to) in COMPLETIONS {
         let script = process::output(Command::new(program).args(["completion", shell]))?;
-        write(&tree.join(to), &script, 0o644)?;
+        let file = tree.join(to);
+        write(&file, &script, 0o644)?;
+        // The shell reads it and runs nothing of it.
+        process::run(Command::new(shell).arg("-n").arg(file))?;
     }
     let pages = tree.join("usr/share/man/man1");
     fs::create_dir_all(&pages).context("cannot make the folder of the pages")?;
     process::run(Command::new(program).arg("man").arg(&pages))?;
-    for page in fs::read_dir(&pages).context("no pages")? {
-        process::run(Command::new("gzip").args(["-9", "-n"]).arg(page?.path()))?;
+    for page in with_ending(&pages, "1")? {
+        // Paragraphs that the generator of the pages leaves empty are below that level.
+        let mut lint = Command::new("mandoc");
+        process::run(lint.args(["-T", "lint", "-W", "error"]).arg(&page))?;
+        process::run(Command::new("gzip").args(["-9", "-n"]).arg(page))?;
     }
     let metadata = repository::metadata(false)?;
     let packages = metadata["packages"].as_array().context("no packages")?;

@@ -25,10 +25,10 @@ type head struct {
 	} `json:"metadata"`
 }
 
-func check(text string) error {
+func check(path, text string) (any, error) {
 	var of head
 	if err := yaml.Unmarshal([]byte(text), &of); err != nil {
-		return err
+		return nil, err
 	}
 	kinds := map[string]any{
 		"v1 Namespace":      &corev1.Namespace{},
@@ -40,39 +40,39 @@ func check(text string) error {
 	}
 	into, known := kinds[of.APIVersion+" "+of.Kind]
 	if !known {
-		return fmt.Errorf("`%s %s` is not known here", of.APIVersion, of.Kind)
+		return nil, fmt.Errorf("`%s %s` is not known here", of.APIVersion, of.Kind)
 	}
 	plain, err := yaml.YAMLToJSONStrict([]byte(text))
 	if err != nil {
-		return err
+		return nil, err
 	}
 	unknown, err := json.UnmarshalStrict(plain, into)
 	if err == nil {
 		err = errors.Join(unknown...)
 	}
 	if err != nil {
-		return fmt.Errorf("%s %s: %w", of.Kind, of.Metadata.Name, err)
+		return nil, fmt.Errorf("%s %s: %w", of.Kind, of.Metadata.Name, err)
 	}
 	if wrong := validation.IsDNS1123Subdomain(of.Metadata.Name); len(wrong) > 0 {
-		return fmt.Errorf("%s `%s`: %s", of.Kind, of.Metadata.Name, strings.Join(wrong, "; "))
+		return nil, fmt.Errorf("%s `%s`: %s", of.Kind, of.Metadata.Name, strings.Join(wrong, "; "))
 	}
 	switch of := into.(type) {
 	case *appsv1.DaemonSet:
-		return checkSet(of)
+		err = checkSet(of)
 	case *corev1.ConfigMap:
-		return writeFiles(of)
+		err = writeFiles(path, of)
 	}
-	return nil
+	return into, err
 }
 
-// Puts the files of a map into the folder $CONFIG_MAPS, to be tried.
-func writeFiles(of *corev1.ConfigMap) error {
+// Puts the files of a map into the folder $CONFIG_MAPS, to be tried, with the name of the manifest before theirs.
+func writeFiles(path string, of *corev1.ConfigMap) error {
 	folder := os.Getenv("CONFIG_MAPS")
 	if folder == "" {
 		return nil
 	}
 	for name, text := range of.Data {
-		if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(folder, filepath.Base(path)+"-"+name), []byte(text), 0o600); err != nil {
 			return err
 		}
 	}
@@ -109,6 +109,7 @@ func checkSet(set *appsv1.DaemonSet) error {
 
 func main() {
 	count := 0
+	var files [][]any
 	for _, path := range os.Args[1:] {
 		if filepath.Base(path) == "Dockerfile" {
 			if err := checkContainerFile(path); err != nil {
@@ -123,15 +124,25 @@ func main() {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
+		var objects []any
 		for _, document := range strings.Split("\n"+string(text), "\n---\n") {
 			if strings.TrimSpace(document) == "" {
 				continue
 			}
-			if err := check(document); err != nil {
+			object, err := check(path, document)
+			if err != nil {
 				fmt.Fprintf(os.Stderr, "%s: %v\n", path, err)
 				os.Exit(1)
 			}
+			objects = append(objects, object)
 			count++
+		}
+		files = append(files, objects)
+	}
+	if os.Getenv("ALIKE") != "" {
+		if err := checkAlike(files); err != nil {
+			fmt.Fprintf(os.Stderr, "the manifests of the first two files differ: %v\n", err)
+			os.Exit(1)
 		}
 	}
 	fmt.Printf("%d manifests and container files are in order\n", count)
