@@ -4,6 +4,7 @@ use anyhow::{Context as _, Result, bail};
 use skidder_event::Map;
 use skidder_os::{Clock, File, Fs, OpenMode, Timestamp, read_to_end, write_all_at};
 use std::path::Path;
+use std::time::Duration;
 
 /// The version of Filebeat that we are compatible with: `agent.version`.
 pub(crate) const COMPATIBLE_VERSION: &str = "9.5.3";
@@ -26,6 +27,12 @@ const META_FILE: &str = "meta.json";
 
 /// Name of the file whose lock says that the data directory is in use.
 const LOCK_FILE: &str = "skidder.lock";
+
+/// Between two tries for that lock.
+const LOCK_WAIT: Duration = Duration::from_millis(50);
+
+/// How often it is waited for: 1.6 s in all, as long as Filebeat tries.
+const LOCK_WAITS: u32 = 32;
 
 /// This process as its events show it.
 #[derive(Clone, Debug)]
@@ -151,20 +158,61 @@ pub(crate) fn is_running(fs: &dyn Fs, data: &Path) -> Result<bool> {
     }
 }
 
-/// Makes the data directory and locks it for this process, as long as the file is held.
+/// Makes the data directory and locks it for this process, as long as the file is held. A lock that another
+/// has is waited for: a process that was killed holds it until the system has cleared it away, and commands
+/// that ask whether one runs hold it for a moment.
+///
+/// # Errors
+/// If another process still has it after [`LOCK_WAITS`] waits, or the directory cannot be written.
 pub(crate) fn lock_data(fs: &dyn Fs, data: &Path) -> Result<Box<dyn File>> {
+    let mut waits = 0;
+    lock_data_with(fs, data, || {
+        waits += 1;
+        std::thread::sleep(LOCK_WAIT);
+        waits < LOCK_WAITS
+    })
+}
+
+/// `wait` is called between two tries and says whether there is another.
+fn lock_data_with(
+    fs: &dyn Fs,
+    data: &Path,
+    mut wait: impl FnMut() -> bool,
+) -> Result<Box<dyn File>> {
     fs.create_dir_all(data, 0o770)
         .with_context(|| format!("cannot make the data directory `{}`", data.display()))?;
     let path = data.join(LOCK_FILE);
     let file = fs
         .open_write(&path, OpenMode::Keep, 0o600)
         .with_context(|| format!("cannot write in the data directory `{}`", data.display()))?;
-    if !file.try_lock()? {
-        bail!(
-            "another skidder uses the data directory `{}`; stop it, or give this one its own with \
-             `--path.data`",
-            data.display()
-        );
+    while !file.try_lock()? {
+        if !wait() {
+            bail!(
+                "another skidder uses the data directory `{}`; stop it, or give this one its own with \
+                 `--path.data`",
+                data.display()
+            );
+        }
     }
     Ok(file)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{lock_data, lock_data_with};
+    use skidder_os::RealFs;
+
+    #[test]
+    fn a_lock_that_is_given_up_in_time_is_waited_for() {
+        let place = tempfile::tempdir().unwrap();
+        let mut other = Some(lock_data(&RealFs, place.path()).unwrap());
+        let mut waits = 0;
+        let refused = lock_data_with(&RealFs, place.path(), || {
+            waits += 1;
+            waits < 3
+        });
+        assert_eq!((refused.is_err(), waits), (true, 3));
+        lock_data_with(&RealFs, place.path(), || other.take().is_some()).unwrap();
+        assert!(other.is_none(), "it was waited for");
+    }
 }
