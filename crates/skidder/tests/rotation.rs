@@ -53,6 +53,8 @@ struct Case {
     /// Lines that may come again although nothing crashed.
     repeats: usize,
     olddir: Olddir,
+    /// `pin.enabled`: files that are behind have two names, which logrotate must be told to bear.
+    pinned: bool,
 }
 
 /// `olddir`: where rotated files go.
@@ -104,7 +106,13 @@ fn rotates_from(name: &str, seed: u64, options: &str, case: Case) {
     let server = BulkServer::paced(Duration::from_millis(2));
     let place = Place::new(&server);
     let mut log = Log::create(&place.logs(), "app.log");
-    let options = options.to_owned() + &case.olddir.make(&place);
+    let mut options = options.to_owned() + &case.olddir.make(&place);
+    if case.pinned {
+        let auto = "compression: auto";
+        let config = place.configuration();
+        place.configure(&config.replacen(auto, &format!("{auto}\n  pin.enabled: true"), 1));
+        options += "\n  allowhardlink";
+    }
     let logrotate = Logrotate::new(&place, &log, &options);
     let mut random = Random::new(seed);
     let mut program = place.start(&[]);
@@ -222,4 +230,12 @@ fn logrotate_into_another_directory_that_is_out_of_reach() {
     let options = "compress\n  delaycompress\n  create 0644";
     let case = Case { writes_meanwhile: true, olddir: Olddir::OutOfReach, ..Case::default() };
     rotates("logrotate: olddir out of reach", 50, options, case);
+}
+
+#[test]
+#[ignore = "needs logrotate: cargo xtask test"]
+fn logrotate_that_bears_pins() {
+    let options = "compress\n  delaycompress\n  create 0644";
+    let case = Case { writes_meanwhile: true, pinned: true, ..Case::default() };
+    rotates("logrotate: pins, allowhardlink", 51, options, case);
 }
