@@ -276,6 +276,11 @@ pub const FOUND: &[(u64, Option<Theme>, &str)] = &[
         PINS,
         "behind a power cut a log written anew was known by its pin, as its own name had an entry that did not fit",
     ),
+    (
+        9_801_437,
+        PINS,
+        "killed before the name of a pinned file was saved: what it was compressed to came back later and was read again",
+    ),
 ];
 
 const CONTAINERS: Option<Theme> = Some(Theme::Containers);

@@ -5,6 +5,8 @@
 //! when the other names are gone does it cost room on the disk, and only that counts against `pin.max_bytes`;
 //! beyond it the oldest is given up. What is truncated is truncated under all its names.
 
+mod name;
+
 use super::{Candidate, Catalog, Holds, Known, MISSING_GRACE};
 use crate::fingerprint::Fingerprint;
 use crate::readers::{ReaderLook, ReaderState};
@@ -92,10 +94,11 @@ impl Catalog {
         }
         names.sort_unstable();
         for path in &names {
-            let name = path.file_name().and_then(|name| name.to_str()?.parse::<u64>().ok());
-            self.pins.next = self.pins.next.max(name.map_or(0, |name| name + 1));
+            let number = path.file_name().and_then(name::number);
+            self.pins.next = self.pins.next.max(number.map_or(0, |number| number + 1));
             let pin: Arc<Path> = Arc::from(path.as_path());
-            let of = self.pinned_path(path).unwrap_or_else(|| Arc::clone(&pin));
+            let named = || path.file_name().and_then(name::path).map(Arc::from);
+            let of = self.pinned_path(path).or_else(named).unwrap_or_else(|| Arc::clone(&pin));
             self.beside.add_pin(pin, of, now);
         }
         if !names.is_empty() {
@@ -119,7 +122,7 @@ impl Catalog {
             claim: None,
             copy_of: None,
         };
-        self.claimed_path(&candidate, &print)
+        self.claimed_path(&candidate, &print).filter(|of| !self.is_pin(of))
     }
 
     /// A file has the content of a source. If nothing is known of that but its pin, because the program ended before
@@ -296,20 +299,12 @@ impl Catalog {
         let (Some(directory), Some(known)) = (&self.pins.directory, self.sources.get(&id)) else {
             return;
         };
-        let fs = &self.input.fs;
-        let path = directory.join(self.pins.next.to_string());
-        let mut linked = fs.hard_link(&known.path, &path);
-        if linked.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::NotFound) {
-            linked = fs
-                .create_dir_all(directory, DIRECTORY_MODE)
-                .and_then(|()| fs.hard_link(&known.path, &path));
-        }
-        let linked = linked.and_then(|()| fs.symlink_metadata(&path));
+        let of = self.beside.link_of(&known.path).unwrap_or_else(|| Arc::clone(&known.path));
+        let (path, linked) = self.link_pin(directory, &known.path, &of);
+        let linked = linked.and_then(|()| self.input.fs.symlink_metadata(&path));
         let (device, inode) = (known.device, known.inode);
         match linked {
             Ok(meta) if (meta.device, meta.inode) == (device, inode) => {
-                let of = &known.path;
-                let of = self.beside.link_of(of).unwrap_or_else(|| Arc::clone(of));
                 let pin = Pin { path: Arc::from(path), of, device, inode, since: now, offset: 0 };
                 self.pins.next += 1;
                 self.pins.unsynced = true;
@@ -332,6 +327,26 @@ impl Catalog {
                 }
             }
         }
+    }
+
+    /// Links a file under the next name, with `of` in it if the file system takes that.
+    fn link_pin(&self, directory: &Path, file: &Path, of: &Path) -> (PathBuf, io::Result<()>) {
+        let fs = &self.input.fs;
+        let link = |name| {
+            let path = directory.join(name);
+            let mut linked = fs.hard_link(file, &path);
+            if linked.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::NotFound) {
+                linked = fs
+                    .create_dir_all(directory, DIRECTORY_MODE)
+                    .and_then(|()| fs.hard_link(file, &path));
+            }
+            (path, linked)
+        };
+        let is_too_long = |(_, linked): &(PathBuf, io::Result<()>)| {
+            linked.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::InvalidFilename)
+        };
+        let named = name::long(self.pins.next, of).map(link).filter(|tried| !is_too_long(tried));
+        named.unwrap_or_else(|| link(name::short(self.pins.next)))
     }
 
     /// Gives up the oldest of the pins that nobody else has a name for, until the others fit; says how many bytes

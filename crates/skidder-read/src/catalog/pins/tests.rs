@@ -3,6 +3,7 @@
 use crate::reader::Scratch;
 use crate::readers::{Next, ReadersLimits};
 use crate::testing::{Input, lines, messages_of, multiline, settings};
+use skidder_event::ValueRef;
 use skidder_os::Clock;
 use skidder_parse::chain::{Chain, Multiline, Parser};
 use skidder_testkit::{Fault, Operation};
@@ -182,6 +183,35 @@ fn what_a_pinned_file_without_a_saved_name_was_compressed_to_is_not_read_again()
     let messages = rounds(&mut input);
     assert_eq!(messages, text.lines().collect::<Vec<_>>());
     assert_eq!((pins(&input), input.context.metrics.files_truncated.get()), (0, 0));
+}
+
+#[test]
+fn the_name_of_a_pinned_file_is_known_before_it_is_saved() {
+    // Found by the simulated world: killed before the name of the pinned file was saved, and its compressed copy came when
+    // the pin was read and gone. What the name of the pin tells is what the events carry, too.
+    let mut input = pinning(1 << 20);
+    let text = lines("l", 0..10);
+    input.fs.write_as_other(A, text.as_bytes());
+    input.scan();
+    input.saved.change(std::collections::BTreeMap::clear);
+    input.fs.create_dir_as_other("/away");
+    input.fs.write_as_other("/away/a.log.1.gz", &crate::testing::gzip(text.as_bytes()));
+    input.fs.remove_as_other(A);
+    let mut input = input.restarted();
+    input.scan();
+    let (batch, _) = input.turn().expect("there is a turn");
+    let batch = batch.expect("there is a batch");
+    let field = skidder_event::Path::parse("log.file.path").expect("a good path");
+    let is_named =
+        matches!(batch.event(0).get(&field), Some(ValueRef::Str(path)) if path == A.as_bytes());
+    assert_eq!(messages_of(&batch), text.lines().collect::<Vec<_>>());
+    drop(batch);
+    assert_eq!(input.round(), [""; 0]);
+    assert_eq!(pins(&input), 0, "all of it is read");
+    input.fs.rename_as_other("/away/a.log.1.gz", "/logs/a.log.1.gz");
+    assert_eq!(rounds(&mut input), [""; 0], "it is not read again");
+    assert_eq!(input.context.metrics.files_truncated.get(), 0);
+    assert!(is_named);
 }
 
 #[test]
@@ -417,7 +447,7 @@ fn a_pin_is_kept_until_all_of_it_has_its_verdict_though_its_source_goes_on_elsew
     input.fs.remove_as_other(A);
     messages.extend(rounds(&mut input));
     let folder = PathBuf::from("/data/pins").join(&input.fs.peek_names("/data/pins")[0]);
-    let pin = folder.join("0");
+    let pin = folder.join("0-%2Flogs%2Fa.log");
     assert_eq!(input.fs.peek(pin).as_deref(), Some(text.as_bytes()));
     input.saved.hold(false);
     messages.extend(rounds(&mut input));
