@@ -16,6 +16,7 @@ mod metrics;
 mod output;
 mod queue;
 mod registrar;
+mod repeats;
 mod run;
 mod scanner;
 mod settle;

@@ -1,6 +1,7 @@
 //! The registrar: makes cursors durable, a little after they moved, all of them as one commit.
 
 use crate::metrics::RegistrarMetrics;
+use crate::repeats::{Repeats, kind_of};
 use crate::settle::{CHANGES_MAX, Settle};
 use skidder_os::Clock;
 use skidder_os::sabotage::{self, Sabotage};
@@ -14,14 +15,20 @@ pub struct Registrar {
     registry: Arc<Registry>,
     /// Changes of a commit that failed, older than what the settle has now.
     pending: Vec<Change>,
-    failures: u64,
+    repeats: Repeats,
     metrics: Arc<RegistrarMetrics>,
 }
 
 impl Registrar {
     /// A registrar with nothing to do yet.
     pub fn new(settle: Arc<Settle>, registry: Arc<Registry>) -> Self {
-        Self { settle, registry, pending: Vec::new(), failures: 0, metrics: Arc::default() }
+        Self {
+            settle,
+            registry,
+            pending: Vec::new(),
+            repeats: Repeats::default(),
+            metrics: Arc::default(),
+        }
     }
 
     /// What it counts.
@@ -37,12 +44,13 @@ impl Registrar {
         loop {
             let changes = self.settle.take_changes(clock.wall());
             if changes.is_empty() && self.pending.is_empty() {
+                self.worked(clock);
                 return true;
             }
             // Only a full commit has left something: what moves meanwhile waits for the next flush.
             let more = changes.len() >= CHANGES_MAX;
             self.pending = merge(std::mem::take(&mut self.pending), changes);
-            let saved = self.commit();
+            let saved = self.commit(clock);
             if !saved || !more {
                 return saved;
             }
@@ -56,15 +64,12 @@ impl Registrar {
     }
 
     /// Commits what is pending; says whether it is durable.
-    fn commit(&mut self) -> bool {
+    fn commit(&mut self, clock: &dyn Clock) -> bool {
         match self.registry.commit(&self.pending) {
             Ok(()) => {
                 self.pending.clear();
                 self.metrics.succeeded.add(1);
-                if self.failures > 0 {
-                    tracing::info!(failures = self.failures, "the registry takes cursors again");
-                }
-                self.failures = 0;
+                self.worked(clock);
                 true
             }
             Err(error) => {
@@ -72,19 +77,23 @@ impl Registrar {
                 if sabotage::is_on(Sabotage::FailedCommitForgotten) {
                     self.pending.clear();
                 }
-                // The first and then every power of two: a full disk lasts.
-                self.failures += 1;
-                if self.failures.is_power_of_two() {
-                    let error: &(dyn std::error::Error + 'static) = &error;
+                let error: &(dyn std::error::Error + 'static) = &error;
+                if let Some(failures) = self.repeats.failed(clock.monotonic(), kind_of(error)) {
                     tracing::error!(
                         error,
-                        failures = self.failures,
+                        failures,
                         sources = self.pending.len(),
                         "cannot save cursors; events are delivered, but a restart would repeat them"
                     );
                 }
                 false
             }
+        }
+    }
+
+    fn worked(&mut self, clock: &dyn Clock) {
+        if self.repeats.worked(clock.monotonic(), false) {
+            tracing::info!("the registry takes cursors again");
         }
     }
 }

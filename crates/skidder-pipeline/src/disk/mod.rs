@@ -20,7 +20,6 @@ mod metrics;
 mod payload;
 mod reader;
 mod repair;
-mod repeats;
 mod state;
 mod store;
 mod survey;

@@ -7,10 +7,11 @@ use super::metrics::DiskMetrics;
 use super::state::{State, StateFile};
 use super::survey::{STATE_FILE, Survey, segment_path};
 use super::{DiskQueueError, DiskQueueSettings};
-use skidder_os::{Fs, OpenMode};
+use crate::repeats::Repeats;
+use skidder_os::{Clock as _, Fs, OpenMode, SystemClock};
 use std::collections::VecDeque;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -78,7 +79,17 @@ pub(super) struct Shared {
 struct Saved {
     file: StateFile,
     state: Option<State>,
-    failures: u64,
+    clock: SystemClock,
+    /// Failures to save, and to remove segments.
+    saving: Repeats,
+    removing: Repeats,
+}
+
+impl Saved {
+    fn new(file: StateFile, state: Option<State>) -> Self {
+        let (saving, removing) = (Repeats::default(), Repeats::default());
+        Self { file, state, clock: SystemClock::new(), saving, removing }
+    }
 }
 
 impl Shared {
@@ -124,7 +135,7 @@ impl Store {
             metrics: DiskMetrics::default(),
             shared: Mutex::new(shared),
             changed: Condvar::new(),
-            saved: Mutex::new(Saved { file: state, state: known, failures: 0 }),
+            saved: Mutex::new(Saved::new(state, known)),
         };
         // The name of the queue is durable before the first frame is.
         store.save().map_err(failed)?;
@@ -172,12 +183,16 @@ impl Store {
     pub(super) fn maintain(&self) {
         let result = self.save();
         let mut saved = self.saved.lock().unwrap_or_else(PoisonError::into_inner);
+        let now = saved.clock.monotonic();
         match result {
-            Ok(()) => saved.failures = 0,
+            Ok(()) => {
+                if saved.saving.worked(now, false) {
+                    tracing::info!("how far the disk queue was delivered can be saved again");
+                }
+            }
             Err(error) => {
-                saved.failures += 1;
-                if saved.failures.is_power_of_two() {
-                    let (path, failures) = (self.settings.path.display(), saved.failures);
+                if let Some(failures) = saved.saving.failed(now, error.kind()) {
+                    let path = self.settings.path.display();
                     tracing::error!(%error, failures, %path, "cannot save how far the disk queue was delivered");
                 }
                 return;
@@ -185,7 +200,21 @@ impl Store {
         }
         let settled = saved.state.map_or_else(Place::default, |state| state.settled);
         drop(saved);
-        self.remove_before(settled);
+        let removed = self.remove_before(settled);
+        let mut saved = self.saved.lock().unwrap_or_else(PoisonError::into_inner);
+        match removed {
+            Ok(()) => {
+                if saved.removing.worked(now, false) {
+                    tracing::info!("segments of the disk queue can be removed again");
+                }
+            }
+            Err((path, error)) => {
+                if let Some(failures) = saved.removing.failed(now, error.kind()) {
+                    let path = path.display();
+                    tracing::warn!(%error, failures, %path, "cannot remove a segment of the disk queue");
+                }
+            }
+        }
     }
 
     /// Gives segments a second name in a directory, durably.
@@ -216,19 +245,19 @@ impl Store {
         Ok(())
     }
 
-    fn remove_before(&self, settled: Place) {
+    /// Removes segments; the error has the one that cannot be removed.
+    fn remove_before(&self, settled: Place) -> Result<(), (PathBuf, io::Error)> {
         loop {
             let shared = self.lock();
-            let Some(first) = shared.segments.front().copied() else { return };
+            let Some(first) = shared.segments.front().copied() else { return Ok(()) };
             drop(shared);
             if !first.sealed || first.end > settled {
-                return;
+                return Ok(());
             }
             let path = segment_path(&self.settings.path, first.number);
             match self.fs.remove_file(&path) {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                    tracing::warn!(%error, path = %path.display(), "cannot remove a segment of the disk queue");
-                    return;
+                    return Err((path, error));
                 }
                 _ => self.change(|shared| {
                     shared.segments.pop_front();

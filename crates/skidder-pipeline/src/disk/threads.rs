@@ -1,7 +1,7 @@
 //! The two threads of a disk queue: one writes what comes in, the other brings it to the output.
 
-use super::repeats::Repeats;
 use super::{DiskQueue, DiskStep};
+use crate::repeats::Repeats;
 use skidder_event::Batch;
 use skidder_os::{Clock as _, Monotonic, SystemClock};
 use std::io;

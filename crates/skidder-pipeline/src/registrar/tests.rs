@@ -60,3 +60,55 @@ fn newer_changes_win_and_an_unsaved_checkpoint_is_kept() {
     let expected = vec![put("a", 2, point()), remove("b"), put("c", 3, Checkpoint::Clear)];
     assert_eq!(merged, expected);
 }
+
+/// The log lines of whoever ran under it: their texts.
+#[derive(Clone, Default)]
+struct Told(Arc<std::sync::Mutex<Vec<String>>>);
+
+impl<S: tracing::Subscriber> tracing_subscriber::Layer<S> for Told {
+    fn on_event(&self, event: &tracing::Event<'_>, _: tracing_subscriber::layer::Context<'_, S>) {
+        struct Text<'a>(&'a mut String);
+        impl tracing::field::Visit for Text<'_> {
+            fn record_debug(&mut self, field: &tracing::field::Field, value: &dyn std::fmt::Debug) {
+                if field.name() == "message" {
+                    *self.0 = format!("{value:?}");
+                }
+            }
+        }
+        let mut text = String::new();
+        event.record(&mut Text(&mut text));
+        self.0.lock().expect("no test panics in it").push(text);
+    }
+}
+
+#[test]
+fn a_disk_that_takes_and_refuses_by_turns_is_told_of_once_a_minute() {
+    use tracing_subscriber::layer::SubscriberExt as _;
+    let clock = SimClock::new();
+    let fs = SimFs::new(&clock);
+    let settle = Settle::new();
+    let mut registrar = Registrar::new(Arc::clone(&settle), open(&fs, &clock));
+    settle.begin(SourceId(1), "1".to_owned(), meta("/one"), at_zero(), true);
+    let told = Told::default();
+    let subscriber = tracing_subscriber::registry().with(told.clone());
+    tracing::subscriber::with_default(subscriber, || {
+        for second in 0..120 {
+            let offset = second * 10;
+            settle.admit(&batch(1, 0, offset, 1), None).delivered(1);
+            if second % 2 == 0 {
+                fs.inject(Fault::nth(1, std::io::ErrorKind::StorageFull).on("/data").forever());
+            }
+            assert_eq!(registrar.flush(&clock), second % 2 == 1);
+            fs.clear_faults();
+            clock.advance(std::time::Duration::from_secs(1));
+        }
+        // It has worked since a while.
+        for _ in 0..20 {
+            clock.advance(std::time::Duration::from_secs(1));
+            assert!(registrar.flush(&clock));
+        }
+    });
+    let told = told.0.lock().expect("no test panics in it");
+    let count = |text: &str| told.iter().filter(|line| line.contains(text)).count();
+    assert_eq!((count("cannot save cursors"), count("takes cursors again")), (2, 1), "{told:?}");
+}

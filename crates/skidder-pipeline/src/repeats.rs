@@ -11,9 +11,21 @@ const PAUSE: Duration = Duration::from_mins(1);
 /// When it has worked for so long, it works again.
 const QUIET: Duration = Duration::from_secs(10);
 
+/// What kind of failure it is: that of the system behind it, if there is one.
+pub(crate) fn kind_of(error: &(dyn std::error::Error + 'static)) -> io::ErrorKind {
+    let mut next = Some(error);
+    while let Some(error) = next {
+        if let Some(error) = error.downcast_ref::<io::Error>() {
+            return error.kind();
+        }
+        next = error.source();
+    }
+    io::ErrorKind::Other
+}
+
 /// Failures, and which of them are told.
 #[derive(Debug, Default)]
-pub(super) struct Repeats {
+pub(crate) struct Repeats {
     /// What was told since `begun`.
     told: Vec<io::ErrorKind>,
     begun: Monotonic,
@@ -26,7 +38,7 @@ pub(super) struct Repeats {
 
 impl Repeats {
     /// Something failed; how many failures there were since the last one that was told, if this one is to be told.
-    pub(super) fn failed(&mut self, now: Monotonic, kind: io::ErrorKind) -> Option<u64> {
+    pub(crate) fn failed(&mut self, now: Monotonic, kind: io::ErrorKind) -> Option<u64> {
         self.last = now;
         self.untold += 1;
         if now.since(self.begun) >= PAUSE {
@@ -44,7 +56,7 @@ impl Repeats {
     }
 
     /// Something worked; whether it is to be told that it works again. `all`: nothing is left to be done.
-    pub(super) fn worked(&mut self, now: Monotonic, all: bool) -> bool {
+    pub(crate) fn worked(&mut self, now: Monotonic, all: bool) -> bool {
         let over = self.open && (all || now.since(self.last) >= QUIET);
         if over {
             (self.open, self.untold) = (false, 0);
