@@ -168,7 +168,7 @@ pub(crate) fn lock_data(fs: &dyn Fs, data: &Path) -> Result<Box<dyn File>> {
     let mut waits = 0;
     lock_data_with(fs, data, || {
         waits += 1;
-        std::thread::sleep(LOCK_WAIT);
+        std::thread::park_timeout(LOCK_WAIT);
         waits < LOCK_WAITS
     })
 }
