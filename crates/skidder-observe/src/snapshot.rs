@@ -5,6 +5,7 @@ use crate::numbers::{InputNumbers, OutputNumbers, QueueNumbers, ReadNumbers, Reg
 use crate::process::{Process, System, cores};
 use crate::reload::{ReloadNumbers, Reloads};
 use skidder_event::DropReason;
+use skidder_log::{Log, LogNumbers};
 use skidder_os::{Clock, Fs, Monotonic, Timestamp};
 use skidder_pipeline::{DiskQueue, Ledger, Looks, OutputMetrics, Queue, RegistrarMetrics, Settle};
 use skidder_read::ReadMetrics;
@@ -115,6 +116,8 @@ pub struct Sources {
     pub outputs: Vec<OutputSource>,
     /// What became of configurations that were read again.
     pub reloads: Arc<Reloads>,
+    /// Our own log; `None` if it counts nothing.
+    pub log: Option<Arc<Log>>,
     /// For the uptime.
     pub clock: Arc<dyn Clock>,
     /// For `/proc/self` and `/etc/passwd`.
@@ -147,6 +150,8 @@ pub struct Snapshot {
     pub outputs: Vec<(String, Snapshot)>,
     /// What became of configurations that were read again.
     pub reloads: ReloadNumbers,
+    /// What our own log counts.
+    pub log: LogNumbers,
     /// This process.
     pub process: Process,
     /// The machine.
@@ -165,6 +170,7 @@ impl Sources {
             }
         }
         total.reloads = self.reloads.numbers();
+        total.log = self.log.as_ref().map(|log| log.numbers()).unwrap_or_default();
         total.process = Process::look(&*self.fs);
         total.system = System::look(cores());
         total
@@ -183,6 +189,7 @@ impl Sources {
             working: None,
             outputs: Vec::new(),
             reloads: ReloadNumbers::default(),
+            log: LogNumbers::default(),
             process: Process::default(),
             system: System::default(),
         }

@@ -1,7 +1,7 @@
 //! Events that an output can never deliver: into the dead letters, or dropped and counted.
 
 use crate::backoff::{Backoff, Failures};
-use skidder_event::DropReason;
+use skidder_event::{DropReason, Encoder, Precision};
 use skidder_pipeline::{DeadLetter, DeadLetterError, DeadLetters, Delivery, Feed, OutputMetrics};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -9,6 +9,8 @@ use std::time::Duration;
 /// First and longest wait between attempts to write the dead letters.
 const WAIT_MIN: Duration = Duration::from_secs(1);
 const WAIT_MAX: Duration = Duration::from_mins(1);
+/// The target of what our log keeps apart, as it has the content of events (`skidder_log::EVENT_DATA`).
+const EVENT_DATA: &str = "skidder::event_data";
 /// Bytes of the reason that a log line shows.
 const SHOWN_BYTES_MAX: usize = 512;
 
@@ -65,6 +67,7 @@ impl Refuser {
             return;
         }
         self.tell(&refusals);
+        write_event_data(self.output, &refusals);
         let Some(dead_letters) = &self.dead_letters else {
             self.drop_all(&refusals, "dead letters are off");
             return;
@@ -143,6 +146,27 @@ impl Refuser {
                 "refused events are lost"
             );
         }
+    }
+}
+
+/// Writes the events to our own log of them, if there is one: it is asked for with `logging.event_data`.
+fn write_event_data(output: &str, refusals: &[Refusal]) {
+    if !tracing::enabled!(target: EVENT_DATA, tracing::Level::WARN) {
+        return;
+    }
+    let mut encoder = Encoder::new(Precision::Nanosecond);
+    let mut event = Vec::new();
+    for refusal in refusals {
+        event.clear();
+        encoder.write(&mut event, &refusal.delivery.batch, refusal.row as usize);
+        tracing::warn!(
+            target: EVENT_DATA,
+            output,
+            status = refusal.status,
+            reason = &*String::from_utf8_lossy(&refusal.reason),
+            event.original = &*String::from_utf8_lossy(&event),
+            "an event can never be delivered"
+        );
     }
 }
 

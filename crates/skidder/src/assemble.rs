@@ -6,9 +6,11 @@ use crate::filestream::{self, Surroundings};
 use crate::input_plan::{self, Common, InputPlan};
 use crate::monitoring::Monitoring;
 use crate::outputs::{Feeds, OutputParts, Outputs, Place, Places};
+use crate::own_log::OwnLog;
 use crate::reload::{self, AllConfigFiles, InputPrint, Prints, refuse_modules};
 use skidder_config::{Problems, Section, Settings};
 use skidder_event::Precision;
+use skidder_log::LogSettings;
 use skidder_observe::HttpConfig;
 use skidder_os::{Clock, Fs, Timestamp};
 use skidder_outputs::Context as OutputContext;
@@ -19,7 +21,6 @@ use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
-use tracing::Level;
 
 /// Default of `filebeat.shutdown_timeout`. Filebeat waits for nothing by default and repeats what was in
 /// flight; a healthy output needs milliseconds.
@@ -39,10 +40,9 @@ pub(crate) struct Parts {
     pub(crate) reload_period: Option<Duration>,
     pub(crate) flush: Duration,
     pub(crate) shutdown_timeout: Duration,
-    pub(crate) metrics_period: Option<Duration>,
     pub(crate) monitoring: Option<Monitoring>,
     pub(crate) workers: usize,
-    pub(crate) log_level: Level,
+    pub(crate) log: LogSettings,
     /// What outputs know of the program.
     pub(crate) output_context: OutputContext,
 }
@@ -120,14 +120,16 @@ pub(crate) fn assemble(
     let reload_period = AllConfigFiles::read(&beat, &settings.paths().config).period();
     refuse_modules(settings, problems);
     let reloads = reload_period.is_some();
-    let reading = Reading { settings, outside, agent: &agent, started, ids: &output_ids, reloads };
+    let logs = outside.directory.join(&settings.paths().logs);
+    let log = LogSettings::read(root.section("logging"), &logs);
+    let own_log = OwnLog::of(&log);
+    let ids = &output_ids;
+    let reading = Reading { settings, outside, agent: &agent, started, ids, reloads, own_log };
     let inputs = places.as_ref().map(|places| reading.inputs(&root, &beat, &outputs, places));
     let http = HttpConfig::from_section(root.section("http"));
-    let metrics_period = read_metrics_period(&root);
     let monitoring = Monitoring::read(&root, settings, &output_context, problems);
     let shutdown_timeout = beat.duration("shutdown_timeout").or(SHUTDOWN_TIMEOUT);
     let workers = Some(root.usize("max_procs").or(0_usize)).filter(|count| *count > 0);
-    let log_level = read_log_level(&root);
     refuse(&root, &beat);
     beat.finish();
     root.finish();
@@ -145,10 +147,9 @@ pub(crate) fn assemble(
         flush,
         http,
         shutdown_timeout,
-        metrics_period,
         monitoring,
         workers: workers.unwrap_or(outside.cores),
-        log_level,
+        log,
         agent,
         output_context,
     })
@@ -202,6 +203,7 @@ struct Reading<'a> {
     ids: &'a [String],
     /// Inputs may come later.
     reloads: bool,
+    own_log: OwnLog,
 }
 
 impl Reading<'_> {
@@ -294,6 +296,7 @@ impl Reading<'_> {
                 section.skip();
                 continue;
             };
+            self.own_log.leave_out(&section, &mut settings);
             settings.pin.directory = Some(place.data.join("pins"));
             let is_new = settings.kind != InputKind::Filestream || ids.insert(settings.id.clone());
             if !is_new && !settings.shares_keys {
@@ -410,53 +413,6 @@ fn read_precision(root: &Section<'_>) -> Precision {
         ],
     )
     .or(Precision::Millisecond)
-}
-
-fn read_metrics_period(root: &Section<'_>) -> Option<Duration> {
-    let enabled = root.bool("logging.metrics.enabled").or(true);
-    let period = root
-        .duration("logging.metrics.period")
-        .range(Duration::from_millis(100)..)
-        .or(Duration::from_secs(30));
-    enabled.then_some(period)
-}
-
-fn read_log_level(root: &Section<'_>) -> Level {
-    let logging = root.section("logging");
-    let level = logging
-        .one_of(
-            "level",
-            &[
-                ("debug", Level::DEBUG),
-                ("info", Level::INFO),
-                ("warning", Level::WARN),
-                ("warn", Level::WARN),
-                ("error", Level::ERROR),
-            ],
-        )
-        .or(Level::INFO);
-    logging.accept("metrics.enabled");
-    logging.accept("metrics.period");
-    let to_stderr = logging.bool("to_stderr").or(true);
-    if !to_stderr {
-        let message = "skidder logs only to stderr yet; `logging.to_stderr: false` cannot be done";
-        logging.problem("to_stderr", message, "leave it out and redirect stderr");
-    }
-    logging.unsupported(
-        &[
-            "to_files",
-            "files.*",
-            "to_syslog",
-            "to_eventlog",
-            "selectors",
-            "metrics.namespaces",
-            "event_data.*",
-            "with_fields.*",
-        ],
-        "skidder logs to stderr; redirect it",
-    );
-    logging.finish();
-    level
 }
 
 /// Sections of Filebeat that are not here yet.

@@ -7,6 +7,7 @@ pub(crate) use letters::{DeadLettersCommand, WhichLetters};
 pub(crate) use state::{ExportRegistry, Import, KeystoreCommand, Migrate, RegistryCommand};
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use skidder_log::{Environment, Flags};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -29,12 +30,21 @@ pub(crate) struct Global {
     /// Overrides a setting: key=value; wins over files
     #[arg(short = 'E', long = "E", value_name = "KEY=VALUE", global = true)]
     pub(crate) overrides: Vec<String>,
-    /// Logs to stderr (the default, kept for Filebeat's habits)
+    /// Logs to stderr, and not to files or syslog
     #[arg(short = 'e', long = "e", global = true)]
     pub(crate) stderr: bool,
     /// Says more: level info for logs, one line a file for `ship`
     #[arg(short = 'v', long = "v", global = true)]
     pub(crate) verbose: bool,
+    /// Where it runs: says whether the log goes to files (default) or to stderr (systemd, container)
+    #[arg(
+        long,
+        value_name = "default|systemd|container",
+        global = true,
+        default_value = "default",
+        hide_default_value = true
+    )]
+    pub(crate) environment: Environment,
     /// Debug logs of these parts, comma-separated; "*" for all
     #[arg(short = 'd', long = "d", value_name = "SELECTORS", global = true)]
     pub(crate) debug: Option<String>,
@@ -68,6 +78,18 @@ pub(crate) struct Global {
     /// Says on stderr what the start took, step by step, up to the first scan of each input
     #[arg(long, global = true)]
     pub(crate) trace_startup: bool,
+}
+
+impl Global {
+    /// What it says of the log.
+    pub(crate) fn log_flags(&self) -> Flags {
+        Flags {
+            stderr: self.stderr,
+            verbose: self.verbose,
+            debug: self.debug.clone(),
+            environment: self.environment,
+        }
+    }
 }
 
 /// What to do.

@@ -14,7 +14,6 @@ use skidder_os::{Clock, Fs, RealFs, SystemClock};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
-use tracing::Level;
 
 /// Default of `-c`, looked for in `path.config`.
 const CONFIG_FILE: &str = "filebeat.yml";
@@ -153,7 +152,7 @@ fn run_command(global: &Global, world: &World) -> Result<ExitCode> {
     for output in parts.outputs.iter().filter(|output| output.place.is_main) {
         registry::refuse_unadopted(world, &output.place.registry)?;
     }
-    logging::start(log_level(global, &parts));
+    logging::start_run(parts.log.with_flags(&global.log_flags()))?;
     for id in parts.places.claim(&*world.fs, &parts.output_ids)? {
         tracing::warn!(
             output.id = id,
@@ -215,11 +214,6 @@ fn export_config(global: &Global, world: &World) -> Result<ExitCode> {
     let settings = load_settings(global, world)?;
     print(&settings.export_yaml())?;
     Ok(ExitCode::SUCCESS)
-}
-
-/// Level of our own log: the command line wins over `logging.level`.
-pub(crate) fn log_level(global: &Global, parts: &Parts) -> Level {
-    if global.debug.is_some() { Level::DEBUG } else { parts.log_level }
 }
 
 /// Loads the configuration of the command line.

@@ -17,6 +17,7 @@ mod logging;
 mod migrate;
 mod monitoring;
 mod outputs;
+mod own_log;
 mod pages;
 mod passing;
 mod progress;
@@ -50,10 +51,12 @@ fn main() -> ExitCode {
     let code = match commands::dispatch(&command_line) {
         Ok(code) => code,
         Err(error) => {
+            logging::failed(&error);
             eprintln!("error: {error:#}");
             ExitCode::FAILURE
         }
     };
+    logging::end();
     allocator::report();
     code
 }

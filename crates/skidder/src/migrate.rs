@@ -87,6 +87,7 @@ impl Ours {
             stderr: global.stderr,
             verbose: global.verbose,
             debug: global.debug.clone(),
+            environment: global.environment,
             path_home: global.path_home.clone().or_else(|| Some(theirs.folder.clone())),
             path_config: Some(theirs.folder.clone()),
             path_data: Some(self.data.clone()),

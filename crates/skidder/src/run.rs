@@ -80,11 +80,12 @@ pub(crate) struct Running {
 pub(crate) fn run(parts: Parts, world: &World, mut reloader: Option<Reloader>) -> Result<ExitCode> {
     let once = reloader.is_none();
     let http = parts.http.clone();
-    let period = parts.metrics_period;
+    let metrics = parts.log.metrics;
+    let period = metrics.enabled.then_some(metrics.period);
     let agent = parts.agent.clone();
     let monitoring = parts.monitoring.clone();
     let mut running = Running::start(parts, world, once)?;
-    let mut watch = Watch::new(&running, &agent, Some(&http), period, world)?;
+    let mut watch = Watch::new(&running, &agent, Some(&http), &metrics, world)?;
     if let Some(monitoring) = monitoring {
         watch.ship(monitoring, &running);
     }
@@ -386,7 +387,8 @@ fn listen(send: &Sender<Happened>, reloads: bool) -> Result<()> {
                 continue;
             }
             if std::mem::replace(&mut stopping, true) {
-                // A second one does not wait for anything.
+                // A second one does not wait for anything but the log.
+                crate::logging::flush();
                 std::process::exit(1);
             }
             drop(send.send(Happened::Signal));

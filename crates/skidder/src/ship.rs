@@ -5,7 +5,7 @@
 
 use crate::agent::Agent;
 use crate::cli::{Global, Ship};
-use crate::commands::{World, log_level, print_beside, read_parts, tell};
+use crate::commands::{World, print_beside, read_parts, tell};
 use crate::logging;
 use crate::passing::Passing;
 use crate::progress::Progress;
@@ -34,7 +34,8 @@ pub(crate) fn ship(what: &Ship, global: &Global, world: &World) -> Result<ExitCo
         read_parts(&settings, world, |name| Ok(Agent::passing(name, world.clock.wall())))?;
     // A terminal shows the progress; the log would only tear it.
     let quiet = global.debug.is_none() && !global.stderr;
-    logging::start(if quiet { Level::WARN } else { log_level(global, &parts) });
+    let log = parts.log.clone();
+    logging::start(if quiet { Level::WARN } else { log.with_flags(&global.log_flags()).level });
     // The dead letters are for the user and stay.
     for output in &mut parts.outputs {
         output.place.data.clone_from(&world.directory);
@@ -49,7 +50,7 @@ pub(crate) fn ship(what: &Ship, global: &Global, world: &World) -> Result<ExitCo
     }
     let agent = parts.agent.clone();
     let mut running = Running::start(parts, world, true)?;
-    let watch = Watch::new(&running, &agent, None, None, world)?;
+    let watch = Watch::new(&running, &agent, None, &log.metrics, world)?;
     let mut progress = Progress::new(&files, global.verbose);
     running.watch(None, Some(DRAW_EVERY), |running| progress.draw(running));
     progress.end(&running);

@@ -5,8 +5,9 @@ use crate::commands::World;
 use crate::monitoring::Monitoring;
 use crate::run::{Running, RunningOutput, span_of};
 use anyhow::{Context as _, Result};
+use skidder_log::MetricsConfig;
 use skidder_observe::{
-    HttpConfig, OutputSource, Program, Serving, Sources, Start, SummaryLine, ledger_line,
+    HttpConfig, OutputSource, Program, Serving, Sources, Start, Summary, SummaryLine, ledger_line,
     ledger_table, serve,
 };
 use skidder_os::Clock;
@@ -23,6 +24,8 @@ const ENDPOINT_END: Duration = Duration::from_secs(2);
 pub(crate) struct Watch {
     sources: Arc<Sources>,
     line: SummaryLine,
+    /// The lines have the numbers.
+    tells_metrics: bool,
     clock: Arc<dyn Clock>,
     start: Start,
     endpoint: Option<OpenEndpoint>,
@@ -40,7 +43,7 @@ impl Watch {
         running: &Running,
         agent: &Agent,
         http: Option<&HttpConfig>,
-        period: Option<Duration>,
+        metrics: &MetricsConfig,
         world: &World,
     ) -> Result<Self> {
         let start = Start::now(&*world.clock);
@@ -61,6 +64,7 @@ impl Watch {
             program: Arc::new(program),
             outputs: running.outputs.iter().map(source_of).collect(),
             reloads: Arc::clone(&running.reloads),
+            log: crate::logging::log(),
             clock: Arc::clone(&world.clock),
             fs: Arc::clone(&world.fs),
         });
@@ -68,8 +72,15 @@ impl Watch {
             Some(config) if config.enabled => Some(open(running, config, &sources)?),
             _ => None,
         };
-        let line = SummaryLine::new(period.unwrap_or(SummaryLine::PERIOD));
-        Ok(Self { sources, line, clock: Arc::clone(&world.clock), start, endpoint })
+        let line = SummaryLine::new(metrics.period);
+        Ok(Self {
+            sources,
+            line,
+            tells_metrics: metrics.stats,
+            clock: Arc::clone(&world.clock),
+            start,
+            endpoint,
+        })
     }
 
     /// Ships the numbers, as long as the run's runtime lives.
@@ -79,9 +90,9 @@ impl Watch {
 
     /// Logs the periodic line, and the ledger of each output.
     pub(crate) fn tick(&mut self) {
-        let summary = self.line.next(self.sources.snapshot());
-        let monitoring = serde_json::json!({"metrics": summary.metrics});
-        tracing::info!(monitoring = %monitoring, "{}", summary.message);
+        if self.tells_metrics {
+            tell(&self.line.next(self.sources.snapshot()));
+        }
         for output in &self.sources.outputs {
             let _in = span_of(output.id.as_deref()).entered();
             tracing::info!("{}", ledger_line(&output.settle.total(), output.files()));
@@ -90,9 +101,9 @@ impl Watch {
 
     /// Logs the totals and gives the ledgers for the terminal: one for each output, under its id if there are several.
     pub(crate) fn end(&self) -> String {
-        let summary = SummaryLine::total(&self.sources.snapshot());
-        let monitoring = serde_json::json!({"metrics": summary.metrics});
-        tracing::info!(monitoring = %monitoring, "{}", summary.message);
+        if self.tells_metrics {
+            tell(&SummaryLine::total(&self.sources.snapshot()));
+        }
         let duration = self.clock.monotonic().since(self.start.monotonic);
         let mut text = String::new();
         for output in &self.sources.outputs {
@@ -115,6 +126,11 @@ impl Watch {
             tracing::warn!("the endpoint did not close in time");
         }
     }
+}
+
+fn tell(summary: &Summary) {
+    let monitoring = serde_json::json!({"metrics": summary.metrics});
+    tracing::info!(monitoring = %monitoring, "{}", summary.message);
 }
 
 /// Where the numbers of an output are.

@@ -77,6 +77,18 @@ pub(super) const METRICS: &[Metric] = &[
     counter("libbeat.config.scans", "", "", |s| count(s.reloads.scans)),
     counter("libbeat.config.starts", "", "", |s| count(s.reloads.starts)),
     counter("libbeat.config.stops", "", "", |s| count(s.reloads.stops)),
+    counter(
+        "skidder.log.failed",
+        "skidder_log_failed_total",
+        "Lines of our own log that could not be written where they belong.",
+        |s| count(s.log.failed),
+    ),
+    counter(
+        "skidder.log.left_out",
+        "skidder_log_left_out_total",
+        "Lines of our own log that came faster than they could be written.",
+        |s| count(s.log.left_out),
+    ),
     // True zeros: there are no modules.
     gauge("libbeat.config.running", "", "", |_| count(0)),
     gauge("libbeat.config.module.running", "", "", |_| count(0)),

@@ -76,6 +76,7 @@ impl Run {
             program: Arc::new(program),
             outputs: vec![output],
             reloads: Arc::default(),
+            log: None,
             clock: Arc::new(clock.clone()),
             fs: Arc::new(fs),
         };

@@ -51,6 +51,7 @@ impl Theirs {
             stderr: false,
             verbose: false,
             debug: None,
+            environment: global.environment,
             path_home: Some(folder.clone()),
             path_config: Some(folder.clone()),
             path_data: None,

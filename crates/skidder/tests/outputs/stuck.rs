@@ -194,7 +194,7 @@ fn an_output_that_ends_by_itself_stops_no_other() {
     let (reader, writer) = std::io::pipe().unwrap();
     drop(reader);
     let config = place.path().join("filebeat.yml");
-    let mut command = command([OsStr::new("-c"), config.as_os_str()]);
+    let mut command = command([OsStr::new("-e"), OsStr::new("-c"), config.as_os_str()]);
     command.arg("--path.data").arg(place.data()).current_dir(place.path());
     let mut program = Program::start_into(&mut command, Stdio::from(writer));
     let line = program.await_log("an output has ended by itself");
