@@ -150,6 +150,7 @@ fn judge(asked: &Asked) -> ExitCode {
 /// The theme without which a deliberate bug does nothing.
 fn theme_of(bug: Sabotage) -> Option<Theme> {
     match bug {
+        Sabotage::PinReleasedEarly => Some(Theme::Pins),
         Sabotage::PeersUnasked => Some(Theme::Outputs),
         Sabotage::FrameAckedEarly => Some(Theme::Disk),
         _ => None,
