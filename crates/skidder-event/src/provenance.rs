@@ -4,9 +4,25 @@ use std::fmt::Debug;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Names one source inside one run of the program. Never reused, never stored.
+/// Names one source inside one run of the program. Never reused, never stored. Its upper bits are the number of the input that
+/// reads it, so that whoever has a batch knows whose it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct SourceId(pub u64);
+
+impl SourceId {
+    /// Bits that tell the sources of an input apart: a trillion; the other 24 are for the inputs.
+    const NUMBER_BITS: u32 = 40;
+
+    /// The name of a source of this input.
+    pub fn of_input(input: usize, number: u64) -> Self {
+        Self((input as u64) << Self::NUMBER_BITS | (number & ((1 << Self::NUMBER_BITS) - 1)))
+    }
+
+    /// The number of its input.
+    pub fn input(self) -> usize {
+        (self.0 >> Self::NUMBER_BITS) as usize
+    }
+}
 
 /// Saved decoder state that makes a cursor cheap to reach. Rendered only when it is stored.
 pub trait ResumePoint: Send + Sync + Debug {

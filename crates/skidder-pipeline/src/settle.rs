@@ -48,6 +48,9 @@ struct State {
     /// New sources that need not be saved at once.
     newcomers: Newcomers,
     total: Ledger,
+    /// The counts of each input, by its number. What was stored in a disk queue is counted as that: its verdict is in the total
+    /// only.
+    inputs: HashMap<usize, Ledger>,
     /// Rows of a disk queue that are with an output.
     sending: u64,
 }
@@ -240,6 +243,8 @@ impl Settle {
             entry.ledger.admit(batch.lines(), bytes, batch.drops(), rows);
         }
         state.total.admit(batch.lines(), bytes, batch.drops(), rows);
+        let of_input = state.inputs.entry(provenance.source.input()).or_default();
+        of_input.admit(batch.lines(), bytes, batch.drops(), rows);
         drop(state);
         let place = Place::Source(provenance.source, sequence);
         let ticket = Ticket::new(self, place, rows as u32, permit);
@@ -312,6 +317,20 @@ impl Settle {
     /// The total over all sources, those forgotten included.
     pub fn total(&self) -> Ledger {
         self.lock().total
+    }
+
+    /// The total, and the counts of each input by its number, at the same moment.
+    pub fn ledgers(&self) -> (Ledger, HashMap<usize, Ledger>) {
+        let state = self.lock();
+        (state.total, state.inputs.clone())
+    }
+
+    /// Forgets the counts of inputs that have ended; they stay in the total.
+    pub fn forget_inputs(&self, inputs: &[usize]) {
+        let mut state = self.lock();
+        for input in inputs {
+            state.inputs.remove(input);
+        }
     }
 
     /// The counts and the cursor of one source.
@@ -402,6 +421,9 @@ impl State {
 
     fn count(&mut self, source: SourceId, verdict: Verdict, rows: u32) {
         self.total.settle(verdict, u64::from(rows));
+        if let Some(of_input) = self.inputs.get_mut(&source.input()) {
+            of_input.settle(verdict, u64::from(rows));
+        }
         if let Some(entry) = self.sources.get_mut(&source) {
             entry.ledger.settle(verdict, u64::from(rows));
         }

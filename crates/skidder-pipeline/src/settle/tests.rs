@@ -177,3 +177,25 @@ fn the_end_of_a_file_that_has_changed_is_not_saved_as_such() {
     assert!(!settle.cursor(ONE).expect("it is known").eof);
     assert_eq!(changes(&settle), ["one@10"]);
 }
+
+#[test]
+fn each_input_has_its_ledger_also_of_sources_that_are_gone() {
+    let settle = settle();
+    let other = SourceId::of_input(3, 7);
+    settle.begin(other, "other".to_owned(), meta("/other"), at_zero(), false);
+    let first = settle.admit(&batch(1, 0, 0, 2), None);
+    let second = settle.admit(&batch(other.0, 0, 0, 5), None);
+    settle.remove(other);
+    second.delivered(3);
+    second.stored(1);
+    first.dead_lettered(2);
+    let (total, inputs) = settle.ledgers();
+    let (one, three) = (inputs[&0], inputs[&3]);
+    assert!(total.adds_up() && one.adds_up() && three.adds_up());
+    assert_eq!((one.read(), one.dead_lettered(), one.in_flight()), (2, 2, 0));
+    assert_eq!((three.read(), three.delivered(), three.stored(), three.in_flight()), (5, 3, 1, 1));
+    settle.forget_inputs(&[3]);
+    second.delivered(1);
+    let (total, inputs) = settle.ledgers();
+    assert!(total.adds_up() && !inputs.contains_key(&3), "late verdicts bring nothing back");
+}

@@ -14,9 +14,9 @@ pub struct SourceIds {
 }
 
 impl SourceIds {
-    /// A name that no source had before.
-    pub fn next(&self) -> SourceId {
-        SourceId(self.next.fetch_add(1, Ordering::Relaxed))
+    /// A name that no source had before, for one of this input.
+    pub fn next(&self, input: usize) -> SourceId {
+        SourceId::of_input(input, self.next.fetch_add(1, Ordering::Relaxed))
     }
 
     /// Takes a key for a source; says whether it has it now.

@@ -220,7 +220,7 @@ impl Catalog {
     ) {
         let usual = self.input.settings.fingerprint.length;
         let Candidate { found, path, head, before, .. } = candidate;
-        let id = self.ids.next();
+        let id = self.ids.next(self.number);
         let key: Arc<str> = key.into();
         if self.input.settings.shares_keys && !self.ids.claim(&key, id) {
             if !matches!(before, Some(Holds::Nothing)) {

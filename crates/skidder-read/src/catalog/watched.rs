@@ -30,6 +30,7 @@ enum Reaction {
 impl Catalog {
     /// Which of the inputs of a watcher this is; the first by default.
     pub fn set_input(&mut self, number: usize) {
+        self.number = number;
         self.directories.set_input(number);
     }
 

@@ -141,12 +141,14 @@ impl RunningOutput {
             return None;
         }
         let counts = (add.len() as u64, before.len() as u64);
-        let list = self.list.clone();
+        let (list, settle) = (self.list.clone(), Arc::clone(&self.settle));
+        let remove: Vec<usize> = before.into_iter().map(|running| running.slot).collect();
+        let ended = remove.clone();
         let done = Box::new(move || {
             list.forget_gone();
+            settle.forget_inputs(&ended);
             done();
         });
-        let remove = before.into_iter().map(|running| running.slot).collect();
         self.pipeline.change(InputChange { remove, add, done });
         Some(counts)
     }
