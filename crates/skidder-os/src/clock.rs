@@ -16,6 +16,12 @@ impl Timestamp {
     pub fn since(self, earlier: Self) -> Duration {
         Duration::from_nanos(u64::try_from(self.0.saturating_sub(earlier.0)).unwrap_or(0))
     }
+
+    /// The time that was so long before.
+    #[must_use]
+    pub fn earlier_by(self, span: Duration) -> Self {
+        Self(self.0.saturating_sub(i64::try_from(span.as_nanos()).unwrap_or(i64::MAX)))
+    }
 }
 
 /// Monotonic time since an arbitrary start; only differences mean something.

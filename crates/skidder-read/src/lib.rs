@@ -9,6 +9,7 @@ mod bind;
 mod catalog;
 mod compare;
 mod cursors;
+mod errors;
 mod fingerprint;
 pub mod glob;
 mod identity;
@@ -30,6 +31,7 @@ pub use catalog::{
     ScanSummary, SourceIds,
 };
 pub use cursors::{Cursors, CursorsError};
+pub use errors::{FileError, LastErrors};
 pub use fingerprint::{Fingerprint, Head, HeadError};
 pub use identity::{FileIdentity, LOG_PREFIX, check_marker, filestream_prefix};
 pub use metrics::ReadMetrics;

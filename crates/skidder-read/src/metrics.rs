@@ -1,5 +1,6 @@
 //! What the readers count, under Filebeat's names (`filebeat.harvester.*`, `/inputs/`).
 
+use crate::errors::LastErrors;
 use skidder_event::{Counter, Gauge};
 
 /// Counters of all readers.
@@ -30,6 +31,8 @@ pub struct ReadMetrics {
     pub truncated: Counter,
     /// Files that could not be opened, read or decoded: `processing_errors_total`.
     pub errors: Counter,
+    /// The last of them, with what is said of files that are damaged.
+    pub last_errors: LastErrors,
     /// Of those, compressed files that are damaged: `gzip_processing_errors_total`.
     pub gzip_errors: Counter,
     /// Truncated files: `filebeat.input.log.files.truncated`.

@@ -120,6 +120,8 @@ pub struct Reader {
     pub unverified: bool,
     /// Bytes of the file, as stored, that were looked at: what is behind `offset` there is no whole line.
     pub stored_seen: u64,
+    /// When its last turn was.
+    pub(crate) turn_at: Timestamp,
     file: Option<Box<dyn File>>,
     decoder: Option<Decoder>,
     /// Bytes behind `offset` that were decompressed already: the beginning of a line.
@@ -173,6 +175,7 @@ impl Reader {
             finished: false,
             unverified: false,
             stored_seen: 0,
+            turn_at: Timestamp::default(),
             file: None,
             decoder: None,
             carry: Vec::new(),
@@ -279,6 +282,7 @@ impl Reader {
         now: Timestamp,
     ) -> (Option<Batch>, TurnEnd) {
         self.seen = 0;
+        self.turn_at = now;
         match self.prepare(context, scratch) {
             Ok(None) => {}
             Ok(Some(end)) => return (None, end),

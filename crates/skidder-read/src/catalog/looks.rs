@@ -6,6 +6,7 @@
 use super::watchdog::is_behind;
 use super::{Catalog, Holds};
 use crate::Now;
+use crate::errors::FileError;
 use crate::fingerprint::HeadError;
 use crate::readers::{Lack, ReaderLook, ReaderState, Trouble};
 use crate::scan::Found;
@@ -65,6 +66,12 @@ pub struct FileLook {
     pub state: FileState,
     /// Why.
     pub reason: Option<Reason>,
+    /// Its name inside this run; nothing while it has none.
+    pub source: Option<SourceId>,
+    /// How long it takes until rotation deletes it; nothing if that is not known.
+    pub deleted_in: Option<Duration>,
+    /// The last error that was met with it.
+    pub error: Option<FileError>,
 }
 
 /// What a file is doing.
@@ -233,6 +240,7 @@ impl Catalog {
         }
         let more = rows.len() < whole;
         let rows = owned(rows);
+        self.look_at_rotations(now);
         FilePage { more, files: self.looks(rows, now) }
     }
 
@@ -263,6 +271,7 @@ impl Catalog {
             }
             Holds::Nothing => (FileState::Unreadable, self.why_nothing(&path, metadata)),
         };
+        let deleted_in = self.rotations.deleted_in(&path, now.wall);
         Some(FileLook {
             path,
             key: None,
@@ -277,6 +286,9 @@ impl Catalog {
             behind: (state != FileState::Held).then_some(metadata.size),
             state,
             reason: Some(reason),
+            source: None,
+            deleted_in,
+            error: None,
         })
     }
 
@@ -328,6 +340,9 @@ impl Catalog {
             behind,
             state,
             reason,
+            source: Some(id),
+            deleted_in: place.and_then(|_| self.rotations.deleted_in(&known.path, now.wall)),
+            error: self.input.metrics.last_errors.of(id),
         })
     }
 
@@ -358,7 +373,11 @@ impl Catalog {
             Some(Trouble::Damaged) => {
                 Reason::Damaged(format!("everything before byte {} was read", look.offset))
             }
-            Some(Trouble::Failed) => Reason::Unopened("the last attempt failed".to_owned()),
+            Some(Trouble::Failed) => {
+                let error = self.input.metrics.last_errors.of(id);
+                let told = error.map_or_else(|| "the last attempt failed".to_owned(), |it| it.text);
+                Reason::Unopened(told)
+            }
             Some(Trouble::Displaced | Trouble::Rewritten) => Reason::NextScan,
             None if look.finished => return (FileState::Finished, Some(Reason::Finished)),
             None if ignored && (behind || look.state == ReaderState::Closed) => {

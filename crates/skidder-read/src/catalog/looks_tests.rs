@@ -202,3 +202,74 @@ fn the_watchdog_leaves_files_alone_that_have_a_reason() {
     }
     assert_eq!(input.context.metrics.files_stalled.get(), 0);
 }
+
+/// Rotates `/logs/a.log` as logrotate does, keeping three rotated files.
+fn rotate(input: &mut Input, round: usize) {
+    let name = |number: usize| if number == 0 { A.to_owned() } else { format!("{A}.{number}") };
+    if round > 0 {
+        input.fs.append_as_other(A, b"the last line\n");
+    }
+    for number in (0..=3).rev().filter(|number| *number < round) {
+        if number == 3 {
+            input.fs.remove_as_other(name(number));
+        } else {
+            input.fs.rename_as_other(name(number), name(number + 1));
+        }
+    }
+    input.fs.write_as_other(A, lines(&format!("round {round}"), 0..100).as_bytes());
+    for _ in 0..3 {
+        input.round();
+        input.advance(100);
+    }
+}
+
+#[test]
+fn when_rotation_deletes_a_file_is_told_once_it_was_seen_to_delete_one() {
+    let mut input = with(ROOM, |settings| {
+        settings.fingerprint.growing = false;
+        settings.close.inactive = Some(Duration::from_mins(1));
+    });
+    let told = |input: &mut Input| -> Vec<Option<u64>> {
+        let looks = input.looks(1000).into_iter();
+        looks.map(|look| look.deleted_in.map(|span| span.as_secs())).collect()
+    };
+    for round in 0..4 {
+        rotate(&mut input, round);
+        assert_eq!(told(&mut input), vec![None; round + 1], "none was ever deleted");
+        input.advance(3300);
+    }
+    rotate(&mut input, 4);
+    let hours = [14_100, 10_500, 6_900, 3_300].map(Some);
+    assert_eq!(told(&mut input), hours, "the newest is deleted with the fourth rotation from now");
+    input.advance(3600);
+    let overdue = [3 * 3600, 2 * 3600, 3600, 0].map(Some);
+    assert_eq!(told(&mut input), overdue, "the rotation that is due may come at once");
+    input.advance(3 * 3600);
+    assert_eq!(told(&mut input), [None; 4], "nobody rotates any more");
+    rotate(&mut input, 5);
+    assert!(told(&mut input).iter().all(Option::is_some));
+    // Somebody deletes a file by hand: what rotation does is not known from that.
+    input.fs.remove_as_other(format!("{A}.1"));
+    for _ in 0..3 {
+        input.round();
+        input.advance(100);
+    }
+    assert_eq!(told(&mut input), [None; 3]);
+}
+
+#[test]
+fn the_last_error_of_a_file_is_told_with_its_text() {
+    let mut input = with(ROOM, |_| {});
+    let mut torn = gzip(lines("torn", 0..2000).as_bytes());
+    let end = torn.len();
+    torn[end - 8..].fill(0xff);
+    input.fs.write_as_other("/logs/torn.gz", &torn);
+    input.fs.write_as_other(A, lines("a", 0..200).as_bytes());
+    input.round();
+    let looks = input.looks(10);
+    assert_eq!((&*looks[0].path, &looks[0].error), (Path::new(A), &None));
+    let error = looks[1].error.clone().expect("it is torn");
+    assert!(error.text.starts_with("it fails its integrity check at byte "), "{error:?}");
+    assert_eq!(&*error.path, Path::new("/logs/torn.gz"));
+    assert!(error.at > Timestamp(0), "{error:?}");
+}

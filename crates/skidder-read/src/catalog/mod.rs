@@ -31,6 +31,7 @@ mod pins;
 mod place;
 mod portions;
 mod prefixes;
+mod rotation;
 mod saved;
 mod saved_prints;
 mod sources;
@@ -60,6 +61,7 @@ pub(crate) use matching::is_related;
 pub use peers::Peer;
 use pins::Pins;
 pub(crate) use portions::HEADS_BYTES_MAX;
+use rotation::Rotations;
 use saved::Claim;
 use saved_prints::SavedPrints;
 use skidder_event::SourceId;
@@ -83,6 +85,8 @@ const MANY: usize = 64;
 /// All files of one input.
 pub struct Catalog {
     input: Arc<InputContext>,
+    /// The number of the input.
+    number: usize,
     readers: Arc<Readers>,
     ids: Arc<SourceIds>,
     /// Where the files are, and what is told of them.
@@ -98,6 +102,7 @@ pub struct Catalog {
     adoptable: Adoptable,
     beside: Beside,
     pins: Pins,
+    rotations: Rotations,
     /// Sources by their keys, where files are known by names.
     names: HashMap<Arc<str>, SourceId>,
     /// The name of what files are known by, for their entries.
@@ -238,6 +243,7 @@ impl Catalog {
         let identity = Arc::from(input.settings.identity.name());
         Self {
             input,
+            number: 0,
             readers,
             ids,
             directories: Directories::default(),
@@ -249,6 +255,7 @@ impl Catalog {
             adoptable: Adoptable::default(),
             beside: Beside::default(),
             pins: Pins::default(),
+            rotations: Rotations::default(),
             names: HashMap::default(),
             identity,
             marker: Marker::default(),
@@ -332,7 +339,7 @@ impl Catalog {
             }
         } else {
             self.keep_pins(now.monotonic);
-            self.retire_missing(now.monotonic);
+            self.retire_missing(now);
             self.sweep_registry(now);
             self.delete_done(now);
             self.find_stalled(now);

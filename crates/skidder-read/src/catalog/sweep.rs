@@ -7,7 +7,7 @@ use super::{Catalog, Holds, MISSING_GRACE, Place};
 use crate::Now;
 use crate::readers::{ReaderLook, ReaderState, Trouble};
 use skidder_event::SourceId;
-use skidder_os::{FileKind, Monotonic};
+use skidder_os::FileKind;
 use std::collections::{HashMap, HashSet};
 use std::io;
 use std::path::Path;
@@ -19,7 +19,7 @@ const CLEAN_EVERY: Duration = Duration::from_mins(5);
 
 impl Catalog {
     /// Sources without a place are read to the end if they are open, and forgotten after a while.
-    pub(super) fn retire_missing(&mut self, now: Monotonic) {
+    pub(super) fn retire_missing(&mut self, now: Now) {
         let (mut gone, mut lost) = (Vec::new(), Vec::new());
         let has_failed = |look: &ReaderLook| look.trouble == Some(Trouble::Failed);
         for (&id, known) in &mut self.sources {
@@ -27,7 +27,7 @@ impl Catalog {
                 continue;
             }
             if known.missing_since.is_none() {
-                known.missing_since = Some(now);
+                known.missing_since = Some(now.monotonic);
                 lost.push(id);
             }
             let Some(since) = known.missing_since else { continue };
@@ -35,7 +35,7 @@ impl Catalog {
             if look.open && has_failed(&look) {
                 lost.push(id);
             }
-            let missing = now.since(since);
+            let missing = now.monotonic.since(since);
             let settings = &self.input.settings;
             let forgettable = settings.clean_removed
                 || known.former
@@ -78,6 +78,12 @@ impl Catalog {
                 tracing::warn!(path = %known.path.display(), read = look.offset, size = known.size,
                     "a file vanished before it was read to the end");
             }
+            if !known.former && self.input.settings.delete.is_none() {
+                let since = known.missing_since.unwrap_or(now.monotonic);
+                let at = now.wall.earlier_by(now.monotonic.since(since));
+                self.rotations.note_deleted(&known.path, at);
+            }
+            self.input.metrics.last_errors.forget(id);
             self.readers.remove(id);
             self.input.cursors.remove(id);
         }

@@ -27,7 +27,11 @@ impl Reader {
                     context.metrics.stored_bytes.add(decoder.stored_offset() - stored);
                     if let Some(note) = progress.note {
                         self.unverified |= matches!(note, Note::Mismatch { .. });
-                        report(context, &self.target.path, note);
+                        let path = &self.target.path;
+                        if let Some(told) = report(context, path, note) {
+                            let errors = &context.metrics.last_errors;
+                            errors.note(Some(self.id), path, told, self.turn_at);
+                        }
                     }
                     if let Some(point) = decoder.take_checkpoint()
                         && point.decompressed_offset() > self.offset
@@ -59,6 +63,11 @@ impl Reader {
         let offset = self.decoder.as_ref().map_or(self.offset, Decoder::offset);
         tracing::error!(path = %self.target.path.display(), offset,
             "a compressed file is cut off; everything before that was read");
+        self.note_error(context, format_args!("cut off; everything before byte {offset} was read"));
+    }
+
+    fn note_error(&self, context: &InputContext, text: impl ToString) {
+        context.metrics.last_errors.note(Some(self.id), &self.target.path, text, self.turn_at);
     }
 
     pub(super) fn decode_error(&mut self, context: &InputContext, error: DecodeError) -> TurnEnd {
@@ -74,13 +83,15 @@ impl Reader {
                     path = %self.target.path.display(), offset, error = %damage,
                     "a compressed file is damaged; everything before the damage was read"
                 );
+                self.note_error(context, format_args!("damaged behind byte {offset}: {damage}"));
                 TurnEnd::Damaged
             }
         }
     }
 }
 
-fn report(context: &InputContext, path: &Path, note: Note) {
+/// Tells of what was noticed; gives what is wrong, if it is an error.
+fn report(context: &InputContext, path: &Path, note: Note) -> Option<String> {
     match note {
         Note::Mismatch { kind, member_offset, decompressed_offset, expected, found } => {
             context.metrics.gzip_errors.add(1);
@@ -89,10 +100,14 @@ fn report(context: &InputContext, path: &Path, note: Note) {
                 expected = format_args!("{expected:#010x}"), found = format_args!("{found:#010x}"),
                 "a compressed file fails its integrity check; its lines are delivered all the same"
             );
+            Some(format!("it fails its integrity check at byte {decompressed_offset}"))
         }
-        Note::TrailingGarbage { offset } => tracing::warn!(
-            path = %path.display(), offset,
-            "what follows the compressed data belongs to nothing compressed and is ignored"
-        ),
+        Note::TrailingGarbage { offset } => {
+            tracing::warn!(
+                path = %path.display(), offset,
+                "what follows the compressed data belongs to nothing compressed and is ignored"
+            );
+            None
+        }
     }
 }

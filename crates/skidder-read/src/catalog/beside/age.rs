@@ -6,7 +6,7 @@ use std::path::Path;
 
 /// Sorts rotated files: those of earlier runs of a container first, numbers grow with age, dates with youth, and
 /// what was not rotated at all is the newest.
-pub(super) fn age(path: &Path) -> (Option<u64>, bool, Reverse<u64>, Vec<u8>) {
+pub(in crate::catalog) fn age(path: &Path) -> (Option<u64>, bool, Reverse<u64>, Vec<u8>) {
     let suffix = rotated_suffix(path);
     let text = std::str::from_utf8(suffix).unwrap_or_default();
     let (number, rest) = match text.parse::<u64>() {

@@ -1,0 +1,142 @@
+//! When rotation would delete a file, as far as can be told.
+//!
+//! Rotated files stand beside each other, and the times of their last changes are the times of the rotations. That the oldest
+//! of them goes with each rotation is known once one of them has gone while the program looked on; before, nothing is said.
+//! Only such deletions are noted. Everything else is made of what is there when somebody asks.
+
+use super::Catalog;
+use super::beside::age;
+use super::matching::stem;
+use crate::Now;
+use skidder_os::{Monotonic, Timestamp};
+use std::collections::{BTreeMap, HashMap};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// Logs of which it is noted that their files are deleted; of more the one that it was seen of longest ago is forgotten.
+const LOGS_MAX: usize = 1000;
+
+/// So long an answer holds: it costs a walk over all names.
+const ANSWER_KEPT: Duration = Duration::from_secs(10);
+
+/// Intervals between rotations that are looked at, the newest ones.
+const INTERVALS_MAX: usize = 5;
+
+/// After so many intervals without a rotation its pace is not known any more.
+const SILENT_INTERVALS_MAX: u32 = 3;
+
+/// Directory and name of a log, without what rotation puts behind it.
+type Log = (PathBuf, Vec<u8>);
+
+/// How old a rotated file is, by its name; the oldest is the least.
+type Age = (Option<u64>, bool, std::cmp::Reverse<u64>, Vec<u8>);
+
+/// What is known of files that rotation has deleted.
+#[derive(Default)]
+pub(super) struct Rotations {
+    deleted: HashMap<Log, Deleted>,
+    /// The files of these logs, and when that was looked at.
+    seen: Option<(Monotonic, HashMap<Log, BTreeMap<Age, Timestamp>>)>,
+}
+
+/// The files of a log that have gone.
+struct Deleted {
+    /// The one that went last.
+    age: Age,
+    first: Timestamp,
+    last: Timestamp,
+    count: u32,
+}
+
+fn log_of(path: &Path) -> Log {
+    (path.parent().unwrap_or(path).to_path_buf(), stem(path).to_vec())
+}
+
+impl Rotations {
+    /// Another than us has deleted a file, or renamed it to a name that is not matched.
+    pub(super) fn note_deleted(&mut self, path: &Path, at: Timestamp) {
+        let log = log_of(path);
+        let deleted = self.deleted.entry(log).or_insert_with(|| Deleted {
+            age: age(path),
+            first: at,
+            last: at,
+            count: 0,
+        });
+        deleted.age = age(path);
+        deleted.last = deleted.last.max(at);
+        deleted.count += 1;
+        self.seen = None;
+        if self.deleted.len() > LOGS_MAX {
+            let oldest = self.deleted.iter().min_by_key(|(log, deleted)| (deleted.last, *log));
+            let oldest = oldest.map(|(log, _)| log.clone());
+            self.deleted.retain(|log, _| Some(log) != oldest.as_ref());
+        }
+    }
+
+    /// Whether there is anything to say.
+    pub(super) fn knows_some(&self) -> bool {
+        !self.deleted.is_empty()
+    }
+
+    /// How long it takes until rotation deletes the file at a path that was seen; nothing if that is not known.
+    pub(super) fn deleted_in(&self, path: &Path, now: Timestamp) -> Option<Duration> {
+        let log = log_of(path);
+        let deleted = self.deleted.get(&log)?;
+        let (_, seen) = self.seen.as_ref()?;
+        let files = seen.get(&log)?;
+        // Whatever else was deleted was not the work of rotation.
+        let (oldest, _) = files.first_key_value()?;
+        if deleted.age > *oldest {
+            return None;
+        }
+        let newer: Vec<Timestamp> = files.values().rev().copied().collect();
+        // The newest is still written to.
+        let rotated = newer.get(1..).unwrap_or_default();
+        let interval = interval(rotated).or_else(|| deleted.interval())?;
+        let last = rotated.first().copied().unwrap_or(deleted.last);
+        if now.since(last) > interval * SILENT_INTERVALS_MAX {
+            return None;
+        }
+        let next = interval.saturating_sub(now.since(last));
+        let older = files.range(..age(path)).count();
+        Some(next + interval.saturating_mul(u32::try_from(older).unwrap_or(u32::MAX)))
+    }
+}
+
+impl Deleted {
+    /// The mean time between two of them.
+    fn interval(&self) -> Option<Duration> {
+        let span = self.last.since(self.first).checked_div(self.count.checked_sub(1)?)?;
+        (span >= Duration::from_secs(1)).then_some(span)
+    }
+}
+
+/// The median of the times between the newest rotations, which ended these files.
+fn interval(rotated: &[Timestamp]) -> Option<Duration> {
+    let pairs = rotated.windows(2).take(INTERVALS_MAX);
+    let mut spans: Vec<Duration> = pairs.map(|pair| pair[0].since(pair[1])).collect();
+    spans.sort_unstable();
+    let median = spans.get(spans.len() / 2).copied()?;
+    (median >= Duration::from_secs(1)).then_some(median)
+}
+
+impl Catalog {
+    /// Looks at the files of logs of which it is known that their files are deleted.
+    pub(super) fn look_at_rotations(&mut self, now: Now) {
+        let seen = self.rotations.seen.as_ref();
+        let is_fresh = seen.is_some_and(|(at, _)| now.monotonic.since(*at) < ANSWER_KEPT);
+        if is_fresh || !self.rotations.knows_some() {
+            return;
+        }
+        let mut all: HashMap<Log, BTreeMap<Age, Timestamp>> = HashMap::new();
+        for (path, place) in &self.places {
+            let log = log_of(path);
+            if self.rotations.deleted.contains_key(&log) {
+                // A file and its compressed copy are one generation.
+                let at = all.entry(log).or_default().entry(age(path)).or_insert(place.modified);
+                *at = (*at).min(place.modified);
+            }
+        }
+        self.rotations.seen = Some((now.monotonic, all));
+    }
+}
