@@ -10,6 +10,7 @@ const COLUMNS = [
   { id: 'behind_ms', head: 'for at least', number: true, down: true },
   { id: 'rate', head: 'rate', number: true, down: true },
   { id: null, head: 'caught up in', number: true },
+  { id: 'deleted_in_ms', head: 'rotation deletes it in', number: true },
   { id: 'size', head: 'size', number: true, down: true },
   { id: 'cursor', head: 'cursor', number: true, down: true },
   { id: 'modified', head: 'modified', number: true, down: true },
@@ -111,8 +112,10 @@ function row(file, several) {
     number(file.behind_ms ? span(file.behind_ms) : '–'),
     number(file.rate ? `${bytes(file.rate)}/s` : '–'),
     number(file.catch_up_ms ? span(file.catch_up_ms) : '–'),
+    number(file.deleted_in_ms === null ? '–' : span(file.deleted_in_ms)),
     number(bytes(file.size)),
     number(count(file.cursor)),
     number(file.modified ? clock(file.modified, true) : '–'),
-    make('td', { class: 'text' }, file.reason || ''));
+    make('td', { class: 'text' }, file.reason || '', file.error && !(file.reason || '').includes(file.error.text)
+      ? make('span', { class: 'dim' }, ` last error, ${clock(file.error.at, true)}: ${file.error.text}`) : null));
 }

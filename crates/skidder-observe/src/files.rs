@@ -1,11 +1,11 @@
 //! `/files`: what every file is doing and why, a page at a time.
 
 use crate::snapshot::{InputSource, OutputSource, Sources};
-use serde_json::{Value as Json, json};
-use skidder_event::{Precision, TimeText};
+use serde_json::{Map, Value as Json, json};
+use skidder_event::{DropReason, Precision, TimeText};
 use skidder_os::Timestamp;
-use skidder_pipeline::AskError;
-use skidder_read::{FileLook, FilePage, FileQuery, FileState};
+use skidder_pipeline::{AskError, Ledger};
+use skidder_read::{FileError, FileLook, FilePage, FileQuery, FileState};
 use std::ffi::OsString;
 use std::fmt::Write as _;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -149,10 +149,7 @@ pub fn file_json(input: &str, output: Option<&str>, file: &FileLook, output_full
         (None, FileState::Reading) if output_full => Some("output is full".to_owned()),
         (reason, _) => reason.as_ref().map(ToString::to_string),
     };
-    let modified = (file.modified != Timestamp::default()).then(|| {
-        let mut text = TimeText::new(Precision::Millisecond);
-        String::from_utf8_lossy(text.format(file.modified.0)).into_owned()
-    });
+    let modified = (file.modified != Timestamp::default()).then(|| time_text(file.modified));
     let mut told = json!({
         "path": file.path.to_string_lossy(),
         "input": input,
@@ -168,11 +165,49 @@ pub fn file_json(input: &str, output: Option<&str>, file: &FileLook, output_full
         "behind": file.behind,
         "state": file.state.name(),
         "reason": reason,
+        "deleted_in_ms": file.deleted_in.map(millis),
+        "error": file.error.as_ref().map(error_json),
     });
     if let Some(output) = output {
         told["output"] = output.into();
     }
     told
+}
+
+/// An error as it is shown.
+pub(crate) fn error_json(error: &FileError) -> Json {
+    json!({ "at": time_text(error.at), "path": error.path.to_string_lossy(), "text": error.text })
+}
+
+/// The ledger with its sum: what comes in, and where it is.
+pub(crate) fn ledger_json(ledger: &Ledger) -> Json {
+    let dropped = ledger.dropped();
+    let reasons = DropReason::ALL.into_iter().filter(|reason| dropped.get(*reason) > 0);
+    let reasons: Map<String, Json> =
+        reasons.map(|reason| (reason.name().to_owned(), dropped.get(reason).into())).collect();
+    json!({
+        "read": ledger.read(),
+        "read_bytes": ledger.read_bytes(),
+        "recovered": ledger.recovered(),
+        "delivered": ledger.delivered(),
+        "dropped": dropped.total(),
+        "reasons": reasons,
+        "dead_lettered": ledger.dead_lettered(),
+        "stored": ledger.stored(),
+        "in_flight": ledger.in_flight(),
+        "adds_up": ledger.adds_up(),
+    })
+}
+
+/// A time in RFC 3339.
+pub(crate) fn time_text(at: Timestamp) -> String {
+    let mut text = TimeText::new(Precision::Millisecond);
+    String::from_utf8_lossy(text.format(at.0)).into_owned()
+}
+
+/// A span in whole milliseconds.
+pub(crate) fn millis(span: Duration) -> u64 {
+    u64::try_from(span.as_millis()).unwrap_or(u64::MAX)
 }
 
 /// A path as it may stand in a URL.

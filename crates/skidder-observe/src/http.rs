@@ -183,7 +183,7 @@ async fn respond(request: &Request<Incoming>, served: &Served) -> Response<Body>
     }
     let sources = Arc::clone(&served.sources);
     if !routes::is_for_files(request) {
-        return routes::respond(request, &sources).map(Either::Left);
+        return routes::respond(request, &sources).await.map(Either::Left);
     }
     let query = request.uri().query().unwrap_or_default().to_owned();
     let answered = tokio::task::spawn_blocking(move || routes::respond_files(&query, &sources));

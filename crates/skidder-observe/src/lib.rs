@@ -11,6 +11,7 @@
 mod files;
 mod http;
 mod inputs;
+mod lag;
 pub mod names;
 mod numbers;
 mod page;
@@ -18,12 +19,14 @@ mod process;
 mod prometheus;
 mod reload;
 mod snapshot;
+mod states;
 mod stats;
 mod summary;
 
 pub use files::{encoded, file_json};
 pub use http::{BoundAddress, Endpoint, HttpAuth, HttpConfig, ServeError, Serving, serve};
 pub use inputs::InputList;
+pub use lag::{Lag, LagNumbers};
 pub use numbers::{
     DiskNumbers, InputNumbers, OutputNumbers, QueueNumbers, ReadNumbers, RegistrarNumbers,
 };
@@ -31,5 +34,6 @@ pub use process::{Process, System};
 pub use prometheus::{CONTENT_TYPE as PROMETHEUS_CONTENT_TYPE, prometheus};
 pub use reload::{ReloadNumbers, Reloads};
 pub use snapshot::{Describe, InputSource, OutputSource, Program, Snapshot, Sources, Start};
+pub use states::{InputState, OutputState};
 pub use stats::{info, inputs, state, stats};
 pub use summary::{Summary, SummaryLine, bytes_text, grouped, ledger_line, ledger_table};

@@ -6,12 +6,15 @@
 //!
 //! Labels are bounded by the program and the configuration, never by the data: no label holds a path or a host.
 
+mod input;
+mod lag;
 mod ledger;
 mod output;
 mod process;
 mod read;
 
 use crate::snapshot::Snapshot;
+pub(crate) use input::METRICS as INPUT_METRICS;
 use skidder_event::DropReason;
 
 /// Where a line ended; see [`OUTCOMES`].
@@ -22,6 +25,10 @@ pub const LABEL_REASON: &str = "reason";
 pub const LABEL_RESULT: &str = "result";
 /// The id of an output, if there are several.
 pub const LABEL_OUTPUT: &str = "output";
+/// The id of an input.
+pub const LABEL_INPUT: &str = "input";
+/// What an input or output is doing.
+pub const LABEL_STATE: &str = "state";
 /// The values of [`LABEL_OUTCOME`].
 pub const OUTCOMES: [&str; 3] = ["delivered", "dropped", "dead_lettered"];
 
@@ -106,12 +113,14 @@ impl Metric {
 
 /// All metrics. Those of a Prometheus family follow each other.
 pub fn metrics() -> impl Iterator<Item = &'static Metric> {
-    [ledger::METRICS, read::METRICS, output::METRICS, process::METRICS].into_iter().flatten()
+    [ledger::METRICS, lag::METRICS, read::METRICS, output::METRICS, process::METRICS]
+        .into_iter()
+        .flatten()
 }
 
 /// Those of them that each output has for itself.
 pub fn output_metrics() -> impl Iterator<Item = &'static Metric> {
-    [ledger::METRICS, read::METRICS, output::METRICS].into_iter().flatten()
+    [ledger::METRICS, lag::METRICS, read::METRICS, output::METRICS].into_iter().flatten()
 }
 
 /// Those of them that are of the whole process.

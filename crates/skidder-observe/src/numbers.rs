@@ -1,8 +1,12 @@
 //! The counts of the stages, as plain numbers.
 
+use crate::lag::LagNumbers;
 use crate::snapshot::InputSource;
-use skidder_pipeline::{DiskQueue, OutputMetrics, Queue, RegistrarMetrics};
-use skidder_read::ReadMetrics;
+use crate::states::{InputState, OutputState};
+use skidder_event::DropReason;
+use skidder_pipeline::{DiskQueue, Ledger, OutputMetrics, Queue, RegistrarMetrics};
+use skidder_read::{FileError, ReadMetrics};
+use std::time::Duration;
 
 /// The counts of readers, of one input or of all. See [`ReadMetrics`] for their meaning.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -34,18 +38,32 @@ pub struct ReadNumbers {
 }
 
 /// One input and its counts.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct InputNumbers {
     /// Its `id`.
     pub id: String,
+    /// What tells it from the other inputs: its `id`, or also its number if another one has the same or it has none.
+    pub name: String,
     /// Its `type`.
     pub kind: String,
     /// The id of the output that it feeds here, if there are several.
     pub output: Option<String>,
     /// Its number in the configuration; the first is 0.
     pub number: usize,
+    /// Its number for those who ask the scanner.
+    pub slot: usize,
     /// Its counts.
     pub read: ReadNumbers,
+    /// Where its lines are.
+    pub ledger: Ledger,
+    /// The last error that was met with one of its files.
+    pub error: Option<FileError>,
+    /// How far behind its files are, if somebody has looked.
+    pub lag: Option<LagNumbers>,
+    /// What it is doing, if somebody has looked.
+    pub state: Option<InputState>,
+    /// The output that it is blocked on, and for how long.
+    pub blocked: Option<(String, Duration)>,
 }
 
 /// The counts of the output. See [`OutputMetrics`] for their meaning.
@@ -117,8 +135,22 @@ pub struct RegistrarNumbers {
 }
 
 impl InputNumbers {
-    pub(crate) fn of(source: &InputSource, output: Option<&String>) -> Self {
+    /// Without a name, its number is told beside its `id`.
+    pub(crate) fn of(
+        source: &InputSource,
+        output: Option<&String>,
+        is_name: bool,
+        ledger: Ledger,
+    ) -> Self {
+        let InputSource { id, number, .. } = source;
         Self {
+            name: if is_name { id.clone() } else { format!("{id}#{number}") },
+            slot: source.slot,
+            ledger,
+            error: source.metrics.last_errors.last(),
+            lag: None,
+            state: None,
+            blocked: None,
             id: source.id.clone(),
             kind: source.kind.clone(),
             output: output.cloned(),
@@ -126,6 +158,34 @@ impl InputNumbers {
             read: ReadNumbers::of(&source.metrics),
         }
     }
+}
+
+impl InputNumbers {
+    /// Takes in how far behind its files are; `output` is the name of the one that it feeds.
+    pub(crate) fn take_lag(
+        &mut self,
+        lag: LagNumbers,
+        state: Option<(OutputState, Option<Duration>)>,
+        output: &str,
+    ) {
+        self.state = state.map(|(state, _)| InputState::of(&lag, state));
+        let blocked = state.and_then(|(_, blocked)| blocked);
+        let is_blocked = self.state == Some(InputState::Blocked);
+        self.blocked = blocked.filter(|_| is_blocked).map(|span| (output.to_owned(), span));
+        self.lag = Some(lag);
+    }
+
+    /// Its lines that became events.
+    pub(crate) fn events(&self) -> u64 {
+        events_of(&self.ledger)
+    }
+}
+
+/// Lines that became events: all but those that the readers and parsers dropped.
+pub(crate) fn events_of(ledger: &Ledger) -> u64 {
+    let before =
+        [DropReason::Empty, DropReason::LineFilter, DropReason::Parser, DropReason::LineTooLong];
+    ledger.read() - before.into_iter().map(|reason| ledger.dropped().get(reason)).sum::<u64>()
 }
 
 impl ReadNumbers {

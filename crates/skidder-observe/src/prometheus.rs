@@ -2,7 +2,9 @@
 //!
 //! <https://prometheus.io/docs/instrumenting/exposition_formats/#text-based-format>
 
-use crate::names::{Kind, LABEL_OUTPUT, Metric, Value, output_metrics, process_metrics};
+use crate::names::{
+    INPUT_METRICS, Kind, LABEL_INPUT, LABEL_OUTPUT, Metric, Value, output_metrics, process_metrics,
+};
 use crate::snapshot::Snapshot;
 use std::fmt::Write as _;
 
@@ -26,6 +28,20 @@ pub fn prometheus(snapshot: &Snapshot) -> String {
             write(&mut out, &mut family, metric, one, Some(id));
         }
     }
+    for metric in INPUT_METRICS {
+        let name = metric.series.name;
+        for input in &snapshot.inputs {
+            let Some(value) = (metric.read)(input) else { continue };
+            if name != family {
+                family = name;
+                head(&mut out, name, kind_of(metric.kind), metric.help);
+            }
+            let mut labels = vec![(LABEL_INPUT, &*input.name)];
+            labels.extend(metric.series.labels);
+            labels.extend(input.output.as_deref().map(|id| (LABEL_OUTPUT, id)));
+            line(&mut out, name, &labels, &value);
+        }
+    }
     for metric in process_metrics() {
         write(&mut out, &mut family, metric, snapshot, None);
     }
@@ -44,12 +60,15 @@ fn write(
     let Some(value) = metric.value(snapshot) else { return };
     if series.name != *family {
         *family = series.name;
-        let kind = if metric.kind == Kind::Counter { "counter" } else { "gauge" };
-        head(out, family, kind, metric.help);
+        head(out, family, kind_of(metric.kind), metric.help);
     }
     let mut labels = series.labels.to_vec();
     labels.extend(output.map(|id| (LABEL_OUTPUT, id)));
     line(out, series.name, &labels, &value);
+}
+
+fn kind_of(kind: Kind) -> &'static str {
+    if kind == Kind::Counter { "counter" } else { "gauge" }
 }
 
 fn head(out: &mut String, name: &str, kind: &str, help: &str) {

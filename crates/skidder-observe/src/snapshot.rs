@@ -1,9 +1,13 @@
 //! One consistent look at all counters of a run.
 
 use crate::inputs::InputList;
-use crate::numbers::{InputNumbers, OutputNumbers, QueueNumbers, ReadNumbers, RegistrarNumbers};
+use crate::lag::{Lag, LagNumbers, Sums};
+use crate::numbers::{
+    InputNumbers, OutputNumbers, QueueNumbers, ReadNumbers, RegistrarNumbers, events_of,
+};
 use crate::process::{Process, System, cores};
 use crate::reload::{ReloadNumbers, Reloads};
+use crate::states::OutputState;
 use skidder_event::DropReason;
 use skidder_log::{Log, LogNumbers};
 use skidder_os::{Clock, Fs, Monotonic, Timestamp};
@@ -118,6 +122,8 @@ pub struct Sources {
     pub reloads: Arc<Reloads>,
     /// Our own log; `None` if it counts nothing.
     pub log: Option<Arc<Log>>,
+    /// How far all files are behind, for those who ask.
+    pub lag: Arc<Lag>,
     /// For the uptime.
     pub clock: Arc<dyn Clock>,
     /// For `/proc/self` and `/etc/passwd`.
@@ -130,6 +136,8 @@ pub struct Sources {
 pub struct Snapshot {
     /// Who runs.
     pub program: Arc<Program>,
+    /// When it was taken.
+    pub time: Timestamp,
     /// Time since the start.
     pub uptime: Duration,
     /// The total of all sources.
@@ -144,6 +152,10 @@ pub struct Snapshot {
     pub inputs: Vec<InputNumbers>,
     /// The registrar, if there is one.
     pub registrar: Option<RegistrarNumbers>,
+    /// How far behind all files are, if somebody has looked.
+    pub lag: Option<LagNumbers>,
+    /// Of one output: what it is doing, and for how long it has been blocked.
+    pub state: Option<(OutputState, Option<Duration>)>,
     /// Of one of several outputs: whether it works, or has ended by itself.
     pub working: Option<bool>,
     /// Each of several outputs with its id: what is its own, and nothing of process and machine. Empty if there is one.
@@ -165,6 +177,9 @@ impl Sources {
         for output in &self.outputs {
             let one = self.of_output(output);
             total.add(&one);
+            if self.outputs.len() == 1 {
+                total.state = one.state;
+            }
             if let (Some(id), true) = (&output.id, self.outputs.len() > 1) {
                 total.outputs.push((id.clone(), one));
             }
@@ -176,9 +191,20 @@ impl Sources {
         total
     }
 
+    /// Takes all numbers, and looks how far behind the files are: that makes the scanner answer, at most once a second.
+    pub async fn look(self: &Arc<Self>) -> Snapshot {
+        let sums = Lag::sums(self).await;
+        let mut snapshot = self.snapshot();
+        if let Some((sums, age)) = sums {
+            snapshot.take_lag(&sums, age, self);
+        }
+        snapshot
+    }
+
     fn of_none(&self) -> Snapshot {
         Snapshot {
             program: Arc::clone(&self.program),
+            time: self.clock.wall(),
             uptime: self.clock.monotonic().since(self.program.start.monotonic),
             ledger: Ledger::default(),
             queue: QueueNumbers::default(),
@@ -186,6 +212,8 @@ impl Sources {
             read: ReadNumbers::default(),
             inputs: Vec::new(),
             registrar: None,
+            lag: None,
+            state: None,
             working: None,
             outputs: Vec::new(),
             reloads: ReloadNumbers::default(),
@@ -202,13 +230,22 @@ impl Sources {
         if several {
             program = Arc::new(Program { output: output.kind.clone(), ..Program::clone(&program) });
         }
+        let (ledger, of_inputs) = output.settle.ledgers();
+        let inputs = output.inputs.list();
+        let of_input = |input: &InputSource| {
+            let ledger = of_inputs.get(&input.slot).copied().unwrap_or_default();
+            let is_only = |other: &&InputSource| other.id == input.id;
+            let is_name = !input.id.is_empty() && inputs.iter().filter(is_only).nth(1).is_none();
+            InputNumbers::of(input, id, is_name, ledger)
+        };
         Snapshot {
             program,
-            ledger: output.settle.total(),
+            state: Some(OutputState::of(output, &ledger, self.clock.monotonic())),
+            ledger,
             queue: QueueNumbers::of(&output.queue, output.disk.as_deref()),
             output: OutputNumbers::of(&output.metrics),
             read: output.inputs.total(),
-            inputs: output.inputs.list().iter().map(|input| InputNumbers::of(input, id)).collect(),
+            inputs: inputs.iter().map(of_input).collect(),
             registrar: output.registrar.as_deref().map(RegistrarNumbers::of),
             working: several.then(|| !output.ended.load(Ordering::Relaxed)),
             ..self.of_none()
@@ -224,6 +261,37 @@ impl OutputSource {
 }
 
 impl Snapshot {
+    /// Takes in how far behind the files are.
+    fn take_lag(&mut self, sums: &Sums, age: Duration, sources: &Sources) {
+        self.lag = Some(LagNumbers { age, ..sums.total.clone() });
+        for (place, output) in sources.outputs.iter().enumerate() {
+            let id = output.id.as_ref().filter(|_| sources.outputs.len() > 1);
+            let mut of_output = LagNumbers { age, ..LagNumbers::default() };
+            let one = self.outputs.iter_mut().find(|(other, _)| Some(other) == id);
+            let (state, more) = match one {
+                Some((_, one)) => (one.state, Some(one)),
+                None => (self.state, None),
+            };
+            let name = output.id.as_ref().unwrap_or(&output.kind);
+            let take = |input: &mut InputNumbers| {
+                let lag = sums.inputs.get(&(place, input.slot))?;
+                input.take_lag(LagNumbers { age, ..lag.clone() }, state, name);
+                Some(lag)
+            };
+            for input in self.inputs.iter_mut().filter(|input| input.output.as_ref() == id) {
+                if let Some(lag) = take(input) {
+                    of_output.add_all(lag);
+                }
+            }
+            if let Some(one) = more {
+                for input in &mut one.inputs {
+                    take(input);
+                }
+                one.lag = Some(of_output);
+            }
+        }
+    }
+
     /// Adds the numbers of one output.
     fn add(&mut self, one: &Self) {
         self.ledger.add(&one.ledger);
@@ -251,14 +319,7 @@ impl Snapshot {
 
     /// Lines that became events: all but those that the readers and parsers dropped.
     pub(crate) fn events_total(&self) -> u64 {
-        let dropped = self.ledger.dropped();
-        let before = [
-            DropReason::Empty,
-            DropReason::LineFilter,
-            DropReason::Parser,
-            DropReason::LineTooLong,
-        ];
-        self.ledger.read() - before.into_iter().map(|reason| dropped.get(reason)).sum::<u64>()
+        events_of(&self.ledger)
     }
 
     /// Lines with a verdict.

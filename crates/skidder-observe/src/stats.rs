@@ -2,6 +2,8 @@
 //!
 //! Names and shapes are Filebeat's; see <https://www.elastic.co/docs/reference/beats/filebeat/http-endpoint>.
 
+use crate::files::{error_json, ledger_json, millis, time_text};
+use crate::lag::totals_json;
 use crate::names::{Metric, Value, metrics, output_metrics};
 use crate::numbers::{InputNumbers, ReadNumbers};
 use crate::process::user_name;
@@ -70,10 +72,11 @@ pub fn state(snapshot: &Snapshot) -> Json {
 /// entry for each that it feeds.
 pub fn inputs(snapshot: &Snapshot, kind: Option<&str>) -> Json {
     let wanted = |input: &&InputNumbers| kind.is_none_or(|kind| input.kind == kind);
-    snapshot.inputs.iter().filter(wanted).map(input_entry).collect()
+    let entry = |input: &InputNumbers| input_entry(input, snapshot);
+    snapshot.inputs.iter().filter(wanted).map(entry).collect()
 }
 
-fn input_entry(input: &InputNumbers) -> Json {
+fn input_entry(input: &InputNumbers, snapshot: &Snapshot) -> Json {
     let ReadNumbers {
         opened,
         closed,
@@ -108,6 +111,7 @@ fn input_entry(input: &InputNumbers) -> Json {
         "messages_read_total": lines,
         "messages_truncated_total": truncated,
         "bytes_processed_total": bytes,
+        "events_processed_total": input.events(),
         "processing_errors_total": errors,
         "gzip_files_opened_total": gzip_opened,
         "gzip_processing_errors_total": gzip_errors,
@@ -126,12 +130,28 @@ fn input_entry(input: &InputNumbers) -> Json {
             "files_renamed_total": files_renamed,
             "files_truncated_total": files_truncated,
             "resume_skipped_bytes_total": resume_skipped_bytes,
+            "ledger": ledger_json(&input.ledger),
+            "last_error": input.error.as_ref().map(error_json),
         },
     });
+    add_state(&mut entry["skidder"], input, snapshot);
     if let Some(output) = &input.output {
         entry["output"] = Json::from(&**output);
     }
     entry
+}
+
+/// Adds what an input is doing and how far behind it is, if somebody has looked.
+fn add_state(ours: &mut Json, input: &InputNumbers, snapshot: &Snapshot) {
+    let (Some(state), Some(lag)) = (input.state, &input.lag) else { return };
+    ours["state"] = state.name().into();
+    ours["lag"] = totals_json(lag);
+    ours["lag"]["age_ms"] = millis(lag.age).into();
+    if let Some((output, span)) = &input.blocked {
+        ours["blocked_on"] = output.as_str().into();
+        ours["blocked_ms"] = millis(*span).into();
+        ours["blocked_since"] = time_text(snapshot.time.earlier_by(*span)).into();
+    }
 }
 
 /// Builds one document of dotted names.

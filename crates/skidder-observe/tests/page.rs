@@ -55,9 +55,14 @@ async fn start(host: &str, auth: HttpAuth) -> Server {
 
 impl Server {
     async fn ask(&self, path: &str, headers: &str) -> Answer {
+        self.request("GET", path, headers).await
+    }
+
+    async fn request(&self, method: &str, path: &str, headers: &str) -> Answer {
         let mut stream = TcpStream::connect(self.address).await.unwrap();
         let host = if headers.contains("host:") { "" } else { "host: localhost\r\n" };
-        let request = format!("GET {path} HTTP/1.1\r\n{host}{headers}connection: close\r\n\r\n");
+        let request =
+            format!("{method} {path} HTTP/1.1\r\n{host}{headers}connection: close\r\n\r\n");
         stream.write_all(request.as_bytes()).await.unwrap();
         let mut answer = String::new();
         stream.read_to_string(&mut answer).await.unwrap();
@@ -206,6 +211,24 @@ async fn events_are_watched_as_they_pass_each_once_and_those_before_are_not_kept
     assert_eq!(refused.status, 400);
     assert!(refused.body.contains("4 others watch already"), "{}", refused.body);
     assert_eq!(server.ask("/ui/tail", "").await.status, 400);
+}
+
+#[tokio::test]
+async fn a_question_for_the_head_alone_takes_no_event_and_starts_no_search() {
+    let server = start("localhost", HttpAuth::default()).await;
+    let queue = &server.sources.outputs[0].queue;
+    server.ask("/ui/tail?viewer=a", "").await;
+    queue.push(batch(0, 7)).unwrap();
+    // Until all are there to be taken, another viewer is asked.
+    watch(&server, "viewer=b", 7).await;
+    for path in ["/ui/tail?viewer=a", "/ui/search?q=x"] {
+        let head = server.request("HEAD", path, "").await;
+        assert_eq!((head.status, &*head.body), (200, ""), "{path}");
+        assert_eq!(head.header("content-length"), None, "{path}");
+    }
+    assert_eq!(watch(&server, "viewer=a", 7).await.0.len(), 7);
+    let refused = server.request("HEAD", "/ui/tail?viewer=a", "host: evil.example\r\n").await;
+    assert_eq!(refused.status, 403);
 }
 
 #[tokio::test]

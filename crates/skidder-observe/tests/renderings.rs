@@ -5,9 +5,10 @@ mod common;
 
 use common::{Run, assert_golden, batch};
 use serde_json::{Value as Json, json};
-use skidder_event::DropReason;
+use skidder_event::{DropReason, SourceId};
 use skidder_observe::{
-    InputList, SummaryLine, info, inputs, ledger_line, ledger_table, prometheus, state, stats,
+    InputList, InputSource, SummaryLine, info, inputs, ledger_line, ledger_table, prometheus,
+    state, stats,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -49,6 +50,72 @@ fn stats_state_inputs_and_metrics_are_as_they_were() {
     assert_golden("metrics.txt", &prometheus(&snapshot));
     let table = ledger_table(&snapshot.ledger, 3, Duration::from_millis(250));
     assert_golden("ledger.txt", &(ledger_line(&snapshot.ledger, 3) + "\n\n" + &table));
+}
+
+#[test]
+fn how_far_behind_the_files_are_is_told_with_the_states() {
+    let run = Run::busy();
+    let snapshot = run.behind();
+    assert_golden("behind-stats.json", &format!("{:#}\n", stats(&snapshot)));
+    assert_golden("behind-inputs.json", &format!("{:#}\n", inputs(&snapshot, None)));
+    let text = prometheus(&snapshot);
+    assert_golden("behind-metrics.txt", &text);
+    let samples = parse(&text);
+    assert_eq!(samples["skidder_lag_behind_bytes"], 1500.0);
+    assert_eq!(samples[r#"skidder_input_state{input="pipe",state="blocked"}"#], 1.0);
+    assert_eq!(samples[r#"skidder_input_blocked_seconds{input="pipe"}"#], 12.5);
+    let document = inputs(&snapshot, Some("stdin"));
+    let ours = &document[0]["skidder"];
+    assert_eq!((&ours["state"], &ours["blocked_on"]), (&"blocked".into(), &"elasticsearch".into()));
+    assert_eq!(ours["blocked_since"], "2026-01-01T00:01:17.500Z");
+    // Nobody has looked: nothing is told of it.
+    let text = prometheus(&run.snapshot());
+    assert!(!text.contains("skidder_lag_") && !text.contains("skidder_input_state"), "{text}");
+}
+
+#[test]
+fn the_ledger_of_each_input_adds_up_to_that_of_all() {
+    let run = Run::busy();
+    for (input, lines) in [(0, 3), (1, 4)] {
+        let mut batch = batch(SourceId::of_input(input, 9).0, lines);
+        batch.count_dropped(DropReason::Empty, 1);
+        run.sources.outputs[0].queue.push(batch).unwrap();
+        run.take().ticket.delivered(2);
+    }
+    let snapshot = run.snapshot();
+    let of = |at: usize| snapshot.inputs[at].ledger;
+    assert!(of(0).adds_up() && of(1).adds_up());
+    assert_eq!((of(0).read(), of(1).read()), (20 + 4, 5));
+    assert_eq!((of(0).in_flight(), of(1).in_flight()), (2, 2));
+    assert_eq!((of(1).delivered(), of(1).dropped().total()), (2, 1));
+    assert_eq!(snapshot.ledger.read(), of(0).read() + of(1).read());
+    let document = inputs(&snapshot, None);
+    assert_eq!(document[1]["events_processed_total"], 4);
+    assert_eq!(document[1]["skidder"]["ledger"]["adds_up"], true);
+    let samples = parse(&prometheus(&snapshot));
+    let settled = samples.iter().filter(|(name, _)| {
+        name.starts_with("skidder_input_lines_total{") && name.contains("pipe")
+    });
+    let settled: f64 = settled.map(|(_, count)| count).sum();
+    let in_flight = samples[r#"skidder_input_in_flight_lines{input="pipe"}"#];
+    assert_eq!(samples[r#"skidder_input_read_lines_total{input="pipe"}"#], settled + in_flight);
+    run.sources.outputs[0].settle.forget_inputs(&[1]);
+    assert_eq!(run.snapshot().inputs[1].ledger.read(), 0);
+}
+
+#[test]
+fn inputs_without_a_name_of_their_own_have_their_number() {
+    let mut sources = (*Run::busy().sources).clone();
+    let mut list = sources.outputs[0].inputs.list().to_vec();
+    for (input, id) in list.iter_mut().zip(["same", "same"]) {
+        id.clone_into(&mut input.id);
+    }
+    list.push(InputSource { id: String::new(), number: 2, slot: 2, ..list[0].clone() });
+    sources.outputs[0].inputs = InputList::new(list);
+    let snapshot = sources.snapshot();
+    let names: Vec<&str> = snapshot.inputs.iter().map(|input| &*input.name).collect();
+    assert_eq!(names, ["same#0", "same#1", "#2"]);
+    parse(&prometheus(&snapshot));
 }
 
 #[test]

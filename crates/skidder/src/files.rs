@@ -12,6 +12,7 @@ use crate::commands::{World, load_settings, print, read_parts, tell};
 use crate::endpoint;
 use crate::logging;
 use crate::outputs::quoted;
+use crate::status::span;
 use crate::table::{or_dash, short, table};
 use anyhow::{Result, bail};
 use serde_json::{Value, json};
@@ -52,10 +53,22 @@ impl Row {
             cursor: number("cursor"),
             behind: file["behind"].as_u64(),
             state: text("state"),
-            reason: text("reason"),
+            reason: why(file),
             json: keep.then(|| file.to_string()),
         }
     }
+}
+
+/// The reason for its state, and what else is to be known of it.
+fn why(file: &Value) -> String {
+    let mut why = file["reason"].as_str().unwrap_or_default().to_owned();
+    if let Some(left) = file["deleted_in_ms"].as_u64() {
+        why.push_str(&format!("; rotation deletes it in {}", span(left)));
+    }
+    if let Some(error) = file["error"]["text"].as_str().filter(|error| !why.contains(error)) {
+        why.push_str(&format!("; last error: {error}"));
+    }
+    why
 }
 
 /// Shows the files.

@@ -2,9 +2,11 @@
 //!
 //! The running program is asked twice over its HTTP endpoint; rates are what has happened in between.
 
+mod inputs;
 mod look;
 mod text;
 
+pub(crate) use inputs::{INPUT_HEAD, InputLook};
 pub(crate) use look::{Look, Sample};
 pub(crate) use text::span;
 
@@ -32,10 +34,14 @@ pub(crate) const NOT_RUNNING: u8 = 3;
 /// Columns of an output, and of a file.
 pub(crate) const OUTPUT_HEAD: [&str; 9] =
     ["OUTPUT", "STATE", "EVENTS/S", "LATENCY", "IN FLIGHT", "RETRIED", "ERRORS", "DEAD", "QUEUE"];
-pub(crate) const FILE_HEAD: [&str; 6] = ["BEHIND", "OLDEST", "RATE", "STATE", "PATH", "REASON"];
+pub(crate) const FILE_HEAD: [&str; 7] =
+    ["BEHIND", "OLDEST", "RATE", "DELETED IN", "STATE", "PATH", "REASON"];
 
 /// Files that are shown.
 const FILES_SHOWN: usize = 5;
+
+/// Inputs that are shown.
+const INPUTS_SHOWN: usize = 20;
 
 /// Says how it stands.
 pub(crate) fn status(what: Status, global: &Global, world: &World) -> Result<ExitCode> {
@@ -49,10 +55,10 @@ pub(crate) fn status(what: Status, global: &Global, world: &World) -> Result<Exi
         print(&text)?;
         return Ok(ExitCode::from(NOT_RUNNING));
     };
-    let before = Sample::ask(&parts.http)?;
+    let before = Sample::ask(&parts.http, what.seconds)?;
     let (_kept, never) = channel::<()>();
     never.recv_timeout(what.seconds).expect_err("nobody sends: this waits");
-    let now = Sample::ask(&parts.http)?;
+    let now = Sample::ask(&parts.http, what.seconds)?;
     let mut look = Look::of(&before, &now, what.behind);
     let good = look.problems.is_empty();
     if what.json {
@@ -115,6 +121,14 @@ fn screen(look: &Look) -> String {
     .expect("a string takes everything");
     let rows: Vec<_> = look.outputs.iter().map(output_row).collect();
     text.push_str(&table(OUTPUT_HEAD, &rows));
+    text.push('\n');
+    let rows: Vec<_> = look.inputs.iter().take(INPUTS_SHOWN).map(InputLook::row).collect();
+    text.push_str(&table(INPUT_HEAD, &rows));
+    if look.inputs.len() > INPUTS_SHOWN {
+        let more = look.inputs.len() - INPUTS_SHOWN;
+        writeln!(text, "{more} more inputs, which are less behind")
+            .expect("a string takes everything");
+    }
     let total = |name: &str| lag[name].as_u64().unwrap_or(0);
     let behind = bytes_text(total("behind_bytes") as f64);
     let (files, behind_files) = (grouped(total("files")), grouped(total("behind_files")));
@@ -155,11 +169,12 @@ pub(crate) fn output_row(output: &OutputLook) -> [String; 9] {
 }
 
 /// The cells of a file.
-pub(crate) fn file_row(file: &FileLook) -> [String; 6] {
+pub(crate) fn file_row(file: &FileLook) -> [String; 7] {
     [
         or_dash(file.behind.map(|bytes| bytes_text(bytes as f64))),
         span(file.behind_ms),
         or_dash(file.rate.map(|rate| format!("{}/s", bytes_text(rate)))),
+        or_dash(file.deleted_in_ms.map(span)),
         file.state.clone(),
         file.path.clone(),
         or_dash(file.reason.as_ref()),

@@ -9,6 +9,7 @@ use http_body_util::Full;
 use hyper::header::{ACCEPT, ALLOW, CACHE_CONTROL, CONTENT_TYPE as CONTENT_TYPE_NAME, HeaderValue};
 use hyper::{Method, Request, Response, StatusCode};
 use serde_json::{Value as Json, json};
+use std::sync::Arc;
 
 const JSON_TYPE: &str = "application/json; charset=utf-8";
 /// Told with a 404.
@@ -16,7 +17,10 @@ const ROUTES: [&str; 8] =
     ["/", "/stats", "/state", "/inputs/", "/files", "/lag", "/metrics", "/ui/"];
 
 /// Answers a request. Its body, if any, is not looked at.
-pub(super) fn respond<B>(request: &Request<B>, sources: &Sources) -> Response<Full<Bytes>> {
+pub(super) async fn respond<B>(
+    request: &Request<B>,
+    sources: &Arc<Sources>,
+) -> Response<Full<Bytes>> {
     let query = Query(request.uri().query().unwrap_or_default());
     let pretty = query.get("pretty").is_some();
     if !matches!(*request.method(), Method::GET | Method::HEAD) {
@@ -29,11 +33,11 @@ pub(super) fn respond<B>(request: &Request<B>, sources: &Sources) -> Response<Fu
     }
     let document = match request.uri().path() {
         "/" => info(&sources.program, &*sources.fs),
-        "/stats" => stats(&sources.snapshot()),
+        "/stats" => stats(&sources.look().await),
         "/state" => state(&sources.snapshot()),
-        "/inputs" | "/inputs/" => inputs(&sources.snapshot(), query.get("type")),
+        "/inputs" | "/inputs/" => inputs(&sources.look().await, query.get("type")),
         "/metrics" => {
-            return response(StatusCode::OK, CONTENT_TYPE, prometheus(&sources.snapshot()));
+            return response(StatusCode::OK, CONTENT_TYPE, prometheus(&sources.look().await));
         }
         path => {
             let message = format!("there is nothing at `{path}`");

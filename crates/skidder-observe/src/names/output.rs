@@ -1,11 +1,24 @@
 //! Queue, output and registrar.
 
-use super::{LABEL_RESULT, Metric, Value, count, counter, gauge, text};
+use super::{LABEL_RESULT, LABEL_STATE, Metric, Value, count, counter, gauge, text};
 use crate::numbers::DiskNumbers;
 use crate::snapshot::Snapshot;
+use crate::states::OutputState;
+use std::time::Duration;
 
 const EVENTS: &str = "skidder_output_events_total";
 const EVENTS_HELP: &str = "Events that came back from the output; failed ones are sent again.";
+
+const STATE: &str = "skidder_output_state";
+const STATE_HELP: &str = "1 for what the output is doing, 0 for the others.";
+
+fn is(snapshot: &Snapshot, state: OutputState) -> Option<Value> {
+    snapshot.state.map(|(now, _)| Value::Count(u64::from(now == state)))
+}
+
+fn blocked(snapshot: &Snapshot) -> Option<Duration> {
+    snapshot.state.map(|(_, blocked)| blocked.unwrap_or_default())
+}
 
 /// A number that is there with `queue.disk` only.
 fn disk(snapshot: &Snapshot, number: fn(&DiskNumbers) -> u64) -> Option<Value> {
@@ -105,6 +118,24 @@ pub(super) const METRICS: &[Metric] = &[
         "skidder_output_working",
         "Of several outputs: 1, or 0 if this one has ended by itself.",
         |s| s.working.map(|working| Value::Count(u64::from(working))),
+    ),
+    text("skidder.output.state", |s| {
+        s.state.map(|(state, _)| Value::Text(state.name().to_owned()))
+    }),
+    gauge("", STATE, STATE_HELP, |s| is(s, OutputState::Delivering))
+        .labels(&[(LABEL_STATE, "delivering")]),
+    gauge("", STATE, STATE_HELP, |s| is(s, OutputState::Idle)).labels(&[(LABEL_STATE, "idle")]),
+    gauge("", STATE, STATE_HELP, |s| is(s, OutputState::Blocked))
+        .labels(&[(LABEL_STATE, "blocked")]),
+    gauge("", STATE, STATE_HELP, |s| is(s, OutputState::Ended)).labels(&[(LABEL_STATE, "ended")]),
+    gauge("skidder.output.blocked_ms", "", "", |s| {
+        blocked(s).map(|span| Value::Count(span.as_millis() as u64))
+    }),
+    gauge(
+        "",
+        "skidder_output_blocked_seconds",
+        "For so long the queue has been full and nothing of it got a verdict; 0 if that is not so.",
+        |s| blocked(s).map(|span| Value::Real(span.as_secs_f64())),
     ),
     text("libbeat.output.type", |s| Some(Value::Text(s.program.output.clone()))),
     counter(

@@ -1,18 +1,13 @@
 //! The numbers of the overview, small enough to be asked for each second.
 
+use crate::files::{ledger_json, millis};
 use crate::numbers::{OutputNumbers, QueueNumbers, ReadNumbers};
 use crate::process::Process;
 use crate::snapshot::{OutputSource, Sources};
-use serde_json::{Map, Value as Json, json};
-use skidder_event::DropReason;
+use crate::states::OutputState;
+use serde_json::{Value as Json, json};
 use skidder_os::Monotonic;
 use skidder_pipeline::Ledger;
-use std::sync::atomic::Ordering;
-use std::time::Duration;
-
-/// So long the oldest batch must wait for room until an output is called blocked: one that works at its limit has
-/// batches that wait, too, but not for long.
-const BLOCKED_AFTER: Duration = Duration::from_secs(2);
 
 /// All of it, at one moment.
 pub(crate) fn live(sources: &Sources) -> Json {
@@ -54,16 +49,14 @@ pub(crate) fn live(sources: &Sources) -> Json {
 fn output_json(output: &OutputSource, ledger: &Ledger, now: Monotonic) -> Json {
     let queue = QueueNumbers::of(&output.queue, output.disk.as_deref());
     let counts = OutputNumbers::of(&output.metrics);
-    let blocked = output.queue.blocked_since().map(|since| now.since(since));
-    let blocked = blocked.filter(|span| *span >= BLOCKED_AFTER);
-    let state = state_of(output, ledger, blocked.is_some());
+    let (state, blocked) = OutputState::of(output, ledger, now);
     let inputs = output.inputs.list();
     let ids: Vec<&str> = inputs.iter().map(|input| &*input.id).collect();
     json!({
         "id": output.id,
         "kind": output.kind,
         "inputs": ids,
-        "state": state,
+        "state": state.name(),
         "blocked_ms": blocked.map(millis),
         "ledger": ledger_json(ledger),
         "queue": {
@@ -84,37 +77,4 @@ fn output_json(output: &OutputSource, ledger: &Ledger, now: Monotonic) -> Json {
         "write_bytes": counts.write_bytes,
         "dead_letters": output.dead_letters.is_some(),
     })
-}
-
-fn state_of(output: &OutputSource, ledger: &Ledger, is_blocked: bool) -> &'static str {
-    match () {
-        () if output.ended.load(Ordering::Relaxed) => "ended",
-        () if is_blocked => "blocked",
-        () if ledger.in_flight() + ledger.stored() > 0 => "delivering",
-        () => "idle",
-    }
-}
-
-/// The ledger with its sum: what comes in, and where it is.
-fn ledger_json(ledger: &Ledger) -> Json {
-    let dropped = ledger.dropped();
-    let reasons = DropReason::ALL.into_iter().filter(|reason| dropped.get(*reason) > 0);
-    let reasons: Map<String, Json> =
-        reasons.map(|reason| (reason.name().to_owned(), dropped.get(reason).into())).collect();
-    json!({
-        "read": ledger.read(),
-        "read_bytes": ledger.read_bytes(),
-        "recovered": ledger.recovered(),
-        "delivered": ledger.delivered(),
-        "dropped": dropped.total(),
-        "reasons": reasons,
-        "dead_lettered": ledger.dead_lettered(),
-        "stored": ledger.stored(),
-        "in_flight": ledger.in_flight(),
-        "adds_up": ledger.adds_up(),
-    })
-}
-
-pub(crate) fn millis(span: Duration) -> u64 {
-    u64::try_from(span.as_millis()).unwrap_or(u64::MAX)
 }

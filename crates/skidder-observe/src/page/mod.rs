@@ -5,7 +5,6 @@
 
 mod access;
 mod assets;
-mod board;
 mod filter;
 mod letters;
 mod live;
@@ -13,10 +12,10 @@ mod query;
 mod search;
 mod tail;
 
+use crate::lag::{Lag, LagError};
 use crate::snapshot::Sources;
 use access::{Access, Refusal, Wanted};
 use assets::{Asset, POLICY};
-use board::{Board, BoardError};
 use bytes::Bytes;
 use http_body_util::channel::Channel;
 use http_body_util::{Either, Full};
@@ -26,7 +25,7 @@ use hyper::header::{
     X_FRAME_OPTIONS,
 };
 use hyper::{Method, Request, Response, StatusCode};
-use query::Query;
+pub(crate) use query::Query;
 use search::{SearchError, Searches};
 use serde_json::{Value as Json, json};
 use std::sync::Arc;
@@ -42,7 +41,6 @@ pub(crate) const ROOT: &str = "/ui/";
 pub(crate) struct Page {
     sources: Arc<Sources>,
     access: Access,
-    board: Arc<Board>,
     tail: Arc<Tail>,
     searches: Searches,
 }
@@ -60,13 +58,7 @@ impl Page {
         auth: HttpAuth,
     ) -> Self {
         let access = Access::new(address, host, auth);
-        Self {
-            sources,
-            access,
-            board: Arc::default(),
-            tail: Arc::default(),
-            searches: Searches::default(),
-        }
+        Self { sources, access, tail: Arc::default(), searches: Searches::default() }
     }
 
     /// Whether a path is the page's.
@@ -115,6 +107,10 @@ impl Page {
         match asset {
             _ if path == "/ui" => to_page(),
             Some(asset) => file(asset, request),
+            // The watched events would be gone, and a search would run for nobody.
+            None if request.method() == Method::HEAD && matches!(name, "tail" | "search") => {
+                json_text(StatusCode::OK, String::new())
+            }
             None => self.data(name, Query::parse(request.uri().query().unwrap_or_default())).await,
         }
     }
@@ -157,27 +153,14 @@ impl Page {
     }
 
     async fn files(&self, query: Query) -> Answer {
-        let (sources, board) = (Arc::clone(&self.sources), Arc::clone(&self.board));
-        let was_empty = self.board.forget_old(self.sources.clock.monotonic());
-        let answer = blocking(move || Ok(board.answer(&sources, &query))).await;
-        if was_empty {
-            tokio::spawn(forget(Arc::clone(&self.board), Arc::clone(&self.sources)));
-        }
-        let answer = answer.unwrap_or_else(|why: String| Err(BoardError::Later(why)));
+        let sources = Arc::clone(&self.sources);
+        let answer = blocking(move || Ok(sources.lag.answer(&sources, &query))).await;
+        Lag::watch(&self.sources);
+        let answer = answer.unwrap_or_else(|why: String| Err(LagError::Later(why)));
         told(answer.map_err(|error| match error {
-            BoardError::Question(why) => (StatusCode::BAD_REQUEST, why),
-            BoardError::Later(why) => (StatusCode::SERVICE_UNAVAILABLE, why),
+            LagError::Question(why) => (StatusCode::BAD_REQUEST, why),
+            LagError::Later(why) => (StatusCode::SERVICE_UNAVAILABLE, why),
         }))
-    }
-}
-
-/// Lets go of what was kept for those who look, when nobody does.
-async fn forget(board: Arc<Board>, sources: Arc<Sources>) {
-    loop {
-        tokio::time::sleep(board::KEPT).await;
-        if board.forget_old(sources.clock.monotonic()) {
-            return;
-        }
     }
 }
 

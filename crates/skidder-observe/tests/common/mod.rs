@@ -4,11 +4,14 @@
 
 use skidder_event::{Base, Batch, DropReason, Map, Parts, Provenance, Row, SourceId, Text};
 use skidder_observe::{
-    InputList, InputSource, OutputSource, Process, Program, Snapshot, Sources, Start, System,
+    InputList, InputSource, InputState, LagNumbers, OutputSource, OutputState, Process, Program,
+    Snapshot, Sources, Start, System,
 };
+use skidder_os::Timestamp;
 use skidder_pipeline::{
     Delivery, OutputMetrics, Queue, QueueLimits, RegistrarMetrics, Settle, TakeLimits,
 };
+use skidder_read::FileError;
 use skidder_read::ReadMetrics;
 use skidder_testkit::{SimClock, SimFs};
 use std::path::Path;
@@ -77,6 +80,7 @@ impl Run {
             outputs: vec![output],
             reloads: Arc::default(),
             log: None,
+            lag: Arc::default(),
             clock: Arc::new(clock.clone()),
             fs: Arc::new(fs),
         };
@@ -136,6 +140,47 @@ impl Run {
         let limits = TakeLimits { events: 0, bytes: usize::MAX };
         assert!(self.sources.outputs[0].queue.try_take(limits, &mut deliveries));
         deliveries.pop().unwrap()
+    }
+
+    /// The same, of files that are behind: the second input is blocked on its output.
+    pub(crate) fn behind(&self) -> Snapshot {
+        let mut snapshot = self.snapshot();
+        let path: Arc<Path> = Arc::from(Path::new("/var/log/a.gz"));
+        let error =
+            FileError { at: Timestamp(1_767_225_601_500_000_000), path, text: "torn".to_owned() };
+        let of = |states: [(&'static str, u64); 2], bytes| LagNumbers {
+            files: states.iter().map(|(_, count)| count).sum(),
+            states: states.into_iter().collect(),
+            behind_files: 1,
+            behind_bytes: bytes,
+            unknown: 1,
+            behind_for: Duration::from_millis(61_250),
+            rate: 100.0,
+            deleted_in: Some(Duration::from_secs(7200)),
+            empty: 1,
+            unreadable: 2,
+            ingested: [1, 2, 3],
+            age: Duration::from_millis(250),
+        };
+        let lags =
+            [of([("idle", 2), ("ignored", 3)], 1000), of([("reading", 1), ("held", 1)], 500)];
+        let mut total = LagNumbers { age: lags[0].age, ..LagNumbers::default() };
+        for (input, lag) in snapshot.inputs.iter_mut().zip(lags) {
+            let sum = |old: u64, more: u64| old + more;
+            total.files = sum(total.files, lag.files);
+            total.behind_bytes = sum(total.behind_bytes, lag.behind_bytes);
+            total.rate += lag.rate;
+            total.deleted_in = lag.deleted_in;
+            input.lag = Some(lag);
+        }
+        snapshot.inputs[0].state = Some(InputState::Idle);
+        snapshot.inputs[0].error = Some(error);
+        snapshot.inputs[1].state = Some(InputState::Blocked);
+        let since = Duration::from_millis(12_500);
+        snapshot.inputs[1].blocked = Some(("elasticsearch".to_owned(), since));
+        snapshot.state = Some((OutputState::Blocked, Some(since)));
+        snapshot.lag = Some(total);
+        snapshot
     }
 
     /// A snapshot whose machine does not change from run to run.

@@ -1,5 +1,6 @@
 //! What two answers of a running skidder say, and whether all is well.
 
+use super::inputs::InputLook;
 use crate::endpoint;
 use crate::status::text::span;
 use anyhow::Result;
@@ -14,6 +15,9 @@ const FILES_LOOKED_AT: usize = 1000;
 /// Files that are named when something is wrong with them.
 const FILES_NAMED: usize = 3;
 
+/// What is said of the files is no older than this.
+const AGE_MAX: Duration = Duration::from_secs(1);
+
 /// The beginning of the reason of a file whose last line is not complete: nobody can deliver it yet.
 const NO_END_YET: &str = "the last line or event has no end yet";
 
@@ -21,19 +25,23 @@ const NO_END_YET: &str = "the last line or event has no end yet";
 pub(crate) struct Sample {
     live: Value,
     lag: Value,
+    inputs: Value,
 }
 
 impl Sample {
     /// Of these answers.
     #[cfg(test)]
-    pub(crate) fn new(live: Value, lag: Value) -> Self {
-        Self { live, lag }
+    pub(crate) fn new(live: Value, lag: Value, inputs: Value) -> Self {
+        Self { live, lag, inputs }
     }
 
-    /// Asks for it.
-    pub(crate) fn ask(http: &HttpConfig) -> Result<Self> {
-        let lag = format!("/lag?sort=behind_ms&order=desc&limit={FILES_LOOKED_AT}");
-        Ok(Self { live: endpoint::get(http, "/ui/live")?, lag: endpoint::get(http, &lag)? })
+    /// Asks for it; what is said of the files is no older than `age`, if looking at them does not take too long.
+    pub(crate) fn ask(http: &HttpConfig, age: Duration) -> Result<Self> {
+        let age = age.min(AGE_MAX).as_millis();
+        let lag = format!("/lag?sort=behind_ms&order=desc&limit={FILES_LOOKED_AT}&age_ms={age}");
+        let lag = endpoint::get(http, &lag)?;
+        let inputs = endpoint::get(http, "/inputs/")?;
+        Ok(Self { live: endpoint::get(http, "/ui/live")?, lag, inputs })
     }
 }
 
@@ -53,6 +61,8 @@ pub(crate) struct Look {
     /// As `/ui/live` tells it.
     pub(crate) ledger: Value,
     pub(crate) outputs: Vec<OutputLook>,
+    /// Those that are most behind first.
+    pub(crate) inputs: Vec<InputLook>,
     /// The totals as `/lag` tells them.
     pub(crate) lag: Value,
     /// The files that are most behind first.
@@ -94,6 +104,10 @@ pub(crate) struct FileLook {
     /// Bytes a second.
     pub(crate) rate: Option<f64>,
     pub(crate) catch_up_ms: Option<u64>,
+    /// Until rotation deletes it, if that is known.
+    pub(crate) deleted_in_ms: Option<u64>,
+    /// The last error that was met with it.
+    pub(crate) error: Option<String>,
 }
 
 impl Look {
@@ -122,6 +136,7 @@ impl Look {
             outputs: outputs
                 .map(|(at, output)| OutputLook::of(&old["outputs"][at], output, seconds))
                 .collect(),
+            inputs: InputLook::all(&now.inputs),
             lag: now.lag["totals"].clone(),
             files: files.iter().map(FileLook::of).collect(),
             resident_bytes: number(&new["process"], "resident_bytes"),
@@ -141,6 +156,8 @@ impl Look {
         for file in behind.iter().take(FILES_NAMED) {
             problems.push(file.problem());
         }
+        let soon = self.files.iter().filter_map(|file| file.deleted_too_early(limit));
+        problems.extend(soon.take(FILES_NAMED));
         if behind.len() > FILES_NAMED {
             problems.push(format!("{} more files are behind", behind.len() - FILES_NAMED));
         }
@@ -202,6 +219,8 @@ impl FileLook {
             behind_ms: number(file, "behind_ms"),
             rate: file["rate"].as_f64(),
             catch_up_ms: file["catch_up_ms"].as_u64(),
+            deleted_in_ms: file["deleted_in_ms"].as_u64(),
+            error: file["error"]["text"].as_str().map(str::to_owned),
         }
     }
 
@@ -209,6 +228,17 @@ impl FileLook {
     fn is_behind(&self, limit: Duration) -> bool {
         let has_end = !self.reason.as_ref().is_some_and(|reason| reason.starts_with(NO_END_YET));
         has_end && u128::from(self.behind_ms) >= limit.as_millis()
+    }
+
+    /// What is wrong if rotation deletes it before it is delivered.
+    fn deleted_too_early(&self, limit: Duration) -> Option<String> {
+        let deleted = self.deleted_in_ms.filter(|_| self.behind.is_some_and(|bytes| bytes > 0))?;
+        let is_late = match self.catch_up_ms {
+            Some(catch_up) => catch_up > deleted,
+            None => self.is_behind(limit),
+        };
+        let (path, span) = (&self.path, span(deleted));
+        is_late.then(|| format!("{path} is deleted by rotation in {span}, before it is delivered"))
     }
 
     fn problem(&self) -> String {
@@ -244,6 +274,7 @@ mod tests {
         Sample {
             live: json!({"uptime_ms": uptime, "ledger": ledger, "outputs": [output]}),
             lag: json!({"files": files, "totals": {}}),
+            inputs: json!([]),
         }
     }
 
@@ -301,6 +332,15 @@ mod tests {
         ];
         let told = problems(&output, &output, 100, &Value::from(files.clone()));
         assert_eq!(told, ["/a is 1 m 1 s behind, 2.0 KiB: output is full"]);
+        let mut soon = file("/e", 61_000, "x");
+        (soon["deleted_in_ms"], soon["catch_up_ms"]) = (120_000.into(), 119_000.into());
+        let told = |soon: &Value| problems(&output, &output, 100, &json!([soon])).pop();
+        assert_eq!(told(&soon).as_deref(), Some("/e is 1 m 1 s behind, 2.0 KiB: x"));
+        let early = "/e is deleted by rotation in 2 m 0 s, before it is delivered";
+        soon["catch_up_ms"] = 121_000.into();
+        assert_eq!(told(&soon).as_deref(), Some(early));
+        soon["catch_up_ms"] = Value::Null;
+        assert_eq!(told(&soon).as_deref(), Some(early));
         files.extend((0..4).map(|_| file("/d", 61_000, "x")));
         let told = problems(&output, &output, 100, &Value::from(files));
         assert_eq!((told.len(), &*told[3]), (4, "2 more files are behind"));

@@ -1,6 +1,8 @@
 //! What `skidder top` shows, and what keys do to it.
 
-use crate::status::{FILE_HEAD, Look, OUTPUT_HEAD, file_row, output_row, span};
+use crate::status::{
+    FILE_HEAD, INPUT_HEAD, InputLook, Look, OUTPUT_HEAD, file_row, output_row, span,
+};
 use anyhow::Result;
 use ratatui::Frame;
 use ratatui::crossterm::event::KeyCode;
@@ -17,6 +19,9 @@ const HISTORY: usize = 600;
 
 /// Problems that are shown.
 const PROBLEMS_SHOWN: usize = 4;
+
+/// Inputs that are shown.
+const INPUTS_SHOWN: usize = 5;
 
 /// The order of the files.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -130,20 +135,25 @@ impl Screen {
             Constraint::Length(1 + problems.len() as u16),
             Constraint::Length(5),
             Constraint::Length(1 + look.outputs.len() as u16),
+            Constraint::Length(1 + look.inputs.len().min(INPUTS_SHOWN) as u16),
             Constraint::Min(2),
             Constraint::Length(1),
         ]);
-        let [head, plots, outputs, files, foot] = areas.areas(frame.area());
+        let [head, plots, outputs, inputs, files, foot] = areas.areas(frame.area());
         draw_head(frame, head, look, problems);
         self.draw_plots(frame, plots, look);
         let rows = look.outputs.iter().map(|output| Row::new(output_row(output)));
         let widths = [24, 14, 10, 10, 10, 10, 8, 8, 16].map(Constraint::Length);
         frame.render_widget(Table::new(rows, widths).header(heading(OUTPUT_HEAD)), outputs);
+        let rows = look.inputs.iter().take(INPUTS_SHOWN).map(InputLook::row).map(Row::new);
+        let widths = [24, 24, 10, 10, 14, 14, 10, 8, 10].map(Constraint::Length);
+        frame.render_widget(Table::new(rows, widths).header(heading(INPUT_HEAD)), inputs);
         let rows = look.files.iter().skip(self.above).map(|file| Row::new(file_row(file)));
         let widths = [
             Constraint::Length(10),
             Constraint::Length(10),
             Constraint::Length(12),
+            Constraint::Length(10),
             Constraint::Length(10),
             Constraint::Fill(3),
             Constraint::Fill(2),
@@ -245,6 +255,8 @@ mod tests {
             json!({"uptime_ms": at, "version": "1.2.3", "host": "box", "ledger": ledger, "outputs": [output]}),
             json!({"totals": {"behind_bytes": 2048, "behind_ms": 5000, "catch_up_ms": 90_000},
                    "files": [file("/a", 1000, 5000, 1.0), file("/b", 1048, 10, 9.0)]}),
+            json!([{"id": "nginx", "input": "filestream", "skidder": {"state": "blocked", "blocked_on": "main",
+                    "blocked_ms": 12_000, "ledger": {"read": read}, "lag": {"behind_bytes": 2048}}}]),
         )
     }
 
@@ -285,6 +297,10 @@ mod tests {
             "OUTPUT",
             "main (elasticsearch)",
             "5 of 3,200",
+            "INPUT",
+            "nginx",
+            "blocked on main 12 s",
+            "3,000",
             "PATH",
             "/b",
             "/a",

@@ -7,8 +7,8 @@
 mod time;
 
 use super::filter::{Filter, has};
-use super::live::millis;
 use super::query::Query;
+use crate::files::millis;
 use crate::snapshot::Sources;
 use bytes::Bytes;
 use http_body_util::channel::{Channel, Sender};

@@ -1,0 +1,179 @@
+//! What is told of each input: of the pair of input and output, if there are several.
+
+use super::{Kind, LABEL_OUTCOME, LABEL_REASON, LABEL_STATE, Series, Value};
+use crate::lag::LagNumbers;
+use crate::numbers::InputNumbers;
+use crate::states::InputState;
+use skidder_event::DropReason;
+use std::time::Duration;
+
+const LINES: &str = "skidder_input_lines_total";
+const LINES_HELP: &str =
+    "Lines with a verdict, or that went to the disk queue: read = all of these + in flight.";
+const STATE: &str = "skidder_input_state";
+const STATE_HELP: &str = "1 for what the input is doing, 0 for the others.";
+
+/// One number of an input, in `/metrics`.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct InputMetric {
+    pub(crate) series: Series,
+    pub(crate) kind: Kind,
+    pub(crate) help: &'static str,
+    pub(crate) read: fn(&InputNumbers) -> Option<Value>,
+}
+
+const fn metric(
+    kind: Kind,
+    name: &'static str,
+    help: &'static str,
+    read: fn(&InputNumbers) -> Option<Value>,
+) -> InputMetric {
+    InputMetric { series: Series { name, labels: &[] }, kind, help, read }
+}
+
+const fn lines(
+    labels: &'static [(&'static str, &'static str)],
+    read: fn(&InputNumbers) -> Option<Value>,
+) -> InputMetric {
+    let series = Series { name: LINES, labels };
+    InputMetric { series, kind: Kind::Counter, help: LINES_HELP, read }
+}
+
+const fn state(
+    labels: &'static [(&'static str, &'static str)],
+    read: fn(&InputNumbers) -> Option<Value>,
+) -> InputMetric {
+    let series = Series { name: STATE, labels };
+    InputMetric { series, kind: Kind::Gauge, help: STATE_HELP, read }
+}
+
+#[expect(clippy::unnecessary_wraps, reason = "what the table's functions return")]
+fn count(number: u64) -> Option<Value> {
+    Some(Value::Count(number))
+}
+
+fn dropped(input: &InputNumbers, reason: DropReason) -> Option<Value> {
+    count(input.ledger.dropped().get(reason))
+}
+
+fn is(input: &InputNumbers, state: InputState) -> Option<Value> {
+    input.state.map(|now| Value::Count(u64::from(now == state)))
+}
+
+fn lag(input: &InputNumbers, number: fn(&LagNumbers) -> u64) -> Option<Value> {
+    input.lag.as_ref().map(|lag| Value::Count(number(lag)))
+}
+
+fn seconds(input: &InputNumbers, span: fn(&LagNumbers) -> Option<Duration>) -> Option<Value> {
+    let span = input.lag.as_ref().and_then(span)?;
+    Some(Value::Real(span.as_secs_f64()))
+}
+
+/// All of them; those of a family follow each other.
+pub(crate) const METRICS: &[InputMetric] = &[
+    metric(Kind::Counter, "skidder_input_read_lines_total", "Lines taken from its files.", |i| {
+        count(i.ledger.read())
+    }),
+    metric(
+        Kind::Counter,
+        "skidder_input_read_bytes_total",
+        "Decompressed bytes of these lines, terminators included.",
+        |i| count(i.ledger.read_bytes()),
+    ),
+    lines(&[(LABEL_OUTCOME, "delivered"), (LABEL_REASON, "")], |i| count(i.ledger.delivered())),
+    lines(&[(LABEL_OUTCOME, "dead_lettered"), (LABEL_REASON, "")], |i| {
+        count(i.ledger.dead_lettered())
+    }),
+    lines(&[(LABEL_OUTCOME, "stored"), (LABEL_REASON, "")], |i| count(i.ledger.stored())),
+    lines(&[(LABEL_OUTCOME, "dropped"), (LABEL_REASON, "empty_line")], |i| {
+        dropped(i, DropReason::Empty)
+    }),
+    lines(&[(LABEL_OUTCOME, "dropped"), (LABEL_REASON, "line_filter")], |i| {
+        dropped(i, DropReason::LineFilter)
+    }),
+    lines(&[(LABEL_OUTCOME, "dropped"), (LABEL_REASON, "parser")], |i| {
+        dropped(i, DropReason::Parser)
+    }),
+    lines(&[(LABEL_OUTCOME, "dropped"), (LABEL_REASON, "drop_event")], |i| {
+        dropped(i, DropReason::Processor)
+    }),
+    lines(&[(LABEL_OUTCOME, "dropped"), (LABEL_REASON, "line_too_long")], |i| {
+        dropped(i, DropReason::LineTooLong)
+    }),
+    lines(&[(LABEL_OUTCOME, "dropped"), (LABEL_REASON, "rejected")], |i| {
+        dropped(i, DropReason::Rejected)
+    }),
+    lines(&[(LABEL_OUTCOME, "dropped"), (LABEL_REASON, "not_for_output")], |i| {
+        dropped(i, DropReason::NotForOutput)
+    }),
+    metric(
+        Kind::Gauge,
+        "skidder_input_in_flight_lines",
+        "Its lines that have no verdict yet, and are not in the disk queue.",
+        |i| count(i.ledger.in_flight()),
+    ),
+    metric(
+        Kind::Counter,
+        "skidder_input_errors_total",
+        "Failures to open, read or decode one of its files.",
+        |i| count(i.read.errors + i.read.gzip_errors),
+    ),
+    metric(
+        Kind::Gauge,
+        "skidder_input_last_error_timestamp_seconds",
+        "When the last of them was, in seconds since 1970-01-01 UTC.",
+        |i| i.error.as_ref().map(|error| Value::Real(error.at.0 as f64 / 1e9)),
+    ),
+    metric(Kind::Gauge, "skidder_input_files", "Its files.", |i| lag(i, |lag| lag.files)),
+    state(&[(LABEL_STATE, "reading")], |i| is(i, InputState::Reading)),
+    state(&[(LABEL_STATE, "waiting")], |i| is(i, InputState::Waiting)),
+    state(&[(LABEL_STATE, "idle")], |i| is(i, InputState::Idle)),
+    state(&[(LABEL_STATE, "blocked")], |i| is(i, InputState::Blocked)),
+    state(&[(LABEL_STATE, "ended")], |i| is(i, InputState::Ended)),
+    metric(
+        Kind::Gauge,
+        "skidder_input_blocked_seconds",
+        "For so long it has been blocked on its output; 0 if it is not.",
+        |i| {
+            i.state?;
+            let blocked = i.blocked.as_ref().map_or(Duration::ZERO, |(_, span)| *span);
+            Some(Value::Real(blocked.as_secs_f64()))
+        },
+    ),
+    metric(
+        Kind::Gauge,
+        "skidder_input_behind_bytes",
+        "Bytes of its files, read or not, without a verdict.",
+        |i| lag(i, |lag| lag.behind_bytes),
+    ),
+    metric(
+        Kind::Gauge,
+        "skidder_input_behind_files",
+        "Its files with bytes that have no verdict.",
+        |i| lag(i, |lag| lag.behind_files),
+    ),
+    metric(
+        Kind::Gauge,
+        "skidder_input_unknown_files",
+        "Its compressed files that are not finished: nobody knows how many bytes they have.",
+        |i| lag(i, |lag| lag.unknown),
+    ),
+    metric(
+        Kind::Gauge,
+        "skidder_input_behind_seconds",
+        "Its oldest line without a verdict is at least so old.",
+        |i| seconds(i, |lag| Some(lag.behind_for)),
+    ),
+    metric(
+        Kind::Gauge,
+        "skidder_input_catch_up_seconds",
+        "Time until nothing of it is behind, at the rate since the look before.",
+        |i| seconds(i, LagNumbers::catch_up),
+    ),
+    metric(
+        Kind::Gauge,
+        "skidder_input_deleted_in_seconds",
+        "Time until rotation deletes the first of its files that has something without a verdict.",
+        |i| seconds(i, |lag| lag.deleted_in),
+    ),
+];
