@@ -14,6 +14,7 @@ mod inputs;
 mod lag;
 pub mod names;
 mod numbers;
+mod otlp;
 mod page;
 mod process;
 mod prometheus;
@@ -30,6 +31,7 @@ pub use lag::{Lag, LagNumbers};
 pub use numbers::{
     DiskNumbers, InputNumbers, OutputNumbers, QueueNumbers, ReadNumbers, RegistrarNumbers,
 };
+pub use otlp::{Refused, otlp, otlp_refused};
 pub use process::{Process, System};
 pub use prometheus::{CONTENT_TYPE as PROMETHEUS_CONTENT_TYPE, prometheus};
 pub use reload::{ReloadNumbers, Reloads};

@@ -4,7 +4,7 @@ use crate::agent::{Agent, BEAT, COMPATIBLE_VERSION};
 use crate::cloud::Cloud;
 use crate::filestream::{self, Surroundings};
 use crate::input_plan::{self, Common, InputPlan};
-use crate::monitoring::Monitoring;
+use crate::monitoring::{Monitoring, Otlp};
 use crate::outputs::{Feeds, OutputParts, Outputs, Place, Places};
 use crate::own_log::OwnLog;
 use crate::reload::{self, AllConfigFiles, InputPrint, Prints, refuse_modules};
@@ -41,6 +41,7 @@ pub(crate) struct Parts {
     pub(crate) flush: Duration,
     pub(crate) shutdown_timeout: Duration,
     pub(crate) monitoring: Option<Monitoring>,
+    pub(crate) otlp: Option<Otlp>,
     pub(crate) workers: usize,
     pub(crate) log: LogSettings,
     /// What outputs know of the program.
@@ -127,7 +128,7 @@ pub(crate) fn assemble(
     let reading = Reading { settings, outside, agent: &agent, started, ids, reloads, own_log };
     let inputs = places.as_ref().map(|places| reading.inputs(&root, &beat, &outputs, places));
     let http = HttpConfig::from_section(root.section("http"));
-    let monitoring = Monitoring::read(&root, settings, &output_context, problems);
+    let (monitoring, otlp) = Monitoring::read(&root, settings, &output_context, problems);
     let shutdown_timeout = beat.duration("shutdown_timeout").or(SHUTDOWN_TIMEOUT);
     let workers = Some(root.usize("max_procs").or(0_usize)).filter(|count| *count > 0);
     refuse(&root, &beat);
@@ -148,6 +149,7 @@ pub(crate) fn assemble(
         http,
         shutdown_timeout,
         monitoring,
+        otlp,
         workers: workers.unwrap_or(outside.cores),
         log,
         agent,

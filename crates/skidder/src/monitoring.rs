@@ -2,10 +2,14 @@
 //!
 //! A document that cannot be sent is dropped: the next one has newer numbers. None of it touches the events.
 
+mod otlp;
+
+pub(crate) use otlp::Otlp;
+
 use serde_json::{Value, json};
 use skidder_config::{Problems, Section, Settings};
 use skidder_event::{Precision, TimeText};
-use skidder_observe::{Sources, state, stats};
+use skidder_observe::{Snapshot, Sources, state, stats};
 use skidder_os::Timestamp;
 use skidder_outputs::Context as OutputContext;
 use skidder_outputs::elasticsearch::{AskError, Elasticsearch, read};
@@ -43,14 +47,24 @@ enum Cluster {
 }
 
 impl Monitoring {
-    /// Reads the section; mistakes are told to `problems`. Nothing if it is off, or wrong.
+    /// Reads the section, and what of it is for a collector; mistakes are told to `problems`. Nothing of what is off, or wrong.
     pub(crate) fn read(
         root: &Section<'_>,
         settings: &Settings,
         context: &OutputContext,
         problems: &Problems,
-    ) -> Option<Self> {
+    ) -> (Option<Self>, Option<Otlp>) {
         let section = root.section("monitoring");
+        let otlp = Otlp::read(section.section("otlp"), &context.fs);
+        (Self::read_rest(section, settings, context, problems), otlp)
+    }
+
+    fn read_rest(
+        section: Section<'_>,
+        settings: &Settings,
+        context: &OutputContext,
+        problems: &Problems,
+    ) -> Option<Self> {
         if !section.bool("enabled").or(false) {
             section.skip();
             return None;
@@ -171,11 +185,12 @@ impl Monitoring {
         &mut self,
         what: What,
         period: Duration,
-        sources: &Sources,
+        sources: &Arc<Sources>,
     ) -> Result<(), AskError> {
         let uuid = self.cluster_uuid().await;
         let now = sources.clock.wall();
-        let document = document(what, period, uuid.as_deref(), &self.tags, now, sources);
+        let snapshot = sources.look().await;
+        let document = document(what, period, uuid.as_deref(), &self.tags, now, &snapshot);
         let index = index_of(now);
         self.server.create(&index, &uuid::Uuid::new_v4().simple().to_string(), &document).await
     }
@@ -204,14 +219,13 @@ fn document(
     cluster_uuid: Option<&str>,
     tags: &[String],
     now: Timestamp,
-    sources: &Sources,
+    snapshot: &Snapshot,
 ) -> Value {
-    let snapshot = sources.snapshot();
     let numbers = match what {
-        What::Stats => stats(&snapshot),
-        What::State => state(&snapshot),
+        What::Stats => stats(snapshot),
+        What::State => state(snapshot),
     };
-    let program = &sources.program;
+    let program = &snapshot.program;
     let time = time(now);
     let mut inner = json!({
         "timestamp": time,

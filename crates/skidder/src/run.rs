@@ -83,11 +83,14 @@ pub(crate) fn run(parts: Parts, world: &World, mut reloader: Option<Reloader>) -
     let metrics = parts.log.metrics;
     let period = metrics.enabled.then_some(metrics.period);
     let agent = parts.agent.clone();
-    let monitoring = parts.monitoring.clone();
+    let (monitoring, otlp) = (parts.monitoring.clone(), parts.otlp.clone());
     let mut running = Running::start(parts, world, once)?;
     let mut watch = Watch::new(&running, &agent, Some(&http), &metrics, world)?;
     if let Some(monitoring) = monitoring {
         watch.ship(monitoring, &running);
+    }
+    if let Some(otlp) = otlp {
+        watch.export(otlp, &running);
     }
     for output in &running.outputs {
         let _in = span_of(output.id.as_deref()).entered();
@@ -98,6 +101,7 @@ pub(crate) fn run(parts: Parts, world: &World, mut reloader: Option<Reloader>) -
     let told = world.startup.tell_behind(running.outputs.iter().flat_map(awaited).collect());
     running.watch(reloader.as_mut(), period, |_| watch.tick());
     watch.close_endpoint(&running);
+    watch.end_export(&running);
     let settles: Vec<_> = running
         .outputs
         .iter()

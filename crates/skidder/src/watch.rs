@@ -2,7 +2,7 @@
 
 use crate::agent::{Agent, BEAT, COMPATIBLE_VERSION};
 use crate::commands::World;
-use crate::monitoring::Monitoring;
+use crate::monitoring::{Monitoring, Otlp};
 use crate::run::{Running, RunningOutput, span_of};
 use anyhow::{Context as _, Result};
 use skidder_log::MetricsConfig;
@@ -18,7 +18,7 @@ use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 /// How long requests under way may take when the program ends.
-const ENDPOINT_END: Duration = Duration::from_secs(2);
+const TASK_END: Duration = Duration::from_secs(2);
 
 /// Watches one run.
 pub(crate) struct Watch {
@@ -28,11 +28,12 @@ pub(crate) struct Watch {
     tells_metrics: bool,
     clock: Arc<dyn Clock>,
     start: Start,
-    endpoint: Option<OpenEndpoint>,
+    endpoint: Option<Task>,
+    export: Option<Task>,
 }
 
-/// The endpoint, until it is told to stop.
-struct OpenEndpoint {
+/// The endpoint, or what exports, until it is told to stop.
+struct Task {
     stop: oneshot::Sender<()>,
     task: JoinHandle<()>,
 }
@@ -65,6 +66,7 @@ impl Watch {
             outputs: running.outputs.iter().map(source_of).collect(),
             reloads: Arc::clone(&running.reloads),
             log: crate::logging::log(),
+            lag: Arc::default(),
             clock: Arc::clone(&world.clock),
             fs: Arc::clone(&world.fs),
         });
@@ -80,12 +82,25 @@ impl Watch {
             clock: Arc::clone(&world.clock),
             start,
             endpoint,
+            export: None,
         })
     }
 
     /// Ships the numbers, as long as the run's runtime lives.
     pub(crate) fn ship(&self, monitoring: Monitoring, running: &Running) {
         running.runtime().spawn(monitoring.ship(Arc::clone(&self.sources)));
+    }
+
+    /// Exports the numbers, until the end.
+    pub(crate) fn export(&mut self, otlp: Otlp, running: &Running) {
+        let (stop, stopped) = oneshot::channel();
+        let task = running.runtime().spawn(otlp.ship(Arc::clone(&self.sources), stopped));
+        self.export = Some(Task { stop, task });
+    }
+
+    /// Exports the last numbers, if that can be done at once.
+    pub(crate) fn end_export(&mut self, running: &Running) {
+        end(self.export.take(), running, "the last export of our own numbers took too long");
     }
 
     /// Logs the periodic line, and the ledger of each output.
@@ -117,14 +132,19 @@ impl Watch {
 
     /// Closes the endpoint and waits until its address is free again.
     pub(crate) fn close_endpoint(&mut self, running: &Running) {
-        let Some(OpenEndpoint { stop, task }) = self.endpoint.take() else { return };
-        if stop.send(()).is_err() {
-            tracing::debug!("the endpoint has ended by itself");
-        }
-        let ended = running.runtime().block_on(async { timeout(ENDPOINT_END, task).await });
-        if ended.is_err() {
-            tracing::warn!("the endpoint did not close in time");
-        }
+        end(self.endpoint.take(), running, "the endpoint did not close in time");
+    }
+}
+
+/// Tells a task to end, and waits for it, but not for long.
+fn end(open: Option<Task>, running: &Running, late: &'static str) {
+    let Some(Task { stop, task }) = open else { return };
+    if stop.send(()).is_err() {
+        tracing::debug!("what was to be ended has ended by itself");
+    }
+    let ended = running.runtime().block_on(async { timeout(TASK_END, task).await });
+    if ended.is_err() {
+        tracing::warn!("{late}");
     }
 }
 
@@ -150,7 +170,7 @@ fn source_of(output: &RunningOutput) -> OutputSource {
     }
 }
 
-fn open(running: &Running, config: &HttpConfig, sources: &Arc<Sources>) -> Result<OpenEndpoint> {
+fn open(running: &Running, config: &HttpConfig, sources: &Arc<Sources>) -> Result<Task> {
     let (stop, stopped) = oneshot::channel();
     let shutdown = async move {
         // Either way the run is over.
@@ -161,5 +181,5 @@ fn open(running: &Running, config: &HttpConfig, sources: &Arc<Sources>) -> Resul
         .block_on(serve(config, Arc::clone(sources), shutdown))
         .context("cannot serve metrics")?;
     tracing::debug!(%address, "the endpoint is open");
-    Ok(OpenEndpoint { stop, task })
+    Ok(Task { stop, task })
 }

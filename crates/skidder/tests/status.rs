@@ -70,16 +70,27 @@ fn a_stuck_output_is_one_and_all_is_well_when_it_goes_on() {
         assert_eq!(ended.code() == Some(1), told["well"] == false, "{}", ended.out);
         told["outputs"][0]["state"] == "blocked"
     });
+    let ended = status(&["--json"]);
+    let told: Value = serde_json::from_str(&ended.out).unwrap();
+    let input = &told["inputs"][0];
+    assert_eq!(
+        (&input["state"], &input["blocked_on"]),
+        (&"blocked".into(), &"elasticsearch".into())
+    );
+    assert_eq!(
+        (&input["lag"]["behind_bytes"], &input["ledger"]["adds_up"]),
+        (&500_000.into(), &true.into())
+    );
     let ended = status(&[]);
     assert_eq!(ended.code(), Some(1));
     assert!(ended.out.contains("! the output elasticsearch is blocked for "), "{}", ended.out);
+    assert!(ended.out.contains("blocked on elasticsearch "), "{}", ended.out);
     assert!(ended.out.contains("1 files, 1 of them behind: 488.3 KiB"), "{}", ended.out);
     // A line that waits for this long is behind.
     let ended = status(&["--behind", "0.1"]);
     assert!(ended.out.contains("logs/a is "), "{}", ended.out);
     server.release();
     program.await_that("every line is there", || server.count() >= 5000);
-    // What is known of the files is up to a second old.
     program.await_that("nothing is behind", || status(&[]).out.contains("0 of them behind"));
     let ended = status(&[]).succeeded();
     for part in

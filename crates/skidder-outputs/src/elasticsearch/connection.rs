@@ -156,6 +156,20 @@ impl Connection {
         answer: &mut Vec<u8>,
         timeout: Duration,
     ) -> Result<u16, ConnectionError> {
+        let exchanged = self.exchange(method, uri, headers, body, answer, timeout).await;
+        exchanged.map(|(status, _)| status)
+    }
+
+    /// The same; gives the headers of the answer, too.
+    pub(crate) async fn exchange(
+        &mut self,
+        method: Method,
+        uri: Uri,
+        headers: HeaderMap,
+        body: Pieces,
+        answer: &mut Vec<u8>,
+        timeout: Duration,
+    ) -> Result<(u16, HeaderMap), ConnectionError> {
         answer.clear();
         let mut request = Request::new(body);
         *request.method_mut() = method;
@@ -168,10 +182,10 @@ impl Connection {
             self.sender.ready().await.map_err(ConnectionError::Broken)?;
             let response =
                 self.sender.send_request(request).await.map_err(ConnectionError::Broken)?;
-            let status = response.status().as_u16();
-            read_body(response.into_body(), answer).await?;
+            let (head, body) = response.into_parts();
+            read_body(body, answer).await?;
             self.used = true;
-            Ok(status)
+            Ok((head.status.as_u16(), head.headers))
         })
         .await
     }

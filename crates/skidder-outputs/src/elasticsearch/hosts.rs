@@ -29,6 +29,16 @@ pub struct HostUrl {
 impl HostUrl {
     /// Reads one entry of `hosts`. The error ends the sentence "`hosts` is …; ".
     pub fn parse(text: &str, protocol: &str, path: &str) -> Result<Self, String> {
+        Self::parse_with(text, protocol, path, |_| DEFAULT_PORT)
+    }
+
+    /// The same; `port` is that of a host that names none, whether it has TLS or not.
+    pub(crate) fn parse_with(
+        text: &str,
+        protocol: &str,
+        path: &str,
+        port: impl Fn(bool) -> u16,
+    ) -> Result<Self, String> {
         let (scheme, rest) = match text.split_once("://") {
             Some((scheme, rest)) => (scheme, rest),
             None => (if protocol.is_empty() { "http" } else { protocol }, text),
@@ -49,7 +59,7 @@ impl HostUrl {
             Some((user, address)) => (Some(read_credentials(user)?), address),
             None => (None, authority),
         };
-        let (name, port) = read_address(address, DEFAULT_PORT)?;
+        let (name, port) = read_address(address, port(https))?;
         let path = if url_path.is_empty() { path } else { url_path };
         let path = path.trim_end_matches('/');
         let path = match path {

@@ -19,7 +19,7 @@ mod check;
 mod client;
 mod compress;
 mod config;
-mod connection;
+pub(crate) mod connection;
 mod dead_index;
 mod encode;
 mod hosts;

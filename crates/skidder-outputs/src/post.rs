@@ -1,0 +1,211 @@
+//! Documents posted to a URL, beside the events: each over a connection of its own, which is closed behind the answer.
+
+use crate::elasticsearch::HostUrl;
+use crate::elasticsearch::connection::{Connection, ConnectionError, Pieces};
+use crate::net::{ProxyChoice, Route, Via, read_headers};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use bytes::Bytes;
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use http::header::{
+    AUTHORIZATION, CONTENT_ENCODING, CONTENT_TYPE, HOST, PROXY_AUTHORIZATION, RETRY_AFTER,
+    USER_AGENT,
+};
+use http::{HeaderMap, HeaderValue, Method, Uri};
+use skidder_config::Section;
+use skidder_os::Fs;
+use skidder_tls::{TlsClient, TlsSettings};
+use std::fmt::Write as _;
+use std::io::Write as _;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Default of `timeout`, as of OpenTelemetry.
+const TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Bytes of an answer that a message shows.
+const SHOWN_BYTES_MAX: usize = 512;
+
+/// Where documents go, and how.
+#[derive(Clone, Debug)]
+pub struct Poster {
+    url: HostUrl,
+    uri: Uri,
+    route: Route,
+    headers: HeaderMap,
+    timeout: Duration,
+    compresses: bool,
+}
+
+/// What the server answered.
+#[derive(Clone, Debug)]
+pub struct Posted {
+    /// Its status.
+    pub status: u16,
+    /// How long it wants to be left alone, if it says so in seconds.
+    pub retry_after: Option<Duration>,
+    /// Its body.
+    pub body: Vec<u8>,
+}
+
+/// There was no answer.
+#[derive(Debug, thiserror::Error)]
+#[error("{url}: {error}")]
+pub struct PostError {
+    url: String,
+    error: ConnectionError,
+}
+
+/// Where the documents go if the settings do not say it.
+#[derive(Clone, Copy, Debug)]
+pub struct Usual {
+    /// The whole of `endpoint`.
+    pub endpoint: &'static str,
+    /// What its path ends with, and is added if it does not.
+    pub path: &'static str,
+    /// Its port without TLS; with TLS it is 443.
+    pub port: u16,
+}
+
+impl Poster {
+    /// Reads `endpoint`, `headers`, `timeout`, `compression`, `ssl` and `proxy_url`; mistakes are told to the section's
+    /// problems.
+    pub fn read(
+        section: &Section<'_>,
+        usual: Usual,
+        kind: &'static str,
+        fs: &Arc<dyn Fs>,
+    ) -> Option<Self> {
+        let parse = |text: String| {
+            if !text.contains("://") {
+                return Err(format!("expected a URL, as in `{}`", usual.endpoint));
+            }
+            HostUrl::parse_with(&text, "", "", |https| if https { 443 } else { usual.port })
+        };
+        let url = section.string("endpoint").named("a URL").try_map(parse).optional();
+        let url = match url {
+            Some(url) => url,
+            None if section.has("endpoint") => return None,
+            None => parse(usual.endpoint.to_owned()).ok()?,
+        };
+        let proxy = ProxyChoice::read(section, |name| std::env::var(name).ok());
+        let proxy = proxy.of(url.https, &url.address());
+        let settings = TlsSettings::read(&section.section("ssl"));
+        let mut tls = None;
+        if url.https {
+            match TlsClient::new(&settings, Arc::clone(fs)) {
+                Ok(client) if settings.enabled => tls = Some(client),
+                Ok(_) => {
+                    let message = format!("`{url}` needs TLS, but `ssl.enabled` is false");
+                    section.problem("ssl.enabled", message, "");
+                    return None;
+                }
+                Err(error) => {
+                    section.problem(error.setting(), error.to_string(), "");
+                    return None;
+                }
+            }
+        }
+        let headers = headers(&url, section, kind, proxy.as_deref());
+        let (Some(uri), Some(headers)) = (uri(&url, usual, proxy.as_deref()), headers) else {
+            section.problem("endpoint", format!("`{url}` cannot be asked"), "");
+            return None;
+        };
+        let words = [("gzip", true), ("none", false)];
+        Some(Self {
+            route: Route { host: url.address(), proxy, tls },
+            url,
+            uri,
+            headers,
+            timeout: section.duration("timeout").range(Duration::from_millis(1)..).or(TIMEOUT),
+            compresses: section.one_of("compression", &words).or(true),
+        })
+    }
+
+    /// Posts a document.
+    ///
+    /// # Errors
+    ///
+    /// There is no answer within the time.
+    pub async fn post(&self, document: &[u8]) -> Result<Posted, PostError> {
+        let failed = |error| PostError { url: self.url.to_string(), error };
+        let mut headers = self.headers.clone();
+        let body = match self.compresses.then(|| compressed(document)) {
+            Some(body) => {
+                headers.insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+                body
+            }
+            None => Bytes::copy_from_slice(document),
+        };
+        let opened = Connection::open(&self.route, None, self.timeout).await;
+        let mut connection = opened.map_err(failed)?;
+        let (uri, mut answer) = (self.uri.clone(), Vec::new());
+        let body = Pieces::new(&[body]);
+        let sent =
+            connection.exchange(Method::POST, uri, headers, body, &mut answer, self.timeout).await;
+        let (status, headers) = sent.map_err(failed)?;
+        let retry_after = headers.get(RETRY_AFTER).and_then(|value| value.to_str().ok());
+        let retry_after = retry_after.and_then(|text| text.trim().parse().ok());
+        Ok(Posted { status, retry_after: retry_after.map(Duration::from_secs), body: answer })
+    }
+
+    /// What to say of an answer that is no success.
+    pub fn refusal(&self, posted: &Posted) -> String {
+        let shown = &posted.body[..posted.body.len().min(SHOWN_BYTES_MAX)];
+        let mut text = format!("{}: the server answered {}", self.url, posted.status);
+        let printable = |character: &char| !character.is_control() && *character != '\u{fffd}';
+        let shown: String = String::from_utf8_lossy(shown).chars().filter(printable).collect();
+        if !shown.trim().is_empty() {
+            write!(text, ": {}", shown.trim()).expect("a string takes everything");
+        }
+        text
+    }
+}
+
+fn compressed(document: &[u8]) -> Bytes {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
+    encoder.write_all(document).expect("memory takes everything");
+    encoder.finish().expect("memory takes everything").into()
+}
+
+/// A proxy of HTTP is told the whole URL of what is not encrypted.
+fn uri(url: &HostUrl, usual: Usual, proxy: Option<&Via>) -> Option<Uri> {
+    let end = if url.path.ends_with(usual.path) { "" } else { usual.path };
+    let path = format!("{}{end}", url.path);
+    let is_told = matches!(proxy, Some(Via::Http(_))) && !url.https;
+    let before = if is_told { format!("http://{}", url.authority()) } else { String::new() };
+    format!("{before}{path}").parse().ok()
+}
+
+fn headers(
+    url: &HostUrl,
+    section: &Section<'_>,
+    kind: &'static str,
+    proxy: Option<&Via>,
+) -> Option<HeaderMap> {
+    let secret = |text: &str| {
+        let mut value = HeaderValue::from_str(text).ok()?;
+        value.set_sensitive(true);
+        Some(value)
+    };
+    let mut headers = HeaderMap::new();
+    headers.insert(HOST, HeaderValue::from_str(&url.authority()).ok()?);
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static(kind));
+    let agent = concat!("skidder/", env!("CARGO_PKG_VERSION"));
+    headers.insert(USER_AGENT, HeaderValue::from_static(agent));
+    if let Some((user, password)) = &url.credentials {
+        let pair = BASE64.encode(format!("{user}:{}", password.reveal()));
+        headers.insert(AUTHORIZATION, secret(&format!("Basic {pair}"))?);
+    }
+    for (name, mut value) in read_headers(section, "headers") {
+        value.set_sensitive(true);
+        headers.insert(name, value);
+    }
+    if let Some(Via::Http(proxy)) = proxy.filter(|_| !url.https)
+        && let Some(login) = proxy.authorization()
+    {
+        headers.insert(PROXY_AUTHORIZATION, secret(&login)?);
+    }
+    Some(headers)
+}
