@@ -18,7 +18,7 @@ use skidder_pipeline::AskError;
 use skidder_read::{FileLook, FileQuery};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::Duration;
 use view::View;
 
@@ -180,7 +180,12 @@ impl Lag {
 
     /// Lets go of the last round if nobody has asked for long; says whether there is none any more.
     fn forget_old(&self, now: Monotonic) -> bool {
-        let mut state = self.lock();
+        // Whoever holds it makes a round, which may take long: this is no place to wait.
+        let mut state = match self.state.try_lock() {
+            Ok(state) => state,
+            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+            Err(TryLockError::WouldBlock) => return false,
+        };
         if state.as_ref().is_some_and(|round| now.since(round.asked) < KEPT) {
             return false;
         }

@@ -51,10 +51,9 @@ impl LastErrors {
         &self,
         source: Option<SourceId>,
         path: &Arc<Path>,
-        text: impl ToString,
+        mut text: String,
         at: Timestamp,
     ) {
-        let mut text = text.to_string();
         text.truncate(text.floor_char_boundary(TEXT_BYTES_MAX));
         let error = FileError { at, path: Arc::clone(path), text };
         let mut kept = self.lock();
@@ -88,7 +87,12 @@ mod tests {
         let errors = LastErrors::default();
         let path: Arc<Path> = Arc::from(Path::new("/a"));
         for number in 0..=FILES_MAX as u64 {
-            errors.note(Some(SourceId(number)), &path, number, Timestamp(number as i64));
+            errors.note(
+                Some(SourceId(number)),
+                &path,
+                number.to_string(),
+                Timestamp(number as i64),
+            );
         }
         assert_eq!(errors.of(SourceId(0)), None, "the oldest");
         assert_eq!(errors.of(SourceId(1)).unwrap().text, "1");
@@ -97,7 +101,7 @@ mod tests {
         assert_eq!(errors.last(), errors.of(SourceId(1)));
         errors.forget(SourceId(1));
         assert_eq!(errors.of(SourceId(1)), None);
-        errors.note(None, &path, "no source", Timestamp(5));
+        errors.note(None, &path, "no source".to_owned(), Timestamp(5));
         assert_eq!(errors.last().unwrap().text, "no source");
     }
 }

@@ -96,7 +96,12 @@ impl Catalog {
                 Err(error) => {
                     if !matches!(before, Some(Holds::Nothing)) {
                         self.input.metrics.errors.add(1);
-                        self.input.metrics.last_errors.note(None, &path, &error, now.wall);
+                        self.input.metrics.last_errors.note(
+                            None,
+                            &path,
+                            error.to_string(),
+                            now.wall,
+                        );
                         tracing::error!(path = %path.display(), %error,
                             "a file cannot be read; it is looked at again when it changes");
                     }

@@ -63,10 +63,10 @@ impl Reader {
         let offset = self.decoder.as_ref().map_or(self.offset, Decoder::offset);
         tracing::error!(path = %self.target.path.display(), offset,
             "a compressed file is cut off; everything before that was read");
-        self.note_error(context, format_args!("cut off; everything before byte {offset} was read"));
+        self.note_error(context, format!("cut off; everything before byte {offset} was read"));
     }
 
-    fn note_error(&self, context: &InputContext, text: impl ToString) {
+    fn note_error(&self, context: &InputContext, text: String) {
         context.metrics.last_errors.note(Some(self.id), &self.target.path, text, self.turn_at);
     }
 
@@ -83,7 +83,7 @@ impl Reader {
                     path = %self.target.path.display(), offset, error = %damage,
                     "a compressed file is damaged; everything before the damage was read"
                 );
-                self.note_error(context, format_args!("damaged behind byte {offset}: {damage}"));
+                self.note_error(context, format!("damaged behind byte {offset}: {damage}"));
                 TurnEnd::Damaged
             }
         }

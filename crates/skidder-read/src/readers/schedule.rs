@@ -479,7 +479,7 @@ fn trouble(turn: &Turn, end: &TurnEnd) -> Option<Trouble> {
         TurnEnd::Failed(error) => {
             turn.input.metrics.errors.add(1);
             let (errors, reader) = (&turn.input.metrics.last_errors, &turn.reader);
-            errors.note(Some(reader.id), &reader.target.path, error, reader.turn_at);
+            errors.note(Some(reader.id), &reader.target.path, error.to_string(), reader.turn_at);
             tracing::error!(path = %turn.reader.target.path.display(),
                 offset = turn.reader.offset, %error,
                 "cannot read a file; it is tried again with the next scan");

@@ -132,8 +132,8 @@ impl Otlp {
         let Posted { status, retry_after, body } = &posted;
         match status {
             200..300 => {
-                if let Some(Refused { points, message }) = otlp_refused(body) {
-                    tracing::warn!(points, message, "a collector did not take all of our numbers");
+                if let Some(Refused { points, message: error }) = otlp_refused(body) {
+                    tracing::warn!(points, error, "a collector did not take all of our numbers");
                 }
                 Ok(())
             }
