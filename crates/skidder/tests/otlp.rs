@@ -14,12 +14,13 @@ use opentelemetry_proto::tonic::collector::metrics::v1::{
 use opentelemetry_proto::tonic::common::v1::any_value;
 use opentelemetry_proto::tonic::metrics::v1::{metric, number_data_point};
 use prost::Message as _;
+use skidder_os::{Clock as _, Monotonic, SystemClock};
 use std::collections::{BTreeMap, VecDeque};
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// A request that came.
 #[derive(Clone)]
@@ -27,7 +28,7 @@ struct Taken {
     line: String,
     headers: BTreeMap<String, String>,
     message: ExportMetricsServiceRequest,
-    at: Instant,
+    at: Monotonic,
 }
 
 impl Taken {
@@ -61,11 +62,12 @@ impl Collector {
         let taken: Arc<Mutex<Vec<Taken>>> = Arc::default();
         let (shared, mut answers) = (Arc::clone(&taken), VecDeque::from(answers));
         std::thread::spawn(move || {
+            let clock = SystemClock::new();
             for stream in listener.incoming() {
                 let last = answers.len() == 1;
                 let (head, body) =
                     if last { answers[0].clone() } else { answers.pop_front().unwrap() };
-                serve(&stream.unwrap(), head, &body, &shared);
+                serve(&stream.unwrap(), head, &body, &clock, &shared);
             }
         });
         Self { url, taken }
@@ -76,7 +78,13 @@ impl Collector {
     }
 }
 
-fn serve(stream: &TcpStream, head: &str, answer: &[u8], taken: &Mutex<Vec<Taken>>) {
+fn serve(
+    stream: &TcpStream,
+    head: &str,
+    answer: &[u8],
+    clock: &SystemClock,
+    taken: &Mutex<Vec<Taken>>,
+) {
     let mut reader = BufReader::new(stream);
     let mut line = String::new();
     reader.read_line(&mut line).unwrap();
@@ -95,7 +103,7 @@ fn serve(stream: &TcpStream, head: &str, answer: &[u8], taken: &Mutex<Vec<Taken>
         body = plain;
     }
     let message = ExportMetricsServiceRequest::decode(&*body).unwrap();
-    taken.lock().unwrap().push(Taken { line, headers, message, at: Instant::now() });
+    taken.lock().unwrap().push(Taken { line, headers, message, at: clock.monotonic() });
     let head = format!("HTTP/1.1 {head}\r\ncontent-length: {}\r\n\r\n", answer.len());
     // Who goes away in the middle wants no answer.
     drop((&*stream).write_all(&[head.as_bytes(), answer].concat()));
@@ -173,7 +181,7 @@ fn an_answer_that_may_pass_is_tried_again_as_it_says_and_a_refusal_is_told_once(
     program.await_log("a collector did not take all of our numbers");
     program.await_log("our own numbers cannot be exported");
     let taken = collector.taken();
-    let again = taken[1].at.duration_since(taken[0].at);
+    let again = taken[1].at.since(taken[0].at);
     assert!(again >= Duration::from_secs(1), "asked to wait for a second, not {again:?}");
     assert_eq!(taken[0].message, taken[1].message, "the same numbers");
     assert_eq!(taken[1].line.trim(), "POST /v1/metrics HTTP/1.1");
@@ -199,13 +207,11 @@ fn a_collector_that_is_away_holds_nothing_up() {
         let program = place.start(&[]);
         program.await_log("our own numbers cannot be exported");
         patiently("all events", || (server.count() == before + 500).then_some(()));
-        let began = Instant::now();
+        let clock = SystemClock::new();
+        let began = clock.monotonic();
         let ended = program.terminate().succeeded();
-        assert!(
-            began.elapsed() < Duration::from_secs(4),
-            "the end waits for it: {:?}",
-            began.elapsed()
-        );
+        let took = clock.monotonic().since(began);
+        assert!(took < Duration::from_secs(4), "the end waits for it: {took:?}");
         assert_eq!(
             ended.log.matches("our own numbers cannot be exported").count(),
             1,

@@ -156,7 +156,7 @@ impl Run {
             unknown: 1,
             behind_for: Duration::from_millis(61_250),
             rate: 100.0,
-            deleted_in: Some(Duration::from_secs(7200)),
+            deleted_in: Some(Duration::from_hours(2)),
             empty: 1,
             unreadable: 2,
             ingested: [1, 2, 3],

@@ -31,12 +31,15 @@ type Log = (PathBuf, Vec<u8>);
 /// How old a rotated file is, by its name; the oldest is the least.
 type Age = (Option<u64>, bool, std::cmp::Reverse<u64>, Vec<u8>);
 
+/// The files of each log, by their ages, with the times of their last changes.
+type Files = HashMap<Log, BTreeMap<Age, Timestamp>>;
+
 /// What is known of files that rotation has deleted.
 #[derive(Default)]
 pub(super) struct Rotations {
     deleted: HashMap<Log, Deleted>,
     /// The files of these logs, and when that was looked at.
-    seen: Option<(Monotonic, HashMap<Log, BTreeMap<Age, Timestamp>>)>,
+    seen: Option<(Monotonic, Files)>,
 }
 
 /// The files of a log that have gone.
@@ -128,7 +131,7 @@ impl Catalog {
         if is_fresh || !self.rotations.knows_some() {
             return;
         }
-        let mut all: HashMap<Log, BTreeMap<Age, Timestamp>> = HashMap::new();
+        let mut all = Files::new();
         for (path, place) in &self.places {
             let log = log_of(path);
             if self.rotations.deleted.contains_key(&log) {
