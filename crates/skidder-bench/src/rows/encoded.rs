@@ -10,7 +10,7 @@ use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 use std::path::Path;
 
-const GOALS: [Goal; 3] = [
+const GOALS: [Goal; 4] = [
     (
         "s1",
         "CPU with Logstash, uncompressed, over `output.console` to `/dev/null`, which encodes the same",
@@ -20,12 +20,17 @@ const GOALS: [Goal; 3] = [
     ),
     ("s2", "the same for Redis", 1.5, 1.2, ""),
     ("s3", "the same for Kafka", 1.5, 1.2, ""),
+    ("s3i", "the same for Kafka with `enable_idempotence` and `required_acks: -1`", 1.5, 1.2, ""),
 ];
+
+/// What the output of each row with a broker has beyond the defaults.
+const KAFKA: [(&Goal, &str); 2] =
+    [(&GOALS[2], ""), (&GOALS[3], ", enable_idempotence: true, required_acks: -1")];
 
 /// A real Kafka keeps on its disk what it is sent.
 const KAFKA_LINES_MAX: u64 = 500_000;
 
-/// The rows s1 and s2, and s3 if there is a broker.
+/// The rows s1 and s2, and s3 and s3i if there is a broker.
 ///
 /// `output.console` writes the documents that these outputs send, and `/dev/null` takes them without looking: that is
 /// reading, queue and encoding, and next to nothing for the output.
@@ -40,12 +45,15 @@ pub fn encoded(stage: &Stage) -> Vec<Row> {
     rows.extend(rows_or_why(&GOALS[1..2], redis));
     if let Some(host) = &stage.kafka {
         let host = Value::from(host.as_str());
-        let output =
-            format!("output.kafka: {{hosts: [{host}], topic: skidder-bench, compression: none}}\n");
-        let kafka = compare(stage, &GOALS[2], stage.lines.min(KAFKA_LINES_MAX), &output);
-        rows.extend(rows_or_why(&GOALS[2..], kafka));
+        for (goal, more) in KAFKA {
+            let output = format!(
+                "output.kafka: {{hosts: [{host}], topic: skidder-bench, compression: none{more}}}\n"
+            );
+            let kafka = compare(stage, goal, stage.lines.min(KAFKA_LINES_MAX), &output);
+            rows.extend(rows_or_why(std::slice::from_ref(goal), kafka));
+        }
     } else {
-        measure::note("no row s3: it needs `--kafka HOST:PORT`");
+        measure::note("no rows s3 and s3i: they need `--kafka HOST:PORT`");
     }
     rows
 }
