@@ -126,7 +126,9 @@ fn lay_out(program: &Path, place: &Path, tree: &Path) -> Result<String> {
     }
     let installed = tree.join("usr/bin/skidder");
     write(&installed, &fs::read(program).context("the program is not built")?, 0o755)?;
-    process::run(Command::new("strip").arg("--remove-section=.comment").arg(&installed))?;
+    // The names of functions stay: profiles show them.
+    let mut strip = Command::new("strip");
+    process::run(strip.args(["--strip-debug", "--remove-section=.comment"]).arg(&installed))?;
     for (shell, to) in COMPLETIONS {
         let script = process::output(Command::new(program).args(["completion", shell]))?;
         let file = tree.join(to);

@@ -14,6 +14,7 @@ pub use bind::BoundAddress;
 pub use config::{Endpoint, HttpConfig};
 
 use crate::page::{Body, Page};
+use crate::profiles::Profiles;
 use crate::snapshot::Sources;
 use bind::Listener;
 use http_body_util::{Either, Full};
@@ -101,6 +102,7 @@ pub struct Serving {
 struct Served {
     sources: Arc<Sources>,
     page: Page,
+    profiles: Option<Profiles>,
 }
 
 /// Binds the address and starts to serve in a task of its own, until `shutdown` ends. Does not look at
@@ -117,7 +119,8 @@ pub async fn serve(
         Endpoint::Unix(_) => None,
     };
     let page = Page::new(Arc::clone(&sources), &address, host, config.auth.clone());
-    let served = Arc::new(Served { sources, page });
+    let profiles = config.pprof.map(|pprof| Profiles::new(Arc::clone(&sources), pprof));
+    let served = Arc::new(Served { sources, page, profiles });
     let task = tokio::spawn(accept(listener, served, config.timeout, shutdown));
     Ok(Serving { address, task })
 }
@@ -175,6 +178,13 @@ async fn respond(request: &Request<Incoming>, served: &Served) -> Response<Body>
     if Page::has(path) {
         return served.page.respond(request).await;
     }
+    if let Some(profiles) = served.profiles.as_ref().filter(|_| Profiles::has(path)) {
+        let query = request.uri().query().unwrap_or_default();
+        return match served.page.refused_data(request.headers()) {
+            Some(refused) => refused,
+            None => profiles.respond(request.method(), path, query).await,
+        };
+    }
     if routes::is_for_page(request) {
         return crate::page::to_page();
     }
@@ -223,8 +233,9 @@ async fn converse(
         Some(ended) => ended,
         None => {
             connection.as_mut().graceful_shutdown();
-            // A search under way may be in this connection; the end of the program does not wait for it.
-            let more = grace_of.page.grace().unwrap_or(GRACE);
+            // A search or a profile under way may be in this connection; the end of the program does not wait for it.
+            let of_profiles = grace_of.profiles.as_ref().and_then(Profiles::grace);
+            let more = of_profiles.or_else(|| grace_of.page.grace()).unwrap_or(GRACE);
             let over = async {
                 tokio::select! {
                     () = tokio::time::sleep(more) => {}

@@ -17,6 +17,7 @@ mod numbers;
 mod otlp;
 mod page;
 mod process;
+mod profiles;
 mod prometheus;
 mod reload;
 mod snapshot;
@@ -33,6 +34,7 @@ pub use numbers::{
 };
 pub use otlp::{Refused, otlp, otlp_refused};
 pub use process::{Process, System};
+pub use profiles::Profiling;
 pub use prometheus::{CONTENT_TYPE as PROMETHEUS_CONTENT_TYPE, prometheus};
 pub use reload::{ReloadNumbers, Reloads};
 pub use snapshot::{Describe, InputSource, OutputSource, Program, Snapshot, Sources, Start};

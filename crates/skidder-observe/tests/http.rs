@@ -28,6 +28,7 @@ fn on_loopback() -> HttpConfig {
         endpoint,
         timeout: Duration::from_secs(10),
         auth: HttpAuth::default(),
+        pprof: None,
     }
 }
 

@@ -2,13 +2,14 @@
 //!
 //! A steady state allocates a handful of times a batch, so a faster allocator gains nothing; mimalloc
 //! was tried and kept 40 MB resident where glibc keeps 14. `skidder explain` counts while it measures; the
-//! feature `count-allocations` counts a whole run, for the benchmark.
+//! feature `count-allocations` counts a whole run, for the benchmark. With `http.pprof.enabled` some are sampled.
 
 #![expect(
     unsafe_code,
-    reason = "a global allocator is unsafe to implement, this one only counts; and so is the call that trims it"
+    reason = "a global allocator is unsafe to implement, this one only counts and tells; and so is the call that trims it"
 )]
 
+use skidder_profile::heap;
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -34,10 +35,17 @@ unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count();
         // SAFETY: the caller's promises are passed on.
-        unsafe { System.alloc(layout) }
+        let at = unsafe { System.alloc(layout) };
+        if heap::is_on() {
+            heap::allocated(at, layout.size());
+        }
+        at
     }
 
     unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
+        if heap::is_on() {
+            drop(heap::freeing(at));
+        }
         // SAFETY: the caller's promises are passed on.
         unsafe { System.dealloc(at, layout) }
     }
@@ -45,13 +53,27 @@ unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         count();
         // SAFETY: the caller's promises are passed on.
-        unsafe { System.alloc_zeroed(layout) }
+        let at = unsafe { System.alloc_zeroed(layout) };
+        if heap::is_on() {
+            heap::allocated(at, layout.size());
+        }
+        at
     }
 
     unsafe fn realloc(&self, at: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         count();
+        // Before the address may be another's.
+        let known = if heap::is_on() { heap::freeing(at) } else { None };
         // SAFETY: the caller's promises are passed on.
-        unsafe { System.realloc(at, layout, size) }
+        let moved = unsafe { System.realloc(at, layout, size) };
+        if heap::is_on() {
+            if moved.is_null() {
+                heap::not_freed(at, known);
+            } else {
+                heap::allocated(moved, size);
+            }
+        }
+        moved
     }
 }
 

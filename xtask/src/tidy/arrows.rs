@@ -8,6 +8,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("skidder-event", &[]),
     ("skidder-os", &[]),
     ("skidder-encode", &[]),
+    ("skidder-profile", &[]),
     ("skidder-config", &["skidder-event", "skidder-os"]),
     ("skidder-log", &["skidder-os", "skidder-config"]),
     ("skidder-tls", &["skidder-os", "skidder-config"]),
@@ -81,6 +82,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "skidder-decode",
             "skidder-read",
             "skidder-pipeline",
+            "skidder-profile",
         ],
     ),
     (
@@ -100,6 +102,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "skidder-pipeline",
             "skidder-outputs",
             "skidder-output-kafka",
+            "skidder-profile",
             "skidder-observe",
         ],
     ),

@@ -1,6 +1,7 @@
 //! The section `http` of the configuration.
 
 use super::HttpAuth;
+use crate::profiles::Profiling;
 use skidder_config::Section;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -30,6 +31,8 @@ pub struct HttpConfig {
     pub timeout: Duration,
     /// `http.auth`.
     pub auth: HttpAuth,
+    /// `http.pprof`, if it is on.
+    pub pprof: Option<Profiling>,
 }
 
 impl HttpConfig {
@@ -54,14 +57,14 @@ impl HttpConfig {
             .duration("timeout")
             .range(Duration::from_millis(1)..=Duration::from_hours(1))
             .or(Self::TIMEOUT);
-        section.unsupported_if_enabled("pprof", "profile the process with `perf`");
+        let pprof = Profiling::from_section(section.section("pprof"));
         section.unsupported_if_enabled("state_inspector", "look at `/inputs/` and `/stats`");
         section.unsupported(&["named_pipe.*"], "named pipes are for Windows");
         let asked = section.section("auth");
         let auth = HttpAuth::from_section(&asked);
         asked.finish();
         section.finish();
-        Self { enabled, endpoint, timeout, auth }
+        Self { enabled, endpoint, timeout, auth, pprof }
     }
 }
 
@@ -72,6 +75,7 @@ impl Default for HttpConfig {
             endpoint: Endpoint::Tcp { host: Self::HOST.to_owned(), port: Self::PORT },
             timeout: Self::TIMEOUT,
             auth: HttpAuth::default(),
+            pprof: None,
         }
     }
 }
@@ -174,13 +178,27 @@ mod tests {
     }
 
     #[test]
+    fn profiles_are_off_unless_asked_for_and_waits_are_not_profiled() {
+        assert_eq!(read("http.pprof.mem_profile_rate: 1").0.pprof, None);
+        let (config, problems) = read("http.pprof: {enabled: true, block_profile_rate: 0}");
+        assert_eq!((config.pprof, &*problems), (Some(Profiling { heap_every: 524_288 }), ""));
+        let (config, problems) = read("http.pprof: {enabled: true, mem_profile_rate: 0}");
+        assert_eq!((config.pprof, &*problems), (Some(Profiling { heap_every: 0 }), ""));
+        for rate in ["block_profile_rate", "mutex_profile_rate"] {
+            let (_, problems) = read(&format!("http.pprof: {{enabled: true, {rate}: 1}}"));
+            let expected = format!("`http.pprof.{rate}` can only be 0: waits are not profiled");
+            assert!(problems.contains(&expected), "{problems}");
+        }
+    }
+
+    #[test]
     fn parts_of_filebeat_that_are_off_do_not_matter_and_on_they_are_refused() {
         let off =
             "http: {pprof: {enabled: false, block_profile_rate: 1}, state_inspector.enabled: no}";
         assert_eq!(read(off).1, "");
-        let on = read("http.pprof.enabled: true\nhttp.named_pipe.user: me").1;
-        let expected = "error: filebeat.yml:1:1: `http.pprof.enabled` is known to Filebeat, but not \
-                        supported by skidder yet\nhint: profile the process with `perf`";
+        let on = read("http.state_inspector.enabled: true\nhttp.named_pipe.user: me").1;
+        let expected = "error: filebeat.yml:1:1: `http.state_inspector.enabled` is known to Filebeat, but not \
+                        supported by skidder yet\nhint: look at `/inputs/` and `/stats`";
         assert!(on.starts_with(expected), "{on}");
         assert!(on.contains("`http.named_pipe"), "{on}");
     }

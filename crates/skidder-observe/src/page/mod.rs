@@ -24,7 +24,7 @@ use hyper::header::{
     IF_NONE_MATCH, LOCATION, REFERRER_POLICY, WWW_AUTHENTICATE, X_CONTENT_TYPE_OPTIONS,
     X_FRAME_OPTIONS,
 };
-use hyper::{Method, Request, Response, StatusCode};
+use hyper::{HeaderMap, Method, Request, Response, StatusCode};
 pub(crate) use query::Query;
 use search::{SearchError, Searches};
 use serde_json::{Value as Json, json};
@@ -48,7 +48,7 @@ pub(crate) struct Page {
 /// An answer at once, or one that comes bit by bit.
 pub(crate) type Body = Either<Full<Bytes>, Channel<Bytes>>;
 
-type Answer = Response<Body>;
+pub(crate) type Answer = Response<Body>;
 
 impl Page {
     pub(crate) fn new(
@@ -96,13 +96,8 @@ impl Page {
         let name = path.strip_prefix(ROOT).unwrap_or_default();
         let asset = Asset::find(name);
         let wanted = if asset.is_some() { Wanted::Page } else { Wanted::Data };
-        if let Err(Refusal { status, message }) = self.access.check(request.headers(), wanted) {
-            let mut answer = failed(status, &message);
-            if status == StatusCode::UNAUTHORIZED {
-                let ask = HeaderValue::from_static("Basic realm=\"skidder\", charset=\"UTF-8\"");
-                answer.headers_mut().insert(WWW_AUTHENTICATE, ask);
-            }
-            return answer;
+        if let Some(refused) = self.refused(request.headers(), wanted) {
+            return refused;
         }
         match asset {
             _ if path == "/ui" => to_page(),
@@ -113,6 +108,22 @@ impl Page {
             }
             None => self.data(name, Query::parse(request.uri().query().unwrap_or_default())).await,
         }
+    }
+
+    /// The answer to who may not see it.
+    fn refused(&self, headers: &HeaderMap, wanted: Wanted) -> Option<Answer> {
+        let Refusal { status, message } = self.access.check(headers, wanted).err()?;
+        let mut answer = failed(status, &message);
+        if status == StatusCode::UNAUTHORIZED {
+            let ask = HeaderValue::from_static("Basic realm=\"skidder\", charset=\"UTF-8\"");
+            answer.headers_mut().insert(WWW_AUTHENTICATE, ask);
+        }
+        Some(answer)
+    }
+
+    /// The answer to who may not see what is shown, which others ask for besides the page.
+    pub(crate) fn refused_data(&self, headers: &HeaderMap) -> Option<Answer> {
+        self.refused(headers, Wanted::Data)
     }
 
     /// What the page shows.
@@ -237,7 +248,7 @@ fn told(document: Result<Json, (StatusCode, String)>) -> Answer {
     }
 }
 
-fn failed(status: StatusCode, why: &str) -> Answer {
+pub(crate) fn failed(status: StatusCode, why: &str) -> Answer {
     json_answer(status, &json!({ "status": status.as_u16(), "error": why }))
 }
 
