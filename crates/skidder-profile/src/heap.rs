@@ -240,7 +240,9 @@ mod tests {
         let places: Vec<*mut u8> = (0..COUNT)
             .map(|number| std::ptr::without_provenance_mut(0x10_0000 + number * 1008))
             .collect();
-        places.iter().for_each(|place| allocated(*place, SIZE));
+        for place in &places {
+            allocated(*place, SIZE);
+        }
         let there = |place: usize| {
             inside(|table| {
                 let sums = table.stacks.values();
@@ -256,7 +258,9 @@ mod tests {
         let before = there(1);
         not_freed(place, Some(known));
         assert!(there(1) > before);
-        places.iter().for_each(|place| drop(freeing(*place)));
+        for place in &places {
+            drop(freeing(*place));
+        }
         assert!(there(1).abs() < 1.0, "{}", there(1));
         assert!((there(2) / bytes - 1.0).abs() < 0.1, "what was made stays");
         assert!(MAYBE.iter().all(|maybe| maybe.load(Ordering::Relaxed) == 0));
