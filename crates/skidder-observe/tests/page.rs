@@ -38,13 +38,16 @@ impl Answer {
 }
 
 async fn start(host: &str, auth: HttpAuth) -> Server {
+    serve_sources(host, auth, Run::busy().sources).await
+}
+
+async fn serve_sources(host: &str, auth: HttpAuth, sources: Arc<Sources>) -> Server {
     let (stop, stopped) = oneshot::channel();
     let shutdown = async {
         drop(stopped.await);
     };
     let endpoint = Endpoint::Tcp { host: host.to_owned(), port: 0 };
     let config = HttpConfig { enabled: true, endpoint, auth, ..HttpConfig::default() };
-    let sources = Run::busy().sources;
     let serving = serve(&config, Arc::clone(&sources), shutdown).await.unwrap();
     let BoundAddress::Tcp(mut address) = serving.address else { panic!("not TCP") };
     if address.ip().is_unspecified() {
@@ -189,6 +192,44 @@ async fn watch(server: &Server, question: &str, events: usize) -> (BTreeSet<u64>
     };
     tokio::time::timeout(Duration::from_secs(20), look).await.unwrap();
     (seen, missed)
+}
+
+/// Waits for what another thread does.
+async fn until(condition: impl Fn() -> bool) {
+    let met = async {
+        while !condition() {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(20), met).await.expect("it never comes");
+}
+
+#[tokio::test]
+async fn the_tap_closes_a_minute_after_the_last_look_and_not_before() {
+    let run = Run::busy();
+    let clock = run.clock.clone();
+    let server = serve_sources("localhost", HttpAuth::default(), Arc::clone(&run.sources)).await;
+    let queue = &server.sources.outputs[0].queue;
+    assert!(!queue.tap().is_open(), "nobody has looked");
+    let first = server.ask("/ui/tail?viewer=a", "").await.json();
+    assert_eq!(first["last"], 0);
+    // Looked at again in time: what passes two minutes after the first look is still shown.
+    clock.advance(Duration::from_secs(59));
+    server.ask("/ui/tail?viewer=a", "").await;
+    clock.advance(Duration::from_secs(59));
+    // Behind two rounds at this time it is clear that it stays open.
+    for rows in [1, 2] {
+        queue.push(batch(0, rows)).unwrap();
+        until(|| queue.tap().waiting() == 0).await;
+    }
+    assert!(queue.tap().is_open(), "it closes too early");
+    assert_eq!(watch(&server, "viewer=b", 3).await.0, [1, 2, 3].into());
+    clock.advance(Duration::from_secs(61));
+    until(|| !queue.tap().is_open()).await;
+    queue.push(batch(1, 2)).unwrap();
+    let late = server.ask("/ui/tail?viewer=b", "").await.json();
+    assert_eq!(late["events"], Json::Array(Vec::new()), "what passed meanwhile is not kept");
+    assert_eq!(late["last"], 3);
 }
 
 #[tokio::test]

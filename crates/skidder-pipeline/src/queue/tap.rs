@@ -33,6 +33,16 @@ impl Tap {
         self.open.store(true, Ordering::Relaxed);
     }
 
+    /// Whether somebody looks.
+    pub fn is_open(&self) -> bool {
+        self.open.load(Ordering::Relaxed)
+    }
+
+    /// How many batches wait to be looked at.
+    pub fn waiting(&self) -> usize {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner).batches.len()
+    }
+
     /// No more; lets go of what was not taken.
     pub fn close(&self) {
         self.open.store(false, Ordering::Relaxed);
@@ -51,7 +61,7 @@ impl Tap {
     /// Hands out a batch if somebody looks and there is room.
     #[inline]
     pub(super) fn offer(&self, batch: &Arc<Batch>) {
-        if self.open.load(Ordering::Relaxed) {
+        if self.is_open() {
             self.keep(batch);
         }
     }
