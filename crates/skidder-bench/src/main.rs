@@ -15,6 +15,12 @@ use std::time::Duration;
 /// Lines that are compressed to tell the ratio of a plain file.
 const RATIO_LINES_MAX: u64 = 50_000;
 
+/// Lines of the main workload, if none are said.
+const LINES: u64 = 2_000_000;
+
+/// The same for `page`: runs of less than some seconds ask the page too seldom to tell what it costs.
+const PAGE_LINES: u64 = 12_000_000;
+
 /// The end-to-end benchmark of skidder.
 #[derive(Debug, Parser)]
 struct Arguments {
@@ -109,9 +115,9 @@ struct RunArguments {
     /// Runs of which the median is taken.
     #[arg(long, default_value_t = 5)]
     runs: u32,
-    /// Lines of the main workload.
-    #[arg(long, default_value_t = 2_000_000)]
-    lines: u64,
+    /// Lines of the main workload: 2,000,000, and of `page` 12,000,000, so that its runs are seconds long.
+    #[arg(long)]
+    lines: Option<u64>,
     /// Rotations of the burst, about 16 a second.
     #[arg(long, default_value_t = 1_000)]
     rotations: u32,
@@ -156,12 +162,21 @@ fn main() -> Result<()> {
         Verb::Encoded(arguments) => measure(&arguments, rows::encoded),
         Verb::Answers(arguments) => measure(&arguments, rows::answers),
         Verb::Outputs(arguments) => measure(&arguments, rows::outputs),
-        Verb::Page(arguments) => measure(&arguments, rows::page),
+        Verb::Page(arguments) => measure_lines(&arguments, rows::page, PAGE_LINES),
     }
 }
 
 /// Runs an experiment and prints its rows. A goal that is not reached is no error of the benchmark.
 fn measure(arguments: &RunArguments, experiment: fn(&Stage) -> Vec<Row>) -> Result<()> {
+    measure_lines(arguments, experiment, LINES)
+}
+
+/// The same, with another number of lines if none is said.
+fn measure_lines(
+    arguments: &RunArguments,
+    experiment: fn(&Stage) -> Vec<Row>,
+    lines: u64,
+) -> Result<()> {
     let absolute = |path: &PathBuf| {
         std::path::absolute(path).with_context(|| format!("no such place: `{}`", path.display()))
     };
@@ -172,7 +187,7 @@ fn measure(arguments: &RunArguments, experiment: fn(&Stage) -> Vec<Row>) -> Resu
         elasticsearch: arguments.elasticsearch.clone(),
         kafka: arguments.kafka.clone(),
         runs: arguments.runs,
-        lines: arguments.lines,
+        lines: arguments.lines.unwrap_or(lines),
         rotations: arguments.rotations,
     };
     stage.prepare()?;
