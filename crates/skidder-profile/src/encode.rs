@@ -108,6 +108,12 @@ impl Profile {
         self.out.number(13, text);
     }
 
+    /// Functions that pprof leaves out, with what they call: a regular expression of whole names.
+    pub(crate) fn without(&mut self, functions: &str) {
+        let functions = self.texts.number(functions);
+        self.out.number(7, functions);
+    }
+
     /// The value that is shown if nothing else is asked for.
     pub(crate) fn shown(&mut self, name: &str) {
         let name = self.texts.number(name);

@@ -219,6 +219,8 @@ pub fn profile(now: i64, span: Duration, shown: &'static str) -> io::Result<Vec<
     let mut profile = Profile::new(&names, Period { kind: "space", unit: "bytes", value: every });
     profile.time(now, span);
     profile.shown(shown);
+    // Who has asked the allocator is of interest, not the allocator.
+    profile.without("skidder_profile::heap::.*|__rustc::.*");
     for (stack, sums) in &stacks {
         let values = [sums.made.0, sums.made.1, sums.there.0, sums.there.1];
         let values = values.map(|value| value.round().max(0.0) as u64);
