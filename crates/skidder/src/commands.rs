@@ -31,7 +31,7 @@ pub(crate) struct World {
 }
 
 impl World {
-    fn real() -> Result<Self> {
+    pub(crate) fn real() -> Result<Self> {
         Ok(Self {
             fs: Arc::new(RealFs),
             clock: Arc::new(SystemClock::new()),

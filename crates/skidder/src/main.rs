@@ -26,6 +26,8 @@ mod registry;
 mod reload;
 mod run;
 mod sample;
+#[cfg(test)]
+mod settings_page;
 mod ship;
 mod shown_plan;
 mod startup;

@@ -1,4 +1,5 @@
-//! The configurations in the documentation can be loaded as they stand there.
+//! The configurations in the documentation can be loaded as they stand there, and the page of the commands is what the
+//! program says of itself.
 #![expect(clippy::unwrap_used, reason = "a failed test is the message")]
 
 mod common;
@@ -6,6 +7,7 @@ mod common;
 use common::program::{Program, command};
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Stdio;
 
 /// A configuration in a page.
 struct Snippet {
@@ -74,4 +76,86 @@ fn every_configuration_of_the_documentation_loads() {
         loaded += 1;
     }
     assert!(loaded >= 3, "only {loaded} were found");
+}
+
+/// What stands in `docs/commands.md` above the commands.
+const COMMANDS_HEAD: &str = "# Commands
+
+<!-- Written from the program's own help by `SKIDDER_UPDATE=1 cargo test -p skidder --test docs` -->
+
+What `skidder COMMAND --help` says. Options that every command has stand once, at the top.
+";
+
+/// The help of a command.
+fn help(path: &[String]) -> String {
+    let mut command = command(path);
+    // However wide the terminal of the tests is.
+    let command = command.arg("--help").env("COLUMNS", "100").stdin(Stdio::null());
+    let ended = Program::run(command);
+    assert_eq!(ended.log, "", "skidder {}", path.join(" "));
+    ended.out
+}
+
+/// The options in a help text, each with the lines that explain it.
+fn options(help: &str) -> Vec<Vec<&str>> {
+    let mut all: Vec<Vec<&str>> = Vec::new();
+    for line in help.lines().skip_while(|line| *line != "Options:").skip(1) {
+        match all.last_mut() {
+            Some(last) if !line.trim_start().starts_with('-') => last.push(line),
+            _ => all.push(vec![line]),
+        }
+    }
+    all
+}
+
+/// The same option has other columns beside others.
+fn words(lines: &[&str]) -> String {
+    lines.join(" ").split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// The names below `Commands:`.
+fn commands(help: &str) -> Vec<String> {
+    let below = help.lines().skip_while(|line| *line != "Commands:").skip(1);
+    let lines = below.take_while(|line| !line.is_empty());
+    let names = lines.filter(|line| line.starts_with("  ") && !line.starts_with("   "));
+    let names = names.filter_map(|line| line.split_whitespace().next().map(str::to_owned));
+    names.filter(|name| name != "help").collect()
+}
+
+/// Adds a command and those below it.
+fn describe(path: &[String], of_all: &[String], page: &mut String) {
+    let help = help(path);
+    let title = [&["skidder".to_owned()], path].concat().join(" ");
+    page.push_str(&format!("\n## `{title}`\n\n```\n"));
+    let before = help.split("\nOptions:\n").next().unwrap();
+    page.push_str(before.trim_end());
+    let own = options(&help).into_iter().filter(|option| !of_all.contains(&words(option)));
+    let own: Vec<&str> = own.flatten().map(str::trim_end).collect();
+    if !own.is_empty() {
+        page.push_str("\n\nOptions:\n");
+        page.push_str(own.join("\n").trim_end());
+    }
+    page.push_str("\n```\n");
+    for name in commands(&help) {
+        describe(&[path, &[name]].concat(), of_all, page);
+    }
+}
+
+#[test]
+fn the_page_of_the_commands_is_what_the_program_says_of_itself() {
+    let root = help(&[]);
+    let mut page = COMMANDS_HEAD.to_owned();
+    page.push_str(&format!("\n## `skidder`\n\n```\n{}\n```\n", root.trim_end()));
+    let of_all: Vec<String> = options(&root).iter().map(|option| words(option)).collect();
+    for name in commands(&root) {
+        describe(&[name], &of_all, &mut page);
+    }
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/commands.md");
+    if std::env::var_os("SKIDDER_UPDATE").is_some() {
+        fs::write(&path, &page).unwrap();
+    }
+    assert!(
+        fs::read_to_string(&path).unwrap_or_default() == page,
+        "docs/commands.md is not what the commands say; `SKIDDER_UPDATE=1 cargo test -p skidder --test docs` writes it"
+    );
 }

@@ -1,0 +1,170 @@
+//! That the pages of settings name what is read, and nothing else.
+use crate::agent::Agent;
+use crate::assemble::assemble;
+use crate::commands::World;
+use skidder_config::{Problems, Settings};
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+/// Pages with tables of settings. Those of processors are checked with their golden files.
+const PAGES: [&str; 3] = ["settings.md", "filestream.md", "outputs.md"];
+
+/// What the names in the first column of a table of options begin with.
+const OUTER: [&str; 1] = ["output."];
+
+/// What has tables with names that do not begin here.
+const SHORT: [&str; 5] = ["filebeat.inputs.", "queue.", "outputs.", "output.", "monitoring."];
+
+/// What is read wherever something has it: in the tables it stands once. A queue has tables of its own.
+const EVERYWHERE: [&str; 3] = ["enabled", "processors", "queue"];
+
+/// What stands in the row of another setting.
+const IN_OTHER_ROWS: [&str; 5] = [
+    "filebeat.inputs.parsers.auditd.resolve_ids",
+    "filebeat.inputs.parsers.ndjson.keys_under_root",
+    "filebeat.inputs.rotation.external.strategy.copytruncate.dateformat",
+    "filebeat.inputs.rotation.external.strategy.copytruncate.suffix_regex",
+    "output.kafka.workers",
+];
+
+/// Known to Filebeat, and an error if it is set to anything but its default.
+const REFUSED: [&str; 2] = ["logging.to_eventlog", "output.kafka.enable_krb5_fast"];
+
+/// Settings that are read before the others: to find the files, and to know what the rest means.
+const READ_BEFORE: [&str; 6] =
+    ["path.home", "path.config", "path.data", "path.logs", "keystore.path", "compat"];
+
+const COMMON: &str = "
+filebeat.inputs:
+- {type: filestream, id: a, paths: [/none/*], compression: auto, pin: {enabled: true}, delete: {enabled: true},
+   take_over: {enabled: true}, rotation.external.strategy.copytruncate: {suffix_regex: '\\.\\d+$'},
+   parsers: [{multiline: {pattern: x, match: after}}, {multiline: {type: count, count_lines: 2}},
+             {ndjson: {target: ''}}, {container: {stream: all}}, {syslog: {format: auto}},
+             {include_message: {patterns: [a]}}, {auditd: {mode: parse}}]}
+- {type: filestream, id: b, paths: [/none/*], file_identity.inode_marker.path: /none}
+filebeat.config.inputs: {enabled: true, path: '/none/*.yml', reload: {enabled: true, period: 10s}}
+http: {enabled: true, pprof: {enabled: true}}
+logging: {event_data: {}, metrics: {enabled: true}}
+monitoring: {enabled: true, elasticsearch: {hosts: [localhost]}, otlp: {enabled: true, endpoint: 'http://localhost'}}
+";
+
+/// An output of each kind, with a queue.
+const OUTPUTS: [&str; 8] = [
+    "output.elasticsearch: {hosts: [localhost]}\nqueue.mem: {}",
+    "output.logstash: {hosts: [localhost]}\nqueue.disk: {max_size: 1GB, encryption: {key: abc}}",
+    "output.kafka: {hosts: [localhost], topic: t}\nqueue.mem: {}",
+    "output.redis: {hosts: [localhost], key: k}\nqueue.mem: {}",
+    "output.file: {path: /none}\nqueue.mem: {}",
+    "output.console: {}\nqueue.mem: {}",
+    "output.discard: {}\nqueue.mem: {}",
+    "outputs: [{id: a, discard: {}, queue.mem: {}, dead_letters: {}}]",
+];
+
+/// Everything that is asked for while this is read, without the numbers of lists.
+fn asked_by(text: &str) -> BTreeSet<String> {
+    let settings = Settings::parse("filebeat.yml", text).unwrap();
+    let problems = Problems::new();
+    problems.record_asked();
+    let place = tempfile::tempdir().unwrap();
+    let world = World::real().unwrap().for_trial();
+    let world = World { directory: place.path().to_path_buf(), ..world };
+    let now = world.clock.wall();
+    drop(assemble(&settings, &problems, &world.outside(), |name| Some(Agent::passing(name, now))));
+    problems.asked().iter().map(|path| without_numbers(path)).collect()
+}
+
+/// `fields[0].from` is `fields.from`.
+fn without_numbers(path: &str) -> String {
+    let parts = path.split('[').enumerate();
+    parts.map(|(at, part)| if at == 0 { part } else { part.split_once(']').unwrap().1 }).collect()
+}
+
+/// Names between the backticks of a cell. `a.b`, `.c` is `a.b` and `a.c`.
+fn names(cell: &str) -> Vec<String> {
+    let all: Vec<&str> = cell.split('`').skip(1).step_by(2).collect();
+    let base = all.first().and_then(|first| first.rsplit_once('.')).map_or("", |(base, _)| base);
+    let whole = |name: &&str| match name.strip_prefix('.') {
+        Some(last) => format!("{base}.{last}"),
+        None => (*name).to_owned(),
+    };
+    all.iter().map(whole).collect()
+}
+
+/// Settings of the tables of a page. Where the first column has an output, the second has its options.
+fn named(page: &Path) -> BTreeSet<String> {
+    let text = std::fs::read_to_string(page).unwrap();
+    let mut found = BTreeSet::new();
+    for row in text.lines().filter(|line| line.starts_with("| `")) {
+        let cells: Vec<&str> = row.split('|').skip(1).collect();
+        for name in names(cells[0]) {
+            if OUTER.iter().any(|outer| name.starts_with(outer)) {
+                found.extend(names(cells[1]).iter().map(|option| format!("{name}.{option}")));
+            } else {
+                found.insert(name);
+            }
+        }
+    }
+    found
+}
+
+fn pages() -> Vec<PathBuf> {
+    let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
+    PAGES.iter().map(|page| docs.join(page)).collect()
+}
+
+fn asked_by_all() -> BTreeSet<String> {
+    OUTPUTS.iter().flat_map(|output| asked_by(&format!("{COMMON}{output}\n"))).collect()
+}
+
+/// Whether a row is about this setting, or about all that begins so. Rows of outputs have whole names.
+fn is_about(name: &str, path: &str) -> bool {
+    let is_output = OUTER.iter().any(|outer| path.starts_with(outer));
+    // Tables of what several outputs have, as `codec.json.pretty`; and those of inputs and queues.
+    let is_part =
+        SHORT.iter().any(|start| path.starts_with(start)) && (!is_output || name.contains('.'));
+    let is_end =
+        |name: &str, path: &str| path == name || (is_part && path.ends_with(&format!(".{name}")));
+    match name.strip_suffix(".*") {
+        None => is_end(name, path),
+        Some(all) => std::iter::successors(Some(path), |path| Some(path.rsplit_once('.')?.0))
+            .any(|outer| is_end(all, outer)),
+    }
+}
+
+#[test]
+fn every_setting_that_is_read_stands_in_a_table() {
+    let names: BTreeSet<String> = pages().iter().flat_map(|page| named(page)).collect();
+    let asked = asked_by_all();
+    assert!(asked.len() > 300, "only {} settings are read", asked.len());
+    let last = |path: &str| path.rsplit('.').next().unwrap_or_default().to_owned();
+    let is_section = |path: &str| asked.iter().any(|other| other.starts_with(&format!("{path}.")));
+    let missing: Vec<&String> = asked
+        .iter()
+        .filter(|path| !EVERYWHERE.contains(&&*last(path)) && !is_section(path))
+        .filter(|path| !IN_OTHER_ROWS.contains(&&***path) && !REFUSED.contains(&&***path))
+        .filter(|path| !names.iter().any(|name| is_about(name, path)))
+        .collect();
+    assert!(missing.is_empty(), "read, and in no table of {PAGES:?}: {missing:#?}");
+}
+
+#[test]
+fn what_stands_in_other_rows_stands_there() {
+    let text: String = pages().iter().map(|page| std::fs::read_to_string(page).unwrap()).collect();
+    for path in IN_OTHER_ROWS {
+        let (_, last) = path.rsplit_once('.').unwrap();
+        assert!(text.contains(&format!("`{last}`")), "{path} is explained nowhere");
+    }
+}
+
+#[test]
+fn every_setting_of_the_tables_is_read() {
+    let asked = asked_by_all();
+    let roots: BTreeSet<&str> = asked.iter().filter_map(|path| path.split('.').next()).collect();
+    let unread: Vec<String> = named(&pages()[0])
+        .into_iter()
+        .filter(|name| name.split_once('.').is_some_and(|(root, _)| roots.contains(root)))
+        .filter(|name| !READ_BEFORE.contains(&&**name))
+        .filter(|name| !asked.iter().any(|path| is_about(name, path)))
+        .collect();
+    assert!(unread.is_empty(), "in a table of settings.md, and not read: {unread:#?}");
+}
