@@ -66,6 +66,7 @@ use skidder_pipeline::{Feed, Output, OutputFuture};
 use skidder_tls::TlsClient;
 use std::sync::Arc;
 use tokio::task::JoinSet;
+use tracing::Instrument as _;
 use worker::{Encoding, Sender};
 
 /// Why the output cannot be set up. All are mistakes of the configuration.
@@ -215,7 +216,7 @@ impl Elasticsearch {
         for (worker, targets) in workers.iter().enumerate() {
             let encoder = BulkEncoder::new(config, &self.context, buffers.clone());
             let number = worker / hosts;
-            tasks.spawn(worker::encode(Encoding {
+            let encoding = worker::encode(Encoding {
                 encoder,
                 number,
                 hosts,
@@ -223,7 +224,8 @@ impl Elasticsearch {
                 bytes_max: config.bulk_max_bytes,
                 queue: feed.queue.clone(),
                 ready: Arc::clone(&ready),
-            }));
+            });
+            tasks.spawn(encoding.in_current_span());
             let seed = seed.wrapping_add(worker as u64);
             let sender = Sender {
                 clients: targets.iter().map(|target| self.client(target, &feed)).collect(),
@@ -240,7 +242,7 @@ impl Elasticsearch {
                 delivered: Vec::new(),
                 dead_letter_index: config.dead_letter_index.as_deref().map(Arc::from),
             };
-            tasks.spawn(sender.run());
+            tasks.spawn(sender.run().in_current_span());
         }
         crate::crew::run_all(tasks).await;
     }

@@ -32,6 +32,7 @@ use std::fmt::Display;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::task::JoinSet;
+use tracing::Instrument as _;
 
 /// Most bytes of messages that are sent together.
 const TAKE_BYTES_MAX: usize = 8 << 20;
@@ -110,11 +111,12 @@ impl Logstash {
         let mut tasks = JoinSet::new();
         for (worker, routes) in self.workers().into_iter().enumerate() {
             let seed = seed.wrapping_add(worker as u64);
-            tasks.spawn(self.worker(routes, &supply, &feed, seed).run());
+            tasks.spawn(self.worker(routes, &supply, &feed, seed).run().in_current_span());
         }
         let limits = TakeLimits { events: self.config.bulk_max_size, bytes: TAKE_BYTES_MAX };
         let queue = feed.queue.clone();
-        tasks.spawn(async move { supply.feed(&queue, limits).await });
+        let feeding = async move { supply.feed(&queue, limits).await };
+        tasks.spawn(feeding.in_current_span());
         run_all(tasks).await;
     }
 }

@@ -25,6 +25,7 @@ use skidder_pipeline::{Feed, Output, OutputFuture, TakeLimits};
 use skidder_tls::{TlsClient, TlsError};
 use std::sync::Arc;
 use tokio::task::JoinSet;
+use tracing::Instrument as _;
 use worker::{Target, Worker};
 
 /// Most bytes of messages that are sent together.
@@ -94,7 +95,7 @@ impl Redis {
                 backoff: Backoff::new(config.backoff_init, config.backoff_max, seed),
                 failures: Failures::default(),
             };
-            tasks.spawn(worker.run());
+            tasks.spawn(worker.run().in_current_span());
         }
         let events = match config.bulk_max_size {
             0 => request::VALUES_MAX,
@@ -102,7 +103,8 @@ impl Redis {
         };
         let limits = TakeLimits { events, bytes: TAKE_BYTES_MAX };
         let queue = feed.queue.clone();
-        tasks.spawn(async move { supply.feed(&queue, limits).await });
+        let feeding = async move { supply.feed(&queue, limits).await };
+        tasks.spawn(feeding.in_current_span());
         run_all(tasks).await;
     }
 }

@@ -136,3 +136,30 @@ fn each_output_has_a_registry_to_look_at_and_to_change() {
     place.configure(&text.replace("id: archive", "id: other"));
     assert_eq!(list(&["--output", "archive"]), ["archive"]);
 }
+
+#[test]
+fn what_happens_in_an_output_is_told_with_its_id() {
+    // Nobody answers here, as long as nobody else is given the port.
+    let port = || std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let kinds = ["elasticsearch", "logstash", "redis", "kafka"];
+    let outputs: String = kinds
+        .iter()
+        .map(|kind| {
+            let more = match *kind {
+                "redis" => ", key: k",
+                "kafka" => ", topic: t",
+                _ => "",
+            };
+            format!("- {{id: my-{kind}, {kind}: {{hosts: ['{}']{more}}}}}\n", port())
+        })
+        .collect();
+    let place = Place::with_output(&format!("outputs:\n{outputs}"));
+    place.write("a", &lines("a", 0..10));
+    let program = place.start(&["-E", "filebeat.shutdown_timeout=0s"]);
+    for kind in kinds {
+        let logger = if kind == "kafka" { "_kafka" } else { &format!("s.{kind}") };
+        let line = program.await_log(&format!(r#""log.logger":"skidder_output{logger}"#));
+        assert!(line.contains(&format!(r#""output.id":"my-{kind}""#)), "{line}");
+    }
+    program.terminate();
+}
