@@ -6,6 +6,7 @@ use crate::common::program::{Program, patiently};
 use crate::common::server::BulkServer;
 use crate::{LINES, two};
 use serde_json::Value;
+use std::fmt::Write as _;
 use std::io::{Read as _, Write as _};
 use std::os::unix::net::UnixStream;
 
@@ -142,17 +143,15 @@ fn what_happens_in_an_output_is_told_with_its_id() {
     // Nobody answers here, as long as nobody else is given the port.
     let port = || std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let kinds = ["elasticsearch", "logstash", "redis", "kafka"];
-    let outputs: String = kinds
-        .iter()
-        .map(|kind| {
-            let more = match *kind {
-                "redis" => ", key: k",
-                "kafka" => ", topic: t",
-                _ => "",
-            };
-            format!("- {{id: my-{kind}, {kind}: {{hosts: ['{}']{more}}}}}\n", port())
-        })
-        .collect();
+    let mut outputs = String::new();
+    for kind in kinds {
+        let more = match kind {
+            "redis" => ", key: k",
+            "kafka" => ", topic: t",
+            _ => "",
+        };
+        writeln!(outputs, "- {{id: my-{kind}, {kind}: {{hosts: ['{}']{more}}}}}", port()).unwrap();
+    }
     let place = Place::with_output(&format!("outputs:\n{outputs}"));
     place.write("a", &lines("a", 0..10));
     let program = place.start(&["-E", "filebeat.shutdown_timeout=0s"]);
