@@ -1,4 +1,4 @@
-//! Writes `profile.proto`, compressed (https://github.com/google/pprof/blob/main/proto/profile.proto).
+//! Writes `profile.proto`, compressed (<https://github.com/google/pprof/blob/main/proto/profile.proto>).
 //!
 //! The format is eight messages of numbers, written once in a while, and this crate knows nobody: so it is written by hand. That what
 //! is written is read as it is meant is checked with pprof itself (`tests/servers/profiles`).
