@@ -1,10 +1,11 @@
 //! The settings `logging.*`, and what the flags of the command line make of them.
 
-use crate::files::{EXTENSION, FilesConfig};
+use crate::files::FilesConfig;
 use crate::line::FIXED;
 use crate::selectors::Selectors;
 use serde_json::{Map, Value as Json};
 use skidder_config::{Section, Value};
+use skidder_os::DATED_EXTENSION;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::Duration;
@@ -205,7 +206,7 @@ impl LogSettings {
             let mut places = vec![files.path.clone()];
             places.extend(without_links(&files.path));
             places.dedup();
-            let extension = escape(EXTENSION);
+            let extension = escape(DATED_EXTENSION);
             for place in places {
                 let start = escape(&place.join(&files.name).to_string_lossy());
                 own.push(format!(r"^{start}-[0-9]{{8}}(-[0-9]+)?{extension}([.~-].*)?$"));
@@ -217,7 +218,8 @@ impl LogSettings {
     /// Files of ours as they may be called, for who asks whether a pattern finds them.
     pub fn examples(&self) -> Vec<PathBuf> {
         let all = std::iter::once(&self.files).chain(&self.event_data);
-        all.map(|files| files.path.join(format!("{}-20260131{EXTENSION}", files.name))).collect()
+        all.map(|files| files.path.join(format!("{}-20260131{DATED_EXTENSION}", files.name)))
+            .collect()
     }
 }
 

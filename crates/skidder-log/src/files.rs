@@ -6,7 +6,7 @@
 use crate::calendar;
 use jiff::Zoned;
 use jiff::tz::TimeZone;
-use skidder_os::Timestamp;
+use skidder_os::{DatedName, Timestamp, directory_permissions};
 use std::fs::{DirBuilder, File, OpenOptions, Permissions};
 use std::io::{self, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, FileExt as _, MetadataExt as _};
@@ -14,8 +14,6 @@ use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// End of all names.
-pub(crate) const EXTENSION: &str = ".ndjson";
 /// How often it is looked whether the file is still the one at its path.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// Attempts to find a name that nobody else takes meanwhile.
@@ -42,15 +40,6 @@ pub struct FilesConfig {
     pub redirect_stderr: bool,
 }
 
-/// What a name says: files are in the order of these.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Stamp {
-    /// The date as a number: 20260131.
-    date: u32,
-    /// 0 for the first file of a day, whose name has no number.
-    index: u32,
-}
-
 /// The files, and the one that is written.
 #[derive(Debug)]
 pub(crate) struct Files {
@@ -64,7 +53,7 @@ pub(crate) struct Files {
 
 #[derive(Debug)]
 struct Active {
-    stamp: Stamp,
+    stamp: DatedName,
     path: PathBuf,
     file: File,
     /// Device and inode.
@@ -187,7 +176,7 @@ impl Files {
     }
 
     /// Goes on with a file that is there.
-    fn append(&self, path: PathBuf, stamp: Stamp, now: Timestamp) -> io::Result<Active> {
+    fn append(&self, path: PathBuf, stamp: DatedName, now: Timestamp) -> io::Result<Active> {
         let mut file = self.options().open(&path)?;
         let size = file.metadata()?.len();
         if size > 0 {
@@ -202,14 +191,10 @@ impl Files {
     }
 
     /// A new file behind `newest`.
-    fn create(&self, newest: Option<Stamp>, now: Timestamp) -> io::Result<Active> {
+    fn create(&self, newest: Option<DatedName>, now: Timestamp) -> io::Result<Active> {
         self.make_directory()?;
         let today = calendar::date_number(&calendar::at(now, &self.zone));
-        let mut stamp = match newest {
-            // Also when the clock was set back: names stay in order.
-            Some(newest) if newest.date >= today => Stamp { index: newest.index + 1, ..newest },
-            _ => Stamp { date: today, index: 0 },
-        };
+        let mut stamp = DatedName::behind(newest, today);
         for _ in 0..NAMES_MAX {
             let path = self.path_of(stamp);
             match self.create_file(&path) {
@@ -237,7 +222,13 @@ impl Files {
         options
     }
 
-    fn begin(&self, file: File, path: PathBuf, stamp: Stamp, now: Timestamp) -> io::Result<Active> {
+    fn begin(
+        &self,
+        file: File,
+        path: PathBuf,
+        stamp: DatedName,
+        now: Timestamp,
+    ) -> io::Result<Active> {
         let metadata = file.metadata()?;
         let size = metadata.len();
         let modified = metadata.mtime().saturating_mul(1_000_000_000);
@@ -286,55 +277,23 @@ impl Files {
     }
 
     /// The files that are there, oldest first.
-    fn stamps(&self) -> io::Result<Vec<Stamp>> {
+    fn stamps(&self) -> io::Result<Vec<DatedName>> {
         let mut found = Vec::new();
         for entry in std::fs::read_dir(&self.config.path)? {
             found.extend(
-                entry?.file_name().to_str().and_then(|name| parse(&self.config.name, name)),
+                entry?
+                    .file_name()
+                    .to_str()
+                    .and_then(|name| DatedName::parse(&self.config.name, name)),
             );
         }
         found.sort_unstable();
         Ok(found)
     }
 
-    fn path_of(&self, stamp: Stamp) -> PathBuf {
-        let number = match stamp.index {
-            0 => String::new(),
-            index => format!("-{index}"),
-        };
-        self.config.path.join(format!("{}-{:08}{number}{EXTENSION}", self.config.name, stamp.date))
+    fn path_of(&self, stamp: DatedName) -> PathBuf {
+        self.config.path.join(stamp.of(&self.config.name))
     }
-}
-
-/// What a file name says, if it is one of ours.
-fn parse(ours: &str, name: &str) -> Option<Stamp> {
-    let rest = name.strip_prefix(ours)?.strip_prefix('-')?.strip_suffix(EXTENSION)?;
-    let (date, index) = match rest.split_once('-') {
-        Some((date, index)) => (date, Some(index)),
-        None => (rest, None),
-    };
-    let number = |text: &str| {
-        text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse::<u32>().ok())?
-    };
-    let date = number(date).filter(|_| date.len() == 8)?;
-    let index = match index {
-        None => 0,
-        Some(text) if text.starts_with('0') => return None,
-        Some(text) => number(text)?,
-    };
-    Some(Stamp { date, index })
-}
-
-/// `rwx` for us, and `r-x` for whoever may do anything with the files.
-fn directory_permissions(file: u32) -> u32 {
-    let mut bits = 0o700;
-    if file & 0o070 != 0 {
-        bits |= 0o050;
-    }
-    if file & 0o007 != 0 {
-        bits |= 0o005;
-    }
-    bits
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@
 //! calls `std::fs` for data that must survive, or asks the operating system for the time.
 
 mod clock;
+mod dated;
 mod fs;
 mod notify;
 mod owner;
@@ -13,6 +14,7 @@ mod real;
 pub mod sabotage;
 
 pub use clock::{Clock, Monotonic, SystemClock, Timestamp};
+pub use dated::{DATED_EXTENSION, DatedName, directory_permissions};
 pub use fs::{
     DirEntry, File, FileKind, Fs, Metadata, OpenMode, read_exact_at, read_to_end, write_all_at,
 };

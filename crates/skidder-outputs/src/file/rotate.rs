@@ -6,25 +6,14 @@
 use super::FileConfig;
 use crate::lines::Lines;
 use skidder_event::DateParts;
-use skidder_os::{File, FileKind, Fs, OpenMode, Timestamp, read_exact_at, write_all_at};
-use std::ffi::OsStr;
+use skidder_os::{DatedName, File, FileKind, Fs, OpenMode, Timestamp};
+use skidder_os::{directory_permissions, read_exact_at, write_all_at};
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// End of all names.
-const EXTENSION: &str = ".ndjson";
 /// Attempts to find a name that nobody else takes meanwhile.
 const NAMES_MAX: u32 = 1000;
-
-/// What a name says: files are in the order of these.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Stamp {
-    /// The date as a number: 20260131.
-    date: u32,
-    /// 0 for the first file of a day, whose name has no number.
-    index: u32,
-}
 
 /// The files of the output, and the one that is written.
 pub(super) struct Rotation {
@@ -35,7 +24,7 @@ pub(super) struct Rotation {
 }
 
 struct Active {
-    stamp: Stamp,
+    stamp: DatedName,
     file: Box<dyn File>,
     /// Bytes of whole lines in it: the next line goes here, whatever a failed write left behind.
     size: u64,
@@ -107,7 +96,7 @@ impl Rotation {
     }
 
     /// The last file of an earlier run, if it is one to go on with.
-    fn continue_file(&self, stamp: Stamp) -> io::Result<Option<Active>> {
+    fn continue_file(&self, stamp: DatedName) -> io::Result<Option<Active>> {
         let path = self.path(stamp);
         let metadata = self.fs.symlink_metadata(&path)?;
         // A link could lead our writes to any file of the machine.
@@ -136,13 +125,9 @@ impl Rotation {
     }
 
     /// A new file behind `newest`.
-    fn create(&self, newest: Option<Stamp>, now: Timestamp) -> io::Result<Active> {
+    fn create(&self, newest: Option<DatedName>, now: Timestamp) -> io::Result<Active> {
         let today = date(now);
-        let mut stamp = match newest {
-            // Also when the clock was set back: names stay in order.
-            Some(newest) if newest.date >= today => Stamp { index: newest.index + 1, ..newest },
-            _ => Stamp { date: today, index: 0 },
-        };
+        let mut stamp = DatedName::behind(newest, today);
         for _ in 0..NAMES_MAX {
             let path = self.path(stamp);
             match self.fs.open_write(&path, OpenMode::New, self.config.permissions) {
@@ -182,59 +167,24 @@ impl Rotation {
     }
 
     /// The files that are there, oldest first.
-    fn stamps(&self) -> io::Result<Vec<Stamp>> {
+    fn stamps(&self) -> io::Result<Vec<DatedName>> {
         let mut found = Vec::new();
         self.fs.read_dir(&self.config.path, &mut |entry| {
-            found.extend(parse(&self.config.filename, entry.name));
+            let name = entry.name.to_str();
+            found.extend(name.and_then(|name| DatedName::parse(&self.config.filename, name)));
         })?;
         found.sort_unstable();
         Ok(found)
     }
 
-    fn path(&self, stamp: Stamp) -> PathBuf {
-        let number = match stamp.index {
-            0 => String::new(),
-            index => format!("-{index}"),
-        };
-        let name = format!("{}-{:08}{number}{EXTENSION}", self.config.filename, stamp.date);
-        self.config.path.join(name)
+    fn path(&self, stamp: DatedName) -> PathBuf {
+        self.config.path.join(stamp.of(&self.config.filename))
     }
 }
 
 fn date(now: Timestamp) -> u32 {
     let day = DateParts::utc(now.0);
     u32::try_from(day.year).unwrap_or(0) * 10_000 + u32::from(day.month) * 100 + u32::from(day.day)
-}
-
-/// What a file name says, if it is one of ours.
-fn parse(filename: &str, name: &OsStr) -> Option<Stamp> {
-    let rest = name.to_str()?.strip_prefix(filename)?.strip_prefix('-')?.strip_suffix(EXTENSION)?;
-    let (date, index) = match rest.split_once('-') {
-        Some((date, index)) => (date, Some(index)),
-        None => (rest, None),
-    };
-    let number = |text: &str| {
-        text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse::<u32>().ok())?
-    };
-    let date = number(date).filter(|_| date.len() == 8)?;
-    let index = match index {
-        None => 0,
-        Some(text) if text.starts_with('0') => return None,
-        Some(text) => number(text)?,
-    };
-    Some(Stamp { date, index })
-}
-
-/// `rwx` for us, and `r-x` for whoever may do anything with the files.
-fn directory_permissions(file: u32) -> u32 {
-    let mut bits = 0o700;
-    if file & 0o070 != 0 {
-        bits |= 0o050;
-    }
-    if file & 0o007 != 0 {
-        bits |= 0o005;
-    }
-    bits
 }
 
 #[cfg(test)]

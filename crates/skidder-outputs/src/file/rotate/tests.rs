@@ -152,30 +152,3 @@ fn new_files_have_the_permissions_that_are_asked_for() {
         assert_eq!(mode & 0o777, permissions);
     }
 }
-
-#[test]
-fn only_our_own_names_are_ours() {
-    let stamp =
-        |name: &str| parse("filebeat", OsStr::new(name)).map(|stamp| (stamp.date, stamp.index));
-    assert_eq!(stamp("filebeat-20260102.ndjson"), Some((20_260_102, 0)));
-    assert_eq!(stamp("filebeat-20260102-12.ndjson"), Some((20_260_102, 12)));
-    for name in [
-        "filebeat.ndjson",
-        "filebeat-2026.ndjson",
-        "filebeat-20260102",
-        "filebeat-20260102-0.ndjson",
-        "filebeat-20260102-x.ndjson",
-        "filebeat-20260102-.ndjson",
-        "otherbeat-20260102.ndjson",
-        "filebeat-20260102.ndjson.gz",
-    ] {
-        assert_eq!(stamp(name), None, "{name}");
-    }
-}
-
-#[test]
-fn directories_are_open_to_those_who_may_read_the_files() {
-    assert_eq!(directory_permissions(0o600), 0o700);
-    assert_eq!(directory_permissions(0o640), 0o750);
-    assert_eq!(directory_permissions(0o644), 0o755);
-}
