@@ -10,7 +10,7 @@ use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 use std::path::Path;
 
-const GOALS: [Goal; 4] = [
+const GOALS: [Goal; 5] = [
     (
         "s1",
         "CPU with Logstash, uncompressed, over `output.console` to `/dev/null`, which encodes the same",
@@ -21,16 +21,22 @@ const GOALS: [Goal; 4] = [
     ("s2", "the same for Redis", 1.5, 1.2, ""),
     ("s3", "the same for Kafka", 1.5, 1.2, ""),
     ("s3i", "the same for Kafka with `enable_idempotence` and `required_acks: -1`", 1.5, 1.2, ""),
+    (
+        "s3r",
+        "the same for Kafka, to a real broker, which has the caches while skidder waits for it",
+        1.5,
+        1.2,
+        "",
+    ),
 ];
 
-/// What the output of each row with a broker has beyond the defaults.
-const KAFKA: [(&Goal, &str); 2] =
-    [(&GOALS[2], ""), (&GOALS[3], ", enable_idempotence: true, required_acks: -1")];
+/// Beyond the defaults of `output.kafka`.
+const IDEMPOTENCE: &str = ", enable_idempotence: true, required_acks: -1";
 
 /// A real Kafka keeps on its disk what it is sent.
 const KAFKA_LINES_MAX: u64 = 500_000;
 
-/// The rows s1 and s2, and s3 and s3i if there is a broker.
+/// The rows s1 to s3i, and s3r if there is a broker.
 ///
 /// `output.console` writes the documents that these outputs send, and `/dev/null` takes them without looking: that is
 /// reading, queue and encoding, and next to nothing for the output.
@@ -41,21 +47,25 @@ pub fn encoded(stage: &Stage) -> Vec<Row> {
     let redis = counted(stage, &GOALS[1], Protocol::Redis, &|host| {
         format!("output.redis: {{hosts: [{host}], key: bench}}\n")
     });
-    let mut rows = rows_or_why(&GOALS[..1], logstash);
-    rows.extend(rows_or_why(&GOALS[1..2], redis));
+    let kafka = counted(stage, &GOALS[2], Protocol::Kafka, &|host| to_kafka(host, ""));
+    let idempotent =
+        counted(stage, &GOALS[3], Protocol::Kafka, &|host| to_kafka(host, IDEMPOTENCE));
+    let mut rows = Vec::new();
+    for (goal, found) in GOALS.iter().zip([logstash, redis, kafka, idempotent]) {
+        rows.extend(rows_or_why(std::slice::from_ref(goal), found));
+    }
     if let Some(host) = &stage.kafka {
-        let host = Value::from(host.as_str());
-        for (goal, more) in KAFKA {
-            let output = format!(
-                "output.kafka: {{hosts: [{host}], topic: skidder-bench, compression: none{more}}}\n"
-            );
-            let kafka = compare(stage, goal, stage.lines.min(KAFKA_LINES_MAX), &output);
-            rows.extend(rows_or_why(std::slice::from_ref(goal), kafka));
-        }
+        let output = to_kafka(&Value::from(host.as_str()), "");
+        let real = compare(stage, &GOALS[4], stage.lines.min(KAFKA_LINES_MAX), &output);
+        rows.extend(rows_or_why(&GOALS[4..], real));
     } else {
-        measure::note("no rows s3 and s3i: they need `--kafka HOST:PORT`");
+        measure::note("no row s3r: it needs `--kafka HOST:PORT`");
     }
     rows
+}
+
+fn to_kafka(host: &Value, more: &str) -> String {
+    format!("output.kafka: {{hosts: [{host}], topic: skidder-bench, compression: none{more}}}\n")
 }
 
 /// The row of an output whose server is one of ours, that counts too.

@@ -1,6 +1,7 @@
-//! Logstash and Redis as they look to a shipper, that only count: one blocking thread for a connection, texts of
+//! Logstash, Redis and Kafka as they look to a shipper, that only count: one blocking thread for a connection, texts of
 //! events skipped unread.
 
+use super::kafka;
 use anyhow::{Context, Result};
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
@@ -18,6 +19,8 @@ pub enum Protocol {
     Lumberjack,
     /// RESP 2 (<https://redis.io/docs/latest/develop/reference/protocol-spec/>), as far as `RPUSH` needs it.
     Redis,
+    /// Kafka 0.11, without compression.
+    Kafka,
 }
 
 /// A running counter. Its threads end with the process.
@@ -60,11 +63,13 @@ impl Counter {
 
 fn serve(stream: &TcpStream, protocol: Protocol, events: &AtomicU64) -> io::Result<()> {
     stream.set_nodelay(true)?;
+    let port = stream.local_addr()?.port();
     let mut input = BufReader::with_capacity(BUFFER_BYTES, stream);
     while !input.fill_buf()?.is_empty() {
         let (count, answer) = match protocol {
             Protocol::Lumberjack => window(&mut input)?,
             Protocol::Redis => command(&mut input)?,
+            Protocol::Kafka => kafka::question(&mut input, port)?,
         };
         // Whoever has the answer may end and look.
         events.fetch_add(count, Ordering::Relaxed);
@@ -125,14 +130,14 @@ fn number(input: &mut impl BufRead, kind: u8) -> io::Result<u64> {
     parsed.ok_or_else(|| invalid("a line that is no number"))
 }
 
-fn skip(input: &mut impl BufRead, length: u64) -> io::Result<()> {
+pub(super) fn skip(input: &mut impl BufRead, length: u64) -> io::Result<()> {
     match io::copy(&mut input.take(length), &mut io::sink())? {
         skipped if skipped == length => Ok(()),
         _ => Err(io::ErrorKind::UnexpectedEof.into()),
     }
 }
 
-fn invalid(what: &str) -> io::Error {
+pub(super) fn invalid(what: &str) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, what)
 }
 

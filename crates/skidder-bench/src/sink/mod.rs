@@ -9,6 +9,7 @@ mod body;
 mod count;
 pub mod frames;
 mod http;
+mod kafka;
 mod serve;
 mod wake;
 
