@@ -5,6 +5,7 @@
 use crate::node::{Content, MASK, Map, Node};
 use crate::scalar;
 use std::fmt::Write as _;
+use std::net::Ipv6Addr;
 
 /// Key endings that tell of a secret; compared in lower case with `-` as `_`.
 const SECRET_ENDINGS: &[&str] = &[
@@ -69,6 +70,26 @@ pub(crate) fn mask_url(text: &str) -> String {
     let Some((user, host)) = authority.rsplit_once('@') else { return text.to_owned() };
     let Some((name, _)) = user.split_once(':') else { return text.to_owned() };
     format!("{}{name}:{MASK}@{host}{}", &text[..start], &text[start + length..])
+}
+
+/// For messages, which show what is wrong: as [`mask_url`], and what may be a password in a URL without a scheme
+/// (`user:password@host`), without a host (`http://user:password`), or with a slash in it.
+pub(crate) fn mask_login(text: &str) -> String {
+    let start = text.find("://").map_or(0, |scheme_end| scheme_end + 3);
+    let end = text[start..].find(char::is_whitespace).map_or(text.len(), |length| start + length);
+    let word = &text[start..end];
+    let authority = word.split(['/', '?', '#']).next().unwrap_or_default();
+    let is_address = |text: &str| text.starts_with('[') || text.parse::<Ipv6Addr>().is_ok();
+    let Some((user, behind)) = authority.split_once(':').filter(|_| !is_address(authority)) else {
+        return text.to_owned();
+    };
+    let is_port = behind.bytes().all(|byte| byte.is_ascii_digit());
+    let host = match word.rfind('@') {
+        Some(at) if at > user.len() => at,
+        None if start > 0 && !is_port => authority.len(),
+        _ => return text.to_owned(),
+    };
+    format!("{}{user}:{MASK}{}{}", &text[..start], &word[host..], &text[end..])
 }
 
 /// Writes the keys of `map`. With `inline` the first one continues a line (after `- `).
@@ -268,6 +289,28 @@ filebeat:
         ];
         for (text, expected) in table {
             assert_eq!(mask_url(text), expected);
+        }
+    }
+
+    #[test]
+    fn messages_mask_what_may_be_a_password() {
+        let table = [
+            ("http://user:p@ss@host/a", "http://user:xxxxx@host/a"),
+            ("http://user:12@host:x", "http://user:xxxxx@host:x"),
+            ("http://user:pass", "http://user:xxxxx"),
+            ("http://user:pa/ss@host/", "http://user:xxxxx@host/"),
+            ("http://user:pass/ and more", "http://user:xxxxx/ and more"),
+            ("user:pass@host:1", "user:xxxxx@host:1"),
+            ("socks5://:pass@", "socks5://:xxxxx@"),
+            ("http://host:9200/a", "http://host:9200/a"),
+            ("http://[::1]:x", "http://[::1]:x"),
+            ("http://fe80::1", "http://fe80::1"),
+            ("host:port", "host:port"),
+            ("/a:b/c@d", "/a:b/c@d"),
+            ("a@b:c", "a@b:c"),
+        ];
+        for (text, expected) in table {
+            assert_eq!(mask_login(text), expected);
         }
     }
 }

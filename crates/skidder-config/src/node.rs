@@ -129,7 +129,7 @@ impl Node {
             return format!("`{MASK}`");
         }
         match (&self.text, &self.content) {
-            (Some(text), _) => format!("`{}`", shorten(&crate::export::mask_url(text))),
+            (Some(text), _) => format!("`{}`", shorten(&crate::export::mask_login(text))),
             (None, Content::List(_)) => "a list".to_owned(),
             (None, Content::Map(_)) => "a map".to_owned(),
             (None, _) => "empty".to_owned(),

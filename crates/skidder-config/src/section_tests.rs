@@ -140,6 +140,23 @@ fn a_wrong_value_of_a_key_that_names_a_secret_is_not_shown() {
 }
 
 #[test]
+fn a_wrong_text_of_a_list_is_told_at_its_place() {
+    let number = |text: &str| text.parse::<u8>().map_err(|_| "no number".to_owned());
+    let get = |s: &Section<'_>| s.strings("k").hint("write one").try_each(number).optional();
+    assert_eq!(good("[1, 2]", get), Some(vec![1, 2]));
+    assert_eq!(good("3", get), Some(vec![3]));
+    assert_eq!(good("", get), None);
+    assert_eq!(
+        bad("[1, a, 'http://u:p@b:x']", get),
+        "error: filebeat.yml:1:8: `k[1]` is `a`; no number\n\
+         hint: write one\n\
+         error: filebeat.yml:1:11: `k[2]` is `http://u:xxxxx@b:x`; no number\n\
+         hint: write one"
+    );
+    assert_eq!(bad("a", get), "error: filebeat.yml:1:4: `k` is `a`; no number\nhint: write one");
+}
+
+#[test]
 fn a_missing_required_setting_is_told_at_its_section() {
     let (_, problems) = read("out:\n  a: 1\n", |root| {
         let out = root.section("out");

@@ -47,7 +47,20 @@ impl Place<'_> {
         self.node.map(|node| node.position.clone()).or_else(|| self.section.clone())
     }
 
-    fn refuse(&self, refusal: Refusal) {
+    /// The place of one of the `count` texts of a list; of the whole if a variable stands for several of them.
+    fn item(&self, index: usize, count: usize) -> Self {
+        let list = self.node.and_then(Node::as_list).filter(|list| list.len() == count);
+        match list {
+            Some(list) => Self {
+                path: format!("{}[{index}]", self.path),
+                node: list.get(index),
+                ..self.clone()
+            },
+            None => self.clone(),
+        }
+    }
+
+    fn refuse(&self, refusal: Refusal, hint: &str) {
         let end = match refusal {
             Refusal::Expected(what) => format!("; expected {what}"),
             Refusal::Because(reason) => format!("; {reason}"),
@@ -61,7 +74,7 @@ impl Place<'_> {
             None => "missing".to_owned(),
         };
         let message = format!("`{}` is {shown}{end}", self.path);
-        self.problems.push(Problem::error(self.position(), message));
+        self.problems.push(Problem::error(self.position(), message).hint(hint));
     }
 }
 
@@ -72,6 +85,8 @@ pub struct Setting<'a, T> {
     state: State<T>,
     /// What is expected, for messages: `a number of events`.
     noun: String,
+    /// What to do about a mistake; empty for nothing but the message.
+    hint: &'static str,
 }
 
 impl<'a, T> Setting<'a, T> {
@@ -94,7 +109,7 @@ impl<'a, T> Setting<'a, T> {
                 },
             },
         };
-        Self { place, state, noun: noun.to_owned() }
+        Self { place, state, noun: noun.to_owned(), hint: "" }
     }
 
     /// Says what is expected in the words of the setting: `a number of events`.
@@ -106,6 +121,11 @@ impl<'a, T> Setting<'a, T> {
         }
         noun.clone_into(&mut self.noun);
         self
+    }
+
+    /// Says what to do about a mistake, in a line of its own.
+    pub fn hint(self, hint: &'static str) -> Self {
+        Self { hint, ..self }
     }
 
     /// Refuses values outside `range`; the bounds are told in the message.
@@ -145,7 +165,7 @@ impl<'a, T> Setting<'a, T> {
                 Err(reason) => State::Refused(Refusal::Because(reason)),
             },
         };
-        Setting { place: self.place, state, noun: self.noun }
+        Setting { place: self.place, state, noun: self.noun, hint: self.hint }
     }
 
     /// Turns the value into another type.
@@ -174,7 +194,7 @@ impl<'a, T> Setting<'a, T> {
             State::Missing => None,
             State::Value(value) => Some(value),
             State::Refused(refusal) => {
-                self.place.refuse(refusal);
+                self.place.refuse(refusal, self.hint);
                 None
             }
         }
@@ -190,6 +210,41 @@ impl<'a, T> Setting<'a, T> {
             self.place.problems.push(Problem::error(self.place.position(), message));
         }
         self.optional().unwrap_or_default()
+    }
+}
+
+impl<'a> Setting<'a, Vec<String>> {
+    /// [`Setting::try_map`] for each text of a list. A mistake is told at once, with the place of its text, and a
+    /// [`Setting::hint`] only if it was said before.
+    pub fn try_each<U>(self, map: impl Fn(&str) -> Result<U, String>) -> Setting<'a, Vec<U>> {
+        let Self { place, state, noun, hint } = self;
+        let state = match state {
+            State::Missing => State::Missing,
+            State::Refused(refusal) => State::Refused(refusal),
+            State::Value(texts) => {
+                let mut mapped = Vec::with_capacity(texts.len());
+                for (index, text) in texts.iter().enumerate() {
+                    match map(text) {
+                        Ok(value) => mapped.push(value),
+                        Err(reason) => {
+                            place.item(index, texts.len()).refuse(Refusal::Because(reason), hint);
+                        }
+                    }
+                }
+                let is_right = mapped.len() == texts.len();
+                if is_right { State::Value(mapped) } else { State::Refused(Refusal::Told) }
+            }
+        };
+        Setting { place, state, noun, hint }
+    }
+}
+
+impl<T> Setting<'_, Vec<T>> {
+    /// Refuses an empty list of `what`.
+    pub fn at_least_one(self, what: &str) -> Self {
+        self.check(|list| {
+            if list.is_empty() { Err(format!("expected at least one {what}")) } else { Ok(()) }
+        })
     }
 }
 

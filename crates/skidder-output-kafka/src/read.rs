@@ -8,6 +8,7 @@ use skidder_config::Section;
 use skidder_event::Format;
 use skidder_outputs::CodecConfig;
 use skidder_tls::TlsSettings;
+use std::num::NonZeroU16;
 use std::time::Duration;
 
 /// The port of a host that names none, as in Sarama's documentation.
@@ -113,21 +114,15 @@ fn refuse(section: &Section<'_>) {
 }
 
 fn read_hosts(section: &Section<'_>) -> Option<Vec<String>> {
-    let parse = |texts: Vec<String>| {
-        if texts.is_empty() {
-            return Err("expected at least one broker".to_owned());
-        }
-        texts.iter().map(|text| host(text)).collect::<Result<Vec<_>, _>>()
-    };
     let hosts = section.strings("hosts").named("a list of brokers, as in `[\"localhost:9092\"]`");
-    let hosts = hosts.try_map(parse).required();
+    let hosts = hosts.try_each(host).at_least_one("broker").required();
     if hosts.is_empty() { None } else { Some(hosts) }
 }
 
 /// A broker's name or address with its port.
 fn host(text: &str) -> Result<String, String> {
-    let wrong = || format!("`{text}` is no broker; expected `host:port`");
-    if text.is_empty() || text.contains([',', '/', ' ']) {
+    let wrong = || "expected `host:port`".to_owned();
+    if text.is_empty() || text.contains([',', '/', ' ', '@']) {
         return Err(wrong());
     }
     let is_v6 = text.starts_with('[');
@@ -141,7 +136,7 @@ fn host(text: &str) -> Result<String, String> {
     match port {
         None => Ok(format!("{name}:{PORT}")),
         Some(port) => {
-            let port: u16 = port.parse().map_err(|_| wrong())?;
+            let port: NonZeroU16 = port.parse().map_err(|_| wrong())?;
             Ok(format!("{name}:{port}"))
         }
     }

@@ -70,16 +70,24 @@ fn parse(id: &str) -> Result<String, String> {
     let (Some(host), Some(own)) = (words.next(), words.next()) else {
         return Err(wrong("it does not name Elasticsearch"));
     };
-    if own.is_empty() || host.is_empty() {
+    let (host, port) = with_port(host, "443");
+    let (own, port) = with_port(own, port);
+    let is_name = |name: &str| {
+        let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'_');
+        !name.is_empty() && name.bytes().all(plain)
+    };
+    if !is_name(host) || !is_name(own) {
         return Err(wrong("it does not name Elasticsearch"));
     }
-    let with_port = |text: &str, port: &str| match text.rsplit_once(':') {
-        Some((name, port)) => (name.to_owned(), port.to_owned()),
-        None => (text.to_owned(), port.to_owned()),
-    };
-    let (host, port) = with_port(host, "443");
-    let (own, port) = with_port(own, &port);
+    if !port.parse().is_ok_and(|port: u16| port > 0) {
+        return Err(wrong("the port in it is no number from 1 to 65535"));
+    }
     Ok(format!("https://{own}.{host}:{port}"))
+}
+
+/// `name[:port]`.
+fn with_port<'a>(text: &'a str, usual: &'a str) -> (&'a str, &'a str) {
+    text.rsplit_once(':').unwrap_or((text, usual))
 }
 
 #[cfg(test)]
@@ -101,8 +109,13 @@ mod tests {
         for (text, url) in table {
             assert_eq!(parse(&id(text)).unwrap(), url, "{text}");
         }
-        for wrong in ["name:%%%", &id("host"), &id("host$$x"), ""] {
-            parse(wrong).unwrap_err();
+        let wrong =
+            ["host", "host$$x", "$e$k", ":443$e$k", "h$:1$k", "h$e f$k", "h:x$e$k", "h$e:0$k"];
+        for wrong in wrong {
+            parse(&id(wrong)).expect_err(wrong);
+        }
+        for wrong in ["name:%%%", ""] {
+            parse(wrong).expect_err(wrong);
         }
     }
 

@@ -56,11 +56,13 @@ impl Monitoring {
     ) -> (Option<Self>, Option<Otlp>) {
         let section = root.section("monitoring");
         let otlp = Otlp::read(section.section("otlp"), &context.fs);
-        (Self::read_rest(section, settings, context, problems), otlp)
+        let events_have_hosts = root.has("output.elasticsearch.hosts");
+        (Self::read_rest(section, events_have_hosts, settings, context, problems), otlp)
     }
 
     fn read_rest(
         section: Section<'_>,
+        events_have_hosts: bool,
         settings: &Settings,
         context: &OutputContext,
         problems: &Problems,
@@ -78,6 +80,14 @@ impl Monitoring {
         let has_hosts = own.has("hosts");
         let own_keys = own.keys();
         own.skip();
+        if !has_hosts && !events_have_hosts {
+            let message = "`monitoring.elasticsearch.hosts` is missing, and so is `output.elasticsearch.hosts`, which \
+                           would stand for it";
+            let hint = "say there which servers take our own numbers, as in `[\"localhost:9200\"]`";
+            section.problem("enabled", message, hint);
+            section.finish();
+            return None;
+        }
         section.finish();
         // Without hosts of its own it is the server of the events, as far as nothing else is said.
         let settings = if has_hosts {

@@ -166,7 +166,10 @@ fn a_cluster_that_refuses_is_told_once_and_holds_nothing_up() {
 fn mistakes_are_told_with_their_place() {
     let good = "filebeat.inputs: [{type: filestream, id: a, paths: [/x]}]\noutput.console: {}\n";
     for (text, told) in [
-        ("monitoring: {enabled: true}\n", "`monitoring.elasticsearch.hosts` is missing"),
+        (
+            "monitoring: {enabled: true}\n",
+            "f.yml:3:23: `monitoring.elasticsearch.hosts` is missing, and so is `output.elasticsearch.hosts`",
+        ),
         (
             "monitoring: {enabled: true, elasticsearch: {hosts: [a], metrics.perid: 1s}}\n",
             "f.yml:3:57: unknown setting `monitoring.elasticsearch.metrics.perid`",

@@ -234,6 +234,18 @@ fn mistakes_are_told_with_their_place() {
             "enabled: true, endpoint: 'localhost:4318'",
             "expected a URL, as in `http://localhost:4318`",
         ),
+        (
+            "enabled: true, endpoint: 'http://'",
+            "f.yml:3:44: `monitoring.otlp.endpoint` is `http://`; it names no host",
+        ),
+        (
+            "enabled: true, endpoint: 'http://u:p@:4318'",
+            "`monitoring.otlp.endpoint` is `http://u:xxxxx@:4318`; it names no host",
+        ),
+        (
+            "enabled: true, proxy_url: 'http://u:p@'",
+            "f.yml:3:45: `monitoring.otlp.proxy_url` is `xxxxx`; it names no host\nhint: a proxy is",
+        ),
         ("enabled: true, perid: 1s", "f.yml:3:34: unknown setting `monitoring.otlp.perid`"),
         ("enabled: true, period: 1ms", "`monitoring.otlp.period` is `1ms`"),
         ("enabled: true, compression: zip", "`monitoring.otlp.compression` is `zip`"),

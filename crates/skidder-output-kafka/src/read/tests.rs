@@ -52,7 +52,8 @@ fn kafka_hosts_have_a_port() {
     ] {
         assert_eq!(host(text), Ok(expected.to_owned()));
     }
-    for text in ["", ":9092", "a:b", "a:70000", "http://a:1", "a,b", "::1", "[::1"] {
+    for text in ["", ":9092", "a:b", "a:0", "a:70000", "u:p@a", "http://a:1", "a,b", "::1", "[::1"]
+    {
         host(text).expect_err(text);
     }
 }

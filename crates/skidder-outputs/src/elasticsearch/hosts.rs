@@ -1,10 +1,10 @@
 //! `hosts`: from what users write to an address, a path and credentials.
 //!
 //! The rules are libbeat's `common.MakeURL`: a missing scheme, port and path come from `protocol`,
-//! 9200 and `path`; what the URL has wins.
+//! 9200 and `path`; what the URL has wins. Unlike there, a URL without a host is wrong, and not one of this machine.
 
 use crate::net::Host;
-use crate::net::address::{read_address, read_credentials};
+use crate::net::address::{read_address, read_credentials, read_host};
 use skidder_config::Secret;
 use std::fmt;
 
@@ -59,7 +59,9 @@ impl HostUrl {
             Some((user, address)) => (Some(read_credentials(user)?), address),
             None => (None, authority),
         };
-        let (name, port) = read_address(address, port(https))?;
+        let is_url = text.contains("://") || credentials.is_some();
+        let read = if is_url { read_address } else { read_host };
+        let (name, port) = read(address, port(https))?;
         let path = if url_path.is_empty() { path } else { url_path };
         let path = path.trim_end_matches('/');
         let path = match path {
@@ -145,6 +147,9 @@ mod tests {
             ["ftp://es", "es:0", "es:x", "http://es/?a=b", "[::1", "[::1]x", "a b", "http://a%x@b"]
         {
             HostUrl::parse(text, "", "").unwrap_err();
+        }
+        for text in ["", "http://", "https:///path", "http://:9200", "u:p@", "http://u:p@:9200"] {
+            assert_eq!(HostUrl::parse(text, "", "").unwrap_err(), "it names no host", "{text}");
         }
     }
 }

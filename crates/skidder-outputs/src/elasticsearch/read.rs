@@ -40,14 +40,9 @@ pub fn read(section: &Section<'_>) -> (Option<Config>, QueueSettings) {
 fn read_hosts(section: &Section<'_>) -> Option<Vec<HostUrl>> {
     let protocol = section.one_of("protocol", &[("http", "http"), ("https", "https")]).or("http");
     let path = section.string("path").or("");
-    let parse = |texts: Vec<String>| {
-        if texts.is_empty() {
-            return Err("expected at least one host".to_owned());
-        }
-        texts.iter().map(|text| HostUrl::parse(text, protocol, &path)).collect()
-    };
     let hosts = section.strings("hosts").named("a list of hosts, as in `[\"localhost:9200\"]`");
-    let hosts: Vec<HostUrl> = hosts.try_map(parse).required();
+    let hosts = hosts.try_each(|text| HostUrl::parse(text, protocol, &path));
+    let hosts = hosts.at_least_one("host").required();
     if hosts.is_empty() { None } else { Some(hosts) }
 }
 

@@ -180,18 +180,22 @@ mod tests {
         let table = [
             ("{}", "`hosts` is missing"),
             ("hosts: []", "at least one host"),
-            ("hosts: 'http://a'", "is a URL"),
-            ("hosts: 'a:x'", "is no port"),
+            ("hosts: 'http://a'", "a URL; expected `host`"),
+            ("hosts: 'u:SECRET@a'", "`hosts` is `u:xxxxx@a`; a URL; expected `host`"),
+            ("hosts: ['a:x']", "`hosts[0]` is `a:x`; its port is no number"),
+            ("hosts: ['']", "`hosts[0]` is ``; it names no host"),
             ("hosts: a\npipelining: -1", "pipelining"),
             ("hosts: a\ncompression_level: 10", "compression_level"),
             ("hosts: a\nworker: 0", "worker"),
             ("hosts: a\nproxy_url: 'http://p'", "socks5://"),
+            ("hosts: a\nproxy_url: 'socks5://u:SECRET@'", "it names no host\nhint: a proxy is"),
+            ("hosts: a\nproxy_url: 'socks5://u:SECRET'", "its port is no number"),
             ("hosts: a\nproxy_use_local_resolver: true", "no meaning"),
             ("hosts: a\nlodbalance: true", "loadbalance"),
         ];
         for (text, expected) in table {
             let (_, told) = read(text);
-            assert!(told.contains(expected), "{text}: {told}");
+            assert!(told.contains(expected) && !told.contains("SECRET"), "{text}: {told}");
         }
     }
 }

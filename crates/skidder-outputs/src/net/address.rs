@@ -1,6 +1,7 @@
 //! Parts of URLs, as users write them.
 
 use skidder_config::Secret;
+use std::net::Ipv6Addr;
 
 /// `user[:password]` of a URL, percent-encoded.
 pub(crate) fn read_credentials(text: &str) -> Result<(String, Secret), String> {
@@ -8,37 +9,61 @@ pub(crate) fn read_credentials(text: &str) -> Result<(String, Secret), String> {
     Ok((decode_percent(user)?, Secret::new(decode_percent(password)?)))
 }
 
+/// What a mistake in the address of a proxy is told with.
+pub(crate) const PROXY_HINT: &str = "a proxy is `scheme://[user:password@]host[:port]`; what is special in a user or \
+                                     password is percent-encoded: `/` is `%2F`, `@` is `%40`";
+
+/// One entry of `hosts`: as [`read_address`]; a port alone (`:9200`) is one of this machine, as in Filebeat.
+pub(crate) fn read_host(text: &str, default_port: u16) -> Result<(String, u16), String> {
+    match text.strip_prefix(':') {
+        Some(port) if !port.contains(':') => Ok(("localhost".to_owned(), read_port(port)?)),
+        _ => read_address(text, default_port),
+    }
+}
+
 /// `name[:port]`, with IPv6 addresses in brackets if they have a port. The error ends the sentence
-/// "`hosts` is …; ".
+/// "`proxy_url` is …; ". It shows nothing of the text: where a port is expected may stand a password whose host was
+/// forgotten.
 pub(crate) fn read_address(text: &str, default_port: u16) -> Result<(String, u16), String> {
     if let Some(inner) = text.strip_prefix('[') {
-        let (name, behind) =
-            inner.split_once(']').ok_or_else(|| format!("`{text}` has no closing `]`"))?;
+        let (name, behind) = inner.split_once(']').ok_or("its `[` is not closed by `]`")?;
+        let name = read_ipv6(name)?;
         return match behind.strip_prefix(':') {
-            Some(port) => Ok((name.to_owned(), read_port(port)?)),
-            None if behind.is_empty() => Ok((name.to_owned(), default_port)),
-            None => Err(format!("`{behind}` behind `]` is no port")),
+            Some(port) => Ok((name, read_port(port)?)),
+            None if behind.is_empty() => Ok((name, default_port)),
+            None => Err("behind its `]` is no port".to_owned()),
         };
     }
     // An IPv6 address without brackets has no port.
     if text.matches(':').count() > 1 {
-        return Ok((text.to_owned(), default_port));
+        return Ok((read_ipv6(text)?, default_port));
     }
     let (name, port) = match text.split_once(':') {
-        Some((name, port)) => (name, read_port(port)?),
-        None => (text, default_port),
+        Some((name, port)) => (name, Some(port)),
+        None => (text, None),
     };
-    let name = if name.is_empty() { "localhost" } else { name };
-    if name.bytes().any(|byte| byte.is_ascii_whitespace() || byte.is_ascii_control()) {
-        return Err(format!("`{name}` is no host name"));
+    if name.is_empty() {
+        return Err("it names no host".to_owned());
     }
-    Ok((name.to_owned(), port))
+    if name.bytes().any(|byte| byte.is_ascii_whitespace() || byte.is_ascii_control()) {
+        return Err("no name of a host has a space in it".to_owned());
+    }
+    Ok((name.to_owned(), port.map_or(Ok(default_port), read_port)?))
+}
+
+/// An address, perhaps with its zone (`fe80::1%eth0`).
+fn read_ipv6(text: &str) -> Result<String, String> {
+    let address = text.split('%').next().unwrap_or_default();
+    match address.parse::<Ipv6Addr>() {
+        Ok(_) => Ok(text.to_owned()),
+        Err(_) => Err("what looks like an IPv6 address is none".to_owned()),
+    }
 }
 
 fn read_port(text: &str) -> Result<u16, String> {
     match text.parse() {
         Ok(port) if port > 0 => Ok(port),
-        _ => Err(format!("`{text}` is no port")),
+        _ => Err("its port is no number from 1 to 65535".to_owned()),
     }
 }
 

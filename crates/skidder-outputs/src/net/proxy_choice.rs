@@ -4,6 +4,7 @@
 //! TLS, `HTTP_PROXY` for the others, neither for those in `NO_PROXY` and for this machine itself; lower-case names as
 //! well.
 
+use super::address::PROXY_HINT;
 use super::{Host, HttpProxy, Proxy, Via, read_headers};
 use skidder_config::Section;
 use std::net::IpAddr;
@@ -50,7 +51,7 @@ impl ProxyChoice {
         environment: impl Fn(&str) -> Option<String>,
     ) -> Self {
         let headers = read_headers(section, "proxy_headers");
-        let url = section.secret("proxy_url").named("the URL of a proxy");
+        let url = section.secret("proxy_url").named("the URL of a proxy").hint(PROXY_HINT);
         let url = url.try_map(|url| parse(url.reveal())).optional();
         if section.bool("proxy_disable").or(false) {
             return Self::Direct;
@@ -96,7 +97,7 @@ fn parse(url: &str) -> Result<Via, String> {
         "http" => Ok(Via::Http(HttpProxy::parse(false, rest)?)),
         "https" => Ok(Via::Http(HttpProxy::parse(true, rest)?)),
         "socks5" | "socks5h" => Ok(Via::Socks(Proxy::parse(&format!("socks5://{rest}"), false)?)),
-        _ => Err(format!("scheme `{scheme}` is none of `http`, `https` and `socks5`")),
+        _ => Err("its scheme is none of `http`, `https` and `socks5`".to_owned()),
     }
 }
 
@@ -213,7 +214,7 @@ mod tests {
     }
 
     fn of(choice: &ProxyChoice, https: bool, host: &str) -> String {
-        let (name, port) = crate::net::address::read_address(host, 9200).unwrap();
+        let (name, port) = crate::net::address::read_host(host, 9200).unwrap();
         let via = choice.of(https, &Host { name, port });
         via.map_or_else(|| "direct".to_owned(), |via| via.to_string())
     }
@@ -243,15 +244,31 @@ mod tests {
 
     #[test]
     fn proxies_that_are_none_are_told_without_passwords() {
-        for (settings, variables) in [
-            ("proxy_url: ftp://u:secret@own", [("X", "")]),
-            ("proxy_url: http://u:secret@own/path", [("X", "")]),
-            ("proxy_headers: {'a b': c}", [("X", "")]),
-            ("{}", [("HTTP_PROXY", "ftp://u:secret@own")]),
-        ] {
-            let told = choice(settings, &variables).1;
-            assert!(told.contains("error") && !told.contains("secret"), "{settings}: {told}");
+        let none = |text: &str, what: &str| {
+            let told = choice(&format!("proxy_url: '{text}'"), &[]).1;
+            assert!(told.starts_with("error: x:1:12: `proxy_url` is `xxxxx`; "), "{text}: {told}");
+            assert!(told.contains(what) && told.contains("\nhint: a proxy is"), "{text}: {told}");
+            let (_, of_environment) = choice("{}", &[("HTTPS_PROXY", text)]);
+            assert!(of_environment.contains(what), "{text}: {of_environment}");
+            assert!(!format!("{told}{of_environment}").contains("SECRET"), "{text}: {told}");
+        };
+        for text in ["http://", "http://u:SECRET@", "https://u:SECRET@/", "socks5://:1080", ":80"] {
+            none(text, "it names no host");
         }
+        for text in ["http://u:SECRET", "u:SECRET", "socks5://u:SECRET", "http://u:SECRET@a:0"] {
+            none(text, "its port is no number");
+        }
+        for text in ["http://[]", "http://u:SECRET@a:b:c", "socks5://[SECRET]:1"] {
+            none(text, "IPv6");
+        }
+        none("http://[SECRET", "its `[` is not closed");
+        none("http://u:%SECRET@a", "percent-encoded");
+        none("http://SEC RET", "has a space");
+        none("ftp://u:SECRET@own", "its scheme");
+        none("SECRET:x://own", "its scheme");
+        none("http://u:SECRET@own/path", "has no path");
+        none("http://u:SEC/RET@own", "has no path");
+        assert!(choice("proxy_headers: {'a b': c}", &[]).1.contains("error"));
     }
 
     #[test]

@@ -1,31 +1,22 @@
 //! Hosts and `ssl` of the outputs over plain TCP.
 
 use super::Host;
-use super::address::read_address;
+use super::address::read_host;
 use http::{HeaderName, HeaderValue};
 use skidder_config::Section;
 use skidder_tls::TlsSettings;
 
 /// `hosts`, as `name[:port]`. Mistakes are told to the section's problems; empty after one.
 pub(crate) fn read_hosts(section: &Section<'_>, port: u16) -> Vec<Host> {
-    let parse = |texts: Vec<String>| {
-        if texts.is_empty() {
-            return Err("expected at least one host".to_owned());
+    let host = |text: &str| {
+        if text.contains("://") || text.contains(['/', '@']) {
+            return Err("a URL; expected `host` or `host:port`".to_owned());
         }
-        let host = |text: &String| {
-            if text.contains("://") || text.contains(['/', '@']) {
-                return Err(format!("`{text}` is a URL; expected `host` or `host:port`"));
-            }
-            let (name, port) = read_address(text, port)?;
-            Ok(Host { name, port })
-        };
-        texts.iter().map(host).collect()
+        let (name, port) = read_host(text, port)?;
+        Ok(Host { name, port })
     };
-    section
-        .strings("hosts")
-        .named("a list of hosts, as in `[\"localhost\"]`")
-        .try_map(parse)
-        .required()
+    let hosts = section.strings("hosts").named("a list of hosts, as in `[\"localhost\"]`");
+    hosts.try_each(host).at_least_one("host").required()
 }
 
 /// Headers that a request carries, under `key`. Mistakes are told to the section's problems; empty after one.

@@ -1,6 +1,6 @@
 //! SOCKS5 (RFC 1928) with user and password (RFC 1929): `proxy_url` of the outputs over plain TCP.
 
-use super::address::{read_address, read_credentials};
+use super::address::{PROXY_HINT, read_address, read_credentials};
 use super::{Host, NetError, dial, resolve};
 use skidder_config::{Secret, Section};
 use std::fmt;
@@ -41,6 +41,7 @@ impl Proxy {
     pub(crate) fn read(section: &Section<'_>) -> Option<Self> {
         let local_resolver = section.bool("proxy_use_local_resolver").or(false);
         let url = section.secret("proxy_url").named("the URL of a SOCKS5 proxy");
+        let url = url.hint(PROXY_HINT);
         let proxy = url.try_map(|url| Self::parse(url.reveal(), local_resolver)).optional();
         if proxy.is_none() && local_resolver {
             let message = "`proxy_use_local_resolver` has no meaning without `proxy_url`";
@@ -225,6 +226,10 @@ mod tests {
         for text in ["http://proxy", "proxy:1080", "socks5://:x@proxy", "socks5://proxy:0"] {
             Proxy::parse(text, false).unwrap_err();
         }
+        for text in ["socks5://", "socks5://:1080", "socks5://u:SECRET@", "socks5://u:SECRET@/"] {
+            assert_eq!(Proxy::parse(text, false).unwrap_err(), "it names no host", "{text}");
+        }
+        assert!(!Proxy::parse("socks5://u:SECRET", false).unwrap_err().contains("SECRET"));
     }
 
     /// What a proxy that reads `expected` and answers each part is asked, and how that ends.

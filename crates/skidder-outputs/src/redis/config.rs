@@ -1,7 +1,7 @@
 //! `output.redis` from its section of the configuration.
 
 use crate::codec::CodecConfig;
-use crate::net::address::{read_address, read_credentials};
+use crate::net::address::{read_address, read_credentials, read_host};
 use crate::net::{Host, Proxy, read_tls};
 use crate::selector::Selector;
 use skidder_config::{Secret, Section};
@@ -88,7 +88,9 @@ impl Server {
             Some((user, address)) => (Some(read_credentials(user)?), address),
             None => (None, authority),
         };
-        let (name, port) = read_address(address, DEFAULT_PORT)?;
+        let is_url = text.contains("://") || credentials.is_some();
+        let read = if is_url { read_address } else { read_host };
+        let (name, port) = read(address, DEFAULT_PORT)?;
         let db = match path {
             "" => None,
             number => {
@@ -139,14 +141,8 @@ impl Config {
             &["max_retries"],
             "events are sent until they are accepted, as in Filebeat",
         );
-        let parse = |texts: Vec<String>| {
-            if texts.is_empty() {
-                return Err("expected at least one host".to_owned());
-            }
-            texts.iter().map(|text| Server::parse(text)).collect()
-        };
         let hosts = section.strings("hosts").named("a list of hosts, as in `[\"localhost\"]`");
-        let servers: Vec<Server> = hosts.try_map(parse).required();
+        let servers = hosts.try_each(Server::parse).at_least_one("host").required();
         let index = section.string("index").optional().filter(|index| !index.is_empty());
         let default = Format::parse(index.as_deref().unwrap_or(beat)).map_err(|e| e.to_string());
         let default = match default {

@@ -157,7 +157,23 @@ fn mistakes_are_told_with_their_place() {
         ("hosts: es\nindices: [{pipeline: a}]", "`elasticsearch.indices[0]` has no `index`"),
         ("hosts: es\npipelines: [{pipeline: a, wen: {}}]", "did you mean `when`"),
         ("hosts: es\nexactly_once: maybe", "exactly_once"),
-        ("hosts: es\nproxy_url: ftp://p", "scheme `ftp` is none of"),
+        ("hosts: es\nproxy_url: ftp://p", "its scheme is none of"),
+        (
+            "hosts: es\nproxy_url: 'http://u:SECRET@'",
+            "`elasticsearch.proxy_url` is `xxxxx`; it names no host",
+        ),
+        (
+            "hosts: es\nproxy_url: 'http://u:SECRET'",
+            "its port is no number from 1 to 65535\nhint: a proxy is",
+        ),
+        (
+            "hosts: [es, 'http://u:SECRET@']",
+            "`elasticsearch.hosts[1]` is `http://u:xxxxx@`; it names no host",
+        ),
+        (
+            "hosts: 'http://u:SECRET'",
+            "`elasticsearch.hosts` is `http://u:xxxxx`; its port is no number",
+        ),
         ("hosts: es\nkerberos.enabled: true", "`elasticsearch.kerberos.auth_type` is missing"),
         ("hosts: es\nkerberos: {auth_type: keytab}", "`elasticsearch.kerberos.keytab` is missing"),
         ("hosts: es\nkerberos: {auth_type: password}", "kerberos.password` is missing"),
