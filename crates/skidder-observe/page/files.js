@@ -7,7 +7,7 @@ const COLUMNS = [
   { id: 'path', head: 'path' },
   { id: 'state', head: 'state' },
   { id: 'behind', head: 'behind', number: true, down: true },
-  { id: 'behind_ms', head: 'for at least', number: true, down: true },
+  { id: 'behind_ms', head: 'oldest line', number: true, down: true },
   { id: 'rate', head: 'rate', number: true, down: true },
   { id: null, head: 'caught up in', number: true },
   { id: 'deleted_in_ms', head: 'rotation deletes it in', number: true },

@@ -405,7 +405,7 @@ pub(crate) struct Status {
     /// How long rates are measured
     #[arg(long, value_name = "SECONDS", default_value = "1", value_parser = seconds)]
     pub(crate) seconds: Duration,
-    /// A file is behind when its oldest line without a verdict is older than this
+    /// A file is behind when its oldest line without a verdict is older than this, and skidder has run for so long
     #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = seconds)]
     pub(crate) behind: Duration,
 }
@@ -416,7 +416,7 @@ pub(crate) struct Top {
     /// How often it is asked
     #[arg(long, value_name = "SECONDS", default_value = "1", value_parser = seconds)]
     pub(crate) every: Duration,
-    /// A file is behind when its oldest line without a verdict is older than this
+    /// A file is behind when its oldest line without a verdict is older than this, and skidder has run for so long
     #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = seconds)]
     pub(crate) behind: Duration,
 }

@@ -132,14 +132,11 @@ fn screen(look: &Look) -> String {
     let total = |name: &str| lag[name].as_u64().unwrap_or(0);
     let behind = bytes_text(total("behind_bytes") as f64);
     let (files, behind_files) = (grouped(total("files")), grouped(total("behind_files")));
-    let oldest = span(total("behind_ms"));
+    let oldest = oldest(total("behind_ms"), look.uptime_ms);
     let catch_up = lag["catch_up_ms"].as_u64().map(span);
     let catch_up = catch_up.map_or_else(String::new, |span| format!(", caught up in {span}"));
-    write!(
-        text,
-        "\n{files} files, {behind_files} of them behind: {behind}, the oldest line {oldest}{catch_up}\n"
-    )
-    .expect("a string takes everything");
+    write!(text, "\n{files} files, {behind_files} of them behind: {behind}{oldest}{catch_up}\n")
+        .expect("a string takes everything");
     let is_behind = |file: &&FileLook| file.behind.is_some_and(|bytes| bytes > 0);
     let rows: Vec<_> =
         look.files.iter().filter(is_behind).take(FILES_SHOWN).map(file_row).collect();
@@ -147,6 +144,15 @@ fn screen(look: &Look) -> String {
         text.push_str(&table(FILE_HEAD, &rows));
     }
     text
+}
+
+/// How old the oldest undelivered line is, to go on a sentence; nothing if there is none.
+fn oldest(behind_ms: u64, uptime_ms: u64) -> String {
+    let from = if behind_ms > uptime_ms { " (written before the start)" } else { "" };
+    match behind_ms {
+        0 => String::new(),
+        age => format!(", the oldest line {} old{from}", span(age)),
+    }
 }
 
 /// The cells of an output.

@@ -92,6 +92,14 @@ pub(crate) struct OutputLook {
     pub(crate) queue_events_max: u64,
 }
 
+/// When a file is called behind: a line of it is older than this, and the program has run for so long. A line that was
+/// written before the start is late, but not by a fault of now.
+#[derive(Clone, Copy)]
+struct Limit {
+    line_ms: u128,
+    uptime_ms: u128,
+}
+
 /// One file.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct FileLook {
@@ -147,6 +155,7 @@ impl Look {
 
     fn find_problems(&mut self, limit: Duration) {
         let mut problems = Vec::new();
+        let limit = Limit { line_ms: limit.as_millis(), uptime_ms: self.uptime_ms.into() };
         if self.ledger["adds_up"] == false {
             problems.push("the ledger does not add up: a bug, please report it".to_owned());
         }
@@ -225,13 +234,13 @@ impl FileLook {
     }
 
     /// Whether it has lines that should have been delivered by now.
-    fn is_behind(&self, limit: Duration) -> bool {
+    fn is_behind(&self, limit: Limit) -> bool {
         let has_end = !self.reason.as_ref().is_some_and(|reason| reason.starts_with(NO_END_YET));
-        has_end && u128::from(self.behind_ms) >= limit.as_millis()
+        has_end && u128::from(self.behind_ms).min(limit.uptime_ms) >= limit.line_ms
     }
 
     /// What is wrong if rotation deletes it before it is delivered.
-    fn deleted_too_early(&self, limit: Duration) -> Option<String> {
+    fn deleted_too_early(&self, limit: Limit) -> Option<String> {
         let deleted = self.deleted_in_ms.filter(|_| self.behind.is_some_and(|bytes| bytes > 0))?;
         let is_late = match self.catch_up_ms {
             Some(catch_up) => catch_up > deleted,
@@ -245,7 +254,8 @@ impl FileLook {
         let Self { path, behind, behind_ms, reason, .. } = self;
         let bytes = bytes_text(behind.unwrap_or(0) as f64);
         let why = reason.as_ref().map_or_else(String::new, |reason| format!(": {reason}"));
-        format!("{path} is {} behind, {bytes}{why}", span(*behind_ms))
+        let age = span(*behind_ms);
+        format!("{path} is {bytes} behind, its oldest undelivered line is {age} old{why}")
     }
 }
 
@@ -279,9 +289,22 @@ mod tests {
     }
 
     fn problems(old: &Value, new: &Value, acked: u64, files: &Value) -> Vec<String> {
-        let before = sample(1000, 100, old, files);
-        let now = sample(3000, acked, new, files);
+        let before = sample(60_000, 100, old, files);
+        let now = sample(62_000, acked, new, files);
         Look::of(&before, &now, Duration::from_mins(1)).problems
+    }
+
+    #[test]
+    fn lines_from_before_the_start_are_no_trouble_of_a_fresh_start() {
+        let output = json!({"kind": "k", "state": "idle"});
+        let file = json!({"path": "/a", "state": "idle", "behind": 2048, "behind_ms": 2_280_000,
+                          "deleted_in_ms": 300_000});
+        let look = |uptime: u64| {
+            let of = |uptime| sample(uptime, 100, &output, &json!([file]));
+            Look::of(&of(uptime - 1000), &of(uptime), Duration::from_mins(1))
+        };
+        assert_eq!(look(59_999).problems, Vec::<String>::new());
+        assert_eq!(look(60_000).problems.len(), 2);
     }
 
     #[test]
@@ -331,11 +354,17 @@ mod tests {
             file("/c", 900_000, "the last line or event has no end yet"),
         ];
         let told = problems(&output, &output, 100, &Value::from(files.clone()));
-        assert_eq!(told, ["/a is 1 m 1 s behind, 2.0 KiB: output is full"]);
+        assert_eq!(
+            told,
+            ["/a is 2.0 KiB behind, its oldest undelivered line is 1 m 1 s old: output is full"]
+        );
         let mut soon = file("/e", 61_000, "x");
         (soon["deleted_in_ms"], soon["catch_up_ms"]) = (120_000.into(), 119_000.into());
         let told = |soon: &Value| problems(&output, &output, 100, &json!([soon])).pop();
-        assert_eq!(told(&soon).as_deref(), Some("/e is 1 m 1 s behind, 2.0 KiB: x"));
+        assert_eq!(
+            told(&soon).as_deref(),
+            Some("/e is 2.0 KiB behind, its oldest undelivered line is 1 m 1 s old: x")
+        );
         let early = "/e is deleted by rotation in 2 m 0 s, before it is delivered";
         soon["catch_up_ms"] = 121_000.into();
         assert_eq!(told(&soon).as_deref(), Some(early));

@@ -186,7 +186,7 @@ impl Screen {
         let number = |name: &str| look.lag[name].as_u64().unwrap_or(0);
         let mut title = format!("behind {}", bytes_text(number("behind_bytes") as f64));
         if number("behind_ms") > 0 {
-            title.push_str(&format!(", {}", span(number("behind_ms"))));
+            title.push_str(&format!(", oldest {}", span(number("behind_ms"))));
         }
         if let Some(left) = look.lag["catch_up_ms"].as_u64() {
             title.push_str(&format!(", caught up in {}", span(left)));
@@ -293,7 +293,7 @@ mod tests {
             "! the output main (elasticsearch) is blocked for 12 s",
             "read 1,500 lines/s, 146.5 KiB/s",
             "delivered 1,500 lines/s",
-            "behind 2.0 KiB, 5 s, caught up in 1 m 30 s",
+            "behind 2.0 KiB, oldest 5 s, caught up in 1 m 30 s",
             "OUTPUT",
             "main (elasticsearch)",
             "5 of 3,200",
