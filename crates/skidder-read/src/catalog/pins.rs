@@ -6,6 +6,7 @@
 //! beyond it the oldest is given up. What is truncated is truncated under all its names.
 
 mod name;
+mod sidecar;
 
 use super::{Candidate, Catalog, Holds, Known, MISSING_GRACE};
 use crate::fingerprint::Fingerprint;
@@ -93,17 +94,40 @@ impl Catalog {
             _ => {}
         }
         names.sort_unstable();
+        let names = self.without_sidecars(names);
         for path in &names {
             let number = path.file_name().and_then(name::number);
             self.pins.next = self.pins.next.max(number.map_or(0, |number| number + 1));
             let pin: Arc<Path> = Arc::from(path.as_path());
-            let named = || path.file_name().and_then(name::path).map(Arc::from);
-            let of = self.pinned_path(path).or_else(named).unwrap_or_else(|| Arc::clone(&pin));
+            let of = self.pinned_path(path).or_else(|| self.named_path(path));
+            if of.is_none() {
+                tracing::warn!(pin = %pin.display(),
+                    "nothing says what this pinned file was called: its events have the path of the pin");
+            }
+            let of = of.unwrap_or_else(|| Arc::clone(&pin));
             self.beside.add_pin(pin, of, now);
         }
         if !names.is_empty() {
             tracing::info!(files = names.len(), "files that were pinned are read to their end");
         }
+    }
+
+    /// The names of pins among these; the sidecars of pins that are gone are removed.
+    fn without_sidecars(&self, names: Vec<PathBuf>) -> Vec<PathBuf> {
+        let (sidecars, pins): (Vec<_>, Vec<_>) =
+            names.into_iter().partition(|path| sidecar::pin_of(path).is_some());
+        for pin in sidecars.iter().filter_map(|path| sidecar::pin_of(path)) {
+            if pins.binary_search(&pin).is_err() {
+                self.remove_sidecar(&pin);
+            }
+        }
+        pins
+    }
+
+    /// What a pinned file was called when it was pinned.
+    fn named_path(&self, pin: &Path) -> Option<Arc<Path>> {
+        let name = pin.file_name()?;
+        name::path(name).or_else(|| sidecar::read(&*self.input.fs, pin)).map(Arc::from)
     }
 
     /// What a pinned file was called, from the saved entry that it goes on with.
@@ -346,7 +370,17 @@ impl Catalog {
             linked.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::InvalidFilename)
         };
         let named = name::long(self.pins.next, of).map(link).filter(|tried| !is_too_long(tried));
-        named.unwrap_or_else(|| link(name::short(self.pins.next)))
+        named.unwrap_or_else(|| {
+            let pin = directory.join(name::short(self.pins.next));
+            let kept = fs
+                .create_dir_all(directory, DIRECTORY_MODE)
+                .and_then(|()| sidecar::write(&**fs, &pin, of));
+            if let Err(error) = kept {
+                tracing::warn!(path = %of.display(), pin = %pin.display(), %error,
+                    "the path of a pinned file cannot be kept: its events may have the path of the pin after a crash");
+            }
+            link(name::short(self.pins.next))
+        })
     }
 
     /// Gives up the oldest of the pins that nobody else has a name for, until the others fit; says how many bytes
@@ -416,7 +450,17 @@ impl Catalog {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
                 tracing::warn!(path = %path.display(), %error, "a pin cannot be removed");
             }
-            _ => {}
+            _ => self.remove_sidecar(path),
+        }
+    }
+
+    /// Removes what is kept of the path of a pin that is gone. What stays is tried again by the next start.
+    fn remove_sidecar(&self, pin: &Path) {
+        if pin.file_name().is_none_or(|name| name::path(name).is_some()) {
+            return;
+        }
+        if let Err(error) = sidecar::remove(&*self.input.fs, pin) {
+            tracing::warn!(pin = %pin.display(), %error, "the path of a pin cannot be removed");
         }
     }
 }

@@ -2,7 +2,7 @@
 //! saved of it.
 //!
 //! `4-%2Flogs%2Fa.log`: a slash cannot be in a name, so it is written `%2F`, and the percent sign itself `%25`. What would be
-//! too long has the number alone.
+//! too long has the number alone, and its path in a file beside it (`sidecar.rs`).
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};

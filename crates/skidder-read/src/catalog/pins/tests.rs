@@ -30,6 +30,29 @@ fn pins(input: &Input) -> usize {
         .map_or(0, |name| input.fs.peek_names(PathBuf::from("/data/pins").join(name)).len())
 }
 
+/// An input that has pinned a file and saved nothing of it.
+fn pinned_and_unsaved(path: &str, text: &str) -> Input {
+    let mut input = pinning(1 << 20);
+    input.fs.create_dir_as_other("/data");
+    input.fs.write_as_other(path, text.as_bytes());
+    input.scan();
+    input.saved.change(std::collections::BTreeMap::clear);
+    input
+}
+
+/// The path that the first event of the next turn has, and its messages.
+fn first_turn(input: &mut Input) -> (Option<String>, Vec<String>) {
+    input.scan();
+    let (batch, _) = input.turn().expect("there is a turn");
+    let batch = batch.expect("there is a batch");
+    let field = skidder_event::Path::parse("log.file.path").expect("a good path");
+    let path = batch.event(0).get(&field).and_then(|value| match value {
+        ValueRef::Str(path) => Some(String::from_utf8_lossy(path).into_owned()),
+        _ => None,
+    });
+    (path, messages_of(&batch))
+}
+
 fn rounds(input: &mut Input) -> Vec<String> {
     let mut messages = Vec::new();
     for _ in 0..20 {
@@ -172,11 +195,8 @@ fn a_pin_of_a_short_file_goes_on_at_its_cursor_after_a_restart() {
 #[test]
 fn what_a_pinned_file_without_a_saved_name_was_compressed_to_is_not_read_again() {
     // Found by the simulated world: killed before the name of the pinned file was saved.
-    let mut input = pinning(1 << 20);
     let text = lines("l", 0..10);
-    input.fs.write_as_other(A, text.as_bytes());
-    input.scan();
-    input.saved.change(std::collections::BTreeMap::clear);
+    let input = pinned_and_unsaved(A, &text);
     input.fs.write_as_other("/logs/a.log.gz", &crate::testing::gzip(text.as_bytes()));
     input.fs.remove_as_other(A);
     let mut input = input.restarted();
@@ -189,29 +209,73 @@ fn what_a_pinned_file_without_a_saved_name_was_compressed_to_is_not_read_again()
 fn the_name_of_a_pinned_file_is_known_before_it_is_saved() {
     // Found by the simulated world: killed before the name of the pinned file was saved, and its compressed copy came when
     // the pin was read and gone. What the name of the pin tells is what the events carry, too.
-    let mut input = pinning(1 << 20);
     let text = lines("l", 0..10);
-    input.fs.write_as_other(A, text.as_bytes());
-    input.scan();
-    input.saved.change(std::collections::BTreeMap::clear);
+    let input = pinned_and_unsaved(A, &text);
     input.fs.create_dir_as_other("/away");
     input.fs.write_as_other("/away/a.log.1.gz", &crate::testing::gzip(text.as_bytes()));
     input.fs.remove_as_other(A);
     let mut input = input.restarted();
-    input.scan();
-    let (batch, _) = input.turn().expect("there is a turn");
-    let batch = batch.expect("there is a batch");
-    let field = skidder_event::Path::parse("log.file.path").expect("a good path");
-    let is_named =
-        matches!(batch.event(0).get(&field), Some(ValueRef::Str(path)) if path == A.as_bytes());
-    assert_eq!(messages_of(&batch), text.lines().collect::<Vec<_>>());
-    drop(batch);
+    let (path, messages) = first_turn(&mut input);
+    assert_eq!(messages, text.lines().collect::<Vec<_>>());
     assert_eq!(input.round(), [""; 0]);
     assert_eq!(pins(&input), 0, "all of it is read");
     input.fs.rename_as_other("/away/a.log.1.gz", "/logs/a.log.1.gz");
     assert_eq!(rounds(&mut input), [""; 0], "it is not read again");
     assert_eq!(input.context.metrics.files_truncated.get(), 0);
-    assert!(is_named);
+    assert_eq!(path.as_deref(), Some(A));
+}
+
+/// A path that no name of a pin has room for.
+fn long_path() -> String {
+    format!("/logs/{}.log", "container".repeat(27))
+}
+
+#[test]
+fn a_pinned_file_with_a_long_path_has_it_after_a_crash() {
+    // Its events had the path of the pin if the program was killed before anything was saved of it.
+    for power_cut in [false, true] {
+        let path = long_path();
+        let input = pinned_and_unsaved(&path, &lines("l", 0..10));
+        assert_eq!(pins(&input), 2, "the pin, and the path");
+        input.fs.remove_as_other(&path);
+        if power_cut {
+            input.fs.crash();
+        }
+        let mut input = input.restarted();
+        let (told, _) = first_turn(&mut input);
+        assert_eq!(told.as_deref(), Some(path.as_str()), "power cut {power_cut}");
+        rounds(&mut input);
+        assert_eq!(pins(&input), 0, "neither the pin nor the path stays");
+    }
+}
+
+#[test]
+fn the_path_of_a_pin_that_is_gone_is_removed_by_the_next_start() {
+    let path = long_path();
+    let input = pinned_and_unsaved(&path, &lines("l", 0..10));
+    for folder in input.fs.peek_names("/data/pins") {
+        input.fs.remove_as_other(PathBuf::from("/data/pins").join(folder).join("0"));
+    }
+    assert_eq!(pins(&input), 1);
+    input.fs.remove_as_other(&path);
+    let mut input = input.restarted();
+    input.scan();
+    assert_eq!(pins(&input), 0);
+}
+
+#[test]
+fn a_file_is_pinned_though_its_long_path_cannot_be_kept() {
+    let mut input = pinning(1 << 20);
+    let path = long_path();
+    input.fs.write_as_other(&path, lines("l", 0..10).as_bytes());
+    input
+        .fs
+        .inject(Fault::nth(1, io::ErrorKind::StorageFull).of(Operation::Write).on("/data/pins"));
+    input.scan();
+    input.fs.remove_as_other(&path);
+    let mut input = input.restarted();
+    assert_eq!(rounds(&mut input), lines("l", 0..10).lines().collect::<Vec<_>>());
+    assert_eq!(pins(&input), 0);
 }
 
 #[test]
@@ -358,11 +422,8 @@ fn a_pin_is_kept_while_a_group_of_lines_in_it_waits() {
 fn what_was_known_by_its_pin_only_has_the_name_of_what_it_was_compressed_to() {
     // Found by the simulated world (pins 1634): the program ended before anything was saved of a short file but its pin;
     // when that was given up, nothing said whose cursor it was that had been saved of it.
-    let mut input = pinning(1 << 20);
     let text = lines("line", 0..40) + "the last";
-    input.fs.write_as_other(A, text.as_bytes());
-    input.scan();
-    input.saved.change(|saved| saved.clear());
+    let mut input = pinned_and_unsaved(A, &text);
     input.fs.write_as_other("/logs/a.log.1.gz", &crate::testing::gzip(text.as_bytes()));
     input.fs.remove_as_other(A);
     input = input.restarted();
