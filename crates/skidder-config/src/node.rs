@@ -297,3 +297,20 @@ pub enum Value {
     /// A map, sorted by key.
     Map(BTreeMap<String, Value>),
 }
+
+impl From<&Value> for serde_json::Value {
+    fn from(value: &Value) -> Self {
+        match value {
+            Value::Null => Self::Null,
+            Value::Bool(value) => (*value).into(),
+            Value::Int(value) => (*value).into(),
+            Value::UInt(value) => (*value).into(),
+            Value::Float(value) => (*value).into(),
+            Value::String(value) => value.as_str().into(),
+            Value::List(list) => Self::Array(list.iter().map(Self::from).collect()),
+            Value::Map(map) => {
+                Self::Object(map.iter().map(|(key, value)| (key.clone(), value.into())).collect())
+            }
+        }
+    }
+}

@@ -4,7 +4,7 @@ use crate::files::FilesConfig;
 use crate::line::FIXED;
 use crate::selectors::Selectors;
 use serde_json::{Map, Value as Json};
-use skidder_config::{Section, Value};
+use skidder_config::Section;
 use skidder_os::DATED_EXTENSION;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -327,23 +327,10 @@ fn read_fields(logging: &Section<'_>) -> Map<String, Json> {
             let message = format!("`{}`: every line has a `{name}` of its own", item.path());
             item.problem(message, "choose another name");
         }
-        fields.insert(name, json_of(&item.value()));
+        fields.insert(name, Json::from(&item.value()));
     }
     section.finish();
     fields
-}
-
-fn json_of(value: &Value) -> Json {
-    match value {
-        Value::Null => Json::Null,
-        Value::Bool(value) => (*value).into(),
-        Value::Int(value) => (*value).into(),
-        Value::UInt(value) => (*value).into(),
-        Value::Float(value) => (*value).into(),
-        Value::String(value) => value.as_str().into(),
-        Value::List(values) => values.iter().map(json_of).collect(),
-        Value::Map(map) => map.iter().map(|(name, value)| (name.clone(), json_of(value))).collect(),
-    }
 }
 
 fn read_metrics(metrics: Section<'_>) -> MetricsConfig {

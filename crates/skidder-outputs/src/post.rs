@@ -143,7 +143,7 @@ impl Poster {
         let (uri, mut answer) = (self.uri.clone(), Vec::new());
         let body = Pieces::new(&[body]);
         let sent =
-            connection.exchange(Method::POST, uri, headers, body, &mut answer, self.timeout).await;
+            connection.send(Method::POST, uri, headers, body, &mut answer, self.timeout).await;
         let (status, headers) = sent.map_err(failed)?;
         let retry_after = headers.get(RETRY_AFTER).and_then(|value| value.to_str().ok());
         let retry_after = retry_after.and_then(|text| text.trim().parse().ok());

@@ -31,7 +31,8 @@ impl Elasticsearch {
         let asked = connection
             .send(Method::GET, root, headers, Pieces::new(&[]), &mut answer, timeout)
             .await;
-        let info = steps.step(1, "talk to server", greeting(asked, &answer))?;
+        let info =
+            steps.step(1, "talk to server", greeting(asked.map(|(status, _)| status), &answer))?;
         steps.line(1, &format!("version: {} ({})", info.version, info.flavour.name()));
         if !self.config.allow_older_versions && info.is_older_than(&self.context.version) {
             let too_old = format!("it is older than {}", self.context.version);

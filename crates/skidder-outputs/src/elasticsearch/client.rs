@@ -86,7 +86,7 @@ impl Client {
         }
         self.connection = None;
         let mut connection = self.open().await?;
-        let status = connection
+        let (status, _) = connection
             .send(
                 Method::GET,
                 self.target.root.clone(),
@@ -146,7 +146,7 @@ impl Client {
                 )
                 .await;
             match sent {
-                Ok(status) => {
+                Ok((status, _)) => {
                     let now = self.clock.monotonic();
                     self.last_used = now;
                     self.connection = Some(connection);

@@ -145,23 +145,9 @@ impl Connection {
         !self.sender.is_closed()
     }
 
-    /// Sends a request and reads the whole answer into `answer` within `timeout`; gives its status.
+    /// Sends a request and reads the whole answer into `answer` within `timeout`; gives its status and headers.
     /// After an error the connection must not be used again.
     pub(crate) async fn send(
-        &mut self,
-        method: Method,
-        uri: Uri,
-        headers: HeaderMap,
-        body: Pieces,
-        answer: &mut Vec<u8>,
-        timeout: Duration,
-    ) -> Result<u16, ConnectionError> {
-        let exchanged = self.exchange(method, uri, headers, body, answer, timeout).await;
-        exchanged.map(|(status, _)| status)
-    }
-
-    /// The same; gives the headers of the answer, too.
-    pub(crate) async fn exchange(
         &mut self,
         method: Method,
         uri: Uri,

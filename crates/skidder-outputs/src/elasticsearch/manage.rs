@@ -35,7 +35,7 @@ impl Ask for Asking<'_> {
         let headers = self.target.json_headers();
         let body = body.map(|body| Bytes::from(body.to_string()));
         let pieces = Pieces::new(body.as_slice());
-        let status =
+        let (status, _) =
             self.connection.send(method, uri, headers, pieces, &mut answer, self.timeout).await?;
         Ok((status, answer))
     }
@@ -80,7 +80,7 @@ impl Elasticsearch {
         let mut answer = Vec::new();
         let (root, headers) = (target.root.clone(), target.get_headers());
         let none = Pieces::new(&[]);
-        let status =
+        let (status, _) =
             connection.send(Method::GET, root, headers, none, &mut answer, timeout).await?;
         if !(200..300).contains(&status) {
             return Err(Failure::status(status, &answer));

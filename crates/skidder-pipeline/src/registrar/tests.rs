@@ -14,12 +14,18 @@ fn open(fs: &SimFs, clock: &SimClock) -> Arc<Registry> {
     Arc::new(opened.expect("it opens").0)
 }
 
-#[test]
-fn a_failed_commit_keeps_its_changes_for_the_next() {
+/// A registrar of an empty registry on a simulated disk.
+fn begin() -> (SimClock, SimFs, Arc<Settle>, Registrar) {
     let clock = SimClock::new();
     let fs = SimFs::new(&clock);
     let settle = Settle::new();
-    let mut registrar = Registrar::new(Arc::clone(&settle), open(&fs, &clock));
+    let registrar = Registrar::new(Arc::clone(&settle), open(&fs, &clock));
+    (clock, fs, settle, registrar)
+}
+
+#[test]
+fn a_failed_commit_keeps_its_changes_for_the_next() {
+    let (clock, fs, settle, mut registrar) = begin();
     assert!(registrar.flush(&clock), "nothing to do is done");
     for source in 1..=2 {
         settle.begin(SourceId(source), source.to_string(), meta("/one"), at_zero(), true);
@@ -84,10 +90,7 @@ impl<S: tracing::Subscriber> tracing_subscriber::Layer<S> for Told {
 #[test]
 fn a_disk_that_takes_and_refuses_by_turns_is_told_of_once_a_minute() {
     use tracing_subscriber::layer::SubscriberExt as _;
-    let clock = SimClock::new();
-    let fs = SimFs::new(&clock);
-    let settle = Settle::new();
-    let mut registrar = Registrar::new(Arc::clone(&settle), open(&fs, &clock));
+    let (clock, fs, settle, mut registrar) = begin();
     settle.begin(SourceId(1), "1".to_owned(), meta("/one"), at_zero(), true);
     let told = Told::default();
     let subscriber = tracing_subscriber::registry().with(told.clone());

@@ -5,7 +5,7 @@ use super::template::{Body, Template};
 use super::{Enabled, Lifecycle, Setup};
 use crate::context::Context;
 use serde_json::{Value, json};
-use skidder_config::{Section, Settings, Value as Setting};
+use skidder_config::{Section, Settings};
 use skidder_event::Format;
 use skidder_os::read_to_end;
 use std::path::Path;
@@ -71,7 +71,7 @@ impl Files<'_> {
         section.accept("append_fields");
         let settings = section.section("settings");
         let part =
-            |key: &str| settings.value(key).optional().map_or(Value::Null, |it| to_json(&it));
+            |key: &str| settings.value(key).optional().map_or(Value::Null, |it| Value::from(&it));
         let made = Body::Made {
             fields,
             appended: appended.unwrap_or_default(),
@@ -176,20 +176,6 @@ impl Files<'_> {
         let name = path.display().to_string();
         let settings = Settings::parse(&name, &text).map_err(|problems| problems.to_string())?;
         mapping::read(settings.node(), true).map_err(|error| format!("`{name}`: {error}"))
-    }
-}
-
-/// A setting of any form as JSON.
-fn to_json(value: &Setting) -> Value {
-    match value {
-        Setting::Null => Value::Null,
-        Setting::Bool(value) => Value::Bool(*value),
-        Setting::Int(value) => Value::from(*value),
-        Setting::UInt(value) => Value::from(*value),
-        Setting::Float(value) => Value::from(*value),
-        Setting::String(value) => Value::from(value.as_str()),
-        Setting::List(list) => list.iter().map(to_json).collect(),
-        Setting::Map(map) => map.iter().map(|(key, value)| (key.clone(), to_json(value))).collect(),
     }
 }
 
