@@ -3,7 +3,8 @@
 use super::*;
 use crate::testing::{at_zero, batch, meta};
 use skidder_event::{DropReason, Provenance};
-use skidder_registry::Change;
+use skidder_os::Timestamp;
+use skidder_registry::{Change, Checkpoint};
 
 const ONE: SourceId = SourceId(1);
 
