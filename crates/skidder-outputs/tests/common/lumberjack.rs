@@ -119,13 +119,15 @@ impl FakeLumberjack {
                 Act::CloseBefore | Act::CloseAfter => return Ok(()),
                 Act::Ok | Act::OkAndClose => {}
                 Act::Part(most) => {
-                    let part = most.min(count);
+                    // Never all of it: what is acknowledged behind that is taken to be of the next window.
+                    let part = most.min(count.saturating_sub(1));
                     self.take(&lines[..part as usize]);
                     ack(&mut stream, part).await?;
                     return Ok(());
                 }
                 Act::InTwo(most) => {
-                    let part = most.min(count);
+                    // Never all of it: what is acknowledged behind that is taken to be of the next window.
+                    let part = most.min(count.saturating_sub(1));
                     self.take(&lines[..part as usize]);
                     for number in [part, 0, part] {
                         ack(&mut stream, number).await?;
