@@ -231,3 +231,31 @@ fn told(command: &mut Command) -> Result<String> {
     }
     Ok(said)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The words of a file, without the signs of its lists.
+    fn words(file: &str) -> String {
+        let path = repository::root().join("packaging").join(file);
+        let text = fs::read_to_string(&path).unwrap();
+        let text = text.lines().map(|line| line.trim_start().trim_start_matches("- "));
+        let text = text.collect::<Vec<_>>().join(" ").replace(['[', ']', ',', '"'], " ");
+        text.split_whitespace().collect::<Vec<_>>().join(" ")
+    }
+
+    #[test]
+    fn every_container_starts_the_program_alike() {
+        // `-e` would be stronger than what the configuration says of the log.
+        let line =
+            "--environment container -c /etc/skidder/filebeat.yml --path.data /var/lib/skidder";
+        for file in
+            ["Dockerfile", "kubernetes/skidder.yaml", "helm/skidder/templates/daemonset.yaml"]
+        {
+            let words = words(file);
+            assert!(words.contains(line), "{file}: {words}");
+            assert!(!words.contains(" -e "), "{file}");
+        }
+    }
+}
