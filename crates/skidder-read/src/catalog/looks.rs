@@ -60,7 +60,7 @@ pub struct FileLook {
     pub cursor: u64,
     /// Everything before this byte was read; decompressed bytes.
     pub read: u64,
-    /// Bytes behind the cursor; nothing if it cannot be told: of a compressed file.
+    /// Bytes behind the cursor; nothing if it cannot be told: of a compressed file that is not read to its end.
     pub behind: Option<u64>,
     /// What it is doing.
     pub state: FileState,
@@ -317,7 +317,8 @@ impl Catalog {
         let modified = place.map_or(Timestamp::default(), |place| place.modified);
         // A reader may have gone on since the last scan: a write wakes it.
         let (size, behind) = if known.compressed {
-            (known.size, look.finished.then_some(0))
+            // Before its end was read nobody knows how long its text is.
+            (known.size, look.finished.then(|| look.offset.saturating_sub(cursor)))
         } else {
             let size = known.size.max(look.offset);
             (size, Some(size.saturating_sub(cursor)))
@@ -379,7 +380,11 @@ impl Catalog {
                 Reason::Unopened(told)
             }
             Some(Trouble::Displaced | Trouble::Rewritten) => Reason::NextScan,
-            None if look.finished => return (FileState::Finished, Some(Reason::Finished)),
+            None if look.finished => {
+                let is_settled = cursor >= look.offset;
+                let reason = if is_settled { Reason::Finished } else { Reason::InFlight };
+                return (FileState::Finished, Some(reason));
+            }
             None if ignored && (behind || look.state == ReaderState::Closed) => {
                 let older = self.input.settings.ignore_older.map(Reason::Older);
                 return (FileState::Ignored, Some(older.unwrap_or(Reason::NotModified)));

@@ -26,6 +26,24 @@ fn told(input: &mut Input) -> Vec<String> {
 }
 
 #[test]
+fn a_compressed_file_that_is_read_is_behind_until_its_lines_have_their_verdict() {
+    // It said `finished`, and that nothing is behind, while all of its lines were on their way.
+    let mut input = with(ROOM, |_| ());
+    let text = lines("packed", 0..300);
+    input.fs.write_as_other("/logs/packed.gz", &gzip(text.as_bytes()));
+    input.round();
+    assert_eq!(told(&mut input), ["/logs/packed.gz finished (0): finished"]);
+    let rest = text.len() - 100;
+    input.saved.change(|saved| saved.values_mut().for_each(|entry| entry.cursor.offset = 100));
+    assert_eq!(
+        told(&mut input),
+        [format!(
+            "/logs/packed.gz finished ({rest}): read to its end; some lines are on their way"
+        )]
+    );
+}
+
+#[test]
 fn each_file_says_what_it_does_and_why() {
     let mut input = with(ROOM, |settings| settings.fingerprint.growing = false);
     let long = |name: &str| lines(name, 0..300);
