@@ -7,6 +7,7 @@
 
 mod access;
 mod facts;
+mod found;
 mod matchers;
 mod path;
 mod settings;
@@ -17,16 +18,16 @@ mod watch;
 mod tests;
 
 use crate::background::Background;
-use crate::known::{self, Field, field_of, merge_into_event, merge_into_source};
+use crate::known::{Field, field_of, merge_into_source};
 use access::Access;
+use found::Found;
 use matchers::log_file_path;
-use path::Named;
 use settings::Settings;
 use skidder_config::Section;
-use skidder_event::{EventMut, Map, Path};
+use skidder_event::{EventMut, Path, ValueRef};
 use skidder_processors::{Constants, Context, Failure, Footprint, Outcome, Processor};
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use watch::Shared;
 
@@ -37,9 +38,15 @@ const NAME: &str = "add_kubernetes_metadata";
 const WRITTEN: [&str; 3] = ["kubernetes", "container", "orchestrator"];
 
 /// Adds `kubernetes.*`, `container.*` and `orchestrator.cluster.*`.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(crate) struct AddKubernetesMetadata {
     settings: Arc<Settings>,
+    /// The fields that lead to a pod.
+    reads: Vec<Path>,
+    /// `kubernetes`.
+    kubernetes: Path,
+    /// Of the event before: those of one file follow each other.
+    last: Mutex<Option<Found>>,
     shared: Arc<Shared>,
     /// Nothing without an API server.
     follower: Option<Arc<Background>>,
@@ -77,21 +84,24 @@ impl AddKubernetesMetadata {
                 None
             }
         };
-        Some(Self { settings: Arc::new(settings), shared, follower })
+        Some(Self::new(Arc::new(settings), shared, follower))
     }
 
-    /// What an event gets; nothing if it is of no pod.
-    fn fields(&self, look: known::Look<'_>) -> Option<Arc<Map>> {
-        let look = &|path: &Path| look(path).and_then(Field::text);
-        let path = look(&log_file_path());
-        let named = path.as_deref().and_then(Named::read);
-        let mut fields = named.map(|named| named.fields()).unwrap_or_default();
-        let store = self.shared.store();
-        let mut matchers = self.settings.matchers.iter();
-        if let Some(known) = matchers.find_map(|matcher| store.find(&matcher.keys(look))) {
-            fields.merge(&known);
+    fn new(
+        settings: Arc<Settings>,
+        shared: Arc<Shared>,
+        follower: Option<Arc<Background>>,
+    ) -> Self {
+        let reads = settings.matchers.iter().flat_map(matchers::Matcher::fields);
+        let reads = reads.chain([log_file_path()]).collect();
+        Self {
+            settings,
+            reads,
+            kubernetes: top("kubernetes"),
+            last: Mutex::default(),
+            shared,
+            follower,
         }
-        (!fields.is_empty()).then(|| Arc::new(fields))
     }
 }
 
@@ -102,16 +112,31 @@ impl Processor for AddKubernetesMetadata {
 
     /// An event that has `kubernetes` already keeps it, and gets nothing.
     fn run(&self, event: &mut EventMut<'_>) -> Result<Outcome, Failure> {
-        if event.as_ref().has(&top("kubernetes")) {
+        let own = event.as_ref();
+        if own.has(&self.kubernetes) {
             return Ok(Outcome::Done);
         }
-        Ok(merge_into_event(event, |look| self.fields(look)))
+        let text = |path: &Path| match own.get(path) {
+            Some(ValueRef::Str(text)) => Some(text),
+            _ => None,
+        };
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        if last.as_ref().is_some_and(|last| !last.is_of(&self.reads, text)) {
+            *last = None;
+        }
+        let found = last.get_or_insert_with(|| {
+            let look = |path: &Path| Some(String::from_utf8_lossy(text(path)?).into_owned());
+            Found::new(&self.settings, &self.reads, &look)
+        });
+        if let Some(fields) = found.fields(&self.shared.store()) {
+            event.merge(fields);
+        }
+        Ok(Outcome::Done)
     }
 
     fn footprint(&self, _: &Constants) -> Footprint {
-        let reads = self.settings.matchers.iter().flat_map(matchers::Matcher::fields);
         Footprint {
-            reads: reads.chain([log_file_path()]).collect(),
+            reads: self.reads.clone(),
             writes: WRITTEN.map(top).to_vec(),
             open: true,
             ..Footprint::default()
@@ -119,8 +144,12 @@ impl Processor for AddKubernetesMetadata {
     }
 
     fn fold(&self, constants: &mut Constants) -> bool {
-        if constants.get(&top("kubernetes")).is_none() {
-            merge_into_source(constants, |look| self.fields(look));
+        if constants.get(&self.kubernetes).is_none() {
+            merge_into_source(constants, |look| {
+                let look = &|path: &Path| look(path).and_then(Field::text);
+                let mut found = Found::new(&self.settings, &self.reads, look);
+                found.fields(&self.shared.store()).cloned()
+            });
         }
         true
     }
@@ -130,7 +159,8 @@ impl Processor for AddKubernetesMetadata {
     }
 
     fn bound(&self) -> Option<Arc<dyn Processor>> {
-        Some(Arc::new(self.clone()))
+        let (settings, shared) = (Arc::clone(&self.settings), Arc::clone(&self.shared));
+        Some(Arc::new(Self::new(settings, shared, self.follower.clone())))
     }
 
     fn can_hold(&self) -> bool {

@@ -148,6 +148,16 @@ fn of_file(processor: &AddKubernetesMetadata, path: &str) -> Map {
     constants.fields().clone()
 }
 
+/// The label that an event gets that has its path itself; `null` if none.
+fn label_of_event(processor: &AddKubernetesMetadata, path: &str) -> Json {
+    let base = Arc::new(skidder_event::Base::new(&Map::new(), &Map::new()));
+    let mut events = skidder_golden::batch(&["x"], &base);
+    let mut event = events.event_mut(0, &base);
+    event.put(&log_file_path(), &Value::from(path)).unwrap();
+    assert_eq!(processor.run(&mut event).unwrap(), Outcome::Done);
+    skidder_golden::document(&events, 0)["kubernetes"]["labels"]["app"].clone()
+}
+
 fn text(fields: &Map, path: &str) -> String {
     match fields.get_path(path) {
         Some(Value::Str(text)) => text.to_string(),
@@ -226,6 +236,8 @@ fn changes_are_followed_and_a_pod_outlives_its_end() {
     feed.send(two.to_owned()).unwrap();
     wait_until("the new label", PATIENCE, || label(PATH) == "green");
     assert!(processor.epoch() > before, "sources are bound again");
+    let label_of_event = |path: &str| label_of_event(&processor, path);
+    assert_eq!(label_of_event(PATH), "green");
 
     // The same once more changes nothing, so nothing is bound again.
     let epoch = processor.epoch();
@@ -234,17 +246,23 @@ fn changes_are_followed_and_a_pod_outlives_its_end() {
     let third = "/var/log/pods/shop_web-3_uid-3/nginx/0.log";
     wait_until("a new pod", PATIENCE, || label(third) == "new");
     assert_eq!(processor.epoch(), epoch + 1);
+    // What was found for the event before is not for another file, nor for ever.
+    assert_eq!([label_of_event(third), label_of_event(PATH)], ["new", "green"]);
+    assert_eq!(label_of_event("/var/log/other.log"), Json::Null);
+    assert_eq!(label_of_event(PATH), "green");
 
     feed.send(change("DELETED", pod("uid-3", "web-3", "new"))).unwrap();
     feed.send(change("MODIFIED", pod("uid-1", "web-1", "after"))).unwrap();
     wait_until("the one after the deletion", PATIENCE, || label(PATH) == "after");
     assert_eq!(label(third), "new", "its last lines are still read");
+    assert_eq!([label_of_event(PATH), label_of_event(third)], ["after", "new"]);
     let now = || processor.shared.clock.monotonic();
     processor.shared.store().clean(&processor.settings, now());
     assert_eq!(label(third), "new");
     *clock.0.lock().unwrap() = Duration::from_mins(2);
     processor.shared.store().clean(&processor.settings, now());
     assert_eq!(label(third), "None", "after `cleanup_timeout`");
+    assert_eq!(label_of_event(third), Json::Null);
     assert_eq!(text(&of_file(&processor, third), "kubernetes.pod.name"), "web-3", "from the path");
     assert_eq!(label(PATH), "after");
 
@@ -283,9 +301,10 @@ fn pods_are_found_by_names_and_addresses_in_events() {
     let find = |pairs: &[(&str, &str)]| {
         let look = |path: &Path| {
             let found = pairs.iter().find(|(name, _)| *name == path.as_str());
-            found.map(|(_, value)| Field::Text((*value).to_owned()))
+            found.map(|(_, value)| (*value).to_owned())
         };
-        processor.fields(&look).map(|fields| text(&fields, "kubernetes.pod.name"))
+        let mut found = Found::new(&processor.settings, &processor.reads, &look);
+        found.fields(&processor.shared.store()).map(|fields| text(fields, "kubernetes.pod.name"))
     };
     assert_eq!(find(&[("b", "shop/web-2")]).as_deref(), Some("web-2"));
     assert!(find(&[("ip", "10.1.1.1"), ("port", "80")]).is_some());
