@@ -76,6 +76,12 @@ impl<'a> EventRef<'a> {
         row.has(Row::MESSAGE).then(|| self.batch.text(row.message))
     }
 
+    /// `log.offset`, as long as the row has its own.
+    pub fn offset(&self) -> Option<u64> {
+        let row = self.row();
+        row.has(Row::OFFSET).then_some(row.offset)
+    }
+
     /// The value at a path: the event's own, or the base's if nothing hides it.
     #[inline]
     pub fn get(&self, path: &Path) -> Option<ValueRef<'a>> {
@@ -255,6 +261,23 @@ impl<'a> MapRef<'a> {
             }
             Some(found) => self.value(found, None),
             None => below().map(|node| base_value(self.batch, node)),
+        }
+    }
+
+    /// Calls `each` with every key that the event says something about itself, and what is seen there then: objects
+    /// over those of the base, and nothing where a field of the base is removed.
+    pub fn for_each_own(&self, mut each: impl FnMut(&'a [u8], Option<ValueRef<'a>>)) {
+        let mut next = self.own;
+        while let Some(found) = self.find_own(next, |_| true) {
+            let key = self.batch.text(found.0.key);
+            let below = match found.0.cell {
+                Cell::Map { opaque: false, .. } => {
+                    self.base.iter().find(|node| is_same(node.key.as_bytes(), key))
+                }
+                _ => None,
+            };
+            each(key, self.value(found, below));
+            next = found.0.next;
         }
     }
 

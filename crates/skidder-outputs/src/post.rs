@@ -114,7 +114,7 @@ impl Poster {
         };
         let words = [("gzip", true), ("none", false)];
         Some(Self {
-            route: Route { host: url.address(), proxy, tls },
+            route: Route { host: url.address(), proxy, tls, http2: false },
             url,
             uri,
             headers,

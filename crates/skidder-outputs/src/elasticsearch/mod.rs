@@ -162,7 +162,8 @@ impl Elasticsearch {
     fn route(&self, target: &Target) -> Route {
         let host = target.host.address();
         let proxy = self.config.proxy.of(target.host.https, &host);
-        Route { host, proxy, tls: self.tls.clone().filter(|_| target.host.https) }
+        let tls = self.tls.clone().filter(|_| target.host.https);
+        Route { host, proxy, tls, http2: false }
     }
 
     /// The hosts of each worker.

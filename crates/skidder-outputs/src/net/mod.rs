@@ -124,6 +124,9 @@ pub(crate) struct Route {
     pub(crate) host: Host,
     pub(crate) proxy: Option<Arc<Via>>,
     pub(crate) tls: Option<Arc<TlsClient>>,
+    /// The connection is one of HTTP/2: TLS says so (ALPN, RFC 9113, 3.2), and a proxy of HTTP is asked for a tunnel
+    /// for what is not encrypted, too.
+    pub(crate) http2: bool,
 }
 
 /// An open connection, whatever it is made of.
@@ -141,17 +144,26 @@ impl Route {
             };
             Ok(match &self.tls {
                 None => stream,
-                Some(tls) => Box::new(encrypt(stream, &self.host.name, &tls.config()).await?),
+                Some(tls) => Box::new(encrypt(stream, &self.host.name, &self.session(tls)).await?),
             })
         };
         within(timeout, opening).await
+    }
+
+    /// What TLS of the next connection needs.
+    fn session(&self, tls: &TlsClient) -> Arc<ClientConfig> {
+        let mut config = tls.config();
+        if self.http2 {
+            Arc::make_mut(&mut config).alpn_protocols = vec![b"h2".to_vec()];
+        }
+        config
     }
 
     /// A connection by a proxy, not yet encrypted.
     async fn dial_by(&self, proxy: &Via) -> Result<Box<dyn Stream>, NetError> {
         Ok(match proxy {
             Via::Socks(proxy) => Box::new(proxy.dial(&self.host).await?),
-            Via::Http(proxy) if self.tls.is_some() => proxy.tunnel(&self.host).await?,
+            Via::Http(proxy) if self.tls.is_some() || self.http2 => proxy.tunnel(&self.host).await?,
             Via::Http(proxy) => proxy.open().await?,
         })
     }
@@ -194,7 +206,7 @@ impl Route {
                 steps.ok(2, "security", "server's certificate chain verification is enabled");
             }
         }
-        let encrypted = within(timeout, encrypt(stream, &self.host.name, &tls.config())).await;
+        let encrypted = within(timeout, encrypt(stream, &self.host.name, &self.session(tls))).await;
         let encrypted = encrypted.map_err(|error| match error.advice() {
             Some(advice) => format!("{error}; {advice}"),
             None => error.to_string(),

@@ -14,6 +14,12 @@ impl Server {
         Self::start("camel-lumberjack.sh", false, "")
     }
 
+    /// The receiver of the OpenTelemetry Collector for OTLP, over TLS if `secure`; `settings` are its own options
+    /// (`-http`).
+    pub fn own_otelcol(secure: bool, settings: &str) -> Result<Self, ServerError> {
+        Self::start("otelcol.sh", secure, settings)
+    }
+
     /// Redis with the password `secret` and the user `test`/`secret`, over TLS if `secure`.
     pub fn own_redis(secure: bool, settings: &str) -> Result<Self, ServerError> {
         Self::start("redis.sh", secure, settings)
