@@ -3,6 +3,7 @@
 use crate::elasticsearch::Elasticsearch;
 use crate::file::FileOutput;
 use crate::logstash::Logstash;
+use crate::otlp::Otlp;
 use crate::redis::Redis;
 use std::fmt::Display;
 use std::pin::Pin;
@@ -14,6 +15,8 @@ pub enum Check {
     Elasticsearch(Box<Elasticsearch>),
     /// Goes to every host.
     Logstash(Box<Logstash>),
+    /// Goes to every host.
+    Otlp(Box<Otlp>),
     /// Goes to every server.
     Redis(Box<Redis>),
     /// Looks at the directory.
@@ -40,6 +43,7 @@ impl Check {
         match self {
             Self::Elasticsearch(output) => output.check(tell).await,
             Self::Logstash(output) => output.check(tell).await,
+            Self::Otlp(output) => output.check(tell).await,
             Self::Redis(output) => output.check(tell).await,
             Self::File(output) => output.check(tell),
             Self::Other(output) => output.check(tell).await,

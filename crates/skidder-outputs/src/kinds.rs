@@ -7,13 +7,15 @@ use crate::discard::Discard;
 use crate::elasticsearch::{self, Elasticsearch, QueueSettings};
 use crate::file::{FileConfig, FileOutput};
 use crate::logstash::{self, Logstash};
+use crate::otlp::{self, Otlp};
 use crate::redis::{self, Redis};
 use skidder_config::{Section, nearest};
 use skidder_os::Timestamp;
 use skidder_pipeline::Output;
 
 /// The outputs there are.
-const SUPPORTED: [&str; 6] = ["elasticsearch", "logstash", "redis", "file", "console", "discard"];
+const SUPPORTED: [&str; 7] =
+    ["elasticsearch", "logstash", "otlp", "redis", "file", "console", "discard"];
 
 /// The constructor of an output in another crate. Mistakes are told to the section's problems.
 pub type BuildOther =
@@ -132,6 +134,16 @@ fn one(name: &str, section: &Section<'_>, context: &Context, started: Timestamp)
                 }
             };
             (Box::new(output.clone()), Check::Logstash(Box::new(output)))
+        }
+        "otlp" => {
+            let output = match Otlp::new(otlp::Config::read(section)?, context.clone()) {
+                Ok(output) => output,
+                Err(error) => {
+                    section.problem(error.setting(), error.to_string(), "");
+                    return None;
+                }
+            };
+            (Box::new(output.clone()), Check::Otlp(Box::new(output)))
         }
         "redis" => {
             let config = redis::Config::read(section, &context.beat)?;

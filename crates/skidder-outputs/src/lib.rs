@@ -1,4 +1,4 @@
-//! Elasticsearch, Logstash, Redis, file, console and discard outputs.
+//! Elasticsearch, Logstash, OpenTelemetry, Redis, file, console and discard outputs.
 //!
 //! An output takes deliveries from a queue, writes each event once, and gives each its verdict: see
 //! [`skidder_pipeline::Output`].
@@ -16,6 +16,7 @@ mod kinds;
 mod lines;
 pub mod logstash;
 mod net;
+pub mod otlp;
 mod post;
 pub mod redis;
 mod refusal;
@@ -37,6 +38,7 @@ pub use file::{FileConfig, FileOutput};
 pub use kinds::{BuildOther, Built, Other, build};
 pub use logstash::Logstash;
 pub use net::{Host, HttpProxy, Proxy, ProxyChoice, Via, connect, first_of};
+pub use otlp::Otlp;
 pub use post::{PostError, Posted, Poster, Usual};
 pub use redis::Redis;
 pub use refusal::{Refusal, Refuser};

@@ -1,0 +1,243 @@
+//! What an answer says about a request.
+//!
+//! <https://opentelemetry.io/docs/specs/otlp/>, "Failures". Where the protocol says that a request must not come again,
+//! its events go to the dead letters; but what a person has to put right (credentials, a wrong port) is tried until
+//! that is done, as with every output.
+
+use super::body::unframe;
+use super::messages::{ExportResponse, JsonResponse, PartialSuccess, Status};
+use base64::Engine as _;
+use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD};
+use http::header::{CONTENT_TYPE, RETRY_AFTER};
+use http::{HeaderMap, StatusCode};
+use prost::Message as _;
+use std::time::Duration;
+
+/// Bytes of an answer that a message shows.
+const SHOWN_BYTES_MAX: usize = 512;
+/// Longest time that a server is left alone because it says so.
+const WAIT_MAX: Duration = Duration::from_mins(10);
+
+/// An answer as it came.
+#[derive(Debug, Default)]
+pub(crate) struct Answer {
+    /// The status of HTTP.
+    pub(crate) status: u16,
+    pub(crate) headers: HeaderMap,
+    /// Of gRPC; empty if there are none.
+    pub(crate) trailers: HeaderMap,
+    pub(crate) body: Vec<u8>,
+}
+
+/// What to do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    /// All is there.
+    Taken {
+        /// What the server has to say besides.
+        remark: String,
+    },
+    /// So many are not there, and nobody knows which.
+    Partly { refused: u64, why: String },
+    /// Fewer at once, or for a single event: never. If it is not `sure` that the size is the trouble, a single event
+    /// is tried again.
+    TooLarge { status: u16, why: String, sure: bool },
+    /// None of them can ever be taken.
+    Refused { status: u16, kind: String, why: String },
+    /// Again, not before `wait` if the server says so.
+    Later { why: String, wait: Option<Duration>, too_many: bool },
+    /// The answer is none of the protocol: again.
+    Unreadable { why: String },
+}
+
+impl Verdict {
+    fn later(why: String) -> Self {
+        Self::Later { why, wait: None, too_many: false }
+    }
+}
+
+/// The verdict of an answer over HTTP.
+pub(crate) fn of_http(answer: &Answer) -> Verdict {
+    let Answer { status, headers, body, .. } = answer;
+    let is_kind = |kind| {
+        let value = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
+        value.is_some_and(|value| value.trim_start().starts_with(kind))
+    };
+    if (200..300).contains(status) {
+        let response = if body.is_empty() {
+            Some(ExportResponse::default())
+        } else if is_kind("application/json") {
+            serde_json::from_slice(body).ok().and_then(JsonResponse::message)
+        } else if headers.contains_key(CONTENT_TYPE) && !is_kind("application/x-protobuf") {
+            None
+        } else {
+            ExportResponse::decode(&**body).ok()
+        };
+        return match response {
+            Some(response) => taken(response.partial_success),
+            None => unreadable(*status, body),
+        };
+    }
+    let said = match Status::decode(&**body) {
+        Ok(said) if is_kind("application/x-protobuf") => shown(said.message.as_bytes()),
+        _ => shown(body),
+    };
+    let name = StatusCode::from_u16(*status).ok().and_then(|status| status.canonical_reason());
+    let kind = format!("{status} {}", name.unwrap_or_default()).trim_end().to_owned();
+    let text = |hint: &str| join(&format!("the server answered {kind}"), &said, hint);
+    match status {
+        413 => Verdict::TooLarge { status: *status, why: text(""), sure: true },
+        429 | 502 | 503 | 504 => {
+            let after = headers.get(RETRY_AFTER).and_then(|value| value.to_str().ok());
+            let wait = after.and_then(|text| text.trim().parse().ok()).map(Duration::from_secs);
+            let wait = wait.map(|wait| wait.min(WAIT_MAX));
+            Verdict::Later { why: text(""), wait, too_many: *status == 429 }
+        }
+        401 | 403 | 407 => Verdict::later(text("see `headers` and `ssl.certificate`")),
+        404 | 405 => Verdict::later(text("is this the port of a receiver of OTLP over HTTP?")),
+        415 => Verdict::later(text("see `compression`")),
+        ..=199 | 300..=399 | 408 => Verdict::later(text("")),
+        _ => Verdict::Refused { status: *status, kind, why: said },
+    }
+}
+
+/// Codes of gRPC, <https://github.com/grpc/grpc/blob/master/doc/statuscodes.md>.
+const CODES: [&str; 17] = [
+    "OK",
+    "CANCELLED",
+    "UNKNOWN",
+    "INVALID_ARGUMENT",
+    "DEADLINE_EXCEEDED",
+    "NOT_FOUND",
+    "ALREADY_EXISTS",
+    "PERMISSION_DENIED",
+    "RESOURCE_EXHAUSTED",
+    "FAILED_PRECONDITION",
+    "ABORTED",
+    "OUT_OF_RANGE",
+    "UNIMPLEMENTED",
+    "INTERNAL",
+    "UNAVAILABLE",
+    "DATA_LOSS",
+    "UNAUTHENTICATED",
+];
+
+/// The verdict of an answer over gRPC.
+pub(crate) fn of_grpc(answer: &Answer) -> Verdict {
+    // Without a body the trailers are the headers.
+    let field = |name| {
+        let value = answer.trailers.get(name).or_else(|| answer.headers.get(name));
+        value.and_then(|value| value.to_str().ok())
+    };
+    let code = field("grpc-status").and_then(|text| text.parse::<u16>().ok());
+    let Some(code) = code else { return no_grpc(answer) };
+    if code == 0 {
+        let response = unframe(&answer.body).map(ExportResponse::decode);
+        return match response {
+            Some(Ok(response)) => taken(response.partial_success),
+            _ => unreadable(answer.status, &answer.body),
+        };
+    }
+    let said = shown(&decode_percent(field("grpc-message").unwrap_or_default()));
+    let kind = CODES.get(usize::from(code)).map_or_else(|| code.to_string(), ToString::to_string);
+    let wait = field("grpc-status-details-bin").and_then(retry_delay);
+    let text = |hint: &str| join(&format!("the server answered {kind}"), &said, hint);
+    match (code, wait) {
+        // Not all servers call it RESOURCE_EXHAUSTED.
+        (8 | 11, None) if is_about_size(&said) => {
+            Verdict::TooLarge { status: code, why: text(""), sure: true }
+        }
+        (8, None) => Verdict::TooLarge { status: code, why: text(""), sure: false },
+        (1 | 4 | 8 | 10 | 11 | 14 | 15, wait) => {
+            let wait = wait.map(|wait| wait.min(WAIT_MAX));
+            Verdict::Later { why: text(""), wait, too_many: code == 8 }
+        }
+        (7 | 16, _) => Verdict::later(text("see `headers` and `ssl.certificate`")),
+        (5 | 12, _) => Verdict::later(text(
+            "is this the port of a receiver of OTLP over gRPC that takes logs, and does it know the `compression`?",
+        )),
+        _ => Verdict::Refused { status: code, kind, why: said },
+    }
+}
+
+/// An answer of somebody who does not speak gRPC, or of a proxy.
+fn no_grpc(answer: &Answer) -> Verdict {
+    let why = format!("the server answered {} without a status of gRPC", answer.status);
+    let why = join(&why, &shown(&answer.body), "is this a port for gRPC?");
+    match answer.status {
+        413 => Verdict::TooLarge { status: 413, why, sure: true },
+        200 => Verdict::Unreadable { why },
+        status => Verdict::Later { why, wait: None, too_many: status == 429 },
+    }
+}
+
+fn taken(partial: Option<PartialSuccess>) -> Verdict {
+    let partial = partial.unwrap_or_default();
+    let why = shown(partial.error_message.as_bytes());
+    match u64::try_from(partial.rejected_log_records) {
+        Ok(refused @ 1..) => Verdict::Partly { refused, why },
+        Ok(0) => Verdict::Taken { remark: why },
+        Err(_) => Verdict::Unreadable {
+            why: format!("the server says that it refused {} events", partial.rejected_log_records),
+        },
+    }
+}
+
+fn unreadable(status: u16, body: &[u8]) -> Verdict {
+    let why = format!("the server answered {status}, but with no answer of OTLP");
+    Verdict::Unreadable { why: join(&why, &shown(body), "") }
+}
+
+/// How servers say that a message is too large: Go's, C's (and what is made with it), Java's, .NET's, tonic.
+fn is_about_size(said: &str) -> bool {
+    let said = said.to_ascii_lowercase();
+    ["larger than max", "exceeds max", "exceeds the max", "too large"]
+        .iter()
+        .any(|words| said.contains(words))
+}
+
+/// How long to wait, of a `google.rpc.Status` in base64.
+fn retry_delay(details: &str) -> Option<Duration> {
+    let details = details.trim();
+    let bytes = STANDARD.decode(details).or_else(|_| STANDARD_NO_PAD.decode(details)).ok()?;
+    Status::decode(&*bytes).ok()?.retry_delay()
+}
+
+/// `grpc-message`, in which what is not printable is percent-encoded.
+fn decode_percent(text: &str) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let [first, behind @ ..] = rest {
+        let digits = behind.get(..2).and_then(|digits| std::str::from_utf8(digits).ok());
+        let byte = digits.and_then(|digits| u8::from_str_radix(digits, 16).ok());
+        match byte {
+            Some(byte) if *first == b'%' => {
+                bytes.push(byte);
+                rest = &behind[2..];
+            }
+            _ => {
+                bytes.push(*first);
+                rest = behind;
+            }
+        }
+    }
+    bytes
+}
+
+/// What can be shown of a text.
+fn shown(text: &[u8]) -> String {
+    let text = String::from_utf8_lossy(&text[..text.len().min(SHOWN_BYTES_MAX)]).into_owned();
+    let printable = |character: &char| !character.is_control() && *character != '\u{fffd}';
+    text.chars().filter(printable).collect::<String>().trim().to_owned()
+}
+
+fn join(what: &str, said: &str, hint: &str) -> String {
+    let mut text = what.to_owned();
+    for (between, more) in [(": ", said), ("; ", hint)] {
+        if !more.is_empty() {
+            text.push_str(between);
+            text.push_str(more);
+        }
+    }
+    text
+}

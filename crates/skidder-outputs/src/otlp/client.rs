@@ -1,0 +1,185 @@
+//! One worker's way to one server, over gRPC or over HTTP.
+
+use super::answer::{Answer, Verdict, of_grpc, of_http};
+use super::config::{Config, Protocol};
+use super::http2::Http2;
+use crate::elasticsearch::connection::{Connection, ConnectionError, Pieces, within};
+use crate::elasticsearch::HostUrl;
+use crate::net::{Route, Stream, Via};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use bytes::Bytes;
+use http::header::{
+    AUTHORIZATION, CONTENT_ENCODING, CONTENT_TYPE, HOST, PROXY_AUTHORIZATION, TE, USER_AGENT,
+};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Uri};
+use skidder_tls::TlsClient;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// What is asked over gRPC.
+const SERVICE: &str = "/opentelemetry.proto.collector.logs.v1.LogsService/Export";
+/// What a URL ends with, and is added if it does not.
+const PATH: &str = "/v1/logs";
+const AGENT: &str = concat!("skidder/", env!("CARGO_PKG_VERSION"));
+
+/// A server that no request can be made for.
+#[derive(Debug, thiserror::Error)]
+#[error("no request can be made for `{0}`")]
+pub struct TargetError(String);
+
+/// One server, with all of a request but its body.
+#[derive(Debug)]
+pub(crate) struct Target {
+    pub(crate) host: HostUrl,
+    pub(crate) route: Route,
+    protocol: Protocol,
+    uri: Uri,
+    headers: HeaderMap,
+}
+
+impl Target {
+    pub(crate) fn new(
+        host: &HostUrl,
+        config: &Config,
+        tls: Option<&Arc<TlsClient>>,
+    ) -> Result<Self, TargetError> {
+        let proxy = config.proxy.of(host.https, &host.address());
+        let wrong = || TargetError(host.to_string());
+        let uri = uri(host, config.protocol, proxy.as_deref()).ok_or_else(wrong)?;
+        let headers = headers(host, config, proxy.as_deref()).ok_or_else(wrong)?;
+        let route = Route {
+            host: host.address(),
+            proxy,
+            tls: tls.filter(|_| host.https).cloned(),
+            http2: config.protocol == Protocol::Grpc,
+        };
+        Ok(Self { host: host.clone(), route, protocol: config.protocol, uri, headers })
+    }
+
+    pub(crate) fn is_grpc(&self) -> bool {
+        self.protocol == Protocol::Grpc
+    }
+
+    /// The protocol over an open connection.
+    pub(crate) async fn over(
+        &self,
+        stream: Box<dyn Stream>,
+        timeout: Duration,
+    ) -> Result<Link, ConnectionError> {
+        within(timeout, async {
+            Ok(match self.protocol {
+                Protocol::Grpc => Link::Grpc(Http2::over(stream).await?),
+                Protocol::Http => Link::Http(Connection::over(stream, None).await?),
+            })
+        })
+        .await
+    }
+
+    /// Sends a request over a connection; gives what the answer says, and its length.
+    pub(crate) async fn ask(
+        &self,
+        link: &mut Link,
+        body: &[Bytes],
+        timeout: Duration,
+    ) -> Result<(Verdict, usize), ConnectionError> {
+        let (uri, headers, body) = (self.uri.clone(), self.headers.clone(), Pieces::new(body));
+        match link {
+            Link::Grpc(connection) => {
+                let answer = connection.exchange(uri, headers, body, timeout).await?;
+                Ok((of_grpc(&answer), answer.body.len()))
+            }
+            Link::Http(connection) => {
+                let mut answer = Answer::default();
+                let into = &mut answer.body;
+                let exchanged =
+                    connection.exchange(Method::POST, uri, headers, body, into, timeout).await?;
+                (answer.status, answer.headers) = exchanged;
+                Ok((of_http(&answer), answer.body.len()))
+            }
+        }
+    }
+}
+
+/// An open connection.
+#[derive(Debug)]
+pub(crate) enum Link {
+    Grpc(Http2),
+    Http(Connection),
+}
+
+impl Link {
+    /// Whether a request can be sent over it.
+    pub(crate) fn is_open(&self) -> bool {
+        match self {
+            Self::Grpc(connection) => connection.is_open(),
+            Self::Http(connection) => connection.is_open(),
+        }
+    }
+}
+
+/// Over HTTP a proxy of HTTP is told the whole URL of what is not encrypted.
+fn uri(host: &HostUrl, protocol: Protocol, proxy: Option<&Via>) -> Option<Uri> {
+    let authority = host.authority();
+    let text = match protocol {
+        Protocol::Grpc => {
+            let scheme = if host.https { "https" } else { "http" };
+            format!("{scheme}://{authority}{SERVICE}")
+        }
+        Protocol::Http => {
+            let end = if host.path.ends_with(PATH) { "" } else { PATH };
+            let is_told = matches!(proxy, Some(Via::Http(_))) && !host.https;
+            let before = if is_told { format!("http://{authority}") } else { String::new() };
+            format!("{before}{}{end}", host.path)
+        }
+    };
+    text.parse().ok()
+}
+
+fn headers(host: &HostUrl, config: &Config, proxy: Option<&Via>) -> Option<HeaderMap> {
+    let secret = |text: &str| {
+        let mut value = HeaderValue::from_str(text).ok()?;
+        value.set_sensitive(true);
+        Some(value)
+    };
+    let mut headers = HeaderMap::new();
+    headers.insert(USER_AGENT, HeaderValue::from_static(AGENT));
+    let codec = config.compression.name().map(HeaderValue::from_static);
+    match config.protocol {
+        Protocol::Grpc => {
+            headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/grpc"));
+            headers.insert(TE, HeaderValue::from_static("trailers"));
+            if let Some(codec) = codec {
+                headers.insert(HeaderName::from_static("grpc-encoding"), codec);
+            }
+            let milliseconds = config.timeout.as_millis().min(u128::from(GRPC_TIMEOUT_MAX));
+            let timeout = HeaderValue::from_str(&format!("{milliseconds}m")).ok()?;
+            headers.insert(HeaderName::from_static("grpc-timeout"), timeout);
+        }
+        Protocol::Http => {
+            headers.insert(HOST, HeaderValue::from_str(&host.authority()).ok()?);
+            headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/x-protobuf"));
+            if let Some(codec) = codec {
+                headers.insert(CONTENT_ENCODING, codec);
+            }
+            if let Some(Via::Http(proxy)) = proxy.filter(|_| !host.https)
+                && let Some(login) = proxy.authorization()
+            {
+                headers.insert(PROXY_AUTHORIZATION, secret(&login)?);
+            }
+        }
+    }
+    if let Some((user, password)) = &host.credentials {
+        let pair = BASE64.encode(format!("{user}:{}", password.reveal()));
+        headers.insert(AUTHORIZATION, secret(&format!("Basic {pair}"))?);
+    }
+    for (name, value) in &config.headers {
+        let mut value = value.clone();
+        value.set_sensitive(true);
+        headers.insert(name.clone(), value);
+    }
+    Some(headers)
+}
+
+/// The number in `grpc-timeout` has at most eight digits.
+const GRPC_TIMEOUT_MAX: u64 = 99_999_999;
