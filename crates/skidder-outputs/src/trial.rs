@@ -61,7 +61,9 @@ impl Check {
             Self::Logstash(_) => Err("Logstash has no place for trials: what it is sent goes the \
                  way of all events. `--really-send` does that, again and again; take a pipeline of Logstash \
                  that throws events away"),
-            Self::Otlp(_) => Err("a collector has no place for trials: what it is sent goes the way of all logs"),
+            Self::Otlp(_) => {
+                Err("a collector has no place for trials: what it is sent goes the way of all logs")
+            }
             Self::Redis(_) => {
                 Err("a list for trials would fill the memory of the Redis server, which \
                  takes what it is sent faster than anybody reads it")

@@ -53,9 +53,8 @@ impl Logstash {
             Some(settings) => Some(TlsClient::new(settings, Arc::clone(&context.fs))?),
         };
         let proxy = config.proxy.clone().map(|proxy| Arc::new(Via::Socks(proxy)));
-        let route = |host| {
-            Arc::new(Route { host, proxy: proxy.clone(), tls: tls.clone(), http2: false })
-        };
+        let route =
+            |host| Arc::new(Route { host, proxy: proxy.clone(), tls: tls.clone(), http2: false });
         let routes = config.hosts.iter().cloned().map(route).collect();
         Ok(Self { config: Arc::new(config), context, routes })
     }

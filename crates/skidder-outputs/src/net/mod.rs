@@ -163,7 +163,9 @@ impl Route {
     async fn dial_by(&self, proxy: &Via) -> Result<Box<dyn Stream>, NetError> {
         Ok(match proxy {
             Via::Socks(proxy) => Box::new(proxy.dial(&self.host).await?),
-            Via::Http(proxy) if self.tls.is_some() || self.http2 => proxy.tunnel(&self.host).await?,
+            Via::Http(proxy) if self.tls.is_some() || self.http2 => {
+                proxy.tunnel(&self.host).await?
+            }
             Via::Http(proxy) => proxy.open().await?,
         })
     }

@@ -241,3 +241,6 @@ fn join(what: &str, said: &str, hint: &str) -> String {
     }
     text
 }
+
+#[cfg(test)]
+mod tests;

@@ -3,8 +3,8 @@
 use super::answer::{Answer, Verdict, of_grpc, of_http};
 use super::config::{Config, Protocol};
 use super::http2::Http2;
-use crate::elasticsearch::connection::{Connection, ConnectionError, Pieces, within};
 use crate::elasticsearch::HostUrl;
+use crate::elasticsearch::connection::{Connection, ConnectionError, Pieces, within};
 use crate::net::{Route, Stream, Via};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;

@@ -200,7 +200,9 @@ fn read_hosts(section: &Section<'_>, protocol: Protocol, is_encrypted: bool) -> 
         let port = |https| if https && is_url { HTTPS_PORT } else { protocol.port() };
         let host = HostUrl::parse_with(text, scheme, "", port)?;
         if protocol == Protocol::Grpc && !host.path.is_empty() {
-            return Err(format!("`{text}` has a path, which gRPC has no use for; `protocol: http/protobuf` has"));
+            return Err(format!(
+                "`{text}` has a path, which gRPC has no use for; `protocol: http/protobuf` has"
+            ));
         }
         Ok(host)
     };
@@ -249,3 +251,6 @@ fn read_naming(section: &Section<'_>) -> Naming {
         resource_attributes: attributes.into_iter().collect(),
     }
 }
+
+#[cfg(test)]
+mod tests;

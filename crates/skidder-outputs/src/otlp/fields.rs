@@ -168,13 +168,7 @@ impl FieldWriter {
         any
     }
 
-    fn write_node(
-        &mut self,
-        out: &mut Vec<u8>,
-        place: Place,
-        node: &BaseNode,
-        taken: &mut Taken,
-    ) {
+    fn write_node(&mut self, out: &mut Vec<u8>, place: Place, node: &BaseNode, taken: &mut Taken) {
         let outer = self.name.len();
         if outer > 0 {
             self.name.push(b'.');
@@ -232,12 +226,7 @@ impl FieldWriter {
     }
 
     /// Writes what a record has a place of its own for; says whether this is that.
-    fn write_special(
-        &mut self,
-        out: &mut Vec<u8>,
-        value: ValueRef<'_>,
-        taken: &mut Taken,
-    ) -> bool {
+    fn write_special(&mut self, out: &mut Vec<u8>, value: ValueRef<'_>, taken: &mut Taken) -> bool {
         match (&*self.name, value) {
             // Of an event whose message is not the text of its line any more.
             (b"message", value) if taken.take(Taken::BODY) => {

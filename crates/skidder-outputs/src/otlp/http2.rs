@@ -67,11 +67,8 @@ impl Http2 {
             let response =
                 self.sender.send_request(request).await.map_err(ConnectionError::Broken)?;
             let (head, body) = response.into_parts();
-            let mut answer = Answer {
-                status: head.status.as_u16(),
-                headers: head.headers,
-                ..Answer::default()
-            };
+            let mut answer =
+                Answer { status: head.status.as_u16(), headers: head.headers, ..Answer::default() };
             read(body, &mut answer).await?;
             Ok(answer)
         })

@@ -170,3 +170,6 @@ impl Output for Otlp {
         Box::pin(self.work(feed))
     }
 }
+
+#[cfg(test)]
+mod tests;

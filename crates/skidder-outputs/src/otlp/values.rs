@@ -4,7 +4,8 @@
 //! bits are texts, and so are times; what is no UTF-8 is bytes; `null` is a value without anything in it.
 
 use super::wire::{
-    delimited_bytes, open, varint, varint_bytes, write_bytes, write_fixed64, write_head, write_varint,
+    delimited_bytes, open, varint, varint_bytes, write_bytes, write_fixed64, write_head,
+    write_varint,
 };
 use skidder_event::{ListRef, MapRef, Precision, TimeText, Value, ValueRef};
 use std::borrow::Cow;

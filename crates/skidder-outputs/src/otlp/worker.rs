@@ -126,8 +126,7 @@ impl Worker {
             let observed = u64::try_from(self.clock.wall().0).unwrap_or(0);
             self.plain.clear();
             self.plain.shrink_to(KEPT_BYTES_MAX);
-            let content =
-                self.writer.write(&mut self.plain, &mut waiting, limits, observed).await;
+            let content = self.writer.write(&mut self.plain, &mut waiting, limits, observed).await;
             let plain_bytes = self.plain.len();
             let body = self.packer.pack(&mut self.plain).await;
             match self.attempt(&content, plain_bytes, &body).await {
@@ -272,9 +271,10 @@ impl Worker {
     /// None of the events can ever be taken.
     async fn refuse(&mut self, content: &Content, status: u16, kind: &str, why: &str) {
         let reason = serde_json::json!({ "type": kind, "reason": why }).to_string().into_bytes();
-        let rows = content.deliveries.iter().flat_map(|delivery| {
-            delivery.rows.clone().map(move |row| (delivery.clone(), row))
-        });
+        let rows = content
+            .deliveries
+            .iter()
+            .flat_map(|delivery| delivery.rows.clone().map(move |row| (delivery.clone(), row)));
         let refusals = rows.map(|(delivery, row)| {
             let reason = reason.clone();
             Refusal { delivery, row, status, reason, id: None }

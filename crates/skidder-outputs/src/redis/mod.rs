@@ -51,7 +51,8 @@ impl Redis {
             } else {
                 None
             };
-            let route = Route { host: server.host.clone(), proxy: proxy.clone(), tls, http2: false };
+            let route =
+                Route { host: server.host.clone(), proxy: proxy.clone(), tls, http2: false };
             let own = config.password.clone().map(|password| (config.username.clone(), password));
             targets.push(Arc::new(Target {
                 route,
