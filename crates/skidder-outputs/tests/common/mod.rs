@@ -3,6 +3,7 @@
 
 pub(crate) mod http_proxy;
 pub(crate) mod lumberjack;
+pub(crate) mod otlp;
 pub(crate) mod redis;
 pub(crate) mod server;
 
