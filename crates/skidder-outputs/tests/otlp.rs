@@ -10,7 +10,7 @@ use skidder_config::{Problems, Settings};
 use skidder_contract::{Authority, Certificate, Manner, Place, Proxy, Trial, Way, keep};
 use skidder_outputs::Otlp;
 use skidder_outputs::otlp::{Compression, Config};
-use skidder_pipeline::{DeadLettersLimits, Output};
+use skidder_pipeline::Output;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -198,7 +198,6 @@ async fn without_dead_letters_what_is_refused_is_dropped_and_counted() {
     for grpc in PROTOCOLS {
         let server = FakeCollector::start(grpc, [Act::Bad]).await;
         let mut fixture = Fixture::with_dead_letters(0);
-        assert!(DeadLettersLimits::BYTES > 0);
         fixture.push(LINES, 70);
         fixture.run(output(config(grpc, &server.address))).await;
         fixture.judge(&server.taken());
@@ -225,7 +224,7 @@ async fn requests_that_are_too_large_become_smaller_and_a_single_event_is_refuse
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_says_so_is_left_alone_for_as_long() {
     for grpc in PROTOCOLS {
-        let began = std::time::Instant::now();
+        let began = tokio::time::Instant::now();
         let (_, fixture) = run(grpc, "too many", &[Act::TooMany(1)]).await;
         assert!(began.elapsed() >= Duration::from_secs(1));
         assert_eq!(fixture.feed.metrics.too_many.get(), 100);
@@ -269,7 +268,7 @@ async fn logs_are_balanced_over_all_collectors_that_are_up() {
     for grpc in PROTOCOLS {
         let (one, other) =
             (FakeCollector::start(grpc, []).await, FakeCollector::start(grpc, []).await);
-        let dead = Proxy::start(&one.address, [Way::Refuse; 1000]).await;
+        let dead = Proxy::start(&one.address, vec![Way::Refuse; 1000]).await;
         let hosts = format!("'{}', '{}', '{}'", one.address, dead.address(), other.address);
         let mut fixture = Fixture::new();
         fixture.push(LINES, 70);
@@ -310,14 +309,17 @@ async fn otlp_goes_through_tls_with_a_client_certificate_and_through_proxies() {
 
         let server = FakeCollector::start(grpc, []).await;
         let proxy = FakeHttpProxy::start(&server.address, "Basic dTpw").await;
-        let more = format!("proxy_url: 'http://u:p@{}'", proxy.address);
+        let more =
+            format!("proxy_url: 'http://u:p@{}'\nproxy_headers: {{X-Who: us}}", proxy.address);
         let config = read(grpc, &format!("'{}'", server.address), &more);
         let mut fixture = Fixture::new();
         fixture.push(LINES, 70);
         fixture.run(output(config)).await;
         fixture.judge(&server.taken());
         // gRPC needs a tunnel; HTTP is given to the proxy as it is.
-        assert_eq!(proxy.heads()[0].starts_with("CONNECT "), grpc);
+        let head = &proxy.heads()[0];
+        assert_eq!(head.starts_with("CONNECT "), grpc);
+        assert_eq!(head.contains("x-who: us\r\n"), grpc);
     }
 }
 

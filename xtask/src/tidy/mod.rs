@@ -6,6 +6,7 @@ mod elasticsearch_options;
 mod kafka_options;
 mod links;
 mod options;
+mod otlp_options;
 mod output_faults;
 mod output_options;
 mod parser_options;

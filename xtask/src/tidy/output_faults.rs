@@ -62,6 +62,15 @@ const REDIS_DENIED: Cell = Tested(&[
     "redis_keeps_the_contract_of_outputs",
     "redis_itself_without_memory_or_rights_gets_everything_later",
 ]);
+const OTLP: Cell = Tested(&[
+    "otlp_over_grpc_keeps_the_contract_of_outputs",
+    "otlp_over_http_keeps_the_contract_of_outputs",
+]);
+const OTLP_NETWORK: Cell = Tested(&[
+    "otlp_over_grpc_keeps_the_contract_of_outputs",
+    "otlp_over_http_keeps_the_contract_of_outputs",
+    "a_bad_network_before_a_collector_and_its_restart_lose_nothing",
+]);
 const KAFKA_NETWORK: Cell = Tested(&[
     "kafka_keeps_the_contract_of_outputs",
     "a_bad_network_loses_nothing_and_keeps_the_order",
@@ -72,7 +81,7 @@ const TERMINAL: Cell = Tested(&["the_console_prints_every_event_once_through_any
 const NO_CONNECTION: Cell = Never("there is no connection");
 const NO_CERTIFICATE: Cell = Never("there is no certificate");
 
-const OUTPUTS: [(&str, [Cell; CASES.len()]); 6] = [
+const OUTPUTS: [(&str, [Cell; CASES.len()]); 7] = [
     (
         "elasticsearch",
         [
@@ -177,6 +186,34 @@ const OUTPUTS: [(&str, [Cell; CASES.len()]); 6] = [
             REDIS_DENIED,
             REDIS,
             REDIS,
+        ],
+    ),
+    (
+        "otlp",
+        [
+            Tested(&[
+                "otlp_over_grpc_keeps_the_contract_of_outputs",
+                "otlp_over_http_keeps_the_contract_of_outputs",
+                "the_collector_itself_takes_every_event_once",
+            ]),
+            Tested(&[
+                "a_request_that_can_never_be_taken_goes_to_the_dead_letters",
+                "a_collector_that_refuses_for_now_gets_everything_and_one_that_refuses_for_good_does_not",
+            ]),
+            Tested(&[
+                "what_is_refused_of_a_request_is_dropped_and_counted_and_does_not_come_again",
+            ]),
+            Tested(&[
+                "requests_that_are_too_large_become_smaller_and_a_single_event_is_refused",
+                "a_collector_that_takes_only_small_requests_gets_everything",
+            ]),
+            OTLP,
+            OTLP_NETWORK,
+            OTLP_NETWORK,
+            OTLP_NETWORK,
+            OTLP,
+            OTLP,
+            OTLP,
         ],
     ),
     (

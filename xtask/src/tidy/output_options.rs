@@ -3,6 +3,7 @@
 use super::elasticsearch_options::{ELASTICSEARCH, SETUP, SSL};
 use super::kafka_options::KAFKA;
 use super::options::tell_missing;
+use super::otlp_options::OTLP;
 use super::tables::Page;
 use anyhow::Result;
 use std::collections::HashSet;
@@ -25,6 +26,7 @@ const OUTPUTS: &[(&str, &[Covered])] = &[
     ("output.elasticsearch", ELASTICSEARCH),
     ("output.logstash", LOGSTASH),
     ("output.kafka", KAFKA),
+    ("output.otlp", OTLP),
     ("output.redis", REDIS),
     ("output.file", FILE),
     ("output.console", CONSOLE),

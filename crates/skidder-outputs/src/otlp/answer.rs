@@ -87,6 +87,10 @@ pub(crate) fn of_http(answer: &Answer) -> Verdict {
     let text = |hint: &str| join(&format!("the server answered {kind}"), &said, hint);
     match status {
         413 => Verdict::TooLarge { status: *status, why: text(""), sure: true },
+        // The Collector's way to say it (0.155, `http: request body too large`).
+        400 if is_about_size(&said) => {
+            Verdict::TooLarge { status: *status, why: text(""), sure: true }
+        }
         429 | 502 | 503 | 504 => {
             let after = headers.get(RETRY_AFTER).and_then(|value| value.to_str().ok());
             let wait = after.and_then(|text| text.trim().parse().ok()).map(Duration::from_secs);
@@ -132,7 +136,9 @@ pub(crate) fn of_grpc(answer: &Answer) -> Verdict {
     let code = field("grpc-status").and_then(|text| text.parse::<u16>().ok());
     let Some(code) = code else { return no_grpc(answer) };
     if code == 0 {
-        let response = unframe(&answer.body).map(ExportResponse::decode);
+        let encoding = answer.headers.get("grpc-encoding").and_then(|value| value.to_str().ok());
+        let message = unframe(&answer.body, encoding);
+        let response = message.map(|message| ExportResponse::decode(&*message));
         return match response {
             Some(Ok(response)) => taken(response.partial_success),
             _ => unreadable(answer.status, &answer.body),

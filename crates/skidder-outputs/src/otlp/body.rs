@@ -2,12 +2,17 @@
 
 use super::config::Compression;
 use bytes::Bytes;
+use flate2::read::GzDecoder;
 use skidder_encode::{Encoder, Framing, WINDOW_BYTES};
+use std::borrow::Cow;
+use std::io::Read as _;
 
 /// Bytes that are compressed before other tasks get a chance to run.
 const PIECE_BYTES: usize = 256 << 10;
 /// The fastest level of zstd that is not one of its negative ones; the library's own is 3, which takes twice the time.
 const ZSTD_LEVEL: i32 = 1;
+/// Most bytes of an answer when it is unpacked: a usual one has none.
+const PLAIN_BYTES_MAX: usize = 64 << 10;
 /// Bytes that gRPC puts before a message: whether it is compressed, and its length.
 const HEAD_BYTES: usize = 5;
 
@@ -75,9 +80,27 @@ impl Packer {
     }
 }
 
-/// The message in an answer of gRPC; nothing if there is not exactly one that is as it was sent.
-pub(crate) fn unframe(answer: &[u8]) -> Option<&[u8]> {
+/// The message in an answer of gRPC; nothing if there is not exactly one. Servers answer in the codec that they were
+/// asked in, which `encoding` names.
+pub(crate) fn unframe<'a>(answer: &'a [u8], encoding: Option<&str>) -> Option<Cow<'a, [u8]>> {
     let (head, message) = answer.split_first_chunk::<HEAD_BYTES>()?;
     let len = u32::from_be_bytes([head[1], head[2], head[3], head[4]]);
-    (head[0] == 0 && len as usize == message.len()).then_some(message)
+    if len as usize != message.len() {
+        return None;
+    }
+    match (head[0], encoding) {
+        (0, _) => Some(Cow::Borrowed(message)),
+        (1, Some("gzip")) => {
+            let mut plain = Vec::new();
+            let mut decoder = GzDecoder::new(message).take(PLAIN_BYTES_MAX as u64 + 1);
+            decoder.read_to_end(&mut plain).ok()?;
+            (plain.len() <= PLAIN_BYTES_MAX).then_some(Cow::Owned(plain))
+        }
+        (1, Some("zstd")) => {
+            let mut plain = Vec::with_capacity(PLAIN_BYTES_MAX);
+            zstd_safe::decompress(&mut plain, message).ok()?;
+            Some(Cow::Owned(plain))
+        }
+        _ => None,
+    }
 }

@@ -86,7 +86,8 @@ fn records(request: &ExportLogsServiceRequest) -> Vec<(BTreeMap<String, Json>, &
 }
 
 fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    let digit = |value: u8| char::from(b"0123456789abcdef"[usize::from(value)]);
+    bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect()
 }
 
 /// What a document has to become: attributes of the resource, and all that is in the record.

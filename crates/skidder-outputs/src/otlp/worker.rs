@@ -158,13 +158,7 @@ impl Worker {
                 verdict
             }
             Err(error) => {
-                if matches!(error, ConnectionError::Broken(_)) {
-                    self.broken += 1;
-                }
-                if self.broken >= BROKEN_MAX && content.events > 1 {
-                    self.broken = 0;
-                    self.make_smaller(plain_bytes);
-                }
+                self.count_broken(&error, content, plain_bytes);
                 return Next::Later(error.into());
             }
         };
@@ -176,8 +170,8 @@ impl Worker {
                 self.recover();
                 Next::Done
             }
-            Verdict::Partly { refused, .. } if refused < events => {
-                self.tell_part(refused, &verdict);
+            Verdict::Partly { refused, why } if refused < events => {
+                self.tell_part(refused, &why);
                 self.take(&content.deliveries, refused as u32);
                 self.recover();
                 Next::Done
@@ -283,6 +277,17 @@ impl Worker {
         self.recover();
     }
 
+    /// There is no answer to a request. Its size may be why.
+    fn count_broken(&mut self, error: &ConnectionError, content: &Content, plain_bytes: usize) {
+        if matches!(error, ConnectionError::Broken(_)) {
+            self.broken += 1;
+        }
+        if self.broken >= BROKEN_MAX && content.events > 1 {
+            self.broken = 0;
+            self.make_smaller(plain_bytes);
+        }
+    }
+
     fn make_smaller(&mut self, plain_bytes: usize) {
         self.size.was_too_large(plain_bytes);
         let host = &self.targets[self.current].host;
@@ -293,8 +298,7 @@ impl Worker {
     }
 
     /// The server refused a part, and does not say which.
-    fn tell_part(&mut self, refused: u64, verdict: &Verdict) {
-        let Verdict::Partly { why, .. } = verdict else { return };
+    fn tell_part(&mut self, refused: u64, why: &str) {
         if let Some(times) = self.parts_told.add() {
             let host = &self.targets[self.current].host;
             tracing::error!(

@@ -14,7 +14,7 @@ use opentelemetry_proto::tonic::collector::logs::v1::{
 use opentelemetry_proto::tonic::common::v1::any_value::Value;
 use prost::Message as _;
 use std::collections::{BTreeMap, VecDeque};
-use std::io::{self, Read as _};
+use std::io::{self, Read as _, Write as _};
 use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
@@ -150,6 +150,7 @@ impl FakeCollector {
         let path = head.uri.path().to_owned();
         let message = self.unpack(&head.headers, &body);
         let logs = lines(&message);
+        let codec = head.headers.get("grpc-encoding").cloned();
         let act = {
             let mut state = self.state.lock().unwrap();
             let authorization = head.headers.get("authorization").map(HeaderValue::as_bytes);
@@ -167,7 +168,7 @@ impl FakeCollector {
                 _ => state.script.pop_front().unwrap_or(Act::Ok),
             }
         };
-        Ok(match act {
+        let reply = match act {
             Act::Ok => self.take(&logs),
             Act::AtMost(most) if logs.len() <= most => self.take(&logs),
             Act::AtMost(_) => {
@@ -190,7 +191,8 @@ impl FakeCollector {
                 reply.headers_mut().insert("connection", HeaderValue::from_static("close"));
                 reply
             }
-        })
+        };
+        Ok(in_codec(reply, codec))
     }
 
     fn unpack(&self, headers: &HeaderMap, body: &[u8]) -> ExportLogsServiceRequest {
@@ -289,6 +291,23 @@ impl FakeCollector {
         response.headers_mut().insert("content-type", HeaderValue::from_static(kind));
         response
     }
+}
+
+/// An answer of gRPC in the codec of the request, as grpc-go does.
+fn in_codec(mut reply: Response<Reply>, codec: Option<HeaderValue>) -> Response<Reply> {
+    let Some(codec) = codec.filter(|codec| codec == "gzip") else { return reply };
+    for frame in &mut reply.body_mut().0 {
+        let Some(data) = frame.data_ref().filter(|data| data[..] != *b"<html>") else { continue };
+        let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        packed.write_all(&data[5..]).unwrap();
+        let packed = packed.finish().unwrap();
+        let mut body = vec![1];
+        body.extend_from_slice(&(packed.len() as u32).to_be_bytes());
+        body.extend_from_slice(&packed);
+        *frame = Frame::data(body.into());
+    }
+    reply.headers_mut().insert("grpc-encoding", codec);
+    reply
 }
 
 /// Numbers of the lines of a request.

@@ -1,3 +1,5 @@
+//! Answers of HTTP and gRPC with what is done about them.
+
 use super::super::messages::{Delay, Detail, RetryInfo};
 use super::*;
 use http::HeaderName;
@@ -31,9 +33,12 @@ fn http(status: u16, pairs: &[(&str, &str)], body: &[u8]) -> Verdict {
     of_http(&Answer { status, headers, body, ..Answer::default() })
 }
 
+/// Status, headers, body, and the word for the verdict.
+type Case<'a> = (u16, &'a [(&'a str, &'a str)], &'a [u8], &'a str);
+
 #[test]
 fn statuses_of_http_mean_what_otlp_says() {
-    let table: &[(u16, &[(&str, &str)], &[u8], &str)] = &[
+    let table: &[Case<'_>] = &[
         (200, PROTOBUF, b"", "taken"),
         (204, &[], b"", "taken"),
         (200, PROTOBUF, b"\x0a\x00", "taken"),
@@ -52,6 +57,7 @@ fn statuses_of_http_mean_what_otlp_says() {
         (200, JSON, b"{\"partial", "unreadable"),
         (302, &[], b"", "later"),
         (400, PROTOBUF, b"", "refused"),
+        (400, &[], b"http: request body too large", "large"),
         (401, &[], b"", "later"),
         (403, &[], b"", "later"),
         (404, &[], b"", "later"),
@@ -167,6 +173,31 @@ fn an_answer_of_grpc_is_one_whole_message() {
     let verdict = of_grpc(&Answer { status: 200, headers, ..Answer::default() });
     let kind = "INVALID_ARGUMENT".to_owned();
     assert_eq!(verdict, Verdict::Refused { status: 3, kind, why: "not this\u{20ac}%".to_owned() });
+}
+
+#[test]
+fn an_answer_of_grpc_may_be_compressed() {
+    let plain = ExportResponse { partial_success: None }.encode_to_vec();
+    let long = vec![0; 1 << 20];
+    for (text, expected) in [(&plain, "taken"), (&long, "unreadable")] {
+        let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        std::io::Write::write_all(&mut gzip, text).unwrap();
+        let mut zstd = Vec::with_capacity(zstd_safe::compress_bound(text.len()));
+        zstd_safe::compress(&mut zstd, text, 1).unwrap();
+        for (name, packed) in [("gzip", gzip.finish().unwrap()), ("zstd", zstd)] {
+            let mut body = vec![1];
+            body.extend_from_slice(&(packed.len() as u32).to_be_bytes());
+            body.extend_from_slice(&packed);
+            let (headers, trailers) =
+                (headers(&[("grpc-encoding", name)]), headers(&[("grpc-status", "0")]));
+            let mut answer = Answer { status: 200, headers, trailers, body };
+            assert_eq!(word(&of_grpc(&answer)), expected, "{name}");
+            answer.body.pop();
+            assert_eq!(word(&of_grpc(&answer)), "unreadable", "{name}");
+            answer.headers.clear();
+            assert_eq!(word(&of_grpc(&answer)), "unreadable", "{name}");
+        }
+    }
 }
 
 #[test]

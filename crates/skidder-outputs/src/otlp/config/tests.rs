@@ -1,3 +1,5 @@
+//! Settings as somebody writes them.
+
 use super::*;
 use skidder_config::{Problems, Settings};
 
