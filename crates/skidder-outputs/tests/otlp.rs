@@ -188,7 +188,7 @@ async fn what_is_refused_of_a_request_is_dropped_and_counted_and_does_not_come_a
         assert_eq!((metrics.dropped.get(), metrics.acked.get()), (31, LINES as u64 - 31));
         // Of a request that is refused as a whole it is known which events it were.
         let (_, fixture) = run(grpc, "wholly", &[Act::AllBut(100)]).await;
-        assert_eq!(fixture.dead_letters().len(), 100);
+        assert_eq!(fixture.dead_letters(), (0..100).map(|number| (number, 200)).collect());
         assert_eq!(fixture.settle.total().dropped().total(), 0);
     }
 }

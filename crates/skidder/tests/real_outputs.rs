@@ -1,4 +1,5 @@
-//! The program against the servers of the other outputs: Elastic's Lumberjack library, Camel's, Redis.
+//! The program against the servers of the other outputs: Elastic's Lumberjack library, Camel's, Redis, the
+//! receiver of the OpenTelemetry Collector.
 #![expect(clippy::unwrap_used, reason = "a failed test is the message")]
 
 mod common;
@@ -106,4 +107,66 @@ fn redis_gets_every_line_of_files_once() {
         found.extend(listed);
     }
     accept("Redis, plain and gzip", judge(&LOGS, &found), 0);
+}
+
+/// The lines in what a collector wrote down, with the resource of each.
+fn logs(server: &Server) -> Vec<(Value, String)> {
+    let text = std::fs::read_to_string(server.file("logs.ndjson")).unwrap_or_default();
+    let list = |value: &Value, key: &str| value[key].as_array().cloned().unwrap_or_default();
+    let mut found = Vec::new();
+    for line in text.lines() {
+        // Of a line that is being written the end may not be there.
+        let Ok(request) = serde_json::from_str::<Value>(line) else { continue };
+        for group in list(&request, "resourceLogs") {
+            for scope in list(&group, "scopeLogs") {
+                for record in list(&scope, "logRecords") {
+                    let body = record["body"]["stringValue"].as_str().unwrap().to_owned();
+                    found.push((group["resource"].clone(), body));
+                }
+            }
+        }
+    }
+    found
+}
+
+#[test]
+#[ignore = "needs real servers: cargo xtask test"]
+fn a_collector_gets_every_line_of_files_once() {
+    for (protocol, settings) in [("grpc", ""), ("http/protobuf", "-http")] {
+        let server = Server::own_otelcol(false, settings).unwrap();
+        let place = Place::with_output(&format!(
+            "output.otlp: {{hosts: ['127.0.0.1:{}'], protocol: {protocol}, bulk_max_size: 300}}\n",
+            server.port()
+        ));
+        write_logs(&place);
+        tested(&place);
+        let ledger = place.once(&[]).succeeded().ledger();
+        assert_eq!((ledger.read, ledger.delivered), (9000, 9000));
+        let (resources, lines): (Vec<Value>, Vec<String>) = logs(&server).into_iter().unzip();
+        accept(&format!("OTLP, {protocol}"), judge(&LOGS, &lines), 0);
+        let text = resources[0].to_string();
+        for name in ["agent.type", "agent.version", "host.name"] {
+            assert!(text.contains(&format!("\"{name}\"")), "{text}");
+        }
+    }
+}
+
+#[test]
+#[ignore = "needs real servers: cargo xtask test"]
+fn a_killed_program_loses_no_line_on_the_way_to_a_collector() {
+    let server = Server::own_otelcol(false, "").unwrap();
+    let place = Place::with_output(&format!(
+        "output.otlp: {{hosts: ['127.0.0.1:{}'], bulk_max_size: 20}}\n",
+        server.port()
+    ));
+    write_logs(&place);
+    for share in [1000, 3000, 5000] {
+        let mut program = place.start(&[]);
+        program.await_that("some lines are there", || logs(&server).len() >= share);
+        assert!(program.kill().was_killed());
+    }
+    place.once(&[]).succeeded();
+    let lines: Vec<String> = logs(&server).into_iter().map(|(_, line)| line).collect();
+    // What was in flight or not saved yet comes again.
+    accept("killed three times", judge(&LOGS, &lines), 3 * 2000);
 }

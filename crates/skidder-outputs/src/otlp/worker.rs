@@ -20,6 +20,8 @@ use std::time::Duration;
 /// A request that broke so many connections in a row is made smaller, like one that was too large: some proxies close
 /// the connection without waiting until that answer could be read.
 const BROKEN_MAX: u32 = 5;
+/// The status of an answer that is a success, of HTTP under both protocols.
+const SUCCESS: u16 = 200;
 /// Largest buffer that is kept for the next request.
 const KEPT_BYTES_MAX: usize = 8 << 20;
 
@@ -177,7 +179,7 @@ impl Worker {
                 Next::Done
             }
             Verdict::Partly { why, .. } => {
-                self.refuse(content, 0, "partial_success", &why).await;
+                self.refuse(content, SUCCESS, "partial_success", &why).await;
                 Next::Done
             }
             Verdict::TooLarge { .. } if content.events > 1 => {
