@@ -8,6 +8,7 @@ use common::*;
 use proptest::prelude::*;
 use serde_json::{Value as Json, json};
 use skidder_event::*;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Fields of a form, and (the last two) one that is inside of one and one that has nothing to do with it.
@@ -99,7 +100,35 @@ fn fields(batch: &Batch) -> Vec<Json> {
     };
     let mut all: Vec<Json> = FIELDS.iter().chain(&AROUND).map(seen).collect();
     all.push(shown(ValueRef::Map(event.root())));
+    layers(batch);
     all
+}
+
+/// What the event says itself hides the base, and nothing else is there but what the base has.
+fn layers(batch: &Batch) {
+    let root = batch.event(0).root();
+    let text = |key: &[u8]| String::from_utf8(key.to_vec()).unwrap();
+    let mut own = BTreeMap::new();
+    root.for_each_own(|key, value| {
+        let before = own.insert(text(key), value.map(shown));
+        assert!(before.is_none(), "{key:?} comes twice");
+    });
+    let base = batch.base().nodes();
+    for (key, value) in &own {
+        assert_eq!(*value, root.get(key).map(shown), "{key}");
+    }
+    let mut merged: BTreeMap<String, Json> = BTreeMap::new();
+    for node in base {
+        let alone = batch_of("x", Arc::clone(batch.base()));
+        merged.insert(node.key.to_string(), shown(alone.event(0).root().get(&node.key).unwrap()));
+    }
+    for (key, value) in own {
+        match value {
+            Some(value) => merged.insert(key, value),
+            None => merged.remove(&key),
+        };
+    }
+    assert_eq!(json!(merged), shown(ValueRef::Map(root)));
 }
 
 fn shown(value: ValueRef<'_>) -> Json {

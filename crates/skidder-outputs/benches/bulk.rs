@@ -1,4 +1,4 @@
-//! Events to bulk bodies and to windows of Lumberjack: what a worker does between the queue and the socket.
+//! Events to bulk bodies, to windows of Lumberjack and to requests of OTLP: what a worker does between the queue and the socket.
 //!
 //! Bytes are those of the log lines, without the metadata that is added to each.
 
@@ -8,6 +8,7 @@ use skidder_event::{Base, Batch, Map, Provenance, Row, SourceId, Text};
 use skidder_outputs::Context;
 use skidder_outputs::elasticsearch::{BulkBench, Config, HostUrl};
 use skidder_outputs::logstash::FrameBench;
+use skidder_outputs::otlp::{self, Compression, ExportBench};
 use skidder_pipeline::{Delivery, Queue, QueueLimits, Settle, TakeLimits};
 use std::sync::Arc;
 
@@ -111,6 +112,20 @@ fn window_at_compression_level(bencher: divan::Bencher<'_, '_>, level: u32) {
         .counter(BytesCount::new(size))
         .counter(ItemsCount::new(ROWS))
         .bench_local(|| runtime.block_on(bench.write(black_box(&delivery))));
+}
+
+/// A request of 1600 events for a collector; beside `request_at_compression_level` 0 and 1 it is Protocol Buffers.
+#[divan::bench(args = [Compression::None, Compression::Gzip, Compression::Zstd])]
+fn export_in_codec(bencher: divan::Bencher<'_, '_>, compression: Compression) {
+    let (delivery, size) = delivery();
+    let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
+    let mut config = otlp::Config::new(Vec::new());
+    config.compression = compression;
+    let mut bench = ExportBench::new(&config, &context());
+    bencher
+        .counter(BytesCount::new(size))
+        .counter(ItemsCount::new(ROWS))
+        .bench_local(|| runtime.block_on(bench.encode(black_box(&delivery))));
 }
 
 #[expect(clippy::print_stderr, reason = "speed without the ratio says little")]

@@ -3,10 +3,13 @@
 //! <https://github.com/open-telemetry/opentelemetry-proto>: `collector/logs/v1`, `logs/v1`, `resource/v1`, `common/v1`.
 //! Events that follow one another and come from the same resource share their `ResourceLogs`.
 
+use super::body::Packer;
+use super::config::Config;
 use super::fields::Naming;
 use super::record::RecordWriter;
 use super::wire::{Open, open, write_bytes};
 use crate::context::Context;
+use bytes::Bytes;
 use skidder_pipeline::Delivery;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -150,5 +153,33 @@ fn close(out: &mut [u8], group: &mut Option<(Open, Open)>) {
     if let Some((outer, inner)) = group.take() {
         inner.close(out);
         outer.close(out);
+    }
+}
+
+/// The encoder by itself, for the benchmark.
+#[doc(hidden)]
+pub struct ExportBench(RequestWriter, Packer, Limits, Vec<u8>);
+
+impl ExportBench {
+    /// An encoder with these settings.
+    pub fn new(config: &Config, context: &Context) -> Self {
+        let writer = RequestWriter::new(Arc::clone(&config.naming), context);
+        let limits = Limits { events: 0, bytes: config.bulk_max_bytes };
+        Self(writer, Packer::new(config.compression, true), limits, Vec::new())
+    }
+
+    /// Encodes one delivery as a request; gives its bytes before and after compression.
+    pub async fn encode(&mut self, delivery: &Delivery) -> (usize, usize) {
+        let mut waiting = VecDeque::from([delivery.clone()]);
+        let Self(writer, packer, limits, plain) = self;
+        writer.write(plain, &mut waiting, *limits, 1).await;
+        let bytes = plain.len();
+        (bytes, packer.pack(plain).await.iter().map(Bytes::len).sum())
+    }
+}
+
+impl std::fmt::Debug for ExportBench {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.write_str("ExportBench")
     }
 }

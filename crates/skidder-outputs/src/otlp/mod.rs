@@ -35,6 +35,8 @@ mod worker;
 
 pub use client::TargetError;
 pub use config::{Compression, Config, Protocol};
+#[doc(hidden)]
+pub use encode::ExportBench;
 
 use crate::backoff::{Backoff, Failures};
 use crate::context::Context;
