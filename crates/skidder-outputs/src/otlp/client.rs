@@ -93,7 +93,7 @@ impl Target {
                 let mut answer = Answer::default();
                 let into = &mut answer.body;
                 let exchanged =
-                    connection.exchange(Method::POST, uri, headers, body, into, timeout).await?;
+                    connection.send(Method::POST, uri, headers, body, into, timeout).await?;
                 (answer.status, answer.headers) = exchanged;
                 Ok((of_http(&answer), answer.body.len()))
             }

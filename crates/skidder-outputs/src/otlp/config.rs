@@ -194,15 +194,14 @@ fn read_hosts(section: &Section<'_>, protocol: Protocol, is_encrypted: bool) -> 
     let scheme = if is_encrypted { "https" } else { "http" };
     let parse = |text: &String| {
         if text.contains(['?', '#']) {
-            return Err(format!("`{text}` has a query, which OTLP has no use for"));
+            return Err("expected no query, which OTLP has no use for".to_owned());
         }
         let is_url = text.contains("://");
         let port = |https| if https && is_url { HTTPS_PORT } else { protocol.port() };
         let host = HostUrl::parse_with(text, scheme, "", port)?;
         if protocol == Protocol::Grpc && !host.path.is_empty() {
-            return Err(format!(
-                "`{text}` has a path, which gRPC has no use for; `protocol: http/protobuf` has"
-            ));
+            let message = "expected no path: gRPC has no use for it, `protocol: http/protobuf` has";
+            return Err(message.to_owned());
         }
         Ok(host)
     };

@@ -83,9 +83,9 @@ fn mistakes_in_otlp_settings_are_told() {
         ("{}", "`hosts` is missing"),
         ("hosts: []", "at least one host"),
         ("hosts: 'ftp://a'", "neither `http` nor `https`"),
-        ("hosts: 'a:x'", "is no port"),
-        ("hosts: 'http://a/path'", "has a path, which gRPC has no use for"),
-        ("hosts: 'http://a?b=c'\nprotocol: http/protobuf", "has a query"),
+        ("hosts: 'a:x'", "its port is no number"),
+        ("hosts: 'http://u:SECRET@a/path'", "expected no path: gRPC has no use for it"),
+        ("hosts: 'http://u:SECRET@a?b=c'\nprotocol: http/protobuf", "expected no query"),
         ("hosts: a\nprotocol: http/json", "protocol"),
         ("hosts: a\ncompression: snappy", "compression"),
         ("hosts: a\nworker: 0", "worker"),
@@ -95,11 +95,12 @@ fn mistakes_in_otlp_settings_are_told() {
         ("hosts: a\nheaders: {'a b': x}", "cannot be sent"),
         ("hosts: a\nresource_fields: [host.name]", "no first part of a name"),
         ("hosts: 'http://a'\nssl.verification_mode: none", "no host is encrypted"),
-        ("hosts: a\nproxy_url: 'ftp://p'", "scheme `ftp`"),
+        ("hosts: a\nproxy_url: 'ftp://p'", "its scheme is none of"),
         ("hosts: a\nlodbalance: true", "loadbalance"),
     ];
     for (text, expected) in table {
         let (_, told) = read(text);
         assert!(told.contains(expected), "{text}: {told}");
+        assert!(!told.contains("SECRET"), "{text}: {told}");
     }
 }
