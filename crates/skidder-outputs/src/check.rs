@@ -4,6 +4,7 @@ use crate::elasticsearch::Elasticsearch;
 use crate::file::FileOutput;
 use crate::logstash::Logstash;
 use crate::redis::Redis;
+use crate::s3::S3;
 use std::fmt::Display;
 use std::pin::Pin;
 
@@ -16,6 +17,8 @@ pub enum Check {
     Logstash(Box<Logstash>),
     /// Goes to every server.
     Redis(Box<Redis>),
+    /// Goes to the bucket.
+    S3(Box<S3>),
     /// Looks at the directory.
     File(Box<FileOutput>),
     /// That of an output in another crate.
@@ -41,6 +44,7 @@ impl Check {
             Self::Elasticsearch(output) => output.check(tell).await,
             Self::Logstash(output) => output.check(tell).await,
             Self::Redis(output) => output.check(tell).await,
+            Self::S3(output) => output.check(tell).await,
             Self::File(output) => output.check(tell),
             Self::Other(output) => output.check(tell).await,
             Self::Nothing(kind) => {

@@ -8,12 +8,14 @@ use crate::elasticsearch::{self, Elasticsearch, QueueSettings};
 use crate::file::{FileConfig, FileOutput};
 use crate::logstash::{self, Logstash};
 use crate::redis::{self, Redis};
+use crate::s3::{self, S3};
 use skidder_config::{Section, nearest};
 use skidder_os::Timestamp;
 use skidder_pipeline::Output;
 
 /// The outputs there are.
-const SUPPORTED: [&str; 6] = ["elasticsearch", "logstash", "redis", "file", "console", "discard"];
+const SUPPORTED: [&str; 7] =
+    ["elasticsearch", "logstash", "redis", "s3", "file", "console", "discard"];
 
 /// The constructor of an output in another crate. Mistakes are told to the section's problems.
 pub type BuildOther =
@@ -143,6 +145,19 @@ fn one(name: &str, section: &Section<'_>, context: &Context, started: Timestamp)
                 }
             };
             (Box::new(output.clone()), Check::Redis(Box::new(output)))
+        }
+        "s3" => {
+            let config = s3::Config::read(section, context, |name| std::env::var(name).ok())?;
+            // A number of events would bound the objects.
+            queue = QueueSettings::bounded_in_bytes();
+            let output = match S3::new(config, context.clone()) {
+                Ok(output) => output,
+                Err(error) => {
+                    section.problem(error.setting(), error.to_string(), "");
+                    return None;
+                }
+            };
+            (Box::new(output.clone()), Check::S3(Box::new(output)))
         }
         "file" => {
             let config = FileConfig::read(section, context, started)?;

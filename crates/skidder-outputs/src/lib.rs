@@ -1,4 +1,4 @@
-//! Elasticsearch, Logstash, Redis, file, console and discard outputs.
+//! Elasticsearch, Logstash, Redis, S3, file, console and discard outputs.
 //!
 //! An output takes deliveries from a queue, writes each event once, and gives each its verdict: see
 //! [`skidder_pipeline::Output`].
@@ -19,6 +19,7 @@ mod net;
 mod post;
 pub mod redis;
 mod refusal;
+pub mod s3;
 mod selector;
 mod supply;
 #[cfg(test)]
@@ -40,5 +41,6 @@ pub use net::{Host, HttpProxy, Proxy, ProxyChoice, Via, connect, first_of};
 pub use post::{PostError, Posted, Poster, Usual};
 pub use redis::Redis;
 pub use refusal::{Refusal, Refuser};
+pub use s3::S3;
 pub use selector::{NoName, Rules, Selector};
 pub use trial::{Trial, TrialError, TrialSizes};
