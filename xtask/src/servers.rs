@@ -45,8 +45,15 @@ const KINDS: [Kind; 5] = [
     Kind { name: "kafka", script: "kafka.sh", secure: false, variable: "SKIDDER_TEST_KAFKA" },
 ];
 /// Servers that tests start for themselves, in seconds.
-const STARTED_BY_TESTS: [&str; 6] =
-    ["lumberjack.sh", "camel-lumberjack.sh", "redis.sh", "socks.sh", "unbound.sh", "profiles.sh"];
+const STARTED_BY_TESTS: [&str; 7] = [
+    "lumberjack.sh",
+    "camel-lumberjack.sh",
+    "redis.sh",
+    "s3.sh",
+    "socks.sh",
+    "unbound.sh",
+    "profiles.sh",
+];
 /// Tells the tests the folder with the certificates of the secure server.
 const CERTIFICATES_VARIABLE: &str = "SKIDDER_TEST_CERTIFICATES";
 

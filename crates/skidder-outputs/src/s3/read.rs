@@ -39,7 +39,8 @@ impl Config {
     ) -> Option<Self> {
         let advice = "objects are sent until they are accepted";
         section.deprecated(&["max_retries"], advice);
-        let bucket = section.string("bucket").named("the name of a bucket").check(|name| bucket_name(name));
+        let bucket =
+            section.string("bucket").named("the name of a bucket").check(|name| bucket_name(name));
         let bucket = bucket.required();
         let endpoint = section.string("endpoint").named("a URL").try_map(endpoint);
         let has_endpoint = endpoint.is_set();
@@ -53,7 +54,8 @@ impl Config {
         let key_prefix = section.string("key_prefix").named("a format string").try_map(format);
         let default = Format::parse(Self::KEY_PREFIX).expect("the default is a format string");
         let key_prefix = key_prefix.optional().unwrap_or(default);
-        let extension = section.string("filename_extension").check(|text| extension(text)).optional();
+        let extension =
+            section.string("filename_extension").check(|text| extension(text)).optional();
         let codec = CodecConfig::read(section, false);
         let compression = read_compression(section);
         let workers = |key| section.usize(key).named("a number of objects").range(1..=64);
@@ -245,3 +247,6 @@ fn read_headers(section: &Section<'_>) -> Vec<(&'static str, String)> {
     headers.extend(tags.map(|tags| ("x-amz-tagging", tags)));
     headers
 }
+
+#[cfg(test)]
+mod tests;

@@ -206,7 +206,8 @@ fn good(headers: &str) -> String {
 }
 
 fn refusal(status: u16, code: &str) -> String {
-    let body = format!("<?xml version=\"1.0\"?><Error><Code>{code}</Code><Message>no</Message></Error>");
+    let body =
+        format!("<?xml version=\"1.0\"?><Error><Code>{code}</Code><Message>no</Message></Error>");
     format!("HTTP/1.1 {status} X\r\ncontent-length: {}\r\n\r\n{body}", body.len())
 }
 
