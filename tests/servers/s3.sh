@@ -22,7 +22,7 @@ mkdir -p "$dir/data/logs" "$dir/data/closed" "$dir/metadata" "$dir/users"
 options=() scheme=http trust=()
 if [ "${SECURITY:-0}" = 1 ]; then
   "$here/certs.sh" "$dir/certs"
-  options=(--cert "$dir/certs/server.crt" --key "$dir/certs/server.key") scheme=https
+  options=(--cert "$dir/certs/server.crt" --key "$dir/certs/server.key") scheme=https trust=(--allow-insecure)
 fi
 # The file system need not have extended attributes.
 launch env ROOT_ACCESS_KEY=test ROOT_SECRET_KEY='secret of tests' "$program" --port "127.0.0.1:$port" \

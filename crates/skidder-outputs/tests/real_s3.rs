@@ -9,6 +9,7 @@ use skidder_config::{Problems, Settings};
 use skidder_contract::{Proxy, Way};
 use skidder_outputs::S3;
 use skidder_outputs::s3::Config;
+use skidder_pipeline::Output as _;
 use skidder_testkit::servers::Server;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -137,30 +138,39 @@ async fn a_bad_network_before_versitygw_loses_and_doubles_nothing() {
 async fn versitygw_that_is_killed_and_started_again_gets_every_event_once() {
     let server = Server::own_s3(false).unwrap();
     let mut fixture = Fixture::new();
-    fixture.push(LINES, 700);
     let metrics = Arc::clone(&fixture.feed.metrics);
-    let pause = Duration::from_millis(2);
-    let helper = async {
-        for round in 1..=3 {
-            while metrics.acked.get() < round * 600 {
-                tokio::time::sleep(pause).await;
-            }
+    let running = Box::new(output(&endpoint(&server), USER, "worker: 2")).run(fixture.feed.clone());
+    let story = async {
+        for _ in 0..3 {
+            let acked = metrics.acked.get();
+            fixture.push(LINES, 700);
+            until(|| metrics.acked.get() > acked).await;
             let pid = std::fs::read_to_string(server.file("pid")).unwrap();
             let pid = pid.split(' ').next().unwrap().to_owned();
             assert!(Command::new("kill").args(["-9", &pid]).status().unwrap().success());
+            fixture.push(LINES, 700);
             let failures = metrics.write_errors.get();
-            while metrics.write_errors.get() < failures + 2 {
-                tokio::time::sleep(pause).await;
-            }
+            until(|| metrics.write_errors.get() >= failures + 2).await;
             tokio::task::block_in_place(|| {
                 server.stop().unwrap();
                 server.start_again().unwrap();
             });
+            until(|| fixture.settle.total().in_flight() == 0).await;
+        }
+        fixture.queue.close();
+    };
+    tokio::join!(running, story);
+    fixture.judge(&taken(&server, "logs"));
+}
+
+/// Waits until something is so.
+async fn until(is_so: impl Fn() -> bool) {
+    let wait = async {
+        while !is_so() {
+            tokio::time::sleep(Duration::from_millis(2)).await;
         }
     };
-    let slow = "compression: none";
-    tokio::join!(fixture.run(output(&endpoint(&server), USER, slow)), helper);
-    fixture.judge(&taken(&server, "logs"));
+    tokio::time::timeout(Duration::from_mins(1), wait).await.expect("it takes too long");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -213,9 +223,7 @@ async fn versitygw_that_refuses_is_told_and_gets_every_event_later() {
         fixture.push(LINES, 700);
         let metrics = Arc::clone(&fixture.feed.metrics);
         let helper = async {
-            while metrics.write_errors.get() < 3 {
-                tokio::time::sleep(Duration::from_millis(5)).await;
-            }
+            until(|| metrics.write_errors.get() >= 3).await;
             assert_eq!(fixture.settle.total().in_flight(), LINES as u64, "{bucket}");
             tokio::task::block_in_place(|| help(&server));
         };

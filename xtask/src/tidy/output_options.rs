@@ -3,6 +3,7 @@
 use super::elasticsearch_options::{ELASTICSEARCH, SETUP, SSL};
 use super::kafka_options::KAFKA;
 use super::options::tell_missing;
+use super::s3_options::S3;
 use super::tables::Page;
 use anyhow::Result;
 use std::collections::HashSet;
@@ -26,6 +27,7 @@ const OUTPUTS: &[(&str, &[Covered])] = &[
     ("output.logstash", LOGSTASH),
     ("output.kafka", KAFKA),
     ("output.redis", REDIS),
+    ("output.s3", S3),
     ("output.file", FILE),
     ("output.console", CONSOLE),
     (
