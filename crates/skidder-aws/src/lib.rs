@@ -6,4 +6,4 @@ mod sign;
 
 pub use answer::text_of;
 pub use credentials::{Credentials, ProfileError, ProfileFile};
-pub use sign::{EMPTY_DIGEST, Request, Scope, authorization, digest, escape, time_text};
+pub use sign::{EMPTY_DIGEST, Request, Scope, authorization, digest, escape, time_of, time_text};

@@ -45,6 +45,12 @@ pub fn time_text(time: Timestamp) -> String {
     moment.strftime("%Y%m%dT%H%M%SZ").to_string()
 }
 
+/// The time of a text as `2015-08-30T12:36:00Z`, which answers have; nothing if it is none.
+pub fn time_of(text: &str) -> Option<Timestamp> {
+    let moment: Moment = text.parse().ok()?;
+    i64::try_from(moment.as_nanosecond()).ok().map(Timestamp)
+}
+
 /// SHA-256 of pieces, in hexadecimal.
 pub fn digest<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> String {
     let mut context = Context::new(&SHA256);
@@ -254,7 +260,10 @@ mod tests {
     }
 
     #[test]
-    fn a_time_has_no_fraction() {
+    fn times_are_written_without_a_fraction_and_read() {
         assert_eq!(time_text(Timestamp(1_440_938_160_999_999_999)), "20150830T123600Z");
+        let time = Timestamp(1_440_938_160_000_000_000);
+        assert_eq!(time_of("2015-08-30T12:36:00Z"), Some(time));
+        assert_eq!(time_of("soon"), None);
     }
 }

@@ -28,6 +28,8 @@ pub(super) const S3: &[Covered] = &[
     (
         "access_key_id",
         &[
+            "a_role_is_found_in_the_environment_behind_what_is_set",
+            "a_role_signs_with_what_is_given_out_until_it_runs_out",
             "credentials_and_region_of_the_environment_hold_where_nothing_is_set",
             "s3_keeps_the_contract_of_outputs",
         ],
@@ -35,7 +37,11 @@ pub(super) const S3: &[Covered] = &[
     ("secret_access_key", &["s3_mistakes_are_told", "s3_keeps_the_contract_of_outputs"]),
     (
         "session_token",
-        &["s3_mistakes_are_told", "a_request_has_what_the_settings_say_of_its_object"],
+        &[
+            "s3_mistakes_are_told",
+            "a_request_has_what_the_settings_say_of_its_object",
+            "what_the_server_does_not_know_any_more_is_asked_for_again",
+        ],
     ),
     (
         "shared_credential_file",

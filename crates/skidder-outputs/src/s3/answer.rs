@@ -53,6 +53,14 @@ impl Refused {
         Self { status, code, message, advice }
     }
 
+    /// Whether other credentials would do.
+    pub(crate) fn is_about_credentials(&self) -> bool {
+        matches!(
+            &*self.code,
+            "ExpiredToken" | "TokenRefreshRequired" | "InvalidToken" | "InvalidAccessKeyId"
+        )
+    }
+
     pub(crate) fn next(&self) -> Next {
         match (self.status, &*self.code) {
             (_, "EntityTooLarge" | "MaxMessageLengthExceeded") | (413, _) => Next::Smaller,

@@ -30,10 +30,10 @@ impl S3 {
         let stream = self.route().check(steps, timeout).await?;
         let opened = within(timeout, Connection::over(stream, None)).await;
         let connection = steps.step(1, "HTTP", opened)?;
-        let got = self.provider.get().await;
-        steps.step(1, "credentials", got)?;
-        steps.line(1, &self.config.credentials.name());
         let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
+        let got = self.provider.get(&*clock).await;
+        steps.line(1, &format!("who signs: {}", self.config.credentials.name()));
+        steps.step(1, "credentials", got)?;
         let mut client = self.client(Arc::new(OutputMetrics::default()), Arc::clone(&clock));
         client.last_used = clock.monotonic();
         client.connection = Some(connection);

@@ -129,8 +129,8 @@ impl Client {
                     }
                     let bucket = &self.config.bucket;
                     let refused = Refused::read(status, &headers, &self.answer, bucket);
-                    if matches!(status, 400 | 401 | 403) {
-                        self.provider.forget();
+                    if refused.is_about_credentials() {
+                        self.provider.forget().await;
                     }
                     return Err(Failure::Refused(Box::new(refused)));
                 }
@@ -144,7 +144,7 @@ impl Client {
 
     /// All headers of a request.
     async fn sign(&self, ask: &Ask<'_>, path: &str) -> Result<HeaderMap, Failure> {
-        let credentials = self.provider.get().await?;
+        let credentials = self.provider.get(&*self.clock).await?;
         let time = time_text(self.clock.wall());
         let mut signed: Vec<(&'static str, &str)> = ask.headers.clone();
         signed.push(("host", &self.target.authority));

@@ -1,11 +1,18 @@
-//! Where the credentials come from: the settings, the environment, or a file that programs of Amazon share.
+//! Where the credentials come from: the settings, the environment, a file that programs of Amazon share, or a role.
 
+use super::config::Config;
+use super::roles::{Asker, Role, RoleError};
 use skidder_aws::{Credentials, ProfileError, ProfileFile};
 use skidder_config::{Secret, Section};
-use skidder_os::Fs;
+use skidder_os::{Clock, Fs, Timestamp};
+use skidder_tls::{TlsClient, TlsError, TlsSettings};
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
+
+/// So long before they run out, the credentials of a role are asked for again.
+const MARGIN: Duration = Duration::from_mins(5);
 
 /// Where the credentials come from.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -14,19 +21,24 @@ pub enum Source {
     Fixed(Credentials),
     /// Read for each request, since others put new ones there before the old ones run out.
     File(ProfileFile),
+    /// Given out for some time, and asked for again before that ends.
+    Role(Box<Role>),
 }
 
 impl Source {
     /// Reads `access_key_id`, `secret_access_key`, `session_token`, `shared_credential_file` and
-    /// `credential_profile_name`; without them, the environment. Mistakes are told to the section's problems.
+    /// `credential_profile_name`; without them, the environment. Mistakes are told to the section's problems. `region` is that of the
+    /// token service; the instance is asked only `of_amazon`.
     pub(crate) fn read(
         section: &Section<'_>,
+        (region, of_amazon): (&str, bool),
         fs: &Arc<dyn Fs>,
         variable: impl Fn(&str) -> Option<String>,
     ) -> Option<Self> {
         section.unsupported(
             &["role_arn", "external_id", "credential_process", "assume_role.*"],
-            "give the credentials of the role: in `shared_credential_file`, which is read again, or as `session_token`",
+            "the role of the instance, container or pod is used by itself; for another one, let something keep \
+             `shared_credential_file` fresh: it is read again",
         );
         let id = section.string("access_key_id").optional();
         let secret = section.secret("secret_access_key").optional();
@@ -64,28 +76,43 @@ impl Source {
             return Some(Self::Fixed(found));
         }
         let set = |name: &str| variable(name).filter(|text| !text.is_empty());
+        let role = |found: Result<Option<Role>, String>| match found {
+            Ok(found) => found.map(|role| Self::Role(Box::new(role))),
+            Err(message) => {
+                section.problem("", message, "");
+                None
+            }
+        };
+        if !from_file && let Some(role) = role(Role::web_identity(region, &set)) {
+            return Some(role);
+        }
         let usual = || {
             set("AWS_SHARED_CREDENTIALS_FILE").map(PathBuf::from).or_else(|| {
                 set("HOME").map(|home| PathBuf::from(home).join(".aws").join("credentials"))
             })
         };
-        let profile =
-            profile.or_else(|| set("AWS_PROFILE")).unwrap_or_else(|| "default".to_owned());
+        let profile = profile.or_else(|| set("AWS_PROFILE"));
+        let profile = profile.unwrap_or_else(|| "default".to_owned());
         let file = path.or_else(usual).map(|path| ProfileFile { path, profile });
         match file.as_ref().map(|file| file.read(&**fs)) {
-            Some(Ok(_)) => file.map(Self::File),
+            Some(Ok(_)) => return file.map(Self::File),
             Some(Err(error)) if from_file => {
                 section.problem("shared_credential_file", error.to_string(), "");
-                None
+                return None;
             }
-            _ => {
-                let message = format!("`{}` has no credentials", section.path());
-                let hint = "set `access_key_id` and `secret_access_key`, or the variables AWS_ACCESS_KEY_ID and \
-                    AWS_SECRET_ACCESS_KEY, or `shared_credential_file`";
-                section.problem("", message, hint);
-                None
-            }
+            _ => {}
         }
+        if let Some(role) = role(Role::container(&set)) {
+            return Some(role);
+        }
+        if of_amazon && let Some(role) = role(Role::instance(&set)) {
+            return Some(role);
+        }
+        let message = format!("`{}` has no credentials", section.path());
+        let hint = "set `access_key_id` and `secret_access_key`, or the variables AWS_ACCESS_KEY_ID and \
+            AWS_SECRET_ACCESS_KEY, or `shared_credential_file`";
+        section.problem("", message, hint);
+        None
     }
 
     /// How messages call it.
@@ -95,6 +122,7 @@ impl Source {
             Self::File(ProfileFile { path, profile }) => {
                 format!("profile `{profile}` of `{}`", path.display())
             }
+            Self::Role(role) => format!("a role, by {} `{}`", role.who(), role.url()),
         }
     }
 }
@@ -104,12 +132,16 @@ impl Source {
 pub(crate) enum CredentialsError {
     #[error(transparent)]
     File(#[from] ProfileError),
+    #[error("no credentials: {0}; or set `access_key_id` and `secret_access_key`")]
+    Role(#[from] RoleError),
 }
 
 /// Gives the credentials of now. Shared by the workers of an output.
 pub(crate) struct Provider {
     source: Source,
-    fs: Arc<dyn Fs>,
+    asker: Asker,
+    /// Those of a role, and until when they hold.
+    given: tokio::sync::Mutex<Option<(Credentials, Timestamp)>>,
 }
 
 impl fmt::Debug for Provider {
@@ -119,19 +151,49 @@ impl fmt::Debug for Provider {
 }
 
 impl Provider {
-    pub(crate) fn new(source: Source, fs: Arc<dyn Fs>) -> Self {
-        Self { source, fs }
+    pub(crate) fn new(config: &Config, fs: Arc<dyn Fs>) -> Result<Self, TlsError> {
+        let source = config.credentials.clone();
+        let tls = match &source {
+            // `ssl` is about the server of the bucket.
+            Source::Role(role) if role.url().https => {
+                Some(TlsClient::new(&TlsSettings::default(), Arc::clone(&fs))?)
+            }
+            _ => None,
+        };
+        let asker = Asker { fs, tls, proxy: config.proxy.clone() };
+        Ok(Self { source, asker, given: tokio::sync::Mutex::default() })
     }
 
-    pub(crate) async fn get(&self) -> Result<Credentials, CredentialsError> {
-        match &self.source {
-            Source::Fixed(credentials) => Ok(credentials.clone()),
-            Source::File(file) => Ok(file.read(&*self.fs)?),
+    pub(crate) async fn get(&self, clock: &dyn Clock) -> Result<Credentials, CredentialsError> {
+        let role = match &self.source {
+            Source::Fixed(credentials) => return Ok(credentials.clone()),
+            Source::File(file) => return Ok(file.read(&*self.asker.fs)?),
+            Source::Role(role) => role,
+        };
+        let mut given = self.given.lock().await;
+        let now = clock.wall();
+        if let Some((credentials, until)) = &*given
+            && now < until.earlier_by(MARGIN)
+        {
+            return Ok(credentials.clone());
+        }
+        match (role.ask(&self.asker, now).await, &*given) {
+            (Ok((credentials, until)), _) => {
+                *given = Some((credentials.clone(), until));
+                Ok(credentials)
+            }
+            (Err(error), Some((credentials, until))) if now < *until => {
+                tracing::warn!(%error, "cannot replace credentials that run out soon");
+                Ok(credentials.clone())
+            }
+            (Err(error), _) => Err(error.into()),
         }
     }
 
-    /// The server refused a request: what was remembered is asked for again.
-    pub(crate) fn forget(&self) {}
+    /// The server does not know these credentials any more: those of a role are asked for again.
+    pub(crate) async fn forget(&self) {
+        *self.given.lock().await = None;
+    }
 }
 
 /// Those of tests.

@@ -24,11 +24,13 @@ mod key;
 mod object;
 mod read;
 mod ready;
+mod roles;
 mod target;
 mod worker;
 
 pub use config::{Batch, Compression, Config};
 pub use credentials::{Source, fixed};
+pub use roles::{ContainerToken, Role};
 
 use crate::backoff::{Backoff, Failures};
 use crate::codec::Codec;
@@ -94,7 +96,7 @@ impl S3 {
             }
             tls = Some(TlsClient::new(&config.tls, Arc::clone(&context.fs))?);
         }
-        let provider = Provider::new(config.credentials.clone(), Arc::clone(&context.fs));
+        let provider = Provider::new(&config, Arc::clone(&context.fs))?;
         Ok(Self {
             config: Arc::new(config),
             context,

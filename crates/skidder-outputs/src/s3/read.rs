@@ -49,7 +49,7 @@ impl Config {
         // A name with dots has no certificate.
         let by_path = has_endpoint || bucket.contains('.');
         let path_style = section.bool("path_style").or(by_path);
-        let credentials = Source::read(section, &context.fs, &variable);
+        let credentials = Source::read(section, (&region, !has_endpoint), &context.fs, &variable);
         let format = |text: String| Format::parse(&text).map_err(|error| error.to_string());
         let key_prefix = section.string("key_prefix").named("a format string").try_map(format);
         let default = Format::parse(Self::KEY_PREFIX).expect("the default is a format string");

@@ -154,6 +154,41 @@ fn credentials_and_region_of_the_environment_hold_where_nothing_is_set() {
 }
 
 #[test]
+fn a_role_is_found_in_the_environment_behind_what_is_set() {
+    let identity =
+        [("AWS_WEB_IDENTITY_TOKEN_FILE", "/token"), ("AWS_ROLE_ARN", "arn:aws:iam::1:role/r")];
+    let agent = [("AWS_CONTAINER_CREDENTIALS_RELATIVE_URI", "/v2/x")];
+    let keys = [("AWS_ACCESS_KEY_ID", "c"), ("AWS_SECRET_ACCESS_KEY", "d")];
+    let table: [(&str, &[&[(&str, &str)]], &str); 6] = [
+        ("", &[], "the metadata service of the instance `http://169.254.169.254:80`"),
+        ("", &[&agent], "the agent of the container `http://169.254.170.2:80/v2/x`"),
+        ("", &[&agent, &identity], "the token service `https://sts.eu-x-1.amazonaws.com:443`"),
+        ("", &[&agent, &identity, &keys], "access key `c`"),
+        ("access_key_id: a\nsecret_access_key: b", &[&agent, &identity, &keys], "access key `a`"),
+        ("endpoint: http://h", &[&agent], "the agent of the container"),
+    ];
+    for (text, variables, expected) in table {
+        let text = format!("bucket: logs\nregion: eu-x-1\n{text}");
+        let (config, told) = read_with(&text, &variables.concat());
+        assert_eq!(told, "", "{text}");
+        let name = config.unwrap().credentials.name();
+        assert!(name.contains(expected), "{name}, expected {expected}");
+    }
+    let text = "bucket: logs\nregion: eu-x-1";
+    for (variables, expected) in [
+        ([("AWS_EC2_METADATA_DISABLED", "true")], "has no credentials"),
+        ([("AWS_CONTAINER_CREDENTIALS_FULL_URI", "ftp://x")], "AWS_CONTAINER_CREDENTIALS_FULL_URI"),
+        (
+            [("AWS_EC2_METADATA_SERVICE_ENDPOINT", "http://a b")],
+            "AWS_EC2_METADATA_SERVICE_ENDPOINT",
+        ),
+    ] {
+        let (_, told) = read_with(text, &variables);
+        assert!(told.contains(expected), "{told}");
+    }
+}
+
+#[test]
 fn s3_mistakes_are_told() {
     let table = [
         ("", "`bucket`"),
@@ -189,7 +224,7 @@ fn s3_mistakes_are_told() {
     }
     for (text, expected) in [
         ("bucket: logs\naccess_key_id: a\nsecret_access_key: b", "`region` is not set"),
-        ("bucket: logs\nregion: x", "AWS_ACCESS_KEY_ID"),
+        ("bucket: logs\nendpoint: http://h", "AWS_ACCESS_KEY_ID"),
         ("bucket: logs\nregion: x\naccess_key_id: a", "needs `secret_access_key`"),
         ("bucket: logs\nregion: x\nsecret_access_key: a", "needs `access_key_id`"),
         ("bucket: logs\nregion: x\nsession_token: a", "needs `access_key_id`"),
