@@ -211,13 +211,7 @@ async fn versitygw_that_refuses_is_told_and_gets_every_event_later() {
     assert!(good && said.contains("delete it... OK"), "{said}");
     assert!(objects(&server, "logs").is_empty(), "nothing is left behind");
 
-    let make = |server: &Server| std::fs::create_dir(server.file("data").join("late")).unwrap();
-    let own = |server: &Server| {
-        admin(server, &["change-bucket-owner", "--bucket", "closed", "--owner", "reader"]);
-    };
-    let table: [(&str, &str, &dyn Fn(&Server)); 2] =
-        [(USER, "late", &make), (READER, "closed", &own)];
-    for (user, bucket, help) in table {
+    for (user, bucket) in [(USER, "late"), (READER, "closed")] {
         let mut fixture = Fixture::new();
         fixture.name = bucket.to_owned();
         fixture.push(LINES, 700);
@@ -225,7 +219,13 @@ async fn versitygw_that_refuses_is_told_and_gets_every_event_later() {
         let helper = async {
             until(|| metrics.write_errors.get() >= 3).await;
             assert_eq!(fixture.settle.total().in_flight(), LINES as u64, "{bucket}");
-            tokio::task::block_in_place(|| help(&server));
+            tokio::task::block_in_place(|| match bucket {
+                "late" => std::fs::create_dir(server.file("data").join(bucket)).unwrap(),
+                _ => admin(
+                    &server,
+                    &["change-bucket-owner", "--bucket", bucket, "--owner", "reader"],
+                ),
+            });
         };
         let output = output(&at, user, &format!("bucket: {bucket}"));
         tokio::join!(fixture.run(output), helper);

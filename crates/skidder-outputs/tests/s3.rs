@@ -4,7 +4,7 @@
 mod common;
 
 use common::http_proxy::FakeHttpProxy;
-use common::s3::{Act, BUCKET, FakeBucket, KEYS, REGION, text_of};
+use common::s3::{Act, BUCKET, FakeBucket, KEYS, REGION, State, text_of};
 use common::{Fixture, context, told, trusting};
 use skidder_config::{Problems, Settings};
 use skidder_contract::{Authority, Manner, Place, Proxy, Trial, Way, keep};
@@ -163,12 +163,11 @@ async fn an_object_is_closed_by_events_bytes_or_age() {
     assert_eq!(fixture.feed.metrics.batches.get(), 4);
 
     let (_, bucket) = sent("bytes", &[], "batch.max_bytes: 20KB\ncompression: none").await;
-    let state = bucket.state.lock().unwrap();
-    let bytes: Vec<usize> = state.objects.values().map(Vec::len).collect();
+    let bytes = |state: &State| state.objects.values().map(Vec::len).collect::<Vec<usize>>();
+    let bytes = bytes(&bucket.state.lock().unwrap());
     assert!(bytes.len() > 5, "{bytes:?}");
     let small = bytes.iter().filter(|bytes| !(18_000..=23_000).contains(*bytes)).count();
     assert!(small <= 1, "all but the last are of that size: {bytes:?}");
-    drop(state);
 
     // The queue stays open: nothing but its age closes the object.
     let mut fixture = Fixture::new();
@@ -371,10 +370,10 @@ async fn the_check_of_s3_puts_an_object_removes_it_and_says_what_is_missing() {
     let (good, said) = checked(&bucket, "key_prefix: 'a/%{+yyyy}/%{[x]}/'").await;
     assert!(good && said.contains("bucket `logs`... OK"), "{said}");
     assert!(said.contains("delete it... OK") && said.contains("depends on the events"), "{said}");
-    let state = bucket.state.lock().unwrap();
-    assert!(state.objects.is_empty() && state.puts.len() == 1);
-    assert!(state.puts[0].starts_with("a/20") && state.puts[0].contains("-test-output"));
-    drop(state);
+    let left = bucket.objects();
+    let puts = bucket.state.lock().unwrap().puts.clone();
+    assert!(left.is_empty() && puts.len() == 1);
+    assert!(puts[0].starts_with("a/20") && puts[0].contains("-test-output"));
 
     for (method, status, code, is_good, expected) in [
         ("HEAD", 404, "NoSuchBucket", false, "make it, or correct `bucket`"),

@@ -40,37 +40,22 @@ impl Source {
             "the role of the instance, container or pod is used by itself; for another one, let something keep \
              `shared_credential_file` fresh: it is read again",
         );
-        let id = section.string("access_key_id").optional();
-        let secret = section.secret("secret_access_key").optional();
-        let session = section.secret("session_token").optional();
         let path = section.path_buf("shared_credential_file").optional();
         let profile = section.string("credential_profile_name").optional();
         let from_file = path.is_some() || profile.is_some();
-        match (id.filter(|id| !id.is_empty()), secret.filter(|secret| !secret.is_empty())) {
-            (Some(id), Some(secret)) => {
+        match keys(section) {
+            Ok(None) => {}
+            Ok(Some(keys)) => {
                 if from_file {
                     let message = "`access_key_id` and a file with credentials are both set";
                     section.problem("access_key_id", message, "leave one of them out");
                 }
-                let session = session.filter(|session| !session.is_empty());
-                return Some(Self::Fixed(Credentials { id, secret, session }));
+                return Some(Self::Fixed(keys));
             }
-            (Some(_), None) => {
-                let message = "`access_key_id` needs `secret_access_key`";
-                section.problem("access_key_id", message, "");
+            Err((key, message)) => {
+                section.problem(key, message, "");
                 return None;
             }
-            (None, Some(_)) => {
-                let message = "`secret_access_key` needs `access_key_id`";
-                section.problem("secret_access_key", message, "");
-                return None;
-            }
-            (None, None) => {}
-        }
-        if session.is_some() {
-            let message = "`session_token` needs `access_key_id` and `secret_access_key`";
-            section.problem("session_token", message, "");
-            return None;
         }
         if !from_file && let Some(found) = Credentials::of_environment(&variable) {
             return Some(Self::Fixed(found));
@@ -123,6 +108,25 @@ impl Source {
                 format!("profile `{profile}` of `{}`", path.display())
             }
             Self::Role(role) => format!("a role, by {} `{}`", role.who(), role.url()),
+        }
+    }
+}
+
+/// `access_key_id`, `secret_access_key` and `session_token`. The error is what is wrong, with its key.
+fn keys(section: &Section<'_>) -> Result<Option<Credentials>, (&'static str, &'static str)> {
+    let id = section.string("access_key_id").optional().filter(|id| !id.is_empty());
+    let secret = section.secret("secret_access_key").optional();
+    let session = section.secret("session_token").optional();
+    let session = session.filter(|session| !session.is_empty());
+    match (id, secret.filter(|secret| !secret.is_empty()), session) {
+        (Some(id), Some(secret), session) => Ok(Some(Credentials { id, secret, session })),
+        (None, None, None) => Ok(None),
+        (Some(_), None, _) => Err(("access_key_id", "`access_key_id` needs `secret_access_key`")),
+        (None, Some(_), _) => {
+            Err(("secret_access_key", "`secret_access_key` needs `access_key_id`"))
+        }
+        (None, None, Some(_)) => {
+            Err(("session_token", "`session_token` needs `access_key_id` and `secret_access_key`"))
         }
     }
 }

@@ -304,7 +304,7 @@ fn keyed(key: &[u8], text: &[u8]) -> Vec<u8> {
 }
 
 fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    bytes.iter().fold(String::new(), |text, byte| format!("{text}{byte:02x}"))
 }
 
 /// Numbers of the lines of an object.
@@ -321,13 +321,15 @@ pub(crate) fn lines_of(key: &str, body: &[u8]) -> Vec<usize> {
 /// The text of an object, by the end of its name.
 pub(crate) fn text_of(key: &str, body: &[u8]) -> String {
     let mut text = Vec::new();
-    if key.ends_with(".gz") {
-        flate2::read::GzDecoder::new(body).read_to_end(&mut text).unwrap();
-    } else if key.ends_with(".zst") {
-        text.reserve(16 << 20);
-        zstd_safe::decompress(&mut text, body).unwrap();
-    } else {
-        text.extend_from_slice(body);
+    match key.rsplit_once('.').map(|(_, end)| end) {
+        Some("gz") => {
+            flate2::read::GzDecoder::new(body).read_to_end(&mut text).unwrap();
+        }
+        Some("zst") => {
+            text.reserve(16 << 20);
+            zstd_safe::decompress(&mut text, body).unwrap();
+        }
+        _ => text.extend_from_slice(body),
     }
     String::from_utf8(text).unwrap()
 }
