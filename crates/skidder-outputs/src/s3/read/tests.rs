@@ -159,7 +159,8 @@ fn a_role_is_found_in_the_environment_behind_what_is_set() {
         [("AWS_WEB_IDENTITY_TOKEN_FILE", "/token"), ("AWS_ROLE_ARN", "arn:aws:iam::1:role/r")];
     let agent = [("AWS_CONTAINER_CREDENTIALS_RELATIVE_URI", "/v2/x")];
     let keys = [("AWS_ACCESS_KEY_ID", "c"), ("AWS_SECRET_ACCESS_KEY", "d")];
-    let table: [(&str, &[&[(&str, &str)]], &str); 6] = [
+    type Variables<'a> = &'a [(&'a str, &'a str)];
+    let table: [(&str, &[Variables<'_>], &str); 6] = [
         ("", &[], "the metadata service of the instance `http://169.254.169.254:80`"),
         ("", &[&agent], "the agent of the container `http://169.254.170.2:80/v2/x`"),
         ("", &[&agent, &identity], "the token service `https://sts.eu-x-1.amazonaws.com:443`"),
