@@ -199,9 +199,3 @@ impl Provider {
         *self.given.lock().await = None;
     }
 }
-
-/// Those of tests.
-#[doc(hidden)]
-pub fn fixed(id: &str, secret: &str) -> Source {
-    Source::Fixed(Credentials { id: id.to_owned(), secret: Secret::new(secret), session: None })
-}

@@ -29,7 +29,7 @@ mod target;
 mod worker;
 
 pub use config::{Batch, Compression, Config};
-pub use credentials::{Source, fixed};
+pub use credentials::Source;
 pub use roles::{ContainerToken, Role};
 
 use crate::backoff::{Backoff, Failures};

@@ -2,10 +2,15 @@
 
 use super::*;
 use crate::s3::S3;
-use crate::s3::credentials::fixed;
 use crate::s3::target::Target;
 use crate::testing::context;
-use skidder_config::{Problems, Settings};
+use skidder_aws::Credentials;
+use skidder_config::{Problems, Secret, Settings};
+
+/// Credentials that never change.
+fn fixed(id: &str, secret: &str) -> Source {
+    Source::Fixed(Credentials { id: id.to_owned(), secret: Secret::new(secret), session: None })
+}
 
 /// A region and credentials, so that nothing is missing.
 const KEYS: &str = "region: eu-x-1\naccess_key_id: a\nsecret_access_key: b\n";
