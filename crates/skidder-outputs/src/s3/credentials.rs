@@ -3,7 +3,7 @@
 use super::config::Config;
 use super::roles::{Asker, Role, RoleError};
 use skidder_aws::{Credentials, ProfileError, ProfileFile};
-use skidder_config::{Secret, Section};
+use skidder_config::Section;
 use skidder_os::{Clock, Fs, Timestamp};
 use skidder_tls::{TlsClient, TlsError, TlsSettings};
 use std::fmt;
