@@ -113,7 +113,7 @@ impl Client {
             let uri = self.target.uri(&path);
             let body = Pieces::new(ask.body);
             let asked = connection
-                .exchange(ask.method.clone(), uri, headers, body, &mut self.answer, timeout)
+                .send(ask.method.clone(), uri, headers, body, &mut self.answer, timeout)
                 .await;
             match asked {
                 Ok((status, headers)) => {

@@ -257,7 +257,7 @@ impl Asker {
             let mut connection = Connection::open(&route, None, TIMEOUT).await?;
             connection.send(question.method, uri, headers, body, &mut answer, TIMEOUT).await
         };
-        let status = asked.await.map_err(|source| RoleError::Connection {
+        let (status, _) = asked.await.map_err(|source| RoleError::Connection {
             who,
             url: url.to_string(),
             source,
