@@ -111,7 +111,7 @@ impl Worker {
                 self.metrics.too_many.add(events);
             }
             self.metrics.failed.add(events);
-            self.metrics.write_errors.add(1);
+            self.metrics.write_error();
             if let Some(failures) = self.failures.add() {
                 let (bucket, key) = (&self.client.config.bucket, &object.key);
                 tracing::error!(
