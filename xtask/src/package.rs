@@ -193,7 +193,7 @@ fn control(place: &Path, tree: &Path, version: &str) -> Result<()> {
          Depends: {libraries}, adduser, init-system-helpers (>= 1.54~)\nDescription: log shipper that proves that nothing was lost\n \
          It finds log files, reads them as they grow and rotate (compressed ones too),\n \
          and delivers their lines to Elasticsearch, OpenSearch, Logstash, Kafka,\n \
-         Redis or files. Its configuration is that of Filebeat.\n"
+         Redis, S3 or files. Its configuration is that of Filebeat.\n"
     );
     let debian = tree.join("DEBIAN");
     write(&debian.join("control"), text.as_bytes(), 0o644)?;

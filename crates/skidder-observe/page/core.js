@@ -133,7 +133,8 @@ export function clock(text, orDate = false) {
 export function pill(state) {
   const kind = {
     reading: 'good', delivering: 'good', finished: 'good', idle: '', closed: '', waiting: 'warn', held: 'warn',
-    ignored: 'warn', unreadable: 'bad', gone: 'warn', blocked: 'bad', ended: 'bad',
+    ignored: 'warn', unreadable: 'bad', gone: 'warn', blocked: 'bad', failing: 'bad',
+    ended: 'bad',
   }[state];
   return make('span', { class: `pill ${kind || ''}` }, state);
 }

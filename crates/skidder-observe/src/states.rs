@@ -21,6 +21,8 @@ pub enum OutputState {
     Idle,
     /// Its queue is full, and nothing of it gets a verdict.
     Blocked,
+    /// Events are to be on their way, and nothing of them got a verdict since a request failed.
+    Failing,
     /// It has ended by itself.
     Ended,
 }
@@ -42,7 +44,8 @@ pub enum InputState {
 
 impl OutputState {
     /// All of them.
-    pub const ALL: [Self; 4] = [Self::Delivering, Self::Idle, Self::Blocked, Self::Ended];
+    pub const ALL: [Self; 5] =
+        [Self::Delivering, Self::Idle, Self::Blocked, Self::Failing, Self::Ended];
 
     /// One word.
     pub fn name(self) -> &'static str {
@@ -50,6 +53,7 @@ impl OutputState {
             Self::Delivering => "delivering",
             Self::Idle => "idle",
             Self::Blocked => "blocked",
+            Self::Failing => "failing",
             Self::Ended => "ended",
         }
     }
@@ -65,8 +69,9 @@ impl OutputState {
         let state = match () {
             () if output.ended.load(Ordering::Relaxed) => Self::Ended,
             () if blocked.is_some() => Self::Blocked,
-            () if ledger.in_flight() + ledger.stored() > 0 => Self::Delivering,
-            () => Self::Idle,
+            () if ledger.in_flight() + ledger.stored() == 0 => Self::Idle,
+            () if output.metrics.is_failing() => Self::Failing,
+            () => Self::Delivering,
         };
         (state, blocked.filter(|_| state == Self::Blocked))
     }

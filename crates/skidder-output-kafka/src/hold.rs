@@ -314,7 +314,7 @@ impl Work {
     fn not_known(&mut self, number: u16, code: Option<Code>) {
         let metadata = self.config.metadata;
         if code.is_some() {
-            self.feed.metrics.write_errors.add(1);
+            self.feed.metrics.write_error();
         }
         let Some(topic) = self.topics.try_get(number) else { return };
         topic.tries += 1;

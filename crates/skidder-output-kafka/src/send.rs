@@ -237,7 +237,7 @@ impl Work {
     }
 
     pub(crate) fn tell_trouble(&mut self, node: &str, error: &AskError) {
-        self.feed.metrics.write_errors.add(1);
+        self.feed.metrics.write_error();
         if let Some(failures) = self.failures.add() {
             let advice = error.advice();
             tracing::error!(broker = node, %error, failures, advice, "trouble with Kafka; trying again");

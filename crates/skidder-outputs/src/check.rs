@@ -5,6 +5,7 @@ use crate::file::FileOutput;
 use crate::logstash::Logstash;
 use crate::otlp::Otlp;
 use crate::redis::Redis;
+use crate::s3::S3;
 use std::fmt::Display;
 use std::pin::Pin;
 
@@ -19,6 +20,8 @@ pub enum Check {
     Otlp(Box<Otlp>),
     /// Goes to every server.
     Redis(Box<Redis>),
+    /// Goes to the bucket.
+    S3(Box<S3>),
     /// Looks at the directory.
     File(Box<FileOutput>),
     /// That of an output in another crate.
@@ -45,6 +48,7 @@ impl Check {
             Self::Logstash(output) => output.check(tell).await,
             Self::Otlp(output) => output.check(tell).await,
             Self::Redis(output) => output.check(tell).await,
+            Self::S3(output) => output.check(tell).await,
             Self::File(output) => output.check(tell),
             Self::Other(output) => output.check(tell).await,
             Self::Nothing(kind) => {

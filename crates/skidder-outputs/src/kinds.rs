@@ -9,13 +9,14 @@ use crate::file::{FileConfig, FileOutput};
 use crate::logstash::{self, Logstash};
 use crate::otlp::{self, Otlp};
 use crate::redis::{self, Redis};
+use crate::s3::{self, S3};
 use skidder_config::{Section, nearest};
 use skidder_os::Timestamp;
 use skidder_pipeline::Output;
 
 /// The outputs there are.
-const SUPPORTED: [&str; 7] =
-    ["elasticsearch", "logstash", "otlp", "redis", "file", "console", "discard"];
+const SUPPORTED: [&str; 8] =
+    ["elasticsearch", "logstash", "otlp", "redis", "s3", "file", "console", "discard"];
 
 /// The constructor of an output in another crate. Mistakes are told to the section's problems.
 pub type BuildOther =
@@ -135,16 +136,7 @@ fn one(name: &str, section: &Section<'_>, context: &Context, started: Timestamp)
             };
             (Box::new(output.clone()), Check::Logstash(Box::new(output)))
         }
-        "otlp" => {
-            let output = match Otlp::new(otlp::Config::read(section)?, context.clone()) {
-                Ok(output) => output,
-                Err(error) => {
-                    section.problem(error.setting(), error.to_string(), "");
-                    return None;
-                }
-            };
-            (Box::new(output.clone()), Check::Otlp(Box::new(output)))
-        }
+        "otlp" => otlp(section, context)?,
         "redis" => {
             let config = redis::Config::read(section, &context.beat)?;
             let output = match Redis::new(config, context.clone()) {
@@ -155,6 +147,19 @@ fn one(name: &str, section: &Section<'_>, context: &Context, started: Timestamp)
                 }
             };
             (Box::new(output.clone()), Check::Redis(Box::new(output)))
+        }
+        "s3" => {
+            let config = s3::Config::read(section, context, |name| std::env::var(name).ok())?;
+            // A number of events would bound the objects.
+            queue = QueueSettings::bounded_in_bytes();
+            let output = match S3::new(config, context.clone()) {
+                Ok(output) => output,
+                Err(error) => {
+                    section.problem(error.setting(), error.to_string(), "");
+                    return None;
+                }
+            };
+            (Box::new(output.clone()), Check::S3(Box::new(output)))
         }
         "file" => {
             let config = FileConfig::read(section, context, started)?;
@@ -169,6 +174,16 @@ fn one(name: &str, section: &Section<'_>, context: &Context, started: Timestamp)
         _ => return None,
     };
     Some(Built { output, check, queue })
+}
+
+fn otlp(section: &Section<'_>, context: &Context) -> Option<(Box<dyn Output>, Check)> {
+    match Otlp::new(otlp::Config::read(section)?, context.clone()) {
+        Ok(output) => Some((Box::new(output.clone()), Check::Otlp(Box::new(output)))),
+        Err(error) => {
+            section.problem(error.setting(), error.to_string(), "");
+            None
+        }
+    }
 }
 
 /// Whether `setup.template` is for the index of the output. Filebeat refuses to start if it is not.

@@ -1,4 +1,4 @@
-//! Elasticsearch, Logstash, OpenTelemetry, Redis, file, console and discard outputs.
+//! Elasticsearch, Logstash, OpenTelemetry, Redis, S3, file, console and discard outputs.
 //!
 //! An output takes deliveries from a queue, writes each event once, and gives each its verdict: see
 //! [`skidder_pipeline::Output`].
@@ -20,6 +20,7 @@ pub mod otlp;
 mod post;
 pub mod redis;
 mod refusal;
+pub mod s3;
 mod selector;
 mod supply;
 #[cfg(test)]
@@ -42,5 +43,6 @@ pub use otlp::Otlp;
 pub use post::{PostError, Posted, Poster, Usual};
 pub use redis::Redis;
 pub use refusal::{Refusal, Refuser};
+pub use s3::S3;
 pub use selector::{NoName, Rules, Selector};
 pub use trial::{Trial, TrialError, TrialSizes};

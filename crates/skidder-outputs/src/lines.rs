@@ -135,7 +135,7 @@ pub(crate) async fn run<S: LineSink>(sink: S, mut codec: Codec, limits: TakeLimi
             let (back, result) = blocking(work, |(sink, lines)| sink.write(lines)).await;
             work = back;
             let Err(error) = result else { break };
-            feed.metrics.write_errors.add(1);
+            feed.metrics.write_error();
             if work.0.is_final(&error) {
                 feed.metrics.active.sub(events);
                 tracing::error!(output = S::KIND, %error, "nobody reads the output any more; it ends");

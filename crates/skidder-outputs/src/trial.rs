@@ -68,6 +68,10 @@ impl Check {
                 Err("a list for trials would fill the memory of the Redis server, which \
                  takes what it is sent faster than anybody reads it")
             }
+            Self::S3(_) => Err(
+                "what costs is an object, whatever is in it: `batch.max_bytes` and the queue say how large it \
+                 becomes",
+            ),
             Self::File(_) => Err("`output.file` has no sizes to choose"),
             Self::Nothing(_) => Err("this output has no sizes to choose"),
             Self::Other(_) => {

@@ -2,6 +2,8 @@
 
 pub use skidder_event::{Counter, Gauge};
 
+use std::sync::atomic::{AtomicU64, Ordering};
+
 /// What one output counts (`libbeat.output.*` in `/stats`).
 #[derive(Debug, Default)]
 pub struct OutputMetrics {
@@ -35,6 +37,25 @@ pub struct OutputMetrics {
     pub read_errors: Counter,
     /// Nanoseconds from request to answer, summed: with `batches` the mean latency.
     pub latency_ns: Counter,
+    /// Events that had a verdict when something failed last, and one; 0: nothing has failed.
+    failed_at: AtomicU64,
+}
+
+impl OutputMetrics {
+    /// Counts a failed request, or a connection that was not made.
+    pub fn write_error(&self) {
+        self.write_errors.add(1);
+        self.failed_at.store(self.verdicts() + 1, Ordering::Relaxed);
+    }
+
+    /// Whether no event had a verdict since something failed.
+    pub fn is_failing(&self) -> bool {
+        self.failed_at.load(Ordering::Relaxed) == self.verdicts() + 1
+    }
+
+    fn verdicts(&self) -> u64 {
+        self.acked.get() + self.dropped.get() + self.dead_letter.get()
+    }
 }
 
 /// What a queue counts (`libbeat.pipeline.queue.*`).
@@ -55,4 +76,22 @@ pub struct RegistrarMetrics {
     pub succeeded: Counter,
     /// Commits that failed and are tried again with the next one.
     pub failed: Counter,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_output_fails_from_an_error_until_the_next_verdict() {
+        let metrics = OutputMetrics::default();
+        assert!(!metrics.is_failing());
+        for verdict in [&metrics.acked, &metrics.dropped, &metrics.dead_letter] {
+            metrics.write_error();
+            assert!(metrics.is_failing());
+            verdict.add(2);
+            assert!(!metrics.is_failing());
+        }
+        assert_eq!(metrics.write_errors.get(), 3);
+    }
 }

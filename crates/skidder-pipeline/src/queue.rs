@@ -5,6 +5,7 @@
 //! too large to be read.
 
 mod delivery;
+mod hurry;
 mod limits;
 mod permit;
 mod tap;
@@ -37,6 +38,8 @@ struct Shared {
     state: Mutex<State>,
     /// Workers wait here for events.
     work: Notify,
+    /// Outputs that keep events to themselves wait here until they should let go of them.
+    hurry: Notify,
     metrics: QueueMetrics,
     tap: Tap,
 }
@@ -100,6 +103,7 @@ impl Queue {
             settle,
             state: Mutex::default(),
             work: Notify::new(),
+            hurry: Notify::new(),
             metrics: QueueMetrics::default(),
             tap: Tap::default(),
         };
@@ -233,7 +237,7 @@ impl Queue {
     /// nothing more, or the program is to stop.
     pub fn drain(&self) {
         self.shared.lock().draining = true;
-        self.shared.work.notify_one();
+        self.shared.wake();
     }
 
     /// Nothing more comes in. Workers end when they have taken what is there.
@@ -242,7 +246,7 @@ impl Queue {
         state.close();
         state.draining = true;
         drop(state);
-        self.shared.work.notify_one();
+        self.shared.wake();
     }
 
     /// Closes the queue and lets go of what is in it; those events stay in flight and are read again
@@ -267,7 +271,7 @@ impl Queue {
         state.queued = 0;
         drop(state);
         drop(waiting);
-        self.shared.work.notify_one();
+        self.shared.wake();
     }
 
     /// Waits until fewer than so many events wait for a worker; `false` if nothing more may come in.
@@ -364,6 +368,9 @@ impl Shared {
         drop(state);
         if is_looked_at {
             self.work.notify_one();
+        }
+        if !is_in {
+            self.hurry.notify_waiters();
         }
         Ok((!is_in).then_some(number))
     }

@@ -49,12 +49,13 @@ monitoring: {enabled: true, elasticsearch: {hosts: [localhost]}, otlp: {enabled:
 ";
 
 /// An output of each kind, with a queue.
-const OUTPUTS: [&str; 9] = [
+const OUTPUTS: [&str; 10] = [
     "output.elasticsearch: {hosts: [localhost]}\nqueue.mem: {}",
     "output.logstash: {hosts: [localhost]}\nqueue.disk: {max_size: 1GB, encryption: {key: abc}}",
     "output.kafka: {hosts: [localhost], topic: t}\nqueue.mem: {}",
     "output.redis: {hosts: [localhost], key: k}\nqueue.mem: {}",
     "output.otlp: {hosts: [localhost]}\nqueue.mem: {}",
+    "output.s3: {bucket: logs, region: x, access_key_id: a, secret_access_key: b}\nqueue.mem: {}",
     "output.file: {path: /none}\nqueue.mem: {}",
     "output.console: {}\nqueue.mem: {}",
     "output.discard: {}\nqueue.mem: {}",

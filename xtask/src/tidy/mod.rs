@@ -11,6 +11,7 @@ mod output_faults;
 mod output_options;
 mod parser_options;
 mod ratchet;
+mod s3_options;
 mod source;
 mod tables;
 

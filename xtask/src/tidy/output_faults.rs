@@ -77,11 +77,21 @@ const KAFKA_NETWORK: Cell = Tested(&[
 ]);
 const KAFKA_DENIED: Cell =
     Tested(&["kafka_keeps_the_contract_of_outputs", "who_cannot_connect_keeps_everything"]);
+const S3: Cell = Tested(&["s3_keeps_the_contract_of_outputs"]);
+const S3_NETWORK: Cell = Tested(&[
+    "s3_keeps_the_contract_of_outputs",
+    "a_connection_that_is_cut_anywhere_doubles_nothing",
+    "a_bad_network_before_versitygw_loses_and_doubles_nothing",
+]);
+const S3_DENIED: Cell = Tested(&[
+    "s3_keeps_the_contract_of_outputs",
+    "versitygw_that_refuses_is_told_and_gets_every_event_later",
+]);
 const TERMINAL: Cell = Tested(&["the_console_prints_every_event_once_through_any_terminal"]);
 const NO_CONNECTION: Cell = Never("there is no connection");
 const NO_CERTIFICATE: Cell = Never("there is no certificate");
 
-const OUTPUTS: [(&str, [Cell; CASES.len()]); 7] = [
+const OUTPUTS: [(&str, [Cell; CASES.len()]); 8] = [
     (
         "elasticsearch",
         [
@@ -214,6 +224,35 @@ const OUTPUTS: [(&str, [Cell; CASES.len()]); 7] = [
             OTLP,
             OTLP,
             OTLP,
+        ],
+    ),
+    (
+        "s3",
+        [
+            Tested(&[
+                "s3_keeps_the_contract_of_outputs",
+                "versitygw_takes_every_event_once_in_every_form",
+            ]),
+            S3_DENIED,
+            Never("an object is taken whole"),
+            Tested(&[
+                "s3_keeps_the_contract_of_outputs",
+                "an_object_that_is_too_large_is_halved_until_it_fits",
+            ]),
+            S3,
+            S3_NETWORK,
+            Tested(&[
+                "an_object_whose_answer_was_lost_is_replaced_by_the_same",
+                "a_connection_that_is_cut_anywhere_doubles_nothing",
+                "a_bad_network_before_versitygw_loses_and_doubles_nothing",
+            ]),
+            Tested(&[
+                "s3_keeps_the_contract_of_outputs",
+                "versitygw_that_is_killed_and_started_again_gets_every_event_once",
+            ]),
+            S3_DENIED,
+            S3,
+            S3,
         ],
     ),
     (

@@ -4,6 +4,7 @@ use super::elasticsearch_options::{ELASTICSEARCH, SETUP, SSL};
 use super::kafka_options::KAFKA;
 use super::options::tell_missing;
 use super::otlp_options::OTLP;
+use super::s3_options::S3;
 use super::tables::Page;
 use anyhow::Result;
 use std::collections::HashSet;
@@ -28,6 +29,7 @@ const OUTPUTS: &[(&str, &[Covered])] = &[
     ("output.kafka", KAFKA),
     ("output.otlp", OTLP),
     ("output.redis", REDIS),
+    ("output.s3", S3),
     ("output.file", FILE),
     ("output.console", CONSOLE),
     (

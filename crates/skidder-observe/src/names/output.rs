@@ -127,6 +127,8 @@ pub(super) const METRICS: &[Metric] = &[
     gauge("", STATE, STATE_HELP, |s| is(s, OutputState::Idle)).labels(&[(LABEL_STATE, "idle")]),
     gauge("", STATE, STATE_HELP, |s| is(s, OutputState::Blocked))
         .labels(&[(LABEL_STATE, "blocked")]),
+    gauge("", STATE, STATE_HELP, |s| is(s, OutputState::Failing))
+        .labels(&[(LABEL_STATE, "failing")]),
     gauge("", STATE, STATE_HELP, |s| is(s, OutputState::Ended)).labels(&[(LABEL_STATE, "ended")]),
     gauge("skidder.output.blocked_ms", "", "", |s| {
         blocked(s).map(|span| Value::Count(span.as_millis() as u64))

@@ -14,10 +14,10 @@
 mod action;
 mod answer;
 mod asked;
-mod buffers;
+pub(crate) mod buffers;
 mod check;
 mod client;
-mod compress;
+pub(crate) mod compress;
 mod config;
 pub(crate) mod connection;
 mod dead_index;

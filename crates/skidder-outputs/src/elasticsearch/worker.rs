@@ -223,7 +223,7 @@ impl Sender {
 
     /// Logs a failure and turns to the next host.
     fn fail(&mut self, failure: &Failure, events: usize) {
-        self.metrics.write_errors.add(1);
+        self.metrics.write_error();
         let host = &self.clients[self.current].target.host;
         if let Some(failures) = self.failures.add() {
             tracing::error!(%host, error = %failure, events, failures, "cannot send events; trying again");

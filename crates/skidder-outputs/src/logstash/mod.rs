@@ -194,7 +194,7 @@ impl Worker {
 
     /// Logs a failure, turns to the next host and waits. Says whether there will be no more events.
     async fn fail(&mut self, error: &impl Display, events: usize) -> bool {
-        self.kept.metrics.write_errors.add(1);
+        self.kept.metrics.write_error();
         let host = &self.routes[self.current].host;
         if let Some(failures) = self.kept.failures.add() {
             tracing::error!(

@@ -331,7 +331,7 @@ impl Worker {
 
     /// Logs a failure, turns to the next host and waits. Says whether there will be no more events.
     async fn fail(&mut self, failure: Failure, events: usize) -> bool {
-        self.metrics.write_errors.add(1);
+        self.metrics.write_error();
         let host = &self.targets[self.current].host;
         let Failure { why, wait } = failure;
         if let Some(failures) = self.failures.add() {

@@ -5,6 +5,7 @@ pub(crate) mod http_proxy;
 pub(crate) mod lumberjack;
 pub(crate) mod otlp;
 pub(crate) mod redis;
+pub(crate) mod s3;
 pub(crate) mod server;
 
 pub(crate) use skidder_contract::{Fixture, batch, line, number};

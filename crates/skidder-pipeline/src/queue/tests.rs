@@ -287,3 +287,35 @@ fn the_front_of_the_line_says_since_when_the_output_takes_nothing() {
         assert_eq!(queue.blocked_since(), None);
     });
 }
+
+/// Whether an output would have to wait.
+async fn is_unhurried(queue: &Queue, or_full: bool) -> bool {
+    tokio::select! {
+        biased;
+        () = queue.hurried(or_full) => false,
+        () = std::future::ready(()) => true,
+    }
+}
+
+#[tokio::test]
+async fn who_keeps_events_is_hurried_by_a_full_queue_and_by_the_end() {
+    let queue = queue(10, usize::MAX, 0);
+    queue.try_push(batch(1, 0, 0, 6)).expect("there is room");
+    let kept = take(&queue, ALL);
+    assert!(is_unhurried(&queue, true).await, "nobody waits for room");
+    let pushing = queue.clone();
+    let reader = thread::spawn(move || pushing.push(batch(1, 0, 60, 7)).expect("it gets in"));
+    queue.hurried(true).await;
+    assert!(queue.is_blocked() && !queue.is_draining());
+    assert!(is_unhurried(&queue, false).await, "it is not the end");
+    kept[0].ticket.delivered(6);
+    reader.join().expect("it ends");
+    assert!(is_unhurried(&queue, true).await, "there was room");
+    let waiting = queue.hurried(false);
+    let ending = async {
+        tokio::task::yield_now().await;
+        queue.drain();
+    };
+    tokio::join!(waiting, ending);
+    assert!(queue.is_draining() && !is_unhurried(&queue, true).await);
+}

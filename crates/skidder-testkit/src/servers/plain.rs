@@ -25,6 +25,11 @@ impl Server {
         Self::start("redis.sh", secure, settings)
     }
 
+    /// versitygw, a server of S3 with the buckets `logs` and `closed`, over TLS if `secure`: see `tests/servers/s3.sh`.
+    pub fn own_s3(secure: bool) -> Result<Self, ServerError> {
+        Self::start("s3.sh", secure, "")
+    }
+
     /// A SOCKS5 proxy for the user `test` with the password `secret`.
     pub fn own_socks() -> Result<Self, ServerError> {
         Self::start("socks.sh", false, "")

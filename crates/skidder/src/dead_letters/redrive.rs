@@ -133,6 +133,8 @@ impl Redriving {
         let flush_timeout = parts.queue.flush_timeout.min(FLUSH_TIMEOUT);
         let limits = QueueLimits { flush_timeout, ..parts.queue };
         let queue = Queue::new(limits, Arc::clone(&settle));
+        // A round waits for its verdicts: no output should wait for more events.
+        queue.drain();
         let (fs, clock) = (Arc::clone(&world.fs), Arc::clone(&world.clock));
         let limits = DeadLettersLimits { bytes: u64::MAX };
         let letters = DeadLetters::in_file(fs, clock, again.clone(), limits);

@@ -1,0 +1,9 @@
+//! Amazon's APIs without any network: signatures, credentials, errors. Whoever asks brings the connection.
+
+mod answer;
+mod credentials;
+mod sign;
+
+pub use answer::text_of;
+pub use credentials::{Credentials, ProfileError, ProfileFile};
+pub use sign::{EMPTY_DIGEST, Request, Scope, authorization, digest, escape, time_of, time_text};

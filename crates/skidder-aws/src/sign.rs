@@ -1,0 +1,269 @@
+//! Signature Version 4
+//! (<https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_sigv-create-signed-request.html>).
+//!
+//! Tried with the examples that Amazon publishes: those of its test suite, and those of S3.
+
+use crate::Credentials;
+use jiff::Timestamp as Moment;
+use ring::digest::{Context, SHA256};
+use ring::hmac::{HMAC_SHA256, Key, sign};
+use skidder_os::Timestamp;
+use std::fmt::Write as _;
+
+/// The digest of a request without a body.
+pub const EMPTY_DIGEST: &str = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
+
+/// Where and when a request is made.
+#[derive(Clone, Copy, Debug)]
+pub struct Scope<'a> {
+    /// Year to second in UTC, as [`time_text`] writes it. Servers refuse what is 15 minutes off.
+    pub time: &'a str,
+    /// As `eu-central-1`.
+    pub region: &'a str,
+    /// As `s3`.
+    pub service: &'a str,
+}
+
+/// What is signed of a request.
+#[derive(Clone, Copy, Debug)]
+pub struct Request<'a> {
+    /// As `PUT`.
+    pub method: &'a str,
+    /// Escaped, as it is sent; at least `/`.
+    pub path: &'a str,
+    /// Escaped parameters in the order of their names, without `?`.
+    pub query: &'a str,
+    /// Names in lower case, in their order, with their values. `host` must be there.
+    pub headers: &'a [(&'a str, &'a str)],
+    /// SHA-256 of the body, as [`digest`] writes it.
+    pub body: &'a str,
+}
+
+/// A time as signed requests have it: `20150830T123600Z`.
+pub fn time_text(time: Timestamp) -> String {
+    let moment = Moment::from_nanosecond(i128::from(time.0)).unwrap_or_default();
+    moment.strftime("%Y%m%dT%H%M%SZ").to_string()
+}
+
+/// The time of a text as `2015-08-30T12:36:00Z`, which answers have; nothing if it is none.
+pub fn time_of(text: &str) -> Option<Timestamp> {
+    let moment: Moment = text.parse().ok()?;
+    i64::try_from(moment.as_nanosecond()).ok().map(Timestamp)
+}
+
+/// SHA-256 of pieces, in hexadecimal.
+pub fn digest<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> String {
+    let mut context = Context::new(&SHA256);
+    for piece in pieces {
+        context.update(piece);
+    }
+    hex(context.finish().as_ref())
+}
+
+/// Appends `text`, with everything but what RFC 3986 calls unreserved as `%XX`. `keep` may spare one more character: `/` in
+/// paths.
+pub fn escape(out: &mut String, text: &str, keep: Option<char>) {
+    for byte in text.bytes() {
+        let is_plain = byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~');
+        if is_plain || keep == Some(char::from(byte)) {
+            out.push(char::from(byte));
+        } else {
+            write!(out, "%{byte:02X}").expect("a string takes everything");
+        }
+    }
+}
+
+/// The header `authorization` of a request. All of its `headers` are signed.
+pub fn authorization(credentials: &Credentials, scope: Scope<'_>, request: &Request<'_>) -> String {
+    let Scope { time, region, service } = scope;
+    let day = time.get(..8).unwrap_or_default();
+    let names: Vec<&str> = request.headers.iter().map(|(name, _)| *name).collect();
+    let names = names.join(";");
+    let canonical = canonical(request, &names);
+    let place = format!("{day}/{region}/{service}/aws4_request");
+    let text = format!("AWS4-HMAC-SHA256\n{time}\n{place}\n{}", digest([canonical.as_bytes()]));
+    let start = format!("AWS4{}", credentials.secret.reveal()).into_bytes();
+    let key = [day, region, service, "aws4_request"]
+        .iter()
+        .fold(start, |key, part| keyed(&key, part.as_bytes()));
+    let signature = hex(&keyed(&key, text.as_bytes()));
+    let id = &credentials.id;
+    format!(
+        "AWS4-HMAC-SHA256 Credential={id}/{place}, SignedHeaders={names}, Signature={signature}"
+    )
+}
+
+fn canonical(request: &Request<'_>, names: &str) -> String {
+    let Request { method, path, query, headers, body } = request;
+    let mut text = format!("{method}\n{path}\n{query}\n");
+    for (name, value) in *headers {
+        text.push_str(name);
+        text.push(':');
+        for (at, word) in value.split(' ').filter(|word| !word.is_empty()).enumerate() {
+            if at > 0 {
+                text.push(' ');
+            }
+            text.push_str(word);
+        }
+        text.push('\n');
+    }
+    write!(text, "\n{names}\n{body}").expect("a string takes everything");
+    text
+}
+
+fn keyed(key: &[u8], text: &[u8]) -> Vec<u8> {
+    sign(&Key::new(HMAC_SHA256, key), text).as_ref().to_vec()
+}
+
+fn hex(bytes: &[u8]) -> String {
+    let mut text = String::with_capacity(2 * bytes.len());
+    for byte in bytes {
+        write!(text, "{byte:02x}").expect("a string takes everything");
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use skidder_config::Secret;
+
+    struct Example {
+        name: &'static str,
+        request: Request<'static>,
+        signature: &'static str,
+    }
+
+    fn credentials(id: &str, secret: &str) -> Credentials {
+        Credentials { id: id.to_owned(), secret: Secret::new(secret), session: None }
+    }
+
+    fn check(credentials: &Credentials, scope: Scope<'_>, examples: &[Example]) {
+        for Example { name, request, signature } in examples {
+            let text = authorization(credentials, scope, request);
+            let expected = format!("Signature={signature}");
+            assert!(text.ends_with(&expected), "{name}: {text}, expected {expected}");
+        }
+    }
+
+    /// Of `aws-sig-v4-test-suite`.
+    #[test]
+    fn amazons_test_suite_is_signed_as_it_says() {
+        const TIME: &str = "20150830T123600Z";
+        const HEADERS: &[(&str, &str)] = &[("host", "example.amazonaws.com"), ("x-amz-date", TIME)];
+        const GET: Request<'_> =
+            Request { method: "GET", path: "/", query: "", headers: HEADERS, body: EMPTY_DIGEST };
+        let key = credentials("AKIDEXAMPLE", "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY");
+        let scope = Scope { time: TIME, region: "us-east-1", service: "service" };
+        let examples = [
+            Example {
+                name: "get-vanilla",
+                request: GET,
+                signature: "5fa00fa31553b73ebf1942676e86291e8372ff2a2260956d9b8aae1d763fbf31",
+            },
+            Example {
+                name: "post-vanilla",
+                request: Request { method: "POST", ..GET },
+                signature: "5da7c1a2acd57cee7505fc6676e4e544621c30862966e37dddb68e92efbe5d6b",
+            },
+            Example {
+                name: "get-utf8",
+                request: Request { path: "/%E1%88%B4", ..GET },
+                signature: "8318018e0b0f223aa2bbf98705b62bb787dc9c0e678f255a891fd03141be5d85",
+            },
+            Example {
+                name: "get-vanilla-query-order-key-case",
+                request: Request { query: "Param1=value1&Param2=value2", ..GET },
+                signature: "b97d918cfa904a5beff61c982a1b6f458b799221646efd99d3219ec94cdf2500",
+            },
+            Example {
+                name: "get-header-value-trim",
+                request: Request {
+                    headers: &[
+                        ("host", "example.amazonaws.com"),
+                        ("my-header1", " value1"),
+                        ("my-header2", " \"a   b   c\""),
+                        ("x-amz-date", TIME),
+                    ],
+                    ..GET
+                },
+                signature: "acc3ed3afb60bb290fc8d2dd0098b9911fcaa05412b367055dee359757a9c736",
+            },
+        ];
+        check(&key, scope, &examples);
+    }
+
+    /// Of "Examples: Signature Calculations" in the reference of S3
+    /// (<https://docs.aws.amazon.com/AmazonS3/latest/API/sig-v4-header-based-auth.html>).
+    #[test]
+    fn the_examples_of_s3_are_signed_as_it_says() {
+        const TIME: &str = "20130524T000000Z";
+        const HOST: (&str, &str) = ("host", "examplebucket.s3.amazonaws.com");
+        const PLAIN: &[(&str, &str)] =
+            &[HOST, ("x-amz-content-sha256", EMPTY_DIGEST), ("x-amz-date", TIME)];
+        const GET: Request<'_> =
+            Request { method: "GET", path: "/", query: "", headers: PLAIN, body: EMPTY_DIGEST };
+        let body = digest([&b"Welcome to "[..], b"Amazon S3."]);
+        assert_eq!(body, "44ce7dd67c959e0d3524ffac1771dfbba87d2b6b4b4e99e42034a8b803f8b072");
+        let mut path = String::new();
+        escape(&mut path, "/test$file.text", Some('/'));
+        assert_eq!(path, "/test%24file.text");
+        let key = credentials("AKIAIOSFODNN7EXAMPLE", "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY");
+        let scope = Scope { time: TIME, region: "us-east-1", service: "s3" };
+        let examples = [
+            Example {
+                name: "PUT Object",
+                request: Request {
+                    method: "PUT",
+                    path: "/test%24file.text",
+                    headers: &[
+                        ("date", "Fri, 24 May 2013 00:00:00 GMT"),
+                        HOST,
+                        (
+                            "x-amz-content-sha256",
+                            "44ce7dd67c959e0d3524ffac1771dfbba87d2b6b4b4e99e42034a8b803f8b072",
+                        ),
+                        ("x-amz-date", TIME),
+                        ("x-amz-storage-class", "REDUCED_REDUNDANCY"),
+                    ],
+                    body: "44ce7dd67c959e0d3524ffac1771dfbba87d2b6b4b4e99e42034a8b803f8b072",
+                    ..GET
+                },
+                signature: "98ad721746da40c64f1a55b78f14c238d841ea1380cd77a1b5971af0ece108bd",
+            },
+            Example {
+                name: "GET Object",
+                request: Request {
+                    path: "/test.txt",
+                    headers: &[
+                        HOST,
+                        ("range", "bytes=0-9"),
+                        ("x-amz-content-sha256", EMPTY_DIGEST),
+                        ("x-amz-date", TIME),
+                    ],
+                    ..GET
+                },
+                signature: "f0e8bdb87c964420e857bd35b5d6ed310bd44f0170aba48dd91039c6036bdb41",
+            },
+            Example {
+                name: "GET Bucket Lifecycle",
+                request: Request { query: "lifecycle=", ..GET },
+                signature: "fea454ca298b7da1c68078a5d1bdbfbbe0d65c699e0f91ac7a200a0136783543",
+            },
+            Example {
+                name: "Get Bucket (List Objects)",
+                request: Request { query: "max-keys=2&prefix=J", ..GET },
+                signature: "34b48302e7b5fa45bde8084f4b7868a86f0a534bc59db6670ed5711ef69dc6f7",
+            },
+        ];
+        check(&key, scope, &examples);
+    }
+
+    #[test]
+    fn times_are_written_without_a_fraction_and_read() {
+        assert_eq!(time_text(Timestamp(1_440_938_160_999_999_999)), "20150830T123600Z");
+        let time = Timestamp(1_440_938_160_000_000_000);
+        assert_eq!(time_of("2015-08-30T12:36:00Z"), Some(time));
+        assert_eq!(time_of("soon"), None);
+    }
+}

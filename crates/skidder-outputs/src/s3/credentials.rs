@@ -1,0 +1,201 @@
+//! Where the credentials come from: the settings, the environment, a file that programs of Amazon share, or a role.
+
+use super::config::Config;
+use super::roles::{Asker, Role, RoleError};
+use skidder_aws::{Credentials, ProfileError, ProfileFile};
+use skidder_config::Section;
+use skidder_os::{Clock, Fs, Timestamp};
+use skidder_tls::{TlsClient, TlsError, TlsSettings};
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// So long before they run out, the credentials of a role are asked for again.
+const MARGIN: Duration = Duration::from_mins(5);
+
+/// Where the credentials come from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// Of the settings or the environment: they never change.
+    Fixed(Credentials),
+    /// Read for each request, since others put new ones there before the old ones run out.
+    File(ProfileFile),
+    /// Given out for some time, and asked for again before that ends.
+    Role(Box<Role>),
+}
+
+impl Source {
+    /// Reads `access_key_id`, `secret_access_key`, `session_token`, `shared_credential_file` and
+    /// `credential_profile_name`; without them, the environment. Mistakes are told to the section's problems. `region` is that of the
+    /// token service; the instance is asked only `of_amazon`.
+    pub(crate) fn read(
+        section: &Section<'_>,
+        (region, of_amazon): (&str, bool),
+        fs: &Arc<dyn Fs>,
+        variable: impl Fn(&str) -> Option<String>,
+    ) -> Option<Self> {
+        section.unsupported(
+            &["role_arn", "external_id", "credential_process", "assume_role.*"],
+            "the role of the instance, container or pod is used by itself; for another one, let something keep \
+             `shared_credential_file` fresh: it is read again",
+        );
+        let path = section.path_buf("shared_credential_file").optional();
+        let profile = section.string("credential_profile_name").optional();
+        let from_file = path.is_some() || profile.is_some();
+        match keys(section) {
+            Ok(None) => {}
+            Ok(Some(keys)) => {
+                if from_file {
+                    let message = "`access_key_id` and a file with credentials are both set";
+                    section.problem("access_key_id", message, "leave one of them out");
+                }
+                return Some(Self::Fixed(keys));
+            }
+            Err((key, message)) => {
+                section.problem(key, message, "");
+                return None;
+            }
+        }
+        if !from_file && let Some(found) = Credentials::of_environment(&variable) {
+            return Some(Self::Fixed(found));
+        }
+        let set = |name: &str| variable(name).filter(|text| !text.is_empty());
+        let role = |found: Result<Option<Role>, String>| match found {
+            Ok(found) => found.map(|role| Self::Role(Box::new(role))),
+            Err(message) => {
+                section.problem("", message, "");
+                None
+            }
+        };
+        if !from_file && let Some(role) = role(Role::web_identity(region, &set)) {
+            return Some(role);
+        }
+        let usual = || {
+            set("AWS_SHARED_CREDENTIALS_FILE").map(PathBuf::from).or_else(|| {
+                set("HOME").map(|home| PathBuf::from(home).join(".aws").join("credentials"))
+            })
+        };
+        let profile = profile.or_else(|| set("AWS_PROFILE"));
+        let profile = profile.unwrap_or_else(|| "default".to_owned());
+        let file = path.or_else(usual).map(|path| ProfileFile { path, profile });
+        match file.as_ref().map(|file| file.read(&**fs)) {
+            Some(Ok(_)) => return file.map(Self::File),
+            Some(Err(error)) if from_file => {
+                section.problem("shared_credential_file", error.to_string(), "");
+                return None;
+            }
+            _ => {}
+        }
+        if let Some(role) = role(Role::container(&set)) {
+            return Some(role);
+        }
+        if of_amazon && let Some(role) = role(Role::instance(&set)) {
+            return Some(role);
+        }
+        let message = format!("`{}` has no credentials", section.path());
+        let hint = "set `access_key_id` and `secret_access_key`, or the variables AWS_ACCESS_KEY_ID and \
+            AWS_SECRET_ACCESS_KEY, or `shared_credential_file`";
+        section.problem("", message, hint);
+        None
+    }
+
+    /// How messages call it.
+    pub(crate) fn name(&self) -> String {
+        match self {
+            Self::Fixed(credentials) => format!("access key `{}`", credentials.id),
+            Self::File(ProfileFile { path, profile }) => {
+                format!("profile `{profile}` of `{}`", path.display())
+            }
+            Self::Role(role) => format!("a role, by {} `{}`", role.who(), role.url()),
+        }
+    }
+}
+
+/// `access_key_id`, `secret_access_key` and `session_token`. The error is what is wrong, with its key.
+fn keys(section: &Section<'_>) -> Result<Option<Credentials>, (&'static str, &'static str)> {
+    let id = section.string("access_key_id").optional().filter(|id| !id.is_empty());
+    let secret = section.secret("secret_access_key").optional();
+    let session = section.secret("session_token").optional();
+    let session = session.filter(|session| !session.is_empty());
+    match (id, secret.filter(|secret| !secret.is_empty()), session) {
+        (Some(id), Some(secret), session) => Ok(Some(Credentials { id, secret, session })),
+        (None, None, None) => Ok(None),
+        (Some(_), None, _) => Err(("access_key_id", "`access_key_id` needs `secret_access_key`")),
+        (None, Some(_), _) => {
+            Err(("secret_access_key", "`secret_access_key` needs `access_key_id`"))
+        }
+        (None, None, Some(_)) => {
+            Err(("session_token", "`session_token` needs `access_key_id` and `secret_access_key`"))
+        }
+    }
+}
+
+/// Why nobody can sign.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum CredentialsError {
+    #[error(transparent)]
+    File(#[from] ProfileError),
+    #[error("no credentials: {0}; or set `access_key_id` and `secret_access_key`")]
+    Role(#[from] RoleError),
+}
+
+/// Gives the credentials of now. Shared by the workers of an output.
+pub(crate) struct Provider {
+    source: Source,
+    asker: Asker,
+    /// Those of a role, and until when they hold.
+    given: tokio::sync::Mutex<Option<(Credentials, Timestamp)>>,
+}
+
+impl fmt::Debug for Provider {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_tuple("Provider").field(&self.source).finish()
+    }
+}
+
+impl Provider {
+    pub(crate) fn new(config: &Config, fs: Arc<dyn Fs>) -> Result<Self, TlsError> {
+        let source = config.credentials.clone();
+        let tls = match &source {
+            // `ssl` is about the server of the bucket.
+            Source::Role(role) if role.url().https => {
+                Some(TlsClient::new(&TlsSettings::default(), Arc::clone(&fs))?)
+            }
+            _ => None,
+        };
+        let asker = Asker { fs, tls, proxy: config.proxy.clone() };
+        Ok(Self { source, asker, given: tokio::sync::Mutex::default() })
+    }
+
+    pub(crate) async fn get(&self, clock: &dyn Clock) -> Result<Credentials, CredentialsError> {
+        let role = match &self.source {
+            Source::Fixed(credentials) => return Ok(credentials.clone()),
+            Source::File(file) => return Ok(file.read(&*self.asker.fs)?),
+            Source::Role(role) => role,
+        };
+        let mut given = self.given.lock().await;
+        let now = clock.wall();
+        if let Some((credentials, until)) = &*given
+            && now < until.earlier_by(MARGIN)
+        {
+            return Ok(credentials.clone());
+        }
+        match (role.ask(&self.asker, now).await, &*given) {
+            (Ok((credentials, until)), _) => {
+                *given = Some((credentials.clone(), until));
+                Ok(credentials)
+            }
+            (Err(error), Some((credentials, until))) if now < *until => {
+                tracing::warn!(%error, "cannot replace credentials that run out soon");
+                Ok(credentials.clone())
+            }
+            (Err(error), _) => Err(error.into()),
+        }
+    }
+
+    /// The server does not know these credentials any more: those of a role are asked for again.
+    pub(crate) async fn forget(&self) {
+        *self.given.lock().await = None;
+    }
+}
