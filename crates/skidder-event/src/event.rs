@@ -381,8 +381,8 @@ pub(crate) fn base_value<'a>(batch: &'a Batch, node: &'a BaseNode) -> ValueRef<'
     }
 }
 
-/// A value of a configuration; objects inside lists are not addressable and count as absent.
-fn leaf_value(value: &Value) -> Option<ValueRef<'_>> {
+/// A value of a configuration as events have it; nothing if it is an object, which has no such form inside a list.
+pub fn leaf_value(value: &Value) -> Option<ValueRef<'_>> {
     Some(match value {
         Value::Null => ValueRef::Null,
         Value::Bool(truth) => ValueRef::Bool(*truth),

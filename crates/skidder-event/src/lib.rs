@@ -36,7 +36,7 @@ pub use batch::{Batch, Cell, Mark, Node, NodeId, Parts, Recycle, Row, Text};
 pub use edit::{EditError, EventMut};
 pub use encode::{Encoder, Precision};
 pub use escape::{escape_html, write_escaped, write_string};
-pub use event::{EventRef, ListRef, MapRef, ValueRef};
+pub use event::{EventRef, ListRef, MapRef, ValueRef, leaf_value};
 pub use fields::{Arena, FieldList};
 pub use filter::{KeyBit, KeyFilter};
 pub use form::{Form, FormBuilder};

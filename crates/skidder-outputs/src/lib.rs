@@ -22,6 +22,7 @@ pub mod redis;
 mod refusal;
 pub mod s3;
 mod selector;
+mod settings;
 mod supply;
 #[cfg(test)]
 mod testing;

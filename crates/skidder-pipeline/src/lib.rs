@@ -36,7 +36,7 @@ pub use disk::{
 };
 pub use ledger::{Ledger, LedgerSnapshot};
 pub use looks::{AskError, Looks};
-pub use metrics::{Counter, Gauge, OutputMetrics, QueueMetrics, RegistrarMetrics};
+pub use metrics::{Active, Counter, Gauge, OutputMetrics, QueueMetrics, RegistrarMetrics};
 pub use output::{Feed, Output, OutputFuture};
 pub use queue::{Delivery, Queue, QueueLimits, TakeLimits, Tap};
 pub use registrar::Registrar;

@@ -48,6 +48,12 @@ impl OutputMetrics {
         self.failed_at.store(self.verdicts() + 1, Ordering::Relaxed);
     }
 
+    /// Counts so many events as active until it is dropped.
+    pub fn hold_active(&self, events: u64) -> Active<'_> {
+        self.active.add(events);
+        Active(&self.active, events)
+    }
+
     /// Whether no event had a verdict since something failed.
     pub fn is_failing(&self) -> bool {
         self.failed_at.load(Ordering::Relaxed) == self.verdicts() + 1
@@ -55,6 +61,17 @@ impl OutputMetrics {
 
     fn verdicts(&self) -> u64 {
         self.acked.get() + self.dropped.get() + self.dead_letter.get()
+    }
+}
+
+/// Events in a request under way.
+#[derive(Debug)]
+#[must_use = "they count only as long as it is held"]
+pub struct Active<'a>(&'a Gauge, u64);
+
+impl Drop for Active<'_> {
+    fn drop(&mut self) {
+        self.0.sub(self.1);
     }
 }
 

@@ -7,6 +7,7 @@
 use crate::codec::{Codec, CodecConfig};
 use crate::context::Context;
 use crate::lines::{self, LineSink, Lines};
+use crate::settings::read_bulk_max_size;
 use skidder_config::Section;
 use skidder_pipeline::{Feed, Output, OutputFuture, TakeLimits};
 use std::fmt;
@@ -31,13 +32,9 @@ impl ConsoleConfig {
     /// Reads `output.console`. Mistakes are told to the section's problems.
     pub fn read(section: &Section<'_>) -> Self {
         let pretty = section.bool("pretty").or(false);
-        let bulk_max_size = section.i64("bulk_max_size").named("a number of events");
         Self {
             codec: CodecConfig::read(section, pretty),
-            // Zero and less leave the size to the queue, as in Filebeat.
-            bulk_max_size: bulk_max_size
-                .map(|events| usize::try_from(events).unwrap_or(0))
-                .or(Self::BULK_MAX_SIZE),
+            bulk_max_size: read_bulk_max_size(section, Self::BULK_MAX_SIZE),
         }
     }
 }

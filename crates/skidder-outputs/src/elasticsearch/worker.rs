@@ -119,22 +119,6 @@ enum Next {
     Yielded(Box<Request>),
 }
 
-/// Events in a request under way, counted as active until dropped.
-struct Active<'a>(&'a OutputMetrics, u64);
-
-impl<'a> Active<'a> {
-    fn new(metrics: &'a OutputMetrics, events: u64) -> Self {
-        metrics.active.add(events);
-        Self(metrics, events)
-    }
-}
-
-impl Drop for Active<'_> {
-    fn drop(&mut self) {
-        self.0.active.sub(self.1);
-    }
-}
-
 impl Sender {
     /// Sends until there will be no more requests.
     pub(crate) async fn run(mut self) {
@@ -238,7 +222,7 @@ impl Sender {
         }
         self.metrics.total.add(events as u64);
         self.metrics.batches.add(1);
-        let active = Active::new(&self.metrics, events as u64);
+        let active = self.metrics.hold_active(events as u64);
         let sent = self.clients[self.current].bulk(&request).await;
         drop(active);
         let client = &self.clients[self.current];

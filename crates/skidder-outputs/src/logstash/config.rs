@@ -1,6 +1,7 @@
 //! `output.logstash` from its section of the configuration.
 
 use crate::net::{Host, Proxy, read_hosts, read_tls};
+use crate::settings::{read_bulk_max_size, read_workers};
 use skidder_config::Section;
 use skidder_tls::TlsSettings;
 use std::time::Duration;
@@ -85,16 +86,9 @@ impl Config {
             "events are sent until they are accepted, as in Filebeat",
         );
         let mut config = Self::new(read_hosts(section, DEFAULT_PORT));
-        let workers = |key| section.usize(key).named("a number of connections").range(1..=1024);
-        let worker = workers("worker").optional();
-        config.workers = workers("workers").optional().or(worker).unwrap_or(1);
+        config.workers = read_workers(section, "a number of connections", 1024);
         config.loadbalance = section.bool("loadbalance").or(false);
-        config.bulk_max_size = section
-            .i64("bulk_max_size")
-            .named("a number of events")
-            // Zero and less leave the size to the queue, as in Filebeat.
-            .map(|events| usize::try_from(events).unwrap_or(0))
-            .or(Self::BULK_MAX_SIZE);
+        config.bulk_max_size = read_bulk_max_size(section, Self::BULK_MAX_SIZE);
         config.slow_start = section.bool("slow_start").or(false);
         config.pipelining = section
             .usize("pipelining")

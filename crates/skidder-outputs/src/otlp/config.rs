@@ -4,6 +4,7 @@ use super::fields::Naming;
 use super::resource;
 use crate::elasticsearch::HostUrl;
 use crate::net::{ProxyChoice, read_headers};
+use crate::settings::{read_bulk_max_size, read_workers};
 use http::{HeaderName, HeaderValue};
 use skidder_config::Section;
 use skidder_tls::TlsSettings;
@@ -149,16 +150,9 @@ impl Config {
         let mut config = Self::new(read_hosts(section, protocol, is_encrypted));
         config.protocol = protocol;
         config.tls = tls;
-        let workers = |key| section.usize(key).named("a number of requests").range(1..=1024);
-        let worker = workers("worker").optional();
-        config.workers = workers("workers").optional().or(worker).unwrap_or(1);
+        config.workers = read_workers(section, "a number of requests", 1024);
         config.loadbalance = section.bool("loadbalance").or(true);
-        config.bulk_max_size = section
-            .i64("bulk_max_size")
-            .named("a number of events")
-            // Zero and less leave the size to the queue, as in other outputs.
-            .map(|events| usize::try_from(events).unwrap_or(0))
-            .or(Self::BULK_MAX_SIZE);
+        config.bulk_max_size = read_bulk_max_size(section, Self::BULK_MAX_SIZE);
         config.bulk_max_bytes = section
             .size("bulk_max_bytes")
             .named("a size")

@@ -2,9 +2,9 @@
 
 use super::resource::rename;
 use super::severity;
-use super::values::{Values, reference};
+use super::values::Values;
 use super::wire::{varint, write_bytes};
-use skidder_event::{BaseNode, BaseValue, MapRef, Precision, ValueRef};
+use skidder_event::{BaseNode, BaseValue, MapRef, Precision, ValueRef, leaf_value};
 use std::sync::Arc;
 
 /// Fields of `LogRecord`.
@@ -176,7 +176,7 @@ impl FieldWriter {
         self.name.extend_from_slice(node.key.as_bytes());
         match &node.value {
             BaseValue::Leaf(value) => {
-                let value = reference(value).expect("a leaf of a base is no object");
+                let value = leaf_value(value).expect("a leaf of a base is no object");
                 self.write_leaf(out, place, value, taken);
             }
             BaseValue::Map(children) => {

@@ -7,7 +7,7 @@ use super::wire::{
     delimited_bytes, open, varint, varint_bytes, write_bytes, write_fixed64, write_head,
     write_varint,
 };
-use skidder_event::{ListRef, MapRef, Precision, TimeText, Value, ValueRef};
+use skidder_event::{ListRef, MapRef, Precision, TimeText, Value, ValueRef, leaf_value};
 use std::borrow::Cow;
 
 /// Fields of `AnyValue`.
@@ -124,7 +124,7 @@ impl Values {
 
     /// The same for a value of a configuration.
     fn write_owned(&mut self, out: &mut Vec<u8>, field: u8, value: &Value) {
-        if let Some(value) = reference(value) {
+        if let Some(value) = leaf_value(value) {
             self.write_any(out, field, value);
         } else if let Value::Map(map) = value {
             let any = open(out, field);
@@ -139,21 +139,6 @@ impl Values {
             any.close(out);
         }
     }
-}
-
-/// A value of a configuration; nothing if it is an object.
-pub(crate) fn reference(value: &Value) -> Option<ValueRef<'_>> {
-    Some(match value {
-        Value::Null => ValueRef::Null,
-        Value::Bool(truth) => ValueRef::Bool(*truth),
-        Value::Int(number) => ValueRef::Int(*number),
-        Value::UInt(number) => ValueRef::UInt(*number),
-        Value::Float(number) => ValueRef::Float(*number),
-        Value::Str(text) => ValueRef::Str(text.as_bytes()),
-        Value::Time(time) => ValueRef::Time(*time),
-        Value::List(items) => ValueRef::List(ListRef::Base(items)),
-        Value::Map(_) => return None,
-    })
 }
 
 /// The name of an attribute, which must be UTF-8: in what is not, U+FFFD stands where it is not.

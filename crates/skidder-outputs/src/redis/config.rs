@@ -4,6 +4,7 @@ use crate::codec::CodecConfig;
 use crate::net::address::{read_address, read_credentials, read_host};
 use crate::net::{Host, Proxy, read_tls};
 use crate::selector::Selector;
+use crate::settings::{read_bulk_max_size, read_workers};
 use skidder_config::{Secret, Section};
 use skidder_event::Format;
 use skidder_tls::TlsSettings;
@@ -164,16 +165,9 @@ impl Config {
             section.problem("username", "`username` needs `password`", "");
         }
         config.db = section.u32("db").named("the number of a database").or(0);
-        let workers = |key| section.usize(key).named("a number of connections").range(1..=1024);
-        let worker = workers("worker").optional();
-        config.workers = workers("workers").optional().or(worker).unwrap_or(1);
+        config.workers = read_workers(section, "a number of connections", 1024);
         config.loadbalance = section.bool("loadbalance").or(true);
-        config.bulk_max_size = section
-            .i64("bulk_max_size")
-            .named("a number of events")
-            // Zero and less leave the size to the queue, as in Filebeat.
-            .map(|events| usize::try_from(events).unwrap_or(0))
-            .or(Self::BULK_MAX_SIZE);
+        config.bulk_max_size = read_bulk_max_size(section, Self::BULK_MAX_SIZE);
         let positive = Duration::from_millis(1)..;
         config.timeout = section.duration("timeout").range(positive.clone()).or(Self::TIMEOUT);
         config.backoff_init =

@@ -7,6 +7,7 @@ use crate::codec::CodecConfig;
 use crate::context::Context;
 use crate::elasticsearch::HostUrl;
 use crate::net::ProxyChoice;
+use crate::settings::read_workers;
 use skidder_aws::escape;
 use skidder_config::Section;
 use skidder_event::Format;
@@ -58,9 +59,7 @@ impl Config {
             section.string("filename_extension").check(|text| extension(text)).optional();
         let codec = CodecConfig::read(section, false);
         let compression = read_compression(section);
-        let workers = |key| section.usize(key).named("a number of objects").range(1..=64);
-        let worker = workers("worker").optional();
-        let workers = workers("workers").optional().or(worker).unwrap_or(1);
+        let workers = read_workers(section, "a number of objects", 64);
         let positive = Duration::from_millis(1)..;
         let config = Self {
             batch: read_batch(section),

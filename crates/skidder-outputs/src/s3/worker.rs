@@ -20,22 +20,6 @@ pub(crate) struct Worker {
     pub(crate) failures: Failures,
 }
 
-/// Events of an object under way, counted as active until dropped.
-struct Active<'a>(&'a OutputMetrics, u64);
-
-impl<'a> Active<'a> {
-    fn new(metrics: &'a OutputMetrics, events: u64) -> Self {
-        metrics.active.add(events);
-        Self(metrics, events)
-    }
-}
-
-impl Drop for Active<'_> {
-    fn drop(&mut self) {
-        self.0.active.sub(self.1);
-    }
-}
-
 impl Worker {
     /// Until there will be no more objects.
     pub(crate) async fn run(mut self) {
@@ -90,7 +74,7 @@ impl Worker {
         loop {
             self.metrics.total.add(events);
             self.metrics.batches.add(1);
-            let active = Active::new(&self.metrics, events);
+            let active = self.metrics.hold_active(events);
             let put = self.client.put(object).await;
             drop(active);
             let failure = match put {

@@ -1,10 +1,10 @@
 //! A Lumberjack server that does what a script says, and checks what it is sent to the last byte.
 
+use super::listen::{listen, serve_all};
 use super::number;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
-use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
 
 /// What to do with one window.
@@ -68,27 +68,15 @@ impl FakeLumberjack {
         script: impl IntoIterator<Item = Act>,
         tls: Option<TlsAcceptor>,
     ) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let address = listener.local_addr().unwrap().to_string();
+        let (listener, address) = listen().await;
         let state = State { script: script.into_iter().collect(), ..State::default() };
-        let server = Self { address, state: Arc::new(Mutex::new(state)) };
+        let server = Self { address: address.to_string(), state: Arc::new(Mutex::new(state)) };
         let serving = server.clone();
-        tokio::spawn(async move {
-            loop {
-                let (tcp, _) = listener.accept().await.unwrap();
-                let (server, tls) = (serving.clone(), tls.clone());
-                server.state.lock().unwrap().connections += 1;
-                tokio::spawn(async move {
-                    match tls {
-                        None => drop(server.serve(tcp).await),
-                        Some(tls) => {
-                            if let Ok(stream) = tls.accept(tcp).await {
-                                drop(server.serve(stream).await);
-                            }
-                        }
-                    }
-                });
-            }
+        let counting = server.clone();
+        let accepted = move || counting.state.lock().unwrap().connections += 1;
+        serve_all(listener, tls, accepted, move |stream| {
+            let server = serving.clone();
+            async move { drop(server.serve(stream).await) }
         });
         server
     }

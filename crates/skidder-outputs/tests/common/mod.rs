@@ -2,6 +2,7 @@
 #![allow(dead_code, unused_imports, reason = "each test program uses a part of it")]
 
 pub(crate) mod http_proxy;
+pub(crate) mod listen;
 pub(crate) mod lumberjack;
 pub(crate) mod otlp;
 pub(crate) mod redis;

@@ -1,6 +1,7 @@
 //! A receiver of OTLP over gRPC and over HTTP that answers as a script says; requests are read with the messages of
 //! `opentelemetry-proto`.
 
+use super::listen::{listen, serve_all};
 use super::number;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Request, Response, StatusCode};
@@ -19,7 +20,6 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
 
 /// What to do with one request that has logs.
@@ -98,27 +98,16 @@ impl FakeCollector {
         script: impl IntoIterator<Item = Act>,
         tls: Option<TlsAcceptor>,
     ) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let address = listener.local_addr().unwrap().to_string();
+        let (listener, address) = listen().await;
         let state = State { script: script.into_iter().collect(), ..State::default() };
-        let server = Self { address, state: Arc::new(Mutex::new(state)), grpc };
+        let server =
+            Self { address: address.to_string(), state: Arc::new(Mutex::new(state)), grpc };
         let serving = server.clone();
-        tokio::spawn(async move {
-            loop {
-                let (tcp, _) = listener.accept().await.unwrap();
-                let (server, tls) = (serving.clone(), tls.clone());
-                server.state.lock().unwrap().connections += 1;
-                tokio::spawn(async move {
-                    match tls {
-                        None => server.serve(tcp).await,
-                        Some(tls) => {
-                            if let Ok(stream) = tls.accept(tcp).await {
-                                server.serve(stream).await;
-                            }
-                        }
-                    }
-                });
-            }
+        let counting = server.clone();
+        let accepted = move || counting.state.lock().unwrap().connections += 1;
+        serve_all(listener, tls, accepted, move |stream| {
+            let server = serving.clone();
+            async move { server.serve(stream).await }
         });
         server
     }

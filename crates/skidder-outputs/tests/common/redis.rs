@@ -1,10 +1,10 @@
 //! A Redis that does what a script says with each request of events.
 
+use super::listen::{listen, serve_all};
 use super::number;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex};
 use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, BufReader};
-use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
 
 /// What to do with one command that brings events.
@@ -66,32 +66,19 @@ impl FakeRedis {
         password: Option<&str>,
         tls: Option<TlsAcceptor>,
     ) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let address = listener.local_addr().unwrap().to_string();
+        let (listener, address) = listen().await;
         let state = State {
             script: script.into_iter().collect(),
             password: password.map(str::to_owned),
             ..State::default()
         };
-        let server = Self { address, state: Arc::new(Mutex::new(state)) };
+        let server = Self { address: address.to_string(), state: Arc::new(Mutex::new(state)) };
         let serving = server.clone();
-        tokio::spawn(async move {
-            loop {
-                let (tcp, _) = listener.accept().await.unwrap();
-                tcp.set_nodelay(true).unwrap();
-                let (server, tls) = (serving.clone(), tls.clone());
-                server.state.lock().unwrap().connections += 1;
-                tokio::spawn(async move {
-                    match tls {
-                        None => drop(server.serve(tcp).await),
-                        Some(tls) => {
-                            if let Ok(stream) = tls.accept(tcp).await {
-                                drop(server.serve(stream).await);
-                            }
-                        }
-                    }
-                });
-            }
+        let counting = server.clone();
+        let accepted = move || counting.state.lock().unwrap().connections += 1;
+        serve_all(listener, tls, accepted, move |stream| {
+            let server = serving.clone();
+            async move { drop(server.serve(stream).await) }
         });
         server
     }

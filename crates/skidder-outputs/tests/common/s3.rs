@@ -1,5 +1,6 @@
 //! A bucket that checks signatures and digests as S3 says, by other code than ours, and does what a script says.
 
+use super::listen::{listen, serve_all};
 use super::number;
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::{Digest, Sha256};
@@ -7,7 +8,6 @@ use std::collections::{BTreeMap, VecDeque};
 use std::io::Read as _;
 use std::sync::{Arc, Mutex};
 use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, BufReader};
-use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
 
 /// Who may do anything.
@@ -78,26 +78,14 @@ impl FakeBucket {
         script: impl IntoIterator<Item = Act>,
         tls: Option<TlsAcceptor>,
     ) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let address = listener.local_addr().unwrap().to_string();
+        let (listener, address) = listen().await;
         let state = State { script: script.into_iter().collect(), ..State::default() };
-        let bucket = Self { address, state: Arc::new(Mutex::new(state)) };
+        let bucket = Self { address: address.to_string(), state: Arc::new(Mutex::new(state)) };
         let serving = bucket.clone();
-        tokio::spawn(async move {
-            loop {
-                let (tcp, _) = listener.accept().await.unwrap();
-                let (bucket, tls) = (serving.clone(), tls.clone());
-                tokio::spawn(async move {
-                    match tls {
-                        None => drop(bucket.serve(tcp).await),
-                        Some(tls) => {
-                            if let Ok(stream) = tls.accept(tcp).await {
-                                drop(bucket.serve(stream).await);
-                            }
-                        }
-                    }
-                });
-            }
+        let accepted = || {};
+        serve_all(listener, tls, accepted, move |stream| {
+            let bucket = serving.clone();
+            async move { drop(bucket.serve(stream).await) }
         });
         bucket
     }

@@ -1,10 +1,10 @@
 //! A server that answers bulk requests as a script says.
 
+use super::listen::{listen, serve_all};
 use std::collections::{BTreeMap, HashSet, VecDeque};
 use std::io::Read as _;
 use std::sync::{Arc, Mutex};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
-use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
 
 /// What to do with one bulk request.
@@ -91,27 +91,14 @@ impl FakeServer {
         script: impl IntoIterator<Item = Act>,
         tls: Option<TlsAcceptor>,
     ) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let address = listener.local_addr().unwrap().to_string();
+        let (listener, address) = listen().await;
         let state = State { script: script.into_iter().collect(), ..State::default() };
-        let server = Self { address, state: Arc::new(Mutex::new(state)) };
+        let server = Self { address: address.to_string(), state: Arc::new(Mutex::new(state)) };
         let serving = server.clone();
-        tokio::spawn(async move {
-            loop {
-                let (tcp, _) = listener.accept().await.unwrap();
-                let server = serving.clone();
-                let tls = tls.clone();
-                tokio::spawn(async move {
-                    match tls {
-                        None => server.serve(tcp).await,
-                        Some(tls) => {
-                            if let Ok(stream) = tls.accept(tcp).await {
-                                server.serve(stream).await;
-                            }
-                        }
-                    }
-                });
-            }
+        let accepted = || {};
+        serve_all(listener, tls, accepted, move |stream| {
+            let server = serving.clone();
+            async move { server.serve(stream).await }
         });
         server
     }
