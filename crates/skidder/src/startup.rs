@@ -3,7 +3,7 @@
 use crate::commands::tell;
 use crate::table::table;
 use skidder_os::{Clock, Monotonic};
-use skidder_pipeline::Looks;
+use skidder_pipeline::{AskError, Looks};
 use skidder_read::FileQuery;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -61,6 +61,8 @@ impl Startup {
                 let told = match looks.page(number, query, SCAN_MAX) {
                     Ok(page) if page.files.is_empty() => "no file".to_owned(),
                     Ok(_) => "done".to_owned(),
+                    // Everything was shipped meanwhile (`--once`), or somebody stopped the program.
+                    Err(AskError::Ended) => "over before it could be asked".to_owned(),
                     Err(error) => error.to_string(),
                 };
                 startup.step(|| format!("first scan of the input {name}: {told}"));
