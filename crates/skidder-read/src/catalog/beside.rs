@@ -359,6 +359,8 @@ impl Catalog {
         let mut passed_known = false;
         let mut wanted = Vec::new();
         let mut unknown = Vec::new();
+        // Behind what is known. If what comes after them is known as well, nothing of them was read before the program ended.
+        let mut skipped = Vec::new();
         let mut failed = None;
         // What is known by now may be newer than what could not be seen before.
         let is_retry = again.since < now.monotonic;
@@ -366,14 +368,18 @@ impl Catalog {
         for sibling in self.rotated_from(&target)?.into_iter().rev() {
             if self.beside.has(&sibling.path) {
                 passed_known = true;
+                wanted.append(&mut skipped);
                 continue;
             }
             match self.is_known(&sibling, &link, now.monotonic) {
                 Ok(Some(is_certain)) => {
                     passed_known |= is_certain;
+                    if is_certain {
+                        wanted.append(&mut skipped);
+                    }
                     wanted.push(sibling);
                 }
-                Ok(None) if passed_known && !is_retry => {}
+                Ok(None) if passed_known && !is_retry => skipped.push(sibling),
                 Ok(None) => unknown.push(sibling),
                 Err(error) => {
                     failed = Some(error);

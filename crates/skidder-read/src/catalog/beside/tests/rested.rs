@@ -164,3 +164,38 @@ fn what_was_rotated_away_from_a_link_is_not_deleted() {
     }
     assert!(kubelet.input.fs.peek(Kubelet::rotated(0)).is_some());
 }
+
+#[test]
+fn what_was_found_and_not_read_before_a_stop_is_read_after_it() {
+    // Found by the built program, in one of a hundred runs: what the link had led to in between was found, but the program
+    // ended before anything of it was read, while what came after it was read already. The next start went no further
+    // back than that.
+    for is_written in [false, true] {
+        let mut kubelet = Kubelet::new(false, true);
+        kubelet.write(100);
+        kubelet.read();
+        for _ in 0..3 {
+            kubelet.rotate();
+            kubelet.write(100);
+        }
+        kubelet.read();
+        assert_eq!(kubelet.messages.len(), 400);
+        let unread = Kubelet::rotated(1);
+        kubelet.input.saved.change(|saved| {
+            let before = saved.len();
+            saved.retain(|_, entry| !entry.meta.source.to_string_lossy().starts_with(&unread));
+            assert_eq!(saved.len(), before - 1, "what was saved of one is forgotten");
+        });
+        kubelet.messages.retain(|text| {
+            let number: usize =
+                text.rsplit(' ').next().and_then(|n| n.parse().ok()).expect("a number");
+            !(100..200).contains(&number)
+        });
+        if is_written {
+            kubelet.write(1);
+        }
+        kubelet
+            .restart()
+            .finish(&format!("nothing was read of one in between, written to: {is_written}"));
+    }
+}
