@@ -9,6 +9,7 @@
 
 mod age;
 mod followed;
+mod sift;
 
 use super::matching::is_related;
 use super::{Candidate, Catalog, Holds, MISSING_GRACE, Place};
@@ -18,6 +19,7 @@ use crate::scan::Found;
 use crate::settings::{Compression, FilestreamSettings};
 pub(super) use age::age;
 use age::is_of_earlier_run;
+use sift::Sifted;
 use skidder_os::sabotage::{self, Sabotage};
 use skidder_os::{FileKind, Metadata, Monotonic, Timestamp};
 use skidder_registry::Entry;
@@ -356,37 +358,11 @@ impl Catalog {
         let Some(seen) = seen else { return Ok(()) };
         self.beside.followed.insert(found.path.clone());
         let link: Arc<Path> = Arc::from(found.path.as_path());
-        let mut passed_known = false;
-        let mut wanted = Vec::new();
-        let mut unknown = Vec::new();
-        // Behind what is known. If what comes after them is known as well, nothing of them was read before the program ended.
-        let mut skipped = Vec::new();
-        let mut failed = None;
         // What is known by now may be newer than what could not be seen before.
         let is_retry = again.since < now.monotonic;
-        // From the newest to the oldest.
-        for sibling in self.rotated_from(&target)?.into_iter().rev() {
-            if self.beside.has(&sibling.path) {
-                passed_known = true;
-                wanted.append(&mut skipped);
-                continue;
-            }
-            match self.is_known(&sibling, &link, now.monotonic) {
-                Ok(Some(is_certain)) => {
-                    passed_known |= is_certain;
-                    if is_certain {
-                        wanted.append(&mut skipped);
-                    }
-                    wanted.push(sibling);
-                }
-                Ok(None) if passed_known && !is_retry => skipped.push(sibling),
-                Ok(None) => unknown.push(sibling),
-                Err(error) => {
-                    failed = Some(error);
-                    unknown.push(sibling);
-                }
-            }
-        }
+        let siblings = self.rotated_from(&target)?;
+        let Sifted { mut wanted, mut unknown, passed_known, failed } =
+            self.sift(siblings, &link, is_retry, now.monotonic);
         if !passed_known || is_retry {
             // What was before is gone, or was never seen: what was written since is not read yet.
             unknown.retain(|sibling| {

@@ -1,0 +1,61 @@
+//! Which rotated files beside the target of a link are to be read.
+
+use crate::catalog::Catalog;
+use crate::scan::Found;
+use skidder_os::Monotonic;
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+
+/// Rotated files beside the target of a link.
+#[derive(Default)]
+pub(super) struct Sifted {
+    /// To be read.
+    pub(super) wanted: Vec<Found>,
+    /// Nothing was read of them.
+    pub(super) unknown: Vec<Found>,
+    /// Whether one is known for certain.
+    pub(super) passed_known: bool,
+    /// Why one could not be looked at, which is among the unknown ones.
+    pub(super) failed: Option<io::Error>,
+}
+
+impl Catalog {
+    /// Tells rotated files that were read before, at least in part, from the others.
+    pub(super) fn sift(
+        &mut self,
+        siblings: Vec<Found>,
+        link: &Arc<Path>,
+        is_retry: bool,
+        now: Monotonic,
+    ) -> Sifted {
+        let mut sifted = Sifted::default();
+        let Sifted { wanted, unknown, passed_known, failed } = &mut sifted;
+        // Behind what is known. If what comes after them is known as well, nothing of them was read before the program ended.
+        let mut skipped = Vec::new();
+        // From the newest to the oldest.
+        for sibling in siblings.into_iter().rev() {
+            if self.beside.has(&sibling.path) {
+                *passed_known = true;
+                wanted.append(&mut skipped);
+                continue;
+            }
+            match self.is_known(&sibling, link, now) {
+                Ok(Some(is_certain)) => {
+                    *passed_known |= is_certain;
+                    if is_certain {
+                        wanted.append(&mut skipped);
+                    }
+                    wanted.push(sibling);
+                }
+                Ok(None) if *passed_known && !is_retry => skipped.push(sibling),
+                Ok(None) => unknown.push(sibling),
+                Err(error) => {
+                    *failed = Some(error);
+                    unknown.push(sibling);
+                }
+            }
+        }
+        sifted
+    }
+}
