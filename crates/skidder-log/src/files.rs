@@ -95,10 +95,7 @@ impl Files {
                 self.purge();
             }
         } else {
-            self.active = Some(self.open(now)?);
-            self.started = true;
-            // A program that is started often has files too.
-            self.purge();
+            self.begin_file(now)?;
         }
         let shares = self.config.redirect_stderr;
         let Some(active) = &mut self.active else { return Ok(()) };
@@ -109,6 +106,23 @@ impl Files {
         }
         written?;
         active.size += text.len() as u64;
+        Ok(())
+    }
+
+    /// With `redirect_stderr`: opens the file before there is a line, so that nothing is said on stderr before it goes
+    /// there.
+    pub(crate) fn redirect(&mut self, now: Timestamp) -> io::Result<()> {
+        if self.config.redirect_stderr && self.active.is_none() {
+            self.begin_file(now)?;
+        }
+        Ok(())
+    }
+
+    fn begin_file(&mut self, now: Timestamp) -> io::Result<()> {
+        self.active = Some(self.open(now)?);
+        self.started = true;
+        // A program that is started often has files too.
+        self.purge();
         Ok(())
     }
 

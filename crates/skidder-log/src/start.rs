@@ -78,7 +78,12 @@ impl Log {
             Target::Nowhere => Sink::Nowhere,
             Target::Stderr => Sink::Stderr,
             Target::Syslog => Sink::Syslog(Syslog::new(syslog, zone.clone())),
-            Target::Files(files) => Sink::Files(Files::new(files, zone.clone())),
+            Target::Files(files) => {
+                let mut files = Files::new(files, zone.clone());
+                // What is wrong is told by the first line, which tries again.
+                drop(files.redirect(clock.wall()));
+                Sink::Files(files)
+            }
         };
         let writer = Writer {
             queue: Arc::clone(&queue),
