@@ -85,4 +85,7 @@ launch "$java/bin/java" "${options[@]}" -Xms512m -Xmx512m --enable-native-access
   -cp "$kept/node:$(matching "$own" | paste -sd:)" ElasticsearchNode "$dir/home" "${settings[@]}"
 # The licence becomes active a moment after the first answer.
 licensed() { curl -sf --cacert "$dir/certs/ca.crt" -u elastic:secret "$scheme://localhost:$port/_license" | grep -q '"active"'; }
-ready "$scheme://localhost:$port" 180 licensed
+# With a realm of Kerberos, those who say nothing are asked for a ticket as soon as the realm takes part, which is later still.
+asks() { [ -z "${KERBEROS:-}" ] || curl -s --cacert "$dir/certs/ca.crt" -o /dev/null -D - "$scheme://localhost:$port" | grep -qi '^www-authenticate: negotiate'; }
+usable() { licensed && asks; }
+ready "$scheme://localhost:$port" 180 usable
