@@ -28,6 +28,7 @@ mod supply;
 mod testing;
 mod trial;
 mod tuner;
+mod web;
 
 pub use backoff::{Backoff, Failures};
 pub use check::{Check, OtherCheck, Steps};

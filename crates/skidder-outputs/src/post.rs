@@ -3,14 +3,12 @@
 use crate::elasticsearch::HostUrl;
 use crate::elasticsearch::connection::{Connection, ConnectionError, Pieces};
 use crate::net::{ProxyChoice, Route, Via, read_headers};
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD as BASE64;
+use crate::web::{AGENT, basic, proxy_login, retry_after, secret, shown, uri};
 use bytes::Bytes;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use http::header::{
-    AUTHORIZATION, CONTENT_ENCODING, CONTENT_TYPE, HOST, PROXY_AUTHORIZATION, RETRY_AFTER,
-    USER_AGENT,
+    AUTHORIZATION, CONTENT_ENCODING, CONTENT_TYPE, HOST, PROXY_AUTHORIZATION, USER_AGENT,
 };
 use http::{HeaderMap, HeaderValue, Method, Uri};
 use skidder_config::Section;
@@ -108,7 +106,7 @@ impl Poster {
             }
         }
         let headers = headers(&url, section, kind, proxy.as_deref());
-        let (Some(uri), Some(headers)) = (uri(&url, usual, proxy.as_deref()), headers) else {
+        let (Some(uri), Some(headers)) = (uri(&url, usual.path, proxy.as_deref()), headers) else {
             section.problem("endpoint", format!("`{url}` cannot be asked"), "");
             return None;
         };
@@ -145,19 +143,15 @@ impl Poster {
         let sent =
             connection.send(Method::POST, uri, headers, body, &mut answer, self.timeout).await;
         let (status, headers) = sent.map_err(failed)?;
-        let retry_after = headers.get(RETRY_AFTER).and_then(|value| value.to_str().ok());
-        let retry_after = retry_after.and_then(|text| text.trim().parse().ok());
-        Ok(Posted { status, retry_after: retry_after.map(Duration::from_secs), body: answer })
+        Ok(Posted { status, retry_after: retry_after(&headers), body: answer })
     }
 
     /// What to say of an answer that is no success.
     pub fn refusal(&self, posted: &Posted) -> String {
-        let shown = &posted.body[..posted.body.len().min(SHOWN_BYTES_MAX)];
         let mut text = format!("{}: the server answered {}", self.url, posted.status);
-        let printable = |character: &char| !character.is_control() && *character != '\u{fffd}';
-        let shown: String = String::from_utf8_lossy(shown).chars().filter(printable).collect();
-        if !shown.trim().is_empty() {
-            write!(text, ": {}", shown.trim()).expect("a string takes everything");
+        let shown = shown(&posted.body, SHOWN_BYTES_MAX);
+        if !shown.is_empty() {
+            write!(text, ": {shown}").expect("a string takes everything");
         }
         text
     }
@@ -169,42 +163,24 @@ fn compressed(document: &[u8]) -> Bytes {
     encoder.finish().expect("memory takes everything").into()
 }
 
-/// A proxy of HTTP is told the whole URL of what is not encrypted.
-fn uri(url: &HostUrl, usual: Usual, proxy: Option<&Via>) -> Option<Uri> {
-    let end = if url.path.ends_with(usual.path) { "" } else { usual.path };
-    let path = format!("{}{end}", url.path);
-    let is_told = matches!(proxy, Some(Via::Http(_))) && !url.https;
-    let before = if is_told { format!("http://{}", url.authority()) } else { String::new() };
-    format!("{before}{path}").parse().ok()
-}
-
 fn headers(
     url: &HostUrl,
     section: &Section<'_>,
     kind: &'static str,
     proxy: Option<&Via>,
 ) -> Option<HeaderMap> {
-    let secret = |text: &str| {
-        let mut value = HeaderValue::from_str(text).ok()?;
-        value.set_sensitive(true);
-        Some(value)
-    };
     let mut headers = HeaderMap::new();
     headers.insert(HOST, HeaderValue::from_str(&url.authority()).ok()?);
     headers.insert(CONTENT_TYPE, HeaderValue::from_static(kind));
-    let agent = concat!("skidder/", env!("CARGO_PKG_VERSION"));
-    headers.insert(USER_AGENT, HeaderValue::from_static(agent));
-    if let Some((user, password)) = &url.credentials {
-        let pair = BASE64.encode(format!("{user}:{}", password.reveal()));
-        headers.insert(AUTHORIZATION, secret(&format!("Basic {pair}"))?);
+    headers.insert(USER_AGENT, HeaderValue::from_static(AGENT));
+    if let Some(login) = basic(url) {
+        headers.insert(AUTHORIZATION, secret(&login)?);
     }
     for (name, mut value) in read_headers(section, "headers") {
         value.set_sensitive(true);
         headers.insert(name, value);
     }
-    if let Some(Via::Http(proxy)) = proxy.filter(|_| !url.https)
-        && let Some(login) = proxy.authorization()
-    {
+    if let Some(login) = proxy_login(url, proxy) {
         headers.insert(PROXY_AUTHORIZATION, secret(&login)?);
     }
     Some(headers)

@@ -6,9 +6,10 @@
 
 use super::body::unframe;
 use super::messages::{ExportResponse, JsonResponse, PartialSuccess, Status};
+use crate::web::{self, retry_after};
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD};
-use http::header::{CONTENT_TYPE, RETRY_AFTER};
+use http::header::CONTENT_TYPE;
 use http::{HeaderMap, StatusCode};
 use prost::Message as _;
 use std::time::Duration;
@@ -92,9 +93,7 @@ pub(crate) fn of_http(answer: &Answer) -> Verdict {
             Verdict::TooLarge { status: *status, why: text(""), sure: true }
         }
         429 | 502 | 503 | 504 => {
-            let after = headers.get(RETRY_AFTER).and_then(|value| value.to_str().ok());
-            let wait = after.and_then(|text| text.trim().parse().ok()).map(Duration::from_secs);
-            let wait = wait.map(|wait| wait.min(WAIT_MAX));
+            let wait = retry_after(headers).map(|wait| wait.min(WAIT_MAX));
             Verdict::Later { why: text(""), wait, too_many: *status == 429 }
         }
         401 | 403 | 407 => Verdict::later(text("see `headers` and `ssl.certificate`")),
@@ -230,11 +229,8 @@ fn decode_percent(text: &str) -> Vec<u8> {
     bytes
 }
 
-/// What can be shown of a text.
 fn shown(text: &[u8]) -> String {
-    let text = String::from_utf8_lossy(&text[..text.len().min(SHOWN_BYTES_MAX)]).into_owned();
-    let printable = |character: &char| !character.is_control() && *character != '\u{fffd}';
-    text.chars().filter(printable).collect::<String>().trim().to_owned()
+    web::shown(text, SHOWN_BYTES_MAX)
 }
 
 fn join(what: &str, said: &str, hint: &str) -> String {

@@ -6,8 +6,7 @@ use super::http2::Http2;
 use crate::elasticsearch::HostUrl;
 use crate::elasticsearch::connection::{Connection, ConnectionError, Pieces, within};
 use crate::net::{Route, Stream, Via};
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD as BASE64;
+use crate::web::{self, AGENT, basic, proxy_login, secret};
 use bytes::Bytes;
 use http::header::{
     AUTHORIZATION, CONTENT_ENCODING, CONTENT_TYPE, HOST, PROXY_AUTHORIZATION, TE, USER_AGENT,
@@ -21,7 +20,6 @@ use std::time::Duration;
 const SERVICE: &str = "/opentelemetry.proto.collector.logs.v1.LogsService/Export";
 /// What a URL ends with, and is added if it does not.
 const PATH: &str = "/v1/logs";
-const AGENT: &str = concat!("skidder/", env!("CARGO_PKG_VERSION"));
 
 /// A server that no request can be made for.
 #[derive(Debug, thiserror::Error)]
@@ -118,30 +116,17 @@ impl Link {
     }
 }
 
-/// Over HTTP a proxy of HTTP is told the whole URL of what is not encrypted.
 fn uri(host: &HostUrl, protocol: Protocol, proxy: Option<&Via>) -> Option<Uri> {
-    let authority = host.authority();
-    let text = match protocol {
+    match protocol {
         Protocol::Grpc => {
             let scheme = if host.https { "https" } else { "http" };
-            format!("{scheme}://{authority}{SERVICE}")
+            format!("{scheme}://{}{SERVICE}", host.authority()).parse().ok()
         }
-        Protocol::Http => {
-            let end = if host.path.ends_with(PATH) { "" } else { PATH };
-            let is_told = matches!(proxy, Some(Via::Http(_))) && !host.https;
-            let before = if is_told { format!("http://{authority}") } else { String::new() };
-            format!("{before}{}{end}", host.path)
-        }
-    };
-    text.parse().ok()
+        Protocol::Http => web::uri(host, PATH, proxy),
+    }
 }
 
 fn headers(host: &HostUrl, config: &Config, proxy: Option<&Via>) -> Option<HeaderMap> {
-    let secret = |text: &str| {
-        let mut value = HeaderValue::from_str(text).ok()?;
-        value.set_sensitive(true);
-        Some(value)
-    };
     let mut headers = HeaderMap::new();
     headers.insert(USER_AGENT, HeaderValue::from_static(AGENT));
     let codec = config.compression.name().map(HeaderValue::from_static);
@@ -162,16 +147,13 @@ fn headers(host: &HostUrl, config: &Config, proxy: Option<&Via>) -> Option<Heade
             if let Some(codec) = codec {
                 headers.insert(CONTENT_ENCODING, codec);
             }
-            if let Some(Via::Http(proxy)) = proxy.filter(|_| !host.https)
-                && let Some(login) = proxy.authorization()
-            {
+            if let Some(login) = proxy_login(host, proxy) {
                 headers.insert(PROXY_AUTHORIZATION, secret(&login)?);
             }
         }
     }
-    if let Some((user, password)) = &host.credentials {
-        let pair = BASE64.encode(format!("{user}:{}", password.reveal()));
-        headers.insert(AUTHORIZATION, secret(&format!("Basic {pair}"))?);
+    if let Some(login) = basic(host) {
+        headers.insert(AUTHORIZATION, secret(&login)?);
     }
     for (name, value) in &config.headers {
         let mut value = value.clone();

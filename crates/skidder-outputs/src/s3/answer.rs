@@ -3,6 +3,7 @@
 //! Errors are named by `Code` in a body of XML
 //! (<https://docs.aws.amazon.com/AmazonS3/latest/API/ErrorResponses.html>).
 
+use crate::web::shown;
 use http::HeaderMap;
 use skidder_aws::text_of;
 use std::fmt;
@@ -43,7 +44,7 @@ impl Refused {
         let code = text("Code");
         let message = match text("Message") {
             message if !message.is_empty() => message,
-            _ if code.is_empty() => shown(body),
+            _ if code.is_empty() => shown(body, SHOWN_BYTES_MAX),
             _ => String::new(),
         };
         let region = headers.get(REGION).and_then(|region| region.to_str().ok());
@@ -142,13 +143,6 @@ fn advice(status: u16, code: &str, told: &Told, bucket: &str) -> String {
         return format!("the bucket is at `{}`: set `region` or `endpoint`", told.endpoint);
     }
     "the bucket is elsewhere: see `region` and `endpoint`".to_owned()
-}
-
-/// The beginning of a text that a message can show.
-fn shown(body: &[u8]) -> String {
-    let text = String::from_utf8_lossy(&body[..body.len().min(SHOWN_BYTES_MAX)]);
-    let printable = |letter: &char| !letter.is_control() && *letter != '\u{fffd}';
-    text.chars().filter(printable).collect::<String>().trim().to_owned()
 }
 
 #[cfg(test)]

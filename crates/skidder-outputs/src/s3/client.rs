@@ -9,6 +9,7 @@ use crate::elasticsearch::connection::{
     ANSWER_KEPT_BYTES_MAX, Connection, ConnectionError, Pieces,
 };
 use crate::net::Route;
+use crate::web::AGENT;
 use bytes::Bytes;
 use http::header::{AUTHORIZATION, ETAG, PROXY_AUTHORIZATION, USER_AGENT};
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
@@ -184,8 +185,7 @@ impl Client {
         if let Some(login) = &self.target.proxy_login {
             headers.insert(PROXY_AUTHORIZATION, secret(&PROXY_AUTHORIZATION, login)?);
         }
-        let agent = concat!("skidder/", env!("CARGO_PKG_VERSION"));
-        headers.insert(USER_AGENT, HeaderValue::from_static(agent));
+        headers.insert(USER_AGENT, HeaderValue::from_static(AGENT));
         Ok(headers)
     }
 }
