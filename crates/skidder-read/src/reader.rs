@@ -218,11 +218,15 @@ impl Reader {
         self.file.as_deref()
     }
 
-    /// Takes a file that somebody has opened.
+    /// Reads on in this file, which is the one that its target names.
     pub(crate) fn take_file(&mut self, context: &InputContext, file: Box<dyn File>) {
         context.metrics.opened.add(1);
         context.metrics.open.add(1);
+        if self.target.compressed {
+            context.metrics.gzip_opened.add(1);
+        }
         self.file = Some(file);
+        self.damage_told = false;
     }
 
     /// Lets go of the file and the decoder; `offset` stays.
@@ -320,26 +324,10 @@ impl Reader {
     }
 
     fn open(&mut self, context: &InputContext) -> io::Result<Option<TurnEnd>> {
-        let file = match context.fs.open(&self.target.path) {
-            Ok(file) => file,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                return Ok(Some(TurnEnd::Displaced));
-            }
-            Err(error) => return Err(error),
-        };
-        let metadata = file.metadata()?;
-        if metadata.kind != FileKind::Regular
-            || (metadata.device, metadata.inode) != (self.target.device, self.target.inode)
-        {
+        let Some(file) = open_target(&*context.fs, &self.target)? else {
             return Ok(Some(TurnEnd::Displaced));
-        }
-        context.metrics.opened.add(1);
-        context.metrics.open.add(1);
-        if self.target.compressed {
-            context.metrics.gzip_opened.add(1);
-        }
-        self.file = Some(file);
-        self.damage_told = false;
+        };
+        self.take_file(context, file);
         Ok(None)
     }
 
@@ -462,6 +450,19 @@ impl Reader {
             mean => (mean * context.rows_max).clamp(least, CHUNK_BYTES.max(least)),
         }
     }
+}
+
+/// Opens the file that a target names; returns `None` if its path leads to another file, or to none.
+pub(crate) fn open_target(fs: &dyn Fs, target: &Target) -> io::Result<Option<Box<dyn File>>> {
+    let file = match fs.open(&target.path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    let metadata = file.metadata()?;
+    let is_named = metadata.kind == FileKind::Regular
+        && (metadata.device, metadata.inode) == (target.device, target.inode);
+    Ok(is_named.then_some(file))
 }
 
 /// Whether what follows the last line feed is a line: nothing can follow it any more.

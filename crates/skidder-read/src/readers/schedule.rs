@@ -24,6 +24,8 @@ pub(super) struct State {
     pub(super) limits: ReadersLimits,
     pub(super) slots: HashMap<SourceId, Box<Slot>>,
     pub(super) ready: VecDeque<SourceId>,
+    /// Those of `ready` whose files are closed, in the same order, and some that are not in line any more.
+    pub(super) unopened: VecDeque<SourceId>,
     pub(super) waiting: Waiting,
     /// Sources that sleep with their file open. The oldest one is closed first when a place is needed.
     pub(super) idle: BTreeSet<SourceId>,
@@ -116,9 +118,13 @@ impl State {
     pub(super) fn line_up(&mut self, id: SourceId) {
         if let Some(slot) = self.slots.get_mut(&id) {
             slot.phase = Phase::Ready;
+            let is_closed = !slot.awake().is_counted;
             self.idle.remove(&id);
             self.held.remove(&id);
             self.ready.push_back(id);
+            if is_closed {
+                self.note_unopened(id);
+            }
         }
     }
 
@@ -201,6 +207,7 @@ impl State {
                 return Next::Turn(turn);
             }
         }
+        self.unopened.clear();
         Next::Wait(self.timers.peek().map(|Reverse((at, _))| *at))
     }
 
