@@ -7,6 +7,7 @@ mod numbers;
 mod view;
 
 pub use numbers::LagNumbers;
+pub(crate) use numbers::catch_up;
 pub(crate) use view::totals_json;
 
 use crate::page::Query;
@@ -67,16 +68,16 @@ pub(crate) struct Sums {
 }
 
 /// One file of one output.
-struct BoardFile {
-    look: FileLook,
+pub(crate) struct BoardFile {
+    pub(crate) look: FileLook,
     /// Place of the output in the sources.
-    output: usize,
+    pub(crate) output: usize,
     /// The id of its input.
-    input: Arc<str>,
+    pub(crate) input: Arc<str>,
     /// Bytes a second that were settled since the round before.
-    rate: Option<f64>,
+    pub(crate) rate: Option<f64>,
     /// The oldest unsettled line is at least so old.
-    behind_for: Duration,
+    pub(crate) behind_for: Duration,
 }
 
 /// Where a file stood.
@@ -110,6 +111,20 @@ impl Lag {
         let view = View::parse(query).map_err(LagError::Question)?;
         let age = view.age.unwrap_or(AGE_MIN);
         self.with_round(sources, age, |round, now| view.show(sources, round, now))
+    }
+
+    /// Gives the files of a recent round to `use_them`; nothing if the scanner does not answer.
+    pub(crate) fn with_files<T>(
+        &self,
+        sources: &Sources,
+        use_them: impl FnOnce(&[BoardFile]) -> T,
+    ) -> Option<T> {
+        if sources.outputs.iter().all(|output| output.looks.is_none()) {
+            return None;
+        }
+        let used = self.with_round(sources, AGE_MIN, |round, _| use_them(&round.files));
+        used.inspect_err(|error| tracing::debug!(?error, "how far files are behind is not known"))
+            .ok()
     }
 
     /// Gives a round to `use_it` that is no older than `age`, unless looking takes so long that it has to be.

@@ -5,7 +5,7 @@ use crate::repeats::{Repeats, kind_of};
 use crate::settle::{CHANGES_MAX, Settle};
 use skidder_os::Clock;
 use skidder_os::sabotage::{self, Sabotage};
-use skidder_registry::{Change, Registry};
+use skidder_registry::{Change, CommitError, Registry};
 use std::sync::Arc;
 
 /// Writes what the settle has moved to the registry.
@@ -69,6 +69,7 @@ impl Registrar {
             Ok(()) => {
                 self.pending.clear();
                 self.metrics.succeeded.add(1);
+                self.metrics.failure.worked();
                 self.worked(clock);
                 true
             }
@@ -77,6 +78,7 @@ impl Registrar {
                 if sabotage::is_on(Sabotage::FailedCommitForgotten) {
                     self.pending.clear();
                 }
+                self.note_failure(clock, &error);
                 let error: &(dyn std::error::Error + 'static) = &error;
                 if let Some(failures) = self.repeats.failed(clock.monotonic(), kind_of(error)) {
                     tracing::error!(
@@ -88,6 +90,16 @@ impl Registrar {
                 }
                 false
             }
+        }
+    }
+
+    fn note_failure(&self, clock: &dyn Clock, error: &CommitError) {
+        let (failure, now) = (&self.metrics.failure, clock.wall());
+        match error {
+            CommitError::Retry { directory, source } => {
+                failure.failed_on_disk(now, directory, source);
+            }
+            CommitError::Refused { .. } => failure.failed(now, &"the registry", error, None, true),
         }
     }
 

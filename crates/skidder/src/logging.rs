@@ -45,6 +45,11 @@ pub(crate) fn failed(error: &anyhow::Error) {
     }
 }
 
+/// Whether a person at a terminal sees nothing of the log.
+pub(crate) fn is_elsewhere() -> bool {
+    LOG.get().is_some_and(|log| !log.is_stderr())
+}
+
 /// Writes what is left of the log.
 pub(crate) fn end() {
     if let Some(log) = LOG.get() {

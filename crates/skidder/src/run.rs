@@ -7,6 +7,7 @@ pub(crate) use output::RunningOutput;
 
 use crate::assemble::Parts;
 use crate::commands::World;
+use crate::logging;
 use crate::outputs::OutputParts;
 use crate::reload::Reloader;
 use crate::startup::Awaited;
@@ -16,6 +17,7 @@ use output::{Start, open_registry};
 use skidder_observe::Reloads;
 use skidder_os::{Clock, Fs};
 use skidder_pipeline::{PipelineSettings, Settle};
+use std::io::IsTerminal as _;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -81,7 +83,6 @@ pub(crate) fn run(parts: Parts, world: &World, mut reloader: Option<Reloader>) -
     let once = reloader.is_none();
     let http = parts.http.clone();
     let metrics = parts.log.metrics;
-    let period = metrics.enabled.then_some(metrics.period);
     let agent = parts.agent.clone();
     let (monitoring, otlp) = (parts.monitoring.clone(), parts.otlp.clone());
     let mut running = Running::start(parts, world, once)?;
@@ -99,6 +100,8 @@ pub(crate) fn run(parts: Parts, world: &World, mut reloader: Option<Reloader>) -
     }
     world.startup.step(|| "endpoint opened".to_owned());
     let told = world.startup.tell_behind(running.outputs.iter().flat_map(awaited).collect());
+    let is_watched = once || std::io::stderr().is_terminal();
+    let period = watch.ticks(metrics.enabled, is_watched && logging::is_elsewhere());
     running.watch(reloader.as_mut(), period, |_| watch.tick());
     watch.close_endpoint(&running);
     watch.end_export(&running);
@@ -108,6 +111,7 @@ pub(crate) fn run(parts: Parts, world: &World, mut reloader: Option<Reloader>) -
         .map(|output| (output.id.clone(), output.kind, Arc::clone(&output.settle)))
         .collect();
     let outcome = running.end(once);
+    let good = outcome.saved && (outcome.settled || !once);
     if let Some(told) = told {
         // It only waited for scans, which are over.
         drop(told.join());
@@ -123,7 +127,9 @@ pub(crate) fn run(parts: Parts, world: &World, mut reloader: Option<Reloader>) -
             "ended before everything was delivered; the next start repeats it"
         );
     }
-    let good = outcome.saved && (outcome.settled || !once);
+    if once || !good {
+        watch.tell_problems();
+    }
     Ok(if good { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
@@ -392,7 +398,7 @@ fn listen(send: &Sender<Happened>, reloads: bool) -> Result<()> {
             }
             if std::mem::replace(&mut stopping, true) {
                 // A second one does not wait for anything but the log.
-                crate::logging::flush();
+                logging::flush();
                 std::process::exit(1);
             }
             drop(send.send(Happened::Signal));

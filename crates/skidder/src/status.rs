@@ -16,11 +16,12 @@ use crate::cli::{Global, Status};
 use crate::commands::{World, load_settings, print, read_parts};
 use crate::endpoint;
 use crate::logging;
+use crate::problems;
 use crate::table::{or_dash, table};
 use anyhow::{Result, bail};
 use look::{FileLook, OutputLook};
 use serde_json::json;
-use skidder_observe::{bytes_text, grouped};
+use skidder_observe::{bytes_text, grouped, is_well};
 use std::fmt::Write as _;
 use std::process::ExitCode;
 use std::sync::mpsc::channel;
@@ -55,12 +56,12 @@ pub(crate) fn status(what: Status, global: &Global, world: &World) -> Result<Exi
         print(&text)?;
         return Ok(ExitCode::from(NOT_RUNNING));
     };
-    let before = Sample::ask(&parts.http, what.seconds)?;
+    let before = Sample::ask(&parts.http, what.seconds, what.behind)?;
     let (_kept, never) = channel::<()>();
     never.recv_timeout(what.seconds).expect_err("nobody sends: this waits");
-    let now = Sample::ask(&parts.http, what.seconds)?;
-    let mut look = Look::of(&before, &now, what.behind);
-    let good = look.problems.is_empty();
+    let now = Sample::ask(&parts.http, what.seconds, what.behind)?;
+    let mut look = Look::of(&before, &now);
+    let good = is_well(&look.problems);
     if what.json {
         look.files.truncate(FILES_SHOWN);
         let mut told = serde_json::to_value(&look)?;
@@ -102,7 +103,7 @@ fn screen(look: &Look) -> String {
         text.push_str("all is well\n");
     }
     for problem in &look.problems {
-        writeln!(text, "! {problem}").expect("a string takes everything");
+        text.push_str(&problems::lines(problem));
     }
     let of = |name: &str| grouped(ledger[name].as_u64().unwrap_or(0));
     let read_bytes = bytes_text(ledger["read_bytes"].as_f64().unwrap_or(0.0));

@@ -2,15 +2,17 @@
 
 use crate::agent::{Agent, BEAT, COMPATIBLE_VERSION};
 use crate::commands::World;
+use crate::logging;
 use crate::monitoring::{Monitoring, Otlp};
+use crate::problems::{self, Notices};
 use crate::run::{Running, RunningOutput, span_of};
 use anyhow::{Context as _, Result};
 use skidder_log::MetricsConfig;
 use skidder_observe::{
-    HttpConfig, OutputSource, Program, Serving, Sources, Start, Summary, SummaryLine, ledger_line,
-    ledger_table, serve,
+    HttpConfig, OutputSource, Problems, Program, Serving, Sources, Start, Summary, SummaryLine,
+    ledger_line, ledger_table, serve,
 };
-use skidder_os::Clock;
+use skidder_os::{Clock, Monotonic};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::oneshot;
@@ -26,6 +28,8 @@ pub(crate) struct Watch {
     line: SummaryLine,
     /// The lines have the numbers.
     tells_metrics: bool,
+    line_due: Option<Monotonic>,
+    notices: Option<Notices>,
     clock: Arc<dyn Clock>,
     start: Start,
     endpoint: Option<Task>,
@@ -79,6 +83,8 @@ impl Watch {
             sources,
             line,
             tells_metrics: metrics.stats,
+            line_due: None,
+            notices: None,
             clock: Arc::clone(&world.clock),
             start,
             endpoint,
@@ -103,8 +109,30 @@ impl Watch {
         end(self.export.take(), running, "the last export of our own numbers took too long");
     }
 
-    /// Logs the periodic line, and the ledger of each output.
+    /// How often [`Self::tick`] is to be called. `has_line`: the periodic line is wanted; `is_unseen`: a person is there
+    /// who does not see the log.
+    pub(crate) fn ticks(&mut self, has_line: bool, is_unseen: bool) -> Option<Duration> {
+        let period = has_line.then(|| self.line.period());
+        self.line_due = period.map(|period| self.clock.monotonic() + period);
+        self.notices = is_unseen.then(Notices::default);
+        let notices = self.notices.as_ref().map(|_| Notices::EVERY);
+        period.into_iter().chain(notices).min()
+    }
+
+    /// Does what is due: a notice of problems, the periodic line.
     pub(crate) fn tick(&mut self) {
+        if let Some(notices) = &mut self.notices {
+            crate::commands::tell(&notices.text(Problems::default().of_outputs(&self.sources)));
+        }
+        let now = self.clock.monotonic();
+        if self.line_due.is_some_and(|due| now >= due) {
+            self.line_due = Some(now + self.line.period());
+            self.tell_metrics();
+        }
+    }
+
+    /// Logs the periodic line, and the ledger of each output.
+    fn tell_metrics(&mut self) {
         if self.tells_metrics {
             tell(&self.line.next(self.sources.snapshot()));
         }
@@ -128,6 +156,18 @@ impl Watch {
             text.push_str(&ledger_table(&output.settle.total(), output.files(), duration));
         }
         text
+    }
+
+    /// Tells what is wrong at the end, on stderr and in the log.
+    pub(crate) fn tell_problems(&self) {
+        let problems = Problems { failing: Duration::ZERO, ..Problems::default() };
+        for problem in problems.of_outputs(&self.sources) {
+            crate::commands::tell(&problems::lines(&problem));
+            if logging::is_elsewhere() {
+                let (what, remedy) = (problems::line(&problem), problem.remedy.unwrap_or_default());
+                tracing::error!(remedy, "at the end: {what}");
+            }
+        }
     }
 
     /// Closes the endpoint and waits until its address is free again.

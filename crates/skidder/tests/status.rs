@@ -83,12 +83,11 @@ fn a_stuck_output_is_one_and_all_is_well_when_it_goes_on() {
     );
     let ended = status(&[]);
     assert_eq!(ended.code(), Some(1));
-    assert!(ended.out.contains("! the output elasticsearch is blocked for "), "{}", ended.out);
+    assert!(ended.out.contains("! the output elasticsearch is blocked since "), "{}", ended.out);
+    assert!(ended.out.contains("): no answer yet to "), "{}", ended.out);
+    assert!(ended.out.contains("  → `skidder test output` tries"), "{}", ended.out);
     assert!(ended.out.contains("blocked on elasticsearch "), "{}", ended.out);
     assert!(ended.out.contains("1 files, 1 of them behind: 488.3 KiB"), "{}", ended.out);
-    // A line that waits for this long is behind.
-    let ended = status(&["--behind", "0.1"]);
-    assert!(ended.out.contains("logs/a is "), "{}", ended.out);
     server.release();
     program.await_that("every line is there", || server.count() >= 5000);
     program.await_that("nothing is behind", || status(&[]).out.contains("0 of them behind"));
@@ -100,6 +99,22 @@ fn a_stuck_output_is_one_and_all_is_well_when_it_goes_on() {
     }
     assert!(!ended.out.contains("a secret token"));
     program.terminate().succeeded();
+}
+
+#[test]
+fn a_run_that_could_not_deliver_ends_with_the_reason() {
+    let server = BulkServer::start();
+    let place = Place::new(&server);
+    let text = place.configuration().replace(&server.url, "http://127.0.0.1:1");
+    place.configure(&text);
+    place.write("a", &lines("a", 0..3));
+    let program = place.start(&["--once"]);
+    program.await_log("cannot send events");
+    let ended = program.terminate();
+    assert_eq!(ended.code(), Some(1));
+    let reason = "! the output elasticsearch delivers nothing since ";
+    let line = ended.log.lines().find(|line| line.starts_with(reason)).unwrap();
+    assert!(line.contains("127.0.0.1:1: Connection refused"), "{line}");
 }
 
 #[test]

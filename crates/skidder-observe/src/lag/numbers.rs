@@ -117,7 +117,7 @@ impl LagNumbers {
 }
 
 /// How long bytes take at a rate; nothing if there is nothing to do, or nothing moves.
-pub(super) fn catch_up(bytes: u64, rate: f64) -> Option<Duration> {
+pub(crate) fn catch_up(bytes: u64, rate: f64) -> Option<Duration> {
     let seconds = bytes as f64 / rate;
     (bytes > 0 && rate >= 1.0)
         .then(|| Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX))

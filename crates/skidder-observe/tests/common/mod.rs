@@ -69,7 +69,7 @@ impl Run {
             queue: Queue::new(QueueLimits::default(), Arc::clone(&settle)),
             disk: None,
             settle,
-            metrics: Arc::new(OutputMetrics::default()),
+            metrics: Arc::new(OutputMetrics::new(Arc::new(clock.clone()))),
             ended: Arc::default(),
             looks: None,
             registrar: Some(Arc::new(RegistrarMetrics::default())),

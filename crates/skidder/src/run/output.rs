@@ -182,7 +182,7 @@ impl Start<'_> {
             let (fs, clock) = (Arc::clone(&world.fs), Arc::clone(&world.clock));
             Arc::new(DeadLetters::new(fs, clock, &parts.place.data, limits))
         });
-        let metrics = Arc::new(OutputMetrics::default());
+        let metrics = Arc::new(OutputMetrics::new(Arc::clone(&world.clock)));
         let feed = Feed {
             queue: out,
             dead_letters: dead_letters.clone(),
