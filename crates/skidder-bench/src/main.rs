@@ -239,6 +239,7 @@ fn serve(arguments: &SinkArguments) -> Result<()> {
         keep_bodies: 0,
         stall_after: arguments.stall_after,
         limit: arguments.limit,
+        trouble: None,
     })?;
     say(&format!("counting on {}; the counts are at {}/__count", sink.url(), sink.url()))?;
     loop {
