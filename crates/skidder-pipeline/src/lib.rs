@@ -19,6 +19,7 @@ mod queue;
 mod registrar;
 mod repeats;
 mod run;
+mod saving;
 mod scanner;
 mod settle;
 #[cfg(test)]
