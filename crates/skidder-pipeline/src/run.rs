@@ -391,11 +391,13 @@ fn save(
 ) -> Registrar {
     let every = every.max(Duration::from_millis(10));
     let mut tried = 0;
+    registrar.note_pace(clock);
     loop {
         shared.wait(every, |state| state.finished || state.commits_asked > tried);
         if shared.lock().finished {
             return registrar;
         }
+        registrar.note_pace(clock);
         let asked = shared.commits_asked();
         let is_asked = asked > tried;
         tried = asked;
