@@ -49,7 +49,10 @@ pub(crate) fn save(
         if shared.is_finished() {
             return registrar;
         }
-        registrar.note_pace(clock);
+        // Commits before their time are too many to remember each.
+        if !is_early {
+            registrar.note_pace(clock);
+        }
         let asked = shared.commits_asked();
         let is_asked = asked > tried;
         tried = asked;
