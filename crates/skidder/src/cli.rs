@@ -6,6 +6,7 @@ mod state;
 pub(crate) use letters::{DeadLettersCommand, WhichLetters};
 pub(crate) use state::{ExportRegistry, Import, KeystoreCommand, Migrate, RegistryCommand};
 
+use crate::ending::FailOn;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use skidder_log::{Environment, Flags};
 use std::path::PathBuf;
@@ -75,6 +76,9 @@ pub(crate) struct Global {
     /// Ends when everything that is there is read and delivered
     #[arg(long, global = true)]
     pub(crate) once: bool,
+    /// With `--once` and `ship`: what counts as a failure, in a list; everything if it is not given
+    #[arg(long, value_name = "WHAT", global = true, value_delimiter = ',', value_enum)]
+    pub(crate) fail_on: Vec<FailOn>,
     /// Says on stderr what the start took, step by step, up to the first scan of each input
     #[arg(long, global = true)]
     pub(crate) trace_startup: bool,

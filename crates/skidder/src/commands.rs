@@ -168,7 +168,7 @@ fn run_command(global: &Global, world: &World) -> Result<ExitCode> {
         );
     }
     let reloader = (!global.once).then(|| Reloader::new(global, world, settings, &parts));
-    run::run(parts, world, reloader)
+    run::run(parts, world, reloader, &global.fail_on)
 }
 
 fn test_config(global: &Global, world: &World) -> Result<ExitCode> {

@@ -8,6 +8,7 @@ mod cli;
 mod cloud;
 mod commands;
 mod dead_letters;
+mod ending;
 mod endpoint;
 mod files;
 mod filestream;

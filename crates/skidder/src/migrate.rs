@@ -95,6 +95,7 @@ impl Ours {
             path_logs: global.path_logs.clone(),
             strict_permissions: global.strict_permissions,
             once: false,
+            fail_on: Vec::new(),
             trace_startup: false,
         }
     }

@@ -7,6 +7,7 @@ pub(crate) use output::RunningOutput;
 
 use crate::assemble::Parts;
 use crate::commands::{World, tell};
+use crate::ending::{FailOn, Files, Shortfall};
 use crate::logging;
 use crate::outputs::OutputParts;
 use crate::reload::Reloader;
@@ -76,10 +77,17 @@ pub(crate) struct Running {
     fs: Arc<dyn Fs>,
     clock: Arc<dyn Clock>,
     shutdown_timeout: Duration,
+    /// With `once`: what was found when everything was read.
+    pub(crate) files: Files,
 }
 
 /// Runs until a signal comes or, without a reloader, until everything that is there is delivered.
-pub(crate) fn run(parts: Parts, world: &World, mut reloader: Option<Reloader>) -> Result<ExitCode> {
+pub(crate) fn run(
+    parts: Parts,
+    world: &World,
+    mut reloader: Option<Reloader>,
+    fail_on: &[FailOn],
+) -> Result<ExitCode> {
     let once = reloader.is_none();
     let http = parts.http.clone();
     let metrics = parts.log.metrics;
@@ -111,7 +119,12 @@ pub(crate) fn run(parts: Parts, world: &World, mut reloader: Option<Reloader>) -
         .iter()
         .map(|output| (output.id.clone(), output.kind, Arc::clone(&output.settle)))
         .collect();
+    let mut shortfall = Shortfall::of_files(std::mem::take(&mut running.files));
+    let spoiled: Vec<u64> = running.outputs.iter().map(RunningOutput::spoiled).collect();
     let outcome = running.end(once);
+    for ((.., settle), spoiled) in settles.iter().zip(spoiled) {
+        shortfall.add(&settle.total(), spoiled);
+    }
     let good = outcome.saved && (outcome.settled || !once);
     if let Some(told) = told {
         // It only waited for scans, which are over.
@@ -131,7 +144,14 @@ pub(crate) fn run(parts: Parts, world: &World, mut reloader: Option<Reloader>) -
     if once || !good {
         watch.tell_problems();
     }
-    Ok(if good { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    if once {
+        shortfall.report();
+    }
+    Ok(match (good, once) {
+        (false, _) => ExitCode::FAILURE,
+        (true, true) => shortfall.code(fail_on),
+        (true, false) => ExitCode::SUCCESS,
+    })
 }
 
 /// The inputs of an output, whose first scans `--trace-startup` waits for.
@@ -210,6 +230,7 @@ impl Running {
             fs: Arc::clone(&world.fs),
             clock: Arc::clone(&world.clock),
             shutdown_timeout: parts.shutdown_timeout,
+            files: Files::default(),
         })
     }
 
@@ -289,6 +310,7 @@ impl Running {
             match self.happened.recv_timeout(wake.since(now)) {
                 Err(RecvTimeoutError::Timeout) => {}
                 Ok(Happened::ReadOnce(number)) if once => {
+                    self.files.look(&self.outputs[number]);
                     // The workers finish what is queued; then the output ends.
                     self.outputs[number].stop_reading();
                 }

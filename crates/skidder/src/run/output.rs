@@ -62,7 +62,7 @@ pub(crate) struct RunningInput {
     /// Its number in the configuration.
     pub(crate) number: usize,
     /// Its number in the pipeline, which it keeps.
-    pub(super) slot: usize,
+    pub(crate) slot: usize,
     /// What it was configured to be.
     print: InputPrint,
     pub(crate) id: String,
@@ -77,6 +77,13 @@ impl RunningOutput {
     /// Where to ask what the files are doing.
     pub(crate) fn looks(&self) -> Arc<Looks> {
         self.pipeline.looks()
+    }
+
+    /// Compressed files that are damaged or fail their check, and files that vanished before they were read.
+    pub(crate) fn spoiled(&self) -> u64 {
+        let of =
+            |input: &RunningInput| input.metrics.gzip_errors.get() + input.metrics.files_lost.get();
+        self.inputs.iter().map(of).sum()
     }
 
     /// Whether it has ended.
