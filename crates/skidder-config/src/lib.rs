@@ -69,6 +69,7 @@ mod load;
 mod node;
 mod problem;
 mod read;
+mod rule;
 mod scalar;
 mod secret;
 mod section;

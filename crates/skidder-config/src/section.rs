@@ -8,6 +8,7 @@
 use crate::item::Item;
 use crate::node::{Content, Entry, Map, Node, Value};
 use crate::problem::{Position, Problem, Problems, Severity, Subject};
+use crate::rule::{Rule, Verdict};
 use crate::secret::Secret;
 use crate::setting::{Place, Refusal, Setting};
 use crate::units::SignedDuration;
@@ -27,24 +28,10 @@ pub struct Section<'a> {
     /// Dotted keys that were asked for, relative to this section.
     asked: RefCell<BTreeSet<String>>,
     rules: RefCell<Vec<Rule>>,
+    /// Where unknown settings are, by their names.
+    hints: Cell<&'static [(&'static str, &'static str)]>,
     /// Nothing is to be checked at the end.
     skipped: Cell<bool>,
-}
-
-/// What to say about keys that are known but not read.
-#[derive(Debug)]
-struct Rule {
-    /// `key` or `key.*`, relative to the section.
-    pattern: String,
-    verdict: Verdict,
-    advice: String,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Verdict {
-    Unsupported,
-    Deprecated,
-    NoEffect,
 }
 
 impl<'a> Section<'a> {
@@ -61,6 +48,7 @@ impl<'a> Section<'a> {
             problems,
             asked: RefCell::default(),
             rules: RefCell::default(),
+            hints: Cell::new(&[]),
             skipped: Cell::new(false),
         }
     }
@@ -301,6 +289,11 @@ impl<'a> Section<'a> {
         self.add_rules(patterns, Verdict::NoEffect, advice);
     }
 
+    /// Settings that people write here and that are elsewhere, or have another name: told with the unknown setting.
+    pub fn elsewhere(&self, hints: &'static [(&'static str, &'static str)]) {
+        self.hints.set(hints);
+    }
+
     /// Accepts `key` and everything below it without reading it; somebody else does.
     pub fn accept(&self, key: &str) {
         self.asked.borrow_mut().insert(key.to_owned());
@@ -439,9 +432,13 @@ impl<'a> Section<'a> {
             let first = rest.split('.').next()?;
             if first.is_empty() || first == "*" { None } else { Some(first) }
         });
-        let hint = match suggest::nearest(&entry.key, siblings) {
-            Some(name) => format!("did you mean `{name}`?"),
-            None => String::new(),
+        let elsewhere = self.hints.get().iter().find(|(name, _)| *name == key);
+        // What deletes files or state is not proposed because it is spelt alike.
+        let siblings = siblings.filter(|name| !suggest::is_dangerous(name, &entry.key));
+        let hint = match (elsewhere, suggest::nearest(&entry.key, siblings)) {
+            (Some((_, place)), _) => format!("use {place}"),
+            (None, Some(name)) => format!("did you mean `{name}`?"),
+            (None, None) => String::new(),
         };
         let message = format!("unknown setting `{}`", self.path_of(key));
         let place = entry.key_position.clone();
@@ -463,17 +460,6 @@ impl Drop for Section<'_> {
             && let Some(map) = self.map
         {
             self.check_keys(map, "");
-        }
-    }
-}
-
-impl Rule {
-    fn covers(&self, key: &str) -> bool {
-        match self.pattern.strip_suffix(".*") {
-            Some(top) => {
-                key.strip_prefix(top).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
-            }
-            None => key == self.pattern,
         }
     }
 }
