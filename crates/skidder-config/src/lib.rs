@@ -87,6 +87,7 @@ pub use item::Item;
 pub use load::{LoadOptions, OpenKeystore, load, load_part};
 pub use node::{Content, Entry, MASK, Map, Node, Value};
 pub use problem::{Position, Problem, Problems, Severity, Source, Subject};
+pub use rule::Idle;
 pub use secret::Secret;
 pub use section::Section;
 pub use setting::{Bounded, DefaultFor, Setting};

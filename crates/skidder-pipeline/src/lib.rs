@@ -20,6 +20,7 @@ mod queue;
 mod registrar;
 mod repeats;
 mod run;
+mod saving;
 mod scanner;
 mod settle;
 #[cfg(test)]

@@ -156,6 +156,9 @@ fn run_command(global: &Global, world: &World) -> Result<ExitCode> {
         )
     };
     world.startup.step(|| "data directory locked, settings checked".to_owned());
+    if global.once && parts.inputs().is_empty() {
+        bail!("there is no input: with `--once` there is nothing to wait for");
+    }
     for output in parts.outputs.iter().filter(|output| output.place.is_main) {
         registry::refuse_unadopted(world, &output.place.registry)?;
     }
@@ -343,7 +346,10 @@ fn warn(problems: &Problems) {
 
 /// All problems as one error; they bring their own `error:`, of which the first is printed by main.
 fn told(problems: &Problems) -> anyhow::Error {
-    let text = problems.to_string();
-    let text = text.strip_prefix("error: ").unwrap_or(&text).to_owned();
-    anyhow::anyhow!(text)
+    // What stops the start comes first.
+    let mut sorted = problems.sorted();
+    sorted.sort_by_key(|problem| problem.severity);
+    let lines: Vec<String> = sorted.iter().map(ToString::to_string).collect();
+    let text = lines.join("\n");
+    anyhow::anyhow!(text.strip_prefix("error: ").unwrap_or(&text).to_owned())
 }

@@ -384,6 +384,12 @@ fn stop_reading(outputs: &mut [RunningOutput]) {
     });
 }
 
+/// How many log files may be open of so many descriptors: all but the reserve, or a quarter where there are few.
+fn log_files_of(descriptors: u64) -> usize {
+    let reserved = DESCRIPTORS_RESERVED.min(descriptors - descriptors / 4);
+    usize::try_from(descriptors - reserved).unwrap_or(usize::MAX).max(1)
+}
+
 /// How many log files may be open: what the system allows, less a reserve.
 fn open_files_max() -> usize {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -394,7 +400,7 @@ fn open_files_max() -> usize {
         tracing::debug!(%error, "the limit on open files stays");
     }
     let current = getrlimit(Resource::Nofile).current.unwrap_or(1 << 20);
-    (current.saturating_sub(DESCRIPTORS_RESERVED) as usize).max(16)
+    log_files_of(current)
 }
 
 /// Sends what SIGINT, SIGTERM and SIGHUP ask for.

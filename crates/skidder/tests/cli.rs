@@ -546,8 +546,8 @@ fn settings_of_the_log_input_are_told_with_their_place_and_nothing_that_deletes_
     let ended = run(directory.path(), &["validate", "-c", "filebeat.yml"]);
     assert_eq!(ended.code(), Some(1));
     for wanted in [
-        "unknown setting `filebeat.inputs[0].close_inactive`\nhint: use `close.on_state_change.inactive`",
-        "unknown setting `filebeat.inputs[0].json`\nhint: use `parsers: [{ndjson: {…}}]`",
+        "`filebeat.inputs[0].close_inactive` has no effect here\nhint: of a `log` input; a `filestream` input has `close.on_state_change.inactive`",
+        "`filebeat.inputs[0].json` has no effect here\nhint: of a `log` input; a `filestream` input has `parsers: [{ndjson: {…}}]`",
         "input type `filstream` is not supported by skidder yet\nhint: did you mean `filestream`?",
         "error: no output is enabled",
     ] {

@@ -67,41 +67,8 @@ pub(crate) fn read(section: &Section<'_>, outside: &Surroundings<'_>) -> Filestr
     keeping::read(section, outside, &mut settings);
     parsers::read(section, &mut settings);
     refuse(section);
-    section.elsewhere(&FROM_LOG);
     settings
 }
-
-/// Options of the `log` input, and where they are in `filestream`.
-const FROM_LOG: [(&str, &str); 25] = [
-    ("close_inactive", "`close.on_state_change.inactive`"),
-    ("close_renamed", "`close.on_state_change.renamed`"),
-    ("close_removed", "`close.on_state_change.removed`"),
-    ("close_eof", "`close.reader.on_eof`"),
-    ("close_timeout", "`close.reader.after_interval`"),
-    ("force_close_files", "`close.on_state_change.removed` and `close.on_state_change.renamed`"),
-    ("scan_frequency", "`prospector.scanner.check_interval`"),
-    ("symlinks", "`prospector.scanner.symlinks`"),
-    ("recursive_glob", "`prospector.scanner.recursive_glob`"),
-    ("exclude_files", "`prospector.scanner.exclude_files`"),
-    ("include_files", "`prospector.scanner.include_files`"),
-    ("harvester_buffer_size", "`buffer_size`"),
-    ("max_bytes", "`message_max_bytes`"),
-    ("max_backoff", "`backoff.max`"),
-    ("backoff_factor", "`backoff.init` and `backoff.max`; the pause doubles"),
-    ("tail_files", "`ignore_inactive: since_last_start`"),
-    ("multiline", "`parsers: [{multiline: {…}}]`, with the same settings"),
-    ("json", "`parsers: [{ndjson: {…}}]`; `keys_under_root` is `target: ''`"),
-    ("docker-json", "`parsers: [{container: {}}]`"),
-    (
-        "containers",
-        "`parsers: [{container: {}}]`, with `paths: [/var/lib/docker/containers/*/*.log]`",
-    ),
-    ("stream", "`parsers: [{container: {stream: …}}]`"),
-    ("format", "`parsers: [{container: {format: …}}]`"),
-    ("input_type", "`type`"),
-    ("document_type", "`fields`, for example `fields: {type: …}`"),
-    ("path", "`paths`, a list"),
-];
 
 fn read_scan(section: &Section<'_>, directory: &Path) -> ScanSettings {
     let recursive = section.bool("prospector.scanner.recursive_glob").or(true);
