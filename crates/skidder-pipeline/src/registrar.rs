@@ -6,7 +6,7 @@ use crate::repeats::{Repeats, kind_of};
 use crate::settle::{CHANGES_MAX, Settle};
 use skidder_os::Clock;
 use skidder_os::sabotage::{self, Sabotage};
-use skidder_registry::{Change, Registry};
+use skidder_registry::{Change, CommitError, Registry};
 use std::sync::Arc;
 
 /// Writes what the settle has moved to the registry.
@@ -44,6 +44,11 @@ impl Registrar {
     /// What it counts.
     pub fn metrics(&self) -> Arc<RegistrarMetrics> {
         Arc::clone(&self.metrics)
+    }
+
+    /// Notes how far the ledger is, for those who ask for rates.
+    pub(crate) fn note_pace(&self, clock: &dyn Clock) {
+        self.settle.note_pace(clock.monotonic());
     }
 
     /// Commits all changes since the last call. After a failure they are kept and tried again with
@@ -84,6 +89,7 @@ impl Registrar {
             Ok(()) => {
                 self.pending.clear();
                 self.metrics.succeeded.add(1);
+                self.metrics.failure.worked();
                 self.worked(clock);
                 true
             }
@@ -92,6 +98,7 @@ impl Registrar {
                 if sabotage::is_on(Sabotage::FailedCommitForgotten) {
                     self.pending.clear();
                 }
+                self.note_failure(clock, &error);
                 let error: &(dyn std::error::Error + 'static) = &error;
                 if let Some(failures) = self.repeats.failed(clock.monotonic(), kind_of(error)) {
                     tracing::error!(
@@ -103,6 +110,16 @@ impl Registrar {
                 }
                 false
             }
+        }
+    }
+
+    fn note_failure(&self, clock: &dyn Clock, error: &CommitError) {
+        let (failure, now) = (&self.metrics.failure, clock.wall());
+        match error {
+            CommitError::Retry { directory, source } => {
+                failure.failed_on_disk(now, directory, source);
+            }
+            CommitError::Refused { .. } => failure.failed(now, &"the registry", error, None, true),
         }
     }
 

@@ -230,6 +230,11 @@ impl TlsSettings {
         provider
     }
 
+    /// Whether it names certificates of its own, which may be missing.
+    pub fn names_certificates(&self) -> bool {
+        !self.certificate_authorities.is_empty() || self.identity.is_some()
+    }
+
     /// The certificates of `ssl.certificate_authorities`.
     fn configured(&self, fs: &dyn Fs) -> Result<Vec<CertificateDer<'static>>, TlsError> {
         let mut all = Vec::new();

@@ -50,7 +50,8 @@ pub(crate) fn migrate(options: &Migrate, global: &Global, world: &World) -> Resu
         print(&report.as_text())?;
         print(&next_steps(options, &theirs, &ours, stops))?;
     }
-    Ok(if stops { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+    let taken = registry.as_ref().map_or(ExitCode::SUCCESS, Imported::exit_code);
+    Ok(if stops { ExitCode::FAILURE } else { taken })
 }
 
 /// Where our own things go.

@@ -55,8 +55,8 @@ pub(crate) fn top(what: Top, global: &Global, world: &World) -> Result<ExitCode>
 fn ask(http: &HttpConfig, what: Top, send: &Sender<Result<Look>>, stopped: &Receiver<()>) {
     let mut last = None;
     loop {
-        let told = Sample::ask(http, what.every).map(|sample| {
-            let look = Look::of(last.as_ref().unwrap_or(&sample), &sample, what.behind);
+        let told = Sample::ask(http, what.every, what.behind).map(|sample| {
+            let look = Look::of(last.as_ref().unwrap_or(&sample), &sample);
             last = Some(sample);
             look
         });

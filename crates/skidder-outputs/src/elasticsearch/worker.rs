@@ -207,8 +207,8 @@ impl Sender {
 
     /// Logs a failure and turns to the next host.
     fn fail(&mut self, failure: &Failure, events: usize) {
-        self.metrics.write_error();
         let host = &self.clients[self.current].target.host;
+        self.metrics.write_error(host, failure);
         if let Some(failures) = self.failures.add() {
             tracing::error!(%host, error = %failure, events, failures, "cannot send events; trying again");
         }
@@ -246,6 +246,8 @@ impl Sender {
             Ok(429) if self.tuner.report(0, 0, Ended::TooMany) => {
                 self.metrics.too_many.add(events as u64);
                 self.metrics.failed.add(events as u64);
+                let host = &client.target.host;
+                self.metrics.note_failure(host, Failure::status(429, client.answer()), None);
                 Next::Yielded(Box::new(request))
             }
             Ok(status) => {
@@ -292,14 +294,16 @@ impl Sender {
             }
             return Next::Done;
         }
+        let host = &self.clients[self.current].target.host;
+        let (events, status) = (told.again.len(), told.again_status);
+        let why = format_args!("the server could not take {events} events ({status})");
+        self.metrics.note_failure(host, why, None);
         if yielded {
             return Next::Yielded(Box::new(self.writer.part(&request, told.again)));
         }
         if let Some(failures) = self.failures.add() {
-            let host = &self.clients[self.current].target.host;
             tracing::warn!(
-                %host, events = told.again.len(), status = told.again_status,
-                without_verdict = told.unproven, failures,
+                %host, events, status, without_verdict = told.unproven, failures,
                 "the server could not take some events; trying again"
             );
         }

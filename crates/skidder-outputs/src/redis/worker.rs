@@ -313,8 +313,8 @@ impl Worker {
 
     /// Logs a failure, turns to the next server and waits. Says whether there will be no more events.
     async fn fail(&mut self, error: &Failure, events: usize) -> bool {
-        self.metrics.write_error();
         let host = &self.targets[self.current].route.host;
+        self.metrics.write_error(host, error);
         if let Some(failures) = self.failures.add() {
             tracing::error!(
                 output = "redis", %host, %error, events, failures,

@@ -6,6 +6,7 @@ use crate::fingerprint::{Head, HeadError, read_head};
 use crate::scan::Found;
 use crate::settings::Compression;
 use skidder_event::SourceId;
+use skidder_os::is_out_of_descriptors;
 use std::cell::OnceCell;
 use std::io;
 use std::path::Path;
@@ -141,7 +142,12 @@ impl Catalog {
             };
             return Ok(Some(head));
         }
-        let file = self.input.fs.open(&found.path)?;
+        let file = match self.input.fs.open(&found.path) {
+            Err(error) if is_out_of_descriptors(&error) && self.readers.give_way() => {
+                self.input.fs.open(&found.path)?
+            }
+            opened => opened?,
+        };
         let metadata = file.metadata()?;
         if (metadata.device, metadata.inode) != (found.metadata.device, found.metadata.inode) {
             // Replaced since it was listed.

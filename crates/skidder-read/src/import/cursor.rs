@@ -61,6 +61,20 @@ pub(super) fn check(
     Checked::Cursor(Cursor { tail: Some(tail), ..cursor })
 }
 
+/// Whether a cursor of ours is one of the file that is there: the bytes before it are those that were there. Of a
+/// compressed file that shows when it is read.
+pub(super) fn stands(fs: &dyn Fs, files: &mut Files<'_>, file: usize, cursor: &Cursor) -> bool {
+    let Some(tail) = cursor.tail else { return true };
+    if files.head(file).as_ref().is_ok_and(|head| head.compressed) {
+        return true;
+    }
+    let mut bytes = vec![0; tail.len as usize];
+    let read = fs.open(&files.found(file).path).and_then(|open| {
+        read_up_to(&*open, &mut bytes, cursor.offset.saturating_sub(u64::from(tail.len)))
+    });
+    read.is_ok_and(|count| count == bytes.len() && crc32fast::hash(&bytes) == tail.crc)
+}
+
 /// Whether a line ends behind `bytes`, which begin a whole number of characters before.
 fn ends_line(settings: &FilestreamSettings, mark: &[u8], bytes: &[u8]) -> bool {
     let Ok(encoding) = settings.encoding.of_file(mark) else { return true };
