@@ -20,6 +20,7 @@ mod outputs;
 mod own_log;
 mod pages;
 mod passing;
+mod program_pages;
 mod progress;
 mod queue;
 mod registry;
