@@ -22,6 +22,7 @@ mod own_log;
 mod pages;
 mod passing;
 mod problems;
+mod program_pages;
 mod progress;
 mod queue;
 mod registry;

@@ -180,7 +180,7 @@ impl Start<'_> {
             .collect();
         let files = parts.inputs.into_iter().zip(&inputs);
         let files = files.map(|(input, of)| shared.input(input, &of.metrics)).collect();
-        let scanner = Scanner::new(files, &*world.fs);
+        let scanner = Scanner::new(files, &*world.fs).with_queue_waiting(queues.waits_for_more());
         let dead_letters = parts.dead_letters.map(|limits| {
             let (fs, clock) = (Arc::clone(&world.fs), Arc::clone(&world.clock));
             Arc::new(DeadLetters::new(fs, clock, &parts.place.data, limits))
