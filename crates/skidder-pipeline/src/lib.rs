@@ -15,6 +15,7 @@ mod ledger;
 mod looks;
 mod metrics;
 mod output;
+mod pace;
 mod queue;
 mod registrar;
 mod repeats;
@@ -43,6 +44,7 @@ pub use metrics::{
     Active, Counter, Gauge, OutputMetrics, QueueMetrics, Refusals, RegistrarMetrics,
 };
 pub use output::{Feed, Output, OutputFuture};
+pub use pace::Rates;
 pub use queue::{Delivery, Queue, QueueLimits, TakeLimits, Tap};
 pub use registrar::Registrar;
 pub use run::{Pipeline, PipelineSettings, Queues, ReadOnce};

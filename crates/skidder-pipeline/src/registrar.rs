@@ -36,6 +36,11 @@ impl Registrar {
         Arc::clone(&self.metrics)
     }
 
+    /// Notes how far the ledger is, for those who ask for rates.
+    pub(crate) fn note_pace(&self, clock: &dyn Clock) {
+        self.settle.note_pace(clock.monotonic());
+    }
+
     /// Commits all changes since the last call. After a failure they are kept and tried again with
     /// the next call; deliveries go on meanwhile, and a crash would repeat them.
     ///

@@ -37,6 +37,7 @@ pub(crate) fn save(
     let every = every.max(Duration::from_millis(10));
     let mut tried = 0;
     let mut early = Monotonic::default();
+    registrar.note_pace(clock);
     loop {
         let began = clock.monotonic();
         let is_early = !shared.wait_for_commit(every, tried) && settle.is_commit_due();
@@ -47,6 +48,10 @@ pub(crate) fn save(
         }
         if shared.is_finished() {
             return registrar;
+        }
+        // Commits before their time are too many to remember each.
+        if !is_early {
+            registrar.note_pace(clock);
         }
         let asked = shared.commits_asked();
         let is_asked = asked > tried;

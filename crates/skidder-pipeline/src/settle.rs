@@ -9,6 +9,7 @@ mod newcomers;
 mod ticket;
 
 use crate::ledger::{Ledger, SourceLedger, Verdict};
+use crate::pace::{Pace, Rates};
 use crate::queue::Permit;
 use crate::saving::COMMIT_ROWS;
 pub(crate) use changes::CHANGES_MAX;
@@ -16,6 +17,7 @@ use changes::Resume;
 use foldhash::HashMap;
 use newcomers::Newcomers;
 use skidder_event::{Batch, DropReason, ResumePoint, SourceId};
+use skidder_os::Monotonic;
 use skidder_os::sabotage::{self, Sabotage};
 use skidder_registry::{Cursor, Meta};
 use std::collections::VecDeque;
@@ -35,6 +37,7 @@ pub struct Settle {
     quiet: Condvar,
     /// Called when cursors are to be saved before their time.
     on_commit_due: CommitDue,
+    pace: Mutex<Pace>,
 }
 
 /// What is called when cursors are to be saved before their time.
@@ -266,6 +269,17 @@ impl Settle {
     pub fn ledgers(&self) -> (Ledger, HashMap<usize, Ledger>) {
         let state = self.lock();
         (state.total, state.inputs.clone())
+    }
+
+    /// Notes the ledger of now for [`Self::rates`].
+    pub(crate) fn note_pace(&self, now: Monotonic) {
+        let total = self.total();
+        self.pace.lock().unwrap_or_else(PoisonError::into_inner).note(now, &total);
+    }
+
+    /// How fast lines come and go, over at least `interval`; nothing before something has happened.
+    pub fn rates(&self, now: Monotonic, interval: Duration) -> Option<Rates> {
+        self.pace.lock().unwrap_or_else(PoisonError::into_inner).rates(now, interval)
     }
 
     /// Forgets the counts of inputs that have ended; they stay in the total.

@@ -226,6 +226,11 @@ impl TlsSettings {
         provider
     }
 
+    /// Whether it names certificates of its own, which may be missing.
+    pub fn names_certificates(&self) -> bool {
+        !self.certificate_authorities.is_empty() || self.identity.is_some()
+    }
+
     fn roots(&self, fs: &dyn Fs) -> Result<RootCertStore, TlsError> {
         let setting = "ssl.certificate_authorities";
         let mut roots = RootCertStore::empty();

@@ -11,6 +11,7 @@ mod dead_letters;
 mod endpoint;
 mod files;
 mod filestream;
+mod idle;
 mod input_plan;
 mod keystore;
 mod logging;

@@ -6,7 +6,7 @@ mod trimming;
 pub(crate) use output::RunningOutput;
 
 use crate::assemble::Parts;
-use crate::commands::World;
+use crate::commands::{World, tell};
 use crate::logging;
 use crate::outputs::OutputParts;
 use crate::reload::Reloader;
@@ -14,7 +14,7 @@ use crate::startup::Awaited;
 use crate::watch::Watch;
 use anyhow::{Context as _, Result, bail};
 use output::{Start, open_registry};
-use skidder_observe::Reloads;
+use skidder_observe::{Reloads, grouped, span_text};
 use skidder_os::{Clock, Fs};
 use skidder_pipeline::{PipelineSettings, Settle};
 use std::io::IsTerminal as _;
@@ -99,6 +99,7 @@ pub(crate) fn run(parts: Parts, world: &World, mut reloader: Option<Reloader>) -
         tracing::info!(output = output.kind, inputs, once, "skidder is running");
     }
     world.startup.step(|| "endpoint opened".to_owned());
+    watch.survey()?;
     let told = world.startup.tell_behind(running.outputs.iter().flat_map(awaited).collect());
     let is_watched = once || std::io::stderr().is_terminal();
     let period = watch.ticks(metrics.enabled, is_watched && logging::is_elsewhere());
@@ -293,6 +294,7 @@ impl Running {
                 }
                 Ok(Happened::Signal) => {
                     tracing::info!("a signal asks to stop");
+                    self.tell_waiting();
                     return;
                 }
                 Ok(Happened::Reload) => {
@@ -315,6 +317,18 @@ impl Running {
                 // Only `once` sends the first.
                 Ok(Happened::ReadOnce(_)) | Err(RecvTimeoutError::Disconnected) => return,
             }
+        }
+    }
+
+    /// Says to the person who has pressed Ctrl-C what is waited for.
+    fn tell_waiting(&self) {
+        let in_flight: u64 = self.outputs.iter().map(|output| output.settle.in_flight()).sum();
+        if in_flight > 0 && std::io::stderr().is_terminal() {
+            let span = span_text(self.shutdown_timeout);
+            tell(&format!(
+                "\r\x1b[Kwaiting up to {span} for answers to {} events; Ctrl-C again to leave\n",
+                grouped(in_flight)
+            ));
         }
     }
 

@@ -83,7 +83,7 @@ fn without_a_running_program_the_registry_and_a_scan_tell_how_far_each_file_is()
             "grown.log 1000 stopped: skidder is not running",
             "copy.log ? held: identity equals DONE",
             "done.log 0 stopped: at its end",
-            "empty.log 0 unreadable: empty",
+            "empty.log 0 empty: empty",
             "packed.log.1.gz 0 finished: finished",
         ]
         .map(|row| row.replace("DONE", place.logs().join("done.log").to_str().unwrap()))

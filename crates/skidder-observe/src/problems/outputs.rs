@@ -74,6 +74,10 @@ impl OutputProblems<'_> {
         let failure = metrics.last_failure();
         let lasting = failure.clone().filter(|_| metrics.is_failing());
         let problem = match state {
+            // With `--once` an output ends when all is delivered.
+            OutputState::Ended if self.ledger.in_flight() + self.ledger.stored() == 0 => {
+                return None;
+            }
             OutputState::Ended => {
                 let what = format!("the output {name} has ended by itself");
                 let problem = Problem::error("output_ended", what)

@@ -91,6 +91,8 @@ pub enum FileState {
     Ignored,
     /// Not read because another file has its content.
     Held,
+    /// Nothing is in it.
+    Empty,
     /// Nothing that can be read.
     Unreadable,
     /// No longer at its path.
@@ -153,6 +155,7 @@ impl FileState {
             Self::Finished => "finished",
             Self::Ignored => "ignored",
             Self::Held => "held",
+            Self::Empty => "empty",
             Self::Unreadable => "unreadable",
             Self::Gone => "gone",
         }
@@ -269,6 +272,7 @@ impl Catalog {
                     if compared { Reason::Comparing(original) } else { Reason::SameAs(original) };
                 (FileState::Held, reason)
             }
+            Holds::Nothing if metadata.size == 0 => (FileState::Empty, Reason::Empty),
             Holds::Nothing => (FileState::Unreadable, self.why_nothing(&path, metadata)),
         };
         let deleted_in = self.rotations.deleted_in(&path, now.wall);

@@ -8,7 +8,7 @@ use crate::outputs::{OutputParts, Place};
 use crate::reload::InputPrint;
 use crate::shown_plan::ShownPlan;
 use anyhow::{Context as _, Result};
-use skidder_observe::{Describe, InputList, InputSource};
+use skidder_observe::{Describe, InputList, InputSource, Survey};
 use skidder_os::{Clock, Fs};
 use skidder_pipeline::{
     DeadLetters, DiskQueue, DiskQueueOpened, DiskQueueSettings, Feed, FileInput, InputChange,
@@ -70,6 +70,7 @@ pub(crate) struct RunningInput {
     pub(crate) metrics: Arc<ReadMetrics>,
     /// For who wants to see it.
     pub(crate) plan: Arc<dyn Describe>,
+    pub(crate) survey: Arc<Survey>,
 }
 
 impl RunningOutput {
@@ -79,7 +80,7 @@ impl RunningOutput {
     }
 
     /// Whether it has ended.
-    pub(super) fn has_ended(&self) -> bool {
+    pub(crate) fn has_ended(&self) -> bool {
         self.ended.load(Ordering::Relaxed)
     }
 
@@ -131,7 +132,8 @@ impl RunningOutput {
                 self.inputs.push(running);
                 continue;
             }
-            let running = RunningInput::of(&input, self.next_slot);
+            let running =
+                RunningInput::of(&input, self.next_slot, &self.shared.fs, &self.shared.clock);
             self.next_slot += 1;
             add.push(self.shared.input(input, &running.metrics));
             self.inputs.push(running);
@@ -173,8 +175,9 @@ impl Start<'_> {
         let cursors = SavedCursors::new(Arc::clone(&settle), Arc::clone(&registry));
         let shared = self.shared(cursors, &readers, &queues);
         let numbered = parts.inputs.iter().enumerate();
-        let inputs: Vec<RunningInput> =
-            numbered.map(|(slot, input)| RunningInput::of(input, slot)).collect();
+        let inputs: Vec<RunningInput> = numbered
+            .map(|(slot, input)| RunningInput::of(input, slot, &world.fs, &world.clock))
+            .collect();
         let files = parts.inputs.into_iter().zip(&inputs);
         let files = files.map(|(input, of)| shared.input(input, &of.metrics)).collect();
         let scanner = Scanner::new(files, &*world.fs);
@@ -226,6 +229,7 @@ impl Start<'_> {
     fn shared(&self, cursors: SavedCursors, readers: &Arc<Readers>, queues: &Queues) -> Shared {
         Shared {
             fs: Arc::clone(&self.world.fs),
+            clock: Arc::clone(&self.world.clock),
             cursors: Arc::new(cursors),
             buffers: Arc::new(BufferPool::default()),
             readers: Arc::clone(readers),
@@ -269,7 +273,8 @@ impl Drop for TellEnd {
 }
 
 impl RunningInput {
-    fn of(input: &Input, slot: usize) -> Self {
+    fn of(input: &Input, slot: usize, fs: &Arc<dyn Fs>, clock: &Arc<dyn Clock>) -> Self {
+        let survey = Survey::new(Arc::clone(fs), Arc::clone(clock), input.settings.clone());
         Self {
             number: input.number,
             slot,
@@ -278,6 +283,7 @@ impl RunningInput {
             kind: input.settings.kind,
             metrics: Arc::default(),
             plan: Arc::new(ShownPlan::of(input, None)),
+            survey: Arc::new(survey),
         }
     }
 
@@ -290,6 +296,7 @@ impl RunningInput {
             slot: self.slot,
             metrics: Arc::clone(&self.metrics),
             plan: Some(Arc::clone(&self.plan)),
+            survey: Some(Arc::clone(&self.survey)),
         }
     }
 }
@@ -297,6 +304,7 @@ impl RunningInput {
 /// What the inputs of an output share.
 struct Shared {
     fs: Arc<dyn Fs>,
+    clock: Arc<dyn Clock>,
     cursors: Arc<dyn Cursors>,
     buffers: Arc<BufferPool>,
     readers: Arc<Readers>,
