@@ -107,9 +107,8 @@ pub struct Running {
 }
 
 impl Running {
-    /// Starts `command`, whose memory peak then is its own.
+    /// Starts `command`.
     pub fn start(command: &mut Command) -> Result<Self> {
-        forget_own_memory_peak()?;
         let child = command.spawn().with_context(|| format!("cannot start {command:?}"))?;
         Ok(Self { id: child.id(), reaped: false })
     }
@@ -136,12 +135,13 @@ impl Running {
             self.reaped = true;
             anyhow::bail!("it ended by itself with wait status {status:#x}");
         }
+        let memory_peak_bytes = memory_peak_of(self.id)?;
         self.signal(libc::SIGTERM)?;
         let clock = SystemClock::new();
         while clock.monotonic().0 < patience {
             if let Some((_, cost)) = reap(self.id, libc::WNOHANG)? {
                 self.reaped = true;
-                return Ok(cost);
+                return Ok(Cost { memory_peak_bytes, ..cost });
             }
             pause(LOOK);
         }
@@ -150,10 +150,11 @@ impl Running {
 
     /// Ends it at once (SIGKILL).
     pub fn kill(mut self) -> Result<Cost> {
+        let memory_peak_bytes = memory_peak_of(self.id)?;
         self.signal(libc::SIGKILL)?;
         let (_, cost) = reap(self.id, 0)?.context("wait4 returned without a child")?;
         self.reaped = true;
-        Ok(cost)
+        Ok(Cost { memory_peak_bytes, ..cost })
     }
 
     #[expect(unsafe_code, reason = "std sends SIGKILL only")]
@@ -194,6 +195,16 @@ pub fn memory_of(id: u32) -> Result<u64> {
     let pages = text.split_whitespace().nth(1).and_then(|field| field.parse::<u64>().ok());
     let pages = pages.with_context(|| format!("`{path}` is not as expected"))?;
     Ok(pages * rustix::param::page_size() as u64)
+}
+
+/// Most memory that a running program had resident, in bytes, from `/proc/PID/status` (proc(5), `VmHWM`). It is of the
+/// program alone, where wait4 counts the memory of the process that started it as well.
+pub fn memory_peak_of(id: u32) -> Result<u64> {
+    let path = format!("/proc/{id}/status");
+    let text = std::fs::read_to_string(&path).with_context(|| format!("cannot read `{path}`"))?;
+    let line = text.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    let kilobytes = line.and_then(|line| line.trim().strip_suffix(" kB")?.parse::<u64>().ok());
+    Ok(kilobytes.with_context(|| format!("`{path}` has no `VmHWM`"))? * 1_024)
 }
 
 /// Sum of the fields 14 and 15; the name in field 2 may hold spaces and parentheses.

@@ -44,6 +44,17 @@ const TRIES_ONCE: u32 = 3;
 /// Time between these.
 const TRY_AGAIN_AFTER: Duration = Duration::from_millis(250);
 
+impl Queues {
+    /// How long an event waits there for others, as long as nobody else comes. On the disk it waits for nothing.
+    pub fn waits_for_more(&self) -> Duration {
+        let limits = self.readers.limits();
+        if self.disk.is_some() || limits.flush_min_events == 0 {
+            return Duration::ZERO;
+        }
+        limits.flush_timeout
+    }
+}
+
 /// Threads from files to the queue, and from the settle to the registry.
 pub struct Pipeline {
     shared: Arc<Shared>,

@@ -97,7 +97,9 @@ pub(crate) fn dispatch(line: &CommandLine) -> Result<ExitCode> {
         Some(Command::Modules(_)) => not_yet("modules"),
         Some(Command::Generate(_)) => not_yet("generate"),
         Some(Command::Completion { shell }) => pages::completion(*shell),
-        Some(Command::Man { directory }) => pages::man(directory),
+        Some(Command::Man { directory }) => pages::man(directory.as_deref()),
+        Some(Command::Help { words }) => pages::help(words),
+        Some(Command::Validate) => test_config(&line.global, &world),
     }
 }
 

@@ -89,6 +89,8 @@ impl Files {
 #[derive(Debug, Default)]
 pub(crate) struct Shortfall {
     files: Files,
+    /// Lines that were read, or were in a disk queue.
+    lines: u64,
     /// Compressed files that are damaged or fail their check, and files that vanished unread.
     spoiled: u64,
     refused: u64,
@@ -103,6 +105,7 @@ impl Shortfall {
     /// Adds what became of the lines of an output.
     pub(crate) fn add(&mut self, ledger: &Ledger, spoiled: u64) {
         self.spoiled += spoiled;
+        self.lines += ledger.read() + ledger.recovered();
         self.refused += ledger.dead_lettered() + ledger.dropped().get(DropReason::Rejected);
         self.too_long += ledger.dropped().get(DropReason::LineTooLong);
     }
@@ -111,7 +114,7 @@ impl Shortfall {
     fn all(&self) -> Vec<FailOn> {
         let unread = !self.files.unread.is_empty() || self.spoiled > 0 || self.files.unknown;
         let refused = self.refused + self.too_long > 0;
-        let nothing = self.files.found == 0 && !self.files.unknown;
+        let nothing = self.files.found == 0 && self.lines == 0 && !self.files.unknown;
         [(unread, FailOn::Unread), (refused, FailOn::Refused), (nothing, FailOn::Nothing)]
             .into_iter()
             .filter_map(|(is_so, what)| is_so.then_some(what))

@@ -93,6 +93,8 @@ pub(crate) fn run(
     let metrics = parts.log.metrics;
     let agent = parts.agent.clone();
     let (monitoring, otlp) = (parts.monitoring.clone(), parts.otlp.clone());
+    // Settings are read; nothing is open yet.
+    crate::program_pages::give_back();
     let mut running = Running::start(parts, world, once)?;
     let mut watch = Watch::new(&running, &agent, Some(&http), &metrics, world)?;
     if let Some(monitoring) = monitoring {

@@ -276,7 +276,7 @@ fn a_configuration_whose_inputs_may_come_is_fine_without_one() {
     let place = Place::with_output("");
     place.configure(
         "filebeat.config.inputs: {path: 'none/*.yml'}\noutput.console.enabled: true\n\
-         logging.metrics.period: 10ms\n",
+         logging.metrics.period: 100ms\n",
     );
     let running = place.start(&[]);
     running.await_log("Non-zero metrics");

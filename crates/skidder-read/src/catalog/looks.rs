@@ -11,7 +11,7 @@ use crate::fingerprint::HeadError;
 use crate::readers::{Lack, ReaderLook, ReaderState, Trouble};
 use crate::scan::Found;
 use skidder_event::SourceId;
-use skidder_os::{Metadata, Timestamp};
+use skidder_os::{FileId, Metadata, Timestamp};
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -68,6 +68,8 @@ pub struct FileLook {
     pub reason: Option<Reason>,
     /// Its name inside this run; nothing while it has none.
     pub source: Option<SourceId>,
+    /// Which file it is, as the last scan saw it.
+    pub id: FileId,
     /// How long it takes until rotation deletes it; nothing if that is not known.
     pub deleted_in: Option<Duration>,
     /// The last error that was met with it.
@@ -156,11 +158,11 @@ impl FileLook {
             | Reason::Damaged(_)
             | Reason::Unopened(_)
             | Reason::BeingWritten
-            | Reason::NextScan
             | Reason::Unknown => true,
             Reason::Older(_)
             | Reason::NotModified
             | Reason::SameAs(_)
+            | Reason::NextScan
             | Reason::Empty
             | Reason::LineWithoutEnd
             | Reason::InFlight
@@ -320,6 +322,7 @@ impl Catalog {
             state,
             reason: Some(reason),
             source: None,
+            id: metadata.id(),
             deleted_in,
             error: None,
         })
@@ -375,6 +378,7 @@ impl Catalog {
             state,
             reason,
             source: Some(id),
+            id: FileId { device: known.device, inode: known.inode },
             deleted_in: place.and_then(|_| self.rotations.deleted_in(&known.path, now.wall)),
             error: self.input.metrics.last_errors.of(id),
         })
