@@ -77,8 +77,15 @@ pub(crate) struct Global {
     /// Ends when everything that is there is read and delivered
     #[arg(long, global = true)]
     pub(crate) once: bool,
-    /// With `--once` and `ship`: what counts as a failure, in a list; everything if it is not given
-    #[arg(long, value_name = "WHAT", global = true, value_delimiter = ',', value_enum)]
+    /// With `--once` and `ship`: what counts as a failure, in a list of `unread`, `refused`, `nothing`, or `never`; all if not given
+    #[arg(
+        long,
+        value_name = "WHAT",
+        global = true,
+        value_delimiter = ',',
+        value_enum,
+        hide_possible_values = true
+    )]
     pub(crate) fail_on: Vec<FailOn>,
     /// Says on stderr what the start took, step by step, up to the first scan of each input
     #[arg(long, global = true)]

@@ -337,7 +337,11 @@ impl Catalog {
         match self.head(&found) {
             Ok(Some(head)) if head.growing => Reason::BeingWritten,
             Ok(Some(_)) => Reason::NextScan,
-            Ok(None) => Reason::TooShort,
+            Ok(None) => match self.any_head(&found, self.input.settings.compression) {
+                Ok(head) if head.compressed && head.growing => Reason::BeingWritten,
+                Ok(head) if head.compressed && head.bytes.is_empty() => Reason::Empty,
+                _ => Reason::TooShort,
+            },
             Err(HeadError::Io(error)) if error.kind() == std::io::ErrorKind::Interrupted => {
                 Reason::NextScan
             }
