@@ -6,6 +6,7 @@
 
 mod heap;
 pub mod measure;
+pub mod peers;
 pub mod rows;
 pub mod sink;
 pub mod stage;

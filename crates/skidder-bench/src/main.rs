@@ -2,6 +2,7 @@
 
 use anyhow::{Context, Result, ensure};
 use clap::{Parser, Subcommand};
+use skidder_bench::peers;
 use skidder_bench::rows;
 use skidder_bench::sink::{Behaviour, Sink};
 use skidder_bench::stage::Stage;
@@ -68,6 +69,8 @@ enum Verb {
     Outputs(RunArguments),
     /// CPU of the page while nobody looks, and while somebody watches events.
     Page(RunArguments),
+    /// Race log shippers over the same work, and judge what they lose when something goes wrong.
+    Peers(Box<peers::Arguments>),
 }
 
 #[derive(Debug, clap::Args)]
@@ -163,6 +166,11 @@ fn main() -> Result<()> {
         Verb::Answers(arguments) => measure(&arguments, rows::answers),
         Verb::Outputs(arguments) => measure(&arguments, rows::outputs),
         Verb::Page(arguments) => measure_lines(&arguments, rows::page, PAGE_LINES),
+        Verb::Peers(arguments) => {
+            let (tables, verdict) = peers::run(&arguments)?;
+            say(&tables)?;
+            verdict
+        }
     }
 }
 
@@ -239,6 +247,7 @@ fn serve(arguments: &SinkArguments) -> Result<()> {
         keep_bodies: 0,
         stall_after: arguments.stall_after,
         limit: arguments.limit,
+        trouble: None,
     })?;
     say(&format!("counting on {}; the counts are at {}/__count", sink.url(), sink.url()))?;
     loop {

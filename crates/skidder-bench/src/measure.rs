@@ -11,6 +11,9 @@ use std::time::Duration;
 /// How much of a failed program's standard error is shown.
 const STDERR_SHOWN_BYTES: usize = 2_000;
 
+/// How often it is looked whether a program has ended.
+const LOOK: Duration = Duration::from_millis(5);
+
 /// What a process cost, from its start to its end.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Cost {
@@ -33,13 +36,17 @@ pub fn run(command: &mut Command, stderr: &Path) -> Result<Cost> {
     let began = clock.monotonic();
     let child = command.stdin(Stdio::null()).stderr(log).spawn();
     let child = child.with_context(|| format!("cannot start {command:?}"))?;
-    let mut cost = wait(child)?.with_context(|| {
-        let text = std::fs::read(stderr).unwrap_or_default();
-        let tail = &text[text.len().saturating_sub(STDERR_SHOWN_BYTES)..];
-        format!("{command:?} failed; it said: {}", String::from_utf8_lossy(tail))
-    })?;
+    let mut cost =
+        wait(child)?.with_context(|| format!("{command:?} failed; it said: {}", tail(stderr)))?;
     cost.wall = clock.monotonic().since(began);
     Ok(cost)
+}
+
+/// The end of what a program wrote to its standard error.
+pub fn tail(stderr: &Path) -> String {
+    let text = std::fs::read(stderr).unwrap_or_default();
+    let tail = &text[text.len().saturating_sub(STDERR_SHOWN_BYTES)..];
+    String::from_utf8_lossy(tail).into_owned()
 }
 
 /// The kernel counts the memory of the process that started a program into the program's own peak
@@ -50,34 +57,122 @@ fn forget_own_memory_peak() -> Result<()> {
 }
 
 /// Waits for `child`; the inner error says how it ended badly.
-#[expect(unsafe_code, reason = "the resource usage of one child comes from wait4 only")]
 fn wait(child: Child) -> Result<Result<Cost>> {
-    let id = libc::pid_t::try_from(child.id()).context("a process id beyond the system's type")?;
-    let mut status = 0;
-    // SAFETY: `rusage` is plain old data, for which all zeros are a valid value.
-    let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
-    loop {
-        // SAFETY: both pointers are to live values of the types that the call writes. `child` was
-        // not waited for before and is consumed here, so `id` still names it.
-        let waited = unsafe { libc::wait4(id, &raw mut status, 0, &raw mut usage) };
-        if waited == id {
-            break;
-        }
-        let error = std::io::Error::last_os_error();
-        ensure!(error.kind() == std::io::ErrorKind::Interrupted, "cannot wait for {id}: {error}");
-    }
+    let (status, cost) = reap(child.id(), 0)?.context("wait4 returned without a child")?;
     if !libc::WIFEXITED(status) {
         return Ok(Err(anyhow::anyhow!("ended by signal {}", libc::WTERMSIG(status))));
     }
     if libc::WEXITSTATUS(status) != 0 {
         return Ok(Err(anyhow::anyhow!("exit status {}", libc::WEXITSTATUS(status))));
     }
-    Ok(Ok(Cost {
+    Ok(Ok(cost))
+}
+
+/// The status of a child that has ended, and what it cost; `None` if it runs and `options` say not to wait. The caller
+/// has not waited for this child before.
+#[expect(unsafe_code, reason = "the resource usage of one child comes from wait4 only")]
+fn reap(id: u32, options: libc::c_int) -> Result<Option<(libc::c_int, Cost)>> {
+    let id = libc::pid_t::try_from(id).context("a process id beyond the system's type")?;
+    let mut status = 0;
+    // SAFETY: `rusage` is plain old data, for which all zeros are a valid value.
+    let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
+    loop {
+        // SAFETY: both pointers are to live values of the types that the call writes. By the contract of this
+        // function `id` names a child that nobody has waited for.
+        let waited = unsafe { libc::wait4(id, &raw mut status, options, &raw mut usage) };
+        if waited == 0 {
+            return Ok(None);
+        }
+        if waited == id {
+            break;
+        }
+        let error = std::io::Error::last_os_error();
+        ensure!(error.kind() == std::io::ErrorKind::Interrupted, "cannot wait for {id}: {error}");
+    }
+    let cost = Cost {
         cpu: duration(usage.ru_utime) + duration(usage.ru_stime),
         user: duration(usage.ru_utime),
         wall: Duration::ZERO,
         memory_peak_bytes: usage.ru_maxrss as u64 * 1_024,
-    }))
+    };
+    Ok(Some((status, cost)))
+}
+
+/// A program that runs until it is told to end. Dropped, it is killed.
+#[derive(Debug)]
+pub struct Running {
+    id: u32,
+    /// Waited for, so that the id may name another process.
+    reaped: bool,
+}
+
+impl Running {
+    /// Starts `command`.
+    pub fn start(command: &mut Command) -> Result<Self> {
+        let child = command.spawn().with_context(|| format!("cannot start {command:?}"))?;
+        Ok(Self { id: child.id(), reaped: false })
+    }
+
+    /// User and system time of all its threads so far, to the nanosecond.
+    #[expect(unsafe_code, reason = "the clock of another process has no safe interface")]
+    pub fn cpu(&self) -> Result<Duration> {
+        let id = libc::pid_t::try_from(self.id)?;
+        let mut clock: libc::clockid_t = 0;
+        // SAFETY: the pointer is to a live value of the type that the call writes.
+        let failed = unsafe { libc::clock_getcpuclockid(id, &raw mut clock) };
+        ensure!(failed == 0, "cannot measure the CPU of process {id}: error {failed}");
+        let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+        // SAFETY: as above; the clock is the one that was just returned.
+        let failed = unsafe { libc::clock_gettime(clock, &raw mut time) };
+        ensure!(failed == 0, "process {id} has ended");
+        Ok(Duration::new(time.tv_sec as u64, time.tv_nsec as u32))
+    }
+
+    /// Asks it to end (SIGTERM), waits for so long, then kills it. How it ends is its own affair; having ended before
+    /// is an error.
+    pub fn end(mut self, patience: Duration) -> Result<Cost> {
+        if let Some((status, _)) = reap(self.id, libc::WNOHANG)? {
+            self.reaped = true;
+            anyhow::bail!("it ended by itself with wait status {status:#x}");
+        }
+        let memory_peak_bytes = memory_peak_of(self.id)?;
+        self.signal(libc::SIGTERM)?;
+        let clock = SystemClock::new();
+        while clock.monotonic().0 < patience {
+            if let Some((_, cost)) = reap(self.id, libc::WNOHANG)? {
+                self.reaped = true;
+                return Ok(Cost { memory_peak_bytes, ..cost });
+            }
+            pause(LOOK);
+        }
+        self.kill()
+    }
+
+    /// Ends it at once (SIGKILL).
+    pub fn kill(mut self) -> Result<Cost> {
+        let memory_peak_bytes = memory_peak_of(self.id)?;
+        self.signal(libc::SIGKILL)?;
+        let (_, cost) = reap(self.id, 0)?.context("wait4 returned without a child")?;
+        self.reaped = true;
+        Ok(Cost { memory_peak_bytes, ..cost })
+    }
+
+    #[expect(unsafe_code, reason = "std sends SIGKILL only")]
+    fn signal(&self, signal: libc::c_int) -> Result<()> {
+        let id = libc::pid_t::try_from(self.id)?;
+        // SAFETY: no memory is touched, and the child was not waited for, so its id names no other process.
+        let failed = unsafe { libc::kill(id, signal) };
+        ensure!(failed == 0, "cannot signal {id}: {}", std::io::Error::last_os_error());
+        Ok(())
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if !self.reaped && self.signal(libc::SIGKILL).is_ok() && reap(self.id, 0).is_err() {
+            note(&format!("process {} is left behind", self.id));
+        }
+    }
 }
 
 fn duration(time: libc::timeval) -> Duration {
@@ -100,6 +195,16 @@ pub fn memory_of(id: u32) -> Result<u64> {
     let pages = text.split_whitespace().nth(1).and_then(|field| field.parse::<u64>().ok());
     let pages = pages.with_context(|| format!("`{path}` is not as expected"))?;
     Ok(pages * rustix::param::page_size() as u64)
+}
+
+/// Most memory that a running program had resident, in bytes, from `/proc/PID/status` (proc(5), `VmHWM`). It is of the
+/// program alone, where wait4 counts the memory of the process that started it as well.
+pub fn memory_peak_of(id: u32) -> Result<u64> {
+    let path = format!("/proc/{id}/status");
+    let text = std::fs::read_to_string(&path).with_context(|| format!("cannot read `{path}`"))?;
+    let line = text.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    let kilobytes = line.and_then(|line| line.trim().strip_suffix(" kB")?.parse::<u64>().ok());
+    Ok(kilobytes.with_context(|| format!("`{path}` has no `VmHWM`"))? * 1_024)
 }
 
 /// Sum of the fields 14 and 15; the name in field 2 may hold spaces and parentheses.
@@ -153,6 +258,33 @@ mod tests {
         let error = run(&mut command, &directory.path().join("stderr")).unwrap_err();
         let text = format!("{error:#}");
         assert!(text.contains("no such thing") && text.contains("exit status 3"), "{text}");
+    }
+
+    #[test]
+    fn a_running_program_is_measured_and_ends_when_it_is_told() {
+        let busy = || {
+            let mut command = Command::new("sh");
+            command.args(["-c", "while :; do :; done"]);
+            Running::start(&mut command).unwrap()
+        };
+        let running = busy();
+        let before = running.cpu().unwrap();
+        while running.cpu().unwrap() < before + Duration::from_millis(20) {}
+        let cost = running.end(Duration::from_mins(1)).unwrap();
+        assert!(cost.cpu >= Duration::from_millis(15), "{cost:?}");
+        assert!(busy().kill().unwrap().memory_peak_bytes > 100_000);
+    }
+
+    #[test]
+    fn a_program_that_ends_by_itself_is_an_error() {
+        let mut command = Command::new("true");
+        let running = Running::start(&mut command).unwrap();
+        while running.cpu().is_ok_and(|_| {
+            std::fs::read_to_string(format!("/proc/{}/stat", running.id))
+                .is_ok_and(|stat| !stat.contains(") Z "))
+        }) {}
+        let error = running.end(Duration::from_mins(1)).unwrap_err();
+        assert!(error.to_string().contains("by itself"), "{error:#}");
     }
 
     #[test]

@@ -156,23 +156,8 @@ impl Stage {
         })
     }
 
-    /// Makes something once. It gets its name only when it is complete.
     fn kept(&self, name: &str, make: impl FnOnce(&Path) -> Result<()>) -> Result<PathBuf> {
-        let path = self.work.join(format!("v{WORKLOAD_VERSION}-{name}"));
-        if path.metadata().is_ok() {
-            return Ok(path);
-        }
-        crate::measure::note(&format!("making {}", path.display()));
-        let unfinished = self.work.join("unfinished");
-        match unfinished.metadata() {
-            Ok(metadata) if metadata.is_dir() => fs::remove_dir_all(&unfinished)?,
-            Ok(_) => fs::remove_file(&unfinished)?,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
-            Err(error) => return Err(error.into()),
-        }
-        make(&unfinished).with_context(|| format!("cannot make `{}`", path.display()))?;
-        fs::rename(&unfinished, &path)?;
-        Ok(path)
+        kept(&self.work, name, make)
     }
 
     /// A home with a configuration that ships `paths` to `sink`.
@@ -224,6 +209,29 @@ impl Home {
         command.stdin(Stdio::null()).stdout(Stdio::null());
         command
     }
+}
+
+/// Makes something in `folder` once. It gets its name only when it is complete.
+pub(crate) fn kept(
+    folder: &Path,
+    name: &str,
+    make: impl FnOnce(&Path) -> Result<()>,
+) -> Result<PathBuf> {
+    let path = folder.join(format!("v{WORKLOAD_VERSION}-{name}"));
+    if path.metadata().is_ok() {
+        return Ok(path);
+    }
+    crate::measure::note(&format!("making {}", path.display()));
+    let unfinished = folder.join("unfinished");
+    match unfinished.metadata() {
+        Ok(metadata) if metadata.is_dir() => fs::remove_dir_all(&unfinished)?,
+        Ok(_) => fs::remove_file(&unfinished)?,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+        Err(error) => return Err(error.into()),
+    }
+    make(&unfinished).with_context(|| format!("cannot make `{}`", path.display()))?;
+    fs::rename(&unfinished, &path)?;
+    Ok(path)
 }
 
 /// Text is written as JSON strings, which YAML reads as they are.

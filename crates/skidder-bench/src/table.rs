@@ -56,7 +56,7 @@ impl Row {
 }
 
 /// Three significant digits, without an exponent.
-fn number(value: f64) -> String {
+pub(crate) fn number(value: f64) -> String {
     let digits = if value == 0.0 { 0 } else { 2 - value.abs().log10().floor() as i32 };
     let text = format!("{value:.*}", usize::try_from(digits).unwrap_or(0));
     if text.contains('.') {
@@ -76,18 +76,22 @@ pub fn render(rows: &[Row], lines: u64, runs: u32) -> Result<String> {
         text.push_str(&row.render());
         text.push('\n');
     }
-    let days = u64::try_from(SystemClock::new().wall().seconds() / 86_400)
-        .context("the clock of this machine is before 1970")?;
-    let (year, month, day) = civil(days);
     let command: Vec<String> = std::env::args().skip(1).collect();
     text.push_str(&format!(
-        "\n{year}-{month:02}-{day:02}, commit {}, {}. {lines} lines, medians of {runs} runs; CPU is user \
-         and system time of the whole process. Command: `skidder-bench {}`.\n",
-        commit(),
-        machine(),
+        "\n{}. {lines} lines, medians of {runs} runs; CPU is user and system time of the whole process. \
+         Command: `skidder-bench {}`.\n",
+        provenance()?,
         command.join(" "),
     ));
     Ok(text)
+}
+
+/// Today, the commit and this machine.
+pub(crate) fn provenance() -> Result<String> {
+    let days = u64::try_from(SystemClock::new().wall().seconds() / 86_400)
+        .context("the clock of this machine is before 1970")?;
+    let (year, month, day) = civil(days);
+    Ok(format!("{year}-{month:02}-{day:02}, commit {}, {}", commit(), machine()))
 }
 
 /// The commit of the working tree, with a mark if files differ from it.

@@ -9,7 +9,7 @@ use crate::monitoring::{Monitoring, Otlp};
 use crate::outputs::{Feeds, OutputParts, Outputs, Place, Places};
 use crate::own_log::OwnLog;
 use crate::reload::{self, AllConfigFiles, InputPrint, Prints, refuse_modules};
-use skidder_config::{Problems, Section, Settings};
+use skidder_config::{Problems, Section, Settings, nearest};
 use skidder_event::Precision;
 use skidder_log::LogSettings;
 use skidder_observe::HttpConfig;
@@ -338,6 +338,9 @@ impl Reading<'_> {
     }
 }
 
+/// Types of inputs.
+const TYPES: [&str; 3] = ["filestream", "log", "container"];
+
 /// Reads what is special to the type of an input; nothing if there is no such type.
 fn read_settings(
     section: &Section<'_>,
@@ -354,7 +357,11 @@ fn read_settings(
         _ => {
             if !kind.is_empty() {
                 let message = format!("input type `{kind}` is not supported by skidder yet");
-                section.problem("type", message, "`filestream` is");
+                let hint = match nearest(&kind, TYPES) {
+                    Some(near) => format!("did you mean `{near}`?"),
+                    None => "`filestream` is".to_owned(),
+                };
+                section.problem("type", message, hint);
             }
             None
         }

@@ -50,6 +50,8 @@ pub(crate) const IDLE: &[Idle] = idle! {
     // Options of the `log` input where a `filestream` input is: Filebeat takes no notice of them, so what they say is
     // not done. `skidder migrate` writes the modern form.
     "filebeat.inputs.json": "of a `log` input; a `filestream` input has `parsers: [{ndjson: {…}}]`",
+    "filebeat.inputs.docker-json": "of a `log` input; a `filestream` input has `parsers: [{container: {}}]`",
+    "filebeat.inputs.include_files": "a `filestream` input has `prospector.scanner.include_files`",
     "filebeat.inputs.multiline": "of a `log` input; a `filestream` input has `parsers: [{multiline: {…}}]`",
     "filebeat.inputs.scan_frequency": "of a `log` input; a `filestream` input has `prospector.scanner.check_interval`",
     "filebeat.inputs.exclude_files": "of a `log` input; a `filestream` input has `prospector.scanner.exclude_files`",

@@ -29,7 +29,7 @@ pub use memory::memory;
 pub use outputs::outputs;
 pub use page::page;
 pub use parsers::parsers;
-pub use processors::processors;
+pub use processors::{TEN_PROCESSORS, processors};
 pub use resume::resume;
 pub use rotations::rotations;
 pub use tuned::tuned;

@@ -15,7 +15,7 @@ const DEFAULT: &str = "[{add_host_metadata: {when.not.contains.tags: forwarded}}
                        {add_cloud_metadata: {}}, {add_docker_metadata: {}}, {add_kubernetes_metadata: {}}]";
 
 /// Ten processors that look at every line of an access log.
-const TEN: &str = concat!(
+pub const TEN_PROCESSORS: &str = concat!(
     "[{dissect: {target_prefix: '', tokenizer: '%{source.ip} %{} %{user.name} [%{time}] ",
     "\"%{http.request.method} %{url.original} HTTP/%{http.version}\" %{http.response.status_code} ",
     "%{http.response.body.bytes} \"%{http.request.referrer}\" \"%{user_agent.original}\"'}}, ",
@@ -56,7 +56,7 @@ const CASES: [Case; 4] = [
     Case {
         goal: ("p2", "CPU of access logs with ten processors, over none", 4.0, 2.5, ""),
         kind: Kind::Apache,
-        processors: TEN,
+        processors: TEN_PROCESSORS,
         gzip_bodies: false,
     },
     Case {
@@ -133,7 +133,7 @@ fn allocations(stage: &Stage) -> Result<Vec<Row>> {
     let mut counts = Vec::new();
     for records in [stage.lines / 2, stage.lines] {
         let (file, lines) = stage.of_kind(Kind::Apache, records)?;
-        let settings = Settings { processors: TEN, ..Settings::default() };
+        let settings = Settings { processors: TEN_PROCESSORS, ..Settings::default() };
         let paths = file.to_string_lossy();
         let (_, home) = ship_with(stage, &stage.counting, &paths, settings, lines)?;
         counts.push((total_in_log(&home)?, lines));

@@ -1,7 +1,9 @@
 //! Bodies of requests: passed on in pieces as they come, so that counting needs no copy of them.
 
-use super::http::{Connection, Framing, invalid};
-use std::io;
+use super::http::{Coding, Connection, Framing, invalid};
+use flate2::read::MultiGzDecoder;
+use std::io::{self, Read};
+use zstd_safe::{DCtx, InBuffer, OutBuffer};
 
 /// Reads the body of a request and gives it to `each` piece by piece. Returns its length in bytes.
 pub(super) fn read(
@@ -56,5 +58,34 @@ fn read_chunked(connection: &mut Connection, each: &mut dyn FnMut(&[u8])) -> io:
             return Err(invalid("a chunk is longer than it said"));
         }
         total += size;
+    }
+}
+
+/// Decompresses `body` behind what `out` holds.
+pub(super) fn decompress(coding: Coding, body: &[u8], out: &mut Vec<u8>) -> io::Result<()> {
+    match coding {
+        Coding::Identity => out.extend_from_slice(body),
+        Coding::Gzip => {
+            MultiGzDecoder::new(body).read_to_end(out)?;
+        }
+        Coding::Zstd => unzstd(body, out)?,
+    }
+    Ok(())
+}
+
+fn unzstd(body: &[u8], out: &mut Vec<u8>) -> io::Result<()> {
+    let mut context = DCtx::create();
+    let mut input = InBuffer::around(body);
+    let mut piece = vec![0; DCtx::out_size()];
+    loop {
+        let mut output = OutBuffer::around(piece.as_mut_slice());
+        let left = context
+            .decompress_stream(&mut output, &mut input)
+            .map_err(|code| io::Error::other(zstd_safe::get_error_name(code)))?;
+        let written = output.pos();
+        out.extend_from_slice(&piece[..written]);
+        if input.pos() == body.len() && written < piece.len() {
+            return if left == 0 { Ok(()) } else { Err(io::ErrorKind::UnexpectedEof.into()) };
+        }
     }
 }

@@ -84,9 +84,9 @@ impl Counters {
         self.count.bytes += bytes;
     }
 
-    /// Reads the numbers in a whole bulk body: every second line is a document.
-    pub(super) fn check_bulk(&mut self, body: &[u8]) {
-        for document in body.split(|&byte| byte == b'\n').skip(1).step_by(2) {
+    /// Reads the numbers of documents.
+    pub(super) fn check<'a>(&mut self, documents: impl Iterator<Item = &'a [u8]>) {
+        for document in documents {
             match sequence_of(document) {
                 Some(number) if number < SEQUENCE_CHECKED_MAX => self.see(number),
                 _ => self.count.unnumbered += 1,
@@ -114,20 +114,17 @@ impl Counters {
 mod tests {
     use super::*;
 
-    fn body(numbers: &[u64]) -> Vec<u8> {
-        let mut body = String::new();
-        for number in numbers {
-            body.push_str("{\"create\":{}}\n");
-            body.push_str(&format!("{{\"message\":\"seq={number:010}\"}}\n"));
-        }
-        body.into_bytes()
+    fn check(counters: &mut Counters, numbers: &[u64]) {
+        let texts: Vec<String> =
+            numbers.iter().map(|number| format!("{{\"message\":\"seq={number:010}\"}}")).collect();
+        counters.check(texts.iter().map(String::as_bytes));
     }
 
     #[test]
     fn lost_repeated_and_unnumbered_lines_are_told_apart() {
         let mut counters = Counters::new(true);
-        counters.check_bulk(&body(&[0, 1, 3, 1]));
-        counters.check_bulk(b"{\"create\":{}}\n{\"message\":\"no number\"}\n");
+        check(&mut counters, &[0, 1, 3, 1]);
+        counters.check(std::iter::once(&b"{\"message\":\"no number\"}"[..]));
         let count = counters.count();
         assert_eq!((count.distinct, count.repeated, count.unnumbered), (3, 1, 1));
         assert_eq!(count.missing(5), 2);
@@ -137,9 +134,9 @@ mod tests {
     #[test]
     fn a_reset_forgets_the_numbers() {
         let mut counters = Counters::new(true);
-        counters.check_bulk(&body(&[7]));
+        check(&mut counters, &[7]);
         counters.reset();
-        counters.check_bulk(&body(&[7]));
+        check(&mut counters, &[7]);
         assert_eq!(counters.count().repeated, 0);
     }
 }

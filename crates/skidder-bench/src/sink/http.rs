@@ -98,6 +98,15 @@ pub(super) enum Framing {
     Chunked,
 }
 
+/// How a body is compressed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Coding {
+    #[default]
+    Identity,
+    Gzip,
+    Zstd,
+}
+
 /// What matters of a request's head.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Head {
@@ -107,7 +116,7 @@ pub(super) struct Head {
     /// Behind the `?`; empty without one.
     pub(super) query: String,
     pub(super) framing: Framing,
-    pub(super) gzip: bool,
+    pub(super) coding: Coding,
     pub(super) expects_continue: bool,
     pub(super) close: bool,
 }
@@ -126,7 +135,7 @@ impl Head {
             path: path.to_owned(),
             query: query.to_owned(),
             framing: Framing::Length(0),
-            gzip: false,
+            coding: Coding::Identity,
             expects_continue: false,
             close: false,
         };
@@ -146,7 +155,12 @@ impl Head {
         } else if is("transfer-encoding") && value.eq_ignore_ascii_case("chunked") {
             self.framing = Framing::Chunked;
         } else if is("content-encoding") {
-            self.gzip = value.eq_ignore_ascii_case("gzip");
+            self.coding = match value {
+                value if value.eq_ignore_ascii_case("gzip") => Coding::Gzip,
+                value if value.eq_ignore_ascii_case("zstd") => Coding::Zstd,
+                value if value.eq_ignore_ascii_case("identity") => Coding::Identity,
+                _ => return Err(invalid("the body has an unknown `content-encoding`")),
+            };
         } else if is("expect") {
             self.expects_continue = value.eq_ignore_ascii_case("100-continue");
         } else if is("connection") {
@@ -174,12 +188,18 @@ mod tests {
         assert_eq!((head.method.as_str(), head.path.as_str()), ("POST", "/logs/_bulk"));
         assert_eq!(head.query, "filter_path=errors");
         assert_eq!(head.framing, Framing::Length(12));
-        assert!(head.gzip && head.expects_continue && head.close);
+        assert_eq!(head.coding, Coding::Gzip);
+        assert!(head.expects_continue && head.close);
     }
 
     #[test]
     fn nonsense_is_refused() {
-        for head in ["", "GET", "GET / HTTP/1.1\r\ncontent-length: x"] {
+        for head in [
+            "",
+            "GET",
+            "GET / HTTP/1.1\r\ncontent-length: x",
+            "GET / HTTP/1.1\r\ncontent-encoding: br",
+        ] {
             assert!(Head::parse(head.as_bytes()).is_err(), "{head}");
         }
     }

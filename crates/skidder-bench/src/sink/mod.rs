@@ -4,6 +4,8 @@
 //! connection, no parsing of documents (a bulk of creates has two lines for each document), answers
 //! from a prepared text. With `check` it reads the number of every line and remembers it in a
 //! bitmap, which costs more; runs that measure CPU do without.
+//!
+//! It takes JSON lines too, as VictoriaLogs does at `/insert/jsonline`, for shippers that speak nothing else.
 
 mod body;
 mod count;
@@ -11,14 +13,16 @@ pub mod frames;
 mod http;
 mod kafka;
 mod serve;
+mod trouble;
 mod wake;
 
 pub use count::Count;
+pub use trouble::{Fault, Trouble};
 
 use anyhow::{Context, Result};
 use count::Counters;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
-use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::{AtomicU64, AtomicUsize};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -37,6 +41,8 @@ pub struct Behaviour {
     pub stall_after: Option<u64>,
     /// Answer 429 to bulk requests beyond so many at once.
     pub limit: Option<usize>,
+    /// Do something wrong now and then.
+    pub trouble: Option<Trouble>,
 }
 
 /// A running sink. Its threads end with the process.
@@ -62,6 +68,8 @@ struct Shared {
     counters: Mutex<Counters>,
     /// Bulk requests that are being answered.
     running: AtomicUsize,
+    /// Bulk requests that came, those that met trouble included.
+    came: AtomicU64,
     kept: Mutex<Vec<Kept>>,
     /// Notified after each counted bulk request and when a stall ends.
     changed: Condvar,
@@ -85,6 +93,7 @@ impl Sink {
             behaviour,
             counters,
             running: AtomicUsize::new(0),
+            came: AtomicU64::new(0),
             kept: Mutex::default(),
             changed: Condvar::new(),
         });

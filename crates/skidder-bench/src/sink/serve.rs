@@ -1,10 +1,10 @@
 //! The threads of the sink: accepting, routing, answering.
 
 use super::body;
-use super::http::{Connection, Head};
+use super::http::{Coding, Connection, Head};
+use super::trouble::{self, Fault, Trouble};
 use super::{Kept, Shared};
-use flate2::read::MultiGzDecoder;
-use std::io::{self, IoSlice, Read, Write};
+use std::io::{self, IoSlice, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
@@ -13,11 +13,41 @@ use std::sync::{Arc, PoisonError};
 const ROOT: &str = r#"{"name":"sink","cluster_name":"skidder-bench","cluster_uuid":"c2lua3Npbmtzaw","version":{"number":"9.5.3","build_flavor":"default","build_type":"tar","build_snapshot":false,"lucene_version":"10.3.1","minimum_wire_compatibility_version":"8.19.0","minimum_index_compatibility_version":"8.0.0"},"tagline":"You Know, for Search"}"#;
 const LICENSE: &str =
     r#"{"license":{"status":"active","uid":"sink","type":"basic","mode":"basic"}}"#;
-/// What a server answers that has no place for a request.
-const TOO_MANY: &[u8] =
-    b"HTTP/1.1 429 Too Many Requests\r\nX-elastic-product: Elasticsearch\r\ncontent-length: 0\r\n\r\n";
 const ITEM_CREATE: &[u8] = br#"{"create":{"status":201}},"#;
 const ITEM_INDEX: &[u8] = br#"{"index":{"status":201}},"#;
+/// Two documents of which the second one is to be sent again.
+const ITEMS_SOME_BUSY: &str = r#"{"create":{"status":201}},{"create":{"status":429,"error":{"type":"es_rejected_execution_exception","reason":"busy"}}},"#;
+
+/// How documents stand in a body.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Shape {
+    /// An action before each, as for Elasticsearch.
+    Bulk,
+    /// One a line.
+    Lines,
+}
+
+impl Shape {
+    /// Lines of a document.
+    fn lines(self) -> u64 {
+        match self {
+            Self::Bulk => 2,
+            Self::Lines => 1,
+        }
+    }
+}
+
+/// A body that was read.
+#[derive(Clone, Copy, Debug)]
+struct Taken {
+    documents: u64,
+    /// As sent.
+    bytes: u64,
+    packed: bool,
+    shape: Shape,
+    /// Every second document is refused.
+    some_busy: bool,
+}
 
 /// Takes connections until the process ends.
 pub(super) fn accept(listener: &TcpListener, shared: &Arc<Shared>) {
@@ -78,30 +108,51 @@ impl Session<'_> {
         if head.expects_continue {
             self.connection.stream.write_all(b"HTTP/1.1 100 Continue\r\n\r\n")?;
         }
-        if head.method == "POST" && head.path.ends_with("/_bulk") {
-            self.bulk(&head)?;
-        } else {
-            body::read(&mut self.connection, head.framing, &mut |_| {})?;
-            self.other(&head)?;
+        let shape = match head.path.as_str() {
+            path if path.ends_with("/_bulk") => Some(Shape::Bulk),
+            path if path.ends_with("/insert/jsonline") => Some(Shape::Lines),
+            _ => None,
+        };
+        if let Some(shape) = shape.filter(|_| matches!(head.method.as_str(), "POST" | "PUT")) {
+            return Ok(self.bulk(&head, shape)? && !head.close);
         }
+        body::read(&mut self.connection, head.framing, &mut |_| {})?;
+        self.other(&head)?;
         Ok(!head.close)
     }
 
-    /// A bulk request, unless there are too many at once.
-    fn bulk(&mut self, head: &Head) -> io::Result<()> {
-        let Some(limit) = self.shared.behaviour.limit else { return self.take_bulk(head) };
+    /// A request with documents, unless there are too many at once.
+    fn bulk(&mut self, head: &Head, shape: Shape) -> io::Result<bool> {
+        let number = self.shared.came.fetch_add(1, Ordering::Relaxed) + 1;
+        let trouble = self.shared.behaviour.trouble.filter(|trouble| trouble.hits(number));
+        if let Some(Trouble { fault: Fault::Refused, .. }) = trouble {
+            trouble::hang_up(&self.connection.stream)?;
+            return Ok(false);
+        }
+        if let Some(Trouble { fault: Fault::Status(status), .. }) = trouble {
+            body::read(&mut self.connection, head.framing, &mut |_| {})?;
+            trouble::refuse(&mut self.connection.stream, status)?;
+            return Ok(true);
+        }
+        let fault = trouble.map(|trouble| trouble.fault);
+        let Some(limit) = self.shared.behaviour.limit else {
+            return self.take_bulk(head, shape, fault);
+        };
         let running = self.shared.running.fetch_add(1, Ordering::Relaxed);
         if running < limit {
-            return self.take_bulk(head);
+            return self.take_bulk(head, shape, fault);
         }
         let read = body::read(&mut self.connection, head.framing, &mut |_| {});
         self.shared.running.fetch_sub(1, Ordering::Relaxed);
-        read.and_then(|_| self.connection.stream.write_all(TOO_MANY))
+        read.and_then(|_| trouble::refuse(&mut self.connection.stream, 429))?;
+        Ok(true)
     }
 
-    fn take_bulk(&mut self, head: &Head) -> io::Result<()> {
+    /// Reads, counts and answers; `false` when it hung up instead.
+    fn take_bulk(&mut self, head: &Head, shape: Shape, fault: Option<Fault>) -> io::Result<bool> {
         let behaviour = self.shared.behaviour;
-        let keep = head.gzip || behaviour.check || behaviour.keep_bodies > 0;
+        let packed = head.coding != Coding::Identity;
+        let keep = packed || behaviour.check || behaviour.keep_bodies > 0;
         let kept = &mut self.kept;
         kept.clear();
         let mut newlines = 0;
@@ -115,37 +166,52 @@ impl Session<'_> {
             }
         })?;
         let mut body = self.kept.as_slice();
-        if head.gzip {
+        if packed {
             self.inflated.clear();
-            MultiGzDecoder::new(body).read_to_end(&mut self.inflated)?;
+            body::decompress(head.coding, body, &mut self.inflated)?;
             body = &self.inflated;
             item = Some(item_for(body));
         }
         if keep {
             newlines = memchr::memchr_iter(b'\n', body).count() as u64;
         }
-        let documents = newlines / 2;
+        let documents = newlines / shape.lines();
         if behaviour.keep_bodies > 0 {
             let mut kept = self.shared.kept.lock().unwrap_or_else(PoisonError::into_inner);
             if kept.len() < behaviour.keep_bodies {
                 kept.push(Kept { sent: bytes, text: body.to_vec() });
             }
         }
-        self.take(documents, bytes, head.gzip);
+        let some_busy = shape == Shape::Bulk && fault == Some(Fault::SomeBusy);
+        self.take(Taken { documents, bytes, packed, shape, some_busy });
         if behaviour.limit.is_some() {
             // Whoever has the answer may send the next one.
             self.shared.running.fetch_sub(1, Ordering::Relaxed);
         }
-        self.answer_bulk(documents, item.unwrap_or(ITEM_CREATE))
+        if fault == Some(Fault::Unanswered) {
+            trouble::hang_up(&self.connection.stream)?;
+            return Ok(false);
+        }
+        match shape {
+            Shape::Bulk if some_busy => self.answer_some_busy(documents),
+            Shape::Bulk => self.answer_bulk(documents, item.unwrap_or(ITEM_CREATE)),
+            Shape::Lines => self.answer("{}", "{}"),
+        }?;
+        Ok(true)
     }
 
-    /// Counts a bulk, then waits as long as the behaviour asks for.
-    fn take(&self, documents: u64, bytes: u64, gzip: bool) {
+    /// Counts what came, then waits as long as the behaviour asks for.
+    fn take(&self, taken: Taken) {
         let behaviour = self.shared.behaviour;
         let mut counters = self.shared.counters();
-        counters.add_bulk(documents, bytes);
+        // Of documents in turn, the second ones are refused.
+        let each = if taken.some_busy { 2 } else { 1 };
+        counters.add_bulk(taken.documents.div_ceil(each), taken.bytes);
         if behaviour.check {
-            counters.check_bulk(if gzip { &self.inflated } else { &self.kept });
+            let body = if taken.packed { &self.inflated } else { &self.kept };
+            let lines = body.split(|&byte| byte == b'\n').filter(|line| !line.is_empty());
+            let (first, step) = (taken.shape.lines() as usize - 1, taken.shape.lines() * each);
+            counters.check(lines.skip(first).step_by(step as usize));
         }
         self.shared.changed.notify_all();
         let limit = behaviour.stall_after.unwrap_or(u64::MAX);
@@ -201,11 +267,28 @@ impl Session<'_> {
             (_, "/_license") => LICENSE.to_owned(),
             _ => "{}".to_owned(),
         };
-        let body = if head.method == "HEAD" { "" } else { &text };
+        let body = if head.method == "HEAD" { "" } else { text.as_str() };
+        self.answer(&text, body)
+    }
+
+    /// The answer to two documents of which one is refused, over and over.
+    fn answer_some_busy(&mut self, documents: u64) -> io::Result<()> {
+        let mut items = ITEMS_SOME_BUSY.repeat(documents.div_ceil(2) as usize);
+        if documents % 2 == 1 {
+            let last = ITEMS_SOME_BUSY.len() - ITEM_CREATE.len();
+            items.truncate(items.len() - last);
+        }
+        let text =
+            format!("{{\"errors\":{},\"items\":[{}]}}", documents > 1, items.trim_end_matches(','));
+        self.answer(&text, &text)
+    }
+
+    /// An answer of JSON; `length_of` is what its length is told of, which a `HEAD` does not get.
+    fn answer(&mut self, length_of: &str, body: &str) -> io::Result<()> {
         let answer = format!(
             "HTTP/1.1 200 OK\r\nX-elastic-product: Elasticsearch\r\n\
              content-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
-            text.len()
+            length_of.len()
         );
         self.connection.stream.write_all(answer.as_bytes())
     }

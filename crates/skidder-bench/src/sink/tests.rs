@@ -104,3 +104,62 @@ fn the_first_bodies_are_kept_as_text_with_their_length_as_sent() {
     assert_eq!(kept[1], Kept { sent: text.len() as u64, text });
     assert_eq!(sink.take_bodies(), []);
 }
+
+#[test]
+fn lines_of_json_are_counted_as_victorialogs_takes_them() {
+    let lines = b"{\"_msg\":\"seq=0000000000\"}\n{\"_msg\":\"seq=0000000001\"}\n";
+    let mut packed = vec![0; 1 << 10];
+    let length = zstd_safe::compress(packed.as_mut_slice(), lines, 1).unwrap();
+    let sink = checking();
+    for (headers, body) in [("", &lines[..]), ("content-encoding: zstd\r\n", &packed[..length])] {
+        let answer = send(&sink, &post("/insert/jsonline", headers, body));
+        assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    }
+    let count = sink.count();
+    assert_eq!((count.documents, count.distinct, count.repeated), (4, 2, 2));
+    assert_eq!(count.bytes, (lines.len() + length) as u64);
+}
+
+#[test]
+fn each_fault_takes_what_it_says_and_only_when_its_turn_comes() {
+    let cases = [
+        (Fault::Status(503), "HTTP/1.1 503", 0),
+        (Fault::Refused, "", 0),
+        (Fault::Unanswered, "", 2),
+        (Fault::SomeBusy, "HTTP/1.1 200", 1),
+    ];
+    for (fault, expected, taken) in cases {
+        let trouble = Some(Trouble { fault, every: 2 });
+        let sink = Sink::start(Behaviour { check: true, trouble, ..Behaviour::default() }).unwrap();
+        let request = post("/_bulk", "", BULK.as_bytes());
+        assert!(send(&sink, &request).contains("\"errors\":false"), "{fault:?}");
+        assert_eq!(sink.count().distinct, 2, "{fault:?}");
+        sink.reset();
+        let mut stream = TcpStream::connect(sink.address).unwrap();
+        stream.write_all(&request).unwrap();
+        let mut answer = vec![0; 20];
+        let length = stream.read(&mut answer).unwrap_or(0);
+        let answer = String::from_utf8_lossy(&answer[..length]).into_owned();
+        assert!(
+            answer.starts_with(expected) && answer.is_empty() == expected.is_empty(),
+            "{answer}"
+        );
+        let count = sink.count();
+        assert_eq!((count.documents, count.distinct), (taken, taken), "{fault:?}");
+    }
+}
+
+#[test]
+fn an_answer_to_a_part_names_each_document() {
+    let trouble = Some(Trouble { fault: Fault::SomeBusy, every: 1 });
+    let three = format!("{BULK}{{\"create\":{{}}}}\n{{\"message\":\"seq=0000000002\"}}\n");
+    let sink = Sink::start(Behaviour { check: true, trouble, ..Behaviour::default() }).unwrap();
+    let answer = send(&sink, &post("/_bulk", "", three.as_bytes()));
+    let text = answer.split_once("\r\n\r\n").unwrap().1;
+    let parsed: serde_json::Value = serde_json::from_str(text).unwrap();
+    let statuses: Vec<&serde_json::Value> =
+        parsed["items"].as_array().unwrap().iter().map(|item| &item["create"]["status"]).collect();
+    assert_eq!(statuses, [201, 429, 201]);
+    assert_eq!(parsed["errors"], true);
+    assert_eq!(sink.count().distinct, 2);
+}

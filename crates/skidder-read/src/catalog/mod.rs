@@ -61,6 +61,7 @@ pub(crate) use matching::is_related;
 pub use peers::Peer;
 use pins::Pins;
 pub(crate) use portions::HEADS_BYTES_MAX;
+pub use watched::Reacted;
 use rotation::Rotations;
 use saved::Claim;
 use saved_prints::SavedPrints;
