@@ -179,7 +179,7 @@ fn lock_data_with(
     data: &Path,
     mut wait: impl FnMut() -> bool,
 ) -> Result<Box<dyn File>> {
-    fs.create_dir_all(data, 0o770)
+    fs.create_dir_all(data, skidder_os::PRIVATE_DIRECTORY)
         .with_context(|| format!("cannot make the data directory `{}`", data.display()))?;
     let path = data.join(LOCK_FILE);
     let file = fs

@@ -369,7 +369,8 @@ fn golden(kind: &str, logs: &Path) -> String {
     for (name, path) in seen {
         let (inode, device) = name.split_once('-').unwrap();
         let os = format!("\"inode\":{}", std::fs::metadata(&path).unwrap().ino());
-        swapped = swapped.replace(&format!("native::{name}"), &format!("native::{}", native(&path)));
+        swapped =
+            swapped.replace(&format!("native::{name}"), &format!("native::{}", native(&path)));
         swapped = swapped.replace(&format!("\"inode\":{inode}"), &os);
         let os = format!("\"device\":{}", std::fs::metadata(&path).unwrap().dev());
         swapped = swapped.replace(&format!("\"device\":{device}"), &os);

@@ -75,14 +75,11 @@ pub(crate) fn take_over(
         let outdated = rows.iter().filter_map(|row| row.remove.as_deref());
         let mut changes: Vec<Change> =
             outdated.map(|key| Change::Remove { key: key.into() }).collect();
-        let put = rows
-            .iter()
-            .filter_map(|row| row.put.clone())
-            .map(|(key, entry)| Change::Put {
-                key: key.into(),
-                entry,
-                checkpoint: Checkpoint::Clear,
-            });
+        let put = rows.iter().filter_map(|row| row.put.clone()).map(|(key, entry)| Change::Put {
+            key: key.into(),
+            entry,
+            checkpoint: Checkpoint::Clear,
+        });
         changes.extend(put);
         agent::take_over_id(&*world.fs, &store, &parts.data)?;
         commit(registry, &changes, world)?;
