@@ -9,6 +9,7 @@ use crate::assemble::Parts;
 use crate::commands::{World, tell};
 use crate::logging;
 use crate::outputs::OutputParts;
+use crate::page;
 use crate::reload::Reloader;
 use crate::startup::Awaited;
 use crate::watch::Watch;
@@ -81,13 +82,15 @@ pub(crate) struct Running {
 /// Runs until a signal comes or, without a reloader, until everything that is there is delivered.
 pub(crate) fn run(parts: Parts, world: &World, mut reloader: Option<Reloader>) -> Result<ExitCode> {
     let once = reloader.is_none();
-    let http = parts.http.clone();
+    let (mut http, data) = (parts.http.clone(), parts.data.clone());
     let metrics = parts.log.metrics;
     let agent = parts.agent.clone();
     let (monitoring, otlp) = (parts.monitoring.clone(), parts.otlp.clone());
     // Settings are read; nothing is open yet.
     crate::program_pages::give_back();
     let mut running = Running::start(parts, world, once)?;
+    // Behind the lock of the data directory.
+    http.auth.own = page::token(&*world.fs, &data, &http);
     let mut watch = Watch::new(&running, &agent, Some(&http), &metrics, world)?;
     if let Some(monitoring) = monitoring {
         watch.ship(monitoring, &running);
