@@ -100,6 +100,8 @@ pub(crate) fn run(parts: Parts, world: &World, mut reloader: Option<Reloader>) -
         tracing::info!(output = output.kind, inputs, once, "skidder is running");
     }
     world.startup.step(|| "endpoint opened".to_owned());
+    // Threads run and registries are open: what that took is not needed again either.
+    crate::program_pages::give_back();
     let told = world.startup.tell_behind(running.outputs.iter().flat_map(awaited).collect());
     running.watch(reloader.as_mut(), period, |_| watch.tick());
     watch.close_endpoint(&running);
