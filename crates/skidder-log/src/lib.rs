@@ -15,11 +15,13 @@ mod repeats;
 mod selectors;
 mod sinks;
 mod start;
+mod text;
 mod writer;
 
-pub use config::{Environment, Flags, LogConfig, LogSettings, MetricsConfig, Target};
+pub use config::{Environment, Flags, Format, LogConfig, LogSettings, MetricsConfig, Target};
 pub use files::FilesConfig;
 pub use layer::EVENT_DATA;
+pub use line::masked;
 pub use selectors::Selectors;
 pub use sinks::stderr_file;
 pub use start::{Log, LogNumbers, StartError};

@@ -128,7 +128,7 @@ fn time_of(time: Timestamp) -> String {
 }
 
 /// The text without user and password in the addresses of it.
-pub(crate) fn masked(text: &str) -> Cow<'_, str> {
+pub fn masked(text: &str) -> Cow<'_, str> {
     let mut rest = text;
     let mut masked = String::new();
     while let Some(at) = rest.find("://") {

@@ -191,6 +191,9 @@ async fn respond(request: &Request<Incoming>, served: &Served) -> Response<Body>
     if routes::is_for_lag(request) {
         return served.page.lag(request.uri().query().unwrap_or_default()).await;
     }
+    if routes::is_for_problems(request) {
+        return served.page.problems(request.uri().query().unwrap_or_default()).await;
+    }
     let sources = Arc::clone(&served.sources);
     if !routes::is_for_files(request) {
         return routes::respond(request, &sources).await.map(Either::Left);

@@ -16,6 +16,7 @@ pub mod names;
 mod numbers;
 mod otlp;
 mod page;
+mod problems;
 mod process;
 mod profiles;
 mod prometheus;
@@ -33,6 +34,7 @@ pub use numbers::{
     DiskNumbers, InputNumbers, OutputNumbers, QueueNumbers, ReadNumbers, RegistrarNumbers,
 };
 pub use otlp::{Refused, otlp, otlp_refused};
+pub use problems::{Problem, Problems, Severity, Survey, is_well};
 pub use process::{Process, System};
 pub use profiles::Profiling;
 pub use prometheus::{CONTENT_TYPE as PROMETHEUS_CONTENT_TYPE, prometheus};
@@ -40,4 +42,6 @@ pub use reload::{ReloadNumbers, Reloads};
 pub use snapshot::{Describe, InputSource, OutputSource, Program, Snapshot, Sources, Start};
 pub use states::{InputState, OutputState};
 pub use stats::{info, inputs, state, stats};
-pub use summary::{Summary, SummaryLine, bytes_text, grouped, ledger_line, ledger_table};
+pub use summary::{
+    Summary, SummaryLine, bytes_text, grouped, ledger_line, ledger_table, span_text,
+};

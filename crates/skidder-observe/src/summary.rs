@@ -235,6 +235,19 @@ pub fn bytes_text(bytes: f64) -> String {
     if unit == "B" { format!("{size:.0} B") } else { format!("{size:.1} {unit}") }
 }
 
+/// A time in its two largest units: `1 m 15 s`.
+pub fn span_text(span: Duration) -> String {
+    let (milliseconds, seconds) = (span.as_millis(), span.as_secs());
+    let (minutes, hours, days) = (seconds / 60, seconds / 3600, seconds / 86_400);
+    match () {
+        () if milliseconds < 1000 => format!("{milliseconds} ms"),
+        () if minutes == 0 => format!("{seconds} s"),
+        () if hours == 0 => format!("{minutes} m {} s", seconds % 60),
+        () if days == 0 => format!("{hours} h {} m", minutes % 60),
+        () => format!("{days} d {} h", hours % 24),
+    }
+}
+
 /// `0.35 s`, `12.3 s`, `1h30m5s`.
 fn duration_text(duration: Duration) -> String {
     match duration.as_secs_f64() {
@@ -278,6 +291,13 @@ mod tests {
         assert_eq!(percent(1_999_999, 2_000_000), "> 99.99 %");
         assert_eq!(percent(1, 1_000_000), "< 0.01 %");
         assert_eq!(percent(1, 3), " 33.33 %");
+    }
+
+    #[test]
+    fn times_have_their_two_largest_units() {
+        let spans = [999, 59_999, 61_000, 3_661_000, 90_000_000].map(Duration::from_millis);
+        let texts = spans.map(span_text);
+        assert_eq!(texts, ["999 ms", "59 s", "1 m 1 s", "1 h 1 m", "1 d 1 h"]);
     }
 
     #[test]

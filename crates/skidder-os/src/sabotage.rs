@@ -37,11 +37,13 @@ pub enum Sabotage {
     PeersUnasked,
     /// What the output took from the disk queue counts as delivered.
     FrameAckedEarly,
+    /// Files that wait for a turn stay closed, however long the output takes nothing.
+    WaitersUnopened,
 }
 
 impl Sabotage {
     /// All of them.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 15] = [
         Self::CursorPassesUnsettled,
         Self::TailUnchecked,
         Self::InodeIsIdentity,
@@ -56,6 +58,7 @@ impl Sabotage {
         Self::PinReleasedEarly,
         Self::PeersUnasked,
         Self::FrameAckedEarly,
+        Self::WaitersUnopened,
     ];
 
     /// Its name on the command line.
@@ -75,6 +78,7 @@ impl Sabotage {
             Self::PinReleasedEarly => "pin-released-early",
             Self::PeersUnasked => "peers-unasked",
             Self::FrameAckedEarly => "frame-acked-early",
+            Self::WaitersUnopened => "waiters-unopened",
         }
     }
 }

@@ -313,10 +313,11 @@ impl Work {
     /// The brokers did not say where a topic is; `code` is what they said.
     fn not_known(&mut self, number: u16, code: Option<Code>) {
         let metadata = self.config.metadata;
-        if code.is_some() {
-            self.feed.metrics.write_error();
-        }
         let Some(topic) = self.topics.try_get(number) else { return };
+        if let Some(code) = &code {
+            let place = format_args!("topic `{}`", topic.name);
+            self.feed.metrics.write_error_with(place, code, Some(code.advice()));
+        }
         topic.tries += 1;
         let wait = if topic.tries <= metadata.retry_max {
             metadata.retry_backoff.max(Duration::from_millis(1))

@@ -237,7 +237,7 @@ impl Work {
     }
 
     pub(crate) fn tell_trouble(&mut self, node: &str, error: &AskError) {
-        self.feed.metrics.write_error();
+        self.feed.metrics.write_error_with(node, error, Some(error.advice()));
         if let Some(failures) = self.failures.add() {
             let advice = error.advice();
             tracing::error!(broker = node, %error, failures, advice, "trouble with Kafka; trying again");

@@ -4,7 +4,7 @@
 use crate::backoff::{Backoff, Failures};
 use crate::codec::Codec;
 use crate::refusal::{Refusal, Refuser};
-use skidder_pipeline::{Delivery, Feed, TakeLimits, Ticket};
+use skidder_pipeline::{Delivery, Feed, TakeLimits, Ticket, disk_remedy};
 use std::io;
 use std::time::Duration;
 
@@ -107,6 +107,9 @@ pub(crate) trait LineSink: Send + 'static {
     /// Name of the output, for messages.
     const KIND: &'static str;
 
+    /// Where it writes to, for people.
+    fn place(&self) -> String;
+
     /// Writes the rest of `lines`, advancing it. After an error it is called again with what is left.
     fn write(&mut self, lines: &mut Lines) -> io::Result<()>;
 
@@ -135,10 +138,11 @@ pub(crate) async fn run<S: LineSink>(sink: S, mut codec: Codec, limits: TakeLimi
             let (back, result) = blocking(work, |(sink, lines)| sink.write(lines)).await;
             work = back;
             let Err(error) = result else { break };
-            feed.metrics.write_error();
+            feed.metrics.write_error_with(work.0.place(), &error, disk_remedy(&error));
             if work.0.is_final(&error) {
                 feed.metrics.active.sub(events);
-                tracing::error!(output = S::KIND, %error, "nobody reads the output any more; it ends");
+                // `| head` has seen enough: that is no error there, and the program says how it ends.
+                tracing::info!(output = S::KIND, %error, "nobody reads the output any more; it ends");
                 // What is not settled is read again by the next start.
                 feed.queue.abort();
                 return;

@@ -2,7 +2,9 @@
 
 use crate::backoff::{Backoff, Failures};
 use skidder_event::{DropReason, Encoder, Precision};
-use skidder_pipeline::{DeadLetter, DeadLetterError, DeadLetters, Delivery, Feed, OutputMetrics};
+use skidder_pipeline::{
+    DeadLetter, DeadLetterError, DeadLetters, Delivery, Feed, OutputMetrics, disk_remedy,
+};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -102,6 +104,10 @@ impl Refuser {
                     return;
                 }
                 Err(error @ DeadLetterError::Write { .. }) => {
+                    if let DeadLetterError::Write { path, source } = &error {
+                        let why = format_args!("the dead letters cannot be written: {source}");
+                        self.metrics.note_failure(path.display(), why, disk_remedy(source));
+                    }
                     let wait = backoff.next_wait();
                     if let Some(failures) = failures.add() {
                         tracing::error!(
@@ -117,6 +123,11 @@ impl Refuser {
 
     fn tell(&self, refusals: &[Refusal]) {
         let first = &refusals[0];
+        let reason = match first.status {
+            0 => shown(first),
+            status => format!("{} ({status})", shown(first)),
+        };
+        self.metrics.note_refused(refusals.len() as u64, reason);
         if let Some(times) = count(&self.told) {
             tracing::warn!(
                 output = self.output,

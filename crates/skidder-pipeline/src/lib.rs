@@ -10,14 +10,17 @@ mod change;
 mod cursors;
 mod dead_letter;
 mod disk;
+mod last_failure;
 mod ledger;
 mod looks;
 mod metrics;
 mod output;
+mod pace;
 mod queue;
 mod registrar;
 mod repeats;
 mod run;
+mod saving;
 mod scanner;
 mod settle;
 #[cfg(test)]
@@ -34,10 +37,14 @@ pub use disk::{
     DiskQueueRepaired, DiskQueueReport, DiskQueueSettings, DiskStep, Origin, SegmentReport,
     inspect_disk_queue, repair_disk_queue, waiting_in_disk_queue,
 };
+pub use last_failure::{Failing, LastFailure, disk_remedy};
 pub use ledger::{Ledger, LedgerSnapshot};
 pub use looks::{AskError, Looks};
-pub use metrics::{Active, Counter, Gauge, OutputMetrics, QueueMetrics, RegistrarMetrics};
+pub use metrics::{
+    Active, Counter, Gauge, OutputMetrics, QueueMetrics, Refusals, RegistrarMetrics,
+};
 pub use output::{Feed, Output, OutputFuture};
+pub use pace::Rates;
 pub use queue::{Delivery, Queue, QueueLimits, TakeLimits, Tap};
 pub use registrar::Registrar;
 pub use run::{Pipeline, PipelineSettings, Queues, ReadOnce};

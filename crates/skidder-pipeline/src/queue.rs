@@ -23,6 +23,7 @@ use skidder_os::Monotonic;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, Thread};
+use std::time::Duration;
 use tokio::sync::Notify;
 
 /// The queue of one output. Cloning gives another handle to the same queue.
@@ -129,31 +130,42 @@ impl Queue {
     /// on the ledger then.
     #[expect(clippy::result_large_err, reason = "one move a batch, and only at the end")]
     pub fn push(&self, batch: Batch) -> Result<(), Batch> {
-        self.push_meanwhile(batch, || {})
+        self.push_meanwhile(batch, || {}, Duration::MAX, || {})
     }
 
-    /// The same; if there is no room, `meanwhile` is done first. The batch gets in as soon as there is room,
-    /// even before that is over.
+    /// The same; if there is no room, `meanwhile` is done first, and `again` each time that `every` has passed without
+    /// room. The batch gets in as soon as there is room, even before these are over.
     #[expect(clippy::result_large_err, reason = "one move a batch, and only at the end")]
-    pub fn push_meanwhile(&self, batch: Batch, meanwhile: impl FnOnce()) -> Result<(), Batch> {
+    pub fn push_meanwhile(
+        &self,
+        batch: Batch,
+        meanwhile: impl FnOnce(),
+        every: Duration,
+        again: impl FnMut(),
+    ) -> Result<(), Batch> {
         let Err(batch) = self.try_push(batch) else { return Ok(()) };
         let Some(number) = self.shared.stand_in_line(batch, None)? else { return Ok(()) };
         meanwhile();
-        self.wait_in_line(number)
+        self.wait_in_line(number, every, again)
     }
 
     /// Puts the events of a frame of the disk queue in, of which there is at least one, as [`Queue::push`] does.
     #[expect(clippy::result_large_err, reason = "one move a batch, and only at the end")]
     pub(crate) fn push_of(&self, batch: Batch, frame: Place) -> Result<(), Batch> {
         match self.shared.stand_in_line(batch, Some(frame))? {
-            Some(number) => self.wait_in_line(number),
+            Some(number) => self.wait_in_line(number, Duration::MAX, || {}),
             None => Ok(()),
         }
     }
 
     /// Waits until the batch with this number is in.
     #[expect(clippy::result_large_err, reason = "one move a batch, and only at the end")]
-    fn wait_in_line(&self, number: u64) -> Result<(), Batch> {
+    fn wait_in_line(
+        &self,
+        number: u64,
+        every: Duration,
+        mut again: impl FnMut(),
+    ) -> Result<(), Batch> {
         loop {
             let mut state = self.shared.lock();
             let Some(at) = state.blocked.iter().position(|blocked| blocked.number == number) else {
@@ -165,7 +177,8 @@ impl Queue {
                 return Err(blocked.batch);
             }
             drop(state);
-            thread::park();
+            thread::park_timeout(every);
+            again();
         }
     }
 

@@ -6,6 +6,7 @@ use crate::disk::DiskQueue;
 use crate::looks::{AskError, Looks};
 use crate::queue::Queue;
 use crate::registrar::Registrar;
+use crate::saving::save;
 use crate::scanner::{FileInput, Scanner};
 use crate::settle::Settle;
 use crate::worker::Worker;
@@ -82,10 +83,19 @@ struct State {
     /// How often a commit was asked for before its time, and up to which of these all was saved.
     commits_asked: u64,
     commits_done: u64,
+    /// So much has its verdict that cursors are to be saved before their time.
+    commit_due: bool,
     /// Stopped, and everything is settled that will be.
     finished: bool,
     /// With `once`: everything that was there is read.
     read_once: bool,
+}
+
+impl State {
+    /// Whether a commit after number `tried` was asked for, or the pipeline ends.
+    fn is_commit_wanted(&self, tried: u64) -> bool {
+        self.finished || self.commits_asked > tried
+    }
 }
 
 /// Waits for the end of reading; see [`Pipeline::read_once`].
@@ -131,6 +141,25 @@ impl Shared {
             number = state.commits_asked;
         });
         number
+    }
+
+    /// Sleeps until a commit is due before its time, or one after number `tried` was asked for, or the pipeline ends, at
+    /// most `limit`; returns whether it is one of the latter two.
+    pub(crate) fn wait_for_commit(&self, limit: Duration, tried: u64) -> bool {
+        self.wait(limit, |state| state.commit_due || state.is_commit_wanted(tried));
+        let mut state = self.lock();
+        state.commit_due = false;
+        state.is_commit_wanted(tried)
+    }
+
+    /// The same, whatever is due.
+    pub(crate) fn wait_for_commit_only(&self, limit: Duration, tried: u64) {
+        self.wait(limit, |state| state.is_commit_wanted(tried));
+    }
+
+    /// Whether everything is settled that will be.
+    pub(crate) fn is_finished(&self) -> bool {
+        self.lock().finished
     }
 
     /// The number of the last commit that was asked for.
@@ -199,7 +228,15 @@ impl Pipeline {
         };
         let saver = {
             let (shared, clock, disk) = (Arc::clone(&shared), Arc::clone(&clock), disk.clone());
-            let save = move || save(registrar, disk.as_deref(), settings.flush, &shared, &*clock);
+            let settle = Arc::clone(queue.settle());
+            let due = Arc::downgrade(&shared);
+            settle.set_on_commit_due(move || {
+                if let Some(shared) = due.upgrade() {
+                    shared.set(|state| state.commit_due = true);
+                }
+            });
+            let every = settings.flush;
+            let save = move || save(registrar, disk.as_deref(), every, &shared, &settle, &*clock);
             let work = move || span.in_scope(save);
             std::thread::Builder::new().name("registrar".to_owned()).spawn(work)?
         };
@@ -388,34 +425,5 @@ fn scan_once(
     while !shared.lock().stopped {
         answer(scanner, looks, clock);
         shared.wait(Duration::from_hours(1), |state| state.stopped || looks.is_pending());
-    }
-}
-
-/// The work of the registrar's thread; ends with the pipeline and gives the registrar back for the last
-/// flush.
-fn save(
-    mut registrar: Registrar,
-    disk: Option<&DiskQueue>,
-    every: Duration,
-    shared: &Shared,
-    clock: &dyn Clock,
-) -> Registrar {
-    let every = every.max(Duration::from_millis(10));
-    let mut tried = 0;
-    loop {
-        shared.wait(every, |state| state.finished || state.commits_asked > tried);
-        if shared.lock().finished {
-            return registrar;
-        }
-        let asked = shared.commits_asked();
-        let is_asked = asked > tried;
-        tried = asked;
-        let saved = if is_asked { registrar.flush_last(clock) } else { registrar.flush(clock) };
-        if saved {
-            shared.committed(asked);
-        }
-        if let Some(disk) = disk {
-            disk.maintain();
-        }
     }
 }

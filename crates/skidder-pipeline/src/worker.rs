@@ -8,6 +8,7 @@ use crate::queue::Queue;
 use skidder_event::Batch;
 use skidder_os::{Clock, Monotonic};
 use skidder_read::{Next, Readers, Scratch, Turn, TurnEnd};
+use std::cell::Cell;
 use std::time::Duration;
 
 /// How long a worker without work sleeps at least: the sleepers of thousands of idle files are looked at
@@ -20,6 +21,10 @@ const NAP_MAX: Duration = Duration::from_secs(5);
 /// Chunks after which a turn ends even if no other source wants one: what is asked of its source waits for that.
 const CHUNKS_MAX: u32 = 16;
 
+/// How often the files of sources that wait for a turn are opened while the queue is full: a file that is rotated away and
+/// deleted within that time after it was found may be lost.
+const OPEN_WAITING_EVERY: Duration = Duration::from_millis(100);
+
 /// What a reader thread has.
 pub(crate) struct Worker<'a> {
     readers: &'a Readers,
@@ -27,6 +32,8 @@ pub(crate) struct Worker<'a> {
     clock: &'a dyn Clock,
     scratch: Scratch,
     now: Monotonic,
+    /// When files of waiting sources are opened next, if there is no room in the queue then.
+    open_at: Monotonic,
 }
 
 /// A turn whose newest chunk was read.
@@ -51,7 +58,9 @@ enum After {
 
 impl<'a> Worker<'a> {
     pub(crate) fn new(readers: &'a Readers, queue: &'a Queue, clock: &'a dyn Clock) -> Self {
-        Self { readers, queue, clock, scratch: Scratch::default(), now: clock.monotonic() }
+        let now = clock.monotonic();
+        let open_at = now + OPEN_WAITING_EVERY;
+        Self { readers, queue, clock, scratch: Scratch::default(), now, open_at }
     }
 
     /// Works until there are no more turns.
@@ -104,10 +113,18 @@ impl<'a> Worker<'a> {
         let mut turn = Some(turn);
         let mut ahead = None;
         let queue = self.queue;
-        let pushed = queue.push_meanwhile(batch, || {
-            queue.note_blocked(self.clock.monotonic());
-            ahead = self.read_ahead(&mut turn, &end, chunks);
-        });
+        let opening = Opening::new(self.readers, self.clock, self.open_at);
+        let pushed = queue.push_meanwhile(
+            batch,
+            || {
+                queue.note_blocked(self.clock.monotonic());
+                opening.open_if_due();
+                ahead = self.read_ahead(&mut turn, &end, chunks);
+            },
+            OPEN_WAITING_EVERY,
+            || opening.open_if_due(),
+        );
+        self.open_at = opening.at.get();
         self.now = self.clock.monotonic();
         if pushed.is_err() {
             for (turn, end) in
@@ -140,6 +157,27 @@ impl<'a> Worker<'a> {
                 let same = turn.take_if(|turn| may && self.readers.may_go_on(turn))?;
                 Some(self.go_on(same, chunks))
             }
+        }
+    }
+}
+
+/// Opens the files of waiting sources, now and then.
+struct Opening<'a> {
+    readers: &'a Readers,
+    clock: &'a dyn Clock,
+    at: Cell<Monotonic>,
+}
+
+impl<'a> Opening<'a> {
+    fn new(readers: &'a Readers, clock: &'a dyn Clock, at: Monotonic) -> Self {
+        Self { readers, clock, at: Cell::new(at) }
+    }
+
+    fn open_if_due(&self) {
+        let now = self.clock.monotonic();
+        if now >= self.at.get() {
+            let has_more = self.readers.open_waiting(now);
+            self.at.set(if has_more { now } else { now + OPEN_WAITING_EVERY });
         }
     }
 }

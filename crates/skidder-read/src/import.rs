@@ -5,20 +5,23 @@
 //! its cursor is checked as far as the file allows, and where it cannot be right the file is read from the
 //! start, which repeats lines and loses none.
 
+mod back;
 mod cursor;
 mod files;
 mod keys;
+mod own;
+mod words;
 
-use crate::fingerprint::Fingerprint;
 use crate::settings::{Compression, FilestreamSettings, InputKind};
-use cursor::{Checked, check};
+pub use back::WayBack;
+use cursor::{Checked, check, stands};
 use files::{Files, Matched};
 use keys::{Keyed, keys};
+use own::Own;
 use skidder_os::{Fs, Timestamp};
 use skidder_registry::Entry;
-use skidder_registry::filebeat::{FilebeatEntry, Identity, Owner, fingerprint_key};
+use skidder_registry::filebeat::{FilebeatEntry, Owner};
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::fmt;
 use std::path::PathBuf;
 
 /// What becomes of an entry for one input.
@@ -42,6 +45,17 @@ pub enum Adoption {
     Skip(Skip),
 }
 
+impl Adoption {
+    /// Whether lines that Filebeat delivered may come again although their file is there: an entry is left out, and
+    /// neither is its file gone nor is another entry of it taken.
+    pub fn is_lost(&self) -> bool {
+        matches!(
+            self,
+            Self::Skip(Skip::OtherFile | Skip::OtherPath | Skip::NoInput | Skip::Foreign)
+        )
+    }
+}
+
 /// Why a file cannot go on where Filebeat stopped.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Restart {
@@ -62,8 +76,10 @@ pub enum Restart {
 pub enum Skip {
     /// No file is there that it could be.
     NoFile,
-    /// Another file is at its path.
+    /// The file at its path does not begin with what Filebeat saw of it.
     OtherFile,
+    /// Another file is at its path, and its own is nowhere.
+    Replaced,
     /// A file with its inode is at a path that has nothing to do with it: the inode was used again.
     OtherPath,
     /// No input of the configuration reads the file.
@@ -97,16 +113,19 @@ pub struct Adopted {
     pub other_device: bool,
     /// What is to be put into the registry.
     pub put: Option<(String, Entry)>,
+    /// The key of an older entry of ours for the same file, which goes.
+    pub remove: Option<String>,
 }
 
-/// Plans what becomes of `entries`. `known` says what our own registry has under a key.
+/// Plans what becomes of `entries`. `known` is what our own registry has, by key.
 pub fn plan(
     fs: &dyn Fs,
     inputs: &[&FilestreamSettings],
     entries: &[FilebeatEntry],
-    known: &dyn Fn(&str) -> Option<Entry>,
+    known: &HashMap<String, Entry>,
     now: Timestamp,
 ) -> Vec<Adopted> {
+    let own = &Own::new(known);
     let mut plan = Vec::new();
     // What is left over when the inputs had their turn.
     let mut unclaimed: Vec<usize> = Vec::new();
@@ -129,10 +148,10 @@ pub fn plan(
     let mut missed: HashMap<usize, (Skip, usize)> = HashMap::new();
     for (input, claims) in inputs.iter().zip(claims) {
         let mut files = Files::scan(fs, input);
-        let mut one = OneInput { fs, input, entries, known, now, absent: false };
+        let mut one = OneInput { fs, input, entries, own, now, absent: false };
         one.run(&mut files, &claims, &mut plan, &mut missed);
     }
-    adopt_absent(fs, entries, unclaimed, known, now, &mut plan);
+    adopt_absent(fs, entries, unclaimed, own, now, &mut plan);
     for (at, (skip, _)) in missed {
         // An entry of all log inputs is missed only if none of them has the file.
         if !plan.iter().any(|row| row.entry == at) {
@@ -144,34 +163,6 @@ pub fn plan(
     plan.retain(|row| row.put.as_ref().is_none_or(|(key, _)| put.insert(key.clone())));
     plan.sort_by(|one, other| one.path.cmp(&other.path).then(one.entry.cmp(&other.entry)));
     plan
-}
-
-/// How Filebeat knows a file that our registry knows by `fingerprint`, or why it cannot: for the way back.
-pub fn identity_for_filebeat(
-    fs: &dyn Fs,
-    input: &FilestreamSettings,
-    source: &PathBuf,
-    fingerprint: &Fingerprint,
-) -> Result<Identity, String> {
-    let usual = input.fingerprint.length;
-    if fingerprint.len == usual && !fingerprint.whole {
-        return Ok(Identity::Fingerprint { hex: fingerprint.hex(), len: None });
-    }
-    // Its own kind of hash, or a shorter one than ours, can only be made of the bytes.
-    let mut files = Files::at(fs, input, std::iter::once(source));
-    if files.is_empty() {
-        return Err("the file is not there".to_owned());
-    }
-    let head = files.head(0).clone()?;
-    if fingerprint.len > usual || fingerprint.whole {
-        return Ok(Identity::Fingerprint { hex: Fingerprint::of(&head.bytes).hex(), len: None });
-    }
-    match head.bytes.get(..fingerprint.len as usize) {
-        Some(seen) if Fingerprint::of(seen) == *fingerprint => {
-            Ok(Identity::Fingerprint { hex: fingerprint_key(seen), len: Some(fingerprint.len) })
-        }
-        _ => Err("another file is at its path".to_owned()),
-    }
 }
 
 /// The inputs that an entry may go to, if they have the file.
@@ -198,7 +189,7 @@ fn adopt_absent(
     fs: &dyn Fs,
     entries: &[FilebeatEntry],
     unclaimed: Vec<usize>,
-    known: &dyn Fn(&str) -> Option<Entry>,
+    own: &Own<'_>,
     now: Timestamp,
     plan: &mut Vec<Adopted>,
 ) {
@@ -218,7 +209,7 @@ fn adopt_absent(
         input.compression = Compression::Auto;
         let mut files = Files::at(fs, &input, claims.iter().map(|&at| &entries[at].source));
         let mut missed = HashMap::new();
-        let mut one = OneInput { fs, input: &input, entries, known, now, absent: true };
+        let mut one = OneInput { fs, input: &input, entries, own, now, absent: true };
         one.run(&mut files, &claims, plan, &mut missed);
         for (at, (skip, _)) in missed {
             plan.push(Adopted::skip(at, &entries[at], skip));
@@ -231,7 +222,7 @@ struct OneInput<'a> {
     fs: &'a dyn Fs,
     input: &'a FilestreamSettings,
     entries: &'a [FilebeatEntry],
-    known: &'a dyn Fn(&str) -> Option<Entry>,
+    own: &'a Own<'a>,
     now: Timestamp,
     absent: bool,
 }
@@ -245,6 +236,7 @@ impl OneInput<'_> {
         missed: &mut HashMap<usize, (Skip, usize)>,
     ) {
         let mut of_file: BTreeMap<usize, (usize, bool)> = BTreeMap::new();
+        let mut elsewhere = Vec::new();
         for &at in claims {
             match files.find(&self.entries[at]) {
                 Matched::File { file, other_device } => {
@@ -264,16 +256,17 @@ impl OneInput<'_> {
                         plan.push(self.row(loser, files, file, Adoption::Skip(Skip::Superseded)));
                     }
                 }
-                Matched::Other => self.miss(at, Skip::OtherFile, missed),
-                Matched::Elsewhere => self.miss(at, Skip::OtherPath, missed),
-                Matched::Foreign => self.miss(at, Skip::Foreign, missed),
-                Matched::Nothing => {
-                    let skip = match self.fs.metadata(&self.entries[at].source) {
-                        Ok(_) => Skip::NoInput,
-                        Err(_) => Skip::NoFile,
-                    };
-                    self.miss(at, skip, missed);
+                matched => elsewhere.push((at, matched)),
+            }
+        }
+        for (at, matched) in elsewhere {
+            // What is found by its own entry is no other file that only begins alike.
+            let is_free = |file: &usize| !of_file.contains_key(file);
+            match files.find_moved(&self.entries[at], &is_free) {
+                Some(file) => {
+                    of_file.insert(file, (at, false));
                 }
+                None => self.miss(at, self.why_missed(at, matched), missed),
             }
         }
         let chosen: Vec<usize> = of_file.keys().copied().collect();
@@ -285,10 +278,25 @@ impl OneInput<'_> {
         }
     }
 
+    fn why_missed(&self, at: usize, matched: Matched) -> Skip {
+        match matched {
+            Matched::Other => Skip::OtherFile,
+            Matched::Replaced => Skip::Replaced,
+            Matched::Elsewhere => Skip::OtherPath,
+            Matched::Foreign => Skip::Foreign,
+            Matched::File { .. } | Matched::Nothing => {
+                match self.fs.metadata(&self.entries[at].source) {
+                    Ok(_) => Skip::NoInput,
+                    Err(_) => Skip::NoFile,
+                }
+            }
+        }
+    }
+
     /// Of several reasons the one that says most about the file.
     fn miss(&self, at: usize, skip: Skip, missed: &mut HashMap<usize, (Skip, usize)>) {
         let weight = match skip {
-            Skip::OtherFile | Skip::OtherPath => 3,
+            Skip::OtherFile | Skip::Replaced | Skip::OtherPath => 3,
             Skip::NoInput => 2,
             _ => 1,
         };
@@ -319,6 +327,7 @@ impl OneInput<'_> {
             adoption,
             other_device: false,
             put: None,
+            remove: None,
         }
     }
 
@@ -334,17 +343,22 @@ impl OneInput<'_> {
             Ok(value) => self.input.key(&value),
             Err(adoption) => return self.row(at, files, file, adoption),
         };
-        if let Some(own) = (self.known)(&key) {
+        let entry = &self.entries[at];
+        let checked = check(files, file, entry);
+        let own = self.own.of(files, file, &key);
+        if let Some((_, own)) = own
+            && !self.goes_beyond(files, file, &checked, entry, own)
+        {
             let offset = own.cursor.offset;
             return self.row(at, files, file, Adoption::Known { offset });
         }
-        let entry = &self.entries[at];
-        let cursor = match check(self.fs, files, file, entry) {
+        let mut cursor = match checked {
             Checked::Cursor(cursor) => cursor,
             Checked::Restart(why) => {
                 return self.row(at, files, file, Adoption::Restart(why));
             }
         };
+        cursor.generation = own.map_or(0, |(_, own)| own.cursor.generation);
         let adoption = if cursor.eof {
             Adoption::Finished
         } else {
@@ -358,8 +372,31 @@ impl OneInput<'_> {
             updated: entry.updated.unwrap_or(if cursor.eof { Timestamp(0) } else { self.now }),
             ttl: None,
         };
+        row.remove = own.map(|(own, _)| own.to_owned()).filter(|own| *own != key);
         row.put = Some((key, put));
         row
+    }
+
+    /// Whether Filebeat ran behind us and read on, so that its cursor holds and not our own. It must have been
+    /// written later; and be further, or the file is not the one any more in which ours stood.
+    fn goes_beyond(
+        &self,
+        files: &mut Files<'_>,
+        file: usize,
+        theirs: &Checked,
+        entry: &FilebeatEntry,
+        own: &Entry,
+    ) -> bool {
+        if entry.updated.is_none_or(|updated| updated <= own.updated) {
+            return false;
+        }
+        let is_further = match theirs {
+            Checked::Cursor(theirs) => {
+                (theirs.offset, theirs.eof) > (own.cursor.offset, own.cursor.eof)
+            }
+            Checked::Restart(_) => false,
+        };
+        is_further || !stands(files, file, &own.cursor)
     }
 }
 
@@ -378,48 +415,8 @@ impl Adopted {
             adoption: Adoption::Skip(skip),
             other_device: false,
             put: None,
+            remove: None,
         }
-    }
-}
-
-impl fmt::Display for Adoption {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Continue { offset } => write!(f, "continue at byte {offset}"),
-            Self::Finished => f.write_str("finished: read to its end"),
-            Self::Restart(why) => write!(f, "from the start: {why}"),
-            Self::Known { offset } => write!(f, "known already, at byte {offset}"),
-            Self::Skip(why) => write!(f, "left out: {why}"),
-        }
-    }
-}
-
-impl fmt::Display for Restart {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Unread => f.write_str("nothing was delivered of it"),
-            Self::Shorter => f.write_str("it is shorter than what was read of it"),
-            Self::InsideLine => {
-                f.write_str("the cursor is inside a line, so the file was written anew since")
-            }
-            Self::TooShort => f.write_str("it is too short to be recognised again"),
-            Self::Unreadable(error) => write!(f, "it cannot be read: {error}"),
-        }
-    }
-}
-
-impl fmt::Display for Skip {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::SameAs(path) => return write!(f, "it has the content of `{}`", path.display()),
-            Self::NoFile => "the file is not there",
-            Self::OtherFile => "another file is at its path",
-            Self::OtherPath => "its inode is that of a file with an unrelated name",
-            Self::NoInput => "no input reads the file",
-            Self::Removed => "marked for removal",
-            Self::Superseded => "a newer entry is of the same file",
-            Self::Foreign => "not of an input that reads files, or recognised by something unknown",
-        })
     }
 }
 

@@ -20,6 +20,7 @@ mod reader;
 mod readers;
 pub mod scan;
 mod settings;
+mod survey;
 #[cfg(test)]
 mod testing;
 mod watch;
@@ -45,4 +46,5 @@ pub use settings::{
 pub use skidder_decode::encoding::Encoding;
 pub use skidder_decode::lines::LineTerminator;
 pub use skidder_decode::{Codec, DecoderPool};
+pub use survey::{Finding, survey};
 pub use watcher::{Heard, Watcher};

@@ -2,9 +2,10 @@
 //! whole lines.
 //!
 //! Promises: bytes are given out in order, each once, as long as the file only grows; a batch holds whole
-//! lines; nothing is kept in memory between turns but the beginning of a line of a compressed file.
+//! lines; between turns only the decompressed text that no batch had room for is kept, at most one chunk and a line.
 
 mod batch;
+mod carry;
 mod cut;
 mod fill;
 mod parsed;
@@ -20,7 +21,7 @@ use crate::metrics::ReadMetrics;
 use crate::pool::{BufferPool, CHUNK_BYTES};
 use crate::settings::FilestreamSettings;
 use skidder_decode::{Checkpoint, Decoder, DecoderPool};
-use skidder_event::{Batch, Parts, Recycle, ResumePoint, SourceId, Tail};
+use skidder_event::{Batch, Recycle, ResumePoint, SourceId, Tail};
 use skidder_os::sabotage::{self, Sabotage};
 use skidder_os::{File, FileKind, Fs, Timestamp};
 use std::io;
@@ -124,8 +125,8 @@ pub struct Reader {
     pub(crate) turn_at: Timestamp,
     file: Option<Box<dyn File>>,
     decoder: Option<Decoder>,
-    /// Bytes behind `offset` that were decompressed already: the beginning of a line.
-    carry: Vec<u8>,
+    /// Bytes behind `offset` that were decompressed already.
+    carry: carry::Carry,
     /// A checkpoint behind `offset`, for a later batch.
     checkpoint: Option<Arc<CodecPoint>>,
     /// Inside a line that is too long, of which everything is thrown away.
@@ -178,7 +179,7 @@ impl Reader {
             turn_at: Timestamp::default(),
             file: None,
             decoder: None,
-            carry: Vec::new(),
+            carry: carry::Carry::default(),
             checkpoint: None,
             skipping: false,
             damage_told: false,
@@ -217,11 +218,15 @@ impl Reader {
         self.file.as_deref()
     }
 
-    /// Takes a file that somebody has opened.
+    /// Reads on in this file, which is the one that its target names.
     pub(crate) fn take_file(&mut self, context: &InputContext, file: Box<dyn File>) {
         context.metrics.opened.add(1);
         context.metrics.open.add(1);
+        if self.target.compressed {
+            context.metrics.gzip_opened.add(1);
+        }
         self.file = Some(file);
+        self.damage_told = false;
     }
 
     /// Lets go of the file and the decoder; `offset` stays.
@@ -250,7 +255,7 @@ impl Reader {
     /// Lets go of the decoder: the next turn resumes from the registry's checkpoint.
     pub fn release_decoder(&mut self) {
         self.decoder = None;
-        self.carry = Vec::new();
+        self.carry.clear();
         self.checkpoint = None;
         self.skipping = false;
     }
@@ -319,26 +324,10 @@ impl Reader {
     }
 
     fn open(&mut self, context: &InputContext) -> io::Result<Option<TurnEnd>> {
-        let file = match context.fs.open(&self.target.path) {
-            Ok(file) => file,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                return Ok(Some(TurnEnd::Displaced));
-            }
-            Err(error) => return Err(error),
-        };
-        let metadata = file.metadata()?;
-        if metadata.kind != FileKind::Regular
-            || (metadata.device, metadata.inode) != (self.target.device, self.target.inode)
-        {
+        let Some(file) = open_target(&*context.fs, &self.target)? else {
             return Ok(Some(TurnEnd::Displaced));
-        }
-        context.metrics.opened.add(1);
-        context.metrics.open.add(1);
-        if self.target.compressed {
-            context.metrics.gzip_opened.add(1);
-        }
-        self.file = Some(file);
-        self.damage_told = false;
+        };
+        self.take_file(context, file);
         Ok(None)
     }
 
@@ -381,10 +370,10 @@ impl Reader {
         scratch: &mut Scratch,
         now: Timestamp,
     ) -> (Option<Batch>, TurnEnd) {
-        let (mut parts, mut filled) = self.begin_buffer(context);
-        let mut wanted = self.bytes_wanted(context, filled);
-        // Lines for which the last batch had no room.
-        let mut has_line = memchr::memchr(b'\n', &parts.bytes[..filled]).is_some();
+        let mut parts = context.buffers.take();
+        let mut filled = 0;
+        let mut wanted = self.begin_turn_bytes(context);
+        let mut has_line = false;
         let end = loop {
             if parts.bytes.len() < wanted {
                 parts.bytes.resize(wanted, 0);
@@ -442,21 +431,15 @@ impl Reader {
         }
     }
 
-    /// A buffer that begins with what was decompressed already, and how much that is.
-    fn begin_buffer(&mut self, context: &InputContext) -> (Parts, usize) {
-        let mut parts = context.buffers.take();
-        let filled = self.carry.len();
-        if parts.bytes.len() < filled {
-            parts.bytes.resize(filled, 0);
+    /// Begins to fill a buffer; returns how far. A batch of lines that were decompressed already needs no more of them.
+    fn begin_turn_bytes(&mut self, context: &InputContext) -> usize {
+        self.carry.begin_turn();
+        let batch = self.line_bytes_mean * context.rows_max;
+        // Half as many lines more are taken where the file ends: the decoder must come to it for that.
+        if batch > 0 && self.carry.len() > batch + batch / 2 {
+            return batch.min(CHUNK_BYTES);
         }
-        parts.bytes[..filled].copy_from_slice(&self.carry);
-        self.carry.clear();
-        (parts, filled)
-    }
-
-    /// How far a buffer is to be filled that holds `filled` bytes already.
-    fn bytes_wanted(&self, context: &InputContext, filled: usize) -> usize {
-        self.read_bytes(context).max(filled + READ_BYTES_MIN.min(CHUNK_BYTES))
+        self.read_bytes(context)
     }
 
     /// Bytes to read at once: about as many as fill a batch with lines of the usual length.
@@ -467,6 +450,19 @@ impl Reader {
             mean => (mean * context.rows_max).clamp(least, CHUNK_BYTES.max(least)),
         }
     }
+}
+
+/// Opens the file that a target names; returns `None` if its path leads to another file, or to none.
+pub(crate) fn open_target(fs: &dyn Fs, target: &Target) -> io::Result<Option<Box<dyn File>>> {
+    let file = match fs.open(&target.path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    let metadata = file.metadata()?;
+    let is_named = metadata.kind == FileKind::Regular
+        && (metadata.device, metadata.inode) == (target.device, target.inode);
+    Ok(is_named.then_some(file))
 }
 
 /// Whether what follows the last line feed is a line: nothing can follow it any more.

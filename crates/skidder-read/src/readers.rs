@@ -6,6 +6,7 @@
 
 mod beginning;
 mod draining;
+mod holding;
 mod schedule;
 mod slot;
 mod turn;
@@ -140,6 +141,7 @@ impl Readers {
             limits,
             slots: foldhash::HashMap::default(),
             ready: VecDeque::new(),
+            unopened: VecDeque::new(),
             waiting: Waiting::default(),
             idle: BTreeSet::new(),
             held: BTreeSet::new(),

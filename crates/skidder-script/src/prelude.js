@@ -7,8 +7,9 @@
   var OBJECT = Symbol.iterator;
   var ordinary = Object.prototype;
 
+  // Keys of a view are keys as they are, dots included: a zero byte stands before each of them.
   function join(path, key) {
-    return path === '' ? key : path + '.' + key;
+    return path + '\0' + key;
   }
 
   function read(id, path) {

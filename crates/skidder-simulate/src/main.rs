@@ -20,7 +20,7 @@ cargo xtask simulate [OPTION..]
   --operations     tell each operation of the program on the disk as well
   --twice          run each seed twice and compare
   --theme NAME     all seeds have this theme: `containers`, `pins`, `names`, `delete`, `ids`,
-                   `outputs`, `disk` or `reload`
+                   `outputs`, `disk`, `reload` or `hang`
   --found          the seeds that have found something, instead of a range
   --failures N     stop after so many failing seeds (10)
   --with-bug NAME  with a deliberate bug, which must be found; `all` for each in turn, `list` for names
@@ -153,6 +153,7 @@ fn theme_of(bug: Sabotage) -> Option<Theme> {
         Sabotage::PinReleasedEarly => Some(Theme::Pins),
         Sabotage::PeersUnasked => Some(Theme::Outputs),
         Sabotage::FrameAckedEarly => Some(Theme::Disk),
+        Sabotage::WaitersUnopened => Some(Theme::Hang),
         _ => None,
     }
 }

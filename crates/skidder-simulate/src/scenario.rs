@@ -28,6 +28,7 @@ impl Habits {
             // What the kubelet rotated is followed until it is read, and nobody else touches it.
             Special::Containers => (self.moves, self.links) = (false, false),
             Special::Pins(_) => self.deletes_unread = true,
+            Special::Hang => (self.deletes_unread, self.rotation) = (true, 2),
             // What is deleted cannot be moved or compressed any more.
             Special::Outputs { deletes: false, .. } => self.deletes_unread = false,
             Special::Outputs { .. } => {
@@ -100,6 +101,7 @@ impl Scenario {
             Special::Outputs { stuck, .. } if stuck == Some(output) => {
                 Weather { failed: 100, ..Weather::default() }
             }
+            Special::Hang => Weather { stalled: 90, ..self.weather.clone() },
             _ if output == 1 => {
                 Weather { failed: stalled, unheard: partial / 2, partial: unheard, stalled: failed }
             }
@@ -145,7 +147,9 @@ impl Scenario {
             ends,
             // What was rotated away from a link and could not be read yet is followed by this life only: nothing of it can
             // be saved, and behind what the registry knows nobody looks for more.
-            log_faults: chance(random, 3) && (themes.special != Special::Containers || lives_once),
+            log_faults: chance(random, 3)
+                && (themes.special != Special::Containers || lives_once)
+                && themes.special != Special::Hang,
             data_faults: chance(random, 4),
             short_transfers: chance(random, 3),
             pause_max: Duration::from_millis([40, 400, 2000][random.below(3) as usize]),

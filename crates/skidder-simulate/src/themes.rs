@@ -39,11 +39,13 @@ pub enum Theme {
     Disk,
     /// Inputs end and begin again while the program runs; only seeds that are given it have it.
     Reload,
+    /// The output hangs for long, and files are rotated away and deleted meanwhile; only seeds that are given it have it.
+    Hang,
 }
 
 impl Theme {
     /// All of them.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Containers,
         Self::Pins,
         Self::Names,
@@ -52,6 +54,7 @@ impl Theme {
         Self::Outputs,
         Self::Disk,
         Self::Reload,
+        Self::Hang,
     ];
 
     /// The theme of this name.
@@ -70,6 +73,7 @@ impl Theme {
             Self::Outputs => "outputs",
             Self::Disk => "disk",
             Self::Reload => "reload",
+            Self::Hang => "hang",
         }
     }
 
@@ -85,6 +89,7 @@ impl Theme {
             }
             Self::Disk => Special::Disk,
             Self::Reload => Special::Reload,
+            Self::Hang => Special::Hang,
         }
     }
 }
@@ -113,6 +118,8 @@ pub(crate) enum Special {
     Disk,
     /// Inputs end and begin again while the program runs.
     Reload,
+    /// The output hangs for long, and files are rotated away and deleted meanwhile: what was found is kept open.
+    Hang,
 }
 
 /// What the file system tells of changes.

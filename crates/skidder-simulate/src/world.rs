@@ -22,7 +22,7 @@ const ROUNDS_AFTER: usize = 10;
 const ROUND: Duration = Duration::from_secs(11);
 
 /// Steps in which what a scan has found must be read and delivered.
-const STEPS_OF_ROUND_MAX: u64 = 400_000;
+const STEPS_OF_ROUND_MAX: u64 = 1_000_000;
 
 /// How a seed is run.
 #[derive(Clone, Copy, Debug, Default)]

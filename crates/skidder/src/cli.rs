@@ -1,5 +1,6 @@
 //! The command line: Filebeat's, plus verbs of our own.
 
+pub(crate) mod help;
 mod letters;
 mod state;
 
@@ -160,13 +161,21 @@ pub(crate) enum Command {
         #[arg(value_enum)]
         shell: Shell,
     },
-    /// Writes the pages for `man` into a directory
-    #[command(hide = true)]
+    /// Prints the page for `man`, or writes that of each command into a directory
     Man {
         /// The directory, which must be there
         #[arg(value_name = "DIR")]
-        directory: PathBuf,
+        directory: Option<PathBuf>,
     },
+    /// Says what a command does and which options it has
+    Help {
+        /// The command
+        #[arg(value_name = "COMMAND")]
+        words: Vec<String>,
+    },
+    /// What others call `test config`
+    #[command(hide = true)]
+    Validate,
 }
 
 /// Shells whose command line can be completed.

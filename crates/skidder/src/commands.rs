@@ -11,6 +11,7 @@ use crate::{
 use anyhow::{Context as _, Result, bail};
 use skidder_config::{LoadOptions, OpenKeystore, Problems, Settings, load};
 use skidder_os::{Clock, Fs, RealFs, SystemClock};
+use skidder_read::survey;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -96,7 +97,9 @@ pub(crate) fn dispatch(line: &CommandLine) -> Result<ExitCode> {
         Some(Command::Modules(_)) => not_yet("modules"),
         Some(Command::Generate(_)) => not_yet("generate"),
         Some(Command::Completion { shell }) => pages::completion(*shell),
-        Some(Command::Man { directory }) => pages::man(directory),
+        Some(Command::Man { directory }) => pages::man(directory.as_deref()),
+        Some(Command::Help { words }) => pages::help(words),
+        Some(Command::Validate) => test_config(&line.global, &world),
     }
 }
 
@@ -116,7 +119,11 @@ fn not_yet(command: &str) -> Result<ExitCode> {
 /// Writes to stdout; a closed pipe is an error like any other.
 pub(crate) fn print(text: &str) -> Result<()> {
     use std::io::Write;
-    std::io::stdout().write_all(text.as_bytes()).context("cannot write to the standard output")
+    match std::io::stdout().write_all(text.as_bytes()) {
+        // `| head` has seen enough.
+        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
+        written => written.context("cannot write to the standard output"),
+    }
 }
 
 /// Writes to stderr, for the person at the terminal.
@@ -149,6 +156,9 @@ fn run_command(global: &Global, world: &World) -> Result<ExitCode> {
         )
     };
     world.startup.step(|| "data directory locked, settings checked".to_owned());
+    if global.once && parts.inputs().is_empty() {
+        bail!("there is no input: with `--once` there is nothing to wait for");
+    }
     for output in parts.outputs.iter().filter(|output| output.place.is_main) {
         registry::refuse_unadopted(world, &output.place.registry)?;
     }
@@ -165,7 +175,13 @@ fn run_command(global: &Global, world: &World) -> Result<ExitCode> {
 
 fn test_config(global: &Global, world: &World) -> Result<ExitCode> {
     let settings = load_settings(global, world)?;
-    read_parts(&settings, world, |name| Ok(Agent::passing(name, world.clock.wall())))?;
+    let parts = read_parts(&settings, world, |name| Ok(Agent::passing(name, world.clock.wall())))?;
+    for input in parts.inputs() {
+        let id = &input.settings.id;
+        for finding in survey(&*world.fs, &input.settings) {
+            tell(&format!("warning: input `{id}`: {finding}\nhint: {}\n", finding.remedy()));
+        }
+    }
     print("Config OK\n")?;
     Ok(ExitCode::SUCCESS)
 }
@@ -330,7 +346,10 @@ fn warn(problems: &Problems) {
 
 /// All problems as one error; they bring their own `error:`, of which the first is printed by main.
 fn told(problems: &Problems) -> anyhow::Error {
-    let text = problems.to_string();
-    let text = text.strip_prefix("error: ").unwrap_or(&text).to_owned();
-    anyhow::anyhow!(text)
+    // What stops the start comes first.
+    let mut sorted = problems.sorted();
+    sorted.sort_by_key(|problem| problem.severity);
+    let lines: Vec<String> = sorted.iter().map(ToString::to_string).collect();
+    let text = lines.join("\n");
+    anyhow::anyhow!(text.strip_prefix("error: ").unwrap_or(&text).to_owned())
 }

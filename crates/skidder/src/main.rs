@@ -11,6 +11,7 @@ mod dead_letters;
 mod endpoint;
 mod files;
 mod filestream;
+mod idle;
 mod input_plan;
 mod keystore;
 mod logging;
@@ -20,6 +21,7 @@ mod outputs;
 mod own_log;
 mod pages;
 mod passing;
+mod problems;
 mod program_pages;
 mod progress;
 mod queue;
@@ -39,7 +41,7 @@ mod top;
 mod tune;
 mod watch;
 
-use clap::Parser;
+use clap::FromArgMatches as _;
 use std::process::ExitCode;
 
 // Deliberate bugs are for the simulated world.
@@ -50,7 +52,9 @@ const _: () = assert!(
 
 #[expect(clippy::print_stderr, reason = "the last word before the exit code")]
 fn main() -> ExitCode {
-    let command_line = cli::CommandLine::parse();
+    let matches = cli::help::shown().get_matches();
+    let command_line =
+        cli::CommandLine::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     let code = match commands::dispatch(&command_line) {
         Ok(code) => code,
         Err(error) => {

@@ -6,16 +6,18 @@ mod trimming;
 pub(crate) use output::RunningOutput;
 
 use crate::assemble::Parts;
-use crate::commands::World;
+use crate::commands::{World, tell};
+use crate::logging;
 use crate::outputs::OutputParts;
 use crate::reload::Reloader;
 use crate::startup::Awaited;
 use crate::watch::Watch;
 use anyhow::{Context as _, Result, bail};
 use output::{Start, open_registry};
-use skidder_observe::Reloads;
+use skidder_observe::{Reloads, grouped, span_text};
 use skidder_os::{Clock, Fs};
 use skidder_pipeline::{PipelineSettings, Settle};
+use std::io::IsTerminal as _;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -81,7 +83,6 @@ pub(crate) fn run(parts: Parts, world: &World, mut reloader: Option<Reloader>) -
     let once = reloader.is_none();
     let http = parts.http.clone();
     let metrics = parts.log.metrics;
-    let period = metrics.enabled.then_some(metrics.period);
     let agent = parts.agent.clone();
     let (monitoring, otlp) = (parts.monitoring.clone(), parts.otlp.clone());
     // Settings are read; nothing is open yet.
@@ -100,9 +101,12 @@ pub(crate) fn run(parts: Parts, world: &World, mut reloader: Option<Reloader>) -
         tracing::info!(output = output.kind, inputs, once, "skidder is running");
     }
     world.startup.step(|| "endpoint opened".to_owned());
+    watch.survey()?;
     // Threads run and registries are open: what that took is not needed again either.
     crate::program_pages::give_back();
     let told = world.startup.tell_behind(running.outputs.iter().flat_map(awaited).collect());
+    let is_watched = once || std::io::stderr().is_terminal();
+    let period = watch.ticks(metrics.enabled, is_watched && logging::is_elsewhere());
     running.watch(reloader.as_mut(), period, |_| watch.tick());
     watch.close_endpoint(&running);
     watch.end_export(&running);
@@ -112,6 +116,7 @@ pub(crate) fn run(parts: Parts, world: &World, mut reloader: Option<Reloader>) -
         .map(|output| (output.id.clone(), output.kind, Arc::clone(&output.settle)))
         .collect();
     let outcome = running.end(once);
+    let good = outcome.saved && (outcome.settled || !once);
     if let Some(told) = told {
         // It only waited for scans, which are over.
         drop(told.join());
@@ -127,7 +132,9 @@ pub(crate) fn run(parts: Parts, world: &World, mut reloader: Option<Reloader>) -
             "ended before everything was delivered; the next start repeats it"
         );
     }
-    let good = outcome.saved && (outcome.settled || !once);
+    if once || !good {
+        watch.tell_problems();
+    }
     Ok(if good { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
@@ -291,6 +298,7 @@ impl Running {
                 }
                 Ok(Happened::Signal) => {
                     tracing::info!("a signal asks to stop");
+                    self.tell_waiting();
                     return;
                 }
                 Ok(Happened::Reload) => {
@@ -313,6 +321,18 @@ impl Running {
                 // Only `once` sends the first.
                 Ok(Happened::ReadOnce(_)) | Err(RecvTimeoutError::Disconnected) => return,
             }
+        }
+    }
+
+    /// Says to the person who has pressed Ctrl-C what is waited for.
+    fn tell_waiting(&self) {
+        let in_flight: u64 = self.outputs.iter().map(|output| output.settle.in_flight()).sum();
+        if in_flight > 0 && std::io::stderr().is_terminal() {
+            let span = span_text(self.shutdown_timeout);
+            tell(&format!(
+                "\r\x1b[Kwaiting up to {span} for answers to {} events; Ctrl-C again to leave\n",
+                grouped(in_flight)
+            ));
         }
     }
 
@@ -368,6 +388,12 @@ fn stop_reading(outputs: &mut [RunningOutput]) {
     });
 }
 
+/// How many log files may be open of so many descriptors: all but the reserve, or a quarter where there are few.
+fn log_files_of(descriptors: u64) -> usize {
+    let reserved = DESCRIPTORS_RESERVED.min(descriptors - descriptors / 4);
+    usize::try_from(descriptors - reserved).unwrap_or(usize::MAX).max(1)
+}
+
 /// How many log files may be open: what the system allows, less a reserve.
 fn open_files_max() -> usize {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -378,7 +404,7 @@ fn open_files_max() -> usize {
         tracing::debug!(%error, "the limit on open files stays");
     }
     let current = getrlimit(Resource::Nofile).current.unwrap_or(1 << 20);
-    (current.saturating_sub(DESCRIPTORS_RESERVED) as usize).max(16)
+    log_files_of(current)
 }
 
 /// Sends what SIGINT, SIGTERM and SIGHUP ask for.
@@ -396,7 +422,7 @@ fn listen(send: &Sender<Happened>, reloads: bool) -> Result<()> {
             }
             if std::mem::replace(&mut stopping, true) {
                 // A second one does not wait for anything but the log.
-                crate::logging::flush();
+                logging::flush();
                 std::process::exit(1);
             }
             drop(send.send(Happened::Signal));

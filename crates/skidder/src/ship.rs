@@ -4,6 +4,7 @@
 //! kept in a directory that goes when the program ends.
 
 use crate::agent::Agent;
+use crate::assemble::Parts;
 use crate::cli::{Global, Ship};
 use crate::commands::{World, print_beside, read_parts, tell};
 use crate::logging;
@@ -15,8 +16,8 @@ use anyhow::{Context as _, Result, bail};
 use skidder_config::{LoadOptions, Settings, load};
 use skidder_event::DropReason;
 use skidder_os::RealFs;
-use skidder_read::ReadMetrics;
 use skidder_read::scan::scan;
+use skidder_read::{ReadMetrics, survey};
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -35,7 +36,8 @@ pub(crate) fn ship(what: &Ship, global: &Global, world: &World) -> Result<ExitCo
     // A terminal shows the progress; the log would only tear it.
     let quiet = global.debug.is_none() && !global.stderr;
     let log = parts.log.clone();
-    logging::start(if quiet { Level::WARN } else { log.with_flags(&global.log_flags()).level });
+    let wanted = log.with_flags(&global.log_flags());
+    logging::start_as(if quiet { Level::WARN } else { wanted.level }, wanted.format);
     // The dead letters are for the user and stay.
     for output in &mut parts.outputs {
         output.place.data.clone_from(&world.directory);
@@ -46,7 +48,7 @@ pub(crate) fn ship(what: &Ship, global: &Global, world: &World) -> Result<ExitCo
     let files: Vec<_> =
         parts.inputs().iter().flat_map(|input| scan(&*world.fs, &input.settings.scan).0).collect();
     if files.is_empty() {
-        bail!("no file matches {}", what.paths.join(" "));
+        bail!("{}", nothing_to_ship(&parts, world));
     }
     let agent = parts.agent.clone();
     let mut running = Running::start(parts, world, true)?;
@@ -81,7 +83,18 @@ pub(crate) fn ship(what: &Ship, global: &Global, world: &World) -> Result<ExitCo
         tell(&format!("not read completely: {unread} files; see the messages above\n"));
     }
     let good = outcome.settled && lost == 0 && unread == 0;
+    watch.tell_problems();
+    tell("`ship` remembers nothing: the same command sends these files again\n");
     Ok(if good { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// Why there is no file.
+fn nothing_to_ship(parts: &Parts, world: &World) -> String {
+    let inputs = parts.inputs();
+    let found = inputs.iter().flat_map(|input| survey(&*world.fs, &input.settings));
+    let lines: Vec<String> =
+        found.map(|finding| format!("{finding}\nhint: {}", finding.remedy())).collect();
+    if lines.is_empty() { "no file matches".to_owned() } else { lines.join("\n") }
 }
 
 /// The arguments as a configuration; `-c` files and `-E` come over it.

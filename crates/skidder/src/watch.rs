@@ -1,16 +1,18 @@
 //! What a run tells while it lives: the endpoint, the periodic line, the ledger at the end.
 
 use crate::agent::{Agent, BEAT, COMPATIBLE_VERSION};
-use crate::commands::World;
+use crate::commands::{World, tell};
+use crate::logging;
 use crate::monitoring::{Monitoring, Otlp};
+use crate::problems::{self, Notices};
 use crate::run::{Running, RunningOutput, span_of};
 use anyhow::{Context as _, Result};
 use skidder_log::MetricsConfig;
 use skidder_observe::{
-    HttpConfig, OutputSource, Program, Serving, Sources, Start, Summary, SummaryLine, ledger_line,
-    ledger_table, serve,
+    HttpConfig, OutputSource, Problems, Program, Serving, Sources, Start, Summary, SummaryLine,
+    ledger_line, ledger_table, serve,
 };
-use skidder_os::Clock;
+use skidder_os::{Clock, Monotonic};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::oneshot;
@@ -26,6 +28,8 @@ pub(crate) struct Watch {
     line: SummaryLine,
     /// The lines have the numbers.
     tells_metrics: bool,
+    line_due: Option<Monotonic>,
+    notices: Option<Notices>,
     clock: Arc<dyn Clock>,
     start: Start,
     endpoint: Option<Task>,
@@ -79,6 +83,8 @@ impl Watch {
             sources,
             line,
             tells_metrics: metrics.stats,
+            line_due: None,
+            notices: None,
             clock: Arc::clone(&world.clock),
             start,
             endpoint,
@@ -103,10 +109,32 @@ impl Watch {
         end(self.export.take(), running, "the last export of our own numbers took too long");
     }
 
-    /// Logs the periodic line, and the ledger of each output.
+    /// How often [`Self::tick`] is to be called. `has_line`: the periodic line is wanted; `is_unseen`: a person is there
+    /// who does not see the log.
+    pub(crate) fn ticks(&mut self, has_line: bool, is_unseen: bool) -> Option<Duration> {
+        let period = has_line.then(|| self.line.period());
+        self.line_due = period.map(|period| self.clock.monotonic() + period);
+        self.notices = is_unseen.then(Notices::default);
+        let notices = self.notices.as_ref().map(|_| Notices::EVERY);
+        period.into_iter().chain(notices).min()
+    }
+
+    /// Does what is due: a notice of problems, the periodic line.
     pub(crate) fn tick(&mut self) {
+        if let Some(notices) = &mut self.notices {
+            tell(&notices.text(Problems::default().of_outputs(&self.sources)));
+        }
+        let now = self.clock.monotonic();
+        if self.line_due.is_some_and(|due| now >= due) {
+            self.line_due = Some(now + self.line.period());
+            self.tell_metrics();
+        }
+    }
+
+    /// Logs the periodic line, and the ledger of each output.
+    fn tell_metrics(&mut self) {
         if self.tells_metrics {
-            tell(&self.line.next(self.sources.snapshot()));
+            log_summary(&self.line.next(self.sources.snapshot()));
         }
         for output in &self.sources.outputs {
             let _in = span_of(output.id.as_deref()).entered();
@@ -117,7 +145,7 @@ impl Watch {
     /// Logs the totals and gives the ledgers for the terminal: one for each output, under its id if there are several.
     pub(crate) fn end(&self) -> String {
         if self.tells_metrics {
-            tell(&SummaryLine::total(&self.sources.snapshot()));
+            log_summary(&SummaryLine::total(&self.sources.snapshot()));
         }
         let duration = self.clock.monotonic().since(self.start.monotonic);
         let mut text = String::new();
@@ -128,6 +156,43 @@ impl Watch {
             text.push_str(&ledger_table(&output.settle.total(), output.files(), duration));
         }
         text
+    }
+
+    /// Tells what is wrong at the end: on stderr for a person, and in the log.
+    pub(crate) fn tell_problems(&self) {
+        let is_log_there = logging::is_on_pipe();
+        let problems = Problems { failing: Duration::ZERO, ..Problems::default() };
+        for problem in problems.of_outputs(&self.sources) {
+            if !is_log_there {
+                tell(&problems::lines(&problem));
+            }
+            if is_log_there || logging::is_elsewhere() {
+                let (what, remedy) = (problems::line(&problem), problem.remedy.unwrap_or_default());
+                tracing::error!(remedy, "at the end: {what}");
+            }
+        }
+        // The log has these from the start.
+        for problem in Problems::of_inputs(&self.sources, Some(Duration::MAX)) {
+            if !is_log_there {
+                tell(&problems::lines(&problem));
+            }
+        }
+    }
+
+    /// Looks at what the inputs find, in a thread of its own, and logs what a person should know.
+    pub(crate) fn survey(&self) -> Result<()> {
+        let sources = Arc::clone(&self.sources);
+        let work = move || {
+            for problem in Problems::of_inputs(&sources, None) {
+                let remedy = problem.remedy.unwrap_or_default();
+                tracing::warn!(remedy, "{}", problem.what);
+            }
+        };
+        std::thread::Builder::new()
+            .name("survey".to_owned())
+            .spawn(work)
+            .context("cannot start a thread")?;
+        Ok(())
     }
 
     /// Closes the endpoint and waits until its address is free again.
@@ -148,7 +213,7 @@ fn end(open: Option<Task>, running: &Running, late: &'static str) {
     }
 }
 
-fn tell(summary: &Summary) {
+fn log_summary(summary: &Summary) {
     let monitoring = serde_json::json!({"metrics": summary.metrics});
     tracing::info!(monitoring = %monitoring, "{}", summary.message);
 }

@@ -240,6 +240,7 @@ fn the_log_is_not_among_the_files_of_an_input() {
 #[test]
 fn the_journal_is_told_the_level_of_each_line() {
     let place = Place::with_output(DISCARD);
+    place.write("a", &lines("a", 0..1));
     let path = place.path().join("journal");
     let file = File::create(&path).unwrap();
     let metadata = file.metadata().unwrap();

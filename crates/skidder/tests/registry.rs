@@ -7,6 +7,7 @@ use common::Place;
 use common::lines::gzip;
 use serde_json::{Value, json};
 use skidder_registry::filebeat::fingerprint_key;
+use std::collections::BTreeMap;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
@@ -345,4 +346,169 @@ fn an_export_for_an_older_filebeat_knows_files_by_their_inodes() {
     assert_eq!(back["entries"][0]["action"], "continue");
     place.once(&[]).succeeded();
     assert_eq!(delivered(&place), Vec::<String>::new());
+}
+
+/// Where a folder with the logs of an input was when Filebeat 9.6 wrote these registries.
+const GOLDEN_LOGS: &str = "/golden-logs";
+
+/// What Filebeat wrote, with the paths and inodes of these logs in place of those that it saw.
+fn golden(kind: &str, logs: &Path) -> String {
+    let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("../skidder-registry/testdata/filebeat");
+    let text = std::fs::read_to_string(data.join(format!("real-9.6-{kind}/log.json"))).unwrap();
+    let text = text.replace(GOLDEN_LOGS, logs.to_str().unwrap());
+    // The last line of an entry says where its file is.
+    let mut seen: BTreeMap<String, PathBuf> = BTreeMap::new();
+    for line in text.lines() {
+        let line: Value = serde_json::from_str(line).unwrap();
+        if let Some((_, name)) = line["k"].as_str().and_then(|key| key.split_once("native::")) {
+            let source = line["v"]["source"].as_str().or(line["v"]["meta"]["source"].as_str());
+            seen.insert(name.to_owned(), source.unwrap().into());
+        }
+    }
+    let mut swapped = text;
+    for (name, path) in seen {
+        let (inode, device) = name.split_once('-').unwrap();
+        let os = format!("\"inode\":{}", std::fs::metadata(&path).unwrap().ino());
+        swapped =
+            swapped.replace(&format!("native::{name}"), &format!("native::{}", native(&path)));
+        swapped = swapped.replace(&format!("\"inode\":{inode}"), &os);
+        let os = format!("\"device\":{}", std::fs::metadata(&path).unwrap().dev());
+        swapped = swapped.replace(&format!("\"device\":{device}"), &os);
+    }
+    swapped
+}
+
+fn numbered(name: &str, numbers: std::ops::Range<usize>) -> String {
+    numbers.map(|number| [format!("{name} {number:04}"), "\n".to_owned()].concat()).collect()
+}
+
+#[test]
+fn each_registry_that_filebeat_9_6_wrote_goes_on_exactly_where_it_stopped() {
+    let kinds = [
+        ("growing", "type: filestream, compression: auto"),
+        (
+            "static",
+            "type: filestream, compression: auto, file_identity.fingerprint.growing: false, \
+             prospector.scanner.fingerprint.length: 64",
+        ),
+        ("native", "type: filestream, file_identity.native: ~"),
+        ("path", "type: filestream, file_identity.path: ~"),
+        ("log", "type: log"),
+    ];
+    for (kind, input) in kinds {
+        let place = place();
+        let (logs, out) = (place.logs(), place.path().join("out"));
+        place.configure(&format!(
+            "filebeat.inputs:\n- {{id: golden, {input}, paths: ['{}/*.log*']}}\n\
+             output.file: {{path: '{}', filename: events, rotate_every_kb: 1048576}}\n",
+            logs.display(),
+            out.display()
+        ));
+        // As they were, with lines that came since.
+        place.write("long.log", numbered("long", 0..250).as_bytes());
+        place.write("short.log", numbered("short", 0..9).as_bytes());
+        place.write("open.log", b"open 0000\n");
+        let mut expected = numbered("long", 200..250) + "short 0008\nopen 0000\n";
+        if kind == "path" {
+            place.write("moved.log", numbered("moved", 0..121).as_bytes());
+            expected.push_str("moved 0120\n");
+        } else {
+            place.write("moved.log.1", numbered("moved", 0..120).as_bytes());
+            place.write("moved.log", numbered("anew", 0..10).as_bytes());
+            expected.push_str("anew 0009\n");
+        }
+        if kind == "growing" || kind == "static" {
+            place.write("packed.log.gz", &gzip(numbered("packed", 0..150).as_bytes()));
+        }
+        let store = filebeat(&place.data(), &[]);
+        std::fs::write(store.join("log.json"), golden(kind, &logs)).unwrap();
+        if kind == "static" {
+            // Shorter than its fingerprint, and known by nothing: no entry.
+            std::fs::remove_file(logs.join("open.log")).unwrap();
+            expected = expected.replace("open 0000\n", "");
+        }
+
+        let ended = place.run(&["registry", "import"]);
+        assert_eq!(ended.code(), Some(0), "{kind}: {}{}", ended.out, ended.log);
+        assert!(ended.out.contains(" 0 left out"), "{kind}: {}", ended.out);
+        place.once(&[]).succeeded();
+        let mut expected: Vec<&str> = expected.lines().collect();
+        expected.sort_unstable();
+        assert_eq!(delivered(&place), expected, "{kind}");
+
+        // What goes back is known to Filebeat by the same keys.
+        place.run(&["registry", "export", "--to", "back"]).succeeded();
+        let back = checkpoint(&place.path().join("back/registry/filebeat"));
+        let long = logs.join("long.log");
+        let long = back.iter().find(|entry| {
+            let source = entry["source"].as_str().or(entry["meta"]["source"].as_str());
+            source == long.to_str()
+        });
+        let key = long.unwrap()["_key"].as_str().unwrap();
+        assert!(golden(kind, &logs).contains(&format!("\"{key}\"")), "{kind}: {key}");
+    }
+}
+
+#[test]
+fn what_filebeat_sent_after_an_export_is_not_sent_again_after_another_import() {
+    let place = place();
+    let log = place.write("a.log", lines('a', 0..300).as_bytes());
+    place.once(&[]).succeeded();
+    delivered(&place);
+    place.run(&["registry", "export", "--to", "filebeat-data"]).succeeded();
+    // Filebeat sends a hundred more.
+    std::fs::write(&log, lines('a', 0..450)).unwrap();
+    let theirs = place.path().join("filebeat-data");
+    let print = sha256(&lines('a', 0..300).as_bytes()[..1024]);
+    std::fs::remove_dir_all(&theirs).unwrap();
+    filebeat(&theirs, &[filestream("fingerprint", &print, &log, 4000, false)]);
+    let ended = place.run(&["registry", "import", "--from", "filebeat-data"]).succeeded();
+    assert!(ended.out.contains("continue at byte 4000"), "{}", ended.out);
+    place.once(&[]).succeeded();
+    assert_eq!(delivered(&place), messages('a', 400..450));
+}
+
+#[test]
+fn an_entry_that_is_left_out_although_its_file_is_there_is_an_error_and_the_rest_is_taken() {
+    let place = place();
+    let log = place.write("a.log", lines('a', 0..300).as_bytes());
+    let other = place.write("b.log", lines('b', 0..300).as_bytes());
+    let theirs = place.path().join("filebeat-data");
+    let print = |salt| sha256(&lines(salt, 0..300).as_bytes()[..1024]);
+    let gone = filestream("fingerprint", &print('g'), &log, 10, false);
+    let (gone_key, mut gone_value) = gone;
+    gone_value["meta"]["source"] = json!(place.logs().join("gone.log"));
+    let entries = [
+        filestream("fingerprint", &print('a'), &log, 1000, false),
+        filestream("fingerprint", &print('x'), &other, 1000, false),
+        (gone_key, gone_value),
+    ];
+    filebeat(&theirs, &entries);
+    let ended = place.run(&["registry", "import", "--from", "filebeat-data"]);
+    assert_eq!(ended.code(), Some(1));
+    assert!(ended.log.contains("error: 1 entries are left out although"), "{}", ended.log);
+    place.once(&[]).succeeded();
+    let expected = [messages('a', 100..300), messages('b', 0..300)].concat();
+    assert_eq!(delivered(&place), expected);
+}
+
+#[test]
+fn an_export_finds_files_that_were_renamed_while_nobody_looked() {
+    let place = place();
+    let log = place.write("a.log", lines('a', 0..20).as_bytes());
+    place.once(&[]).succeeded();
+    std::fs::rename(&log, place.logs().join("a.log.1")).unwrap();
+    let log = place.write("a.log", lines('b', 0..20).as_bytes());
+    place.write("gone.log", lines('g', 0..200).as_bytes());
+    place.once(&[]).succeeded();
+    std::fs::remove_file(place.logs().join("gone.log")).unwrap();
+    std::fs::rename(&log, place.logs().join("a.log.2")).unwrap();
+    let ended = place.run(&["registry", "export", "--to", "back"]).succeeded();
+    assert!(ended.out.contains("0 left out, 1 of files that are gone"), "{}", ended.out);
+    let back = checkpoint(&place.path().join("back/registry/filebeat"));
+    let mut sources: Vec<&str> =
+        back.iter().map(|entry| entry["meta"]["source"].as_str().unwrap()).collect();
+    sources.sort_unstable();
+    let expected = ["a.log.1", "a.log.2"].map(|name| place.logs().join(name));
+    assert_eq!(sources, expected.each_ref().map(|path| path.to_str().unwrap()));
 }

@@ -13,8 +13,8 @@ use std::sync::Arc;
 
 const JSON_TYPE: &str = "application/json; charset=utf-8";
 /// Told with a 404.
-const ROUTES: [&str; 8] =
-    ["/", "/stats", "/state", "/inputs/", "/files", "/lag", "/metrics", "/ui/"];
+const ROUTES: [&str; 9] =
+    ["/", "/stats", "/state", "/inputs/", "/files", "/lag", "/problems", "/metrics", "/ui/"];
 
 /// Answers a request. Its body, if any, is not looked at.
 pub(super) async fn respond<B>(
@@ -69,6 +69,11 @@ pub(super) fn is_for_files<B>(request: &Request<B>) -> bool {
 /// Whether a request is for `/lag`, which waits for others, too.
 pub(super) fn is_for_lag<B>(request: &Request<B>) -> bool {
     matches!(*request.method(), Method::GET | Method::HEAD) && request.uri().path() == "/lag"
+}
+
+/// Whether a request is for `/problems`, which waits for others, too.
+pub(super) fn is_for_problems<B>(request: &Request<B>) -> bool {
+    matches!(*request.method(), Method::GET | Method::HEAD) && request.uri().path() == "/problems"
 }
 
 /// Whether a browser asks for `/`: it says that it wants HTML, which no collector does.

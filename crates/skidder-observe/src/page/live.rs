@@ -1,11 +1,12 @@
 //! The numbers of the overview, small enough to be asked for each second.
 
-use crate::files::{ledger_json, millis};
+use crate::files::{ledger_json, millis, time_text};
 use crate::numbers::{OutputNumbers, QueueNumbers, ReadNumbers};
 use crate::process::Process;
 use crate::snapshot::{OutputSource, Sources};
 use crate::states::OutputState;
 use serde_json::{Value as Json, json};
+use skidder_log::masked;
 use skidder_os::Monotonic;
 use skidder_pipeline::Ledger;
 
@@ -75,6 +76,19 @@ fn output_json(output: &OutputSource, ledger: &Ledger, now: Monotonic) -> Json {
         "duplicates": counts.duplicates,
         "errors": counts.write_errors + counts.read_errors,
         "write_bytes": counts.write_bytes,
+        "rates": output.rates(now).map(|rates| json!({
+            "read": rates.read,
+            "read_bytes": rates.read_bytes,
+            "delivered": rates.delivered,
+        })),
+        "last_error": output.metrics.last_failure().map(|failing| json!({
+            "at": time_text(failing.last),
+            "since": time_text(failing.since),
+            "times": failing.times,
+            "place": failing.place,
+            "text": masked(&failing.error),
+            "over": !output.metrics.is_failing(),
+        })),
         "dead_letters": output.dead_letters.is_some(),
     })
 }

@@ -13,6 +13,7 @@ mod search;
 mod tail;
 
 use crate::lag::{Lag, LagError};
+use crate::problems::Problems;
 use crate::snapshot::Sources;
 use access::{Access, Refusal, Wanted};
 use assets::{Asset, POLICY};
@@ -161,6 +162,15 @@ impl Page {
     /// Also for `/lag`, which is open as `/files` is.
     pub(crate) async fn lag(&self, query: &str) -> Answer {
         self.files(Query::parse(query)).await
+    }
+
+    /// For `/problems`, which is open as `/files` is.
+    pub(crate) async fn problems(&self, query: &str) -> Answer {
+        let sources = Arc::clone(&self.sources);
+        let query = Query::parse(query);
+        let answer = blocking(move || Problems::answer(&sources, &query)).await;
+        Lag::watch(&self.sources);
+        told(answer.map_err(|why| (StatusCode::BAD_REQUEST, why)))
     }
 
     async fn files(&self, query: Query) -> Answer {

@@ -58,6 +58,7 @@ impl Run {
             slot: number,
             metrics: Arc::new(ReadMetrics::default()),
             plan: None,
+            survey: None,
         };
         let output = OutputSource {
             id: None,
@@ -69,7 +70,7 @@ impl Run {
             queue: Queue::new(QueueLimits::default(), Arc::clone(&settle)),
             disk: None,
             settle,
-            metrics: Arc::new(OutputMetrics::default()),
+            metrics: Arc::new(OutputMetrics::new(Arc::new(clock.clone()))),
             ended: Arc::default(),
             looks: None,
             registrar: Some(Arc::new(RegistrarMetrics::default())),
@@ -161,6 +162,7 @@ impl Run {
             unreadable: 2,
             ingested: [1, 2, 3],
             age: Duration::from_millis(250),
+            outputs: Vec::new(),
         };
         let lags =
             [of([("idle", 2), ("ignored", 3)], 1000), of([("reading", 1), ("held", 1)], 500)];

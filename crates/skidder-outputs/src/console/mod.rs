@@ -87,6 +87,10 @@ struct ConsoleSink(Box<dyn Write + Send>);
 impl LineSink for ConsoleSink {
     const KIND: &'static str = "console";
 
+    fn place(&self) -> String {
+        "the standard output".to_owned()
+    }
+
     fn write(&mut self, lines: &mut Lines) -> io::Result<()> {
         while !lines.rest().is_empty() {
             match self.0.write(lines.rest()) {

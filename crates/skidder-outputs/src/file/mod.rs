@@ -197,6 +197,10 @@ struct FileSink {
 impl LineSink for FileSink {
     const KIND: &'static str = "file";
 
+    fn place(&self) -> String {
+        self.rotation.place()
+    }
+
     fn write(&mut self, lines: &mut Lines) -> io::Result<()> {
         self.rotation.write(lines, self.clock.wall())
     }

@@ -35,6 +35,11 @@ impl Rotation {
         Self { fs, config, active: None, started: false }
     }
 
+    /// Where its files are, for people.
+    pub(super) fn place(&self) -> String {
+        self.config.path.display().to_string()
+    }
+
     /// Writes the rest of `lines`, into as many files as it takes. After an error no line is there by
     /// half, and the next call goes on with the first one that is not there.
     pub(super) fn write(&mut self, lines: &mut Lines, now: Timestamp) -> io::Result<()> {

@@ -194,8 +194,8 @@ impl Worker {
 
     /// Logs a failure, turns to the next host and waits. Says whether there will be no more events.
     async fn fail(&mut self, error: &impl Display, events: usize) -> bool {
-        self.kept.metrics.write_error();
         let host = &self.routes[self.current].host;
+        self.kept.metrics.write_error(host, error);
         if let Some(failures) = self.kept.failures.add() {
             tracing::error!(
                 output = "logstash", %host, %error, events, failures,

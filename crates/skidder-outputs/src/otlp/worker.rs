@@ -331,9 +331,9 @@ impl Worker {
 
     /// Logs a failure, turns to the next host and waits. Says whether there will be no more events.
     async fn fail(&mut self, failure: Failure, events: usize) -> bool {
-        self.metrics.write_error();
         let host = &self.targets[self.current].host;
         let Failure { why, wait } = failure;
+        self.metrics.write_error(host, &why);
         if let Some(failures) = self.failures.add() {
             tracing::error!(
                 output = "otlp", %host, error = why, events, failures,

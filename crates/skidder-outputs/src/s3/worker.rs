@@ -95,7 +95,8 @@ impl Worker {
                 self.metrics.too_many.add(events);
             }
             self.metrics.failed.add(events);
-            self.metrics.write_error();
+            let place = format!("bucket `{}`", self.client.config.bucket);
+            self.metrics.write_error(place, &failure);
             if let Some(failures) = self.failures.add() {
                 let (bucket, key) = (&self.client.config.bucket, &object.key);
                 tracing::error!(

@@ -102,6 +102,9 @@ impl Scanner {
                 if !self.plain.is_empty() {
                     event.store_text(&self.plain);
                 }
+                if self.keys.has_dots() {
+                    event.note_dots();
+                }
                 Ok(found)
             }
             Err(error) => {

@@ -106,6 +106,7 @@ impl List {
         if self.len == NAMES_MAX {
             return None;
         }
+        event.note_name(name);
         let id = event.arena().1.push(self.last, name, cell, 0);
         if self.first.is_none() {
             self.first = id;

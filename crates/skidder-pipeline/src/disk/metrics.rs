@@ -1,5 +1,6 @@
 //! What a disk queue counts.
 
+use crate::last_failure::LastFailure;
 use crate::metrics::Counter;
 
 /// Counts of a disk queue since the start.
@@ -19,4 +20,6 @@ pub struct DiskMetrics {
     pub damaged_events: Counter,
     /// Bytes of a write that a crash has cut off, found at the start: those events were not acknowledged.
     pub torn_bytes: Counter,
+    /// Why writing or reading failed last; nothing once it worked.
+    pub failure: LastFailure,
 }

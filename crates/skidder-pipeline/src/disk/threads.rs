@@ -123,17 +123,28 @@ struct Trouble<'a> {
     clock: SystemClock,
     repeats: Repeats,
     pause: Duration,
+    is_failing: bool,
 }
 
 impl<'a> Trouble<'a> {
     fn new(queue: &'a DiskQueue, what: &'static str) -> Self {
         let pause = queue.settings().retry_interval;
-        Self { queue, what, clock: SystemClock::new(), repeats: Repeats::default(), pause }
+        Self {
+            queue,
+            what,
+            clock: SystemClock::new(),
+            repeats: Repeats::default(),
+            pause,
+            is_failing: false,
+        }
     }
 
     /// Something was done; `all`: nothing is left to do.
     fn worked(&mut self, all: bool) {
         self.pause = self.queue.settings().retry_interval;
+        if std::mem::take(&mut self.is_failing) {
+            self.queue.store.metrics.failure.worked();
+        }
         let now = self.now();
         if self.repeats.worked(now, all) {
             tracing::info!("the disk queue can {} again", self.what);
@@ -146,6 +157,9 @@ impl<'a> Trouble<'a> {
 
     fn pause(&mut self, error: &io::Error) {
         let settings = self.queue.settings();
+        let failure = &self.queue.store.metrics.failure;
+        self.is_failing = true;
+        failure.failed_on_disk(self.clock.wall(), &settings.path, error);
         if let Some(failures) = self.repeats.failed(self.now(), error.kind()) {
             let path = settings.path.display();
             tracing::error!(

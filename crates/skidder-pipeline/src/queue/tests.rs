@@ -26,6 +26,12 @@ fn lengths(deliveries: &[Delivery]) -> Vec<usize> {
     deliveries.iter().map(Delivery::len).collect()
 }
 
+/// Nothing is to be done again while there is no room.
+#[expect(clippy::result_large_err, reason = "as the queue's own")]
+fn push_meanwhile(queue: &Queue, batch: Batch, meanwhile: impl FnOnce()) -> Result<(), Batch> {
+    queue.push_meanwhile(batch, meanwhile, Duration::MAX, || {})
+}
+
 #[test]
 fn room_comes_back_when_rows_are_settled_not_when_they_are_taken() {
     let queue = queue(10, usize::MAX, 0);
@@ -107,7 +113,7 @@ fn a_batch_gets_in_as_soon_as_there_is_room_while_its_reader_does_something_else
     let queue = queue(10, usize::MAX, 0);
     queue.try_push(batch(1, 0, 0, 6)).expect("there is room");
     let mut was_in = false;
-    let pushed = queue.push_meanwhile(batch(1, 0, 60, 7), || {
+    let pushed = push_meanwhile(&queue, batch(1, 0, 60, 7), || {
         assert!(queue.is_blocked());
         assert_eq!(queue.settle().total().read(), 6, "it is not on the ledger");
         take(&queue, ALL)[0].ticket.delivered(6);
@@ -116,14 +122,14 @@ fn a_batch_gets_in_as_soon_as_there_is_room_while_its_reader_does_something_else
     });
     pushed.expect("it is in");
     assert!(was_in);
-    queue.push_meanwhile(batch(1, 0, 130, 3), || panic!("there is room")).expect("there is room");
+    push_meanwhile(&queue, batch(1, 0, 130, 3), || panic!("there is room")).expect("there is room");
 }
 
 #[test]
 fn a_batch_whose_reader_does_something_else_comes_back_if_the_queue_is_closed() {
     let queue = queue(10, usize::MAX, 0);
     queue.try_push(batch(1, 0, 0, 6)).expect("there is room");
-    let back = queue.push_meanwhile(batch(1, 0, 60, 7), || {
+    let back = push_meanwhile(&queue, batch(1, 0, 60, 7), || {
         queue.close();
         take(&queue, ALL)[0].ticket.delivered(6);
     });
@@ -267,7 +273,7 @@ fn the_front_of_the_line_says_since_when_the_output_takes_nothing() {
             let queue = queue.clone();
             scope.spawn(move || {
                 let told = || queue.note_blocked(at(seconds));
-                queue.push_meanwhile(batch(1, 0, offset, 10), told).is_ok()
+                push_meanwhile(&queue, batch(1, 0, offset, 10), told).is_ok()
             })
         };
         let first = wait(100, 5);

@@ -109,7 +109,7 @@ impl Catalog {
                 let usual = self.input.settings.fingerprint.length;
                 let len = entry.meta.fingerprint_len.unwrap_or(usual);
                 let print: Option<Fingerprint> =
-                    self.print_of(path, candidate.head.compressed, len).ok().flatten();
+                    self.print_of(candidate, len).ok().flatten();
                 print.map(|print| print.hex())
             }
         };

@@ -6,6 +6,7 @@ use crate::fingerprint::{Head, HeadError, read_head};
 use crate::scan::Found;
 use crate::settings::Compression;
 use skidder_event::SourceId;
+use skidder_os::{is_out_of_descriptors, open_same};
 use std::cell::OnceCell;
 use std::io;
 use std::path::Path;
@@ -141,12 +142,13 @@ impl Catalog {
             };
             return Ok(Some(head));
         }
-        let file = self.input.fs.open(&found.path)?;
-        let metadata = file.metadata()?;
-        if (metadata.device, metadata.inode) != (found.metadata.device, found.metadata.inode) {
-            // Replaced since it was listed.
-            return Err(HeadError::Io(io::ErrorKind::Interrupted.into()));
-        }
+        let (fs, id) = (&*self.input.fs, found.metadata.id());
+        let file = match open_same(fs, &found.path, id) {
+            Err(error) if is_out_of_descriptors(&error) && self.readers.give_way() => {
+                open_same(fs, &found.path, id)?
+            }
+            opened => opened?,
+        };
         let length = settings.fingerprint.length as usize;
         let head = read_head(
             &*file,

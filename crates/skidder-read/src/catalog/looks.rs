@@ -11,7 +11,7 @@ use crate::fingerprint::HeadError;
 use crate::readers::{Lack, ReaderLook, ReaderState, Trouble};
 use crate::scan::Found;
 use skidder_event::SourceId;
-use skidder_os::{Metadata, Timestamp};
+use skidder_os::{FileId, Metadata, Timestamp};
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -68,6 +68,8 @@ pub struct FileLook {
     pub reason: Option<Reason>,
     /// Its name inside this run; nothing while it has none.
     pub source: Option<SourceId>,
+    /// Which file it is, as the last scan saw it.
+    pub id: FileId,
     /// How long it takes until rotation deletes it; nothing if that is not known.
     pub deleted_in: Option<Duration>,
     /// The last error that was met with it.
@@ -91,6 +93,8 @@ pub enum FileState {
     Ignored,
     /// Not read because another file has its content.
     Held,
+    /// Nothing is in it.
+    Empty,
     /// Nothing that can be read.
     Unreadable,
     /// No longer at its path.
@@ -153,6 +157,7 @@ impl FileState {
             Self::Finished => "finished",
             Self::Ignored => "ignored",
             Self::Held => "held",
+            Self::Empty => "empty",
             Self::Unreadable => "unreadable",
             Self::Gone => "gone",
         }
@@ -269,6 +274,7 @@ impl Catalog {
                     if compared { Reason::Comparing(original) } else { Reason::SameAs(original) };
                 (FileState::Held, reason)
             }
+            Holds::Nothing if metadata.size == 0 => (FileState::Empty, Reason::Empty),
             Holds::Nothing => (FileState::Unreadable, self.why_nothing(&path, metadata)),
         };
         let deleted_in = self.rotations.deleted_in(&path, now.wall);
@@ -287,6 +293,7 @@ impl Catalog {
             state,
             reason: Some(reason),
             source: None,
+            id: metadata.id(),
             deleted_in,
             error: None,
         })
@@ -342,6 +349,7 @@ impl Catalog {
             state,
             reason,
             source: Some(id),
+            id: FileId { device: known.device, inode: known.inode },
             deleted_in: place.and_then(|_| self.rotations.deleted_in(&known.path, now.wall)),
             error: self.input.metrics.last_errors.of(id),
         })

@@ -1,12 +1,13 @@
 //! The files of an input, found by what Filebeat knew of them.
 
 use crate::catalog::is_related;
+use crate::compare::{Side, fingerprint_of};
 use crate::fingerprint::{Fingerprint, Head, read_head};
 use crate::identity::{FileIdentity, Marker};
 use crate::scan::{Found, scan};
 use crate::settings::FilestreamSettings;
 use skidder_decode::DecoderPool;
-use skidder_os::{FileKind, Fs};
+use skidder_os::{File, FileKind, Fs, open_same};
 use skidder_registry::Meta;
 use skidder_registry::filebeat::{FilebeatEntry, Identity, fingerprint_key};
 use std::collections::HashMap;
@@ -42,8 +43,10 @@ pub(super) enum Matched {
         /// All but the number of its device is the same.
         other_device: bool,
     },
-    /// Another file is at its path.
+    /// The file at its path does not begin with what was seen of it.
     Other,
+    /// Another file is at its path, and nowhere is one with its inode.
+    Replaced,
     /// A file with its inode is at a path that has nothing to do with it.
     Elsewhere,
     /// It cannot be told, with such an identity.
@@ -107,8 +110,34 @@ impl<'a> Files<'a> {
         }
     }
 
-    pub(super) fn is_empty(&self) -> bool {
-        self.found.is_empty()
+    pub(super) fn count(&self) -> usize {
+        self.found.len()
+    }
+
+    pub(super) fn with_path(&self, path: &Path) -> Option<usize> {
+        self.by_path.get(&*path.to_string_lossy()).copied()
+    }
+
+    pub(super) fn with_inode(&self, device: u64, inode: u64) -> Option<usize> {
+        self.by_inode.get(&(device, inode)).copied()
+    }
+
+    /// Whether a file may be the one that our registry knows by this fingerprint.
+    pub(super) fn is_of_print(&mut self, file: usize, print: &Fingerprint) -> bool {
+        let offset = self.settings.fingerprint.offset;
+        let Ok(head) = self.head(file) else { return false };
+        if head.matches(print) {
+            return true;
+        }
+        let is_longer = print.whole || print.len as usize > head.bytes.len();
+        let compressed = head.compressed;
+        is_longer
+            && self.open(file).is_ok_and(|open| {
+                let side = Side::new(open, compressed, &self.decoders);
+                let offset = if print.whole { 0 } else { offset };
+                let found = fingerprint_of(side, offset, print.len, &mut self.scratch);
+                found.is_ok_and(|found| found.is_some_and(|found| found.hash == print.hash))
+            })
     }
 
     pub(super) fn found(&self, file: usize) -> &Found {
@@ -141,14 +170,20 @@ impl<'a> Files<'a> {
     /// The beginning of a file.
     pub(super) fn head(&mut self, file: usize) -> &Result<Head, String> {
         if !self.heads.contains_key(&file) {
-            let head = self.read_head(&self.found[file].path.clone());
+            let head = self.read_head(file);
             self.heads.insert(file, head.map_err(|error| error.to_string()));
         }
         &self.heads[&file]
     }
 
-    fn read_head(&mut self, path: &Path) -> io::Result<Head> {
-        let file = self.fs.open(path)?;
+    /// Opens a file, if it is the one that was found.
+    pub(super) fn open(&self, file: usize) -> io::Result<Box<dyn File>> {
+        let Found { path, metadata } = &self.found[file];
+        open_same(self.fs, path, metadata.id())
+    }
+
+    fn read_head(&mut self, file: usize) -> io::Result<Head> {
+        let file = self.open(file)?;
         let FilestreamSettings { compression, fingerprint, .. } = self.settings;
         let length = fingerprint.length as usize;
         read_head(&*file, *compression, fingerprint, length, &self.decoders, &mut self.scratch)
@@ -157,11 +192,11 @@ impl<'a> Files<'a> {
 
     /// The file that an entry is of.
     pub(super) fn find(&mut self, entry: &FilebeatEntry) -> Matched {
-        let at_path = self.by_path.get(&*entry.source.to_string_lossy()).copied();
+        let at_path = self.with_path(&entry.source);
         let found = match &entry.identity {
             Identity::Path(path) => self.by_path.get(path).copied(),
             Identity::Native { inode, device } => {
-                if let Some(&file) = self.by_inode.get(&(*device, *inode)) {
+                if let Some(file) = self.with_inode(*device, *inode) {
                     // Inodes are used again. Filebeat notes a rename, so that one it did not see is rare.
                     let path = &self.found[file].path;
                     if at_path == Some(file) || is_related(&entry.source, path) {
@@ -188,11 +223,42 @@ impl<'a> Files<'a> {
             }
             Identity::Other { .. } => return Matched::Foreign,
         };
+        let by_inode =
+            matches!(entry.identity, Identity::Native { .. } | Identity::InodeMarker { .. });
         match (found, at_path) {
             (Some(file), _) => Matched::File { file, other_device: false },
+            (None, Some(_)) if by_inode => Matched::Replaced,
             (None, Some(_)) => Matched::Other,
             (None, None) => Matched::Nothing,
         }
+    }
+
+    /// The file that an entry of a short file is of, if it has another name now. The few bytes that are known of it
+    /// may be those of many files, so its name must be that of a rotated one, or (as Filebeat has it) all of it is as
+    /// it was, or it has grown to a whole fingerprint and nothing is at its path. Only if there is just one.
+    pub(super) fn find_moved(
+        &mut self,
+        entry: &FilebeatEntry,
+        is_free: &dyn Fn(&usize) -> bool,
+    ) -> Option<usize> {
+        let Identity::Fingerprint { hex, len: Some(len) } = &entry.identity else { return None };
+        let usual = self.settings.fingerprint.length as usize;
+        let is_gone = self.fs.metadata(&entry.source).is_err();
+        let mut found = None;
+        for file in (0..self.found.len()).filter(is_free) {
+            let path = self.found[file].path.clone();
+            if path == entry.source || !self.begins_with(file, hex, *len) {
+                continue;
+            }
+            let bytes = self.head(file).as_ref().map_or(0, |head| head.bytes.len());
+            let is_it = is_related(&entry.source, &path)
+                || bytes == *len as usize
+                || (is_gone && bytes >= usual);
+            if is_it && found.replace(file).is_some() {
+                return None;
+            }
+        }
+        found
     }
 
     fn has_print(&mut self, file: usize, hex: &str) -> bool {

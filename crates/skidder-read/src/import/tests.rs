@@ -18,18 +18,31 @@ fn lines(count: usize, salt: char) -> Vec<u8> {
     (0..count).flat_map(|number| format!("{salt}{number:08}\n").into_bytes()).collect()
 }
 
+/// When our own entries were written.
+const KNOWN_AT: i64 = 500;
+
 struct World {
     fs: SimFs,
     inputs: Vec<FilestreamSettings>,
     entries: Vec<FilebeatEntry>,
     known: Vec<String>,
+    /// Of the known ones.
+    meta: skidder_registry::Meta,
+    tail: Option<skidder_registry::Tail>,
 }
 
 impl World {
     fn new() -> Self {
         let fs = SimFs::new(&SimClock::new());
         fs.create_dir_all(Path::new("/logs/other"), 0o755).unwrap();
-        let mut world = Self { fs, inputs: Vec::new(), entries: Vec::new(), known: Vec::new() };
+        let mut world = Self {
+            fs,
+            inputs: Vec::new(),
+            entries: Vec::new(),
+            known: Vec::new(),
+            meta: skidder_registry::Meta::default(),
+            tail: None,
+        };
         world.input("app", "/logs/*");
         world
     }
@@ -69,14 +82,14 @@ impl World {
 
     fn plan(&self) -> Vec<Adopted> {
         let inputs: Vec<&FilestreamSettings> = self.inputs.iter().collect();
-        let known = |key: &str| {
-            self.known.iter().any(|known| known == key).then(|| Entry {
-                cursor: skidder_registry::Cursor { offset: 77, ..Default::default() },
-                meta: skidder_registry::Meta::default(),
-                updated: Timestamp(0),
-                ttl: None,
-            })
+        let known = |key: &String| {
+            let tail = self.tail;
+            let cursor = skidder_registry::Cursor { offset: 77, tail, ..Default::default() };
+            let meta = self.meta.clone();
+            let updated = Timestamp(KNOWN_AT);
+            (key.clone(), Entry { cursor, meta, updated, ttl: None })
         };
+        let known = self.known.iter().map(known).collect();
         plan(&self.fs, &inputs, &self.entries, &known, Timestamp(1000))
     }
 
@@ -252,10 +265,11 @@ fn what_is_not_the_same_file_is_left_out_with_the_reason() {
     assert_eq!(
         world.told(),
         [
-            "0 /logs/replaced.log app: left out: another file is at its path",
+            "0 /logs/replaced.log app: left out: the file is gone, and another one is at its path",
             "1 /logs/gone.log app: left out: the file is not there",
             "2 /logs/something.else app: left out: its inode is that of a file with an unrelated name",
-            "3 /logs/other/elsewhere.log -: left out: no input reads the file",
+            "3 /logs/other/elsewhere.log -: left out: the file is there, and no input of the configuration \
+             reads it",
             "4 /logs/removed.log app: left out: marked for removal",
             "5 /logs/replaced.log app: left out: not of an input that reads files, or recognised by \
              something unknown",
@@ -325,6 +339,84 @@ fn what_our_own_registry_knows_stays() {
     world.entry("app", file, "/logs/a.log", 100);
     world.known.push(format!("filestream::app::{}", complete_key(&bytes)));
     assert_eq!(world.told(), ["0 /logs/a.log app: known already, at byte 77"]);
+}
+
+#[test]
+fn what_filebeat_read_behind_us_is_taken_and_what_it_read_before_us_is_not() {
+    let bytes = lines(200, 'a');
+    let told = |updated: i64, offset: u64| {
+        let mut world = World::new();
+        let file = world.write("/logs/a.log", &bytes);
+        world.entry("app", file, "/logs/a.log", offset);
+        world.entries[0].updated = Some(Timestamp(updated));
+        world.known.push(format!("filestream::app::{}", complete_key(&bytes)));
+        world.told().concat()
+    };
+    assert_eq!(told(KNOWN_AT + 1, 100), "0 /logs/a.log app: continue at byte 100, put");
+    // We stood further before Filebeat ran, or it ran before us.
+    assert_eq!(told(KNOWN_AT + 1, 70), "0 /logs/a.log app: known already, at byte 77");
+    assert_eq!(told(KNOWN_AT, 100), "0 /logs/a.log app: known already, at byte 77");
+}
+
+#[test]
+fn a_cursor_of_ours_in_a_file_that_was_written_anew_gives_way_to_a_later_one() {
+    let mut world = World::new();
+    let bytes = lines(200, 'a');
+    let file = world.write("/logs/a.log", &bytes);
+    world.entry("app", file, "/logs/a.log", 70);
+    world.entries[0].updated = Some(Timestamp(KNOWN_AT + 1));
+    world.known.push(format!("filestream::app::{}", complete_key(&bytes)));
+    world.tail = Some(skidder_registry::Tail { len: 10, crc: 0 });
+    assert_eq!(world.told(), ["0 /logs/a.log app: continue at byte 70, put"]);
+    world.entries[0].updated = Some(Timestamp(KNOWN_AT));
+    assert_eq!(world.told(), ["0 /logs/a.log app: known already, at byte 77"]);
+}
+
+#[test]
+fn an_entry_of_ours_from_when_the_file_was_shorter_gives_way_to_a_later_one() {
+    let mut world = World::new();
+    let seen = b"line one\nline two\n";
+    world.write("/logs/a.log", b"line one\nline two\nline three\nline four\n");
+    let short = Identity::Fingerprint { hex: fingerprint_key(seen), len: Some(18) };
+    world.entry("app", short, "/logs/a.log", 29);
+    let key = format!("filestream::app::fingerprint::{}", Fingerprint::of(seen).hex());
+    world.known.push(key.clone());
+    world.meta.source = Path::new("/logs/a.log").into();
+    world.meta.fingerprint_len = Some(18);
+    assert_eq!(world.told(), ["0 /logs/a.log app: known already, at byte 77"]);
+    world.entries[0].updated = Some(Timestamp(KNOWN_AT + 1));
+    world.tail = Some(skidder_registry::Tail { len: 10, crc: 0 });
+    assert_eq!(world.told(), ["0 /logs/a.log app: continue at byte 29, put"]);
+    assert_eq!(world.plan()[0].remove, Some(key));
+}
+
+#[test]
+fn a_short_file_with_another_name_is_found_if_only_one_can_be_meant() {
+    let seen = b"line one\nline two\n";
+    let short = || Identity::Fingerprint { hex: fingerprint_key(seen), len: Some(18) };
+    let told = |files: &[(&str, Vec<u8>)]| {
+        let mut world = World::new();
+        for (path, bytes) in files {
+            world.write(path, bytes);
+        }
+        world.entry("app", short(), "/logs/a.log", 18);
+        world.told().concat()
+    };
+    let grown = [seen.as_slice(), b"line three\n"].concat();
+    let long = [seen.to_vec(), lines(200, 'l')].concat();
+    let found = "continue at byte 18, put";
+    // Rotated, and grown.
+    assert_eq!(told(&[("/logs/a.log.1", grown.clone())]), format!("0 /logs/a.log.1 app: {found}"));
+    // As it was; and grown to a whole fingerprint, as Filebeat finds it.
+    assert_eq!(told(&[("/logs/b.log", seen.to_vec())]), format!("0 /logs/b.log app: {found}"));
+    assert_eq!(told(&[("/logs/b.log", long.clone())]), format!("0 /logs/b.log app: {found}"));
+    // Many files may begin so.
+    let gone = "0 /logs/a.log app: left out: the file is not there";
+    assert_eq!(told(&[("/logs/b.log", grown.clone())]), gone);
+    assert_eq!(told(&[("/logs/a.log.1", grown.clone()), ("/logs/a.log.2", grown)]), gone);
+    let other = "0 /logs/a.log app: left out: the file at its path does not begin with what Filebeat \
+                 saw, so it is read from the start";
+    assert_eq!(told(&[("/logs/a.log", lines(3, 'o')), ("/logs/b.log", long)]), other);
 }
 
 #[test]

@@ -116,12 +116,8 @@ impl Reader {
     pub(super) fn keep_rest(&mut self, bytes: &[u8], consumed: usize) {
         match &mut self.decoder {
             Some(Decoder::Plain { offset }) => *offset = self.offset + consumed as u64,
-            _ => {
-                self.carry.clear();
-                if !sabotage::is_on(Sabotage::CarryLost) {
-                    self.carry.extend_from_slice(&bytes[consumed..]);
-                }
-            }
+            _ if sabotage::is_on(Sabotage::CarryLost) => self.carry.clear(),
+            _ => self.carry.consume(bytes, consumed),
         }
     }
 
@@ -238,14 +234,15 @@ impl Reader {
         end: TurnEnd,
         splitter: Splitter,
     ) -> (Option<Batch>, TurnEnd) {
-        let position = self.decoder.as_ref().map_or(0, Decoder::offset);
+        let position =
+            self.decoder.as_ref().map_or(0, Decoder::offset) - self.carry.unlent() as u64;
         let bytes = &parts.bytes[..filled];
         let last = is_last(context, &end);
         let Some(after) = splitter.find(bytes, 0).or(last.then_some(filled)) else {
             let kept = filled - splitter.discardable(filled);
             match &mut self.decoder {
                 Some(Decoder::Plain { offset }) => *offset -= kept as u64,
-                _ => self.carry = bytes[filled - kept..].to_vec(),
+                _ => self.carry.consume(bytes, filled - kept),
             }
             context.buffers.recycle(parts);
             return (None, end);
@@ -256,17 +253,16 @@ impl Reader {
         let length = next - self.offset;
         // The bytes before the new offset, for its check value.
         self.tail = Some(self.tail_behind(&bytes[..after], next - after as u64));
-        let rest = bytes[after..].to_vec();
-        context.buffers.recycle(parts);
         // What is left gets its turn at once.
-        let end = if rest.is_empty() { end } else { self.redo(end) };
+        let end = if after == filled { end } else { self.redo(end) };
         let eof = matches!(end, TurnEnd::Finished);
         self.finished = eof;
         let provenance = self.provenance(length, eof);
         match &mut self.decoder {
             Some(Decoder::Plain { offset }) => *offset = self.offset,
-            _ => self.carry = rest,
+            _ => self.carry.consume(bytes, after),
         }
+        context.buffers.recycle(parts);
         let base = Arc::clone(self.bound(context).base());
         let mut batch = Batch::with_lines(Parts::default(), 0, base, provenance);
         batch.count_dropped(DropReason::LineTooLong, 1);

@@ -18,6 +18,7 @@ impl Reader {
         let (Some(file), Some(decoder)) = (&self.file, &mut self.decoder) else {
             return TurnEnd::Displaced;
         };
+        *filled += self.carry.lend(&mut buffer[*filled..]);
         while *filled < buffer.len() {
             let stored = decoder.stored_offset();
             match decoder.read(&**file, &mut scratch.compressed, &mut buffer[*filled..]) {

@@ -125,8 +125,9 @@ impl Reader {
             Err(error) => return (None, TurnEnd::Failed(error)),
         };
         let bytes_max = context.settings.buffer_bytes_max();
-        let (mut parts, mut filled) = self.begin_buffer(context);
-        let mut wanted = self.bytes_wanted(context, filled).min(bytes_max);
+        let mut parts = context.buffers.take();
+        let mut filled = 0;
+        let mut wanted = self.begin_turn_bytes(context).min(bytes_max);
         loop {
             if parts.bytes.len() < wanted {
                 parts.bytes.resize(wanted, 0);

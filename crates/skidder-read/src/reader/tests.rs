@@ -2,9 +2,10 @@
 
 use super::*;
 use crate::readers::ReadersLimits;
-use crate::testing::{Input, gzip, lines, messages_of, settings};
+use crate::testing::{Input, gzip, lines, messages_of, multiline, settings};
 use regex::bytes::Regex;
 use skidder_event::DropReason;
+use skidder_parse::chain::{Chain, Parser};
 
 fn with(change: impl FnOnce(&mut FilestreamSettings), rows_max: usize) -> Input {
     let mut settings = settings();
@@ -286,5 +287,37 @@ fn a_short_batch_proves_as_much_as_a_long_one() {
         let messages = input.round();
         let expected = other.lines().filter(|line| !line.is_empty()).collect::<Vec<_>>();
         assert!(messages == expected, "{more}: {} of {} lines", messages.len(), expected.len());
+    }
+}
+
+/// Bytes that a carry may hold: what one turn decodes at most, and a line behind it.
+const CARRY_BYTES_MAX: usize = CHUNK_BYTES + 5000;
+
+#[test]
+fn short_lines_of_compressed_files_are_copied_a_few_times_and_not_hoarded() {
+    use super::carry::watched;
+    for bytes in [1, 11, 40, 240, 4000] {
+        let line = format!("{}\n", "x".repeat(bytes));
+        let text = line.repeat(1_500_000 / line.len().max(30));
+        for rows_max in [64, 800] {
+            for parsed in [false, true] {
+                let mut input = with(
+                    |settings| {
+                        if parsed {
+                            settings.parsers =
+                                Chain::new(vec![Parser::Multiline(multiline())], 20 << 20);
+                        }
+                    },
+                    rows_max,
+                );
+                input.fs.write_as_other("/logs/a.gz", &gzip(text.as_bytes()));
+                watched::take();
+                assert_eq!(input.round().len(), text.len() / line.len());
+                let (copied, held) = watched::take();
+                let case = format!("{bytes} bytes, {rows_max} rows, parsers: {parsed}");
+                assert!(copied <= 4 * text.len(), "{case}: {copied} of {} copied", text.len());
+                assert!(held <= CARRY_BYTES_MAX, "{case}: {held} bytes held");
+            }
+        }
     }
 }

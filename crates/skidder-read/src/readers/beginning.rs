@@ -52,18 +52,12 @@ impl Readers {
 impl State {
     /// Takes the open file of a closed source, which sleeps at its end from now on.
     pub(super) fn keep_open(&mut self, id: SourceId, file: Box<dyn File>, now: Monotonic) {
-        let Some(slot) = self.slots.get_mut(&id) else { return };
-        slot.rouse(id);
-        let Some(reader) = &mut slot.reader else { return };
-        if slot.phase != Phase::Closed || reader.is_open() {
+        let Some(slot) = self.slots.get(&id) else { return };
+        let is_open = slot.reader.as_ref().is_some_and(|reader| reader.is_open());
+        if slot.phase != Phase::Closed || is_open {
             return;
         }
-        reader.take_file(&slot.input, file);
-        let awake = slot.awake_mut();
-        awake.is_counted = true;
-        (awake.turns, awake.opened, awake.last_data) = (0, now.into(), now.into());
-        self.open += 1;
-        *self.open_of.entry(slot.input_key()).or_default() += 1;
+        self.take_open(id, file, now);
         self.idle(id, now);
     }
 }

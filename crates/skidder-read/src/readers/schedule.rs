@@ -1,19 +1,17 @@
 //! Who gets the next turn, who sleeps, who waits for a place: all under the one lock of the readers.
 
+use super::holding::sleeper;
 use super::slot::{Phase, Slot, Span};
 use super::{Lack, Next, ReadersLimits, TURNS_MAX, Trouble, Turn};
 use crate::reader::TurnEnd;
 use foldhash::HashMap;
 use skidder_event::SourceId;
 use skidder_os::sabotage::{self, Sabotage};
-use skidder_os::{File, Monotonic};
+use skidder_os::{File, Monotonic, is_out_of_descriptors};
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
-
-/// Sleepers that are asked whether they can open their file again when a place is needed: most can.
-const SLEEPERS_ASKED: usize = 16;
 
 /// With more sleepers than this, one whose file was at its end in its first turn keeps nothing for the next one:
 /// at the start with very many files it may never come. What it would keep is some kilobytes.
@@ -24,6 +22,8 @@ pub(super) struct State {
     pub(super) limits: ReadersLimits,
     pub(super) slots: HashMap<SourceId, Box<Slot>>,
     pub(super) ready: VecDeque<SourceId>,
+    /// Those of `ready` whose files are closed, in the same order, and some that are not in line any more.
+    pub(super) unopened: VecDeque<SourceId>,
     pub(super) waiting: Waiting,
     /// Sources that sleep with their file open. The oldest one is closed first when a place is needed.
     pub(super) idle: BTreeSet<SourceId>,
@@ -116,9 +116,13 @@ impl State {
     pub(super) fn line_up(&mut self, id: SourceId) {
         if let Some(slot) = self.slots.get_mut(&id) {
             slot.phase = Phase::Ready;
+            let is_closed = !slot.awake().is_counted;
             self.idle.remove(&id);
             self.held.remove(&id);
             self.ready.push_back(id);
+            if is_closed {
+                self.note_unopened(id);
+            }
         }
     }
 
@@ -201,6 +205,7 @@ impl State {
                 return Next::Turn(turn);
             }
         }
+        self.unopened.clear();
         Next::Wait(self.timers.peek().map(|Reverse((at, _))| *at))
     }
 
@@ -228,7 +233,12 @@ impl State {
         if had_data || turn.reader.has_seen_more() {
             slot.awake_mut().note_data(now);
         }
-        slot.trouble = trouble(&turn, end).filter(|_| !slot.goes_on_elsewhere());
+        // With one of the others closed there is a place for it.
+        let is_short = self.open > 1
+            && !turn.reader.is_open()
+            && matches!(end, TurnEnd::Failed(error) if is_out_of_descriptors(error));
+        slot.trouble =
+            if is_short { None } else { trouble(&turn, end) }.filter(|_| !slot.goes_on_elsewhere());
         if slot.trouble.is_some() {
             self.troubled.push(id);
         }
@@ -269,6 +279,11 @@ impl State {
                     self.close(id);
                 }
                 self.hold(id, now + *span);
+            }
+            TurnEnd::Failed(_) if is_short => {
+                self.lower_limit();
+                self.close(id);
+                self.line_up(id);
             }
             // The open file may be the last way to its content.
             TurnEnd::Failed(_) if is_open => self.idle(id, now),
@@ -457,17 +472,6 @@ impl State {
             slot.rest();
         }
     }
-}
-
-/// Who of those that sleep closes its file for another: the one that has slept longest, but rather one that can
-/// open it again.
-fn sleeper(
-    slots: &HashMap<SourceId, Box<Slot>>,
-    mut idle: impl Iterator<Item = SourceId>,
-) -> Option<SourceId> {
-    let first = idle.next()?;
-    let again = |id: &SourceId| slots.get(id).is_some_and(|slot| slot.can_open_again());
-    Some(std::iter::once(first).chain(idle).take(SLEEPERS_ASKED).find(again).unwrap_or(first))
 }
 
 /// What the end of a turn leaves to the scan; told if it is an error.

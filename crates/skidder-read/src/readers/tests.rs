@@ -359,3 +359,64 @@ fn lines_that_wait_for_others_keep_a_file_from_being_inactive() {
     }
     assert_eq!(read, ["one\n 1", "two\n 2\n and more"]);
 }
+
+#[test]
+fn files_that_wait_for_a_turn_are_opened_while_nothing_moves_and_read_after_they_were_deleted() {
+    let mut input = with((100, 10), |_| {});
+    let mut expected = BTreeSet::new();
+    for file in 0..10 {
+        let text = lines(&format!("{file}"), 0..3);
+        expected.extend(text.lines().map(str::to_owned));
+        let (name, bytes) = match file % 2 {
+            0 => (format!("/logs/{file}.gz"), gzip(text.as_bytes())),
+            _ => (format!("/logs/{file}.log"), text.into_bytes()),
+        };
+        input.fs.write_as_other(name, &bytes);
+    }
+    input.scan();
+    assert_eq!(input.readers.open_files(), 0);
+    assert!(!input.readers.open_waiting(input.clock.monotonic()), "all are open");
+    assert_eq!(input.readers.open_files(), 10);
+    for file in 0..10 {
+        let end = if file % 2 == 0 { "gz" } else { "log" };
+        input.fs.remove_as_other(format!("/logs/{file}.{end}"));
+    }
+    assert_eq!(input.round().into_iter().collect::<BTreeSet<_>>(), expected);
+}
+
+#[test]
+fn no_more_waiting_files_are_opened_than_the_limits_allow_and_the_oldest_come_first() {
+    for (open_files, harvester_limit) in [(3, None), (100, Some(3))] {
+        let mut input =
+            with((open_files, 10), |settings| settings.harvester_limit = harvester_limit);
+        for file in 0..10 {
+            let path = format!("/logs/{file}.log");
+            input.fs.write_as_other(path, lines(&format!("{file}"), 0..3).as_bytes());
+            input.scan();
+        }
+        assert!(!input.readers.open_waiting(input.clock.monotonic()));
+        assert!(!input.readers.open_waiting(input.clock.monotonic()), "again");
+        assert_eq!(input.readers.open_files(), 3);
+        for file in 0..10 {
+            input.fs.remove_as_other(format!("/logs/{file}.log"));
+        }
+        let read: BTreeSet<String> = input.round().into_iter().collect();
+        let expected: BTreeSet<String> =
+            (0..3).flat_map(|file| (0..3).map(move |line| format!("{file} {line}"))).collect();
+        assert_eq!(read, expected);
+    }
+}
+
+#[test]
+fn a_waiting_file_that_cannot_be_opened_is_reported_by_its_turn() {
+    let mut input = with((100, 10), |_| {});
+    input.fs.write_as_other("/logs/a.log", b"one\n");
+    input.scan();
+    input.fs.create_dir_as_other("/other");
+    input.fs.write_as_other("/other/b.log", b"another file\n");
+    input.fs.rename_as_other("/other/b.log", "/logs/a.log");
+    assert!(!input.readers.open_waiting(input.clock.monotonic()));
+    assert_eq!(input.readers.open_files(), 0, "another file is at the path");
+    assert!(input.read().is_empty());
+    assert_eq!(input.round(), ["another file"]);
+}

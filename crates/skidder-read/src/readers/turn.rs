@@ -2,7 +2,7 @@
 
 use super::slot;
 use crate::reader::{InputContext, Reader, Scratch, TurnEnd};
-use skidder_event::Batch;
+use skidder_event::{Batch, SourceId};
 use skidder_os::{Monotonic, Timestamp};
 use std::sync::Arc;
 
@@ -13,6 +13,11 @@ pub struct Turn {
 }
 
 impl Turn {
+    /// The source that has the turn.
+    pub fn source(&self) -> SourceId {
+        self.reader.id
+    }
+
     /// Reads one chunk.
     pub fn run(&mut self, scratch: &mut Scratch, now: Timestamp) -> (Option<Batch>, TurnEnd) {
         self.reader.turn(&self.input, scratch, now)

@@ -14,6 +14,11 @@ use std::path::PathBuf;
 /// In the first number of a time, behind its nanoseconds: the zone, here UTC.
 const UTC: u64 = 0xffff << 32;
 
+/// What Filebeat puts before the identity, in keys of `container` inputs that read one stream only: a hash
+/// (`hashstructure`) of the map that names the stream. As its 9.6 writes them.
+const STREAM_HASHES: [(&str, &str); 2] =
+    [("stdout", "1b59052b95e61943"), ("stderr", "d35e05a633229937")];
+
 /// Whose entry it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Owner {
@@ -122,10 +127,12 @@ impl FilebeatEntry {
         };
         let input = if input == NO_ID { "" } else { input }.to_owned();
         let meta = field(value, "meta").unwrap_or(&Value::Null);
-        let len = field(meta, "fingerprint_len").and_then(unsigned);
+        // Of a file that is long enough for all of it, Filebeat 9.6 writes 0.
+        let len = field(meta, "fingerprint_len").and_then(unsigned).filter(|len| *len > 0);
         // The first builds with it kept the bytes themselves.
         let raw =
             field(meta, "fingerprint").and_then(Value::as_str).map(|hex| hex.len() as u64 / 2);
+        let raw = raw.filter(|len| *len > 0);
         let (identity, stream) = identity(name, id, len.or(raw))?;
         let cursor = field(value, "cursor").unwrap_or(&Value::Null);
         let offset = match field(cursor, "offset") {
@@ -151,7 +158,8 @@ impl FilebeatEntry {
             ("path", ..) => Identity::Path(source.to_owned()),
             ("native", Some(inode), Some(device)) => Identity::Native { inode, device },
             ("inode_marker", Some(inode), _) => {
-                let marker = key.rsplit_once('-').map_or("", |(_, marker)| marker);
+                let value = key.split_once("inode_marker::").map_or("", |(_, value)| value);
+                let marker = value.split_once('-').map_or("", |(_, marker)| marker);
                 Identity::InodeMarker { inode, marker: marker.to_owned() }
             }
             (name, ..) => other(name, key.strip_prefix(LOG_PREFIX).unwrap_or(key)),
@@ -179,11 +187,15 @@ impl FilebeatEntry {
                 Identity::InodeMarker { inode, .. } => json!({"inode": inode, "device": 0}),
                 _ => json!({"inode": 0, "device": 0}),
             };
-            return json!({
+            let mut value = json!({
                 "id": id, "prev_id": "", "source": source, "offset": self.offset.unwrap_or(0),
                 "timestamp": updated, "ttl": self.ttl, "type": "log", "FileStateOS": os,
                 "identifier_name": name,
             });
+            if !self.stream.is_empty() {
+                value["meta"] = json!({"stream": self.stream});
+            }
+            return value;
         }
         let mut meta = json!({"source": source, "identifier_name": name});
         if let Identity::Fingerprint { len: Some(len), .. } = self.identity {
@@ -196,17 +208,20 @@ impl FilebeatEntry {
         json!({"ttl": self.ttl, "updated": updated, "cursor": cursor, "meta": meta})
     }
 
-    /// The key that an owner, an identity and a stream make. Entries of `log` inputs have no stream here:
-    /// Filebeat hashes it.
+    /// The key that an owner, an identity and a stream make.
     pub fn key_of(owner: &Owner, identity: &Identity, stream: &str) -> String {
-        let dash = if stream.is_empty() { "" } else { "-" };
-        let end = format!("{}{SEPARATOR}{}{dash}{stream}", identity.name(), identity.value());
+        let end = format!("{}{SEPARATOR}{}", identity.name(), identity.value());
         match owner {
             Owner::Filestream { input } => {
                 let input = if input.is_empty() { NO_ID } else { input };
-                format!("filestream{SEPARATOR}{input}{SEPARATOR}{end}")
+                let dash = if stream.is_empty() { "" } else { "-" };
+                format!("filestream{SEPARATOR}{input}{SEPARATOR}{end}{dash}{stream}")
             }
-            Owner::Log | Owner::Other => format!("{LOG_PREFIX}{end}"),
+            Owner::Log | Owner::Other => {
+                let hash = STREAM_HASHES.iter().find(|(name, _)| *name == stream);
+                let (hash, dash) = hash.map_or(("", ""), |(_, hash)| (*hash, "-"));
+                format!("{LOG_PREFIX}{hash}{dash}{end}")
+            }
         }
     }
 }

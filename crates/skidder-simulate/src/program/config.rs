@@ -96,7 +96,7 @@ fn some_of(count: usize, random: &mut Random) -> Vec<usize> {
 
 impl Config {
     pub(crate) fn random(themes: &Themes, random: &mut Random) -> Self {
-        let patient = random.one_in(2);
+        let patient = random.one_in(2) || themes.special == Special::Hang;
         Self {
             readers: ReadersLimits {
                 open_files: if patient { 1000 } else { 2 + random.below(12) as usize },

@@ -9,7 +9,8 @@ use crate::oracle::{LineId, Way};
 use crate::scenario::{Scenario, Weather};
 use crate::stage::Stage;
 use crate::themes::Special;
-use skidder_os::Clock;
+use skidder_event::SourceId;
+use skidder_os::{Clock, Monotonic};
 use skidder_read::ReaderState;
 use skidder_testkit::{Random, SimFs};
 use std::collections::BTreeSet;
@@ -40,6 +41,10 @@ pub(super) struct Pipeline {
     saves_state: bool,
     /// An input that ends, to begin again.
     pub(super) reloading: Option<Reloading>,
+    /// When files of waiting sources are opened next, if there is no room in the queue.
+    pub(super) open_waiting_at: Monotonic,
+    /// Sources that waited for a turn while there was no room, and have had none since: their files are kept open.
+    pub(super) promised: BTreeSet<SourceId>,
 }
 
 impl Pipeline {
@@ -71,6 +76,8 @@ impl Pipeline {
             unsaved: Vec::new(),
             saves_state: !scenario.data_faults,
             reloading: None,
+            open_waiting_at: Monotonic::default(),
+            promised: BTreeSet::new(),
         })
     }
 
@@ -235,6 +242,7 @@ impl Pipeline {
         self.life.settle.for_each(|status| {
             let here = (status.meta.device, status.meta.inode) == (at_path.device, at_path.inode);
             if here && &*status.meta.source == path {
+                kept |= self.promised.contains(&status.source);
                 // What has its turn just now may be about to be opened.
                 kept |= self.life.readers.look(status.source).is_some_and(|look| {
                     look.open

@@ -4,10 +4,14 @@ use super::pipeline::Pipeline;
 use crate::oracle::Way;
 use crate::stage::Stage;
 use skidder_event::Batch;
-use skidder_os::Clock;
+use skidder_os::{Clock, Monotonic};
 use skidder_pipeline::Queue;
-use skidder_read::{Next, Turn, TurnEnd};
+use skidder_read::{Fingerprint, Next, Target, Turn, TurnEnd};
 use skidder_testkit::Random;
+use std::time::Duration;
+
+/// How often the files of waiting sources are opened while there is no room, as the product's reader threads do it.
+const OPEN_WAITING_EVERY: Duration = Duration::from_millis(100);
 
 /// A thread that reads, between two of its steps.
 #[expect(clippy::large_enum_variant, reason = "there are few of them")]
@@ -33,6 +37,7 @@ impl Pipeline {
         let (monotonic, wall) = (stage.clock.monotonic(), stage.clock.wall());
         let life = &mut self.life;
         let count = life.workers.len() as u64;
+        let mut is_blocked = false;
         let worker = &mut life.workers[random.below(count) as usize];
         *worker = match std::mem::replace(worker, Worker::Free) {
             Worker::Free => match life.readers.next(monotonic) {
@@ -53,6 +58,7 @@ impl Pipeline {
                     let (next, end) = turn.run_again(&mut life.scratch, wall, monotonic);
                     Worker::Ahead(turn, batch, end, next)
                 } else {
+                    is_blocked = true;
                     Worker::Ran(turn, end, Some(batch), had_data)
                 }
             }
@@ -61,16 +67,48 @@ impl Pipeline {
                     push(&life.queue, &mut self.way, stage, batch)?;
                     Worker::Ran(turn, end, next, true)
                 } else {
+                    is_blocked = true;
                     Worker::Ahead(turn, batch, end, next)
                 }
             }
             Worker::Pushed(turn, end, had_data) => {
+                self.promised.remove(&turn.source());
                 life.readers.finish(turn, &end, had_data, monotonic);
                 Worker::Free
             }
         };
+        if is_blocked {
+            self.open_waiting(stage, monotonic);
+        }
         Ok(())
     }
+
+    /// There is no room in the queue: files of sources that wait for a turn are opened. From now on they are kept,
+    /// whatever becomes of their names.
+    fn open_waiting(&mut self, stage: &Stage, now: Monotonic) {
+        if now < self.open_waiting_at {
+            return;
+        }
+        self.open_waiting_at = now + OPEN_WAITING_EVERY;
+        if self.life.readers.open_waiting(now) || !self.config.is_patient() {
+            return;
+        }
+        for (id, target) in self.life.readers.in_line() {
+            if is_at_its_path(&target, stage) {
+                self.promised.insert(id);
+            }
+        }
+    }
+}
+
+/// Whether the path of a plain file leads to it. An inode that is used again is another file, which nobody has found yet.
+fn is_at_its_path(target: &Target, stage: &Stage) -> bool {
+    let (print, at_path) = (&target.print, stage.fs.peek_metadata(&target.path));
+    let bytes = stage.fs.peek(&target.path).unwrap_or_default();
+    let head = bytes.get(..print.len as usize);
+    !target.compressed
+        && at_path.is_some_and(|at| (at.device, at.inode) == (target.device, target.inode))
+        && head.is_some_and(|head| Fingerprint::of(head).hash == print.hash)
 }
 
 /// Pushes a batch for which there is room.

@@ -56,7 +56,14 @@ pub(super) fn read_deprecated(
     let max_bytes = settings.message_max_bytes;
     let mut parsers = Vec::new();
     if kind == InputKind::Container {
-        parsers.push(read_container(section, max_bytes));
+        match section.optional_section("containers").filter(|_| !section.has("stream")) {
+            // Of a `docker` input.
+            Some(containers) => {
+                parsers.push(read_container(&containers, max_bytes));
+                containers.skip();
+            }
+            None => parsers.push(read_container(section, max_bytes)),
+        }
     }
     // In this order, whatever that of the settings.
     if let Some(json) = section.optional_section("json") {

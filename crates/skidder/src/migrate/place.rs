@@ -11,7 +11,7 @@ use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
 /// Name of the configuration in its folder.
-const CONFIGURATION: &str = "filebeat.yml";
+pub(super) const CONFIGURATION: &str = "filebeat.yml";
 /// Where packages keep Filebeat's data.
 const PACKAGED_DATA: &str = "/var/lib/filebeat";
 

@@ -6,8 +6,8 @@ use crate::cli::{ExportRegistry, Global};
 use crate::commands::{World, load_settings, print, read_parts, tell};
 use crate::outputs::OutputParts;
 use anyhow::{Context as _, Result, bail};
-use skidder_read::import::identity_for_filebeat;
-use skidder_read::{FilestreamSettings, Fingerprint, InputKind};
+use skidder_read::import::WayBack;
+use skidder_read::{FilestreamSettings, Fingerprint};
 use skidder_registry::Entry;
 use skidder_registry::filebeat::{FilebeatEntry, Identity, Owner, WriteError, write};
 use std::collections::BTreeMap;
@@ -31,16 +31,29 @@ pub(super) fn export(options: &ExportRegistry, global: &Global, world: &World) -
         .filter(of)
         .flat_map(|output| output.inputs.iter().map(|input| &input.settings))
         .collect();
+    let default = FilestreamSettings::new("", skidder_read::scan::ScanSettings::default());
+    let mut ways: Vec<WayBack<'_>> =
+        inputs.iter().map(|input| WayBack::new(&*world.fs, input)).collect();
+    let paths = ours.iter().map(|(_, entry)| entry.meta.source.to_path_buf());
+    ways.push(WayBack::at(&*world.fs, &default, paths));
     let mut theirs: BTreeMap<String, FilebeatEntry> = BTreeMap::new();
-    let mut left_out = 0;
+    let (mut gone, mut left_out) = (0, 0);
     for (key, entry) in &ours {
         let path = entry.meta.source.display();
-        let converted = match convert(key, entry, &inputs, options, world) {
-            Ok(converted) => converted,
+        let of_key = inputs.iter().position(|input| input.value_in(key).is_some());
+        let settings = of_key.map_or(&default, |at| inputs[at]);
+        let way = &mut ways[of_key.unwrap_or(inputs.len())];
+        let converted = match convert(key, entry, settings, way, options) {
+            Ok(Some(converted)) => converted,
+            Ok(None) => {
+                gone += 1;
+                tell(&format!("warning: `{path}` is left out: the file is gone\n"));
+                continue;
+            }
             Err(why) => {
                 left_out += 1;
                 tell(&format!(
-                    "warning: `{path}` is left out, Filebeat will read it anew: {why}\n"
+                    "error: `{path}` is left out, Filebeat will read it from the start: {why}\n"
                 ));
                 continue;
             }
@@ -48,7 +61,7 @@ pub(super) fn export(options: &ExportRegistry, global: &Global, world: &World) -
         if let Some(before) = theirs.get(&converted.key) {
             left_out += 1;
             tell(&format!(
-                "warning: `{path}` is left out, Filebeat cannot tell it from `{}`\n",
+                "error: `{path}` is left out, Filebeat cannot tell it from `{}`\n",
                 before.source.display()
             ));
             continue;
@@ -62,55 +75,57 @@ pub(super) fn export(options: &ExportRegistry, global: &Global, world: &World) -
         }
         result => result?,
     }
-    print(&format!("{} entries written to {}, {left_out} left out\n", theirs.len(), to.display()))?;
-    Ok(ExitCode::SUCCESS)
+    print(&format!(
+        "{} entries written to {}, {left_out} left out, {gone} of files that are gone\n",
+        theirs.len(),
+        to.display()
+    ))?;
+    Ok(if left_out == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// An entry as Filebeat would have written it.
+/// An entry as Filebeat would have written it; nothing if its file is gone.
 fn convert(
     key: &str,
     entry: &Entry,
-    inputs: &[&FilestreamSettings],
+    settings: &FilestreamSettings,
+    way: &mut WayBack<'_>,
     options: &ExportRegistry,
-    world: &World,
-) -> Result<FilebeatEntry, String> {
+) -> Result<Option<FilebeatEntry>, String> {
     let (id, value) = key_parts(key, entry);
-    let input = inputs.iter().find(|input| input.value_in(key).is_some());
     let owner = match key.strip_prefix("filestream::") {
         Some(rest) if rest.starts_with(".global::") => Owner::Filestream { input: String::new() },
         Some(_) => Owner::Filestream { input: id },
         None => Owner::Log,
     };
-    let default = FilestreamSettings::new("", skidder_read::scan::ScanSettings::default());
-    let settings = input.copied().unwrap_or(&default);
     let stream = settings.key_suffix;
-    if owner == Owner::Log && (!stream.is_empty() || settings.kind == InputKind::Container) {
-        return Err("Filebeat's key of a stream of a container cannot be made".to_owned());
-    }
     let value = if stream.is_empty() { &*value } else { settings.value_in(key).unwrap_or(&value) };
-    let name = options.identity.as_deref().unwrap_or(&entry.meta.identifier_name);
-    let native = || Identity::Native { inode: entry.meta.inode, device: entry.meta.device };
+    let known_by = &*entry.meta.identifier_name;
+    let print = if known_by == "fingerprint" {
+        let len = entry.meta.fingerprint_len.unwrap_or(settings.fingerprint.length);
+        Some(Fingerprint::from_hex(value, len).ok_or("its key is no fingerprint")?)
+    } else {
+        None
+    };
+    let mut entry = entry.clone();
+    if way.locate(&mut entry, print.as_ref()).is_none() {
+        return Ok(None);
+    }
+    let name = options.identity.as_deref().unwrap_or(known_by);
     let source = entry.meta.source.to_string_lossy().into_owned();
-    let identity = match name {
-        "native" => native(),
-        "path" => Identity::Path(source),
-        "fingerprint" if &*entry.meta.identifier_name == "fingerprint" => {
-            let len = entry.meta.fingerprint_len.unwrap_or(settings.fingerprint.length);
-            let print = Fingerprint::from_hex(value, len).ok_or("its key is no fingerprint")?;
-            identity_for_filebeat(&*world.fs, settings, &entry.meta.source.to_path_buf(), &print)?
-        }
-        "inode_marker" => {
+    let identity = match (name, &print) {
+        ("native", _) => Identity::Native { inode: entry.meta.inode, device: entry.meta.device },
+        ("path", _) => Identity::Path(source),
+        ("fingerprint", Some(print)) => way.fingerprint(&entry, print)?,
+        ("inode_marker", _) => {
             let marker = value.split_once('-').map_or("", |(_, marker)| marker).to_owned();
             Identity::InodeMarker { inode: entry.meta.inode, marker }
         }
-        name => {
-            return Err(format!("it is known by `{}`, not `{name}`", entry.meta.identifier_name));
-        }
+        (name, _) => return Err(format!("it is known by `{known_by}`, not `{name}`")),
     };
     if owner == Owner::Log && identity.name() == "fingerprint" {
         return Err("`log` inputs know no fingerprints; use `--identity native`".to_owned());
     }
-    Ok(FilebeatEntry {
+    Ok(Some(FilebeatEntry {
         key: FilebeatEntry::key_of(&owner, &identity, stream),
         owner,
         identity,
@@ -120,5 +135,5 @@ fn convert(
         eof: entry.cursor.eof,
         updated: Some(entry.updated),
         ttl: -1,
-    })
+    }))
 }

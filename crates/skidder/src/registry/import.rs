@@ -44,7 +44,7 @@ pub(super) fn import(options: &Import, global: &Global, world: &World) -> Result
             print("nothing was written (`--dry-run`)\n")?;
         }
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(imported.exit_code())
 }
 
 /// Takes over the registry at or below `from`, for the output that a single one would be; or only says what
@@ -70,17 +70,17 @@ pub(crate) fn take_over(
     let inputs: Vec<&FilestreamSettings> =
         output.inputs.iter().map(|input| &input.settings).collect();
     let now = world.clock.wall();
-    let rows = plan(&*world.fs, &inputs, &theirs, &|key| ours.get(key).cloned(), now);
+    let rows = plan(&*world.fs, &inputs, &theirs, &ours, now);
     if !dry_run {
-        let changes: Vec<Change> = rows
-            .iter()
-            .filter_map(|row| row.put.clone())
-            .map(|(key, entry)| Change::Put {
-                key: key.into(),
-                entry,
-                checkpoint: Checkpoint::Clear,
-            })
-            .collect();
+        let outdated = rows.iter().filter_map(|row| row.remove.as_deref());
+        let mut changes: Vec<Change> =
+            outdated.map(|key| Change::Remove { key: key.into() }).collect();
+        let put = rows.iter().filter_map(|row| row.put.clone()).map(|(key, entry)| Change::Put {
+            key: key.into(),
+            entry,
+            checkpoint: Checkpoint::Clear,
+        });
+        changes.extend(put);
         agent::take_over_id(&*world.fs, &store, &parts.data)?;
         commit(registry, &changes, world)?;
     }
@@ -150,6 +150,19 @@ impl Imported {
             count(|adoption| matches!(adoption, Adoption::Known { .. })),
             count(|adoption| matches!(adoption, Adoption::Skip(_))),
         )
+    }
+
+    /// Failure if lines may come again because entries are left out although their files are there; says so.
+    pub(crate) fn exit_code(&self) -> ExitCode {
+        let lost = self.rows.iter().filter(|row| row.adoption.is_lost()).count();
+        if lost == 0 {
+            return ExitCode::SUCCESS;
+        }
+        tell(&format!(
+            "error: {lost} entries are left out although their files are there; what an input reads of these \
+             files begins at the start, and lines come twice\nhint: the last column has the reason of each\n"
+        ));
+        ExitCode::FAILURE
     }
 
     /// Everything, for programs.

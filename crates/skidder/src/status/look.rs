@@ -3,45 +3,45 @@
 use super::inputs::InputLook;
 use crate::endpoint;
 use crate::status::text::span;
-use anyhow::Result;
+use anyhow::{Context as _, Result};
 use serde::Serialize;
 use serde_json::Value;
-use skidder_observe::{HttpConfig, bytes_text};
+use skidder_observe::{HttpConfig, Problem};
 use std::time::Duration;
 
 /// Files that are looked at for whether they are behind.
 const FILES_LOOKED_AT: usize = 1000;
 
-/// Files that are named when something is wrong with them.
-const FILES_NAMED: usize = 3;
-
 /// What is said of the files is no older than this.
 const AGE_MAX: Duration = Duration::from_secs(1);
-
-/// The beginning of the reason of a file whose last line is not complete: nobody can deliver it yet.
-const NO_END_YET: &str = "the last line or event has no end yet";
 
 /// What the program said at one moment.
 pub(crate) struct Sample {
     live: Value,
     lag: Value,
     inputs: Value,
+    problems: Vec<Problem>,
 }
 
 impl Sample {
     /// Of these answers.
     #[cfg(test)]
-    pub(crate) fn new(live: Value, lag: Value, inputs: Value) -> Self {
-        Self { live, lag, inputs }
+    pub(crate) fn new(live: Value, lag: Value, inputs: Value, problems: Vec<Problem>) -> Self {
+        Self { live, lag, inputs, problems }
     }
 
-    /// Asks for it; what is said of the files is no older than `age`, if looking at them does not take too long.
-    pub(crate) fn ask(http: &HttpConfig, age: Duration) -> Result<Self> {
+    /// Asks for it; what is said of the files is no older than `age`, if looking at them does not take too long. A file
+    /// is behind after `behind`.
+    pub(crate) fn ask(http: &HttpConfig, age: Duration, behind: Duration) -> Result<Self> {
         let age = age.min(AGE_MAX).as_millis();
         let lag = format!("/lag?sort=behind_ms&order=desc&limit={FILES_LOOKED_AT}&age_ms={age}");
         let lag = endpoint::get(http, &lag)?;
         let inputs = endpoint::get(http, "/inputs/")?;
-        Ok(Self { live: endpoint::get(http, "/ui/live")?, lag, inputs })
+        let behind = behind.as_millis();
+        let mut problems = endpoint::get(http, &format!("/problems?behind_ms={behind}"))?;
+        let problems = serde_json::from_value(problems["problems"].take())
+            .context("the running skidder is of another version")?;
+        Ok(Self { live: endpoint::get(http, "/ui/live")?, lag, inputs, problems })
     }
 }
 
@@ -53,7 +53,7 @@ pub(crate) struct Look {
     pub(crate) version: String,
     pub(crate) uptime_ms: u64,
     /// What is wrong; nothing if all is well.
-    pub(crate) problems: Vec<String>,
+    pub(crate) problems: Vec<Problem>,
     /// Lines and bytes a second that were read, lines that were delivered.
     pub(crate) read_rate: f64,
     pub(crate) read_bytes_rate: f64,
@@ -83,6 +83,8 @@ pub(crate) struct OutputLook {
     /// Mean time of a request, of those since the look before.
     pub(crate) latency_ms: Option<f64>,
     pub(crate) in_flight: u64,
+    /// As `/ui/live` tells it.
+    pub(crate) ledger: Value,
     pub(crate) retried: u64,
     pub(crate) errors: u64,
     /// Of these, since the look before.
@@ -90,14 +92,6 @@ pub(crate) struct OutputLook {
     pub(crate) dead_lettered: u64,
     pub(crate) queue_events: u64,
     pub(crate) queue_events_max: u64,
-}
-
-/// When a file is called behind: a line of it is older than this, and the program has run for so long. A line that was
-/// written before the start is late, but not by a fault of now.
-#[derive(Clone, Copy)]
-struct Limit {
-    line_ms: u128,
-    uptime_ms: u128,
 }
 
 /// One file.
@@ -119,24 +113,29 @@ pub(crate) struct FileLook {
 }
 
 impl Look {
-    /// What has happened between two samples. A file is behind after `limit`.
-    pub(crate) fn of(before: &Sample, now: &Sample, limit: Duration) -> Self {
+    /// What has happened between two samples.
+    pub(crate) fn of(before: &Sample, now: &Sample) -> Self {
         let (old, new) = (&before.live, &now.live);
         let seconds =
             number(new, "uptime_ms").saturating_sub(number(old, "uptime_ms")) as f64 / 1e3;
         let rate = |name: &str| {
+            let told = |output: &Value| output["rates"][name].as_f64();
+            let outputs = new["outputs"].as_array().map_or(&[][..], Vec::as_slice);
+            if outputs.iter().any(|output| told(output).is_some()) {
+                return outputs.iter().filter_map(told).sum();
+            }
             let more = number(&new["ledger"], name).saturating_sub(number(&old["ledger"], name));
             per_second(more, seconds)
         };
         let all = new["outputs"].as_array().map_or(&[][..], Vec::as_slice);
         let outputs = all.iter().enumerate();
         let files = now.lag["files"].as_array().map_or(&[][..], Vec::as_slice);
-        let mut look = Self {
+        Self {
             name: text(new, "name"),
             host: text(new, "host"),
             version: text(new, "version"),
             uptime_ms: number(new, "uptime_ms"),
-            problems: Vec::new(),
+            problems: now.problems.clone(),
             read_rate: rate("read"),
             read_bytes_rate: rate("read_bytes"),
             delivered_rate: rate("delivered"),
@@ -148,29 +147,18 @@ impl Look {
             lag: now.lag["totals"].clone(),
             files: files.iter().map(FileLook::of).collect(),
             resident_bytes: number(&new["process"], "resident_bytes"),
-        };
-        look.find_problems(limit);
-        look
+        }
     }
+}
 
-    fn find_problems(&mut self, limit: Duration) {
-        let mut problems = Vec::new();
-        let limit = Limit { line_ms: limit.as_millis(), uptime_ms: self.uptime_ms.into() };
-        if self.ledger["adds_up"] == false {
-            problems.push("the ledger does not add up: a bug, please report it".to_owned());
+impl Look {
+    /// When nothing is behind any more, to go on a sentence; nothing if nothing is behind, or that is not known.
+    pub(crate) fn catch_up(&self) -> String {
+        match (self.lag["never"].as_str(), self.lag["catch_up_ms"].as_u64()) {
+            (Some(why), _) => format!(", never caught up: {why}"),
+            (None, Some(left)) => format!(", caught up in {}", span(left)),
+            (None, None) => String::new(),
         }
-        problems.extend(self.outputs.iter().filter_map(OutputLook::problem));
-        let behind: Vec<&FileLook> =
-            self.files.iter().filter(|file| file.is_behind(limit)).collect();
-        for file in behind.iter().take(FILES_NAMED) {
-            problems.push(file.problem());
-        }
-        let soon = self.files.iter().filter_map(|file| file.deleted_too_early(limit));
-        problems.extend(soon.take(FILES_NAMED));
-        if behind.len() > FILES_NAMED {
-            problems.push(format!("{} more files are behind", behind.len() - FILES_NAMED));
-        }
-        self.problems = problems;
     }
 }
 
@@ -183,9 +171,12 @@ impl OutputLook {
             kind: text(new, "kind"),
             state: text(new, "state"),
             blocked_ms: new["blocked_ms"].as_u64(),
-            rate: per_second(more("acked"), seconds),
+            rate: new["rates"]["delivered"]
+                .as_f64()
+                .unwrap_or_else(|| per_second(more("acked"), seconds)),
             latency_ms: (requests > 0).then(|| more("latency_ns") as f64 / requests as f64 / 1e6),
             in_flight: number(&new["ledger"], "in_flight"),
+            ledger: new["ledger"].clone(),
             retried: number(new, "retried"),
             errors: number(new, "errors"),
             errors_now: more("errors"),
@@ -201,21 +192,6 @@ impl OutputLook {
             Some(id) => format!("{id} ({})", self.kind),
             None => self.kind.clone(),
         }
-    }
-
-    fn problem(&self) -> Option<String> {
-        let name = self.name();
-        if self.state == "ended" {
-            return Some(format!("the output {name} has ended by itself"));
-        }
-        if let Some(blocked) = self.blocked_ms {
-            let since = span(blocked);
-            return Some(format!("the output {name} is blocked for {since}: its queue is full"));
-        }
-        // Where one of several hosts is away, others have taken something meanwhile.
-        (self.state == "failing" && self.rate <= 0.0).then(|| {
-            format!("the output {name} fails: nothing was taken since an error, of {}", self.errors)
-        })
     }
 }
 
@@ -233,31 +209,6 @@ impl FileLook {
             deleted_in_ms: file["deleted_in_ms"].as_u64(),
             error: file["error"]["text"].as_str().map(str::to_owned),
         }
-    }
-
-    /// Whether it has lines that should have been delivered by now.
-    fn is_behind(&self, limit: Limit) -> bool {
-        let has_end = !self.reason.as_ref().is_some_and(|reason| reason.starts_with(NO_END_YET));
-        has_end && u128::from(self.behind_ms).min(limit.uptime_ms) >= limit.line_ms
-    }
-
-    /// What is wrong if rotation deletes it before it is delivered.
-    fn deleted_too_early(&self, limit: Limit) -> Option<String> {
-        let deleted = self.deleted_in_ms.filter(|_| self.behind.is_some_and(|bytes| bytes > 0))?;
-        let is_late = match self.catch_up_ms {
-            Some(catch_up) => catch_up > deleted,
-            None => self.is_behind(limit),
-        };
-        let (path, span) = (&self.path, span(deleted));
-        is_late.then(|| format!("{path} is deleted by rotation in {span}, before it is delivered"))
-    }
-
-    fn problem(&self) -> String {
-        let Self { path, behind, behind_ms, reason, .. } = self;
-        let bytes = bytes_text(behind.unwrap_or(0) as f64);
-        let why = reason.as_ref().map_or_else(String::new, |reason| format!(": {reason}"));
-        let age = span(*behind_ms);
-        format!("{path} is {bytes} behind, its oldest undelivered line is {age} old{why}")
     }
 }
 
@@ -287,26 +238,8 @@ mod tests {
             live: json!({"uptime_ms": uptime, "ledger": ledger, "outputs": [output]}),
             lag: json!({"files": files, "totals": {}}),
             inputs: json!([]),
+            problems: Vec::new(),
         }
-    }
-
-    fn problems(old: &Value, new: &Value, acked: u64, files: &Value) -> Vec<String> {
-        let before = sample(60_000, 100, old, files);
-        let now = sample(62_000, acked, new, files);
-        Look::of(&before, &now, Duration::from_mins(1)).problems
-    }
-
-    #[test]
-    fn lines_from_before_the_start_are_no_trouble_of_a_fresh_start() {
-        let output = json!({"kind": "k", "state": "idle"});
-        let file = json!({"path": "/a", "state": "idle", "behind": 2048, "behind_ms": 2_280_000,
-                          "deleted_in_ms": 300_000});
-        let look = |uptime: u64| {
-            let of = |uptime| sample(uptime, 100, &output, &json!([file]));
-            Look::of(&of(uptime - 1000), &of(uptime), Duration::from_mins(1))
-        };
-        assert_eq!(look(59_999).problems, Vec::<String>::new());
-        assert_eq!(look(60_000).problems.len(), 2);
     }
 
     #[test]
@@ -314,66 +247,14 @@ mod tests {
         let output = |requests: u64, latency: u64| json!({"kind": "k", "requests": requests, "latency_ns": latency});
         let before = sample(1000, 100, &output(1, 0), &json!([]));
         let now = sample(3000, 300, &output(5, 8_000_000), &json!([]));
-        let look = Look::of(&before, &now, Duration::from_mins(1));
+        let look = Look::of(&before, &now);
         assert_eq!(
             (look.read_rate, look.read_bytes_rate, look.delivered_rate),
             (100.0, 1e4, 100.0)
         );
         assert_eq!((look.outputs[0].rate, look.outputs[0].latency_ms), (100.0, Some(2.0)));
-        assert!(look.problems.is_empty());
         // Another process, which counts from zero again, is no flood.
-        let again = Look::of(&now, &sample(100, 5, &output(1, 1), &json!([])), Duration::ZERO);
+        let again = Look::of(&now, &sample(100, 5, &output(1, 1), &json!([])));
         assert_eq!((again.read_rate, again.outputs[0].rate), (0.0, 0.0));
-    }
-
-    #[test]
-    fn what_is_wrong_with_an_output_is_told() {
-        let of = |state: &str, errors: u64| json!({"id": "main", "kind": "elasticsearch", "state": state, "errors": errors});
-        let none = json!([]);
-        assert!(problems(&of("delivering", 0), &of("delivering", 0), 100, &none).is_empty());
-        // The errors may have been before the first look.
-        let fails = problems(&of("failing", 2), &of("failing", 2), 100, &none);
-        let told = "the output main (elasticsearch) fails: nothing was taken since an error, of 2";
-        assert_eq!(fails, [told]);
-        let mut blocked = of("blocked", 0);
-        blocked["blocked_ms"] = 75_000.into();
-        let told = problems(&of("delivering", 0), &blocked, 100, &none);
-        assert_eq!(
-            told,
-            ["the output main (elasticsearch) is blocked for 1 m 15 s: its queue is full"]
-        );
-        let ended = problems(&of("delivering", 0), &of("ended", 0), 100, &none);
-        assert_eq!(ended, ["the output main (elasticsearch) has ended by itself"]);
-    }
-
-    #[test]
-    fn files_with_lines_that_should_be_there_by_now_are_named() {
-        let file = |path: &str, ms: u64, reason: &str| json!({"path": path, "state": "idle", "behind": 2048, "behind_ms": ms, "reason": reason});
-        let output = json!({"kind": "k", "state": "idle"});
-        let mut files = vec![
-            file("/a", 61_000, "output is full"),
-            file("/b", 59_000, "at its end"),
-            file("/c", 900_000, "the last line or event has no end yet"),
-        ];
-        let told = problems(&output, &output, 100, &Value::from(files.clone()));
-        assert_eq!(
-            told,
-            ["/a is 2.0 KiB behind, its oldest undelivered line is 1 m 1 s old: output is full"]
-        );
-        let mut soon = file("/e", 61_000, "x");
-        (soon["deleted_in_ms"], soon["catch_up_ms"]) = (120_000.into(), 119_000.into());
-        let told = |soon: &Value| problems(&output, &output, 100, &json!([soon])).pop();
-        assert_eq!(
-            told(&soon).as_deref(),
-            Some("/e is 2.0 KiB behind, its oldest undelivered line is 1 m 1 s old: x")
-        );
-        let early = "/e is deleted by rotation in 2 m 0 s, before it is delivered";
-        soon["catch_up_ms"] = 121_000.into();
-        assert_eq!(told(&soon).as_deref(), Some(early));
-        soon["catch_up_ms"] = Value::Null;
-        assert_eq!(told(&soon).as_deref(), Some(early));
-        files.extend((0..4).map(|_| file("/d", 61_000, "x")));
-        let told = problems(&output, &output, 100, &Value::from(files));
-        assert_eq!((told.len(), &*told[3]), (4, "2 more files are behind"));
     }
 }

@@ -1,5 +1,6 @@
 //! What `skidder top` shows, and what keys do to it.
 
+use crate::problems;
 use crate::status::{
     FILE_HEAD, INPUT_HEAD, InputLook, Look, OUTPUT_HEAD, file_row, output_row, span,
 };
@@ -166,7 +167,7 @@ impl Screen {
 
     fn problems(&self, look: &Look) -> Vec<String> {
         let mut problems: Vec<String> = self.failed.iter().cloned().collect();
-        problems.extend(look.problems.iter().cloned());
+        problems.extend(look.problems.iter().map(problems::line));
         problems.truncate(PROBLEMS_SHOWN);
         problems
     }
@@ -188,9 +189,7 @@ impl Screen {
         if number("behind_ms") > 0 {
             title.push_str(&format!(", oldest {}", span(number("behind_ms"))));
         }
-        if let Some(left) = look.lag["catch_up_ms"].as_u64() {
-            title.push_str(&format!(", caught up in {}", span(left)));
-        }
+        title.push_str(&look.catch_up());
         plot(frame, behind, &title, &self.behind);
     }
 }
@@ -243,7 +242,7 @@ mod tests {
     use ratatui::Terminal;
     use ratatui::backend::TestBackend;
     use serde_json::json;
-    use std::time::Duration;
+    use skidder_observe::Problem;
 
     fn sample(at: u64, read: u64) -> Sample {
         let file = |path: &str, behind: u64, ms: u64, rate: f64| json!({"path": path, "state": "reading", "behind": behind, "behind_ms": ms, "rate": rate});
@@ -257,11 +256,15 @@ mod tests {
                    "files": [file("/a", 1000, 5000, 1.0), file("/b", 1048, 10, 9.0)]}),
             json!([{"id": "nginx", "input": "filestream", "skidder": {"state": "blocked", "blocked_on": "main",
                     "blocked_ms": 12_000, "ledger": {"read": read}, "lag": {"behind_bytes": 2048}}}]),
+            vec![
+                Problem::error("output_blocked", "the output main is blocked".to_owned())
+                    .because("h:1: away"),
+            ],
         )
     }
 
     fn look(seconds: u64, read: u64) -> Look {
-        Look::of(&sample(0, 0), &sample(seconds * 1000, read), Duration::from_mins(1))
+        Look::of(&sample(0, 0), &sample(seconds * 1000, read))
     }
 
     fn drawn(screen: &Screen, width: u16, height: u16) -> String {
@@ -290,7 +293,7 @@ mod tests {
         let text = drawn(&screen, 160, 20);
         let parts = [
             "skidder 1.2.3 on box, up 2 s · read 3,000 = delivered 3,000",
-            "! the output main (elasticsearch) is blocked for 12 s",
+            "! the output main is blocked: h:1: away",
             "read 1,500 lines/s, 146.5 KiB/s",
             "delivered 1,500 lines/s",
             "behind 2.0 KiB, oldest 5 s, caught up in 1 m 30 s",

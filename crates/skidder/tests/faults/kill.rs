@@ -185,6 +185,28 @@ fn killed_while_rotating_by_copytruncate() {
 }
 
 #[test]
+fn what_a_kill_repeats_is_bounded_by_events_however_rarely_cursors_are_saved() {
+    const ALL: usize = 120_000;
+    /// After so many events with a verdict there is a commit before its time.
+    const COMMIT_ROWS: usize = 50_000;
+    let server = BulkServer::start();
+    let place = Place::new(&server);
+    place.open_endpoint();
+    place.write("a", &lines("a", 0..ALL));
+    let mut program = place.start(&["-E", "filebeat.registry.flush=1h"]);
+    program.await_that("every line is there", || server.count() >= ALL);
+    program.await_that("cursors are saved", || {
+        place.stat("/registrar/writes/success").is_some_and(|writes| writes > 0)
+    });
+    program.kill();
+    let durable = place.durable_bytes() as usize / LINE_BYTES;
+    assert!(durable + QUEUE_EVENTS >= COMMIT_ROWS, "{durable} lines are durable");
+    place.once(&[]).succeeded();
+    let fault = "kill -9 with `registry.flush: 1h`";
+    accept(fault, judge(&[("a", ALL)], &server.documents()), ALL - durable);
+}
+
+#[test]
 fn stopped_midway_it_drains_and_repeats_nothing() {
     // So many that they outlast a test that has to wait for its turn on a busy machine.
     const A: usize = 40_000;
