@@ -105,6 +105,8 @@ pub(crate) fn run(parts: Parts, world: &World, mut reloader: Option<Reloader>) -
     }
     world.startup.step(|| "endpoint opened".to_owned());
     watch.survey()?;
+    // Threads run and registries are open: what that took is not needed again either.
+    crate::program_pages::give_back();
     let told = world.startup.tell_behind(running.outputs.iter().flat_map(awaited).collect());
     let is_watched = once || std::io::stderr().is_terminal();
     let period = watch.ticks(metrics.enabled, is_watched && logging::is_elsewhere());
