@@ -131,10 +131,7 @@ impl Running {
     /// Asks it to end (SIGTERM), waits for so long, then kills it. How it ends is its own affair; having ended before
     /// is an error.
     pub fn end(mut self, patience: Duration) -> Result<Cost> {
-        if let Some((status, _)) = reap(self.id, libc::WNOHANG)? {
-            self.reaped = true;
-            anyhow::bail!("it ended by itself with wait status {status:#x}");
-        }
+        self.still_runs()?;
         let memory_peak_bytes = memory_peak_of(self.id)?;
         self.signal(libc::SIGTERM)?;
         let clock = SystemClock::new();
@@ -148,8 +145,18 @@ impl Running {
         self.kill()
     }
 
-    /// Ends it at once (SIGKILL).
+    /// Fails if the program has ended.
+    fn still_runs(&mut self) -> Result<()> {
+        if let Some((status, _)) = reap(self.id, libc::WNOHANG)? {
+            self.reaped = true;
+            anyhow::bail!("it ended by itself with wait status {status:#x}");
+        }
+        Ok(())
+    }
+
+    /// Ends it at once (SIGKILL). Having ended before is an error.
     pub fn kill(mut self) -> Result<Cost> {
+        self.still_runs()?;
         let memory_peak_bytes = memory_peak_of(self.id)?;
         self.signal(libc::SIGKILL)?;
         let (_, cost) = reap(self.id, 0)?.context("wait4 returned without a child")?;

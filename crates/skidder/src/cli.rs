@@ -137,6 +137,8 @@ pub(crate) enum Command {
     Status(Status),
     /// Shows in the terminal what is read and delivered, and which files are behind
     Top(Top),
+    /// Prints the address of the page with the token that opens it, and opens a browser
+    Page(PageArguments),
     /// Looks at and changes what is remembered of files
     Registry {
         #[command(subcommand)]
@@ -428,6 +430,14 @@ pub(crate) struct Status {
     /// A file is behind when its oldest line without a verdict is older than this, and skidder has run for so long
     #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = seconds)]
     pub(crate) behind: Duration,
+}
+
+/// `skidder page`.
+#[derive(Args, Clone, Copy, Debug)]
+pub(crate) struct PageArguments {
+    /// Prints the address and opens nothing
+    #[arg(long)]
+    pub(crate) print: bool,
 }
 
 /// `skidder top`.

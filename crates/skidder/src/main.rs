@@ -20,6 +20,7 @@ mod migrate;
 mod monitoring;
 mod outputs;
 mod own_log;
+mod page;
 mod pages;
 mod passing;
 mod problems;

@@ -163,7 +163,9 @@ fn adopt(
         return Ok(imported);
     }
     if let Some(keystore) = &theirs.keystore {
-        std::fs::create_dir_all(&ours.data)
+        world
+            .fs
+            .create_dir_all(&ours.data, skidder_os::PRIVATE_DIRECTORY)
             .with_context(|| format!("cannot make `{}`", ours.data.display()))?;
         copy(keystore, &ours.data.join("filebeat.keystore"))?;
     }

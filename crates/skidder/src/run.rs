@@ -10,6 +10,7 @@ use crate::commands::{World, tell};
 use crate::ending::{FailOn, Files, Shortfall};
 use crate::logging;
 use crate::outputs::OutputParts;
+use crate::page;
 use crate::reload::Reloader;
 use crate::startup::Awaited;
 use crate::watch::Watch;
@@ -89,13 +90,15 @@ pub(crate) fn run(
     fail_on: &[FailOn],
 ) -> Result<ExitCode> {
     let once = reloader.is_none();
-    let http = parts.http.clone();
+    let (mut http, data) = (parts.http.clone(), parts.data.clone());
     let metrics = parts.log.metrics;
     let agent = parts.agent.clone();
     let (monitoring, otlp) = (parts.monitoring.clone(), parts.otlp.clone());
     // Settings are read; nothing is open yet.
     crate::program_pages::give_back();
     let mut running = Running::start(parts, world, once)?;
+    // Behind the lock of the data directory.
+    http.auth.own = page::token(&*world.fs, &data, &http);
     let mut watch = Watch::new(&running, &agent, Some(&http), &metrics, world)?;
     if let Some(monitoring) = monitoring {
         watch.ship(monitoring, &running);
@@ -110,6 +113,8 @@ pub(crate) fn run(
     }
     world.startup.step(|| "endpoint opened".to_owned());
     watch.survey()?;
+    // Threads run and registries are open: what that took is not needed again either.
+    crate::program_pages::give_back();
     let told = world.startup.tell_behind(running.outputs.iter().flat_map(awaited).collect());
     let is_watched = once || std::io::stderr().is_terminal();
     let period = watch.ticks(metrics.enabled, is_watched && logging::is_elsewhere());

@@ -8,7 +8,8 @@ use serde_json::Value;
 use std::process::Command;
 
 /// Filebeat's own defaults, but for what the cell asks for, and that the last lines of a file that is caught up with
-/// wait 1 s for others instead of 10 s, as with the other peers. Text is written as JSON strings, which YAML reads as
+/// wait 1 s for others instead of 10 s, as with the other peers; in fault scenarios files are looked for every second,
+/// as by the other peers, instead of every 10 s. Text is written as JSON strings, which YAML reads as
 /// they are.
 pub(super) fn prepare(job: &Job<'_>, command: &mut Command, is_skidder: bool) -> Result<()> {
     let config = job.home.join("filebeat.yml");
@@ -26,6 +27,7 @@ fn configuration(job: &Job<'_>) -> String {
         Form::Plain => "",
         Form::Gz => "    compression: auto\n",
     };
+    let scanner = if job.durable { "    prospector.scanner.check_interval: 1s\n" } else { "" };
     let parsers = match job.cell.work {
         Work::None | Work::TenProcessors => "",
         Work::Ndjson => "    parsers: [{ndjson: {target: \"\", overwrite_keys: true}}]\n",
@@ -42,7 +44,7 @@ fn configuration(job: &Job<'_>) -> String {
         Pace::Steady(_) => "",
     };
     format!(
-        "filebeat.inputs:\n  - type: filestream\n    id: peers\n    paths: [{}]\n{compression}{parsers}\
+        "filebeat.inputs:\n  - type: filestream\n    id: peers\n    paths: [{}]\n{compression}{scanner}{parsers}\
          output.elasticsearch:\n  hosts: [{}]\n  compression_level: {}\n\
          setup.template.enabled: false\nsetup.ilm.enabled: false\n{queue}{processors}",
         Value::from(job.paths),

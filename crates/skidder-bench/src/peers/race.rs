@@ -160,7 +160,7 @@ fn log(home: &Path) -> PathBuf {
 }
 
 /// The end of what `peer` wrote to standard error.
-fn said(peer: &Peer, home: &Path) -> String {
+pub(super) fn said(peer: &Peer, home: &Path) -> String {
     format!("{} said: {}", peer.name, measure::tail(&log(home)))
 }
 
