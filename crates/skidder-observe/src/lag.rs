@@ -376,6 +376,7 @@ mod tests {
             state: FileState::Gone,
             reason: Some(Reason::Gone),
             source: None,
+            id: skidder_os::FileId { device: 1, inode: 2 },
             deleted_in: None,
             error: None,
         }

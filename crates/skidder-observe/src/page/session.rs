@@ -9,6 +9,7 @@ use hyper::HeaderMap;
 use hyper::header::COOKIE;
 use ring::hmac;
 use skidder_os::Timestamp;
+use std::fmt::Write as _;
 use std::time::Duration;
 use subtle::ConstantTimeEq as _;
 
@@ -74,7 +75,10 @@ impl Sessions {
 
     fn mark(&self, what: &str, ends: u64) -> String {
         let mark = hmac::sign(&self.key, format!("skidder page {what} {ends}").as_bytes());
-        mark.as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
+        mark.as_ref().iter().fold(String::new(), |mut hex, byte| {
+            write!(hex, "{byte:02x}").expect("a string takes everything");
+            hex
+        })
     }
 }
 
