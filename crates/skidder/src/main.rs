@@ -28,10 +28,12 @@ mod registry;
 mod reload;
 mod run;
 mod sample;
+mod service;
 #[cfg(test)]
 mod settings_page;
 mod ship;
 mod shown_plan;
+mod signals;
 mod startup;
 mod status;
 mod table;
@@ -51,8 +53,9 @@ const _: () = assert!(
 
 #[expect(clippy::print_stderr, reason = "the last word before the exit code")]
 fn main() -> ExitCode {
+    let caught = signals::Caught::hangups();
     let command_line = cli::CommandLine::parse();
-    let code = match commands::dispatch(&command_line) {
+    let code = match commands::dispatch(&command_line, caught) {
         Ok(code) => code,
         Err(error) => {
             logging::failed(&error);
