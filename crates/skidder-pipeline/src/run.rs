@@ -14,6 +14,8 @@ use skidder_os::{Bell, Clock, Monotonic};
 use skidder_read::{Now, Readers};
 use std::collections::VecDeque;
 use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::RecvTimeoutError;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -53,6 +55,15 @@ impl Queues {
         }
         limits.flush_timeout
     }
+}
+
+/// How long processors may go on with what they are at when reading stops.
+#[derive(Clone, Copy, Debug)]
+pub struct Patience<'a> {
+    /// Behind this they are interrupted.
+    pub limit: Duration,
+    /// What interrupts them.
+    pub interrupt: &'a AtomicBool,
 }
 
 /// Threads from files to the queue, and from the settle to the registry.
@@ -281,7 +292,7 @@ impl Pipeline {
 
     /// No more reading, but of the open files of inputs with `read_until_eof`: to their end, or as long as
     /// that allows. What is queued goes on.
-    pub fn stop_reading(&mut self) {
+    pub fn stop_reading(&mut self, patience: Patience<'_>) {
         self.shared.set(|state| state.stopped = true);
         self.shared.ring();
         if let Some(scanner) = self.scanner.take() {
@@ -296,9 +307,22 @@ impl Pipeline {
         }
         self.readers.stop();
         self.queue.close();
-        for worker in self.workers.drain(..) {
-            join(worker);
-        }
+        // What is still being read is not taken any more: it may be left in the middle.
+        let (done, ended) = std::sync::mpsc::channel::<()>();
+        std::thread::scope(|scope| {
+            scope.spawn(move || {
+                if ended.recv_timeout(patience.limit) == Err(RecvTimeoutError::Timeout) {
+                    tracing::warn!(
+                        "a processor does not end; it is interrupted, and its lines are read again by the next start"
+                    );
+                    patience.interrupt.store(true, Ordering::Relaxed);
+                }
+            });
+            for worker in self.workers.drain(..) {
+                join(worker);
+            }
+            drop(done);
+        });
     }
 
     /// Waits until all that was read is settled, at most `limit`; says whether it is. With a queue on the disk: until
@@ -312,7 +336,7 @@ impl Pipeline {
 
     /// Lets go of what is not settled, saves all cursors and ends. Says whether they are durable.
     pub fn finish(&mut self) -> bool {
-        self.stop_reading();
+        debug_assert!(self.workers.is_empty(), "reading is stopped before");
         self.queue.abort();
         if let Some(disk) = &self.disk {
             disk.stop();

@@ -39,7 +39,7 @@ impl FailOn {
         match self {
             Self::Unread => 4,
             Self::Refused => 5,
-            Self::Nothing => 6,
+            Self::Nothing => 7,
             Self::Never => 0,
         }
     }
@@ -190,7 +190,7 @@ mod tests {
         assert_eq!(code(&both, &[]), 4);
         assert_eq!(code(&both, &[FailOn::Refused, FailOn::Nothing]), 5);
         assert_eq!(code(&both, &[FailOn::Never]), 0);
-        assert_eq!(code(&shortfall(&[], 0, 0), &[]), 6);
+        assert_eq!(code(&shortfall(&[], 0, 0), &[]), 7);
         assert_eq!(code(&shortfall(&[], 0, 1), &[]), 0);
         assert_eq!(
             both.text(),

@@ -31,10 +31,12 @@ mod registry;
 mod reload;
 mod run;
 mod sample;
+mod service;
 #[cfg(test)]
 mod settings_page;
 mod ship;
 mod shown_plan;
+mod signals;
 mod startup;
 mod status;
 mod table;
@@ -54,10 +56,11 @@ const _: () = assert!(
 
 #[expect(clippy::print_stderr, reason = "the last word before the exit code")]
 fn main() -> ExitCode {
+    let caught = signals::Caught::hangups();
     let matches = cli::help::shown().get_matches();
     let command_line =
         cli::CommandLine::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
-    let code = match commands::dispatch(&command_line) {
+    let code = match commands::dispatch(&command_line, caught) {
         Ok(code) => code,
         Err(error) => {
             logging::failed(&error);

@@ -12,17 +12,19 @@ use crate::logging;
 use crate::outputs::OutputParts;
 use crate::page;
 use crate::reload::Reloader;
+use crate::signals::Asked;
 use crate::startup::Awaited;
 use crate::watch::Watch;
 use anyhow::{Context as _, Result, bail};
 use output::{Start, open_registry};
+use skidder_event::DropReason;
 use skidder_observe::{Reloads, grouped, span_text};
 use skidder_os::{Clock, Fs};
-use skidder_pipeline::{PipelineSettings, Settle};
+use skidder_pipeline::{Patience, PipelineSettings, Settle};
 use std::io::IsTerminal as _;
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 use tokio::runtime::Runtime;
@@ -39,6 +41,9 @@ const SOCKET_THREADS_MAX: usize = 4;
 
 /// How long the runtime may take to let go of its tasks.
 const RUNTIME_END: Duration = Duration::from_secs(1);
+
+/// Exit code of a run that has lost events: they were in a damaged place of the disk queue.
+const LOST: u8 = 6;
 
 /// What the main thread waits for.
 enum Happened {
@@ -80,6 +85,7 @@ pub(crate) struct Running {
     shutdown_timeout: Duration,
     /// With `once`: what was found when everything was read.
     pub(crate) files: Files,
+    interrupt: Arc<AtomicBool>,
 }
 
 /// Runs until a signal comes or, without a reloader, until everything that is there is delivered.
@@ -117,8 +123,10 @@ pub(crate) fn run(
     crate::program_pages::give_back();
     let told = world.startup.tell_behind(running.outputs.iter().flat_map(awaited).collect());
     let is_watched = once || std::io::stderr().is_terminal();
+    world.service.ready();
     let period = watch.ticks(metrics.enabled, is_watched && logging::is_elsewhere());
     running.watch(reloader.as_mut(), period, |_| watch.tick());
+    world.service.stopping();
     watch.close_endpoint(&running);
     watch.end_export(&running);
     let settles: Vec<_> = running
@@ -151,8 +159,12 @@ pub(crate) fn run(
     if once || !good {
         watch.tell_problems();
     }
+    let lost = |settle: &Settle| settle.total().dropped().get(DropReason::QueueDamaged) > 0;
     if once {
         shortfall.report();
+    }
+    if settles.iter().any(|(_, _, settle)| lost(settle)) {
+        return Ok(ExitCode::from(LOST));
     }
     Ok(match (good, once) {
         (false, _) => ExitCode::FAILURE,
@@ -226,7 +238,19 @@ impl Running {
             runtimes.push(runtime);
         }
         world.startup.step(|| "outputs and readers started".to_owned());
-        listen(&send, !once)?;
+        let told = send.clone();
+        world.caught.listen(!once, move |asked| {
+            // The main thread may be gone already.
+            drop(told.send(match asked {
+                Asked::Reload => Happened::Reload,
+                Asked::Stop => Happened::Signal,
+                Asked::Leave => {
+                    // A second signal does not wait for anything but the log.
+                    logging::flush();
+                    std::process::exit(1);
+                }
+            }));
+        })?;
         Ok(Self {
             outputs: started,
             runtimes,
@@ -238,6 +262,7 @@ impl Running {
             clock: Arc::clone(&world.clock),
             shutdown_timeout: parts.shutdown_timeout,
             files: Files::default(),
+            interrupt: Arc::clone(&world.interrupt),
         })
     }
 
@@ -319,7 +344,10 @@ impl Running {
                 Ok(Happened::ReadOnce(number)) if once => {
                     self.files.look(&self.outputs[number]);
                     // The workers finish what is queued; then the output ends.
-                    self.outputs[number].stop_reading();
+                    // All turns are over.
+                    let limit = self.shutdown_timeout;
+                    let patience = Patience { limit, interrupt: &self.interrupt };
+                    self.outputs[number].stop_reading(patience);
                 }
                 Ok(Happened::Signal) => {
                     tracing::info!("a signal asks to stop");
@@ -381,7 +409,8 @@ impl Running {
 
     /// Stops reading, waits for verdicts as long as is allowed, saves the cursors.
     pub(crate) fn end(mut self, once: bool) -> Outcome {
-        stop_reading(&mut self.outputs);
+        let patience = Patience { limit: self.shutdown_timeout / 2, interrupt: &self.interrupt };
+        stop_reading(&mut self.outputs, patience);
         let deadline = self.clock.monotonic() + self.shutdown_timeout;
         let mut settled = true;
         for output in &self.outputs {
@@ -403,13 +432,13 @@ impl Running {
 }
 
 /// Stops the reading for all outputs at the same time: each may take as long as `read_until_eof` allows.
-fn stop_reading(outputs: &mut [RunningOutput]) {
+fn stop_reading(outputs: &mut [RunningOutput], patience: Patience<'_>) {
     let Some((last, others)) = outputs.split_last_mut() else { return };
     std::thread::scope(|scope| {
         for output in others {
-            scope.spawn(|| output.stop_reading());
+            scope.spawn(move || output.stop_reading(patience));
         }
-        last.stop_reading();
+        last.stop_reading(patience);
     });
 }
 
@@ -430,32 +459,4 @@ fn open_files_max() -> usize {
     }
     let current = getrlimit(Resource::Nofile).current.unwrap_or(1 << 20);
     log_files_of(current)
-}
-
-/// Sends what SIGINT, SIGTERM and SIGHUP ask for.
-fn listen(send: &Sender<Happened>, reloads: bool) -> Result<()> {
-    use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
-    let mut signals = signal_hook::iterator::Signals::new([SIGHUP, SIGINT, SIGTERM])
-        .context("cannot listen to signals")?;
-    let send = send.clone();
-    let work = move || {
-        let mut stopping = false;
-        for signal in signals.forever() {
-            if signal == SIGHUP && reloads {
-                drop(send.send(Happened::Reload));
-                continue;
-            }
-            if std::mem::replace(&mut stopping, true) {
-                // A second one does not wait for anything but the log.
-                logging::flush();
-                std::process::exit(1);
-            }
-            drop(send.send(Happened::Signal));
-        }
-    };
-    std::thread::Builder::new()
-        .name("signals".to_owned())
-        .spawn(work)
-        .context("cannot start a thread")?;
-    Ok(())
 }

@@ -12,7 +12,7 @@ use skidder_observe::{Describe, InputList, InputSource, Survey};
 use skidder_os::{Clock, Fs};
 use skidder_pipeline::{
     DeadLetters, DiskQueue, DiskQueueOpened, DiskQueueSettings, Feed, FileInput, InputChange,
-    Looks, Output, OutputMetrics, Pipeline, PipelineSettings, Queue, QueueLimits, Queues,
+    Looks, Output, OutputMetrics, Patience, Pipeline, PipelineSettings, Queue, QueueLimits, Queues,
     Registrar, RegistrarMetrics, SavedCursors, Scanner, Settle,
 };
 use skidder_read::{
@@ -92,8 +92,8 @@ impl RunningOutput {
     }
 
     /// No more reading, see [`Pipeline::stop_reading`].
-    pub(super) fn stop_reading(&mut self) {
-        self.pipeline.stop_reading();
+    pub(super) fn stop_reading(&mut self, patience: Patience<'_>) {
+        self.pipeline.stop_reading(patience);
     }
 
     /// Waits until all that was read has its verdict, at most `limit`; says whether it has.

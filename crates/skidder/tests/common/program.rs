@@ -207,7 +207,7 @@ impl Ended {
     /// Asserts that with `--once` no file was found.
     #[track_caller]
     pub(crate) fn found_nothing(self) -> Self {
-        self.ended_with(6)
+        self.ended_with(7)
     }
 
     #[track_caller]
