@@ -27,6 +27,10 @@ use std::time::Duration;
 /// flight; a healthy output needs milliseconds.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
 
+/// What to do about settings of older versions.
+pub(crate) const OLDER: &str =
+    "it is of an older Filebeat: `skidder migrate --print --from FILE` writes the file anew";
+
 /// Everything that a run needs, checked.
 pub(crate) struct Parts {
     /// At least one; each has a pipeline of its own.
@@ -342,7 +346,8 @@ fn read_settings(
     section: &Section<'_>,
     surroundings: &Surroundings<'_>,
 ) -> Option<FilestreamSettings> {
-    let kind = section.string("type").required();
+    // As in Filebeat.
+    let kind = section.string("type").or("log");
     match &*kind {
         "filestream" => Some(filestream::read(section, surroundings)),
         "log" => Some(filestream::log::read(section, surroundings, InputKind::Log)),
@@ -452,6 +457,10 @@ fn refuse(root: &Section<'_>, beat: &Section<'_>) {
     root.without_effect(&["seccomp.*"], "skidder leaves system calls to the service manager");
     root.deprecated(&["max_start_delay"], "skidder starts at once");
     beat.without_effect(&["overwrite_pipelines"], "only modules have pipelines");
+    beat.unsupported(
+        &["prospectors", "registry_file", "spool_size", "idle_timeout", "config_dir"],
+        OLDER,
+    );
     beat.unsupported(
         &["modules.*", "autodiscover.*"],
         "leave it out, or set `compat: lenient`: then the inputs run, and what this would add is missing",
