@@ -91,11 +91,10 @@ pub(crate) fn mask_login(text: &str) -> String {
         return mask_url(text);
     }
     let end = text.find(char::is_whitespace).unwrap_or(text.len());
-    let masked = match login(&text[..end], false) {
+    match login(&text[..end], false) {
         Some(password) => replaced(text, password),
         None => text.to_owned(),
-    };
-    masked
+    }
 }
 
 fn mask(text: &str, start: usize, has_scheme: bool) -> String {

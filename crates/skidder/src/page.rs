@@ -69,7 +69,7 @@ fn read(fs: &dyn Fs, path: &Path, owner: Option<u32>) -> io::Result<Secret> {
 fn make(fs: &dyn Fs, path: &Path) -> io::Result<Secret> {
     let mut bytes = [0; TOKEN_BYTES];
     SystemRandom::new().fill(&mut bytes).map_err(|_| io::Error::other("no random bytes"))?;
-    let token: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+    let token = bytes.iter().fold(String::new(), |text, byte| text + &format!("{byte:02x}"));
     write_new(fs, path, format!("{token}\n").as_bytes())?;
     Ok(Secret::new(token))
 }
@@ -87,10 +87,12 @@ fn write_new(fs: &dyn Fs, path: &Path, bytes: &[u8]) -> io::Result<()> {
 
 /// `skidder page`.
 pub(crate) fn page(what: PageArguments, global: &Global, world: &World) -> Result<ExitCode> {
-    let Some(parts) = crate::status::running(global, world)? else {
-        bail!(
-            "no skidder runs on this data directory, so there is no page\nhint: give the same `-c` and `--path.data` as it has"
-        );
+    let parts = match crate::status::running(global, world)? {
+        Ok(parts) => parts,
+        Err(data) => bail!(
+            "{}hint: give the same `-c` and `--path.data` as it has",
+            crate::status::not_running(&data)
+        ),
     };
     let (host, port) = match &parts.http.endpoint {
         Endpoint::Tcp { host, port } => (browsable(host), port),

@@ -146,7 +146,7 @@ fn all_parts(key: &Key) -> usize {
 
 /// Takes a key out of the section that it is in, and writes it at the left edge, behind the section.
 fn move_to_root(key: &Key, to: &str, why: &str, all: &[Key], edits: &mut Edits) {
-    let top = all.iter().filter(|top| top.column() == 0 && top.line <= key.line).next_back();
+    let top = all.iter().rfind(|top| top.column() == 0 && top.line <= key.line);
     let last = top.map_or(key.end, |top| top.end.max(key.end)) - 1;
     edits.take_out(key, why);
     edits.add(last, [Edits::marked(0, why), format!("{to}: {}", key.value)]);
