@@ -120,7 +120,7 @@ fn expand(
 
 /// The lowest layer: what `${path.data}` means if nobody says otherwise.
 fn default_paths(home: &Path) -> Node {
-    let source = Source::new(0, "default");
+    let source = Source::new(0, Source::DEFAULTS);
     let problems = Problems::new();
     let mut root = tree::text_setting("path.home", &literal(home), &source);
     let defaults = [

@@ -20,6 +20,9 @@ pub struct Source {
 }
 
 impl Source {
+    /// The name of what is set in no file.
+    pub(crate) const DEFAULTS: &str = "default";
+
     /// A source called `name`, reported after all sources of a lower `order`.
     pub fn new(order: u32, name: impl Into<String>) -> Arc<Self> {
         Arc::new(Self { order, name: name.into() })
@@ -154,7 +157,10 @@ impl fmt::Display for Problem {
             Severity::Warning => "warning",
         };
         write!(formatter, "{severity}: ")?;
-        if let Some(position) = &self.position {
+        // What is nowhere in a file has no place.
+        let position =
+            self.position.as_ref().filter(|position| position.source.name != Source::DEFAULTS);
+        if let Some(position) = position {
             write!(formatter, "{position}: ")?;
         }
         formatter.write_str(&self.message)?;

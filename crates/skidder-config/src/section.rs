@@ -421,6 +421,8 @@ impl<'a> Section<'a> {
             let first = rest.split('.').next()?;
             if first.is_empty() || first == "*" { None } else { Some(first) }
         });
+        // What deletes files or state is not proposed because it is spelt alike.
+        let siblings = siblings.filter(|name| !suggest::is_dangerous(name, &entry.key));
         let hint = match suggest::nearest(&entry.key, siblings) {
             Some(name) => format!("did you mean `{name}`?"),
             None => String::new(),

@@ -41,6 +41,26 @@ pub struct Metadata {
     pub gid: u32,
 }
 
+/// Permissions of a directory for our own data: its owner's alone, whatever the umask says.
+pub const PRIVATE_DIRECTORY: u32 = 0o700;
+
+/// Which file it is: says of a path that was looked at before whether the same file is still there. An inode is reused
+/// after deletion, so this is never an identity for longer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct FileId {
+    /// Device number.
+    pub device: u64,
+    /// Inode number.
+    pub inode: u64,
+}
+
+impl Metadata {
+    /// Which file it is.
+    pub fn id(&self) -> FileId {
+        FileId { device: self.device, inode: self.inode }
+    }
+}
+
 /// One name in a directory.
 #[derive(Clone, Copy, Debug)]
 pub struct DirEntry<'a> {
@@ -123,6 +143,18 @@ pub trait File: Send + Sync {
     fn sync(&self) -> io::Result<()>;
     /// Takes an exclusive advisory lock that lives as long as the handle; `false` if somebody has it.
     fn try_lock(&self) -> io::Result<bool>;
+}
+
+/// Opens a regular file that was looked at before. What the path names may have been swapped meanwhile, for a link to a
+/// file that whoever did it may not read: if the opened file is another one this fails with `Interrupted`.
+pub fn open_same(fs: &dyn Fs, path: &Path, id: FileId) -> io::Result<Box<dyn File>> {
+    let file = fs.open(path)?;
+    let metadata = file.metadata()?;
+    if metadata.kind == FileKind::Regular && metadata.id() == id {
+        return Ok(file);
+    }
+    let message = "another file is at its path since the last scan";
+    Err(io::Error::new(io::ErrorKind::Interrupted, message))
 }
 
 /// Fills `buffer` from `offset`, or fails with `UnexpectedEof`.

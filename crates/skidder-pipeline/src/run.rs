@@ -38,6 +38,23 @@ pub struct Queues {
     pub disk: Option<Arc<DiskQueue>>,
 }
 
+/// With `once`, so many more scans look for files that could not be opened or read.
+const TRIES_ONCE: u32 = 3;
+
+/// Time between these.
+const TRY_AGAIN_AFTER: Duration = Duration::from_millis(250);
+
+impl Queues {
+    /// How long an event waits there for others, as long as nobody else comes. On the disk it waits for nothing.
+    pub fn waits_for_more(&self) -> Duration {
+        let limits = self.readers.limits();
+        if self.disk.is_some() || limits.flush_min_events == 0 {
+            return Duration::ZERO;
+        }
+        limits.flush_timeout
+    }
+}
+
 /// Threads from files to the queue, and from the settle to the registry.
 pub struct Pipeline {
     shared: Arc<Shared>,
@@ -393,6 +410,7 @@ fn scan_once(
     clock: &dyn Clock,
 ) {
     let mut scans = 0;
+    let mut tries = 0;
     loop {
         let undecided = scanner.scan_all(scans == 0, &|| now(clock));
         scans += 1;
@@ -405,9 +423,15 @@ fn scan_once(
         if shared.lock().stopped {
             return;
         }
-        if scans >= 2 && undecided == 0 {
+        if scans < 2 || undecided > 0 {
+            continue;
+        }
+        // What the system refused for a moment is tried again.
+        if tries == TRIES_ONCE || !scanner.has_refused(now(clock)) {
             break;
         }
+        tries += 1;
+        shared.wait(TRY_AGAIN_AFTER, |state| state.stopped);
     }
     shared.set(|state| state.read_once = true);
     // The threads go on until they are stopped: what is read late still counts.

@@ -344,7 +344,7 @@ impl OneInput<'_> {
             Err(adoption) => return self.row(at, files, file, adoption),
         };
         let entry = &self.entries[at];
-        let checked = check(self.fs, files, file, entry);
+        let checked = check(files, file, entry);
         let own = self.own.of(files, file, &key);
         if let Some((_, own)) = own
             && !self.goes_beyond(files, file, &checked, entry, own)
@@ -396,7 +396,7 @@ impl OneInput<'_> {
             }
             Checked::Restart(_) => false,
         };
-        is_further || !stands(self.fs, files, file, &own.cursor)
+        is_further || !stands(files, file, &own.cursor)
     }
 }
 

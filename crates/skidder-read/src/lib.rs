@@ -28,8 +28,8 @@ mod watcher;
 
 pub use bind::{Bind, Bound};
 pub use catalog::{
-    Catalog, FileLook, FilePage, FileQuery, FileState, Leaving, MISSING_GRACE, Now, Peer, Reason,
-    ScanSummary, SourceIds,
+    Catalog, FileLook, FilePage, FileQuery, FileState, Leaving, MISSING_GRACE, Now, Peer, Reacted,
+    Reason, ScanSummary, SourceIds,
 };
 pub use cursors::{Cursors, CursorsError};
 pub use errors::{FileError, LastErrors};

@@ -9,7 +9,7 @@ use crate::monitoring::{Monitoring, Otlp};
 use crate::outputs::{Feeds, OutputParts, Outputs, Place, Places};
 use crate::own_log::OwnLog;
 use crate::reload::{self, AllConfigFiles, InputPrint, Prints, refuse_modules};
-use skidder_config::{Problems, Section, Settings};
+use skidder_config::{Problems, Section, Settings, nearest};
 use skidder_event::Precision;
 use skidder_log::LogSettings;
 use skidder_observe::HttpConfig;
@@ -26,6 +26,10 @@ use std::time::Duration;
 /// Default of `filebeat.shutdown_timeout`. Filebeat waits for nothing by default and repeats what was in
 /// flight; a healthy output needs milliseconds.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// What to do about settings of older versions.
+pub(crate) const OLDER: &str =
+    "it is of an older Filebeat: `skidder migrate --print --from FILE` writes the file anew";
 
 /// Everything that a run needs, checked.
 pub(crate) struct Parts {
@@ -334,12 +338,16 @@ impl Reading<'_> {
     }
 }
 
+/// Types of inputs.
+const TYPES: [&str; 3] = ["filestream", "log", "container"];
+
 /// Reads what is special to the type of an input; nothing if there is no such type.
 fn read_settings(
     section: &Section<'_>,
     surroundings: &Surroundings<'_>,
 ) -> Option<FilestreamSettings> {
-    let kind = section.string("type").required();
+    // As in Filebeat.
+    let kind = section.string("type").or("log");
     match &*kind {
         "filestream" => Some(filestream::read(section, surroundings)),
         "log" => Some(filestream::log::read(section, surroundings, InputKind::Log)),
@@ -349,7 +357,11 @@ fn read_settings(
         _ => {
             if !kind.is_empty() {
                 let message = format!("input type `{kind}` is not supported by skidder yet");
-                section.problem("type", message, "`filestream` is");
+                let hint = match nearest(&kind, TYPES) {
+                    Some(near) => format!("did you mean `{near}`?"),
+                    None => "`filestream` is".to_owned(),
+                };
+                section.problem("type", message, hint);
             }
             None
         }
@@ -445,6 +457,10 @@ fn refuse(root: &Section<'_>, beat: &Section<'_>) {
     root.without_effect(&["seccomp.*"], "skidder leaves system calls to the service manager");
     root.deprecated(&["max_start_delay"], "skidder starts at once");
     beat.without_effect(&["overwrite_pipelines"], "only modules have pipelines");
+    beat.unsupported(
+        &["prospectors", "registry_file", "spool_size", "idle_timeout", "config_dir"],
+        OLDER,
+    );
     beat.unsupported(
         &["modules.*", "autodiscover.*"],
         "leave it out, or set `compat: lenient`: then the inputs run, and what this would add is missing",

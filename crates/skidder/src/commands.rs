@@ -74,6 +74,7 @@ pub(crate) fn dispatch(line: &CommandLine) -> Result<ExitCode> {
         Some(Command::Files(what)) => files::files(what, &line.global, &world),
         Some(Command::Status(what)) => crate::status::status(*what, &line.global, &world),
         Some(Command::Top(what)) => top(*what, &line.global, &world),
+        Some(Command::Page(what)) => crate::page::page(*what, &line.global, &world),
         Some(Command::Process(what)) => sample::process(what, &line.global, &world.for_trial()),
         Some(Command::Explain(what)) => sample::explain(what, &line.global, &world.for_trial()),
         Some(Command::Diff(what)) => Ok(sample::diff(what, &line.global, &world.for_trial())),
@@ -97,7 +98,9 @@ pub(crate) fn dispatch(line: &CommandLine) -> Result<ExitCode> {
         Some(Command::Modules(_)) => not_yet("modules"),
         Some(Command::Generate(_)) => not_yet("generate"),
         Some(Command::Completion { shell }) => pages::completion(*shell),
-        Some(Command::Man { directory }) => pages::man(directory),
+        Some(Command::Man { directory }) => pages::man(directory.as_deref()),
+        Some(Command::Help { words }) => pages::help(words),
+        Some(Command::Validate) => test_config(&line.global, &world),
     }
 }
 
@@ -168,7 +171,7 @@ fn run_command(global: &Global, world: &World) -> Result<ExitCode> {
         );
     }
     let reloader = (!global.once).then(|| Reloader::new(global, world, settings, &parts));
-    run::run(parts, world, reloader)
+    run::run(parts, world, reloader, &global.fail_on)
 }
 
 fn test_config(global: &Global, world: &World) -> Result<ExitCode> {

@@ -33,10 +33,10 @@ pub(crate) const IDLE: &[Idle] = idle! {
     "setup.template.versions.*": "it went with Filebeat 7",
     "setup.xpack.*": "what is set up is loaded with the rights of the output",
     "setup.kibana.*": "dashboards are loaded with Filebeat, once",
-    "filebeat.spool_size": "`queue.mem.events` bounds what waits; `skidder migrate` writes it",
-    "filebeat.idle_timeout": "`queue.mem.flush.timeout` bounds how long events wait; `skidder migrate` writes it",
+    "spool_size": "it went with Filebeat 6: `queue.mem.events`",
+    "idle_timeout": "it went with Filebeat 6: `queue.mem.flush.timeout`",
+    "registry_file": "the registry is a folder since Filebeat 7, `filebeat.registry.path`",
     "filebeat.publish_async": "requests are sent while others are made, always",
-    "filebeat.config_dir": "`filebeat.config.inputs.path` names the files; `skidder migrate` writes it",
     "shipper.*": "it went with Filebeat 5: `name` and `tags`",
     "geoip.*": "it went with Filebeat 5: an ingest pipeline finds places",
     "bulk_queue_size": "it went with Filebeat 5: `queue.mem.events`",
@@ -50,6 +50,8 @@ pub(crate) const IDLE: &[Idle] = idle! {
     // Options of the `log` input where a `filestream` input is: Filebeat takes no notice of them, so what they say is
     // not done. `skidder migrate` writes the modern form.
     "filebeat.inputs.json": "of a `log` input; a `filestream` input has `parsers: [{ndjson: {…}}]`",
+    "filebeat.inputs.docker-json": "of a `log` input; a `filestream` input has `parsers: [{container: {}}]`",
+    "filebeat.inputs.include_files": "a `filestream` input has `prospector.scanner.include_files`",
     "filebeat.inputs.multiline": "of a `log` input; a `filestream` input has `parsers: [{multiline: {…}}]`",
     "filebeat.inputs.scan_frequency": "of a `log` input; a `filestream` input has `prospector.scanner.check_interval`",
     "filebeat.inputs.exclude_files": "of a `log` input; a `filestream` input has `prospector.scanner.exclude_files`",

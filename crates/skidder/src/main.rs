@@ -8,6 +8,7 @@ mod cli;
 mod cloud;
 mod commands;
 mod dead_letters;
+mod ending;
 mod endpoint;
 mod files;
 mod filestream;
@@ -19,9 +20,11 @@ mod migrate;
 mod monitoring;
 mod outputs;
 mod own_log;
+mod page;
 mod pages;
 mod passing;
 mod problems;
+mod program_pages;
 mod progress;
 mod queue;
 mod registry;
@@ -40,7 +43,7 @@ mod top;
 mod tune;
 mod watch;
 
-use clap::Parser;
+use clap::FromArgMatches as _;
 use std::process::ExitCode;
 
 // Deliberate bugs are for the simulated world.
@@ -51,7 +54,9 @@ const _: () = assert!(
 
 #[expect(clippy::print_stderr, reason = "the last word before the exit code")]
 fn main() -> ExitCode {
-    let command_line = cli::CommandLine::parse();
+    let matches = cli::help::shown().get_matches();
+    let command_line =
+        cli::CommandLine::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     let code = match commands::dispatch(&command_line) {
         Ok(code) => code,
         Err(error) => {

@@ -7,8 +7,10 @@ pub(crate) use output::RunningOutput;
 
 use crate::assemble::Parts;
 use crate::commands::{World, tell};
+use crate::ending::{FailOn, Files, Shortfall};
 use crate::logging;
 use crate::outputs::OutputParts;
+use crate::page;
 use crate::reload::Reloader;
 use crate::startup::Awaited;
 use crate::watch::Watch;
@@ -76,16 +78,27 @@ pub(crate) struct Running {
     fs: Arc<dyn Fs>,
     clock: Arc<dyn Clock>,
     shutdown_timeout: Duration,
+    /// With `once`: what was found when everything was read.
+    pub(crate) files: Files,
 }
 
 /// Runs until a signal comes or, without a reloader, until everything that is there is delivered.
-pub(crate) fn run(parts: Parts, world: &World, mut reloader: Option<Reloader>) -> Result<ExitCode> {
+pub(crate) fn run(
+    parts: Parts,
+    world: &World,
+    mut reloader: Option<Reloader>,
+    fail_on: &[FailOn],
+) -> Result<ExitCode> {
     let once = reloader.is_none();
-    let http = parts.http.clone();
+    let (mut http, data) = (parts.http.clone(), parts.data.clone());
     let metrics = parts.log.metrics;
     let agent = parts.agent.clone();
     let (monitoring, otlp) = (parts.monitoring.clone(), parts.otlp.clone());
+    // Settings are read; nothing is open yet.
+    crate::program_pages::give_back();
     let mut running = Running::start(parts, world, once)?;
+    // Behind the lock of the data directory.
+    http.auth.own = page::token(&*world.fs, &data, &http);
     let mut watch = Watch::new(&running, &agent, Some(&http), &metrics, world)?;
     if let Some(monitoring) = monitoring {
         watch.ship(monitoring, &running);
@@ -100,6 +113,8 @@ pub(crate) fn run(parts: Parts, world: &World, mut reloader: Option<Reloader>) -
     }
     world.startup.step(|| "endpoint opened".to_owned());
     watch.survey()?;
+    // Threads run and registries are open: what that took is not needed again either.
+    crate::program_pages::give_back();
     let told = world.startup.tell_behind(running.outputs.iter().flat_map(awaited).collect());
     let is_watched = once || std::io::stderr().is_terminal();
     let period = watch.ticks(metrics.enabled, is_watched && logging::is_elsewhere());
@@ -111,7 +126,12 @@ pub(crate) fn run(parts: Parts, world: &World, mut reloader: Option<Reloader>) -
         .iter()
         .map(|output| (output.id.clone(), output.kind, Arc::clone(&output.settle)))
         .collect();
+    let mut shortfall = Shortfall::of_files(std::mem::take(&mut running.files));
+    let spoiled: Vec<u64> = running.outputs.iter().map(RunningOutput::spoiled).collect();
     let outcome = running.end(once);
+    for ((.., settle), spoiled) in settles.iter().zip(spoiled) {
+        shortfall.add(&settle.total(), spoiled);
+    }
     let good = outcome.saved && (outcome.settled || !once);
     if let Some(told) = told {
         // It only waited for scans, which are over.
@@ -131,7 +151,14 @@ pub(crate) fn run(parts: Parts, world: &World, mut reloader: Option<Reloader>) -
     if once || !good {
         watch.tell_problems();
     }
-    Ok(if good { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    if once {
+        shortfall.report();
+    }
+    Ok(match (good, once) {
+        (false, _) => ExitCode::FAILURE,
+        (true, true) => shortfall.code(fail_on),
+        (true, false) => ExitCode::SUCCESS,
+    })
 }
 
 /// The inputs of an output, whose first scans `--trace-startup` waits for.
@@ -210,6 +237,7 @@ impl Running {
             fs: Arc::clone(&world.fs),
             clock: Arc::clone(&world.clock),
             shutdown_timeout: parts.shutdown_timeout,
+            files: Files::default(),
         })
     }
 
@@ -289,6 +317,7 @@ impl Running {
             match self.happened.recv_timeout(wake.since(now)) {
                 Err(RecvTimeoutError::Timeout) => {}
                 Ok(Happened::ReadOnce(number)) if once => {
+                    self.files.look(&self.outputs[number]);
                     // The workers finish what is queued; then the output ends.
                     self.outputs[number].stop_reading();
                 }

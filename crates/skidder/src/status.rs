@@ -23,6 +23,7 @@ use look::{FileLook, OutputLook};
 use serde_json::{Value, json};
 use skidder_observe::{bytes_text, grouped, is_well};
 use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::mpsc::channel;
 use tracing::Level;
@@ -47,14 +48,17 @@ const INPUTS_SHOWN: usize = 20;
 /// Says how it stands.
 pub(crate) fn status(what: Status, global: &Global, world: &World) -> Result<ExitCode> {
     logging::start(Level::WARN);
-    let Some(parts) = running(global, world)? else {
-        let text = if what.json {
-            format!("{:#}\n", json!({"running": false}))
-        } else {
-            "not running\n".to_owned()
-        };
-        print(&text)?;
-        return Ok(ExitCode::from(NOT_RUNNING));
+    let parts = match running(global, world)? {
+        Ok(parts) => parts,
+        Err(data) => {
+            let text = if what.json {
+                format!("{:#}\n", json!({"running": false, "data": data}))
+            } else {
+                not_running(&data)
+            };
+            print(&text)?;
+            return Ok(ExitCode::from(NOT_RUNNING));
+        }
     };
     let before = Sample::ask(&parts.http, what.seconds, what.behind)?;
     let (_kept, never) = channel::<()>();
@@ -74,12 +78,20 @@ pub(crate) fn status(what: Status, global: &Global, world: &World) -> Result<Exi
     Ok(if good { ExitCode::SUCCESS } else { ExitCode::from(TROUBLE) })
 }
 
-/// The configuration of the program that runs on its data directory and can be asked; nothing if none runs.
-pub(crate) fn running(global: &Global, world: &World) -> Result<Option<Parts>> {
+/// What is said where no skidder runs.
+pub(crate) fn not_running(data: &Path) -> String {
+    format!(
+        "not running: no skidder uses the data directory `{}` (`--path.data`)\n",
+        data.display()
+    )
+}
+
+/// The configuration of the program that runs on its data directory and can be asked; the directory if none runs.
+pub(crate) fn running(global: &Global, world: &World) -> Result<Result<Parts, PathBuf>> {
     let settings = load_settings(global, world)?;
     let parts = read_parts(&settings, world, |name| Ok(Agent::passing(name, world.clock.wall())))?;
     if !agent::is_running(&*world.fs, &parts.data)? {
-        return Ok(None);
+        return Ok(Err(world.directory.join(&parts.data)));
     }
     if !parts.http.enabled {
         bail!(
@@ -89,7 +101,7 @@ pub(crate) fn running(global: &Global, world: &World) -> Result<Option<Parts>> {
     }
     let id = agent::kept_id(&*world.fs, &parts.data);
     endpoint::check(&parts.http, id.as_deref())?;
-    Ok(Some(parts))
+    Ok(Ok(parts))
 }
 
 /// All of it on one screen.

@@ -93,8 +93,8 @@ fn without_a_running_program_the_registry_and_a_scan_tell_how_far_each_file_is()
     assert_eq!(some.iter().map(name).collect::<Vec<_>>(), ["grown.log", "new.log"]);
     assert_eq!((&some[0]["cursor"], &some[0]["size"]), (&2000.into(), &3000.into()));
     let table = place.run(&["files"]).succeeded();
-    assert!(table.out.starts_with("BEHIND  SIZE"), "{}", table.out);
-    assert!(table.out.contains("6 files, 2500 bytes behind"), "{}", table.out);
+    assert!(table.out.starts_with("BEHIND   SIZE"), "{}", table.out);
+    assert!(table.out.contains("6 files, 2.4 KiB behind"), "{}", table.out);
     assert!(table.out.contains("skidder is not running"), "{}", table.out);
 }
 
@@ -139,11 +139,7 @@ fn a_running_program_is_asked_and_says_what_it_waits_for() {
         answer["from"] == "endpoint" && told(&files) == wanted
     });
     let table = place.run(&["files", "logs/done.log"]).succeeded();
-    assert!(
-        table.out.contains("1 files, 0 bytes behind; from the running skidder"),
-        "{}",
-        table.out
-    );
+    assert!(table.out.contains("1 files, 0 B behind; from the running skidder"), "{}", table.out);
     // A page at a time, by hand.
     let page = get(&place, "/files?limit=1");
     assert_eq!(page["files"].as_array().unwrap().len(), 1);

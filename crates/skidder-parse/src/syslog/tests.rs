@@ -160,7 +160,7 @@ fn times_are_of_the_zone_and_of_the_year_of_the_clock() {
     let now = 1_767_240_000_000_000_000;
     let time = |text: &str| {
         let line = format!("{text} host text");
-        Message::parse(line.as_bytes(), Format::Rfc3164, &zone, now).unwrap().time.unwrap()
+        Message::parse(line.as_bytes(), Format::Rfc3164, &zone, now).0.time.unwrap()
     };
     assert_eq!(time("Dec 31 23:00:00"), now);
     assert_eq!(time("Feb 29 00:00:00"), time("Mar  1 00:00:00"));

@@ -30,6 +30,8 @@ impl DecodeDuration {
     pub(crate) fn read(settings: &Section<'_>) -> Option<Self> {
         let field = required_path(settings, "field");
         let words = [
+            // As in Filebeat.
+            ("", Format::Milliseconds),
             ("milliseconds", Format::Milliseconds),
             ("seconds", Format::Seconds),
             ("minutes", Format::Minutes),

@@ -11,7 +11,7 @@ use crate::fingerprint::HeadError;
 use crate::readers::{Lack, ReaderLook, ReaderState, Trouble};
 use crate::scan::Found;
 use skidder_event::SourceId;
-use skidder_os::{Metadata, Timestamp};
+use skidder_os::{FileId, Metadata, Timestamp};
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -68,6 +68,8 @@ pub struct FileLook {
     pub reason: Option<Reason>,
     /// Its name inside this run; nothing while it has none.
     pub source: Option<SourceId>,
+    /// Which file it is, as the last scan saw it.
+    pub id: FileId,
     /// How long it takes until rotation deletes it; nothing if that is not known.
     pub deleted_in: Option<Duration>,
     /// The last error that was met with it.
@@ -142,6 +144,35 @@ pub enum Reason {
     Rewritten,
     /// None is known: the watchdog wakes it.
     Unknown,
+}
+
+impl FileLook {
+    /// Why not everything in the file was read, once nothing is being read any more; nothing if it was, or is left out on
+    /// purpose. A line without an end is not read yet.
+    pub fn why_unread(&self) -> Option<&Reason> {
+        self.reason.as_ref().filter(|reason| match reason {
+            Reason::Waiting(_)
+            | Reason::Metadata
+            | Reason::Comparing(_)
+            | Reason::TooShort
+            | Reason::Damaged(_)
+            | Reason::Unopened(_)
+            | Reason::BeingWritten
+            | Reason::Unknown => true,
+            Reason::Older(_)
+            | Reason::NotModified
+            | Reason::SameAs(_)
+            | Reason::NextScan
+            | Reason::Empty
+            | Reason::LineWithoutEnd
+            | Reason::InFlight
+            | Reason::AtEnd
+            | Reason::Inactive
+            | Reason::Finished
+            | Reason::Gone
+            | Reason::Rewritten => false,
+        })
+    }
 }
 
 impl FileState {
@@ -291,6 +322,7 @@ impl Catalog {
             state,
             reason: Some(reason),
             source: None,
+            id: metadata.id(),
             deleted_in,
             error: None,
         })
@@ -305,7 +337,11 @@ impl Catalog {
         match self.head(&found) {
             Ok(Some(head)) if head.growing => Reason::BeingWritten,
             Ok(Some(_)) => Reason::NextScan,
-            Ok(None) => Reason::TooShort,
+            Ok(None) => match self.any_head(&found, self.input.settings.compression) {
+                Ok(head) if head.compressed && head.growing => Reason::BeingWritten,
+                Ok(head) if head.compressed && head.bytes.is_empty() => Reason::Empty,
+                _ => Reason::TooShort,
+            },
             Err(HeadError::Io(error)) if error.kind() == std::io::ErrorKind::Interrupted => {
                 Reason::NextScan
             }
@@ -346,6 +382,7 @@ impl Catalog {
             state,
             reason,
             source: Some(id),
+            id: FileId { device: known.device, inode: known.inode },
             deleted_in: place.and_then(|_| self.rotations.deleted_in(&known.path, now.wall)),
             error: self.input.metrics.last_errors.of(id),
         })

@@ -4,12 +4,12 @@ use super::former::may_be_former;
 use super::prefixes::Trace;
 use super::{Candidate, Catalog, Holds, Known, MISSING_GRACE, Twin};
 use crate::Now;
-use crate::compare::{PartCrc, Side, crc_of};
+use crate::compare::{PartCrc, crc_of};
 use crate::fingerprint::{Fingerprint, read_up_to};
 use crate::readers::{ReaderLook, ReaderState, Trouble};
 use skidder_event::{SourceId, Tail};
-use skidder_os::Metadata;
 use skidder_os::sabotage::{self, Sabotage};
+use skidder_os::{Metadata, open_same};
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::io;
@@ -82,9 +82,7 @@ impl Catalog {
         let is_told = offset > u64::from(print.len) && !candidate.head.compressed;
         known.shared.is_none()
             || is_told
-            || self
-                .print_like(&candidate.path, candidate.head.compressed, &print)
-                .is_ok_and(|of_file| of_file == Some(print))
+            || self.print_like(candidate, &print).is_ok_and(|of_file| of_file == Some(print))
     }
 
     /// Second pass: the content of a source that is no longer in its place.
@@ -233,7 +231,7 @@ impl Catalog {
             }
         }
         for len in longer.into_iter().filter(|len| *len > usual) {
-            let print = self.print_of(&candidate.path, candidate.head.compressed, len);
+            let print = self.print_of(candidate, len);
             if let Ok(Some(print)) = print {
                 ids.extend(self.with_print(&print));
             }
@@ -241,7 +239,7 @@ impl Catalog {
         let whole: BTreeSet<u32> = self.index.whole.keys().copied().collect();
         for len in whole {
             let wanted = Fingerprint { hash: [0; 32], len, whole: true };
-            let print = self.print_like(&candidate.path, candidate.head.compressed, &wanted);
+            let print = self.print_like(candidate, &wanted);
             if let Ok(Some(print)) = print {
                 ids.extend(self.with_print(&print));
             }
@@ -284,11 +282,9 @@ impl Catalog {
                 let len = self.input.settings.fingerprint.length;
                 candidate.head.matches(&Fingerprint { hash: **shared, len, whole: false })
             }
-            None if known.fingerprint.whole => {
-                let (path, compressed) = (&candidate.path, candidate.head.compressed);
-                self.print_like(path, compressed, &known.fingerprint)
-                    .is_ok_and(|print| print == Some(known.fingerprint))
-            }
+            None if known.fingerprint.whole => self
+                .print_like(candidate, &known.fingerprint)
+                .is_ok_and(|print| print == Some(known.fingerprint)),
             None => candidate.head.matches(&known.fingerprint),
         }
     }
@@ -375,11 +371,9 @@ impl Catalog {
         if !doubtful || offset > PROOF_DECODED_BYTES_MAX {
             return None;
         }
-        let fs = &self.input.fs;
-        let fits = fs.open(&candidate.path).and_then(|file| {
-            let side = Side::new(file, true, &self.input.decoders);
-            crc_of(side, start, tail.len, &mut vec![0; PROOF_SCRATCH_BYTES])
-        });
+        let fits = self
+            .side_of(candidate)
+            .and_then(|side| crc_of(side, start, tail.len, &mut vec![0; PROOF_SCRATCH_BYTES]));
         match fits {
             Ok(PartCrc::Is(crc)) => Some(crc == tail.crc),
             Ok(PartCrc::Shorter) => Some(false),
@@ -422,11 +416,8 @@ impl Catalog {
         };
         let mut bytes = vec![0; tail.len as usize];
         let start = offset.saturating_sub(u64::from(tail.len));
-        let file = self.input.fs.open(path)?;
+        let file = open_same(&*self.input.fs, path, metadata.id())?;
         let now = file.metadata()?;
-        if (now.device, now.inode) != (metadata.device, metadata.inode) {
-            return Err(io::ErrorKind::Interrupted.into());
-        }
         let count = read_up_to(&*file, &mut bytes, start)?;
         let same = count == bytes.len() && crc32fast::hash(&bytes) == tail.crc;
         Ok(now.size >= offset && same)

@@ -72,6 +72,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use troubled::Refused;
 use watchdog::Watchdog;
+pub use watched::Reacted;
 
 /// How long the state of a vanished file is kept: its compressed copy may appear a little later.
 pub const MISSING_GRACE: Duration = Duration::from_mins(1);

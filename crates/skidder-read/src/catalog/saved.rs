@@ -10,7 +10,7 @@ use crate::cursors::CursorsError;
 use crate::fingerprint::Fingerprint;
 use crate::scan::Found;
 use skidder_event::Tail;
-use skidder_os::Monotonic;
+use skidder_os::{Monotonic, open_same};
 use skidder_registry::{Cursor, Entry};
 use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
@@ -388,35 +388,38 @@ impl Catalog {
 
     /// The fingerprint of a file over the bytes that another one covers; nothing if it is too short.
     fn print_as(&self, candidate: &Candidate, like: &Fingerprint) -> Option<Fingerprint> {
-        let (head, compressed) = (&candidate.head, candidate.head.compressed);
-        if !compressed && candidate.found.metadata.size < u64::from(like.len) {
+        let head = &candidate.head;
+        if !head.compressed && candidate.found.metadata.size < u64::from(like.len) {
             return None;
         }
         match head.print_of_first(like.len) {
             Some(print) if !like.whole => Some(print),
-            _ => self.print_like(&candidate.path, compressed, like).ok().flatten(),
+            _ => self.print_like(candidate, like).ok().flatten(),
         }
     }
 
     pub(super) fn print_of(
         &mut self,
-        path: &Path,
-        compressed: bool,
+        candidate: &Candidate,
         len: u32,
     ) -> io::Result<Option<Fingerprint>> {
-        let file = self.input.fs.open(path)?;
-        let side = Side::new(file, compressed, &self.input.decoders);
+        let side = self.side_of(candidate)?;
         fingerprint_of(side, self.input.settings.fingerprint.offset, len, &mut self.scratch)
+    }
+
+    /// A found file, opened to be compared.
+    pub(super) fn side_of(&self, candidate: &Candidate) -> io::Result<Side> {
+        let file = open_same(&*self.input.fs, &candidate.path, candidate.found.metadata.id())?;
+        Ok(Side::new(file, candidate.head.compressed, &self.input.decoders))
     }
 
     /// The fingerprint of a file over the bytes that another one covers.
     pub(super) fn print_like(
         &self,
-        path: &Path,
-        compressed: bool,
+        candidate: &Candidate,
         like: &Fingerprint,
     ) -> io::Result<Option<Fingerprint>> {
-        let side = Side::new(self.input.fs.open(path)?, compressed, &self.input.decoders);
+        let side = self.side_of(candidate)?;
         let offset = if like.whole { 0 } else { self.input.settings.fingerprint.offset };
         let mut scratch = vec![0; PRINT_SCRATCH_BYTES];
         let print = fingerprint_of(side, offset, like.len, &mut scratch)?;

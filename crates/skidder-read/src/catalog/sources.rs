@@ -12,7 +12,7 @@ use crate::reader::{Reader, ShownPrint, TAIL_BYTES, Target};
 use crate::readers::ReaderState;
 use crate::settings::FilestreamSettings;
 use skidder_event::{SourceId, Tail};
-use skidder_os::{Metadata, Timestamp};
+use skidder_os::{Metadata, Timestamp, open_same};
 use skidder_registry::{Cursor, Meta};
 use std::io;
 use std::path::Path;
@@ -311,7 +311,7 @@ impl Catalog {
         {
             let len = u32::try_from(settings.offset + have).unwrap_or(u32::MAX);
             let wanted = Fingerprint { hash: [0; 32], len, whole: true };
-            let print = self.print_like(&candidate.path, candidate.head.compressed, &wanted)?;
+            let print = self.print_like(candidate, &wanted)?;
             return print.ok_or_else(|| io::ErrorKind::UnexpectedEof.into());
         }
         let mut needed = differs_at.map_or(0, |(at, _)| (at + 1).saturating_sub(settings.offset));
@@ -326,7 +326,7 @@ impl Catalog {
             return Ok(candidate.head.print());
         }
         let len = u32::try_from(needed).unwrap_or(u32::MAX);
-        let print = self.print_of(&candidate.path, candidate.head.compressed, len)?;
+        let print = self.print_of(candidate, len)?;
         print.ok_or_else(|| io::ErrorKind::UnexpectedEof.into())
     }
 
@@ -342,7 +342,7 @@ impl Catalog {
     fn tail_at(&self, path: &Path, meta: &Metadata) -> Option<skidder_registry::Tail> {
         let mut bytes = [0; TAIL_BYTES];
         let len = (meta.size as usize).min(TAIL_BYTES);
-        let file = self.input.fs.open(path).ok()?;
+        let file = open_same(&*self.input.fs, path, meta.id()).ok()?;
         let count = read_up_to(&*file, &mut bytes[..len], meta.size - len as u64).ok()?;
         (count == len).then(|| skidder_registry::Tail {
             len: len as u32,

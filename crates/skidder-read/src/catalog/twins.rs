@@ -6,8 +6,8 @@ use crate::compare::{Comparison, Longer, Side, Verdict};
 use crate::fingerprint::{Head, read_up_to};
 use crate::scan::Found;
 use skidder_event::SourceId;
-use skidder_os::Monotonic;
 use skidder_os::sabotage::{self, Sabotage};
+use skidder_os::{FileId, Monotonic, open_same};
 use std::io;
 use std::ops::Range;
 use std::os::unix::ffi::OsStrExt;
@@ -264,22 +264,23 @@ impl Catalog {
             return;
         }
         let Some(known) = self.sources.get(&id) else { return };
-        let here = (known.device, known.inode);
+        let here = FileId { device: known.device, inode: known.inode };
         let mut copies = Vec::new();
         for (path, place) in &self.places {
             if let Holds::Twin(twin) = &place.holds
                 && twin.of == id
                 && twin.comparison.is_none()
-                && (place.device, place.inode) != here
+                && place.metadata().id() != here
             {
-                copies.push((Arc::clone(path), place.size));
+                copies.push((Arc::clone(path), place.metadata().id(), place.size));
             }
         }
         // Not in the order of a hash map: the simulated world replays what is asked of the disk.
         copies.sort_unstable();
-        copies
-            .retain(|(path, size)| known.compressed || !self.ends_alike(path, &known.path, *size));
-        for (path, _) in copies {
+        copies.retain(|(path, id, size)| {
+            known.compressed || !self.ends_alike((path, *id), (&known.path, here), *size)
+        });
+        for (path, ..) in copies {
             if let Some(place) = self.places.get_mut(&path) {
                 place.recheck = true;
             }
@@ -287,11 +288,12 @@ impl Catalog {
     }
 
     /// Whether two plain files have the same bytes before `size`.
-    fn ends_alike(&self, one: &Path, other: &Path, size: u64) -> bool {
+    fn ends_alike(&self, one: (&Path, FileId), other: (&Path, FileId), size: u64) -> bool {
         let start = size.saturating_sub(END_BYTES);
-        let end = |path: &Path| -> io::Result<Vec<u8>> {
+        let end = |(path, id): (&Path, FileId)| -> io::Result<Vec<u8>> {
             let mut bytes = vec![0; (size - start) as usize];
-            let count = read_up_to(&*self.input.fs.open(path)?, &mut bytes, start)?;
+            let file = open_same(&*self.input.fs, path, id)?;
+            let count = read_up_to(&*file, &mut bytes, start)?;
             bytes.truncate(count);
             Ok(bytes)
         };
@@ -332,16 +334,10 @@ impl Catalog {
 
     pub(super) fn compare(&self, candidate: &Candidate, of: SourceId) -> io::Result<Comparison> {
         let known = self.sources.get(&of).ok_or(io::ErrorKind::NotFound)?;
-        let fs = &self.input.fs;
-        let pool = &self.input.decoders;
-        let one = Side::new(fs.open(&candidate.path)?, candidate.head.compressed, pool);
-        let other = fs.open(&known.path)?;
-        let metadata = other.metadata()?;
-        if (metadata.device, metadata.inode) != (known.device, known.inode) {
-            return Err(io::ErrorKind::Interrupted.into());
-        }
-        let other = Side::new(other, known.compressed, pool);
-        Ok(Comparison::new(one, other))
+        let other = FileId { device: known.device, inode: known.inode };
+        let other = open_same(&*self.input.fs, &known.path, other)?;
+        let other = Side::new(other, known.compressed, &self.input.decoders);
+        Ok(Comparison::new(self.side_of(candidate)?, other))
     }
 
     pub(super) fn hold(&mut self, path: Arc<Path>, found: &Found, mut twin: Twin) {

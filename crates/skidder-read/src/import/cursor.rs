@@ -6,7 +6,6 @@ use crate::fingerprint::read_up_to;
 use crate::reader::TAIL_BYTES;
 use crate::settings::FilestreamSettings;
 use skidder_decode::lines::Splitter;
-use skidder_os::Fs;
 use skidder_registry::filebeat::FilebeatEntry;
 use skidder_registry::{Cursor, Tail};
 
@@ -20,12 +19,7 @@ pub(super) enum Checked {
 
 /// Filebeat keeps nothing of what was before a cursor, so that only two things can be checked of a plain
 /// file: it is long enough, and a line ends at the cursor. A compressed file is checked when it is read.
-pub(super) fn check(
-    fs: &dyn Fs,
-    files: &mut Files<'_>,
-    file: usize,
-    entry: &FilebeatEntry,
-) -> Checked {
+pub(super) fn check(files: &mut Files<'_>, file: usize, entry: &FilebeatEntry) -> Checked {
     let compressed = files.head(file).as_ref().is_ok_and(|head| head.compressed);
     let found = files.found(file);
     let offset = entry.offset.unwrap_or(0);
@@ -43,7 +37,7 @@ pub(super) fn check(
     let length = (TAIL_BYTES as u64).min(offset);
     let mut bytes = vec![0; length as usize];
     let mut mark = [0; MARK_BYTES];
-    let read = fs.open(&found.path).and_then(|open| {
+    let read = files.open(file).and_then(|open| {
         read_up_to(&*open, &mut mark, 0)?;
         read_up_to(&*open, &mut bytes, offset - length)
     });
@@ -63,13 +57,13 @@ pub(super) fn check(
 
 /// Whether a cursor of ours is one of the file that is there: the bytes before it are those that were there. Of a
 /// compressed file that shows when it is read.
-pub(super) fn stands(fs: &dyn Fs, files: &mut Files<'_>, file: usize, cursor: &Cursor) -> bool {
+pub(super) fn stands(files: &mut Files<'_>, file: usize, cursor: &Cursor) -> bool {
     let Some(tail) = cursor.tail else { return true };
     if files.head(file).as_ref().is_ok_and(|head| head.compressed) {
         return true;
     }
     let mut bytes = vec![0; tail.len as usize];
-    let read = fs.open(&files.found(file).path).and_then(|open| {
+    let read = files.open(file).and_then(|open| {
         read_up_to(&*open, &mut bytes, cursor.offset.saturating_sub(u64::from(tail.len)))
     });
     read.is_ok_and(|count| count == bytes.len() && crc32fast::hash(&bytes) == tail.crc)

@@ -7,7 +7,7 @@ use crate::identity::{FileIdentity, Marker};
 use crate::scan::{Found, scan};
 use crate::settings::FilestreamSettings;
 use skidder_decode::DecoderPool;
-use skidder_os::{FileKind, Fs};
+use skidder_os::{File, FileKind, Fs, open_same};
 use skidder_registry::Meta;
 use skidder_registry::filebeat::{FilebeatEntry, Identity, fingerprint_key};
 use std::collections::HashMap;
@@ -124,7 +124,7 @@ impl<'a> Files<'a> {
 
     /// Whether a file may be the one that our registry knows by this fingerprint.
     pub(super) fn is_of_print(&mut self, file: usize, print: &Fingerprint) -> bool {
-        let (path, offset) = (self.found[file].path.clone(), self.settings.fingerprint.offset);
+        let offset = self.settings.fingerprint.offset;
         let Ok(head) = self.head(file) else { return false };
         if head.matches(print) {
             return true;
@@ -132,7 +132,7 @@ impl<'a> Files<'a> {
         let is_longer = print.whole || print.len as usize > head.bytes.len();
         let compressed = head.compressed;
         is_longer
-            && self.fs.open(&path).is_ok_and(|open| {
+            && self.open(file).is_ok_and(|open| {
                 let side = Side::new(open, compressed, &self.decoders);
                 let offset = if print.whole { 0 } else { offset };
                 let found = fingerprint_of(side, offset, print.len, &mut self.scratch);
@@ -170,14 +170,20 @@ impl<'a> Files<'a> {
     /// The beginning of a file.
     pub(super) fn head(&mut self, file: usize) -> &Result<Head, String> {
         if !self.heads.contains_key(&file) {
-            let head = self.read_head(&self.found[file].path.clone());
+            let head = self.read_head(file);
             self.heads.insert(file, head.map_err(|error| error.to_string()));
         }
         &self.heads[&file]
     }
 
-    fn read_head(&mut self, path: &Path) -> io::Result<Head> {
-        let file = self.fs.open(path)?;
+    /// Opens a file, if it is the one that was found.
+    pub(super) fn open(&self, file: usize) -> io::Result<Box<dyn File>> {
+        let Found { path, metadata } = &self.found[file];
+        open_same(self.fs, path, metadata.id())
+    }
+
+    fn read_head(&mut self, file: usize) -> io::Result<Head> {
+        let file = self.open(file)?;
         let FilestreamSettings { compression, fingerprint, .. } = self.settings;
         let length = fingerprint.length as usize;
         read_head(&*file, *compression, fingerprint, length, &self.decoders, &mut self.scratch)

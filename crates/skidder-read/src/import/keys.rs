@@ -155,6 +155,6 @@ fn compare(
 
 fn side(files: &mut Files<'_>, file: usize) -> io::Result<Side> {
     let compressed = files.head(file).as_ref().is_ok_and(|head| head.compressed);
-    let open = files.fs.open(&files.found(file).path)?;
+    let open = files.open(file)?;
     Ok(Side::new(open, compressed, &files.decoders))
 }

@@ -1,6 +1,7 @@
 //! `filebeat.config.inputs` and `filebeat.config.modules`: files beside the configuration, in which there are further
 //! inputs, and those that may be looked at again and again.
 
+use crate::assemble::OLDER;
 use skidder_config::{Item, LoadOptions, Problem, Problems, Section, Settings, Subject, load_part};
 use skidder_os::{Fs, Timestamp};
 use skidder_read::glob::Pattern;
@@ -39,6 +40,7 @@ impl AllConfigFiles {
             inputs: ConfigFiles::read(&section, "inputs", config),
             modules: ConfigFiles::read(&section, "modules", config),
         };
+        section.unsupported(&["prospectors.*"], OLDER);
         section.finish();
         all
     }

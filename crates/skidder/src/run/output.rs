@@ -62,7 +62,7 @@ pub(crate) struct RunningInput {
     /// Its number in the configuration.
     pub(crate) number: usize,
     /// Its number in the pipeline, which it keeps.
-    pub(super) slot: usize,
+    pub(crate) slot: usize,
     /// What it was configured to be.
     print: InputPrint,
     pub(crate) id: String,
@@ -77,6 +77,13 @@ impl RunningOutput {
     /// Where to ask what the files are doing.
     pub(crate) fn looks(&self) -> Arc<Looks> {
         self.pipeline.looks()
+    }
+
+    /// Compressed files that are damaged or fail their check, and files that vanished before they were read.
+    pub(crate) fn spoiled(&self) -> u64 {
+        let of =
+            |input: &RunningInput| input.metrics.gzip_errors.get() + input.metrics.files_lost.get();
+        self.inputs.iter().map(of).sum()
     }
 
     /// Whether it has ended.
@@ -180,7 +187,7 @@ impl Start<'_> {
             .collect();
         let files = parts.inputs.into_iter().zip(&inputs);
         let files = files.map(|(input, of)| shared.input(input, &of.metrics)).collect();
-        let scanner = Scanner::new(files, &*world.fs);
+        let scanner = Scanner::new(files, &*world.fs).with_queue_waiting(queues.waits_for_more());
         let dead_letters = parts.dead_letters.map(|limits| {
             let (fs, clock) = (Arc::clone(&world.fs), Arc::clone(&world.clock));
             Arc::new(DeadLetters::new(fs, clock, &parts.place.data, limits))
@@ -193,7 +200,8 @@ impl Start<'_> {
             clock: Arc::clone(&world.clock),
         };
         let kind = self.spawn(number, parts.output, feed, runtime);
-        let registrar = Registrar::new(Arc::clone(&settle), Arc::clone(&registry));
+        let registrar = Registrar::new(Arc::clone(&settle), Arc::clone(&registry))
+            .with_disk(queues.disk.clone());
         let registrar_metrics = registrar.metrics();
         let pipeline = Pipeline::start(
             self.settings,
@@ -398,12 +406,18 @@ fn open_disk_queue(
     let path = settings.path.clone();
     let fresh = uuid::Uuid::new_v4().into_bytes();
     let (queue, found) = DiskQueue::open(Arc::clone(&world.fs), settings, fresh, settle)?;
-    let DiskQueueOpened { events, segments, torn_bytes, state_is_lost } = found;
+    let DiskQueueOpened { events, segments, torn_bytes, cut_events, state_is_lost } = found;
     let path = path.display();
     if state_is_lost {
         tracing::error!(events, %path, "nothing says how far the disk queue was delivered: all that is in it is delivered, some of it perhaps again");
     }
-    if torn_bytes > 0 {
+    if cut_events > 0 {
+        tracing::error!(
+            events = cut_events, torn_bytes, %path,
+            "the end of the disk queue was cut off or damaged after it was written: its events are lost, and are counted \
+             as dropped (`queue_damaged`); what their files still hold can be read again with `skidder registry forget`"
+        );
+    } else if torn_bytes > 0 {
         tracing::warn!(torn_bytes, %path, "a write to the disk queue was cut off; its lines are read again from their files");
     }
     tracing::info!(events, segments, %path, "the queue is on the disk");

@@ -40,7 +40,7 @@ fn what_a_stuck_server_did_not_take_outlives_the_program_and_the_log() {
     let ledger = place.once(&[]).succeeded().ledger();
     assert_eq!((ledger.read, ledger.recovered, ledger.delivered), (0, 6000, 6000));
     accept("queue.disk, server does not answer", judge(&[("a", 6000)], &server.documents()), held);
-    let ledger = place.once(&[]).succeeded().ledger();
+    let ledger = place.once(&[]).found_nothing().ledger();
     assert_eq!((ledger.recovered, ledger.stored), (0, 0), "it is known to be delivered");
 }
 

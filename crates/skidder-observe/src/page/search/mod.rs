@@ -1,6 +1,7 @@
 //! Looking through the files themselves, also those that were rotated and compressed.
 //!
-//! Only files that the catalogs know are opened: those that match a configured input. A search has a thread of its own, of low
+//! Only files that the catalogs know are opened: those that match a configured input, and only as long as the file at the path
+//! is the one that the scanner saw, since its owner may put a link to any other there. A search has a thread of its own, of low
 //! priority, and ends at [`TIME_MAX`], [`BYTES_MAX`], [`FOUND_MAX`], or when nobody takes its answer any more. Its records are
 //! sent as they come, one JSON object a line: `match`, `progress`, `problem`, and at last `end`.
 
@@ -15,7 +16,7 @@ use http_body_util::channel::{Channel, Sender};
 use jiff::tz::TimeZone;
 use serde_json::{Value as Json, json};
 use skidder_decode::{Codec, DecodeError, Decoder, DecoderPool, ReadState};
-use skidder_os::{Clock, Fs, Monotonic};
+use skidder_os::{Clock, FileId, Fs, Monotonic, open_same};
 use skidder_pipeline::AskError;
 use skidder_read::{FileQuery, FileState};
 use std::collections::BTreeMap;
@@ -86,6 +87,8 @@ struct Question {
 /// A file to look through.
 struct Target {
     path: PathBuf,
+    /// What the scanner saw there: nothing else is opened.
+    id: FileId,
     modified: i64,
 }
 
@@ -186,7 +189,7 @@ struct Targets {
 
 /// The files that match an input, each once.
 fn targets(question: &Question, sources: &Sources) -> Result<Targets, AskError> {
-    let mut found: BTreeMap<PathBuf, i64> = BTreeMap::new();
+    let mut found: BTreeMap<PathBuf, (FileId, i64)> = BTreeMap::new();
     for output in &sources.outputs {
         let Some(looks) = &output.looks else { continue };
         for input in output.inputs.list().iter() {
@@ -202,7 +205,7 @@ fn targets(question: &Question, sources: &Sources) -> Result<Targets, AskError> 
                 for file in page.files {
                     // What is gone cannot be opened, and what is held is in another file, too.
                     if !matches!(file.state, FileState::Gone | FileState::Held) {
-                        found.insert(file.path.to_path_buf(), file.modified.0);
+                        found.insert(file.path.to_path_buf(), (file.id, file.modified.0));
                     }
                 }
                 if !more {
@@ -218,7 +221,7 @@ fn targets(question: &Question, sources: &Sources) -> Result<Targets, AskError> 
     let mut files: Vec<Target> = found
         .into_iter()
         .filter(|(path, _)| named(path))
-        .map(|(path, modified)| Target { path, modified })
+        .map(|(path, (id, modified))| Target { path, id, modified })
         .collect();
     let all = files.len();
     files.retain(|file| question.from.is_none_or(|from| file.modified >= from));
@@ -288,7 +291,7 @@ impl<'a> Search<'a> {
     /// Looks through the files; nothing if nobody listens any more.
     fn all(&mut self, files: &[Target], send: Send<'_>) -> Option<Reason> {
         for file in files {
-            match self.file(&file.path, files.len(), send) {
+            match self.file(file, files.len(), send) {
                 Ok(()) => {}
                 Err(Stop::Search(reason)) => return Some(reason),
                 Err(Stop::Alone) => return None,
@@ -333,8 +336,9 @@ impl<'a> Search<'a> {
     }
 
     /// Looks through one file, decoded chunk by chunk.
-    fn file(&mut self, path: &Path, files: usize, send: Send<'_>) -> Result<(), Stop> {
-        let opened = self.fs.open(path).map_err(|error| error.to_string());
+    fn file(&mut self, target: &Target, files: usize, send: Send<'_>) -> Result<(), Stop> {
+        let path = &*target.path;
+        let opened = open_same(self.fs, path, target.id).map_err(|error| error.to_string());
         let opened = opened.and_then(|file| {
             let codec = Codec::detect(&*file).map_err(|error| error.to_string())?;
             Ok((file, codec))

@@ -18,8 +18,9 @@ impl World {
         for (path, bytes) in files {
             fs.write_as_other(path, bytes);
         }
-        let files = files.iter().map(|(path, _)| Target { path: path.into(), modified: 0 });
-        Self { clock, fs, files: files.collect() }
+        let files = files.iter().map(|(path, _)| target(&fs, path));
+        let files = files.collect();
+        Self { clock, fs, files }
     }
 
     /// What a question finds, as path, offset and line, and why it ends.
@@ -38,6 +39,73 @@ impl World {
         });
         (found, reason)
     }
+}
+
+/// A file as the scanner saw it.
+fn target(fs: &dyn Fs, path: impl AsRef<Path>) -> Target {
+    let id = fs.metadata(path.as_ref()).expect("a file").id();
+    Target { path: path.as_ref().to_owned(), id, modified: 0 }
+}
+
+#[test]
+fn what_was_swapped_for_a_link_or_another_file_since_the_scan_is_not_read() {
+    let world = World::new(&[("/logs/app.log", b"mine: a needle\n".to_vec())]);
+    world.fs.write_as_other("/root/secret", b"a needle that only root may see\n");
+    assert_eq!(world.ask("q=needle").0.len(), 1);
+    // Its inode stays in use.
+    world.fs.rename_as_other("/logs/app.log", "/logs/app.log.old");
+    world.fs.symlink_as_other("/root/secret", "/logs/app.log");
+    assert_eq!(world.ask("q=needle").0, []);
+    world.fs.remove_as_other("/logs/app.log");
+    world.fs.pipe_as_other("/logs/app.log");
+    assert_eq!(world.ask("q=needle").0, []);
+    world.fs.remove_as_other("/logs/app.log");
+    world.fs.write_as_other("/logs/app.log", b"another needle\n");
+    assert_eq!(world.ask("q=needle").0, [], "the next scan tells of it");
+}
+
+/// The owner of a directory swaps a log for a link to a file that only root may read, again and again, while searches run.
+#[test]
+fn a_race_of_links_against_searches_never_shows_another_file() {
+    let place = tempfile::tempdir().expect("a directory");
+    let (log, link, kept) =
+        (place.path().join("app.log"), place.path().join("link"), place.path().join("kept"));
+    let secret = place.path().join("secret");
+    std::fs::write(&log, "mine: a needle\n").expect("written");
+    std::fs::write(&secret, "secret: a needle\n").expect("written");
+    let fs = skidder_os::RealFs;
+    let files = vec![target(&fs, &log)];
+    let stop = std::sync::atomic::AtomicBool::new(false);
+    let (mut mine, mut refused) = (0, 0);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !stop.load(Ordering::Relaxed) {
+                // Each is one step, so that there is a file at the path at each moment.
+                std::os::unix::fs::symlink(&secret, &link).expect("a link");
+                std::fs::hard_link(&log, &kept).expect("a name");
+                std::fs::rename(&link, &log).expect("the link is there");
+                std::fs::rename(&kept, &log).expect("the log is back");
+            }
+        });
+        let question = Question::parse(&Query::parse("q=needle")).expect("a question");
+        // Until both were met often.
+        while mine < 200 || refused < 200 {
+            let clock = SimClock::new();
+            let mut search = Search::new(&question, &fs, &clock, 0);
+            search.all(&files, &mut |record| {
+                let line = record["match"]["line"].as_str().unwrap_or_default();
+                let is_secret = line.contains("secret");
+                if is_secret {
+                    stop.store(true, Ordering::Relaxed);
+                }
+                assert!(!is_secret, "{record}");
+                mine += usize::from(line.contains("mine"));
+                refused += usize::from(!record["problem"].is_null());
+                true
+            });
+        }
+        stop.store(true, Ordering::Relaxed);
+    });
 }
 
 fn gzip(text: &[u8]) -> Vec<u8> {
