@@ -87,7 +87,7 @@ fn write_new(fs: &dyn Fs, path: &Path, bytes: &[u8]) -> io::Result<()> {
 
 /// `skidder page`.
 pub(crate) fn page(what: PageArguments, global: &Global, world: &World) -> Result<ExitCode> {
-    let Some(parts) = crate::status::running(global, world)? else {
+    let Ok(parts) = crate::status::running(global, world)? else {
         bail!(
             "no skidder runs on this data directory, so there is no page\nhint: give the same `-c` and `--path.data` as it has"
         );
