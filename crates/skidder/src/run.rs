@@ -112,11 +112,7 @@ pub(crate) fn run(
     if let Some(otlp) = otlp {
         watch.export(otlp, &running);
     }
-    for output in &running.outputs {
-        let _in = span_of(output.id.as_deref()).entered();
-        let inputs = output.inputs.len();
-        tracing::info!(output = output.kind, inputs, once, "skidder is running");
-    }
+    running.log_start(once);
     world.startup.step(|| "endpoint opened".to_owned());
     watch.survey()?;
     // Threads run and registries are open: what that took is not needed again either.
@@ -148,13 +144,8 @@ pub(crate) fn run(
     // What goes to the terminal must not stand between events.
     let kind = if settles.iter().any(|(_, kind, _)| *kind == "console") { "console" } else { "" };
     crate::commands::print_beside(kind, &watch.end())?;
-    let left = |settle: &Settle| !outcome.settled && settle.in_flight() > 0;
-    for (id, _, settle) in settles.iter().filter(|(_, _, settle)| left(settle)) {
-        let _in = span_of(id.as_deref()).entered();
-        tracing::warn!(
-            in_flight = settle.in_flight(),
-            "ended before everything was delivered; the next start repeats it"
-        );
+    if !outcome.settled {
+        settles.iter().for_each(|(id, _, settle)| log_left(id.as_deref(), settle));
     }
     if once || !good {
         watch.tell_problems();
@@ -171,6 +162,18 @@ pub(crate) fn run(
         (true, true) => shortfall.code(fail_on),
         (true, false) => ExitCode::SUCCESS,
     })
+}
+
+/// Logs what an output leaves for the next start.
+fn log_left(id: Option<&str>, settle: &Settle) {
+    let in_flight = settle.in_flight();
+    if in_flight > 0 {
+        let _in = span_of(id).entered();
+        tracing::warn!(
+            in_flight,
+            "ended before everything was delivered; the next start repeats it"
+        );
+    }
 }
 
 /// The inputs of an output, whose first scans `--trace-startup` waits for.
@@ -374,6 +377,15 @@ impl Running {
                 // Only `once` sends the first.
                 Ok(Happened::ReadOnce(_)) | Err(RecvTimeoutError::Disconnected) => return,
             }
+        }
+    }
+
+    /// Logs that the outputs run.
+    fn log_start(&self, once: bool) {
+        for output in &self.outputs {
+            let _in = span_of(output.id.as_deref()).entered();
+            let inputs = output.inputs.len();
+            tracing::info!(output = output.kind, inputs, once, "skidder is running");
         }
     }
 
