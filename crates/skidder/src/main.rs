@@ -34,6 +34,7 @@ mod ship;
 mod shown_plan;
 mod startup;
 mod status;
+mod step_times;
 mod table;
 #[cfg(feature = "top")]
 mod top;
