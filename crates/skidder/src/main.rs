@@ -39,6 +39,7 @@ mod shown_plan;
 mod signals;
 mod startup;
 mod status;
+mod step_times;
 mod table;
 #[cfg(feature = "top")]
 mod top;

@@ -26,9 +26,10 @@ fn ask(address: &str, path: &str, headers: &str) -> String {
     let request =
         format!("GET {path} HTTP/1.1\r\nhost: localhost\r\n{headers}connection: close\r\n\r\n");
     stream.write_all(request.as_bytes()).unwrap();
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).unwrap();
-    answer
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer).unwrap();
+    // A profile is no text.
+    String::from_utf8_lossy(&answer).into_owned()
 }
 
 fn status(answer: &str) -> &str {

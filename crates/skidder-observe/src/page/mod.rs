@@ -6,6 +6,7 @@
 mod access;
 mod assets;
 mod filter;
+mod history;
 mod letters;
 mod live;
 mod query;
@@ -15,11 +16,12 @@ mod tail;
 
 use crate::lag::{Lag, LagError};
 use crate::problems::Problems;
-use crate::snapshot::Sources;
+use crate::snapshot::{Sources, Step};
 pub(crate) use access::Wanted;
 use access::{Access, Asker, Refusal};
 use assets::{Asset, POLICY};
 use bytes::Bytes;
+pub(crate) use history::History;
 use http_body_util::channel::Channel;
 use http_body_util::{Either, Full};
 use hyper::header::{
@@ -46,6 +48,7 @@ pub(crate) struct Page {
     access: Access,
     tail: Arc<Tail>,
     searches: Searches,
+    history: Arc<History>,
 }
 
 /// An answer at once, or one that comes bit by bit.
@@ -61,7 +64,13 @@ impl Page {
         auth: HttpAuth,
     ) -> Self {
         let access = Access::new(address, host, auth);
-        Self { sources, access, tail: Arc::default(), searches: Searches::default() }
+        let history = Arc::default();
+        Self { sources, access, tail: Arc::default(), searches: Searches::default(), history }
+    }
+
+    /// What it remembers of the last day; somebody has to keep it going.
+    pub(crate) fn history(&self) -> Arc<History> {
+        Arc::clone(&self.history)
     }
 
     /// Whether a path is the page's.
@@ -100,7 +109,7 @@ impl Page {
         let asset = Asset::find(name);
         let wanted = match name {
             _ if asset.is_some() => Wanted::Page,
-            "tail" | "search" | "letters" | "session" => Wanted::Events,
+            "tail" | "search" | "letters" | "reasons" | "session" => Wanted::Events,
             _ => Wanted::Numbers,
         };
         if let Some(refused) = self.refused(request, is_here, wanted) {
@@ -151,6 +160,16 @@ impl Page {
                 let read = move || letters::letters(&sources, &query);
                 told(blocking(read).await.map_err(|why| (StatusCode::BAD_REQUEST, why)))
             }
+            "reasons" => {
+                let sources = Arc::clone(&self.sources);
+                let read = move || letters::reasons(&sources, &query);
+                told(blocking(read).await.map_err(|why| (StatusCode::BAD_REQUEST, why)))
+            }
+            "history" => told(
+                self.history
+                    .answer(self.sources.clock.wall(), &query)
+                    .map_err(|why| (StatusCode::BAD_REQUEST, why)),
+            ),
             "tail" => {
                 let (sources, tail) = (Arc::clone(&self.sources), Arc::clone(&self.tail));
                 match blocking(move || tail.answer(&sources, &query)).await {
@@ -214,11 +233,18 @@ fn plan(sources: &Sources) -> Json {
     let mut plans = Vec::new();
     for output in &sources.outputs {
         for input in output.inputs.list().iter() {
-            let steps = input.plan.as_ref().map(|plan| plan.steps());
+            let steps = input.plan.as_ref().map(|plan| {
+                plan.measure();
+                plan.steps()
+            });
             let steps: Option<Vec<Json>> = steps.map(|steps| {
                 steps
                     .into_iter()
-                    .map(|(when, step)| json!({ "when": when, "step": step }))
+                    .map(|Step { when, step, cost }| {
+                        let ns = cost.map(|cost| cost.nanoseconds / cost.events.max(1));
+                        let (events, dropped) = cost.map(|cost| (cost.events, cost.dropped)).unzip();
+                        json!({ "when": when, "step": step, "ns": ns, "events": events, "dropped": dropped })
+                    })
                     .collect()
             });
             plans.push(json!({
