@@ -169,7 +169,7 @@ impl Syslog {
         let settings = &self.settings;
         let parsed = Message::parse(event.text(text), settings.format, &settings.timezone, now);
         let (message, done) = parsed;
-        if message.message.is_empty() {
+        if done.is_ok() && message.message.is_empty() {
             event.clear_message();
         } else {
             event.set_message(span(text, &message.message));
