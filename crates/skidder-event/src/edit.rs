@@ -487,12 +487,7 @@ impl<'a> EventMut<'a> {
                 }
                 true
             }
-            ("log", Value::Map(map)) => {
-                if map.get("offset").is_some() {
-                    self.batch.rows[self.row].flags &= !Row::OFFSET;
-                }
-                false
-            }
+            ("log", Value::Map(map)) if map.get("offset").is_none() => false,
             ("log", _) => {
                 self.batch.rows[self.row].flags &= !Row::OFFSET;
                 false

@@ -106,12 +106,8 @@ pub(crate) fn run(
     // Behind the lock of the data directory.
     http.auth.own = page::token(&*world.fs, &data, &http);
     let mut watch = Watch::new(&running, &agent, Some(&http), &metrics, world)?;
-    if let Some(monitoring) = monitoring {
-        watch.ship(monitoring, &running);
-    }
-    if let Some(otlp) = otlp {
-        watch.export(otlp, &running);
-    }
+    watch.ship(monitoring, &running);
+    watch.export(otlp, &running);
     running.log_start(once);
     world.startup.step(|| "endpoint opened".to_owned());
     watch.survey()?;
@@ -150,17 +146,15 @@ pub(crate) fn run(
     if once || !good {
         watch.tell_problems();
     }
-    let lost = |settle: &Settle| settle.total().dropped().get(DropReason::QueueDamaged) > 0;
     if once {
         shortfall.report();
     }
-    if settles.iter().any(|(_, _, settle)| lost(settle)) {
-        return Ok(ExitCode::from(LOST));
-    }
-    Ok(match (good, once) {
-        (false, _) => ExitCode::FAILURE,
-        (true, true) => shortfall.code(fail_on),
-        (true, false) => ExitCode::SUCCESS,
+    let lost = |settle: &Settle| settle.total().dropped().get(DropReason::QueueDamaged) > 0;
+    Ok(match good {
+        _ if settles.iter().any(|(_, _, settle)| lost(settle)) => ExitCode::from(LOST),
+        false => ExitCode::FAILURE,
+        true if once => shortfall.code(fail_on),
+        true => ExitCode::SUCCESS,
     })
 }
 

@@ -93,12 +93,15 @@ impl Watch {
     }
 
     /// Ships the numbers, as long as the run's runtime lives.
-    pub(crate) fn ship(&self, monitoring: Monitoring, running: &Running) {
-        running.runtime().spawn(monitoring.ship(Arc::clone(&self.sources)));
+    pub(crate) fn ship(&self, monitoring: Option<Monitoring>, running: &Running) {
+        if let Some(monitoring) = monitoring {
+            running.runtime().spawn(monitoring.ship(Arc::clone(&self.sources)));
+        }
     }
 
     /// Exports the numbers, until the end.
-    pub(crate) fn export(&mut self, otlp: Otlp, running: &Running) {
+    pub(crate) fn export(&mut self, otlp: Option<Otlp>, running: &Running) {
+        let Some(otlp) = otlp else { return };
         let (stop, stopped) = oneshot::channel();
         let task = running.runtime().spawn(otlp.ship(Arc::clone(&self.sources), stopped));
         self.export = Some(Task { stop, task });

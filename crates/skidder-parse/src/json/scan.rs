@@ -7,6 +7,7 @@ use skidder_event::{Arena, Cell, EventMut, FieldList, KeyFilter, NodeId, Text};
 
 mod number;
 mod value;
+mod word;
 
 use number::large;
 pub use value::JsonValue;
@@ -481,24 +482,5 @@ impl Scan<'_> {
         {
             self.arena.replace(before, key.text, Cell::Null, 0);
         }
-    }
-
-    #[inline(always)]
-    fn word(&mut self, word: &[u8]) -> Result<(), JsonError> {
-        if self.bytes[self.at..self.end].starts_with(word) {
-            self.at += word.len();
-            return Ok(());
-        }
-        self.no_word(word)
-    }
-
-    #[cold]
-    fn no_word(&mut self, word: &[u8]) -> Result<(), JsonError> {
-        let rest = &self.bytes[self.at..self.end];
-        let same = rest.iter().zip(word).take_while(|(is, should)| is == should).count();
-        if same == rest.len() {
-            self.at = self.end;
-        }
-        self.fail(Problem::Value)
     }
 }

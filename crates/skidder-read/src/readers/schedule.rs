@@ -254,6 +254,26 @@ impl State {
             self.end_while_draining(id, end, now);
             return;
         }
+        if is_short {
+            self.lower_limit();
+            self.close(id);
+            self.line_up(id);
+        } else {
+            self.go_on(id, end, is_crowded, can_open_again, now);
+        }
+        self.apply(id);
+    }
+
+    /// What a source does after a turn that ended like this.
+    fn go_on(
+        &mut self,
+        id: SourceId,
+        end: &TurnEnd,
+        is_crowded: bool,
+        can_open_again: Option<bool>,
+        now: Monotonic,
+    ) {
+        let Some(slot) = self.slots.get(&id) else { return };
         let close = &slot.input.settings.close;
         let open_for = now.since(slot.awake().opened.at());
         let lifetime_over = close.after_interval.is_some_and(|interval| open_for >= interval);
@@ -283,11 +303,6 @@ impl State {
                 }
                 self.hold(id, now + *span);
             }
-            TurnEnd::Failed(_) if is_short => {
-                self.lower_limit();
-                self.close(id);
-                self.line_up(id);
-            }
             // The open file may be the last way to its content.
             TurnEnd::Failed(_) if is_open => self.idle(id, now),
             TurnEnd::Finished
@@ -296,7 +311,6 @@ impl State {
             | TurnEnd::Damaged
             | TurnEnd::Failed(_) => self.close(id),
         }
-        self.apply(id);
     }
 
     /// Whether a source has had its file open for long while others wait for a place, and can have it
