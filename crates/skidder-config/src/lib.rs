@@ -66,6 +66,7 @@ mod export;
 mod inline;
 mod item;
 mod load;
+mod mask;
 mod node;
 mod problem;
 mod read;

@@ -455,7 +455,8 @@ fn map_of<'a>(node: &'a Node, path: &str, problems: &Problems) -> Option<&'a Map
         _ => {
             let told = node.unresolved_problem(path).unwrap_or_else(|| {
                 let name = if path.is_empty() { "the configuration" } else { path };
-                let message = format!("`{name}` is {}; expected a map of settings", node.shown());
+                let message =
+                    format!("`{name}` is {}; expected a map of settings", node.shown_at(path));
                 Problem::error(node.position.clone(), message)
             });
             problems.push(told);

@@ -67,10 +67,10 @@ impl Place<'_> {
             Refusal::Told => return,
         };
         let shown = match self.node {
-            Some(_) if self.hidden || crate::export::is_secret(&self.path) => {
+            Some(_) if self.hidden || crate::mask::is_secret(&self.path) => {
                 format!("`{}`", crate::node::MASK)
             }
-            Some(node) => node.shown(),
+            Some(node) => node.shown_at(&self.path),
             None => "missing".to_owned(),
         };
         let message = format!("`{}` is {shown}{end}", self.path);

@@ -28,6 +28,11 @@ fn fold(name: &str) -> Vec<char> {
         .collect()
 }
 
+/// Edits between two words, as [`nearest`] counts them.
+pub(crate) fn distance_between(left: &str, right: &str) -> usize {
+    distance(&fold(left), &fold(right))
+}
+
 /// Edits between two words; two neighbours swapped count as one.
 fn distance(left: &[char], right: &[char]) -> usize {
     let width = right.len() + 1;

@@ -48,7 +48,7 @@ impl Toy {
                 let bytes = loop {
                     match self.send(&delivery).await {
                         Ok(bytes) => break bytes,
-                        Err(_) => feed.metrics.write_error(),
+                        Err(error) => feed.metrics.write_error(&self.address, error),
                     }
                     tokio::time::sleep(Duration::from_millis(1)).await;
                 };

@@ -31,9 +31,10 @@ impl<'a> EventRef<'a> {
             return found;
         }
         let root = self.fields_of(path);
-        match path.is_log_offset() && self.row().has(Row::OFFSET) {
-            true => root.get(path.rest(0)).or_else(|| Some(ValueRef::UInt(self.row().offset))),
-            false => root.value_at(path, 0),
+        if path.is_log_offset() && self.row().has(Row::OFFSET) {
+            root.get(path.rest(0)).or_else(|| Some(ValueRef::UInt(self.row().offset)))
+        } else {
+            root.value_at(path, 0)
         }
     }
 
@@ -65,9 +66,10 @@ impl<'a> EventRef<'a> {
         let is_inside = |own: &[u8]| {
             own.strip_prefix(key.as_bytes()).is_some_and(|rest| rest.first() == Some(&b'.'))
         };
-        let (fields, first) = match metadata {
-            true => (MapRef::of(self.batch, row.metadata, &[]), row.metadata),
-            false => (self.fields(), if row.layout == 0 { row.own } else { Laid::FIRST }),
+        let (fields, first) = if metadata {
+            (MapRef::of(self.batch, row.metadata, &[]), row.metadata)
+        } else {
+            (self.fields(), if row.layout == 0 { row.own } else { Laid::FIRST })
         };
         fields.find_own(first, is_inside).is_some()
     }

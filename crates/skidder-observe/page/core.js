@@ -12,22 +12,99 @@ export function make(name, attributes = {}, ...children) {
   return element;
 }
 
-/** Asks for a part of the page as JSON; an error says what the server said. */
-export async function ask(part, parameters = {}, options = {}) {
+/** A request that was answered with an error. `status` is 0 if nobody answered. */
+export class Refused extends Error {
+  constructor(status, message) {
+    super(message);
+    this.status = status;
+  }
+}
+
+const KEY = 'skidder-key';
+let lastAnswer = new Date();
+
+/** The key of the session; a cookie that the page cannot read is the other half. */
+function sessionKey() {
+  try {
+    return localStorage.getItem(KEY);
+  } catch {
+    return null;
+  }
+}
+
+/** Shows a token, or the session that there is, and gets another one. */
+async function begin(headers) {
+  const answer = await request('session', {}, { headers });
+  const { key } = await answer.json();
+  try {
+    if (key) localStorage.setItem(KEY, key);
+  } catch {
+    // Without storage the page has to be opened with its token again.
+  }
+}
+
+/** Opens what shows events with a token. */
+export const unlock = (token) => begin({ authorization: `Bearer ${token.trim()}` });
+
+/** Takes the token out of the address, where it is in no log and no history, or goes on with a session. */
+export async function enter() {
+  const token = /^#token=(\w+)$/.exec(location.hash);
+  if (token) history.replaceState(null, '', location.pathname);
+  try {
+    if (token) await unlock(token[1]);
+    else if (sessionKey()) await begin({});
+  } catch {
+    // The views that need it say so.
+  }
+}
+
+/** Asks for a part of the page; an error says what the server said. */
+export async function request(part, parameters = {}, options = {}) {
   const query = new URLSearchParams();
   for (const [key, value] of Object.entries(parameters)) {
     if (value !== undefined && value !== null && value !== '') query.set(key, value);
   }
   const text = query.toString();
-  const answer = await fetch(text ? `${part}?${text}` : part, { cache: 'no-store', ...options });
-  const body = await answer.json().catch(() => ({}));
-  if (!answer.ok) throw new Error(body.error || `the server answered ${answer.status}`);
-  return body;
+  const key = sessionKey();
+  const headers = { ...(key ? { 'x-skidder-key': key } : {}), ...options.headers };
+  let answer;
+  try {
+    answer = await fetch(text ? `${part}?${text}` : part, { cache: 'no-store', ...options, headers });
+  } catch (error) {
+    if (error.name === 'AbortError') throw error;
+    throw new Refused(0, `no answer since ${clock(lastAnswer.toISOString(), true)}: skidder does not run, or its address cannot be reached from here`);
+  }
+  lastAnswer = new Date();
+  if (!answer.ok) {
+    const body = await answer.json().catch(() => ({}));
+    throw new Refused(answer.status, body.error || `the server answered ${answer.status}`);
+  }
+  return answer;
 }
+
+/** The same as JSON. */
+export const ask = async (part, parameters, options) => (await request(part, parameters, options)).json();
+
+/** A link to a view, with what it is to show. */
+export function link(view, parameters, ...children) {
+  const query = new URLSearchParams(parameters).toString();
+  return make('a', { href: `#${view}${query ? `?${query}` : ''}` }, ...children);
+}
+
+/** A table whose rows stand as blocks on a narrow screen; `heads` are texts, or `{text, number}`. */
+export function table(label, heads, body, kind) {
+  const cells = heads.map((head) => make('th', { scope: 'col', class: head.number ? 'number' : null }, head.text || head));
+  return make('table', { class: kind ? `stack ${kind}` : 'stack', 'aria-label': label }, make('thead', {}, make('tr', {}, cells)), body);
+}
+
+/** A cell of such a table. */
+export const cell = (head, kind, ...children) => make('td', { class: kind, 'data-head': head }, ...children);
 
 /** Calls `work` again and again, `pause()` milliseconds after it is done, as long as its view is shown. */
 export class Repeat {
-  constructor(work, pause) {
+  /** `needsToken`: it shows events. */
+  constructor(work, pause, needsToken = false) {
+    this.needsToken = needsToken;
     this.work = work;
     this.pause = pause;
     this.timer = null;
@@ -53,8 +130,10 @@ export class Repeat {
     try {
       await this.work();
       alarm(this, null);
+      if (this.needsToken) lock(false);
     } catch (error) {
-      alarm(this, error.message);
+      alarm(this, error.status === 401 ? null : error.message);
+      if (error.status === 401) lock(true);
     }
     this.busy = false;
     if (this.again) {
@@ -64,6 +143,11 @@ export class Repeat {
       this.timer = setTimeout(() => this.now(), document.hidden ? 5000 : this.pause());
     }
   }
+}
+
+/** Says that a view shows events, and how to get to see them. */
+export function lock(is) {
+  document.getElementById('lock').hidden = !is;
 }
 
 const alarms = new Map();

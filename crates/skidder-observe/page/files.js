@@ -1,6 +1,6 @@
 // Files: what every file is doing, how far it is behind, and why.
 
-import { Repeat, ask, bytes, clock, count, make, pill, span } from './core.js';
+import { Repeat, ask, bytes, cell, clock, count, link, make, pill, span } from './core.js';
 
 const LIMIT = 100;
 const COLUMNS = [
@@ -34,8 +34,10 @@ export class Files {
       column.id ? make('button', { type: 'button', 'data-sort': column.id, onclick: () => this.by(column) }, column.head) : column.head));
     this.element = make('div', {},
       make('div', { class: 'bar', role: 'search' }, this.text, this.state, this.where, this.back, this.next),
-      make('div', { class: 'card scroll' }, make('table', { 'aria-label': 'Files' }, make('thead', {}, make('tr', {}, this.heads)), this.body)));
+      make('div', { class: 'card scroll' }, make('table', { 'aria-label': 'Files', class: 'stack' }, make('thead', {}, make('tr', {}, this.heads)), this.body)));
     this.field = this.text;
+    /** Files of which everything is shown. */
+    this.opened = new Set();
     this.live = new Repeat(() => this.look(), () => 2000);
     this.tellSort();
   }
@@ -45,6 +47,27 @@ export class Files {
   }
   hide() {
     this.live.stop();
+  }
+
+  /** Shows what a link asks for. */
+  open(parameters) {
+    this.text.value = parameters.get('q') || '';
+    const state = parameters.get('state') || '';
+    if (state && ![...this.state.options].some((option) => option.value === state)) this.state.append(make('option', { value: state }, state));
+    this.state.value = state;
+    const column = COLUMNS.find((one) => one.id === parameters.get('sort'));
+    if (column) {
+      this.sort = column.id;
+      this.order = column.down ? 'desc' : 'asc';
+      this.tellSort();
+    }
+    this.first();
+  }
+
+  toggle(file) {
+    const name = nameOf(file);
+    if (!this.opened.delete(name)) this.opened.add(name);
+    this.live.now();
   }
 
   first() {
@@ -84,9 +107,16 @@ export class Files {
     this.back.disabled = this.offset === 0;
     this.next.disabled = last >= answer.matched;
     const several = new Set(answer.files.map((file) => file.output)).size > 1;
-    const rows = answer.files.map((file) => row(file, several));
+    const rows = answer.files.flatMap((file) => {
+      const isOpen = this.opened.has(nameOf(file));
+      const shown = row(file, several, isOpen, () => this.toggle(file));
+      return isOpen ? [shown, details(file)] : [shown];
+    });
+    // A button that has the focus keeps it.
+    const focused = this.body.contains(document.activeElement) ? document.activeElement.dataset.file : null;
     if (!rows.length) rows.push(make('tr', {}, make('td', { colspan: COLUMNS.length, class: 'empty' }, 'No file matches.')));
     this.body.replaceChildren(...rows);
+    if (focused) [...this.body.querySelectorAll('[data-file]')].find((button) => button.dataset.file === focused)?.focus();
   }
 
   showStates(states) {
@@ -102,20 +132,40 @@ export class Files {
   }
 }
 
-function row(file, several) {
-  const number = (text) => make('td', { class: 'number' }, text);
-  const path = make('td', { class: 'path' }, file.path, several && file.output ? make('span', { class: 'dim' }, ` → ${file.output}`) : null,
+const nameOf = (file) => `${file.output || ''} ${file.path}`;
+
+function row(file, several, isOpen, toggle) {
+  const number = (head, text) => cell(head, 'number', text);
+  const path = cell('path', 'path', make('button', { type: 'button', class: 'more', 'aria-expanded': String(isOpen), 'data-file': nameOf(file), onclick: toggle }, file.path),
+    several && file.output ? make('span', { class: 'dim' }, ` → ${file.output}`) : null,
     file.compressed ? make('span', { class: 'dim' }, ' compressed') : null);
   return make('tr', {}, path,
-    make('td', {}, pill(file.state)),
-    number(bytes(file.behind)),
-    number(file.behind_ms ? span(file.behind_ms) : '–'),
-    number(file.rate ? `${bytes(file.rate)}/s` : '–'),
-    number(file.catch_up_ms ? span(file.catch_up_ms) : '–'),
-    number(file.deleted_in_ms === null ? '–' : span(file.deleted_in_ms)),
-    number(bytes(file.size)),
-    number(count(file.cursor)),
-    number(file.modified ? clock(file.modified, true) : '–'),
-    make('td', { class: 'text' }, file.reason || '', file.error && !(file.reason || '').includes(file.error.text)
+    cell('state', null, pill(file.state)),
+    number('behind', bytes(file.behind)),
+    number('oldest line', file.behind_ms ? span(file.behind_ms) : '–'),
+    number('rate', file.rate ? `${bytes(file.rate)}/s` : '–'),
+    number('caught up in', file.catch_up_ms ? span(file.catch_up_ms) : '–'),
+    number('rotation deletes it in', file.deleted_in_ms === null ? '–' : span(file.deleted_in_ms)),
+    number('size', bytes(file.size)),
+    number('cursor', count(file.cursor)),
+    number('modified', file.modified ? clock(file.modified, true) : '–'),
+    cell('reason', 'text', file.reason || '', file.error && !(file.reason || '').includes(file.error.text)
       ? make('span', { class: 'dim' }, ` last error, ${clock(file.error.at, true)}: ${file.error.text}`) : null));
+}
+
+/** Everything about a file, and where to go from it. */
+function details(file) {
+  const rows = [['input', file.input], ['output', file.output], ['state', file.reason ? `${file.state}: ${file.reason}` : file.state]];
+  rows.push(['last error', file.error ? `${clock(file.error.at, true)}: ${file.error.text}` : 'none']);
+  if (file.ledger) {
+    const { ledger } = file;
+    const parts = [['delivered', ledger.delivered], ['dropped', ledger.dropped], ['dead-lettered', ledger.dead_lettered], ['in the disk queue', ledger.stored], ['in flight', ledger.in_flight]];
+    const reasons = Object.entries(ledger.reasons).map(([name, number]) => `${name} ${count(number)}`).join(', ');
+    rows.push(['ledger', `read ${count(ledger.read)} lines, ${bytes(ledger.read_bytes)} = ${parts.filter(([, number]) => number).map(([name, number]) => `${name} ${count(number)}`).join(' + ') || '0'}${reasons ? ` (${reasons})` : ''}`]);
+  } else rows.push(['ledger', 'nothing was read since the start']);
+  rows.push(['read', `${count(file.read)} bytes of text, generation ${file.generation}`], ['key', file.key]);
+  return make('tr', { class: 'open' }, make('td', { colspan: COLUMNS.length },
+    make('dl', {}, rows.filter(([, text]) => text).flatMap(([name, text]) => [make('dt', {}, name), make('dd', {}, text)])),
+    make('p', {}, link('tail', { source: file.path }, 'Watch its events'), ' · ', link('search', { file: file.path }, 'Search in it'), ' · ',
+      link('letters', { source: file.path }, 'Its dead letters'))));
 }

@@ -1,7 +1,13 @@
-// Overview: throughput, lag, the ledger and its sum, the outputs.
+// Overview: throughput, lag, the ledger and its sum, the outputs and the inputs; now, and in the last 24 hours.
 
-import { Repeat, ask, bytes, count, make, pill, short, span } from './core.js';
+import { Repeat, ask, bytes, cell, clock, count, link, make, pill, short, span, table } from './core.js';
 import { Plot } from './plot.js';
+import { silent } from './problems.js';
+
+/** What is shown of the time, in milliseconds. */
+const RANGES = [['10 min', 600_000], ['1 h', 3_600_000], ['6 h', 21_600_000], ['24 h', 86_400_000]];
+const OUTPUTS = ['output', 'state', ...['delivered/s', 'latency', 'requests/s', 'sent again', 'errors', 'dead letters', 'queue', 'sent'].map((text) => ({ text, number: true }))];
+const INPUTS = ['input', 'state', ...['files', 'behind', 'oldest line', 'read', 'dropped', 'errors'].map((text) => ({ text, number: true })), 'last error'];
 
 const perSecond = (write) => (value) => `${write(value)}/s`;
 
@@ -21,42 +27,66 @@ export class Overview {
     this.outputs = make('tbody', { id: 'outputs' });
     this.totals = make('div', { class: 'totals', id: 'lag' });
     this.machine = make('div', { class: 'totals', id: 'machine' });
-    const heads = ['output', 'state', 'delivered/s', 'latency', 'requests/s', 'sent again', 'errors', 'dead letters', 'queue', 'sent'];
-    const numbers = new Set(heads.slice(2));
+    this.inputs = make('tbody', { id: 'inputs' });
+    this.plots = [this.events, this.bytes, this.behind, this.flight];
+    this.range = RANGES[0][1];
+    this.ranges = RANGES.map(([text, ms]) => make('button', { type: 'button', class: 'button', 'data-range': ms, 'aria-pressed': String(ms === this.range), onclick: () => this.choose(ms) }, text));
     this.element = make('div', {},
       make('section', { class: 'card', 'aria-label': 'Ledger' },
         make('h2', {}, 'Ledger ', make('span', { class: 'dim' }, 'every line that was read is in one of these places')),
         this.ledger, this.reasons),
       this.totals,
-      make('div', { class: 'plots' }, this.events.element, this.bytes.element, this.behind.element, this.flight.element),
-      make('section', { class: 'card scroll', 'aria-label': 'Outputs' }, make('h2', {}, 'Outputs'),
-        make('table', {},
-          make('thead', {}, make('tr', {}, heads.map((head) => make('th', { scope: 'col', class: numbers.has(head) ? 'number' : null }, head)))),
-          this.outputs)),
+      make('div', { class: 'bar', role: 'group', 'aria-label': 'Time' }, this.ranges),
+      make('div', { class: 'plots' }, this.plots.map((plot) => plot.element)),
+      make('section', { class: 'card scroll', 'aria-label': 'Outputs' }, make('h2', {}, 'Outputs'), table('Outputs', OUTPUTS, this.outputs)),
+      make('section', { class: 'card scroll', 'aria-label': 'Inputs' }, make('h2', {}, 'Inputs'), table('Inputs', INPUTS, this.inputs)),
       this.machine);
     this.live = new Repeat(() => this.look(), () => 1000);
     this.far = new Repeat(() => this.measure(), () => 2500);
+    this.past = new Repeat(() => this.remember(), () => 10_000);
+    this.past.start();
     // The plots go on while another view is shown.
     this.live.start();
     this.far.start();
   }
 
   show() {
-    for (const plot of [this.events, this.bytes, this.behind, this.flight]) plot.draw();
+    for (const plot of this.plots) plot.draw();
   }
   hide() {}
+
+  choose(ms) {
+    this.range = ms;
+    for (const button of this.ranges) button.setAttribute('aria-pressed', String(Number(button.dataset.range) === ms));
+    for (const plot of this.plots) plot.choose(ms === RANGES[0][1] ? null : ms);
+    this.past.now();
+  }
+
+  /** What the program has kept of the time before. */
+  async remember() {
+    const range = this.range;
+    const { points } = await ask('history', { span_ms: range });
+    if (range !== this.range) return;
+    const of = (...names) => points.map((point) => ({ time: point.time_ms, stuck: point.stuck, values: names.map((name) => point[name]) }));
+    this.events.fill(of('read', 'delivered'));
+    this.bytes.fill(of('read_bytes', 'sent_bytes'));
+    this.behind.fill(of('behind_bytes'));
+    this.flight.fill(of('in_flight'));
+  }
 
   async measure() {
     this.lag = await ask('files', { limit: 0 });
     const { totals } = this.lag;
     const told = [
-      ['files', count(totals.files)],
-      ['behind', `${bytes(totals.behind_bytes)} in ${count(totals.behind_files)} files`],
+      ['files', link('files', {}, count(totals.files))],
+      ['behind', link('files', { sort: 'behind' }, `${bytes(totals.behind_bytes)} in ${count(totals.behind_files)} files`)],
       ['oldest unsettled line at least', totals.behind_ms ? span(totals.behind_ms) : 'none'],
       ['caught up in', totals.catch_up_ms ? span(totals.catch_up_ms) : totals.behind_bytes ? 'not at this rate' : 'now'],
     ];
     if (totals.behind_unknown) told.push(['compressed, not finished', count(totals.behind_unknown)]);
     this.totals.replaceChildren(...told.map(([name, text]) => make('span', {}, `${name} `, make('b', {}, text))));
+    const inputs = await ask('../inputs/');
+    this.inputs.replaceChildren(...inputs.map(inputRow));
   }
 
   async look() {
@@ -64,7 +94,7 @@ export class Overview {
     try {
       now = await ask('live');
     } catch (error) {
-      pulse('no answer', 'bad');
+      silent();
       this.before = null;
       throw error;
     }
@@ -73,10 +103,6 @@ export class Overview {
     document.getElementById('host').textContent = `${now.host} · ${now.version}`;
     document.getElementById('up').textContent = `up ${span(now.uptime_ms)}`;
     document.title = `skidder · ${now.host}`;
-    const blocked = now.outputs.filter((output) => output.state === 'blocked' || output.state === 'ended').length;
-    if (!now.ledger.adds_up) pulse('the ledger does not add up', 'bad');
-    else if (blocked) pulse(blocked === 1 ? 'an output is stuck' : `${blocked} outputs are stuck`, 'warn');
-    else pulse('live', 'good');
     this.showLedger(now.ledger);
     this.plot(now, before);
     this.outputs.replaceChildren(...now.outputs.map((output, index) => row(output, before && before.outputs[index], before ? now.uptime_ms - before.uptime_ms : 0)));
@@ -91,7 +117,7 @@ export class Overview {
     went.push(['in flight', ledger.in_flight]);
     const terms = (list) => list.flatMap(([name, number], index) => [
       index ? make('span', { class: 'sign' }, '+') : null,
-      make('div', { class: 'term', 'data-term': name }, make('b', {}, count(number)), make('span', {}, name)),
+      make('div', { class: 'term', 'data-term': name }, make('b', {}, VIEWS[name] ? link(VIEWS[name], {}, count(number)) : count(number)), make('span', {}, name)),
     ]);
     const sum = (list) => list.reduce((total, [, number]) => total + number, 0);
     const right = sum(came) === sum(went) && ledger.adds_up;
@@ -99,7 +125,7 @@ export class Overview {
       right ? `✓ adds up to ${count(sum(came))}` : `✗ ${count(sum(came))} ≠ ${count(sum(went))}`);
     this.ledger.replaceChildren(...[...terms(came), make('span', { class: 'sign' }, '='), ...terms(went), verdict].filter(Boolean));
     const reasons = Object.entries(ledger.reasons);
-    this.reasons.replaceChildren(...reasons.map(([name, number]) => make('span', {}, `${name} `, make('b', {}, count(number)))));
+    this.reasons.replaceChildren(...reasons.map(([name, number]) => make('span', {}, `${name} `, make('b', {}, link('plan', {}, count(number))))));
     this.reasons.hidden = reasons.length === 0;
   }
 
@@ -122,17 +148,29 @@ export class Overview {
       ['processor', spent === null ? '–' : `${(spent * 100).toFixed(0)} % of one core`],
       ['open descriptors', count(process.descriptors)],
       ['open files', count(read.open)],
-      ['read errors', count(read.errors)],
+      ['read errors', link('files', { state: 'unreadable' }, count(read.errors))],
       ['files lost', count(read.lost)],
     ];
     this.machine.replaceChildren(...told.map(([name, text]) => make('span', {}, `${name} `, make('b', {}, text))));
   }
 }
 
-function pulse(text, kind) {
-  const place = document.getElementById('pulse');
-  place.className = `pill ${kind}`;
-  if (place.textContent !== text) place.textContent = text;
+/** Where more about a number of the ledger is to be seen. */
+const VIEWS = { read: 'files', delivered: 'tail', dropped: 'plan', 'dead-lettered': 'letters' };
+
+function inputRow(input) {
+  const { skidder } = input;
+  const { lag, ledger } = skidder;
+  const error = skidder.last_error;
+  const cells = lag ? [count(lag.files), bytes(lag.behind_bytes), lag.behind_ms ? span(lag.behind_ms) : '–'] : ['–', '–', '–'];
+  const state = skidder.state ? [pill(skidder.state)] : ['–'];
+  if (skidder.blocked_ms) state.push(` since ${span(skidder.blocked_ms)}`);
+  cells.push(count(ledger.read), count(ledger.dropped), count(input.processing_errors_total));
+  return make('tr', {},
+    cell(INPUTS[0], null, link('files', { q: input.id }, input.id || input.input), make('span', { class: 'dim' }, ` ${input.input}${skidder.output ? ` → ${skidder.output}` : ''}`)),
+    cell(INPUTS[1], null, ...state),
+    ...cells.map((text, index) => cell(INPUTS[index + 2].text, 'number', text)),
+    cell('last error', 'text', error ? [make('span', { class: 'dim' }, `${clock(error.at, true)} `), link('files', { q: error.path }, error.path.split('/').pop()), ` ${error.text}`] : '–'));
 }
 
 function row(output, before, ms) {
@@ -146,9 +184,10 @@ function row(output, before, ms) {
   const state = [pill(output.state)];
   if (output.blocked_ms) state.push(` since ${span(output.blocked_ms)}`);
   const again = output.retried ? `${count(output.retried)}${output.too_many ? ` (${count(output.too_many)} × 429)` : ''}` : '0';
-  const cells = [delivered, latency, rate('requests'), again, count(output.errors), count(output.ledger.dead_lettered), filled, bytes(output.write_bytes)];
+  const dead = output.dead_letters ? link('letters', output.id ? { output: output.id } : {}, count(output.ledger.dead_lettered)) : count(output.ledger.dead_lettered);
+  const cells = [delivered, latency, rate('requests'), again, count(output.errors), dead, filled, bytes(output.write_bytes)];
   return make('tr', {},
-    make('td', {}, output.id ? `${output.id} ` : '', make('span', { class: output.id ? 'dim' : null }, output.kind)),
-    make('td', {}, ...state),
-    ...cells.map((text) => make('td', { class: 'number' }, text)));
+    cell('output', null, output.id ? `${output.id} ` : '', make('span', { class: output.id ? 'dim' : null }, output.kind)),
+    cell('state', null, ...state),
+    ...cells.map((text, index) => cell(OUTPUTS[index + 2].text, 'number', text)));
 }

@@ -1,11 +1,16 @@
-// The tabs, the keys, and which view is shown.
+// The tabs, the keys, which view is shown, and what is wrong.
 
-import { make } from './core.js';
+import { enter, lock, make, unlock } from './core.js';
 import { Files } from './files.js';
+import { Letters } from './letters.js';
 import { Overview } from './overview.js';
-import { Letters, Plan } from './plan.js';
+import { Plan } from './plan.js';
+import { Problems } from './problems.js';
 import { Search } from './search.js';
 import { Tail } from './tail.js';
+
+// Before a view asks for something: a token in the address opens those that show events.
+await enter();
 
 const views = [new Overview(), new Files(), new Tail(), new Search(), new Plan(), new Letters()];
 const main = document.getElementById('main');
@@ -24,25 +29,54 @@ for (const view of views) {
   main.append(view.element);
 }
 
-function show(view) {
+function show(view, parameters = null) {
+  if (parameters && view.open) view.open(parameters);
   if (shown === view) return;
   if (shown) {
     if (shown.element.contains(document.activeElement)) document.activeElement.blur();
     shown.element.hidden = true;
     shown.hide();
   }
+  lock(false);
   shown = view;
   view.element.hidden = false;
   views.forEach((one, index) => {
     tabs[index].setAttribute('aria-selected', String(one === view));
     tabs[index].tabIndex = one === view ? 0 : -1;
   });
-  history.replaceState(null, '', `#${view.id}`);
+  tabs[views.indexOf(view)].scrollIntoView({ block: 'nearest', inline: 'nearest' });
+  if (!parameters) history.replaceState(null, '', `#${view.id}`);
   view.show();
 }
 
-const named = () => views.find((view) => `#${view.id}` === location.hash);
-window.addEventListener('hashchange', () => show(named() || views[0]));
+/** What the address says: `#files?q=app&state=idle`. */
+async function follow() {
+  if (location.hash.startsWith('#token=')) {
+    await enter();
+    if (shown) {
+      lock(false);
+      shown.show();
+    }
+  }
+  const [name, query] = location.hash.slice(1).split('?');
+  show(views.find((view) => view.id === name) || views[0], query === undefined ? null : new URLSearchParams(query));
+  if (query !== undefined) window.scrollTo(0, 0);
+}
+window.addEventListener('hashchange', follow);
+
+document.getElementById('unlock').addEventListener('submit', async (event) => {
+  event.preventDefault();
+  const [field, said] = [document.getElementById('token'), document.getElementById('unlock-said')];
+  try {
+    await unlock(field.value);
+    field.value = '';
+    said.textContent = '';
+    lock(false);
+    shown.show();
+  } catch (error) {
+    said.textContent = error.status === 401 ? 'this is not the token' : error.message;
+  }
+});
 
 bar.addEventListener('keydown', (event) => {
   const at = views.indexOf(shown);
@@ -70,4 +104,5 @@ document.addEventListener('keydown', (event) => {
   }
 });
 
-show(named() || views[0]);
+follow();
+new Problems().live.start();

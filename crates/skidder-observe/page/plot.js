@@ -1,11 +1,19 @@
-// A small plot of lines over the last minutes, at most ten.
+// A small plot of lines over time: the last ten minutes as they pass, or what the program has kept of a day.
 
 import { make } from './core.js';
 
 const SPAN_MS_MIN = 60_000;
 const SPAN_MS_MAX = 600_000;
 /** Between two ticks of the time, in seconds. */
-const TICKS = [10, 30, 60, 120];
+const TICKS = [10, 30, 60, 120, 300, 600, 1800, 3600, 7200, 10_800, 21_600];
+
+/** A moment before the end: how long before, or the time of day if that is long. */
+function ago(seconds, end) {
+  if (seconds < 60) return `−${seconds} s`;
+  if (seconds < 3600) return seconds % 60 ? `−${seconds} s` : `−${seconds / 60} min`;
+  const time = new Date(end - seconds * 1000);
+  return `${String(time.getHours()).padStart(2, '0')}:${String(time.getMinutes()).padStart(2, '0')}`;
+}
 
 export class Plot {
   /** `series` are `{name, color}` with a color of the style sheet; `write` writes a value; the axis ends at `least` at least. */
@@ -13,7 +21,11 @@ export class Plot {
     this.series = series.map((one) => ({ ...one, value: make('b', {}, '–') }));
     this.write = write;
     this.least = least;
+    /** As they pass. */
     this.points = [];
+    /** What was kept, when a longer time is shown. */
+    this.kept = [];
+    this.range = null;
     this.canvas = make('canvas', { role: 'img', 'aria-label': title });
     const keys = this.series.map((one) => {
       const key = make('span', { class: 'key' }, `${one.name} `, one.value);
@@ -36,9 +48,30 @@ export class Plot {
   add(time, values) {
     this.points.push({ time, values });
     while (this.points.length && this.points[0].time < time - SPAN_MS_MAX) this.points.shift();
+    this.live = true;
     const said = this.series.map((one, index) => `${one.name} ${this.text(values[index])}`);
     this.canvas.setAttribute('aria-label', said.join(', '));
     this.draw();
+  }
+
+  /** Shows so much of the time, or what passes. */
+  choose(range) {
+    this.range = range;
+    this.kept = [];
+    this.draw();
+  }
+
+  /** Takes in what was kept: in place of what passes, or before it. */
+  fill(points) {
+    this.kept = points;
+    this.draw();
+  }
+
+  /** What is shown. */
+  shown() {
+    if (this.range) return this.kept;
+    const first = this.live ? this.points[0].time : Infinity;
+    return [...this.kept.filter((point) => point.time < first), ...this.points];
   }
 
   text(value) {
@@ -47,7 +80,8 @@ export class Plot {
 
   draw() {
     const { clientWidth: width, clientHeight: height } = this.canvas;
-    if (!width || !this.points.length) return;
+    const points = this.shown();
+    if (!width || !points.length) return;
     const ratio = window.devicePixelRatio || 1;
     if (this.canvas.width !== Math.round(width * ratio) || this.canvas.height !== Math.round(height * ratio)) {
       this.canvas.width = Math.round(width * ratio);
@@ -59,13 +93,18 @@ export class Plot {
     paint.setTransform(ratio, 0, 0, ratio, 0, 0);
     paint.clearRect(0, 0, width, height);
     paint.font = '11px system-ui, "DejaVu Sans", sans-serif';
-    const end = this.points[this.points.length - 1].time;
+    const end = points[points.length - 1].time;
     const [left, right, top, bottom] = [62, 6, 8, 18];
-    const values = this.points.flatMap((point) => point.values.filter((value) => value !== null));
+    const values = points.flatMap((point) => point.values.filter((value) => value !== null));
     const most = nice(Math.max(this.least, ...values), this.least === 1024 ? 1024 : 10);
-    const shownMs = Math.min(SPAN_MS_MAX, Math.max(SPAN_MS_MIN, end - this.points[0].time));
+    const shownMs = this.range || Math.min(SPAN_MS_MAX, Math.max(SPAN_MS_MIN, end - points[0].time));
     const x = (time) => left + (1 - (end - time) / shownMs) * (width - left - right);
     const y = (value) => top + (1 - value / most) * (height - top - bottom);
+    // While an output took nothing.
+    paint.fillStyle = color('--red-soft');
+    points.forEach((point, index) => {
+      if (point.stuck && index) paint.fillRect(x(points[index - 1].time), top, x(point.time) - x(points[index - 1].time), height - top - bottom);
+    });
     paint.strokeStyle = color('--line');
     paint.fillStyle = color('--dim');
     paint.lineWidth = 1;
@@ -80,14 +119,14 @@ export class Plot {
       paint.fillText(this.write(most * part), left - 8, at);
     }
     paint.textBaseline = 'alphabetic';
-    const step = TICKS.find((tick) => shownMs / tick <= 8000) || TICKS[TICKS.length - 1];
+    const most_ticks = Math.max(2, Math.floor((width - left) / 80));
+    const step = TICKS.find((tick) => shownMs / tick / 1000 <= most_ticks) || TICKS[TICKS.length - 1];
     for (let seconds = 0; seconds * 1000 < shownMs * 0.97; seconds += step) {
       paint.textAlign = seconds === 0 ? 'right' : 'center';
-      const text = seconds % 60 ? `−${seconds} s` : `−${seconds / 60} min`;
-      paint.fillText(seconds ? text : 'now', x(end - seconds * 1000), height - 4);
+      paint.fillText(seconds ? ago(seconds, end) : 'now', x(end - seconds * 1000), height - 4);
     }
-    this.series.forEach((one, index) => this.line(paint, index, color(one.color), x, y, index === 0 ? height - bottom : null));
-    const shown = this.at === null ? this.points[this.points.length - 1] : this.nearest(x);
+    this.series.forEach((one, index) => this.line(paint, points, index, color(one.color), x, y, index === 0 ? height - bottom : null));
+    const shown = this.at === null ? points[points.length - 1] : this.nearest(points, x);
     if (this.at !== null) {
       paint.strokeStyle = color('--dim');
       paint.lineWidth = 1;
@@ -101,7 +140,7 @@ export class Plot {
     });
   }
 
-  line(paint, index, color, x, y, floor) {
+  line(paint, points, index, color, x, y, floor) {
     paint.strokeStyle = color;
     paint.lineWidth = 1.6;
     paint.lineJoin = 'round';
@@ -120,7 +159,7 @@ export class Plot {
       }
       first = null;
     };
-    for (const point of this.points) {
+    for (const point of points) {
       const value = point.values[index];
       if (value === null || value === undefined) {
         close();
@@ -138,9 +177,9 @@ export class Plot {
     close();
   }
 
-  nearest(x) {
+  nearest(points, x) {
     const distance = (point) => Math.abs(x(point.time) - this.at);
-    return this.points.reduce((best, point) => (distance(point) < distance(best) ? point : best));
+    return points.reduce((best, point) => (distance(point) < distance(best) ? point : best));
   }
 }
 

@@ -31,7 +31,7 @@ export class Tail {
       make('div', { class: 'totals' }, this.where),
       this.log);
     this.field = this.text;
-    this.live = new Repeat(() => this.look(), () => 400);
+    this.live = new Repeat(() => this.look(), () => 400, true);
   }
 
   show() {
@@ -39,6 +39,12 @@ export class Tail {
   }
   hide() {
     this.live.stop();
+  }
+  /** Shows what a link asks for. */
+  open(parameters) {
+    this.text.value = parameters.get('q') || '';
+    this.source.value = parameters.get('source') || '';
+    this.filter();
   }
   key(event) {
     if (event.key === 'p') this.pause();
@@ -57,7 +63,7 @@ export class Tail {
     this.empty();
     this.last = 0;
     if (this.paused) this.pause();
-    else this.live.now();
+    else if (this.live.on) this.live.now();
   }
 
   empty() {
@@ -102,9 +108,9 @@ function row({ source, output, offset, event }, words) {
   const details = make('details', {},
     make('summary', {},
       make('span', { class: 'time' }, clock(event['@timestamp'])),
-      make('span', { class: `level-${level.toLowerCase()}` }, level),
+      make('span', { class: `level level-${level.toLowerCase()}` }, level),
       make('span', { class: 'source', title: `${source}:${offset}${output ? ` → ${output}` : ''}` }, source.split('/').pop()),
-      make('span', {}, ...marked(message.length > 2000 ? `${message.slice(0, 2000)}…` : message, words))));
+      make('span', { class: 'message' }, ...marked(message.length > 2000 ? `${message.slice(0, 2000)}…` : message, words))));
   details.addEventListener('toggle', () => {
     if (details.childElementCount < 2) details.append(make('pre', {}, `${source}, byte ${count(offset)}${output ? `, to ${output}` : ''}\n${JSON.stringify(event, null, 2)}`));
   }, { once: true });

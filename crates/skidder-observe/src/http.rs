@@ -1,28 +1,33 @@
 //! The HTTP endpoint: a small HTTP/1 server on a TCP port or a Unix socket.
 //!
 //! Filebeat's routes have no authentication, as there, and it listens on the loopback by default. Whoever can reach it can
-//! read them, and nothing else: every route only looks. The page shows more, and asks who it is (`page/access.rs`). Bounds: [`CONNECTIONS_MAX`],
-//! [`CONNECTION_TIME_MAX`], [`REQUEST_BYTES_MAX`] and `http.timeout` for the head of a request.
+//! read them, and nothing else: every route only looks. The page, `/files`, `/lag` and `/problems` show more, and ask who it is
+//! (`page/access.rs`). Bounds: those of `http/places.rs`, [`CONNECTION_TIME_MAX`], [`REQUEST_BYTES_MAX`] and `http.timeout` for
+//! the head of a request.
 
 mod auth;
 mod bind;
 mod config;
+mod places;
 mod routes;
 
 pub use auth::HttpAuth;
 pub use bind::BoundAddress;
 pub use config::{Endpoint, HttpConfig};
 
-use crate::page::{Body, Page};
+use crate::page::{Body, Page, Wanted, failed};
 use crate::profiles::Profiles;
 use crate::snapshot::Sources;
 use bind::Listener;
 use http_body_util::{Either, Full};
 use hyper::body::Incoming;
+use hyper::header::{HeaderValue, RETRY_AFTER};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
+use places::{Places, Taken};
+use routes::Waits;
 use std::convert::Infallible;
 use std::io;
 use std::path::PathBuf;
@@ -33,8 +38,6 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::watch;
 use tokio::task::{JoinError, JoinHandle, JoinSet};
 
-/// Connections served at once; more wait in the kernel's backlog until one ends.
-const CONNECTIONS_MAX: usize = 64;
 /// Life of a connection, so that a client that does not read gives its place back. A client that lives
 /// longer connects again.
 const CONNECTION_TIME_MAX: Duration = Duration::from_mins(1);
@@ -45,6 +48,8 @@ const REQUEST_BYTES_MAX: usize = 16 * 1024;
 const GRACE: Duration = Duration::from_secs(1);
 /// Wait after a connection could not be accepted (no descriptors left, say).
 const ACCEPT_PAUSE: Duration = Duration::from_secs(1);
+/// How often it is looked for a place while the program works for all who have one.
+const PLACE_PAUSE: Duration = Duration::from_millis(50);
 
 /// Why the endpoint could not be started. All of these stop the program's start.
 #[derive(Debug, thiserror::Error)]
@@ -132,17 +137,21 @@ async fn accept(
     shutdown: impl Future<Output = ()> + Send + 'static,
 ) {
     let (stop, stopped) = watch::channel(());
+    let history = tokio::spawn(served.page.history().keep(Arc::clone(&served.sources)));
     let mut connections = JoinSet::new();
+    let places = Arc::new(Places::default());
     let mut shutdown = pin!(shutdown);
     loop {
-        let full = connections.len() >= CONNECTIONS_MAX;
+        let has_place = places.has_one();
         tokio::select! {
             () = &mut shutdown => break,
             Some(ended) = connections.join_next() => tell_panic(ended),
-            accepted = listener.accept(), if !full => match accepted {
-                Ok(stream) => {
-                    let (served, stopped) = (Arc::clone(&served), stopped.clone());
-                    connections.spawn(converse(stream, served, timeout, stopped));
+            () = tokio::time::sleep(PLACE_PAUSE), if !has_place => {}
+            accepted = listener.accept(), if has_place => match accepted {
+                Ok((stream, is_here)) => {
+                    let served = Arc::clone(&served);
+                    let client = Client { taken: Arc::new(places.take()), places: Arc::clone(&places), is_here };
+                    connections.spawn(converse(stream, client, served, timeout, stopped.clone()));
                 }
                 Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {
                     tracing::debug!(%error, "an HTTP client left before it was accepted");
@@ -159,6 +168,7 @@ async fn accept(
     }
     drop(listener);
     drop(stop);
+    history.abort();
     // Each of them ends by itself within `GRACE`.
     while let Some(ended) = connections.join_next().await {
         tell_panic(ended);
@@ -172,33 +182,62 @@ fn tell_panic(ended: Result<(), JoinError>) {
     }
 }
 
-/// Answers one request.
-async fn respond(request: &Request<Incoming>, served: &Served) -> Response<Body> {
-    let path = request.uri().path();
+/// Who asks, and from where.
+#[derive(Clone)]
+struct Client {
+    taken: Arc<Taken>,
+    places: Arc<Places>,
+    /// It is on this machine.
+    is_here: bool,
+}
+
+/// Answers one request, while its place is not given to others.
+async fn respond(request: &Request<Incoming>, client: &Client, served: &Served) -> Response<Body> {
+    client.taken.works();
+    let answer = answer(request, client, served).await;
+    // What streams has bounds of its own.
+    if matches!(answer.body(), Either::Left(_)) {
+        client.taken.waits();
+    }
+    answer
+}
+
+async fn answer(request: &Request<Incoming>, client: &Client, served: &Served) -> Response<Body> {
+    let (path, page, is_here) = (request.uri().path(), &served.page, client.is_here);
+    let query = request.uri().query().unwrap_or_default();
+    let profiles = served.profiles.as_ref().filter(|_| Profiles::has(path));
+    let waits = routes::waits(request);
+    if !Page::has(path) && profiles.is_none() && waits.is_none() {
+        if routes::is_for_page(request) {
+            return crate::page::to_page();
+        }
+        return routes::respond(request, &served.sources).await.map(Either::Left);
+    }
+    let Some(_room) = client.places.long() else {
+        let message = "too many such requests are under way; ask again in a second";
+        let mut answer = failed(StatusCode::SERVICE_UNAVAILABLE, message);
+        answer.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
+        return answer;
+    };
     if Page::has(path) {
-        return served.page.respond(request).await;
+        return page.respond(request, is_here).await;
     }
-    if let Some(profiles) = served.profiles.as_ref().filter(|_| Profiles::has(path)) {
-        let query = request.uri().query().unwrap_or_default();
-        return match served.page.refused_data(request.headers()) {
-            Some(refused) => refused,
-            None => profiles.respond(request.method(), path, query).await,
-        };
+    let wanted = if profiles.is_some() { Wanted::Events } else { Wanted::Numbers };
+    if let Some(refused) = page.refused(request, is_here, wanted) {
+        return refused;
     }
-    if routes::is_for_page(request) {
-        return crate::page::to_page();
+    if let Some(profiles) = profiles {
+        return profiles.respond(request.method(), path, query).await;
     }
-    if routes::is_for_lag(request) {
-        return served.page.lag(request.uri().query().unwrap_or_default()).await;
+    match waits {
+        Some(Waits::Lag) => page.lag(query).await,
+        Some(Waits::Problems) => page.problems(query).await,
+        _ => files(query.to_owned(), Arc::clone(&served.sources)).await,
     }
-    if routes::is_for_problems(request) {
-        return served.page.problems(request.uri().query().unwrap_or_default()).await;
-    }
-    let sources = Arc::clone(&served.sources);
-    if !routes::is_for_files(request) {
-        return routes::respond(request, &sources).await.map(Either::Left);
-    }
-    let query = request.uri().query().unwrap_or_default().to_owned();
+}
+
+/// Answers `/files`.
+async fn files(query: String, sources: Arc<Sources>) -> Response<Body> {
     let answered = tokio::task::spawn_blocking(move || routes::respond_files(&query, &sources));
     let answered = answered.await.unwrap_or_else(|_| {
         let mut response = Response::new(Full::default());
@@ -211,14 +250,16 @@ async fn respond(request: &Request<Incoming>, served: &Served) -> Response<Body>
 /// Serves one connection until the client has enough, its time is over or the program stops.
 async fn converse(
     stream: Box<dyn Stream>,
+    client: Client,
     served: Arc<Served>,
     timeout: Duration,
     mut stopped: watch::Receiver<()>,
 ) {
     let grace_of = Arc::clone(&served);
+    let taken = Arc::clone(&client.taken);
     let service = service_fn(move |request| {
-        let served = Arc::clone(&served);
-        async move { Ok::<_, Infallible>(respond(&request, &served).await) }
+        let (served, client) = (Arc::clone(&served), client.clone());
+        async move { Ok::<_, Infallible>(respond(&request, &client, &served).await) }
     });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
@@ -228,6 +269,7 @@ async fn converse(
     let mut connection = pin!(connection);
     let ended = tokio::select! {
         ended = connection.as_mut() => Some(ended),
+        () = taken.given_up() => return,
         () = tokio::time::sleep(CONNECTION_TIME_MAX) => None,
         // An error means that the sender is gone, which is the sign.
         _ = stopped.changed() => None,
@@ -247,6 +289,7 @@ async fn converse(
             };
             tokio::select! {
                 ended = connection.as_mut() => ended,
+                () = taken.given_up() => return,
                 () = over => {
                     return tracing::debug!("an HTTP client did not read its answer in time");
                 }

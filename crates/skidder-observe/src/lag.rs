@@ -187,6 +187,11 @@ impl Lag {
         // Whatever became of it: what there is then is told.
         drop(tokio::time::timeout(PATIENCE_FOR_SUMS, asking).await);
         Self::watch(sources);
+        Self::known(sources)
+    }
+
+    /// The sums of the last round, if there is one.
+    pub(crate) fn known(sources: &Sources) -> Option<(Arc<Sums>, Duration)> {
         let (made, sums) = sources.lag.lock_sums().clone()?;
         Some((sums, sources.clock.monotonic().since(made)))
     }
@@ -376,6 +381,7 @@ mod tests {
             state: FileState::Gone,
             reason: Some(Reason::Gone),
             source: None,
+            id: skidder_os::FileId { device: 1, inode: 2 },
             deleted_in: None,
             error: None,
         }

@@ -39,7 +39,9 @@ pub use process::{Process, System};
 pub use profiles::Profiling;
 pub use prometheus::{CONTENT_TYPE as PROMETHEUS_CONTENT_TYPE, prometheus};
 pub use reload::{ReloadNumbers, Reloads};
-pub use snapshot::{Describe, InputSource, OutputSource, Program, Snapshot, Sources, Start};
+pub use snapshot::{
+    Describe, InputSource, OutputSource, Program, Snapshot, Sources, Start, Step, StepCost,
+};
 pub use states::{InputState, OutputState};
 pub use stats::{info, inputs, state, stats};
 pub use summary::{

@@ -65,8 +65,33 @@ impl Start {
 
 /// What the processors of an input have become.
 pub trait Describe: std::fmt::Debug + Send + Sync {
-    /// When each step is run, and the step.
-    fn steps(&self) -> Vec<(String, String)>;
+    /// The steps, with what they cost as far as that was measured.
+    fn steps(&self) -> Vec<Step>;
+
+    /// Measures what the steps cost on the next events.
+    fn measure(&self);
+}
+
+/// One step of a plan.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Step {
+    /// When it is run.
+    pub when: String,
+    /// What it does.
+    pub step: String,
+    /// What it cost; nothing if it is not run for each event, or was not measured.
+    pub cost: Option<StepCost>,
+}
+
+/// What a step cost on events that passed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct StepCost {
+    /// Events that came to it.
+    pub events: u64,
+    /// Of these, how many it dropped.
+    pub dropped: u64,
+    /// Time that it took for all of them.
+    pub nanoseconds: u64,
 }
 
 /// One configured input.

@@ -15,6 +15,14 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::sync::oneshot;
 
+/// The token of the data directory, as it is sent.
+const OWNER: &str = "authorization: Bearer token-of-the-data\r\n";
+
+/// As a run has it that is not configured otherwise.
+fn by_default() -> HttpAuth {
+    HttpAuth { own: Some(Secret::new("token-of-the-data")), ..HttpAuth::default() }
+}
+
 struct Server {
     address: SocketAddr,
     sources: Arc<Sources>,
@@ -77,7 +85,7 @@ impl Server {
 
 #[tokio::test]
 async fn a_browser_is_led_to_the_page_and_a_collector_gets_json_as_before() {
-    let server = start("localhost", HttpAuth::default()).await;
+    let server = start("localhost", by_default()).await;
     let browser =
         server.ask("/", "accept: text/html,application/xhtml+xml;q=0.9,*/*;q=0.8\r\n").await;
     assert_eq!((browser.status, browser.header("location")), (302, Some("/ui/")));
@@ -91,7 +99,7 @@ async fn a_browser_is_led_to_the_page_and_a_collector_gets_json_as_before() {
 
 #[tokio::test]
 async fn the_page_has_a_strict_policy_and_is_not_sent_twice() {
-    let server = start("localhost", HttpAuth::default()).await;
+    let server = start("localhost", by_default()).await;
     let page = server.ask("/ui/", "").await;
     assert_eq!(page.status, 200);
     assert!(page.body.starts_with("<!doctype html>"), "{}", page.body);
@@ -110,7 +118,7 @@ async fn the_page_has_a_strict_policy_and_is_not_sent_twice() {
 
 #[tokio::test]
 async fn the_overview_has_a_ledger_whose_sum_is_told() {
-    let server = start("localhost", HttpAuth::default()).await;
+    let server = start("localhost", by_default()).await;
     let live = server.ask("/ui/live", "").await.json();
     let ledger = &live["ledger"];
     assert_eq!((&ledger["read"], &ledger["adds_up"]), (&20.into(), &true.into()));
@@ -123,17 +131,17 @@ async fn the_overview_has_a_ledger_whose_sum_is_told() {
     let lag = server.ask("/lag", "").await.json();
     assert_eq!((&lag["totals"]["files"], &lag["files"]), (&0.into(), &Json::Array(Vec::new())));
     for wrong in ["/lag?sort=color", "/lag?order=up", "/lag?limit=x", "/ui/letters?limit=x"] {
-        assert_eq!(server.ask(wrong, "").await.status, 400, "{wrong}");
+        assert_eq!(server.ask(wrong, OWNER).await.status, 400, "{wrong}");
     }
 }
 
 #[tokio::test]
 async fn a_name_that_was_pointed_to_the_loopback_gets_nothing() {
-    let server = start("localhost", HttpAuth::default()).await;
-    for path in
-        ["/ui/", "/ui/live", "/ui/letters", "/ui/plan", "/ui/files", "/ui/tail", "/ui/search"]
-    {
-        let refused = server.ask(path, "host: evil.example\r\n").await;
+    let server = start("localhost", by_default()).await;
+    let shown =
+        ["/ui/", "/ui/live", "/ui/letters", "/ui/plan", "/ui/files", "/ui/tail", "/ui/search"];
+    for path in shown.into_iter().chain(["/files", "/lag", "/problems", "/ui/session"]) {
+        let refused = server.ask(path, &format!("host: evil.example\r\n{OWNER}")).await;
         assert_eq!(refused.status, 403, "{path}");
         assert!(!refused.body.contains("elasticsearch"), "{}", refused.body);
         let foreign = server.ask(path, "sec-fetch-site: cross-site\r\n").await;
@@ -144,11 +152,17 @@ async fn a_name_that_was_pointed_to_the_loopback_gets_nothing() {
 
 #[tokio::test]
 async fn elsewhere_than_on_the_loopback_the_page_is_closed_and_filebeats_paths_are_not() {
-    let server = start("0.0.0.0", HttpAuth::default()).await;
-    for path in
-        ["/ui/", "/ui/live", "/ui/letters", "/ui/plan", "/ui/tail?viewer=a", "/ui/search?q=x"]
-    {
-        let refused = server.ask(path, "").await;
+    // Whoever comes from this machine is let in by any address of it, so that `skidder status` works there.
+    let at_all = start("0.0.0.0", by_default()).await;
+    assert_eq!(at_all.ask("/lag", "").await.status, 200);
+    assert_eq!(at_all.ask("/ui/tail?viewer=a", "").await.status, 401, "events need more");
+    assert_eq!(at_all.ask("/lag", "host: logs.example\r\n").await.status, 403);
+    let Some(own) = own_address() else { return };
+    let server = Server { address: SocketAddr::new(own, at_all.address.port()), ..at_all };
+    let shown =
+        ["/ui/", "/ui/live", "/ui/letters", "/ui/plan", "/ui/tail?viewer=a", "/ui/search?q=x"];
+    for path in shown.into_iter().chain(["/files", "/lag", "/problems", "/ui/session"]) {
+        let refused = server.ask(path, OWNER).await;
         assert_eq!(refused.status, 403, "{path}");
         assert!(refused.body.contains("http.auth.token"), "{}", refused.body);
     }
@@ -160,7 +174,7 @@ async fn elsewhere_than_on_the_loopback_the_page_is_closed_and_filebeats_paths_a
 #[tokio::test]
 async fn with_a_token_the_page_asks_for_it_everywhere() {
     for host in ["0.0.0.0", "localhost"] {
-        let auth = HttpAuth { token: Some(Secret::new("long-enough")), user: None };
+        let auth = HttpAuth { token: Some(Secret::new("long-enough")), ..HttpAuth::default() };
         let server = start(host, auth).await;
         let asked = server.ask("/ui/", "").await;
         assert_eq!(asked.status, 401);
@@ -174,12 +188,60 @@ async fn with_a_token_the_page_asks_for_it_everywhere() {
     }
 }
 
+/// An address of this machine that is not the loopback, if it has one: nothing is sent to find it.
+fn own_address() -> Option<std::net::IpAddr> {
+    let socket = std::net::UdpSocket::bind("0.0.0.0:0").unwrap();
+    socket.connect("192.0.2.1:9").ok()?;
+    Some(socket.local_addr().unwrap().ip()).filter(|address| !address.is_loopback())
+}
+
+#[tokio::test]
+async fn events_are_for_who_knows_the_token_and_a_browser_keeps_a_session_of_two_parts() {
+    let server = start("localhost", by_default()).await;
+    for path in ["/ui/tail?viewer=a", "/ui/search?q=x", "/ui/letters", "/ui/session"] {
+        let refused = server.ask(path, "").await;
+        assert_eq!(refused.status, 401, "{path}");
+        assert!(refused.body.contains("skidder page"), "{}", refused.body);
+        assert_eq!(refused.header("www-authenticate"), Some("bearer realm=\"skidder\""));
+        assert_eq!(server.ask(path, OWNER).await.status, 200, "{path}");
+    }
+    for path in ["/ui/", "/ui/live", "/ui/plan", "/ui/files", "/files", "/lag", "/problems"] {
+        let shown = server.ask(path, "").await;
+        assert!(!matches!(shown.status, 401 | 403), "{path} shows no events: {}", shown.body);
+        assert!(!shown.body.contains("token-of-the-data"));
+    }
+    let session = server.ask("/ui/session", OWNER).await;
+    let cookie = session.header("set-cookie").unwrap();
+    for part in ["httponly", "samesite=strict", "path=/ui/"] {
+        assert!(cookie.contains(part), "{cookie}");
+    }
+    let pair = cookie.split(';').next().unwrap();
+    assert!(!session.head.contains("token-of-the-data") && !session.body.contains("token-of"));
+    let key = session.json()["key"].as_str().unwrap().to_owned();
+    let both = format!("cookie: {pair}\r\nx-skidder-key: {key}\r\n");
+    assert_eq!(server.ask("/ui/letters", &both).await.status, 200);
+    let again = server.ask("/ui/session", &both).await;
+    assert_eq!((again.status, again.header("set-cookie").is_some()), (200, true), "it goes on");
+    for half in [format!("cookie: {pair}\r\n"), format!("x-skidder-key: {key}\r\n")] {
+        assert_eq!(server.ask("/ui/letters", &half).await.status, 401, "{half}");
+    }
+    // With `http.auth` the browser asks, and there is no session.
+    let auth = HttpAuth { token: Some(Secret::new("long-enough")), ..by_default() };
+    let server = start("localhost", auth).await;
+    assert_eq!(server.ask("/ui/letters", OWNER).await.status, 401, "what is configured counts");
+    for path in ["/files", "/lag", "/problems"] {
+        assert_eq!(server.ask(path, "").await.status, 401, "{path}");
+    }
+    let session = server.ask("/ui/session", "authorization: Bearer long-enough\r\n").await;
+    assert_eq!((session.header("set-cookie"), &session.json()["key"]), (None, &Json::Null));
+}
+
 /// Asks a viewer's question until it was given so many events, and gives their numbers and how many were missed.
 async fn watch(server: &Server, question: &str, events: usize) -> (BTreeSet<u64>, u64) {
     let (mut seen, mut missed) = (BTreeSet::new(), 0);
     let look = async {
         while seen.len() < events {
-            let answer = server.ask(&format!("/ui/tail?{question}"), "").await;
+            let answer = server.ask(&format!("/ui/tail?{question}"), OWNER).await;
             assert_eq!(answer.status, 200, "{}", answer.body);
             let answer = answer.json();
             for event in answer["events"].as_array().unwrap() {
@@ -208,14 +270,14 @@ async fn until(condition: impl Fn() -> bool) {
 async fn the_tap_closes_a_minute_after_the_last_look_and_not_before() {
     let run = Run::busy();
     let clock = run.clock.clone();
-    let server = serve_sources("localhost", HttpAuth::default(), Arc::clone(&run.sources)).await;
+    let server = serve_sources("localhost", by_default(), Arc::clone(&run.sources)).await;
     let queue = &server.sources.outputs[0].queue;
     assert!(!queue.tap().is_open(), "nobody has looked");
-    let first = server.ask("/ui/tail?viewer=a", "").await.json();
+    let first = server.ask("/ui/tail?viewer=a", OWNER).await.json();
     assert_eq!(first["last"], 0);
     // Looked at again in time: what passes two minutes after the first look is still shown.
     clock.advance(Duration::from_secs(59));
-    server.ask("/ui/tail?viewer=a", "").await;
+    server.ask("/ui/tail?viewer=a", OWNER).await;
     clock.advance(Duration::from_secs(59));
     // Behind two rounds at this time it is clear that it stays open.
     for rows in [1, 2] {
@@ -227,43 +289,43 @@ async fn the_tap_closes_a_minute_after_the_last_look_and_not_before() {
     clock.advance(Duration::from_secs(61));
     until(|| !queue.tap().is_open()).await;
     queue.push(batch(1, 2)).unwrap();
-    let late = server.ask("/ui/tail?viewer=b", "").await.json();
+    let late = server.ask("/ui/tail?viewer=b", OWNER).await.json();
     assert_eq!(late["events"], Json::Array(Vec::new()), "what passed meanwhile is not kept");
     assert_eq!(late["last"], 3);
 }
 
 #[tokio::test]
 async fn events_are_watched_as_they_pass_each_once_and_those_before_are_not_kept() {
-    let server = start("localhost", HttpAuth::default()).await;
+    let server = start("localhost", by_default()).await;
     let queue = &server.sources.outputs[0].queue;
-    let first = server.ask("/ui/tail?viewer=a", "").await.json();
+    let first = server.ask("/ui/tail?viewer=a", OWNER).await.json();
     assert_eq!((&first["events"], &first["last"]), (&Json::Array(Vec::new()), &0.into()));
     queue.push(batch(0, 7)).unwrap();
     assert_eq!(watch(&server, "viewer=a", 7).await, ((1..=7).collect(), 0));
     // Another one scrolls back to what is kept, and an own filter begins anew.
     assert_eq!(watch(&server, "viewer=b&after=2", 5).await.0, (3..=7).collect());
     assert_eq!(watch(&server, "viewer=a&q=message:MESSAGE", 7).await.0.len(), 7);
-    let other = server.ask("/ui/tail?viewer=a&q=-message", "").await.json();
+    let other = server.ask("/ui/tail?viewer=a&q=-message", OWNER).await.json();
     assert_eq!(other["events"], Json::Array(Vec::new()));
     for id in ["c", "d"] {
-        assert_eq!(server.ask(&format!("/ui/tail?viewer={id}"), "").await.status, 200);
+        assert_eq!(server.ask(&format!("/ui/tail?viewer={id}"), OWNER).await.status, 200);
     }
-    let refused = server.ask("/ui/tail?viewer=e", "").await;
+    let refused = server.ask("/ui/tail?viewer=e", OWNER).await;
     assert_eq!(refused.status, 400);
     assert!(refused.body.contains("4 others watch already"), "{}", refused.body);
-    assert_eq!(server.ask("/ui/tail", "").await.status, 400);
+    assert_eq!(server.ask("/ui/tail", OWNER).await.status, 400);
 }
 
 #[tokio::test]
 async fn a_question_for_the_head_alone_takes_no_event_and_starts_no_search() {
-    let server = start("localhost", HttpAuth::default()).await;
+    let server = start("localhost", by_default()).await;
     let queue = &server.sources.outputs[0].queue;
-    server.ask("/ui/tail?viewer=a", "").await;
+    server.ask("/ui/tail?viewer=a", OWNER).await;
     queue.push(batch(0, 7)).unwrap();
     // Until all are there to be taken, another viewer is asked.
     watch(&server, "viewer=b", 7).await;
     for path in ["/ui/tail?viewer=a", "/ui/search?q=x"] {
-        let head = server.request("HEAD", path, "").await;
+        let head = server.request("HEAD", path, OWNER).await;
         assert_eq!((head.status, &*head.body), (200, ""), "{path}");
         assert_eq!(head.header("content-length"), None, "{path}");
     }
@@ -274,9 +336,9 @@ async fn a_question_for_the_head_alone_takes_no_event_and_starts_no_search() {
 
 #[tokio::test]
 async fn what_is_too_much_to_show_is_counted_and_holds_nobody_up() {
-    let server = start("localhost", HttpAuth::default()).await;
+    let server = start("localhost", by_default()).await;
     let queue = &server.sources.outputs[0].queue;
-    server.ask("/ui/tail?viewer=a", "").await;
+    server.ask("/ui/tail?viewer=a", OWNER).await;
     for _ in 0..3 {
         // It is not waited for: who pushes goes on at once, though nobody takes what is shown.
         queue.push(batch(0, 700)).unwrap();
@@ -295,13 +357,13 @@ async fn what_is_too_much_to_show_is_counted_and_holds_nobody_up() {
 
 #[tokio::test]
 async fn a_search_tells_its_end_and_a_wrong_one_is_refused() {
-    let server = start("localhost", HttpAuth::default()).await;
-    let answer = server.ask("/ui/search?q=x", "").await;
+    let server = start("localhost", by_default()).await;
+    let answer = server.ask("/ui/search?q=x", OWNER).await;
     assert_eq!(answer.header("content-type"), Some("application/x-ndjson; charset=utf-8"));
     let records: Vec<&str> = answer.body.lines().filter(|line| line.starts_with('{')).collect();
     let end: Json = serde_json::from_str(records.last().unwrap()).unwrap();
     assert_eq!((&end["end"]["reason"], &end["end"]["files"]), (&"all".into(), &0.into()));
     for wrong in ["", "?from=x", "?q=x&limit=y"] {
-        assert_eq!(server.ask(&format!("/ui/search{wrong}"), "").await.status, 400, "{wrong}");
+        assert_eq!(server.ask(&format!("/ui/search{wrong}"), OWNER).await.status, 400, "{wrong}");
     }
 }

@@ -41,6 +41,9 @@ pub struct Metadata {
     pub gid: u32,
 }
 
+/// Permissions of a directory for our own data: its owner's alone, whatever the umask says.
+pub const PRIVATE_DIRECTORY: u32 = 0o700;
+
 /// Which file it is: says of a path that was looked at before whether the same file is still there. An inode is reused
 /// after deletion, so this is never an identity for longer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

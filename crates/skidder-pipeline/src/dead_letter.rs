@@ -157,7 +157,7 @@ impl DeadLetters {
             return Ok(size);
         }
         if let Some(parent) = self.path.parent() {
-            self.fs.create_dir_all(parent, 0o770)?;
+            self.fs.create_dir_all(parent, skidder_os::PRIVATE_DIRECTORY)?;
         }
         let file = self.fs.open_write(&self.path, OpenMode::Keep, 0o600)?;
         let whole = whole_lines(&*file)?;

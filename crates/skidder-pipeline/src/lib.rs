@@ -47,6 +47,6 @@ pub use output::{Feed, Output, OutputFuture};
 pub use pace::Rates;
 pub use queue::{Delivery, Queue, QueueLimits, TakeLimits, Tap};
 pub use registrar::Registrar;
-pub use run::{Pipeline, PipelineSettings, Queues, ReadOnce};
+pub use run::{Patience, Pipeline, PipelineSettings, Queues, ReadOnce};
 pub use scanner::{FileInput, Nap, Scanner};
 pub use settle::{Settle, SourceStatus, Ticket};

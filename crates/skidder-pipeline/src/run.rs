@@ -14,6 +14,8 @@ use skidder_os::{Bell, Clock, Monotonic};
 use skidder_read::{Now, Readers};
 use std::collections::VecDeque;
 use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::RecvTimeoutError;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -38,6 +40,12 @@ pub struct Queues {
     pub disk: Option<Arc<DiskQueue>>,
 }
 
+/// With `once`, so many more scans look for files that could not be opened or read.
+const TRIES_ONCE: u32 = 3;
+
+/// Time between these.
+const TRY_AGAIN_AFTER: Duration = Duration::from_millis(250);
+
 impl Queues {
     /// How long an event waits there for others, as long as nobody else comes. On the disk it waits for nothing.
     pub fn waits_for_more(&self) -> Duration {
@@ -47,6 +55,15 @@ impl Queues {
         }
         limits.flush_timeout
     }
+}
+
+/// How long processors may go on with what they are at when reading stops.
+#[derive(Clone, Copy, Debug)]
+pub struct Patience<'a> {
+    /// Behind this they are interrupted.
+    pub limit: Duration,
+    /// What interrupts them.
+    pub interrupt: &'a AtomicBool,
 }
 
 /// Threads from files to the queue, and from the settle to the registry.
@@ -275,7 +292,7 @@ impl Pipeline {
 
     /// No more reading, but of the open files of inputs with `read_until_eof`: to their end, or as long as
     /// that allows. What is queued goes on.
-    pub fn stop_reading(&mut self) {
+    pub fn stop_reading(&mut self, patience: Patience<'_>) {
         self.shared.set(|state| state.stopped = true);
         self.shared.ring();
         if let Some(scanner) = self.scanner.take() {
@@ -290,9 +307,22 @@ impl Pipeline {
         }
         self.readers.stop();
         self.queue.close();
-        for worker in self.workers.drain(..) {
-            join(worker);
-        }
+        // What is still being read is not taken any more: it may be left in the middle.
+        let (done, ended) = std::sync::mpsc::channel::<()>();
+        std::thread::scope(|scope| {
+            scope.spawn(move || {
+                if ended.recv_timeout(patience.limit) == Err(RecvTimeoutError::Timeout) {
+                    tracing::warn!(
+                        "a processor does not end; it is interrupted, and its lines are read again by the next start"
+                    );
+                    patience.interrupt.store(true, Ordering::Relaxed);
+                }
+            });
+            for worker in self.workers.drain(..) {
+                join(worker);
+            }
+            drop(done);
+        });
     }
 
     /// Waits until all that was read is settled, at most `limit`; says whether it is. With a queue on the disk: until
@@ -306,7 +336,7 @@ impl Pipeline {
 
     /// Lets go of what is not settled, saves all cursors and ends. Says whether they are durable.
     pub fn finish(&mut self) -> bool {
-        self.stop_reading();
+        debug_assert!(self.workers.is_empty(), "reading is stopped before");
         self.queue.abort();
         if let Some(disk) = &self.disk {
             disk.stop();
@@ -404,6 +434,7 @@ fn scan_once(
     clock: &dyn Clock,
 ) {
     let mut scans = 0;
+    let mut tries = 0;
     loop {
         let undecided = scanner.scan_all(scans == 0, &|| now(clock));
         scans += 1;
@@ -416,9 +447,15 @@ fn scan_once(
         if shared.lock().stopped {
             return;
         }
-        if scans >= 2 && undecided == 0 {
+        if scans < 2 || undecided > 0 {
+            continue;
+        }
+        // What the system refused for a moment is tried again.
+        if tries == TRIES_ONCE || !scanner.has_refused(now(clock)) {
             break;
         }
+        tries += 1;
+        shared.wait(TRY_AGAIN_AFTER, |state| state.stopped);
     }
     shared.set(|state| state.read_once = true);
     // The threads go on until they are stopped: what is read late still counts.

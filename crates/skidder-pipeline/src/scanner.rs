@@ -9,7 +9,7 @@ use skidder_os::{Bell, Fs, Monotonic};
 use skidder_read::scan::ScanProblem;
 use skidder_read::{
     Catalog, FilePage, FileQuery, Heard, InputContext, Leaving, Now, Peer, Reacted, Readers,
-    ScanSummary, SourceIds, Watcher,
+    Reason, ScanSummary, SourceIds, Watcher,
 };
 use std::collections::HashSet;
 use std::path::PathBuf;
@@ -312,6 +312,15 @@ impl Scanner {
     /// An input, for questions about it.
     pub(crate) fn input(&mut self, number: usize) -> Option<&mut FileInput> {
         self.inputs.get_mut(number)?.as_mut()
+    }
+
+    /// Whether the system refuses a file of any input.
+    pub(crate) fn has_refused(&mut self, now: Now) -> bool {
+        let all = FileQuery { after: None, limit: usize::MAX, paths: Vec::new() };
+        self.inputs.iter_mut().flatten().any(|input| {
+            let files = input.page(&all, now).files;
+            files.iter().any(|file| matches!(file.reason, Some(Reason::Unopened(_))))
+        })
     }
 
     /// The inputs, when scanning is over.

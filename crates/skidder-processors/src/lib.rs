@@ -26,5 +26,5 @@ pub use lookup::{AddHostMetadata, Caches, HostSettings, Machine, ThisMachine};
 pub use pattern::{PatternError, compile_pattern};
 pub use plan::{
     BoundPlan, Compiled, Constants, Failure, FailureCount, Fate, Footprint, Meter, Outcome, Plan,
-    Processor, Shape, StepCounts, StepNote, Template,
+    Processor, Shape, StepCounts, StepNote, Template, Watch,
 };

@@ -23,7 +23,7 @@ use crate::settings::FilestreamSettings;
 use skidder_decode::{Checkpoint, Decoder, DecoderPool};
 use skidder_event::{Batch, Recycle, ResumePoint, SourceId, Tail};
 use skidder_os::sabotage::{self, Sabotage};
-use skidder_os::{File, FileKind, Fs, Timestamp};
+use skidder_os::{File, FileId, Fs, Timestamp, open_same};
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
@@ -454,15 +454,16 @@ impl Reader {
 
 /// Opens the file that a target names; returns `None` if its path leads to another file, or to none.
 pub(crate) fn open_target(fs: &dyn Fs, target: &Target) -> io::Result<Option<Box<dyn File>>> {
-    let file = match fs.open(&target.path) {
-        Ok(file) => file,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(error),
-    };
-    let metadata = file.metadata()?;
-    let is_named = metadata.kind == FileKind::Regular
-        && (metadata.device, metadata.inode) == (target.device, target.inode);
-    Ok(is_named.then_some(file))
+    let id = FileId { device: target.device, inode: target.inode };
+    match open_same(fs, &target.path, id) {
+        Ok(file) => Ok(Some(file)),
+        Err(error)
+            if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::Interrupted) =>
+        {
+            Ok(None)
+        }
+        Err(error) => Err(error),
+    }
 }
 
 /// Whether what follows the last line feed is a line: nothing can follow it any more.

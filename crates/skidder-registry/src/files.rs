@@ -17,7 +17,7 @@ pub(crate) const SNAPSHOT: &str = "registry.snapshot";
 const SNAPSHOT_NEW: &str = "registry.snapshot.new";
 const LOCK: &str = "registry.lock";
 
-const DIRECTORY_PERMISSIONS: u32 = 0o770;
+const DIRECTORY_PERMISSIONS: u32 = skidder_os::PRIVATE_DIRECTORY;
 const FILE_PERMISSIONS: u32 = 0o600;
 
 /// Why a snapshot could not be loaded.

@@ -291,7 +291,12 @@ fn read(text: &str, context: &Context) -> std::result::Result<Compiled, String> 
     let mut list = read_processors(&root, "processors", context);
     root.finish();
     match (list.pop(), problems.has_errors()) {
-        (Some(processor), false) => Ok(processor),
+        (Some(processor), false) => {
+            if !problems.is_empty() {
+                tracing::warn!(problems = %problems, "a processor of a script has odd settings");
+            }
+            Ok(processor)
+        }
         _ => Err(problems.to_string()),
     }
 }

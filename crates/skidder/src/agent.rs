@@ -182,7 +182,7 @@ fn lock_data_with(
     if fs.metadata(data).is_ok_and(|metadata| metadata.kind != FileKind::Directory) {
         bail!("the data directory `{}` is a file; give `--path.data` a directory", data.display());
     }
-    fs.create_dir_all(data, 0o770)
+    fs.create_dir_all(data, skidder_os::PRIVATE_DIRECTORY)
         .with_context(|| format!("cannot make the data directory `{}`", data.display()))?;
     let path = data.join(LOCK_FILE);
     let file = fs

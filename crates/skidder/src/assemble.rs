@@ -21,6 +21,7 @@ use skidder_read::{Bind, FilestreamSettings, InputKind, Peer};
 use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 /// Default of `filebeat.shutdown_timeout`. Filebeat waits for nothing by default and repeats what was in
@@ -90,6 +91,8 @@ pub(crate) struct Outside<'a> {
     pub(crate) trial: bool,
     /// Number of processors.
     pub(crate) cores: usize,
+    /// Set when the program ends: what processors are at is stopped.
+    pub(crate) interrupt: Arc<AtomicBool>,
 }
 
 /// Reads and checks all settings. `None` if something is wrong; `problems` has it then.
@@ -167,6 +170,7 @@ pub(crate) fn assemble(
 /// What processors may look at, and all of them.
 fn processors_of(outside: &Outside<'_>) -> Context {
     Context::new(Arc::clone(&outside.fs), Arc::clone(&outside.clock))
+        .with_interrupt(Arc::clone(&outside.interrupt))
         .with(skidder_lookups::KINDS)
         .with(SCRIPT_KINDS)
 }

@@ -7,6 +7,7 @@ mod state;
 pub(crate) use letters::{DeadLettersCommand, WhichLetters};
 pub(crate) use state::{ExportRegistry, Import, KeystoreCommand, Migrate, RegistryCommand};
 
+use crate::ending::FailOn;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use skidder_log::{Environment, Flags};
 use std::path::PathBuf;
@@ -76,6 +77,16 @@ pub(crate) struct Global {
     /// Ends when everything that is there is read and delivered
     #[arg(long, global = true)]
     pub(crate) once: bool,
+    /// With `--once` and `ship`: what counts as a failure, in a list of `unread`, `refused`, `nothing`, or `never`; all if not given
+    #[arg(
+        long,
+        value_name = "WHAT",
+        global = true,
+        value_delimiter = ',',
+        value_enum,
+        hide_possible_values = true
+    )]
+    pub(crate) fail_on: Vec<FailOn>,
     /// Says on stderr what the start took, step by step, up to the first scan of each input
     #[arg(long, global = true)]
     pub(crate) trace_startup: bool,
@@ -126,6 +137,8 @@ pub(crate) enum Command {
     Status(Status),
     /// Shows in the terminal what is read and delivered, and which files are behind
     Top(Top),
+    /// Prints the address of the page with the token that opens it, and opens a browser
+    Page(PageArguments),
     /// Looks at and changes what is remembered of files
     Registry {
         #[command(subcommand)]
@@ -417,6 +430,14 @@ pub(crate) struct Status {
     /// A file is behind when its oldest line without a verdict is older than this, and skidder has run for so long
     #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = seconds)]
     pub(crate) behind: Duration,
+}
+
+/// `skidder page`.
+#[derive(Args, Clone, Copy, Debug)]
+pub(crate) struct PageArguments {
+    /// Prints the address and opens nothing
+    #[arg(long)]
+    pub(crate) print: bool,
 }
 
 /// `skidder top`.

@@ -4,6 +4,8 @@ use crate::agent::{Agent, VERSION};
 use crate::assemble::{Outside, Parts, assemble};
 use crate::cli::{Command, CommandLine, Export, Global, SetupArguments, Test};
 use crate::reload::{Reloader, with_files};
+use crate::service::Service;
+use crate::signals::Caught;
 use crate::startup::Startup;
 use crate::{
     agent, cloud, files, keystore, logging, migrate, pages, registry, run, sample, ship, tune,
@@ -15,6 +17,7 @@ use skidder_read::survey;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 /// Default of `-c`, looked for in `path.config`.
 const CONFIG_FILE: &str = "filebeat.yml";
@@ -29,6 +32,10 @@ pub(crate) struct World {
     pub(crate) trial: bool,
     pub(crate) cores: usize,
     pub(crate) startup: Startup,
+    pub(crate) caught: Caught,
+    pub(crate) service: Arc<Service>,
+    /// Set when the program ends: what processors are at is stopped.
+    pub(crate) interrupt: Arc<AtomicBool>,
 }
 
 impl World {
@@ -40,6 +47,9 @@ impl World {
             trial: false,
             cores: std::thread::available_parallelism().map_or(1, Into::into),
             startup: Startup::default(),
+            caught: Caught::default(),
+            service: Arc::new(Service::of_environment()),
+            interrupt: Arc::default(),
         })
     }
 
@@ -55,13 +65,17 @@ impl World {
             directory: &self.directory,
             trial: self.trial,
             cores: self.cores,
+            interrupt: Arc::clone(&self.interrupt),
         }
     }
 }
 
 /// Does what the command line says.
-pub(crate) fn dispatch(line: &CommandLine) -> Result<ExitCode> {
-    let mut world = World::real()?;
+pub(crate) fn dispatch(line: &CommandLine, caught: Caught) -> Result<ExitCode> {
+    if !matches!(line.command, None | Some(Command::Run | Command::Ship(_))) {
+        caught.release();
+    }
+    let mut world = World { caught, ..World::real()? };
     if line.global.trace_startup {
         world.startup = Startup::traced(&world.clock);
     }
@@ -74,6 +88,7 @@ pub(crate) fn dispatch(line: &CommandLine) -> Result<ExitCode> {
         Some(Command::Files(what)) => files::files(what, &line.global, &world),
         Some(Command::Status(what)) => crate::status::status(*what, &line.global, &world),
         Some(Command::Top(what)) => top(*what, &line.global, &world),
+        Some(Command::Page(what)) => crate::page::page(*what, &line.global, &world),
         Some(Command::Process(what)) => sample::process(what, &line.global, &world.for_trial()),
         Some(Command::Explain(what)) => sample::explain(what, &line.global, &world.for_trial()),
         Some(Command::Diff(what)) => Ok(sample::diff(what, &line.global, &world.for_trial())),
@@ -170,7 +185,7 @@ fn run_command(global: &Global, world: &World) -> Result<ExitCode> {
         );
     }
     let reloader = (!global.once).then(|| Reloader::new(global, world, settings, &parts));
-    run::run(parts, world, reloader)
+    run::run(parts, world, reloader, &global.fail_on)
 }
 
 fn test_config(global: &Global, world: &World) -> Result<ExitCode> {

@@ -1,6 +1,7 @@
 //! The options that all inputs share, and the plan of an input that they become.
 
 use crate::agent::{Agent, COMPATIBLE_VERSION};
+use crate::step_times::StepTimes;
 use skidder_config::Section;
 use skidder_event::{Base, Batch, DropReason, Format, Map, Path};
 use skidder_processors::{
@@ -25,6 +26,8 @@ pub(crate) struct InputPlan {
     template: Arc<RwLock<Made>>,
     /// Of one of several outputs: for which events it is.
     condition: Option<Condition>,
+    /// What its steps cost.
+    times: Arc<StepTimes>,
 }
 
 /// A plan bound to a source, as the reader sees it.
@@ -32,12 +35,14 @@ pub(crate) struct InputPlan {
 pub(crate) struct SourcePlan {
     plan: BoundPlan,
     condition: Option<Condition>,
+    times: Arc<StepTimes>,
 }
 
 impl InputPlan {
     /// The same for an output that gets only the events for which the condition holds behind all processors.
     pub(crate) fn for_output(&self, condition: Option<&Condition>) -> Self {
-        Self { condition: condition.cloned(), ..self.clone() }
+        let times = Arc::new(self.times.anew());
+        Self { condition: condition.cloned(), times, ..self.clone() }
     }
 
     /// For which events the output is; nothing means for all.
@@ -50,7 +55,7 @@ impl InputPlan {
         let template = self.template(fields);
         let bound = template.and_then(|template| template.bind(fields));
         let plan = bound.unwrap_or_else(|| self.plan.bind(fields, &self.metadata, self.shape));
-        SourcePlan { plan, condition: self.condition.clone() }
+        SourcePlan { plan, condition: self.condition.clone(), times: Arc::clone(&self.times) }
     }
 
     /// Made with the fields of the first source.
@@ -76,6 +81,11 @@ impl InputPlan {
             step: format!("for this output only if {condition}"),
         }));
         notes
+    }
+
+    /// What the steps cost that are left for each event.
+    pub(crate) fn times(&self) -> &StepTimes {
+        &self.times
     }
 
     /// The failures of every processor.
@@ -137,7 +147,10 @@ impl Bound for SourcePlan {
     }
 
     fn run(&self, batch: &mut Batch) {
-        self.plan.run(batch);
+        match self.times.next(self.plan.steps()) {
+            None => self.plan.run(batch),
+            Some(mut timed) => self.plan.run_watched(batch, &mut timed),
+        }
         if let Some(condition) = &self.condition {
             choose(condition, batch);
         }
@@ -210,7 +223,15 @@ pub(crate) fn read(
     let plan = Plan::compile(&processors, &common.agent.fields(host), &common.processors);
     // What a parser finds may have the name of anything that processors add or read.
     let shape = if settings.parsers.makes_fields() { Shape::Any } else { Shape::Lines };
-    InputPlan { plan: Arc::new(plan), metadata, shape, template: Arc::default(), condition: None }
+    let times = Arc::new(StepTimes::new(Arc::clone(&context.clock)));
+    InputPlan {
+        plan: Arc::new(plan),
+        metadata,
+        shape,
+        template: Arc::default(),
+        condition: None,
+        times,
+    }
 }
 
 /// `fields` of a section.

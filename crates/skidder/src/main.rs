@@ -8,6 +8,7 @@ mod cli;
 mod cloud;
 mod commands;
 mod dead_letters;
+mod ending;
 mod endpoint;
 mod files;
 mod filestream;
@@ -19,6 +20,7 @@ mod migrate;
 mod monitoring;
 mod outputs;
 mod own_log;
+mod page;
 mod pages;
 mod passing;
 mod problems;
@@ -29,12 +31,15 @@ mod registry;
 mod reload;
 mod run;
 mod sample;
+mod service;
 #[cfg(test)]
 mod settings_page;
 mod ship;
 mod shown_plan;
+mod signals;
 mod startup;
 mod status;
+mod step_times;
 mod table;
 #[cfg(feature = "top")]
 mod top;
@@ -52,10 +57,11 @@ const _: () = assert!(
 
 #[expect(clippy::print_stderr, reason = "the last word before the exit code")]
 fn main() -> ExitCode {
+    let caught = signals::Caught::hangups();
     let matches = cli::help::shown().get_matches();
     let command_line =
         cli::CommandLine::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
-    let code = match commands::dispatch(&command_line) {
+    let code = match commands::dispatch(&command_line, caught) {
         Ok(code) => code,
         Err(error) => {
             logging::failed(&error);

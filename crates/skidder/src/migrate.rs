@@ -115,6 +115,7 @@ impl Ours {
             path_logs: global.path_logs.clone(),
             strict_permissions: global.strict_permissions,
             once: false,
+            fail_on: Vec::new(),
             trace_startup: false,
         }
     }
@@ -162,7 +163,9 @@ fn adopt(
         return Ok(imported);
     }
     if let Some(keystore) = &theirs.keystore {
-        std::fs::create_dir_all(&ours.data)
+        world
+            .fs
+            .create_dir_all(&ours.data, skidder_os::PRIVATE_DIRECTORY)
             .with_context(|| format!("cannot make `{}`", ours.data.display()))?;
         copy(keystore, &ours.data.join("filebeat.keystore"))?;
     }

@@ -1,6 +1,8 @@
 //! A directory for state that nobody needs afterwards.
 
 use anyhow::{Context as _, Result};
+use std::fs::DirBuilder;
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 
 /// A directory below that for temporary files, removed at the end.
@@ -11,7 +13,9 @@ impl Passing {
     pub(crate) fn new(what: &str) -> Result<Self> {
         let name = format!("skidder-{what}-{}", uuid::Uuid::new_v4().simple());
         let path = std::env::temp_dir().join(name);
-        std::fs::create_dir(&path)
+        DirBuilder::new()
+            .mode(skidder_os::PRIVATE_DIRECTORY)
+            .create(&path)
             .with_context(|| format!("cannot make the directory `{}`", path.display()))?;
         Ok(Self(path))
     }

@@ -7,20 +7,24 @@ pub(crate) use output::RunningOutput;
 
 use crate::assemble::Parts;
 use crate::commands::{World, tell};
+use crate::ending::{FailOn, Files, Shortfall};
 use crate::logging;
 use crate::outputs::OutputParts;
+use crate::page;
 use crate::reload::Reloader;
+use crate::signals::Asked;
 use crate::startup::Awaited;
 use crate::watch::Watch;
 use anyhow::{Context as _, Result, bail};
 use output::{Start, open_registry};
+use skidder_event::DropReason;
 use skidder_observe::{Reloads, grouped, span_text};
 use skidder_os::{Clock, Fs};
-use skidder_pipeline::{PipelineSettings, Settle};
+use skidder_pipeline::{Patience, PipelineSettings, Settle};
 use std::io::IsTerminal as _;
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 use tokio::runtime::Runtime;
@@ -37,6 +41,9 @@ const SOCKET_THREADS_MAX: usize = 4;
 
 /// How long the runtime may take to let go of its tasks.
 const RUNTIME_END: Duration = Duration::from_secs(1);
+
+/// Exit code of a run that has lost events: they were in a damaged place of the disk queue.
+const LOST: u8 = 6;
 
 /// What the main thread waits for.
 enum Happened {
@@ -76,18 +83,28 @@ pub(crate) struct Running {
     fs: Arc<dyn Fs>,
     clock: Arc<dyn Clock>,
     shutdown_timeout: Duration,
+    /// With `once`: what was found when everything was read.
+    pub(crate) files: Files,
+    interrupt: Arc<AtomicBool>,
 }
 
 /// Runs until a signal comes or, without a reloader, until everything that is there is delivered.
-pub(crate) fn run(parts: Parts, world: &World, mut reloader: Option<Reloader>) -> Result<ExitCode> {
+pub(crate) fn run(
+    parts: Parts,
+    world: &World,
+    mut reloader: Option<Reloader>,
+    fail_on: &[FailOn],
+) -> Result<ExitCode> {
     let once = reloader.is_none();
-    let http = parts.http.clone();
+    let (mut http, data) = (parts.http.clone(), parts.data.clone());
     let metrics = parts.log.metrics;
     let agent = parts.agent.clone();
     let (monitoring, otlp) = (parts.monitoring.clone(), parts.otlp.clone());
     // Settings are read; nothing is open yet.
     crate::program_pages::give_back();
     let mut running = Running::start(parts, world, once)?;
+    // Behind the lock of the data directory.
+    http.auth.own = page::token(&*world.fs, &data, &http);
     let mut watch = Watch::new(&running, &agent, Some(&http), &metrics, world)?;
     if let Some(monitoring) = monitoring {
         watch.ship(monitoring, &running);
@@ -95,19 +112,17 @@ pub(crate) fn run(parts: Parts, world: &World, mut reloader: Option<Reloader>) -
     if let Some(otlp) = otlp {
         watch.export(otlp, &running);
     }
-    for output in &running.outputs {
-        let _in = span_of(output.id.as_deref()).entered();
-        let inputs = output.inputs.len();
-        tracing::info!(output = output.kind, inputs, once, "skidder is running");
-    }
+    running.log_start(once);
     world.startup.step(|| "endpoint opened".to_owned());
     watch.survey()?;
     // Threads run and registries are open: what that took is not needed again either.
     crate::program_pages::give_back();
     let told = world.startup.tell_behind(running.outputs.iter().flat_map(awaited).collect());
     let is_watched = once || std::io::stderr().is_terminal();
+    world.service.ready();
     let period = watch.ticks(metrics.enabled, is_watched && logging::is_elsewhere());
     running.watch(reloader.as_mut(), period, |_| watch.tick());
+    world.service.stopping();
     watch.close_endpoint(&running);
     watch.end_export(&running);
     let settles: Vec<_> = running
@@ -115,7 +130,12 @@ pub(crate) fn run(parts: Parts, world: &World, mut reloader: Option<Reloader>) -
         .iter()
         .map(|output| (output.id.clone(), output.kind, Arc::clone(&output.settle)))
         .collect();
+    let mut shortfall = Shortfall::of_files(std::mem::take(&mut running.files));
+    let spoiled: Vec<u64> = running.outputs.iter().map(RunningOutput::spoiled).collect();
     let outcome = running.end(once);
+    for ((.., settle), spoiled) in settles.iter().zip(spoiled) {
+        shortfall.add(&settle.total(), spoiled);
+    }
     let good = outcome.saved && (outcome.settled || !once);
     if let Some(told) = told {
         // It only waited for scans, which are over.
@@ -124,18 +144,36 @@ pub(crate) fn run(parts: Parts, world: &World, mut reloader: Option<Reloader>) -
     // What goes to the terminal must not stand between events.
     let kind = if settles.iter().any(|(_, kind, _)| *kind == "console") { "console" } else { "" };
     crate::commands::print_beside(kind, &watch.end())?;
-    let left = |settle: &Settle| !outcome.settled && settle.in_flight() > 0;
-    for (id, _, settle) in settles.iter().filter(|(_, _, settle)| left(settle)) {
-        let _in = span_of(id.as_deref()).entered();
-        tracing::warn!(
-            in_flight = settle.in_flight(),
-            "ended before everything was delivered; the next start repeats it"
-        );
+    if !outcome.settled {
+        settles.iter().for_each(|(id, _, settle)| log_left(id.as_deref(), settle));
     }
     if once || !good {
         watch.tell_problems();
     }
-    Ok(if good { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    let lost = |settle: &Settle| settle.total().dropped().get(DropReason::QueueDamaged) > 0;
+    if once {
+        shortfall.report();
+    }
+    if settles.iter().any(|(_, _, settle)| lost(settle)) {
+        return Ok(ExitCode::from(LOST));
+    }
+    Ok(match (good, once) {
+        (false, _) => ExitCode::FAILURE,
+        (true, true) => shortfall.code(fail_on),
+        (true, false) => ExitCode::SUCCESS,
+    })
+}
+
+/// Logs what an output leaves for the next start.
+fn log_left(id: Option<&str>, settle: &Settle) {
+    let in_flight = settle.in_flight();
+    if in_flight > 0 {
+        let _in = span_of(id).entered();
+        tracing::warn!(
+            in_flight,
+            "ended before everything was delivered; the next start repeats it"
+        );
+    }
 }
 
 /// The inputs of an output, whose first scans `--trace-startup` waits for.
@@ -203,7 +241,19 @@ impl Running {
             runtimes.push(runtime);
         }
         world.startup.step(|| "outputs and readers started".to_owned());
-        listen(&send, !once)?;
+        let told = send.clone();
+        world.caught.listen(!once, move |asked| {
+            // The main thread may be gone already.
+            drop(told.send(match asked {
+                Asked::Reload => Happened::Reload,
+                Asked::Stop => Happened::Signal,
+                Asked::Leave => {
+                    // A second signal does not wait for anything but the log.
+                    logging::flush();
+                    std::process::exit(1);
+                }
+            }));
+        })?;
         Ok(Self {
             outputs: started,
             runtimes,
@@ -214,6 +264,8 @@ impl Running {
             fs: Arc::clone(&world.fs),
             clock: Arc::clone(&world.clock),
             shutdown_timeout: parts.shutdown_timeout,
+            files: Files::default(),
+            interrupt: Arc::clone(&world.interrupt),
         })
     }
 
@@ -293,8 +345,12 @@ impl Running {
             match self.happened.recv_timeout(wake.since(now)) {
                 Err(RecvTimeoutError::Timeout) => {}
                 Ok(Happened::ReadOnce(number)) if once => {
+                    self.files.look(&self.outputs[number]);
                     // The workers finish what is queued; then the output ends.
-                    self.outputs[number].stop_reading();
+                    // All turns are over.
+                    let limit = self.shutdown_timeout;
+                    let patience = Patience { limit, interrupt: &self.interrupt };
+                    self.outputs[number].stop_reading(patience);
                 }
                 Ok(Happened::Signal) => {
                     tracing::info!("a signal asks to stop");
@@ -321,6 +377,15 @@ impl Running {
                 // Only `once` sends the first.
                 Ok(Happened::ReadOnce(_)) | Err(RecvTimeoutError::Disconnected) => return,
             }
+        }
+    }
+
+    /// Logs that the outputs run.
+    fn log_start(&self, once: bool) {
+        for output in &self.outputs {
+            let _in = span_of(output.id.as_deref()).entered();
+            let inputs = output.inputs.len();
+            tracing::info!(output = output.kind, inputs, once, "skidder is running");
         }
     }
 
@@ -356,7 +421,8 @@ impl Running {
 
     /// Stops reading, waits for verdicts as long as is allowed, saves the cursors.
     pub(crate) fn end(mut self, once: bool) -> Outcome {
-        stop_reading(&mut self.outputs);
+        let patience = Patience { limit: self.shutdown_timeout / 2, interrupt: &self.interrupt };
+        stop_reading(&mut self.outputs, patience);
         let deadline = self.clock.monotonic() + self.shutdown_timeout;
         let mut settled = true;
         for output in &self.outputs {
@@ -378,13 +444,13 @@ impl Running {
 }
 
 /// Stops the reading for all outputs at the same time: each may take as long as `read_until_eof` allows.
-fn stop_reading(outputs: &mut [RunningOutput]) {
+fn stop_reading(outputs: &mut [RunningOutput], patience: Patience<'_>) {
     let Some((last, others)) = outputs.split_last_mut() else { return };
     std::thread::scope(|scope| {
         for output in others {
-            scope.spawn(|| output.stop_reading());
+            scope.spawn(move || output.stop_reading(patience));
         }
-        last.stop_reading();
+        last.stop_reading(patience);
     });
 }
 
@@ -405,32 +471,4 @@ fn open_files_max() -> usize {
     }
     let current = getrlimit(Resource::Nofile).current.unwrap_or(1 << 20);
     log_files_of(current)
-}
-
-/// Sends what SIGINT, SIGTERM and SIGHUP ask for.
-fn listen(send: &Sender<Happened>, reloads: bool) -> Result<()> {
-    use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
-    let mut signals = signal_hook::iterator::Signals::new([SIGHUP, SIGINT, SIGTERM])
-        .context("cannot listen to signals")?;
-    let send = send.clone();
-    let work = move || {
-        let mut stopping = false;
-        for signal in signals.forever() {
-            if signal == SIGHUP && reloads {
-                drop(send.send(Happened::Reload));
-                continue;
-            }
-            if std::mem::replace(&mut stopping, true) {
-                // A second one does not wait for anything but the log.
-                logging::flush();
-                std::process::exit(1);
-            }
-            drop(send.send(Happened::Signal));
-        }
-    };
-    std::thread::Builder::new()
-        .name("signals".to_owned())
-        .spawn(work)
-        .context("cannot start a thread")?;
-    Ok(())
 }

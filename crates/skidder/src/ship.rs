@@ -7,6 +7,7 @@ use crate::agent::Agent;
 use crate::assemble::Parts;
 use crate::cli::{Global, Ship};
 use crate::commands::{World, print_beside, read_parts, tell};
+use crate::ending::Shortfall;
 use crate::logging;
 use crate::passing::Passing;
 use crate::progress::Progress;
@@ -14,10 +15,9 @@ use crate::run::Running;
 use crate::watch::Watch;
 use anyhow::{Context as _, Result, bail};
 use skidder_config::{LoadOptions, Settings, load};
-use skidder_event::DropReason;
 use skidder_os::RealFs;
 use skidder_read::scan::scan;
-use skidder_read::{ReadMetrics, survey};
+use skidder_read::survey;
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -60,13 +60,12 @@ pub(crate) fn ship(what: &Ship, global: &Global, world: &World) -> Result<ExitCo
     let (kind, settle) = (only.kind, Arc::clone(&only.settle));
     let read: Vec<_> = only.inputs.iter().map(|input| Arc::clone(&input.metrics)).collect();
     let letters = only.dead_letters.clone();
+    let spoiled = only.spoiled();
+    let mut shortfall = Shortfall::of_files(std::mem::take(&mut running.files));
     let outcome = running.end(true);
     let table = watch.end();
     print_beside(kind, &table)?;
     let ledger = settle.total();
-    let lost = ledger.dead_lettered()
-        + ledger.dropped().get(DropReason::Rejected)
-        + ledger.dropped().get(DropReason::LineTooLong);
     if ledger.dead_lettered() > 0
         && let Some(letters) = letters
     {
@@ -76,16 +75,11 @@ pub(crate) fn ship(what: &Ship, global: &Global, world: &World) -> Result<ExitCo
     if held > 0 {
         tell(&format!("not read twice, because another file has the same content: {held} files\n"));
     }
-    let failures =
-        |read: &ReadMetrics| read.errors.get() + read.gzip_errors.get() + read.files_lost.get();
-    let unread: u64 = read.iter().map(|read| failures(read)).sum();
-    if unread > 0 {
-        tell(&format!("not read completely: {unread} files; see the messages above\n"));
-    }
-    let good = outcome.settled && lost == 0 && unread == 0;
+    shortfall.add(&ledger, spoiled);
     watch.tell_problems();
     tell("`ship` remembers nothing: the same command sends these files again\n");
-    Ok(if good { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    shortfall.report();
+    Ok(if outcome.settled { shortfall.code(&global.fail_on) } else { ExitCode::FAILURE })
 }
 
 /// Why there is no file.

@@ -3,7 +3,8 @@
 use crate::assemble::Input;
 use crate::input_plan::InputPlan;
 use skidder_event::Map;
-use skidder_observe::Describe;
+use skidder_observe::{Describe, Step};
+use skidder_processors::StepNote;
 use std::sync::Arc;
 
 /// The plan for a file that nobody has seen.
@@ -25,8 +26,22 @@ impl ShownPlan {
 }
 
 impl Describe for ShownPlan {
-    fn steps(&self) -> Vec<(String, String)> {
+    fn steps(&self) -> Vec<Step> {
         let notes = self.plan.describe(&self.fields);
-        notes.into_iter().map(|note| (note.fate.to_string(), note.step)).collect()
+        // The condition of the output is behind them, and is not timed.
+        let conditions = usize::from(self.plan.condition().is_some());
+        let left = notes.iter().filter(|note| note.fate.is_left()).count() - conditions;
+        let costs = self.plan.times().of(left).unwrap_or_default();
+        let mut costs = costs.into_iter();
+        let step = |note: StepNote| Step {
+            cost: if note.fate.is_left() { costs.next() } else { None },
+            when: note.fate.to_string(),
+            step: note.step,
+        };
+        notes.into_iter().map(step).collect()
+    }
+
+    fn measure(&self) {
+        self.plan.times().ask();
     }
 }

@@ -201,7 +201,7 @@ fn the_data_directory_serves_one_process_at_a_time() {
     assert!(second.log.contains("another skidder uses the data directory"), "{}", second.log);
     assert!(second.log.contains(&*place.data().to_string_lossy()), "{}", second.log);
     first.terminate().succeeded();
-    place.once(&[]).succeeded();
+    place.once(&[]).found_nothing();
 }
 
 #[test]
@@ -259,11 +259,13 @@ fn ship_of_a_compressed_file_that_is_cut_off_delivers_what_is_there_and_fails() 
     let whole = gzip(&lines("a", 0..500));
     std::fs::write(directory.path().join("a.log.gz"), &whole[..whole.len() / 2]).unwrap();
     let ended = run(directory.path(), &["ship", "*.gz", "--to", "file:out"]);
-    assert_eq!(ended.code(), Some(1));
+    assert_eq!(ended.code(), Some(4));
     let ledger = ended.ledger();
     assert!(ledger.delivered > 0 && ledger.delivered < 500, "{ledger:?}");
     assert!(ended.log.contains("a compressed file is cut off"), "{}", ended.log);
-    assert!(ended.log.contains("not read completely: 1 files"), "{}", ended.log);
+    assert!(ended.log.contains("! not read to its end: "), "{}", ended.log);
+    let arguments = ["ship", "*.gz", "--to", "file:out", "--fail-on", "refused,nothing"];
+    run(directory.path(), &arguments).succeeded();
 }
 
 #[test]
@@ -310,7 +312,7 @@ fn refused_events_are_in_the_dead_letters_and_ship_fails() {
     let directory = tempfile::tempdir().unwrap();
     std::fs::write(directory.path().join("a.log"), lines("a", 0..10)).unwrap();
     let ended = run(directory.path(), &["ship", "a.log", "--to", &server.url]);
-    assert_eq!(ended.code(), Some(1));
+    assert_eq!(ended.code(), Some(5));
     let ledger = ended.ledger();
     assert_eq!((ledger.delivered, ledger.dead_lettered), (9, 1));
     let place = ended.log.lines().find_map(|line| line.strip_prefix("refused events are in "));
@@ -326,7 +328,7 @@ fn refused_events_of_a_run_are_in_the_dead_letters_and_are_not_sent_again() {
     let server = BulkServer::scripted(|_| Act::Items(|_| 400));
     let place = Place::new(&server);
     place.write("a.log", &lines("a", 0..100));
-    let ledger = place.once(&[]).succeeded().ledger();
+    let ledger = place.once(&[]).was_refused().ledger();
     assert_eq!((ledger.dead_lettered, ledger.delivered), (100, 0));
     let letters = std::fs::read_to_string(place.data().join("dead_letters.ndjson")).unwrap();
     assert_eq!(letters.lines().count(), 100);

@@ -311,9 +311,9 @@ fn a_lenient_configuration_runs_its_inputs_and_says_which_modules_are_missing() 
 #[test]
 fn deprecated_inputs_run_and_one_notice_names_the_modern_form() {
     let inputs = "filebeat.inputs:\n\
-        - {type: log, paths: [/tmp/a.log]}\n\
-        - {type: log, paths: [/tmp/b.log]}\n\
-        - {type: log, paths: [/tmp/b.log], allow_deprecated_use: true}\n";
+        - {type: log, paths: [/var/log/a.log]}\n\
+        - {type: log, paths: [/var/log/b.log]}\n\
+        - {type: log, paths: [/var/log/b.log], allow_deprecated_use: true}\n";
     let (is_good, log) = judged(&format!("{inputs}{OUTPUT}"));
     assert!(is_good, "{log}");
     assert_eq!(log.matches("run as `filestream` does").count(), 1, "{log}");
@@ -352,7 +352,7 @@ fn empty_texts_of_unset_variables_are_not_set() {
               ssl.verification_mode ssl.ca_trusted_fingerprint ssl.ca_sha256 index pipeline";
     let root = "cloud.id cloud.auth name http.host timestamp.precision setup.ilm.enabled \
                 logging.level filebeat.config.inputs.path filebeat.config.modules.path";
-    let input = "filebeat.inputs: [{type: filestream, id: a, paths: [/tmp/a.log]}]\n";
+    let input = "filebeat.inputs: [{type: filestream, id: a, paths: [/var/log/a.log]}]\n";
     let mut text = format!("{input}{OUTPUT}");
     for key in es.split_whitespace() {
         text.push_str(&format!("output.elasticsearch.{key}: ${{SKIDDER_TEST_UNSET:}}\n"));
@@ -371,7 +371,7 @@ fn empty_texts_of_unset_variables_are_not_set() {
 
 #[test]
 fn what_people_have_and_does_nothing_is_a_notice_and_a_typo_is_an_error() {
-    let input = "filebeat.inputs: [{type: filestream, id: a, paths: [/tmp/a.log], json.keys_under_root: true}]\n\
+    let input = "filebeat.inputs: [{type: filestream, id: a, paths: [/var/log/a.log], json.keys_under_root: true}]\n\
                  processors: [{add_kubernetes_metadata: {host: node1}}]\n\
                  setup: {kibana.host: localhost, dashboards.enabled: true}\nxpack.monitoring.enabled: true\n";
     let (is_good, log) = judged(&format!("{input}{OUTPUT}"));
@@ -393,7 +393,7 @@ fn what_people_have_and_does_nothing_is_a_notice_and_a_typo_is_an_error() {
 
 #[test]
 fn a_missing_certificate_authority_is_found_by_test_config_with_http_hosts_too() {
-    let input = "filebeat.inputs: [{type: filestream, id: a, paths: [/tmp/a.log]}]\n";
+    let input = "filebeat.inputs: [{type: filestream, id: a, paths: [/var/log/a.log]}]\n";
     let text = format!("{input}output.elasticsearch: {{hosts: ['http://localhost:9200'], ");
     let (is_good, log) = judged(&format!("{text}ssl.certificate_authorities: [/none/ca.crt]}}\n"));
     assert!(!is_good && log.contains("/none/ca.crt"), "{log}");

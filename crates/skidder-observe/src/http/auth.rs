@@ -2,13 +2,16 @@
 
 use skidder_config::{Secret, Section};
 
-/// What a client must know to see the page. Nothing of it set = nobody is asked, on the loopback; elsewhere the page is closed.
+/// What a client must know. Nothing of it configured = numbers are open on the loopback, and events need the token of the data
+/// directory; elsewhere all of the page is closed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HttpAuth {
     /// `http.auth.token`: as `Authorization: Bearer TOKEN`, or as the password of any user.
     pub token: Option<Secret>,
     /// `http.auth.username` and `http.auth.password`.
     pub user: Option<(String, Secret)>,
+    /// What skidder has written into its data directory: asked for what shows events, where nothing is configured.
+    pub own: Option<Secret>,
 }
 
 impl HttpAuth {
@@ -48,10 +51,10 @@ impl HttpAuth {
             }
             _ => None,
         };
-        Self { token, user }
+        Self { token, user, own: None }
     }
 
-    /// Whether somebody is asked at all.
+    /// Whether a credential is configured.
     pub fn is_set(&self) -> bool {
         self.token.is_some() || self.user.is_some()
     }

@@ -55,17 +55,18 @@ impl Listener {
         }
     }
 
-    pub(super) async fn accept(&self) -> io::Result<Box<dyn Stream>> {
+    /// The next connection, and whether who made it is on this machine.
+    pub(super) async fn accept(&self) -> io::Result<(Box<dyn Stream>, bool)> {
         match self {
             Self::Tcp(listener) => {
-                let (stream, _) = listener.accept().await?;
+                let (stream, peer) = listener.accept().await?;
                 // Answers are written at once; waiting for more gains nothing.
                 if let Err(error) = stream.set_nodelay(true) {
                     tracing::debug!(%error, "an answer over HTTP may be a little late");
                 }
-                Ok(Box::new(stream))
+                Ok((Box::new(stream), peer.ip().to_canonical().is_loopback()))
             }
-            Self::Unix { listener, .. } => Ok(Box::new(listener.accept().await?.0)),
+            Self::Unix { listener, .. } => Ok((Box::new(listener.accept().await?.0), true)),
         }
     }
 }

@@ -61,19 +61,25 @@ pub(super) fn respond_files(query: &str, sources: &Sources) -> Response<Full<Byt
     json_response(status, pretty, &error(status, &message))
 }
 
-/// Whether a request is for `/files`, which waits for others.
-pub(super) fn is_for_files<B>(request: &Request<B>) -> bool {
-    matches!(*request.method(), Method::GET | Method::HEAD) && request.uri().path() == "/files"
+/// What shows more than numbers, and waits for others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Waits {
+    Files,
+    Lag,
+    Problems,
 }
 
-/// Whether a request is for `/lag`, which waits for others, too.
-pub(super) fn is_for_lag<B>(request: &Request<B>) -> bool {
-    matches!(*request.method(), Method::GET | Method::HEAD) && request.uri().path() == "/lag"
-}
-
-/// Whether a request is for `/problems`, which waits for others, too.
-pub(super) fn is_for_problems<B>(request: &Request<B>) -> bool {
-    matches!(*request.method(), Method::GET | Method::HEAD) && request.uri().path() == "/problems"
+/// Whether a request is for one of these.
+pub(super) fn waits<B>(request: &Request<B>) -> Option<Waits> {
+    if !matches!(*request.method(), Method::GET | Method::HEAD) {
+        return None;
+    }
+    match request.uri().path() {
+        "/files" => Some(Waits::Files),
+        "/lag" => Some(Waits::Lag),
+        "/problems" => Some(Waits::Problems),
+        _ => None,
+    }
 }
 
 /// Whether a browser asks for `/`: it says that it wants HTML, which no collector does.

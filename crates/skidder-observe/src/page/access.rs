@@ -1,14 +1,18 @@
-//! Who may see the page. It shows events, so it is closed to all whom the listener does not prove to be of this machine.
+//! Who may see the page, and what shows files or problems.
 //!
-//! On the loopback and on a Unix socket nobody is asked, unless `http.auth` is set. A browser on this machine may be led
-//! there by a foreign page: by a name that its owner points to the loopback (DNS rebinding), which the `Host` of the request
+//! Numbers are shown to everyone on this machine, unless `http.auth` is set. Events are not: logs may be for root alone, and the
+//! loopback is open to all users, so they need the token that skidder writes into its data directory. A Unix socket lets in
+//! whom its mode lets in, and asks nobody. A browser on this machine may be led there by a foreign page: by a name that its owner points to the loopback (DNS rebinding), which the `Host` of the request
 //! gives away, or by a request across sites, which `Sec-Fetch-Site` does. No answer allows another origin (CORS) to read it.
 
+use super::session::{Session, Sessions};
 use crate::http::{BoundAddress, HttpAuth};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use hyper::header::{AUTHORIZATION, HOST};
 use hyper::{HeaderMap, StatusCode};
+use skidder_config::Secret;
+use skidder_os::Timestamp;
 use std::net::IpAddr;
 use subtle::ConstantTimeEq as _;
 
@@ -19,6 +23,8 @@ pub(crate) struct Access {
     listener: Listener,
     /// `http.host`, as it may be called by.
     host: Option<String>,
+    /// For browsers that have shown the token of the data directory.
+    sessions: Option<Sessions>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,8 +46,19 @@ pub(crate) struct Refusal {
 pub(crate) enum Wanted {
     /// The page itself, to which a link may lead.
     Page,
-    /// What it shows.
-    Data,
+    /// Numbers, names of files, and problems.
+    Numbers,
+    /// Events and lines of files, or what may hold some of them.
+    Events,
+}
+
+/// Who asks.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Asker<'a> {
+    pub(crate) headers: &'a HeaderMap,
+    /// It is on this machine.
+    pub(crate) is_here: bool,
+    pub(crate) now: Timestamp,
 }
 
 impl Access {
@@ -52,14 +69,20 @@ impl Access {
             BoundAddress::Tcp(address) if address.ip().is_loopback() => Listener::Loopback,
             BoundAddress::Tcp(_) => Listener::Others,
         };
-        Self { auth, listener, host: host.map(str::to_ascii_lowercase) }
+        let port = match address {
+            BoundAddress::Tcp(address) => address.port(),
+            BoundAddress::Unix(_) => 0,
+        };
+        let sessions = auth.own.as_ref().map(|own| Sessions::new(own.reveal().as_bytes(), port));
+        Self { auth, listener, host: host.map(str::to_ascii_lowercase), sessions }
     }
 
     /// Whether a request may see what it wants.
-    pub(crate) fn check(&self, headers: &HeaderMap, wanted: Wanted) -> Result<(), Refusal> {
+    pub(crate) fn check(&self, asker: Asker<'_>, wanted: Wanted) -> Result<(), Refusal> {
+        let headers = asker.headers;
         let refuse = |status, message: &str| Err(Refusal { status, message: message.to_owned() });
         let site = headers.get("sec-fetch-site").map(|site| site.as_bytes());
-        if wanted == Wanted::Data && matches!(site, Some(b"cross-site" | b"same-site")) {
+        if wanted != Wanted::Page && matches!(site, Some(b"cross-site" | b"same-site")) {
             return refuse(StatusCode::FORBIDDEN, "another site's page may not read this");
         }
         if self.auth.is_set() {
@@ -70,46 +93,61 @@ impl Access {
                            `Authorization: Bearer TOKEN` or as the password of any user";
             return refuse(StatusCode::UNAUTHORIZED, message);
         }
-        match self.listener {
-            Listener::Socket => Ok(()),
-            Listener::Loopback if self.is_called_right(headers) => Ok(()),
-            Listener::Loopback => refuse(
-                StatusCode::FORBIDDEN,
-                "the page is served under `localhost`, a loopback address or `http.host` only; with \
-                 `http.auth.token` under any name",
-            ),
-            Listener::Others => refuse(
+        if self.listener == Listener::Socket {
+            return Ok(());
+        }
+        if self.listener == Listener::Others && !asker.is_here {
+            return refuse(
                 StatusCode::FORBIDDEN,
                 "`http.host` is not the loopback: set `http.auth.token`, or `http.auth.username` and \
-                 `http.auth.password`, to see the page from elsewhere",
-            ),
+                 `http.auth.password`, to see this from elsewhere",
+            );
         }
+        if !self.is_called_right(headers) {
+            return refuse(
+                StatusCode::FORBIDDEN,
+                "this is served under `localhost`, a loopback address or `http.host` only; with \
+                 `http.auth.token` under any name",
+            );
+        }
+        if wanted != Wanted::Events || self.is_of_owner(asker) {
+            return Ok(());
+        }
+        if self.auth.own.is_none() {
+            return refuse(
+                StatusCode::FORBIDDEN,
+                "this shows events, and no token for it could be written into the data directory (the log says why): \
+                 set `http.auth.token`",
+            );
+        }
+        refuse(
+            StatusCode::UNAUTHORIZED,
+            "this shows events: open the page with `skidder page`, or send what is in `page.token` in the data \
+             directory as `Authorization: Bearer TOKEN`",
+        )
     }
 
-    /// Whether the client sends what `http.auth` asks for. Takes the same time however much of it is right.
+    /// Whether a credential is asked for whatever is wanted.
+    pub(crate) fn asks_all(&self) -> bool {
+        self.auth.is_set()
+    }
+
+    /// A session for a browser that may see events; nothing where nobody is asked for the token of the data directory.
+    pub(crate) fn session(&self, now: Timestamp) -> Option<Session> {
+        let asks = !self.auth.is_set() && self.listener != Listener::Socket;
+        self.sessions.as_ref().filter(|_| asks).map(|sessions| sessions.begin(now))
+    }
+
+    /// Whether the client knows the token of the data directory, or has a session that began with it.
+    fn is_of_owner(&self, asker: Asker<'_>) -> bool {
+        let (own, sessions) = (self.auth.own.as_ref(), self.sessions.as_ref());
+        let knows = own.is_some_and(|own| is_sent(asker.headers, Some(own), None));
+        knows || sessions.is_some_and(|sessions| sessions.has(asker.headers, asker.now))
+    }
+
+    /// Whether the client sends what `http.auth` asks for.
     fn is_known(&self, headers: &HeaderMap) -> bool {
-        let sent = headers.get(AUTHORIZATION).map_or(&b""[..], |sent| sent.as_bytes());
-        let (scheme, rest) = match sent.iter().position(|&byte| byte == b' ') {
-            Some(at) => (&sent[..at], sent[at..].trim_ascii()),
-            None => (sent, &b""[..]),
-        };
-        let same = |one: &[u8], other: &[u8]| bool::from(one.ct_eq(other));
-        let is_token = |sent: &[u8]| {
-            self.auth.token.as_ref().is_some_and(|token| same(token.reveal().as_bytes(), sent))
-        };
-        if scheme.eq_ignore_ascii_case(b"bearer") {
-            return is_token(rest);
-        }
-        if !scheme.eq_ignore_ascii_case(b"basic") {
-            return false;
-        }
-        let Ok(pair) = STANDARD.decode(rest) else { return false };
-        let Some(colon) = pair.iter().position(|&byte| byte == b':') else { return false };
-        let (name, password) = (&pair[..colon], &pair[colon + 1..]);
-        let is_user = self.auth.user.as_ref().is_some_and(|(user, secret)| {
-            same(user.as_bytes(), name) & same(secret.reveal().as_bytes(), password)
-        });
-        is_token(password) | is_user
+        is_sent(headers, self.auth.token.as_ref(), self.auth.user.as_ref())
     }
 
     /// Whether the request names a host that can only be this machine.
@@ -119,6 +157,30 @@ impl Access {
         let is_loopback = name.parse::<IpAddr>().is_ok_and(|address| address.is_loopback());
         is_loopback || name == "localhost" || self.host.as_ref().is_some_and(|own| *own == name)
     }
+}
+
+/// Whether `Authorization` has the token, or the user. Takes the same time however much of it is right.
+fn is_sent(headers: &HeaderMap, token: Option<&Secret>, user: Option<&(String, Secret)>) -> bool {
+    let sent = headers.get(AUTHORIZATION).map_or(&b""[..], |sent| sent.as_bytes());
+    let (scheme, rest) = match sent.iter().position(|&byte| byte == b' ') {
+        Some(at) => (&sent[..at], sent[at..].trim_ascii()),
+        None => (sent, &b""[..]),
+    };
+    let same = |one: &[u8], other: &[u8]| bool::from(one.ct_eq(other));
+    let is_token = |sent: &[u8]| token.is_some_and(|token| same(token.reveal().as_bytes(), sent));
+    if scheme.eq_ignore_ascii_case(b"bearer") {
+        return is_token(rest);
+    }
+    if !scheme.eq_ignore_ascii_case(b"basic") {
+        return false;
+    }
+    let Ok(pair) = STANDARD.decode(rest) else { return false };
+    let Some(colon) = pair.iter().position(|&byte| byte == b':') else { return false };
+    let (name, password) = (&pair[..colon], &pair[colon + 1..]);
+    let is_user = user.is_some_and(|(user, secret)| {
+        same(user.as_bytes(), name) & same(secret.reveal().as_bytes(), password)
+    });
+    is_token(password) | is_user
 }
 
 /// The host of `host`, `host:port`, `[::1]` and `[::1]:port`.
@@ -133,7 +195,6 @@ fn host_name(text: &str) -> &str {
 mod tests {
     use super::*;
     use hyper::header::HeaderValue;
-    use skidder_config::Secret;
 
     fn tcp(address: &str) -> BoundAddress {
         BoundAddress::Tcp(address.parse().expect("an address"))
@@ -149,9 +210,13 @@ mod tests {
         pairs.iter().map(pair).collect()
     }
 
+    fn here(headers: &HeaderMap) -> Asker<'_> {
+        Asker { headers, is_here: true, now: Timestamp(0) }
+    }
+
     fn status(access: &Access, pairs: &[(&'static str, &str)]) -> u16 {
         access
-            .check(&headers(pairs), Wanted::Data)
+            .check(here(&headers(pairs)), Wanted::Numbers)
             .map_or_else(|refusal| refusal.status.as_u16(), |()| 200)
     }
 
@@ -173,7 +238,10 @@ mod tests {
     #[test]
     fn elsewhere_the_page_is_closed_until_somebody_can_be_asked() {
         let closed = Access::new(&tcp("0.0.0.0:5066"), Some("0.0.0.0"), HttpAuth::default());
-        let refusal = closed.check(&headers(&[("host", "localhost")]), Wanted::Page);
+        let known = headers(&[("host", "localhost")]);
+        let elsewhere = Asker { is_here: false, ..here(&known) };
+        let refusal = closed.check(elsewhere, Wanted::Page);
+        assert_eq!(status(&closed, &[("host", "localhost")]), 200, "from this machine");
         assert!(refusal.expect_err("closed").message.contains("`http.auth.token`"));
         let socket = Access::new(&BoundAddress::Unix("/s".into()), None, HttpAuth::default());
         assert_eq!(status(&socket, &[]), 200);
@@ -184,6 +252,7 @@ mod tests {
         let auth = HttpAuth {
             token: Some(Secret::new("long-token")),
             user: Some(("me".to_owned(), Secret::new("pass:word"))),
+            own: Some(Secret::new("own-token")),
         };
         for address in ["0.0.0.0:1", "127.0.0.1:1"] {
             let access = Access::new(&tcp(address), None, auth.clone());
@@ -194,7 +263,10 @@ mod tests {
                 assert_eq!(status(&access, &[("authorization", sent)]), 200, "{sent}");
             }
             let bad = ["Bearer long-toke".to_owned(), "Bearer ".to_owned(), basic("me:pass")];
-            for sent in bad.iter().chain(&[basic("you:pass:word"), basic("me"), "x".to_owned()]) {
+            let own = "Bearer own-token".to_owned();
+            for sent in
+                bad.iter().chain(&[own, basic("you:pass:word"), basic("me"), "x".to_owned()])
+            {
                 assert_eq!(status(&access, &[("authorization", sent)]), 401, "{sent}");
             }
             assert_eq!(status(&access, &[("host", "localhost")]), 401, "nothing is sent");
@@ -205,9 +277,37 @@ mod tests {
     fn another_site_may_link_to_the_page_and_not_read_what_it_shows() {
         let access = Access::new(&tcp("127.0.0.1:1"), None, HttpAuth::default());
         let foreign = headers(&[("host", "localhost"), ("sec-fetch-site", "cross-site")]);
-        assert!(access.check(&foreign, Wanted::Page).is_ok());
-        assert!(access.check(&foreign, Wanted::Data).is_err());
+        assert!(access.check(here(&foreign), Wanted::Page).is_ok());
+        assert!(access.check(here(&foreign), Wanted::Numbers).is_err());
         let own = headers(&[("host", "localhost"), ("sec-fetch-site", "same-origin")]);
-        assert!(access.check(&own, Wanted::Data).is_ok());
+        assert!(access.check(here(&own), Wanted::Numbers).is_ok());
+    }
+
+    #[test]
+    fn events_need_the_token_of_the_data_directory_and_numbers_do_not() {
+        let auth = HttpAuth { own: Some(Secret::new("own-token")), ..HttpAuth::default() };
+        let events = |access: &Access, pairs: &[(&'static str, &str)]| {
+            let headers = headers(pairs);
+            let checked = access.check(here(&headers), Wanted::Events);
+            checked.map_or_else(|refusal| refusal.status.as_u16(), |()| 200)
+        };
+        for address in ["127.0.0.1:1", "0.0.0.0:1"] {
+            let access = Access::new(&tcp(address), None, auth.clone());
+            let host = ("host", "localhost");
+            assert_eq!((status(&access, &[host]), events(&access, &[host])), (200, 401));
+            let basic = format!("Basic {}", STANDARD.encode("any:own-token"));
+            for sent in ["Bearer own-token", &basic] {
+                assert_eq!(events(&access, &[host, ("authorization", sent)]), 200, "{sent}");
+            }
+            for sent in ["Bearer own-toke", "Bearer ", "own-token"] {
+                assert_eq!(events(&access, &[host, ("authorization", sent)]), 401, "{sent}");
+            }
+            let foreign = [("host", "evil.example"), ("authorization", "Bearer own-token")];
+            assert_eq!(events(&access, &foreign), 403);
+        }
+        let without = Access::new(&tcp("127.0.0.1:1"), None, HttpAuth::default());
+        assert_eq!(events(&without, &[("host", "localhost")]), 403, "no token could be written");
+        let socket = Access::new(&BoundAddress::Unix("/s".into()), None, auth);
+        assert_eq!(events(&socket, &[]), 200, "its mode lets in whom it lets in");
     }
 }

@@ -1,4 +1,4 @@
-//! The newest dead letters, a page at a time.
+//! The newest dead letters, a page at a time, and how many there are of each reason.
 //!
 //! The file is read from its end backwards, at most [`BYTES_MAX`] for one answer, however large it and its lines are.
 
@@ -6,8 +6,9 @@ use super::query::Query;
 use crate::snapshot::Sources;
 use serde_json::{Value as Json, json};
 use skidder_os::{Fs, read_exact_at};
+use std::collections::BTreeMap;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Letters of one answer, if the question does not say.
 const LIMIT: usize = 50;
@@ -17,6 +18,11 @@ const LIMIT_MAX: usize = 500;
 const BYTES_MAX: u64 = 4 << 20;
 /// Bytes that are read first.
 const BYTES_FIRST: u64 = 128 << 10;
+/// Reasons that are told apart, and sources that are named of each.
+const GROUPS_MAX: usize = 50;
+const SOURCES_MAX: usize = 3;
+/// What is shown of a reason, in bytes.
+const REASON_BYTES: usize = 500;
 
 /// Some of a file's lines, the newest first.
 struct Lines {
@@ -27,21 +33,141 @@ struct Lines {
     size: u64,
 }
 
-/// Answers `?output=ID&before=OFFSET&limit=N`; without an output for the first that has dead letters.
+/// The output that is asked for, or the first that keeps dead letters, and its file.
+fn output_of<'a>(
+    sources: &'a Sources,
+    query: &Query,
+) -> Option<(&'a crate::OutputSource, &'a PathBuf)> {
+    let id = query.get("output");
+    let mut kept = sources.outputs.iter().filter_map(|of| Some((of, of.dead_letters.as_ref()?)));
+    kept.find(|(of, _)| id.is_none() || of.id.as_deref() == id)
+}
+
+/// Answers `?output=ID`: the newest letters by status and kind of reason, those with most first.
+pub(crate) fn reasons(sources: &Sources, query: &Query) -> Result<Json, String> {
+    let Some((_, path)) = output_of(sources, query) else {
+        return Ok(json!({ "groups": [], "looked_at": 0 }));
+    };
+    let lines = lines_before(&*sources.fs, path, None, usize::MAX)
+        .map_err(|error| format!("cannot read `{}`: {error}", path.display()))?;
+    let mut groups: BTreeMap<(u64, String), Group> = BTreeMap::new();
+    for (_, line) in &lines.found {
+        let Some(Ok(letter)) = line.as_deref().map(serde_json::from_slice::<Json>) else {
+            continue;
+        };
+        let key = (letter["status"].as_u64().unwrap_or(0), kind_of(&letter));
+        if groups.len() < GROUPS_MAX || groups.contains_key(&key) {
+            groups.entry(key).or_default().add(&letter);
+        }
+    }
+    let mut groups: Vec<((u64, String), Group)> = groups.into_iter().collect();
+    groups.sort_by_key(|(_, group)| std::cmp::Reverse(group.count));
+    let told = |((status, kind), group): ((u64, String), Group)| {
+        json!({
+            "status": status,
+            "kind": kind,
+            "reason": group.why,
+            "count": group.count,
+            "newest": group.newest,
+            "oldest": group.oldest,
+            "sources": group.sources,
+        })
+    };
+    let groups: Vec<Json> = groups.into_iter().map(told).collect();
+    let from = lines.found.last().map_or(lines.size, |(at, _)| *at);
+    Ok(json!({ "groups": groups, "looked_at": lines.size - from }))
+}
+
+/// Letters of one kind; they come the newest first.
+#[derive(Default)]
+struct Group {
+    count: u64,
+    why: String,
+    newest: Json,
+    oldest: Json,
+    sources: Vec<String>,
+}
+
+impl Group {
+    fn add(&mut self, letter: &Json) {
+        if self.count == 0 {
+            self.why = why_of(letter);
+            self.newest = letter["@timestamp"].clone();
+        }
+        self.count += 1;
+        self.oldest = letter["@timestamp"].clone();
+        if let Some(source) = letter["source"].as_str()
+            && self.sources.len() < SOURCES_MAX
+            && !self.sources.iter().any(|known| known == source)
+        {
+            self.sources.push(source.to_owned());
+        }
+    }
+}
+
+/// The error of Elasticsearch in a letter; other outputs have any text.
+fn error_of(letter: &Json) -> Option<Json> {
+    let error: Json = serde_json::from_str(letter["reason"].as_str()?).ok()?;
+    error["type"].is_string().then_some(error)
+}
+
+/// What kind of refusal it is: the type of the server's error, or the beginning of the reason. `skidder deadletters` takes
+/// it as `--reason`.
+fn kind_of(letter: &Json) -> String {
+    match error_of(letter) {
+        Some(error) => error["type"].as_str().unwrap_or_default().to_owned(),
+        None => cut(letter["reason"].as_str().unwrap_or_default(), 80),
+    }
+}
+
+/// The reason for people.
+fn why_of(letter: &Json) -> String {
+    let Some(error) = error_of(letter) else {
+        return cut(letter["reason"].as_str().unwrap_or_default(), REASON_BYTES);
+    };
+    let mut parts: Vec<&str> = error["type"].as_str().into_iter().collect();
+    let mut next = Some(&error);
+    while let Some(error) = next {
+        parts.extend(error["reason"].as_str());
+        next = error.get("caused_by").filter(|cause| cause.is_object());
+    }
+    cut(&parts.join(": "), REASON_BYTES)
+}
+
+fn cut(text: &str, bytes: usize) -> String {
+    text[..text.floor_char_boundary(bytes)].to_owned()
+}
+
+/// Answers `?output=ID&before=OFFSET&limit=N&status=N&reason=KIND&source=PATH`; without an output for the first that has dead
+/// letters. With the last three `before` may lead on although a page is empty.
 pub(crate) fn letters(sources: &Sources, query: &Query) -> Result<Json, String> {
     let limit = query.number("limit")?.unwrap_or(LIMIT).clamp(1, LIMIT_MAX);
     let before = query.number("before")?;
-    let id = query.get("output");
-    let wanted = |output: &&crate::OutputSource| {
-        output.dead_letters.is_some() && (id.is_none() || output.id.as_deref() == id)
-    };
-    let of = sources.outputs.iter().find(wanted);
-    let Some((output, path)) = of.and_then(|of| Some((of, of.dead_letters.as_ref()?))) else {
+    let status = query.number::<u64>("status")?;
+    let (kind, source) = (query.get("reason"), query.get("source"));
+    let Some((output, path)) = output_of(sources, query) else {
         return Ok(json!({ "letters": [], "before": null, "size": 0, "path": null }));
     };
-    let lines = lines_before(&*sources.fs, path, before, limit)
+    let chooses = status.is_some() || kind.is_some() || source.is_some();
+    let looked = if chooses { usize::MAX } else { limit };
+    let mut lines = lines_before(&*sources.fs, path, before, looked)
         .map_err(|error| format!("cannot read `{}`: {error}", path.display()))?;
-    let letters: Vec<Json> = lines.found.into_iter().map(|(at, line)| letter(at, line)).collect();
+    let holds = |letter: &Json| {
+        status.is_none_or(|status| letter["status"] == status)
+            && kind.is_none_or(|kind| kind_of(letter) == kind)
+            && source.is_none_or(|source| letter["source"] == source)
+    };
+    let mut letters = Vec::new();
+    for (at, line) in lines.found {
+        let letter = letter(at, line);
+        if !chooses || holds(&letter) {
+            letters.push(letter);
+        }
+        if letters.len() == limit {
+            lines.before = (at > 0).then_some(at);
+            break;
+        }
+    }
     Ok(json!({
         "output": output.id,
         "path": path.to_string_lossy(),
@@ -58,7 +184,9 @@ fn letter(at: u64, line: Option<Vec<u8>>) -> Json {
     match serde_json::from_slice::<Json>(&line) {
         Ok(Json::Object(mut letter)) => {
             letter.insert("at".to_owned(), at.into());
-            Json::Object(letter)
+            let mut letter = Json::Object(letter);
+            letter["why"] = why_of(&letter).into();
+            letter
         }
         _ => json!({ "at": at, "problem": "this line is no letter" }),
     }

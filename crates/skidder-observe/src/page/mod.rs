@@ -6,26 +6,30 @@
 mod access;
 mod assets;
 mod filter;
+mod history;
 mod letters;
 mod live;
 mod query;
 mod search;
+mod session;
 mod tail;
 
 use crate::lag::{Lag, LagError};
 use crate::problems::Problems;
-use crate::snapshot::Sources;
-use access::{Access, Refusal, Wanted};
+use crate::snapshot::{Sources, Step};
+pub(crate) use access::Wanted;
+use access::{Access, Asker, Refusal};
 use assets::{Asset, POLICY};
 use bytes::Bytes;
+pub(crate) use history::History;
 use http_body_util::channel::Channel;
 use http_body_util::{Either, Full};
 use hyper::header::{
     ALLOW, CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, ETAG, HeaderName, HeaderValue,
-    IF_NONE_MATCH, LOCATION, REFERRER_POLICY, WWW_AUTHENTICATE, X_CONTENT_TYPE_OPTIONS,
+    IF_NONE_MATCH, LOCATION, REFERRER_POLICY, SET_COOKIE, WWW_AUTHENTICATE, X_CONTENT_TYPE_OPTIONS,
     X_FRAME_OPTIONS,
 };
-use hyper::{HeaderMap, Method, Request, Response, StatusCode};
+use hyper::{Method, Request, Response, StatusCode};
 pub(crate) use query::Query;
 use search::{SearchError, Searches};
 use serde_json::{Value as Json, json};
@@ -44,6 +48,7 @@ pub(crate) struct Page {
     access: Access,
     tail: Arc<Tail>,
     searches: Searches,
+    history: Arc<History>,
 }
 
 /// An answer at once, or one that comes bit by bit.
@@ -59,7 +64,13 @@ impl Page {
         auth: HttpAuth,
     ) -> Self {
         let access = Access::new(address, host, auth);
-        Self { sources, access, tail: Arc::default(), searches: Searches::default() }
+        let history = Arc::default();
+        Self { sources, access, tail: Arc::default(), searches: Searches::default(), history }
+    }
+
+    /// What it remembers of the last day; somebody has to keep it going.
+    pub(crate) fn history(&self) -> Arc<History> {
+        Arc::clone(&self.history)
     }
 
     /// Whether a path is the page's.
@@ -68,8 +79,8 @@ impl Page {
     }
 
     /// Answers a request for one of its paths.
-    pub(crate) async fn respond<B>(&self, request: &Request<B>) -> Answer {
-        let mut answer = self.answer(request).await;
+    pub(crate) async fn respond<B>(&self, request: &Request<B>, is_here: bool) -> Answer {
+        let mut answer = self.answer(request, is_here).await;
         let headers = answer.headers_mut();
         let fixed: [(HeaderName, &'static str); 5] = [
             (CONTENT_SECURITY_POLICY, POLICY),
@@ -84,7 +95,7 @@ impl Page {
         answer
     }
 
-    async fn answer<B>(&self, request: &Request<B>) -> Answer {
+    async fn answer<B>(&self, request: &Request<B>, is_here: bool) -> Answer {
         let path = request.uri().path();
         if !matches!(*request.method(), Method::GET | Method::HEAD) {
             let mut answer = failed(
@@ -96,8 +107,12 @@ impl Page {
         }
         let name = path.strip_prefix(ROOT).unwrap_or_default();
         let asset = Asset::find(name);
-        let wanted = if asset.is_some() { Wanted::Page } else { Wanted::Data };
-        if let Some(refused) = self.refused(request.headers(), wanted) {
+        let wanted = match name {
+            _ if asset.is_some() => Wanted::Page,
+            "tail" | "search" | "letters" | "reasons" | "session" => Wanted::Events,
+            _ => Wanted::Numbers,
+        };
+        if let Some(refused) = self.refused(request, is_here, wanted) {
             return refused;
         }
         match asset {
@@ -112,19 +127,25 @@ impl Page {
     }
 
     /// The answer to who may not see it.
-    fn refused(&self, headers: &HeaderMap, wanted: Wanted) -> Option<Answer> {
-        let Refusal { status, message } = self.access.check(headers, wanted).err()?;
+    pub(crate) fn refused<B>(
+        &self,
+        request: &Request<B>,
+        is_here: bool,
+        wanted: Wanted,
+    ) -> Option<Answer> {
+        let asker = Asker { headers: request.headers(), is_here, now: self.sources.clock.wall() };
+        let Refusal { status, message } = self.access.check(asker, wanted).err()?;
         let mut answer = failed(status, &message);
         if status == StatusCode::UNAUTHORIZED {
-            let ask = HeaderValue::from_static("Basic realm=\"skidder\", charset=\"UTF-8\"");
-            answer.headers_mut().insert(WWW_AUTHENTICATE, ask);
+            // Without `http.auth` the page itself says what to do: a browser is not to ask for a password.
+            let ask = if self.access.asks_all() {
+                "Basic realm=\"skidder\", charset=\"UTF-8\""
+            } else {
+                "Bearer realm=\"skidder\""
+            };
+            answer.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static(ask));
         }
         Some(answer)
-    }
-
-    /// The answer to who may not see what is shown, which others ask for besides the page.
-    pub(crate) fn refused_data(&self, headers: &HeaderMap) -> Option<Answer> {
-        self.refused(headers, Wanted::Data)
     }
 
     /// What the page shows.
@@ -133,11 +154,22 @@ impl Page {
             "live" => told(Ok(live::live(&self.sources))),
             "plan" => told(Ok(plan(&self.sources))),
             "files" => self.files(query).await,
+            "session" => self.session(),
             "letters" => {
                 let sources = Arc::clone(&self.sources);
                 let read = move || letters::letters(&sources, &query);
                 told(blocking(read).await.map_err(|why| (StatusCode::BAD_REQUEST, why)))
             }
+            "reasons" => {
+                let sources = Arc::clone(&self.sources);
+                let read = move || letters::reasons(&sources, &query);
+                told(blocking(read).await.map_err(|why| (StatusCode::BAD_REQUEST, why)))
+            }
+            "history" => told(
+                self.history
+                    .answer(self.sources.clock.wall(), &query)
+                    .map_err(|why| (StatusCode::BAD_REQUEST, why)),
+            ),
             "tail" => {
                 let (sources, tail) = (Arc::clone(&self.sources), Arc::clone(&self.tail));
                 match blocking(move || tail.answer(&sources, &query)).await {
@@ -154,17 +186,28 @@ impl Page {
         }
     }
 
+    /// What a browser keeps that was opened with the token; `key` is null where it needs none.
+    fn session(&self) -> Answer {
+        let session = self.access.session(self.sources.clock.wall());
+        let key = session.as_ref().map(|session| &session.key);
+        let mut answer = json_answer(StatusCode::OK, &json!({ "key": key }));
+        if let Some(cookie) = session.and_then(|session| session.cookie.parse().ok()) {
+            answer.headers_mut().insert(SET_COOKIE, cookie);
+        }
+        answer
+    }
+
     /// How long a connection may go on whose time is over.
     pub(crate) fn grace(&self) -> Option<Duration> {
         self.searches.is_any().then_some(search::TIME_MAX)
     }
 
-    /// Also for `/lag`, which is open as `/files` is.
+    /// Also for `/lag`.
     pub(crate) async fn lag(&self, query: &str) -> Answer {
         self.files(Query::parse(query)).await
     }
 
-    /// For `/problems`, which is open as `/files` is.
+    /// For `/problems`, and for the page.
     pub(crate) async fn problems(&self, query: &str) -> Answer {
         let sources = Arc::clone(&self.sources);
         let query = Query::parse(query);
@@ -190,11 +233,18 @@ fn plan(sources: &Sources) -> Json {
     let mut plans = Vec::new();
     for output in &sources.outputs {
         for input in output.inputs.list().iter() {
-            let steps = input.plan.as_ref().map(|plan| plan.steps());
+            let steps = input.plan.as_ref().map(|plan| {
+                plan.measure();
+                plan.steps()
+            });
             let steps: Option<Vec<Json>> = steps.map(|steps| {
                 steps
                     .into_iter()
-                    .map(|(when, step)| json!({ "when": when, "step": step }))
+                    .map(|Step { when, step, cost }| {
+                        let ns = cost.map(|cost| cost.nanoseconds / cost.events.max(1));
+                        let (events, dropped) = cost.map(|cost| (cost.events, cost.dropped)).unzip();
+                        json!({ "when": when, "step": step, "ns": ns, "events": events, "dropped": dropped })
+                    })
                     .collect()
             });
             plans.push(json!({

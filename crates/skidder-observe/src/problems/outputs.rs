@@ -133,7 +133,7 @@ impl OutputProblems<'_> {
     /// The registry cannot be written.
     fn data(&self) -> Option<Problem> {
         let failing = self.output.registrar.as_ref()?.failure.get()?;
-        let what = "the positions in the files cannot be saved: a restart would send again what was delivered since";
+        let what = "the positions in the files cannot be saved, and a restart would repeat lines";
         Some(self.with_failure(
             Problem::error("registry", what.to_owned()).since(failing.since, self.now),
             Some(&failing),

@@ -139,7 +139,6 @@ fn is_all_created(body: &[u8], sent: usize) -> bool {
 
 #[derive(Deserialize)]
 struct Body<'a> {
-    errors: Option<bool>,
     #[serde(borrow)]
     items: Option<Vec<Entry<'a>>>,
 }

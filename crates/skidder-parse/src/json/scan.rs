@@ -48,7 +48,27 @@ impl Scanner {
     /// Objects inside are made to be merged with what the event has of their name.
     #[inline]
     pub fn object(&mut self, event: &mut EventMut<'_>, text: Text) -> Result<FieldList, JsonError> {
-        self.read(event, text, |scan| scan.document())
+        self.read(event, text, |scan| {
+            let fields = scan.document()?;
+            scan.nothing_more().map(|()| fields)
+        })
+    }
+
+    /// The same of a text that begins with an object, and where something else follows behind it.
+    #[inline]
+    pub(crate) fn first_object(
+        &mut self,
+        event: &mut EventMut<'_>,
+        text: Text,
+    ) -> Result<(FieldList, Option<JsonError>), JsonError> {
+        let start = text.start as usize;
+        self.read(event, text, |scan| {
+            let fields = scan.document()?;
+            let behind = scan.nothing_more().err();
+            let behind = behind
+                .map(|error| JsonError { offset: error.offset.saturating_sub(start), ..error });
+            Ok((fields, behind))
+        })
     }
 
     /// Reads a text; one that is not UTF-8 as a copy with replacement characters.
@@ -215,9 +235,7 @@ impl Scan<'_> {
             member: 0,
             altered: false,
         };
-        let fields = self.containers(root)?;
-        self.nothing_more()?;
-        Ok(fields)
+        self.containers(root)
     }
 
     fn nothing_more(&mut self) -> Result<(), JsonError> {

@@ -68,7 +68,9 @@ fn a_commit_is_due_once_so_many_rows_have_their_verdict() {
         if together {
             Ticket::deliver_all(tickets.iter().map(|ticket| (&**ticket, 1000)));
         } else {
-            tickets.iter().for_each(|ticket| ticket.dropped(DropReason::Rejected, 1000));
+            for ticket in &tickets {
+                ticket.dropped(DropReason::Rejected, 1000);
+            }
         }
         (calls.load(Ordering::Relaxed), settle.is_commit_due())
     };

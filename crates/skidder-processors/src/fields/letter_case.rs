@@ -45,9 +45,10 @@ impl LetterCase {
         let ignore_missing = settings.bool("ignore_missing").or(false);
         let fail_on_error = settings.bool("fail_on_error").or(true);
         let full = settings.bool("alter_full_field").or(true);
-        if !settings.has("fields") && !settings.has("values") {
-            let message = format!("`{}` has neither `fields` nor `values`", settings.path());
-            settings.problem("", message, "give a list of field names");
+        if !settings.has("fields") {
+            let message = format!("`{}` is missing", settings.path_of("fields"));
+            let hint = "give a list of field names; `[]` if only `values` are to be changed";
+            settings.problem("fields", message, hint);
             return None;
         }
         for name in fields.iter().filter(|name| is_kept(name)) {

@@ -19,6 +19,26 @@ pub struct BoundPlan {
     pub(crate) steps_in_slots: usize,
 }
 
+/// Looks on while steps run on an event.
+pub trait Watch {
+    /// A step begins.
+    fn begin(&mut self);
+
+    /// The step with this number has ended, and has perhaps dropped the event.
+    fn end(&mut self, step: usize, dropped: bool);
+}
+
+/// Nobody looks on.
+struct Unwatched;
+
+impl Watch for Unwatched {
+    #[inline(always)]
+    fn begin(&mut self) {}
+
+    #[inline(always)]
+    fn end(&mut self, _: usize, _: bool) {}
+}
+
 /// A step that runs on each event.
 #[derive(Debug)]
 pub(crate) struct BoundStep {
@@ -128,8 +148,18 @@ impl BoundPlan {
         self.steps.is_empty()
     }
 
+    /// Number of steps that are left to do for each event.
+    pub fn steps(&self) -> usize {
+        self.steps.len()
+    }
+
     /// Processes all events of a batch and takes out those that were dropped.
     pub fn run(&self, batch: &mut Batch) {
+        self.run_watched(batch, &mut Unwatched);
+    }
+
+    /// The same, while somebody looks on.
+    pub fn run_watched(&self, batch: &mut Batch, watch: &mut impl Watch) {
         batch.set_base(Arc::clone(&self.base));
         if self.steps.is_empty() {
             return;
@@ -143,7 +173,7 @@ impl BoundPlan {
                 .as_ref()
                 .is_some_and(|guards| !guards.may_concern(batch.event_over(row, &self.base)));
             if !is_done {
-                self.run_event(batch, row);
+                self.run_event(batch, row, watch);
             }
         }
         if self.drops {
@@ -153,7 +183,8 @@ impl BoundPlan {
     }
 
     /// All steps on one event, so that a mark is valid until the step ends.
-    fn run_event(&self, batch: &mut Batch, row: usize) {
+    #[inline(always)]
+    fn run_event(&self, batch: &mut Batch, row: usize, watch: &mut impl Watch) {
         batch.forget_changes();
         let mut event = batch.event_mut(row, &self.base);
         event.begin_slots();
@@ -161,7 +192,10 @@ impl BoundPlan {
             if number == self.steps_in_slots {
                 event.settle();
             }
-            if bound.run(&mut event) == Flow::Dropped {
+            watch.begin();
+            let flow = bound.run(&mut event);
+            watch.end(number, flow == Flow::Dropped);
+            if flow == Flow::Dropped {
                 return;
             }
         }

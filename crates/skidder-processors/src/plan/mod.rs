@@ -17,7 +17,7 @@ mod processor;
 mod rehearse;
 mod template;
 
-pub use bound::BoundPlan;
+pub use bound::{BoundPlan, Watch};
 pub use compiled::{Compiled, FailureCount};
 pub use constants::Constants;
 pub use failure::Failure;

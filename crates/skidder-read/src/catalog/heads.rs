@@ -128,10 +128,26 @@ impl Catalog {
         found: &Found,
         compression: Compression,
     ) -> Result<Option<Head>, HeadError> {
-        let settings = &self.input.settings;
         if found.metadata.size == 0 {
             return Ok(None);
         }
+        let head = self.any_head(found, compression)?;
+        let settings = &self.input.settings;
+        let enough = match settings.fingerprint.growing {
+            _ if !settings.identity.is_content() => 0,
+            true => 1,
+            false => settings.fingerprint.length as usize,
+        };
+        Ok((head.bytes.len() >= enough).then_some(head))
+    }
+
+    /// The beginning of a file, however short.
+    pub(super) fn any_head(
+        &mut self,
+        found: &Found,
+        compression: Compression,
+    ) -> Result<Head, HeadError> {
+        let settings = &self.input.settings;
         let by_content = settings.identity.is_content();
         if !by_content && !settings.fingerprint.enabled {
             let head = Head {
@@ -140,7 +156,7 @@ impl Catalog {
                 growing: false,
                 print: OnceCell::new(),
             };
-            return Ok(Some(head));
+            return Ok(head);
         }
         let (fs, id) = (&*self.input.fs, found.metadata.id());
         let file = match open_same(fs, &found.path, id) {
@@ -150,19 +166,13 @@ impl Catalog {
             opened => opened?,
         };
         let length = settings.fingerprint.length as usize;
-        let head = read_head(
+        read_head(
             &*file,
             compression,
             &settings.fingerprint,
             length,
             &self.input.decoders,
             &mut self.scratch,
-        )?;
-        let enough = match settings.fingerprint.growing {
-            _ if !by_content => 0,
-            true => 1,
-            false => length,
-        };
-        Ok((head.bytes.len() >= enough).then_some(head))
+        )
     }
 }

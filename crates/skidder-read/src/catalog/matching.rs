@@ -82,9 +82,7 @@ impl Catalog {
         let is_told = offset > u64::from(print.len) && !candidate.head.compressed;
         known.shared.is_none()
             || is_told
-            || self
-                .print_like(candidate, &print)
-                .is_ok_and(|of_file| of_file == Some(print))
+            || self.print_like(candidate, &print).is_ok_and(|of_file| of_file == Some(print))
     }
 
     /// Second pass: the content of a source that is no longer in its place.
@@ -284,10 +282,9 @@ impl Catalog {
                 let len = self.input.settings.fingerprint.length;
                 candidate.head.matches(&Fingerprint { hash: **shared, len, whole: false })
             }
-            None if known.fingerprint.whole => {
-                self.print_like(candidate, &known.fingerprint)
-                    .is_ok_and(|print| print == Some(known.fingerprint))
-            }
+            None if known.fingerprint.whole => self
+                .print_like(candidate, &known.fingerprint)
+                .is_ok_and(|print| print == Some(known.fingerprint)),
             None => candidate.head.matches(&known.fingerprint),
         }
     }

@@ -277,8 +277,9 @@ impl Catalog {
         }
         // Not in the order of a hash map: the simulated world replays what is asked of the disk.
         copies.sort_unstable();
-        copies
-            .retain(|(path, id, size)| known.compressed || !self.ends_alike((path, *id), (&known.path, here), *size));
+        copies.retain(|(path, id, size)| {
+            known.compressed || !self.ends_alike((path, *id), (&known.path, here), *size)
+        });
         for (path, ..) in copies {
             if let Some(place) = self.places.get_mut(&path) {
                 place.recheck = true;

@@ -14,6 +14,7 @@ use skidder_event::SourceId;
 use skidder_os::sabotage::{self, Sabotage};
 use skidder_os::{File, Monotonic};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Files that are opened by one call: the caller has a batch to bring to the queue as well.
 const OPENED_AT_ONCE: usize = 256;
@@ -21,8 +22,20 @@ const OPENED_AT_ONCE: usize = 256;
 /// Sources that were opened or got their turn stay in the list until it has this many more entries than there are sources.
 const STALE_MAX: usize = 1024;
 
+/// After this time as many files may be open again as before the system refused one: it may have been short of descriptors for
+/// a moment only.
+const LOWERED_FOR: Duration = Duration::from_mins(1);
+
 /// Sleepers that are asked whether they can open their file again when a place is needed: most can.
 const SLEEPERS_ASKED: usize = 16;
+
+/// The limit on open files was lowered.
+pub(super) struct Lowered {
+    /// What it was.
+    from: usize,
+    /// Since when, as far as the next turn knows.
+    since: Option<Monotonic>,
+}
 
 impl Readers {
     /// Opens the files of sources that wait for a turn, up to the limits, at most 256 of them; returns whether there are more.
@@ -84,17 +97,37 @@ impl State {
         self.unopened.push_back(id);
     }
 
-    /// As many files as now, but one, may be open from here on.
+    /// As many files as now, but one, may be open for a while.
     pub(super) fn lower_limit(&mut self) {
         let limit = self.open.saturating_sub(1).max(1);
+        if let Some(lowered) = &mut self.lowered {
+            lowered.since = None;
+        }
         if limit < self.limits.open_files {
             tracing::warn!(
                 from = self.limits.open_files,
                 to = limit,
-                "no more files can be opened: fewer log files are kept open from now on; raise the limit \
+                "no more files can be opened: fewer log files are kept open for a minute; raise the limit \
                  on open files (`ulimit -n`, `LimitNOFILE`)"
             );
+            let from = self.limits.open_files;
+            self.lowered.get_or_insert(Lowered { from, since: None });
             self.limits.open_files = limit;
+        }
+    }
+
+    /// As many files may be open as before, if the system has refused none for a while. Who waits for a place tries again.
+    pub(super) fn raise_limit(&mut self, now: Monotonic) {
+        let Some(lowered) = &mut self.lowered else { return };
+        if now.since(*lowered.since.get_or_insert(now)) < LOWERED_FOR {
+            return;
+        }
+        self.limits.open_files = lowered.from;
+        self.lowered = None;
+        for id in std::mem::take(&mut self.waiting.open) {
+            if self.slots.get(&id).is_some_and(|slot| slot.phase == Phase::Waiting) {
+                self.line_up(id);
+            }
         }
     }
 

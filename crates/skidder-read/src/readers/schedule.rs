@@ -1,6 +1,6 @@
 //! Who gets the next turn, who sleeps, who waits for a place: all under the one lock of the readers.
 
-use super::holding::sleeper;
+use super::holding::{Lowered, sleeper};
 use super::slot::{Phase, Slot, Span};
 use super::{Lack, Next, ReadersLimits, TURNS_MAX, Trouble, Turn};
 use crate::reader::TurnEnd;
@@ -20,6 +20,8 @@ const PREPARED_MAX: usize = 1024;
 /// The state of all readers.
 pub(super) struct State {
     pub(super) limits: ReadersLimits,
+    /// `limits` has less room than it had.
+    pub(super) lowered: Option<Lowered>,
     pub(super) slots: HashMap<SourceId, Box<Slot>>,
     pub(super) ready: VecDeque<SourceId>,
     /// Those of `ready` whose files are closed, in the same order, and some that are not in line any more.
@@ -199,6 +201,7 @@ impl State {
         if self.stopped {
             return Next::Stopped;
         }
+        self.raise_limit(now);
         self.ring(now);
         while let Some(id) = self.ready.pop_front() {
             if let Some(turn) = self.begin(id, now) {

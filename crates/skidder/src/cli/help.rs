@@ -12,13 +12,13 @@ const GROUPS: [(&str, &[&str]); 5] = [
         "Prepare a configuration",
         &["test", "process", "explain", "diff", "tune", "export", "setup", "keystore", "migrate"],
     ),
-    ("See what it does", &["status", "top", "files"]),
+    ("See what it does", &["status", "top", "page", "files"]),
     ("State", &["registry", "deadletters", "queue"]),
     ("The program", &["version", "completion", "man", "help"]),
 ];
 
 /// Examples of a command, by its words.
-const EXAMPLES: [(&str, [&str; 2]); 37] = [
+const EXAMPLES: [(&str, [&str; 2]); 38] = [
     ("run", ["skidder run -c filebeat.yml -e", "skidder run -c filebeat.yml --once"]),
     (
         "ship",
@@ -90,6 +90,7 @@ const EXAMPLES: [(&str, [&str; 2]); 37] = [
             "skidder status -c filebeat.yml --path.data /var/lib/skidder --json",
         ],
     ),
+    ("page", ["skidder page -c filebeat.yml", "skidder page -c filebeat.yml --print"]),
     ("top", ["skidder top -c filebeat.yml", "skidder top -c filebeat.yml --every 5"]),
     (
         "registry",

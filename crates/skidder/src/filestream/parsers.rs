@@ -213,11 +213,8 @@ fn read_multiline(section: &Section<'_>, max_bytes: usize) -> Option<Parser> {
     if kind == "count" {
         let count = section.u32("count_lines").named("a number of lines").range(1..).required();
         multiline.rule = Rule::Count(count);
-        unused(
-            section,
-            &["pattern", "negate", "match", "flush_pattern", "max_lines", "timeout"],
-            kind,
-        );
+        multiline.max_lines = section.u32("max_lines").or(0);
+        unused(section, &["pattern", "negate", "match", "flush_pattern", "timeout"], kind);
         return Some(Parser::Multiline(multiline));
     }
     multiline.max_lines = section.u32("max_lines").or(Multiline::MAX_LINES);

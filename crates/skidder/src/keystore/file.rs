@@ -66,7 +66,7 @@ impl Keystore {
         let bytes = self.encrypt()?;
         let directory = path.parent().filter(|above| !above.as_os_str().is_empty());
         let directory = directory.unwrap_or(Path::new("."));
-        fs.create_dir_all(directory, 0o770)?;
+        fs.create_dir_all(directory, skidder_os::PRIVATE_DIRECTORY)?;
         let mut temporary = path.as_os_str().to_owned();
         temporary.push(".tmp");
         let temporary = Path::new(&temporary);

@@ -58,6 +58,7 @@ impl Theirs {
             path_logs: None,
             strict_permissions: global.strict_permissions,
             once: false,
+            fail_on: Vec::new(),
             trace_startup: false,
         };
         let settings = load_files(&read, std::slice::from_ref(&configuration), world)?;

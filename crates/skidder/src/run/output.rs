@@ -12,7 +12,7 @@ use skidder_observe::{Describe, InputList, InputSource, Survey};
 use skidder_os::{Clock, Fs};
 use skidder_pipeline::{
     DeadLetters, DiskQueue, DiskQueueOpened, DiskQueueSettings, Feed, FileInput, InputChange,
-    Looks, Output, OutputMetrics, Pipeline, PipelineSettings, Queue, QueueLimits, Queues,
+    Looks, Output, OutputMetrics, Patience, Pipeline, PipelineSettings, Queue, QueueLimits, Queues,
     Registrar, RegistrarMetrics, SavedCursors, Scanner, Settle,
 };
 use skidder_read::{
@@ -62,7 +62,7 @@ pub(crate) struct RunningInput {
     /// Its number in the configuration.
     pub(crate) number: usize,
     /// Its number in the pipeline, which it keeps.
-    pub(super) slot: usize,
+    pub(crate) slot: usize,
     /// What it was configured to be.
     print: InputPrint,
     pub(crate) id: String,
@@ -79,14 +79,21 @@ impl RunningOutput {
         self.pipeline.looks()
     }
 
+    /// Compressed files that are damaged or fail their check, and files that vanished before they were read.
+    pub(crate) fn spoiled(&self) -> u64 {
+        let of =
+            |input: &RunningInput| input.metrics.gzip_errors.get() + input.metrics.files_lost.get();
+        self.inputs.iter().map(of).sum()
+    }
+
     /// Whether it has ended.
     pub(crate) fn has_ended(&self) -> bool {
         self.ended.load(Ordering::Relaxed)
     }
 
     /// No more reading, see [`Pipeline::stop_reading`].
-    pub(super) fn stop_reading(&mut self) {
-        self.pipeline.stop_reading();
+    pub(super) fn stop_reading(&mut self, patience: Patience<'_>) {
+        self.pipeline.stop_reading(patience);
     }
 
     /// Waits until all that was read has its verdict, at most `limit`; says whether it has.

@@ -12,7 +12,7 @@ use crate::shown_plan::ShownPlan;
 use crate::table::table;
 use anyhow::Result;
 use skidder_event::{Batch, Map};
-use skidder_observe::Describe as _;
+use skidder_observe::{Describe as _, Step};
 use skidder_os::{Clock, Monotonic};
 use skidder_outputs::Discard;
 use skidder_processors::{Meter, StepCounts, StepNote};
@@ -108,7 +108,7 @@ fn head_of(input: &Input) -> String {
 /// The plan for a file that nobody has seen: the first pattern stands for its name.
 fn without_sample(input: &Input, path: Option<&str>) -> String {
     let steps = ShownPlan::of(input, path).steps();
-    let rows: Vec<_> = steps.into_iter().map(|(when, step)| [when, step]).collect();
+    let rows: Vec<_> = steps.into_iter().map(|Step { when, step, .. }| [when, step]).collect();
     format!("{}{}", head_of(input), table(["WHEN", "STEP"], &rows))
 }
 

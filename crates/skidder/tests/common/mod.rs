@@ -15,6 +15,7 @@ use std::ffi::OsStr;
 use std::io::{Read as _, Write as _};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::{Arc, Once};
 
 /// Most events between the files and the server, in the configuration of [`Place`].
@@ -107,11 +108,16 @@ impl Place {
 
     /// Starts the program with the configuration and more arguments.
     pub(crate) fn start(&self, arguments: &[&str]) -> Program {
+        Program::start(&mut self.command(arguments))
+    }
+
+    /// The program with this configuration, not yet started.
+    pub(crate) fn command(&self, arguments: &[&str]) -> Command {
         let config = self.path().join("filebeat.yml");
         let data = self.data();
         let mut command = command([OsStr::new("-e"), OsStr::new("-c"), config.as_os_str()]);
         command.arg("--path.data").arg(data).args(arguments).current_dir(self.path());
-        Program::start(&mut command)
+        command
     }
 
     /// Reads everything that is there and ends.

@@ -265,3 +265,26 @@ fn asked_twice_it_does_not_wait() {
     place.once(&[]).succeeded();
     accept("SIGTERM, twice", judge(&[("a", 3000)], &server.documents()), bound);
 }
+
+#[test]
+fn a_signal_ends_the_program_while_a_script_loops_and_nothing_is_lost() {
+    let server = BulkServer::start();
+    let place = Place::new(&server);
+    let text = place.configuration();
+    let source = "function process(event) { if (/^b 7 /.test(event.Get('message'))) { console.warn('it loops'); while (true) {} } }";
+    place.configure(&format!(
+        "{text}processors: [{{script: {{lang: javascript, source: \"{source}\"}}}}]\n"
+    ));
+    place.write("a", &lines("a", 0..100));
+    let mut program = place.start(&["-E", "filebeat.shutdown_timeout=1s"]);
+    program.await_that("what comes before is there", || server.count() == 100);
+    place.write("b", &lines("b", 0..20));
+    program.await_log("it loops");
+    let ended = program.terminate().succeeded();
+    assert!(ended.log.contains("a processor does not end; it is interrupted"), "{}", ended.log);
+    server.await_silence();
+    // What was with it is read again.
+    place.configure(&text);
+    place.once(&[]).succeeded();
+    accept("a script that loops", judge(&[("a", 100), ("b", 20)], &server.documents()), 0);
+}

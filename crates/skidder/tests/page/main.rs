@@ -21,6 +21,8 @@ struct Run {
     place: Place,
     program: Program,
     url: String,
+    /// What opens the views with events.
+    token: String,
     live: PathBuf,
     written: usize,
 }
@@ -53,7 +55,9 @@ impl Run {
         let live = place.write("live.log", &lines("live", 0..50));
         let program = place.start(&[]);
         let url = address(&program);
-        Self { server, place, program, url, live, written: 0 }
+        let token = std::fs::read_to_string(place.data().join("page.token")).unwrap();
+        let token = token.trim_end().to_owned();
+        Self { server, place, program, url, token, live, written: 0 }
     }
 
     /// Writes more lines, of which every tenth is an error.
@@ -80,9 +84,14 @@ fn a_person_sees_numbers_move_files_and_events_and_nobody_else_is_asked() {
     let mut browser = Browser::start();
     browser.size(1400, 900);
     // A browser that asks for `/` is led to the page.
-    browser.open(&format!("{}/", run.url));
-    browser.await_that("document.querySelector('#pulse')?.innerText === 'live'");
+    browser.open(&format!("{}/#token={}", run.url, run.token));
+    // The refused events are trouble, and it is said why and what to do.
+    browser.await_that("document.querySelector('#pulse')?.innerText === '1 problem'");
+    let problems = browser.text("#problems");
+    assert!(problems.contains("refused") && problems.contains("skidder deadletters"), "{problems}");
     assert_eq!(browser.value("location.pathname"), "/ui/");
+    let address = browser.value("location.href");
+    assert!(!address.as_str().unwrap().contains(&run.token), "the token is in no history");
     let before = patiently("the ledger is shown", || {
         Some(term(&mut browser, "read")).filter(|read| *read > 3000)
     });
@@ -96,7 +105,14 @@ fn a_person_sees_numbers_move_files_and_events_and_nobody_else_is_asked() {
         (term(&mut browser, "dead-lettered") == 3).then_some(())
     });
     browser.await_that("document.querySelector('#outputs .pill').innerText.length > 0");
+    browser.await_that("document.querySelector('#inputs td')?.innerText.includes('filestream')");
     browser.picture("overview-light");
+    // The program keeps points of the time when nobody looks.
+    browser.value("document.querySelector('[data-range=\"86400000\"]').click()");
+    let points = "fetch('history').then((answer) => answer.json()).then((it) => it.points.length > 0 && it.points.some((point) => point.read > 0 || point.in_flight >= 0))";
+    browser.await_that(points);
+    browser.picture("day-light");
+    browser.value("document.querySelector('[data-range=\"600000\"]').click()");
 
     // Files: sorted by a button, searched, filtered.
     browser.value("document.getElementById('tab-files').click()");
@@ -113,7 +129,19 @@ fn a_person_sees_numbers_move_files_and_events_and_nobody_else_is_asked() {
         browser.value("document.querySelector('[data-sort=path]').parentElement.ariaSort"),
         "descending"
     );
+    // A file leads to its error, its ledger, and to what is in it.
+    browser.value("document.querySelector('#files-rows .more').click()");
+    browser.await_that(
+        "document.querySelector('#files-rows .open')?.innerText.includes('read 2,000 lines')",
+    );
     browser.picture("files-light");
+    let search = "[...document.querySelectorAll('.open a')].find((link) => link.innerText === 'Search in it')";
+    browser.value(&format!("{search}.click()"));
+    browser.await_that("document.querySelector('#search-file').value.endsWith('rotated.log.1.gz')");
+    browser.value("document.querySelector('#search-file').value = ''");
+    browser.value("document.getElementById('tab-files').click()");
+    browser.value("document.querySelector('#files-rows .more').click()");
+    browser.await_that("document.querySelector('#files-rows .open') === null");
     browser.value("document.getElementById('files-text').focus()");
     browser.write("finished");
     browser.await_that("document.querySelectorAll('#files-rows tr').length === 1");
@@ -157,10 +185,28 @@ fn a_person_sees_numbers_move_files_and_events_and_nobody_else_is_asked() {
     // The plan, and the dead letters with their reason.
     browser.value("document.getElementById('tab-plan').click()");
     browser.await_that("document.querySelector('#view-plan').innerText.includes('dissect')");
+    // Each step says what it costs on the lines that pass.
+    patiently("steps are timed", || {
+        run.write(50);
+        let timed = "[...document.querySelectorAll('#view-plan td.number')].some((cell) => /[1-9]/.test(cell.innerText))";
+        (browser.value(timed) == true).then_some(())
+    });
     browser.picture("plan-light");
-    browser.value("document.getElementById('tab-letters').click()");
+    browser.value("document.getElementById('tab-overview').click()");
+    browser.value("document.querySelector('[data-term=dead-lettered] a').click()");
+    browser.await_that("!document.querySelector('#view-letters').hidden");
     browser.await_that("document.querySelectorAll('#letters-rows tr').length === 3");
     assert!(browser.text("#letters-rows").contains("poison.log"));
+    let groups = browser.text("#letters-groups");
+    assert!(
+        groups.contains('3') && groups.contains("400") && groups.contains("poison.log"),
+        "{groups}"
+    );
+    let remedy = browser.text("#letters-remedy");
+    assert!(remedy.contains("skidder deadletters redrive --status 400 --reason "), "{remedy}");
+    browser.value("document.querySelector('#letters-groups .more').click()");
+    browser.await_that("!document.querySelector('#letters-all').hidden");
+    browser.await_that("document.querySelectorAll('#letters-rows tr').length === 3");
     browser.value("document.querySelector('#letters-rows summary').click()");
     browser.picture("letters-light");
     browser.assert_quiet(&run.url);
@@ -175,8 +221,8 @@ fn the_keyboard_is_enough_and_the_dark_is_dark() {
     let mut browser = Browser::start();
     browser.size(1400, 900);
     browser.prefer("dark");
-    browser.open(&format!("{}/ui/", run.url));
-    browser.await_that("document.querySelector('#pulse')?.innerText === 'live'");
+    browser.open(&format!("{}/ui/#token={}", run.url, run.token));
+    browser.await_that("document.querySelector('#pulse')?.innerText === '1 problem'");
     run.write(500);
     browser.await_that("document.querySelector('#sum')?.innerText.startsWith('✓ adds up')");
     // Light letters on a dark ground.
@@ -231,4 +277,113 @@ fn the_keyboard_is_enough_and_the_dark_is_dark() {
     browser.picture("tail-dark");
     browser.assert_quiet(&run.url);
     run.program.terminate().succeeded();
+}
+
+/// What stands out of the window, or is too narrow to be read, in words; nothing if all is right.
+const OVERFLOW: &str = "(() => {
+  const bad = [];
+  const name = (element) => `${element.tagName.toLowerCase()}#${element.id}.${element.className} ${(element.innerText || '').slice(0, 30)}`;
+  if (document.scrollingElement.scrollWidth > innerWidth) bad.push(`the page is ${document.scrollingElement.scrollWidth} wide`);
+  for (const element of document.querySelectorAll('body *')) {
+    if (!element.checkVisibility() || element.closest('nav, .scroll table, .skip, thead')) continue;
+    const { left, right, width } = element.getBoundingClientRect();
+    if (width > 0 && (right > innerWidth + 1 || left < -1)) bad.push(`${name(element)} from ${left} to ${right}`);
+  }
+  for (const element of document.querySelectorAll('.log .message, td.text, td.path, td.step')) {
+    const { width } = element.getBoundingClientRect();
+    if (element.checkVisibility() && width < Math.min(250, innerWidth * 0.6) && element.innerText.length > 40) bad.push(`${name(element)} is ${width} wide`);
+  }
+  const tabs = document.getElementById('tabs');
+  if (tabs.clientHeight > 60) bad.push(`the tabs are ${tabs.clientHeight} high`);
+  if (innerWidth < 500) {
+    for (const element of document.querySelectorAll('.scroll')) {
+      if (element.checkVisibility() && element.scrollWidth > element.clientWidth + 1) bad.push(`${name(element)} has to be scrolled`);
+    }
+  }
+  return bad.join('\\n');
+})()";
+
+#[test]
+fn nothing_stands_out_of_a_telephone_a_tablet_or_a_screen_in_light_and_dark() {
+    let mut run = Run::start("");
+    let mut browser = Browser::start();
+    browser.open(&format!("{}/ui/#token={}", run.url, run.token));
+    browser.await_that("document.querySelector('#pulse')?.innerText === '1 problem'");
+    run.write(300);
+    browser.value("document.getElementById('tab-search').click()");
+    browser.value("(field => { field.value = 'request'; field.form.requestSubmit() })(document.getElementById('search-text'))");
+    browser.await_that("document.querySelectorAll('#search-log summary').length > 50");
+    browser.await_that("document.querySelector('#search-go').innerText === 'Search'");
+    browser.value("document.querySelector('#search-log summary').click()");
+    for (width, height) in [(390, 844), (768, 1024), (1400, 900)] {
+        browser.size(width, height);
+        for scheme in ["light", "dark"] {
+            browser.prefer(scheme);
+            for (view, shows) in [
+                ("overview", "#outputs td"),
+                ("files", "#files-rows td"),
+                ("tail", "#tail-log summary"),
+                ("search", "#search-log summary"),
+                ("plan", "#view-plan td"),
+                ("letters", "#letters-groups td"),
+            ] {
+                browser.value(&format!("document.getElementById('tab-{view}').click()"));
+                patiently("the view shows something", || {
+                    run.write(5);
+                    let shown = format!("document.querySelector('{shows}') !== null");
+                    (browser.value(&shown) == true).then_some(())
+                });
+                // The tab that is shown can be seen.
+                let tab = format!(
+                    "(tab => tab.left >= 0 && tab.right <= innerWidth)(document.getElementById('tab-{view}').getBoundingClientRect())"
+                );
+                browser.await_that(&tab);
+                browser.picture(&format!("{view}-{width}-{scheme}"));
+                let bad = browser.value(OVERFLOW);
+                assert_eq!(bad, "", "{view} at {width}, {scheme}");
+            }
+        }
+    }
+    browser.assert_quiet(&run.url);
+    run.program.terminate().succeeded();
+}
+
+#[test]
+fn without_the_token_numbers_are_shown_and_events_are_not_until_it_is_entered() {
+    let run = Run::start("");
+    let mut browser = Browser::start();
+    browser.size(390, 844);
+    browser.open(&format!("{}/ui/", run.url));
+    browser.await_that("document.querySelector('#pulse')?.innerText === '1 problem'");
+    patiently("the ledger is shown", || (term(&mut browser, "read") > 3000).then_some(()));
+    browser.await_that("document.querySelector('#lock').hidden");
+    browser.value("document.getElementById('tab-letters').click()");
+    browser.await_that("!document.querySelector('#lock').hidden");
+    assert!(browser.text("#lock").contains("skidder page"));
+    assert_eq!(browser.value("document.querySelectorAll('#letters-rows tr').length"), 0);
+    browser.picture("locked-390");
+    assert_eq!(browser.value(OVERFLOW), "");
+    let enter = |browser: &mut Browser, token: &str| {
+        browser.value("document.getElementById('token').focus()");
+        browser.write(token);
+        browser.press("Enter");
+    };
+    enter(&mut browser, "wrong");
+    browser
+        .await_that("document.querySelector('#unlock-said').innerText === 'this is not the token'");
+    browser.value("document.getElementById('token').value = ''");
+    enter(&mut browser, &run.token);
+    browser.await_that("document.querySelectorAll('#letters-rows tr').length === 3");
+    browser.await_that("document.querySelector('#lock').hidden");
+    // It is kept, also over a restart of the program at the same place, and no script can read the cookie.
+    assert_eq!(browser.value("document.cookie"), "");
+    browser.open(&format!("{}/ui/#letters", run.url));
+    browser.value("location.reload()");
+    browser.await_that("document.querySelectorAll('#letters-rows tr').length === 3");
+    // When nobody answers the page says since when.
+    run.program.kill();
+    browser.await_that(
+        "/^no answer since \\d\\d:\\d\\d:\\d\\d/.test(document.querySelector('#alarm').innerText)",
+    );
+    browser.await_that("document.querySelector('#pulse').innerText === 'no answer'");
 }

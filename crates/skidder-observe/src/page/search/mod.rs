@@ -3,20 +3,22 @@
 //! Only files that the catalogs know are opened: those that match a configured input, and only as long as the file at the path
 //! is the one that the scanner saw, since its owner may put a link to any other there. A search has a thread of its own, of low
 //! priority, and ends at [`TIME_MAX`], [`BYTES_MAX`], [`FOUND_MAX`], or when nobody takes its answer any more. Its records are
-//! sent as they come, one JSON object a line: `match`, `progress`, `problem`, and at last `end`.
+//! sent as they come, one JSON object a line: `match`, `progress`, `problem`, and at last `end`. Who reads them puts the lines into
+//! the order of their `rank`: those of a file come together.
 
+mod run;
+mod text;
 mod time;
 
 use super::filter::{Filter, has};
 use super::query::Query;
-use crate::files::millis;
 use crate::snapshot::Sources;
 use bytes::Bytes;
 use http_body_util::channel::{Channel, Sender};
 use jiff::tz::TimeZone;
+use run::Search;
 use serde_json::{Value as Json, json};
-use skidder_decode::{Codec, DecodeError, Decoder, DecoderPool, ReadState};
-use skidder_os::{Clock, FileId, Fs, Monotonic, open_same};
+use skidder_os::FileId;
 use skidder_pipeline::AskError;
 use skidder_read::{FileQuery, FileState};
 use std::collections::BTreeMap;
@@ -24,7 +26,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
-use time::{time_asked, time_of};
+use time::time_asked;
 
 /// Searches at once; more are refused.
 const SEARCHES_MAX: usize = 2;
@@ -34,7 +36,7 @@ pub(crate) const TIME_MAX: Duration = Duration::from_secs(30);
 const BYTES_MAX: u64 = 4 << 30;
 /// Lines that one finds, if the question does not say, and at most.
 const FOUND: usize = 500;
-const FOUND_MAX: usize = 5000;
+const FOUND_MAX: usize = 2000;
 /// Files that one may look at.
 const FILES_MAX: usize = 50_000;
 /// Problems that are told one by one.
@@ -228,268 +230,6 @@ fn targets(question: &Question, sources: &Sources) -> Result<Targets, AskError> 
     files.sort_by_key(|file| std::cmp::Reverse(file.modified));
     files.truncate(FILES_MAX);
     Ok(Targets { skipped: all - files.len(), files })
-}
-
-/// A search under way.
-struct Search<'a> {
-    question: &'a Question,
-    fs: &'a dyn Fs,
-    clock: &'a dyn Clock,
-    pool: DecoderPool,
-    stored: Vec<u8>,
-    text: Vec<u8>,
-    start: Monotonic,
-    told: Monotonic,
-    bytes: u64,
-    lines: u64,
-    found: usize,
-    done: usize,
-    skipped: usize,
-    problems: usize,
-}
-
-/// Why a search ends.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Reason {
-    /// All files are looked through.
-    All,
-    Enough,
-    Bytes,
-    Time,
-}
-
-/// Why one file ends.
-enum Stop {
-    Search(Reason),
-    /// Nobody listens.
-    Alone,
-}
-
-type Send<'a> = &'a mut dyn FnMut(Json) -> bool;
-
-impl<'a> Search<'a> {
-    fn new(question: &'a Question, fs: &'a dyn Fs, clock: &'a dyn Clock, skipped: usize) -> Self {
-        let now = clock.monotonic();
-        Self {
-            question,
-            fs,
-            clock,
-            pool: DecoderPool::new(1),
-            stored: vec![0; CHUNK_BYTES],
-            text: Vec::new(),
-            start: now,
-            told: now,
-            bytes: 0,
-            lines: 0,
-            found: 0,
-            done: 0,
-            skipped,
-            problems: 0,
-        }
-    }
-
-    /// Looks through the files; nothing if nobody listens any more.
-    fn all(&mut self, files: &[Target], send: Send<'_>) -> Option<Reason> {
-        for file in files {
-            match self.file(file, files.len(), send) {
-                Ok(()) => {}
-                Err(Stop::Search(reason)) => return Some(reason),
-                Err(Stop::Alone) => return None,
-            }
-            self.done += 1;
-        }
-        Some(Reason::All)
-    }
-
-    fn told(&self, reason: Reason, files: usize) -> Json {
-        let reason = match reason {
-            Reason::All => "all",
-            Reason::Enough => "enough",
-            Reason::Bytes => "bytes",
-            Reason::Time => "time",
-        };
-        let mut told = self.progress(files);
-        told["reason"] = reason.into();
-        told["took_ms"] = millis(self.clock.monotonic().since(self.start)).into();
-        told
-    }
-
-    fn progress(&self, files: usize) -> Json {
-        json!({
-            "files": files,
-            "done": self.done,
-            "skipped": self.skipped,
-            "problems": self.problems,
-            "bytes": self.bytes,
-            "lines": self.lines,
-            "found": self.found,
-        })
-    }
-
-    fn problem(&mut self, path: &Path, message: &str, send: Send<'_>) -> Result<(), Stop> {
-        self.problems += 1;
-        if self.problems > PROBLEMS_MAX {
-            return Ok(());
-        }
-        let told = json!({ "problem": { "path": path.to_string_lossy(), "message": message } });
-        if send(told) { Ok(()) } else { Err(Stop::Alone) }
-    }
-
-    /// Looks through one file, decoded chunk by chunk.
-    fn file(&mut self, target: &Target, files: usize, send: Send<'_>) -> Result<(), Stop> {
-        let path = &*target.path;
-        let opened = open_same(self.fs, path, target.id).map_err(|error| error.to_string());
-        let opened = opened.and_then(|file| {
-            let codec = Codec::detect(&*file).map_err(|error| error.to_string())?;
-            Ok((file, codec))
-        });
-        let (file, codec) = match opened {
-            Ok(opened) => opened,
-            Err(message) => return self.problem(path, &message, send),
-        };
-        let mut decoder = Decoder::start(codec, &self.pool).without_checkpoints();
-        let mut text = std::mem::take(&mut self.text);
-        let mut lines = Lines { path, at: 0, from: 0, long: false, time: None };
-        let (mut filled, mut end) = (0, false);
-        let result = loop {
-            text.resize(filled + CHUNK_BYTES, 0);
-            match decoder.read(&*file, &mut self.stored, &mut text[filled..]) {
-                Ok(progress) => {
-                    filled += progress.produced;
-                    self.bytes += progress.produced as u64;
-                    end |= progress.state != ReadState::More;
-                }
-                Err(error) => {
-                    let told = self.problem(path, &said(&error), send);
-                    break told;
-                }
-            }
-            match self.lines(&mut lines, &text[..filled], end, send) {
-                Ok(used) => {
-                    text.copy_within(used..filled, 0);
-                    filled -= used;
-                    lines.at += used as u64;
-                }
-                Err(stop) => break Err(stop),
-            }
-            if let Err(stop) = self.go_on(path, files, send) {
-                break Err(stop);
-            }
-            if end {
-                break Ok(());
-            }
-        };
-        text.clear();
-        self.text = text;
-        result
-    }
-
-    /// Whether the bounds allow more; tells how far it is.
-    fn go_on(&mut self, path: &Path, files: usize, send: Send<'_>) -> Result<(), Stop> {
-        let now = self.clock.monotonic();
-        if now.since(self.told) >= PROGRESS_EVERY {
-            self.told = now;
-            let mut told = self.progress(files);
-            told["path"] = path.to_string_lossy().into();
-            if !send(json!({ "progress": told })) {
-                return Err(Stop::Alone);
-            }
-        }
-        if self.bytes >= BYTES_MAX {
-            return Err(Stop::Search(Reason::Bytes));
-        }
-        if now.since(self.start) >= TIME_MAX {
-            return Err(Stop::Search(Reason::Time));
-        }
-        Ok(())
-    }
-
-    /// Looks at the whole lines of a text, and at the end at a last one without an end; says how many bytes that were.
-    fn lines(
-        &mut self,
-        of: &mut Lines<'_>,
-        text: &[u8],
-        is_last: bool,
-        send: Send<'_>,
-    ) -> Result<usize, Stop> {
-        let mut start = 0;
-        for end in memchr::memchr_iter(b'\n', &text[of.from.min(text.len())..]) {
-            let end = of.from + end;
-            // What begins in the middle is the rest of a line that was too long.
-            let is_rest = std::mem::take(&mut of.long) && start == 0;
-            if !is_rest {
-                self.line(of, start, &text[start..end], send)?;
-            }
-            start = end + 1;
-        }
-        let rest = text.len() - start;
-        if is_last && rest > 0 && !of.long {
-            self.line(of, start, &text[start..], send)?;
-            start = text.len();
-        } else if rest > LINE_BYTES_MAX {
-            if !of.long {
-                self.line(of, start, &text[start..], send)?;
-            }
-            of.long = true;
-            start = text.len();
-        }
-        of.from = text.len() - start;
-        Ok(start)
-    }
-
-    fn line(
-        &mut self,
-        of: &mut Lines<'_>,
-        at: usize,
-        line: &[u8],
-        send: Send<'_>,
-    ) -> Result<(), Stop> {
-        self.lines += 1;
-        let line = line.strip_suffix(b"\r").unwrap_or(line);
-        let Question { from, to, .. } = *self.question;
-        if from.is_some() || to.is_some() {
-            of.time = time_of(line, &self.question.zone).or(of.time);
-            let is_out =
-                |time: i64| from.is_some_and(|from| time < from) || to.is_some_and(|to| time > to);
-            if of.time.is_some_and(is_out) {
-                return Ok(());
-            }
-        }
-        if !self.question.filter.holds_line(line) {
-            return Ok(());
-        }
-        self.found += 1;
-        let found = json!({ "match": {
-            "path": of.path.to_string_lossy(),
-            "offset": of.at + at as u64,
-            "line": String::from_utf8_lossy(&line[..line.len().min(SHOWN_BYTES)]),
-            "bytes": line.len(),
-        }});
-        if !send(found) {
-            return Err(Stop::Alone);
-        }
-        if self.found >= self.question.limit {
-            return Err(Stop::Search(Reason::Enough));
-        }
-        Ok(())
-    }
-}
-
-/// Where in a file the search is.
-struct Lines<'a> {
-    path: &'a Path,
-    /// Decompressed bytes before the text.
-    at: u64,
-    /// Bytes of the text in which there is no line feed, as is known.
-    from: usize,
-    /// The text begins inside of a line that is too long.
-    long: bool,
-    /// The last time that was recognised.
-    time: Option<i64>,
-}
-
-fn said(error: &DecodeError) -> String {
-    format!("{error}; what is before it was looked through")
 }
 
 #[cfg(test)]

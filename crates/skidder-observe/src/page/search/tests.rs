@@ -1,7 +1,9 @@
 //! What is found, and where a search ends.
 
+use super::run::Reason;
 use super::*;
 use flate2::write::GzEncoder;
+use skidder_os::Fs;
 use skidder_testkit::{SimClock, SimFs};
 use std::io::Write as _;
 
@@ -132,9 +134,9 @@ fn lines_are_found_in_plain_and_compressed_files_with_their_offsets() {
     assert_eq!(reason, Some(Reason::All));
     let of = |path: &str| {
         [
-            found(path, 0, "first Needle"),
-            found(path, offset, "{\"level\":\"error\",\"m\":\"needle\"}"),
             found(path, last, "no end, but a needle"),
+            found(path, offset, "{\"level\":\"error\",\"m\":\"needle\"}"),
+            found(path, 0, "first Needle"),
         ]
     };
     assert_eq!(all, [of("/a.log"), of("/a.log.1.gz")].concat());
@@ -142,6 +144,7 @@ fn lines_are_found_in_plain_and_compressed_files_with_their_offsets() {
     assert_eq!(world.ask("q=needle+-first").0.len(), 4);
     let (some, reason) = world.ask("q=line&limit=7");
     assert_eq!((some.len(), reason), (7, Some(Reason::Enough)));
+    assert_eq!(some[0].2, "line 99999 of many", "the newest of the newest file");
 }
 
 #[test]
@@ -152,7 +155,7 @@ fn a_time_is_looked_at_line_by_line_and_lines_without_one_have_that_of_the_line_
     let lines = |query: &str| -> Vec<String> {
         world.ask(query).0.into_iter().map(|(_, _, line)| line).collect()
     };
-    let wanted = ["no time yet x", "2026-11-22T11:00:00Z right x", "\tat continued x"];
+    let wanted = ["\tat continued x", "2026-11-22T11:00:00Z right x", "no time yet x"];
     assert_eq!(lines("q=x&from=2026-11-22T10:30:00Z&to=2026-11-22T11:30:00Z"), wanted);
     assert_eq!(lines("from=2026-11-22T11:30:00Z").len(), 3);
 }
@@ -171,7 +174,96 @@ fn a_line_beyond_the_bound_is_looked_at_once_and_damage_is_told() {
     assert_eq!(reason, Some(Reason::All));
     let lines: Vec<(&str, usize)> =
         all.iter().map(|(path, _, line)| (&**path, line.len())).collect();
-    assert_eq!(lines, [("/long.log", SHOWN_BYTES), ("/long.log", 13), ("/damaged.gz", 15)]);
+    assert_eq!(lines, [("/long.log", 13), ("/long.log", SHOWN_BYTES), ("/damaged.gz", 15)]);
+}
+
+/// What a question finds, in the order of its ranks, with the lines before and behind.
+fn ranked(world: &World, query: &str) -> Vec<[String; 3]> {
+    let question = Question::parse(&Query::parse(query)).expect("a question");
+    let question = Question { zone: TimeZone::UTC, ..question };
+    let mut found = Vec::new();
+    let mut search = Search::new(&question, &world.fs, &world.clock, 0);
+    search.all(&world.files, &mut |record| {
+        let one = &record["match"];
+        if let Some(rank) = one["rank"].as_i64() {
+            let text = |name: &str| one[name].as_str().unwrap_or("-").to_owned();
+            found.push((
+                rank,
+                one["offset"].as_u64(),
+                [text("before"), text("line"), text("after")],
+            ));
+        }
+        true
+    });
+    found.sort_by_key(|(rank, offset, _)| std::cmp::Reverse((*rank, *offset)));
+    let limit = question.limit;
+    found.into_iter().map(|(_, _, lines)| lines).take(limit).collect()
+}
+
+#[test]
+fn the_newest_lines_come_first_over_all_files_each_with_the_lines_beside_it() {
+    let line = |minute: usize, name: &str| format!("2026-11-22T10:{minute:02}:00Z {name} x\n");
+    // Two logs that are written at once, and one of them rotated: no order of whole files is right.
+    let even: String = (0..30).map(|number| line(number * 2, "even")).collect();
+    let odd: String = (0..30).map(|number| line(number * 2 + 1, "odd")).collect();
+    let (old, new) = odd.split_at(odd.len() / 2);
+    let files = [
+        ("/odd.log", new.as_bytes().to_vec()),
+        ("/even.log", even.into_bytes()),
+        ("/odd.log.1.gz", gzip(old.as_bytes())),
+    ];
+    let mut world = World::new(&files);
+    // Each was changed last when its last line was written.
+    for (file, minute) in world.files.iter_mut().zip([59, 58, 29]) {
+        file.modified = (1_795_341_600 + minute * 60) * 1_000_000_000;
+    }
+    let all = ranked(&world, "q=x");
+    assert_eq!(all.len(), 60);
+    for (at, [before, found, after]) in all.iter().enumerate() {
+        let minute = 59 - at;
+        let name = if minute % 2 == 0 { "even" } else { "odd" };
+        assert_eq!(*found, line(minute, name).trim_end());
+        let beside = |minute: usize| line(minute, name).trim_end().to_owned();
+        // The first line of a file has none before it.
+        assert!(*before == "-" || *before == beside(minute - 2), "{before}");
+        assert!(*after == "-" || *after == beside(minute + 2), "{after}");
+    }
+    for limit in [1, 7, 31, 45] {
+        assert_eq!(ranked(&world, &format!("q=x&limit={limit}")), all[..limit], "{limit}");
+    }
+    let recent = ranked(&world, "q=x&from=2026-11-22T10:50:00Z");
+    assert_eq!(recent, all[..10]);
+}
+
+#[test]
+fn a_long_plain_file_is_read_from_its_end_as_far_as_is_needed() {
+    let mut text = String::new();
+    let mut offsets = Vec::new();
+    // Over many blocks; every seventh line is a needle, and some lines are as long as a block.
+    for number in 0..40_000 {
+        offsets.push(text.len());
+        let what = if number % 7 == 0 { "needle" } else { "straw" };
+        let length = if number % 9_001 == 5 { 3 << 20 } else { number % 200 };
+        text.push_str(&format!("{number} {what} {}\n", "y".repeat(length)));
+    }
+    let world = World::new(&[("/a.log", text.clone().into_bytes())]);
+    let (all, reason) = world.ask("q=needle&limit=2000");
+    assert_eq!((all.len(), reason), (2000, Some(Reason::Enough)));
+    for (at, (_, offset, line)) in all.iter().enumerate() {
+        let number = 39_998 - at * 7;
+        assert!(line.starts_with(&format!("{number} needle ")), "{at}: {}", &line[..20]);
+        assert_eq!(*offset, offsets[number] as u64);
+    }
+    let straw: Vec<u64> = world.ask("q=5+straw&limit=2000").0.iter().map(|hit| hit.1).collect();
+    assert!(straw.windows(2).all(|pair| pair[0] > pair[1]), "each once, the last one first");
+    // Far behind what is needed nothing is read.
+    let question = Question::parse(&Query::parse("q=needle&limit=5")).expect("a question");
+    let mut search = Search::new(&question, &world.fs, &world.clock, 0);
+    search.all(&world.files, &mut |_| true);
+    let bytes = search.told(Reason::All, 1)["bytes"].as_u64().expect("a number");
+    assert!(bytes < 3 << 20, "{bytes} of {}", text.len());
+    let first = world.ask("q=0+needle+-1+-2+-3+-4+-5+-6+-7+-8+-9").0;
+    assert_eq!(first.last().map(|hit| hit.1), Some(0), "the first line, too");
 }
 
 #[test]

@@ -61,3 +61,12 @@ setup.template.name: n
 ";
     assert_eq!(rewrite(text).unwrap(), expected.replace("\\\\", "\\"));
 }
+
+#[test]
+fn options_in_braces_come_along() {
+    let text = "filebeat.inputs:\n- type: log\n  json: {keys_under_root: true, message_key: 'a, b',\n    add_error_key: true}\n  multiline: {pattern: \"^[a,b]\", match: after}\n";
+    let new = rewrite(text).unwrap();
+    let expected = "  parsers:\n    - ndjson:\n        target: ''\n        message_key: 'a, b'\n        add_error_key: true\n    - multiline:\n        \
+                    pattern: \"^[a,b]\"\n        match: after\n";
+    assert!(new.ends_with(expected), "{new}");
+}
