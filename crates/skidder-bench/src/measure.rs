@@ -269,15 +269,15 @@ mod tests {
 
     #[test]
     fn a_running_program_is_measured_and_ends_when_it_is_told() {
+        // A program that has used some CPU, and so is the one that was asked for.
         let busy = || {
             let mut command = Command::new("sh");
             command.args(["-c", "while :; do :; done"]);
-            Running::start(&mut command).unwrap()
+            let running = Running::start(&mut command).unwrap();
+            while running.cpu().unwrap() < Duration::from_millis(20) {}
+            running
         };
-        let running = busy();
-        let before = running.cpu().unwrap();
-        while running.cpu().unwrap() < before + Duration::from_millis(20) {}
-        let cost = running.end(Duration::from_mins(1)).unwrap();
+        let cost = busy().end(Duration::from_mins(1)).unwrap();
         assert!(cost.cpu >= Duration::from_millis(15), "{cost:?}");
         assert!(busy().kill().unwrap().memory_peak_bytes > 100_000);
     }

@@ -11,6 +11,7 @@ use crate::ending::{FailOn, Files, Shortfall};
 use crate::logging;
 use crate::outputs::OutputParts;
 use crate::page;
+use crate::program_pages;
 use crate::reload::Reloader;
 use crate::signals::Asked;
 use crate::startup::Awaited;
@@ -100,8 +101,6 @@ pub(crate) fn run(
     let metrics = parts.log.metrics;
     let agent = parts.agent.clone();
     let (monitoring, otlp) = (parts.monitoring.clone(), parts.otlp.clone());
-    // Settings are read; nothing is open yet.
-    crate::program_pages::give_back();
     let mut running = Running::start(parts, world, once)?;
     // Behind the lock of the data directory.
     http.auth.own = page::token(&*world.fs, &data, &http);
@@ -111,8 +110,6 @@ pub(crate) fn run(
     running.log_start(once);
     world.startup.step(|| "endpoint opened".to_owned());
     watch.survey()?;
-    // Threads run and registries are open: what that took is not needed again either.
-    crate::program_pages::give_back();
     let told = world.startup.tell_behind(running.outputs.iter().flat_map(awaited).collect());
     let is_watched = once || std::io::stderr().is_terminal();
     world.service.ready();
@@ -205,6 +202,8 @@ pub(crate) fn runtime(threads: usize) -> Result<Runtime> {
 impl Running {
     /// Opens the registries and starts everything.
     pub(crate) fn start(parts: Parts, world: &World, once: bool) -> Result<Self> {
+        // Settings are read; nothing is open yet.
+        program_pages::give_back();
         // An output that nobody feeds yet may be fed later.
         let reloads = parts.reload_period.is_some();
         let outputs: Vec<OutputParts> = parts
@@ -235,6 +234,8 @@ impl Running {
             runtimes.push(runtime);
         }
         world.startup.step(|| "outputs and readers started".to_owned());
+        // What opening registries and connections took is not needed again either.
+        program_pages::give_back();
         let told = send.clone();
         world.caught.listen(!once, move |asked| {
             // The main thread may be gone already.
