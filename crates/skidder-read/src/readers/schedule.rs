@@ -2,7 +2,8 @@
 
 use super::holding::{Lowered, sleeper};
 use super::slot::{Phase, Slot, Span};
-use super::{Lack, Next, ReadersLimits, TURNS_MAX, Trouble, Turn};
+use super::turn::trouble;
+use super::{Lack, Next, ReadersLimits, TURNS_MAX, Turn};
 use crate::reader::TurnEnd;
 use foldhash::HashMap;
 use skidder_event::SourceId;
@@ -488,24 +489,5 @@ impl State {
         if let Some(slot) = self.slots.get_mut(&id) {
             slot.rest();
         }
-    }
-}
-
-/// What the end of a turn leaves to the scan; told if it is an error.
-fn trouble(turn: &Turn, end: &TurnEnd) -> Option<Trouble> {
-    match end {
-        TurnEnd::Displaced => Some(Trouble::Displaced),
-        TurnEnd::Rewritten => Some(Trouble::Rewritten),
-        TurnEnd::Damaged => Some(Trouble::Damaged),
-        TurnEnd::Failed(error) => {
-            turn.input.metrics.errors.add(1);
-            let (errors, reader) = (&turn.input.metrics.last_errors, &turn.reader);
-            errors.note(Some(reader.id), &reader.target.path, error.to_string(), reader.turn_at);
-            tracing::error!(path = %turn.reader.target.path.display(),
-                offset = turn.reader.offset, %error,
-                "cannot read a file; it is tried again with the next scan");
-            Some(Trouble::Failed)
-        }
-        TurnEnd::More | TurnEnd::Waiting | TurnEnd::Held(_) | TurnEnd::Finished => None,
     }
 }
