@@ -384,11 +384,13 @@ impl Reader {
             if has_line || self.skipping || !matches!(end, TurnEnd::More) {
                 break end;
             }
-            if filled > context.settings.line_bytes_max() {
+            // A carriage return before the line feed is no part of the line.
+            let bytes_max = context.settings.line_bytes_max() + 1;
+            if filled > bytes_max {
                 self.skipping = true;
                 break end;
             }
-            wanted = (wanted * 2).min(context.settings.line_bytes_max() + 1);
+            wanted = (wanted * 2).min(bytes_max + 1);
         };
         if let Some(wrong) = self.find_wrong(context, scratch, &parts.bytes[..filled], &end) {
             context.buffers.recycle(parts);
@@ -436,7 +438,8 @@ impl Reader {
         self.carry.begin_turn();
         let batch = self.line_bytes_mean * context.rows_max;
         // Half as many lines more are taken where the file ends: the decoder must come to it for that.
-        if batch > 0 && self.carry.len() > batch + batch / 2 {
+        // What is left of a line beyond all bounds is looked through as fast as it comes.
+        if !self.skipping && batch > 0 && self.carry.len() > batch + batch / 2 {
             return batch.min(CHUNK_BYTES);
         }
         self.read_bytes(context)
