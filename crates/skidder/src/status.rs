@@ -77,7 +77,8 @@ pub(crate) fn status(what: Status, global: &Global, world: &World) -> Result<Exi
 /// The configuration of the program that runs on its data directory and can be asked; nothing if none runs.
 pub(crate) fn running(global: &Global, world: &World) -> Result<Option<Parts>> {
     let settings = load_settings(global, world)?;
-    let parts = read_parts(&settings, world, |name| Ok(Agent::passing(name, world.clock.wall())))?;
+    let mut parts =
+        read_parts(&settings, world, |name| Ok(Agent::passing(name, world.clock.wall())))?;
     if !agent::is_running(&*world.fs, &parts.data)? {
         return Ok(None);
     }
@@ -87,6 +88,7 @@ pub(crate) fn running(global: &Global, world: &World) -> Result<Option<Parts>> {
              `http.enabled: true`, or look at its log"
         );
     }
+    parts.http.auth.own = crate::page::kept_token(&*world.fs, &parts.data);
     let id = agent::kept_id(&*world.fs, &parts.data);
     endpoint::check(&parts.http, id.as_deref())?;
     Ok(Some(parts))
