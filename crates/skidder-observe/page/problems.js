@@ -18,7 +18,7 @@ export class Problems {
   }
 
   async look() {
-    const { problems } = await ask('../problems');
+    const { problems } = await ask('problems');
     pulse(problems);
     const told = JSON.stringify(problems.map((problem) => [problem.what, problem.cause, problem.remedy, Math.floor((problem.since_ms || 0) / 1000)]));
     if (told === this.told) return;

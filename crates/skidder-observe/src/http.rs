@@ -15,7 +15,7 @@ pub use auth::HttpAuth;
 pub use bind::BoundAddress;
 pub use config::{Endpoint, HttpConfig};
 
-use crate::page::{Body, Page, Wanted, failed};
+use crate::page::{Body, Page, Query, Wanted, failed};
 use crate::profiles::Profiles;
 use crate::snapshot::Sources;
 use bind::Listener;
@@ -231,7 +231,9 @@ async fn answer(request: &Request<Incoming>, client: &Client, served: &Served) -
     }
     match waits {
         Some(Waits::Lag) => page.lag(query).await,
-        Some(Waits::Problems) => page.problems(query).await,
+        Some(Waits::Problems) => {
+            page.problems(Query::parse(query), page.sees_events(request, is_here)).await
+        }
         _ => files(query.to_owned(), Arc::clone(&served.sources)).await,
     }
 }

@@ -19,6 +19,9 @@ use skidder_os::Timestamp;
 use std::sync::Arc;
 use std::time::Duration;
 
+/// The kind of a problem whose cause may quote an event.
+const REFUSED: &str = "refused";
+
 /// How serious a problem is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -78,10 +81,18 @@ impl Problems {
         problems
     }
 
-    /// Answers `/problems?behind_ms=N`; blocks.
-    pub(crate) fn answer(sources: &Arc<Sources>, query: &Query) -> Result<Json, String> {
+    /// Answers `/problems?behind_ms=N`; blocks. What a server says of an event it refuses may quote it, and is left out for who
+    /// may not see events.
+    pub(crate) fn answer(
+        sources: &Arc<Sources>,
+        query: &Query,
+        sees_events: bool,
+    ) -> Result<Json, String> {
         let behind = query.number("behind_ms")?.map_or(Self::BEHIND, Duration::from_millis);
-        let problems = Self { behind, ..Self::default() }.of(sources);
+        let mut problems = Self { behind, ..Self::default() }.of(sources);
+        for problem in problems.iter_mut().filter(|it| it.kind == REFUSED && !sees_events) {
+            problem.cause = None;
+        }
         Ok(json!({
             "well": is_well(&problems),
             "problems": problems,

@@ -210,6 +210,13 @@ async fn events_are_for_who_knows_the_token_and_a_browser_keeps_a_session_of_two
         assert!(!matches!(shown.status, 401 | 403), "{path} shows no events: {}", shown.body);
         assert!(!shown.body.contains("token-of-the-data"));
     }
+    // What a server says of an event may quote it.
+    server.sources.outputs[0].metrics.note_refused(1, "it said: 'a secret'");
+    for path in ["/problems", "/ui/problems"] {
+        let (others, owner) = (server.ask(path, "").await, server.ask(path, OWNER).await);
+        assert!(others.body.contains("refused 1 event") && !others.body.contains("a secret"));
+        assert!(owner.body.contains("a secret"), "{}", owner.body);
+    }
     let session = server.ask("/ui/session", OWNER).await;
     let cookie = session.header("set-cookie").unwrap();
     for part in ["httponly", "samesite=strict", "path=/ui/"] {

@@ -55,7 +55,8 @@ pub(crate) fn check(http: &HttpConfig, id: Option<&str>) -> Result<()> {
 
 /// One request, on a connection of its own, with what `http.auth` asks for.
 pub(crate) fn get(http: &HttpConfig, target: &str) -> Result<Value> {
-    let authorization = match (&http.auth.token, &http.auth.user) {
+    let token = http.auth.token.as_ref().or(http.auth.own.as_ref().filter(|_| !http.auth.is_set()));
+    let authorization = match (token, &http.auth.user) {
         (Some(token), _) => format!("Authorization: Bearer {}\r\n", token.reveal()),
         (None, Some((user, password))) => {
             let pair = STANDARD.encode(format!("{user}:{}", password.reveal()));

@@ -11,6 +11,7 @@ use ring::rand::{SecureRandom as _, SystemRandom};
 use skidder_config::Secret;
 use skidder_observe::{Endpoint, HttpConfig};
 use skidder_os::{FileKind, Fs, OpenMode, read_to_end, write_all_at};
+use std::fmt::Write as _;
 use std::io::{self, IsTerminal as _};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
@@ -44,6 +45,11 @@ pub(crate) fn token(fs: &dyn Fs, data: &Path, http: &HttpConfig) -> Option<Secre
     }
 }
 
+/// The token that is kept, for who may read it.
+pub(crate) fn kept_token(fs: &dyn Fs, data: &Path) -> Option<Secret> {
+    read(fs, &data.join(TOKEN_FILE), None).ok()
+}
+
 fn asks_for_token(http: &HttpConfig) -> bool {
     http.enabled && !http.auth.is_set() && matches!(http.endpoint, Endpoint::Tcp { .. })
 }
@@ -69,7 +75,10 @@ fn read(fs: &dyn Fs, path: &Path, owner: Option<u32>) -> io::Result<Secret> {
 fn make(fs: &dyn Fs, path: &Path) -> io::Result<Secret> {
     let mut bytes = [0; TOKEN_BYTES];
     SystemRandom::new().fill(&mut bytes).map_err(|_| io::Error::other("no random bytes"))?;
-    let token = bytes.iter().fold(String::new(), |text, byte| text + &format!("{byte:02x}"));
+    let mut token = String::new();
+    for byte in bytes {
+        write!(token, "{byte:02x}").expect("a string takes everything");
+    }
     write_new(fs, path, format!("{token}\n").as_bytes())?;
     Ok(Secret::new(token))
 }

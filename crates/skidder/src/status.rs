@@ -89,7 +89,8 @@ pub(crate) fn not_running(data: &Path) -> String {
 /// The configuration of the program that runs on its data directory and can be asked; the directory if none runs.
 pub(crate) fn running(global: &Global, world: &World) -> Result<Result<Parts, PathBuf>> {
     let settings = load_settings(global, world)?;
-    let parts = read_parts(&settings, world, |name| Ok(Agent::passing(name, world.clock.wall())))?;
+    let mut parts =
+        read_parts(&settings, world, |name| Ok(Agent::passing(name, world.clock.wall())))?;
     if !agent::is_running(&*world.fs, &parts.data)? {
         return Ok(Err(world.directory.join(&parts.data)));
     }
@@ -99,6 +100,7 @@ pub(crate) fn running(global: &Global, world: &World) -> Result<Result<Parts, Pa
              `http.enabled: true`, or look at its log"
         );
     }
+    parts.http.auth.own = crate::page::kept_token(&*world.fs, &parts.data);
     let id = agent::kept_id(&*world.fs, &parts.data);
     endpoint::check(&parts.http, id.as_deref())?;
     Ok(Ok(parts))

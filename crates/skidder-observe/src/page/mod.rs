@@ -122,7 +122,11 @@ impl Page {
             None if request.method() == Method::HEAD && matches!(name, "tail" | "search") => {
                 json_text(StatusCode::OK, String::new())
             }
-            None => self.data(name, Query::parse(request.uri().query().unwrap_or_default())).await,
+            None => {
+                let query = Query::parse(request.uri().query().unwrap_or_default());
+                let sees_events = self.sees_events(request, is_here);
+                self.data(name, query, sees_events).await
+            }
         }
     }
 
@@ -149,12 +153,13 @@ impl Page {
     }
 
     /// What the page shows.
-    async fn data(&self, name: &str, query: Query) -> Answer {
+    async fn data(&self, name: &str, query: Query, sees_events: bool) -> Answer {
         match name {
             "live" => told(Ok(live::live(&self.sources))),
             "plan" => told(Ok(plan(&self.sources))),
             "files" => self.files(query).await,
             "session" => self.session(),
+            "problems" => self.problems(query, sees_events).await,
             "letters" => {
                 let sources = Arc::clone(&self.sources);
                 let read = move || letters::letters(&sources, &query);
@@ -207,11 +212,15 @@ impl Page {
         self.files(Query::parse(query)).await
     }
 
-    /// For `/problems`, and for the page.
-    pub(crate) async fn problems(&self, query: &str) -> Answer {
+    /// Whether who asks may see events, and so what an output says of them.
+    pub(crate) fn sees_events<B>(&self, request: &Request<B>, is_here: bool) -> bool {
+        self.refused(request, is_here, Wanted::Events).is_none()
+    }
+
+    /// Also for `/problems`.
+    pub(crate) async fn problems(&self, query: Query, sees_events: bool) -> Answer {
         let sources = Arc::clone(&self.sources);
-        let query = Query::parse(query);
-        let answer = blocking(move || Problems::answer(&sources, &query)).await;
+        let answer = blocking(move || Problems::answer(&sources, &query, sees_events)).await;
         Lag::watch(&self.sources);
         told(answer.map_err(|why| (StatusCode::BAD_REQUEST, why)))
     }

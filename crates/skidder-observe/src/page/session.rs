@@ -75,9 +75,9 @@ impl Sessions {
 
     fn mark(&self, what: &str, ends: u64) -> String {
         let mark = hmac::sign(&self.key, format!("skidder page {what} {ends}").as_bytes());
-        mark.as_ref().iter().fold(String::new(), |mut hex, byte| {
-            write!(hex, "{byte:02x}").expect("a string takes everything");
-            hex
+        mark.as_ref().iter().fold(String::new(), |mut text, byte| {
+            write!(text, "{byte:02x}").expect("a string takes everything");
+            text
         })
     }
 }

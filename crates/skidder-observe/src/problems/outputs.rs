@@ -166,7 +166,7 @@ impl OutputProblems<'_> {
             0 => String::new(),
             lost => format!("; {} of them are lost", grouped(lost)),
         };
-        let problem = Problem::error("refused", what + &fate)
+        let problem = Problem::error(super::REFUSED, what + &fate)
             .because(format!("the first: {}", refusals.reason));
         let remedy = match (has_letters, lost) {
             (true, _) => {
