@@ -49,6 +49,8 @@ impl FailOn {
 #[derive(Debug, Default)]
 pub(crate) struct Files {
     found: usize,
+    /// Everything was read before the program was asked to stop.
+    looked: bool,
     /// Those that were not read to their end, and why.
     unread: BTreeMap<PathBuf, String>,
     /// The scanner gave no answer.
@@ -58,6 +60,7 @@ pub(crate) struct Files {
 impl Files {
     /// Asks the scanner of an output that has read everything.
     pub(crate) fn look(&mut self, output: &RunningOutput) {
+        self.looked = true;
         let looks = output.looks();
         for input in &output.inputs {
             let mut after = None;
@@ -112,9 +115,10 @@ impl Shortfall {
 
     /// What there is of it, the most serious first.
     fn all(&self) -> Vec<FailOn> {
-        let unread = !self.files.unread.is_empty() || self.spoiled > 0 || self.files.unknown;
+        let Files { looked, unknown, unread, .. } = &self.files;
+        let unread = !looked || !unread.is_empty() || self.spoiled > 0 || *unknown;
         let refused = self.refused + self.too_long > 0;
-        let nothing = self.files.found == 0 && self.lines == 0 && !self.files.unknown;
+        let nothing = *looked && self.files.found == 0 && self.lines == 0 && !unknown;
         [(unread, FailOn::Unread), (refused, FailOn::Refused), (nothing, FailOn::Nothing)]
             .into_iter()
             .filter_map(|(is_so, what)| is_so.then_some(what))
@@ -147,6 +151,9 @@ impl Shortfall {
                 self.spoiled
             ));
         }
+        if !self.files.looked {
+            text.push_str("! stopped before everything was read; the next run goes on from here\n");
+        }
         if self.files.unknown {
             text.push_str("! which files were not read is not known: the scanner did not answer\n");
         }
@@ -174,7 +181,7 @@ mod tests {
         let unread =
             unread.iter().map(|path| (PathBuf::from(path), "damaged: x".to_owned())).collect();
         Shortfall {
-            files: Files { found, unread, unknown: false },
+            files: Files { found, looked: true, unread, unknown: false },
             refused,
             ..Shortfall::default()
         }
