@@ -1,14 +1,14 @@
 //! `cargo xtask ci`: everything that is checked before a change lands, with the minutes of each step.
 
 use crate::tidy::{self, Mode};
-use crate::{package, process, repository, servers, ship, simulate};
+use crate::{bench, package, process, repository, servers, ship, simulate};
 use anyhow::{Result, bail};
 use std::time::Duration;
 
 type Step = (&'static str, fn() -> Result<()>);
 
 /// The cheap ones first.
-const STEPS: [Step; 11] = [
+const STEPS: [Step; 12] = [
     ("lock file", lock_file),
     ("format", format),
     ("tidy", || tidy::run(Mode::Check)),
@@ -20,6 +20,7 @@ const STEPS: [Step; 11] = [
     ("package", package::run),
     ("simulated world", simulate::short),
     ("smoke run", ship::run),
+    ("small race", bench::peers_small),
 ];
 
 /// Runs all steps, also after one failed, and fails if one did.

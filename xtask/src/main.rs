@@ -22,6 +22,7 @@ cargo xtask VERB (or make VERB)
   run               build, ship a small set of rotated logs into ./run/out, check every line
   test [ARGUMENT..] all tests, also those against real servers; the arguments go to `cargo test`
   bench [ARGUMENT..]  the end-to-end benchmark; the arguments go to `skidder-bench run`
+  peers [ARGUMENT..]  race log shippers; the arguments go to `skidder-bench peers`, as `--filebeat PATH`
   simulate [OPTION..]  runs in a simulated world, from seeds; `--with-bug NAME` with a deliberate bug
   fuzz [--seconds N] [--from SEED]  damaged files and checkpoints, from seeds
   package [--program FILE]  a Debian package, checked with what else is in packaging/
@@ -49,6 +50,7 @@ fn run(arguments: &[String]) -> Result<()> {
         ("run", []) => ship::run(),
         ("test", _) => servers::test(rest),
         ("bench", _) => bench::run(rest),
+        ("peers", _) => bench::peers(rest),
         ("simulate", _) => simulate::run(rest),
         ("fuzz", _) => fuzz::run(rest),
         ("package", []) => package::run(),

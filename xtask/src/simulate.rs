@@ -10,8 +10,8 @@ const CI_SEEDS: &str = "2400";
 const CI_SEEDS_OF_THEME: &str = "200";
 
 /// Themes that few seeds have by themselves, or none.
-const THEMES: [&str; 8] =
-    ["containers", "pins", "outputs", "disk", "delete", "names", "ids", "reload"];
+const THEMES: [&str; 9] =
+    ["containers", "pins", "outputs", "disk", "delete", "names", "ids", "reload", "hang"];
 
 /// Seeds in which each deliberate bug must be found.
 const CI_SEEDS_FOR_BUGS: &str = "1000";

@@ -107,9 +107,8 @@ pub struct Running {
 }
 
 impl Running {
-    /// Starts `command`, whose memory peak then is its own.
+    /// Starts `command`.
     pub fn start(command: &mut Command) -> Result<Self> {
-        forget_own_memory_peak()?;
         let child = command.spawn().with_context(|| format!("cannot start {command:?}"))?;
         Ok(Self { id: child.id(), reaped: false })
     }
@@ -132,28 +131,37 @@ impl Running {
     /// Asks it to end (SIGTERM), waits for so long, then kills it. How it ends is its own affair; having ended before
     /// is an error.
     pub fn end(mut self, patience: Duration) -> Result<Cost> {
-        if let Some((status, _)) = reap(self.id, libc::WNOHANG)? {
-            self.reaped = true;
-            anyhow::bail!("it ended by itself with wait status {status:#x}");
-        }
+        self.still_runs()?;
+        let memory_peak_bytes = memory_peak_of(self.id)?;
         self.signal(libc::SIGTERM)?;
         let clock = SystemClock::new();
         while clock.monotonic().0 < patience {
             if let Some((_, cost)) = reap(self.id, libc::WNOHANG)? {
                 self.reaped = true;
-                return Ok(cost);
+                return Ok(Cost { memory_peak_bytes, ..cost });
             }
             pause(LOOK);
         }
         self.kill()
     }
 
-    /// Ends it at once (SIGKILL).
+    /// Fails if the program has ended.
+    fn still_runs(&mut self) -> Result<()> {
+        if let Some((status, _)) = reap(self.id, libc::WNOHANG)? {
+            self.reaped = true;
+            anyhow::bail!("it ended by itself with wait status {status:#x}");
+        }
+        Ok(())
+    }
+
+    /// Ends it at once (SIGKILL). Having ended before is an error.
     pub fn kill(mut self) -> Result<Cost> {
+        self.still_runs()?;
+        let memory_peak_bytes = memory_peak_of(self.id)?;
         self.signal(libc::SIGKILL)?;
         let (_, cost) = reap(self.id, 0)?.context("wait4 returned without a child")?;
         self.reaped = true;
-        Ok(cost)
+        Ok(Cost { memory_peak_bytes, ..cost })
     }
 
     #[expect(unsafe_code, reason = "std sends SIGKILL only")]
@@ -194,6 +202,16 @@ pub fn memory_of(id: u32) -> Result<u64> {
     let pages = text.split_whitespace().nth(1).and_then(|field| field.parse::<u64>().ok());
     let pages = pages.with_context(|| format!("`{path}` is not as expected"))?;
     Ok(pages * rustix::param::page_size() as u64)
+}
+
+/// Most memory that a running program had resident, in bytes, from `/proc/PID/status` (proc(5), `VmHWM`). It is of the
+/// program alone, where wait4 counts the memory of the process that started it as well.
+pub fn memory_peak_of(id: u32) -> Result<u64> {
+    let path = format!("/proc/{id}/status");
+    let text = std::fs::read_to_string(&path).with_context(|| format!("cannot read `{path}`"))?;
+    let line = text.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    let kilobytes = line.and_then(|line| line.trim().strip_suffix(" kB")?.parse::<u64>().ok());
+    Ok(kilobytes.with_context(|| format!("`{path}` has no `VmHWM`"))? * 1_024)
 }
 
 /// Sum of the fields 14 and 15; the name in field 2 may hold spaces and parentheses.
@@ -251,15 +269,15 @@ mod tests {
 
     #[test]
     fn a_running_program_is_measured_and_ends_when_it_is_told() {
+        // A program that has used some CPU, and so is the one that was asked for.
         let busy = || {
             let mut command = Command::new("sh");
             command.args(["-c", "while :; do :; done"]);
-            Running::start(&mut command).unwrap()
+            let running = Running::start(&mut command).unwrap();
+            while running.cpu().unwrap() < Duration::from_millis(20) {}
+            running
         };
-        let running = busy();
-        let before = running.cpu().unwrap();
-        while running.cpu().unwrap() < before + Duration::from_millis(20) {}
-        let cost = running.end(Duration::from_mins(1)).unwrap();
+        let cost = busy().end(Duration::from_mins(1)).unwrap();
         assert!(cost.cpu >= Duration::from_millis(15), "{cost:?}");
         assert!(busy().kill().unwrap().memory_peak_bytes > 100_000);
     }

@@ -28,7 +28,8 @@ pub type OpenKeystore<'a> = dyn Fn(&Path) -> Result<BTreeMap<String, Secret>, St
 /// What [`load`] needs to know.
 #[derive(Clone, Copy)]
 pub struct LoadOptions<'a> {
-    /// `-c`, in order. A relative name is looked for in `path.config`, then where we are.
+    /// `-c`, in order. A relative name is looked for in `path.config`, then where we are, unless `--path.home` or
+    /// `--path.config` says where.
     pub files: &'a [PathBuf],
     /// `-E`, in order: `key=value`, or `key` for true.
     pub overrides: &'a [String],
@@ -119,7 +120,7 @@ fn expand(
 
 /// The lowest layer: what `${path.data}` means if nobody says otherwise.
 fn default_paths(home: &Path) -> Node {
-    let source = Source::new(0, "default");
+    let source = Source::new(0, Source::DEFAULTS);
     let problems = Problems::new();
     let mut root = tree::text_setting("path.home", &literal(home), &source);
     let defaults = [
@@ -201,9 +202,13 @@ fn read_tree(
         error.is_some_and(|error| error.kind() == io::ErrorKind::NotFound)
     };
     if missing(&path) {
-        if missing(file) {
+        // Who says where the configuration is gets no other file of the same name.
+        let is_told = options.path_home.is_some() || options.path_config.is_some();
+        if is_told || missing(file) {
             let message = if file.is_absolute() {
                 "there is no such file".to_owned()
+            } else if is_told {
+                format!("there is no such file in `{}`", config.display())
             } else {
                 format!("there is no such file, neither here nor in `{}`", config.display())
             };

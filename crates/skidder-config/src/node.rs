@@ -129,10 +129,21 @@ impl Node {
             return format!("`{MASK}`");
         }
         match (&self.text, &self.content) {
-            (Some(text), _) => format!("`{}`", shorten(&crate::export::mask_login(text))),
+            (Some(text), _) => format!("`{}`", shorten(&crate::mask::mask_login(text))),
             (None, Content::List(_)) => "a list".to_owned(),
             (None, Content::Map(_)) => "a map".to_owned(),
             (None, _) => "empty".to_owned(),
+        }
+    }
+
+    /// The same for the value at a path, which may say that it is a secret, or an address.
+    pub(crate) fn shown_at(&self, path: &str) -> String {
+        match &self.text {
+            Some(_) if crate::mask::is_secret(path) => format!("`{MASK}`"),
+            Some(text) if !self.secret && crate::mask::is_address(path) => {
+                format!("`{}`", shorten(&crate::mask::mask_address(text)))
+            }
+            _ => self.shown(),
         }
     }
 

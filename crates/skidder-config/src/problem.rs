@@ -4,10 +4,11 @@
 //! and the user sees all of it at once, in the order of the files. Messages never hold a secret:
 //! whoever writes one asks [`crate::Node::shown`] for a value.
 
+use crate::rule::Idle;
 use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 /// Where settings come from: a file, or one `-E` of the command line.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -19,6 +20,9 @@ pub struct Source {
 }
 
 impl Source {
+    /// The name of what is set in no file.
+    pub(crate) const DEFAULTS: &str = "default";
+
     /// A source called `name`, reported after all sources of a lower `order`.
     pub fn new(order: u32, name: impl Into<String>) -> Arc<Self> {
         Arc::new(Self { order, name: name.into() })
@@ -153,7 +157,10 @@ impl fmt::Display for Problem {
             Severity::Warning => "warning",
         };
         write!(formatter, "{severity}: ")?;
-        if let Some(position) = &self.position {
+        // What is nowhere in a file has no place.
+        let position =
+            self.position.as_ref().filter(|position| position.source.name != Source::DEFAULTS);
+        if let Some(position) = position {
             write!(formatter, "{position}: ")?;
         }
         formatter.write_str(&self.message)?;
@@ -172,6 +179,8 @@ impl fmt::Display for Problem {
 pub struct Problems {
     list: Mutex<Vec<Problem>>,
     lenient: AtomicBool,
+    /// Settings that do nothing here.
+    idle: OnceLock<&'static [Idle]>,
     /// Full paths of the settings that were asked for, if somebody wants to know.
     asked: Mutex<Option<BTreeSet<String>>>,
 }
@@ -185,6 +194,16 @@ impl Problems {
     /// Turns unknown and unsupported settings into warnings (`compat: lenient`).
     pub fn set_lenient(&self, lenient: bool) {
         self.lenient.store(lenient, Ordering::Relaxed);
+    }
+
+    /// Settings that nobody reads and that are no mistake: of these a warning says why they do nothing.
+    pub fn set_idle(&self, idle: &'static [Idle]) {
+        self.idle.get_or_init(|| idle);
+    }
+
+    /// What is known of the setting with this full path, if it does nothing here.
+    pub(crate) fn idle(&self, path: &str) -> Option<&'static Idle> {
+        self.idle.get().and_then(|idle| idle.iter().find(|idle| idle.covers(path)))
     }
 
     /// How severe an unknown or unsupported setting is.
@@ -213,6 +232,14 @@ impl Problems {
     pub fn push(&self, problem: Problem) {
         let mut list = self.list.lock().unwrap_or_else(PoisonError::into_inner);
         if !list.contains(&problem) {
+            list.push(problem);
+        }
+    }
+
+    /// Adds a problem unless the same was said of another place.
+    pub fn push_once(&self, problem: Problem) {
+        let mut list = self.list.lock().unwrap_or_else(PoisonError::into_inner);
+        if !list.iter().any(|known| known.message == problem.message) {
             list.push(problem);
         }
     }

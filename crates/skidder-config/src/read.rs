@@ -129,7 +129,7 @@ fn add_texts(item: &Node, path: &str, place: &Place<'_>, found: &mut Vec<String>
             inner.iter().fold(true, |right, item| right & add_texts(item, path, place, found))
         }
         (Content::Null | Content::Map(_) | Content::List(_), _) | (_, None) => {
-            let message = format!("`{path}` is {}; expected a text", item.shown());
+            let message = format!("`{path}` is {}; expected a text", item.shown_at(path));
             place.problems.push(crate::Problem::error(item.position.clone(), message));
             false
         }
@@ -162,7 +162,7 @@ pub(crate) fn text_map(
                 found.insert(name.to_owned(), text.clone());
             }
             None => {
-                let message = format!("`{path}` is {}; expected a text", leaf.shown());
+                let message = format!("`{path}` is {}; expected a text", leaf.shown_at(&path));
                 place.problems.push(crate::Problem::error(leaf.position.clone(), message));
                 right = false;
             }

@@ -7,7 +7,8 @@
 
 use crate::item::Item;
 use crate::node::{Content, Entry, Map, Node, Value};
-use crate::problem::{Position, Problem, Problems, Severity, Subject};
+use crate::problem::{Position, Problem, Problems, Subject};
+use crate::rule::{Rule, Verdict};
 use crate::secret::Secret;
 use crate::setting::{Place, Refusal, Setting};
 use crate::units::SignedDuration;
@@ -29,22 +30,6 @@ pub struct Section<'a> {
     rules: RefCell<Vec<Rule>>,
     /// Nothing is to be checked at the end.
     skipped: Cell<bool>,
-}
-
-/// What to say about keys that are known but not read.
-#[derive(Debug)]
-struct Rule {
-    /// `key` or `key.*`, relative to the section.
-    pattern: String,
-    verdict: Verdict,
-    advice: String,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Verdict {
-    Unsupported,
-    Deprecated,
-    NoEffect,
 }
 
 impl<'a> Section<'a> {
@@ -83,6 +68,11 @@ impl<'a> Section<'a> {
     /// The full path of `key`, for messages.
     pub fn path_of(&self, key: &str) -> String {
         tree::join(&self.path, key)
+    }
+
+    /// Whether `key` is there, and is neither empty nor an empty text. Does not count as asking for it.
+    pub fn has_text(&self, key: &str) -> bool {
+        self.find(key, false).is_some_and(|node| node.text() != Some(""))
     }
 
     /// Whether `key` is there and not empty. Does not count as asking for it.
@@ -132,18 +122,18 @@ impl<'a> Section<'a> {
 
     /// A text, exactly as written: `0644` and `1.10` stay what they are.
     pub fn string(&self, key: &str) -> Setting<'a, String> {
-        self.setting(key, read::TEXT, |node, _| read::text(node).map(str::to_owned))
+        self.setting(key, read::TEXT, |node, _| read::text(node).map(str::to_owned)).or_blank()
     }
 
     /// Several texts; a single one is a list of one.
     pub fn strings(&self, key: &str) -> Setting<'a, Vec<String>> {
-        self.setting(key, read::TEXTS, read::texts)
+        self.setting(key, read::TEXTS, read::texts).or_blank()
     }
 
     /// A password, key or token: never shown in a message.
     pub fn secret(&self, key: &str) -> Setting<'a, Secret> {
         let place = Place { hidden: true, ..self.place(key) };
-        Setting::read(place, read::TEXT, |node, _| read::text(node).map(Secret::new))
+        Setting::read(place, read::TEXT, |node, _| read::text(node).map(Secret::new)).or_blank()
     }
 
     /// A path of the file system, as written (a relative one is relative to what its setting says).
@@ -152,6 +142,7 @@ impl<'a> Section<'a> {
             Ok(text) => Ok(PathBuf::from(text)),
             Err(_) => Err(Refusal::Expected("a path".to_owned())),
         })
+        .or_blank()
     }
 
     /// A duration of zero or more: `1h30m`, `5s`, `100ms`, or a bare number of seconds.
@@ -190,6 +181,7 @@ impl<'a> Section<'a> {
                 None => Err(Refusal::Expected(noun.clone())),
             }
         })
+        .or_blank()
     }
 
     /// A map of names to texts. Names may hold dots.
@@ -282,15 +274,21 @@ impl<'a> Section<'a> {
 
     /// A part of Filebeat that is not here: fine unless it is `enabled`. Its other settings tune what is off.
     pub fn unsupported_if_enabled(&self, part: &str, advice: &str) {
+        self.if_enabled(part, Verdict::Unsupported, advice);
+    }
+
+    /// A part of Filebeat that is not here and that a run does without, also if it is `enabled`.
+    pub fn without_effect_if_enabled(&self, part: &str, advice: &str) {
+        self.if_enabled(part, Verdict::NoEffect, advice);
+    }
+
+    fn if_enabled(&self, part: &str, verdict: Verdict, advice: &str) {
         let inner = self.section(part);
-        if inner.bool("enabled").or(false) {
-            let path = inner.path_of("enabled");
-            let entry = self.entry(&format!("{part}.enabled"));
-            let position = entry.map(|entry| entry.key_position.clone());
-            let problem = Problem::error(position, not_supported(&path));
-            let problem = problem.about(Subject::Unsupported).hint(advice);
-            let severity = self.problems.unknown_severity();
-            self.problems.push(Problem { severity, ..problem });
+        let key = format!("{part}.enabled");
+        if inner.bool("enabled").or(false)
+            && let Some(entry) = self.entry(&key)
+        {
+            self.tell_rule(&Rule::new(&key, verdict, advice), &key, entry);
         }
         inner.skip();
     }
@@ -318,11 +316,7 @@ impl<'a> Section<'a> {
     }
 
     fn add_rules(&self, patterns: &[&str], verdict: Verdict, advice: &str) {
-        let rule = |pattern: &&str| Rule {
-            pattern: (*pattern).to_owned(),
-            verdict,
-            advice: advice.to_owned(),
-        };
+        let rule = |pattern: &&str| Rule::new(pattern, verdict, advice);
         self.rules.borrow_mut().extend(patterns.iter().map(rule));
     }
 
@@ -410,26 +404,14 @@ impl<'a> Section<'a> {
     }
 
     fn tell_rule(&self, rule: &Rule, key: &str, entry: &Entry) {
-        let path = self.path_of(key);
-        let (severity, subject, message) = match rule.verdict {
-            Verdict::Unsupported => {
-                (self.problems.unknown_severity(), Subject::Unsupported, not_supported(&path))
-            }
-            Verdict::Deprecated => (
-                Severity::Warning,
-                Subject::NoEffect,
-                format!("`{path}` is deprecated and has no effect"),
-            ),
-            Verdict::NoEffect => {
-                (Severity::Warning, Subject::NoEffect, format!("`{path}` has no effect here"))
-            }
-        };
-        let place = entry.key_position.clone();
-        let problem = Problem::error(place, message).about(subject).hint(&*rule.advice);
-        self.problems.push(Problem { severity, ..problem });
+        self.problems.push(rule.told(&self.path_of(key), entry, self.problems));
     }
 
     fn tell_unknown(&self, prefix: &str, key: &str, entry: &Entry) {
+        if let Some(idle) = self.problems.idle(&self.path_of(key)) {
+            self.tell_rule(&Rule::idle(key, idle), key, entry);
+            return;
+        }
         let asked = self.asked.borrow();
         let rules = self.rules.borrow();
         let known = asked.iter().chain(rules.iter().map(|rule| &rule.pattern));
@@ -439,6 +421,8 @@ impl<'a> Section<'a> {
             let first = rest.split('.').next()?;
             if first.is_empty() || first == "*" { None } else { Some(first) }
         });
+        // What deletes files or state is not proposed because it is spelt alike.
+        let siblings = siblings.filter(|name| !suggest::is_dangerous(name, &entry.key));
         let hint = match suggest::nearest(&entry.key, siblings) {
             Some(name) => format!("did you mean `{name}`?"),
             None => String::new(),
@@ -449,10 +433,6 @@ impl<'a> Section<'a> {
         let severity = self.problems.unknown_severity();
         self.problems.push(Problem { severity, ..problem });
     }
-}
-
-fn not_supported(path: &str) -> String {
-    format!("`{path}` is known to Filebeat, but not supported by skidder yet")
 }
 
 impl Drop for Section<'_> {
@@ -467,17 +447,6 @@ impl Drop for Section<'_> {
     }
 }
 
-impl Rule {
-    fn covers(&self, key: &str) -> bool {
-        match self.pattern.strip_suffix(".*") {
-            Some(top) => {
-                key.strip_prefix(top).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
-            }
-            None => key == self.pattern,
-        }
-    }
-}
-
 /// The map of `node`; anything else but nothing is told as a mistake.
 fn map_of<'a>(node: &'a Node, path: &str, problems: &Problems) -> Option<&'a Map> {
     match &node.content {
@@ -486,7 +455,8 @@ fn map_of<'a>(node: &'a Node, path: &str, problems: &Problems) -> Option<&'a Map
         _ => {
             let told = node.unresolved_problem(path).unwrap_or_else(|| {
                 let name = if path.is_empty() { "the configuration" } else { path };
-                let message = format!("`{name}` is {}; expected a map of settings", node.shown());
+                let message =
+                    format!("`{name}` is {}; expected a map of settings", node.shown_at(path));
                 Problem::error(node.position.clone(), message)
             });
             problems.push(told);

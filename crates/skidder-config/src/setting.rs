@@ -4,7 +4,7 @@
 //! [`Setting::or`], [`Setting::optional`] or [`Setting::required`]. A mistake is added to the
 //! problems there and the default is returned, so reading goes on and the user sees all mistakes.
 
-use crate::node::Node;
+use crate::node::{Content, Node};
 use crate::problem::{Position, Problem, Problems};
 use crate::units;
 use std::fmt::Write as _;
@@ -67,10 +67,10 @@ impl Place<'_> {
             Refusal::Told => return,
         };
         let shown = match self.node {
-            Some(_) if self.hidden || crate::export::is_secret(&self.path) => {
+            Some(_) if self.hidden || crate::mask::is_secret(&self.path) => {
                 format!("`{}`", crate::node::MASK)
             }
-            Some(node) => node.shown(),
+            Some(node) => node.shown_at(&self.path),
             None => "missing".to_owned(),
         };
         let message = format!("`{}` is {shown}{end}", self.path);
@@ -87,6 +87,9 @@ pub struct Setting<'a, T> {
     noun: String,
     /// What to do about a mistake; empty for nothing but the message.
     hint: &'static str,
+    /// It is an empty text, where a text is expected: not set, if it can be no value. That is what a variable that is
+    /// not set leaves behind (`${X:}`), and Filebeat takes no notice of it either.
+    is_blank: bool,
 }
 
 impl<'a, T> Setting<'a, T> {
@@ -109,7 +112,23 @@ impl<'a, T> Setting<'a, T> {
                 },
             },
         };
-        Self { place, state, noun: noun.to_owned(), hint: "" }
+        Self { place, state, noun: noun.to_owned(), hint: "", is_blank: false }
+    }
+
+    /// For texts: an empty one is not set, unless it is a value.
+    pub(crate) fn or_blank(mut self) -> Self {
+        self.is_blank = self.place.node.is_some_and(|node| {
+            matches!(node.content(), Content::String) && node.text() == Some("")
+        });
+        self
+    }
+
+    fn is_missing(&self) -> bool {
+        match self.state {
+            State::Missing => true,
+            State::Refused(_) => self.is_blank,
+            State::Value(_) => false,
+        }
     }
 
     /// Says what is expected in the words of the setting: `a number of events`.
@@ -165,7 +184,8 @@ impl<'a, T> Setting<'a, T> {
                 Err(reason) => State::Refused(Refusal::Because(reason)),
             },
         };
-        Setting { place: self.place, state, noun: self.noun, hint: self.hint }
+        let Self { place, noun, hint, is_blank, .. } = self;
+        Setting { place, state, noun, hint, is_blank }
     }
 
     /// Turns the value into another type.
@@ -175,7 +195,7 @@ impl<'a, T> Setting<'a, T> {
 
     /// Whether the setting is there and not empty (right or wrong).
     pub fn is_set(&self) -> bool {
-        !matches!(self.state, State::Missing)
+        !self.is_missing()
     }
 
     /// The value, or `default` if it is not set. Also if it is wrong: the mistake is told.
@@ -193,6 +213,7 @@ impl<'a, T> Setting<'a, T> {
         match self.state {
             State::Missing => None,
             State::Value(value) => Some(value),
+            State::Refused(_) if self.is_blank => None,
             State::Refused(refusal) => {
                 self.place.refuse(refusal, self.hint);
                 None
@@ -205,7 +226,7 @@ impl<'a, T> Setting<'a, T> {
     where
         T: Default,
     {
-        if let State::Missing = self.state {
+        if self.is_missing() {
             let message = format!("`{}` is missing; expected {}", self.place.path, self.noun);
             self.place.problems.push(Problem::error(self.place.position(), message));
         }
@@ -217,7 +238,7 @@ impl<'a> Setting<'a, Vec<String>> {
     /// [`Setting::try_map`] for each text of a list. A mistake is told at once, with the place of its text, and a
     /// [`Setting::hint`] only if it was said before.
     pub fn try_each<U>(self, map: impl Fn(&str) -> Result<U, String>) -> Setting<'a, Vec<U>> {
-        let Self { place, state, noun, hint } = self;
+        let Self { place, state, noun, hint, is_blank } = self;
         let state = match state {
             State::Missing => State::Missing,
             State::Refused(refusal) => State::Refused(refusal),
@@ -226,6 +247,7 @@ impl<'a> Setting<'a, Vec<String>> {
                 for (index, text) in texts.iter().enumerate() {
                     match map(text) {
                         Ok(value) => mapped.push(value),
+                        Err(_) if is_blank => {}
                         Err(reason) => {
                             place.item(index, texts.len()).refuse(Refusal::Because(reason), hint);
                         }
@@ -235,7 +257,7 @@ impl<'a> Setting<'a, Vec<String>> {
                 if is_right { State::Value(mapped) } else { State::Refused(Refusal::Told) }
             }
         };
-        Setting { place, state, noun, hint }
+        Setting { place, state, noun, hint, is_blank }
     }
 }
 

@@ -13,12 +13,24 @@ pub fn nearest<'a>(written: &str, known: impl IntoIterator<Item = &'a str>) -> O
         .map(|(_, name)| name)
 }
 
+/// Whether a setting deletes files or state, and what is written does not say so.
+pub(crate) fn is_dangerous(name: &str, written: &str) -> bool {
+    let starts = |text: &str| ["clean", "delet"].into_iter().find(|start| text.starts_with(start));
+    let written: String = fold(written).into_iter().collect();
+    starts(name).is_some_and(|start| starts(&written) != Some(start))
+}
+
 fn fold(name: &str) -> Vec<char> {
     name.chars()
         .filter(|character| !matches!(character, '_' | '-'))
         .map(|character| character.to_ascii_lowercase())
         .take(100)
         .collect()
+}
+
+/// Edits between two words, as [`nearest`] counts them.
+pub(crate) fn distance_between(left: &str, right: &str) -> usize {
+    distance(&fold(left), &fold(right))
 }
 
 /// Edits between two words; two neighbours swapped count as one.
@@ -47,6 +59,20 @@ fn distance(left: &[char], right: &[char]) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_deletes_is_not_proposed_for_what_does_not() {
+        let table = [
+            ("clean_inactive", "close_inactive", true),
+            ("clean_inactive", "clean_inactiv", false),
+            ("delete", "deleted", false),
+            ("delete", "select", true),
+            ("close", "clse", false),
+        ];
+        for (name, written, expected) in table {
+            assert_eq!(is_dangerous(name, written), expected, "{name} for {written}");
+        }
+    }
 
     #[test]
     fn near_names_are_found_and_far_ones_are_not() {

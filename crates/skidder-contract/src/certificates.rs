@@ -17,6 +17,19 @@ pub struct Certificate {
     key: KeyPair,
 }
 
+/// What a certificate that signed itself is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SelfSigned {
+    /// As `openssl req -x509` makes it: it says that it is an authority.
+    Authority,
+    /// It says that it is none.
+    Leaf,
+    /// An authority whose time is over.
+    Expired,
+    /// An authority, for clients only.
+    ForClients,
+}
+
 impl fmt::Debug for Authority {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str("Authority")
@@ -98,6 +111,40 @@ impl Authority {
         let key = PrivatePkcs8KeyDer::from(certificate.key.serialize_der());
         let chain = vec![certificate.certificate.der().clone(), self.0.der().clone()];
         let config = builder.with_single_cert(chain, PrivateKeyDer::Pkcs8(key)).unwrap();
+        TlsAcceptor::from(Arc::new(config))
+    }
+}
+
+impl Certificate {
+    /// One that nobody else signed, in the name of `name`.
+    pub fn self_signed(name: &str, what: SelfSigned) -> Self {
+        let mut params = CertificateParams::new(vec![name.to_owned()]).unwrap();
+        params.is_ca = match what {
+            SelfSigned::Leaf => rcgen::IsCa::ExplicitNoCa,
+            _ => rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained),
+        };
+        if what == SelfSigned::Expired {
+            params.not_before = rcgen::date_time_ymd(2001, 1, 1);
+            params.not_after = rcgen::date_time_ymd(2002, 1, 1);
+        }
+        if what == SelfSigned::ForClients {
+            params.extended_key_usages = vec![rcgen::ExtendedKeyUsagePurpose::ClientAuth];
+        }
+        let key = KeyPair::generate().unwrap();
+        Self { certificate: params.self_signed(&key).unwrap(), key }
+    }
+
+    /// What accepts connections with it alone.
+    pub fn acceptor(&self) -> TlsAcceptor {
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let key = PrivatePkcs8KeyDer::from(self.key.serialize_der());
+        let chain = vec![self.certificate.der().clone()];
+        let config = ServerConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_no_client_auth()
+            .with_single_cert(chain, PrivateKeyDer::Pkcs8(key))
+            .unwrap();
         TlsAcceptor::from(Arc::new(config))
     }
 }

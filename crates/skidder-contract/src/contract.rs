@@ -25,6 +25,9 @@ pub enum Manner {
     RefusesLarge,
     /// It answers nonsense, or nothing, before it takes what it is sent.
     Confused,
+    /// It takes nothing of some requests, and gives answers that look like success but are no verdict of what it was
+    /// sent; it takes what comes again.
+    ProvesNothing,
     /// The output shows credentials that it does not know.
     WrongCredentials,
     /// Its certificate is not valid any more.
@@ -63,9 +66,13 @@ pub trait Trial: Sync {
 /// Tries all of the contract.
 pub async fn keep(trial: &impl Trial) {
     takes_all_once(trial).await;
-    for manner in
-        [Manner::RefusesWhole, Manner::RefusesSome, Manner::RefusesLarge, Manner::Confused]
-    {
+    for manner in [
+        Manner::RefusesWhole,
+        Manner::RefusesSome,
+        Manner::RefusesLarge,
+        Manner::Confused,
+        Manner::ProvesNothing,
+    ] {
         survives_refusals(trial, manner).await;
     }
     survives_the_network(trial).await;

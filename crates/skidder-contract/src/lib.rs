@@ -15,7 +15,7 @@ mod contract;
 mod fixture;
 mod proxy;
 
-pub use certificates::{Authority, Certificate};
+pub use certificates::{Authority, Certificate, SelfSigned};
 pub use contract::{Manner, Place, Trial, keep};
 pub use fixture::{Fixture, batch, line, number};
 pub use proxy::{Proxy, Way};

@@ -19,6 +19,8 @@ pub struct Base {
     text: Vec<u8>,
     pieces: Pieces,
     filter: KeyFilter,
+    /// There are keys with dots in them.
+    dotted: bool,
     /// What it has where the fields of the form are that lists over it work with.
     slots: OnceLock<BaseSlots>,
     /// How the events look that have it under them in the end.
@@ -98,7 +100,8 @@ impl Base {
             filter.add(KeyBit::of(node.key.as_bytes()));
         }
         let (pieces, slots, layouts) = (Pieces::default(), OnceLock::new(), Mutex::default());
-        let mut base = Self { nodes, metadata, text, pieces, filter, slots, layouts };
+        let dotted = has_dots(&nodes) || has_dots(&metadata);
+        let mut base = Self { nodes, metadata, text, pieces, filter, dotted, slots, layouts };
         base.pieces = base.cut();
         base
     }
@@ -158,6 +161,12 @@ impl Base {
         text.extend_from_slice(self.rendered(node));
         text.push(b',');
         node.clone()
+    }
+
+    /// Whether there are keys with dots in them, at any depth.
+    #[inline]
+    pub fn has_dots(&self) -> bool {
+        self.dotted
     }
 
     /// Says of keys that they are not among the top-level fields.
@@ -294,6 +303,10 @@ pub(crate) fn is_same(one: &[u8], other: &[u8]) -> bool {
 #[inline]
 pub(crate) fn find<'a>(nodes: &'a [BaseNode], key: &str) -> Option<&'a BaseNode> {
     position(nodes, key.as_bytes()).map(|at| &nodes[at])
+}
+
+fn has_dots(nodes: &[BaseNode]) -> bool {
+    nodes.iter().any(|node| node.key.contains('.') || has_dots(node.children()))
 }
 
 /// Room for what [`Base::with_inside`] renders, before the text has to grow.

@@ -181,6 +181,8 @@ pub struct Batch {
     pub(crate) cells: Vec<Cell>,
     /// Where the names of the layouts stand.
     pub(crate) names: u32,
+    /// Events may have keys with dots in them.
+    pub(crate) dotted: bool,
     base: Arc<Base>,
     pub(crate) lines: u64,
     drops: DropCounts,
@@ -259,6 +261,7 @@ impl Batch {
             layouts: Vec::new(),
             cells: parts.cells,
             names: 0,
+            dotted: false,
             base,
             drops: DropCounts::default(),
             provenance,

@@ -37,6 +37,11 @@ impl<'a> EventMut<'a> {
 
     /// The same wherever the value is.
     fn copy_any(&mut self, path: &Path) -> Option<Cell> {
+        if !self.has_slots()
+            && let Some(depth) = self.as_ref().key_with_dots(path)
+        {
+            return self.copy_at(path, depth);
+        }
         let row = self.row();
         if path.is_message() && row.has(Row::MESSAGE) {
             return Some(Cell::Str(row.message));
@@ -63,11 +68,17 @@ impl<'a> EventMut<'a> {
                 None => {}
             }
         }
+        let depth = self.as_ref().key_with_dots(path).unwrap_or(path.segments().len() - 1);
+        self.copy_at(path, depth)
+    }
+
+    /// The value of the field of which the parts from `depth` on are the key.
+    fn copy_at(&mut self, path: &Path, depth: usize) -> Option<Cell> {
         let (mut first, mut below) = self.lists(path.is_metadata());
-        let (last, parents) = path.segments().split_last()?;
-        for segment in parents {
+        for segment in &path.segments()[..depth] {
             (first, below) = self.batch.inside(first, below, segment)?;
         }
+        let last = path.rest(depth);
         let node = || find(below, last);
         match self.batch.find(first, last.as_bytes()).map(|id| self.batch.node(id).cell) {
             None => node().map(|node| self.store_base(node)),
@@ -162,6 +173,7 @@ impl<'a> EventMut<'a> {
     /// Sets a field at the top by its key as it is, which may have dots in it.
     pub fn put_key(&mut self, key: &[u8], cell: Cell) {
         self.settle();
+        self.note_key(key);
         self.set_in(Head::Own, key, cell);
     }
 

@@ -156,6 +156,9 @@ impl<'a> EventMut<'a> {
 
     /// The same for a field without a slot.
     fn put_node(&mut self, path: &Path, cell: Cell) -> Result<(), EditError> {
+        if let Some(depth) = self.as_ref().key_with_dots(path) {
+            return self.set_at(path, depth, cell);
+        }
         let row = &mut self.batch.rows[self.row];
         if path.is_message() {
             if let Cell::Str(text) = cell
@@ -171,9 +174,16 @@ impl<'a> EventMut<'a> {
         if !path.is_metadata() {
             self.settle();
         }
-        let (head, _) = self.parent(path)?;
-        let last = path.segments().last().expect("a path has a segment");
-        self.set_in(head, last.as_bytes(), cell);
+        self.set_at(path, path.segments().len() - 1, cell)
+    }
+
+    /// Sets the field of which the parts from `depth` on are the key.
+    fn set_at(&mut self, path: &Path, depth: usize, cell: Cell) -> Result<(), EditError> {
+        let (head, _) = self.parent(path, depth)?;
+        if depth + 1 < path.segments().len() || path.is_of_keys() {
+            self.note_dots();
+        }
+        self.set_in(head, path.rest(depth).as_bytes(), cell);
         Ok(())
     }
 
@@ -188,6 +198,9 @@ impl<'a> EventMut<'a> {
             return false;
         }
         self.settle_for(path);
+        if let Some(depth) = self.as_ref().key_with_dots(path) {
+            return self.set_at(path, depth, Cell::Gone).is_ok();
+        }
         let row = &mut self.batch.rows[self.row];
         if path.is_message() && row.has(Row::MESSAGE) {
             row.flags &= !Row::MESSAGE;
@@ -200,11 +213,7 @@ impl<'a> EventMut<'a> {
         if path.is_log() {
             row.flags &= !Row::OFFSET;
         }
-        if let Ok((head, _)) = self.parent(path) {
-            let last = path.segments().last().expect("a path has a segment");
-            self.set_in(head, last.as_bytes(), Cell::Gone);
-        }
-        true
+        self.set_at(path, path.segments().len() - 1, Cell::Gone).is_ok()
     }
 
     /// Removes a field and gives its value, everything inside included.
@@ -246,6 +255,7 @@ impl<'a> EventMut<'a> {
             Value::Map(map) => {
                 let mut first = NodeId::NONE;
                 for (key, item) in map.iter() {
+                    self.note_key(key.as_bytes());
                     let cell = self.store(item);
                     let key = self.batch.push_text(key.as_bytes());
                     first = self.batch.push_node(Node::new(key, cell, first));
@@ -310,16 +320,19 @@ impl<'a> EventMut<'a> {
         }
     }
 
-    /// The list that holds the last part of a path; objects on the way are made.
-    fn parent(&mut self, path: &Path) -> Result<(Head, Option<&'a [BaseNode]>), EditError> {
+    /// The list that holds what is behind the first `depth` parts of a path; objects on the way are made.
+    fn parent(
+        &mut self,
+        path: &Path,
+        depth: usize,
+    ) -> Result<(Head, Option<&'a [BaseNode]>), EditError> {
         let not_an_object = || EditError::NotAnObject(path.shared());
         let (mut head, mut below) = if path.is_metadata() {
             (Head::Metadata, Some(self.base.metadata()))
         } else {
             (Head::Own, Some(self.base.nodes()))
         };
-        let segments = path.segments();
-        let parents = &segments[..segments.len() - 1];
+        let parents = &path.segments()[..depth];
         if !path.is_metadata() && !parents.is_empty() {
             let row = self.row();
             let over_message = *parents[0] == *"message" && row.has(Row::MESSAGE);
@@ -439,6 +452,7 @@ impl<'a> EventMut<'a> {
             if root && self.merge_own(key, value) {
                 continue;
             }
+            self.note_key(key.as_bytes());
             let Value::Map(inner) = value else {
                 let cell = self.store(value);
                 self.set_in(head, key.as_bytes(), cell);
@@ -473,12 +487,7 @@ impl<'a> EventMut<'a> {
                 }
                 true
             }
-            ("log", Value::Map(map)) => {
-                if map.get("offset").is_some() {
-                    self.batch.rows[self.row].flags &= !Row::OFFSET;
-                }
-                false
-            }
+            ("log", Value::Map(map)) if map.get("offset").is_none() => false,
             ("log", _) => {
                 self.batch.rows[self.row].flags &= !Row::OFFSET;
                 false

@@ -44,12 +44,12 @@ pub enum ListRef<'a> {
 #[derive(Clone, Copy, Debug)]
 pub struct MapRef<'a> {
     batch: &'a Batch,
-    own: NodeId,
+    pub(crate) own: NodeId,
     /// The row of which values are kept instead of nodes, in whose list of fields `own` is then; else [`NO_ROW`].
     laid: u32,
     base: &'a [BaseNode],
     /// `log.offset`, when this is `log` and the row has its own.
-    offset: Option<u64>,
+    pub(crate) offset: Option<u64>,
 }
 
 /// An event to be read.
@@ -93,6 +93,9 @@ impl<'a> EventRef<'a> {
 
     /// The same for a path without a slot.
     fn search(&self, path: &Path) -> Option<ValueRef<'a>> {
+        if path.is_dotted() && self.has_dots() {
+            return self.search_dotted(path);
+        }
         let row = self.row();
         if path.is_message() && row.has(Row::MESSAGE) {
             return Some(ValueRef::Str(self.batch.text(row.message)));
@@ -162,12 +165,19 @@ impl<'a> EventRef<'a> {
         !first.is_none() && self.batch.find(first, key.as_bytes()).is_some()
     }
 
+    /// The same, also of a field whose key begins with this one and a dot.
+    #[inline]
+    pub fn has_own_at(&self, key: &str, metadata: bool) -> bool {
+        self.has_own(key, metadata) || (self.batch.dotted && self.has_own_dotted(key, metadata))
+    }
+
     /// Whether the event may say anything of its own about one of these top-level fields (of `@metadata` if
-    /// `metadata`): a "no" is a "no" of [`EventRef::has_own`] for each of them.
+    /// `metadata`): a "no" is a "no" of [`EventRef::has_own_at`] for each of them.
     #[inline]
     pub fn may_have_own(&self, keys: &KeyFilter, metadata: bool) -> bool {
         let row = self.row();
-        if !metadata && (row.layout != 0 || self.batch.slots.is_live(self.row)) {
+        if self.batch.dotted || !metadata && (row.layout != 0 || self.batch.slots.is_live(self.row))
+        {
             return true;
         }
         let mut next = if metadata { row.metadata } else { row.own };
@@ -188,7 +198,7 @@ impl<'a> EventRef<'a> {
     }
 
     /// The event's own fields over the base's.
-    fn fields(&self) -> MapRef<'a> {
+    pub(crate) fn fields(&self) -> MapRef<'a> {
         let row = self.row();
         let (own, laid) =
             if row.layout == 0 { (row.own, NO_ROW) } else { (Laid::FIRST, self.row as u32) };
@@ -217,7 +227,11 @@ impl<'a> MapRef<'a> {
 
     /// The first of the event's own fields from `next` on with a key that fits, and which follows behind it.
     #[inline]
-    fn find_own(&self, mut next: NodeId, fits: impl Fn(&[u8]) -> bool) -> Option<(Node, bool)> {
+    pub(crate) fn find_own(
+        &self,
+        mut next: NodeId,
+        fits: impl Fn(&[u8]) -> bool,
+    ) -> Option<(Node, bool)> {
         let laid = self.laid();
         while !next.is_none() {
             let (node, is_around) = match laid {

@@ -1,7 +1,7 @@
 //! Format strings: `%{[field]:default}` and `%{+yyyy.MM.dd}`, compiled once.
 //!
 //! The grammar is Filebeat's (libbeat's `fmtstr`): `\` escapes the next character, field references
-//! are dotted paths in brackets, dates use Joda letters and the event's `@timestamp` in UTC.
+//! are dotted paths in brackets or one bracket for each part, dates use Joda letters and the event's `@timestamp` in UTC.
 
 use crate::event::{EventRef, ValueRef};
 use crate::merge::{write_int, write_uint};
@@ -179,14 +179,23 @@ fn parse_reference(inner: &str) -> Result<Part, FormatParseError> {
         return Ok(Part::Date(parse_date(date)?));
     }
     let unknown = || FormatParseError::Unknown(inner.to_owned());
-    let field = inner.strip_prefix('[').ok_or_else(unknown)?;
-    let (name, after) = field.split_once(']').ok_or_else(unknown)?;
+    // `[fields][topic]` is `[fields.topic]`.
+    let mut names = Vec::new();
+    let mut after = inner;
+    while let Some(field) = after.strip_prefix('[') {
+        let (name, rest) = field.split_once(']').ok_or_else(unknown)?;
+        names.push(name);
+        after = rest;
+    }
+    if names.is_empty() {
+        return Err(unknown());
+    }
+    let name = names.join(".");
     let default = match after {
         "" => None,
         _ => Some(after.strip_prefix(':').ok_or_else(unknown)?.into()),
     };
-    let path =
-        Path::parse(name).map_err(|error| FormatParseError::Field(name.to_owned(), error))?;
+    let path = Path::parse(&name).map_err(|error| FormatParseError::Field(name.clone(), error))?;
     Ok(Part::Field { path, default })
 }
 

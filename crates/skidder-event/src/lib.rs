@@ -11,6 +11,7 @@
 mod base;
 mod batch;
 mod copy;
+mod dotted;
 mod edit;
 mod encode;
 mod escape;

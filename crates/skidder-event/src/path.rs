@@ -41,6 +41,8 @@ pub struct Path {
     place: Place,
     /// It is of the event's fields, and of no row itself.
     plain: bool,
+    /// Its end may also be the key of a field, dots included.
+    dotted: bool,
     number: Number,
 }
 
@@ -51,6 +53,8 @@ enum Place {
     Timestamp,
     Log,
     LogOffset,
+    /// Some of its parts have dots in them.
+    Keys,
     /// Anything else.
     Field,
 }
@@ -94,8 +98,42 @@ impl Path {
             _ => Place::Field,
         };
         let plain = place == Place::Field && !metadata;
-        let number = Number::default();
-        Ok(Self { text: text.into(), segments, metadata, place, plain, number })
+        let (number, dotted) = (Number::default(), segments.len() > 1);
+        Ok(Self { text: text.into(), segments, metadata, place, plain, dotted, number })
+    }
+
+    /// The path of these keys, which may have dots in them; no other key is looked for.
+    pub fn of_keys(keys: &[&str]) -> Result<Self, PathError> {
+        let text = keys.join(".");
+        if !keys.iter().any(|key| key.contains('.')) {
+            return Self::parse(&text).map(Self::exact);
+        }
+        let segments = keys.iter().map(|&key| key.into()).collect();
+        let (place, number) = (Place::Keys, Number::default());
+        let (metadata, plain, dotted) = (false, false, false);
+        Ok(Self { text: text.into(), segments, metadata, place, plain, dotted, number })
+    }
+
+    /// The same path, for which no key with dots in it is looked for: each of its parts is a key.
+    pub fn exact(self) -> Self {
+        Self { dotted: false, ..self }
+    }
+
+    /// Whether its end may also be the key of a field, dots included.
+    #[inline]
+    pub(crate) fn is_dotted(&self) -> bool {
+        self.dotted
+    }
+
+    /// Whether some of its parts have dots in them.
+    pub(crate) fn is_of_keys(&self) -> bool {
+        self.place == Place::Keys
+    }
+
+    /// Its parts from `depth` on, with the dots between them.
+    pub(crate) fn rest(&self, depth: usize) -> &str {
+        let behind: usize = self.segments[depth..].iter().map(|part| part.len() + 1).sum();
+        &self.text[self.text.len() + 1 - behind..]
     }
 
     /// The number that all paths of this text have; 0 if it is no field of a form.
@@ -194,6 +232,13 @@ mod tests {
         let path = Path::parse("@metadata.pipeline").unwrap();
         assert!(path.is_metadata());
         assert_eq!(path.segments().len(), 1);
+    }
+
+    #[test]
+    fn the_rest_of_a_path_begins_at_one_of_its_parts() {
+        let path = Path::parse("@metadata.a.bc.d").unwrap();
+        assert_eq!([0, 1, 2].map(|depth| path.rest(depth)), ["a.bc.d", "bc.d", "d"]);
+        assert_eq!(Path::parse("message").unwrap().rest(0), "message");
     }
 
     #[test]

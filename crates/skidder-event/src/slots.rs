@@ -413,15 +413,9 @@ impl<'a> EventRef<'a> {
         debug_assert!(!rest.is_empty(), "`{path}` is looked at by a step that does not say so");
         let Cell::Map { first, opaque } = slots.get(slot)? else { return Some(None) };
         let below = if opaque { None } else { base_node(self.base, around) };
-        let (last, parents) = rest.split_last()?;
-        let (mut own, mut below) = (first, below.map_or(&[][..], BaseNode::children));
-        for segment in parents {
-            match self.batch.inside(own, below, segment) {
-                Some(found) => (own, below) = found,
-                None => return Some(None),
-            }
-        }
-        Some(MapRef::of(self.batch, own, below).get(last))
+        let below = below.map_or(&[][..], BaseNode::children);
+        let inner = MapRef::of(self.batch, first, below);
+        Some(inner.value_at(path, around.segments().len()))
     }
 
     /// Whether a top-level field has a slot that was written.

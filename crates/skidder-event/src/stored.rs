@@ -221,7 +221,7 @@ impl Batch {
         let known = if utf8 { events.bytes.len() } else { 0 };
         let parts = Parts { bytes: events.bytes, rows: events.rows, ..Parts::default() };
         let mut batch = Self::with_lines(parts, known, base, provenance);
-        batch.nodes = events.nodes;
+        (batch.nodes, batch.dotted) = (events.nodes, events.dotted);
         Ok(batch)
     }
 }
@@ -232,6 +232,7 @@ struct Events {
     bytes: Vec<u8>,
     rows: Vec<Row>,
     nodes: Vec<Node>,
+    dotted: bool,
 }
 
 impl Events {
@@ -262,7 +263,11 @@ impl Events {
 
     fn fields(&mut self, input: &mut Decoder<'_>, depth: usize) -> Result<NodeId, RestoreError> {
         let count = input.map()?.ok_or(RestoreError)?;
-        self.list(count, input, depth, |events, input| events.text(input.bytes()?))
+        self.list(count, input, depth, |events, input| {
+            let key = input.bytes()?;
+            events.dotted |= key.contains(&b'.');
+            events.text(key)
+        })
     }
 
     /// Nodes in their order, each with the key that `key` reads.

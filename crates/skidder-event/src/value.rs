@@ -83,13 +83,30 @@ impl Map {
         self.position(key).ok().map(|at| &self.entries[at].1)
     }
 
-    /// The value at a dotted path.
+    /// The value at a dotted path; at each object all that is left of it is looked for as one key first.
     pub fn get_path(&self, path: &str) -> Option<&Value> {
-        match path.split_once('.') {
+        match self.split(path) {
             None => self.get(path),
             Some((head, rest)) => match self.get(head)? {
                 Value::Map(inner) => inner.get_path(rest),
                 _ => None,
+            },
+        }
+    }
+
+    /// The first part of a path and its rest. Nothing if there is no rest, or the whole of it is a key.
+    fn split<'p>(&self, path: &'p str) -> Option<(&'p str, &'p str)> {
+        path.split_once('.').filter(|_| self.get(path).is_none())
+    }
+
+    /// Whether a part of the path before the last has a value that is no object.
+    pub fn is_blocking(&self, path: &str) -> bool {
+        match self.split(path) {
+            None => false,
+            Some((head, rest)) => match self.get(head) {
+                Some(Value::Map(inner)) => inner.is_blocking(rest),
+                Some(_) => true,
+                None => false,
             },
         }
     }
@@ -114,7 +131,7 @@ impl Map {
 
     /// Sets a dotted path; whatever is in the way and not an object is replaced by one.
     pub fn insert_path(&mut self, path: &str, value: impl Into<Value>) {
-        match path.split_once('.') {
+        match self.split(path) {
             None => self.insert(path, value),
             Some((head, rest)) => self.object(head).insert_path(rest, value),
         }
@@ -122,7 +139,7 @@ impl Map {
 
     /// Removes a dotted path; says whether something was there.
     pub fn remove_path(&mut self, path: &str) -> bool {
-        match path.split_once('.') {
+        match self.split(path) {
             None => match self.position(path) {
                 Ok(at) => {
                     self.entries.remove(at);
@@ -230,6 +247,26 @@ mod tests {
         map.merge_missing(&under);
         assert_eq!(map.get_path("host.name"), Some(&"mine".into()));
         assert_eq!(map.get_path("host.id"), Some(&"x".into()));
+    }
+
+    #[test]
+    fn a_path_that_is_a_key_as_a_whole_is_that_field() {
+        let mut map = Map::new();
+        map.insert_path("a.b.c", 1);
+        let mut inner = Map::new();
+        inner.insert("x.y", 2);
+        map.insert("a.b.c", 3);
+        map.insert("l", inner);
+        assert_eq!(map.get_path("a.b.c"), Some(&Value::Int(3)));
+        assert_eq!(map.get_path("l.x.y"), Some(&Value::Int(2)));
+        map.insert_path("l.x.y", 4);
+        let Some(Value::Map(inner)) = map.get("l") else { panic!("it is an object") };
+        assert_eq!(inner.iter().collect::<Vec<_>>(), [("x.y", &Value::Int(4))]);
+        assert!(map.remove_path("a.b.c"));
+        assert_eq!(map.get_path("a.b.c"), Some(&Value::Int(1)));
+        assert!(
+            map.is_blocking("a.b.c.d") && !map.is_blocking("a.b.c") && !map.is_blocking("l.x.y")
+        );
     }
 
     #[test]

@@ -206,6 +206,10 @@ fn format_strings_render_fields_defaults_and_dates() {
     );
     assert_eq!(render("%{[no.such]}"), Err(FormatError::Missing("no.such".into())));
     assert_eq!(Format::parse("%{[a]"), Err(FormatParseError::Unclosed(0)));
+    // A bracket for each part is the same as dots.
+    assert_eq!(Format::parse("%{[a][b.c]:d}"), Format::parse("%{[a.b.c]:d}"));
+    Format::parse("%{[a][]}").unwrap_err();
+    Format::parse("%{[a]b}").unwrap_err();
     assert!(matches!(Format::parse("%{+Q}"), Err(FormatParseError::Date('Q', _))));
     assert!(matches!(Format::parse("%{a}"), Err(FormatParseError::Unknown(_))));
     let mut bound = Format::parse("filebeat-%{[agent.version]}").unwrap();

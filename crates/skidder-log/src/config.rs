@@ -58,11 +58,24 @@ pub struct Flags {
     pub environment: Environment,
 }
 
+/// `logging.format`: what a line on stderr looks like.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Format {
+    /// Text on a terminal, else JSON.
+    #[default]
+    Auto,
+    /// ECS JSON.
+    Json,
+    /// For a person: time, level, message and the fields that matter.
+    Text,
+}
+
 /// The settings as they are written.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LogSettings {
     level: Level,
     selectors: Vec<String>,
+    format: Format,
     to_files: Option<bool>,
     to_stderr: Option<bool>,
     to_syslog: bool,
@@ -102,6 +115,8 @@ pub enum Target {
 pub struct LogConfig {
     /// Lines of this level and above.
     pub level: Level,
+    /// What lines on stderr look like; in files they are JSON.
+    pub format: Format,
     /// Whose lines for debugging.
     pub selectors: Selectors,
     /// Where lines go.
@@ -143,6 +158,12 @@ impl LogSettings {
         let settings = Self {
             level: logging.one_of("level", &levels).or(Level::INFO),
             selectors: logging.strings("selectors").or(Vec::new()),
+            format: logging
+                .one_of(
+                    "format",
+                    &[("auto", Format::Auto), ("json", Format::Json), ("text", Format::Text)],
+                )
+                .or(Format::Auto),
             to_files: logging.bool("to_files").optional(),
             to_stderr: logging.bool("to_stderr").optional(),
             to_syslog: logging.bool("to_syslog").or(false),
@@ -155,7 +176,7 @@ impl LogSettings {
             let message = "the event log is a part of Windows; skidder runs on Linux";
             logging.problem("to_eventlog", message, "use `to_files`, `to_stderr` or `to_syslog`");
         }
-        let advice = "the log is always JSON with the names of ECS, but for syslog";
+        let advice = "files of the log are always JSON with the names of ECS; for stderr see `logging.format`";
         logging.deprecated(&["json", "ecs"], advice);
         logging.finish();
         settings
@@ -192,6 +213,7 @@ impl LogSettings {
         let named = self.selectors.iter().map(String::as_str);
         LogConfig {
             level,
+            format: self.format,
             selectors: Selectors::new(named.chain(debug.unwrap_or_default().split(','))),
             target,
             event_data: self.event_data.clone(),

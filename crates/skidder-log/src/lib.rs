@@ -15,9 +15,10 @@ mod repeats;
 mod selectors;
 mod sinks;
 mod start;
+mod text;
 mod writer;
 
-pub use config::{Environment, Flags, LogConfig, LogSettings, MetricsConfig, Target};
+pub use config::{Environment, Flags, Format, LogConfig, LogSettings, MetricsConfig, Target};
 pub use files::FilesConfig;
 pub use layer::EVENT_DATA;
 pub use line::masked;

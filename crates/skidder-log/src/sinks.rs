@@ -1,13 +1,16 @@
 //! Where lines go: stderr, the journal behind it, syslog.
 
+use crate::config::Format;
 use crate::line::Line;
+use crate::text::Texts;
 use jiff::tz::TimeZone;
 use std::fs::File;
-use std::io::{self, Write as _};
+use std::io::{self, IsTerminal as _, Write as _};
 use std::os::fd::AsFd as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::os::unix::net::UnixDatagram;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 use tracing::Level;
 
@@ -27,14 +30,24 @@ pub(crate) struct Stderr {
     file: Option<File>,
     /// It leads to the journal, which takes the level from the beginning of a line.
     is_journal: bool,
+    /// For a person; else lines are JSON.
+    texts: Option<Mutex<Texts>>,
 }
 
 impl Stderr {
     /// The stderr of this process.
-    pub(crate) fn of_process() -> Self {
+    pub(crate) fn of_process(format: Format) -> Self {
+        let is_terminal = io::stderr().is_terminal();
+        let is_text = match format {
+            Format::Auto => is_terminal,
+            Format::Json => false,
+            Format::Text => true,
+        };
+        let texts =
+            || Mutex::new(Texts::new(TimeZone::system(), is_terminal, is_terminal && may_colour()));
         let file = io::stderr().as_fd().try_clone_to_owned().map(File::from).ok();
         let is_journal = file.as_ref().is_some_and(is_journal);
-        Self { file, is_journal }
+        Self { file, is_journal, texts: is_text.then(texts) }
     }
 
     pub(crate) fn write(&self, lines: &[Line]) {
@@ -43,13 +56,25 @@ impl Stderr {
             if self.is_journal {
                 text.push_str(&format!("<{}>", severity(line.level)));
             }
-            text.push_str(&line.json());
+            match &self.texts {
+                Some(texts) => {
+                    let mut texts = texts.lock().unwrap_or_else(PoisonError::into_inner);
+                    text.push_str(&texts.text(line));
+                }
+                None => text.push_str(&line.json()),
+            }
         }
         if let Some(mut file) = self.file.as_ref() {
             // There is nowhere to tell that nobody reads it.
             drop(file.write_all(text.as_bytes()));
         }
     }
+}
+
+/// Whether a terminal takes colours, and the person at it wants them: <https://no-color.org>.
+fn may_colour() -> bool {
+    let is_set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+    !is_set("NO_COLOR") && std::env::var_os("TERM").is_none_or(|terminal| terminal != "dumb")
 }
 
 /// Whether systemd said that a file is the journal: <https://systemd.io/JOURNAL_NATIVE_PROTOCOL>.

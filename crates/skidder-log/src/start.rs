@@ -1,6 +1,6 @@
 //! Turning the log on.
 
-use crate::config::{LogConfig, Target};
+use crate::config::{Format, LogConfig, Target};
 use crate::files::Files;
 use crate::layer::{LineLayer, Out};
 use crate::queue::Queue;
@@ -45,13 +45,13 @@ impl Log {
     }
 
     /// Lets lines of this level and above go to stderr at once.
-    pub fn to_stderr(level: Level) {
+    pub fn to_stderr(level: Level, format: Format) {
         let layer = LineLayer {
             level,
             selectors: Selectors::default(),
             event_data: false,
             clock: Arc::new(SystemClock::new()),
-            out: Out::Stderr(Stderr::of_process()),
+            out: Out::Stderr(Stderr::of_process(format)),
         };
         let subscriber = tracing_subscriber::registry().with(layer);
         // Only a second call can fail, and then the first one holds.
@@ -88,7 +88,7 @@ impl Log {
         let writer = Writer {
             queue: Arc::clone(&queue),
             clock,
-            stderr: Stderr::of_process(),
+            stderr: Stderr::of_process(config.format),
             sink,
             event_data: config.event_data.map(|files| Files::new(files, zone)),
             with_fields: config.with_fields,

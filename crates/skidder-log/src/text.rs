@@ -14,8 +14,22 @@ use tracing::Level;
 const FIELDS_MAX: usize = 3;
 /// Fields that are shown first.
 const FIRST: [&str; 16] = [
-    "output.id", "host", "broker", "topic", "bucket", "path", "input", "name", "address", "events", "in_flight",
-    "status", "reason", "why", "count", "version",
+    "output.id",
+    "host",
+    "broker",
+    "topic",
+    "bucket",
+    "path",
+    "input",
+    "name",
+    "address",
+    "events",
+    "in_flight",
+    "status",
+    "reason",
+    "why",
+    "count",
+    "version",
 ];
 /// Fields that count: a line that differs only in them says nothing new.
 const COUNTS: [&str; 6] = ["failures", "times", "events", "waiting", "in_flight", "log.held_back"];
@@ -99,7 +113,8 @@ impl Texts {
         }
         let mut hasher = DefaultHasher::new();
         line.message.hash(&mut hasher);
-        for (name, value) in line.fields.iter().filter(|(name, _)| !COUNTS.contains(&name.as_str())) {
+        for (name, value) in line.fields.iter().filter(|(name, _)| !COUNTS.contains(&name.as_str()))
+        {
             name.hash(&mut hasher);
             value.to_string().hash(&mut hasher);
         }
@@ -120,7 +135,13 @@ fn chosen(fields: &Map<String, Value>, most: usize) -> impl Iterator<Item = (&st
     let first = FIRST.iter().filter_map(|name| Some((*name, fields.get(*name)?)));
     let rest = fields.iter().map(|(name, value)| (name.as_str(), value));
     let rest = rest.filter(|(name, _)| !FIRST.contains(name) && !HIDDEN.contains(name));
-    first.chain(rest).take(most)
+    first.chain(rest).filter(|(name, value)| says_something(name, value)).take(most)
+}
+
+/// Whether a count is more than what goes without saying.
+fn says_something(name: &str, value: &Value) -> bool {
+    let least = u64::from(matches!(name, "failures" | "times"));
+    !COUNTS.contains(&name) || value.as_u64().is_none_or(|count| count > least)
 }
 
 fn shown(value: &Value) -> String {
@@ -149,9 +170,17 @@ mod tests {
     use super::*;
 
     fn line(level: Level, second: i64) -> Line {
-        let line = Line::own(level, Timestamp(second * 1_000_000_000), "cannot send events;\ntrying again");
-        line.with("host", "h:1").with("error.message", "away").with("events", second)
-            .with("failures", second).with("agent", "x").with("zebra", "z")
+        let line = Line::own(
+            level,
+            Timestamp(second * 1_000_000_000),
+            "cannot send events;\ntrying again",
+        );
+        line.with("host", "h:1")
+            .with("error.message", "away")
+            .with("events", second)
+            .with("failures", second)
+            .with("agent", "x")
+            .with("zebra", "z")
     }
 
     fn texts(is_coloured: bool) -> Texts {
@@ -173,14 +202,27 @@ mod tests {
     }
 
     #[test]
+    fn a_count_that_goes_without_saying_is_left_out() {
+        let mut line = Line::own(Level::ERROR, Timestamp(0), "a");
+        line = line.with("failures", 1).with("events", 0).with("times", 2);
+        assert_eq!(texts(false).text(&line), "00:00:00 ERROR a  times=2\n");
+    }
+
+    #[test]
     fn what_differs_in_a_count_only_is_shown_once_a_minute() {
         let mut texts = texts(false);
         let told: Vec<i64> =
             (0..130).filter(|at| !texts.text(&line(Level::ERROR, *at)).is_empty()).collect();
         assert_eq!(told, [0, 60, 120]);
-        assert!(!texts.text(&line(Level::ERROR, 121).with("host", "h:2")).is_empty(), "another host");
+        assert!(
+            !texts.text(&line(Level::ERROR, 121).with("host", "h:2")).is_empty(),
+            "another host"
+        );
         for _ in 0..2 {
-            assert!(!texts.text(&line(Level::INFO, 0)).is_empty(), "what was done is told each time");
+            assert!(
+                !texts.text(&line(Level::INFO, 0)).is_empty(),
+                "what was done is told each time"
+            );
         }
     }
 

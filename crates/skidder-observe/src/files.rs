@@ -145,9 +145,9 @@ fn add(text: &mut String, name: &str, value: &str) {
 
 /// A file as `/files` and `skidder files --json` show it; `output` is the id of one of several.
 pub fn file_json(input: &str, output: Option<&str>, file: &FileLook, output_full: bool) -> Json {
-    let reason = match (&file.reason, file.state) {
-        (None, FileState::Reading) if output_full => Some("output is full".to_owned()),
-        (reason, _) => reason.as_ref().map(ToString::to_string),
+    let (state, reason) = match (&file.reason, file.state) {
+        (None, FileState::Reading) if output_full => ("blocked", Some("output is full".to_owned())),
+        (reason, state) => (state.name(), reason.as_ref().map(ToString::to_string)),
     };
     let modified = (file.modified != Timestamp::default()).then(|| time_text(file.modified));
     let mut told = json!({
@@ -163,7 +163,7 @@ pub fn file_json(input: &str, output: Option<&str>, file: &FileLook, output_full
         "cursor": file.cursor,
         "read": file.read,
         "behind": file.behind,
-        "state": file.state.name(),
+        "state": state,
         "reason": reason,
         "deleted_in_ms": file.deleted_in.map(millis),
         "error": file.error.as_ref().map(error_json),

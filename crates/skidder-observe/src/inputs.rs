@@ -82,7 +82,7 @@ mod tests {
     fn input(number: usize) -> InputSource {
         let metrics = Arc::new(ReadMetrics::default());
         let (id, kind) = ("i".to_owned(), "filestream".to_owned());
-        InputSource { id, kind, number, slot: number, metrics, plan: None }
+        InputSource { id, kind, number, slot: number, metrics, plan: None, survey: None }
     }
 
     #[test]

@@ -65,6 +65,17 @@ pub(crate) struct Sums {
     pub(crate) total: LagNumbers,
     /// By the place of the output in the sources, and the slot of the input.
     pub(crate) inputs: BTreeMap<(usize, usize), LagNumbers>,
+    /// By the place of the output in the sources.
+    pub(crate) outputs: BTreeMap<usize, LagNumbers>,
+}
+
+/// Whose files are asked about.
+struct Asked {
+    /// Place of the output in the sources.
+    output: usize,
+    input: Arc<str>,
+    /// Requests of the output are so far apart.
+    interval: Duration,
 }
 
 /// One file of one output.
@@ -84,7 +95,10 @@ pub(crate) struct BoardFile {
 #[derive(Clone, Copy)]
 struct Mark {
     generation: u32,
+    /// Where its cursor was at `since`, from which its rate counts; and the rate until then.
     cursor: u64,
+    since: Monotonic,
+    rate: Option<f64>,
     /// A size that it had, and when: as long as the cursor is before it, something of then is not settled.
     size: u64,
     seen: Monotonic,
@@ -238,8 +252,10 @@ fn make_round(sources: &Sources, last: Option<&Round>, now: Monotonic) -> Result
     let wall = sources.clock.wall();
     for (output, of) in sources.outputs.iter().enumerate() {
         let Some(looks) = &of.looks else { continue };
+        let interval = of.flush_timeout();
+        let mut of_output = LagNumbers::default();
         for input in of.inputs.list().iter() {
-            let id: Arc<str> = input.id.as_str().into();
+            let at = Asked { output, input: input.id.as_str().into(), interval };
             let of_input = sums.inputs.entry((output, input.slot)).or_default();
             let mut query = FileQuery { limit: PAGE, ..FileQuery::default() };
             loop {
@@ -251,27 +267,50 @@ fn make_round(sources: &Sources, last: Option<&Round>, now: Monotonic) -> Result
                 query.after = page.files.last().map(|file| file.path.to_path_buf());
                 let more = page.more && query.after.is_some();
                 for look in page.files {
-                    round.take(look, (output, &id), last, wall, of_input);
+                    round.take(look, &at, last, wall, of_input);
                 }
                 if !more {
                     break;
                 }
             }
+            of_output.add_all(of_input);
         }
-    }
-    for of_input in sums.inputs.values() {
-        sums.total.add_all(of_input);
+        if let Some(rates) = of.rates(now) {
+            of_output.rate = rates.settled_bytes;
+        }
+        sums.total.add_output(&of_output);
+        sums.outputs.insert(output, of_output);
     }
     round.sums = Arc::new(sums);
     round.took = sources.clock.monotonic().since(now);
     Ok(round)
 }
 
+impl Mark {
+    /// The place from which the next rate counts, and the rate until now: over at least `interval`, or sooner if
+    /// something has moved. Nothing if it is too early to tell.
+    fn pace(
+        &self,
+        cursor: u64,
+        now: Monotonic,
+        interval: Duration,
+    ) -> (u64, Monotonic, Option<f64>) {
+        let (span, moved) = (now.since(self.since), cursor.saturating_sub(self.cursor));
+        let rate =
+            Some(span).filter(|span| !span.is_zero()).map(|span| moved as f64 / span.as_secs_f64());
+        match rate {
+            Some(rate) if span >= interval => (cursor, now, Some(rate)),
+            Some(rate) if self.rate.is_none() && moved > 0 => (self.cursor, self.since, Some(rate)),
+            _ => (self.cursor, self.since, self.rate),
+        }
+    }
+}
+
 impl Round {
     fn take(
         &mut self,
         look: FileLook,
-        at: (usize, &Arc<str>),
+        at: &Asked,
         last: Option<&Self>,
         wall: Timestamp,
         sums: &mut LagNumbers,
@@ -280,34 +319,109 @@ impl Round {
         let mut rate = None;
         let mut behind_for = Duration::ZERO;
         if let Some(key) = &look.key {
-            let place = (at.0, key.clone());
-            let before = last.and_then(|last| Some((last.marks.get(&place)?, last.made)));
-            let before = before.filter(|(mark, _)| mark.generation == look.generation);
-            let span = before.map(|(_, made)| now.since(made).as_secs_f64());
-            if let (Some((mark, _)), Some(span)) = (before, span.filter(|span| *span > 0.0)) {
-                rate = Some(look.cursor.saturating_sub(mark.cursor) as f64 / span);
-            }
-            let kept = before.filter(|(mark, _)| look.cursor < mark.size);
-            let (size, seen) = kept.map_or((look.size, now), |(mark, _)| (mark.size, mark.seen));
+            let place = (at.output, key.clone());
+            let before = last.and_then(|last| last.marks.get(&place).copied());
+            let before = before.filter(|mark| mark.generation == look.generation);
+            let kept = before.filter(|mark| look.cursor < mark.size);
+            let (size, seen) = kept.map_or((look.size, now), |mark| (mark.size, mark.seen));
             let is_behind = look.behind.is_some_and(|bytes| bytes > 0);
             if is_behind && is_to_be_read(&look) {
-                // Its newest line is as old as the file's last change.
-                behind_for = now.since(seen).max(wall.since(look.modified));
+                // Its newest line is as old as the file's last change. Of a file that is gone that is not known.
+                let is_known = look.modified != Timestamp::default();
+                let unchanged = if is_known { wall.since(look.modified) } else { Duration::ZERO };
+                behind_for = now.since(seen).max(unchanged);
             }
-            let mark = Mark { generation: look.generation, cursor: look.cursor, size, seen };
+            let fresh = Mark {
+                generation: look.generation,
+                cursor: look.cursor,
+                since: now,
+                rate: None,
+                size,
+                seen,
+            };
+            let paced = before.map(|mark| mark.pace(look.cursor, now, at.interval));
+            let (cursor, since, known) = paced.unwrap_or((fresh.cursor, fresh.since, None));
+            rate = known;
             if self.marks.len() < FILES_MAX {
-                self.marks.insert(place, mark);
+                self.marks.insert(place, Mark { cursor, since, rate, ..fresh });
             }
         }
         sums.add(&Found { look: &look, rate, behind_for });
         if self.files.len() < FILES_MAX {
             self.files.push(BoardFile {
                 look,
-                output: at.0,
-                input: Arc::clone(at.1),
+                output: at.output,
+                input: Arc::clone(&at.input),
                 rate,
                 behind_for,
             });
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use skidder_read::{FileState, Reason};
+    use std::path::Path;
+
+    fn look(cursor: u64, modified: Timestamp) -> FileLook {
+        FileLook {
+            path: Arc::from(Path::new("/a")),
+            key: Some("k".to_owned()),
+            identity: None,
+            fingerprint_len: None,
+            generation: 0,
+            size: 1000,
+            modified,
+            compressed: false,
+            cursor,
+            read: cursor,
+            behind: Some(1000 - cursor),
+            state: FileState::Gone,
+            reason: Some(Reason::Gone),
+            source: None,
+            id: skidder_os::FileId { device: 1, inode: 2 },
+            deleted_in: None,
+            error: None,
+        }
+    }
+
+    fn round(second: u64, look: FileLook, last: Option<&Round>) -> Round {
+        let mut round = Round {
+            made: Monotonic(Duration::from_secs(second)),
+            took: Duration::ZERO,
+            asked: Monotonic::default(),
+            files: Vec::new(),
+            marks: HashMap::new(),
+            sums: Arc::default(),
+        };
+        let at = Asked { output: 0, input: Arc::from("i"), interval: Duration::from_secs(10) };
+        let wall = Timestamp(1_800_000_000_000_000_000 + second as i64 * 1_000_000_000);
+        round.take(look, &at, last, wall, &mut LagNumbers::default());
+        round
+    }
+
+    #[test]
+    fn a_file_that_is_gone_is_as_old_as_it_was_seen_behind() {
+        let first = round(100, look(0, Timestamp::default()), None);
+        assert_eq!(first.files[0].behind_for, Duration::ZERO, "not since 1970");
+        let second = round(130, look(0, Timestamp::default()), Some(&first));
+        assert_eq!(second.files[0].behind_for, Duration::from_secs(30));
+        let known = round(100, look(0, Timestamp(1_800_000_000_000_000_000)), None);
+        assert_eq!(known.files[0].behind_for, Duration::from_secs(100));
+    }
+
+    #[test]
+    fn a_cursor_that_moves_every_ten_seconds_has_a_steady_rate() {
+        let mut last = None;
+        let mut rates = Vec::new();
+        for second in 0..40 {
+            let round = round(second, look(second / 10 * 100, Timestamp(1)), last.as_ref());
+            rates.push(round.files[0].rate);
+            last = Some(round);
+        }
+        assert!(rates[..10].iter().all(Option::is_none), "it is too early to tell: {rates:?}");
+        assert!(rates[10..].iter().all(|rate| *rate == Some(10.0)), "{rates:?}");
     }
 }

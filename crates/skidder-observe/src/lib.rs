@@ -34,7 +34,7 @@ pub use numbers::{
     DiskNumbers, InputNumbers, OutputNumbers, QueueNumbers, ReadNumbers, RegistrarNumbers,
 };
 pub use otlp::{Refused, otlp, otlp_refused};
-pub use problems::{Problem, Problems, Severity, is_well};
+pub use problems::{Problem, Problems, Severity, Survey, is_well};
 pub use process::{Process, System};
 pub use profiles::Profiling;
 pub use prometheus::{CONTENT_TYPE as PROMETHEUS_CONTENT_TYPE, prometheus};

@@ -4,7 +4,10 @@
 //! meant so. Without problems all is well.
 
 mod files;
+mod inputs;
 mod outputs;
+
+pub use inputs::Survey;
 
 use crate::files::{millis, time_text};
 use crate::page::Query;
@@ -73,6 +76,7 @@ impl Problems {
     pub fn of(&self, sources: &Sources) -> Vec<Problem> {
         let mut problems = self.of_outputs(sources);
         self.add_files(sources, &mut problems);
+        problems.extend(Self::of_inputs(sources, None));
         problems.sort_by_key(|problem| problem.severity);
         problems
     }

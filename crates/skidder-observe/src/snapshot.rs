@@ -5,13 +5,16 @@ use crate::lag::{Lag, LagNumbers, Sums};
 use crate::numbers::{
     InputNumbers, OutputNumbers, QueueNumbers, ReadNumbers, RegistrarNumbers, events_of,
 };
+use crate::problems::Survey;
 use crate::process::{Process, System, cores};
 use crate::reload::{ReloadNumbers, Reloads};
 use crate::states::OutputState;
 use skidder_event::DropReason;
 use skidder_log::{Log, LogNumbers};
 use skidder_os::{Clock, Fs, Monotonic, Timestamp};
-use skidder_pipeline::{DiskQueue, Ledger, Looks, OutputMetrics, Queue, RegistrarMetrics, Settle};
+use skidder_pipeline::{
+    DiskQueue, Ledger, Looks, OutputMetrics, Queue, Rates, RegistrarMetrics, Settle,
+};
 use skidder_read::ReadMetrics;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -107,6 +110,8 @@ pub struct InputSource {
     pub metrics: Arc<ReadMetrics>,
     /// Its plan, if there is one to show.
     pub plan: Option<Arc<dyn Describe>>,
+    /// What it finds, if that can be told.
+    pub survey: Option<Arc<Survey>>,
 }
 
 /// One output, with what lies before it.
@@ -279,6 +284,17 @@ impl Sources {
 }
 
 impl OutputSource {
+    /// How fast its lines come and go, over at least the time that a request waits to be full.
+    pub(crate) fn rates(&self, now: Monotonic) -> Option<Rates> {
+        self.settle.rates(now, self.flush_timeout())
+    }
+
+    /// So long a request waits to be full.
+    pub(crate) fn flush_timeout(&self) -> Duration {
+        let queue = self.disk.as_ref().map_or(&self.queue, |disk| disk.back());
+        queue.limits().flush_timeout
+    }
+
     /// Files that match, as the last scans saw them.
     pub fn files(&self) -> u64 {
         self.inputs.list().iter().map(|input| input.metrics.files_matched.get()).sum()

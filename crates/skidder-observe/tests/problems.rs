@@ -86,7 +86,7 @@ fn refused_events_are_trouble_until_they_are_taken_out_or_an_hour_is_over() {
 
 #[test]
 fn an_output_that_has_ended_and_a_configuration_that_was_refused_are_problems() {
-    let run = Run::idle();
+    let run = delivering();
     run.sources.outputs[0].ended.store(true, Ordering::Relaxed);
     run.sources.reloads.refused(Timestamp(0), "line 3: unknown setting".to_owned());
     let kinds: Vec<String> = problems(&run).into_iter().map(|problem| problem.kind).collect();

@@ -21,6 +21,12 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
+/// Whether an operation failed because the process (`EMFILE`) or the system (`ENFILE`) may open no more files.
+pub fn is_out_of_descriptors(error: &io::Error) -> bool {
+    let code = error.raw_os_error();
+    code == Some(Errno::MFILE.raw_os_error()) || code == Some(Errno::NFILE.raw_os_error())
+}
+
 /// Bytes of directory listing fetched by one system call: about 1,500 names.
 const LISTING_BYTES: usize = 64 * 1024;
 

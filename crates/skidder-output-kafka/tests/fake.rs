@@ -131,6 +131,25 @@ async fn answers_that_make_no_sense_are_told_and_asked_for_again() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn what_no_answer_is_about_is_sent_again() {
+    for settings in ["", IDEMPOTENT] {
+        let fake = Fake::start(1, 3).await;
+        fake.on_produce([
+            Trick::Nothing,
+            Trick::OtherTopic,
+            Trick::Good,
+            Trick::Elsewhere(100),
+            Trick::Elsewhere(-1),
+            Trick::Nothing,
+        ]);
+        let fixture = send("another's answers", &fake, settings).await;
+        let taken = taken_of(&fake.state().values());
+        fixture.judge_repeated(&counted(&taken));
+        assert!(fixture.feed.metrics.write_errors.get() >= 5);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_topic_is_asked_for_until_it_is_there() {
     let fake = Fake::start(1, 2).await;
     fake.on_metadata([3, 5, 29, 3, 3, 3, 3].map(Trick::Code));

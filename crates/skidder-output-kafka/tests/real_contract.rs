@@ -56,8 +56,8 @@ impl Trial for KafkaTrial {
             Manner::WrongCredentials => (ports.sasl, &[]),
             Manner::CertificateExpired => (ports.expired, &[]),
             Manner::WrongName => (ports.wrong_host, &[]),
-            // With rights, in `real_rights.rs`. It cannot be made to talk nonsense.
-            Manner::RefusesWhole | Manner::Confused => return None,
+            // With rights, in `real_rights.rs`. It cannot be made to talk nonsense: `fake.rs`.
+            Manner::RefusesWhole | Manner::Confused | Manner::ProvesNothing => return None,
         };
         let name = unique_name("contract");
         let plain = format!("127.0.0.1:{}", ports.plain);

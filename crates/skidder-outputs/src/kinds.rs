@@ -96,7 +96,8 @@ pub fn build(
         [] => {
             if !wrong {
                 let message = "no output is enabled; expected exactly one";
-                outputs.problem("", message, "for example `output.console.enabled: true`");
+                let hint = "for example `output.elasticsearch.hosts: ['localhost:9200']`, or `output.console.enabled: true`";
+                outputs.problem("", message, hint);
             }
             None
         }

@@ -18,6 +18,7 @@ pub mod logstash;
 mod net;
 pub mod otlp;
 mod post;
+mod redact;
 pub mod redis;
 mod refusal;
 pub mod s3;

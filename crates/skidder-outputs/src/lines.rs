@@ -141,7 +141,8 @@ pub(crate) async fn run<S: LineSink>(sink: S, mut codec: Codec, limits: TakeLimi
             feed.metrics.write_error_with(work.0.place(), &error, disk_remedy(&error));
             if work.0.is_final(&error) {
                 feed.metrics.active.sub(events);
-                tracing::error!(output = S::KIND, %error, "nobody reads the output any more; it ends");
+                // `| head` has seen enough: that is no error there, and the program says how it ends.
+                tracing::info!(output = S::KIND, %error, "nobody reads the output any more; it ends");
                 // What is not settled is read again by the next start.
                 feed.queue.abort();
                 return;

@@ -176,8 +176,7 @@ fn headers(
     if let Some(login) = basic(url) {
         headers.insert(AUTHORIZATION, secret(&login)?);
     }
-    for (name, mut value) in read_headers(section, "headers") {
-        value.set_sensitive(true);
+    for (name, value) in read_headers(section, "headers") {
         headers.insert(name, value);
     }
     if let Some(login) = proxy_login(url, proxy) {

@@ -82,6 +82,17 @@ impl Trial for ElasticsearchTrial {
             Manner::Confused => {
                 vec![Act::Body("<html>"), Act::Silence, Act::Half, Act::OneLess, Act::DropAfter]
             }
+            Manner::ProvesNothing => vec![
+                Act::Body("{\"took\":1,\"errors\":false}"),
+                Act::Body("{\"took\":1,\"errors\":false,\"items\":[]}"),
+                Act::Did("delete", 200),
+                Act::Did("delete", 404),
+                Act::Did("update", 200),
+                Act::Did("create", 0),
+                Act::OneLess,
+                Act::OneMore,
+                Act::HalfDid,
+            ],
             _ => Vec::new(),
         };
         let certificate = match manner {

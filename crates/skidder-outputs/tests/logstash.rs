@@ -15,6 +15,16 @@ use std::time::Duration;
 
 const LINES: usize = 1000;
 
+/// What looks like an acknowledgement and is none.
+const PROVE_NOTHING: [Act; 6] = [
+    Act::Says(b"2A\0\0\0\0"),
+    Act::Says(b"1A\0\0\0\x01"),
+    Act::Says(b"2W\0\0\0\x01"),
+    Act::Says(b"2J\0\0\0\x01"),
+    Act::Says(b"2A\xff\xff\xff\xff"),
+    Act::Says(b"2A\0\0\0"),
+];
+
 fn host(name: &str, address: &str) -> Host {
     let port = address.rsplit_once(':').unwrap().1.parse().unwrap();
     Host { name: name.to_owned(), port }
@@ -98,6 +108,7 @@ impl Trial for LogstashTrial {
             // A server cannot say that something is too large.
             Manner::RefusesLarge => return None,
             Manner::Confused => (&[Act::Nonsense, Act::TooMuch, Act::Silence], None),
+            Manner::ProvesNothing => (&PROVE_NOTHING, None),
             Manner::WrongCredentials => (&[], acceptor(&self.good, true)),
             Manner::CertificateExpired => (&[], acceptor(&expired, false)),
             Manner::WrongName => (&[], acceptor(&elsewhere, false)),
@@ -107,8 +118,8 @@ impl Trial for LogstashTrial {
 
     fn output(&self, address: &str, manner: Manner) -> Box<dyn Output> {
         let mut config = config(&[address]);
-        if manner == Manner::Confused {
-            // One of its answers is silence.
+        if matches!(manner, Manner::Confused | Manner::ProvesNothing) {
+            // Some of its answers are silence.
             config.timeout = Duration::from_millis(500);
         }
         if matches!(

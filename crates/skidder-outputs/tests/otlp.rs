@@ -17,6 +17,16 @@ use std::time::Duration;
 const LINES: usize = 1000;
 const PROTOCOLS: [bool; 2] = [true, false];
 
+/// What looks like success and is none.
+const PROVE_NOTHING: [Act; 6] = [
+    Act::Says("text/html", ""),
+    Act::Says("text/html", "<html>welcome</html>"),
+    Act::Says("application/json", "{\"status\":\"ok\"}"),
+    Act::Says("application/json", "[]"),
+    Act::Says("text/plain", "OK"),
+    Act::Says("application/x-protobuf", "{}"),
+];
+
 /// Settings as somebody writes them.
 fn read(grpc: bool, hosts: &str, more: &str) -> Config {
     let protocol = if grpc { "grpc" } else { "http/protobuf" };
@@ -87,6 +97,7 @@ impl Trial for OtlpTrial {
             Manner::RefusesSome => &[Act::AllBut(7), Act::Ok, Act::AllBut(100), Act::AllBut(1)],
             Manner::RefusesLarge => &[Act::AtMost(7)],
             Manner::Confused => &[Act::Nonsense, Act::Drop, Act::Silence, Act::Nonsense],
+            Manner::ProvesNothing => &PROVE_NOTHING,
             _ => &[],
         };
         let tls = self.certificate(manner);

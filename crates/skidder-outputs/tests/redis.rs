@@ -20,6 +20,19 @@ const MEMORY: Act = Act::Error("-OOM command not allowed when used memory > 'max
 /// A key for each event, so that each has a command of its own.
 const MANY: &str = "logs-%{[log.offset]}";
 
+/// What looks like success and is none.
+const PROVE_NOTHING: [Act; 8] = [
+    Act::Says("$-1\r\n"),
+    Act::Says(":0\r\n"),
+    Act::Says(":-5\r\n"),
+    Act::Says("+OK\r\n"),
+    Act::Says("+QUEUED\r\n"),
+    Act::Says("$3\r\n100\r\n"),
+    // A list in which a hundred values were put is longer.
+    Act::Says(":99\r\n"),
+    Act::Says(":x\r\n"),
+];
+
 fn format(text: &str) -> Format {
     Format::parse(text).unwrap()
 }
@@ -83,6 +96,7 @@ impl Trial for RedisTrial {
             Manner::RefusesSome => (&[Act::Ok, MEMORY, Act::Ok, Act::Ok, MEMORY], None, None),
             Manner::RefusesLarge => (&[Act::NeverLine(500)], None, None),
             Manner::Confused => (&[Act::Nonsense, Act::Silence, Act::Half], None, None),
+            Manner::ProvesNothing => (&PROVE_NOTHING, None, None),
             Manner::WrongCredentials => (&[], Some("another"), None),
             Manner::CertificateExpired => (&[], None, acceptor(&expired)),
             Manner::WrongName => (&[], None, acceptor(&elsewhere)),
@@ -125,7 +139,7 @@ async fn a_list_gets_all_events_of_a_request_in_one_command_and_in_order() {
     assert_eq!(state.asked, ["PING"]);
     let metrics = &fixture.feed.metrics;
     assert_eq!((metrics.batches.get(), metrics.acked.get()), (10, LINES as u64));
-    assert_eq!((metrics.failed.get(), metrics.read_bytes.get()), (0, 40));
+    assert_eq!((metrics.failed.get(), metrics.read_bytes.get()), (0, 61));
 }
 
 #[tokio::test(flavor = "multi_thread")]

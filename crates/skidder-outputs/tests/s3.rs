@@ -45,6 +45,18 @@ fn output_at(address: &str, more: &str) -> S3 {
     S3::new(config_at(&format!("http://{address}"), more), context()).unwrap()
 }
 
+/// What looks like success and is none.
+const PROVE_NOTHING: [Act; 6] = [
+    Act::Portal,
+    Act::Says("HTTP/1.1 202 Accepted\r\netag: \"0123\"\r\ncontent-length: 0\r\n\r\n"),
+    Act::Says("HTTP/1.1 204 No Content\r\netag: \"0123\"\r\n\r\n"),
+    Act::Says("HTTP/1.1 200 OK\r\netag: \"0123\"\r\ncontent-length: 6\r\n\r\n<html>"),
+    Act::Says(
+        "HTTP/1.1 200 OK\r\netag: \"0123\"\r\nx-amz-checksum-crc32: AAAAAA==\r\ncontent-length: 0\r\n\r\n",
+    ),
+    Act::Says("HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n"),
+];
+
 /// Sends a thousand lines to a bucket with a script and judges: nothing is there twice.
 async fn sent(name: &str, script: &[Act], more: &str) -> (Fixture, FakeBucket) {
     let mut fixture = Fixture::new();
@@ -96,6 +108,7 @@ impl Trial for S3Trial {
             Manner::RefusesSome => return None,
             Manner::RefusesLarge => (&[Act::NeverLine(500)], None),
             Manner::Confused => (&[Act::Nonsense, Act::Portal, Act::Silence, Act::Half], None),
+            Manner::ProvesNothing => (&PROVE_NOTHING, None),
             Manner::CertificateExpired => (&[], acceptor(&expired)),
             Manner::WrongName => (&[], acceptor(&elsewhere)),
         };

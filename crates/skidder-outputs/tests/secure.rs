@@ -6,10 +6,11 @@ mod common;
 use common::http_proxy::FakeHttpProxy;
 use common::server::FakeServer;
 use common::{Fixture, context, told, trusting};
+use rustls::pki_types::pem::PemObject as _;
 use rustls::{CipherSuite, NamedGroup};
 use sha2::{Digest as _, Sha256};
 use skidder_config::{Problems, Secret, Settings};
-use skidder_contract::Authority;
+use skidder_contract::{Authority, Certificate, SelfSigned};
 use skidder_outputs::Elasticsearch;
 use skidder_outputs::elasticsearch::{Config, HostUrl, Pem, TlsSettings, VerificationMode};
 use skidder_pipeline::Output as _;
@@ -104,6 +105,49 @@ async fn each_verification_mode_accepts_what_it_should() {
         let settings = TlsSettings { verification_mode, ..trusting(&ours) };
         let (good, told) = check(config(&server, settings)).await;
         assert_eq!(good, accepted, "{signed} {name} {verification_mode:?}\n{told}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_self_signed_certificate_is_taken_if_it_is_itself_among_the_authorities() {
+    use SelfSigned::{Expired, ForClients, Leaf};
+    use VerificationMode::{Certificate as Chain, Full};
+    let another = Certificate::self_signed("localhost", SelfSigned::Authority);
+    let table = [
+        // what the server shows, in which name, mode, whether it is configured, whether it is accepted
+        (SelfSigned::Authority, "localhost", Full, true, true),
+        (Leaf, "localhost", Full, true, true),
+        (SelfSigned::Authority, "localhost", Full, false, false),
+        (SelfSigned::Authority, "elsewhere", Full, true, false),
+        (SelfSigned::Authority, "elsewhere", Chain, true, true),
+        (SelfSigned::Authority, "elsewhere", Chain, false, false),
+        (Expired, "localhost", Full, true, false),
+        (Expired, "localhost", Chain, true, false),
+        (ForClients, "localhost", Full, true, false),
+    ];
+    for (what, name, verification_mode, configured, accepted) in table {
+        let own = Certificate::self_signed(name, what);
+        let server = FakeServer::start_with([], Some(own.acceptor())).await;
+        let trusted = if configured { &own } else { &another };
+        let settings = TlsSettings {
+            verification_mode,
+            certificate_authorities: vec![Pem::of(&another.pem()), Pem::of(&trusted.pem())],
+            ..TlsSettings::default()
+        };
+        let (good, told) = check(config(&server, settings)).await;
+        assert_eq!(good, accepted, "{what:?} {name} {verification_mode:?} {configured}\n{told}");
+        // Its fingerprint says the same, if it is an authority's.
+        if what != Leaf && configured {
+            let der = rustls::pki_types::CertificateDer::from_pem_slice(own.pem().as_bytes());
+            let settings = TlsSettings {
+                verification_mode,
+                certificate_authorities: vec![Pem::of(&another.pem())],
+                ca_trusted_fingerprint: Some(Sha256::digest(der.unwrap()).into()),
+                ..TlsSettings::default()
+            };
+            let (good, told) = check(config(&server, settings)).await;
+            assert_eq!(good, accepted, "fingerprint of {what:?} {name}\n{told}");
+        }
     }
 }
 

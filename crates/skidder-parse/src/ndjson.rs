@@ -1,9 +1,10 @@
 //! The parser `ndjson`: a message that is a JSON object becomes fields of its event.
 //!
 //! Semantics of Filebeat 9.5 (libbeat `reader/readjson`, `common/jsontransform`): at the root, fields are merged deeply and
-//! what the event has wins unless `overwrite_keys`; `@timestamp` and `@metadata` are taken only with `overwrite_keys`. Where
-//! Filebeat loses something this does not: a message that is `null` or whose keys cannot be expanded stays as it is, an
-//! object is followed by nothing, an `error` that the program wrote stays under the note of this parser, a `target`
+//! what the event has wins unless `overwrite_keys`; `@timestamp` and `@metadata` are taken only with `overwrite_keys`, and the
+//! type of the input stays. Of a message with something behind its first object that object is taken; what is behind it is told
+//! and counted. Where Filebeat loses something else this does not: a message that is `null` or whose keys cannot be expanded
+//! stays as it is, an `error` that the program wrote stays under the note of this parser, a `target`
 //! that exists is merged into, and `expand_keys` works with a `target` too.
 
 use crate::json::{JsonError, Scanner};
@@ -38,6 +39,9 @@ pub enum NdjsonError {
     /// The message stays as it is.
     #[error("Error decoding JSON: {0}")]
     Undecoded(JsonError),
+    /// The fields of the first object are there; the rest of the message is not.
+    #[error("only the first object of the message is read: {0}")]
+    Behind(JsonError),
     /// The message stays as it is.
     #[error("cannot expand `{0}`: another key gives the same field")]
     Expand(String),
@@ -86,15 +90,17 @@ impl Ndjson {
         let done = self.decode(event, text);
         if let Err(error) = &done
             && self.settings.add_error_key
+            && !matches!(error, NdjsonError::Behind(_))
         {
-            note(event, &error.to_string());
+            note(event, &error.to_string(), self.settings.target.as_ref());
         }
         done
     }
 
     fn decode(&mut self, event: &mut EventMut<'_>, text: Text) -> Result<(), NdjsonError> {
-        let mut fields = self.scanner.object(event, text).map_err(NdjsonError::Undecoded)?;
-        let mut done = Ok(());
+        let (mut fields, behind) =
+            self.scanner.first_object(event, text).map_err(NdjsonError::Undecoded)?;
+        let mut done = behind.map_or(Ok(()), |error| Err(NdjsonError::Behind(error)));
         let message = match &self.settings.message_key {
             Some(key) => message_of(event, &fields, key).unwrap_or_else(|error| {
                 done = Err(error);
@@ -115,7 +121,17 @@ impl Ndjson {
         match message {
             Some(message) => {
                 event.set_message(message);
-                remove(event, &mut fields, b"message");
+                if self.settings.target.is_none() {
+                    remove(event, &mut fields, b"message");
+                }
+            }
+            None if is_error_alone(
+                event,
+                &fields,
+                done.is_err() && self.settings.add_error_key,
+            ) =>
+            {
+                event.set_message(Text { len: 0, ..text });
             }
             None => event.clear_message(),
         }
@@ -128,6 +144,7 @@ impl Ndjson {
                 if let Err(error) = take_special(event, &mut fields, &mut self.times) {
                     done = Err(error);
                 }
+                remove_input_type(event, &mut fields);
                 event.merge_list_over(fields, true);
             }
             None => {
@@ -139,8 +156,8 @@ impl Ndjson {
     }
 }
 
-/// Says on the event what went wrong, beside what it has in `error`.
-pub(crate) fn note(event: &mut EventMut<'_>, message: &str) {
+/// Says on the event, or in the object that takes the fields, what went wrong, beside what is there in `error`.
+fn note(event: &mut EventMut<'_>, message: &str, target: Option<&Path>) {
     let message = Cell::Str(event.store_text(message.as_bytes()));
     let kind = Cell::Str(event.store_text(b"json"));
     let keys = [b"error".as_slice(), b"message", b"type"].map(|key| event.store_text(key));
@@ -148,7 +165,41 @@ pub(crate) fn note(event: &mut EventMut<'_>, message: &str) {
     let first = arena.push(NodeId::NONE, keys[1], message, 0);
     arena.push(first, keys[2], kind, 0);
     let error = arena.push(NodeId::NONE, keys[0], Cell::Map { first, opaque: false }, 0);
-    event.merge_list_over(FieldList::one(error), false);
+    let mut fields = FieldList::one(error);
+    if let Some(target) = target {
+        fields = below(event, fields, target);
+    }
+    event.merge_list_over(fields, false);
+}
+
+/// Whether there is nothing but a field `error`, or a note will be the only field: Filebeat takes the line for one that could not
+/// be decoded, and gives it the message.
+fn is_error_alone(event: &mut EventMut<'_>, fields: &FieldList, is_noted: bool) -> bool {
+    if fields.first.is_none() {
+        return is_noted;
+    }
+    if !has(fields, b"error") {
+        return false;
+    }
+    let (_, arena) = event.arena();
+    arena.next(fields.first).is_none() && find(event, fields.first, b"error").is_some()
+}
+
+/// Takes out what would replace the type of the input (`input.type`), which Filebeat sets behind its parsers.
+fn remove_input_type(event: &mut EventMut<'_>, fields: &mut FieldList) {
+    if !has(fields, b"input") {
+        return;
+    }
+    let Some((before, id)) = find(event, fields.first, b"input") else { return };
+    match event.arena().1.cell(id) {
+        Cell::Map { first, opaque } => {
+            let mut inner = FieldList { first, keys: KeyFilter::ANY, ..FieldList::EMPTY };
+            if remove(event, &mut inner, b"type").is_some() {
+                event.arena().1.set(id, Cell::Map { first: inner.first, opaque }, 0);
+            }
+        }
+        _ => event.arena().1.unlink(fields, before),
+    }
 }
 
 /// The field with this key, and the one before it.

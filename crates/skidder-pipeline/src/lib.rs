@@ -15,10 +15,12 @@ mod ledger;
 mod looks;
 mod metrics;
 mod output;
+mod pace;
 mod queue;
 mod registrar;
 mod repeats;
 mod run;
+mod saving;
 mod scanner;
 mod settle;
 #[cfg(test)]
@@ -42,8 +44,9 @@ pub use metrics::{
     Active, Counter, Gauge, OutputMetrics, QueueMetrics, Refusals, RegistrarMetrics,
 };
 pub use output::{Feed, Output, OutputFuture};
+pub use pace::Rates;
 pub use queue::{Delivery, Queue, QueueLimits, TakeLimits, Tap};
 pub use registrar::Registrar;
-pub use run::{Pipeline, PipelineSettings, Queues, ReadOnce};
+pub use run::{Patience, Pipeline, PipelineSettings, Queues, ReadOnce};
 pub use scanner::{FileInput, Nap, Scanner};
 pub use settle::{Settle, SourceStatus, Ticket};

@@ -4,6 +4,7 @@
 //! `queue.mem.events` does. A batch larger than a bound is admitted alone, so that nothing is ever
 //! too large to be read.
 
+mod blocked;
 mod delivery;
 mod hurry;
 mod limits;
@@ -155,30 +156,6 @@ impl Queue {
         match self.shared.stand_in_line(batch, Some(frame))? {
             Some(number) => self.wait_in_line(number, Duration::MAX, || {}),
             None => Ok(()),
-        }
-    }
-
-    /// Waits until the batch with this number is in.
-    #[expect(clippy::result_large_err, reason = "one move a batch, and only at the end")]
-    fn wait_in_line(
-        &self,
-        number: u64,
-        every: Duration,
-        mut again: impl FnMut(),
-    ) -> Result<(), Batch> {
-        loop {
-            let mut state = self.shared.lock();
-            let Some(at) = state.blocked.iter().position(|blocked| blocked.number == number) else {
-                return Ok(());
-            };
-            if state.closed
-                && let Some(blocked) = state.blocked.remove(at)
-            {
-                return Err(blocked.batch);
-            }
-            drop(state);
-            thread::park_timeout(every);
-            again();
         }
     }
 

@@ -1,5 +1,6 @@
 //! The registrar: makes cursors durable, a little after they moved, all of them as one commit.
 
+use crate::disk::DiskQueue;
 use crate::metrics::RegistrarMetrics;
 use crate::repeats::{Repeats, kind_of};
 use crate::settle::{CHANGES_MAX, Settle};
@@ -13,6 +14,8 @@ use std::sync::Arc;
 pub struct Registrar {
     settle: Arc<Settle>,
     registry: Arc<Registry>,
+    /// The queue that the cursors have passed.
+    disk: Option<Arc<DiskQueue>>,
     /// Changes of a commit that failed, older than what the settle has now.
     pending: Vec<Change>,
     repeats: Repeats,
@@ -25,15 +28,27 @@ impl Registrar {
         Self {
             settle,
             registry,
+            disk: None,
             pending: Vec::new(),
             repeats: Repeats::default(),
             metrics: Arc::default(),
         }
     }
 
+    /// The same for cursors that pass when a frame is in this queue. Before they are saved the queue's state says that
+    /// the frames before them are durable: whatever is cut off behind that, no cursor has passed.
+    pub fn with_disk(self, disk: Option<Arc<DiskQueue>>) -> Self {
+        Self { disk, ..self }
+    }
+
     /// What it counts.
     pub fn metrics(&self) -> Arc<RegistrarMetrics> {
         Arc::clone(&self.metrics)
+    }
+
+    /// Notes how far the ledger is, for those who ask for rates.
+    pub(crate) fn note_pace(&self, clock: &dyn Clock) {
+        self.settle.note_pace(clock.monotonic());
     }
 
     /// Commits all changes since the last call. After a failure they are kept and tried again with
@@ -65,6 +80,11 @@ impl Registrar {
 
     /// Commits what is pending; says whether it is durable.
     fn commit(&mut self, clock: &dyn Clock) -> bool {
+        if self.disk.as_ref().is_some_and(|disk| !disk.save()) {
+            // It says why.
+            self.metrics.failed.add(1);
+            return false;
+        }
         match self.registry.commit(&self.pending) {
             Ok(()) => {
                 self.pending.clear();

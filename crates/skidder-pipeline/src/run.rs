@@ -6,6 +6,7 @@ use crate::disk::DiskQueue;
 use crate::looks::{AskError, Looks};
 use crate::queue::Queue;
 use crate::registrar::Registrar;
+use crate::saving::save;
 use crate::scanner::{FileInput, Scanner};
 use crate::settle::Settle;
 use crate::worker::Worker;
@@ -13,6 +14,8 @@ use skidder_os::{Bell, Clock, Monotonic};
 use skidder_read::{Now, Readers};
 use std::collections::VecDeque;
 use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::RecvTimeoutError;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -35,6 +38,32 @@ pub struct Queues {
     pub readers: Queue,
     /// The queue on the disk, of which that is one end.
     pub disk: Option<Arc<DiskQueue>>,
+}
+
+/// With `once`, so many more scans look for files that could not be opened or read.
+const TRIES_ONCE: u32 = 3;
+
+/// Time between these.
+const TRY_AGAIN_AFTER: Duration = Duration::from_millis(250);
+
+impl Queues {
+    /// How long an event waits there for others, as long as nobody else comes. On the disk it waits for nothing.
+    pub fn waits_for_more(&self) -> Duration {
+        let limits = self.readers.limits();
+        if self.disk.is_some() || limits.flush_min_events == 0 {
+            return Duration::ZERO;
+        }
+        limits.flush_timeout
+    }
+}
+
+/// How long processors may go on with what they are at when reading stops.
+#[derive(Clone, Copy, Debug)]
+pub struct Patience<'a> {
+    /// Behind this they are interrupted.
+    pub limit: Duration,
+    /// What interrupts them.
+    pub interrupt: &'a AtomicBool,
 }
 
 /// Threads from files to the queue, and from the settle to the registry.
@@ -71,10 +100,19 @@ struct State {
     /// How often a commit was asked for before its time, and up to which of these all was saved.
     commits_asked: u64,
     commits_done: u64,
+    /// So much has its verdict that cursors are to be saved before their time.
+    commit_due: bool,
     /// Stopped, and everything is settled that will be.
     finished: bool,
     /// With `once`: everything that was there is read.
     read_once: bool,
+}
+
+impl State {
+    /// Whether a commit after number `tried` was asked for, or the pipeline ends.
+    fn is_commit_wanted(&self, tried: u64) -> bool {
+        self.finished || self.commits_asked > tried
+    }
 }
 
 /// Waits for the end of reading; see [`Pipeline::read_once`].
@@ -120,6 +158,25 @@ impl Shared {
             number = state.commits_asked;
         });
         number
+    }
+
+    /// Sleeps until a commit is due before its time, or one after number `tried` was asked for, or the pipeline ends, at
+    /// most `limit`; returns whether it is one of the latter two.
+    pub(crate) fn wait_for_commit(&self, limit: Duration, tried: u64) -> bool {
+        self.wait(limit, |state| state.commit_due || state.is_commit_wanted(tried));
+        let mut state = self.lock();
+        state.commit_due = false;
+        state.is_commit_wanted(tried)
+    }
+
+    /// The same, whatever is due.
+    pub(crate) fn wait_for_commit_only(&self, limit: Duration, tried: u64) {
+        self.wait(limit, |state| state.is_commit_wanted(tried));
+    }
+
+    /// Whether everything is settled that will be.
+    pub(crate) fn is_finished(&self) -> bool {
+        self.lock().finished
     }
 
     /// The number of the last commit that was asked for.
@@ -188,7 +245,15 @@ impl Pipeline {
         };
         let saver = {
             let (shared, clock, disk) = (Arc::clone(&shared), Arc::clone(&clock), disk.clone());
-            let save = move || save(registrar, disk.as_deref(), settings.flush, &shared, &*clock);
+            let settle = Arc::clone(queue.settle());
+            let due = Arc::downgrade(&shared);
+            settle.set_on_commit_due(move || {
+                if let Some(shared) = due.upgrade() {
+                    shared.set(|state| state.commit_due = true);
+                }
+            });
+            let every = settings.flush;
+            let save = move || save(registrar, disk.as_deref(), every, &shared, &settle, &*clock);
             let work = move || span.in_scope(save);
             std::thread::Builder::new().name("registrar".to_owned()).spawn(work)?
         };
@@ -227,7 +292,7 @@ impl Pipeline {
 
     /// No more reading, but of the open files of inputs with `read_until_eof`: to their end, or as long as
     /// that allows. What is queued goes on.
-    pub fn stop_reading(&mut self) {
+    pub fn stop_reading(&mut self, patience: Patience<'_>) {
         self.shared.set(|state| state.stopped = true);
         self.shared.ring();
         if let Some(scanner) = self.scanner.take() {
@@ -242,9 +307,22 @@ impl Pipeline {
         }
         self.readers.stop();
         self.queue.close();
-        for worker in self.workers.drain(..) {
-            join(worker);
-        }
+        // What is still being read is not taken any more: it may be left in the middle.
+        let (done, ended) = std::sync::mpsc::channel::<()>();
+        std::thread::scope(|scope| {
+            scope.spawn(move || {
+                if ended.recv_timeout(patience.limit) == Err(RecvTimeoutError::Timeout) {
+                    tracing::warn!(
+                        "a processor does not end; it is interrupted, and its lines are read again by the next start"
+                    );
+                    patience.interrupt.store(true, Ordering::Relaxed);
+                }
+            });
+            for worker in self.workers.drain(..) {
+                join(worker);
+            }
+            drop(done);
+        });
     }
 
     /// Waits until all that was read is settled, at most `limit`; says whether it is. With a queue on the disk: until
@@ -258,7 +336,7 @@ impl Pipeline {
 
     /// Lets go of what is not settled, saves all cursors and ends. Says whether they are durable.
     pub fn finish(&mut self) -> bool {
-        self.stop_reading();
+        debug_assert!(self.workers.is_empty(), "reading is stopped before");
         self.queue.abort();
         if let Some(disk) = &self.disk {
             disk.stop();
@@ -356,6 +434,7 @@ fn scan_once(
     clock: &dyn Clock,
 ) {
     let mut scans = 0;
+    let mut tries = 0;
     loop {
         let undecided = scanner.scan_all(scans == 0, &|| now(clock));
         scans += 1;
@@ -368,43 +447,20 @@ fn scan_once(
         if shared.lock().stopped {
             return;
         }
-        if scans >= 2 && undecided == 0 {
+        if scans < 2 || undecided > 0 {
+            continue;
+        }
+        // What the system refused for a moment is tried again.
+        if tries == TRIES_ONCE || !scanner.has_refused(now(clock)) {
             break;
         }
+        tries += 1;
+        shared.wait(TRY_AGAIN_AFTER, |state| state.stopped);
     }
     shared.set(|state| state.read_once = true);
     // The threads go on until they are stopped: what is read late still counts.
     while !shared.lock().stopped {
         answer(scanner, looks, clock);
         shared.wait(Duration::from_hours(1), |state| state.stopped || looks.is_pending());
-    }
-}
-
-/// The work of the registrar's thread; ends with the pipeline and gives the registrar back for the last
-/// flush.
-fn save(
-    mut registrar: Registrar,
-    disk: Option<&DiskQueue>,
-    every: Duration,
-    shared: &Shared,
-    clock: &dyn Clock,
-) -> Registrar {
-    let every = every.max(Duration::from_millis(10));
-    let mut tried = 0;
-    loop {
-        shared.wait(every, |state| state.finished || state.commits_asked > tried);
-        if shared.lock().finished {
-            return registrar;
-        }
-        let asked = shared.commits_asked();
-        let is_asked = asked > tried;
-        tried = asked;
-        let saved = if is_asked { registrar.flush_last(clock) } else { registrar.flush(clock) };
-        if saved {
-            shared.committed(asked);
-        }
-        if let Some(disk) = disk {
-            disk.maintain();
-        }
     }
 }

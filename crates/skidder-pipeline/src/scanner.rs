@@ -8,8 +8,8 @@ use skidder_os::sabotage::{self, Sabotage};
 use skidder_os::{Bell, Fs, Monotonic};
 use skidder_read::scan::ScanProblem;
 use skidder_read::{
-    Catalog, FilePage, FileQuery, Heard, InputContext, Leaving, Now, Peer, Readers, ScanSummary,
-    SourceIds, Watcher,
+    Catalog, FilePage, FileQuery, Heard, InputContext, Leaving, Now, Peer, Reacted, Readers,
+    Reason, ScanSummary, SourceIds, Watcher,
 };
 use std::collections::HashSet;
 use std::path::PathBuf;
@@ -38,6 +38,13 @@ const REACTION_PAUSE: Duration = Duration::from_millis(20);
 /// second, which costs about as much as reading 10,000 single lines.
 const REACTION_PAUSE_EACH: Duration = Duration::from_micros(100);
 const REACTION_PAUSE_MAX: Duration = Duration::from_secs(1);
+
+/// While known files are written to all the time, in so many reactions one after the other and with nothing else to do, the
+/// pause is a part of the time for which the queue waits for more events anyway (`queue.mem.flush.timeout`): waking is
+/// what a trickle costs.
+const STEADY_AFTER: u32 = 5;
+const STEADY_PAUSE_SHARE: u32 = 100;
+const STEADY_PAUSE_MAX: Duration = Duration::from_millis(100);
 
 /// A directory that came or went makes a scan due after this, and after ten times what the last one took.
 const RESTLESS_PAUSE: Duration = Duration::from_millis(20);
@@ -150,6 +157,10 @@ pub struct Scanner {
     /// By their numbers; one that has ended leaves its place empty.
     inputs: Vec<Option<FileInput>>,
     watcher: Option<Watcher>,
+    /// The pause while known files are written to all the time.
+    steady_pause: Duration,
+    /// Reactions one after the other that only woke readers.
+    steady: u32,
 }
 
 /// When a scanner wants to be called again.
@@ -170,7 +181,17 @@ impl Scanner {
         }
         let wanted = inputs.iter().any(|input| input.context.settings.notify);
         let watcher = if wanted { watcher(fs) } else { None };
-        Self { inputs: inputs.into_iter().map(Some).collect(), watcher }
+        let inputs = inputs.into_iter().map(Some).collect();
+        Self { inputs, watcher, steady_pause: REACTION_PAUSE, steady: 0 }
+    }
+
+    /// The queue keeps an event for so long, waiting for more of them, so that a small part of it is a delay that
+    /// nobody sees.
+    #[must_use]
+    pub fn with_queue_waiting(mut self, flush_timeout: Duration) -> Self {
+        self.steady_pause =
+            (flush_timeout / STEADY_PAUSE_SHARE).clamp(REACTION_PAUSE, STEADY_PAUSE_MAX);
+        self
     }
 
     /// Takes in another input, which is scanned with the next step. Its number is the next one.
@@ -193,7 +214,8 @@ impl Scanner {
 
     /// Acts on what was told, and scans the inputs that are due. `time` says what time it is.
     pub fn step(&mut self, time: &dyn Fn() -> Now) -> Nap {
-        let (heard, reactions) = self.react(time());
+        let (heard, Reacted { paths: reactions, looked }) = self.react(time());
+        self.steady = if reactions > 0 && !looked { self.steady.saturating_add(1) } else { 0 };
         for input in self.inputs.iter_mut().flatten() {
             let now = time();
             if input.due > now.monotonic {
@@ -215,18 +237,20 @@ impl Scanner {
         if reactions > 0 {
             let count = u32::try_from(reactions).unwrap_or(u32::MAX);
             let more = REACTION_PAUSE_EACH.saturating_mul(count);
-            pause = more.clamp(REACTION_PAUSE, REACTION_PAUSE_MAX);
+            let least =
+                if self.steady >= STEADY_AFTER { self.steady_pause } else { REACTION_PAUSE };
+            pause = more.clamp(least, REACTION_PAUSE_MAX);
             // Readers that were woken may find what must be looked at.
             until = until.min(time().monotonic + pause);
         }
         Nap { pause, until }
     }
 
-    /// Says whether there was any notice, and how many paths there was something to do about.
-    fn react(&mut self, now: Now) -> (bool, usize) {
+    /// Says whether there was any notice, and what there was to do about.
+    fn react(&mut self, now: Now) -> (bool, Reacted) {
         let heard = self.hear();
-        let Some(watcher) = &mut self.watcher else { return (false, 0) };
-        let mut reactions = 0;
+        let mut all = Reacted::default();
+        let Some(watcher) = &mut self.watcher else { return (false, all) };
         for input in self.inputs.iter_mut().flatten() {
             if heard.lost {
                 input.distrust();
@@ -234,9 +258,11 @@ impl Scanner {
             if input.catalog.is_restless() {
                 input.hurry();
             }
-            reactions += input.catalog.react(watcher, now);
+            let reacted = input.catalog.react(watcher, now);
+            all.paths += reacted.paths;
+            all.looked |= reacted.looked;
         }
-        (heard.notices > 0, reactions)
+        (heard.notices > 0, all)
     }
 
     /// Scans all inputs, due or not: everything if it is the `first` time or notices were lost, else where something may
@@ -286,6 +312,15 @@ impl Scanner {
     /// An input, for questions about it.
     pub(crate) fn input(&mut self, number: usize) -> Option<&mut FileInput> {
         self.inputs.get_mut(number)?.as_mut()
+    }
+
+    /// Whether the system refuses a file of any input.
+    pub(crate) fn has_refused(&mut self, now: Now) -> bool {
+        let all = FileQuery { after: None, limit: usize::MAX, paths: Vec::new() };
+        self.inputs.iter_mut().flatten().any(|input| {
+            let files = input.page(&all, now).files;
+            files.iter().any(|file| matches!(file.reason, Some(Reason::Unopened(_))))
+        })
     }
 
     /// The inputs, when scanning is over.

@@ -9,16 +9,19 @@ mod newcomers;
 mod ticket;
 
 use crate::ledger::{Ledger, SourceLedger, Verdict};
+use crate::pace::{Pace, Rates};
 use crate::queue::Permit;
+use crate::saving::COMMIT_ROWS;
 pub(crate) use changes::CHANGES_MAX;
 use changes::Resume;
 use foldhash::HashMap;
 use newcomers::Newcomers;
 use skidder_event::{Batch, DropReason, ResumePoint, SourceId};
+use skidder_os::Monotonic;
 use skidder_os::sabotage::{self, Sabotage};
 use skidder_registry::{Cursor, Meta};
 use std::collections::VecDeque;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 pub(crate) use ticket::Place;
 pub use ticket::Ticket;
@@ -32,6 +35,19 @@ pub struct Settle {
     state: Mutex<State>,
     /// Told whenever nothing is on its way any more.
     quiet: Condvar,
+    /// Called when cursors are to be saved before their time.
+    on_commit_due: CommitDue,
+    pace: Mutex<Pace>,
+}
+
+/// What is called when cursors are to be saved before their time.
+#[derive(Default)]
+struct CommitDue(OnceLock<Box<dyn Fn() + Send + Sync>>);
+
+impl std::fmt::Debug for CommitDue {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.write_str("CommitDue")
+    }
 }
 
 #[derive(Debug, Default)]
@@ -50,6 +66,8 @@ struct State {
     inputs: HashMap<usize, Ledger>,
     /// Rows of a disk queue that are with an output.
     sending: u64,
+    /// Rows that have got their verdict since changes were taken.
+    unsaved_rows: u64,
 }
 
 #[derive(Debug)]
@@ -253,6 +271,17 @@ impl Settle {
         (state.total, state.inputs.clone())
     }
 
+    /// Notes the ledger of now for [`Self::rates`].
+    pub(crate) fn note_pace(&self, now: Monotonic) {
+        let total = self.total();
+        self.pace.lock().unwrap_or_else(PoisonError::into_inner).note(now, &total);
+    }
+
+    /// How fast lines come and go, over at least `interval`; nothing before something has happened.
+    pub fn rates(&self, now: Monotonic, interval: Duration) -> Option<Rates> {
+        self.pace.lock().unwrap_or_else(PoisonError::into_inner).rates(now, interval)
+    }
+
     /// Forgets the counts of inputs that have ended; they stay in the total.
     pub fn forget_inputs(&self, inputs: &[usize]) {
         let mut state = self.lock();
@@ -272,6 +301,31 @@ impl Settle {
         let state = self.lock();
         for (&source, entry) in &state.sources {
             each(entry.status(source));
+        }
+    }
+
+    /// Calls `call` each time that [`COMMIT_ROWS`] rows have their verdict and no changes were taken meanwhile. Only the
+    /// first such function is called.
+    pub(crate) fn set_on_commit_due(&self, call: impl Fn() + Send + Sync + 'static) {
+        // A pipeline sets it once.
+        drop(self.on_commit_due.0.set(Box::new(call)));
+    }
+
+    /// Whether cursors are to be saved before their time.
+    pub(crate) fn is_commit_due(&self) -> bool {
+        self.lock().unsaved_rows >= COMMIT_ROWS
+    }
+
+    /// Lets go of the state after rows got their verdict, and does what follows from them.
+    fn release(&self, state: MutexGuard<'_, State>, before: u64) {
+        let is_quiet = state.is_quiet();
+        let is_due = before < COMMIT_ROWS && state.unsaved_rows >= COMMIT_ROWS;
+        drop(state);
+        if is_quiet {
+            self.tell_quiet();
+        }
+        if is_due && let Some(call) = self.on_commit_due.0.get() {
+            call();
         }
     }
 
@@ -322,6 +376,7 @@ impl Settle {
 
 impl State {
     fn count(&mut self, source: SourceId, verdict: Verdict, rows: u32) {
+        self.unsaved_rows += u64::from(rows);
         self.total.settle(verdict, u64::from(rows));
         if let Some(of_input) = self.inputs.get_mut(&source.input()) {
             of_input.settle(verdict, u64::from(rows));
@@ -340,6 +395,7 @@ impl State {
     fn end_sending(&mut self, verdict: Option<Verdict>, rows: u32) {
         self.sending -= u64::from(rows);
         if let Some(verdict) = verdict {
+            self.unsaved_rows += u64::from(rows);
             self.total.settle_stored(verdict, u64::from(rows));
         }
     }

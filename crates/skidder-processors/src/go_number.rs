@@ -17,10 +17,14 @@ pub(crate) fn integer(text: &[u8], bits: u32) -> Option<i64> {
         }
     }
     let text = std::str::from_utf8(text).ok()?;
-    let hex = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X"));
+    let (sign, magnitude) = match text.as_bytes().first() {
+        Some(b'-' | b'+') => text.split_at(1),
+        _ => ("", text),
+    };
+    let hex = magnitude.strip_prefix("0x").or_else(|| magnitude.strip_prefix("0X"));
     let number = match hex {
         Some(digits) if digits.bytes().all(|byte| byte.is_ascii_hexdigit()) => {
-            i64::from_str_radix(digits, 16).ok()?
+            i64::from_str_radix(&format!("{sign}{digits}"), 16).ok()?
         }
         Some(_) => return None,
         None => text.parse().ok()?,
@@ -81,7 +85,7 @@ mod tests {
 
     #[test]
     fn integers_are_decimal_or_hexadecimal_and_fit() {
-        let cases: [(&str, u32, Option<i64>); 12] = [
+        let cases: [(&str, u32, Option<i64>); 16] = [
             ("7736", 32, Some(7736)),
             ("-1", 32, Some(-1)),
             ("+5", 32, Some(5)),
@@ -92,6 +96,10 @@ mod tests {
             ("9223372036854775808", 64, None),
             ("0x", 64, None),
             ("0x-1", 64, None),
+            ("-0x12", 32, Some(-18)),
+            ("-0X8000000000000000", 64, Some(i64::MIN)),
+            ("-0x", 64, None),
+            ("--0x1", 64, None),
             ("1.5", 64, None),
             ("", 64, None),
         ];

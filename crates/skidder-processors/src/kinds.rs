@@ -8,6 +8,7 @@ use skidder_config::{Item, Problem, Section, Subject, nearest};
 use skidder_os::{Clock, Fs};
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 /// Reads the settings of a processor. Nothing if they are wrong, which is told there.
 pub type Read = fn(&Section<'_>, &Context) -> Option<Arc<dyn Processor>>;
@@ -35,6 +36,8 @@ pub struct Context {
     pub caches: Arc<Caches>,
     /// Lines are only tried: nothing is written that lasts.
     pub trial: bool,
+    /// Set when the program ends and waits for nothing more: what takes its time stops, and its events are not sent.
+    pub interrupt: Arc<AtomicBool>,
     /// Processors of other crates.
     pub others: Vec<&'static [Kind]>,
 }
@@ -49,6 +52,7 @@ impl Context {
             data: PathBuf::from("data"),
             caches: Arc::default(),
             trial: false,
+            interrupt: Arc::default(),
             others: Vec::new(),
         }
     }
@@ -62,6 +66,12 @@ impl Context {
     /// Whether lines are only tried.
     pub fn with_trial(mut self, trial: bool) -> Self {
         self.trial = trial;
+        self
+    }
+
+    /// With this to say when the program ends.
+    pub fn with_interrupt(mut self, interrupt: Arc<AtomicBool>) -> Self {
+        self.interrupt = interrupt;
         self
     }
 

@@ -105,6 +105,18 @@ impl Pattern {
         covers(&self.parts, &names)
     }
 
+    /// The only path that it can match, if it has no wildcard.
+    pub(crate) fn only_path(&self) -> Option<PathBuf> {
+        let mut path = self.root.clone();
+        for part in &self.parts {
+            match part {
+                Part::Name(name) => path.push(name),
+                Part::Wild(_) | Part::Recursive => return None,
+            }
+        }
+        Some(path)
+    }
+
     pub(crate) fn parts(&self) -> &[Part] {
         &self.parts
     }

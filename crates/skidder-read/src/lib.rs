@@ -20,6 +20,7 @@ mod reader;
 mod readers;
 pub mod scan;
 mod settings;
+mod survey;
 #[cfg(test)]
 mod testing;
 mod watch;
@@ -27,8 +28,8 @@ mod watcher;
 
 pub use bind::{Bind, Bound};
 pub use catalog::{
-    Catalog, FileLook, FilePage, FileQuery, FileState, Leaving, MISSING_GRACE, Now, Peer, Reason,
-    ScanSummary, SourceIds,
+    Catalog, FileLook, FilePage, FileQuery, FileState, Leaving, MISSING_GRACE, Now, Peer, Reacted,
+    Reason, ScanSummary, SourceIds,
 };
 pub use cursors::{Cursors, CursorsError};
 pub use errors::{FileError, LastErrors};
@@ -45,4 +46,5 @@ pub use settings::{
 pub use skidder_decode::encoding::Encoding;
 pub use skidder_decode::lines::LineTerminator;
 pub use skidder_decode::{Codec, DecoderPool};
+pub use survey::{Finding, survey};
 pub use watcher::{Heard, Watcher};

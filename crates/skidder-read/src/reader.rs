@@ -23,7 +23,7 @@ use crate::settings::FilestreamSettings;
 use skidder_decode::{Checkpoint, Decoder, DecoderPool};
 use skidder_event::{Batch, Recycle, ResumePoint, SourceId, Tail};
 use skidder_os::sabotage::{self, Sabotage};
-use skidder_os::{File, FileKind, Fs, Timestamp};
+use skidder_os::{File, FileId, Fs, Timestamp, open_same};
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
@@ -384,11 +384,13 @@ impl Reader {
             if has_line || self.skipping || !matches!(end, TurnEnd::More) {
                 break end;
             }
-            if filled > context.settings.line_bytes_max() {
+            // A carriage return before the line feed is no part of the line.
+            let bytes_max = context.settings.line_bytes_max() + 1;
+            if filled > bytes_max {
                 self.skipping = true;
                 break end;
             }
-            wanted = (wanted * 2).min(context.settings.line_bytes_max() + 1);
+            wanted = (wanted * 2).min(bytes_max + 1);
         };
         if let Some(wrong) = self.find_wrong(context, scratch, &parts.bytes[..filled], &end) {
             context.buffers.recycle(parts);
@@ -436,7 +438,8 @@ impl Reader {
         self.carry.begin_turn();
         let batch = self.line_bytes_mean * context.rows_max;
         // Half as many lines more are taken where the file ends: the decoder must come to it for that.
-        if batch > 0 && self.carry.len() > batch + batch / 2 {
+        // What is left of a line beyond all bounds is looked through as fast as it comes.
+        if !self.skipping && batch > 0 && self.carry.len() > batch + batch / 2 {
             return batch.min(CHUNK_BYTES);
         }
         self.read_bytes(context)
@@ -454,15 +457,16 @@ impl Reader {
 
 /// Opens the file that a target names; returns `None` if its path leads to another file, or to none.
 pub(crate) fn open_target(fs: &dyn Fs, target: &Target) -> io::Result<Option<Box<dyn File>>> {
-    let file = match fs.open(&target.path) {
-        Ok(file) => file,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(error),
-    };
-    let metadata = file.metadata()?;
-    let is_named = metadata.kind == FileKind::Regular
-        && (metadata.device, metadata.inode) == (target.device, target.inode);
-    Ok(is_named.then_some(file))
+    let id = FileId { device: target.device, inode: target.inode };
+    match open_same(fs, &target.path, id) {
+        Ok(file) => Ok(Some(file)),
+        Err(error)
+            if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::Interrupted) =>
+        {
+            Ok(None)
+        }
+        Err(error) => Err(error),
+    }
 }
 
 /// Whether what follows the last line feed is a line: nothing can follow it any more.

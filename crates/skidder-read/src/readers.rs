@@ -139,6 +139,7 @@ impl Readers {
     pub fn new(limits: ReadersLimits) -> Self {
         let state = State {
             limits,
+            lowered: None,
             slots: foldhash::HashMap::default(),
             ready: VecDeque::new(),
             unopened: VecDeque::new(),

@@ -4,7 +4,7 @@ use crate::convert;
 use crate::current::{self, EventId};
 use rquickjs::{Array, Ctx, Error, Exception, Function, Object, Result, Symbol, Value};
 use skidder_config::{Problems, Settings};
-use skidder_event::{Cell, EventMut, Path, ValueRef};
+use skidder_event::{Cell, EventMut, Path, PathError, ValueRef};
 use skidder_processors::{Compiled, Context, Outcome, read_processors};
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -51,18 +51,29 @@ fn on<R>(ctx: &Ctx<'_>, id: EventId, work: impl FnOnce(&mut EventMut<'_>) -> R) 
     current::with(id, work).map_err(|why| Exception::throw_message(ctx, why))
 }
 
-fn path_of(ctx: &Ctx<'_>, field: &str) -> Result<Path> {
-    Path::parse(field).map_err(|error| Exception::throw_message(ctx, &error.to_string()))
+/// The path that a script names: as in a configuration, and behind it keys as they are, a zero byte before each.
+fn path_of(event: &EventMut<'_>, field: &str) -> std::result::Result<Path, PathError> {
+    let mut parts = field.split('\0');
+    let object = parts.next().filter(|object| !object.is_empty()).map(Path::parse).transpose()?;
+    let inside: Vec<&str> = parts.collect();
+    match &object {
+        Some(object) if inside.is_empty() => Ok(object.clone()),
+        Some(object) if object.is_metadata() => Path::parse(&field.replace('\0', ".")),
+        Some(object) => Path::of_keys(&[event.as_ref().keys_of(object), inside].concat()),
+        None => Path::of_keys(&inside),
+    }
 }
 
 /// The value of a field; of an object only that it is one.
 fn get<'js>(ctx: Ctx<'js>, id: EventId, field: String) -> Result<Value<'js>> {
-    let Ok(path) = Path::parse(&field) else { return Ok(Value::new_undefined(ctx)) };
-    on(&ctx, id, |event| match event.as_ref().get(&path) {
-        Some(ValueRef::Map(_)) => Ok(object_mark(&ctx)),
-        Some(value) => convert::to_js(&ctx, value),
-        None if event.as_ref().has(&path) => Ok(object_mark(&ctx)),
-        None => Ok(Value::new_undefined(ctx.clone())),
+    on(&ctx, id, |event| {
+        let Ok(path) = path_of(event, &field) else { return Ok(Value::new_undefined(ctx.clone())) };
+        match event.as_ref().get(&path) {
+            Some(ValueRef::Map(_)) => Ok(object_mark(&ctx)),
+            Some(value) => convert::to_js(&ctx, value),
+            None if event.as_ref().has(&path) => Ok(object_mark(&ctx)),
+            None => Ok(Value::new_undefined(ctx.clone())),
+        }
     })?
 }
 
@@ -73,10 +84,11 @@ fn object_mark<'js>(ctx: &Ctx<'js>) -> Value<'js> {
 
 /// Sets a field and gives what it was.
 fn put<'js>(ctx: Ctx<'js>, id: EventId, field: String, value: Value<'js>) -> Result<Value<'js>> {
-    let path = path_of(&ctx, &field)?;
     // Before the event is taken: reading a value may run functions of the program that want it too.
     let value = convert::from_js(&ctx, &value)?;
     on(&ctx, id, |event| {
+        let path = path_of(event, &field)
+            .map_err(|error| Exception::throw_message(&ctx, &error.to_string()))?;
         let before = match event.as_ref().get(&path) {
             Some(before) => convert::to_js(&ctx, before)?,
             None => Value::new_undefined(ctx.clone()),
@@ -91,8 +103,7 @@ fn put<'js>(ctx: Ctx<'js>, id: EventId, field: String, value: Value<'js>) -> Res
 }
 
 fn remove(ctx: Ctx<'_>, id: EventId, field: String) -> Result<bool> {
-    let Ok(path) = Path::parse(&field) else { return Ok(false) };
-    on(&ctx, id, |event| event.delete(&path))
+    on(&ctx, id, |event| path_of(event, &field).is_ok_and(|path| event.delete(&path)))
 }
 
 /// Moves a field, if it is there and its new name is free.
@@ -113,8 +124,10 @@ fn rename(ctx: Ctx<'_>, id: EventId, from: String, to: String) -> Result<bool> {
 
 /// Adds a text to a field, which becomes a list when it has one already; a text that is there is not added.
 fn append(ctx: Ctx<'_>, id: EventId, field: String, text: String, is_list: bool) -> Result<()> {
-    let path = path_of(&ctx, &field)?;
-    let appended = on(&ctx, id, |event| append_text(event, &path, &text, is_list))?;
+    let appended = on(&ctx, id, |event| {
+        let path = path_of(event, &field).map_err(|error| error.to_string())?;
+        append_text(event, &path, &text, is_list)
+    })?;
     appended.map_err(|why| Exception::throw_message(&ctx, &why))
 }
 
@@ -153,8 +166,8 @@ fn append_text(
 
 /// The keys of an object of an event, sorted; of all fields, if no field is named.
 fn keys(ctx: Ctx<'_>, id: EventId, field: String) -> Result<Vec<String>> {
-    let path = if field.is_empty() { None } else { Some(path_of(&ctx, &field)?) };
     on(&ctx, id, |event| {
+        let path = if field.is_empty() { None } else { path_of(event, &field).ok() };
         let event = event.as_ref();
         let mut keys = Vec::new();
         let mut push = |key: &[u8], _: ValueRef<'_>| {
@@ -278,7 +291,12 @@ fn read(text: &str, context: &Context) -> std::result::Result<Compiled, String> 
     let mut list = read_processors(&root, "processors", context);
     root.finish();
     match (list.pop(), problems.has_errors()) {
-        (Some(processor), false) => Ok(processor),
+        (Some(processor), false) => {
+            if !problems.is_empty() {
+                tracing::warn!(problems = %problems, "a processor of a script has odd settings");
+            }
+            Ok(processor)
+        }
         _ => Err(problems.to_string()),
     }
 }

@@ -7,8 +7,9 @@
   var OBJECT = Symbol.iterator;
   var ordinary = Object.prototype;
 
+  // Keys of a view are keys as they are, dots included: a zero byte stands before each of them.
   function join(path, key) {
-    return path === '' ? key : path + '.' + key;
+    return path + '\0' + key;
   }
 
   function read(id, path) {
@@ -242,6 +243,39 @@
     }, this);
   }
 
+  // `windows`: a command line cut into its arguments, as `CommandLineToArgvW` of Windows does it.
+  function splitCommandLine(line) {
+    var text = String(line), list = [], at = 0;
+    function argument() {
+      var read = '', slashes = 0, quoted = false;
+      for (; at < text.length; at += 1) {
+        var letter = text.charAt(at);
+        if (letter === '\\') { slashes += 1; continue; }
+        if (letter === '"') {
+          // Two backslashes before a quote are one, and one before it takes its meaning.
+          read += '\\'.repeat(Math.floor(slashes / 2));
+          if (slashes % 2 === 1) { read += '"'; }
+          else if (quoted && text.charAt(at + 1) === '"') { read += '"'; at += 1; quoted = false; }
+          else { quoted = !quoted; }
+          slashes = 0;
+          continue;
+        }
+        if (!quoted && (letter === ' ' || letter === '\t')) { break; }
+        read += '\\'.repeat(slashes) + letter;
+        slashes = 0;
+      }
+      return read + '\\'.repeat(slashes);
+    }
+    for (; at < text.length; at += 1) {
+      if (text.charAt(at) !== ' ' && text.charAt(at) !== '\t') { list.push(argument()); }
+    }
+    return list;
+  }
+
+  function windows() {
+    return { splitCommandLine: splitCommandLine };
+  }
+
   var modules = {
     console: function () {
       return {
@@ -266,9 +300,8 @@
       });
       return exports;
     },
-    windows: function () {
-      throw new Error("module 'windows' is only there on Windows");
-    }
+    windows: windows,
+    winlogbeat: windows
   };
   var loaded = {};
 

@@ -39,6 +39,8 @@ impl Script {
         });
         let lang = lang.required();
         let tag = settings.string("tag").or("");
+        let id = settings.string("id").or("");
+        let tag = if tag.is_empty() { id } else { tag };
         let params = settings.value("params").optional();
         let timeout = settings.duration("timeout").optional().filter(|timeout| !timeout.is_zero());
         let tag_on_exception = settings.string("tag_on_exception").or(Self::TAG_ON_EXCEPTION);

@@ -11,7 +11,7 @@ use skidder_event::EventMut;
 use skidder_os::Clock;
 use skidder_processors::Context;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 /// What all sessions of a program have in common.
@@ -47,6 +47,9 @@ const STACK_BYTES_MAX: usize = 512 << 10;
 /// What is said when the time is over, as in Filebeat.
 const TIMEOUT: &str = "javascript processor execution timeout";
 
+/// What is said when the program ends meanwhile. Nobody gets the event: it is read again by the next start.
+const INTERRUPTED: &str = "skidder ends, and the script did not";
+
 const PRELUDE: &str = include_str!("prelude.js");
 
 /// A program, loaded.
@@ -61,6 +64,8 @@ struct Deadline {
     clock: Arc<dyn Clock>,
     /// Nanoseconds of the monotonic clock; `NEVER` while there is no bound.
     at: AtomicU64,
+    /// The program ends.
+    interrupt: Arc<AtomicBool>,
 }
 
 const NEVER: u64 = u64::MAX;
@@ -70,9 +75,13 @@ impl Deadline {
         u64::try_from(self.clock.monotonic().0.as_nanos()).unwrap_or(NEVER - 1)
     }
 
+    fn is_interrupted(&self) -> bool {
+        self.interrupt.load(Ordering::Relaxed)
+    }
+
     fn is_over(&self) -> bool {
         let at = self.at.load(Ordering::Relaxed);
-        at != NEVER && self.now() >= at
+        self.is_interrupted() || at != NEVER && self.now() >= at
     }
 }
 
@@ -80,7 +89,8 @@ impl Session {
     /// Loads the program: runs its text, `register` if there are parameters, and `test` if it has one.
     pub(crate) fn load(program: &Program) -> Result<Self, ScriptError> {
         let clock = Arc::clone(&program.context.clock);
-        let deadline = Arc::new(Deadline { clock, at: AtomicU64::new(NEVER) });
+        let interrupt = Arc::clone(&program.context.interrupt);
+        let deadline = Arc::new(Deadline { clock, at: AtomicU64::new(NEVER), interrupt });
         let context = runtime(&deadline).map_err(|error| no_room(&error))?;
         let session = Self { context, deadline, timeout: program.timeout };
         current::without(|| {
@@ -127,6 +137,9 @@ impl Session {
 
     /// An exception in words, with where it was thrown.
     fn error(&self, error: CaughtError<'_>) -> ScriptError {
+        if self.deadline.is_interrupted() {
+            return ScriptError { message: INTERRUPTED.to_owned(), stopped: true };
+        }
         if self.deadline.is_over() {
             return ScriptError { message: TIMEOUT.to_owned(), stopped: true };
         }

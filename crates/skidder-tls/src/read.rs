@@ -16,8 +16,10 @@ impl TlsSettings {
         ];
         let pem = |text: String| Pem::of(&text);
         let authorities = section.strings("certificate_authorities").optional().unwrap_or_default();
-        let certificate = section.string("certificate").map(pem).optional();
-        let key = section.secret("key").map(|key| Pem::of(key.reveal())).optional();
+        let filled = |text: &String| !text.is_empty();
+        let certificate = section.string("certificate").optional().filter(filled).map(pem);
+        let key = section.secret("key").optional().filter(|key| !key.reveal().is_empty());
+        let key = key.map(|key| Pem::of(key.reveal()));
         let identity = match (certificate, key) {
             (Some(certificate), Some(key)) => Some((certificate, key)),
             (None, None) => None,

@@ -183,14 +183,18 @@ impl TlsSettings {
         }
         let verifier: Arc<dyn ServerCertVerifier> = match self.verification_mode {
             VerificationMode::None => Arc::new(NoCheck(Arc::clone(&provider))),
-            VerificationMode::Full | VerificationMode::Certificate => Arc::new(Verifier {
-                roots: Arc::new(self.roots(fs)?),
-                roots_are_default: self.certificate_authorities.is_empty(),
-                fingerprint: self.ca_trusted_fingerprint,
-                pins: self.ca_sha256.clone(),
-                check_name: self.verification_mode == VerificationMode::Full,
-                provider: Arc::clone(&provider),
-            }),
+            VerificationMode::Full | VerificationMode::Certificate => {
+                let configured = self.configured(fs)?;
+                Arc::new(Verifier {
+                    roots: Arc::new(self.roots(&configured)?),
+                    roots_are_default: configured.is_empty(),
+                    configured,
+                    fingerprint: self.ca_trusted_fingerprint,
+                    pins: self.ca_sha256.clone(),
+                    check_name: self.verification_mode == VerificationMode::Full,
+                    provider: Arc::clone(&provider),
+                })
+            }
         };
         let setting = "ssl.supported_protocols";
         let builder = ClientConfig::builder_with_provider(provider)
@@ -226,7 +230,21 @@ impl TlsSettings {
         provider
     }
 
-    fn roots(&self, fs: &dyn Fs) -> Result<RootCertStore, TlsError> {
+    /// Whether it names certificates of its own, which may be missing.
+    pub fn names_certificates(&self) -> bool {
+        !self.certificate_authorities.is_empty() || self.identity.is_some()
+    }
+
+    /// The certificates of `ssl.certificate_authorities`.
+    fn configured(&self, fs: &dyn Fs) -> Result<Vec<CertificateDer<'static>>, TlsError> {
+        let mut all = Vec::new();
+        for authority in &self.certificate_authorities {
+            all.extend(certificates(fs, "ssl.certificate_authorities", authority)?);
+        }
+        Ok(all)
+    }
+
+    fn roots(&self, configured: &[CertificateDer<'static>]) -> Result<RootCertStore, TlsError> {
         let setting = "ssl.certificate_authorities";
         let mut roots = RootCertStore::empty();
         let mut why_none = String::new();
@@ -243,12 +261,10 @@ impl TlsSettings {
                 why_none = format!(" on this system: {error}");
             }
         }
-        for authority in &self.certificate_authorities {
-            for certificate in certificates(fs, setting, authority)? {
-                roots
-                    .add(certificate)
-                    .map_err(|source| TlsError::Certificate { setting, source })?;
-            }
+        for certificate in configured {
+            roots
+                .add(certificate.clone())
+                .map_err(|source| TlsError::Certificate { setting, source })?;
         }
         if roots.is_empty() && self.ca_trusted_fingerprint.is_none() {
             return Err(TlsError::NoAuthorities(why_none));

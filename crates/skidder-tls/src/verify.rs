@@ -4,13 +4,20 @@ use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signature};
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
-use rustls::{CertificateError, DigitallySignedStruct, Error, RootCertStore, SignatureScheme};
+use rustls::{
+    CertificateError, DigitallySignedStruct, Error, OtherError, RootCertStore, SignatureScheme,
+};
 use sha2::{Digest as _, Sha256};
 use std::sync::Arc;
 use webpki::{EndEntityCert, KeyUsage};
 
 /// Object identifier of the basic constraints of a certificate (RFC 5280, 4.2.1.9), with its tag and length.
 const BASIC_CONSTRAINTS: &[u8] = &[0x06, 0x03, 0x55, 0x1d, 0x13];
+
+/// Object identifiers of the extended key usage (4.2.1.12), and of the two uses that a server's certificate may have.
+const EXTENDED_KEY_USAGE: &[u8] = &[0x06, 0x03, 0x55, 0x1d, 0x25];
+const SERVER_AUTH: &[u8] = &[0x06, 0x08, 0x2b, 0x06, 0x01, 0x05, 0x05, 0x07, 0x03, 0x01];
+const ANY_USE: &[u8] = &[0x06, 0x04, 0x55, 0x1d, 0x25, 0x00];
 
 /// What is said of a chain that is good, and yet not the one that was asked for.
 const NOT_PINNED: &str = "no certificate of the server's chain has a public key of `ssl.ca_sha256`";
@@ -19,6 +26,8 @@ const NOT_PINNED: &str = "no certificate of the server's chain has a public key 
 #[derive(Debug)]
 pub(crate) struct Verifier {
     pub(crate) roots: Arc<RootCertStore>,
+    /// The certificates of `ssl.certificate_authorities`.
+    pub(crate) configured: Vec<CertificateDer<'static>>,
     /// Whether `roots` are those of the system: a root that is trusted by its fingerprint then stands alone.
     pub(crate) roots_are_default: bool,
     /// SHA-256 of an authority that may be trusted when a server shows it.
@@ -52,6 +61,41 @@ impl Verifier {
         Arc::new(roots)
     }
 
+    /// Checks a server's certificate that calls itself an authority's, and is one of those that a person trusts: there
+    /// is no chain. Its time was looked at before.
+    fn check_trusted(
+        &self,
+        end_entity: &CertificateDer<'_>,
+        server_name: &ServerName<'_>,
+    ) -> Result<ServerCertVerified, Error> {
+        let bad = |error: webpki::Error| Error::General(error.to_string());
+        let certificate = EndEntityCert::try_from(end_entity).map_err(bad)?;
+        if has(end_entity, EXTENDED_KEY_USAGE)
+            && !has(end_entity, SERVER_AUTH)
+            && !has(end_entity, ANY_USE)
+        {
+            return Err(CertificateError::InvalidPurpose.into());
+        }
+        if self.check_name && certificate.verify_is_valid_for_subject_name(server_name).is_err() {
+            return Err(CertificateError::NotValidForName.into());
+        }
+        if !self.pins.is_empty() && !self.is_pinned(&certificate.subject_public_key_info()) {
+            return Err(Error::General(NOT_PINNED.to_owned()));
+        }
+        Ok(ServerCertVerified::assertion())
+    }
+
+    /// Whether a person has named this certificate itself.
+    fn is_trusted(&self, certificate: &CertificateDer<'_>) -> bool {
+        self.configured.iter().any(|one| one[..] == certificate[..])
+            || self.fingerprint.is_some_and(|hash| Sha256::digest(certificate)[..] == hash)
+    }
+
+    fn is_pinned(&self, key: &[u8]) -> bool {
+        let hash = Sha256::digest(key);
+        self.pins.iter().any(|pin| hash[..] == *pin)
+    }
+
     /// Whether a chain to `roots` has one of the pins.
     fn check_pins(
         &self,
@@ -60,16 +104,12 @@ impl Verifier {
         intermediates: &[CertificateDer<'_>],
         now: UnixTime,
     ) -> Result<(), Error> {
-        let is_pinned = |key: &[u8]| {
-            let hash = Sha256::digest(key);
-            self.pins.iter().any(|pin| hash[..] == *pin)
-        };
         let check = |path: &webpki::VerifiedPath<'_>| {
-            let pinned = is_pinned(&path.end_entity().subject_public_key_info())
+            let pinned = self.is_pinned(&path.end_entity().subject_public_key_info())
                 || path
                     .intermediate_certificates()
-                    .any(|certificate| is_pinned(&certificate.subject_public_key_info()))
-                || is_pinned(&sequence(&path.anchor().subject_public_key_info));
+                    .any(|certificate| self.is_pinned(&certificate.subject_public_key_info()))
+                || self.is_pinned(&sequence(&path.anchor().subject_public_key_info));
             if pinned { Ok(()) } else { Err(webpki::Error::UnknownIssuer) }
         };
         let not_pinned = |_| Error::General(NOT_PINNED.to_owned());
@@ -114,6 +154,11 @@ impl ServerCertVerifier for Verifier {
             Err(Error::InvalidCertificate(
                 CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },
             )) if !self.check_name => {}
+            // An authority's certificate that a server shows as its own, as self-signed ones are: Go takes it if it is one
+            // of its roots.
+            Err(error) if is_authority_as_server(&error) && self.is_trusted(end_entity) => {
+                return self.check_trusted(end_entity, server_name);
+            }
             Err(error) => return Err(error),
         }
         if !self.pins.is_empty() {
@@ -202,6 +247,20 @@ fn tls13(
 ) -> Result<HandshakeSignatureValid, Error> {
     let algorithms = &provider.signature_verification_algorithms;
     verify_tls13_signature(message, certificate, signature, algorithms)
+}
+
+/// Whether all that is wrong with a server's certificate is that it is an authority's. It is what is looked at behind
+/// the time (webpki, `check_issuer_independent_properties`).
+fn is_authority_as_server(error: &Error) -> bool {
+    let Error::InvalidCertificate(CertificateError::Other(OtherError(error))) = error else {
+        return false;
+    };
+    error.downcast_ref::<webpki::Error>() == Some(&webpki::Error::CaUsedAsEndEntity)
+}
+
+/// Whether these bytes are somewhere in a certificate, which is one that a person has named.
+fn has(certificate: &[u8], bytes: &[u8]) -> bool {
+    certificate.windows(bytes.len()).any(|window| window == bytes)
 }
 
 /// Whether a certificate says that it is an authority's: the basic constraints are a sequence that begins with true.

@@ -2,7 +2,7 @@
 
 use anyhow::{Context as _, Result, bail};
 use skidder_event::Map;
-use skidder_os::{Clock, File, Fs, OpenMode, Timestamp, read_to_end, write_all_at};
+use skidder_os::{Clock, File, FileKind, Fs, OpenMode, Timestamp, read_to_end, write_all_at};
 use std::path::Path;
 use std::time::Duration;
 
@@ -179,6 +179,9 @@ fn lock_data_with(
     data: &Path,
     mut wait: impl FnMut() -> bool,
 ) -> Result<Box<dyn File>> {
+    if fs.metadata(data).is_ok_and(|metadata| metadata.kind != FileKind::Directory) {
+        bail!("the data directory `{}` is a file; give `--path.data` a directory", data.display());
+    }
     fs.create_dir_all(data, skidder_os::PRIVATE_DIRECTORY)
         .with_context(|| format!("cannot make the data directory `{}`", data.display()))?;
     let path = data.join(LOCK_FILE);

@@ -3,12 +3,13 @@
 use crate::agent::{Agent, BEAT, COMPATIBLE_VERSION};
 use crate::cloud::Cloud;
 use crate::filestream::{self, Surroundings};
+use crate::idle::IDLE;
 use crate::input_plan::{self, Common, InputPlan};
 use crate::monitoring::{Monitoring, Otlp};
 use crate::outputs::{Feeds, OutputParts, Outputs, Place, Places};
 use crate::own_log::OwnLog;
 use crate::reload::{self, AllConfigFiles, InputPrint, Prints, refuse_modules};
-use skidder_config::{Problems, Section, Settings};
+use skidder_config::{Problems, Section, Settings, nearest};
 use skidder_event::Precision;
 use skidder_log::LogSettings;
 use skidder_observe::HttpConfig;
@@ -20,11 +21,16 @@ use skidder_read::{Bind, FilestreamSettings, InputKind, Peer};
 use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 /// Default of `filebeat.shutdown_timeout`. Filebeat waits for nothing by default and repeats what was in
 /// flight; a healthy output needs milliseconds.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// What to do about settings of older versions.
+pub(crate) const OLDER: &str =
+    "it is of an older Filebeat: `skidder migrate --print --from FILE` writes the file anew";
 
 /// Everything that a run needs, checked.
 pub(crate) struct Parts {
@@ -85,6 +91,8 @@ pub(crate) struct Outside<'a> {
     pub(crate) trial: bool,
     /// Number of processors.
     pub(crate) cores: usize,
+    /// Set when the program ends: what processors are at is stopped.
+    pub(crate) interrupt: Arc<AtomicBool>,
 }
 
 /// Reads and checks all settings. `None` if something is wrong; `problems` has it then.
@@ -94,6 +102,7 @@ pub(crate) fn assemble(
     outside: &Outside<'_>,
     agent_of: impl FnOnce(Option<String>) -> Option<Agent>,
 ) -> Option<Parts> {
+    problems.set_idle(IDLE);
     let root = settings.root(problems);
     let agent = agent_of(root.string("name").optional())?;
     let precision = read_precision(&root);
@@ -118,14 +127,15 @@ pub(crate) fn assemble(
         .ok();
     let output_ids = outputs.ids.clone();
     let started = outside.clock.wall();
-    let reload_period = AllConfigFiles::read(&beat, &settings.paths().config).period();
+    let files = AllConfigFiles::read(&beat, &settings.paths().config);
+    let reload_period = files.period();
     refuse_modules(settings, problems);
-    let reloads = reload_period.is_some();
+    let may_come = files.is_any() || beat.has("modules") || beat.has("autodiscover");
     let logs = outside.directory.join(&settings.paths().logs);
     let log = LogSettings::read(root.section("logging"), &logs);
     let own_log = OwnLog::of(&log);
     let ids = &output_ids;
-    let reading = Reading { settings, outside, agent: &agent, started, ids, reloads, own_log };
+    let reading = Reading { settings, outside, agent: &agent, started, ids, may_come, own_log };
     let inputs = places.as_ref().map(|places| reading.inputs(&root, &beat, &outputs, places));
     let http = HttpConfig::from_section(root.section("http"));
     let (monitoring, otlp) = Monitoring::read(&root, settings, &output_context, problems);
@@ -160,6 +170,7 @@ pub(crate) fn assemble(
 /// What processors may look at, and all of them.
 fn processors_of(outside: &Outside<'_>) -> Context {
     Context::new(Arc::clone(&outside.fs), Arc::clone(&outside.clock))
+        .with_interrupt(Arc::clone(&outside.interrupt))
         .with(skidder_lookups::KINDS)
         .with(SCRIPT_KINDS)
 }
@@ -203,8 +214,8 @@ struct Reading<'a> {
     started: Timestamp,
     /// Of the outputs, if there is a list of them.
     ids: &'a [String],
-    /// Inputs may come later.
-    reloads: bool,
+    /// Inputs may come later, or from what is not here yet: there need not be one.
+    may_come: bool,
     own_log: OwnLog,
 }
 
@@ -263,6 +274,19 @@ impl Reading<'_> {
         parts
     }
 
+    /// Nothing is to be read: a mistake, unless inputs may come.
+    fn tell_none(&self, beat: &Section<'_>, disabled: usize) {
+        let (message, hint) = match disabled {
+            0 => ("there is no input", "add one under `filebeat.inputs`"),
+            _ => ("no input is enabled", "set `enabled: true` for one"),
+        };
+        if self.may_come {
+            beat.warning("inputs", format!("{message}: nothing is read for now"), hint);
+        } else {
+            beat.problem("inputs", message, hint);
+        }
+    }
+
     fn place(&self, output: usize, places: &Places) -> Place {
         places.of(self.ids.get(output).map(String::as_str), self.ids)
     }
@@ -282,9 +306,7 @@ impl Reading<'_> {
         let mut ids = HashSet::new();
         let mut items = beat.items("inputs");
         items.extend(reload::items(self.settings.input_files(), root.problems()));
-        if items.is_empty() && !self.reloads {
-            beat.problem("inputs", "there is no input", "add one under `filebeat.inputs`");
-        }
+        let is_empty = items.is_empty();
         let prints = Prints::of(self.settings);
         let mut disabled = 0;
         for (number, item) in items.into_iter().enumerate() {
@@ -313,27 +335,37 @@ impl Reading<'_> {
             inputs.push((Input { number, settings, print, bind, plan, peer: None }, feeds));
         }
         share_keys(&mut inputs);
-        if inputs.is_empty() && disabled > 0 && !self.reloads {
-            beat.problem("inputs", "no input is enabled", "set `enabled: true` for one");
+        if is_empty || (inputs.is_empty() && disabled > 0) {
+            self.tell_none(beat, disabled);
         }
         inputs
     }
 }
+
+/// Types of inputs.
+const TYPES: [&str; 3] = ["filestream", "log", "container"];
 
 /// Reads what is special to the type of an input; nothing if there is no such type.
 fn read_settings(
     section: &Section<'_>,
     surroundings: &Surroundings<'_>,
 ) -> Option<FilestreamSettings> {
-    let kind = section.string("type").required();
+    // As in Filebeat.
+    let kind = section.string("type").or("log");
     match &*kind {
         "filestream" => Some(filestream::read(section, surroundings)),
         "log" => Some(filestream::log::read(section, surroundings, InputKind::Log)),
-        "container" => Some(filestream::log::read(section, surroundings, InputKind::Container)),
+        "container" | "docker" => {
+            Some(filestream::log::read(section, surroundings, InputKind::Container))
+        }
         _ => {
             if !kind.is_empty() {
                 let message = format!("input type `{kind}` is not supported by skidder yet");
-                section.problem("type", message, "`filestream` is");
+                let hint = match nearest(&kind, TYPES) {
+                    Some(near) => format!("did you mean `{near}`?"),
+                    None => "`filestream` is".to_owned(),
+                };
+                section.problem("type", message, hint);
             }
             None
         }
@@ -429,5 +461,12 @@ fn refuse(root: &Section<'_>, beat: &Section<'_>) {
     root.without_effect(&["seccomp.*"], "skidder leaves system calls to the service manager");
     root.deprecated(&["max_start_delay"], "skidder starts at once");
     beat.without_effect(&["overwrite_pipelines"], "only modules have pipelines");
-    beat.unsupported(&["modules", "autodiscover.*"], later);
+    beat.unsupported(
+        &["prospectors", "registry_file", "spool_size", "idle_timeout", "config_dir"],
+        OLDER,
+    );
+    beat.unsupported(
+        &["modules.*", "autodiscover.*"],
+        "leave it out, or set `compat: lenient`: then the inputs run, and what this would add is missing",
+    );
 }

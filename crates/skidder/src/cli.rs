@@ -1,11 +1,13 @@
 //! The command line: Filebeat's, plus verbs of our own.
 
+pub(crate) mod help;
 mod letters;
 mod state;
 
 pub(crate) use letters::{DeadLettersCommand, WhichLetters};
 pub(crate) use state::{ExportRegistry, Import, KeystoreCommand, Migrate, RegistryCommand};
 
+use crate::ending::FailOn;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use skidder_log::{Environment, Flags};
 use std::path::PathBuf;
@@ -75,6 +77,16 @@ pub(crate) struct Global {
     /// Ends when everything that is there is read and delivered
     #[arg(long, global = true)]
     pub(crate) once: bool,
+    /// With `--once` and `ship`: what counts as a failure, in a list of `unread`, `refused`, `nothing`, or `never`; all if not given
+    #[arg(
+        long,
+        value_name = "WHAT",
+        global = true,
+        value_delimiter = ',',
+        value_enum,
+        hide_possible_values = true
+    )]
+    pub(crate) fail_on: Vec<FailOn>,
     /// Says on stderr what the start took, step by step, up to the first scan of each input
     #[arg(long, global = true)]
     pub(crate) trace_startup: bool,
@@ -162,13 +174,21 @@ pub(crate) enum Command {
         #[arg(value_enum)]
         shell: Shell,
     },
-    /// Writes the pages for `man` into a directory
-    #[command(hide = true)]
+    /// Prints the page for `man`, or writes that of each command into a directory
     Man {
         /// The directory, which must be there
         #[arg(value_name = "DIR")]
-        directory: PathBuf,
+        directory: Option<PathBuf>,
     },
+    /// Says what a command does and which options it has
+    Help {
+        /// The command
+        #[arg(value_name = "COMMAND")]
+        words: Vec<String>,
+    },
+    /// What others call `test config`
+    #[command(hide = true)]
+    Validate,
 }
 
 /// Shells whose command line can be completed.

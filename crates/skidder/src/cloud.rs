@@ -27,10 +27,10 @@ impl Cloud {
             _ => Err("expected `user:password`".to_owned()),
         });
         let user = auth.optional();
-        if section.has("auth") && !section.has("id") {
+        if section.has_text("auth") && !section.has_text("id") {
             section.problem("auth", "`cloud.auth` has no meaning without `cloud.id`", "");
         }
-        if section.has("id") && root.has("outputs") {
+        if section.has_text("id") && root.has("outputs") {
             let hint = "write `hosts` into the output that is meant";
             section.problem("id", "`cloud.id` is for `output`, not for `outputs`", hint);
         }

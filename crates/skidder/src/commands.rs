@@ -4,6 +4,8 @@ use crate::agent::{Agent, VERSION};
 use crate::assemble::{Outside, Parts, assemble};
 use crate::cli::{Command, CommandLine, Export, Global, SetupArguments, Test};
 use crate::reload::{Reloader, with_files};
+use crate::service::Service;
+use crate::signals::Caught;
 use crate::startup::Startup;
 use crate::{
     agent, cloud, files, keystore, logging, migrate, pages, registry, run, sample, ship, tune,
@@ -11,9 +13,11 @@ use crate::{
 use anyhow::{Context as _, Result, bail};
 use skidder_config::{LoadOptions, OpenKeystore, Problems, Settings, load};
 use skidder_os::{Clock, Fs, RealFs, SystemClock};
+use skidder_read::survey;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 /// Default of `-c`, looked for in `path.config`.
 const CONFIG_FILE: &str = "filebeat.yml";
@@ -28,6 +32,10 @@ pub(crate) struct World {
     pub(crate) trial: bool,
     pub(crate) cores: usize,
     pub(crate) startup: Startup,
+    pub(crate) caught: Caught,
+    pub(crate) service: Arc<Service>,
+    /// Set when the program ends: what processors are at is stopped.
+    pub(crate) interrupt: Arc<AtomicBool>,
 }
 
 impl World {
@@ -39,6 +47,9 @@ impl World {
             trial: false,
             cores: std::thread::available_parallelism().map_or(1, Into::into),
             startup: Startup::default(),
+            caught: Caught::default(),
+            service: Arc::new(Service::of_environment()),
+            interrupt: Arc::default(),
         })
     }
 
@@ -54,13 +65,17 @@ impl World {
             directory: &self.directory,
             trial: self.trial,
             cores: self.cores,
+            interrupt: Arc::clone(&self.interrupt),
         }
     }
 }
 
 /// Does what the command line says.
-pub(crate) fn dispatch(line: &CommandLine) -> Result<ExitCode> {
-    let mut world = World::real()?;
+pub(crate) fn dispatch(line: &CommandLine, caught: Caught) -> Result<ExitCode> {
+    if !matches!(line.command, None | Some(Command::Run | Command::Ship(_))) {
+        caught.release();
+    }
+    let mut world = World { caught, ..World::real()? };
     if line.global.trace_startup {
         world.startup = Startup::traced(&world.clock);
     }
@@ -97,7 +112,9 @@ pub(crate) fn dispatch(line: &CommandLine) -> Result<ExitCode> {
         Some(Command::Modules(_)) => not_yet("modules"),
         Some(Command::Generate(_)) => not_yet("generate"),
         Some(Command::Completion { shell }) => pages::completion(*shell),
-        Some(Command::Man { directory }) => pages::man(directory),
+        Some(Command::Man { directory }) => pages::man(directory.as_deref()),
+        Some(Command::Help { words }) => pages::help(words),
+        Some(Command::Validate) => test_config(&line.global, &world),
     }
 }
 
@@ -117,7 +134,11 @@ fn not_yet(command: &str) -> Result<ExitCode> {
 /// Writes to stdout; a closed pipe is an error like any other.
 pub(crate) fn print(text: &str) -> Result<()> {
     use std::io::Write;
-    std::io::stdout().write_all(text.as_bytes()).context("cannot write to the standard output")
+    match std::io::stdout().write_all(text.as_bytes()) {
+        // `| head` has seen enough.
+        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
+        written => written.context("cannot write to the standard output"),
+    }
 }
 
 /// Writes to stderr, for the person at the terminal.
@@ -150,6 +171,9 @@ fn run_command(global: &Global, world: &World) -> Result<ExitCode> {
         )
     };
     world.startup.step(|| "data directory locked, settings checked".to_owned());
+    if global.once && parts.inputs().is_empty() {
+        bail!("there is no input: with `--once` there is nothing to wait for");
+    }
     for output in parts.outputs.iter().filter(|output| output.place.is_main) {
         registry::refuse_unadopted(world, &output.place.registry)?;
     }
@@ -161,12 +185,18 @@ fn run_command(global: &Global, world: &World) -> Result<ExitCode> {
         );
     }
     let reloader = (!global.once).then(|| Reloader::new(global, world, settings, &parts));
-    run::run(parts, world, reloader)
+    run::run(parts, world, reloader, &global.fail_on)
 }
 
 fn test_config(global: &Global, world: &World) -> Result<ExitCode> {
     let settings = load_settings(global, world)?;
-    read_parts(&settings, world, |name| Ok(Agent::passing(name, world.clock.wall())))?;
+    let parts = read_parts(&settings, world, |name| Ok(Agent::passing(name, world.clock.wall())))?;
+    for input in parts.inputs() {
+        let id = &input.settings.id;
+        for finding in survey(&*world.fs, &input.settings) {
+            tell(&format!("warning: input `{id}`: {finding}\nhint: {}\n", finding.remedy()));
+        }
+    }
     print("Config OK\n")?;
     Ok(ExitCode::SUCCESS)
 }
@@ -331,7 +361,10 @@ fn warn(problems: &Problems) {
 
 /// All problems as one error; they bring their own `error:`, of which the first is printed by main.
 fn told(problems: &Problems) -> anyhow::Error {
-    let text = problems.to_string();
-    let text = text.strip_prefix("error: ").unwrap_or(&text).to_owned();
-    anyhow::anyhow!(text)
+    // What stops the start comes first.
+    let mut sorted = problems.sorted();
+    sorted.sort_by_key(|problem| problem.severity);
+    let lines: Vec<String> = sorted.iter().map(ToString::to_string).collect();
+    let text = lines.join("\n");
+    anyhow::anyhow!(text.strip_prefix("error: ").unwrap_or(&text).to_owned())
 }

@@ -16,7 +16,9 @@ use crate::status::span;
 use crate::table::{or_dash, short, table};
 use anyhow::{Result, bail};
 use serde_json::{Value, json};
+use skidder_observe::bytes_text;
 use std::cmp::Reverse;
+use std::io::IsTerminal as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use tracing::Level;
@@ -157,18 +159,19 @@ fn sort(rows: &mut [Row], by: &str) {
 }
 
 fn print_table(rows: &[Row], asked: Asked) -> Result<()> {
+    let width = path_width();
     let cells: Vec<[String; 9]> = rows
         .iter()
         .map(|row| {
             [
-                or_dash(row.behind),
-                row.size.to_string(),
-                row.cursor.to_string(),
+                or_dash(row.behind.map(size)),
+                size(row.size),
+                size(row.cursor),
                 row.generation.to_string(),
                 row.state.clone(),
                 if row.identity.is_empty() { "-".to_owned() } else { short(&row.identity) },
                 row.input.clone(),
-                row.path.clone(),
+                shortened(&row.path, width),
                 row.reason.clone(),
             ]
         })
@@ -204,7 +207,30 @@ fn print_table(rows: &[Row], asked: Asked) -> Result<()> {
     } else {
         String::new()
     };
-    print(&format!("{} files, {behind} bytes behind{more}; from {from}\n", rows.len()))
+    print(&format!("{} files, {} behind{more}; from {from}\n", rows.len(), size(behind)))
+}
+
+fn size(bytes: u64) -> String {
+    bytes_text(bytes as f64)
+}
+
+/// Characters of a path in a table: on a terminal what leaves room for the rest, else all.
+fn path_width() -> usize {
+    let columns = std::io::stdout()
+        .is_terminal()
+        .then(|| rustix::termios::tcgetwinsize(std::io::stdout()).ok());
+    let columns = columns.flatten().map_or(usize::MAX, |size| usize::from(size.ws_col));
+    columns.saturating_sub(90).max(40)
+}
+
+/// A path without its beginning, if it is too long: its end tells files from each other.
+fn shortened(path: &str, width: usize) -> String {
+    let length = path.chars().count();
+    if length <= width {
+        return path.to_owned();
+    }
+    let end: String = path.chars().skip(length - width + 1).collect();
+    format!("…{end}")
 }
 
 fn print_json(rows: &[Row], asked: Asked) -> Result<()> {

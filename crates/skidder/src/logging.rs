@@ -2,7 +2,7 @@
 
 use crate::commands::tell;
 use anyhow::{Context as _, Result};
-use skidder_log::{Log, LogConfig, Target};
+use skidder_log::{Format, Log, LogConfig, Target};
 use std::io::IsTerminal as _;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -19,7 +19,12 @@ static LOG: OnceLock<Arc<Log>> = OnceLock::new();
 
 /// Lets lines of this level and above go to stderr, for a command that ends soon. A second call changes nothing.
 pub(crate) fn start(level: Level) {
-    Log::to_stderr(level);
+    start_as(level, Format::Auto);
+}
+
+/// As [`start`], in a format.
+pub(crate) fn start_as(level: Level, format: Format) {
+    Log::to_stderr(level, format);
     std::panic::set_hook(Box::new(log_panic));
 }
 
@@ -48,6 +53,11 @@ pub(crate) fn failed(error: &anyhow::Error) {
 /// Whether a person at a terminal sees nothing of the log.
 pub(crate) fn is_elsewhere() -> bool {
     LOG.get().is_some_and(|log| !log.is_stderr())
+}
+
+/// Whether the log goes to stderr, and that to another program: what else is said there would be no line of the log.
+pub(crate) fn is_on_pipe() -> bool {
+    LOG.get().is_some_and(|log| log.is_stderr()) && !std::io::stderr().is_terminal()
 }
 
 /// Writes what is left of the log.

@@ -8,9 +8,11 @@ mod cli;
 mod cloud;
 mod commands;
 mod dead_letters;
+mod ending;
 mod endpoint;
 mod files;
 mod filestream;
+mod idle;
 mod input_plan;
 mod keystore;
 mod logging;
@@ -22,16 +24,19 @@ mod page;
 mod pages;
 mod passing;
 mod problems;
+mod program_pages;
 mod progress;
 mod queue;
 mod registry;
 mod reload;
 mod run;
 mod sample;
+mod service;
 #[cfg(test)]
 mod settings_page;
 mod ship;
 mod shown_plan;
+mod signals;
 mod startup;
 mod status;
 mod step_times;
@@ -41,7 +46,7 @@ mod top;
 mod tune;
 mod watch;
 
-use clap::Parser;
+use clap::FromArgMatches as _;
 use std::process::ExitCode;
 
 // Deliberate bugs are for the simulated world.
@@ -52,8 +57,11 @@ const _: () = assert!(
 
 #[expect(clippy::print_stderr, reason = "the last word before the exit code")]
 fn main() -> ExitCode {
-    let command_line = cli::CommandLine::parse();
-    let code = match commands::dispatch(&command_line) {
+    let caught = signals::Caught::hangups();
+    let matches = cli::help::shown().get_matches();
+    let command_line =
+        cli::CommandLine::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
+    let code = match commands::dispatch(&command_line, caught) {
         Ok(code) => code,
         Err(error) => {
             logging::failed(&error);

@@ -6,11 +6,12 @@
 mod differences;
 mod place;
 mod report;
+mod rewrite;
 
 use crate::agent::Agent;
 use crate::assemble::{Parts, assemble};
 use crate::cli::{Global, Migrate};
-use crate::commands::{World, load_files, print};
+use crate::commands::{World, load_files, print, tell};
 use crate::logging;
 use crate::registry::import::{Imported, take_over};
 use anyhow::{Context as _, Result};
@@ -25,6 +26,9 @@ use tracing::Level;
 /// Says what becomes of a Filebeat installation, and does it unless it is only to be said.
 pub(crate) fn migrate(options: &Migrate, global: &Global, world: &World) -> Result<ExitCode> {
     logging::start(if global.debug.is_some() { Level::DEBUG } else { Level::WARN });
+    if options.print {
+        return print_rewritten(options, world);
+    }
     let theirs = Theirs::find(options, global, world)?;
     let ours = Ours::of(options, global);
     let global = ours.global(&theirs, global);
@@ -52,6 +56,22 @@ pub(crate) fn migrate(options: &Migrate, global: &Global, world: &World) -> Resu
     }
     let taken = registry.as_ref().map_or(ExitCode::SUCCESS, Imported::exit_code);
     Ok(if stops { ExitCode::FAILURE } else { taken })
+}
+
+/// Prints the configuration as it would be written today.
+fn print_rewritten(options: &Migrate, world: &World) -> Result<ExitCode> {
+    let from = world.directory.join(&options.from);
+    let from = if from.is_dir() { from.join(place::CONFIGURATION) } else { from };
+    let text = std::fs::read_to_string(&from)
+        .with_context(|| format!("cannot read `{}`", from.display()))?;
+    match rewrite::rewrite(&text) {
+        Some(new) => print(&new)?,
+        None => {
+            tell(&format!("`{}` need not change\n", from.display()));
+            print(&text)?;
+        }
+    }
+    Ok(ExitCode::SUCCESS)
 }
 
 /// Where our own things go.
@@ -95,6 +115,7 @@ impl Ours {
             path_logs: global.path_logs.clone(),
             strict_permissions: global.strict_permissions,
             once: false,
+            fail_on: Vec::new(),
             trace_startup: false,
         }
     }

@@ -96,10 +96,12 @@ fn write_new(fs: &dyn Fs, path: &Path, bytes: &[u8]) -> io::Result<()> {
 
 /// `skidder page`.
 pub(crate) fn page(what: PageArguments, global: &Global, world: &World) -> Result<ExitCode> {
-    let Some(parts) = crate::status::running(global, world)? else {
-        bail!(
-            "no skidder runs on this data directory, so there is no page\nhint: give the same `-c` and `--path.data` as it has"
-        );
+    let parts = match crate::status::running(global, world)? {
+        Ok(parts) => parts,
+        Err(data) => bail!(
+            "{}hint: give the same `-c` and `--path.data` as it has",
+            crate::status::not_running(&data)
+        ),
     };
     let (host, port) = match &parts.http.endpoint {
         Endpoint::Tcp { host, port } => (browsable(host), port),

@@ -1,10 +1,11 @@
 //! What is made of the definition of the command line: completions for shells, and pages for `man`.
 
 use crate::agent;
-use crate::cli::{CommandLine, Shell};
+use crate::cli::Shell;
+use crate::cli::help::{command, shown};
 use crate::commands::print;
 use anyhow::{Context as _, Result};
-use clap::{Command, CommandFactory as _};
+use clap::Command;
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -24,8 +25,27 @@ pub(crate) fn completion(shell: Shell) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Writes a page for the program and for each of its commands into a directory.
-pub(crate) fn man(directory: &Path) -> Result<ExitCode> {
+/// Prints what `--help` of a command says.
+pub(crate) fn help(words: &[String]) -> Result<ExitCode> {
+    let mut command = shown();
+    for word in words {
+        let below = command.find_subcommand(word).cloned();
+        command = below.with_context(|| {
+            format!("there is no command `{}`; see `skidder --help`", words.join(" "))
+        })?;
+    }
+    print(&command.render_help().to_string())?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Prints the page of the program; or writes one for it and for each of its commands into a directory.
+pub(crate) fn man(directory: Option<&Path>) -> Result<ExitCode> {
+    let Some(directory) = directory else {
+        let mut page = Vec::new();
+        clap_mangen::Man::new(visible()).render(&mut page).context("cannot make the page")?;
+        print(&String::from_utf8_lossy(&page))?;
+        return Ok(ExitCode::SUCCESS);
+    };
     clap_mangen::generate_to(visible(), directory)
         .with_context(|| format!("cannot write pages into `{}`", directory.display()))?;
     Ok(ExitCode::SUCCESS)
@@ -33,7 +53,7 @@ pub(crate) fn man(directory: &Path) -> Result<ExitCode> {
 
 /// The command line without the commands that are not shown.
 fn visible() -> Command {
-    let whole = CommandLine::command();
+    let whole = command();
     let shown: Vec<Command> =
         whole.get_subcommands().filter(|command| !command.is_hide_set()).cloned().collect();
     let mut visible = Command::new(NAME);

@@ -6,22 +6,26 @@ mod trimming;
 pub(crate) use output::RunningOutput;
 
 use crate::assemble::Parts;
-use crate::commands::World;
+use crate::commands::{World, tell};
+use crate::ending::{FailOn, Files, Shortfall};
 use crate::logging;
 use crate::outputs::OutputParts;
 use crate::page;
+use crate::program_pages;
 use crate::reload::Reloader;
+use crate::signals::Asked;
 use crate::startup::Awaited;
 use crate::watch::Watch;
 use anyhow::{Context as _, Result, bail};
 use output::{Start, open_registry};
-use skidder_observe::Reloads;
+use skidder_event::DropReason;
+use skidder_observe::{Reloads, grouped, span_text};
 use skidder_os::{Clock, Fs};
-use skidder_pipeline::{PipelineSettings, Settle};
+use skidder_pipeline::{Patience, PipelineSettings, Settle};
 use std::io::IsTerminal as _;
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 use tokio::runtime::Runtime;
@@ -38,6 +42,9 @@ const SOCKET_THREADS_MAX: usize = 4;
 
 /// How long the runtime may take to let go of its tasks.
 const RUNTIME_END: Duration = Duration::from_secs(1);
+
+/// Exit code of a run that has lost events: they were in a damaged place of the disk queue.
+const LOST: u8 = 6;
 
 /// What the main thread waits for.
 enum Happened {
@@ -77,10 +84,18 @@ pub(crate) struct Running {
     fs: Arc<dyn Fs>,
     clock: Arc<dyn Clock>,
     shutdown_timeout: Duration,
+    /// With `once`: what was found when everything was read.
+    pub(crate) files: Files,
+    interrupt: Arc<AtomicBool>,
 }
 
 /// Runs until a signal comes or, without a reloader, until everything that is there is delivered.
-pub(crate) fn run(parts: Parts, world: &World, mut reloader: Option<Reloader>) -> Result<ExitCode> {
+pub(crate) fn run(
+    parts: Parts,
+    world: &World,
+    mut reloader: Option<Reloader>,
+    fail_on: &[FailOn],
+) -> Result<ExitCode> {
     let once = reloader.is_none();
     let (mut http, data) = (parts.http.clone(), parts.data.clone());
     let metrics = parts.log.metrics;
@@ -90,22 +105,17 @@ pub(crate) fn run(parts: Parts, world: &World, mut reloader: Option<Reloader>) -
     // Behind the lock of the data directory.
     http.auth.own = page::token(&*world.fs, &data, &http);
     let mut watch = Watch::new(&running, &agent, Some(&http), &metrics, world)?;
-    if let Some(monitoring) = monitoring {
-        watch.ship(monitoring, &running);
-    }
-    if let Some(otlp) = otlp {
-        watch.export(otlp, &running);
-    }
-    for output in &running.outputs {
-        let _in = span_of(output.id.as_deref()).entered();
-        let inputs = output.inputs.len();
-        tracing::info!(output = output.kind, inputs, once, "skidder is running");
-    }
+    watch.ship(monitoring, &running);
+    watch.export(otlp, &running);
+    running.log_start(once);
     world.startup.step(|| "endpoint opened".to_owned());
+    watch.survey()?;
     let told = world.startup.tell_behind(running.outputs.iter().flat_map(awaited).collect());
     let is_watched = once || std::io::stderr().is_terminal();
+    world.service.ready();
     let period = watch.ticks(metrics.enabled, is_watched && logging::is_elsewhere());
     running.watch(reloader.as_mut(), period, |_| watch.tick());
+    world.service.stopping();
     watch.close_endpoint(&running);
     watch.end_export(&running);
     let settles: Vec<_> = running
@@ -113,7 +123,12 @@ pub(crate) fn run(parts: Parts, world: &World, mut reloader: Option<Reloader>) -
         .iter()
         .map(|output| (output.id.clone(), output.kind, Arc::clone(&output.settle)))
         .collect();
+    let mut shortfall = Shortfall::of_files(std::mem::take(&mut running.files));
+    let spoiled: Vec<u64> = running.outputs.iter().map(RunningOutput::spoiled).collect();
     let outcome = running.end(once);
+    for ((.., settle), spoiled) in settles.iter().zip(spoiled) {
+        shortfall.add(&settle.total(), spoiled);
+    }
     let good = outcome.saved && (outcome.settled || !once);
     if let Some(told) = told {
         // It only waited for scans, which are over.
@@ -122,18 +137,34 @@ pub(crate) fn run(parts: Parts, world: &World, mut reloader: Option<Reloader>) -
     // What goes to the terminal must not stand between events.
     let kind = if settles.iter().any(|(_, kind, _)| *kind == "console") { "console" } else { "" };
     crate::commands::print_beside(kind, &watch.end())?;
-    let left = |settle: &Settle| !outcome.settled && settle.in_flight() > 0;
-    for (id, _, settle) in settles.iter().filter(|(_, _, settle)| left(settle)) {
-        let _in = span_of(id.as_deref()).entered();
-        tracing::warn!(
-            in_flight = settle.in_flight(),
-            "ended before everything was delivered; the next start repeats it"
-        );
+    if !outcome.settled {
+        settles.iter().for_each(|(id, _, settle)| log_left(id.as_deref(), settle));
     }
     if once || !good {
         watch.tell_problems();
     }
-    Ok(if good { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    if once {
+        shortfall.report();
+    }
+    let lost = |settle: &Settle| settle.total().dropped().get(DropReason::QueueDamaged) > 0;
+    Ok(match good {
+        _ if settles.iter().any(|(_, _, settle)| lost(settle)) => ExitCode::from(LOST),
+        false => ExitCode::FAILURE,
+        true if once => shortfall.code(fail_on),
+        true => ExitCode::SUCCESS,
+    })
+}
+
+/// Logs what an output leaves for the next start.
+fn log_left(id: Option<&str>, settle: &Settle) {
+    let in_flight = settle.in_flight();
+    if in_flight > 0 {
+        let _in = span_of(id).entered();
+        tracing::warn!(
+            in_flight,
+            "ended before everything was delivered; the next start repeats it"
+        );
+    }
 }
 
 /// The inputs of an output, whose first scans `--trace-startup` waits for.
@@ -171,6 +202,8 @@ pub(crate) fn runtime(threads: usize) -> Result<Runtime> {
 impl Running {
     /// Opens the registries and starts everything.
     pub(crate) fn start(parts: Parts, world: &World, once: bool) -> Result<Self> {
+        // Settings are read; nothing is open yet.
+        program_pages::give_back();
         // An output that nobody feeds yet may be fed later.
         let reloads = parts.reload_period.is_some();
         let outputs: Vec<OutputParts> = parts
@@ -201,7 +234,21 @@ impl Running {
             runtimes.push(runtime);
         }
         world.startup.step(|| "outputs and readers started".to_owned());
-        listen(&send, !once)?;
+        // What opening registries and connections took is not needed again either.
+        program_pages::give_back();
+        let told = send.clone();
+        world.caught.listen(!once, move |asked| {
+            // The main thread may be gone already.
+            drop(told.send(match asked {
+                Asked::Reload => Happened::Reload,
+                Asked::Stop => Happened::Signal,
+                Asked::Leave => {
+                    // A second signal does not wait for anything but the log.
+                    logging::flush();
+                    std::process::exit(1);
+                }
+            }));
+        })?;
         Ok(Self {
             outputs: started,
             runtimes,
@@ -212,6 +259,8 @@ impl Running {
             fs: Arc::clone(&world.fs),
             clock: Arc::clone(&world.clock),
             shutdown_timeout: parts.shutdown_timeout,
+            files: Files::default(),
+            interrupt: Arc::clone(&world.interrupt),
         })
     }
 
@@ -291,11 +340,16 @@ impl Running {
             match self.happened.recv_timeout(wake.since(now)) {
                 Err(RecvTimeoutError::Timeout) => {}
                 Ok(Happened::ReadOnce(number)) if once => {
+                    self.files.look(&self.outputs[number]);
                     // The workers finish what is queued; then the output ends.
-                    self.outputs[number].stop_reading();
+                    // All turns are over.
+                    let limit = self.shutdown_timeout;
+                    let patience = Patience { limit, interrupt: &self.interrupt };
+                    self.outputs[number].stop_reading(patience);
                 }
                 Ok(Happened::Signal) => {
                     tracing::info!("a signal asks to stop");
+                    self.tell_waiting();
                     return;
                 }
                 Ok(Happened::Reload) => {
@@ -321,6 +375,27 @@ impl Running {
         }
     }
 
+    /// Logs that the outputs run.
+    fn log_start(&self, once: bool) {
+        for output in &self.outputs {
+            let _in = span_of(output.id.as_deref()).entered();
+            let inputs = output.inputs.len();
+            tracing::info!(output = output.kind, inputs, once, "skidder is running");
+        }
+    }
+
+    /// Says to the person who has pressed Ctrl-C what is waited for.
+    fn tell_waiting(&self) {
+        let in_flight: u64 = self.outputs.iter().map(|output| output.settle.in_flight()).sum();
+        if in_flight > 0 && std::io::stderr().is_terminal() {
+            let span = span_text(self.shutdown_timeout);
+            tell(&format!(
+                "\r\x1b[Kwaiting up to {span} for answers to {} events; Ctrl-C again to leave\n",
+                grouped(in_flight)
+            ));
+        }
+    }
+
     /// Whether an output has nothing in flight.
     fn is_any_at_rest(&self) -> bool {
         self.outputs.iter().any(|output| output.settle.in_flight() == 0)
@@ -341,7 +416,8 @@ impl Running {
 
     /// Stops reading, waits for verdicts as long as is allowed, saves the cursors.
     pub(crate) fn end(mut self, once: bool) -> Outcome {
-        stop_reading(&mut self.outputs);
+        let patience = Patience { limit: self.shutdown_timeout / 2, interrupt: &self.interrupt };
+        stop_reading(&mut self.outputs, patience);
         let deadline = self.clock.monotonic() + self.shutdown_timeout;
         let mut settled = true;
         for output in &self.outputs {
@@ -363,14 +439,20 @@ impl Running {
 }
 
 /// Stops the reading for all outputs at the same time: each may take as long as `read_until_eof` allows.
-fn stop_reading(outputs: &mut [RunningOutput]) {
+fn stop_reading(outputs: &mut [RunningOutput], patience: Patience<'_>) {
     let Some((last, others)) = outputs.split_last_mut() else { return };
     std::thread::scope(|scope| {
         for output in others {
-            scope.spawn(|| output.stop_reading());
+            scope.spawn(move || output.stop_reading(patience));
         }
-        last.stop_reading();
+        last.stop_reading(patience);
     });
+}
+
+/// How many log files may be open of so many descriptors: all but the reserve, or a quarter where there are few.
+fn log_files_of(descriptors: u64) -> usize {
+    let reserved = DESCRIPTORS_RESERVED.min(descriptors - descriptors / 4);
+    usize::try_from(descriptors - reserved).unwrap_or(usize::MAX).max(1)
 }
 
 /// How many log files may be open: what the system allows, less a reserve.
@@ -383,33 +465,5 @@ fn open_files_max() -> usize {
         tracing::debug!(%error, "the limit on open files stays");
     }
     let current = getrlimit(Resource::Nofile).current.unwrap_or(1 << 20);
-    (current.saturating_sub(DESCRIPTORS_RESERVED) as usize).max(16)
-}
-
-/// Sends what SIGINT, SIGTERM and SIGHUP ask for.
-fn listen(send: &Sender<Happened>, reloads: bool) -> Result<()> {
-    use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
-    let mut signals = signal_hook::iterator::Signals::new([SIGHUP, SIGINT, SIGTERM])
-        .context("cannot listen to signals")?;
-    let send = send.clone();
-    let work = move || {
-        let mut stopping = false;
-        for signal in signals.forever() {
-            if signal == SIGHUP && reloads {
-                drop(send.send(Happened::Reload));
-                continue;
-            }
-            if std::mem::replace(&mut stopping, true) {
-                // A second one does not wait for anything but the log.
-                logging::flush();
-                std::process::exit(1);
-            }
-            drop(send.send(Happened::Signal));
-        }
-    };
-    std::thread::Builder::new()
-        .name("signals".to_owned())
-        .spawn(work)
-        .context("cannot start a thread")?;
-    Ok(())
+    log_files_of(current)
 }

@@ -4,8 +4,10 @@
 //! kept in a directory that goes when the program ends.
 
 use crate::agent::Agent;
+use crate::assemble::Parts;
 use crate::cli::{Global, Ship};
 use crate::commands::{World, print_beside, read_parts, tell};
+use crate::ending::Shortfall;
 use crate::logging;
 use crate::passing::Passing;
 use crate::progress::Progress;
@@ -13,10 +15,9 @@ use crate::run::Running;
 use crate::watch::Watch;
 use anyhow::{Context as _, Result, bail};
 use skidder_config::{LoadOptions, Settings, load};
-use skidder_event::DropReason;
 use skidder_os::RealFs;
-use skidder_read::ReadMetrics;
 use skidder_read::scan::scan;
+use skidder_read::survey;
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -35,7 +36,8 @@ pub(crate) fn ship(what: &Ship, global: &Global, world: &World) -> Result<ExitCo
     // A terminal shows the progress; the log would only tear it.
     let quiet = global.debug.is_none() && !global.stderr;
     let log = parts.log.clone();
-    logging::start(if quiet { Level::WARN } else { log.with_flags(&global.log_flags()).level });
+    let wanted = log.with_flags(&global.log_flags());
+    logging::start_as(if quiet { Level::WARN } else { wanted.level }, wanted.format);
     // The dead letters are for the user and stay.
     for output in &mut parts.outputs {
         output.place.data.clone_from(&world.directory);
@@ -46,7 +48,7 @@ pub(crate) fn ship(what: &Ship, global: &Global, world: &World) -> Result<ExitCo
     let files: Vec<_> =
         parts.inputs().iter().flat_map(|input| scan(&*world.fs, &input.settings.scan).0).collect();
     if files.is_empty() {
-        bail!("no file matches {}", what.paths.join(" "));
+        bail!("{}", nothing_to_ship(&parts, world));
     }
     let agent = parts.agent.clone();
     let mut running = Running::start(parts, world, true)?;
@@ -58,13 +60,12 @@ pub(crate) fn ship(what: &Ship, global: &Global, world: &World) -> Result<ExitCo
     let (kind, settle) = (only.kind, Arc::clone(&only.settle));
     let read: Vec<_> = only.inputs.iter().map(|input| Arc::clone(&input.metrics)).collect();
     let letters = only.dead_letters.clone();
+    let spoiled = only.spoiled();
+    let mut shortfall = Shortfall::of_files(std::mem::take(&mut running.files));
     let outcome = running.end(true);
     let table = watch.end();
     print_beside(kind, &table)?;
     let ledger = settle.total();
-    let lost = ledger.dead_lettered()
-        + ledger.dropped().get(DropReason::Rejected)
-        + ledger.dropped().get(DropReason::LineTooLong);
     if ledger.dead_lettered() > 0
         && let Some(letters) = letters
     {
@@ -74,14 +75,20 @@ pub(crate) fn ship(what: &Ship, global: &Global, world: &World) -> Result<ExitCo
     if held > 0 {
         tell(&format!("not read twice, because another file has the same content: {held} files\n"));
     }
-    let failures =
-        |read: &ReadMetrics| read.errors.get() + read.gzip_errors.get() + read.files_lost.get();
-    let unread: u64 = read.iter().map(|read| failures(read)).sum();
-    if unread > 0 {
-        tell(&format!("not read completely: {unread} files; see the messages above\n"));
-    }
-    let good = outcome.settled && lost == 0 && unread == 0;
-    Ok(if good { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    shortfall.add(&ledger, spoiled);
+    watch.tell_problems();
+    tell("`ship` remembers nothing: the same command sends these files again\n");
+    shortfall.report();
+    Ok(if outcome.settled { shortfall.code(&global.fail_on) } else { ExitCode::FAILURE })
+}
+
+/// Why there is no file.
+fn nothing_to_ship(parts: &Parts, world: &World) -> String {
+    let inputs = parts.inputs();
+    let found = inputs.iter().flat_map(|input| survey(&*world.fs, &input.settings));
+    let lines: Vec<String> =
+        found.map(|finding| format!("{finding}\nhint: {}", finding.remedy())).collect();
+    if lines.is_empty() { "no file matches".to_owned() } else { lines.join("\n") }
 }
 
 /// The arguments as a configuration; `-c` files and `-E` come over it.

@@ -20,9 +20,10 @@ use crate::problems;
 use crate::table::{or_dash, table};
 use anyhow::{Result, bail};
 use look::{FileLook, OutputLook};
-use serde_json::json;
+use serde_json::{Value, json};
 use skidder_observe::{bytes_text, grouped, is_well};
 use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::mpsc::channel;
 use tracing::Level;
@@ -47,14 +48,17 @@ const INPUTS_SHOWN: usize = 20;
 /// Says how it stands.
 pub(crate) fn status(what: Status, global: &Global, world: &World) -> Result<ExitCode> {
     logging::start(Level::WARN);
-    let Some(parts) = running(global, world)? else {
-        let text = if what.json {
-            format!("{:#}\n", json!({"running": false}))
-        } else {
-            "not running\n".to_owned()
-        };
-        print(&text)?;
-        return Ok(ExitCode::from(NOT_RUNNING));
+    let parts = match running(global, world)? {
+        Ok(parts) => parts,
+        Err(data) => {
+            let text = if what.json {
+                format!("{:#}\n", json!({"running": false, "data": data}))
+            } else {
+                not_running(&data)
+            };
+            print(&text)?;
+            return Ok(ExitCode::from(NOT_RUNNING));
+        }
     };
     let before = Sample::ask(&parts.http, what.seconds, what.behind)?;
     let (_kept, never) = channel::<()>();
@@ -74,13 +78,21 @@ pub(crate) fn status(what: Status, global: &Global, world: &World) -> Result<Exi
     Ok(if good { ExitCode::SUCCESS } else { ExitCode::from(TROUBLE) })
 }
 
-/// The configuration of the program that runs on its data directory and can be asked; nothing if none runs.
-pub(crate) fn running(global: &Global, world: &World) -> Result<Option<Parts>> {
+/// What is said where no skidder runs.
+pub(crate) fn not_running(data: &Path) -> String {
+    format!(
+        "not running: no skidder uses the data directory `{}` (`--path.data`)\n",
+        data.display()
+    )
+}
+
+/// The configuration of the program that runs on its data directory and can be asked; the directory if none runs.
+pub(crate) fn running(global: &Global, world: &World) -> Result<Result<Parts, PathBuf>> {
     let settings = load_settings(global, world)?;
     let mut parts =
         read_parts(&settings, world, |name| Ok(Agent::passing(name, world.clock.wall())))?;
     if !agent::is_running(&*world.fs, &parts.data)? {
-        return Ok(None);
+        return Ok(Err(world.directory.join(&parts.data)));
     }
     if !parts.http.enabled {
         bail!(
@@ -91,12 +103,12 @@ pub(crate) fn running(global: &Global, world: &World) -> Result<Option<Parts>> {
     parts.http.auth.own = crate::page::kept_token(&*world.fs, &parts.data);
     let id = agent::kept_id(&*world.fs, &parts.data);
     endpoint::check(&parts.http, id.as_deref())?;
-    Ok(Some(parts))
+    Ok(Ok(parts))
 }
 
 /// All of it on one screen.
 fn screen(look: &Look) -> String {
-    let Look { name, host, version, ledger, lag, .. } = look;
+    let Look { name, host, version, lag, .. } = look;
     let called = if name == host { host.clone() } else { format!("{name} ({host})") };
     let memory = bytes_text(look.resident_bytes as f64);
     let up = span(look.uptime_ms);
@@ -107,21 +119,7 @@ fn screen(look: &Look) -> String {
     for problem in &look.problems {
         text.push_str(&problems::lines(problem));
     }
-    let of = |name: &str| grouped(ledger[name].as_u64().unwrap_or(0));
-    let read_bytes = bytes_text(ledger["read_bytes"].as_f64().unwrap_or(0.0));
-    let (read, delivered) = (look.read_rate, look.delivered_rate);
-    let speed = bytes_text(look.read_bytes_rate);
-    write!(
-        text,
-        "\nread {} lines, {read_bytes} ({read:.0} a second, {speed}/s)\n= delivered {} \
-         ({delivered:.0} a second) + dropped {} + dead-lettered {} + in flight {}\n\n",
-        of("read"),
-        of("delivered"),
-        of("dropped"),
-        of("dead_lettered"),
-        of("in_flight"),
-    )
-    .expect("a string takes everything");
+    push_ledger(&mut text, look);
     let rows: Vec<_> = look.outputs.iter().map(output_row).collect();
     text.push_str(&table(OUTPUT_HEAD, &rows));
     text.push('\n');
@@ -136,8 +134,7 @@ fn screen(look: &Look) -> String {
     let behind = bytes_text(total("behind_bytes") as f64);
     let (files, behind_files) = (grouped(total("files")), grouped(total("behind_files")));
     let oldest = oldest(total("behind_ms"), look.uptime_ms);
-    let catch_up = lag["catch_up_ms"].as_u64().map(span);
-    let catch_up = catch_up.map_or_else(String::new, |span| format!(", caught up in {span}"));
+    let catch_up = look.catch_up();
     write!(text, "\n{files} files, {behind_files} of them behind: {behind}{oldest}{catch_up}\n")
         .expect("a string takes everything");
     let is_behind = |file: &&FileLook| file.behind.is_some_and(|bytes| bytes > 0);
@@ -147,6 +144,40 @@ fn screen(look: &Look) -> String {
         text.push_str(&table(FILE_HEAD, &rows));
     }
     text
+}
+
+/// What was read and where it is: of each output, if there are several, as a line that feeds two is read by both.
+fn push_ledger(text: &mut String, look: &Look) {
+    text.push('\n');
+    let speed = bytes_text(look.read_bytes_rate);
+    let (read, delivered) = (look.read_rate, look.delivered_rate);
+    let rates =
+        (format!(" ({read:.0} a second, {speed}/s)"), format!(" ({delivered:.0} a second)"));
+    if let [_] | [] = &look.outputs[..] {
+        text.push_str(&ledger_text(&look.ledger, &rates.0, &rates.1));
+    } else {
+        for output in &look.outputs {
+            let rate = format!(" ({:.0} a second)", output.rate);
+            write!(text, "{}: {}", output.name(), ledger_text(&output.ledger, "", &rate))
+                .expect("a string takes everything");
+        }
+        writeln!(text, "together: {read:.0} lines a second read, {speed}/s")
+            .expect("a string takes everything");
+    }
+    text.push('\n');
+}
+
+fn ledger_text(ledger: &Value, read_rate: &str, rate: &str) -> String {
+    let of = |name: &str| grouped(ledger[name].as_u64().unwrap_or(0));
+    let read_bytes = bytes_text(ledger["read_bytes"].as_f64().unwrap_or(0.0));
+    format!(
+        "read {} lines, {read_bytes}{read_rate}\n= delivered {}{rate} + dropped {} + dead-lettered {} + in flight {}\n",
+        of("read"),
+        of("delivered"),
+        of("dropped"),
+        of("dead_lettered"),
+        of("in_flight"),
+    )
 }
 
 /// How old the oldest undelivered line is, to go on a sentence; nothing if there is none.

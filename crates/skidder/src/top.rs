@@ -7,7 +7,7 @@ mod screen;
 use crate::cli::{Global, Top};
 use crate::commands::{World, print};
 use crate::logging;
-use crate::status::{Look, NOT_RUNNING, Sample, running};
+use crate::status::{Look, NOT_RUNNING, Sample, not_running, running};
 use anyhow::{Context as _, Result, bail};
 use ratatui::DefaultTerminal;
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
@@ -29,9 +29,12 @@ pub(crate) fn top(what: Top, global: &Global, world: &World) -> Result<ExitCode>
     if !(std::io::stdin().is_terminal() && std::io::stdout().is_terminal()) {
         bail!("`top` needs a terminal; `skidder status` does not");
     }
-    let Some(parts) = running(global, world)? else {
-        print("not running\n")?;
-        return Ok(ExitCode::from(NOT_RUNNING));
+    let parts = match running(global, world)? {
+        Ok(parts) => parts,
+        Err(data) => {
+            print(&not_running(&data))?;
+            return Ok(ExitCode::from(NOT_RUNNING));
+        }
     };
     let (send, answers) = channel();
     // It ends when nobody listens any more.

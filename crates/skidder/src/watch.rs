@@ -1,7 +1,7 @@
 //! What a run tells while it lives: the endpoint, the periodic line, the ledger at the end.
 
 use crate::agent::{Agent, BEAT, COMPATIBLE_VERSION};
-use crate::commands::World;
+use crate::commands::{World, tell};
 use crate::logging;
 use crate::monitoring::{Monitoring, Otlp};
 use crate::problems::{self, Notices};
@@ -93,12 +93,15 @@ impl Watch {
     }
 
     /// Ships the numbers, as long as the run's runtime lives.
-    pub(crate) fn ship(&self, monitoring: Monitoring, running: &Running) {
-        running.runtime().spawn(monitoring.ship(Arc::clone(&self.sources)));
+    pub(crate) fn ship(&self, monitoring: Option<Monitoring>, running: &Running) {
+        if let Some(monitoring) = monitoring {
+            running.runtime().spawn(monitoring.ship(Arc::clone(&self.sources)));
+        }
     }
 
     /// Exports the numbers, until the end.
-    pub(crate) fn export(&mut self, otlp: Otlp, running: &Running) {
+    pub(crate) fn export(&mut self, otlp: Option<Otlp>, running: &Running) {
+        let Some(otlp) = otlp else { return };
         let (stop, stopped) = oneshot::channel();
         let task = running.runtime().spawn(otlp.ship(Arc::clone(&self.sources), stopped));
         self.export = Some(Task { stop, task });
@@ -122,7 +125,7 @@ impl Watch {
     /// Does what is due: a notice of problems, the periodic line.
     pub(crate) fn tick(&mut self) {
         if let Some(notices) = &mut self.notices {
-            crate::commands::tell(&notices.text(Problems::default().of_outputs(&self.sources)));
+            tell(&notices.text(Problems::default().of_outputs(&self.sources)));
         }
         let now = self.clock.monotonic();
         if self.line_due.is_some_and(|due| now >= due) {
@@ -134,7 +137,7 @@ impl Watch {
     /// Logs the periodic line, and the ledger of each output.
     fn tell_metrics(&mut self) {
         if self.tells_metrics {
-            tell(&self.line.next(self.sources.snapshot()));
+            log_summary(&self.line.next(self.sources.snapshot()));
         }
         for output in &self.sources.outputs {
             let _in = span_of(output.id.as_deref()).entered();
@@ -145,7 +148,7 @@ impl Watch {
     /// Logs the totals and gives the ledgers for the terminal: one for each output, under its id if there are several.
     pub(crate) fn end(&self) -> String {
         if self.tells_metrics {
-            tell(&SummaryLine::total(&self.sources.snapshot()));
+            log_summary(&SummaryLine::total(&self.sources.snapshot()));
         }
         let duration = self.clock.monotonic().since(self.start.monotonic);
         let mut text = String::new();
@@ -158,16 +161,41 @@ impl Watch {
         text
     }
 
-    /// Tells what is wrong at the end, on stderr and in the log.
+    /// Tells what is wrong at the end: on stderr for a person, and in the log.
     pub(crate) fn tell_problems(&self) {
+        let is_log_there = logging::is_on_pipe();
         let problems = Problems { failing: Duration::ZERO, ..Problems::default() };
         for problem in problems.of_outputs(&self.sources) {
-            crate::commands::tell(&problems::lines(&problem));
-            if logging::is_elsewhere() {
+            if !is_log_there {
+                tell(&problems::lines(&problem));
+            }
+            if is_log_there || logging::is_elsewhere() {
                 let (what, remedy) = (problems::line(&problem), problem.remedy.unwrap_or_default());
                 tracing::error!(remedy, "at the end: {what}");
             }
         }
+        // The log has these from the start.
+        for problem in Problems::of_inputs(&self.sources, Some(Duration::MAX)) {
+            if !is_log_there {
+                tell(&problems::lines(&problem));
+            }
+        }
+    }
+
+    /// Looks at what the inputs find, in a thread of its own, and logs what a person should know.
+    pub(crate) fn survey(&self) -> Result<()> {
+        let sources = Arc::clone(&self.sources);
+        let work = move || {
+            for problem in Problems::of_inputs(&sources, None) {
+                let remedy = problem.remedy.unwrap_or_default();
+                tracing::warn!(remedy, "{}", problem.what);
+            }
+        };
+        std::thread::Builder::new()
+            .name("survey".to_owned())
+            .spawn(work)
+            .context("cannot start a thread")?;
+        Ok(())
     }
 
     /// Closes the endpoint and waits until its address is free again.
@@ -188,7 +216,7 @@ fn end(open: Option<Task>, running: &Running, late: &'static str) {
     }
 }
 
-fn tell(summary: &Summary) {
+fn log_summary(summary: &Summary) {
     let monitoring = serde_json::json!({"metrics": summary.metrics});
     tracing::info!(monitoring = %monitoring, "{}", summary.message);
 }

@@ -66,7 +66,8 @@ fn all_problems_of_a_configuration_are_told_at_once_with_their_places() {
 
 #[test]
 fn a_good_configuration_is_ok() {
-    let ended = configured(GOOD, &["test", "config"]).succeeded();
+    let found = GOOD.replace("/none/*.log", "/etc/passwd");
+    let ended = configured(&found, &["test", "config"]).succeeded();
     assert_eq!((&*ended.out, &*ended.log), ("Config OK\n", ""));
 }
 
@@ -200,7 +201,7 @@ fn the_data_directory_serves_one_process_at_a_time() {
     assert!(second.log.contains("another skidder uses the data directory"), "{}", second.log);
     assert!(second.log.contains(&*place.data().to_string_lossy()), "{}", second.log);
     first.terminate().succeeded();
-    place.once(&[]).succeeded();
+    place.once(&[]).found_nothing();
 }
 
 #[test]
@@ -258,11 +259,13 @@ fn ship_of_a_compressed_file_that_is_cut_off_delivers_what_is_there_and_fails() 
     let whole = gzip(&lines("a", 0..500));
     std::fs::write(directory.path().join("a.log.gz"), &whole[..whole.len() / 2]).unwrap();
     let ended = run(directory.path(), &["ship", "*.gz", "--to", "file:out"]);
-    assert_eq!(ended.code(), Some(1));
+    assert_eq!(ended.code(), Some(4));
     let ledger = ended.ledger();
     assert!(ledger.delivered > 0 && ledger.delivered < 500, "{ledger:?}");
     assert!(ended.log.contains("a compressed file is cut off"), "{}", ended.log);
-    assert!(ended.log.contains("not read completely: 1 files"), "{}", ended.log);
+    assert!(ended.log.contains("! not read to its end: "), "{}", ended.log);
+    let arguments = ["ship", "*.gz", "--to", "file:out", "--fail-on", "refused,nothing"];
+    run(directory.path(), &arguments).succeeded();
 }
 
 #[test]
@@ -280,14 +283,15 @@ fn a_reader_of_the_events_who_leaves_ends_the_program_at_once() {
     let ended = program.wait_with_output().unwrap();
     assert_eq!(ended.status.code(), Some(1));
     let log = String::from_utf8_lossy(&ended.stderr);
-    assert!(log.contains("nobody reads the output any more"), "{log}");
+    assert!(log.contains("! the output console has ended by itself"), "{log}");
+    assert!(log.contains("the standard output: Broken pipe"), "{log}");
 }
 
 #[test]
 fn ship_says_what_it_cannot_do() {
     let directory = tempfile::tempdir().unwrap();
     let table: [(&[&str], &str); 4] = [
-        (&["ship", "*.log", "--to", "-"], "no file matches *.log"),
+        (&["ship", "*.log", "--to", "-"], "no file matches `*.log`"),
         (&["ship", "*.log", "--to", "ftp://x"], "`--to ftp://x` is no destination"),
         (&["ship", "*.log", "--to", "-", "--index", "x"], "`--index` is for Elasticsearch"),
         (&["ship", "*.log"], "--to"),
@@ -308,7 +312,7 @@ fn refused_events_are_in_the_dead_letters_and_ship_fails() {
     let directory = tempfile::tempdir().unwrap();
     std::fs::write(directory.path().join("a.log"), lines("a", 0..10)).unwrap();
     let ended = run(directory.path(), &["ship", "a.log", "--to", &server.url]);
-    assert_eq!(ended.code(), Some(1));
+    assert_eq!(ended.code(), Some(5));
     let ledger = ended.ledger();
     assert_eq!((ledger.delivered, ledger.dead_lettered), (9, 1));
     let place = ended.log.lines().find_map(|line| line.strip_prefix("refused events are in "));
@@ -324,7 +328,7 @@ fn refused_events_of_a_run_are_in_the_dead_letters_and_are_not_sent_again() {
     let server = BulkServer::scripted(|_| Act::Items(|_| 400));
     let place = Place::new(&server);
     place.write("a.log", &lines("a", 0..100));
-    let ledger = place.once(&[]).succeeded().ledger();
+    let ledger = place.once(&[]).was_refused().ledger();
     assert_eq!((ledger.dead_lettered, ledger.delivered), (100, 0));
     let letters = std::fs::read_to_string(place.data().join("dead_letters.ndjson")).unwrap();
     assert_eq!(letters.lines().count(), 100);
@@ -404,7 +408,9 @@ fn every_command_that_is_shown_has_a_page() {
     assert!(first.contains("path.data") && first.contains("deadletters"), "{first}");
     assert!(page("skidder-deadletters-redrive.1").contains("dry\\-run"));
     let hidden = |name: &str| pages.join(name).is_file();
-    assert!(!hidden("skidder-generate.1") && !hidden("skidder-man.1"));
+    assert!(!hidden("skidder-generate.1") && !hidden("skidder-validate.1"));
+    let printed = run(directory.path(), &["man"]).succeeded();
+    assert_eq!(printed.out, first, "the page of the program");
 }
 
 #[test]
@@ -475,4 +481,100 @@ processors:
 fn the_configuration_that_filebeat_installs_is_taken_as_it_is() {
     let ended = configured(INSTALLED, &["test", "config"]).succeeded();
     assert_eq!((&*ended.out, &*ended.log), ("Config OK\n", ""));
+}
+
+#[test]
+fn process_ends_quietly_when_its_reader_has_seen_enough() {
+    let directory = tempfile::tempdir().unwrap();
+    std::fs::write(directory.path().join("a.log"), lines("a", 0..50_000)).unwrap();
+    let text = "filebeat.inputs: [{type: filestream, id: a, paths: [x]}]\noutput.console: {}\n";
+    std::fs::write(directory.path().join("filebeat.yml"), text).unwrap();
+    let mut program = std::process::Command::new(env!("CARGO_BIN_EXE_skidder"))
+        .current_dir(directory.path())
+        .args(["process", "-c", "filebeat.yml", "a.log"])
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    drop(program.stdout.take());
+    let ended = program.wait_with_output().unwrap();
+    assert_eq!((ended.status.code(), &*String::from_utf8_lossy(&ended.stderr)), (Some(0), ""));
+}
+
+#[test]
+fn what_an_input_does_not_find_is_a_warning_of_test_config_and_of_once() {
+    let directory = tempfile::tempdir().unwrap();
+    let at = |name: &str| directory.path().join(name).display().to_string();
+    std::fs::create_dir(at("dir")).unwrap();
+    std::fs::write(at("a.log.gz"), [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 0, 0, 0]).unwrap();
+    let paths = format!("['{}', '{}', '{}']", at("dir"), at("none*.log"), at("*.gz"));
+    let text = format!(
+        "filebeat.inputs: [{{type: filestream, id: a, paths: {paths}}}]\noutput.discard: {{}}\n"
+    );
+    std::fs::write(at("filebeat.yml"), text).unwrap();
+    let data = at("data");
+    let wanted = [
+        format!("input `a`: `{}` is a directory, and a path must match files", at("dir")),
+        format!("input `a`: no file matches `{}`", at("none*.log")),
+        format!("input `a`: `{}` is compressed and would be read as text", at("a.log.gz")),
+    ];
+    let common = ["-c", "filebeat.yml", "--path.data", &data];
+    let ended = run(directory.path(), &[&common[..], &["test", "config"]].concat());
+    assert_eq!((ended.code(), &*ended.out), (Some(0), "Config OK\n"));
+    for text in &wanted {
+        assert!(ended.log.contains(&format!("warning: {text}")), "{text}: {}", ended.log);
+    }
+    assert!(
+        ended.log.contains("did you mean `") && ended.log.contains("/dir/*.log`?"),
+        "{}",
+        ended.log
+    );
+    let ended = run(directory.path(), &[&common[..], &["--once"]].concat());
+    for text in &wanted {
+        assert!(ended.log.contains(&format!("- {text}\n  → ")), "{text}: {}", ended.log);
+    }
+    let ended = run(directory.path(), &[&common[..], &["--once", "-e"]].concat());
+    for text in &wanted {
+        assert!(ended.log.contains(&format!("\"message\":\"{text}")), "{text}: {}", ended.log);
+    }
+}
+
+#[test]
+fn settings_of_the_log_input_are_told_with_their_place_and_nothing_that_deletes_is_proposed() {
+    let directory = tempfile::tempdir().unwrap();
+    let text = "filebeat.inputs:\n- {type: filestream, id: a, paths: [/etc/passwd], close_inactive: 5m, json.keys_under_root: true, clse_x: 1}\n- {type: filstream}\n";
+    std::fs::write(directory.path().join("filebeat.yml"), text).unwrap();
+    // What others call it.
+    let ended = run(directory.path(), &["validate", "-c", "filebeat.yml"]);
+    assert_eq!(ended.code(), Some(1));
+    for wanted in [
+        "`filebeat.inputs[0].close_inactive` has no effect here\nhint: of a `log` input; a `filestream` input has `close.on_state_change.inactive`",
+        "`filebeat.inputs[0].json` has no effect here\nhint: of a `log` input; a `filestream` input has `parsers: [{ndjson: {…}}]`",
+        "input type `filstream` is not supported by skidder yet\nhint: did you mean `filestream`?",
+        "error: no output is enabled",
+    ] {
+        assert!(ended.log.contains(wanted), "{wanted}: {}", ended.log);
+    }
+    assert!(!ended.log.contains("clean_inactive"), "{}", ended.log);
+}
+
+#[test]
+fn a_data_directory_that_is_a_file_says_so() {
+    let directory = tempfile::tempdir().unwrap();
+    std::fs::write(directory.path().join("filebeat.yml"), GOOD).unwrap();
+    let ended = run(directory.path(), &["-c", "filebeat.yml", "--path.data", "filebeat.yml"]);
+    assert_eq!(ended.code(), Some(1));
+    assert!(ended.log.contains("the data directory `filebeat.yml` is a file"), "{}", ended.log);
+}
+
+#[test]
+fn the_help_of_a_command_has_examples_and_the_options_of_all_commands_in_one_line() {
+    let ended = run(Path::new("/"), &["help", "ship"]).succeeded();
+    let other = run(Path::new("/"), &["ship", "--help"]).succeeded();
+    assert_eq!(ended.out, other.out);
+    assert!(ended.out.contains("Examples:\n  skidder ship "), "{}", ended.out);
+    assert!(!ended.out.contains("--strict.perms"), "{}", ended.out);
+    assert!(ended.out.contains("Options of every command"), "{}", ended.out);
+    let ended = run(Path::new("/"), &["help", "nothing"]);
+    assert!(ended.log.contains("there is no command `nothing`"), "{}", ended.log);
 }

@@ -36,7 +36,7 @@ fn refused(server: &BulkServer, exactly_once: bool) -> Place {
         .replace("  timeout: 5s\n", &format!("  timeout: 60s\n  exactly_once: {exactly_once}\n"));
     place.configure(&text);
     place.write("a", &lines("a", 0..LINES));
-    let ledger = place.once(&[]).succeeded().ledger();
+    let ledger = place.once(&[]).was_refused().ledger();
     assert_eq!((ledger.delivered, ledger.dead_lettered), (LINES - LINES / 10, LINES / 10));
     place
 }
@@ -286,7 +286,7 @@ fn each_of_several_outputs_has_its_own_letters() {
     two.follow(|_| Act::Items(sevens));
     let place = Place::with_outputs(&[("one", &one), ("two", &two)]);
     place.write("a", &lines("a", 0..LINES));
-    place.once(&[]).succeeded();
+    place.once(&[]).was_refused();
     assert_eq!(list(&place, &["--output", "one"])["count"], 0);
     let both = list(&place, &[]);
     assert_eq!((&both["count"], &both["letters"][0]["output"]), (&100.into(), &"two".into()));

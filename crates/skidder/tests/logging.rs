@@ -99,7 +99,7 @@ fn files_are_rotated_and_few_are_kept() {
         "{DISCARD}logging.files: {{name: mine, rotateeverybytes: 100, keepfiles: 2, permissions: 0644}}\n"
     ));
     place.write("a", &lines("a", 0..LINES));
-    once(&place, &["-d", "*"]).succeeded();
+    once(&place, &["-d", "*"]).was_refused();
     let files = files(&place);
     assert_eq!(files.len(), 3, "{files:?}");
     let is_one = |text: &str| text.lines().count() == 1;
@@ -141,7 +141,7 @@ fn what_is_refused_is_told_without_its_content_but_in_the_files_for_it() {
     let configuration = place.configuration();
     let secret = |text: &str| text.contains("a 000007 ") || text.contains("a     7 ");
     let shown = String::from_utf8(lines("a", 7..8)).unwrap();
-    let ended = once(&place, &["-d", "*"]).succeeded();
+    let ended = once(&place, &["-d", "*"]).was_refused();
     assert!(ended.ledger().dead_lettered > 0);
     let all: String = files(&place).into_iter().map(|(_, text)| text).collect();
     assert!(all.contains("events can never be delivered"), "{all}");
@@ -207,7 +207,7 @@ fn a_full_disk_of_the_log_holds_nothing_up_and_is_told() {
 fn a_folder_that_cannot_be_made_leaves_the_log_on_stderr() {
     let place = Place::with_output(DISCARD);
     File::create(folder(&place)).unwrap();
-    let ended = once(&place, &[]).succeeded();
+    let ended = once(&place, &[]).found_nothing();
     assert!(ended.log.contains("the log cannot be written"), "{}", ended.log);
     assert!(ended.log.contains("skidder is running"), "{}", ended.log);
 }
@@ -240,6 +240,7 @@ fn the_log_is_not_among_the_files_of_an_input() {
 #[test]
 fn the_journal_is_told_the_level_of_each_line() {
     let place = Place::with_output(DISCARD);
+    place.write("a", &lines("a", 0..1));
     let path = place.path().join("journal");
     let file = File::create(&path).unwrap();
     let metadata = file.metadata().unwrap();
@@ -254,7 +255,7 @@ fn the_journal_is_told_the_level_of_each_line() {
 #[test]
 fn what_else_is_said_on_stderr_goes_to_the_file_if_wanted() {
     let place = Place::with_output(&format!("{DISCARD}logging.files.redirect_stderr: true\n"));
-    let ended = once(&place, &["--trace-startup"]).succeeded();
+    let ended = once(&place, &["--trace-startup"]).found_nothing();
     assert!(!ended.log.contains("registry"), "{}", ended.log);
     let all: String = files(&place).into_iter().map(|(_, text)| text).collect();
     assert!(all.contains("outputs and readers started"), "{all}");

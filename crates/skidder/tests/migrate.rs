@@ -3,6 +3,7 @@
 
 mod common;
 
+use common::Place;
 use common::program::{Ended, Program, command};
 use serde_json::{Value, json};
 use std::fs;
@@ -222,4 +223,76 @@ fn a_running_filebeat_and_a_place_without_one_are_told() {
     let ended = Program::run(&mut command(["migrate", "--from", "/nowhere/at/all"]));
     assert_eq!(ended.code(), Some(1));
     assert!(ended.log.contains("there is no Filebeat at `/nowhere/at/all`"), "{}", ended.log);
+}
+
+/// Configurations as people write them, of Filebeat 1 to 9: the name, what its first line expects, and the text.
+fn configurations() -> Vec<(String, String, String)> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/configurations");
+    let mut all = Vec::new();
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        let text = std::fs::read_to_string(&path).unwrap();
+        let expected = text.lines().next().unwrap().strip_prefix("# expect: ").unwrap().to_owned();
+        all.push((path.file_stem().unwrap().to_str().unwrap().to_owned(), expected, text));
+    }
+    all.sort();
+    all
+}
+
+/// `test config` of a text, with further arguments.
+fn test_config(text: &str, more: &[&str]) -> Ended {
+    let place = Place::with_output("");
+    place.configure(text);
+    place.run(&[&["test", "config"], more].concat())
+}
+
+#[test]
+fn configurations_that_people_have_start_or_say_what_is_missing() {
+    let all = configurations();
+    assert!(all.len() >= 40, "{}", all.len());
+    for (name, expected, text) in all {
+        let ended = test_config(&text, &[]);
+        let says = match expected.as_str() {
+            "starts" | "kibana" => {
+                assert_eq!(ended.code(), Some(0), "{name}: {}", ended.log);
+                continue;
+            }
+            "old" => "skidder migrate --print",
+            "modules" | "autodiscover" => {
+                let lenient = test_config(&text, &["-E", "compat=lenient"]);
+                assert_eq!(lenient.code(), Some(0), "{name}: {}", lenient.log);
+                "known to Filebeat, but not supported by skidder yet"
+            }
+            "input" => "input type `udp` is not supported",
+            "certificates" => "cannot read `ssl.certificate_authorities`",
+            "typo" => "did you mean `ignore_older`?",
+            other => panic!("{name}: {other}"),
+        };
+        assert_eq!(ended.code(), Some(1), "{name}: {}", ended.log);
+        assert!(ended.log.contains(says), "{name}: {}", ended.log);
+    }
+}
+
+#[test]
+fn what_is_printed_anew_starts_keeps_the_comments_and_need_not_change_again() {
+    let mut changed = 0;
+    for (name, expected, text) in configurations() {
+        let place = Place::with_output("");
+        place.configure(&text);
+        let file = place.path().join("filebeat.yml");
+        let file = file.to_str().unwrap();
+        let printed = place.run(&["migrate", "--print", "--from", file]).succeeded();
+        changed += usize::from(printed.out != text);
+        for comment in text.lines().filter_map(|line| line.split_once("# ").map(|(_, end)| end)) {
+            assert!(printed.out.contains(comment), "{name}: no {comment} in\n{}", printed.out);
+        }
+        if ["starts", "kibana", "old"].contains(&expected.as_str()) {
+            let ended = test_config(&printed.out, &[]);
+            assert_eq!(ended.code(), Some(0), "{name}: {}\n{}", ended.log, printed.out);
+        }
+        place.configure(&printed.out);
+        let again = place.run(&["migrate", "--print", "--from", file]).succeeded();
+        assert_eq!(again.out, printed.out, "{name}");
+    }
+    assert!(changed >= 20, "{changed}");
 }

@@ -5,7 +5,7 @@ mod common;
 
 use common::Place;
 use common::lines::gzip;
-use common::program::Ended;
+use common::program::{Ended, Program, command};
 use common::server::BulkServer;
 use serde_json::Value;
 use std::os::unix::fs::MetadataExt as _;
@@ -238,4 +238,184 @@ fn what_is_open_is_read_to_its_end_at_a_stop() {
     file.write_all(b"two\n").unwrap();
     program.terminate().succeeded();
     assert_eq!(server.documents(), ["one", "two"]);
+}
+
+/// What `test config` says of a configuration: whether it may start, and the messages.
+fn judged(text: &str) -> (bool, String) {
+    let place = Place::with_output("");
+    place.configure(text);
+    let ended = place.run(&["test", "config"]);
+    (ended.code() == Some(0), ended.log)
+}
+
+const OUTPUT: &str = "output.elasticsearch.hosts: [localhost:9200]\n";
+
+#[test]
+fn a_configuration_whose_inputs_may_come_is_fine_without_one() {
+    for files in [
+        "filebeat.config.inputs: {path: '${path.config}/none/*.yml'}",
+        "filebeat.config.inputs: {path: '${path.config}/none/*.yml', reload.enabled: true}",
+        "filebeat.config.modules.path: '${path.config}/modules.d/*.yml'",
+        "filebeat.config.modules.path: a/*.yml\n\
+         filebeat.inputs: [{type: filestream, id: a, enabled: false, paths: [/var/log/*.log]}]",
+        "compat: lenient\nfilebeat.autodiscover.providers: [{type: docker, hints.enabled: true}]",
+        "compat: lenient\nfilebeat.modules: [{module: nginx, access.enabled: true}]",
+    ] {
+        let (is_good, log) = judged(&format!("{files}\n{OUTPUT}"));
+        assert!(is_good && log.contains("nothing is read for now"), "{files}: {log}");
+    }
+    for files in [
+        "filebeat.config.inputs: {enabled: false, path: a/*.yml}",
+        "filebeat.inputs: []",
+        "filebeat.autodiscover.providers: [{type: docker, hints.enabled: true}]",
+    ] {
+        let (is_good, log) = judged(&format!("{files}\n{OUTPUT}"));
+        assert!(!is_good, "{files}: {log}");
+    }
+    // It runs, and ends when it is told to.
+    let place = Place::with_output("");
+    place.configure(
+        "filebeat.config.inputs: {path: 'none/*.yml'}\noutput.console.enabled: true\n\
+         logging.metrics.period: 100ms\n",
+    );
+    let running = place.start(&[]);
+    running.await_log("Non-zero metrics");
+    running.terminate().succeeded();
+    let ended = place.once(&[]);
+    assert!(ended.code() == Some(1) && ended.log.contains("nothing to wait for"), "{}", ended.log);
+}
+
+#[test]
+fn a_lenient_configuration_runs_its_inputs_and_says_which_modules_are_missing() {
+    let place = place("filestream", "id: test", "compat: lenient");
+    let config = place.path().join("filebeat.yml");
+    let text = std::fs::read_to_string(&config).unwrap();
+    std::fs::create_dir(place.path().join("modules.d")).unwrap();
+    std::fs::write(
+        place.path().join("modules.d/nginx.yml"),
+        "- module: nginx\n  access: {enabled: true}\n",
+    )
+    .unwrap();
+    place.configure(&format!(
+        "{text}filebeat.config.modules.path: '{}/modules.d/*.yml'\n\
+         filebeat.autodiscover.providers: [{{type: docker}}]\n",
+        place.path().display()
+    ));
+    let ended = place.once(&[]).succeeded();
+    assert_eq!(messages(&events(&ended)), ["one", "two"]);
+    for missing in ["the module `nginx` is on", "`filebeat.autodiscover` is known to Filebeat"] {
+        assert!(ended.log.contains(missing), "no {missing}: {}", ended.log);
+    }
+}
+
+#[test]
+fn deprecated_inputs_run_and_one_notice_names_the_modern_form() {
+    let inputs = "filebeat.inputs:\n\
+        - {type: log, paths: [/var/log/a.log]}\n\
+        - {type: log, paths: [/var/log/b.log]}\n\
+        - {type: log, paths: [/var/log/b.log], allow_deprecated_use: true}\n";
+    let (is_good, log) = judged(&format!("{inputs}{OUTPUT}"));
+    assert!(is_good, "{log}");
+    assert_eq!(log.matches("run as `filestream` does").count(), 1, "{log}");
+    assert!(log.contains("`skidder migrate` writes the modern form"), "{log}");
+    let docker =
+        "filebeat.inputs: [{type: docker, containers.ids: ['*'], combine_partial: true}]\n";
+    let (is_good, log) = judged(&format!("{docker}{OUTPUT}"));
+    assert!(is_good && log.contains("records that were cut are joined"), "{log}");
+}
+
+#[test]
+fn a_docker_input_reads_the_records_of_the_containers_with_its_ids() {
+    let place = Place::with_output("");
+    for (id, stream) in [("one", "stdout"), ("one", "stderr"), ("two", "stdout")] {
+        let folder = place.path().join("containers").join(id);
+        std::fs::create_dir_all(&folder).unwrap();
+        let line = format!(
+            "{{\"log\":\"{id} {stream}\\n\",\"stream\":\"{stream}\",\"time\":\"2024-01-01T00:00:00Z\"}}\n"
+        );
+        let path = folder.join("json.log");
+        let before = std::fs::read_to_string(&path).unwrap_or_default();
+        std::fs::write(&path, before + &line).unwrap();
+    }
+    place.configure(&format!(
+        "filebeat.inputs: [{{type: docker, containers: {{ids: [one], path: '{}', stream: stdout}}}}]\n\
+         output.console.enabled: true\n",
+        place.path().join("containers").display()
+    ));
+    let all = events(&place.once(&[]).succeeded());
+    assert_eq!(messages(&all), ["one stdout"]);
+}
+
+#[test]
+fn empty_texts_of_unset_variables_are_not_set() {
+    let es = "username password api_key protocol proxy_url path preset ssl.certificate ssl.key \
+              ssl.verification_mode ssl.ca_trusted_fingerprint ssl.ca_sha256 index pipeline";
+    let root = "cloud.id cloud.auth name http.host timestamp.precision setup.ilm.enabled \
+                logging.level filebeat.config.inputs.path filebeat.config.modules.path";
+    let input = "filebeat.inputs: [{type: filestream, id: a, paths: [/var/log/a.log]}]\n";
+    let mut text = format!("{input}{OUTPUT}");
+    for key in es.split_whitespace() {
+        text.push_str(&format!("output.elasticsearch.{key}: ${{SKIDDER_TEST_UNSET:}}\n"));
+    }
+    for key in root.split_whitespace() {
+        text.push_str(&format!("{key}: ${{SKIDDER_TEST_UNSET:}}\n"));
+    }
+    let (is_good, log) = judged(&text);
+    assert!(is_good, "{log}");
+    // What must be there is missing.
+    let (is_good, log) = judged(&format!("{input}output.file.path: ''\n"));
+    assert!(!is_good && log.contains("`output.file.path` is missing"), "{log}");
+    let (is_good, log) = judged(&format!("{input}{OUTPUT}output.elasticsearch.timeout: ''\n"));
+    assert!(!is_good && log.contains("expected"), "{log}");
+}
+
+#[test]
+fn what_people_have_and_does_nothing_is_a_notice_and_a_typo_is_an_error() {
+    let input = "filebeat.inputs: [{type: filestream, id: a, paths: [/var/log/a.log], json.keys_under_root: true}]\n\
+                 processors: [{add_kubernetes_metadata: {host: node1}}]\n\
+                 setup: {kibana.host: localhost, dashboards.enabled: true}\nxpack.monitoring.enabled: true\n";
+    let (is_good, log) = judged(&format!("{input}{OUTPUT}"));
+    assert!(is_good, "{log}");
+    for told in [
+        "`filebeat.inputs[0].json` has no effect here",
+        "`parsers: [{ndjson: {…}}]`",
+        "`processors[0].add_kubernetes_metadata.host` has no effect here",
+        "`setup.kibana` has no effect here",
+        "`setup.dashboards.enabled` has no effect here",
+        "`xpack` has no effect here",
+    ] {
+        assert!(log.contains(told), "no {told}: {log}");
+    }
+    let (is_good, log) = judged(&format!("{input}{OUTPUT}output.elasticsearch.user: a\n"));
+    assert!(!is_good && log.starts_with("error: "), "{log}");
+    assert!(!log.starts_with("error: warning"), "{log}");
+}
+
+#[test]
+fn a_missing_certificate_authority_is_found_by_test_config_with_http_hosts_too() {
+    let input = "filebeat.inputs: [{type: filestream, id: a, paths: [/var/log/a.log]}]\n";
+    let text = format!("{input}output.elasticsearch: {{hosts: ['http://localhost:9200'], ");
+    let (is_good, log) = judged(&format!("{text}ssl.certificate_authorities: [/none/ca.crt]}}\n"));
+    assert!(!is_good && log.contains("/none/ca.crt"), "{log}");
+    let off = "ssl: {enabled: false, certificate_authorities: [/none/ca.crt]}}";
+    assert!(judged(&format!("{text}{off}\n")).0);
+}
+
+#[test]
+fn a_relative_configuration_is_looked_for_where_the_command_line_says_and_nowhere_else() {
+    let place = place("filestream", "id: test", "");
+    std::fs::create_dir(place.path().join("home")).unwrap();
+    let ended = Program::run(
+        command(["test", "config", "-c", "filebeat.yml", "--path.home", "home"])
+            .current_dir(place.path()),
+    );
+    assert_eq!(ended.code(), Some(1));
+    assert!(ended.log.contains("there is no such file in `home`"), "{}", ended.log);
+    std::fs::copy(place.path().join("filebeat.yml"), place.path().join("home/filebeat.yml"))
+        .unwrap();
+    Program::run(
+        command(["test", "config", "-c", "filebeat.yml", "--path.home", "home"])
+            .current_dir(place.path()),
+    )
+    .succeeded();
 }

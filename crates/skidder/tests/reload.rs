@@ -324,6 +324,68 @@ fn a_hangup_reads_the_keystore_again() {
 }
 
 #[test]
+fn a_hangup_while_the_program_starts_reads_the_configuration_again() {
+    let server = BulkServer::start();
+    let (place, mut log) = main_place(&server);
+    log.append(3);
+    // Who reads the configuration waits until it is written.
+    let text = place.configuration();
+    let path = place.path().join("filebeat.yml");
+    std::fs::remove_file(&path).unwrap();
+    assert!(std::process::Command::new("mkfifo").arg(&path).status().unwrap().success());
+    let mut program = place.start(&["-E", "http.enabled=false"]);
+    let mut first = std::fs::File::options().write(true).open(&path).unwrap();
+    program.signal(Signal::HUP);
+    first.write_all(text.as_bytes()).unwrap();
+    drop(first);
+    let mut second = std::fs::File::options().write(true).open(&path).unwrap();
+    second.write_all(text.as_bytes()).unwrap();
+    drop(second);
+    program.await_log("the configuration was read again");
+    program.await_that("all lines come", || server.count() == 3);
+    program.terminate().succeeded();
+}
+
+#[test]
+fn other_commands_end_with_a_hangup() {
+    let place = tempfile::tempdir().unwrap();
+    let path = place.path().join("filebeat.yml");
+    assert!(std::process::Command::new("mkfifo").arg(&path).status().unwrap().success());
+    let program = Program::start(command(["test", "config", "-c"]).arg(&path));
+    let opened = std::fs::File::options().write(true).open(&path).unwrap();
+    program.signal(Signal::HUP);
+    let ended = program.end();
+    drop(opened);
+    assert_eq!(ended.code(), None, "a signal ended it: {}", ended.log);
+}
+
+#[test]
+fn a_service_manager_is_told_how_it_goes() {
+    let server = BulkServer::start();
+    let (place, _log) = main_place(&server);
+    let path = place.path().join("notify");
+    let manager = std::os::unix::net::UnixDatagram::bind(&path).unwrap();
+    manager.set_read_timeout(Some(common::program::PATIENCE)).unwrap();
+    let told = || {
+        let mut buffer = [0; 256];
+        let length = manager.recv(&mut buffer).unwrap();
+        let text = String::from_utf8_lossy(&buffer[..length]).into_owned();
+        text.lines().next().unwrap().to_owned()
+    };
+    let program = Program::start(place.command(&[]).env("NOTIFY_SOCKET", &path));
+    assert_eq!(told(), "READY=1");
+    program.signal(Signal::HUP);
+    assert_eq!([told(), told()], ["RELOADING=1", "READY=1"]);
+    // What is refused is over, too.
+    place.configure("filebeat.inputs: 5");
+    program.signal(Signal::HUP);
+    assert_eq!([told(), told()], ["RELOADING=1", "READY=1"]);
+    program.ask_to_stop();
+    assert_eq!(told(), "STOPPING=1");
+    program.end().succeeded();
+}
+
+#[test]
 fn a_deleted_file_is_read_to_its_end_by_the_input_that_ends() {
     let server = BulkServer::paced(Duration::from_millis(5));
     let (place, mut log) = main_place(&server);

@@ -177,12 +177,12 @@ fn diff_shows_what_a_new_configuration_makes_different() {
     assert_eq!(ended.code(), Some(1), "{ended:?}");
     let text = &ended.out;
     for wanted in [
-        "event at byte 0\n",
+        "event at byte 0: one  two\n",
         "  - error: {\"message\":",
         "  + fields: {\"env\":\"prod\"}\n",
         "  ~ tags: [\"web\"] → [\"www\"]\n",
-        "event at byte 9\n  + the event is delivered now\n",
-        "event at byte 21\n  - the event is no longer delivered\n",
+        "event at byte 9: DEBUG three\n  + the event is delivered now\n",
+        "event at byte 21: four\n  - the event is no longer delivered\n",
         "3 of 3 events differ\n",
         "old.yml: 3 events read, 2 delivered, 1 dropped, `rename` failed 2 times\n",
         "new.yml: 3 events read, 2 delivered, 1 dropped, no failures\n",

@@ -8,15 +8,20 @@ use common::lines::lines;
 use common::program::command;
 use common::server::BulkServer;
 use rustix::fs::OFlags;
+use rustix::process::{Pid, Signal, kill_process};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{Winsize, tcsetwinsize};
 use serde_json::Value;
+use skidder_testkit::wait_for;
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{Read as _, Write as _};
+use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+use std::time::Duration;
 
 /// A place whose program has an endpoint on a socket.
 fn with_endpoint(server: &BulkServer, more: &str) -> Place {
@@ -35,7 +40,9 @@ fn a_program_that_does_not_run_is_three() {
     let server = BulkServer::start();
     let place = with_endpoint(&server, "");
     let ended = place.run(&["status"]);
-    assert_eq!((ended.code(), &*ended.out), (Some(3), "not running\n"), "{}", ended.log);
+    let data =
+        format!("not running: no skidder uses the data directory `{}`", place.data().display());
+    assert!(ended.code() == Some(3) && ended.out.starts_with(&data), "{} {}", ended.out, ended.log);
     let ended = place.run(&["status", "--json"]);
     let told: Value = serde_json::from_str(&ended.out).unwrap();
     assert_eq!((ended.code(), &told["running"]), (Some(3), &false.into()));
@@ -108,40 +115,33 @@ fn a_run_that_could_not_deliver_ends_with_the_reason() {
     let text = place.configuration().replace(&server.url, "http://127.0.0.1:1");
     place.configure(&text);
     place.write("a", &lines("a", 0..3));
-    let program = place.start(&["--once"]);
+    let program = place.start(&["--once", "-E", "filebeat.shutdown_timeout=100ms"]);
     program.await_log("cannot send events");
+    program.await_log("skidder is running");
     let ended = program.terminate();
     assert_eq!(ended.code(), Some(1));
-    let reason = "! the output elasticsearch delivers nothing since ";
-    let line = ended.log.lines().find(|line| line.starts_with(reason)).unwrap();
+    let reason = "at the end: the output elasticsearch delivers nothing since ";
+    let line = ended.log.lines().find(|line| line.contains(reason)).unwrap();
     assert!(line.contains("127.0.0.1:1: Connection refused"), "{line}");
 }
 
-#[test]
-fn top_draws_in_a_terminal_until_a_key_ends_it() {
-    let server = BulkServer::start();
-    let place = with_endpoint(&server, "");
-    place.write("a", &lines("a", 0..5000));
-    let mut program = place.start(&[]);
-    program.await_that("every line is there", || server.count() >= 5000);
-    // A terminal of our own.
+/// A terminal of our own: what a person sees, and what makes ends for a program.
+fn terminal() -> (OwnedFd, impl Fn() -> File) {
     let ours = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
     grantpt(&ours).unwrap();
     unlockpt(&ours).unwrap();
     let size = Winsize { ws_row: 30, ws_col: 160, ws_xpixel: 0, ws_ypixel: 0 };
     tcsetwinsize(&ours, size).unwrap();
     let name = ptsname(&ours, Vec::new()).unwrap();
-    let name = Path::new(OsStr::from_bytes(name.as_bytes()));
+    let path = Path::new(OsStr::from_bytes(name.as_bytes())).to_owned();
     let flags = OFlags::RDWR | OFlags::NOCTTY;
-    let theirs = || File::from(rustix::fs::open(name, flags, rustix::fs::Mode::empty()).unwrap());
-    let config = place.path().join("filebeat.yml");
-    let mut command = command([OsStr::new("-c"), config.as_os_str()]);
-    command.arg("--path.data").arg(place.data()).args(["top", "--every", "0.1"]);
-    command.stdin(theirs()).stdout(theirs()).stderr(theirs()).env("TERM", "xterm");
-    let mut child = command.spawn().unwrap();
-    // What was handed over must not keep the terminal open.
-    drop(command);
-    let mut ours = File::from(ours);
+    let theirs =
+        move || File::from(rustix::fs::open(&path, flags, rustix::fs::Mode::empty()).unwrap());
+    (ours, theirs)
+}
+
+/// Collects what is drawn, until nobody holds the terminal any more.
+fn drawn_in(ours: &File) -> (Arc<Mutex<String>>, JoinHandle<()>) {
     let drawn = Arc::new(Mutex::new(String::new()));
     let (mut reader, into) = (ours.try_clone().unwrap(), Arc::clone(&drawn));
     let reading = std::thread::spawn(move || {
@@ -151,6 +151,57 @@ fn top_draws_in_a_terminal_until_a_key_ends_it() {
             into.lock().unwrap().push_str(&String::from_utf8_lossy(&piece[..count]));
         }
     });
+    (drawn, reading)
+}
+
+#[test]
+fn ship_says_once_on_a_terminal_who_refuses_and_what_ctrl_c_waits_for() {
+    let directory = tempfile::tempdir().unwrap();
+    std::fs::write(directory.path().join("a.log"), lines("a", 0..10)).unwrap();
+    let (ours, theirs) = terminal();
+    let mut command = command(["ship", "a.log", "--to", "http://127.0.0.1:1"]);
+    command.current_dir(directory.path()).env("TERM", "xterm").env("NO_COLOR", "1");
+    command.stdin(theirs()).stdout(theirs()).stderr(theirs());
+    let mut child = command.spawn().unwrap();
+    drop(command);
+    let ours = File::from(ours);
+    let (drawn, reading) = drawn_in(&ours);
+    let refused =
+        "ERROR cannot send events; trying again: cannot connect to 127.0.0.1:1: Connection refused";
+    let sees = |text: &str| {
+        wait_for(text, Duration::from_mins(1), || {
+            drawn.lock().unwrap().contains(text).then_some(())
+        });
+    };
+    sees(refused);
+    sees("10 lines");
+    kill_process(Pid::from_child(&child), Signal::INT).unwrap();
+    sees("waiting up to 5 s for answers to 10 events; Ctrl-C again to leave");
+    kill_process(Pid::from_child(&child), Signal::INT).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(1));
+    reading.join().unwrap();
+    let drawn = drawn.lock().unwrap();
+    assert_eq!(drawn.matches(refused).count(), 1, "{drawn}");
+    assert!(!drawn.contains("{\"log.level\""), "{drawn}");
+}
+
+#[test]
+fn top_draws_in_a_terminal_until_a_key_ends_it() {
+    let server = BulkServer::start();
+    let place = with_endpoint(&server, "");
+    place.write("a", &lines("a", 0..5000));
+    let mut program = place.start(&[]);
+    program.await_that("every line is there", || server.count() >= 5000);
+    let (ours, theirs) = terminal();
+    let config = place.path().join("filebeat.yml");
+    let mut command = command([OsStr::new("-c"), config.as_os_str()]);
+    command.arg("--path.data").arg(place.data()).args(["top", "--every", "0.1"]);
+    command.stdin(theirs()).stdout(theirs()).stderr(theirs()).env("TERM", "xterm");
+    let mut child = command.spawn().unwrap();
+    // What was handed over must not keep the terminal open.
+    drop(command);
+    let mut ours = File::from(ours);
+    let (drawn, reading) = drawn_in(&ours);
     program.await_that("the screen is drawn", || {
         let drawn = drawn.lock().unwrap();
         drawn.contains("read 5,000 = delivered 5,000") && drawn.contains("elasticsearch")

@@ -306,7 +306,7 @@ const LOG: &[&str] =
 
 /// Options of `log` and `container` that have a name or meaning of their own.
 const LOG_OPTIONS: &[(&str, &[&str])] = &[
-    ("allow_deprecated_use", &["a_deprecated_input_must_be_asked_for"]),
+    ("allow_deprecated_use", &["a_deprecated_input_runs_with_a_notice_unless_it_is_asked_for"]),
     ("recursive_glob.enabled", LOG),
     ("exclude_files", LOG),
     ("symlinks", LOG),

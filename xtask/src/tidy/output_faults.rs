@@ -15,11 +15,12 @@ const BEGIN: &str =
     "<!-- written by `cargo xtask tidy --update` from xtask/src/tidy/output_faults.rs -->";
 
 /// What may happen to any output.
-const CASES: [&str; 11] = [
+const CASES: [&str; 12] = [
     "it takes everything",
     "it refuses a whole request",
     "it refuses some events",
     "an event or a request is too large for it",
+    "it answers what proves nothing",
     "it is slow",
     "the connection breaks before the request was read",
     "the connection breaks after the request was read",
@@ -88,6 +89,7 @@ const S3_DENIED: Cell = Tested(&[
     "versitygw_that_refuses_is_told_and_gets_every_event_later",
 ]);
 const TERMINAL: Cell = Tested(&["the_console_prints_every_event_once_through_any_terminal"]);
+const NO_ANSWER: Cell = Never("the system takes bytes, and nobody answers");
 const NO_CONNECTION: Cell = Never("there is no connection");
 const NO_CERTIFICATE: Cell = Never("there is no certificate");
 
@@ -107,6 +109,7 @@ const OUTPUTS: [(&str, [Cell; CASES.len()]); 8] = [
                 "too_large_requests_are_halved_until_they_fit",
                 "a_server_that_takes_only_small_requests_and_goes_away_gets_everything",
             ]),
+            ELASTICSEARCH,
             ELASTICSEARCH_BOTH,
             ELASTICSEARCH_BOTH,
             ELASTICSEARCH_BOTH,
@@ -137,6 +140,10 @@ const OUTPUTS: [(&str, [Cell; CASES.len()]); 8] = [
             Never("a server has no way to say so"),
             Tested(&[
                 "logstash_keeps_the_contract_of_outputs",
+                "an_acknowledgement_of_what_was_not_sent_yet_is_none",
+            ]),
+            Tested(&[
+                "logstash_keeps_the_contract_of_outputs",
                 "a_slow_lumberjack_server_keeps_the_connection_alive",
             ]),
             LOGSTASH_NETWORK,
@@ -164,6 +171,10 @@ const OUTPUTS: [(&str, [Cell; CASES.len()]); 8] = [
                 "kafka_keeps_the_contract_of_outputs",
                 "what_is_too_large_goes_to_the_dead_letters_and_the_rest_arrives",
             ]),
+            Tested(&[
+                "what_no_answer_is_about_is_sent_again",
+                "answers_that_make_no_sense_are_told_and_asked_for_again",
+            ]),
             KAFKA_NETWORK,
             KAFKA_NETWORK,
             KAFKA_NETWORK,
@@ -189,6 +200,7 @@ const OUTPUTS: [(&str, [Cell; CASES.len()]); 8] = [
                 "redis_keeps_the_contract_of_outputs",
                 "redis_itself_refuses_what_is_too_large_and_who_may_not",
             ]),
+            REDIS,
             REDIS,
             REDIS_NETWORK,
             REDIS_NETWORK,
@@ -218,6 +230,7 @@ const OUTPUTS: [(&str, [Cell; CASES.len()]); 8] = [
                 "a_collector_that_takes_only_small_requests_gets_everything",
             ]),
             OTLP,
+            OTLP,
             OTLP_NETWORK,
             OTLP_NETWORK,
             OTLP_NETWORK,
@@ -239,6 +252,7 @@ const OUTPUTS: [(&str, [Cell; CASES.len()]); 8] = [
                 "s3_keeps_the_contract_of_outputs",
                 "an_object_that_is_too_large_is_halved_until_it_fits",
             ]),
+            S3,
             S3,
             S3_NETWORK,
             Tested(&[
@@ -265,6 +279,7 @@ const OUTPUTS: [(&str, [Cell; CASES.len()]); 8] = [
             ]),
             Tested(&["a_line_longer_than_a_file_is_refused_and_the_others_are_written"]),
             Tested(&["a_line_longer_than_a_file_is_refused_and_the_others_are_written"]),
+            NO_ANSWER,
             Never("a write is waited for as long as it takes"),
             NO_CONNECTION,
             NO_CONNECTION,
@@ -281,6 +296,7 @@ const OUTPUTS: [(&str, [Cell; CASES.len()]); 8] = [
             TERMINAL,
             Tested(&["the_console_prints_format_strings_and_refuses_events_that_have_none"]),
             Never("a terminal takes lines of any length"),
+            NO_ANSWER,
             TERMINAL,
             Tested(&["a_console_without_a_reader_ends_and_settles_nothing_unwritten"]),
             NO_CONNECTION,

@@ -136,25 +136,39 @@ pub fn judge(
     let cell = Cell { form, files: Files::One, work: Work::None, level: 1, pace };
     let (pattern, url) = (logs.join("app.log*").to_string_lossy().into_owned(), sink.url());
     let job = Job { cell, paths: &pattern, url: &url, durable: true, home: &home };
-    match scenario {
-        Scenario::Kills | Scenario::KillsGz => {
-            write_file(&logs, inputs.seed(), lines, form)?;
-            killed(peer, &job, &sink, lines, patience)?;
-        }
-        Scenario::Rename | Scenario::RenameGzip | Scenario::Copytruncate | Scenario::HangRotate => {
-            let running = race::start(peer, &job)?;
-            rotate(&logs, inputs.seed(), scenario, lines, &sink)?;
-            race::settle(&sink, lines, patience);
-            running.end(END)?;
-        }
-        _ => {
-            write_file(&logs, inputs.seed(), lines, form)?;
-            let running = race::start(peer, &job)?;
-            race::settle(&sink, lines, patience);
-            running.end(END)?;
-        }
-    }
+    play(inputs, peer, scenario, lines, patience, &job, &sink)
+        .with_context(|| race::said(peer, &home))?;
     Ok(Loss::of(&sink.count(), lines, true))
+}
+
+/// What happens in the scenario, until nothing comes any more.
+fn play(
+    inputs: &Inputs,
+    peer: &Peer,
+    scenario: Scenario,
+    lines: u64,
+    patience: Duration,
+    job: &Job<'_>,
+    sink: &Sink,
+) -> Result<()> {
+    let logs = Path::new(job.paths).parent().context("the pattern has a folder")?;
+    let rotates = matches!(
+        scenario,
+        Scenario::Rename | Scenario::RenameGzip | Scenario::Copytruncate | Scenario::HangRotate
+    );
+    if !rotates {
+        write_file(logs, inputs.seed(), lines, job.cell.form)?;
+    }
+    if matches!(scenario, Scenario::Kills | Scenario::KillsGz) {
+        killed(peer, job, sink, lines, patience)?;
+    }
+    let running = race::start(peer, job)?;
+    if rotates {
+        rotate(logs, inputs.seed(), scenario, lines, sink)?;
+    }
+    race::settle(sink, lines, patience);
+    running.end(END)?;
+    Ok(())
 }
 
 fn write_file(logs: &Path, seed: u64, lines: u64, form: Form) -> Result<()> {
@@ -174,7 +188,7 @@ pub(super) fn gzip(plain: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Kills the program each time when a part of the lines has come, and lets the last one run to the end.
+/// Kills the program each time when a part of the lines has come.
 fn killed(peer: &Peer, job: &Job<'_>, sink: &Sink, lines: u64, patience: Duration) -> Result<()> {
     for kill in 1..=KILLS {
         let running = race::start(peer, job)?;
@@ -184,9 +198,6 @@ fn killed(peer: &Peer, job: &Job<'_>, sink: &Sink, lines: u64, patience: Duratio
         sink.wait_for(next.max(came.documents + 1), patience);
         running.kill()?;
     }
-    let running = race::start(peer, job)?;
-    race::settle(sink, lines, patience);
-    running.end(END)?;
     Ok(())
 }
 

@@ -67,7 +67,7 @@ fn few_runs_are_never_called_significant() {
         entry.runs.truncate(3);
     }
     let text = tables(&peers(), &results, "");
-    assert!(text.contains("(×16.2, too few runs, n=3+3)"), "{text}");
+    assert!(text.contains("(×16.1, too few runs, n=3+3)"), "{text}");
     const { assert!(ALPHA < 0.1) };
 }
 

@@ -4,10 +4,14 @@
 //! index are verified. A checkpoint can be between two blocks: `xz -T0` and `pixz` make many, `xz -T1` makes one.
 //! Other filters than LZMA2 (those for machine code) are refused.
 //!
+//! LZMA notices damage late: what comes between the two is not what was written, and is handed out as `xz -dc` does. All that
+//! comes before is.
+//!
 //! Memory: the dictionary, at most [`WINDOW_BYTES_MAX`]; 8 MiB at `xz -6`, 64 MiB at `xz -9`. It is not kept for the next
 //! file.
 
 mod container;
+mod rescue;
 
 use super::input::Input;
 use super::{Mismatch, Step, Stop, take};
@@ -24,8 +28,8 @@ const FOOTER_MAGIC: [u8; 2] = *b"YZ";
 /// Bytes of the header of a stream, and of its footer.
 const STREAM_HEAD_BYTES: usize = 12;
 
-/// Compressed bytes that the library gets at once. What it decoded of them before it found damage is lost, so they are
-/// few.
+/// Compressed bytes that the library gets at once. What it decoded of them before it found damage has to be
+/// [rescued](rescue), so they are few.
 const PIECE_BYTES: usize = 1024;
 
 pub(super) struct Xz {
@@ -36,6 +40,8 @@ pub(super) struct Xz {
     records: Records,
     block: Block,
     lzma: Option<Box<Lzma2Stream>>,
+    /// What a damaged block held before the damage.
+    rescued: Vec<u8>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -45,6 +51,10 @@ enum Phase {
     Block,
     /// Inside a block.
     Data,
+    /// Inside a damaged block, of which this much of the rest was handed out.
+    Rescued {
+        done: usize,
+    },
     /// Behind the data of a block: padding and checksum.
     Check,
     /// Inside the index.
@@ -103,11 +113,13 @@ impl Xz {
                 hash: Hasher::new(CheckKind::None),
             },
             lzma: None,
+            rescued: Vec::new(),
         }
     }
 
     pub(super) fn release(&mut self) {
         self.lzma = None;
+        self.rescued = Vec::new();
     }
 
     pub(super) fn step(&mut self, input: &mut Input<'_>, out: &mut [u8]) -> Result<Step, Stop> {
@@ -115,6 +127,7 @@ impl Xz {
             Phase::Between => self.between(input),
             Phase::Block => self.begin_block(input),
             Phase::Data => self.data(input, out),
+            Phase::Rescued { done } => self.give_rescued(done, out),
             Phase::Check => self.check(input),
             Phase::Index { left, found, crc, bytes } => self.index(input, left, found, crc, bytes),
             Phase::Footer { index_bytes } => self.footer(input, index_bytes),
@@ -203,7 +216,10 @@ impl Xz {
             Ok(done) => done,
             // It fails again at the next step, with nothing to hand out.
             Err(consumed) if produced > 0 => (Status::Ok, consumed),
-            Err(_) => return Err(Stop::Corrupt("invalid LZMA2 data")),
+            Err(_) => {
+                self.rescue(input);
+                return Ok(Step::Produced(0));
+            }
         };
         input.advance(consumed);
         self.block.compressed += consumed;
@@ -220,6 +236,29 @@ impl Xz {
             });
         }
         Ok(Step::Produced(produced))
+    }
+
+    /// Finds what the library has kept of a damaged block.
+    fn rescue(&mut self, input: &mut Input<'_>) {
+        // Its dictionary is needed once more.
+        self.lzma = None;
+        let Block { start, header, size, .. } = &self.block;
+        if *size <= rescue::AGAIN_BYTES_MAX {
+            let data = start + header.bytes as u64;
+            self.rescued = rescue::rescue(input, data, header.dictionary as u32, *size);
+        }
+        self.phase = Phase::Rescued { done: 0 };
+    }
+
+    fn give_rescued(&mut self, done: usize, out: &mut [u8]) -> Result<Step, Stop> {
+        let rest = &self.rescued[done..];
+        if rest.is_empty() {
+            return Err(Stop::Corrupt("invalid LZMA2 data"));
+        }
+        let count = rest.len().min(out.len());
+        out[..count].copy_from_slice(&rest[..count]);
+        self.phase = Phase::Rescued { done: done + count };
+        Ok(Step::Produced(count))
     }
 
     /// Passes the padding and the checksum of a block.
@@ -346,7 +385,11 @@ impl Xz {
         match self.phase {
             Phase::Between => return Some(Vec::new()),
             Phase::Block => {}
-            Phase::Data | Phase::Check | Phase::Index { .. } | Phase::Footer { .. } => return None,
+            Phase::Data
+            | Phase::Rescued { .. }
+            | Phase::Check
+            | Phase::Index { .. }
+            | Phase::Footer { .. } => return None,
         }
         let mut state = Vec::with_capacity(28);
         state.extend_from_slice(&self.stream_start.to_le_bytes());

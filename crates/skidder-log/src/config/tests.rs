@@ -157,6 +157,7 @@ fn mistakes_are_told_with_what_to_do() {
     let table = [
         ("level: loud", "`logging.level` is `loud`"),
         ("files.keepfiles: 1025", "`logging.files.keepfiles` is `1025`"),
+        ("format: yaml", "`logging.format` is `yaml`"),
         ("files.interval: 10ms", "expected `0` for none, or at least `1s`"),
         ("files.name: a/b", "expected a name without `/`"),
         ("files.rotateeverybytes: 0", "`logging.files.rotateeverybytes` is `0`"),

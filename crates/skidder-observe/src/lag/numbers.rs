@@ -1,6 +1,6 @@
 //! How far behind the files of an input, an output, or all of them are.
 
-use skidder_read::{FileLook, FileState, Reason};
+use skidder_read::{FileLook, FileState};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -31,6 +31,8 @@ pub struct LagNumbers {
     pub ingested: [u64; 3],
     /// How long ago it was looked.
     pub age: Duration,
+    /// Of several outputs: how many bytes each is behind, and its rate. The slowest decides when all have caught up.
+    pub outputs: Vec<(u64, f64)>,
 }
 
 /// One file, as a round sees it.
@@ -46,10 +48,8 @@ impl LagNumbers {
         self.files += 1;
         *self.states.entry(look.state.name()).or_default() += 1;
         self.rate += rate.unwrap_or(0.0);
-        if look.state == FileState::Unreadable {
-            let is_empty = look.reason == Some(Reason::Empty);
-            *(if is_empty { &mut self.empty } else { &mut self.unreadable }) += 1;
-        }
+        self.empty += u64::from(look.state == FileState::Empty);
+        self.unreadable += u64::from(look.state == FileState::Unreadable);
         if !is_to_be_read(look) {
             return;
         }
@@ -86,7 +86,9 @@ impl LagNumbers {
             unreadable,
             ingested,
             age,
+            outputs,
         } = other;
+        self.outputs.extend(outputs);
         self.files += files;
         for (state, count) in states {
             *self.states.entry(state).or_default() += count;
@@ -110,9 +112,24 @@ impl LagNumbers {
         self.states.get(state.name()).copied().unwrap_or(0)
     }
 
-    /// How long it takes at this rate until nothing is behind; nothing if nothing is, or nothing moves.
+    /// Adds the sums over the files of an output.
+    pub(crate) fn add_output(&mut self, output: &Self) {
+        self.add_all(output);
+        self.outputs.push((output.behind_bytes, output.rate));
+    }
+
+    /// How long it takes at this rate until nothing is behind; nothing if nothing is, or nothing moves. Of several
+    /// outputs the slowest decides.
     pub fn catch_up(&self) -> Option<Duration> {
-        catch_up(self.behind_bytes, self.rate)
+        if self.outputs.is_empty() {
+            return catch_up(self.behind_bytes, self.rate);
+        }
+        let behind = self.outputs.iter().filter(|(bytes, _)| *bytes > 0);
+        behind
+            .map(|(bytes, rate)| catch_up(*bytes, *rate))
+            .collect::<Option<Vec<_>>>()?
+            .into_iter()
+            .max()
     }
 }
 
@@ -125,7 +142,10 @@ pub(crate) fn catch_up(bytes: u64, rate: f64) -> Option<Duration> {
 
 /// Whether the bytes behind its cursor are to be delivered.
 pub(super) fn is_to_be_read(look: &FileLook) -> bool {
-    !matches!(look.state, FileState::Ignored | FileState::Held | FileState::Unreadable)
+    !matches!(
+        look.state,
+        FileState::Ignored | FileState::Held | FileState::Empty | FileState::Unreadable
+    )
 }
 
 /// Which of [`LagNumbers::ingested`] a file belongs to.
@@ -146,6 +166,18 @@ mod tests {
         let parts = [(0, 0), (100, 100), (95, 100), (99, 100), (94, 100), (0, 1), (7, 5)];
         let found = parts.map(|(cursor, size)| part_of(cursor, size));
         assert_eq!(found, [0, 0, 1, 1, 2, 2, 0]);
+    }
+
+    #[test]
+    fn the_slowest_output_decides_when_all_have_caught_up() {
+        let of = |bytes, rate| LagNumbers { behind_bytes: bytes, rate, ..LagNumbers::default() };
+        let mut total = LagNumbers::default();
+        for (bytes, rate) in [(100, 50.0), (0, 0.0), (100, 10.0)] {
+            total.add_output(&of(bytes, rate));
+        }
+        assert_eq!(total.catch_up(), Some(Duration::from_secs(10)));
+        total.add_output(&of(1, 0.0));
+        assert_eq!(total.catch_up(), None, "one is stuck");
     }
 
     #[test]

@@ -5,6 +5,7 @@ use super::{BoardFile, Round};
 use crate::files::{file_json, ledger_json, millis};
 use crate::page::Query;
 use crate::snapshot::Sources;
+use crate::states::OutputState;
 use serde_json::{Value as Json, json};
 use skidder_os::Monotonic;
 use skidder_read::FileLook;
@@ -119,9 +120,11 @@ impl View {
         let page = found.into_iter().skip(self.offset).take(self.limit);
         let files: Vec<Json> = page.map(|file| shown(sources, file)).collect();
         let totals = LagNumbers { age: now.since(round.made), ..round.sums.total.clone() };
+        let mut told = totals_json(&totals);
+        told["never"] = never(sources, round, now).into();
         json!({
             "age_ms": millis(totals.age),
-            "totals": totals_json(&totals),
+            "totals": told,
             "kept": round.files.len(),
             "matched": matched,
             "offset": self.offset,
@@ -144,6 +147,20 @@ impl View {
                         .is_some_and(|reason| has(&reason.to_string(), wanted))
             })
     }
+}
+
+/// The output that keeps its files behind as long as it is in its state: `main is blocked`.
+fn never(sources: &Sources, round: &Round, now: Monotonic) -> Option<String> {
+    let behind = round.sums.outputs.iter().filter(|(_, sums)| sums.behind_bytes > 0);
+    let mut stuck = behind.filter_map(|(place, _)| {
+        let output = &sources.outputs[*place];
+        let (state, _) = OutputState::of(output, &output.settle.total(), now);
+        let is_stuck =
+            matches!(state, OutputState::Blocked | OutputState::Failing | OutputState::Ended);
+        let name = output.id.as_ref().unwrap_or(&output.kind);
+        is_stuck.then(|| format!("{name} is {}", state.name()))
+    });
+    stuck.next()
 }
 
 fn shown(sources: &Sources, file: &BoardFile) -> Json {

@@ -89,7 +89,8 @@ pub(super) const METRICS: &[Metric] = &[
     gauge("filebeat.filestream.files_no_ingest_target", "", "", |s| lag(s, |lag| lag.unreadable)),
     gauge("filebeat.filestream.files_unique", "", "", |s| {
         lag(s, |lag| {
-            let others = [FileState::Held, FileState::Ignored, FileState::Unreadable];
+            let others =
+                [FileState::Held, FileState::Ignored, FileState::Empty, FileState::Unreadable];
             let others: u64 = others.into_iter().map(|state| lag.of_state(state)).sum();
             lag.files - others - lag.of_state(FileState::Gone)
         })

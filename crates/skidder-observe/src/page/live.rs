@@ -76,6 +76,11 @@ fn output_json(output: &OutputSource, ledger: &Ledger, now: Monotonic) -> Json {
         "duplicates": counts.duplicates,
         "errors": counts.write_errors + counts.read_errors,
         "write_bytes": counts.write_bytes,
+        "rates": output.rates(now).map(|rates| json!({
+            "read": rates.read,
+            "read_bytes": rates.read_bytes,
+            "delivered": rates.delivered,
+        })),
         "last_error": output.metrics.last_failure().map(|failing| json!({
             "at": time_text(failing.last),
             "since": time_text(failing.since),

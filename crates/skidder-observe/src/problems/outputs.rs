@@ -74,6 +74,10 @@ impl OutputProblems<'_> {
         let failure = metrics.last_failure();
         let lasting = failure.clone().filter(|_| metrics.is_failing());
         let problem = match state {
+            // With `--once` an output ends when all is delivered.
+            OutputState::Ended if self.ledger.in_flight() + self.ledger.stored() == 0 => {
+                return None;
+            }
             OutputState::Ended => {
                 let what = format!("the output {name} has ended by itself");
                 let problem = Problem::error("output_ended", what)
@@ -129,7 +133,7 @@ impl OutputProblems<'_> {
     /// The registry cannot be written.
     fn data(&self) -> Option<Problem> {
         let failing = self.output.registrar.as_ref()?.failure.get()?;
-        let what = "the positions in the files cannot be saved: a restart would send again what was delivered since";
+        let what = "the positions in the files cannot be saved, and a restart would repeat lines";
         Some(self.with_failure(
             Problem::error("registry", what.to_owned()).since(failing.since, self.now),
             Some(&failing),

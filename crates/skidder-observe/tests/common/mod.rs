@@ -58,6 +58,7 @@ impl Run {
             slot: number,
             metrics: Arc::new(ReadMetrics::default()),
             plan: None,
+            survey: None,
         };
         let output = OutputSource {
             id: None,
@@ -161,6 +162,7 @@ impl Run {
             unreadable: 2,
             ingested: [1, 2, 3],
             age: Duration::from_millis(250),
+            outputs: Vec::new(),
         };
         let lags =
             [of([("idle", 2), ("ignored", 3)], 1000), of([("reading", 1), ("held", 1)], 500)];

@@ -46,6 +46,12 @@ pub(crate) enum Trick {
     Short(usize),
     /// It answers these bytes.
     Nonsense(Vec<u8>),
+    /// It writes nothing and answers about a partition that is so many further.
+    Elsewhere(i32),
+    /// It writes nothing and answers about another topic.
+    OtherTopic,
+    /// It writes nothing and answers about no topic.
+    Nothing,
     /// The partition has another leader from now on.
     Move(i32, i32),
     /// Every record whose value has this is refused, and said to be.
@@ -226,9 +232,15 @@ impl State {
             for data in topic.partition_data {
                 partitions.push(self.write(broker, &topic.name, data, version, trick));
             }
+            let mut name = topic.name.clone();
+            match trick {
+                Trick::Nothing => continue,
+                Trick::OtherTopic => name = TopicName(StrBytes::from_static_str("another")),
+                _ => {}
+            }
             topics.push(
                 TopicProduceResponse::default()
-                    .with_name(topic.name.clone())
+                    .with_name(name)
                     .with_partition_responses(partitions),
             );
         }
@@ -249,7 +261,8 @@ impl State {
         let mut answer = PartitionProduceResponse::default().with_index(data.index);
         answer.error_code = match trick {
             _ if self.leaders.get(&data.index) != Some(&broker) => NOT_LEADER,
-            Trick::Cut => return answer,
+            Trick::Cut | Trick::OtherTopic | Trick::Nothing => return answer,
+            Trick::Elsewhere(further) => return answer.with_index(data.index + further),
             Trick::Code(code) => *code,
             _ => self.check_number(data.index, &records),
         };

@@ -3,6 +3,7 @@
 //! Asked with `filter_path=errors,items.*.error,items.*.status`; a server that sends more is
 //! understood too. See <https://www.elastic.co/docs/api/doc/elasticsearch/operation/operation-bulk>.
 
+use super::action::Operation;
 use serde::Deserialize;
 use serde::de::{self, MapAccess, Visitor};
 use serde_json::value::RawValue;
@@ -21,6 +22,8 @@ pub(crate) enum Verdict {
     Failed,
     /// It can never be taken.
     Rejected,
+    /// The answer does not say: again, later.
+    Unproven,
 }
 
 impl Verdict {
@@ -40,15 +43,42 @@ impl Verdict {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ItemAnswer<'a> {
     pub(crate) status: u16,
+    pub(crate) did: Did,
     /// JSON of the error; empty if there is none.
     pub(crate) error: &'a str,
+}
+
+/// What an item says was done: the name of its operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Did {
+    /// There are servers that call one the other.
+    #[serde(alias = "create", alias = "index")]
+    Write,
+    Delete,
+    #[serde(other)]
+    Other,
+}
+
+impl ItemAnswer<'_> {
+    /// What it says of an event that was sent with this operation.
+    pub(crate) fn verdict(&self, asked: Operation) -> Verdict {
+        let own = match asked {
+            Operation::Create | Operation::Index => Did::Write,
+            Operation::Delete => Did::Delete,
+        };
+        if self.did != own || !(200..600).contains(&self.status) {
+            return Verdict::Unproven;
+        }
+        Verdict::of(self.status)
+    }
 }
 
 /// A whole answer.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Answer<'a> {
-    /// Everything was taken.
-    AllDelivered,
+    /// Every item was created.
+    AllCreated,
     /// One for each item that was sent, in that order.
     Items(Vec<ItemAnswer<'a>>),
 }
@@ -56,44 +86,36 @@ pub(crate) enum Answer<'a> {
 /// Why an answer says nothing: all items must be sent again.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum AnswerError {
-    #[error("the answer is no bulk answer: {0}")]
+    #[error("the answer is no bulk answer: {0}{REMEDY}")]
     Json(#[from] serde_json::Error),
-    #[error("the answer has {got} items for {sent} events")]
+    #[error("the answer has {got} `items` for {sent} events{REMEDY}")]
     Count { sent: usize, got: usize },
-    #[error("the answer has no items")]
+    #[error("the answer has no `items`, so that nothing shows that the events are there{REMEDY}")]
     NoItems,
-    #[error("the answer has an item with status {0}")]
-    Status(u16),
+    #[error("no item of the answer is about an event that was sent{REMEDY}")]
+    Unproven,
 }
+
+/// What a person can do about an answer that says nothing.
+const REMEDY: &str =
+    "; is there a proxy before the server that answers for it, or changes what it answers?";
 
 /// Reads the answer to a request of `sent` items.
 pub(crate) fn read(body: &[u8], sent: usize) -> Result<Answer<'_>, AnswerError> {
     if is_all_created(body, sent) {
-        return Ok(Answer::AllDelivered);
+        return Ok(Answer::AllCreated);
     }
     let body: Body<'_> = serde_json::from_slice(body)?;
-    let Some(items) = body.items else {
-        return match body.errors {
-            // Parameters of the user's can keep the items away.
-            Some(false) => Ok(Answer::AllDelivered),
-            _ => Err(AnswerError::NoItems),
-        };
-    };
+    let items = body.items.ok_or(AnswerError::NoItems)?;
     if items.len() != sent {
         return Err(AnswerError::Count { sent, got: items.len() });
     }
-    let mut answers = Vec::with_capacity(items.len());
-    for Entry(outcome) in items {
-        if !(200..600).contains(&outcome.status) {
-            return Err(AnswerError::Status(outcome.status));
-        }
-        let error = outcome.error.map_or("", RawValue::get);
-        answers.push(ItemAnswer { status: outcome.status, error });
-    }
-    if answers.iter().all(|item| Verdict::of(item.status) == Verdict::Delivered) {
-        return Ok(Answer::AllDelivered);
-    }
-    Ok(Answer::Items(answers))
+    let answers = items.into_iter().map(|Entry(did, outcome)| ItemAnswer {
+        status: outcome.status,
+        did,
+        error: outcome.error.map_or("", RawValue::get),
+    });
+    Ok(Answer::Items(answers.collect()))
 }
 
 /// The usual answer, byte for byte: every item created.
@@ -117,7 +139,6 @@ fn is_all_created(body: &[u8], sent: usize) -> bool {
 
 #[derive(Deserialize)]
 struct Body<'a> {
-    errors: Option<bool>,
     #[serde(borrow)]
     items: Option<Vec<Entry<'a>>>,
 }
@@ -129,8 +150,8 @@ struct Outcome<'a> {
     error: Option<&'a RawValue>,
 }
 
-/// `{"create": {…}}`: the name of the operation does not matter.
-struct Entry<'a>(Outcome<'a>);
+/// `{"create": {…}}`.
+struct Entry<'a>(Did, Outcome<'a>);
 
 impl<'de: 'a, 'a> Deserialize<'de> for Entry<'a> {
     fn deserialize<D: de::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -143,13 +164,13 @@ impl<'de: 'a, 'a> Deserialize<'de> for Entry<'a> {
             }
 
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Entry<'de>, A::Error> {
-                let Some((_, outcome)) = map.next_entry::<de::IgnoredAny, Outcome<'de>>()? else {
+                let Some((did, outcome)) = map.next_entry::<Did, Outcome<'de>>()? else {
                     return Err(de::Error::custom("an item is empty"));
                 };
                 if map.next_key::<de::IgnoredAny>()?.is_some() {
                     return Err(de::Error::custom("an item has two operations"));
                 }
-                Ok(Entry(outcome))
+                Ok(Entry(did, outcome))
             }
         }
         deserializer.deserialize_map(OneEntry)
@@ -198,10 +219,45 @@ mod tests {
                 1,
             ),
             (" { \"errors\" : false , \"items\" : [ { \"create\" : { \"status\" : 201 } } ] } ", 1),
-            ("{\"errors\":false}", 7),
         ];
         for (body, sent) in table {
-            assert_eq!(read(body.as_bytes(), *sent).unwrap(), Answer::AllDelivered, "{body}");
+            match read(body.as_bytes(), *sent).unwrap() {
+                Answer::AllCreated => {}
+                Answer::Items(items) => {
+                    let delivered = |item: &ItemAnswer<'_>| {
+                        item.verdict(Operation::Create) == Verdict::Delivered
+                    };
+                    assert!(items.len() == *sent && items.iter().all(delivered), "{body}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn an_item_about_another_operation_is_no_verdict() {
+        let table = [
+            ("create", 201, Operation::Create, Verdict::Delivered),
+            ("index", 200, Operation::Create, Verdict::Delivered),
+            ("create", 409, Operation::Index, Verdict::Duplicate),
+            ("delete", 200, Operation::Delete, Verdict::Delivered),
+            ("delete", 404, Operation::Delete, Verdict::Rejected),
+            ("delete", 200, Operation::Create, Verdict::Unproven),
+            ("delete", 404, Operation::Create, Verdict::Unproven),
+            ("create", 201, Operation::Delete, Verdict::Unproven),
+            ("update", 200, Operation::Create, Verdict::Unproven),
+            ("noop", 200, Operation::Index, Verdict::Unproven),
+            ("create", 0, Operation::Create, Verdict::Unproven),
+            ("create", 100, Operation::Create, Verdict::Unproven),
+            ("create", 600, Operation::Create, Verdict::Unproven),
+        ];
+        for (name, status, asked, expected) in table {
+            let body =
+                format!("{{\"errors\":false,\"items\":[{{\"{name}\":{{\"status\":{status}}}}}]}}");
+            let verdict = match read(body.as_bytes(), 1).unwrap() {
+                Answer::AllCreated => continue,
+                Answer::Items(items) => items[0].verdict(asked),
+            };
+            assert_eq!(verdict, expected, "{body} for {asked:?}");
         }
     }
 
@@ -210,9 +266,9 @@ mod tests {
         let body = "{\"errors\":true,\"items\":[{\"create\":{\"status\":201}},\
             {\"create\":{\"status\":400,\"error\":{\"type\":\"x\",\"reason\":\"{\\\"\"}}}]}";
         let Answer::Items(items) = read(body.as_bytes(), 2).unwrap() else { panic!("{body}") };
-        assert_eq!(items[0], ItemAnswer { status: 201, error: "" });
+        assert_eq!(items[0], ItemAnswer { status: 201, did: Did::Write, error: "" });
         let error = "{\"type\":\"x\",\"reason\":\"{\\\"\"}";
-        assert_eq!(items[1], ItemAnswer { status: 400, error });
+        assert_eq!(items[1], ItemAnswer { status: 400, did: Did::Write, error });
     }
 
     #[test]
@@ -224,6 +280,8 @@ mod tests {
             ("{}".to_owned(), 1),
             ("[]".to_owned(), 1),
             ("{\"errors\":true}".to_owned(), 1),
+            ("{\"took\":1,\"errors\":false}".to_owned(), 1),
+            ("{\"errors\":false,\"items\":null}".to_owned(), 1),
             ("{\"errors\":false,\"items\":[]}".to_owned(), 1),
             (format!("{{\"errors\":false,\"items\":[{one}]}}"), 2),
             (format!("{{\"errors\":false,\"items\":[{one},{one}]}}"), 1),
@@ -231,7 +289,6 @@ mod tests {
             (format!("{{\"errors\":false,\"items\":[{one}]}}x"), 1),
             ("{\"errors\":true,\"items\":[{}]}".to_owned(), 1),
             ("{\"errors\":true,\"items\":[{\"create\":{}}]}".to_owned(), 1),
-            ("{\"errors\":true,\"items\":[{\"create\":{\"status\":0}}]}".to_owned(), 1),
             ("{\"errors\":true,\"items\":[{\"create\":{\"status\":-1}}]}".to_owned(), 1),
             ("{\"errors\":true,\"items\":{}}".to_owned(), 1),
         ];

@@ -2,6 +2,7 @@
 
 use super::login::Login;
 use crate::net::{NetError, Route, Stream};
+use crate::redact::Sent;
 use bytes::Bytes;
 use http::header::AUTHORIZATION;
 use http::{HeaderMap, Method, Request, Uri};
@@ -165,12 +166,17 @@ impl Connection {
             if let Some(login) = &self.login {
                 request.headers_mut().insert(AUTHORIZATION, login.header().await?);
             }
+            let sent = Sent::of(request.headers());
             self.sender.ready().await.map_err(ConnectionError::Broken)?;
             let response =
                 self.sender.send_request(request).await.map_err(ConnectionError::Broken)?;
             let (head, body) = response.into_parts();
             read_body(body, answer).await?;
             self.used = true;
+            // Only what says no is shown.
+            if !head.status.is_success() {
+                sent.hide(answer);
+            }
             Ok((head.status.as_u16(), head.headers))
         })
         .await
@@ -197,4 +203,39 @@ pub(crate) async fn within<T>(
     work: impl Future<Output = Result<T, ConnectionError>>,
 ) -> Result<T, ConnectionError> {
     tokio::time::timeout(timeout, work).await.unwrap_or(Err(ConnectionError::Timeout(timeout)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use http::HeaderValue;
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+
+    #[tokio::test]
+    async fn credentials_that_a_server_repeats_in_a_refusal_do_not_come_back() {
+        let (ours, mut theirs) = tokio::io::duplex(4096);
+        let serving = async move {
+            let mut request = vec![0; 4096];
+            let length = theirs.read(&mut request).await.unwrap();
+            let request = String::from_utf8_lossy(&request[..length]).into_owned();
+            assert!(request.contains("authorization: Basic dTpnZWhlaW0="), "{request}");
+            let answer =
+                format!("HTTP/1.1 401 Unauthorized\r\ncontent-length: {length}\r\n\r\n{request}");
+            theirs.write_all(answer.as_bytes()).await.unwrap();
+        };
+        let asking = async {
+            let mut connection = Connection::over(Box::new(ours), None).await.unwrap();
+            let mut headers = HeaderMap::new();
+            headers.insert(AUTHORIZATION, HeaderValue::from_static("Basic dTpnZWhlaW0="));
+            let uri = Uri::from_static("/");
+            let (body, mut answer) = (Pieces::new(&[]), Vec::new());
+            let timeout = Duration::from_mins(1);
+            let sent = connection.send(Method::GET, uri, headers, body, &mut answer, timeout).await;
+            assert_eq!(sent.unwrap().0, 401);
+            String::from_utf8(answer).unwrap()
+        };
+        let ((), answer) = tokio::join!(serving, asking);
+        assert!(answer.contains("authorization: xxxx"), "{answer}");
+        assert!(!answer.contains("dTpnZWhlaW0"), "{answer}");
+    }
 }

@@ -3,6 +3,7 @@
 //! The document is libbeat's (`outputs/elasticsearch/dead_letter_index.go`): the original as a text in `message`,
 //! with status and error beside it. One difference: no pipeline, because that may be what refused it.
 
+use super::action::Operation;
 use super::buffers::CHUNK_BYTES;
 use super::request::{BodyWriter, Item, Request};
 use crate::refusal::Refusal;
@@ -89,6 +90,18 @@ fn lines_of(text: &[u8]) -> Option<(&[u8], &[u8])> {
 /// The action line of an item.
 pub(crate) fn action_of<'a>(request: &'a Request, item: &Item) -> Option<&'a [u8]> {
     lines_of(text_of(request, item)).map(|(action, _)| action)
+}
+
+/// What is to be done with an item.
+pub(crate) fn operation_of(request: &Request, item: &Item) -> Operation {
+    let text = text_of(request, item);
+    if text.starts_with(b"{\"delete\"") {
+        Operation::Delete
+    } else if text.starts_with(b"{\"index\"") {
+        Operation::Index
+    } else {
+        Operation::Create
+    }
 }
 
 /// `_id` of an action line.

@@ -94,7 +94,9 @@ impl BulkEncoder {
                 let start = chunk.len();
                 match self.actions.write(&mut chunk, &front.batch, row as usize) {
                     Ok(operation) => {
-                        if operation != Operation::Delete {
+                        if operation == Operation::Delete {
+                            request.deletes = true;
+                        } else {
                             self.encoder.write(&mut chunk, &front.batch, row as usize);
                             chunk.push(b'\n');
                         }

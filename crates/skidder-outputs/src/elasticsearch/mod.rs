@@ -123,6 +123,9 @@ impl Elasticsearch {
                 return Err(SetupError::TlsOff(host.to_string()));
             }
             tls = Some(TlsClient::new(&config.tls, Arc::clone(&context.fs))?);
+        } else if config.tls.enabled && config.tls.names_certificates() {
+            // Told as for https, so that a change of `hosts` brings no surprise.
+            TlsClient::new(&config.tls, Arc::clone(&context.fs))?;
         }
         let kerberos = config.kerberos.as_ref().map(skidder_kerberos::Login::new);
         let kerberos = kerberos.transpose()?.map(Arc::new);

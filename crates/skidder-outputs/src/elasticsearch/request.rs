@@ -44,6 +44,8 @@ pub(crate) struct Request {
     pub(crate) fresh: bool,
     /// Whether it is of events that were refused, on their way to the index for these.
     pub(crate) dead_letters: bool,
+    /// Whether an item of it deletes a document.
+    pub(crate) deletes: bool,
     /// How often the connection broke while it was under way.
     pub(crate) broken: u32,
 }
@@ -129,6 +131,7 @@ impl BodyWriter {
             deliveries: whole.deliveries.clone(),
             plain: whole.plain.clone(),
             dead_letters: whole.dead_letters,
+            deletes: whole.deletes,
             ..Request::default()
         };
         let mut rest = &items[..];

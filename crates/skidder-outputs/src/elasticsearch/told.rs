@@ -1,6 +1,6 @@
 //! What an answer says of a request, sorted by what is to be done.
 
-use super::answer::{self, Answer, Verdict};
+use super::answer::{self, Answer, Did, ItemAnswer, Verdict};
 use super::request::{Item, Request};
 use super::{Config, dead_index, encode::BulkEncoder};
 use crate::context::Context;
@@ -28,6 +28,8 @@ pub(crate) struct Told {
     pub(crate) again: Vec<Item>,
     /// Status of the first of them.
     pub(crate) again_status: u16,
+    /// Of them, those that the answer says nothing about.
+    pub(crate) unproven: usize,
     pub(crate) refused: Vec<(Item, Refusal)>,
 }
 
@@ -42,26 +44,30 @@ impl Told {
             too_many: 0,
             again: Vec::new(),
             again_status: 0,
+            unproven: 0,
             refused: Vec::new(),
         };
-        let answers = match answer {
-            Answer::AllDelivered => {
+        let created = ItemAnswer { status: 201, did: Did::Write, error: "" };
+        let answers: &mut dyn Iterator<Item = &ItemAnswer<'_>> = match answer {
+            Answer::AllCreated if !request.deletes => {
                 for item in &request.items {
                     told.delivered[item.delivery as usize] += 1;
                 }
                 return told;
             }
-            Answer::Items(answers) => answers,
+            Answer::AllCreated => &mut std::iter::repeat(&created),
+            Answer::Items(answers) => &mut answers.iter(),
         };
         for (item, answer) in request.items.iter().zip(answers) {
-            let verdict = Verdict::of(answer.status);
+            let verdict = answer.verdict(dead_index::operation_of(request, item));
             match verdict {
                 Verdict::Delivered | Verdict::Duplicate => {
                     told.delivered[item.delivery as usize] += 1;
                     told.duplicates += u64::from(verdict == Verdict::Duplicate);
                 }
-                Verdict::TooMany | Verdict::Failed => {
+                Verdict::TooMany | Verdict::Failed | Verdict::Unproven => {
                     told.too_many += u64::from(verdict == Verdict::TooMany);
+                    told.unproven += usize::from(verdict == Verdict::Unproven);
                     if told.again.is_empty() {
                         told.again_status = answer.status;
                     }

@@ -1,7 +1,7 @@
 //! A worker's two halves: one encodes the next request while the other brings the last one to a
 //! server, as often as it takes.
 
-use super::answer;
+use super::answer::{self, AnswerError};
 use super::client::{Client, Failure};
 use super::connection::ConnectionError;
 use super::dead_index;
@@ -231,12 +231,13 @@ impl Sender {
             Ok(status @ 200..300) => match answer::read(client.answer(), events) {
                 Ok(answer) => {
                     let told = Told::new(&request, &answer, std::mem::take(&mut self.delivered));
+                    if told.unproven == events {
+                        self.delivered = told.delivered;
+                        return self.unreadable(request, status, AnswerError::Unproven);
+                    }
                     self.settle(request, told).await
                 }
-                Err(error) => {
-                    self.metrics.read_errors.add(1);
-                    Next::Failed(Box::new(request), Failure::Unreadable { status, error })
-                }
+                Err(error) => self.unreadable(request, status, error),
             },
             Ok(413) => {
                 let answer = client.answer().to_vec();
@@ -256,12 +257,19 @@ impl Sender {
         }
     }
 
+    /// The answer says nothing about any event.
+    fn unreadable(&self, request: Request, status: u16, error: AnswerError) -> Next {
+        self.metrics.read_errors.add(1);
+        Next::Failed(Box::new(request), Failure::Unreadable { status, error })
+    }
+
     /// Gives each item the verdict of the server.
     async fn settle(&mut self, request: Request, told: Told) -> Next {
         let metrics = &self.metrics;
         metrics.duplicates.add(told.duplicates);
         metrics.too_many.add(told.too_many);
         metrics.failed.add(told.again.len() as u64);
+        metrics.read_errors.add(u64::from(told.unproven > 0));
         let taken = told.delivered.iter().map(|&rows| u64::from(rows)).sum::<u64>();
         if request.dead_letters {
             metrics.dead_letter.add(taken);
@@ -295,7 +303,7 @@ impl Sender {
         }
         if let Some(failures) = self.failures.add() {
             tracing::warn!(
-                %host, events, status, failures,
+                %host, events, status, without_verdict = told.unproven, failures,
                 "the server could not take some events; trying again"
             );
         }

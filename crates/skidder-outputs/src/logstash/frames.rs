@@ -89,6 +89,11 @@ impl FrameWriter {
         Self { encoder, packer, plain: Vec::new() }
     }
 
+    /// Whether a window is compressed, as one.
+    pub(crate) fn compresses(&self) -> bool {
+        self.packer.is_some()
+    }
+
     /// Replaces what is in `out` by a window of these events, `count` in all.
     pub(crate) async fn write<'a>(
         &mut self,

@@ -271,6 +271,8 @@ impl<'a> Session<'a> {
             return Err(SessionError::Protocol(format!("it sent {shown:?}")));
         };
         self.alive();
+        // Only the newest window can be.
+        let half_out = self.in_flight.len() == 1 && self.written < self.kept.buffer.len();
         let Some(window) = self.in_flight.front_mut() else {
             if number == 0 {
                 return Ok(());
@@ -281,6 +283,11 @@ impl<'a> Session<'a> {
         if number > window.events {
             let events = window.events;
             let what = format!("it acknowledged event {number} of {events}");
+            return Err(SessionError::Protocol(what));
+        }
+        // It is compressed as one, or its last event is not out.
+        if half_out && (number == window.events || number > 0 && self.kept.frames.compresses()) {
+            let what = format!("it acknowledged event {number} before it was sent");
             return Err(SessionError::Protocol(what));
         }
         // Smaller numbers say nothing but that the server is alive.
@@ -355,4 +362,43 @@ fn take_rows(delivery: &mut Delivery, rows: u32) -> Delivery {
     taken.rows.end = middle;
     delivery.rows.start = middle;
     taken
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{batch_with, context, deliveries};
+    use skidder_event::Map;
+    use skidder_os::SystemClock;
+
+    #[tokio::test]
+    async fn an_acknowledgement_of_what_was_not_sent_yet_is_none() {
+        let lines = ["some line of a log"; 100];
+        for level in [0, 3] {
+            let share = deliveries(vec![batch_with(&lines, &Map::new(), &Map::new())]);
+            let supply = Arc::new(Supply::default());
+            let mut kept = Kept {
+                supply: Arc::clone(&supply),
+                frames: FrameWriter::new(&context(), "filebeat", false, level),
+                slow_start: None,
+                windows_max: 2,
+                timeout: Duration::from_mins(1),
+                ttl: Duration::ZERO,
+                metrics: Arc::default(),
+                clock: Arc::new(SystemClock::new()),
+                backoff: Backoff::new(Duration::ZERO, Duration::ZERO, 1),
+                failures: Failures::default(),
+                buffer: Vec::new(),
+            };
+            // It takes little, and acknowledges all before it has read anything.
+            let (ours, mut theirs) = tokio::io::duplex(16);
+            theirs.write_all(b"2A\0\0\0\x64").await.unwrap();
+            supply.give_back(0, vec![share]);
+            let first = supply.take().await;
+            let end = Session::new(&mut kept, Box::new(ours), first).run().await;
+            let End::Failed(SessionError::Protocol(what), 100) = end else { panic!("{end:?}") };
+            assert!(what.contains("event 100 before it was sent"), "{what}");
+            assert_eq!((kept.metrics.acked.get(), kept.metrics.failed.get()), (0, 100));
+        }
+    }
 }

@@ -25,7 +25,9 @@ pub(crate) fn read_headers(section: &Section<'_>, key: &str) -> Vec<(HeaderName,
         let header = |(name, value): (String, String)| {
             let wrong = || format!("header `{name}` cannot be sent");
             let header = HeaderName::try_from(name.as_str()).map_err(|_| wrong())?;
-            let value = HeaderValue::try_from(value).map_err(|_| wrong())?;
+            let mut value = HeaderValue::try_from(value).map_err(|_| wrong())?;
+            // It may be a key.
+            value.set_sensitive(true);
             Ok::<_, String>((header, value))
         };
         headers.into_iter().map(header).collect::<Result<Vec<_>, _>>()

@@ -66,7 +66,8 @@ pub(crate) fn of_http(answer: &Answer) -> Verdict {
     };
     if (200..300).contains(status) {
         let response = if body.is_empty() {
-            Some(ExportResponse::default())
+            // As many servers answer, also without a type; but those pages are no servers of OTLP.
+            (!is_kind("text/html")).then(ExportResponse::default)
         } else if is_kind("application/json") {
             serde_json::from_slice(body).ok().and_then(JsonResponse::message)
         } else if headers.contains_key(CONTENT_TYPE) && !is_kind("application/x-protobuf") {

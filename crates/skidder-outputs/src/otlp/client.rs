@@ -6,6 +6,7 @@ use super::http2::Http2;
 use crate::elasticsearch::HostUrl;
 use crate::elasticsearch::connection::{Connection, ConnectionError, Pieces, within};
 use crate::net::{Route, Stream, Via};
+use crate::redact::Sent;
 use crate::web::{self, AGENT, basic, proxy_login, secret};
 use bytes::Bytes;
 use http::header::{
@@ -82,9 +83,14 @@ impl Target {
         timeout: Duration,
     ) -> Result<(Verdict, usize), ConnectionError> {
         let (uri, headers, body) = (self.uri.clone(), self.headers.clone(), Pieces::new(body));
+        // Remarks to what was taken are shown, too.
+        let sent = Sent::of(&headers);
         match link {
             Link::Grpc(connection) => {
-                let answer = connection.exchange(uri, headers, body, timeout).await?;
+                let mut answer = connection.exchange(uri, headers, body, timeout).await?;
+                sent.hide(&mut answer.body);
+                sent.hide_in_header(&mut answer.headers, "grpc-message");
+                sent.hide_in_header(&mut answer.trailers, "grpc-message");
                 Ok((of_grpc(&answer), answer.body.len()))
             }
             Link::Http(connection) => {
@@ -93,6 +99,7 @@ impl Target {
                 let exchanged =
                     connection.send(Method::POST, uri, headers, body, into, timeout).await?;
                 (answer.status, answer.headers) = exchanged;
+                sent.hide(&mut answer.body);
                 Ok((of_http(&answer), answer.body.len()))
             }
         }
@@ -156,9 +163,7 @@ fn headers(host: &HostUrl, config: &Config, proxy: Option<&Via>) -> Option<Heade
         headers.insert(AUTHORIZATION, secret(&login)?);
     }
     for (name, value) in &config.headers {
-        let mut value = value.clone();
-        value.set_sensitive(true);
-        headers.insert(name.clone(), value);
+        headers.insert(name.clone(), value.clone());
     }
     Some(headers)
 }

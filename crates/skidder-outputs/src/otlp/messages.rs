@@ -71,10 +71,12 @@ impl Status {
     }
 }
 
-/// `ExportLogsServiceResponse` in JSON, which some servers answer whatever they are sent.
+/// `ExportLogsServiceResponse` in JSON, which some servers answer whatever they are sent. With anything else in it, it
+/// is the JSON of somebody who does not know what was asked.
 #[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct JsonResponse {
-    #[serde(rename = "partialSuccess")]
+    #[serde(rename = "partialSuccess", alias = "partial_success")]
     partial_success: Option<JsonPartialSuccess>,
 }
 
@@ -82,8 +84,9 @@ pub(crate) struct JsonResponse {
 #[serde(rename_all = "camelCase")]
 struct JsonPartialSuccess {
     /// A number of 64 bits is a text in this JSON; not all that write it know that.
+    #[serde(alias = "rejected_log_records")]
     rejected_log_records: Option<serde_json::Value>,
-    #[serde(default)]
+    #[serde(default, alias = "error_message")]
     error_message: String,
 }
 

@@ -51,10 +51,7 @@ impl Redis {
             steps.warn(1, "permission", "not known: the key is another for each event");
             return Some(());
         };
-        let command: &[u8] = match self.config.datatype {
-            DataType::List => b"RPUSH",
-            DataType::Channel => b"PUBLISH",
-        };
+        let command = self.config.datatype.command().as_bytes();
         if self.config.datatype == DataType::List
             && let Ok(Reply::Value(kind)) = connection.ask(&[b"TYPE", key]).await
             && kind != b"list"

@@ -36,6 +36,16 @@ pub enum DataType {
     Channel,
 }
 
+impl DataType {
+    /// The command that brings events.
+    pub(crate) fn command(self) -> &'static str {
+        match self {
+            Self::List => "RPUSH",
+            Self::Channel => "PUBLISH",
+        }
+    }
+}
+
 /// Settings of `output.redis`. Names are those of the YAML.
 #[derive(Clone, Debug)]
 pub struct Config {

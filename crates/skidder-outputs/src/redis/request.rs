@@ -67,6 +67,11 @@ impl RequestWriter {
         }
     }
 
+    /// What events become.
+    pub(crate) fn datatype(&self) -> DataType {
+        self.datatype
+    }
+
     /// The list or channel, if it is the same for all events.
     pub(crate) fn constant(&self) -> Option<&[u8]> {
         self.constant.as_deref()
@@ -81,7 +86,7 @@ impl RequestWriter {
         {
             // One command for all.
             let count = share.iter().map(|delivery| delivery.len()).sum::<usize>();
-            begin(&mut request.bytes, b"RPUSH", key, count);
+            begin(&mut request.bytes, self.datatype.command().as_bytes(), key, count);
             request.commands.push(count as u32);
         }
         let one_command = !request.commands.is_empty();
@@ -98,11 +103,7 @@ impl RequestWriter {
                         }
                     }
                     let key = self.constant.as_deref().unwrap_or(&self.name);
-                    let command: &[u8] = match self.datatype {
-                        DataType::List => b"RPUSH",
-                        DataType::Channel => b"PUBLISH",
-                    };
-                    begin(&mut request.bytes, command, key, 1);
+                    begin(&mut request.bytes, self.datatype.command().as_bytes(), key, 1);
                     request.commands.push(1);
                 }
                 let codec = &mut self.codec;

@@ -1,6 +1,7 @@
 //! RESP2, the protocol of Redis, as far as an output needs it. See <https://redis.io/docs/latest/develop/reference/protocol-spec/>.
 
 use crate::net::Stream;
+use std::fmt;
 use std::io;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -15,8 +16,10 @@ const READ_BYTES: usize = 16 << 10;
 /// An answer to one command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Reply {
-    /// A status, a number, or a text.
+    /// A status (`+`) or a text (`$`).
     Value(Vec<u8>),
+    /// A number (`:`).
+    Number(i64),
     /// Nothing.
     Null,
     /// The command failed: kind and reason, as `WRONGTYPE Operation against …`.
@@ -34,6 +37,24 @@ pub(crate) enum RespError {
     Timeout(Duration),
     #[error("the server does not speak the protocol of Redis: {0:?}")]
     Protocol(String),
+    #[error(
+        "the server answered {answer} to {command}, which does not show that it was done; is there a proxy before it \
+         that answers for it?"
+    )]
+    Unproven { command: &'static str, answer: Reply },
+    #[error("the server answered more than it was asked")]
+    Unasked,
+}
+
+impl fmt::Display for Reply {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Value(text) => write!(out, "`{}`", String::from_utf8_lossy(text)),
+            Self::Number(number) => write!(out, "`{number}`"),
+            Self::Null => out.write_str("nothing"),
+            Self::Error(error) => write!(out, "the error `{error}`"),
+        }
+    }
 }
 
 /// An open connection.
@@ -129,8 +150,12 @@ impl Connection {
         Self { stream, timeout, buffer: Vec::new(), start: 0, read_bytes: 0 }
     }
 
-    /// Writes all of `bytes`.
+    /// Writes all of `bytes`. Whatever is there of an answer before it was asked for is about something else: it must
+    /// not be taken for the answer to these.
     pub(crate) async fn send(&mut self, bytes: &[u8]) -> Result<(), RespError> {
+        if self.start < self.buffer.len() {
+            return Err(RespError::Unasked);
+        }
         let mut rest = bytes;
         while !rest.is_empty() {
             let written = tokio::time::timeout(self.timeout, self.stream.write(rest)).await;
@@ -221,6 +246,10 @@ fn parse(bytes: &[u8]) -> Result<Option<(Reply, usize)>, String> {
             }
             Ok(Some((Reply::Value(bytes[behind..behind + length].to_vec()), whole)))
         }
+        b':' => {
+            let number = std::str::from_utf8(line).ok().and_then(|text| text.parse().ok());
+            Ok(Some((Reply::Number(number.ok_or_else(shown)?), behind)))
+        }
         _ => Ok(Some((Reply::Value(line.to_vec()), behind))),
     }
 }
@@ -266,7 +295,8 @@ mod tests {
         let value = |text: &str| Reply::Value(text.as_bytes().to_vec());
         let table = [
             ("+OK\r\n", value("OK")),
-            (":1000\r\n", value("1000")),
+            (":1000\r\n", Reply::Number(1000)),
+            (":-5\r\n", Reply::Number(-5)),
             ("-ERR no\r\n", Reply::Error("ERR no".to_owned())),
             ("$4\r\na\r\nb\r\n", value("a\r\nb")),
             ("$0\r\n\r\n", value("")),
@@ -280,7 +310,7 @@ mod tests {
             let more = [bytes, b"+more"].concat();
             assert_eq!(parse(&more), Ok(Some((expected, bytes.len()))), "{text:?}");
         }
-        for nonsense in ["HTTP/1.1 400", "$x\r\n", "$99999999\r\n", "\r\n"] {
+        for nonsense in ["HTTP/1.1 400", ":x\r\n", ":1.5\r\n", "$x\r\n", "$99999999\r\n", "\r\n"] {
             parse(nonsense.as_bytes()).unwrap_err();
         }
     }

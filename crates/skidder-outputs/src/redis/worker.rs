@@ -1,9 +1,11 @@
 //! A worker: brings shares of events to one server, or to one of several that stand in for each other.
 
+use super::config::DataType;
 use super::request::{Request, RequestWriter};
 use super::resp::{Connection, Reply, RespError};
 use crate::backoff::{Backoff, Failures};
 use crate::net::{NetError, Route};
+use crate::redact::without;
 use crate::refusal::{Refusal, Refuser};
 use crate::supply::{Share, Supply};
 use skidder_config::Secret;
@@ -53,13 +55,21 @@ impl Target {
     /// Shows the credentials, if there are any.
     pub(crate) async fn log_in(&self, connection: &mut Connection) -> Result<(), Failure> {
         let Some((user, password)) = &self.credentials else { return Ok(()) };
+        let credentials = password;
         let password = password.reveal().as_bytes();
         let answer = if user.is_empty() {
             connection.ask(&[b"AUTH", password]).await?
         } else {
             connection.ask(&[b"AUTH", user.as_bytes(), password]).await?
         };
-        good("AUTH", answer)
+        good("AUTH", answer).map_err(|failure| match failure {
+            // A server that does not know the command repeats its arguments.
+            Failure::Greeting { command, error } => {
+                let error = without(&error, credentials.reveal());
+                Failure::Greeting { command, error }
+            }
+            failure => failure,
+        })
     }
 
     /// Turns to the database.
@@ -72,9 +82,20 @@ impl Target {
 }
 
 fn good(command: &'static str, reply: Reply) -> Result<(), Failure> {
+    let usual: &[u8] = if command == "PING" { b"PONG" } else { b"OK" };
     match reply {
         Reply::Error(error) => Err(Failure::Greeting { command, error }),
-        Reply::Value(_) | Reply::Null => Ok(()),
+        Reply::Value(text) if text == usual => Ok(()),
+        answer => Err(RespError::Unproven { command, answer }.into()),
+    }
+}
+
+/// Whether an answer shows that a command took its values: how long the list is now, or how many listen to the channel.
+fn shows(command: DataType, values: u32, answer: &Reply) -> bool {
+    match (command, answer) {
+        (DataType::List, &Reply::Number(length)) => length >= i64::from(values.max(1)),
+        (DataType::Channel, &Reply::Number(listeners)) => listeners >= 0,
+        _ => false,
     }
 }
 
@@ -206,19 +227,22 @@ impl Worker {
             return outcome;
         }
         self.metrics.write_bytes.add(self.request.bytes.len() as u64);
-        for command in 0..self.request.commands.len() {
-            match connection.reply().await {
-                Ok(Reply::Value(_) | Reply::Null) => {}
+        let datatype = self.writer.datatype();
+        for (command, &values) in self.request.commands.iter().enumerate() {
+            let broken = match connection.reply().await {
                 Ok(Reply::Error(error)) => {
                     outcome.error.get_or_insert(error);
                     outcome.failed.push(command);
+                    continue;
                 }
-                Err(error) => {
-                    outcome.broken = Some(error);
-                    outcome.failed.extend(command..self.request.commands.len());
-                    break;
-                }
-            }
+                Ok(answer) if shows(datatype, values, &answer) => continue,
+                // Nobody knows what the next answers are about.
+                Ok(answer) => RespError::Unproven { command: datatype.command(), answer },
+                Err(error) => error,
+            };
+            outcome.broken = Some(broken);
+            outcome.failed.extend(command..self.request.commands.len());
+            break;
         }
         outcome
     }

@@ -21,6 +21,8 @@ use std::time::Duration;
 
 /// A connection that was idle for longer is not used again: servers close it about then.
 const IDLE_MAX: Duration = Duration::from_secs(4);
+/// The checksum of an object, which older servers do not repeat.
+const CHECKSUM: &str = "x-amz-checksum-crc32";
 /// The service that requests are signed for.
 const SERVICE: &str = "s3";
 
@@ -35,8 +37,11 @@ pub(crate) enum Failure {
     Refused(Box<Refused>),
     #[error("a header of the request cannot be sent: `{0}`")]
     Header(&'static str),
-    #[error("the server answered {0}, but not as S3 does: there is no `etag`")]
-    NotS3(u16),
+    #[error(
+        "the server answered {status}, but not as S3 does: {what}; is there a proxy or a portal before the bucket that \
+         answers for it?"
+    )]
+    NotS3 { status: u16, what: &'static str },
 }
 
 /// What is asked of the bucket.
@@ -78,7 +83,7 @@ impl Client {
         let mut headers: Vec<(&'static str, &str)> =
             config.headers.iter().map(|(name, value)| (*name, &**value)).collect();
         headers.push(("content-type", config.content_type()));
-        headers.push(("x-amz-checksum-crc32", &object.checksum));
+        headers.push((CHECKSUM, &object.checksum));
         let ask = Ask {
             method: Method::PUT,
             key: Some(&object.key),
@@ -86,13 +91,15 @@ impl Client {
             body: &object.body,
             digest: &object.digest,
         };
-        let answer = self.ask(ask).await?;
-        // A captive portal says 200 to everything.
-        if answer.contains_key(ETAG) { Ok(()) } else { Err(Failure::NotS3(200)) }
+        let (status, headers) = self.ask(ask).await?;
+        match flaw(status, &headers, &self.answer, &object.checksum) {
+            None => Ok(()),
+            Some(what) => Err(Failure::NotS3 { status, what }),
+        }
     }
 
-    /// Asks; gives the headers of a good answer. Its body is in `answer`.
-    pub(crate) async fn ask(&mut self, ask: Ask<'_>) -> Result<HeaderMap, Failure> {
+    /// Asks; gives status and headers of a good answer. Its body is in `answer`.
+    pub(crate) async fn ask(&mut self, ask: Ask<'_>) -> Result<(u16, HeaderMap), Failure> {
         let started = self.clock.monotonic();
         if self
             .connection
@@ -126,7 +133,7 @@ impl Client {
                     self.metrics.latency_ns.add(now.since(started).as_nanos() as u64);
                     self.answer.shrink_to(ANSWER_KEPT_BYTES_MAX);
                     if (200..300).contains(&status) {
-                        return Ok(headers);
+                        return Ok((status, headers));
                     }
                     let bucket = &self.config.bucket;
                     let refused = Refused::read(status, &headers, &self.answer, bucket);
@@ -188,4 +195,22 @@ impl Client {
         headers.insert(USER_AGENT, HeaderValue::from_static(AGENT));
         Ok(headers)
     }
+}
+
+/// Why a good answer to an object does not show that it is there. A captive portal says 200 to everything.
+fn flaw(status: u16, headers: &HeaderMap, body: &[u8], checksum: &str) -> Option<&'static str> {
+    if status != 200 {
+        return Some("it answers 200 to an object that it has");
+    }
+    if !headers.contains_key(ETAG) {
+        return Some("there is no `etag`");
+    }
+    if !body.trim_ascii().is_empty() {
+        return Some("there is a page behind the headers");
+    }
+    let theirs = headers.get(CHECKSUM).map(HeaderValue::as_bytes);
+    if theirs.is_some_and(|theirs| theirs != checksum.as_bytes()) {
+        return Some("`x-amz-checksum-crc32` is of another object");
+    }
+    None
 }

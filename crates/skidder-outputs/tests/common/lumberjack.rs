@@ -26,6 +26,8 @@ pub(crate) enum Act {
     Silence,
     /// Acknowledge one more than was sent.
     TooMuch,
+    /// Take nothing, say this, and then nothing until the other side gives up.
+    Says(&'static [u8]),
     /// Answer in another language.
     Nonsense,
     /// Take everything, acknowledge it, and close when nothing is under way.
@@ -138,6 +140,13 @@ impl FakeLumberjack {
                 Act::TooMuch => {
                     ack(&mut stream, count + 1).await?;
                     // The other side hangs up.
+                    let mut rest = Vec::new();
+                    stream.read_to_end(&mut rest).await?;
+                    return Ok(());
+                }
+                Act::Says(bytes) => {
+                    stream.write_all(bytes).await?;
+                    stream.flush().await?;
                     let mut rest = Vec::new();
                     stream.read_to_end(&mut rest).await?;
                     return Ok(());

@@ -41,6 +41,8 @@ pub(crate) enum Act {
     AllBut(usize),
     /// An answer that is none, with the status of a success.
     Nonsense,
+    /// Take nothing, and answer 200 with this type and body; over gRPC with the status of a success besides.
+    Says(&'static str, &'static str),
     /// Read everything, take nothing, give no answer.
     Drop,
     /// Say nothing until the other side gives up.
@@ -173,6 +175,15 @@ impl FakeCollector {
                 self.success(Some(refused as i64))
             }
             Act::Nonsense => self.reply(200, Bytes::from_static(b"<html>"), HeaderMap::new()),
+            Act::Says(kind, body) => {
+                let mut trailers = HeaderMap::new();
+                if self.grpc {
+                    trailers.insert("grpc-status", HeaderValue::from_static("0"));
+                }
+                let mut reply = self.reply(200, Bytes::from_static(body.as_bytes()), trailers);
+                reply.headers_mut().insert("content-type", HeaderValue::from_static(kind));
+                return Ok(reply);
+            }
             Act::Drop => return Err(io::Error::other("no answer")),
             Act::Silence => std::future::pending().await,
             Act::OkAndClose => {

@@ -14,6 +14,8 @@ pub(crate) enum Act {
     Ok,
     /// Answer with this error and take nothing.
     Error(&'static str),
+    /// Answer with this and take nothing.
+    Says(&'static str),
     /// If it has more values than this, say that one is too long and close the connection. Stays in the script.
     AtMost(usize),
     /// If it has this line, say that it is too long and close the connection. Stays in the script.
@@ -134,9 +136,20 @@ impl FakeRedis {
                 format!("${}\r\n{info}\r\n", info.len())
             }
             "TYPE" => "+none\r\n".to_owned(),
+            "PING" => "+PONG\r\n".to_owned(),
             "ACL" if text == "ACL WHOAMI" => "$7\r\ndefault\r\n".to_owned(),
             _ => "+OK\r\n".to_owned(),
         }
+    }
+
+    /// The answer to a command whose values are taken: how long the list is then, or who listens to the channel.
+    fn length_with(&self, name: &str, key: &[u8], values: usize) -> String {
+        if name == "PUBLISH" {
+            return ":0\r\n".to_owned();
+        }
+        let key = String::from_utf8_lossy(key).into_owned();
+        let before = self.state.lock().unwrap().lists.get(&key).map_or(0, Vec::len);
+        format!(":{}\r\n", before + values)
     }
 
     /// Handles a command that brings events; says whether the connection lives on.
@@ -159,13 +172,14 @@ impl FakeRedis {
             Act::NeverLine(line) => lines.contains(&line),
             _ => false,
         };
+        let taken = self.length_with(name, &command[1], lines.len());
         let (take, answer, lives): (bool, &str, bool) = match act {
             _ if too_large => (false, "-ERR Protocol error: invalid bulk length\r\n", false),
-            Act::Ok | Act::AtMost(_) | Act::NeverLine(_) => (true, ":1\r\n", true),
-            Act::Error(error) => (false, error, true),
+            Act::Ok | Act::AtMost(_) | Act::NeverLine(_) => (true, &taken, true),
+            Act::Error(answer) | Act::Says(answer) => (false, answer, true),
             Act::Close => (false, "", false),
             Act::TakeAndClose => (true, "", false),
-            Act::OkAndClose => (true, ":1\r\n", false),
+            Act::OkAndClose => (true, &taken, false),
             Act::Nonsense => (false, "HTTP/1.1 400 Bad Request\r\n", false),
             Act::Half => (false, ":1", false),
             Act::Silence => {

@@ -36,6 +36,8 @@ pub(crate) enum Act {
     Half,
     /// Say 200, as a portal does that knows nothing of S3, and keep nothing.
     Portal,
+    /// Say this, as though it were success, and keep nothing.
+    Says(&'static str),
     /// Say nothing until the other side gives up.
     Silence,
 }
@@ -179,6 +181,7 @@ fn put(state: &mut State, key: String, asked: &Asked) -> (Option<String>, bool) 
         Act::Nonsense => (false, Some("-ERR unknown command\r\n".to_owned()), false),
         Act::Half => (false, Some("HTTP/1.1 200 OK\r\netag: \"01".to_owned()), false),
         Act::Portal => (false, Some(good("content-type: text/html\r\n")), true),
+        Act::Says(answer) => (false, Some(answer.to_owned()), true),
         Act::Silence => (false, None, true),
     };
     if keeps {

@@ -36,6 +36,10 @@ pub(crate) enum Act {
     OneLess,
     /// Answer one item more than was sent.
     OneMore,
+    /// Take nothing, and answer that this was done with each line, with this status.
+    Did(&'static str, u16),
+    /// Take every second line, and answer nothing about the others.
+    HalfDid,
     /// Take everything, answer with much more than was asked for.
     Verbose,
     /// Take everything, answer, and close the connection without a word.
@@ -260,6 +264,24 @@ impl FakeServer {
             }
             Act::OneMore => {
                 answer(stream, 200, &created(lines.len() + 1)).await;
+                true
+            }
+            Act::Did(operation, status) => {
+                let item = format!("{{\"{operation}\":{{\"status\":{status}}}}}");
+                let items = vec![item; lines.len()].join(",");
+                answer(stream, 200, &format!("{{\"errors\":false,\"items\":[{items}]}}")).await;
+                true
+            }
+            Act::HalfDid => {
+                let taken: Vec<usize> = lines.iter().copied().step_by(2).collect();
+                self.take(&taken);
+                let item = |at| match at % 2 {
+                    0 => "{\"create\":{\"status\":201}}",
+                    _ => "{\"delete\":{\"status\":404,\"result\":\"not_found\"}}",
+                };
+                let items: Vec<&str> = (0..lines.len()).map(item).collect();
+                let body = format!("{{\"errors\":false,\"items\":[{}]}}", items.join(","));
+                answer(stream, 200, &body).await;
                 true
             }
             Act::Verbose => {

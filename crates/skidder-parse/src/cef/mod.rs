@@ -238,7 +238,7 @@ fn is_key_start(byte: u8) -> bool {
 }
 
 fn is_key(byte: u8) -> bool {
-    is_key_start(byte) || matches!(byte, b'.' | b',' | b'[' | b']')
+    is_key_start(byte) || matches!(byte, b'.' | b',' | b'[' | b']' | b'-')
 }
 
 fn is_space(byte: u8) -> bool {

@@ -23,7 +23,7 @@ pub struct Failure {
 #[derive(Debug)]
 pub(super) enum Leaf {
     None,
-    Container(ContainerLeaf),
+    Container(Box<ContainerLeaf>),
     Ndjson(Box<Ndjson>),
     Syslog(Syslog),
     Auditd(Box<Auditd>),
@@ -33,7 +33,7 @@ impl Leaf {
     pub(super) fn of(parser: &Parser) -> Self {
         match parser {
             Parser::Multiline(_) | Parser::IncludeMessage(_) => Self::None,
-            Parser::Container(_) => Self::Container(ContainerLeaf::new()),
+            Parser::Container(_) => Self::Container(Box::new(ContainerLeaf::new())),
             Parser::Ndjson { settings, .. } => {
                 Self::Ndjson(Box::new(Ndjson::new(settings.clone())))
             }

@@ -69,8 +69,7 @@ impl Multiline {
     fn bounds(&self, item: &Item) -> Bounds {
         let skip = self.skip_newline && !item.has_line_feed;
         let separator: &[u8] = if skip { b"" } else { b"\n" };
-        let lines = if matches!(self.rule, Rule::Count(_)) { 0 } else { self.max_lines };
-        Bounds { bytes: self.max_bytes, lines, separator }
+        Bounds { bytes: self.max_bytes, lines: self.max_lines, separator }
     }
 }
 

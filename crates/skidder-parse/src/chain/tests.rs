@@ -372,7 +372,7 @@ fn messages_go_from_parser_to_parser() {
     assert_eq!(events[0].1["app"]["n"], 2, "the fields of the last line");
     assert_eq!(events[0].1["stream"], "stdout");
     assert_eq!(message(&events[1].1), "no JSON");
-    assert_eq!(events[1].1["error"]["type"], "json");
+    assert_eq!(events[1].1["app"]["error"]["type"], "json");
     let mut source = Source::new(&chain, text.as_bytes());
     source.turn(text.len(), Ending::Last, 100);
     let failure = source.state.take_failure().expect("one line is no JSON");

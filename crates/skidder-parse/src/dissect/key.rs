@@ -57,6 +57,9 @@ pub enum TokenizerError {
     /// `->` and another key at once.
     #[error("`%{{{0}}}` has `->`, but no delimiter behind it that could be repeated")]
     NothingToRepeat(String),
+    /// A line feed in a key.
+    #[error("invalid field name `%{{{0}}}`: it has a line feed in it")]
+    LineFeed(String),
     /// `&name` without a key of that name.
     #[error("missing reference for key '{0}': there is no `%{{?{0}}}` or `%{{*{0}}}`")]
     NoReference(String),
@@ -120,6 +123,9 @@ pub(super) fn read(source: &str) -> Result<(&str, Vec<Key>), TokenizerError> {
 }
 
 fn read_key(written: &str) -> Result<Key, TokenizerError> {
+    if written.contains('\n') {
+        return Err(TokenizerError::LineFeed(written.escape_debug().to_string()));
+    }
     let mut rest = written;
     let mut kind = None;
     if let Some((before, word)) = rest.rsplit_once('|')

@@ -66,6 +66,8 @@ pub(crate) struct Keys {
     objects: u64,
     /// The first object of this line.
     line: u64,
+    /// One of them has a dot in it.
+    dotted: bool,
 }
 
 /// An object whose keys are being read.
@@ -95,6 +97,7 @@ impl Keys {
             hidden: Vec::new(),
             objects: 0,
             line: 0,
+            dotted: false,
         };
         keys.clear();
         keys
@@ -120,7 +123,14 @@ impl Keys {
             hidden: Vec::new(),
             objects: self.objects,
             line: self.line,
+            dotted: false,
         };
+    }
+
+    /// Whether a key that is known has a dot in it: no key of the line has one otherwise.
+    #[inline]
+    pub(crate) fn has_dots(&self) -> bool {
+        self.dotted
     }
 
     /// Begins a line.
@@ -211,6 +221,7 @@ impl Keys {
 
     fn add(&mut self, slot: usize, hash: u32, key: &[u8]) -> KeyId {
         let id = KeyId(self.entries.len() as u32);
+        self.dotted |= key.contains(&b'.');
         let start = self.text.len();
         self.text.extend_from_slice(key);
         self.text.push(b'"');
@@ -345,7 +356,11 @@ mod tests {
         for (n, id) in ids.iter().enumerate() {
             assert_eq!(keys.find(KeyId::ROOT, true, &name(n)), *id);
         }
+        assert!(!keys.has_dots());
+        keys.find(KeyId::ROOT, true, b"log.level");
+        assert!(keys.has_dots());
         keys.begin();
         assert_eq!(keys.entries.len(), 1);
+        assert!(!keys.has_dots());
     }
 }

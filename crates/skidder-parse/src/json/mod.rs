@@ -7,8 +7,7 @@
 //! What is left open by the RFC is done as Go's `encoding/json` and Filebeat do: of equal keys the last wins, half a
 //! surrogate pair and bytes that are not UTF-8 become U+FFFD, a number too large for a double becomes a text. Numbers are
 //! kept as they are written, where Filebeat rounds what does not fit an `int64` to a double: integers up to `u64::MAX`
-//! stay exact, larger ones are rounded as there. Unlike Go's decoder, what follows the object is not ignored: it is an error,
-//! so that it is not lost.
+//! stay exact, larger ones are rounded as there. What follows the object is an error, but for the parser `ndjson`.
 
 mod keys;
 

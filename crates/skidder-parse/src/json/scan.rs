@@ -7,6 +7,7 @@ use skidder_event::{Arena, Cell, EventMut, FieldList, KeyFilter, NodeId, Text};
 
 mod number;
 mod value;
+mod word;
 
 use number::large;
 pub use value::JsonValue;
@@ -48,7 +49,27 @@ impl Scanner {
     /// Objects inside are made to be merged with what the event has of their name.
     #[inline]
     pub fn object(&mut self, event: &mut EventMut<'_>, text: Text) -> Result<FieldList, JsonError> {
-        self.read(event, text, |scan| scan.document())
+        self.read(event, text, |scan| {
+            let fields = scan.document()?;
+            scan.nothing_more().map(|()| fields)
+        })
+    }
+
+    /// The same of a text that begins with an object, and where something else follows behind it.
+    #[inline]
+    pub(crate) fn first_object(
+        &mut self,
+        event: &mut EventMut<'_>,
+        text: Text,
+    ) -> Result<(FieldList, Option<JsonError>), JsonError> {
+        let start = text.start as usize;
+        self.read(event, text, |scan| {
+            let fields = scan.document()?;
+            let behind = scan.nothing_more().err();
+            let behind = behind
+                .map(|error| JsonError { offset: error.offset.saturating_sub(start), ..error });
+            Ok((fields, behind))
+        })
     }
 
     /// Reads a text; one that is not UTF-8 as a copy with replacement characters.
@@ -101,6 +122,9 @@ impl Scanner {
                 }
                 if !self.plain.is_empty() {
                     event.store_text(&self.plain);
+                }
+                if self.keys.has_dots() {
+                    event.note_dots();
                 }
                 Ok(found)
             }
@@ -212,9 +236,7 @@ impl Scan<'_> {
             member: 0,
             altered: false,
         };
-        let fields = self.containers(root)?;
-        self.nothing_more()?;
-        Ok(fields)
+        self.containers(root)
     }
 
     fn nothing_more(&mut self) -> Result<(), JsonError> {
@@ -460,24 +482,5 @@ impl Scan<'_> {
         {
             self.arena.replace(before, key.text, Cell::Null, 0);
         }
-    }
-
-    #[inline(always)]
-    fn word(&mut self, word: &[u8]) -> Result<(), JsonError> {
-        if self.bytes[self.at..self.end].starts_with(word) {
-            self.at += word.len();
-            return Ok(());
-        }
-        self.no_word(word)
-    }
-
-    #[cold]
-    fn no_word(&mut self, word: &[u8]) -> Result<(), JsonError> {
-        let rest = &self.bytes[self.at..self.end];
-        let same = rest.iter().zip(word).take_while(|(is, should)| is == should).count();
-        if same == rest.len() {
-            self.at = self.end;
-        }
-        self.fail(Problem::Value)
     }
 }

@@ -70,9 +70,7 @@ fn a_log_that_is_no_object_stays_out_unless_keys_overwrite_it() {
 
 #[test]
 fn lines_that_are_no_object_stay_as_they_are() {
-    for line in
-        ["", "plain text", "[1]", "\"x\"", "null", "{\"a\":", "{\"a\":1} {\"b\":2}", "{\"a\" 1}"]
-    {
+    for line in ["", "plain text", "[1]", "\"x\"", "null", "{\"a\":", "{\"a\" 1}"] {
         let (seen, done) = decode(Settings::default(), line);
         assert_eq!(seen, with(json!({"message": line})));
         let Err(NdjsonError::Undecoded(error)) = done else { panic!("{line} was decoded") };
@@ -81,6 +79,32 @@ fn lines_that_are_no_object_stay_as_they_are() {
         let expected = json!({"message": line, "error": {"message": message, "type": "json"}});
         assert_eq!(seen, with(expected), "{line}");
     }
+}
+
+#[test]
+fn of_a_line_with_more_than_an_object_the_object_is_taken_and_the_rest_is_told() {
+    for (line, offset) in [(r#"{"a":1} {"b":2}"#, 8), (r#"{"a":1}}"#, 7), (r#"{"a":1}, "#, 7)] {
+        let (seen, done) = decode(overwriting(), line);
+        assert_eq!(seen, with(json!({"a": 1})), "{line}");
+        let Err(NdjsonError::Behind(error)) = done else { panic!("nothing is told of {line}") };
+        assert_eq!(error.offset, offset, "{line}");
+    }
+}
+
+#[test]
+fn the_type_of_the_input_stays() {
+    let (seen, _) = decode(overwriting(), r#"{"input":{"type":"mine","x":1}}"#);
+    assert_eq!(seen["input"], json!({"x": 1}));
+    let (seen, _) = decode(overwriting(), r#"{"input":1,"a":2}"#);
+    assert_eq!(seen, with(json!({"a": 2})));
+}
+
+#[test]
+fn an_error_alone_leaves_an_empty_message() {
+    let (seen, _) = decode(Settings::default(), r#"{"error":"x"}"#);
+    assert_eq!(seen, with(json!({"error": "x", "message": ""})));
+    let (seen, _) = decode(Settings::default(), r#"{"error":"x","a":1}"#);
+    assert_eq!(seen, with(json!({"error": "x", "a": 1})));
 }
 
 #[test]
@@ -101,11 +125,11 @@ fn the_message_key_becomes_the_message() {
     assert_eq!((seen, done), (with(expected), Ok(())));
     let (seen, done) = decode(settings(), r#"{"x":1}"#);
     let error = json!({"message": "Key 'log' not found", "type": "json"});
-    assert_eq!(seen, with(json!({"json": {"x": 1}, "error": error})));
+    assert_eq!(seen, with(json!({"json": {"x": 1, "error": error}})));
     assert_eq!(done, Err(NdjsonError::NoMessage("log".into())));
     let (seen, done) = decode(settings(), r#"{"log":1}"#);
     let error = json!({"message": "Value of key 'log' is not a string", "type": "json"});
-    assert_eq!(seen, with(json!({"json": {"log": 1}, "error": error})));
+    assert_eq!(seen, with(json!({"json": {"log": 1, "error": error}})));
     assert_eq!(done, Err(NdjsonError::MessageNotText("log".into())));
     let root = Settings { message_key: Some("msg".into()), ..Settings::default() };
     let (seen, _) = decode(root, r#"{"message":"lost","msg":"kept"}"#);
@@ -201,7 +225,7 @@ fn the_error_of_the_program_stays_under_the_note() {
         Settings { message_key: Some("msg".into()), add_error_key: true, ..Settings::default() };
     let (seen, _) = decode(settings, r#"{"error":{"message":"boom","code":5}}"#);
     let error = json!({"message": "boom", "code": 5, "type": "json"});
-    assert_eq!(seen, with(json!({"error": error})));
+    assert_eq!(seen, with(json!({"error": error, "message": ""})));
 }
 
 #[test]

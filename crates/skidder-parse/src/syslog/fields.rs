@@ -134,6 +134,9 @@ pub(super) fn merge(event: &mut EventMut<'_>, text: Text, message: &Message, ove
     if let Some(data) = data {
         syslog.add(&mut arena, 12, data);
     }
+    if syslog.first.is_none() {
+        return;
+    }
     let mut log = Object::new(names);
     log.add(&mut arena, 1, syslog.cell());
     let mut root = Object::new(names);

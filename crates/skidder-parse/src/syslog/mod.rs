@@ -1,10 +1,10 @@
 //! Syslog messages, RFC 3164 (BSD) and RFC 5424: header fields become `log.syslog.*`, the text becomes the message.
 //!
 //! Field names, labels and leniencies are those of Filebeat 9.5 (libbeat `reader/syslog`): the priority of RFC 3164 is
-//! optional, its time may be RFC 3339, a time without a year gets that of the clock, structured data that is not as the RFC
-//! wants it is kept as a text, `-` is nothing. Where Filebeat replaces `log` this merges into it, so that `log.file` and `log.offset`
-//! stay; where Filebeat adds what it understood of a message that is wrong somewhere, this leaves the event as it came, with the
-//! error noted; a word with a colon is a program only if a space follows, so `http://…` stays text.
+//! optional, its time may be RFC 3339, a time without a year gets that of the clock, structured data is read as far as it is as the RFC
+//! wants it, and stands before the text if nothing of it is, `-` is nothing, and of a message that is wrong somewhere what stands before that is kept, beside
+//! the whole message and the error. Where Filebeat replaces `log` this merges into it, so that `log.file` and `log.offset`
+//! stay; a word with a colon is a program only if a space follows, so `http://…` stays text.
 
 mod fields;
 mod rfc3164;
@@ -30,7 +30,7 @@ pub enum Format {
     Rfc5424,
 }
 
-/// Why a message is no syslog message; its event is left as it came.
+/// Why a message is no syslog message; its event has what was read before, and the message as it came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{problem} at byte {offset}")]
 pub struct SyslogError {
@@ -95,17 +95,24 @@ pub struct Message {
 impl Message {
     /// Cuts a message into its parts. `now` (nanoseconds since 1970-01-01 UTC) gives the year and `timezone` the zone to times
     /// that have none.
+    ///
+    /// Of a message that is wrong somewhere the parts before that are there, and the text is all of it.
     pub fn parse(
         text: &[u8],
         format: Format,
         timezone: &TimeZone,
         now: i64,
-    ) -> Result<Self, SyslogError> {
-        match format {
-            Format::Auto if rfc5424::begins(text) => rfc5424::parse(text),
-            Format::Rfc5424 => rfc5424::parse(text),
-            Format::Auto | Format::Rfc3164 => rfc3164::parse(text, timezone, now),
+    ) -> (Self, Result<(), SyslogError>) {
+        let mut message = Self::default();
+        let done = match format {
+            Format::Auto if rfc5424::begins(text) => rfc5424::parse(text, &mut message),
+            Format::Rfc5424 => rfc5424::parse(text, &mut message),
+            Format::Auto | Format::Rfc3164 => rfc3164::parse(text, timezone, now, &mut message),
+        };
+        if done.is_err() {
+            message.message = 0..text.len();
         }
+        (message, done)
     }
 
     /// Puts time and header into the event. `text` is the span of the message that was parsed; `overwrite` says whether
@@ -161,24 +168,20 @@ impl Syslog {
         let Some(text) = event.own_message() else { return Ok(()) };
         let settings = &self.settings;
         let parsed = Message::parse(event.text(text), settings.format, &settings.timezone, now);
-        match parsed {
-            Ok(message) => {
-                if message.message.is_empty() {
-                    event.clear_message();
-                } else {
-                    event.set_message(span(text, &message.message));
-                }
-                message.put_header(event, text, true);
-                Ok(())
-            }
-            Err(error) => {
-                if settings.add_error_key {
-                    let note = format!("Error parsing syslog message: {error}");
-                    append_text(event, &self.error_message, &note);
-                }
-                Err(error)
-            }
+        let (message, done) = parsed;
+        if done.is_ok() && message.message.is_empty() {
+            event.clear_message();
+        } else {
+            event.set_message(span(text, &message.message));
         }
+        message.put_header(event, text, true);
+        if let Err(error) = &done
+            && settings.add_error_key
+        {
+            let note = format!("Error parsing syslog message: {error}");
+            append_text(event, &self.error_message, &note);
+        }
+        done
     }
 }
 

@@ -7,18 +7,21 @@ use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
 use std::ops::Range;
 
-pub(super) fn parse(text: &[u8], timezone: &TimeZone, now: i64) -> Result<Message, SyslogError> {
+pub(super) fn parse(
+    text: &[u8],
+    timezone: &TimeZone,
+    now: i64,
+    message: &mut Message,
+) -> Result<(), SyslogError> {
     let mut reader = Reader::new(text);
-    let priority = match text.first() {
-        Some(b'<') => Some(reader.priority()?),
-        _ => None,
-    };
-    let time = Some(time(&mut reader, timezone, now)?);
-    let hostname = reader.word_or_none()?;
+    if text.first() == Some(&b'<') {
+        message.priority = Some(reader.priority()?);
+    }
+    message.time = Some(time(&mut reader, timezone, now)?);
+    message.hostname = reader.word_or_none()?;
     if reader.rest().is_empty() {
         return reader.fail(Problem::Unfinished);
     }
-    let mut message = Message { priority, time, hostname, ..Message::default() };
     let start = match tag(text, reader.at) {
         Some((appname, procid, start)) => {
             (message.appname, message.procid) = (appname, procid);
@@ -27,7 +30,7 @@ pub(super) fn parse(text: &[u8], timezone: &TimeZone, now: i64) -> Result<Messag
         None => reader.at,
     };
     message.message = message_from(text, start);
-    Ok(message)
+    Ok(())
 }
 
 /// A time with the space behind it.

@@ -1,5 +1,6 @@
 //! RFC 5424: `<13>1 2026-11-21T20:52:57Z host program 1024 id [data a="b"] text`.
 
+use super::structured;
 use super::{Message, Problem, Reader, SyslogError, message_from};
 use crate::time::{digits, rfc3339};
 
@@ -21,48 +22,42 @@ pub(super) fn begins(text: &[u8]) -> bool {
     }
 }
 
-pub(super) fn parse(text: &[u8]) -> Result<Message, SyslogError> {
+pub(super) fn parse(text: &[u8], message: &mut Message) -> Result<(), SyslogError> {
     let mut reader = Reader::new(text);
-    let priority = Some(reader.priority()?);
+    message.priority = Some(reader.priority()?);
     let word = reader.word()?;
     let version = digits(&text[word.clone()])
         .and_then(|version| u32::try_from(version).ok())
         .filter(|_| word.len() <= 9)
         .ok_or(SyslogError::new(word.start, Problem::Version))?;
+    message.version = Some(version).filter(|&version| version > 0);
     let word = reader.word_or_none()?;
-    let time = if word.is_empty() {
-        None
-    } else {
+    if !word.is_empty() {
         let bad = SyslogError::new(word.start, Problem::Timestamp);
-        Some(rfc3339(&text[word]).ok_or(bad)?)
-    };
-    let hostname = reader.word_or_none()?;
-    let appname = reader.word_or_none()?;
-    let procid = reader.word_or_none()?;
-    let msgid = reader.word_or_none()?;
+        message.time = Some(rfc3339(&text[word]).ok_or(bad)?);
+    }
+    message.hostname = reader.word_or_none()?;
+    message.appname = reader.word_or_none()?;
+    message.procid = reader.word_or_none()?;
+    message.msgid = reader.word_or_none()?;
     let data = reader.at;
     let data_end = match reader.rest().first() {
         Some(b'-') => data + 1,
         Some(b'[') => brackets(text, data)?,
         _ => return reader.fail(Problem::StructuredData),
     };
-    let message = match text.get(data_end) {
+    message.message = match text.get(data_end) {
         None => text.len()..text.len(),
         Some(b' ') => message_from(text, data_end + 1),
         Some(_) => return Err(SyslogError::new(data_end, Problem::StructuredData)),
     };
-    let structured_data = if text[data] == b'[' { data..data_end } else { data..data };
-    Ok(Message {
-        priority,
-        time,
-        version: Some(version).filter(|&version| version > 0),
-        hostname,
-        appname,
-        procid,
-        msgid,
-        structured_data,
-        message,
-    })
+    if structured::has_element(&text[data..data_end]) {
+        message.structured_data = data..data_end;
+    } else if text[data] == b'[' {
+        // As Filebeat does it, so that it is not lost.
+        message.message = data..text.len();
+    }
+    Ok(())
 }
 
 /// Where elements in brackets end that begin at `start`; a backslash takes the meaning of what follows it.
@@ -72,6 +67,10 @@ fn brackets(text: &[u8], start: usize) -> Result<usize, SyslogError> {
         loop {
             match memchr::memchr2(b'\\', b']', text.get(at..).unwrap_or_default()) {
                 Some(stop) if text[at + stop] == b']' => {
+                    // Something is in them.
+                    if text[at..].starts_with(b"[]") {
+                        return Err(SyslogError::new(at + 1, Problem::StructuredData));
+                    }
                     at += stop + 1;
                     break;
                 }

@@ -16,10 +16,10 @@ enum Part {
     Parameter { name: Range<usize>, value: Range<usize>, escaped: bool },
 }
 
-/// The value of the data: objects, or the text if it is not as the RFC wants it.
+/// The value of the data: objects, as far as it is as the RFC wants it; the text if there are too many.
 pub(super) fn value(event: &mut EventMut<'_>, data: Text) -> Cell {
     let mut parts = Vec::new();
-    if read(event.text(data), &mut parts).is_none() {
+    if !read(event.text(data), &mut parts) {
         return Cell::Str(data);
     }
     let span = |part: &Range<usize>| Text {
@@ -106,6 +106,7 @@ impl List {
         if self.len == NAMES_MAX {
             return None;
         }
+        event.note_name(name);
         let id = event.arena().1.push(self.last, name, cell, 0);
         if self.first.is_none() {
             self.first = id;
@@ -154,35 +155,50 @@ fn unescaped(event: &mut EventMut<'_>, value: Text) -> Text {
     event.store_text(&plain)
 }
 
-/// Reads all elements; nothing if one is not as the RFC wants it, or there are too many.
-fn read(data: &[u8], parts: &mut Vec<Part>) -> Option<()> {
+/// Whether data begins with the id of an element. Else nothing of it is an object.
+pub(super) fn has_element(data: &[u8]) -> bool {
+    element(data, 0).is_some()
+}
+
+/// The id of the element that begins here.
+fn element(data: &[u8], at: usize) -> Option<Range<usize>> {
+    let id = if data.get(at) == Some(&b'[') { name(data, at + 1)? } else { return None };
+    matches!(data.get(id.end), Some(b' ' | b']')).then_some(id)
+}
+
+/// Reads elements up to the first that is not as the RFC wants it, and what of that is; `false` if there are too many.
+fn read(data: &[u8], parts: &mut Vec<Part>) -> bool {
     let mut at = 0;
-    while at < data.len() {
-        if data[at] != b'[' || parts.len() > PARTS_MAX {
-            return None;
-        }
-        let id = name(data, at + 1)?;
+    while let Some(id) = element(data, at) {
         at = id.end;
         parts.push(Part::Element(id));
-        while data.get(at) == Some(&b' ') {
+        while let Some((part, end)) = parameter(data, at) {
+            parts.push(part);
+            at = end;
             if parts.len() > PARTS_MAX {
-                return None;
+                return false;
             }
-            let name = name(data, at + 1)?;
-            if !data[name.end..].starts_with(b"=\"") {
-                return None;
-            }
-            let start = name.end + 2;
-            let (end, escaped) = quoted(data, start)?;
-            parts.push(Part::Parameter { name, value: start..end, escaped });
-            at = end + 1;
         }
         if data.get(at) != Some(&b']') {
-            return None;
+            break;
         }
         at += 1;
+        if parts.len() > PARTS_MAX {
+            return false;
+        }
     }
-    Some(())
+    true
+}
+
+/// The parameter behind the space here, and where it ends.
+fn parameter(data: &[u8], at: usize) -> Option<(Part, usize)> {
+    let name = if data.get(at) == Some(&b' ') { name(data, at + 1)? } else { return None };
+    if !data[name.end..].starts_with(b"=\"") {
+        return None;
+    }
+    let start = name.end + 2;
+    let (end, escaped) = quoted(data, start)?;
+    Some((Part::Parameter { name, value: start..end, escaped }, end + 1))
 }
 
 /// A name of 1 to 32 printable characters but `=`, `]`, `"` and the space.

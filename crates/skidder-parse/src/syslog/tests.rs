@@ -133,24 +133,28 @@ fn a_message_of_nothing_leaves_the_time_and_no_message() {
 }
 
 #[test]
-fn structured_data_of_another_kind_stays_a_text() {
+fn structured_data_is_read_as_far_as_it_is_right() {
+    let of = |data: &str| {
+        let (syslog, message, _) = parts(&format!("<13>1 - - - - - {data} text"));
+        (syslog.get("structured_data").cloned().unwrap_or_default(), message)
+    };
+    for (data, expected) in [
+        ("[id a=b]", json!({"id": {}})),
+        ("[id a=\"b\" ]", json!({"id": {"a": "b"}})),
+        ("[id  a=\"b\"]", json!({"id": {}})),
+        ("[a x=\"1\"][b y=\"2\" z]", json!({"a": {"x": "1"}, "b": {"y": "2"}})),
+        (r#"[a x="1"][b][a y="2" x="3"]"#, json!({"a": {"x": "3", "y": "2"}, "b": {}})),
+    ] {
+        assert_eq!(of(data), (expected, json!("text")), "{data}");
+    }
+    for data in [r#"[action:"Drop"; flags:"278528"; tag:"db[x\]"; src:"81.2.69.144"]"#, "[=]"] {
+        assert_eq!(of(data), (Value::Null, json!(format!("{data} text"))));
+    }
     let many: Vec<String> = (0..300).map(|n| format!("[e{n}]")).collect();
     let parameters: Vec<String> = (0..300).map(|n| format!(" p{n}=\"\"")).collect();
-    for data in [
-        r#"[action:"Drop"; flags:"278528"; tag:"db[x\]"; src:"81.2.69.144"]"#,
-        "[id a=b]",
-        "[id a=\"b\" ]",
-        "[]",
-        "[=]",
-        "[id  a=\"b\"]",
-        &many.concat(),
-        &format!("[id{}]", parameters.concat()),
-    ] {
-        let (syslog, message, _) = parts(&format!("<13>1 - - - - - {data} text"));
-        assert_eq!((&syslog["structured_data"], message), (&json!(data), json!("text")));
+    for data in [many.concat(), format!("[id{}]", parameters.concat())] {
+        assert_eq!(of(&data), (json!(data), json!("text")), "too many are kept as a text");
     }
-    let (syslog, _, _) = parts(r#"<13>1 - - - - - [a x="1"][b][a y="2" x="3"] text"#);
-    assert_eq!(syslog["structured_data"], json!({"a": {"x": "3", "y": "2"}, "b": {}}));
 }
 
 #[test]
@@ -160,7 +164,7 @@ fn times_are_of_the_zone_and_of_the_year_of_the_clock() {
     let now = 1_767_240_000_000_000_000;
     let time = |text: &str| {
         let line = format!("{text} host text");
-        Message::parse(line.as_bytes(), Format::Rfc3164, &zone, now).unwrap().time.unwrap()
+        Message::parse(line.as_bytes(), Format::Rfc3164, &zone, now).0.time.unwrap()
     };
     assert_eq!(time("Dec 31 23:00:00"), now);
     assert_eq!(time("Feb 29 00:00:00"), time("Mar  1 00:00:00"));
@@ -194,6 +198,7 @@ fn what_is_no_message_stays_as_it_is_with_a_note() {
         (Format::Rfc5424, "<165>1 - host  - - - text", 14, Problem::Word),
         (Format::Rfc5424, "<165>1 - host - - - text", 20, Problem::StructuredData),
         (Format::Rfc5424, "<165>1 - host - - - [a]text", 23, Problem::StructuredData),
+        (Format::Rfc5424, "<165>1 - host - - - [] text", 21, Problem::StructuredData),
         (Format::Rfc5424, "<165>1 - host - - - [a\\]", 24, Problem::Unfinished),
         (
             Format::Auto,
@@ -208,8 +213,21 @@ fn what_is_no_message_stays_as_it_is_with_a_note() {
         assert_eq!(done, Err(error), "{line}");
         assert_eq!(seen["message"], line);
         assert_eq!(seen["error"]["message"], format!("Error parsing syslog message: {error}"));
-        assert!(seen["log"].get("syslog").is_none());
     }
+}
+
+#[test]
+fn what_stands_before_a_mistake_is_kept() {
+    let (seen, done) = parse(Format::Rfc5424, "<13>1 2003-10-11T22:14:15.003Z h a - m [x");
+    assert!(done.is_err());
+    let expected = json!({"version": "1", "hostname": "h", "appname": "a", "msgid": "m"});
+    assert_eq!(seen["log"]["syslog"], with(user_notice(), expected));
+    assert_eq!(seen["@timestamp"], "2003-10-11T22:14:15.003000000Z");
+    let (seen, done) = parse(Format::Rfc3164, "<13>Oct 11 22:14:15 host");
+    assert!(done.is_err());
+    assert_eq!(seen["log"]["syslog"], user_notice());
+    let (seen, _) = parse(Format::Rfc3164, "hello");
+    assert!(seen["log"].get("syslog").is_none());
 }
 
 #[test]
@@ -236,7 +254,14 @@ fn broken_messages_leave_documents_and_what_is_not_parsed_stays() {
         r#"<165>1 2003-10-11T22:14:15.003Z host evntslog 1024 ID47 [a@1 iut="3" x="\]"][b@2 class="high"] the message"#,
     ];
     let syslog = Syslog::new(settings(Format::Auto));
-    crate::testing::survives(&lines, |event| syslog.apply(event, NOW).is_ok());
+    let message = |event: &EventMut<'_>| event.as_ref().message().map(<[u8]>::to_vec);
+    crate::testing::survives(&lines, |event| {
+        let before = message(event);
+        if syslog.apply(event, NOW).is_err() {
+            assert_eq!(message(event), before);
+        }
+        true
+    });
 }
 
 proptest! {

@@ -39,6 +39,7 @@ use crate::queue::{Delivery, Queue, QueueLimits, TakeLimits};
 use crate::settle::{Place as TicketPlace, Settle};
 use reader::{Next, Reader};
 use skidder_os::Fs;
+use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -191,6 +192,12 @@ pub struct DiskQueue {
     reader: Mutex<Reader>,
 }
 
+impl fmt::Debug for DiskQueue {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_struct("DiskQueue").field("path", &self.settings().path).finish_non_exhaustive()
+    }
+}
+
 /// The side of the readers.
 struct Filling {
     writer: Writer,
@@ -305,6 +312,11 @@ impl DiskQueue {
     /// Makes durable how far the queue was delivered, and removes what is not needed any more. To be called now and then.
     pub fn maintain(&self) {
         self.store.maintain();
+    }
+
+    /// Makes durable how far the queue was written and delivered; says whether it is.
+    pub(crate) fn save(&self) -> bool {
+        self.store.save_state()
     }
 
     /// Nothing more goes to the output, but what it has already.

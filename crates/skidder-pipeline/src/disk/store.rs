@@ -44,6 +44,9 @@ pub struct DiskQueueOpened {
     pub segments: usize,
     /// Bytes behind the last whole frame, of a write that a crash has cut off.
     pub torn_bytes: u64,
+    /// Events that were durable behind the last whole frame of the last segment, which was cut or damaged: they are
+    /// lost, and no file is read again for them.
+    pub cut_events: u64,
     /// Nothing said how far the queue was delivered: all that is there is delivered again.
     pub state_is_lost: bool,
 }
@@ -181,27 +184,15 @@ impl Store {
 
     /// Makes durable how far the queue was delivered, and removes segments of which nothing is needed any more.
     pub(super) fn maintain(&self) {
-        let result = self.save();
-        let mut saved = self.saved.lock().unwrap_or_else(PoisonError::into_inner);
-        let now = saved.clock.monotonic();
-        match result {
-            Ok(()) => {
-                if saved.saving.worked(now, false) {
-                    tracing::info!("how far the disk queue was delivered can be saved again");
-                }
-            }
-            Err(error) => {
-                if let Some(failures) = saved.saving.failed(now, error.kind()) {
-                    let path = self.settings.path.display();
-                    tracing::error!(%error, failures, %path, "cannot save how far the disk queue was delivered");
-                }
-                return;
-            }
+        if !self.save_state() {
+            return;
         }
+        let saved = self.saved.lock().unwrap_or_else(PoisonError::into_inner);
         let settled = saved.state.map_or_else(Place::default, |state| state.settled);
         drop(saved);
         let removed = self.remove_before(settled);
         let mut saved = self.saved.lock().unwrap_or_else(PoisonError::into_inner);
+        let now = saved.clock.monotonic();
         match removed {
             Ok(()) => {
                 if saved.removing.worked(now, false) {
@@ -213,6 +204,28 @@ impl Store {
                     let path = path.display();
                     tracing::warn!(%error, failures, %path, "cannot remove a segment of the disk queue");
                 }
+            }
+        }
+    }
+
+    /// Makes durable how far the queue was written and delivered; says whether it is, and logs why not.
+    pub(super) fn save_state(&self) -> bool {
+        let result = self.save();
+        let mut saved = self.saved.lock().unwrap_or_else(PoisonError::into_inner);
+        let now = saved.clock.monotonic();
+        match result {
+            Ok(()) => {
+                if saved.saving.worked(now, false) {
+                    tracing::info!("how far the disk queue was delivered can be saved again");
+                }
+                true
+            }
+            Err(error) => {
+                if let Some(failures) = saved.saving.failed(now, error.kind()) {
+                    let path = self.settings.path.display();
+                    tracing::error!(%error, failures, %path, "cannot save how far the disk queue was delivered");
+                }
+                false
             }
         }
     }
@@ -338,6 +351,7 @@ impl Shared {
         }
         // What was durable and is not there any more is missed when the last segment is read.
         let durable = end.max(known);
+        opened.cut_events = durable.event.saturating_sub(end.max(settled).event);
         if let Some(last) = segments.back_mut() {
             last.end = durable;
         }

@@ -126,6 +126,36 @@ fn the_pause_grows_with_what_there_was_to_do() {
     assert_eq!(world.step().pause, REACTION_PAUSE_EACH * 1000);
 }
 
+/// Steps while `/logs/a` is written to before each; the pause behind the last one.
+fn pause_behind_writes(world: &mut World, steps: u32) -> Duration {
+    (0..steps).fold(Duration::ZERO, |_, _| {
+        world.fs.append_as_other("/logs/a", b"line\n");
+        world.step().pause
+    })
+}
+
+#[test]
+fn a_steady_trickle_is_read_as_rarely_as_a_queue_that_waits_for_more_allows() {
+    for (waits_ms, expected_ms) in [(0, 20), (1_000, 20), (5_000, 50), (10_000, 100), (60_000, 100)]
+    {
+        let mut world = world(true);
+        world.scanner = world.scanner.with_queue_waiting(Duration::from_millis(waits_ms));
+        world.step();
+        world.fs.write_as_other("/logs/a", b"one\n");
+        assert_eq!(world.step().pause, REACTION_PAUSE, "a new file");
+        assert_eq!(pause_behind_writes(&mut world, STEADY_AFTER - 1), REACTION_PAUSE);
+        let steady = Duration::from_millis(expected_ms);
+        assert_eq!(pause_behind_writes(&mut world, 1), steady, "{waits_ms} ms");
+        assert_eq!(pause_behind_writes(&mut world, 7), steady, "{waits_ms} ms");
+        // Nothing is written for one step: the next line wakes its reader at once, and so does a new name.
+        assert_eq!(world.step().pause, Duration::ZERO);
+        assert_eq!(pause_behind_writes(&mut world, STEADY_AFTER), steady);
+        world.fs.write_as_other("/logs/b", b"two\n");
+        assert_eq!(world.step().pause, REACTION_PAUSE, "a new name");
+        assert_eq!(pause_behind_writes(&mut world, 1), REACTION_PAUSE, "{waits_ms} ms");
+    }
+}
+
 #[test]
 fn lost_notices_make_a_full_scan_due_but_not_again_and_again() {
     let mut world = world(true);

@@ -31,6 +31,7 @@ impl Settle {
                 state.mark_dirty(source);
             }
         }
+        state.unsaved_rows = 0;
         let mut dirty = std::mem::take(&mut state.dirty);
         if dirty.len() > CHANGES_MAX {
             state.dirty = dirty.split_off(CHANGES_MAX);

@@ -49,6 +49,41 @@ fn cursor_moves_over_settled_ranges_at_the_front_only() {
 }
 
 #[test]
+fn a_commit_is_due_once_so_many_rows_have_their_verdict() {
+    use std::sync::atomic::{AtomicU32, Ordering};
+    let settle = settle();
+    let calls = Arc::new(AtomicU32::new(0));
+    let counted = Arc::clone(&calls);
+    settle.set_on_commit_due(move || {
+        counted.fetch_add(1, Ordering::Relaxed);
+    });
+    let mut at = 0;
+    let mut deliver = |batches: u64, together: bool| {
+        let tickets: Vec<_> = (0..batches)
+            .map(|_| {
+                at += 1;
+                settle.admit(&batch(1, 0, at * 10_000, 1000), None)
+            })
+            .collect();
+        if together {
+            Ticket::deliver_all(tickets.iter().map(|ticket| (&**ticket, 1000)));
+        } else {
+            for ticket in &tickets {
+                ticket.dropped(DropReason::Rejected, 1000);
+            }
+        }
+        (calls.load(Ordering::Relaxed), settle.is_commit_due())
+    };
+    let limit = COMMIT_ROWS / 1000;
+    assert_eq!(deliver(limit - 1, false), (0, false));
+    assert_eq!(deliver(1, false), (1, true));
+    assert_eq!(deliver(2 * limit, true), (1, true), "it was asked for already");
+    settle.take_changes(Timestamp(0));
+    assert_eq!(deliver(limit - 1, true), (1, false));
+    assert_eq!(deliver(1, true), (2, true));
+}
+
+#[test]
 fn a_batch_without_rows_moves_the_cursor_in_its_turn() {
     let settle = settle();
     let first = settle.admit(&batch(1, 0, 0, 1), None);

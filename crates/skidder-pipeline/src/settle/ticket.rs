@@ -106,6 +106,7 @@ impl Ticket {
         while let Some(settle) = verdicts.peek().map(|(ticket, _)| Arc::clone(&ticket.settle)) {
             let mut permits = Vec::new();
             let mut state = settle.lock();
+            let before = state.unsaved_rows;
             while let Some((ticket, rows)) =
                 verdicts.next_if(|(ticket, _)| Arc::ptr_eq(&ticket.settle, &settle))
             {
@@ -116,22 +117,25 @@ impl Ticket {
                     permits.extend(ticket.take_permit());
                 }
             }
-            let is_quiet = state.is_quiet();
-            drop(state);
-            if is_quiet {
-                settle.tell_quiet();
-            }
+            settle.release(state, before);
             Permit::give_back(permits);
         }
     }
 
     fn give(&self, verdict: Verdict, rows: u32) {
         let mut state = self.settle.lock();
+        let before = state.unsaved_rows;
         self.count(&mut state, verdict, rows);
-        drop(state);
+        let mut permit = None;
         if self.count_down(rows) {
-            self.finish();
+            // Under the same lock: when nothing is in flight any more, all cursors have moved.
+            self.settle_place(&mut state);
+            self.settled.store(true, Ordering::Release);
+            permit = self.take_permit();
         }
+        self.settle.release(state, before);
+        // Gives the room in the queue back.
+        drop(permit);
     }
 
     fn count(&self, state: &mut State, verdict: Verdict, rows: u32) {
@@ -159,16 +163,13 @@ impl Ticket {
         }
     }
 
-    /// All rows have their verdict.
+    /// A batch without rows is settled as it comes.
     pub(super) fn finish(&self) {
         let mut state = self.settle.lock();
         self.settle_place(&mut state);
-        let is_quiet = state.is_quiet();
-        drop(state);
+        let before = state.unsaved_rows;
         self.settled.store(true, Ordering::Release);
-        if is_quiet {
-            self.settle.tell_quiet();
-        }
+        self.settle.release(state, before);
         // Gives the room in the queue back.
         drop(self.take_permit());
     }
@@ -181,12 +182,9 @@ impl Drop for Ticket {
             && let Place::Frame(..) = self.place
         {
             let mut state = self.settle.lock();
+            let before = state.unsaved_rows;
             state.end_sending(None, left);
-            let is_quiet = state.is_quiet();
-            drop(state);
-            if is_quiet {
-                self.settle.tell_quiet();
-            }
+            self.settle.release(state, before);
         }
     }
 }

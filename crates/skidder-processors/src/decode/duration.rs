@@ -29,13 +29,14 @@ impl DecodeDuration {
     /// `field`, `format`.
     pub(crate) fn read(settings: &Section<'_>) -> Option<Self> {
         let field = required_path(settings, "field");
-        let words = [
-            ("milliseconds", Format::Milliseconds),
-            ("seconds", Format::Seconds),
-            ("minutes", Format::Minutes),
-            ("hours", Format::Hours),
-        ];
-        let format = settings.one_of("format", &words).or(Format::Milliseconds);
+        let read = |text: String| match text.as_str() {
+            "" | "milliseconds" => Ok(Format::Milliseconds),
+            "seconds" => Ok(Format::Seconds),
+            "minutes" => Ok(Format::Minutes),
+            "hours" => Ok(Format::Hours),
+            _ => Err("expected `milliseconds`, `seconds`, `minutes` or `hours`".to_owned()),
+        };
+        let format = settings.string("format").try_map(read).or(Format::Milliseconds);
         Some(Self { field: field?, format })
     }
 

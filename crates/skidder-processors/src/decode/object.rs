@@ -31,6 +31,7 @@ impl Object {
 
     /// Adds a field whose name is not there yet.
     pub(crate) fn push(&mut self, event: &mut EventMut<'_>, name: &str, cell: Cell) {
+        event.note_key(name.as_bytes());
         let key = event.store_text(name.as_bytes());
         self.push_key(event, key, cell);
     }
@@ -45,6 +46,7 @@ impl Object {
 
     /// Sets the field of this name, dots in it included; a later value replaces an earlier one.
     pub(crate) fn set(&mut self, event: &mut EventMut<'_>, name: &str, cell: Cell) {
+        event.note_key(name.as_bytes());
         let key = event.store_text(name.as_bytes());
         match find(event, self.first, key) {
             Some(id) => event.arena().1.set(id, cell, 0),

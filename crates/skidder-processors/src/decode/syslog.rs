@@ -90,8 +90,8 @@ impl Processor for Syslog {
             }
         };
         let now = self.clock.wall().0;
-        let message = Message::parse(event.text(text), self.format, &self.timezone, now)
-            .map_err(|error| self.failure(&error))?;
+        let (message, done) = Message::parse(event.text(text), self.format, &self.timezone, now);
+        done.map_err(|error| self.failure(&error))?;
         message.put_header(event, text, self.overwrite_keys);
         if let Some(rest) = message.text(text)
             && (self.overwrite_keys || !event.as_ref().has(&MESSAGE))

@@ -103,6 +103,7 @@ impl Timestamp {
         let ignore_missing = settings.bool("ignore_missing").or(false);
         let ignore_failure = settings.bool("ignore_failure").or(false);
         settings.accept("id");
+        settings.deprecated(&["tests"], "times that must be read stand in `test`");
         let layouts: Box<[Layout]> = layouts.iter().map(|text| Layout::new(text)).collect();
         for layout in &layouts {
             if let Layout::Go(layout) = layout

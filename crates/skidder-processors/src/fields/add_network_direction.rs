@@ -1,10 +1,11 @@
 //! `add_network_direction`: whether a connection goes into, out of, within or past the own networks.
 
-use crate::condition::{Network, address};
+use crate::condition::{Network, NetworkError, address};
 use crate::fields::pairs::required_path;
 use crate::plan::{Constants, Failure, Footprint, Outcome, Processor, rehearse};
 use skidder_config::Section;
 use skidder_event::{EventMut, EventRef, Path, ValueRef};
+use std::net::IpAddr;
 
 /// Adds the direction of a connection.
 #[derive(Clone, Debug)]
@@ -12,7 +13,8 @@ pub(crate) struct AddNetworkDirection {
     source: Path,
     destination: Path,
     target: Path,
-    internal: Vec<Network>,
+    /// A name that is none makes the processor fail on the addresses that are looked up in it.
+    internal: Vec<Result<Network, NetworkError>>,
 }
 
 impl AddNetworkDirection {
@@ -21,29 +23,39 @@ impl AddNetworkDirection {
         let source = required_path(settings, "source");
         let destination = required_path(settings, "destination");
         let target = required_path(settings, "target");
-        let parse = |texts: Vec<String>| {
-            let networks = texts.iter().map(|text| Network::parse(text));
-            networks.collect::<Result<Vec<_>, _>>().map_err(|error| error.to_string())
-        };
-        let internal = settings.strings("internal_networks").try_map(parse);
-        let wrong = internal.is_set();
-        let internal = internal.optional();
-        if internal.as_ref().map_or(!wrong, Vec::is_empty) {
-            let message = format!("`{}` names no network", settings.path_of("internal_networks"));
-            let hint = "give a list of networks, as in `[private, 198.51.100.0/24]`";
-            settings.problem("internal_networks", message, hint);
+        let texts = settings.strings("internal_networks").or_else(Vec::new);
+        let path = settings.path_of("internal_networks");
+        let hint = "give a list of networks, as in `[private, 198.51.100.0/24]`";
+        if texts.is_empty() {
+            settings.problem("internal_networks", format!("`{path}` names no network"), hint);
             return None;
         }
-        let internal = internal?;
+        let internal: Vec<_> = texts.iter().map(|text| Network::parse(text)).collect();
+        for error in internal.iter().filter_map(|network| network.as_ref().err()) {
+            let message =
+                format!("`{path}`: {error}; the processor fails on events with addresses");
+            settings.warning("internal_networks", message, "");
+        }
         Some(Self { source: source?, destination: destination?, target: target?, internal })
     }
 
-    /// Whether the address at a path is in the own networks; nothing if there is none.
-    fn is_internal(&self, event: EventRef<'_>, path: &Path) -> Option<bool> {
-        let ValueRef::Str(text) = event.get(path)? else { return None };
-        let address = address(text)?;
-        Some(self.internal.iter().any(|network| network.contains(address)))
+    /// Whether an address is in the own networks.
+    fn is_internal(&self, address: IpAddr) -> Result<bool, Failure> {
+        for network in &self.internal {
+            match network {
+                Ok(network) if network.contains(address) => return Ok(true),
+                Ok(_) => {}
+                Err(error) => return Err(Failure::unnoted(error.to_string())),
+            }
+        }
+        Ok(false)
     }
+}
+
+/// The address at a path, if there is one.
+fn address_at(event: EventRef<'_>, path: &Path) -> Option<IpAddr> {
+    let ValueRef::Str(text) = event.get(path)? else { return None };
+    address(text)
 }
 
 impl Processor for AddNetworkDirection {
@@ -53,14 +65,16 @@ impl Processor for AddNetworkDirection {
 
     fn run(&self, event: &mut EventMut<'_>) -> Result<Outcome, Failure> {
         let seen = event.as_ref();
-        let source = self.is_internal(seen, &self.source);
-        let destination = self.is_internal(seen, &self.destination);
-        let direction = match (source, destination) {
-            (None, _) | (_, None) => return Ok(Outcome::Done),
-            (Some(true), Some(true)) => "internal",
-            (Some(true), Some(false)) => "outbound",
-            (Some(false), Some(true)) => "inbound",
-            (Some(false), Some(false)) => "external",
+        let (source, destination) =
+            (address_at(seen, &self.source), address_at(seen, &self.destination));
+        let (Some(source), Some(destination)) = (source, destination) else {
+            return Ok(Outcome::Done);
+        };
+        let direction = match (self.is_internal(source)?, self.is_internal(destination)?) {
+            (true, true) => "internal",
+            (true, false) => "outbound",
+            (false, true) => "inbound",
+            (false, false) => "external",
         };
         event
             .put_text(&self.target, direction.as_bytes())

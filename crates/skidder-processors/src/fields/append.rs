@@ -69,6 +69,7 @@ impl Append {
             remove_duplicates(event, &mut cells);
         }
         let list = event.store_list(&cells);
+        event.delete_with_dots(&self.target);
         event.put_cell(&self.target, list).map_err(|error| {
             let target = &self.target;
             let why = format_args!(
@@ -180,7 +181,14 @@ impl Processor for Append {
             }
             values = kept;
         }
-        constants.set(&self.target, Value::List(values)) || !self.fail_on_error
+        // What is under a key with dots comes to stand inside objects.
+        let mut changed = constants.clone();
+        changed.remove(&self.target);
+        if !changed.set(&self.target, Value::List(values)) {
+            return !self.fail_on_error;
+        }
+        *constants = changed;
+        true
     }
 
     fn can_fail(&self) -> bool {

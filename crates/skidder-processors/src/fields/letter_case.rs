@@ -45,9 +45,10 @@ impl LetterCase {
         let ignore_missing = settings.bool("ignore_missing").or(false);
         let fail_on_error = settings.bool("fail_on_error").or(true);
         let full = settings.bool("alter_full_field").or(true);
-        if !settings.has("fields") && !settings.has("values") {
-            let message = format!("`{}` has neither `fields` nor `values`", settings.path());
-            settings.problem("", message, "give a list of field names");
+        if !settings.has("fields") {
+            let message = format!("`{}` is missing", settings.path_of("fields"));
+            let hint = "give a list of field names; `[]` if only `values` are to be changed";
+            settings.problem("fields", message, hint);
             return None;
         }
         for name in fields.iter().filter(|name| is_kept(name)) {
@@ -76,7 +77,7 @@ impl LetterCase {
             let found = find_key(event, &prefix, wanted)?;
             let last = depth + 1 == field.segments().len();
             let new = if self.full || last { self.case.of(&found) } else { found.clone() };
-            let path = |key: &str| Path::parse(&format!("{prefix}{key}"));
+            let path = |key: &str| Path::parse(&format!("{prefix}{key}")).map(Path::exact);
             if new != found {
                 let (Ok(from), Ok(to)) = (path(&found), path(&new)) else {
                     return Err(NoName::Missing);
@@ -97,13 +98,16 @@ impl LetterCase {
                     format_args!("could not fetch value for key: {field}, Error: key not found");
                 return Err(told(self.fail_on_error, why));
             }
-            Some(ValueRef::Str(text)) if self.case.fits(text) => return Ok(()),
+            Some(ValueRef::Str(text)) if self.case.fits(text) && !event.as_ref().has_dots() => {
+                return Ok(());
+            }
             Some(ValueRef::Str(text)) => self.case.of(&String::from_utf8_lossy(text)),
             Some(_) => {
                 let why = format_args!("value of key \"{field}\" is not a string");
                 return Err(told(self.fail_on_error, why));
             }
         };
+        event.delete_with_dots(field);
         let put = event.put_text(field, new.as_bytes());
         put.map_err(|error| told(self.fail_on_error, format_args!("{error}")))
     }
@@ -144,7 +148,9 @@ fn find_key(event: &EventMut<'_>, prefix: &str, wanted: &str) -> Result<String, 
             event.as_ref().root().for_each(|key, _| look(key));
         }
         Some(object) => {
-            let Ok(path) = Path::parse(object) else { return Err(NoName::Missing) };
+            let Ok(path) = Path::parse(object).map(Path::exact) else {
+                return Err(NoName::Missing);
+            };
             if let Some(ValueRef::Map(map)) = event.as_ref().get(&path) {
                 map.for_each(|key, _| look(key));
             }

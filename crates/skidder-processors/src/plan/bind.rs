@@ -108,11 +108,14 @@ impl Binder {
         let Self { input_base, mut steps, paths, drops, notes, .. } = self;
         let input_base = input_base.unwrap_or_else(|| Arc::clone(&base));
         let guards = GuardFilter::of(&steps);
-        // Where all is folded, an event that has something to be done has nodes.
-        let (form, steps_in_slots) = match guards {
-            Some(_) => (None, 0),
-            None => forms.of(&paths),
-        };
+        // Where all is folded, an event that has something to be done has nodes. Where keys have dots, what a path names is
+        // found by looking for it.
+        let (form, steps_in_slots) =
+            if guards.is_some() || base.has_dots() || steps.iter().any(BoundStep::has_dots) {
+                (None, 0)
+            } else {
+                forms.of(&paths)
+            };
         if let Some(form) = &form {
             base.know(form);
             for step in &mut steps {
@@ -262,7 +265,8 @@ impl Binder {
             after: self.base(),
             condition: guards_of(reads.iter()),
             fields,
-            changes: changes.into(),
+            // What the fold did was to fields inside objects.
+            changes: changes.into_iter().map(Path::exact).collect(),
             repeatable: processor.is_repeatable(),
         };
         self.steps.push(BoundStep { base, step, folded: Some(folded) });

@@ -89,9 +89,9 @@ impl Guards {
             Some(touched) => {
                 let mut about = self.all.iter().filter(|guard| guard.metadata);
                 touched & self.slots != 0
-                    || (self.metadata && about.any(|guard| event.has_own(&guard.key, true)))
+                    || (self.metadata && about.any(|guard| event.has_own_at(&guard.key, true)))
             }
-            None => self.all.iter().any(|guard| event.has_own(&guard.key, guard.metadata)),
+            None => self.all.iter().any(|guard| event.has_own_at(&guard.key, guard.metadata)),
         }
     }
 }
@@ -214,6 +214,11 @@ impl BoundStep {
         }
     }
 
+    /// Whether its layers have keys with dots in them.
+    pub(crate) fn has_dots(&self) -> bool {
+        self.base.has_dots() || self.folded.as_ref().is_some_and(|folded| folded.after.has_dots())
+    }
+
     /// Runs on one event. Its base is another one behind it.
     #[inline(always)]
     pub(crate) fn run<'a>(&'a self, event: &mut EventMut<'a>) -> Flow {
@@ -233,7 +238,9 @@ fn run_folded<'a>(bound: &'a BoundStep, folded: &'a Folded, event: &mut EventMut
     if !own_fields && !folded.condition.are_own(seen) {
         return Flow::Next;
     }
-    if folded.repeatable && !folded.changes.is_empty() && bound.step.applies(seen) {
+    // A step that works on a key with dots has left the field inside objects alone.
+    let repeatable = folded.repeatable && !seen.has_dots();
+    if repeatable && !folded.changes.is_empty() && bound.step.applies(seen) {
         if own_fields {
             return bound.step.run(event);
         }

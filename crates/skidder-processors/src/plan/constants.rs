@@ -37,7 +37,7 @@ impl Constants {
 
     /// Sets a path. `false`, and nothing is changed, if something that is no object is in the way.
     pub fn set(&mut self, path: &Path, value: Value) -> bool {
-        if self.blocking(path) {
+        if self.map_of(path).is_blocking(key_of(path)) {
             return false;
         }
         self.map_of(path).insert_path(key_of(path), value);
@@ -70,20 +70,6 @@ impl Constants {
 
     fn map_of(&mut self, path: &Path) -> &mut Map {
         if path.is_metadata() { &mut self.metadata } else { &mut self.fields }
-    }
-
-    /// Whether a part of the path before the last has a value that is no object.
-    fn blocking(&self, path: &Path) -> bool {
-        let mut map = if path.is_metadata() { &self.metadata } else { &self.fields };
-        let segments = path.segments();
-        for segment in &segments[..segments.len() - 1] {
-            match map.get(segment) {
-                Some(Value::Map(inner)) => map = inner,
-                Some(_) => return true,
-                None => return false,
-            }
-        }
-        false
     }
 }
 

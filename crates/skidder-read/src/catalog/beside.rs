@@ -18,7 +18,7 @@ use crate::fingerprint::{Fingerprint, HeadError};
 use crate::scan::Found;
 use crate::settings::{Compression, FilestreamSettings};
 pub(super) use age::age;
-use age::is_of_earlier_run;
+use age::{is_of_earlier_run, is_rotated_after};
 use sift::Sifted;
 use skidder_os::sabotage::{self, Sabotage};
 use skidder_os::{FileKind, Metadata, Monotonic, Timestamp};
@@ -124,6 +124,12 @@ impl Beside {
         let original = path.extension().filter(|end| *end == "gz").map(|_| path.with_extension(""));
         self.saved.contains_key(path)
             || original.is_some_and(|original| self.saved.contains_key(&*original))
+    }
+
+    /// Whether a saved entry names a file that was rotated away before this one: then this one was found too, or would
+    /// have been, and is to be read, even if that one is gone.
+    fn is_after_saved(&self, path: &Path) -> bool {
+        self.saved.keys().any(|saved| is_rotated_after(path, saved))
     }
 
     /// What was at a path is gone.
@@ -367,7 +373,9 @@ impl Catalog {
             // What was before is gone, or was never seen: what was written since is not read yet.
             unknown.retain(|sibling| {
                 // It may have been written anew before it was rotated.
-                sibling.metadata.modified >= seen || self.was_target(sibling, &link)
+                sibling.metadata.modified >= seen
+                    || self.was_target(sibling, &link)
+                    || self.beside.is_after_saved(&sibling.path)
             });
         }
         // What cannot be looked at may be what was known: it is waited for, a while.

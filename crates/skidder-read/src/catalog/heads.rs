@@ -6,7 +6,7 @@ use crate::fingerprint::{Head, HeadError, read_head};
 use crate::scan::Found;
 use crate::settings::Compression;
 use skidder_event::SourceId;
-use skidder_os::open_same;
+use skidder_os::{is_out_of_descriptors, open_same};
 use std::cell::OnceCell;
 use std::io;
 use std::path::Path;
@@ -128,10 +128,26 @@ impl Catalog {
         found: &Found,
         compression: Compression,
     ) -> Result<Option<Head>, HeadError> {
-        let settings = &self.input.settings;
         if found.metadata.size == 0 {
             return Ok(None);
         }
+        let head = self.any_head(found, compression)?;
+        let settings = &self.input.settings;
+        let enough = match settings.fingerprint.growing {
+            _ if !settings.identity.is_content() => 0,
+            true => 1,
+            false => settings.fingerprint.length as usize,
+        };
+        Ok((head.bytes.len() >= enough).then_some(head))
+    }
+
+    /// The beginning of a file, however short.
+    pub(super) fn any_head(
+        &mut self,
+        found: &Found,
+        compression: Compression,
+    ) -> Result<Head, HeadError> {
+        let settings = &self.input.settings;
         let by_content = settings.identity.is_content();
         if !by_content && !settings.fingerprint.enabled {
             let head = Head {
@@ -140,23 +156,23 @@ impl Catalog {
                 growing: false,
                 print: OnceCell::new(),
             };
-            return Ok(Some(head));
+            return Ok(head);
         }
-        let file = open_same(&*self.input.fs, &found.path, found.metadata.id())?;
+        let (fs, id) = (&*self.input.fs, found.metadata.id());
+        let file = match open_same(fs, &found.path, id) {
+            Err(error) if is_out_of_descriptors(&error) && self.readers.give_way() => {
+                open_same(fs, &found.path, id)?
+            }
+            opened => opened?,
+        };
         let length = settings.fingerprint.length as usize;
-        let head = read_head(
+        read_head(
             &*file,
             compression,
             &settings.fingerprint,
             length,
             &self.input.decoders,
             &mut self.scratch,
-        )?;
-        let enough = match settings.fingerprint.growing {
-            _ if !by_content => 0,
-            true => 1,
-            false => length,
-        };
-        Ok((head.bytes.len() >= enough).then_some(head))
+        )
     }
 }

@@ -93,6 +93,8 @@ pub enum FileState {
     Ignored,
     /// Not read because another file has its content.
     Held,
+    /// Nothing is in it.
+    Empty,
     /// Nothing that can be read.
     Unreadable,
     /// No longer at its path.
@@ -144,6 +146,35 @@ pub enum Reason {
     Unknown,
 }
 
+impl FileLook {
+    /// Why not everything in the file was read, once nothing is being read any more; nothing if it was, or is left out on
+    /// purpose. A line without an end is not read yet.
+    pub fn why_unread(&self) -> Option<&Reason> {
+        self.reason.as_ref().filter(|reason| match reason {
+            Reason::Waiting(_)
+            | Reason::Metadata
+            | Reason::Comparing(_)
+            | Reason::TooShort
+            | Reason::Damaged(_)
+            | Reason::Unopened(_)
+            | Reason::BeingWritten
+            | Reason::Unknown => true,
+            Reason::Older(_)
+            | Reason::NotModified
+            | Reason::SameAs(_)
+            | Reason::NextScan
+            | Reason::Empty
+            | Reason::LineWithoutEnd
+            | Reason::InFlight
+            | Reason::AtEnd
+            | Reason::Inactive
+            | Reason::Finished
+            | Reason::Gone
+            | Reason::Rewritten => false,
+        })
+    }
+}
+
 impl FileState {
     /// One word.
     pub fn name(self) -> &'static str {
@@ -155,6 +186,7 @@ impl FileState {
             Self::Finished => "finished",
             Self::Ignored => "ignored",
             Self::Held => "held",
+            Self::Empty => "empty",
             Self::Unreadable => "unreadable",
             Self::Gone => "gone",
         }
@@ -271,6 +303,7 @@ impl Catalog {
                     if compared { Reason::Comparing(original) } else { Reason::SameAs(original) };
                 (FileState::Held, reason)
             }
+            Holds::Nothing if metadata.size == 0 => (FileState::Empty, Reason::Empty),
             Holds::Nothing => (FileState::Unreadable, self.why_nothing(&path, metadata)),
         };
         let deleted_in = self.rotations.deleted_in(&path, now.wall);
@@ -304,7 +337,11 @@ impl Catalog {
         match self.head(&found) {
             Ok(Some(head)) if head.growing => Reason::BeingWritten,
             Ok(Some(_)) => Reason::NextScan,
-            Ok(None) => Reason::TooShort,
+            Ok(None) => match self.any_head(&found, self.input.settings.compression) {
+                Ok(head) if head.compressed && head.growing => Reason::BeingWritten,
+                Ok(head) if head.compressed && head.bytes.is_empty() => Reason::Empty,
+                _ => Reason::TooShort,
+            },
             Err(HeadError::Io(error)) if error.kind() == std::io::ErrorKind::Interrupted => {
                 Reason::NextScan
             }

@@ -76,7 +76,7 @@ fn each_file_says_what_it_does_and_why() {
         others,
         [
             "/logs/copy.log idle (0): at its end",
-            "/logs/empty.log unreadable (0): empty",
+            "/logs/empty.log empty (0): empty",
             "/logs/half.log idle (6): the last line or event has no end yet",
             "/logs/original.log held (?): identity equals /logs/copy.log",
             "/logs/packed.gz finished (0): finished",

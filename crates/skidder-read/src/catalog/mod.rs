@@ -65,13 +65,14 @@ use rotation::Rotations;
 use saved::Claim;
 use saved_prints::SavedPrints;
 use skidder_event::SourceId;
-use skidder_os::{Metadata, Monotonic, Timestamp};
+use skidder_os::{Metadata, Monotonic, Timestamp, is_out_of_descriptors};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 use troubled::Refused;
 use watchdog::Watchdog;
+pub use watched::Reacted;
 
 /// How long the state of a vanished file is kept: its compressed copy may appear a little later.
 pub const MISSING_GRACE: Duration = Duration::from_mins(1);
@@ -312,6 +313,9 @@ impl Catalog {
         let all = self.add_beside(fresh, now.monotonic);
         if !problems.is_empty() {
             self.found_again += self.keep_unseen(problems);
+            if problems.iter().any(|problem| is_out_of_descriptors(&problem.error)) {
+                self.readers.give_way();
+            }
         }
         if self.found_again < self.places.len() {
             self.drop_vanished(now.monotonic);

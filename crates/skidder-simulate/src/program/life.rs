@@ -171,7 +171,8 @@ impl Life {
         let looking = Looking::new(inputs, contexts, listens, fs);
         let dead_letters = DeadLetters::new(shared_fs, shared_clock, &data, config.dead_letters);
         Ok(Self {
-            registrar: Registrar::new(Arc::clone(&settle), Arc::clone(&registry)),
+            registrar: Registrar::new(Arc::clone(&settle), Arc::clone(&registry))
+                .with_disk(disk.clone()),
             registry,
             settle,
             queue,

@@ -5,7 +5,7 @@ use super::Config;
 use super::pipeline::Pipeline;
 use crate::stage::Stage;
 use skidder_os::{Clock, Monotonic};
-use skidder_pipeline::{FileInput, Scanner};
+use skidder_pipeline::{FileInput, QueueLimits, Scanner};
 use skidder_read::{InputContext, Leaving};
 use skidder_testkit::{Random, SimFs};
 use std::sync::Arc;
@@ -42,7 +42,8 @@ impl Looking {
         }
         let (rests_until, due) = (Monotonic::default(), Monotonic::default());
         let contexts = contexts.into_iter().map(Some).collect();
-        Self::Told(Told { scanner: Scanner::new(inputs, fs), contexts, rests_until, due })
+        let scanner = Scanner::new(inputs, fs).with_queue_waiting(QueueLimits::FLUSH_TIMEOUT);
+        Self::Told(Told { scanner, contexts, rests_until, due })
     }
 
     /// Ends one of the inputs; gives what it was made of, and what is left of it.

@@ -242,12 +242,11 @@ impl Pipeline {
         self.life.settle.for_each(|status| {
             let here = (status.meta.device, status.meta.inode) == (at_path.device, at_path.inode);
             if here && &*status.meta.source == path {
-                kept |= self.promised.contains(&status.source);
-                // What has its turn just now may be about to be opened.
+                // What has its turn just now may be about to be opened. An input that ends lets go of what it could open again.
                 kept |= self.life.readers.look(status.source).is_some_and(|look| {
-                    look.open
-                        && look.trouble.is_none()
-                        && (look.state == ReaderState::Idle || nobody_reads)
+                    let stays = look.state == ReaderState::Idle || nobody_reads;
+                    let is_promised = self.promised.contains(&status.source);
+                    is_promised || look.open && look.trouble.is_none() && stays
                 });
             }
         });

@@ -105,6 +105,9 @@ pub(crate) struct Migrate {
     /// Only says what would be done
     #[arg(long)]
     pub(crate) dry_run: bool,
+    /// Prints the configuration as it would be written today, with a comment at each change, and does nothing else
+    #[arg(long, conflicts_with_all = ["dry_run", "json", "lenient", "force"])]
+    pub(crate) print: bool,
     /// Also with settings that are unknown or not supported: they are without effect
     #[arg(long)]
     pub(crate) lenient: bool,

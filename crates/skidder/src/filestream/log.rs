@@ -4,7 +4,8 @@
 //! which is `native` if nothing is said, and the keys in the registry, which all `log` inputs share.
 
 use super::{Surroundings, identity, keeping, parsers, patterns, positive, read_paths, some};
-use skidder_config::Section;
+use skidder_config::{Problem, Section};
+use skidder_read::glob::Pattern;
 use skidder_read::scan::ScanSettings;
 use skidder_read::{CloseSettings, FileIdentity, FilestreamSettings, InputKind};
 use std::time::Duration;
@@ -21,14 +22,7 @@ pub(crate) fn read(
     outside: &Surroundings<'_>,
     kind: InputKind,
 ) -> FilestreamSettings {
-    if !section.bool("allow_deprecated_use").or(false) {
-        let message = format!("the input type `{}` is deprecated", kind.name());
-        section.problem(
-            "type",
-            message,
-            "use `filestream`, which can take its files over; or set `allow_deprecated_use: true`",
-        );
-    }
+    tell_deprecated(section, kind);
     let id = section.string("id").or("");
     let mut settings = FilestreamSettings::new(&id, read_scan(section, outside));
     settings.kind = kind;
@@ -73,8 +67,29 @@ fn read_scan(section: &Section<'_>, outside: &Surroundings<'_>) -> ScanSettings 
         include_files: Vec::new(),
         exclude_files: patterns(section, "exclude_files"),
         symlinks: section.bool("symlinks").or(false),
-        patterns: read_paths(section, outside.directory, recursive),
+        patterns: match section.optional_section("containers") {
+            Some(containers) if !section.has("paths") => read_containers(&containers, outside),
+            _ => read_paths(section, outside.directory, recursive),
+        },
     }
+}
+
+/// Default of `containers.path`.
+const CONTAINERS: &str = "/var/lib/docker/containers";
+
+/// The files of a `docker` input: those of containers with these ids, `*` for all.
+fn read_containers(section: &Section<'_>, outside: &Surroundings<'_>) -> Vec<Pattern> {
+    let folder = section.string("path").or(CONTAINERS);
+    let ids = section.strings("ids").at_least_one("id of a container, or `*`").required();
+    let parse = |id: String| {
+        let path = format!("{}/{id}/*.log", folder.trim_end_matches('/'));
+        let parsed = Pattern::parse(&path, outside.directory, false);
+        parsed.map_err(|error| section.problem("ids", format!("`{path}`: {error}"), "")).ok()
+    };
+    let patterns = ids.into_iter().filter_map(parse).collect();
+    // Read with the records.
+    section.accept("stream");
+    patterns
 }
 
 fn read_close(section: &Section<'_>) -> CloseSettings {
@@ -93,13 +108,30 @@ fn read_close(section: &Section<'_>) -> CloseSettings {
     }
 }
 
+/// Says that the deprecated types of inputs run as `filestream` does, once for all of them.
+fn tell_deprecated(section: &Section<'_>, kind: InputKind) {
+    if section.bool("allow_deprecated_use").or(false) {
+        return;
+    }
+    let message = format!(
+        "inputs of type `{}` run as `filestream` does; Filebeat 9 refuses them without \
+         `allow_deprecated_use: true`",
+        kind.name()
+    );
+    let hint = "`skidder migrate` writes the modern form, which takes their files over";
+    section.problems().push_once(Problem::warning(section.position().cloned(), message).hint(hint));
+}
+
 /// What these inputs have in Filebeat and not here.
 fn refuse(section: &Section<'_>) {
     section.unsupported(
         &["scan.*"],
         "all files get their turns at the same time, whatever their order; leave it out",
     );
-    section
-        .unsupported(&["docker-json", "containers.*", "combine_partial"], "use `type: container`");
+    section.unsupported(&["docker-json"], "use `type: container`");
+    section.deprecated(
+        &["combine_partial", "cri"],
+        "records that were cut are joined, and both kinds of records are known, always",
+    );
     section.deprecated(&["seek_to_tail"], "use `tail_files`");
 }

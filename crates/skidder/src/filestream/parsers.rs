@@ -56,7 +56,14 @@ pub(super) fn read_deprecated(
     let max_bytes = settings.message_max_bytes;
     let mut parsers = Vec::new();
     if kind == InputKind::Container {
-        parsers.push(read_container(section, max_bytes));
+        match section.optional_section("containers").filter(|_| !section.has("stream")) {
+            // Of a `docker` input.
+            Some(containers) => {
+                parsers.push(read_container(&containers, max_bytes));
+                containers.skip();
+            }
+            None => parsers.push(read_container(section, max_bytes)),
+        }
     }
     // In this order, whatever that of the settings.
     if let Some(json) = section.optional_section("json") {
@@ -206,11 +213,8 @@ fn read_multiline(section: &Section<'_>, max_bytes: usize) -> Option<Parser> {
     if kind == "count" {
         let count = section.u32("count_lines").named("a number of lines").range(1..).required();
         multiline.rule = Rule::Count(count);
-        unused(
-            section,
-            &["pattern", "negate", "match", "flush_pattern", "max_lines", "timeout"],
-            kind,
-        );
+        multiline.max_lines = section.u32("max_lines").or(0);
+        unused(section, &["pattern", "negate", "match", "flush_pattern", "timeout"], kind);
         return Some(Parser::Multiline(multiline));
     }
     multiline.max_lines = section.u32("max_lines").or(Multiline::MAX_LINES);

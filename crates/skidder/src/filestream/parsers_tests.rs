@@ -83,9 +83,9 @@ fn mistakes_in_multiline_are_told() {
     }
     let (_, problems) = input(
         "filestream",
-        "id: a\npaths: [/x]\nparsers:\n- multiline: {type: count, count_lines: 2, max_lines: 3}",
+        "id: a\npaths: [/x]\nparsers:\n- multiline: {type: count, count_lines: 2, timeout: 3s}",
     );
-    assert!(problems.starts_with("warning:") && problems.contains("max_lines"), "{problems}");
+    assert!(problems.starts_with("warning:") && problems.contains("timeout"), "{problems}");
 }
 
 #[test]

@@ -319,12 +319,14 @@ fn bad_log(option: &str) {
 }
 
 #[test]
-fn a_deprecated_input_must_be_asked_for() {
-    let (_, problems) = input("log", "paths: [/x]");
-    assert!(problems.contains("`log` is deprecated"), "{problems}");
-    assert!(problems.contains("allow_deprecated_use: true"), "{problems}");
-    let (_, problems) = input("log", "allow_deprecated_use: false\npaths: [/x]");
-    assert!(problems.starts_with("error"), "{problems}");
+fn a_deprecated_input_runs_with_a_notice_unless_it_is_asked_for() {
+    for option in ["", "allow_deprecated_use: false\n"] {
+        let (_, problems) = input("log", &format!("{option}paths: [/x]"));
+        assert!(problems.starts_with("warning"), "{problems}");
+        assert!(problems.contains("allow_deprecated_use: true"), "{problems}");
+    }
+    let (_, problems) = input("log", "allow_deprecated_use: true\npaths: [/x]");
+    assert_eq!(problems, "");
 }
 
 #[test]

@@ -11,7 +11,7 @@ use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
 /// Name of the configuration in its folder.
-const CONFIGURATION: &str = "filebeat.yml";
+pub(super) const CONFIGURATION: &str = "filebeat.yml";
 /// Where packages keep Filebeat's data.
 const PACKAGED_DATA: &str = "/var/lib/filebeat";
 
@@ -58,6 +58,7 @@ impl Theirs {
             path_logs: None,
             strict_permissions: global.strict_permissions,
             once: false,
+            fail_on: Vec::new(),
             trace_startup: false,
         };
         let settings = load_files(&read, std::slice::from_ref(&configuration), world)?;

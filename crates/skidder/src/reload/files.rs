@@ -1,7 +1,8 @@
 //! `filebeat.config.inputs` and `filebeat.config.modules`: files beside the configuration, in which there are further
 //! inputs, and those that may be looked at again and again.
 
-use skidder_config::{Item, LoadOptions, Problems, Section, Settings, load_part};
+use crate::assemble::OLDER;
+use skidder_config::{Item, LoadOptions, Problem, Problems, Section, Settings, Subject, load_part};
 use skidder_os::{Fs, Timestamp};
 use skidder_read::glob::Pattern;
 use skidder_read::scan::{ScanSettings, scan};
@@ -18,6 +19,8 @@ pub(super) type Stamp = (PathBuf, u64, Timestamp, u64, u64);
 #[derive(Clone, Debug)]
 pub(crate) struct ConfigFiles {
     pattern: Option<Pattern>,
+    /// The section is there and not turned off.
+    is_on: bool,
     /// How often they are looked at again; nothing if never.
     pub(crate) period: Option<Duration>,
 }
@@ -37,6 +40,7 @@ impl AllConfigFiles {
             inputs: ConfigFiles::read(&section, "inputs", config),
             modules: ConfigFiles::read(&section, "modules", config),
         };
+        section.unsupported(&["prospectors.*"], OLDER);
         section.finish();
         all
     }
@@ -50,6 +54,11 @@ impl AllConfigFiles {
         beat.skip();
         root.skip();
         all
+    }
+
+    /// Whether there may be such files, now or later.
+    pub(crate) fn is_any(&self) -> bool {
+        self.inputs.is_on || self.modules.is_on
     }
 
     /// How often some of them are looked at again.
@@ -67,7 +76,7 @@ impl AllConfigFiles {
 
 impl ConfigFiles {
     fn read(section: &Section<'_>, key: &str, config: &Path) -> Self {
-        let none = Self { pattern: None, period: None };
+        let none = Self { pattern: None, is_on: false, period: None };
         let Some(own) = section.optional_section(key) else { return none };
         let enabled = own.bool("enabled").or(true);
         let parse =
@@ -83,7 +92,7 @@ impl ConfigFiles {
         if !enabled {
             return none;
         }
-        Self { pattern, period: reloads.then_some(period) }
+        Self { pattern, is_on: true, period: reloads.then_some(period) }
     }
 
     /// The files there are, in the order of their paths. Links are followed, as a ConfigMap is made of them.
@@ -178,10 +187,11 @@ pub(crate) fn refuse_modules(settings: &Settings, problems: &Problems) {
             let name = module.get("module").and_then(|entry| entry.value.text()).unwrap_or("?");
             let message =
                 format!("the module `{name}` is on, and modules are not supported by skidder yet");
-            item.problem(
-                message,
-                "leave the file out, or set `enabled: false`; an input can read the same files",
-            );
+            let hint =
+                "leave the file out, or set `enabled: false`; an input can read the same files";
+            let problem = Problem::error(item.node().position().clone(), message).hint(hint);
+            let severity = problems.unknown_severity();
+            problems.push(Problem { severity, ..problem.about(Subject::Unsupported) });
         }
     }
 }

@@ -96,7 +96,13 @@ impl Reloader {
             return;
         }
         self.stamps = stamps;
+        if is_asked {
+            self.world.service.reloading();
+        }
         let taken = self.read(is_asked).and_then(|fresh| self.take(fresh, running));
+        if is_asked {
+            self.world.service.ready();
+        }
         let at = self.world.clock.wall();
         match taken {
             Ok(None) if !is_asked => {}

@@ -8,11 +8,11 @@ use crate::outputs::{OutputParts, Place};
 use crate::reload::InputPrint;
 use crate::shown_plan::ShownPlan;
 use anyhow::{Context as _, Result};
-use skidder_observe::{Describe, InputList, InputSource};
+use skidder_observe::{Describe, InputList, InputSource, Survey};
 use skidder_os::{Clock, Fs};
 use skidder_pipeline::{
     DeadLetters, DiskQueue, DiskQueueOpened, DiskQueueSettings, Feed, FileInput, InputChange,
-    Looks, Output, OutputMetrics, Pipeline, PipelineSettings, Queue, QueueLimits, Queues,
+    Looks, Output, OutputMetrics, Patience, Pipeline, PipelineSettings, Queue, QueueLimits, Queues,
     Registrar, RegistrarMetrics, SavedCursors, Scanner, Settle,
 };
 use skidder_read::{
@@ -62,7 +62,7 @@ pub(crate) struct RunningInput {
     /// Its number in the configuration.
     pub(crate) number: usize,
     /// Its number in the pipeline, which it keeps.
-    pub(super) slot: usize,
+    pub(crate) slot: usize,
     /// What it was configured to be.
     print: InputPrint,
     pub(crate) id: String,
@@ -70,6 +70,7 @@ pub(crate) struct RunningInput {
     pub(crate) metrics: Arc<ReadMetrics>,
     /// For who wants to see it.
     pub(crate) plan: Arc<dyn Describe>,
+    pub(crate) survey: Arc<Survey>,
 }
 
 impl RunningOutput {
@@ -78,14 +79,21 @@ impl RunningOutput {
         self.pipeline.looks()
     }
 
+    /// Compressed files that are damaged or fail their check, and files that vanished before they were read.
+    pub(crate) fn spoiled(&self) -> u64 {
+        let of =
+            |input: &RunningInput| input.metrics.gzip_errors.get() + input.metrics.files_lost.get();
+        self.inputs.iter().map(of).sum()
+    }
+
     /// Whether it has ended.
-    pub(super) fn has_ended(&self) -> bool {
+    pub(crate) fn has_ended(&self) -> bool {
         self.ended.load(Ordering::Relaxed)
     }
 
     /// No more reading, see [`Pipeline::stop_reading`].
-    pub(super) fn stop_reading(&mut self) {
-        self.pipeline.stop_reading();
+    pub(super) fn stop_reading(&mut self, patience: Patience<'_>) {
+        self.pipeline.stop_reading(patience);
     }
 
     /// Waits until all that was read has its verdict, at most `limit`; says whether it has.
@@ -131,7 +139,8 @@ impl RunningOutput {
                 self.inputs.push(running);
                 continue;
             }
-            let running = RunningInput::of(&input, self.next_slot);
+            let running =
+                RunningInput::of(&input, self.next_slot, &self.shared.fs, &self.shared.clock);
             self.next_slot += 1;
             add.push(self.shared.input(input, &running.metrics));
             self.inputs.push(running);
@@ -173,11 +182,12 @@ impl Start<'_> {
         let cursors = SavedCursors::new(Arc::clone(&settle), Arc::clone(&registry));
         let shared = self.shared(cursors, &readers, &queues);
         let numbered = parts.inputs.iter().enumerate();
-        let inputs: Vec<RunningInput> =
-            numbered.map(|(slot, input)| RunningInput::of(input, slot)).collect();
+        let inputs: Vec<RunningInput> = numbered
+            .map(|(slot, input)| RunningInput::of(input, slot, &world.fs, &world.clock))
+            .collect();
         let files = parts.inputs.into_iter().zip(&inputs);
         let files = files.map(|(input, of)| shared.input(input, &of.metrics)).collect();
-        let scanner = Scanner::new(files, &*world.fs);
+        let scanner = Scanner::new(files, &*world.fs).with_queue_waiting(queues.waits_for_more());
         let dead_letters = parts.dead_letters.map(|limits| {
             let (fs, clock) = (Arc::clone(&world.fs), Arc::clone(&world.clock));
             Arc::new(DeadLetters::new(fs, clock, &parts.place.data, limits))
@@ -190,7 +200,8 @@ impl Start<'_> {
             clock: Arc::clone(&world.clock),
         };
         let kind = self.spawn(number, parts.output, feed, runtime);
-        let registrar = Registrar::new(Arc::clone(&settle), Arc::clone(&registry));
+        let registrar = Registrar::new(Arc::clone(&settle), Arc::clone(&registry))
+            .with_disk(queues.disk.clone());
         let registrar_metrics = registrar.metrics();
         let pipeline = Pipeline::start(
             self.settings,
@@ -226,6 +237,7 @@ impl Start<'_> {
     fn shared(&self, cursors: SavedCursors, readers: &Arc<Readers>, queues: &Queues) -> Shared {
         Shared {
             fs: Arc::clone(&self.world.fs),
+            clock: Arc::clone(&self.world.clock),
             cursors: Arc::new(cursors),
             buffers: Arc::new(BufferPool::default()),
             readers: Arc::clone(readers),
@@ -269,7 +281,8 @@ impl Drop for TellEnd {
 }
 
 impl RunningInput {
-    fn of(input: &Input, slot: usize) -> Self {
+    fn of(input: &Input, slot: usize, fs: &Arc<dyn Fs>, clock: &Arc<dyn Clock>) -> Self {
+        let survey = Survey::new(Arc::clone(fs), Arc::clone(clock), input.settings.clone());
         Self {
             number: input.number,
             slot,
@@ -278,6 +291,7 @@ impl RunningInput {
             kind: input.settings.kind,
             metrics: Arc::default(),
             plan: Arc::new(ShownPlan::of(input, None)),
+            survey: Arc::new(survey),
         }
     }
 
@@ -290,6 +304,7 @@ impl RunningInput {
             slot: self.slot,
             metrics: Arc::clone(&self.metrics),
             plan: Some(Arc::clone(&self.plan)),
+            survey: Some(Arc::clone(&self.survey)),
         }
     }
 }
@@ -297,6 +312,7 @@ impl RunningInput {
 /// What the inputs of an output share.
 struct Shared {
     fs: Arc<dyn Fs>,
+    clock: Arc<dyn Clock>,
     cursors: Arc<dyn Cursors>,
     buffers: Arc<BufferPool>,
     readers: Arc<Readers>,
@@ -390,12 +406,18 @@ fn open_disk_queue(
     let path = settings.path.clone();
     let fresh = uuid::Uuid::new_v4().into_bytes();
     let (queue, found) = DiskQueue::open(Arc::clone(&world.fs), settings, fresh, settle)?;
-    let DiskQueueOpened { events, segments, torn_bytes, state_is_lost } = found;
+    let DiskQueueOpened { events, segments, torn_bytes, cut_events, state_is_lost } = found;
     let path = path.display();
     if state_is_lost {
         tracing::error!(events, %path, "nothing says how far the disk queue was delivered: all that is in it is delivered, some of it perhaps again");
     }
-    if torn_bytes > 0 {
+    if cut_events > 0 {
+        tracing::error!(
+            events = cut_events, torn_bytes, %path,
+            "the end of the disk queue was cut off or damaged after it was written: its events are lost, and are counted \
+             as dropped (`queue_damaged`); what their files still hold can be read again with `skidder registry forget`"
+        );
+    } else if torn_bytes > 0 {
         tracing::warn!(torn_bytes, %path, "a write to the disk queue was cut off; its lines are read again from their files");
     }
     tracing::info!(events, segments, %path, "the queue is on the disk");

@@ -19,6 +19,9 @@ use std::process::ExitCode;
 use std::sync::{Arc, Mutex, PoisonError};
 use tracing::Level;
 
+/// Characters of a line that are shown.
+const LINE_CHARS_MAX: usize = 120;
+
 /// Events that are compared at most; what comes behind them is only counted.
 const EVENTS_MAX: usize = 100_000;
 
@@ -145,7 +148,8 @@ fn told(what: &Diff, old: &Made, new: &Made) -> (String, bool) {
         }
         different += 1;
         if different <= what.events {
-            write!(text, "event at byte {offset}\n{lines}").expect("a string takes it");
+            let line = before.or(after).map(line_of).unwrap_or_default();
+            write!(text, "event at byte {offset}{line}\n{lines}").expect("a string takes it");
         }
     }
     if different > what.events {
@@ -172,6 +176,17 @@ fn told(what: &Diff, old: &Made, new: &Made) -> (String, bool) {
             .expect("a string takes it");
     }
     (text, different == 0 && old.delivered == new.delivered)
+}
+
+/// The line of an event, as far as it goes into a line of the report.
+fn line_of(event: &Json) -> String {
+    let original = event["event"]["original"].as_str().or(event["message"].as_str());
+    let Some(original) = original else { return String::new() };
+    let end = original.char_indices().nth(LINE_CHARS_MAX).map_or(original.len(), |(at, _)| at);
+    let more = if end < original.len() { "…" } else { "" };
+    let shown: String =
+        original[..end].chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+    format!(": {shown}{more}")
 }
 
 /// Writes how two values differ, an object by its fields.

@@ -40,7 +40,10 @@ pub(crate) fn process(what: &Process, global: &Global, world: &World) -> Result<
         counts.0.fetch_add(batch.lines(), Ordering::Relaxed);
         counts.1.fetch_add(batch.len() as u64, Ordering::Relaxed);
     };
-    run(parts, world, &sample, Arc::new(look))?;
+    if !run(parts, world, &sample, Arc::new(look))? {
+        // `| head` has seen enough.
+        return Ok(ExitCode::SUCCESS);
+    }
     let (read, printed) = (read.load(Ordering::Relaxed), printed.load(Ordering::Relaxed));
     tell(&format!("{read} events read, {printed} delivered, {} dropped\n", read - printed));
     for failures in plan.failures().iter().filter(|failures| failures.get() > 0) {

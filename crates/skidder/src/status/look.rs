@@ -2,6 +2,7 @@
 
 use super::inputs::InputLook;
 use crate::endpoint;
+use crate::status::text::span;
 use anyhow::{Context as _, Result};
 use serde::Serialize;
 use serde_json::Value;
@@ -82,6 +83,8 @@ pub(crate) struct OutputLook {
     /// Mean time of a request, of those since the look before.
     pub(crate) latency_ms: Option<f64>,
     pub(crate) in_flight: u64,
+    /// As `/ui/live` tells it.
+    pub(crate) ledger: Value,
     pub(crate) retried: u64,
     pub(crate) errors: u64,
     /// Of these, since the look before.
@@ -116,6 +119,11 @@ impl Look {
         let seconds =
             number(new, "uptime_ms").saturating_sub(number(old, "uptime_ms")) as f64 / 1e3;
         let rate = |name: &str| {
+            let told = |output: &Value| output["rates"][name].as_f64();
+            let outputs = new["outputs"].as_array().map_or(&[][..], Vec::as_slice);
+            if outputs.iter().any(|output| told(output).is_some()) {
+                return outputs.iter().filter_map(told).sum();
+            }
             let more = number(&new["ledger"], name).saturating_sub(number(&old["ledger"], name));
             per_second(more, seconds)
         };
@@ -143,6 +151,17 @@ impl Look {
     }
 }
 
+impl Look {
+    /// When nothing is behind any more, to go on a sentence; nothing if nothing is behind, or that is not known.
+    pub(crate) fn catch_up(&self) -> String {
+        match (self.lag["never"].as_str(), self.lag["catch_up_ms"].as_u64()) {
+            (Some(why), _) => format!(", never caught up: {why}"),
+            (None, Some(left)) => format!(", caught up in {}", span(left)),
+            (None, None) => String::new(),
+        }
+    }
+}
+
 impl OutputLook {
     fn of(old: &Value, new: &Value, seconds: f64) -> Self {
         let more = |name: &str| number(new, name).saturating_sub(number(old, name));
@@ -152,9 +171,12 @@ impl OutputLook {
             kind: text(new, "kind"),
             state: text(new, "state"),
             blocked_ms: new["blocked_ms"].as_u64(),
-            rate: per_second(more("acked"), seconds),
+            rate: new["rates"]["delivered"]
+                .as_f64()
+                .unwrap_or_else(|| per_second(more("acked"), seconds)),
             latency_ms: (requests > 0).then(|| more("latency_ns") as f64 / requests as f64 / 1e6),
             in_flight: number(&new["ledger"], "in_flight"),
+            ledger: new["ledger"].clone(),
             retried: number(new, "retried"),
             errors: number(new, "errors"),
             errors_now: more("errors"),

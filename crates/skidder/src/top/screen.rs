@@ -189,9 +189,7 @@ impl Screen {
         if number("behind_ms") > 0 {
             title.push_str(&format!(", oldest {}", span(number("behind_ms"))));
         }
-        if let Some(left) = look.lag["catch_up_ms"].as_u64() {
-            title.push_str(&format!(", caught up in {}", span(left)));
-        }
+        title.push_str(&look.catch_up());
         plot(frame, behind, &title, &self.behind);
     }
 }

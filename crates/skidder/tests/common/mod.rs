@@ -12,7 +12,10 @@ use server::BulkServer;
 use skidder_os::{RealFs, SystemClock};
 use skidder_registry::{Options, Registry};
 use std::ffi::OsStr;
+use std::io::{Read as _, Write as _};
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::{Arc, Once};
 
 /// Most events between the files and the server, in the configuration of [`Place`].
@@ -105,11 +108,16 @@ impl Place {
 
     /// Starts the program with the configuration and more arguments.
     pub(crate) fn start(&self, arguments: &[&str]) -> Program {
+        Program::start(&mut self.command(arguments))
+    }
+
+    /// The program with this configuration, not yet started.
+    pub(crate) fn command(&self, arguments: &[&str]) -> Command {
         let config = self.path().join("filebeat.yml");
         let data = self.data();
         let mut command = command([OsStr::new("-e"), OsStr::new("-c"), config.as_os_str()]);
         command.arg("--path.data").arg(data).args(arguments).current_dir(self.path());
-        Program::start(&mut command)
+        command
     }
 
     /// Reads everything that is there and ends.
@@ -124,6 +132,29 @@ impl Place {
         let mut command = command([OsStr::new("-c"), config.as_os_str()]);
         command.arg("--path.data").arg(self.data()).args(arguments).current_dir(self.path());
         Program::run(&mut command)
+    }
+
+    /// The program that is started next answers at the socket `s`.
+    pub(crate) fn open_endpoint(&self) {
+        let (text, socket) = (self.configuration(), self.path().join("s"));
+        let socket = socket.display();
+        self.configure(&format!("{text}http: {{enabled: true, host: 'unix://{socket}'}}\n"));
+    }
+
+    /// The body of what the endpoint answers.
+    pub(crate) fn get(&self, target: &str) -> String {
+        let mut stream = UnixStream::connect(self.path().join("s")).unwrap();
+        write!(stream, "GET {target} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        answer.split_once("\r\n\r\n").unwrap().1.to_owned()
+    }
+
+    /// A number of `/stats`, by its path; `None` while the endpoint does not answer yet.
+    pub(crate) fn stat(&self, pointer: &str) -> Option<u64> {
+        UnixStream::connect(self.path().join("s")).ok()?;
+        let stats: serde_json::Value = serde_json::from_str(&self.get("/stats")).unwrap();
+        stats.pointer(pointer)?.as_u64()
     }
 
     /// Bytes that the registry on disk says are done, of all files together. Only while the program is

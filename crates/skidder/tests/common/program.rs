@@ -187,8 +187,32 @@ impl Ended {
     }
 
     /// Asserts that it says that all is well.
+    #[track_caller]
     pub(crate) fn succeeded(self) -> Self {
-        assert_eq!(self.code(), Some(0), "{}\n{}", self.out, self.log);
+        self.ended_with(0)
+    }
+
+    /// Asserts that with `--once` files were not read to their end.
+    #[track_caller]
+    pub(crate) fn left_unread(self) -> Self {
+        self.ended_with(4)
+    }
+
+    /// Asserts that with `--once` events were refused.
+    #[track_caller]
+    pub(crate) fn was_refused(self) -> Self {
+        self.ended_with(5)
+    }
+
+    /// Asserts that with `--once` no file was found.
+    #[track_caller]
+    pub(crate) fn found_nothing(self) -> Self {
+        self.ended_with(7)
+    }
+
+    #[track_caller]
+    fn ended_with(self, code: i32) -> Self {
+        assert_eq!(self.code(), Some(code), "{}\n{}", self.out, self.log);
         self
     }
 

@@ -101,7 +101,7 @@ fn refused_events_do_not_hold_up_the_others() {
         BulkServer::scripted(|_| Act::Items(|line| if line.contains("7 ") { 400 } else { 201 }));
     let place = Place::new(&server);
     place.write("a", &lines("a", 0..LINES));
-    let ledger = place.once(&[]).succeeded().ledger();
+    let ledger = place.once(&[]).was_refused().ledger();
     assert_eq!((ledger.delivered, ledger.dead_lettered), (LINES - LINES / 10, LINES / 10));
     let letters = std::fs::read_to_string(place.data().join("dead_letters.ndjson")).unwrap();
     let message = |letter: &str| {

@@ -40,8 +40,41 @@ fn what_a_stuck_server_did_not_take_outlives_the_program_and_the_log() {
     let ledger = place.once(&[]).succeeded().ledger();
     assert_eq!((ledger.read, ledger.recovered, ledger.delivered), (0, 6000, 6000));
     accept("queue.disk, server does not answer", judge(&[("a", 6000)], &server.documents()), held);
-    let ledger = place.once(&[]).succeeded().ledger();
+    let ledger = place.once(&[]).found_nothing().ledger();
     assert_eq!((ledger.recovered, ledger.stored), (0, 0), "it is known to be delivered");
+}
+
+#[test]
+fn what_was_cut_off_the_queue_is_counted_as_lost() {
+    let server = BulkServer::start();
+    let place = place(&server, "");
+    place.write("a", &lines("a", 0..3000));
+    server.hold();
+    let mut program = place.start(&["-E", "filebeat.shutdown_timeout=200ms"]);
+    program.await_that("a request is held", || server.held() > 0);
+    await_queued(&mut program, &place, 3000);
+    assert!(program.kill().was_killed());
+    server.release();
+    server.await_silence();
+    let segments = std::fs::read_dir(place.data().join("diskqueue")).unwrap();
+    let segments = segments.map(|entry| entry.unwrap().path());
+    let mut segments: Vec<_> =
+        segments.filter(|path| path.extension().is_some_and(|ending| ending == "skq")).collect();
+    segments.sort();
+    let last = std::fs::File::options().write(true).open(segments.last().unwrap()).unwrap();
+    last.set_len(last.metadata().unwrap().len() - 1).unwrap();
+    let ended = place.once(&[]);
+    assert_eq!(ended.code(), Some(6), "{}", ended.log);
+    assert!(
+        ended.log.contains("the end of the disk queue was cut off or damaged"),
+        "{}",
+        ended.log
+    );
+    assert!(!ended.log.contains("its lines are read again"), "{}", ended.log);
+    let ledger = ended.ledger();
+    assert!(ledger.dropped > 0 && ledger.recovered == 3000, "{ledger:?}");
+    let missing = judge(&[("a", 3000)], &server.documents()).missing;
+    assert_eq!(missing, ledger.dropped, "{ledger:?}");
 }
 
 /// Waits until so many events are in the queue, as a second program is told.

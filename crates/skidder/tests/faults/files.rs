@@ -1,11 +1,13 @@
 //! Files that are hard to tell apart, and rotation without crashes.
 
 use crate::common::lines::{Log, UNNUMBERED, Verdict, gzip, judge, lines};
+use crate::common::program::Program;
 use crate::common::server::BulkServer;
 use crate::common::{Place, accept};
 use skidder_testkit::Random;
 use std::fs::OpenOptions;
 use std::io::Write as _;
+use std::process::Command;
 
 /// More than a fingerprint covers, the same in every file.
 fn header() -> Vec<u8> {
@@ -231,4 +233,28 @@ fn half_a_line_waits_for_its_other_half() {
     OpenOptions::new().append(true).open(path).unwrap().write_all(&text[150..]).unwrap();
     place.once(&[]).succeeded();
     accept("half a line", judge(&[("a", 2)], &server.documents()), 0);
+}
+
+#[test]
+fn with_very_few_descriptors_every_file_is_read_while_others_sleep_at_their_ends() {
+    const FILES: usize = 100;
+    let server = BulkServer::start();
+    let place = Place::new(&server);
+    let labels: Vec<String> = (0..FILES).map(|file| format!("f{file}")).collect();
+    for label in &labels {
+        place.write(label, &lines(label, 0..20));
+    }
+    for descriptors in [24, 32, 64] {
+        let limited = format!("ulimit -n {descriptors} && exec \"$0\" \"$@\"");
+        let mut command = Command::new("sh");
+        command.args(["-c", &limited, env!("CARGO_BIN_EXE_skidder"), "-e", "-c", "filebeat.yml"]);
+        let data = format!("data-{descriptors}");
+        command.args(["--path.data", &data]).current_dir(place.path());
+        let before = server.count();
+        let mut program = Program::start(&mut command);
+        program.await_that("every line is there", || server.count() >= before + FILES * 20);
+        program.terminate().succeeded();
+    }
+    let logs: Vec<(&str, usize)> = labels.iter().map(|label| (&**label, 20)).collect();
+    accept("24, 32 and 64 descriptors, 100 files", judge(&logs, &server.documents()), FILES * 40);
 }

@@ -185,6 +185,28 @@ fn killed_while_rotating_by_copytruncate() {
 }
 
 #[test]
+fn what_a_kill_repeats_is_bounded_by_events_however_rarely_cursors_are_saved() {
+    const ALL: usize = 120_000;
+    /// After so many events with a verdict there is a commit before its time.
+    const COMMIT_ROWS: usize = 50_000;
+    let server = BulkServer::start();
+    let place = Place::new(&server);
+    place.open_endpoint();
+    place.write("a", &lines("a", 0..ALL));
+    let mut program = place.start(&["-E", "filebeat.registry.flush=1h"]);
+    program.await_that("every line is there", || server.count() >= ALL);
+    program.await_that("cursors are saved", || {
+        place.stat("/registrar/writes/success").is_some_and(|writes| writes > 0)
+    });
+    program.kill();
+    let durable = place.durable_bytes() as usize / LINE_BYTES;
+    assert!(durable + QUEUE_EVENTS >= COMMIT_ROWS, "{durable} lines are durable");
+    place.once(&[]).succeeded();
+    let fault = "kill -9 with `registry.flush: 1h`";
+    accept(fault, judge(&[("a", ALL)], &server.documents()), ALL - durable);
+}
+
+#[test]
 fn stopped_midway_it_drains_and_repeats_nothing() {
     // So many that they outlast a test that has to wait for its turn on a busy machine.
     const A: usize = 40_000;
@@ -242,4 +264,27 @@ fn asked_twice_it_does_not_wait() {
     server.await_silence();
     place.once(&[]).succeeded();
     accept("SIGTERM, twice", judge(&[("a", 3000)], &server.documents()), bound);
+}
+
+#[test]
+fn a_signal_ends_the_program_while_a_script_loops_and_nothing_is_lost() {
+    let server = BulkServer::start();
+    let place = Place::new(&server);
+    let text = place.configuration();
+    let source = "function process(event) { if (/^b 7 /.test(event.Get('message'))) { console.warn('it loops'); while (true) {} } }";
+    place.configure(&format!(
+        "{text}processors: [{{script: {{lang: javascript, source: \"{source}\"}}}}]\n"
+    ));
+    place.write("a", &lines("a", 0..100));
+    let mut program = place.start(&["-E", "filebeat.shutdown_timeout=1s"]);
+    program.await_that("what comes before is there", || server.count() == 100);
+    place.write("b", &lines("b", 0..20));
+    program.await_log("it loops");
+    let ended = program.terminate().succeeded();
+    assert!(ended.log.contains("a processor does not end; it is interrupted"), "{}", ended.log);
+    server.await_silence();
+    // What was with it is read again.
+    place.configure(&text);
+    place.once(&[]).succeeded();
+    accept("a script that loops", judge(&[("a", 100), ("b", 20)], &server.documents()), 0);
 }

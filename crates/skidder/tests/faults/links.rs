@@ -70,6 +70,35 @@ fn a_link_of_a_container_is_one_log_over_rotations_and_restarts() {
 }
 
 #[test]
+fn files_that_are_rotated_away_and_deleted_while_the_output_hangs_are_read() {
+    const KEPT: usize = 3;
+    const ROTATIONS: usize = 10;
+    let server = BulkServer::start();
+    let place = Place::new(&server);
+    place.open_endpoint();
+    place.configure(&place.configuration().replace("timeout: 5s", "timeout: 10m"));
+    let mut log = Log::create(&place.logs(), "app.log");
+    server.hold();
+    let mut program = place.start(&[]);
+    for file in 1..=ROTATIONS {
+        log.append(2000);
+        program.await_that("the file is kept open", || {
+            let open = place.stat("/filebeat/harvester/open_files");
+            open.is_some_and(|open| open as usize >= file)
+        });
+        if file > KEPT {
+            std::fs::remove_file(log.rotated(KEPT, "")).unwrap();
+        }
+        log.rename();
+    }
+    server.release();
+    program.await_that("every line is there", || distinct(&server.documents()) >= log.next);
+    program.terminate().succeeded();
+    let verdict = judge(&[("app.log", log.next)], &server.documents());
+    accept("rotated away and deleted while the output hangs", verdict, 0);
+}
+
+#[test]
 fn a_pinned_file_outlives_its_deletion_and_a_kill() {
     let server = BulkServer::start();
     let place = Place::new(&server);

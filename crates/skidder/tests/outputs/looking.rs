@@ -7,31 +7,15 @@ use crate::common::server::BulkServer;
 use crate::{LINES, two};
 use serde_json::Value;
 use std::fmt::Write as _;
-use std::io::{Read as _, Write as _};
-use std::os::unix::net::UnixStream;
-
-/// The body of an answer of the endpoint.
-fn get(place: &Place, target: &str) -> String {
-    let mut stream = UnixStream::connect(place.path().join("s")).unwrap();
-    write!(stream, "GET {target} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").unwrap();
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).unwrap();
-    answer.split_once("\r\n\r\n").unwrap().1.to_owned()
-}
 
 fn json(place: &Place, target: &str) -> Value {
-    serde_json::from_str(&get(place, target)).unwrap()
+    serde_json::from_str(&place.get(target)).unwrap()
 }
 
 /// A running program of which `archive` holds what it was given and `main` has everything.
 fn running() -> (BulkServer, BulkServer, Place, Program) {
     let (main, archive, place) = two();
-    let socket = place.path().join("s");
-    let text = place.configuration();
-    place.configure(&format!(
-        "{text}http: {{enabled: true, host: 'unix://{}'}}\n",
-        socket.display()
-    ));
+    place.open_endpoint();
     place.write("a", &lines("a", 0..LINES));
     archive.hold();
     let mut program = place.start(&[]);
@@ -62,7 +46,7 @@ fn the_endpoint_tells_of_all_outputs_together_and_of_each() {
     let state = json(&place, "/state");
     assert_eq!(state["input"]["count"], 1);
     assert_eq!(state["skidder"]["outputs"]["archive"]["name"], "elasticsearch");
-    let metrics = get(&place, "/metrics");
+    let metrics = place.get("/metrics");
     let series = r#"skidder_output_events_total{result="acked",output="main"} "#;
     assert!(metrics.contains(&format!("{series}{LINES}\n")), "{metrics}");
     assert!(metrics.contains(r#"skidder_ledger_in_flight_lines{output="archive"} "#), "{metrics}");

@@ -122,7 +122,7 @@ fn what_one_output_refuses_is_in_its_own_dead_letters() {
     let (main, archive, place) = two();
     archive.follow(|_| Act::Items(|line| if line.contains("7 ") { 400 } else { 201 }));
     place.write("a", &lines("a", 0..1000));
-    let ended = place.once(&[]).succeeded();
+    let ended = place.once(&[]).was_refused();
     assert_eq!(ended.ledger_of("main"), all_delivered(1000));
     let expected = Ledger { read: 1000, delivered: 900, dead_lettered: 100, ..Ledger::default() };
     assert_eq!(ended.ledger_of("archive"), expected);

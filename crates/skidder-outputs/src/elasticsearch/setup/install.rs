@@ -73,9 +73,9 @@ impl Installer {
         }
         for step in self.install(info, server, false).await? {
             match step {
-                Step::Loaded(what) => tracing::info!(what, "loaded"),
-                Step::Kept(what) => tracing::info!(what, "it is there already, and stays as it is"),
-                Step::Skipped(why) => tracing::warn!(why, "not set up"),
+                Step::Loaded(what) => tracing::info!("loaded {what}"),
+                Step::Kept(what) => tracing::info!("{what} is there already, and stays as it is"),
+                Step::Skipped(why) => tracing::warn!("not set up: {why}"),
             }
         }
         *done = true;

@@ -16,6 +16,8 @@ const FILE_BYTES_MAX: usize = 16 << 20;
 const PRIORITY: u32 = 150;
 /// Name and pattern of the template.
 const NAME: &str = "filebeat-%{[agent.version]}";
+/// Name of the file with fields that comes with Filebeat.
+const STOCK_FIELDS: &str = "fields.yml";
 /// Name of the policy.
 const POLICY: &str = "filebeat";
 
@@ -29,7 +31,7 @@ impl Setup {
             dsl: files.dsl(&section.section("dsl")),
         };
         let advice = "load dashboards with Filebeat, once";
-        section.unsupported_if_enabled("dashboards", advice);
+        section.without_effect_if_enabled("dashboards", advice);
         section.without_effect(&["kibana.*"], "it is only asked to take dashboards");
         setup
     }
@@ -58,7 +60,13 @@ impl Files<'_> {
         }
         json.deprecated(&["data_stream"], "the first event makes the data stream");
         json.finish();
-        let fields = section.path_buf("fields").try_map(|path| self.fields(&path)).optional();
+        let fields = section.path_buf("fields").optional();
+        let fields = fields.filter(|path| !self.is_stock(section, path));
+        let fields = fields.and_then(|path| {
+            let message =
+                |error| format!("`{}` is `{}`; {error}", section.path_of("fields"), path.display());
+            self.fields(&path).map_err(|error| section.problem("fields", message(error), "")).ok()
+        });
         let appended = section.item("append_fields").and_then(|item| {
             match mapping::read(item.node(), false) {
                 Ok(mapped) => Some(mapped),
@@ -171,6 +179,18 @@ impl Files<'_> {
     }
 
     /// A `fields.yml`.
+    /// Whether it is the file that comes with Filebeat, and is not there: its fields are ours.
+    fn is_stock(&self, section: &Section<'_>, path: &Path) -> bool {
+        let there = self.context.fs.metadata(&self.directory.join(path)).is_ok();
+        if there || path.file_name().is_none_or(|name| name != STOCK_FIELDS) {
+            return false;
+        }
+        let message =
+            format!("`{}` is `{}`, which is not there", section.path_of("fields"), path.display());
+        section.warning("fields", message, "leave it out: the fields of this file are built in");
+        true
+    }
+
     fn fields(&self, path: &Path) -> Result<Mapped, String> {
         let text = self.read(path)?;
         let name = path.display().to_string();
@@ -303,7 +323,9 @@ mod tests {
             ("setup.template.type: legacy", "setup.template.type"),
             ("setup.ilm.enabled: perhaps", "setup.ilm.enabled"),
             ("setup.kibana.host: x", "warning: x:1:1: `setup.kibana` has no effect here"),
-            ("setup.dashboards.enabled: true", "not supported by skidder yet"),
+            ("setup.dashboards.enabled: true", "has no effect here"),
+            ("setup.template.fields: /none/fields.yml", "the fields of this file are built in"),
+            ("setup.template.fields: /none/mine.yml", "cannot be read"),
             ("setup.template.json.enabled: true", "`setup.template.json.path` is missing"),
             ("setup.dsl.data_stream_pattern: x", "setup.dsl.data_stream_pattern"),
             ("setup.dsl.check_exists: true", "setup.dsl.check_exists"),

@@ -24,7 +24,8 @@ impl Scan<'_> {
     fn any(&mut self) -> Result<JsonValue, JsonError> {
         let byte = self.peek();
         if byte == b'{' {
-            return self.document().map(JsonValue::Object);
+            let fields = self.document()?;
+            return self.nothing_more().map(|()| JsonValue::Object(fields));
         }
         let mut root = Frame {
             node: NodeId::NONE,

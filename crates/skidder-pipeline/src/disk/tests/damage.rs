@@ -218,3 +218,36 @@ fn segments_of_a_later_program_and_of_another_queue_are_refused() {
     let error = Life::with(&fs, settings()).err();
     assert!(matches!(error, Some(DiskQueueError::Another { .. })));
 }
+
+#[test]
+fn what_a_saved_cursor_has_passed_is_counted_as_lost_when_it_is_cut_off() {
+    for saves in [false, true] {
+        let fs = filled(None);
+        let life = Life::new(&fs);
+        let last = FRAMES * LINES;
+        life.read(last..last + LINES);
+        life.write_all();
+        if saves {
+            let clock = SimClock::new();
+            let shared = (Arc::new(fs.clone()), Arc::new(clock.clone()));
+            let options = skidder_registry::Options::default();
+            let path = Path::new("/registry");
+            let registry = skidder_registry::Registry::open(shared.0, shared.1, path, options);
+            let registry = Arc::new(registry.expect("it opens").0);
+            let mut registrar = crate::Registrar::new(Arc::clone(&life.settle), registry)
+                .with_disk(Some(Arc::clone(&life.queue)));
+            assert!(registrar.flush(&clock));
+        }
+        drop(life);
+        fs.kill();
+        let path = segments(&fs).pop().expect("a segment");
+        let bytes = fs.peek(&path).expect("it is there");
+        fs.write_as_other(&path, &bytes[..bytes.len() - 1]);
+        let mut life = Life::new(&fs);
+        let lost = if saves { LINES } else { 0 };
+        assert_eq!(life.opened.cut_events, lost, "{:?}", life.opened);
+        assert!(life.opened.torn_bytes > 0);
+        life.deliver_all();
+        assert_eq!((life.lost(), life.once().len() as u64), (lost, last));
+    }
+}

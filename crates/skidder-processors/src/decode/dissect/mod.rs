@@ -158,6 +158,7 @@ impl Dissect {
         }
         if let Some(tree) = &self.tree
             && !event.has_slots()
+            && !event.as_ref().has_dots()
             && tree.is_free(event)
         {
             tree.put(event, cells)?;

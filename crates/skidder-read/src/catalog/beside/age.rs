@@ -1,6 +1,6 @@
 //! Which of several rotated files is the older, by their names.
 
-use crate::catalog::matching::rotated_suffix;
+use crate::catalog::matching::{is_related, rotated_suffix};
 use std::cmp::Reverse;
 use std::path::Path;
 
@@ -30,4 +30,11 @@ pub(super) fn is_of_earlier_run(target: &Path, other: &Path) -> bool {
         (Some(run), Some(earlier)) => earlier < run,
         _ => false,
     }
+}
+
+/// Whether one file was rotated away after another of the same log, as far as their names tell: only an older file gets a
+/// higher number, and a later one a later date.
+pub(super) fn is_rotated_after(one: &Path, other: &Path) -> bool {
+    let is_same_log = is_related(one, other) || is_of_earlier_run(one, other);
+    is_same_log && !rotated_suffix(other).is_empty() && age(other) < age(one)
 }

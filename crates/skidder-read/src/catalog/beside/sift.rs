@@ -48,7 +48,11 @@ impl Catalog {
                     }
                     wanted.push(sibling);
                 }
-                Ok(None) if *passed_known && !is_retry => skipped.push(sibling),
+                Ok(None) if *passed_known && !is_retry => {
+                    // What it comes after may be gone.
+                    let is_found = self.beside.is_after_saved(&sibling.path);
+                    if is_found { wanted.push(sibling) } else { skipped.push(sibling) }
+                }
                 Ok(None) => unknown.push(sibling),
                 Err(error) => {
                     *failed = Some(error);

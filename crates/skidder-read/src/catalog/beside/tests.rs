@@ -205,6 +205,22 @@ fn a_container_that_rotates_before_it_is_seen_is_read_from_its_first_line() {
 }
 
 #[test]
+fn names_tell_what_was_rotated_after_a_file_of_the_same_log() {
+    let is_after = |one: &str, other: &str| {
+        let path = |name: &str| Path::new("/pods").join(name);
+        age::is_rotated_after(&path(one), &path(other))
+    };
+    assert!(is_after("0.log.20261121-100001", "0.log.20261121-100000.gz"));
+    assert!(is_after("1.log.20261121-100000", "0.log.20261121-100001"));
+    assert!(is_after("id-json.log.1", "id-json.log.2.gz"));
+    assert!(!is_after("0.log.20261121-100000", "0.log.20261121-100000.gz"), "the same");
+    assert!(!is_after("0.log.20261121-100000.gz", "0.log.20261121-100001"), "before");
+    assert!(!is_after("id-json.log.2", "id-json.log.1"), "before");
+    assert!(!is_after("0.log.20261121-100001", "0.log"), "that was not rotated away");
+    assert!(!is_after("other.log.20261121-100001", "0.log.20261121-100000"), "another log");
+}
+
+#[test]
 fn numbers_grow_with_age_and_dates_with_youth() {
     let sorted = |names: &[&str]| {
         let mut paths: Vec<PathBuf> = names.iter().map(|name| Path::new("/l").join(name)).collect();

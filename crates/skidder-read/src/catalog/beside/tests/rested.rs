@@ -199,3 +199,47 @@ fn what_was_found_and_not_read_before_a_stop_is_read_after_it() {
             .finish(&format!("nothing was read of one in between, written to: {is_written}"));
     }
 }
+
+#[test]
+fn what_was_found_and_not_read_before_a_stop_is_read_though_all_that_was_older_is_gone() {
+    // As above, but what the link had led to before is deleted while the program is down: only its saved name tells that
+    // what has a newer one was rotated away after it. What was rotated away before the first look stays unread.
+    for (written, rotated_again) in [(false, false), (true, false), (false, true)] {
+        let mut kubelet = Kubelet::new(true, true);
+        kubelet.rotate();
+        kubelet.input.fs.append_as_other(Kubelet::rotated(0), b"before the first look\n");
+        kubelet.write(100);
+        kubelet.input.advance(3600);
+        kubelet.read();
+        for _ in 0..4 {
+            kubelet.rotate();
+            kubelet.write(100);
+        }
+        kubelet.read();
+        assert_eq!(kubelet.messages.len(), 500);
+        let unread = [Kubelet::rotated(2), Kubelet::rotated(3)];
+        kubelet.input.saved.change(|saved| {
+            saved.retain(|_, entry| {
+                let path = entry.meta.source.to_string_lossy();
+                !unread.iter().any(|unread| path.starts_with(unread))
+            });
+            assert_eq!(saved.len(), 3, "the oldest, the newest rotated one, and the log");
+        });
+        kubelet.messages.retain(|text| {
+            let number: usize =
+                text.rsplit(' ').next().and_then(|n| n.parse().ok()).expect("a number");
+            !(100..300).contains(&number)
+        });
+        if written {
+            kubelet.write(1);
+        }
+        if rotated_again {
+            kubelet.rotate();
+            kubelet.write(1);
+        }
+        kubelet.input.fs.remove_as_other(format!("{}.gz", Kubelet::rotated(1)));
+        down_for_long(kubelet).finish(&format!(
+            "nothing was read of two in between, written to: {written}, rotated again: {rotated_again}"
+        ));
+    }
+}

@@ -1,0 +1,244 @@
+//! What is never shown: by the names of keys, and by the place in a text.
+
+use crate::node::MASK;
+use crate::suggest::distance_between;
+use std::net::Ipv6Addr;
+use std::ops::Range;
+
+/// Key endings that tell of a secret; compared in lower case with `-` as `_`.
+const SECRET_ENDINGS: &[&str] = &[
+    "password",
+    "passwd",
+    "passphrase",
+    "passcode",
+    "pass",
+    "pwd",
+    "secret",
+    "token",
+    "api_key",
+    "apikey",
+    "access_key",
+    "secret_key",
+    "account_key",
+    "private_key",
+    "authorization",
+    "credential",
+    "cookie",
+    "credentials_json",
+    "connection_string",
+    "secret_access_key",
+];
+
+/// Shortest ending that is known with one edit, as `pasword`; with two edits it has two letters more.
+const EDITED_MIN: usize = 6;
+
+/// Whether the value at the dotted `path` is a secret: its key, or one that it is below, names one, or nearly so, as keys
+/// that nobody knows may do.
+pub(crate) fn is_secret(path: &str) -> bool {
+    let path = path.to_ascii_lowercase().replace('-', "_");
+    path.split('.').any(names_secret)
+        || path == "cloud.auth"
+        || path.ends_with(".cloud.auth")
+        || path.ends_with("encryption.key")
+}
+
+/// Whether a key, in lower case and with `_`, names a secret.
+fn names_secret(key: &str) -> bool {
+    if key.contains("password") || key.contains("passphrase") && !key.ends_with("_path") {
+        return true;
+    }
+    SECRET_ENDINGS.iter().any(|ending| {
+        let words = ending.matches('_').count() + 1;
+        let start = key.rmatch_indices('_').nth(words - 1).map_or(0, |(at, _)| at + 1);
+        let last = &key[start..];
+        let edits_max = match ending.len() {
+            ..EDITED_MIN => 0,
+            length => 1 + usize::from(length >= EDITED_MIN + 2),
+        };
+        // The plural of a short one, too.
+        last == *ending
+            || last.strip_suffix('s') == Some(ending)
+            || edits_max > 0 && distance_between(last, ending) <= edits_max
+    })
+}
+
+/// Whether the value at `path` is where something is, with a scheme or without.
+pub(crate) fn is_address(path: &str) -> bool {
+    let key = path.rsplit('.').next().unwrap_or_default().to_ascii_lowercase();
+    matches!(&*key, "host" | "hosts" | "url" | "urls" | "endpoint" | "endpoints")
+        || key.ends_with("_url")
+        || key.ends_with("_host")
+}
+
+/// A URL without password and query; other texts as they are.
+pub(crate) fn mask_url(text: &str) -> String {
+    match text.find("://") {
+        Some(scheme_end) => mask(text, scheme_end + 3, true),
+        None => text.to_owned(),
+    }
+}
+
+/// The same for what is an address for sure, also without a scheme.
+pub(crate) fn mask_address(text: &str) -> String {
+    let start = text.find("://").map_or(0, |scheme_end| scheme_end + 3);
+    mask(text, start, start > 0)
+}
+
+/// For messages, which show what is wrong: as [`mask_url`], and what may be a password in a text without a scheme
+/// (`user:password@host`).
+pub(crate) fn mask_login(text: &str) -> String {
+    if text.contains("://") {
+        return mask_url(text);
+    }
+    let end = text.find(char::is_whitespace).unwrap_or(text.len());
+    match login(&text[..end], false) {
+        Some(password) => replaced(text, password),
+        None => text.to_owned(),
+    }
+}
+
+fn mask(text: &str, start: usize, has_scheme: bool) -> String {
+    let mut masked = match login(&text[start..], has_scheme) {
+        Some(password) => replaced(text, start + password.start..start + password.end),
+        None => text.to_owned(),
+    };
+    let Some(query) = masked[start..].find('?').map(|at| start + at + 1) else { return masked };
+    let end = masked[query..].find(['#', ' ', '\t', '\n', '\r']);
+    let end = end.map_or(masked.len(), |length| query + length);
+    let parameters: Vec<String> = masked[query..end]
+        .split('&')
+        .map(|parameter| match parameter.split_once('=') {
+            Some((name, _)) => format!("{name}={MASK}"),
+            None if parameter.is_empty() => String::new(),
+            None => MASK.to_owned(),
+        })
+        .collect();
+    masked.replace_range(query..end, &parameters.join("&"));
+    masked
+}
+
+fn replaced(text: &str, range: Range<usize>) -> String {
+    format!("{}{MASK}{}", &text[..range.start], &text[range.end..])
+}
+
+/// Where in the text behind a scheme the password is, or may be: without a host (`user:password`), or with a slash in it.
+fn login(text: &str, has_scheme: bool) -> Option<Range<usize>> {
+    let authority = text.split(['/', '?', '#']).next().unwrap_or_default();
+    if let Some(at) = authority.rfind('@') {
+        let colon = authority[..at].find(':')?;
+        return Some(colon + 1..at);
+    }
+    if authority.starts_with('[') || authority.parse::<Ipv6Addr>().is_ok() {
+        return None;
+    }
+    let (user, behind) = authority.split_once(':')?;
+    let password = user.len() + 1;
+    match text.rfind('@').filter(|at| *at > password) {
+        Some(at) if !is_port(behind) => Some(password..at),
+        None if has_scheme && !is_port(behind) => Some(password..authority.len()),
+        _ => None,
+    }
+}
+
+fn is_port(text: &str) -> bool {
+    text.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_password_of_a_url_is_masked() {
+        let table = [
+            ("http://host", "http://host"),
+            ("http://user@host/", "http://user@host/"),
+            ("http://user:p@ss@host/a", "http://user:xxxxx@host/a"),
+            ("http://host/a:b@c", "http://host/a:b@c"),
+            ("plain:text@x", "plain:text@x"),
+            ("http://us er:PW@h", "http://us er:xxxxx@h"),
+            ("http://user:pa/ss@host/", "http://user:xxxxx@host/"),
+            ("http://h:9200/?token=a&b=c&d#e", "http://h:9200/?token=xxxxx&b=xxxxx&xxxxx#e"),
+            ("/var/log/a?.log", "/var/log/a?.log"),
+        ];
+        for (text, expected) in table {
+            assert_eq!(mask_url(text), expected);
+        }
+    }
+
+    #[test]
+    fn messages_mask_what_may_be_a_password() {
+        let table = [
+            ("http://user:p@ss@host/a", "http://user:xxxxx@host/a"),
+            ("http://user:12@host:x", "http://user:xxxxx@host:x"),
+            ("http://user:pass", "http://user:xxxxx"),
+            ("http://user:pa/ss@host/", "http://user:xxxxx@host/"),
+            ("http://user:pass/ and more", "http://user:xxxxx/ and more"),
+            ("user:pass@host:1", "user:xxxxx@host:1"),
+            ("socks5://:pass@", "socks5://:xxxxx@"),
+            ("http://host:9200/a", "http://host:9200/a"),
+            ("http://[::1]:x", "http://[::1]:x"),
+            ("http://fe80::1", "http://fe80::1"),
+            ("host:port", "host:port"),
+            ("/a:b/c@d", "/a:b/c@d"),
+            ("a@b:c", "a@b:c"),
+        ];
+        for (text, expected) in table {
+            assert_eq!(mask_login(text), expected);
+        }
+    }
+
+    #[test]
+    fn keys_that_name_a_secret_or_nearly_so_hide_all_below_them() {
+        for path in [
+            "output.elasticsearch.password",
+            "output.elasticsearch.pasword",
+            "output.elasticsearch.passwrod",
+            "output.elasticsearch.api-key",
+            "output.elasticsearch.api_kye",
+            "a.tokens",
+            "a.secrets.one.two",
+            "my_credentials",
+            "ssl.key_pasphrase",
+            "db_pwd",
+            "headers.Authorisation",
+            "cloud.auth",
+        ] {
+            assert!(is_secret(path), "{path}");
+        }
+        for path in [
+            "paths",
+            "processors.dissect.tokenizer",
+            "ssl.key",
+            "bearer_token_file",
+            "ssl.key_passphrase_path",
+            "queue.mem.events",
+            "a.section",
+            "a.select",
+            "a.key",
+            "keep_null",
+            "max_cached_sessions",
+            "fields.author",
+            "pattern",
+        ] {
+            assert!(!is_secret(path), "{path}");
+        }
+    }
+
+    #[test]
+    fn an_address_needs_no_scheme() {
+        let table = [
+            ("u:geheim@h:1", "u:xxxxx@h:1"),
+            ("us er:geheim@h", "us er:xxxxx@h"),
+            ("h:9200/?token=a", "h:9200/?token=xxxxx"),
+            ("h:9200", "h:9200"),
+            ("[::1]:9200", "[::1]:9200"),
+        ];
+        for (text, expected) in table {
+            assert_eq!(mask_address(text), expected);
+        }
+        assert!(
+            is_address("output.redis.hosts") && is_address("proxy_url") && !is_address("paths")
+        );
+    }
+}

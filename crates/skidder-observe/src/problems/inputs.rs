@@ -1,0 +1,74 @@
+//! Problems of inputs: paths without a file, files that cannot be read, compressed files that are read as text.
+
+use super::{Problem, Problems};
+use crate::snapshot::{InputSource, Sources};
+use skidder_os::{Clock, Fs, Monotonic};
+use skidder_read::{FilestreamSettings, Finding, survey};
+use std::collections::BTreeSet;
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+/// A survey is made again when it is older and somebody asks: it lists directories and opens files.
+const AGE_MAX: Duration = Duration::from_mins(1);
+
+/// Looks at what an input finds, at most once a minute. Memory: its settings and its findings.
+pub struct Survey {
+    fs: Arc<dyn Fs>,
+    clock: Arc<dyn Clock>,
+    settings: FilestreamSettings,
+    kept: Mutex<Option<(Monotonic, Vec<Finding>)>>,
+}
+
+impl fmt::Debug for Survey {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_struct("Survey").field("input", &self.settings.id).finish_non_exhaustive()
+    }
+}
+
+impl Survey {
+    /// Of an input with these settings; looks at nothing yet.
+    pub fn new(fs: Arc<dyn Fs>, clock: Arc<dyn Clock>, settings: FilestreamSettings) -> Self {
+        Self { fs, clock, settings, kept: Mutex::default() }
+    }
+
+    /// What there is, from a look that is no older than `age`; blocks while another thread looks.
+    pub fn findings(&self, age: Duration) -> Vec<Finding> {
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let now = self.clock.monotonic();
+        if let Some((_, findings)) = kept.as_ref().filter(|(made, _)| now.since(*made) <= age) {
+            return findings.clone();
+        }
+        let findings = survey(&*self.fs, &self.settings);
+        *kept = Some((now, findings.clone()));
+        findings
+    }
+}
+
+impl Problems {
+    /// Problems of the inputs, each once; lists directories if that was not done within `age`, by default a minute.
+    pub fn of_inputs(sources: &Sources, age: Option<Duration>) -> Vec<Problem> {
+        let mut seen = BTreeSet::new();
+        let mut problems = Vec::new();
+        for output in &sources.outputs {
+            for input in output.inputs.list().iter() {
+                if seen.insert(input.number) {
+                    problems.extend(of_input(input, age.unwrap_or(AGE_MAX)));
+                }
+            }
+        }
+        problems
+    }
+}
+
+fn of_input(input: &InputSource, age: Duration) -> Vec<Problem> {
+    let findings = input.survey.as_ref().map(|survey| survey.findings(age));
+    let name = if input.id.is_empty() { &input.kind } else { &input.id };
+    let problem = |finding: Finding| Problem {
+        input: Some(input.id.clone()),
+        path: Some(finding.place()),
+        ..Problem::warning(finding.kind(), format!("input `{name}`: {finding}"))
+            .remedy(finding.remedy())
+    };
+    findings.into_iter().flatten().map(problem).collect()
+}

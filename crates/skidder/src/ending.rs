@@ -1,0 +1,217 @@
+//! How a run with `--once`, or `ship`, ends: with 0 only if everything was read and everything was accepted.
+
+use crate::commands::tell;
+use crate::run::RunningOutput;
+use clap::ValueEnum;
+use skidder_event::DropReason;
+use skidder_pipeline::{AskError, Ledger};
+use skidder_read::FileQuery;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+/// Files that are looked at with one question to the scanner.
+const FILES_AT_ONCE: usize = 5000;
+
+/// How long the scanner may take to answer one.
+const ANSWER_WAIT: Duration = Duration::from_secs(30);
+
+/// Files that are named at the end; of more only the number is said.
+const FILES_NAMED: usize = 20;
+
+/// What makes a run with `--once` end with another exit code than 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum FailOn {
+    /// Files that were not read to their end: unreadable, damaged, cut off or gone
+    Unread,
+    /// Events that the server refused, and lines beyond the limit of their length
+    Refused,
+    /// No file at all was found
+    Nothing,
+    /// None of these
+    Never,
+}
+
+impl FailOn {
+    /// The exit code.
+    fn code(self) -> u8 {
+        match self {
+            Self::Unread => 4,
+            Self::Refused => 5,
+            Self::Nothing => 7,
+            Self::Never => 0,
+        }
+    }
+}
+
+/// What was found of files when everything that could be read was read, of one output or of several.
+#[derive(Debug, Default)]
+pub(crate) struct Files {
+    found: usize,
+    /// Everything was read before the program was asked to stop.
+    looked: bool,
+    /// Those that were not read to their end, and why.
+    unread: BTreeMap<PathBuf, String>,
+    /// The scanner gave no answer.
+    unknown: bool,
+}
+
+impl Files {
+    /// Asks the scanner of an output that has read everything.
+    pub(crate) fn look(&mut self, output: &RunningOutput) {
+        self.looked = true;
+        let looks = output.looks();
+        for input in &output.inputs {
+            let mut after = None;
+            loop {
+                let query = FileQuery { after, limit: FILES_AT_ONCE, paths: Vec::new() };
+                let page = match looks.page(input.slot, query, ANSWER_WAIT) {
+                    Ok(page) => page,
+                    Err(AskError::Busy | AskError::Ended | AskError::NoInput(_)) => {
+                        self.unknown = true;
+                        break;
+                    }
+                };
+                self.found += page.files.len();
+                for file in &page.files {
+                    if let Some(reason) = file.why_unread() {
+                        self.unread.insert(file.path.to_path_buf(), reason.to_string());
+                    }
+                }
+                after = page.files.last().map(|file| file.path.to_path_buf()).filter(|_| page.more);
+                if after.is_none() {
+                    break;
+                }
+            }
+        }
+    }
+}
+
+/// What a run did not do.
+#[derive(Debug, Default)]
+pub(crate) struct Shortfall {
+    files: Files,
+    /// Lines that were read, or were in a disk queue.
+    lines: u64,
+    /// Compressed files that are damaged or fail their check, and files that vanished unread.
+    spoiled: u64,
+    refused: u64,
+    too_long: u64,
+}
+
+impl Shortfall {
+    pub(crate) fn of_files(files: Files) -> Self {
+        Self { files, ..Self::default() }
+    }
+
+    /// Adds what became of the lines of an output.
+    pub(crate) fn add(&mut self, ledger: &Ledger, spoiled: u64) {
+        self.spoiled += spoiled;
+        self.lines += ledger.read() + ledger.recovered();
+        self.refused += ledger.dead_lettered() + ledger.dropped().get(DropReason::Rejected);
+        self.too_long += ledger.dropped().get(DropReason::LineTooLong);
+    }
+
+    /// What there is of it, the most serious first.
+    fn all(&self) -> Vec<FailOn> {
+        let Files { looked, unknown, unread, .. } = &self.files;
+        let unread = !looked || !unread.is_empty() || self.spoiled > 0 || *unknown;
+        let refused = self.refused + self.too_long > 0;
+        let nothing = *looked && self.files.found == 0 && self.lines == 0 && !unknown;
+        [(unread, FailOn::Unread), (refused, FailOn::Refused), (nothing, FailOn::Nothing)]
+            .into_iter()
+            .filter_map(|(is_so, what)| is_so.then_some(what))
+            .collect()
+    }
+
+    /// The exit code; `fail_on` is what counts, everything if it is empty.
+    pub(crate) fn code(&self, fail_on: &[FailOn]) -> ExitCode {
+        let counts = |what: &FailOn| fail_on.is_empty() || fail_on.contains(what);
+        ExitCode::from(self.all().into_iter().find(counts).map_or(0, FailOn::code))
+    }
+
+    /// Says on stderr what was not read and what was refused.
+    pub(crate) fn report(&self) {
+        tell(&self.text());
+    }
+
+    fn text(&self) -> String {
+        let mut text = String::new();
+        let unread = &self.files.unread;
+        for (path, reason) in unread.iter().take(FILES_NAMED) {
+            text.push_str(&format!("! not read to its end: {}: {reason}\n", path.display()));
+        }
+        if unread.len() > FILES_NAMED {
+            text.push_str(&format!("! {} more files\n", unread.len() - FILES_NAMED));
+        }
+        if unread.is_empty() && self.spoiled > 0 {
+            text.push_str(&format!(
+                "! {} files are damaged or vanished before they were read; the log names them\n",
+                self.spoiled
+            ));
+        }
+        if !self.files.looked {
+            text.push_str("! stopped before everything was read; the next run goes on from here\n");
+        }
+        if self.files.unknown {
+            text.push_str("! which files were not read is not known: the scanner did not answer\n");
+        }
+        if self.refused > 0 {
+            text.push_str(&format!(
+                "! {} events were refused; `skidder deadletters list` shows those that were kept\n",
+                self.refused
+            ));
+        }
+        if self.too_long > 0 {
+            text.push_str(&format!(
+                "! {} lines are longer than four times `message_max_bytes` and were skipped\n",
+                self.too_long
+            ));
+        }
+        text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shortfall(unread: &[&str], refused: u64, found: usize) -> Shortfall {
+        let unread =
+            unread.iter().map(|path| (PathBuf::from(path), "damaged: x".to_owned())).collect();
+        Shortfall {
+            files: Files { found, looked: true, unread, unknown: false },
+            refused,
+            ..Shortfall::default()
+        }
+    }
+
+    fn code(shortfall: &Shortfall, fail_on: &[FailOn]) -> u8 {
+        (0..=9).find(|code| ExitCode::from(*code) == shortfall.code(fail_on)).unwrap_or(255)
+    }
+
+    #[test]
+    fn the_most_serious_that_counts_is_the_exit_code() {
+        let both = shortfall(&["/a"], 3, 7);
+        assert_eq!(code(&both, &[]), 4);
+        assert_eq!(code(&both, &[FailOn::Refused, FailOn::Nothing]), 5);
+        assert_eq!(code(&both, &[FailOn::Never]), 0);
+        assert_eq!(code(&shortfall(&[], 0, 0), &[]), 7);
+        assert_eq!(code(&shortfall(&[], 0, 1), &[]), 0);
+        assert_eq!(
+            both.text(),
+            "! not read to its end: /a: damaged: x\n! 3 events were refused; `skidder deadletters list` \
+             shows those that were kept\n"
+        );
+    }
+
+    #[test]
+    fn of_many_files_the_first_are_named() {
+        let paths: Vec<String> = (0..25).map(|number| format!("/{number:02}")).collect();
+        let paths: Vec<&str> = paths.iter().map(String::as_str).collect();
+        let text = shortfall(&paths, 0, 25).text();
+        assert_eq!(text.lines().count(), FILES_NAMED + 1);
+        assert!(text.ends_with("! 5 more files\n"), "{text}");
+    }
+}

@@ -1,0 +1,161 @@
+//! A configuration of an older Filebeat in the words of today's, line by line: what need not change stays as it is,
+//! comments among it, and each change has a comment above it.
+
+mod edits;
+mod input;
+mod keys;
+
+use edits::Edits;
+use input::Input;
+use keys::{Key, keys};
+use std::collections::BTreeMap;
+
+/// Keys with another name today: the whole path without lists; the new name of the last parts as they are written; why.
+const RENAMED: &[(&str, &str, &str)] = &[
+    ("filebeat.prospectors", "filebeat.inputs", "they are inputs since Filebeat 6.3"),
+    ("filebeat.config.prospectors", "filebeat.config.inputs", "they are inputs since Filebeat 6.3"),
+    ("filebeat.idle_timeout", "queue.mem.flush.timeout", "since Filebeat 6 this is the queue's"),
+    ("xpack.monitoring", "monitoring", "since Filebeat 7 without `xpack`"),
+    ("output.elasticsearch.tls", "output.elasticsearch.ssl", "`ssl` since Filebeat 5"),
+    ("output.logstash.tls", "output.logstash.ssl", "`ssl` since Filebeat 5"),
+    (
+        "output.elasticsearch.template.enabled",
+        "setup.template.enabled",
+        "since Filebeat 6 templates are in `setup`",
+    ),
+    (
+        "output.elasticsearch.template.name",
+        "setup.template.name",
+        "since Filebeat 6 templates are in `setup`",
+    ),
+    (
+        "output.elasticsearch.template.pattern",
+        "setup.template.pattern",
+        "since Filebeat 6 templates are in `setup`",
+    ),
+    (
+        "output.elasticsearch.template.overwrite",
+        "setup.template.overwrite",
+        "since Filebeat 6 templates are in `setup`",
+    ),
+    ("output.elasticsearch.ilm.enabled", "setup.ilm.enabled", "since Filebeat 7 in `setup`"),
+    (
+        "output.elasticsearch.ilm.policy_name",
+        "setup.ilm.policy_name",
+        "since Filebeat 7 in `setup`",
+    ),
+];
+
+/// Keys that have no place any more, and why.
+const GONE: &[(&str, &str)] = &[
+    (
+        "filebeat.registry_file",
+        "the registry is a folder since Filebeat 7, `filebeat.registry.path`",
+    ),
+    ("filebeat.spool_size", "it went with Filebeat 6: `queue.mem.events` bounds what waits"),
+    ("filebeat.publish_async", "it went with Filebeat 6: always so"),
+    ("filebeat.registry_flush", "see `filebeat.registry.flush`"),
+    (
+        "output.elasticsearch.template",
+        "the template that it names is of an older Filebeat; `setup.template` makes one",
+    ),
+    ("output.elasticsearch.ilm", "see `setup.ilm`"),
+    ("output.elasticsearch.document_type", "Elasticsearch has no types any more"),
+    ("output.elasticsearch.save_topology", "it went with Filebeat 5"),
+    ("output.elasticsearch.flush_interval", "it went with Filebeat 6: `queue.mem.flush.timeout`"),
+    ("output.elasticsearch.tls.insecure", "see `ssl.verification_mode`"),
+    ("output.logstash.tls.insecure", "see `ssl.verification_mode`"),
+    ("output.logstash.port", "a host is written with its port: `hosts: [name:port]`"),
+    ("output.logstash.flush_interval", "it went with Filebeat 6: `queue.mem.flush.timeout`"),
+    ("shipper", "it went with Filebeat 5: `name` and `tags`"),
+    ("setup.template.versions", "it went with Filebeat 7"),
+    ("bulk_queue_size", "it went with Filebeat 5: `queue.mem.events`"),
+    ("queue_size", "it went with Filebeat 5: `queue.mem.events`"),
+];
+
+/// The file as it would be written today; nothing if it need not change.
+pub(super) fn rewrite(text: &str) -> Option<String> {
+    let found = keys(text);
+    let mut edits = Edits::default();
+    for key in &found {
+        rewrite_key(key, &found, &mut edits);
+    }
+    let mut items: BTreeMap<usize, Vec<&Key>> = BTreeMap::new();
+    for key in found.iter().filter(|key| is_of_input(key)) {
+        items.entry(key.item.unwrap_or(key.line)).or_default().push(key);
+    }
+    for (number, keys) in items.values().enumerate() {
+        Input { number: number + 1, keys, all: &found, text }.rewrite(&mut edits);
+    }
+    (!edits.is_empty()).then(|| edits.apply(text))
+}
+
+/// Whether a key is an option of an input, at its first level.
+fn is_of_input(key: &Key) -> bool {
+    let parts: Vec<&str> = key.path.iter().map(String::as_str).collect();
+    key.item.is_some()
+        && matches!(parts[..], ["filebeat", "inputs" | "prospectors", "[]", ref rest @ ..] if !rest.contains(&"[]"))
+}
+
+fn rewrite_key(key: &Key, all: &[Key], edits: &mut Edits) {
+    let name = key.name();
+    // The parts that are written here.
+    let own = all_parts(key);
+    if let Some((_, to, why)) = RENAMED.iter().find(|(from, ..)| *from == name) {
+        let to: Vec<&str> = to.split('.').collect();
+        let above: Vec<&str> = key.path[..key.path.len() - own]
+            .iter()
+            .map(String::as_str)
+            .filter(|part| *part != "[]")
+            .collect();
+        match to.strip_prefix(&above[..]) {
+            Some(rest) if !rest.is_empty() => edits.rename(key, &rest.join("."), why),
+            _ => move_to_root(key, &to.join("."), why, all, edits),
+        }
+    } else if let Some((_, why)) = GONE.iter().find(|(from, _)| *from == name) {
+        edits.take_out(key, why);
+    } else if name == "filebeat.config_dir" {
+        let value = bare(&key.value);
+        let to = format!("filebeat.config.inputs.path: '{}/*.yml'", value.trim_end_matches('/'));
+        let why = "`config_dir` is `config.inputs` since Filebeat 6; its files are lists of inputs";
+        if key.column() == 0 {
+            edits.replace(key, &to, why);
+        } else {
+            edits.replace(key, to.trim_start_matches("filebeat."), why);
+        }
+    } else if name.ends_with("add_kubernetes_metadata.host") {
+        edits.rename(key, "node", "`host` is `node` since Filebeat 7");
+    }
+}
+
+/// How many parts of its path a key has in its own line.
+fn all_parts(key: &Key) -> usize {
+    let written = key.written.len();
+    let mut length = 0;
+    let mut count = 0;
+    for part in key.path.iter().rev() {
+        let next = length + part.len() + usize::from(count > 0);
+        if next > written {
+            break;
+        }
+        length = next;
+        count += 1;
+    }
+    count.max(1)
+}
+
+/// Takes a key out of the section that it is in, and writes it at the left edge, behind the section.
+fn move_to_root(key: &Key, to: &str, why: &str, all: &[Key], edits: &mut Edits) {
+    let top = all.iter().rfind(|top| top.column() == 0 && top.line <= key.line);
+    let last = top.map_or(key.end, |top| top.end.max(key.end)) - 1;
+    edits.take_out(key, why);
+    edits.add(last, [Edits::marked(0, why), format!("{to}: {}", key.value)]);
+}
+
+fn bare(value: &str) -> &str {
+    let value = value.split(" #").next().unwrap_or(value).trim();
+    value.trim_matches(['"', '\''])
+}
+
+#[cfg(test)]
+mod tests;

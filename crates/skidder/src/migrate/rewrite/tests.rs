@@ -1,0 +1,72 @@
+//! Older configurations, and what becomes of them.
+
+use super::*;
+
+#[test]
+fn what_is_of_today_need_not_change() {
+    let text = "filebeat.inputs:\n- {type: filestream, id: a, paths: [/a]}\noutput.file.path: /x\n";
+    assert_eq!(rewrite(text), None);
+}
+
+#[test]
+fn an_old_configuration_is_written_anew_and_its_comments_stay() {
+    let text = "# mine\nfilebeat:\n  prospectors:\n    - input_type: log   # all of them\n      paths:\n        - /a\n\
+                \x20     json.keys_under_root: true\n      json.message_key: log\n      scan_frequency: 5s\n      # last\n\
+                \x20     multiline:\n        pattern: '^\\['\n        match: after\n  registry_file: /r\n  spool_size: 2048\n\
+                output:\n  elasticsearch:\n    hosts: [a]\n    template:\n      name: n\n      path: p.json\n";
+    let expected = "# mine
+filebeat:
+  # skidder migrate: they are inputs since Filebeat 6.3
+  inputs:
+    # skidder migrate: `log` inputs are `filestream` inputs since Filebeat 7.14; it takes their files over
+    - type: filestream # all of them
+      paths:
+        - /a
+      # skidder migrate: `json` is the parser `ndjson`
+      # json.keys_under_root: true
+      # skidder migrate: `json` is the parser `ndjson`
+      # json.message_key: log
+      # skidder migrate: `scan_frequency` of `log` inputs
+      prospector.scanner.check_interval: 5s
+      # last
+      # skidder migrate: `multiline` is the parser `multiline`
+      # multiline:
+        # pattern: '^\\['
+        # match: after
+      # skidder migrate: each `filestream` input has an `id` of its own; never change it
+      id: log-1
+      take_over.enabled: true
+      # skidder migrate: what was said of lines and records is done by parsers
+      parsers:
+        - ndjson:
+            target: ''
+            message_key: log
+        - multiline:
+            pattern: '^\\['
+            match: after
+  # skidder migrate: the registry is a folder since Filebeat 7, `filebeat.registry.path`
+  # registry_file: /r
+  # skidder migrate: it went with Filebeat 6: `queue.mem.events` bounds what waits
+  # spool_size: 2048
+output:
+  elasticsearch:
+    hosts: [a]
+    # skidder migrate: the template that it names is of an older Filebeat; `setup.template` makes one
+    # template:
+      # skidder migrate: since Filebeat 6 templates are in `setup`
+      # name: n
+      # path: p.json
+# skidder migrate: since Filebeat 6 templates are in `setup`
+setup.template.name: n
+";
+    assert_eq!(rewrite(text).unwrap(), expected.replace("\\\\", "\\"));
+}
+
+#[test]
+fn options_in_braces_come_along() {
+    let text = "filebeat.inputs:\n- type: log\n  json: {keys_under_root: true, message_key: 'a, b',\n    add_error_key: true}\n  multiline: {pattern: \"^[a,b]\", match: after}\n";
+    let new = rewrite(text).unwrap();
+    let expected = "  parsers:\n    - ndjson:\n        target: ''\n        message_key: 'a, b'\n        add_error_key: true\n    - multiline:\n        \
+                    pattern: \"^[a,b]\"\n        match: after\n";
+    assert!(new.ends_with(expected), "{new}");
+}

@@ -1,0 +1,80 @@
+//! SIGHUP, SIGINT and SIGTERM.
+//!
+//! SIGHUP is caught before anything else is done: by default it ends a program, and who replaces a configuration sends it
+//! at any time, also to a program that has just been started. What came before somebody listens is kept until then.
+
+use anyhow::{Context as _, Result};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// What a signal asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Asked {
+    /// SIGHUP, where the configuration can be read again.
+    Reload,
+    /// To end in order.
+    Stop,
+    /// To end at once: it was asked to stop before.
+    Leave,
+}
+
+/// Signals that are caught, and kept until somebody listens.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Caught(Arc<Mutex<Option<Signals>>>);
+
+impl Caught {
+    /// From now on SIGHUP does not end the program.
+    pub(crate) fn hangups() -> Self {
+        // If that fails, listening fails as well, and says why.
+        Self(Arc::new(Mutex::new(Signals::new([SIGHUP]).ok())))
+    }
+
+    fn take(&self) -> Option<Signals> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    /// Lets SIGHUP end the program as it does by default, also if it came before: for what nobody reloads.
+    pub(crate) fn release(&self) {
+        let Some(mut signals) = self.take() else { return };
+        let always = Arc::new(true.into());
+        let cannot = "SIGHUP does not end the program any more";
+        if let Err(error) = signal_hook::flag::register_conditional_default(SIGHUP, always) {
+            tracing::debug!(%error, cannot);
+        }
+        if signals.pending().next().is_some()
+            && let Err(error) = signal_hook::low_level::emulate_default_handler(SIGHUP)
+        {
+            tracing::debug!(%error, cannot);
+        }
+    }
+
+    /// Calls `tell` for each signal, in a thread of its own, those that came before first. With `reloads` SIGHUP asks to
+    /// read the configuration again, else to stop.
+    pub(crate) fn listen(
+        &self,
+        reloads: bool,
+        mut tell: impl FnMut(Asked) + Send + 'static,
+    ) -> Result<()> {
+        let cannot = "cannot listen to signals";
+        let mut signals = match self.take() {
+            Some(signals) => signals,
+            None => Signals::new([SIGHUP]).context(cannot)?,
+        };
+        for signal in [SIGINT, SIGTERM] {
+            signals.add_signal(signal).context(cannot)?;
+        }
+        let work = move || {
+            let mut stopping = false;
+            for signal in signals.forever() {
+                tell(match signal {
+                    SIGHUP if reloads => Asked::Reload,
+                    _ if std::mem::replace(&mut stopping, true) => Asked::Leave,
+                    _ => Asked::Stop,
+                });
+            }
+        };
+        let thread = std::thread::Builder::new().name("signals".to_owned()).spawn(work);
+        thread.map(drop).context("cannot start a thread")
+    }
+}
