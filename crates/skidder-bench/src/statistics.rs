@@ -43,7 +43,7 @@ pub fn summarize(measurements: &[f64]) -> Option<Summary> {
 /// The two-sided Mann-Whitney U test, which benchstat uses too: how likely chance alone makes two samples of the same
 /// distribution differ in rank as much as these do. `None` if a sample is empty.
 ///
-/// Exact up to [`EXACT_MAX`] measurements, also with ties; beyond, the normal approximation with the correction for
+/// Exact up to `EXACT_MAX` measurements, also with ties; beyond, the normal approximation with the correction for
 /// ties and continuity (Mann, Whitney: "On a test of whether one of two random variables is stochastically larger than
 /// the other", 1947).
 pub fn mann_whitney(first: &[f64], second: &[f64]) -> Option<f64> {

@@ -138,7 +138,9 @@ pub(crate) fn run(
     let kind = if settles.iter().any(|(_, kind, _)| *kind == "console") { "console" } else { "" };
     crate::commands::print_beside(kind, &watch.end())?;
     if !outcome.settled {
-        settles.iter().for_each(|(id, _, settle)| log_left(id.as_deref(), settle));
+        for (id, _, settle) in &settles {
+            log_left(id.as_deref(), settle);
+        }
     }
     if once || !good {
         watch.tell_problems();

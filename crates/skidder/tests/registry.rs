@@ -366,14 +366,20 @@ fn golden(kind: &str, logs: &Path) -> String {
         }
     }
     let mut swapped = text;
-    for (name, path) in seen {
+    // The inodes of here may be among those of there: first all of those go.
+    for (at, name) in seen.keys().enumerate() {
         let (inode, device) = name.split_once('-').unwrap();
-        let os = format!("\"inode\":{}", std::fs::metadata(&path).unwrap().ino());
-        swapped =
-            swapped.replace(&format!("native::{name}"), &format!("native::{}", native(&path)));
-        swapped = swapped.replace(&format!("\"inode\":{inode}"), &os);
-        let os = format!("\"device\":{}", std::fs::metadata(&path).unwrap().dev());
-        swapped = swapped.replace(&format!("\"device\":{device}"), &os);
+        swapped = swapped.replace(&format!("native::{name}"), &format!("native::@{at}@"));
+        swapped = swapped.replace(&format!("\"inode\":{inode}"), &format!("\"inode\":@{at}@"));
+        swapped = swapped.replace(&format!("\"device\":{device}"), "\"device\":@device@");
+    }
+    for (at, path) in seen.values().enumerate() {
+        let metadata = std::fs::metadata(path).unwrap();
+        swapped = swapped.replace(&format!("native::@{at}@"), &format!("native::{}", native(path)));
+        let inode = metadata.ino();
+        swapped = swapped.replace(&format!("\"inode\":@{at}@"), &format!("\"inode\":{inode}"));
+        let device = metadata.dev();
+        swapped = swapped.replace("\"device\":@device@", &format!("\"device\":{device}"));
     }
     swapped
 }
