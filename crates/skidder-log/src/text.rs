@@ -194,8 +194,8 @@ mod tests {
             text,
             "01:01:01 ERROR cannot send events; trying again: away  host=h:1 events=3661 agent=x\n"
         );
-        let text = texts(false).text(&line(Level::DEBUG, 1));
-        assert!(text.ends_with("agent=x failures=1 zebra=z\n"), "{text}");
+        let text = texts(false).text(&line(Level::DEBUG, 2));
+        assert!(text.ends_with("agent=x failures=2 zebra=z\n"), "{text}");
         let text = texts(true).text(&line(Level::WARN, 0).with("advice", "do it"));
         assert!(text.starts_with("\x1b[2m00:00:00\x1b[0m \x1b[33mWARN \x1b[0m cannot"), "{text:?}");
         assert!(text.contains("away; do it  \x1b[2mhost=h:1"), "{text:?}");

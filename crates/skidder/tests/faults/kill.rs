@@ -271,7 +271,7 @@ fn a_signal_ends_the_program_while_a_script_loops_and_nothing_is_lost() {
     let server = BulkServer::start();
     let place = Place::new(&server);
     let text = place.configuration();
-    let source = "var console = require('console'); function process(event) { if (/^b 7 /.test(event.Get('message'))) { console.warn('it loops'); while (true) {} } }";
+    let source = "var console = require('console'); function process(event) { if (/^b 0*7 /.test(event.Get('message'))) { console.warn('it loops'); while (true) {} } }";
     place.configure(&format!(
         "{text}processors: [{{script: {{lang: javascript, source: \"{source}\"}}}}]\n"
     ));
