@@ -97,7 +97,7 @@ fn a_commit_of_any_size_is_one_sync() {
 }
 
 #[test]
-fn files_are_for_the_owner_and_the_directory_for_the_group() {
+fn files_and_their_directory_are_for_the_owner() {
     let temporary = tempfile::tempdir().unwrap();
     let directory = temporary.path().join("data/registry");
     let clock = Arc::new(SystemClock::new());
@@ -106,8 +106,7 @@ fn files_are_for_the_owner_and_the_directory_for_the_group() {
     assert_eq!(opened, Opened::New);
     registry.close().unwrap();
     let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
-    // The umask takes what it takes, usually the write permission of the group.
-    assert_eq!(mode(&directory) | 0o022, 0o770 | 0o022);
+    assert_eq!(mode(&directory), 0o700);
     let mut names = Vec::new();
     for file in std::fs::read_dir(&directory).unwrap() {
         let path = file.unwrap().path();
