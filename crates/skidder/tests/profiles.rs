@@ -23,7 +23,7 @@ fn address(program: &Program) -> String {
 /// Status and body.
 fn get(address: &str, target: &str) -> (u16, Vec<u8>) {
     let mut stream = TcpStream::connect(address).unwrap();
-    let login = "Authorization: Bearer pass";
+    let login = "Authorization: Bearer a-long-pass";
     write!(
         stream,
         "GET {target} HTTP/1.1\r\nHost: localhost\r\n{login}\r\nConnection: close\r\n\r\n"
@@ -69,7 +69,7 @@ impl Read {
 fn start(place: &Place, pprof: &str) -> Program {
     place.configure(&format!(
         "filebeat.inputs: [{{type: filestream, id: a, paths: ['{}/*.log'], parsers: [{{ndjson: {{}}}}]}}]\n\
-         output.discard: {{}}\nhttp: {{enabled: true, port: 0, auth.token: pass, pprof: {{{pprof}}}}}\n",
+         output.discard: {{}}\nhttp: {{enabled: true, port: 0, auth.token: a-long-pass, pprof: {{{pprof}}}}}\n",
         place.logs().display()
     ));
     let line = b"{\"message\":\"some text of it\",\"a\":{\"b\":[1,2,3]}}\n";
