@@ -1,6 +1,6 @@
 # Shared by the scripts of the servers; they read it with `.` and are called as
 #   NAME.sh install         download and build what the server needs
-#   NAME.sh start DIR PORT  install, start one process with empty data in DIR, wait until it answers
+#   NAME.sh start DIR PORT  install, start one process with empty data in DIR, wait until it answers; PORT 0: a free one
 #   NAME.sh stop DIR        stop just that process
 #   NAME.sh again DIR       start it again with the data that it has; only without TLS
 # Downloads are kept in $SKIDDER_SERVERS_DIR (default: .servers in the repository).
@@ -91,6 +91,24 @@ ready() {
 }
 answers_tcp() { (exec 3<>"/dev/tcp/127.0.0.1/$1") 2>/dev/null; }
 
+# Sets `port` to a port that nobody has and with it the 15 behind it. They are below those that the system gives to
+# clients: a server may take seconds to start, and until then one of those could be taken. Each call goes on behind the
+# one before it, so that servers that start at the same time get different ones.
+pick_port() {
+  local low block try
+  read -r low _ </proc/sys/net/ipv4/ip_local_port_range
+  [ "$low" -ge 12000 ] || low=32768
+  for try in {1..200}; do
+    exec 8>"$cache/ports.lock"; flock 8
+    block=$(( ($(cat "$cache/ports" 2>/dev/null || echo $RANDOM) + 1) % ((low - 10000) / 16) ))
+    echo "$block" >"$cache/ports"
+    exec 8>&-
+    port=$((10000 + 16 * block))
+    answers_tcp "$port" || return 0
+  done
+  fail "no port is free below $low"
+}
+
 stop() {
   running || { rm -f "$dir/pid"; return 0; }
   local pid i; pid=$(cut -d' ' -f1 "$dir/pid")
@@ -121,5 +139,6 @@ fi
 if [ "$action" = start ]; then
   [ -n "$port" ] || usage
   if running; then fail "already running in $dir, pid $(cut -d' ' -f1 "$dir/pid")"; fi
+  if [ "$port" = 0 ]; then pick_port; fi
   if answers_tcp "$port"; then fail "port $port is taken"; fi
 fi

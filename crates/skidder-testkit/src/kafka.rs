@@ -88,9 +88,8 @@ impl Kafka {
     fn start_once(variables: &[(&str, String)]) -> Result<Self, ServerError> {
         let failed = |said: String| ServerError::Start { script: SCRIPT, said };
         let own = tempfile::tempdir().map_err(|error| failed(error.to_string()))?;
-        let port = crate::servers::free_port().map_err(|error| failed(error.to_string()))?;
         let mut command = script(SCRIPT);
-        command.arg("start").arg(own.path()).arg(port.to_string()).stdin(Stdio::null());
+        command.arg("start").arg(own.path()).arg("0").stdin(Stdio::null());
         command.envs(variables.iter().map(|(name, value)| (*name, value)));
         let output = command.output().map_err(|error| failed(error.to_string()))?;
         let said = String::from_utf8_lossy(&output.stdout);
