@@ -1,8 +1,9 @@
 //! Inputs that end and begin while the pipeline runs.
 //!
 //! An input that ends is let go of in three steps, during which all others go on: its readers have no more turns; what they
-//! gave out gets its verdict; the cursors are saved. Then it is as though the program had been stopped and started for
-//! this input, and who reads its files next goes on at their cursors.
+//! gave out gets its verdict; the cursors are saved. Files that have lost their names meanwhile are read to their end, and
+//! the steps begin again. Then it is as though the program had been stopped and started for this input, and who reads its
+//! files next goes on at their cursors.
 
 use crate::run::Shared;
 use crate::scanner::{FileInput, Scanner};
@@ -41,8 +42,17 @@ enum Phase {
     /// Turns to end.
     Readers,
     Verdicts,
-    Commit,
+    Commit(Commit),
     Nothing,
+}
+
+/// What is wanted of a commit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Commit {
+    /// That one begins now.
+    Begin,
+    /// That the one that began is durable.
+    Await,
 }
 
 impl Handover {
@@ -54,27 +64,46 @@ impl Handover {
     }
 
     /// Goes on as far as possible; says whether others may read the same files now. `commit` is called, again and again,
-    /// when all has its verdict: it says whether a commit is durable that began after the first call.
-    pub fn step(&mut self, settle: &Settle, commit: &mut dyn FnMut() -> bool) -> bool {
+    /// when all has its verdict: it says whether a commit is durable that began after the last call with
+    /// [`Commit::Begin`].
+    pub fn step(&mut self, settle: &Settle, commit: &mut dyn FnMut(Commit) -> bool) -> bool {
         if let Phase::Readers = self.phase {
-            self.leaving.retain_mut(|leaving| !leaving.is_over());
-            if self.leaving.is_empty() {
+            let mut is_at_rest = true;
+            for leaving in &mut self.leaving {
+                is_at_rest &= leaving.is_at_rest();
+            }
+            if is_at_rest {
                 self.phase = Phase::Verdicts;
             }
         }
         if let Phase::Verdicts = self.phase {
             self.unsettled.retain(|source| !settle.is_settled(*source));
-            if self.unsettled.is_empty() {
-                self.phase = Phase::Commit;
+            if self.unsettled.is_empty() && !self.goes_back() {
+                self.phase = Phase::Commit(Commit::Begin);
             }
         }
-        if let Phase::Commit = self.phase
-            && commit()
-        {
-            settle.retire(&self.sources);
-            self.phase = Phase::Nothing;
+        if let Phase::Commit(wanted) = self.phase {
+            self.phase = Phase::Commit(Commit::Await);
+            if commit(wanted) && !self.goes_back() {
+                self.leaving.drain(..).for_each(Leaving::end);
+                settle.retire(&self.sources);
+                self.phase = Phase::Nothing;
+            }
         }
         matches!(self.phase, Phase::Nothing)
+    }
+
+    /// Begins anew if files have lost their names, which are read to their end first; says whether there are any.
+    fn goes_back(&mut self) -> bool {
+        let mut is_any = false;
+        for leaving in &mut self.leaving {
+            is_any |= leaving.wake_lost();
+        }
+        if is_any {
+            self.phase = Phase::Readers;
+            self.unsettled.clone_from(&self.sources);
+        }
+        is_any
     }
 
     /// What it waits for, for the log.
@@ -82,7 +111,7 @@ impl Handover {
         match self.phase {
             Phase::Readers => "files that have lost their names to be read to the end",
             Phase::Verdicts => "verdicts of the output for what was read",
-            Phase::Commit | Phase::Nothing => "the registry to take the cursors",
+            Phase::Commit(_) | Phase::Nothing => "the registry to take the cursors",
         }
     }
 }
@@ -119,7 +148,10 @@ impl Changing {
         now: Monotonic,
     ) -> bool {
         let commit = &mut self.commit;
-        let mut is_committed = || {
+        let mut is_committed = |wanted| {
+            if wanted == Commit::Begin {
+                *commit = None;
+            }
             let number = *commit.get_or_insert_with(|| shared.ask_commit());
             shared.is_committed(number)
         };

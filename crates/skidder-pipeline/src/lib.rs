@@ -27,7 +27,7 @@ mod settle;
 mod testing;
 mod worker;
 
-pub use change::{Handover, InputChange};
+pub use change::{Commit, Handover, InputChange};
 pub use cursors::SavedCursors;
 pub use dead_letter::{
     DeadLetter, DeadLetterError, DeadLetters, DeadLettersLimits, KeptLetters, LetterFate,

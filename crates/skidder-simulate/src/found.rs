@@ -281,6 +281,21 @@ pub const FOUND: &[(u64, Option<Theme>, &str)] = &[
         PINS,
         "killed before the name of a pinned file was saved: what it was compressed to came back later and was read again",
     ),
+    (
+        7_000_317,
+        RELOAD,
+        "a file that had waited for a turn was deleted while its input ended, before it began again: lost",
+    ),
+    (
+        7_000_388,
+        RELOAD,
+        "a reader that was let go of in its turn had another one, as a write had woken it, and read past its input's end",
+    ),
+    (
+        7_003_378,
+        RELOAD,
+        "the oracle took a promise to keep a file open for one about its copy, in which the source went on",
+    ),
 ];
 
 const CONTAINERS: Option<Theme> = Some(Theme::Containers);

@@ -29,6 +29,9 @@ const LOWERED_FOR: Duration = Duration::from_mins(1);
 /// Sleepers that are asked whether they can open their file again when a place is needed: most can.
 const SLEEPERS_ASKED: usize = 16;
 
+/// When the sleep of a parked source is over.
+const PARKED: Monotonic = Monotonic(Duration::MAX);
+
 /// The limit on open files was lowered.
 pub(super) struct Lowered {
     /// What it was.
@@ -76,6 +79,11 @@ impl Readers {
         }
         close_unlocked(state);
         sleeper.is_some()
+    }
+
+    /// A source has no more turns, and keeps its file open for whoever wakes it.
+    pub(crate) fn park(&self, id: SourceId) {
+        self.ask(id, |slot| slot.asked().park = true);
     }
 
     /// The sources that wait for a turn, with the device and inode of the file that each expects at its path.
@@ -129,6 +137,19 @@ impl State {
                 self.line_up(id);
             }
         }
+    }
+
+    /// Nobody but [`Readers::wake`] gives a source a turn, and its file makes way for no other. One without an open file is
+    /// closed.
+    pub(super) fn park(&mut self, id: SourceId) {
+        let Some(slot) = self.slots.get_mut(&id) else { return };
+        if !slot.reader.as_ref().is_some_and(|reader| reader.is_open()) {
+            self.close(id);
+            return;
+        }
+        slot.phase = Phase::Idle(PARKED);
+        self.idle.remove(&id);
+        self.held.remove(&id);
     }
 
     fn is_unopened(&self, id: SourceId) -> bool {

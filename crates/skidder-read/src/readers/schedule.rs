@@ -480,6 +480,10 @@ impl State {
             self.troubled.retain(|other| *other != id);
             return;
         }
+        if asked.park {
+            self.park(id);
+            return;
+        }
         if wake
             && let Some(slot) = self.slots.get_mut(&id)
             && matches!(slot.phase, Phase::Closed | Phase::Idle(_))

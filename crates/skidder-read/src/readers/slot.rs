@@ -118,6 +118,7 @@ pub(super) struct Asked {
     pub(super) reopen: bool,
     pub(super) close: bool,
     pub(super) remove: bool,
+    pub(super) park: bool,
 }
 
 impl Awake {

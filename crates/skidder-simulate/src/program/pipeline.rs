@@ -13,7 +13,7 @@ use skidder_event::SourceId;
 use skidder_os::{Clock, Monotonic};
 use skidder_read::ReaderState;
 use skidder_testkit::{Random, SimFs};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -43,8 +43,9 @@ pub(super) struct Pipeline {
     pub(super) reloading: Option<Reloading>,
     /// When files of waiting sources are opened next, if there is no room in the queue.
     pub(super) open_waiting_at: Monotonic,
-    /// Sources that waited for a turn while there was no room, and have had none since: their files are kept open.
-    pub(super) promised: BTreeSet<SourceId>,
+    /// Sources that waited for a turn while there was no room, and have had none since: their files are kept open. With
+    /// the device and inode: a source may go on in a copy.
+    pub(super) promised: BTreeMap<SourceId, (u64, u64)>,
 }
 
 impl Pipeline {
@@ -77,7 +78,7 @@ impl Pipeline {
             saves_state: !scenario.data_faults,
             reloading: None,
             open_waiting_at: Monotonic::default(),
-            promised: BTreeSet::new(),
+            promised: BTreeMap::new(),
         })
     }
 
@@ -240,13 +241,14 @@ impl Pipeline {
         let nobody_reads = self.life.workers.iter().all(Worker::is_free);
         let mut kept = false;
         self.life.settle.for_each(|status| {
-            let here = (status.meta.device, status.meta.inode) == (at_path.device, at_path.inode);
-            if here && &*status.meta.source == path {
-                // What has its turn just now may be about to be opened. An input that ends lets go of what it could open again.
+            let here = (status.meta.device, status.meta.inode);
+            if here == (at_path.device, at_path.inode) && &*status.meta.source == path {
+                kept |= self.promised.get(&status.source) == Some(&here);
+                // What has its turn just now may be about to be opened.
                 kept |= self.life.readers.look(status.source).is_some_and(|look| {
-                    let stays = look.state == ReaderState::Idle || nobody_reads;
-                    let is_promised = self.promised.contains(&status.source);
-                    is_promised || look.open && look.trouble.is_none() && stays
+                    look.open
+                        && look.trouble.is_none()
+                        && (look.state == ReaderState::Idle || nobody_reads)
                 });
             }
         });

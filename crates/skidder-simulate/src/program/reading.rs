@@ -95,7 +95,7 @@ impl Pipeline {
         }
         for (id, target) in self.life.readers.in_line() {
             if is_at_its_path(&target, stage) {
-                self.promised.insert(id);
+                self.promised.insert(id, (target.device, target.inode));
             }
         }
     }

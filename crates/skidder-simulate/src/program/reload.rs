@@ -36,7 +36,7 @@ impl Pipeline {
         self.check_ledgers()?;
         let settle = Arc::clone(&self.life.settle);
         let mut wrong = None;
-        let mut commit = || match self.flush_as(stage, true) {
+        let mut commit = |_| match self.flush_as(stage, true) {
             Ok(saved) => saved,
             Err(error) => {
                 wrong = Some(error);

@@ -2,7 +2,10 @@
 
 use crate::readers::ReadersLimits;
 use crate::testing::{Input, messages_of, multiline, settings};
+use crate::{Next, Scratch};
+use skidder_os::Clock as _;
 use skidder_parse::chain::{Chain, Multiline, Parser};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// What is read of a file that has lost its name while a group of lines waits for more: if it has its time, some comes.
@@ -19,7 +22,7 @@ fn read_of_last_group(timeout: Option<Duration>) -> Vec<String> {
     input.scan();
     let mut leaving = input.leave();
     for look in 0..20 {
-        if leaving.is_over() {
+        if leaving.is_at_rest() {
             return read;
         }
         while let Some((batch, _)) = input.turn() {
@@ -53,9 +56,54 @@ fn a_file_that_has_its_name_is_left_where_it_is() {
     assert_eq!(input.round(), ["one"]);
     input.fs.append_as_other("/logs/a.log", b"two\n");
     let mut leaving = input.leave();
-    assert!(leaving.is_over());
+    assert!(leaving.is_at_rest());
+    assert!(!leaving.wake_lost());
     assert!(input.turn().is_none(), "its successor reads the rest");
-    assert_eq!((input.readers.open_files(), leaving.sources().count()), (0, 1));
+    assert_eq!((input.readers.open_files(), leaving.sources().count()), (1, 1));
+    leaving.end();
+    assert_eq!(input.readers.open_files(), 0);
+}
+
+#[test]
+fn a_file_that_is_deleted_before_the_successor_begins_is_read() {
+    // Found by the simulated world (7000317 of the theme `reload`).
+    let mut input = Input::new();
+    input.fs.append_as_other("/logs/a.log", b"one\n");
+    assert_eq!(input.round(), ["one"]);
+    let mut leaving = input.leave();
+    assert!(leaving.is_at_rest());
+    input.fs.append_as_other("/logs/a.log", b"two\n");
+    input.fs.remove_as_other("/logs/a.log");
+    assert!(leaving.wake_lost());
+    assert!(!leaving.is_at_rest());
+    assert_eq!(input.read(), ["two"]);
+    assert!(leaving.is_at_rest());
+    assert!(!leaving.wake_lost());
+    leaving.end();
+    assert_eq!(input.readers.open_files(), 0);
+}
+
+#[test]
+fn a_reader_in_the_middle_of_a_turn_keeps_its_file_and_has_no_other_turn() {
+    let mut input = Input::new();
+    let text: String = (0..5000).map(|number| format!("line {number}\n")).collect();
+    input.fs.append_as_other("/logs/a.log", text.as_bytes());
+    input.scan();
+    let (readers, clock) = (Arc::clone(&input.readers), input.clock.clone());
+    let now = clock.monotonic();
+    let Next::Turn(mut turn) = readers.next(now) else { panic!("there is a turn") };
+    readers.wake(turn.source());
+    let mut leaving = input.leave();
+    assert!(!leaving.is_at_rest());
+    let (batch, end) = turn.run(&mut Scratch::default(), clock.wall());
+    let first = batch.expect("there are lines").len();
+    assert!(first < 5000, "there is more to read");
+    readers.finish(turn, &end, true, now);
+    assert!(leaving.is_at_rest());
+    assert!(input.turn().is_none());
+    input.fs.remove_as_other("/logs/a.log");
+    assert!(leaving.wake_lost());
+    assert_eq!(first + input.read().len(), 5000);
 }
 
 #[test]
@@ -66,7 +114,7 @@ fn a_file_that_has_just_lost_its_name_is_read_though_no_scan_has_seen_it() {
     input.fs.append_as_other("/logs/a.log", b"two\n");
     input.fs.rename_as_other("/logs/a.log", "/elsewhere.log");
     let mut leaving = input.leave();
-    assert!(!leaving.is_over());
+    assert!(!leaving.is_at_rest());
     assert_eq!(input.read(), ["two"]);
-    assert!(leaving.is_over());
+    assert!(leaving.is_at_rest());
 }
