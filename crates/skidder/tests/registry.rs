@@ -7,7 +7,6 @@ use common::Place;
 use common::lines::gzip;
 use serde_json::{Value, json};
 use skidder_registry::filebeat::fingerprint_key;
-use std::collections::BTreeMap;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
@@ -356,24 +355,34 @@ fn golden(kind: &str, logs: &Path) -> String {
     let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("../skidder-registry/testdata/filebeat");
     let text = std::fs::read_to_string(data.join(format!("real-9.6-{kind}/log.json"))).unwrap();
     let text = text.replace(GOLDEN_LOGS, logs.to_str().unwrap());
-    // The last line of an entry says where its file is.
-    let mut seen: BTreeMap<String, PathBuf> = BTreeMap::new();
+    // The last line of an entry says where its file is; one whose path went to a file that came later has `.1` behind it.
+    let mut seen: Vec<(String, PathBuf)> = Vec::new();
     for line in text.lines() {
         let line: Value = serde_json::from_str(line).unwrap();
-        if let Some((_, name)) = line["k"].as_str().and_then(|key| key.split_once("native::")) {
-            let source = line["v"]["source"].as_str().or(line["v"]["meta"]["source"].as_str());
-            seen.insert(name.to_owned(), source.unwrap().into());
+        let Some((_, name)) = line["k"].as_str().and_then(|key| key.split_once("native::")) else {
+            continue;
+        };
+        let source = line["v"]["source"].as_str().or(line["v"]["meta"]["source"].as_str());
+        let source = PathBuf::from(source.unwrap());
+        match seen.iter_mut().find(|(known, _)| known == name) {
+            Some((_, path)) => *path = source,
+            None => seen.push((name.to_owned(), source)),
+        }
+    }
+    for at in 0..seen.len() {
+        if seen[at + 1..].iter().any(|(_, later)| *later == seen[at].1) {
+            seen[at].1.as_mut_os_string().push(".1");
         }
     }
     let mut swapped = text;
     // The inodes of here may be among those of there: first all of those go.
-    for (at, name) in seen.keys().enumerate() {
+    for (at, (name, _)) in seen.iter().enumerate() {
         let (inode, device) = name.split_once('-').unwrap();
         swapped = swapped.replace(&format!("native::{name}"), &format!("native::@{at}@"));
         swapped = swapped.replace(&format!("\"inode\":{inode}"), &format!("\"inode\":@{at}@"));
         swapped = swapped.replace(&format!("\"device\":{device}"), "\"device\":@device@");
     }
-    for (at, path) in seen.values().enumerate() {
+    for (at, (_, path)) in seen.iter().enumerate() {
         let metadata = std::fs::metadata(path).unwrap();
         swapped = swapped.replace(&format!("native::@{at}@"), &format!("native::{}", native(path)));
         let inode = metadata.ino();
