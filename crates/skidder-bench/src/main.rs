@@ -69,6 +69,8 @@ enum Verb {
     Outputs(RunArguments),
     /// CPU of the page while nobody looks, and while somebody watches events.
     Page(RunArguments),
+    /// CPU of compressed files over plain ones: every codec, lines of all lengths, two queues.
+    Codecs(RunArguments),
     /// Race log shippers over the same work, and judge what they lose when something goes wrong.
     Peers(Box<peers::Arguments>),
 }
@@ -166,6 +168,7 @@ fn main() -> Result<()> {
         Verb::Answers(arguments) => measure(&arguments, rows::answers),
         Verb::Outputs(arguments) => measure(&arguments, rows::outputs),
         Verb::Page(arguments) => measure_lines(&arguments, rows::page, PAGE_LINES),
+        Verb::Codecs(arguments) => measure(&arguments, rows::codecs),
         Verb::Peers(arguments) => {
             let (tables, verdict) = peers::run(&arguments)?;
             say(&tables)?;

@@ -56,6 +56,8 @@ pub struct Settings {
     pub gzip_bodies: bool,
     /// Give an event to the output at once, instead of waiting for more of them.
     pub at_once: bool,
+    /// `queue.mem.events`; 0 for the default.
+    pub queue_events: u32,
 }
 
 impl Stage {
@@ -82,12 +84,35 @@ impl Stage {
 
     /// A file of this folder, compressed by the `gzip` of this machine.
     pub fn packed(&self, plain: &Path) -> Result<PathBuf> {
+        self.packed_by(plain, "gz", "gzip")
+    }
+
+    /// A file of this folder as a tool of this machine compresses it by default.
+    pub fn packed_by(&self, plain: &Path, end: &str, tool: &str) -> Result<PathBuf> {
         let name = plain.file_name().context("a file of this folder has a name")?;
-        self.kept(&format!("{}.gz", name.to_string_lossy()), |path| {
+        self.kept(&format!("{}.{end}", name.to_string_lossy()), |path| {
             let out = File::create(path)?;
-            let status = Command::new("gzip").arg("-6c").arg(plain).stdout(out).status();
-            ensure!(status.context("cannot start `gzip`")?.success(), "`gzip` failed");
+            let status = Command::new(tool).arg("-c").arg(plain).stdout(out).status();
+            let status = status.with_context(|| format!("cannot start `{tool}`"))?;
+            ensure!(status.success(), "`{tool}` failed");
             Ok(())
+        })
+    }
+
+    /// A plain file of `lines` lines of `line_bytes` bytes each, cut from the text of the main workload.
+    pub fn cut(&self, line_bytes: usize, lines: usize) -> Result<PathBuf> {
+        self.kept(&format!("cut-{line_bytes}-{lines}.log"), |path| {
+            let mut workload = Workload::new(SEED, 0);
+            let (mut text, mut rest) = (Vec::new(), Vec::new());
+            for _ in 0..lines {
+                while rest.len() < line_bytes {
+                    workload.line(&mut rest);
+                    rest.retain(|byte| *byte != b'\n');
+                }
+                text.extend(rest.drain(..line_bytes));
+                text.push(b'\n');
+            }
+            Ok(fs::write(path, text)?)
         })
     }
 
@@ -247,10 +272,14 @@ fn configuration(paths: &str, url: &str, settings: Settings) -> String {
     };
     let level_of_bodies = u8::from(settings.gzip_bodies);
     let queue = if settings.at_once { "queue.mem.flush.timeout: 0s\n" } else { "" };
+    let events = match settings.queue_events {
+        0 => String::new(),
+        events => format!("queue.mem: {{events: {events}, flush.min_events: {}}}\n", events / 2),
+    };
     let level = if settings.debug { "logging.level: debug\n" } else { "" };
     format!(
         "filebeat.inputs:\n  - type: filestream\n    id: bench\n    paths: [{}]\n{compression}{parsers}\
-         output.elasticsearch:\n  hosts: [{}]\n  compression_level: {level_of_bodies}\n{queue}{level}{processors}",
+         output.elasticsearch:\n  hosts: [{}]\n  compression_level: {level_of_bodies}\n{queue}{events}{level}{processors}",
         Value::from(paths),
         Value::from(url),
     )

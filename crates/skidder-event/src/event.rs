@@ -176,14 +176,14 @@ impl<'a> EventRef<'a> {
     #[inline]
     pub fn may_have_own(&self, keys: &KeyFilter, metadata: bool) -> bool {
         let row = self.row();
-        if self.batch.dotted || !metadata && (row.layout != 0 || self.batch.slots.is_live(self.row))
-        {
+        if !metadata && (row.layout != 0 || self.batch.slots.is_live(self.row)) {
             return true;
         }
         let mut next = if metadata { row.metadata } else { row.own };
         while !next.is_none() {
             let node = self.batch.node(next);
-            if keys.may_have(KeyBit::of(self.batch.text(node.key))) {
+            let key = self.batch.text(node.key);
+            if keys.may_have(KeyBit::of(key)) || (self.batch.dotted && keys.may_have_around(key)) {
                 return true;
             }
             next = node.next;

@@ -45,6 +45,13 @@ impl KeyFilter {
         self.0[key.word()] & key.bit() != 0
     }
 
+    /// Whether a key may be in the set that another key begins with, and a dot behind it.
+    #[inline]
+    pub(crate) fn may_have_around(&self, key: &[u8]) -> bool {
+        let dots = key.iter().enumerate().filter(|(_, byte)| **byte == b'.');
+        dots.map(|(at, _)| &key[..at]).any(|around| self.may_have(KeyBit::of(around)))
+    }
+
     /// Whether a key may be in both sets.
     #[inline]
     pub fn may_share(&self, other: &Self) -> bool {

@@ -54,6 +54,28 @@ fn writes_shadow_the_base_and_deletes_hide_it() {
 }
 
 #[test]
+fn a_filter_of_keys_knows_what_stands_before_the_dots_of_a_key() {
+    let base = base();
+    let mut batch = batch_of("x", base.clone());
+    let mut fields = Map::new();
+    fields.insert("log.file.level", "warn");
+    fields.insert("seq", 1);
+    batch.event_mut(0, &base).merge(&fields);
+    let event = batch.event(0);
+    let may_have = |key: &str| {
+        let mut keys = KeyFilter::NONE;
+        keys.add(KeyBit::of(key.as_bytes()));
+        event.may_have_own(&keys, false)
+    };
+    for key in ["log", "log.file", "log.file.level", "seq"] {
+        assert!(event.has_own_at(key, false) && may_have(key), "{key}");
+    }
+    for key in ["lo", "agent", "host", "input", "level", "file"] {
+        assert!(!event.has_own_at(key, false) && !may_have(key), "{key}");
+    }
+}
+
+#[test]
 fn a_field_set_below_a_deleted_object_does_not_bring_it_back() {
     let base = base();
     let mut batch = batch_of("x", base.clone());

@@ -40,6 +40,9 @@ const TAIL_BYTES_MAX: usize = 2 * TAIL_BYTES - 1;
 /// The least that is read at once while lines are short.
 const READ_BYTES_MIN: usize = 32 << 10;
 
+/// The same of a plain file of which a batch needs less: what no batch has room for is read again.
+const PLAIN_BYTES_MIN: usize = 4 << 10;
+
 /// Decompressed bytes that one turn skips at most on the way to a cursor, so that others get a turn.
 const SKIP_BYTES_PER_TURN: u64 = 64 << 20;
 
@@ -447,11 +450,19 @@ impl Reader {
 
     /// Bytes to read at once: about as many as fill a batch with lines of the usual length.
     fn read_bytes(&self, context: &InputContext) -> usize {
+        let batch = match self.line_bytes_mean {
+            0 => return CHUNK_BYTES,
+            mean => mean * context.rows_max,
+        };
         let least = context.settings.buffer_size.max(READ_BYTES_MIN);
-        match self.line_bytes_mean {
-            0 => CHUNK_BYTES,
-            mean => (mean * context.rows_max).clamp(least, CHUNK_BYTES.max(least)),
-        }
+        let least = match self.decoder {
+            // Half as many lines more are taken where the file ends.
+            Some(Decoder::Plain { .. }) if !self.skipping => {
+                least.min((batch + batch / 2).max(PLAIN_BYTES_MIN))
+            }
+            _ => least,
+        };
+        batch.clamp(least, CHUNK_BYTES.max(least))
     }
 }
 

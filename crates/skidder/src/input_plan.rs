@@ -1,6 +1,7 @@
 //! The options that all inputs share, and the plan of an input that they become.
 
 use crate::agent::{Agent, COMPATIBLE_VERSION};
+use crate::program_pages;
 use crate::step_times::StepTimes;
 use skidder_config::Section;
 use skidder_event::{Base, Batch, DropReason, Format, Map, Path};
@@ -70,6 +71,8 @@ impl InputPlan {
         let template = self.plan.template(fields, &self.metadata, self.shape).map(Arc::new);
         *self.template.write().unwrap_or_else(PoisonError::into_inner) =
             Some((epoch, template.clone()));
+        // Scan, first connection and first binding are over; buffers begin to fill.
+        program_pages::give_back();
         template
     }
 

@@ -342,6 +342,8 @@ impl Running {
             match self.happened.recv_timeout(wake.since(now)) {
                 Err(RecvTimeoutError::Timeout) => {}
                 Ok(Happened::ReadOnce(number)) if once => {
+                    // Reading is over; what ends a run comes instead.
+                    program_pages::give_back();
                     self.files.look(&self.outputs[number]);
                     // The workers finish what is queued; then the output ends.
                     // All turns are over.

@@ -47,9 +47,14 @@ fn measure(stage: &Stage) -> Result<Vec<Row>> {
 
 /// What `gzip -dc` costs.
 pub(super) fn gunzip(packed: &Path, work: &Path) -> Result<Cost> {
-    let mut command = Command::new("gzip");
+    decompress("gzip", packed, work)
+}
+
+/// What a codec's own tool costs.
+pub(super) fn decompress(tool: &str, packed: &Path, work: &Path) -> Result<Cost> {
+    let mut command = Command::new(tool);
     command.arg("-dc").arg(packed).stdout(Stdio::null());
-    measure::run(&mut command, &work.join("gzip.stderr"))
+    measure::run(&mut command, &work.join(format!("{tool}.stderr")))
 }
 
 fn ship(stage: &Stage, file: &Path, compressed: bool) -> Result<Cost> {

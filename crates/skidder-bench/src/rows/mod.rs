@@ -3,6 +3,7 @@
 mod allocations;
 mod answers;
 mod bodies;
+mod codecs;
 mod cpu;
 mod encoded;
 mod idle;
@@ -20,6 +21,7 @@ mod tuned;
 pub use allocations::allocations;
 pub use answers::answers;
 pub use bodies::bodies;
+pub use codecs::codecs;
 pub use cpu::cpu;
 pub use encoded::encoded;
 pub use idle::idle;
@@ -61,6 +63,7 @@ pub fn all(stage: &Stage) -> Vec<Row> {
         answers,
         tuned,
         rotations,
+        codecs,
     ];
     experiments.iter().flat_map(|experiment| experiment(stage)).collect()
 }

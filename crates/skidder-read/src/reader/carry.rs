@@ -70,6 +70,7 @@ pub(super) mod watched {
     use std::cell::Cell;
 
     thread_local! {
+        static READ: Cell<usize> = const { Cell::new(0) };
         static COPIED: Cell<usize> = const { Cell::new(0) };
         static HELD_MAX: Cell<usize> = const { Cell::new(0) };
     }
@@ -79,9 +80,14 @@ pub(super) mod watched {
         HELD_MAX.set(HELD_MAX.get().max(held));
     }
 
-    /// Bytes that were copied in and out, and the most that one carry held, since the last call.
-    pub(crate) fn take() -> (usize, usize) {
-        (COPIED.take(), HELD_MAX.take())
+    pub(crate) fn read(bytes: usize) {
+        READ.set(READ.get() + bytes);
+    }
+
+    /// Since the last call: bytes that were read or decoded, those that were copied in and out, and the most that one carry
+    /// held.
+    pub(crate) fn take() -> (usize, usize, usize) {
+        (READ.take(), COPIED.take(), HELD_MAX.take())
     }
 }
 

@@ -24,6 +24,8 @@ impl Reader {
             match decoder.read(&**file, &mut scratch.compressed, &mut buffer[*filled..]) {
                 Ok(progress) => {
                     *filled += progress.produced;
+                    #[cfg(test)]
+                    super::carry::watched::read(progress.produced);
                     self.stored_seen = decoder.stored_offset();
                     context.metrics.stored_bytes.add(decoder.stored_offset() - stored);
                     if let Some(note) = progress.note {

@@ -41,6 +41,7 @@ impl Trimming {
         self.due = now + EVERY;
         if is_at_rest() && self.is_worth_while() {
             crate::allocator::give_back();
+            crate::program_pages::give_back();
             self.kept = self.resident().unwrap_or(0);
         }
     }

@@ -53,8 +53,12 @@ pub(crate) fn simple(kind: &str) -> Value {
 /// Puts the mapping of a field with a dotted name among the others.
 pub(crate) fn put(properties: &mut Map<String, Value>, name: &str, mapping: Value) {
     let Some((first, rest)) = name.split_once('.') else {
-        let over = Map::from_iter([(name.to_owned(), mapping)]);
-        return merge(properties, &over);
+        match (properties.get_mut(name), mapping) {
+            (Some(Value::Object(old)), Value::Object(new)) => merge(old, &new),
+            (Some(old), new) => *old = new,
+            (None, new) => drop(properties.insert(name.to_owned(), new)),
+        }
+        return;
     };
     let group = properties.entry(first).or_insert_with(|| json!({}));
     let Some(group) = group.as_object_mut() else { return };

@@ -81,25 +81,28 @@ impl Template {
             merge_value(&mut settings, &json!({ "lifecycle": { "name": policy } }));
         }
         merge_value(&mut settings, index);
+        // `json!` copies what stands in it: a megabyte of small blocks, which the allocator keeps.
         let mut mappings = json!({
             "_meta": { "beat": context.beat, "version": context.version },
             "date_detection": false,
-            "dynamic_templates": mapped.dynamic,
-            "properties": mapped.properties,
         });
+        mappings["dynamic_templates"] = Value::Array(mapped.dynamic);
+        mappings["properties"] = Value::Object(mapped.properties);
         if !source.is_null() {
             mappings["_source"] = source.clone();
         }
-        let mut template = json!({ "mappings": mappings, "settings": { "index": settings } });
-        if let Some(lifecycle) = lifecycle {
-            template["lifecycle"] = lifecycle.clone();
-        }
-        json!({
-            "template": template,
+        let mut whole = json!({
+            "template": { "settings": { "index": settings } },
             "data_stream": {},
             "priority": self.priority,
             "index_patterns": [self.pattern],
-        })
+        });
+        let template = &mut whole["template"];
+        template["mappings"] = mappings;
+        if let Some(lifecycle) = lifecycle {
+            template["lifecycle"] = lifecycle.clone();
+        }
+        whole
     }
 }
 
