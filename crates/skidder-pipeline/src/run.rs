@@ -40,7 +40,8 @@ pub struct Queues {
     pub disk: Option<Arc<DiskQueue>>,
 }
 
-/// With `once`, so many more scans look for files that could not be opened or read.
+/// With `once`, so many more scans look for files that could not be opened or read, and directories that could not be
+/// listed; anew after each that finds fewer of them.
 const TRIES_ONCE: u32 = 3;
 
 /// Time between these.
@@ -434,7 +435,7 @@ fn scan_once(
     clock: &dyn Clock,
 ) {
     let mut scans = 0;
-    let mut tries = 0;
+    let (mut tries, mut refused) = (0, usize::MAX);
     loop {
         let undecided = scanner.scan_all(scans == 0, &|| now(clock));
         scans += 1;
@@ -450,11 +451,13 @@ fn scan_once(
         if scans < 2 || undecided > 0 {
             continue;
         }
-        // What the system refused for a moment is tried again.
-        if tries == TRIES_ONCE || !scanner.has_refused(now(clock)) {
+        // What the system refused for a moment is tried again, as long as that helps.
+        let still = scanner.refused(now(clock));
+        tries = if still < refused { 0 } else { tries + 1 };
+        refused = still;
+        if still == 0 || tries == TRIES_ONCE {
             break;
         }
-        tries += 1;
         shared.wait(TRY_AGAIN_AFTER, |state| state.stopped);
     }
     shared.set(|state| state.read_once = true);

@@ -8,10 +8,10 @@ use skidder_os::sabotage::{self, Sabotage};
 use skidder_os::{Bell, Fs, Monotonic};
 use skidder_read::scan::ScanProblem;
 use skidder_read::{
-    Catalog, FilePage, FileQuery, Heard, InputContext, Leaving, Now, Peer, Reacted, Readers,
-    Reason, ScanSummary, SourceIds, Watcher,
+    Catalog, FileLook, FilePage, FileQuery, Heard, InputContext, Leaving, Now, Peer, Reacted,
+    Readers, Reason, ScanSummary, SourceIds, Watcher,
 };
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -62,8 +62,8 @@ pub struct FileInput {
     scanned: Option<(Monotonic, Duration)>,
     /// How long the last one that looked at everything took.
     full_took: Duration,
-    /// Directories that could not be listed and were told.
-    told: HashSet<PathBuf>,
+    /// Directories that the last scan could not list, with the error. They are in the log.
+    unlisted: HashMap<PathBuf, String>,
 }
 
 impl FileInput {
@@ -77,7 +77,7 @@ impl FileInput {
             full_due: Monotonic::default(),
             scanned: None,
             full_took: Duration::ZERO,
-            told: HashSet::new(),
+            unlisted: HashMap::new(),
         }
     }
 
@@ -104,7 +104,10 @@ impl FileInput {
 
     /// What some of the files are doing.
     pub fn page(&mut self, query: &FileQuery, now: Now) -> FilePage {
-        self.catalog.page(query, now)
+        let mut page = self.catalog.page(query, now);
+        page.unlisted = self.unlisted.clone().into_iter().collect();
+        page.unlisted.sort_unstable();
+        page
     }
 
     /// Looks where something may have changed, or everywhere if that is due. `end` says when it is over.
@@ -126,12 +129,13 @@ impl FileInput {
     }
 
     fn tell(&mut self, problems: Vec<ScanProblem>) {
-        // What works again is told again when it fails again.
-        self.told.retain(|path| problems.iter().any(|problem| problem.path == *path));
-        for ScanProblem { path, error } in &problems {
-            if self.told.insert(path.clone()) {
+        // What works again is logged again when it fails again.
+        self.unlisted.retain(|path, _| problems.iter().any(|problem| problem.path == *path));
+        for ScanProblem { path, error } in problems {
+            if !self.unlisted.contains_key(&path) {
                 tracing::error!(path = %path.display(), %error, "cannot list a directory");
             }
+            self.unlisted.insert(path, error.to_string());
         }
     }
 
@@ -314,13 +318,17 @@ impl Scanner {
         self.inputs.get_mut(number)?.as_mut()
     }
 
-    /// Whether the system refuses a file of any input.
-    pub(crate) fn has_refused(&mut self, now: Now) -> bool {
+    /// How many files and directories of all inputs the system refuses.
+    pub(crate) fn refused(&mut self, now: Now) -> usize {
         let all = FileQuery { after: None, limit: usize::MAX, paths: Vec::new() };
-        self.inputs.iter_mut().flatten().any(|input| {
-            let files = input.page(&all, now).files;
-            files.iter().any(|file| matches!(file.reason, Some(Reason::Unopened(_))))
-        })
+        let is_refused = |file: &&FileLook| matches!(file.reason, Some(Reason::Unopened(_)));
+        let inputs = self.inputs.iter_mut().flatten();
+        inputs
+            .map(|input| {
+                let page = input.page(&all, now);
+                page.files.iter().filter(is_refused).count() + page.unlisted.len()
+            })
+            .sum()
     }
 
     /// The inputs, when scanning is over.

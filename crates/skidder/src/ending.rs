@@ -74,6 +74,9 @@ impl Files {
                     }
                 };
                 self.found += page.files.len();
+                for (path, error) in page.unlisted {
+                    self.unread.insert(path, format!("the directory cannot be listed: {error}"));
+                }
                 for file in &page.files {
                     if let Some(reason) = file.why_unread() {
                         self.unread.insert(file.path.to_path_buf(), reason.to_string());

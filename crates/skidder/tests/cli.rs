@@ -269,6 +269,24 @@ fn ship_of_a_compressed_file_that_is_cut_off_delivers_what_is_there_and_fails() 
 }
 
 #[test]
+fn a_directory_that_cannot_be_listed_is_unread_beside_files_that_are_read() {
+    let place = Place::with_output("");
+    place.write("a.log", &lines("a", 0..7));
+    let around = place.logs().join("around");
+    std::os::unix::fs::symlink("around", &around).unwrap();
+    place.configure(&format!(
+        "filebeat.inputs: [{{type: filestream, id: a, paths: ['{0}/*.log', '{0}/around/*.log']}}]\noutput.console: ~\n",
+        place.logs().display()
+    ));
+    let ended = place.once(&[]);
+    assert_eq!(ended.code(), Some(4), "{}", ended.log);
+    assert_eq!(ended.out.lines().count(), 7);
+    let said =
+        format!("! not read to its end: {}: the directory cannot be listed: ", around.display());
+    assert!(ended.log.contains(&said), "{}", ended.log);
+}
+
+#[test]
 fn a_reader_of_the_events_who_leaves_ends_the_program_at_once() {
     let directory = tempfile::tempdir().unwrap();
     std::fs::write(directory.path().join("a.log"), lines("a", 0..50_000)).unwrap();

@@ -3,6 +3,7 @@
 //! Nothing of this is kept. A reason is made of what is known when somebody asks, and of a look at the
 //! beginning of a file that holds nothing which can be read.
 
+use super::pins::unread_bytes;
 use super::watchdog::is_behind;
 use super::{Catalog, Holds};
 use crate::Now;
@@ -35,6 +36,8 @@ pub struct FilePage {
     pub files: Vec<FileLook>,
     /// There are more behind the last one.
     pub more: bool,
+    /// Directories that the last scan could not list, and why; in the order of their paths, the same on each page.
+    pub unlisted: Vec<(PathBuf, String)>,
 }
 
 /// What is known of a file that matches.
@@ -140,8 +143,12 @@ pub enum Reason {
     Finished,
     /// It is gone, and forgotten after a while.
     Gone,
+    /// The same, and not all of it was read.
+    GoneUnread,
     /// It was rewritten; what it was is forgotten after a while.
     Rewritten,
+    /// The same, and not all of what it was was read.
+    RewrittenUnread,
     /// None is known: the watchdog wakes it.
     Unknown,
 }
@@ -158,6 +165,8 @@ impl FileLook {
             | Reason::Damaged(_)
             | Reason::Unopened(_)
             | Reason::BeingWritten
+            | Reason::GoneUnread
+            | Reason::RewrittenUnread
             | Reason::Unknown => true,
             Reason::Older(_)
             | Reason::NotModified
@@ -216,6 +225,10 @@ impl fmt::Display for Reason {
             Self::Inactive => "closed: inactive, wakes on change",
             Self::Finished => "finished",
             Self::Gone => "no longer at its path; forgotten after a minute",
+            Self::GoneUnread => {
+                "no longer at its path, and not read to its end; forgotten after a minute"
+            }
+            Self::RewrittenUnread => "rewritten before it was read to its end",
             Self::Rewritten => "rewritten; what it was is forgotten after a minute",
             Self::Unknown => "none is known; the watchdog wakes it",
         })
@@ -275,7 +288,7 @@ impl Catalog {
         let more = rows.len() < whole;
         let rows = owned(rows);
         self.look_at_rotations(now);
-        FilePage { more, files: self.looks(rows, now) }
+        FilePage { more, files: self.looks(rows, now), unlisted: Vec::new() }
     }
 
     fn looks(&mut self, rows: Vec<(Arc<Path>, Row)>, now: Now) -> Vec<FileLook> {
@@ -407,7 +420,12 @@ impl Catalog {
             ReaderState::Closed => FileState::Closed,
         };
         if !known.placed {
-            let reason = if known.former { Reason::Rewritten } else { Reason::Gone };
+            let reason = match (known.former, unread_bytes(known, look) > 0) {
+                (true, false) => Reason::Rewritten,
+                (true, true) => Reason::RewrittenUnread,
+                (false, false) => Reason::Gone,
+                (false, true) => Reason::GoneUnread,
+            };
             return (FileState::Gone, Some(reason));
         }
         let behind = is_behind(known, look);

@@ -157,6 +157,30 @@ fn an_old_file_is_ignored_and_a_gone_one_is_said_to_be() {
 }
 
 #[test]
+fn a_file_that_is_gone_says_whether_it_was_read() {
+    let mut input = with(ROOM, |_| ());
+    for name in ["/logs/read.log", "/logs/unread.log"] {
+        input.fs.write_as_other(name, lines(name, 0..300).as_bytes());
+        input.scan();
+        if name == "/logs/read.log" {
+            input.read();
+        }
+    }
+    for name in ["/logs/read.log", "/logs/unread.log"] {
+        input.fs.remove_as_other(name);
+    }
+    input.scan();
+    input.read();
+    let looks = input.looks(10);
+    let unread: Vec<_> = looks.iter().map(|look| (&*look.path, look.why_unread())).collect();
+    let unread_log = Path::new("/logs/unread.log");
+    assert_eq!(
+        unread,
+        [(Path::new("/logs/read.log"), None), (unread_log, Some(&Reason::GoneUnread))]
+    );
+}
+
+#[test]
 fn a_file_is_as_large_as_what_was_read_of_it() {
     let mut input = with(ROOM, |_| ());
     let (first, second) = (lines("a", 0..300), lines("a", 300..400));

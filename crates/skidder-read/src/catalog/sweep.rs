@@ -71,10 +71,10 @@ impl Catalog {
             self.names.remove(&known.key);
             self.ids.release(&known.key, id);
             self.release_twins_of(id);
-            let unread = if known.compressed { !look.finished } else { look.offset < known.size };
-            if unread {
+            let unread = unread_bytes(&known, &look);
+            if unread > 0 {
                 self.input.metrics.files_lost.add(1);
-                self.input.metrics.bytes_lost.add(unread_bytes(&known, &look));
+                self.input.metrics.bytes_lost.add(unread);
                 tracing::warn!(path = %known.path.display(), read = look.offset, size = known.size,
                     "a file vanished before it was read to the end");
             }
