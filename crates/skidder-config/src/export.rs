@@ -2,8 +2,9 @@
 //!
 //! Reading the output again gives the same settings (but for the masked ones).
 
-use crate::mask::{is_address, is_secret, mask_address, mask_url};
+use crate::mask::{is_address, is_secret, mask_address, mask_url, may_be_secret};
 use crate::node::{Content, MASK, Map, Node};
+use crate::problem::Position;
 use crate::scalar;
 use std::fmt::Write as _;
 
@@ -21,6 +22,28 @@ pub(crate) fn to_yaml(node: &Node) -> String {
         }
     }
     out
+}
+
+/// Hides what may be a secret below the keys at `unknown`.
+pub(crate) fn hide_unknown(node: &mut Node, path: &str, is_unknown: bool, unknown: &[Position]) {
+    match &mut node.content {
+        Content::Map(map) => {
+            for entry in map.iter_mut() {
+                let path = crate::tree::join(path, &entry.key);
+                let is_unknown = is_unknown || unknown.contains(&entry.key_position);
+                hide_unknown(&mut entry.value, &path, is_unknown, unknown);
+            }
+        }
+        Content::List(list) => {
+            for item in list {
+                hide_unknown(item, path, is_unknown, unknown);
+            }
+        }
+        _ => {
+            let text = node.text.as_deref().unwrap_or_default();
+            node.secret |= is_unknown && may_be_secret(path, text);
+        }
+    }
 }
 
 /// Writes the keys of `map`. With `inline` the first one continues a line (after `- `).

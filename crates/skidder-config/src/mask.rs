@@ -62,6 +62,42 @@ fn names_secret(key: &str) -> bool {
     })
 }
 
+/// Words in keys that nobody knows, with anything around them: `authToken2`, `vault_secret_id`.
+const LOGIN_WORDS: &[&str] = &[
+    "auth", "bearer", "cred", "jwt", "key", "login", "pass", "pwd", "secret", "sas", "token",
+    "vault",
+];
+
+/// Fewest characters of a text that is taken for a generated one.
+const RANDOM_MIN: usize = 20;
+
+/// Whether a value below a key that nobody knows may be a secret: by a word of its path, or because it looks generated.
+pub(crate) fn may_be_secret(path: &str, text: &str) -> bool {
+    let path = path.to_ascii_lowercase();
+    let has = |word: &str| {
+        let near = |part: &str| word.len() > 3 && distance_between(part, word) <= 1;
+        path.contains(word) || path.split(['.', '_', '-']).any(near)
+    };
+    LOGIN_WORDS.iter().any(|word| has(word)) || looks_random(text)
+}
+
+/// Long, of letters and digits, and with many different ones: as tokens and keys are, and names and paths are not.
+fn looks_random(text: &str) -> bool {
+    let is_part = |byte: u8| byte.is_ascii_alphanumeric() || b"+/=_-.".contains(&byte);
+    let words = text.split(|character: char| !u8::try_from(character).is_ok_and(is_part));
+    words.filter(|word| word.len() >= RANDOM_MIN).any(|word| {
+        let digits = word.bytes().filter(u8::is_ascii_digit).count();
+        let letters = word.bytes().filter(u8::is_ascii_alphabetic).count();
+        let mut counts = [0_u32; 256];
+        word.bytes().for_each(|byte| counts[usize::from(byte)] += 1);
+        let length = word.len() as f64;
+        let shares =
+            counts.iter().filter(|count| **count > 0).map(|count| f64::from(*count) / length);
+        let bits: f64 = shares.map(|share| -share * share.log2()).sum();
+        digits > 0 && letters > 0 && bits >= 3.3
+    })
+}
+
 /// Whether the value at `path` is where something is, with a scheme or without.
 pub(crate) fn is_address(path: &str) -> bool {
     let key = path.rsplit('.').next().unwrap_or_default().to_ascii_lowercase();
@@ -222,6 +258,31 @@ mod tests {
             "pattern",
         ] {
             assert!(!is_secret(path), "{path}");
+        }
+    }
+
+    #[test]
+    fn below_an_unknown_key_words_and_generated_texts_are_secrets() {
+        for (path, text) in [
+            ("authToken2", "x"),
+            ("a.vault_secret_id.b", "x"),
+            ("my.LOGIN", "x"),
+            ("output.tokn", "x"),
+            ("x-Api-Key-1", "1"),
+            ("other", "f3b1c7a9d2e84b60a1c5d7e9"),
+            ("other", "prefix VnVhQ2ZHY0JDZGJrUW0tZTVhT3g6dWkybHA"),
+            ("other", "AKIAIOSFODNN7EXAMPLE1"),
+        ] {
+            assert!(may_be_secret(path, text), "{path}: {text}");
+        }
+        for text in [
+            "5s",
+            "true",
+            "/var/log/containers/*.log",
+            "a text of several words 2026",
+            "aaaaaaaaaaaaaaaaaaaaaa1",
+        ] {
+            assert!(!may_be_secret("other", text), "{text}");
         }
     }
 

@@ -255,6 +255,11 @@ impl Map {
         self.index.get(key).map(|&place| &self.entries[place])
     }
 
+    /// All entries, to be changed.
+    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Entry> {
+        self.entries.iter_mut()
+    }
+
     pub(crate) fn get_mut(&mut self, key: &str) -> Option<&mut Entry> {
         self.index.get(key).map(|&place| &mut self.entries[place])
     }

@@ -94,6 +94,8 @@ pub enum Subject {
     /// A value, a combination, a file: anything that is to be put right.
     #[default]
     Mistake,
+    /// A setting that must be there, and is not.
+    Missing,
     /// A setting that nobody knows.
     Unknown,
     /// A setting of Filebeat that is not here.
@@ -234,6 +236,12 @@ impl Problems {
         if !list.contains(&problem) {
             list.push(problem);
         }
+    }
+
+    /// A setting that is missing, as `start` says, is there under a misspelt name: that is told, and not both.
+    pub(crate) fn forget_missing(&self, start: &str) {
+        let mut list = self.list.lock().unwrap_or_else(PoisonError::into_inner);
+        list.retain(|known| known.subject != Subject::Missing || !known.message.starts_with(start));
     }
 
     /// Adds a problem unless the same was said of another place.

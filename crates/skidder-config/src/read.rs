@@ -12,6 +12,7 @@ pub(crate) const WHOLE: &str = "a whole number";
 pub(crate) const NUMBER: &str = "a number";
 pub(crate) const TEXT: &str = "a text";
 pub(crate) const TEXTS: &str = "a list of texts";
+pub(crate) const PATHS: &str = "a list of paths";
 pub(crate) const DURATION: &str = "a duration like `30s`, `5m`, `1h30m`, `100ms`";
 pub(crate) const SIZE: &str = "a size like `10MiB`, `512KB` or a number of bytes";
 pub(crate) const PERMISSIONS: &str = "permissions in octal, like `0640`";
@@ -116,6 +117,27 @@ pub(crate) fn texts(node: &Node, place: &Place<'_>) -> Result<Vec<String>, Refus
             found.push(text(node)?.to_owned());
             Ok(found)
         }
+    }
+}
+
+/// Paths of a list, as [`texts`]: a bare number or `true` is none.
+pub(crate) fn paths(node: &Node, place: &Place<'_>) -> Result<Vec<String>, Refusal> {
+    let is_path = |node: &Node| matches!(node.content, Content::String | Content::Null);
+    match &node.content {
+        Content::List(list) => {
+            let mut right = true;
+            for (index, item) in list.iter().enumerate() {
+                if item.text.is_some() && item.as_list().is_none() && !is_path(item) {
+                    let path = format!("{}[{index}]", place.path);
+                    let message = format!("`{path}` is {}; expected a path", item.shown_at(&path));
+                    place.problems.push(crate::Problem::error(item.position.clone(), message));
+                    right = false;
+                }
+            }
+            if right { texts(node, place) } else { Err(Refusal::Told) }
+        }
+        _ if is_path(node) => texts(node, place),
+        _ => expected(PATHS),
     }
 }
 

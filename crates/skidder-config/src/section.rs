@@ -7,7 +7,7 @@
 
 use crate::item::Item;
 use crate::node::{Content, Entry, Map, Node, Value};
-use crate::problem::{Position, Problem, Problems, Subject};
+use crate::problem::{Position, Problem, Problems, Severity, Subject};
 use crate::rule::{Rule, Verdict};
 use crate::secret::Secret;
 use crate::setting::{Place, Refusal, Setting};
@@ -128,6 +128,11 @@ impl<'a> Section<'a> {
     /// Several texts; a single one is a list of one.
     pub fn strings(&self, key: &str) -> Setting<'a, Vec<String>> {
         self.setting(key, read::TEXTS, read::texts).or_blank()
+    }
+
+    /// Paths and patterns of paths, as [`Section::strings`] but no numbers.
+    pub fn paths(&self, key: &str) -> Setting<'a, Vec<String>> {
+        self.setting(key, read::PATHS, read::paths).or_blank()
     }
 
     /// A password, key or token: never shown in a message.
@@ -253,6 +258,13 @@ impl<'a> Section<'a> {
     pub fn problem(&self, key: &str, message: impl Into<String>, hint: impl Into<String>) {
         let position = self.position_of(key);
         self.problems.push(Problem::error(position, message).hint(hint));
+    }
+
+    /// Reports that `key` must be there: unless it is found under a misspelt name.
+    pub fn missing(&self, key: &str, what: &str, hint: &str) {
+        let message = format!("`{}` {what}", self.path_of(key));
+        let problem = Problem::error(self.position_of(key), message).hint(hint);
+        self.problems.push(problem.about(Subject::Missing));
     }
 
     /// Like [`Section::problem`], for what does not stop the start.
@@ -424,7 +436,14 @@ impl<'a> Section<'a> {
         // What deletes files or state is not proposed because it is spelt alike.
         let siblings = siblings.filter(|name| !suggest::is_dangerous(name, &entry.key));
         let hint = match suggest::nearest(&entry.key, siblings) {
-            Some(name) => format!("did you mean `{name}`?"),
+            Some(name) => {
+                let meant = self.path_of(&format!("{start}{name}"));
+                // In a lenient one the misspelt name is a warning only.
+                if self.problems.unknown_severity() == Severity::Error {
+                    self.problems.forget_missing(&format!("`{meant}` "));
+                }
+                format!("did you mean `{name}`?")
+            }
             None => String::new(),
         };
         let message = format!("unknown setting `{}`", self.path_of(key));

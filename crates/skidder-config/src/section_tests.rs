@@ -353,3 +353,35 @@ fn what_is_empty_or_off_asks_for_nothing_and_what_has_no_effect_is_a_warning() {
          hint: it is for another part"
     );
 }
+
+#[test]
+fn a_misspelt_name_of_what_must_be_there_is_one_mistake() {
+    let told = |text: &str| {
+        read(text, |root| {
+            let _: String = root.string("compat").or("");
+            let _: String = root.section("out").string("path").required();
+        })
+        .1
+    };
+    assert_eq!(
+        told("out:\n  pathh: a\n"),
+        "error: filebeat.yml:2:3: unknown setting `out.pathh`\nhint: did you mean `path`?"
+    );
+    assert!(told("compat: lenient\nout:\n  pathh: a\n").contains("`out.path` is missing"));
+    assert!(told("out:\n  other: a\n").contains("`out.path` is missing"));
+}
+
+#[test]
+fn a_number_is_no_path() {
+    for text in ["/a", "['5', /b]", "''", "[/a, b]"] {
+        good(text, |s| s.paths("k").or(Vec::new()));
+    }
+    let table = [
+        ("5", "error: filebeat.yml:1:4: `k` is `5`; expected a list of paths\nhint: h"),
+        ("true", "error: filebeat.yml:1:4: `k` is `true`; expected a list of paths\nhint: h"),
+        ("[/a, 5]", "error: filebeat.yml:1:9: `k[1]` is `5`; expected a path"),
+    ];
+    for (text, expected) in table {
+        assert_eq!(bad(text, |s| s.paths("k").hint("h").optional()), expected);
+    }
+}

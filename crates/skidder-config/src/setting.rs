@@ -5,7 +5,7 @@
 //! problems there and the default is returned, so reading goes on and the user sees all mistakes.
 
 use crate::node::{Content, Node};
-use crate::problem::{Position, Problem, Problems};
+use crate::problem::{Position, Problem, Problems, Subject};
 use crate::units;
 use std::fmt::Write as _;
 use std::ops::{Bound, RangeBounds};
@@ -193,6 +193,11 @@ impl<'a, T> Setting<'a, T> {
         self.try_map(|value| Ok(map(value)))
     }
 
+    /// Whether the setting is there, and its value is refused.
+    pub fn is_wrong(&self) -> bool {
+        !self.is_missing() && matches!(self.state, State::Refused(_))
+    }
+
     /// Whether the setting is there and not empty (right or wrong).
     pub fn is_set(&self) -> bool {
         !self.is_missing()
@@ -228,7 +233,8 @@ impl<'a, T> Setting<'a, T> {
     {
         if self.is_missing() {
             let message = format!("`{}` is missing; expected {}", self.place.path, self.noun);
-            self.place.problems.push(Problem::error(self.place.position(), message));
+            let missing = Problem::error(self.place.position(), message).about(Subject::Missing);
+            self.place.problems.push(missing);
         }
         self.optional().unwrap_or_default()
     }

@@ -2,7 +2,7 @@
 
 use crate::item::Item;
 use crate::node::{Content, Node};
-use crate::problem::{Problem, Problems, Source};
+use crate::problem::{Position, Problem, Problems, Source};
 use crate::secret::Secret;
 use crate::section::Section;
 use crate::vars::Lookups;
@@ -159,9 +159,17 @@ impl Settings {
         self.with_root(root)
     }
 
-    /// All settings as YAML with secrets replaced by `xxxxx` (`export config`).
+    /// All settings as YAML with secrets replaced by `xxxxx`.
     pub fn export_yaml(&self) -> String {
         export::to_yaml(&self.root)
+    }
+
+    /// [`Settings::export_yaml`] for `export config`: what may be a secret below the keys at `unknown`, which nobody knows,
+    /// is replaced, too.
+    pub fn export_yaml_with_unknown(&self, unknown: &[Position]) -> String {
+        let mut root = self.root.clone();
+        export::hide_unknown(&mut root, "", false, unknown);
+        export::to_yaml(&root)
     }
 
     /// The text at a dotted path, `default` if it is missing or unresolved (told elsewhere).

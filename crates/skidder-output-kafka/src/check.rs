@@ -57,7 +57,7 @@ impl Kafka {
         let shown: Vec<String> = addresses.iter().map(|address| address.ip().to_string()).collect();
         steps.line(1, &format!("addresses: {}", shown.join(", ")));
         let tcp = steps.step(1, "dial up", dialer.within(dialer.dial(&addresses)).await)?;
-        let encrypted = dialer.within(dialer.encrypt(tcp, host)).await;
+        let encrypted = dialer.encrypt(tcp, host).await;
         let mut stream = match self.0.config.tls.as_ref().filter(|tls| tls.enabled) {
             None => {
                 steps.warn(1, "TLS", "secure connection disabled");

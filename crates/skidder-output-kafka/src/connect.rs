@@ -3,6 +3,7 @@
 use crate::config::{Config, Credentials};
 use crate::sasl::{self, SaslError};
 use rustls::pki_types::ServerName;
+use skidder_outputs::{connect_remedy, tls_remedy};
 use skidder_tls::TlsClient;
 use std::fmt::Write as _;
 use std::io;
@@ -23,14 +24,19 @@ pub(crate) enum ConnectError {
     #[error("cannot resolve `{0}`: {1}")]
     Resolve(String, io::Error),
     /// TCP.
-    #[error("cannot connect: {0}")]
+    #[error("cannot connect: {}{}", .0, connect_remedy(.0))]
     Tcp(io::Error),
     /// The name has no form that a certificate could have.
     #[error("`{0}` is no name that a certificate could be for")]
     Name(String),
     /// TLS.
-    #[error("cannot encrypt: {0}{1}")]
-    Tls(io::Error, &'static str),
+    #[error("cannot encrypt: {}{}", .0, tls_remedy(.0))]
+    Tls(io::Error),
+    /// No answer to the handshake in time.
+    #[error(
+        "no answer to the TLS handshake within {0:?} (`timeout`); is this the broker's port with TLS? If not, leave `ssl` out"
+    )]
+    NoHandshake(Duration),
     /// SASL.
     #[error(transparent)]
     Sasl(#[from] SaslError),
@@ -89,15 +95,10 @@ impl Dialer {
         let wrong = |_| ConnectError::Name(host.clone());
         let name = ServerName::try_from(host.clone()).map_err(wrong)?;
         let connector = TlsConnector::from(tls.config());
-        let stream = connector.connect(name, stream).await.map_err(|error| {
-            let is_end = error.kind() == io::ErrorKind::UnexpectedEof
-                || error.to_string().contains("InvalidContentType");
-            ConnectError::Tls(
-                error,
-                if is_end { "; is this the broker's port with TLS?" } else { "" },
-            )
-        })?;
-        Ok(Box::new(stream))
+        let encrypting = connector.connect(name, stream);
+        let late = ConnectError::NoHandshake(self.timeout);
+        let encrypted = tokio::time::timeout(self.timeout, encrypting).await.map_err(|_| late)?;
+        Ok(Box::new(encrypted.map_err(ConnectError::Tls)?))
     }
 
     /// Logs in, if that is wanted.
@@ -132,13 +133,10 @@ impl Dialer {
 
     /// A connection to `node`, ready for requests.
     pub(crate) async fn open(&self, node: &str) -> Result<Box<dyn Stream>, ConnectError> {
-        self.within(async {
-            let stream = self.dial(&self.resolve(node).await?).await?;
-            let mut stream = self.encrypt(stream, node).await?;
-            self.log_in(&mut *stream).await?;
-            Ok(stream)
-        })
-        .await
+        let dialling = async { self.dial(&self.resolve(node).await?).await };
+        let mut stream = self.encrypt(self.within(dialling).await?, node).await?;
+        self.within(self.log_in(&mut *stream)).await?;
+        Ok(stream)
     }
 }
 

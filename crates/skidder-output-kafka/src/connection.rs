@@ -24,6 +24,8 @@ pub(crate) enum AskError {
     Ended,
     #[error("no answer within {0:?} (`timeout`)")]
     Time(Duration),
+    #[error("this port speaks TLS")]
+    Tls,
     #[error("the answer makes no sense: {0}")]
     Nonsense(#[from] Nonsense),
     #[error("the answer says: {0}")]
@@ -37,6 +39,9 @@ impl AskError {
     pub(crate) fn advice(&self) -> &'static str {
         match self {
             Self::Code(code) => code.advice(),
+            Self::Tls => {
+                "set `ssl.enabled: true`, and `ssl.certificate_authorities` for its certificate"
+            }
             Self::TooOld(_) => "use newer brokers, or for Zstandard another `compression`",
             _ => "see `hosts`, `ssl` and `username`, and whether the brokers run",
         }
@@ -54,11 +59,14 @@ impl Incoming {
     }
 
     /// The next answer, if all of it is there: the number of its request, and its body.
-    pub(crate) fn next(&mut self) -> Result<Option<(i32, Vec<u8>)>, Nonsense> {
+    pub(crate) fn next(&mut self) -> Result<Option<(i32, Vec<u8>)>, AskError> {
+        if skidder_outputs::is_tls_alert(&self.0) {
+            return Err(AskError::Tls);
+        }
         let Some((length, rest)) = self.0.split_first_chunk() else { return Ok(None) };
         let length = u32::from_be_bytes(*length) as usize;
         if !(4..=ANSWER_BYTES_MAX).contains(&length) {
-            return Err(Nonsense("its length is none"));
+            return Err(Nonsense("its length is none").into());
         }
         let Some((answer, _)) = rest.split_at_checked(length) else { return Ok(None) };
         let mut reader = wire::Reader(answer);
@@ -183,5 +191,7 @@ mod tests {
         for length in [[0, 0, 0, 3], [0xff; 4], [0x04, 0, 0, 1], *b"HTTP"] {
             Incoming(length.to_vec()).next().expect_err("it is nonsense");
         }
+        let alert = Incoming(vec![0x15, 3, 3, 0, 2, 2, 70]).next();
+        assert!(matches!(alert, Err(AskError::Tls)), "{alert:?}");
     }
 }

@@ -41,7 +41,10 @@ pub use elasticsearch::Elasticsearch;
 pub use file::{FileConfig, FileOutput};
 pub use kinds::{BuildOther, Built, Other, build};
 pub use logstash::Logstash;
-pub use net::{Host, HttpProxy, Proxy, ProxyChoice, Via, connect, first_of};
+pub use net::{
+    Host, HttpProxy, Proxy, ProxyChoice, Via, connect, connect_remedy, first_of, is_tls_alert,
+    tls_remedy,
+};
 pub use otlp::Otlp;
 pub use post::{PostError, Posted, Poster, Usual};
 pub use redis::Redis;

@@ -5,7 +5,7 @@ mod common;
 
 use common::{Fixture, context, number};
 use skidder_event::Format;
-use skidder_os::{Fs, RealFs};
+use skidder_os::{Fs, OpenMode, RealFs};
 use skidder_outputs::{
     CodecConfig, Console, ConsoleConfig, Context, Discard, FileConfig, FileOutput,
 };
@@ -230,6 +230,13 @@ fn the_check_of_the_file_output_tries_to_write_and_leaves_nothing_behind() {
             nth += 1;
         }
         assert!(nth >= 4, "looked, made and removed: {nth}");
+    }
+    let fs = SimFs::new(&SimClock::new());
+    fs.create_dir_all(Path::new("/data"), 0o700).unwrap();
+    fs.open_write(Path::new("/data/f"), OpenMode::New, 0o600).unwrap();
+    for path in ["/data/f", "/data/f/below/it"] {
+        let (good, told) = check(&fs, path);
+        assert!(!good && told.contains("`/data/f` is not a directory: move it away"), "{told}");
     }
 }
 

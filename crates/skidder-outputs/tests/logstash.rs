@@ -359,3 +359,29 @@ async fn the_check_of_logstash_tells_each_step_and_what_to_do() {
         assert!(good == expected && told.contains(words), "{name}: {told}");
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_port_with_tls_is_known_without_it_by_the_check_and_in_the_log() {
+    let authority = Authority::new();
+    let acceptor = authority.acceptor(&authority.sign("localhost"), false);
+    let server = FakeLumberjack::start_with([], Some(acceptor)).await;
+    let expected = "this port speaks TLS: set `ssl.enabled: true`";
+    let patient = Config { timeout: Duration::from_mins(10), ..config(&[&server.address]) };
+    let (good, told) = check(patient.clone()).await;
+    assert!(!good && told.contains(expected), "{told}");
+    let mut fixture = Fixture::new();
+    fixture.push(1, 1);
+    let metrics = std::sync::Arc::clone(&fixture.feed.metrics);
+    let running = Box::new(output(patient)).run(fixture.feed.clone());
+    let failed = async {
+        while metrics.last_failure().is_none() {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::select! {
+        () = running => panic!("it ended"),
+        () = failed => {}
+    }
+    let said = format!("{:?}", metrics.last_failure());
+    assert!(said.contains(expected), "{said}");
+}

@@ -13,6 +13,7 @@ use skidder_outputs::{CodecConfig, Redis, Selector};
 use skidder_pipeline::Output;
 use std::collections::BTreeMap;
 use std::time::Duration;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 const LINES: usize = 1000;
 const LOADING: Act = Act::Error("-LOADING Redis is loading the dataset in memory\r\n");
@@ -347,4 +348,14 @@ async fn the_check_of_redis_tells_each_step_and_what_to_do() {
     let (is_good, told) = check(good("127.0.0.1:1")).await;
     assert!(!is_good && told.contains("dial up... ERROR"), "{told}");
     assert!(server.taken().is_empty());
+    // A server of TLS answers what it cannot read with an alert.
+    let alarmed = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = alarmed.local_addr().unwrap().to_string();
+    tokio::spawn(async move {
+        let (mut stream, _) = alarmed.accept().await.unwrap();
+        drop(stream.write_all(&[0x15, 3, 3, 0, 2, 2, 70]).await);
+        drop(stream.read_to_end(&mut Vec::new()).await);
+    });
+    let (is_good, told) = check(config(&[&address], "logs")).await;
+    assert!(!is_good && told.contains("this port speaks TLS: use `rediss://`"), "{told}");
 }

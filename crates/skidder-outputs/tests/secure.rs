@@ -15,6 +15,7 @@ use skidder_outputs::Elasticsearch;
 use skidder_outputs::elasticsearch::{Config, HostUrl, Pem, TlsSettings, VerificationMode};
 use skidder_pipeline::Output as _;
 use std::time::Duration;
+use tokio::io::AsyncWriteExt as _;
 
 fn config(server: &FakeServer, tls: TlsSettings) -> Config {
     let port = server.address.rsplit_once(':').unwrap().1;
@@ -148,6 +149,62 @@ async fn a_self_signed_certificate_is_taken_if_it_is_itself_among_the_authoritie
             let (good, told) = check(config(&server, settings)).await;
             assert_eq!(good, accepted, "fingerprint of {what:?} {name}\n{told}");
         }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_wrong_with_a_server_is_told_with_what_to_do() {
+    let own = Certificate::self_signed("localhost", SelfSigned::Authority);
+    let authority = Authority::new();
+    let signed = Some(authority.acceptor(&authority.sign("localhost"), false));
+    let secure = FakeServer::start_with([], Some(own.acceptor())).await;
+    let known = FakeServer::start_with([], signed).await;
+    // As servers of HTTP/1 do that read a handshake; a fake one waits for the end of the request.
+    let refusing = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let mut plain = FakeServer::start([]).await;
+    let waiting = plain.address.clone();
+    plain.address = refusing.local_addr().unwrap().to_string();
+    tokio::spawn(async move {
+        while let Ok((mut stream, _)) = refusing.accept().await {
+            drop(stream.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n").await);
+        }
+    });
+    let mut mute = FakeServer::start([]).await;
+    mute.address = waiting;
+    let foreign = FakeServer::start([]).await;
+    foreign.state.lock().unwrap().greeting = vec![(200, "<html>"); 9].into();
+    let closed = FakeServer::start([]).await;
+    closed.state.lock().unwrap().allows = Some(std::sync::Arc::new(|_| false));
+    let table = [
+        ("http", &known, "if this port speaks TLS, use `https://`"),
+        ("https", &plain, "this port does not speak TLS: use `http://`"),
+        ("https", &mute, "does this port speak TLS? If not, use `http://`"),
+        ("https", &secure, "as self-signed ones do: put it into `ssl.certificate_authorities`"),
+        ("http", &foreign, "not as Elasticsearch or OpenSearch do"),
+        ("http", &closed, "see `username`, `password`, `api_key` and `kerberos`"),
+    ];
+    for (scheme, server, expected) in table {
+        let mut config = config(server, trusting(&authority));
+        config.hosts[0].https = scheme == "https";
+        let (good, told) = check(config.clone()).await;
+        assert!(!good && told.contains(expected), "{expected}:\n{told}");
+        // The log and `status` say the same.
+        let mut fixture = Fixture::new();
+        fixture.push(1, 1);
+        let metrics = std::sync::Arc::clone(&fixture.feed.metrics);
+        let output = Elasticsearch::new(config, context()).unwrap();
+        let running = Box::new(output).run(fixture.feed.clone());
+        let failed = async {
+            while metrics.last_failure().is_none() {
+                tokio::task::yield_now().await;
+            }
+        };
+        tokio::select! {
+            () = running => panic!("it ended"),
+            () = failed => {}
+        }
+        let said = format!("{:?}", metrics.last_failure());
+        assert!(said.contains(expected), "{expected}:\n{said}");
     }
 }
 
@@ -334,7 +391,13 @@ async fn the_check_tells_each_step() {
     assert_eq!(told, expected);
     server.state.lock().unwrap().greeting.push_back((401, ""));
     let (good, told) = check(plain(&server.address)).await;
-    assert!(!good && told.contains("talk to server... ERROR it answered 401"), "{told}");
+    assert!(
+        !good
+            && told.contains(
+                "talk to server... ERROR the server refused the credentials (401); see `username`"
+            ),
+        "{told}"
+    );
     let (good, told) = check(plain("nowhere.invalid")).await;
     assert!(!good && told.contains("dns lookup... ERROR"), "{told}");
     let (good, told) = check(plain("127.0.0.1:1")).await;

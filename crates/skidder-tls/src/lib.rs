@@ -9,3 +9,4 @@ mod verify;
 
 pub use reload::TlsClient;
 pub use settings::{Pem, TlsError, TlsSettings, VerificationMode};
+pub use verify::is_authority_as_server;

@@ -156,7 +156,9 @@ impl ServerCertVerifier for Verifier {
             )) if !self.check_name => {}
             // An authority's certificate that a server shows as its own, as self-signed ones are: Go takes it if it is one
             // of its roots.
-            Err(error) if is_authority_as_server(&error) && self.is_trusted(end_entity) => {
+            Err(Error::InvalidCertificate(error))
+                if is_authority_as_server(&error) && self.is_trusted(end_entity) =>
+            {
                 return self.check_trusted(end_entity, server_name);
             }
             Err(error) => return Err(error),
@@ -251,10 +253,8 @@ fn tls13(
 
 /// Whether all that is wrong with a server's certificate is that it is an authority's. It is what is looked at behind
 /// the time (webpki, `check_issuer_independent_properties`).
-fn is_authority_as_server(error: &Error) -> bool {
-    let Error::InvalidCertificate(CertificateError::Other(OtherError(error))) = error else {
-        return false;
-    };
+pub fn is_authority_as_server(error: &CertificateError) -> bool {
+    let CertificateError::Other(OtherError(error)) = error else { return false };
     error.downcast_ref::<webpki::Error>() == Some(&webpki::Error::CaUsedAsEndEntity)
 }
 

@@ -3,6 +3,7 @@
 use crate::agent::{Agent, VERSION};
 use crate::assemble::{Outside, Parts, assemble};
 use crate::cli::{Command, CommandLine, Export, Global, SetupArguments, Test};
+use crate::migrate::judge;
 use crate::reload::{Reloader, with_files};
 use crate::service::Service;
 use crate::signals::Caught;
@@ -11,7 +12,7 @@ use crate::{
     agent, cloud, files, keystore, logging, migrate, pages, registry, run, sample, ship, tune,
 };
 use anyhow::{Context as _, Result, bail};
-use skidder_config::{LoadOptions, OpenKeystore, Problems, Settings, load};
+use skidder_config::{LoadOptions, OpenKeystore, Problems, Settings, Subject, load};
 use skidder_os::{Clock, Fs, RealFs, SystemClock};
 use skidder_read::survey;
 use std::path::{Path, PathBuf};
@@ -243,7 +244,10 @@ fn set_up(what: SetupArguments, global: &Global, world: &World) -> Result<ExitCo
 
 fn export_config(global: &Global, world: &World) -> Result<ExitCode> {
     let settings = load_settings(global, world)?;
-    print(&settings.export_yaml())?;
+    let (_, problems) = judge(&settings, world);
+    let unknown = problems.into_iter().filter(|problem| problem.subject == Subject::Unknown);
+    let unknown: Vec<_> = unknown.filter_map(|problem| problem.position).collect();
+    print(&settings.export_yaml_with_unknown(&unknown))?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -13,12 +13,12 @@ use crate::endpoint;
 use crate::logging;
 use crate::outputs::quoted;
 use crate::status::span;
-use crate::table::{or_dash, short, table};
+use crate::table::{or_dash, path_width, short, shortened, table};
 use anyhow::{Result, bail};
 use serde_json::{Value, json};
 use skidder_observe::bytes_text;
+use skidder_read::{Finding, survey};
 use std::cmp::Reverse;
-use std::io::IsTerminal as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use tracing::Level;
@@ -98,12 +98,27 @@ pub(crate) fn files(options: &Files, global: &Global, world: &World) -> Result<E
         }
     }
     sort(&mut rows, &options.sort);
+    // Who names files asks for these.
+    let findings = if paths.is_empty() { findings(&parts, world) } else { Vec::new() };
     if options.json {
-        print_json(&rows, asked)?;
+        print_json(&rows, asked, &findings)?;
     } else {
         print_table(&rows, asked)?;
+        for (input, finding) in &findings {
+            print(&format!("! input `{input}`: {finding}; {}\n", finding.remedy()))?;
+        }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// What the inputs find that is no file to read, by their ids.
+fn findings(parts: &Parts, world: &World) -> Vec<(String, Finding)> {
+    let inputs = parts.inputs().into_iter();
+    let found = inputs.flat_map(|input| {
+        let all = survey(&*world.fs, &input.settings).into_iter();
+        all.map(|finding| (input.settings.id.clone(), finding))
+    });
+    found.collect()
 }
 
 /// Who was asked.
@@ -214,26 +229,7 @@ fn size(bytes: u64) -> String {
     bytes_text(bytes as f64)
 }
 
-/// Characters of a path in a table: on a terminal what leaves room for the rest, else all.
-fn path_width() -> usize {
-    let columns = std::io::stdout()
-        .is_terminal()
-        .then(|| rustix::termios::tcgetwinsize(std::io::stdout()).ok());
-    let columns = columns.flatten().map_or(usize::MAX, |size| usize::from(size.ws_col));
-    columns.saturating_sub(90).max(40)
-}
-
-/// A path without its beginning, if it is too long: its end tells files from each other.
-fn shortened(path: &str, width: usize) -> String {
-    let length = path.chars().count();
-    if length <= width {
-        return path.to_owned();
-    }
-    let end: String = path.chars().skip(length - width + 1).collect();
-    format!("…{end}")
-}
-
-fn print_json(rows: &[Row], asked: Asked) -> Result<()> {
+fn print_json(rows: &[Row], asked: Asked, findings: &[(String, Finding)]) -> Result<()> {
     let from = match asked {
         Asked::Endpoint => "endpoint",
         Asked::RegistryOfRunning | Asked::Registry => "registry",
@@ -244,5 +240,17 @@ fn print_json(rows: &[Row], asked: Asked) -> Result<()> {
         let comma = if at == 0 { "\n" } else { ",\n" };
         print(&format!("{comma}{}", row.json.as_deref().unwrap_or("{}")))?;
     }
-    print("\n]}\n")
+    let findings: Vec<Value> = findings
+        .iter()
+        .map(|(input, finding)| {
+            json!({
+                "input": input,
+                "kind": finding.kind(),
+                "path": finding.place(),
+                "message": finding.to_string(),
+                "remedy": finding.remedy(),
+            })
+        })
+        .collect();
+    print(&format!("\n],\"findings\":{}}}\n", Value::from(findings)))
 }

@@ -242,6 +242,12 @@ fn read_fields(section: &Section<'_>) -> Map {
     match section.value("fields").optional() {
         None => Map::new(),
         Some(skidder_config::Value::Map(map)) => fields_of(&map),
+        // As in Filebeat, which takes a list without a word.
+        Some(skidder_config::Value::List(_)) => {
+            let message = format!("`{}` is a list and has no effect", section.path_of("fields"));
+            section.warning("fields", message, "names are needed, as in `fields: {env: test}`");
+            Map::new()
+        }
         Some(_) => {
             let message = format!("`{}` is no map", section.path_of("fields"));
             section.problem("fields", message, "for example `fields: {env: test}`");

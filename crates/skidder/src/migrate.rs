@@ -14,7 +14,7 @@ use crate::cli::{Global, Migrate};
 use crate::commands::{World, load_files, print, tell};
 use crate::logging;
 use crate::registry::import::{Imported, take_over};
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, bail};
 use place::{Theirs, copy, copy_folder, write_configuration};
 use report::Report;
 use skidder_config::{Problem, Problems, Settings, Severity, Subject};
@@ -64,6 +64,16 @@ fn print_rewritten(options: &Migrate, world: &World) -> Result<ExitCode> {
     let from = if from.is_dir() { from.join(place::CONFIGURATION) } else { from };
     let text = std::fs::read_to_string(&from)
         .with_context(|| format!("cannot read `{}`", from.display()))?;
+    if let Some((line, obstacle)) = rewrite::given_twice(&text) {
+        bail!("{}:{line}: {obstacle}", from.display());
+    }
+    if let Some(line) = rewrite::in_braces(&text) {
+        tell(&format!(
+            "warning: {}:{line}: inputs in braces stay as they are, and run\n\
+             hint: to have them rewritten, write each setting of them in a line of its own\n",
+            from.display()
+        ));
+    }
     match rewrite::rewrite(&text) {
         Some(new) => print(&new)?,
         None => {
@@ -122,7 +132,7 @@ impl Ours {
 }
 
 /// Reads all settings: what they make, unless something is wrong, and all that is to be said of them.
-fn judge(settings: &Settings, world: &World) -> (Option<Parts>, Vec<Problem>) {
+pub(crate) fn judge(settings: &Settings, world: &World) -> (Option<Parts>, Vec<Problem>) {
     let problems = Problems::new();
     let trial = world.clone().for_trial();
     let parts = assemble(settings, &problems, &trial.outside(), |name| {
@@ -136,7 +146,7 @@ fn judge(settings: &Settings, world: &World) -> (Option<Parts>, Vec<Problem>) {
 fn stops(problem: &Problem, lenient: bool) -> bool {
     match problem.subject {
         Subject::Unknown | Subject::Unsupported => !lenient,
-        Subject::Mistake => problem.severity == Severity::Error,
+        Subject::Mistake | Subject::Missing => problem.severity == Severity::Error,
         Subject::NoEffect => false,
     }
 }

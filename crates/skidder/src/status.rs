@@ -17,7 +17,7 @@ use crate::commands::{World, load_settings, print, read_parts};
 use crate::endpoint;
 use crate::logging;
 use crate::problems;
-use crate::table::{or_dash, table};
+use crate::table::{or_dash, path_width, shortened, table};
 use anyhow::{Result, bail};
 use look::{FileLook, OutputLook};
 use serde_json::{Value, json};
@@ -137,9 +137,15 @@ fn screen(look: &Look) -> String {
     let catch_up = look.catch_up();
     write!(text, "\n{files} files, {behind_files} of them behind: {behind}{oldest}{catch_up}\n")
         .expect("a string takes everything");
+    let width = path_width();
     let is_behind = |file: &&FileLook| file.behind.is_some_and(|bytes| bytes > 0);
-    let rows: Vec<_> =
-        look.files.iter().filter(is_behind).take(FILES_SHOWN).map(file_row).collect();
+    let rows: Vec<_> = look
+        .files
+        .iter()
+        .filter(is_behind)
+        .take(FILES_SHOWN)
+        .map(|file| file_row(file, width))
+        .collect();
     if !rows.is_empty() {
         text.push_str(&table(FILE_HEAD, &rows));
     }
@@ -208,15 +214,15 @@ pub(crate) fn output_row(output: &OutputLook) -> [String; 9] {
     ]
 }
 
-/// The cells of a file.
-pub(crate) fn file_row(file: &FileLook) -> [String; 7] {
+/// The cells of a file, its path in so many characters.
+pub(crate) fn file_row(file: &FileLook, width: usize) -> [String; 7] {
     [
         or_dash(file.behind.map(|bytes| bytes_text(bytes as f64))),
         span(file.behind_ms),
         or_dash(file.rate.map(|rate| format!("{}/s", bytes_text(rate)))),
         or_dash(file.deleted_in_ms.map(span)),
         file.state.clone(),
-        file.path.clone(),
+        shortened(&file.path, width),
         or_dash(file.reason.as_ref()),
     ]
 }

@@ -1,6 +1,7 @@
 //! Columns of text for people.
 
 use std::fmt::Write as _;
+use std::io::IsTerminal as _;
 
 /// A table: columns as wide as they must be, the last one as it is.
 pub(crate) fn table<const N: usize>(head: [&str; N], rows: &[[String; N]]) -> String {
@@ -32,6 +33,25 @@ pub(crate) fn short(value: &str) -> String {
     if is_hash { format!("{}…{}", &value[..12], &value[64..]) } else { value.to_owned() }
 }
 
+/// Characters of a path in a table: on a terminal what leaves room for the rest, else all.
+pub(crate) fn path_width() -> usize {
+    let columns = std::io::stdout()
+        .is_terminal()
+        .then(|| rustix::termios::tcgetwinsize(std::io::stdout()).ok());
+    let columns = columns.flatten().map_or(usize::MAX, |size| usize::from(size.ws_col));
+    columns.saturating_sub(90).max(40)
+}
+
+/// A path without its beginning, if it is too long: its end tells files from each other.
+pub(crate) fn shortened(path: &str, width: usize) -> String {
+    let length = path.chars().count();
+    if length <= width {
+        return path.to_owned();
+    }
+    let end: String = path.chars().skip(length - width + 1).collect();
+    format!("…{end}")
+}
+
 /// Nothing is shown as a dash.
 pub(crate) fn or_dash<T: ToString>(value: Option<T>) -> String {
     value.map_or_else(|| "-".to_owned(), |value| value.to_string())
@@ -47,5 +67,11 @@ mod tests {
         assert_eq!(table(["NAME", "X"], &rows), "NAME     X\na        12345\nlängste  \n");
         assert_eq!(short(&format!("{}-stdout", "ab".repeat(32))), "abababababab…-stdout");
         assert_eq!(short("1041043-66305"), "1041043-66305");
+    }
+
+    #[test]
+    fn a_long_path_keeps_its_end() {
+        assert_eq!(shortened("/var/log/a.log", 14), "/var/log/a.log");
+        assert_eq!(shortened("/var/log/ä.log", 6), "…ä.log");
     }
 }

@@ -1,6 +1,7 @@
 //! `skidder test output`: goes to each host step by step and tells what it finds.
 
 use super::Elasticsearch;
+use super::client::Failure;
 use super::connection::{Connection, ConnectionError, Pieces, within};
 use super::manage::Asking;
 use super::server::{ServerInfo, Target};
@@ -31,8 +32,8 @@ impl Elasticsearch {
         let asked = connection
             .send(Method::GET, root, headers, Pieces::new(&[]), &mut answer, timeout)
             .await;
-        let info =
-            steps.step(1, "talk to server", greeting(asked.map(|(status, _)| status), &answer))?;
+        let asked = greeting(asked.map(|(status, _)| status), &answer, target.host.https);
+        let info = steps.step(1, "talk to server", asked)?;
         steps.line(1, &format!("version: {} ({})", info.version, info.flavour.name()));
         if !self.config.allow_older_versions && info.is_older_than(&self.context.version) {
             let too_old = format!("it is older than {}", self.context.version);
@@ -44,19 +45,14 @@ impl Elasticsearch {
 }
 
 /// What a server is by its answer to `GET /`.
-fn greeting(asked: Result<u16, ConnectionError>, answer: &[u8]) -> Result<ServerInfo, String> {
+fn greeting(
+    asked: Result<u16, ConnectionError>,
+    answer: &[u8],
+    https: bool,
+) -> Result<ServerInfo, Failure> {
     match asked {
-        Err(error) => Err(error.to_string()),
-        Ok(200..300) => ServerInfo::read(answer)
-            .map_err(|error| format!("it does not answer as Elasticsearch does: {error}")),
-        Ok(status @ (401 | 403)) => {
-            let why = if status == 401 {
-                "see `username`, `password`, `api_key` and `kerberos`"
-            } else {
-                "the user needs the cluster privilege `monitor`"
-            };
-            Err(format!("it answered {status}: {why}"))
-        }
-        Ok(status) => Err(format!("it answered {status}")),
+        Err(error) => Err(Failure::greeting(error, https)),
+        Ok(200..300) => ServerInfo::read(answer).map_err(Failure::NotElasticsearch),
+        Ok(status) => Err(Failure::status(status, answer)),
     }
 }

@@ -21,13 +21,18 @@ const SHOWN_BYTES_MAX: usize = 512;
 pub(crate) enum Failure {
     #[error(transparent)]
     Connection(#[from] ConnectionError),
-    #[error("the server answered {status}: {answer}")]
+    #[error("the server answered {status}{}", told(.answer))]
     Status { status: u16, answer: String },
-    #[error("the server refused the credentials ({status}): {answer}")]
+    #[error("the server refused the credentials ({status}){}; {}", told(.answer), credentials_remedy(*.status))]
     Credentials { status: u16, answer: String },
+    #[error("{0}; if this port speaks TLS, use `https://` in `hosts`")]
+    Plain(ConnectionError),
     #[error("the server answered {status}, but {error}")]
     Unreadable { status: u16, error: AnswerError },
-    #[error("the server answers, but not as Elasticsearch or OpenSearch do: {0}")]
+    #[error(
+        "the server answers, but not as Elasticsearch or OpenSearch do: {0}; is `hosts` right, and is there no other \
+         program at this port?"
+    )]
     NotElasticsearch(serde_json::Error),
     #[error(transparent)]
     Setup(#[from] SetupError<ConnectionError>),
@@ -35,7 +40,29 @@ pub(crate) enum Failure {
     TooOld { theirs: String, ours: String },
 }
 
+/// What an answer says, behind its status.
+fn told(answer: &str) -> String {
+    if answer.is_empty() { String::new() } else { format!(": {answer}") }
+}
+
+fn credentials_remedy(status: u16) -> &'static str {
+    match status {
+        401 => "see `username`, `password`, `api_key` and `kerberos`",
+        _ => {
+            "the user may not do this: give it the cluster privilege `monitor`, and `create_doc` for the index"
+        }
+    }
+}
+
 impl Failure {
+    /// A server that was greeted gave no answer.
+    pub(crate) fn greeting(error: ConnectionError, https: bool) -> Self {
+        match error {
+            ConnectionError::Broken(_) if !https => Self::Plain(error),
+            error => error.into(),
+        }
+    }
+
     /// An answer that is no success.
     pub(crate) fn status(status: u16, answer: &[u8]) -> Self {
         let shown = &answer[..answer.len().min(SHOWN_BYTES_MAX)];
@@ -95,7 +122,8 @@ impl Client {
                 &mut self.answer,
                 self.timeout,
             )
-            .await?;
+            .await
+            .map_err(|error| Failure::greeting(error, self.target.host.https))?;
         if !(200..300).contains(&status) {
             return Err(Failure::status(status, &self.answer));
         }

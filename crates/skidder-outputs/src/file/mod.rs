@@ -13,8 +13,8 @@ use crate::lines::{self, LineSink, Lines};
 use rotate::Rotation;
 use skidder_config::Section;
 use skidder_event::Format;
-use skidder_os::{Clock, FileKind, OpenMode, Timestamp};
-use skidder_pipeline::{Feed, Output, OutputFuture, TakeLimits};
+use skidder_os::{Clock, FileKind, Fs, OpenMode, Timestamp};
+use skidder_pipeline::{Feed, Output, OutputFuture, TakeLimits, disk_remedy};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -139,33 +139,24 @@ impl FileOutput {
         let mut steps = Steps::new(tell);
         let path = &self.config.path;
         steps.line(0, &format!("file: {}...", path.display()));
-        // The nearest directory above that exists decides.
-        for above in path.ancestors().filter(|above| !above.as_os_str().is_empty()) {
-            return match self.context.fs.metadata(above) {
-                Ok(metadata) if metadata.kind == FileKind::Directory => {
-                    steps.ok(1, "directory", if above == path { "" } else { "will be made" });
-                    steps.step(1, "write permission", self.try_write(above)).is_some()
-                }
-                Ok(_) => {
-                    let error = format!("`{}` is not a directory", above.display());
-                    steps.step(1, "directory", Err::<(), _>(error)).is_some()
-                }
-                Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
-                Err(error) => steps.step(1, "directory", Err::<(), _>(error)).is_some(),
-            };
+        match standing(&*self.context.fs, path) {
+            Ok(Some(above)) => {
+                steps.ok(1, "directory", if above == path { "" } else { "will be made" });
+                steps.step(1, "write permission", self.try_write(above)).is_some()
+            }
+            Ok(None) => {
+                steps.ok(1, "directory", "will be made");
+                true
+            }
+            Err(error) => steps.step(1, "directory", Err::<(), _>(error)).is_some(),
         }
-        steps.ok(1, "directory", "will be made");
-        true
     }
 
     /// Makes a file in `directory` and removes it. Directories are made where files are.
     fn try_write(&self, directory: &Path) -> Result<(), String> {
         let fs = &self.context.fs;
         let path = directory.join(format!(".{}.test-output", self.config.filename));
-        let advice = |error: io::Error| {
-            let directory = directory.display();
-            format!("{error}; whoever runs this program must be able to write to `{directory}`")
-        };
+        let advice = |error: io::Error| advised(&error, directory);
         match fs.open_write(&path, OpenMode::New, self.config.permissions) {
             // One that was killed here left it behind.
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
@@ -173,6 +164,31 @@ impl FileOutput {
         }
         fs.remove_file(&path).map_err(advice)
     }
+}
+
+/// What is wrong in a directory, with what to do about it: as in the log.
+fn advised(error: &io::Error, directory: &Path) -> String {
+    let remedy = disk_remedy(error).map(|remedy| format!("; {remedy}")).unwrap_or_default();
+    format!("{}: {error}{remedy}", directory.display())
+}
+
+/// The nearest directory of `path` and those above it that is there; an error says what stands in the way.
+fn standing<'a>(fs: &dyn Fs, path: &'a Path) -> Result<Option<&'a Path>, String> {
+    use io::ErrorKind::{NotADirectory, NotFound};
+    for above in path.ancestors().filter(|above| !above.as_os_str().is_empty()) {
+        match fs.metadata(above) {
+            Ok(metadata) if metadata.kind == FileKind::Directory => return Ok(Some(above)),
+            Ok(_) => {
+                let above = above.display();
+                return Err(format!(
+                    "`{above}` is not a directory: move it away, or set another `output.file.path`"
+                ));
+            }
+            Err(error) if matches!(error.kind(), NotFound | NotADirectory) => {}
+            Err(error) => return Err(advised(&error, above)),
+        }
+    }
+    Ok(None)
 }
 
 impl Output for FileOutput {

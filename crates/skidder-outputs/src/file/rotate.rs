@@ -83,8 +83,15 @@ impl Rotation {
         if self.active.is_some() {
             return Ok(());
         }
-        self.fs
-            .create_dir_all(&self.config.path, directory_permissions(self.config.permissions))?;
+        let path = &self.config.path;
+        let made = self.fs.create_dir_all(path, directory_permissions(self.config.permissions));
+        made.map_err(|error| match error.kind() {
+            io::ErrorKind::AlreadyExists | io::ErrorKind::NotADirectory => {
+                let obstacle = super::standing(&*self.fs, path).err();
+                obstacle.map_or(error, io::Error::other)
+            }
+            _ => error,
+        })?;
         let newest = self.stamps()?.last().copied();
         if !self.started
             && let Some(stamp) = newest

@@ -1,9 +1,15 @@
 //! `skidder test output`: goes to each host step by step.
 
 use super::Logstash;
+use super::frames::ACK_BYTES;
+use super::session::SessionError;
 use crate::check::Steps;
+use crate::net::is_tls_alert;
 use std::io;
-use tokio::io::AsyncReadExt as _;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+
+/// The frame of a window without events.
+const NO_WINDOW: [u8; 6] = *b"2W\0\0\0\0";
 
 /// Share of `timeout` that a server has to hang up on us: a second by default. One that wants a client certificate
 /// says so only behind its side of the handshake.
@@ -20,13 +26,19 @@ impl Logstash {
                 good = false;
                 continue;
             };
-            let mut byte = [0];
+            let mut bytes = [0; ACK_BYTES];
             let patience = self.config.timeout / HANG_UP_SHARE;
-            let said = tokio::time::timeout(patience, stream.read(&mut byte)).await;
+            // A server of TLS answers to it, or hangs up; one of Lumberjack waits for the rest.
+            let knocked = stream.write_all(&NO_WINDOW[..NO_WINDOW.len() - 1]).await;
+            let said = match knocked {
+                Ok(()) => tokio::time::timeout(patience, stream.read(&mut bytes)).await,
+                Err(error) => Ok(Err(error)),
+            };
             let talk = match said {
                 // It waits for events, which are the only thing that it could be asked.
                 Err(_) => Ok(()),
                 Ok(Ok(0)) => Err(HUNG_UP.to_owned()),
+                Ok(Ok(_)) if is_tls_alert(&bytes) => Err(SessionError::Tls.to_string()),
                 Ok(Ok(_)) => Err(NOT_LUMBERJACK.to_owned()),
                 Ok(Err(error)) if error.kind() == io::ErrorKind::UnexpectedEof => {
                     Err(HUNG_UP.to_owned())

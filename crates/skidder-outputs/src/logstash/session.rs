@@ -6,7 +6,7 @@
 use super::frames::{ACK_BYTES, FrameWriter, read_ack};
 use super::slow_start::SlowStart;
 use crate::backoff::{Backoff, Failures};
-use crate::net::Stream;
+use crate::net::{Stream, is_tls_alert};
 use crate::supply::{Share, Supply};
 use skidder_os::{Clock, Monotonic};
 use skidder_pipeline::{Delivery, OutputMetrics, Ticket};
@@ -26,6 +26,10 @@ pub(crate) enum SessionError {
     Closed,
     #[error("the server showed no sign of life within `timeout` ({} s)", .0.as_secs_f64())]
     Silent(Duration),
+    #[error(
+        "this port speaks TLS: set `ssl.enabled: true`, and `ssl.certificate_authorities` for its certificate"
+    )]
+    Tls,
     #[error("the server does not speak Lumberjack: {0}")]
     Protocol(String),
 }
@@ -267,6 +271,9 @@ impl<'a> Session<'a> {
         }
         self.ack_bytes = 0;
         let Some(number) = read_ack(self.ack) else {
+            if is_tls_alert(&self.ack) {
+                return Err(SessionError::Tls);
+            }
             let shown = String::from_utf8_lossy(&self.ack).into_owned();
             return Err(SessionError::Protocol(format!("it sent {shown:?}")));
         };

@@ -26,6 +26,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
+use tokio::time::Instant;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
@@ -39,46 +40,75 @@ pub(crate) enum NetError {
     Resolve { name: String, source: io::Error },
     #[error("`{0}` has no address")]
     NoAddress(String),
-    #[error("cannot connect to {address}: {source}")]
+    #[error("cannot connect to {address}: {source}{}", connect_remedy(.source))]
     Connect { address: SocketAddr, source: io::Error },
     #[error("the proxy `{proxy}` {what}")]
     Proxy { proxy: String, what: String },
-    #[error("no TLS connection with `{name}`: {source}")]
+    #[error("no TLS connection with `{name}`: {source}{}", tls_remedy(.source))]
     Tls { name: String, source: io::Error },
     #[error("`{0}` is no name that a certificate can have")]
     Name(String),
     #[error("no connection within `timeout` ({} s)", .0.as_secs_f64())]
     Timeout(Duration),
+    #[error(
+        "no answer to the TLS handshake within `timeout` ({} s); does this port speak TLS? If not, use `http://` in place \
+         of `https://`, or leave `ssl` out",
+        .0.as_secs_f64()
+    )]
+    NoHandshake(Duration),
 }
 
-impl NetError {
-    /// What a person can do about it, if that can be told.
-    pub(crate) fn advice(&self) -> Option<&'static str> {
-        use rustls::CertificateError::{
-            Expired, ExpiredContext, NotValidForName, NotValidForNameContext, UnknownIssuer,
-        };
-        let Self::Tls { source, .. } = self else { return None };
-        match source.get_ref()?.downcast_ref::<rustls::Error>()? {
-            rustls::Error::InvalidCertificate(error) => match error {
-                UnknownIssuer => Some(
-                    "put the authority's certificate into `ssl.certificate_authorities`, or its SHA-256 into \
-                     `ssl.ca_trusted_fingerprint`",
-                ),
-                NotValidForName | NotValidForNameContext { .. } => Some(
-                    "use a name in `hosts` that the certificate has, or `ssl.verification_mode: certificate`",
-                ),
-                Expired | ExpiredContext { .. } => {
-                    Some("the server needs a new certificate, or one of the clocks is wrong")
-                }
-                _ => None,
-            },
-            rustls::Error::AlertReceived(_) => Some(
-                "see the server's log; it may want `ssl.certificate` and `ssl.key`, or other `ssl.supported_protocols`",
-            ),
-            rustls::Error::InvalidMessage(_) => Some("is this a port with TLS?"),
-            _ => None,
+/// What a person can do about a connection that is not made, behind what is said of it; empty if that cannot be told.
+pub fn connect_remedy(error: &io::Error) -> &'static str {
+    match error.kind() {
+        io::ErrorKind::ConnectionRefused => "; is the server running, and is this its port?",
+        io::ErrorKind::HostUnreachable | io::ErrorKind::NetworkUnreachable => {
+            "; is the address right, and is there a way to it?"
         }
+        _ => "",
     }
+}
+
+/// The same for TLS.
+pub fn tls_remedy(error: &io::Error) -> &'static str {
+    use rustls::CertificateError::{
+        Expired, ExpiredContext, NotValidForName, NotValidForNameContext, UnknownIssuer,
+    };
+    if matches!(error.kind(), io::ErrorKind::UnexpectedEof | io::ErrorKind::ConnectionReset) {
+        return "; does this port speak TLS, and does the server want `ssl.certificate` and `ssl.key`?";
+    }
+    let error = error.get_ref().and_then(|error| error.downcast_ref::<rustls::Error>());
+    match error {
+        Some(rustls::Error::InvalidCertificate(error)) => match error {
+            UnknownIssuer => {
+                "; put the authority's certificate into `ssl.certificate_authorities` (the server's own, if it signed \
+                 itself), or its SHA-256 into `ssl.ca_trusted_fingerprint`"
+            }
+            NotValidForName | NotValidForNameContext { .. } => {
+                "; use a name in `hosts` that the certificate has, or `ssl.verification_mode: certificate`"
+            }
+            Expired | ExpiredContext { .. } => {
+                "; the server needs a new certificate, or one of the clocks is wrong"
+            }
+            error if skidder_tls::is_authority_as_server(error) => {
+                "; the certificate calls itself an authority's, as self-signed ones do: put it into \
+                 `ssl.certificate_authorities`"
+            }
+            _ => "",
+        },
+        Some(rustls::Error::AlertReceived(_)) => {
+            "; see the server's log; it may want `ssl.certificate` and `ssl.key`, or other `ssl.supported_protocols`"
+        }
+        Some(rustls::Error::InvalidMessage(_)) => {
+            "; this port does not speak TLS: use `http://` in place of `https://`, or leave `ssl` out"
+        }
+        _ => "",
+    }
+}
+
+/// Whether bytes that a server sent first are an alert of TLS (RFC 8446, 5.1): it was spoken to without TLS.
+pub fn is_tls_alert(bytes: &[u8]) -> bool {
+    bytes.starts_with(&[0x15, 0x03])
 }
 
 /// One server.
@@ -137,17 +167,33 @@ impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
 impl Route {
     /// Opens a connection within `timeout`.
     pub(crate) async fn open(&self, timeout: Duration) -> Result<Box<dyn Stream>, NetError> {
-        let opening = async {
-            let stream: Box<dyn Stream> = match &self.proxy {
+        let started = Instant::now();
+        let dialling = async {
+            Ok(match &self.proxy {
                 Some(proxy) => self.dial_by(proxy).await?,
                 None => Box::new(dial(&resolve(&self.host.name, self.host.port).await?).await?),
-            };
-            Ok(match &self.tls {
-                None => stream,
-                Some(tls) => Box::new(encrypt(stream, &self.host.name, &self.session(tls)).await?),
             })
         };
-        within(timeout, opening).await
+        let stream = within(timeout, dialling).await?;
+        let Some(tls) = &self.tls else { return Ok(stream) };
+        let left = timeout.saturating_sub(started.elapsed());
+        match self.encrypt(stream, tls, left).await {
+            Err(NetError::NoHandshake(_)) => Err(NetError::NoHandshake(timeout)),
+            encrypted => Ok(Box::new(encrypted?)),
+        }
+    }
+
+    /// TLS over a connection to the server, within `timeout`.
+    async fn encrypt<S: Stream>(
+        &self,
+        stream: S,
+        tls: &TlsClient,
+        timeout: Duration,
+    ) -> Result<TlsStream<S>, NetError> {
+        let session = self.session(tls);
+        let encrypting = encrypt(stream, &self.host.name, &session);
+        let late = Err(NetError::NoHandshake(timeout));
+        tokio::time::timeout(timeout, encrypting).await.unwrap_or(late)
     }
 
     /// What TLS of the next connection needs.
@@ -208,11 +254,7 @@ impl Route {
                 steps.ok(2, "security", "server's certificate chain verification is enabled");
             }
         }
-        let encrypted = within(timeout, encrypt(stream, &self.host.name, &self.session(tls))).await;
-        let encrypted = encrypted.map_err(|error| match error.advice() {
-            Some(advice) => format!("{error}; {advice}"),
-            None => error.to_string(),
-        });
+        let encrypted = self.encrypt(stream, tls, timeout).await;
         let stream = steps.step(2, "handshake", encrypted)?;
         let session = stream.get_ref().1;
         if let Some(version) = session.protocol_version().and_then(|version| version.as_str()) {

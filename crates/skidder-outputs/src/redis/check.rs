@@ -90,9 +90,7 @@ async fn ask(connection: &mut Connection, command: &[&[u8]]) -> Result<(), Strin
     match connection.ask(command).await {
         Ok(Reply::Error(error)) => Err(with_advice(&error)),
         Ok(_) => Ok(()),
-        Err(error) => {
-            Err(format!("{error}; is it Redis, and does it expect TLS (`rediss://`, `ssl`)?"))
-        }
+        Err(error) => Err(error.to_string()),
     }
 }
 

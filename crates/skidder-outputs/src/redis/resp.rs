@@ -1,6 +1,6 @@
 //! RESP2, the protocol of Redis, as far as an output needs it. See <https://redis.io/docs/latest/develop/reference/protocol-spec/>.
 
-use crate::net::Stream;
+use crate::net::{Stream, is_tls_alert};
 use std::fmt;
 use std::io;
 use std::time::Duration;
@@ -35,7 +35,9 @@ pub(crate) enum RespError {
     Closed,
     #[error("nothing came within `timeout` ({} s)", .0.as_secs_f64())]
     Timeout(Duration),
-    #[error("the server does not speak the protocol of Redis: {0:?}")]
+    #[error("this port speaks TLS: use `rediss://` in `hosts`, or set `ssl`")]
+    Tls,
+    #[error("the server does not speak the protocol of Redis: {0:?}; is it Redis?")]
     Protocol(String),
     #[error(
         "the server answered {answer} to {command}, which does not show that it was done; is there a proxy before it \
@@ -172,6 +174,9 @@ impl Connection {
     pub(crate) async fn reply(&mut self) -> Result<Reply, RespError> {
         loop {
             let rest = &self.buffer[self.start..];
+            if is_tls_alert(rest) {
+                return Err(RespError::Tls);
+            }
             if let Some((reply, length)) = parse(rest).map_err(RespError::Protocol)? {
                 self.start += length;
                 if self.start == self.buffer.len() {

@@ -38,6 +38,13 @@ impl DropFields {
         let mut patterns = Vec::new();
         let mut right = true;
         for text in settings.strings("fields").required() {
+            // Filebeat puts it in again behind the processors.
+            if text == "@metadata" {
+                let path = settings.path_of("fields");
+                let message = format!("`{path}`: `@metadata` cannot be dropped, it stays");
+                settings.warning("fields", message, "name a key of it, as in `@metadata.pipeline`");
+                continue;
+            }
             let between = text.strip_prefix('/').and_then(|rest| rest.strip_suffix('/'));
             let read = match between.filter(|inner| !inner.is_empty()) {
                 Some(inner) => compile_pattern(inner)

@@ -4,7 +4,7 @@
 //! which is `native` if nothing is said, and the keys in the registry, which all `log` inputs share.
 
 use super::{Surroundings, identity, keeping, parsers, patterns, positive, read_paths, some};
-use skidder_config::{Problem, Section};
+use skidder_config::{Problem, Section, Value};
 use skidder_read::glob::Pattern;
 use skidder_read::scan::ScanSettings;
 use skidder_read::{CloseSettings, FileIdentity, FilestreamSettings, InputKind};
@@ -62,7 +62,19 @@ pub(crate) fn read(
 }
 
 fn read_scan(section: &Section<'_>, outside: &Surroundings<'_>) -> ScanSettings {
-    let recursive = section.bool("recursive_glob.enabled").or(true);
+    let recursive = match section.value("recursive_glob").optional() {
+        // Of Filebeat 6; later ones read over it.
+        Some(Value::String(_) | Value::Bool(_)) => {
+            let message = format!("`{}` has no effect", section.path_of("recursive_glob"));
+            section.warning(
+                "recursive_glob",
+                message,
+                "it is `recursive_glob.enabled: false` today",
+            );
+            true
+        }
+        _ => section.bool("recursive_glob.enabled").or(true),
+    };
     ScanSettings {
         include_files: Vec::new(),
         exclude_files: patterns(section, "exclude_files"),

@@ -80,11 +80,15 @@ fn read_scan(section: &Section<'_>, directory: &Path) -> ScanSettings {
     }
 }
 
+/// What `paths` looks like.
+const PATHS_HINT: &str = "for example `paths: [/var/log/*.log]`";
+
 fn read_paths(section: &Section<'_>, directory: &Path, recursive: bool) -> Vec<Pattern> {
-    let paths = section.strings("paths").or(Vec::new());
-    if paths.is_empty() {
-        let message = format!("`{}` names no path", section.path_of("paths"));
-        section.problem("paths", message, "for example `paths: [/var/log/*.log]`");
+    let setting = section.paths("paths").hint(PATHS_HINT);
+    let is_wrong = setting.is_wrong();
+    let paths = setting.or(Vec::new());
+    if paths.is_empty() && !is_wrong {
+        section.missing("paths", "names no path", PATHS_HINT);
     }
     let mut patterns = Vec::new();
     for path in paths {

@@ -64,7 +64,7 @@ impl Report<'_> {
     fn remark(&self, problem: &Problem) -> Remark {
         let kind = if stops(problem, self.lenient) {
             Kind::InTheWay
-        } else if problem.subject == Subject::Mistake {
+        } else if matches!(problem.subject, Subject::Mistake | Subject::Missing) {
             Kind::Different
         } else {
             Kind::NoEffect

@@ -15,7 +15,7 @@ use skidder_event::{Batch, Map};
 use skidder_observe::{Describe as _, Step};
 use skidder_os::{Clock, Monotonic};
 use skidder_outputs::Discard;
-use skidder_processors::{Meter, StepCounts, StepNote};
+use skidder_processors::{Fate, Meter, StepCounts, StepNote};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::process::ExitCode;
@@ -173,11 +173,14 @@ fn measured(passes: &[Pass]) -> String {
         left += usize::from(note.fate.is_left());
         let row = match step.and_then(|step| first.steps.get(step).map(|seen| (step, seen))) {
             // Done once for a file: it costs nothing for an event.
-            None => ["0".to_owned(), "0.00".to_owned(), dash(), dash(), dash()],
+            None if note.fate == Fate::Once => {
+                ["folded".to_owned(), dash(), dash(), dash(), dash()]
+            }
+            None => [(); 5].map(|()| dash()),
             Some((step, seen)) => {
                 let StepCounts { events, dropped, failed } = seen.counts;
                 [
-                    format!("{:.0}", median(passes, |pass| each(pass, step).0)),
+                    nanoseconds(median(passes, |pass| each(pass, step).0)),
                     format!("{:.2}", median(passes, |pass| each(pass, step).1)),
                     events.to_string(),
                     failed.to_string(),
@@ -198,6 +201,11 @@ fn measured(passes: &[Pass]) -> String {
     }
     let heads = ["WHEN", "NS/EVENT", "ALLOCATIONS/EVENT", "EVENTS", "FAILED", "DROPPED", "STEP"];
     let mut text = table(heads, &rows);
+    if first.notes.iter().any(|note| note.fate == Fate::Once) {
+        text.push_str(
+            "folded: done once for a file, in what its events share; costs nothing for an event\n",
+        );
+    }
     let total = median(passes, |pass| {
         let all: u64 = pass.steps.iter().map(|step| step.nanoseconds).sum();
         all as f64 / pass.events.max(1) as f64
@@ -209,6 +217,11 @@ fn measured(passes: &[Pass]) -> String {
     )
     .expect("writing to a string cannot fail");
     text
+}
+
+/// A time that was measured is not zero.
+fn nanoseconds(time: f64) -> String {
+    if time < 0.5 { "<1".to_owned() } else { format!("{time:.0}") }
 }
 
 /// Nanoseconds and allocations for each event that came to a step.

@@ -149,16 +149,11 @@ impl Screen {
         let rows = look.inputs.iter().take(INPUTS_SHOWN).map(InputLook::row).map(Row::new);
         let widths = [24, 24, 10, 10, 14, 14, 10, 8, 10].map(Constraint::Length);
         frame.render_widget(Table::new(rows, widths).header(heading(INPUT_HEAD)), inputs);
-        let rows = look.files.iter().skip(self.above).map(|file| Row::new(file_row(file)));
-        let widths = [
-            Constraint::Length(10),
-            Constraint::Length(10),
-            Constraint::Length(12),
-            Constraint::Length(10),
-            Constraint::Length(10),
-            Constraint::Fill(3),
-            Constraint::Fill(2),
-        ];
+        let mut widths = [10, 10, 12, 10, 10, 0, 0].map(Constraint::Length);
+        [widths[5], widths[6]] = [Constraint::Fill(3), Constraint::Fill(2)];
+        let columns = Layout::horizontal(widths).spacing(1).areas::<7>(files);
+        let width = usize::from(columns[5].width).max(1);
+        let rows = look.files.iter().skip(self.above).map(|file| Row::new(file_row(file, width)));
         frame.render_widget(Table::new(rows, widths).header(heading(FILE_HEAD)), files);
         let state = if self.paused { " · PAUSED" } else { "" };
         let text = format!("q quit · s sort ({}) · p pause · ↑↓ scroll{state}", self.sort.name());

@@ -90,6 +90,47 @@ pub(super) fn rewrite(text: &str) -> Option<String> {
     (!edits.is_empty()).then(|| edits.apply(text))
 }
 
+/// Inputs below both the old and the new name, which would be one name twice: the line, from 1, and what to do.
+pub(super) fn given_twice(text: &str) -> Option<(usize, String)> {
+    let found = keys(text);
+    let named = |name: &str| found.iter().find(|key| key.name() == name);
+    if let (Some(old), Some(new)) = (named("filebeat.prospectors"), named("filebeat.inputs")) {
+        let new = new.line + 1;
+        return Some((
+            old.line + 1,
+            format!(
+                "`filebeat.prospectors` and `filebeat.inputs` (line {new}) are the same setting: move all inputs below one of \
+                 the two, and run this again"
+            ),
+        ));
+    }
+    None
+}
+
+/// The line, from 1, of the first inputs in braces that are of an older Filebeat: they are not rewritten.
+pub(super) fn in_braces(text: &str) -> Option<usize> {
+    let found = keys(text);
+    let named = |name: &str| found.iter().find(|key| key.name() == name);
+    let sections = ["filebeat.inputs", "filebeat.prospectors"].into_iter().filter_map(named);
+    for section in sections {
+        let lines = text.lines().enumerate().take(section.end).skip(section.line);
+        for (at, line) in lines {
+            let value = if at == section.line { &*section.value } else { line };
+            let item = value.trim_start().trim_start_matches("- ").trim_start();
+            let in_braces = item.starts_with('{') || at == section.line && item.starts_with('[');
+            // What is written so over several lines ends with the section, at the latest.
+            let rest = text.lines().take(section.end).skip(at).enumerate();
+            let rest =
+                rest.take_while(|(more, line)| *more == 0 || !line.trim_start().starts_with("- "));
+            let is_modern = rest.into_iter().any(|(_, line)| line.contains("filestream"));
+            if in_braces && item != "[]" && !is_modern {
+                return Some(at + 1);
+            }
+        }
+    }
+    None
+}
+
 /// Whether a key is an option of an input, at its first level.
 fn is_of_input(key: &Key) -> bool {
     let parts: Vec<&str> = key.path.iter().map(String::as_str).collect();

@@ -70,3 +70,23 @@ fn options_in_braces_come_along() {
                     pattern: \"^[a,b]\"\n        match: after\n";
     assert!(new.ends_with(expected), "{new}");
 }
+
+#[test]
+fn inputs_that_are_not_rewritten_are_found_by_their_line() {
+    let table = [
+        ("filebeat.inputs:\n- type: filestream\n- {type: log, paths: [/a]}\n", Some(3)),
+        ("filebeat:\n  inputs:\n    -   {type: log,\n     paths: [/a]}\n", Some(3)),
+        ("filebeat.inputs: [{type: log, paths: [/a]}]\n", Some(1)),
+        ("filebeat.inputs: []\n", None),
+        ("filebeat.inputs:\n- {type: filestream, id: a, paths: [/a]}\n", None),
+        ("filebeat.inputs:\n- type: log\n  json: {keys_under_root: true}\n", None),
+        ("filebeat.inputs:\n- type: log\n  paths:\n  - /a\noutput: {file: {path: /x}}\n", None),
+    ];
+    for (text, expected) in table {
+        assert_eq!(in_braces(text), expected, "{text}");
+        assert_eq!(given_twice(text), None);
+    }
+    let twice = "filebeat.prospectors:\n- type: log\nfilebeat.inputs:\n- type: log\n";
+    let (line, told) = given_twice(twice).unwrap();
+    assert!(line == 1 && told.contains("(line 3)"), "{told}");
+}
