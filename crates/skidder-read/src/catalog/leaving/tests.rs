@@ -1,7 +1,7 @@
 //! How readers are let go of.
 
 use crate::readers::ReadersLimits;
-use crate::testing::{Input, messages_of, multiline, settings};
+use crate::testing::{Input, lines, messages_of, multiline, settings};
 use crate::{Next, Scratch};
 use skidder_os::Clock as _;
 use skidder_parse::chain::{Chain, Multiline, Parser};
@@ -86,7 +86,7 @@ fn a_file_that_is_deleted_before_the_successor_begins_is_read() {
 #[test]
 fn a_reader_in_the_middle_of_a_turn_keeps_its_file_and_has_no_other_turn() {
     let mut input = Input::new();
-    let text: String = (0..5000).map(|number| format!("line {number}\n")).collect();
+    let text = lines("line", 0..5000);
     input.fs.append_as_other("/logs/a.log", text.as_bytes());
     input.scan();
     let (readers, clock) = (Arc::clone(&input.readers), input.clock.clone());
