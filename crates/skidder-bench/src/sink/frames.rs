@@ -114,8 +114,10 @@ fn command(input: &mut impl BufRead) -> io::Result<(u64, Vec<u8>)> {
         let length = number(input, b'$')?;
         skip(input, length + 2)?;
     }
-    if name != b"RPUSH" {
-        return Ok((0, b"+OK\r\n".to_vec()));
+    match &*name {
+        b"RPUSH" => {}
+        b"PING" => return Ok((0, b"+PONG\r\n".to_vec())),
+        _ => return Ok((0, b"+OK\r\n".to_vec())),
     }
     let events = parts.saturating_sub(2);
     Ok((events, format!(":{events}\r\n").into_bytes()))
@@ -168,8 +170,8 @@ mod tests {
 
     #[test]
     fn values_of_a_list_are_counted_and_other_commands_are_not() {
-        let sent = b"*2\r\n$6\r\nSELECT\r\n$1\r\n0\r\n*4\r\n$5\r\nRPUSH\r\n$1\r\nk\r\n$2\r\n{}\r\n$2\r\n{}\r\n";
-        assert_eq!(exchange(Protocol::Redis, sent, b"+OK\r\n:2\r\n"), 2);
+        let sent = b"*1\r\n$4\r\nPING\r\n*2\r\n$6\r\nSELECT\r\n$1\r\n0\r\n*4\r\n$5\r\nRPUSH\r\n$1\r\nk\r\n$2\r\n{}\r\n$2\r\n{}\r\n";
+        assert_eq!(exchange(Protocol::Redis, sent, b"+PONG\r\n+OK\r\n:2\r\n"), 2);
     }
 
     #[test]
