@@ -1,6 +1,6 @@
 //! The last failure of work that is retried, for people: where, what was said, since when, how often.
 
-use skidder_os::Timestamp;
+use skidder_os::{Timestamp, is_out_of_descriptors};
 use std::fmt::Display;
 use std::io;
 use std::path::Path;
@@ -80,6 +80,9 @@ pub fn disk_remedy(error: &io::Error) -> Option<&'static str> {
         }
         io::ErrorKind::ReadOnlyFilesystem => {
             Some("the file system is read-only: see `dmesg` for why, and remount it")
+        }
+        _ if is_out_of_descriptors(error) => {
+            Some("raise the limit on open files (`ulimit -n`, `LimitNOFILE`)")
         }
         _ => None,
     }

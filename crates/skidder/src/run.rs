@@ -35,6 +35,9 @@ use trimming::Trimming;
 /// Descriptors kept for everything that is not a log file.
 const DESCRIPTORS_RESERVED: u64 = 256;
 
+/// The same where there are few: what the program has open with one output and its log in a file, and some to spare.
+const DESCRIPTORS_NEEDED: u64 = 22;
+
 /// Threads for sockets and encoding of an output, at most. There is no more than one for each request under way:
 /// passing work between threads costs more than it gains. For the same reason outputs do not share them: beside one
 /// that is stuck, the work of another one would wander between its own thread and the idle one, which cost a tenth.
@@ -455,8 +458,9 @@ fn stop_reading(outputs: &mut [RunningOutput], patience: Patience<'_>) {
 
 /// How many log files may be open of so many descriptors: all but the reserve, or a quarter where there are few.
 fn log_files_of(descriptors: u64) -> usize {
-    let reserved = DESCRIPTORS_RESERVED.min(descriptors - descriptors / 4);
-    usize::try_from(descriptors - reserved).unwrap_or(usize::MAX).max(1)
+    let reserved =
+        DESCRIPTORS_RESERVED.min((descriptors - descriptors / 4).max(DESCRIPTORS_NEEDED));
+    usize::try_from(descriptors.saturating_sub(reserved)).unwrap_or(usize::MAX).max(1)
 }
 
 /// How many log files may be open: what the system allows, less a reserve.

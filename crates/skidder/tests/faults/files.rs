@@ -236,6 +236,23 @@ fn half_a_line_waits_for_its_other_half() {
 }
 
 #[test]
+fn with_very_few_descriptors_the_output_has_its_file_too() {
+    const FILES: usize = 300;
+    let place =
+        Place::with_output("output.file: {path: out, filename: events, number_of_files: 7}\n");
+    for file in 0..FILES {
+        place.write(&format!("f{file}.log"), &lines(&format!("f{file}"), 0..40));
+    }
+    let mut command = Command::new("sh");
+    command.args(["-c", "ulimit -n 24 && exec \"$0\" \"$@\"", env!("CARGO_BIN_EXE_skidder")]);
+    let paths = ["--path.home", ".", "--path.logs", "log"];
+    command.args(["-c", "filebeat.yml", "--once"]).args(paths).current_dir(place.path());
+    // It went on trying for ever.
+    let ended = Program::run(&mut command).succeeded();
+    assert_eq!(ended.ledger().delivered, FILES * 40);
+}
+
+#[test]
 fn with_very_few_descriptors_every_file_is_read_while_others_sleep_at_their_ends() {
     const FILES: usize = 100;
     let server = BulkServer::start();
