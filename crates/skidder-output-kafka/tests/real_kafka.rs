@@ -139,7 +139,7 @@ async fn who_cannot_connect_keeps_everything() {
         ("an expired certificate", ports.expired, ssl.clone(), "expired"),
         ("another host's certificate", ports.wrong_host, ssl.clone(), "not valid for name"),
         ("another authority", ports.tls, other, "UnknownIssuer"),
-        ("TLS to a port without", ports.plain, ssl.clone(), "port with TLS"),
+        ("TLS to a port without", ports.plain, ssl.clone(), "does this port speak TLS"),
         ("SASL to a port without", ports.plain, wrong.to_owned(), "SASL"),
         ("nobody there", free_port().unwrap(), String::new(), "refused"),
     ] {
