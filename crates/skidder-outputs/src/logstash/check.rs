@@ -40,15 +40,24 @@ impl Logstash {
                 Ok(Ok(0)) => Err(HUNG_UP.to_owned()),
                 Ok(Ok(_)) if is_tls_alert(&bytes) => Err(SessionError::Tls.to_string()),
                 Ok(Ok(_)) => Err(NOT_LUMBERJACK.to_owned()),
-                Ok(Err(error)) if error.kind() == io::ErrorKind::UnexpectedEof => {
-                    Err(HUNG_UP.to_owned())
-                }
+                Ok(Err(error)) if is_hang_up(&error) => Err(HUNG_UP.to_owned()),
                 Ok(Err(error)) => Err(format!("{error}; see `ssl.certificate` and `ssl.key`")),
             };
             good &= steps.step(1, "talk to server", talk).is_some();
         }
         good
     }
+}
+
+/// Whether the other side closed the connection, with or without having read what it was sent.
+fn is_hang_up(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::UnexpectedEof
+            | io::ErrorKind::ConnectionReset
+            | io::ErrorKind::ConnectionAborted
+            | io::ErrorKind::BrokenPipe
+    )
 }
 
 const HUNG_UP: &str = "it closed the connection; is its `beats` input on this port, and does it expect TLS \
