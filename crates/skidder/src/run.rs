@@ -1,5 +1,6 @@
 //! Running a checked configuration: start, watch, drain with a deadline, account.
 
+mod left_queues;
 mod output;
 mod trimming;
 

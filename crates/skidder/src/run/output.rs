@@ -2,6 +2,7 @@
 //! that one that is stuck holds up no other, and goes on from the files when it can.
 
 use super::Happened;
+use super::left_queues;
 use crate::assemble::Input;
 use crate::commands::World;
 use crate::outputs::{OutputParts, Place};
@@ -374,27 +375,15 @@ fn queues(
     place: &Place,
     settle: &Arc<Settle>,
 ) -> Result<(Queues, Queue)> {
+    left_queues::tell(world, &place.data, disk.as_ref().map(|disk| &*disk.path));
     let Some(disk) = disk else {
-        tell_left_behind(world, &place.data);
         let queue = Queue::new(limits, Arc::clone(settle));
         return Ok((Queues { readers: queue.clone(), disk: None }, queue));
     };
+    left_queues::remember(world, &place.data, &disk.path)?;
     let disk = open_disk_queue(world, disk, settle)?;
     let (front, back) = (disk.front().clone(), disk.back().clone());
     Ok((Queues { readers: front, disk: Some(disk) }, back))
-}
-
-/// Warns of events in a queue that nobody delivers.
-fn tell_left_behind(world: &World, data: &Path) {
-    let path = data.join(DiskQueueSettings::DIRECTORY);
-    match skidder_pipeline::waiting_in_disk_queue(&*world.fs, &path) {
-        Ok(events) if events > 0 => tracing::warn!(
-            events, path = %path.display(),
-            "a disk queue holds events that nobody delivers without `queue.disk`"
-        ),
-        Ok(_) => {}
-        Err(error) => tracing::debug!(%error, "a disk queue that is not used cannot be read"),
-    }
 }
 
 /// Opens the queue on the disk and says what was found.
