@@ -4,6 +4,7 @@
 //! for what "wins" means. Everything outside (files, environment, keystore) comes as an argument.
 
 use crate::node::Node;
+use crate::pipes::Pipes;
 use crate::problem::{Position, Problem, Problems, Source};
 use crate::secret::Secret;
 use crate::settings::{Paths, Settings};
@@ -49,6 +50,8 @@ pub struct LoadOptions<'a> {
     pub user_id: u32,
     /// The file system.
     pub fs: &'a dyn Fs,
+    /// What main files that are pipes hold.
+    pub pipes: &'a Pipes,
     /// Environment variables.
     pub environment: &'a dyn Fn(&str) -> Option<String>,
     /// The keystore, opened once its path is known; `None` means there is none.
@@ -99,7 +102,7 @@ pub fn load_part(
 ) -> Result<Settings, Problems> {
     let problems = Problems::new();
     let source = Source::new(0, file.display().to_string());
-    let Some(mut root) = read_node(options, file, &source, &problems) else {
+    let Some(mut root) = read_node(options, file, None, &source, &problems) else {
         return Err(problems);
     };
     tree::settle_lists(&mut root);
@@ -218,7 +221,7 @@ fn read_tree(
         }
         file.clone_into(&mut path);
     }
-    let node = read_node(options, &path, &source, problems)?;
+    let node = read_node(options, &path, Some(options.pipes), &source, problems)?;
     if node.as_map().is_none() && !node.is_null() {
         let message = format!("the file is {}; expected a map of settings", node.shown());
         problems.push(
@@ -233,11 +236,12 @@ fn read_tree(
 fn read_node(
     options: LoadOptions<'_>,
     path: &Path,
+    pipes: Option<&Pipes>,
     source: &Arc<Source>,
     problems: &Problems,
 ) -> Option<Node> {
     let whole = Position::whole(source);
-    let bytes = match read_checked(options, path) {
+    let bytes = match read_checked(options, path, pipes) {
         Ok(bytes) => bytes,
         Err(problem) => {
             problems.push(Problem { position: Some(whole), ..problem });
@@ -265,8 +269,12 @@ fn not_utf8(bytes: &[u8], valid: usize, source: &Arc<Source>) -> Problem {
 }
 
 /// The bytes of a file that is safe to trust. The check is made on the open file, so that nobody
-/// can exchange it in between. The problem has no position.
-fn read_checked(options: LoadOptions<'_>, path: &Path) -> Result<Vec<u8>, Problem> {
+/// can exchange it in between. Without `pipes` a pipe is refused: nobody waits for its writer. The problem has no position.
+fn read_checked(
+    options: LoadOptions<'_>,
+    path: &Path,
+    pipes: Option<&Pipes>,
+) -> Result<Vec<u8>, Problem> {
     let unreadable = |error: io::Error| {
         let hint = match error.kind() {
             io::ErrorKind::PermissionDenied => "run as the owner of the file, or as root",
@@ -274,16 +282,27 @@ fn read_checked(options: LoadOptions<'_>, path: &Path) -> Result<Vec<u8>, Proble
         };
         Problem::error(None, format!("`{}` cannot be read: {error}", path.display())).hint(hint)
     };
+    let turned_off = (options.environment)("BEAT_STRICT_PERMS").is_some_and(|it| it == "false");
+    let check = |metadata: Metadata| {
+        if options.strict_permissions && !turned_off {
+            check_permissions(path, metadata, options.user_id)?;
+        }
+        Ok(())
+    };
+    let kind = options.fs.metadata(path).map_err(unreadable)?.kind;
+    if let (FileKind::Other, Some(pipes)) = (kind, pipes) {
+        let (metadata, bytes) = pipes.read(options.fs, path, FILE_BYTES_MAX).map_err(unreadable)?;
+        check(metadata)?;
+        return Ok(bytes);
+    }
     let file = options.fs.open(path).map_err(unreadable)?;
     let metadata = file.metadata().map_err(unreadable)?;
-    if metadata.kind == FileKind::Directory {
-        let message = format!("`{}` is a directory; expected a file", path.display());
+    if metadata.kind != FileKind::Regular {
+        let is = if metadata.kind == FileKind::Directory { "directory" } else { "pipe or device" };
+        let message = format!("`{}` is a {is}; expected a file", path.display());
         return Err(Problem::error(None, message));
     }
-    let turned_off = (options.environment)("BEAT_STRICT_PERMS").is_some_and(|it| it == "false");
-    if options.strict_permissions && !turned_off {
-        check_permissions(path, metadata, options.user_id)?;
-    }
+    check(metadata)?;
     read_to_end(&*file, FILE_BYTES_MAX).map_err(unreadable)
 }
 

@@ -132,6 +132,7 @@ fn load_files<'a>(
         strict_permissions: true,
         user_id: 7,
         fs,
+        pipes: Box::leak(Box::default()),
         environment: &|_| None,
         keystore: None,
     };
@@ -279,6 +280,7 @@ fn a_part_is_a_list_that_may_name_settings_of_the_main_file() {
         strict_permissions: true,
         user_id: 0,
         fs: &fs,
+        pipes: &Pipes::default(),
         environment: &|_| None,
         keystore: None,
     };

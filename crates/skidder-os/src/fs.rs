@@ -88,6 +88,11 @@ pub enum OpenMode {
 pub trait Fs: Send + Sync + 'static {
     /// Opens an existing file for reading, following links. Never blocks on a pipe.
     fn open(&self, path: &Path) -> io::Result<Box<dyn File>>;
+    /// Opens what can only be read once from its beginning to its end: a pipe, a terminal or another device. Blocks
+    /// until a pipe has a writer, and each read until there is something; the offsets of reads mean nothing.
+    fn open_stream(&self, path: &Path) -> io::Result<Box<dyn File>> {
+        self.open(path)
+    }
     /// Opens for reading and writing. `permissions` are used when the file is created.
     fn open_write(
         &self,

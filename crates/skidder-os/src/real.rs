@@ -1,7 +1,7 @@
 //! The machine's own file system, straight on the system calls.
 //!
-//! Promises: a descriptor never leaks into a child process, opening never blocks on a pipe and never
-//! makes a terminal the controlling one, and looking at a directory costs one descriptor whatever the
+//! Promises: a descriptor never leaks into a child process, opening never blocks on a pipe that is not asked for
+//! and never makes a terminal the controlling one, and looking at a directory costs one descriptor whatever the
 //! number of names in it. What a path is (regular file or not) is for the caller to look at.
 
 mod notify;
@@ -12,7 +12,7 @@ use rustix::fs::{
     AtFlags, CWD, FileType, FlockOperation, Mode, OFlags, RawDir, Stat, fdatasync, flock, fstat,
     fsync, ftruncate, openat, statat,
 };
-use rustix::io::{Errno, pread, pwrite, retry_on_intr};
+use rustix::io::{Errno, pread, pwrite, read, retry_on_intr};
 use std::ffi::{CStr, OsStr};
 use std::fs::DirBuilder;
 use std::io;
@@ -41,7 +41,13 @@ pub struct RealFs;
 impl Fs for RealFs {
     fn open(&self, path: &Path) -> io::Result<Box<dyn File>> {
         let descriptor = open(path, OFlags::RDONLY, 0)?;
-        Ok(Box::new(RealFile { descriptor }))
+        Ok(Box::new(RealFile { descriptor, is_stream: false }))
+    }
+
+    fn open_stream(&self, path: &Path) -> io::Result<Box<dyn File>> {
+        let how = (OFlags::RDONLY | ALWAYS).difference(OFlags::NONBLOCK);
+        let descriptor = retry_on_intr(|| openat(CWD, path, how, Mode::empty()))?;
+        Ok(Box::new(RealFile { descriptor, is_stream: true }))
     }
 
     fn open_write(
@@ -56,7 +62,7 @@ impl Fs for RealFs {
             OpenMode::New => OFlags::EXCL,
         };
         let descriptor = open(path, OFlags::RDWR | OFlags::CREATE | how, permissions)?;
-        Ok(Box::new(RealFile { descriptor }))
+        Ok(Box::new(RealFile { descriptor, is_stream: false }))
     }
 
     fn metadata(&self, path: &Path) -> io::Result<Metadata> {
@@ -139,11 +145,18 @@ impl Fs for RealFs {
 #[derive(Debug)]
 struct RealFile {
     descriptor: OwnedFd,
+    /// Nothing in it has an offset.
+    is_stream: bool,
 }
 
 impl File for RealFile {
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
-        Ok(pread(&self.descriptor, buffer, offset)?)
+        let got = if self.is_stream {
+            read(&self.descriptor, buffer)
+        } else {
+            pread(&self.descriptor, buffer, offset)
+        };
+        Ok(got?)
     }
 
     fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<usize> {

@@ -12,7 +12,7 @@ use crate::{
     agent, cloud, files, keystore, logging, migrate, pages, registry, run, sample, ship, tune,
 };
 use anyhow::{Context as _, Result, bail};
-use skidder_config::{LoadOptions, OpenKeystore, Problems, Settings, Subject, load};
+use skidder_config::{LoadOptions, OpenKeystore, Pipes, Problems, Settings, Subject, load};
 use skidder_os::{Clock, Fs, RealFs, SystemClock};
 use skidder_read::survey;
 use std::path::{Path, PathBuf};
@@ -27,6 +27,7 @@ const CONFIG_FILE: &str = "filebeat.yml";
 #[derive(Clone)]
 pub(crate) struct World {
     pub(crate) fs: Arc<dyn Fs>,
+    pub(crate) pipes: Arc<Pipes>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) directory: PathBuf,
     /// Lines are only tried: nothing is written that lasts.
@@ -43,6 +44,7 @@ impl World {
     pub(crate) fn real() -> Result<Self> {
         Ok(Self {
             fs: Arc::new(RealFs),
+            pipes: Arc::default(),
             clock: Arc::new(SystemClock::new()),
             directory: std::env::current_dir().context("cannot tell the current directory")?,
             trial: false,
@@ -325,6 +327,7 @@ fn options<'a>(
         strict_permissions: global.strict_permissions,
         user_id: rustix::process::geteuid().as_raw(),
         fs: &*world.fs,
+        pipes: &world.pipes,
         environment,
         keystore,
     }

@@ -109,6 +109,7 @@ fn settings(what: &Ship, global: &Global, world: &World, state: &Path) -> Result
         strict_permissions: global.strict_permissions,
         user_id: rustix::process::geteuid().as_raw(),
         fs: &RealFs,
+        pipes: &world.pipes,
         environment: &|name| std::env::var(name).ok(),
         keystore: None,
     };

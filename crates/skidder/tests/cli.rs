@@ -7,7 +7,9 @@ use common::Place;
 use common::lines::{gzip, judge, lines};
 use common::program::{Ended, Program, command};
 use common::server::{Act, BulkServer};
+use std::io::Write as _;
 use std::path::Path;
+use std::process::Stdio;
 
 fn run(directory: &Path, arguments: &[&str]) -> Ended {
     Program::run(command(arguments).current_dir(directory))
@@ -69,6 +71,31 @@ fn a_good_configuration_is_ok() {
     let found = GOOD.replace("/none/*.log", "/etc/passwd");
     let ended = configured(&found, &["test", "config"]).succeeded();
     assert_eq!((&*ended.out, &*ended.log), ("Config OK\n", ""));
+}
+
+#[test]
+fn a_configuration_may_come_out_of_a_pipe() {
+    for text in [GOOD.replace("/none/*.log", "/etc/passwd"), "filebeat.inputs: 5".to_owned()] {
+        let directory = tempfile::tempdir().unwrap();
+        let mut process = command(["test", "config", "-c", "/dev/stdin"])
+            .args(["--path.data", "data"])
+            .current_dir(directory.path())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        process.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
+        let ended = process.wait_with_output().unwrap();
+        let log = String::from_utf8(ended.stderr).unwrap();
+        if ended.status.success() {
+            assert_eq!((&*ended.stdout, &*log), (&b"Config OK\n"[..], ""));
+            assert!(!text.ends_with('5'));
+        } else {
+            assert!(log.contains("error: /dev/stdin:1:18: "), "{log}");
+            assert!(text.ends_with('5'));
+        }
+    }
 }
 
 #[test]

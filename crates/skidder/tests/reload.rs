@@ -328,27 +328,18 @@ fn a_hangup_while_the_program_starts_reads_the_configuration_again() {
     let server = BulkServer::start();
     let (place, mut log) = main_place(&server);
     log.append(3);
-    // It has one thread until its registry is open; whoever looks too late tries again.
-    let starting = |program: &Program| loop {
-        let status = std::fs::read_to_string(format!("/proc/{}/status", program.id())).unwrap();
-        let field = |name: &str| {
-            status.lines().find_map(|line| line.strip_prefix(name)).unwrap_or("0").trim().to_owned()
-        };
-        let caught = u64::from_str_radix(&field("SigCgt:"), 16).unwrap();
-        let is_program = field("Name:").starts_with("skidder");
-        if is_program && caught & (1 << (Signal::HUP.as_raw() - 1)) != 0 {
-            return field("Threads:") == "1";
-        }
-    };
-    let mut program = patiently("it is looked at in time", || {
-        let program = place.start(&[]);
-        if starting(&program) {
-            return Some(program);
-        }
-        program.terminate();
-        None
-    });
+    // Who reads the configuration waits until it is written. What a pipe held is what it holds.
+    let text = place.configuration();
+    let path = place.path().join("filebeat.yml");
+    std::fs::remove_file(&path).unwrap();
+    assert!(std::process::Command::new("mkfifo").arg(&path).status().unwrap().success());
+    let mut program = place.start(&[]);
+    let mut pipe = std::fs::File::options().write(true).open(&path).unwrap();
     program.signal(Signal::HUP);
+    let (first, second) = text.split_at(text.len() / 2);
+    pipe.write_all(first.as_bytes()).unwrap();
+    pipe.write_all(second.as_bytes()).unwrap();
+    drop(pipe);
     program.await_log("the configuration was read again");
     program.await_that("all lines come", || server.count() >= 3);
     program.terminate().succeeded();

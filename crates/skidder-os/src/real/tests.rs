@@ -4,6 +4,7 @@ use super::*;
 use crate::{Clock, SystemClock, read_exact_at, read_to_end, write_all_at};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
+use std::io::Write as _;
 
 fn create(path: &Path, content: &[u8]) -> Box<dyn File> {
     let file = RealFs.open_write(path, OpenMode::Keep, 0o600).unwrap();
@@ -36,6 +37,25 @@ fn what_is_written_at_an_offset_is_read_there() {
     assert_eq!(reader.read_at(&mut [0; 4], 15).unwrap(), 0);
     let error = read_exact_at(&*reader, &mut [0; 4], 13).unwrap_err();
     assert_eq!(error.kind(), io::ErrorKind::UnexpectedEof);
+}
+
+#[test]
+fn a_stream_waits_for_its_writer_and_is_read_to_its_end() {
+    let temporary = tempfile::tempdir().unwrap();
+    let path = temporary.path().join("pipe");
+    let mode = Mode::from_raw_mode(0o600);
+    rustix::fs::mknodat(CWD, &path, FileType::Fifo, mode, 0).unwrap();
+    let at = path.clone();
+    let writer = std::thread::spawn(move || {
+        let mut pipe = std::fs::File::options().write(true).open(at).unwrap();
+        for piece in ["one ", "two ", "three"] {
+            pipe.write_all(piece.as_bytes()).unwrap();
+        }
+    });
+    let reader = RealFs.open_stream(&path).unwrap();
+    assert_eq!(reader.metadata().unwrap().kind, FileKind::Other);
+    assert_eq!(read_to_end(&*reader, 100).unwrap(), b"one two three");
+    writer.join().unwrap();
 }
 
 #[test]

@@ -121,11 +121,6 @@ impl Program {
         assert!(met.is_some(), "waited in vain until {what}:\n{log}");
     }
 
-    /// Its process.
-    pub(crate) fn id(&self) -> u32 {
-        self.child.id()
-    }
-
     pub(crate) fn signal(&self, signal: Signal) {
         let pid = Pid::from_child(&self.child);
         kill_process(pid, signal).unwrap();
