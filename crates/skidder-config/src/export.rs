@@ -207,7 +207,7 @@ filebeat.inputs:
     bearer_token_file: /var/run/token
     headers:
       Authorization: xxxxx
-      X-Other: "1"
+      X-Other: xxxxx
     pasword: xxxxx
     secrets:
       one:

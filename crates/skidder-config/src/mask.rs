@@ -33,13 +33,14 @@ const SECRET_ENDINGS: &[&str] = &[
 const EDITED_MIN: usize = 6;
 
 /// Whether the value at the dotted `path` is a secret: its key, or one that it is below, names one, or nearly so, as keys
-/// that nobody knows may do.
+/// that nobody knows may do; or it is a header of requests, whatever its name.
 pub(crate) fn is_secret(path: &str) -> bool {
     let path = path.to_ascii_lowercase().replace('-', "_");
     path.split('.').any(names_secret)
         || path == "cloud.auth"
         || path.ends_with(".cloud.auth")
         || path.ends_with("encryption.key")
+        || path.contains(".headers.") && !path.contains("kafka.headers.")
 }
 
 /// Whether a key, in lower case and with `_`, names a secret.
@@ -239,6 +240,8 @@ mod tests {
             "db_pwd",
             "headers.Authorisation",
             "cloud.auth",
+            "output.elasticsearch.headers.X-Other",
+            "monitoring.elasticsearch.headers.x",
         ] {
             assert!(is_secret(path), "{path}");
         }
@@ -256,6 +259,7 @@ mod tests {
             "max_cached_sessions",
             "fields.author",
             "pattern",
+            "output.kafka.headers.0.key",
         ] {
             assert!(!is_secret(path), "{path}");
         }

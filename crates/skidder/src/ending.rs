@@ -27,6 +27,8 @@ pub(crate) enum FailOn {
     Unread,
     /// Events that the server refused, and lines beyond the limit of their length
     Refused,
+    /// Events in a disk queue that the configuration no longer has
+    Left,
     /// No file at all was found
     Nothing,
     /// None of these
@@ -39,6 +41,7 @@ impl FailOn {
         match self {
             Self::Unread => 4,
             Self::Refused => 5,
+            Self::Left => 8,
             Self::Nothing => 7,
             Self::Never => 0,
         }
@@ -101,6 +104,8 @@ pub(crate) struct Shortfall {
     spoiled: u64,
     refused: u64,
     too_long: u64,
+    /// Events in disk queues that the configuration no longer has.
+    pub(crate) left: u64,
 }
 
 impl Shortfall {
@@ -122,10 +127,13 @@ impl Shortfall {
         let unread = !looked || !unread.is_empty() || self.spoiled > 0 || *unknown;
         let refused = self.refused + self.too_long > 0;
         let nothing = *looked && self.files.found == 0 && self.lines == 0 && !unknown;
-        [(unread, FailOn::Unread), (refused, FailOn::Refused), (nothing, FailOn::Nothing)]
-            .into_iter()
-            .filter_map(|(is_so, what)| is_so.then_some(what))
-            .collect()
+        let all = [
+            (unread, FailOn::Unread),
+            (refused, FailOn::Refused),
+            (self.left > 0, FailOn::Left),
+            (nothing, FailOn::Nothing),
+        ];
+        all.into_iter().filter_map(|(is_so, what)| is_so.then_some(what)).collect()
     }
 
     /// The exit code; `fail_on` is what counts, everything if it is empty.
@@ -166,6 +174,12 @@ impl Shortfall {
                 self.refused
             ));
         }
+        if self.left > 0 {
+            text.push_str(&format!(
+                "! {} events are left in a disk queue that is not configured any more; the log names it\n",
+                self.left
+            ));
+        }
         if self.too_long > 0 {
             text.push_str(&format!(
                 "! {} lines are longer than four times `message_max_bytes` and were skipped\n",
@@ -202,6 +216,8 @@ mod tests {
         assert_eq!(code(&both, &[FailOn::Never]), 0);
         assert_eq!(code(&shortfall(&[], 0, 0), &[]), 7);
         assert_eq!(code(&shortfall(&[], 0, 1), &[]), 0);
+        assert_eq!(code(&Shortfall { left: 1, ..shortfall(&[], 0, 0) }, &[]), 8);
+        assert_eq!(code(&Shortfall { left: 1, ..shortfall(&[], 1, 0) }, &[]), 5);
         assert_eq!(
             both.text(),
             "! not read to its end: /a: damaged: x\n! 3 events were refused; `skidder deadletters list` \

@@ -47,7 +47,7 @@ const SOCKET_THREADS_MAX: usize = 4;
 /// How long the runtime may take to let go of its tasks.
 const RUNTIME_END: Duration = Duration::from_secs(1);
 
-/// Exit code of a run that has lost events: they were in a damaged place of the disk queue.
+/// Exit code of a run that has lost events: they were in a damaged place of the disk queue, or all of it is gone.
 const LOST: u8 = 6;
 
 /// What the main thread waits for.
@@ -128,6 +128,8 @@ pub(crate) fn run(
         .map(|output| (output.id.clone(), output.kind, Arc::clone(&output.settle)))
         .collect();
     let mut shortfall = Shortfall::of_files(std::mem::take(&mut running.files));
+    let is_queue_gone = running.outputs.iter().any(|output| output.left.gone);
+    shortfall.left = running.outputs.iter().map(|output| output.left.events).sum();
     let spoiled: Vec<u64> = running.outputs.iter().map(RunningOutput::spoiled).collect();
     let outcome = running.end(once);
     for ((.., settle), spoiled) in settles.iter().zip(spoiled) {
@@ -154,7 +156,9 @@ pub(crate) fn run(
     }
     let lost = |settle: &Settle| settle.total().dropped().get(DropReason::QueueDamaged) > 0;
     Ok(match good {
-        _ if settles.iter().any(|(_, _, settle)| lost(settle)) => ExitCode::from(LOST),
+        _ if is_queue_gone || settles.iter().any(|(_, _, settle)| lost(settle)) => {
+            ExitCode::from(LOST)
+        }
         false => ExitCode::FAILURE,
         true if once => shortfall.code(fail_on),
         true => ExitCode::SUCCESS,

@@ -313,13 +313,14 @@ fn make_directory(fs: &dyn Fs, directory: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Events without a verdict in the queue of a directory, which nobody opens. Only the last segment is read.
-pub fn waiting_in_disk_queue(fs: &dyn Fs, directory: &Path) -> Result<u64, DiskQueueError> {
+/// Events without a verdict in the queue of a directory, which nobody opens; nothing if no queue is there. Only the
+/// last segment is read.
+pub fn waiting_in_disk_queue(fs: &dyn Fs, directory: &Path) -> Result<Option<u64>, DiskQueueError> {
     let survey = Survey::of(fs, directory)?;
-    let Some(queue) = survey.queue else { return Ok(0) };
+    let Some(queue) = survey.queue else { return Ok(None) };
     let found = Shared::of(&survey, fs, queue);
     let (_, opened) = found.map_err(|source| DiskQueueError::io(directory, source))?;
-    Ok(opened.events)
+    Ok(Some(opened.events))
 }
 
 impl Shared {

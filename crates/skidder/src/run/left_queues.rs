@@ -1,7 +1,7 @@
-//! Disk queues that the configuration no longer has: what is in them is delivered by nobody.
+//! Disk queues that the configuration no longer has, and those that are gone: what is in them is delivered by nobody.
 //!
-//! Where a queue was outside of its usual place is written down in the data directory before it is used, so that it is
-//! known when its setting has changed.
+//! Where a queue is, is written down in the data directory while it may hold events, so that it is known when its setting
+//! has changed, or when somebody has deleted it.
 
 use crate::commands::World;
 use anyhow::{Context as _, Result};
@@ -10,6 +10,7 @@ use skidder_pipeline::{DiskQueueSettings, waiting_in_disk_queue};
 use std::io;
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// In the data directory: the paths of its queues, each with a NUL behind it.
 const PATHS_FILE: &str = "diskqueue.paths";
@@ -20,8 +21,17 @@ const PATHS_BYTES_MAX: usize = 1 << 20;
 /// Of that file.
 const FILE_MODE: u32 = 0o600;
 
-/// Logs an error for each queue with events but that at `current`.
-pub(super) fn tell(world: &World, data: &Path, current: Option<&Path>) {
+/// What was found of the queues of an output.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct LeftQueues {
+    /// Events in queues that the configuration no longer has.
+    pub(crate) events: u64,
+    /// A queue that may have held events is gone.
+    pub(crate) gone: bool,
+}
+
+/// Logs an error for each queue with events but that at `current`, and for each that is gone.
+pub(super) fn look(world: &World, data: &Path, current: Option<&Path>) -> LeftQueues {
     let usual = whole(&data.join(DiskQueueSettings::DIRECTORY));
     let current = current.map(whole);
     let known = match known(&*world.fs, data) {
@@ -31,39 +41,84 @@ pub(super) fn tell(world: &World, data: &Path, current: Option<&Path>) {
             Vec::new()
         }
     };
-    for path in std::iter::once(usual).chain(known) {
-        if current.as_ref() == Some(&path) {
-            continue;
-        }
+    let unknown_usual = (!known.contains(&usual)).then_some(usual);
+    let mut left = LeftQueues::default();
+    for (path, is_known) in
+        known.into_iter().map(|path| (path, true)).chain(unknown_usual.map(|path| (path, false)))
+    {
+        let is_current = current.as_ref() == Some(&path);
+        let shown = path.display();
         match waiting_in_disk_queue(&*world.fs, &path) {
-            Ok(0) => {}
-            Ok(events) => tracing::error!(
-                events, path = %path.display(),
-                "a disk queue holds events that nobody delivers: run once with this as `queue.disk.path`"
-            ),
-            Err(error) => tracing::debug!(
-                %error, path = %path.display(), "a disk queue that is not used cannot be read"
-            ),
+            Ok(Some(_)) if is_current => {}
+            Ok(Some(events @ 1..)) => {
+                left.events += events;
+                tracing::error!(
+                    events, path = %shown,
+                    "a disk queue holds events that nobody delivers: run once with this as `queue.disk.path`"
+                );
+            }
+            Ok(None) if is_known => {
+                left.gone = true;
+                tracing::error!(
+                    path = %shown,
+                    "a disk queue is gone, and what it held is lost: their files can be read again with `skidder \
+                     registry forget`. If its disk is only not mounted, mount it and run with this as `queue.disk.path`"
+                );
+                forget_or_tell(&*world.fs, data, &path);
+            }
+            Ok(Some(0)) if is_known => forget_or_tell(&*world.fs, data, &path),
+            Ok(_) => {}
+            Err(error) => {
+                tracing::debug!(%error, path = %shown, "a disk queue that is not used cannot be read");
+            }
         }
+    }
+    left
+}
+
+/// A queue that is written down as long as it may hold events.
+pub(super) struct UsedQueue {
+    fs: Arc<dyn Fs>,
+    data: PathBuf,
+    path: PathBuf,
+}
+
+impl UsedQueue {
+    /// Writes down where a queue is that was opened, unless that is known.
+    pub(super) fn new(world: &World, data: &Path, path: &Path) -> Result<Self> {
+        let used = Self { fs: Arc::clone(&world.fs), data: data.to_path_buf(), path: whole(path) };
+        let file = data.join(PATHS_FILE);
+        used.note()
+            .with_context(|| format!("cannot write `{}`, where disk queues are", file.display()))?;
+        Ok(used)
+    }
+
+    fn note(&self) -> io::Result<()> {
+        let mut known = known(&*self.fs, &self.data)?;
+        if known.contains(&self.path) {
+            return Ok(());
+        }
+        known.push(self.path.clone());
+        write(&*self.fs, &self.data, &known)
+    }
+
+    /// All that was in it has its verdict, and nothing more is put in: it may be deleted.
+    pub(super) fn is_empty_now(&self) {
+        forget_or_tell(&*self.fs, &self.data, &self.path);
     }
 }
 
-/// Writes down where a queue is, unless that is known.
-pub(super) fn remember(world: &World, data: &Path, path: &Path) -> Result<()> {
-    let path = whole(path);
-    if path == whole(&data.join(DiskQueueSettings::DIRECTORY)) {
-        return Ok(());
-    }
-    let note = || {
-        let mut known = known(&*world.fs, data)?;
-        if known.contains(&path) {
-            return Ok(());
-        }
-        known.push(path.clone());
-        write(&*world.fs, data, &known)
+/// Takes a path out of those that are written down.
+fn forget_or_tell(fs: &dyn Fs, data: &Path, path: &Path) {
+    let forget = || {
+        let mut known = known(fs, data)?;
+        known.retain(|known| known != path);
+        write(fs, data, &known)
     };
-    let file = data.join(PATHS_FILE);
-    note().with_context(|| format!("cannot write `{}`, where disk queues are", file.display()))
+    if let Err(error) = forget() {
+        // The next start looks at it again.
+        tracing::warn!(%error, path = %path.display(), "cannot write down that a disk queue is empty");
+    }
 }
 
 /// With the working directory of this run before it, which another run need not have.

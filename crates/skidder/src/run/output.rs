@@ -2,10 +2,10 @@
 //! that one that is stuck holds up no other, and goes on from the files when it can.
 
 use super::Happened;
-use super::left_queues;
+use super::left_queues::{self, LeftQueues, UsedQueue};
 use crate::assemble::Input;
 use crate::commands::World;
-use crate::outputs::{OutputParts, Place};
+use crate::outputs::OutputParts;
 use crate::reload::InputPrint;
 use crate::shown_plan::ShownPlan;
 use anyhow::{Context as _, Result};
@@ -42,6 +42,9 @@ pub(crate) struct RunningOutput {
     pub(crate) queue: Queue,
     /// The queue behind that, if it is on the disk.
     pub(crate) disk: Option<Arc<DiskQueue>>,
+    used: Option<UsedQueue>,
+    /// What was found at its start of queues that it does not use.
+    pub(crate) left: LeftQueues,
     /// The inputs that feed it, in the order of the configuration.
     pub(crate) inputs: Vec<RunningInput>,
     /// The same for those who observe.
@@ -108,6 +111,12 @@ impl RunningOutput {
     /// the system does it at once.
     pub(super) fn finish(mut self) -> bool {
         let saved = self.pipeline.finish();
+        if let (Some(disk), Some(used)) = (&self.disk, &self.used)
+            && saved
+            && disk.filled().events == 0
+        {
+            used.is_empty_now();
+        }
         close_registry(&self.registry);
         std::mem::forget(self);
         saved
@@ -175,7 +184,12 @@ impl Start<'_> {
     ) -> Result<RunningOutput> {
         let world = self.world;
         let settle = Settle::new();
-        let (queues, out) = queues(world, parts.disk, parts.queue, &parts.place, &settle)?;
+        let data = &parts.place.data;
+        let left = left_queues::look(world, data, parts.disk.as_ref().map(|disk| &*disk.path));
+        let (queues, out) = queues(world, parts.disk, parts.queue, &settle)?;
+        let used = queues.disk.as_ref();
+        let used =
+            used.map(|disk| UsedQueue::new(world, data, &disk.settings().path)).transpose()?;
         let readers = Arc::new(Readers::new(ReadersLimits {
             open_files: self.open_files,
             decoders: ReadersLimits::DECODERS,
@@ -222,6 +236,8 @@ impl Start<'_> {
             settle,
             queue: queues.readers,
             disk: queues.disk,
+            used,
+            left,
             list: InputList::new(inputs.iter().map(RunningInput::source).collect()),
             next_slot: inputs.len(),
             inputs,
@@ -372,15 +388,12 @@ fn queues(
     world: &World,
     disk: Option<DiskQueueSettings>,
     limits: QueueLimits,
-    place: &Place,
     settle: &Arc<Settle>,
 ) -> Result<(Queues, Queue)> {
-    left_queues::tell(world, &place.data, disk.as_ref().map(|disk| &*disk.path));
     let Some(disk) = disk else {
         let queue = Queue::new(limits, Arc::clone(settle));
         return Ok((Queues { readers: queue.clone(), disk: None }, queue));
     };
-    left_queues::remember(world, &place.data, &disk.path)?;
     let disk = open_disk_queue(world, disk, settle)?;
     let (front, back) = (disk.front().clone(), disk.back().clone());
     Ok((Queues { readers: front, disk: Some(disk) }, back))

@@ -61,7 +61,9 @@ fn a_queue_whose_path_was_changed_or_taken_out_is_named_with_its_events() {
     // It ended with the words that a new queue was opened, or with none, and nobody knew of the events.
     for next in [with_one.replace("path: one", "path: two"), with_one.replace("queue.disk", "#")] {
         place.configure(&next);
-        let log = place.once(&[]).log;
+        let ended = place.once(&[]);
+        assert_eq!(ended.status.code(), Some(8), "{}", ended.log);
+        let log = ended.log;
         assert!(log.contains("a disk queue holds events that nobody delivers"), "{log}");
         assert!(log.contains("/one\"") && log.contains("\"events\":3000"), "{log}");
     }
@@ -69,8 +71,37 @@ fn a_queue_whose_path_was_changed_or_taken_out_is_named_with_its_events() {
     place.once(&[]);
     accept("a queue that was left", judge(&[("a", 3000)], &server.documents()), held);
     place.configure(&with_one.replace("queue.disk", "#"));
-    let log = place.once(&[]).log;
+    let log = place.once(&[]).succeeded().log;
     assert!(!log.contains("a disk queue holds events"), "{log}");
+}
+
+#[test]
+fn a_queue_that_was_deleted_is_a_loss_and_an_empty_one_is_not() {
+    for options in ["", ", path: elsewhere"] {
+        let server = BulkServer::start();
+        let place = place(&server, options);
+        let queue =
+            place.path().join(if options.is_empty() { "data/diskqueue" } else { "elsewhere" });
+        place.write("a", &lines("a", 0..3000));
+        server.hold();
+        let mut program = place.start(&["-E", "filebeat.shutdown_timeout=200ms"]);
+        program.await_that("a request is held", || server.held() > 0);
+        await_queued(&mut program, &place, 3000);
+        program.terminate().succeeded();
+        server.release();
+        server.await_silence();
+        std::fs::remove_dir_all(&queue).unwrap();
+        // It ended with 0, and 3000 events were delivered by nobody.
+        let ended = place.once(&[]);
+        assert_eq!(ended.status.code(), Some(6), "{}", ended.log);
+        assert!(ended.log.contains("a disk queue is gone"), "{}", ended.log);
+        place.write("b", &lines("b", 0..10));
+        place.once(&[]).succeeded();
+        std::fs::remove_dir_all(&queue).unwrap();
+        place.write("c", &lines("c", 0..10));
+        let log = place.once(&[]).succeeded().log;
+        assert!(!log.contains("a disk queue is gone"), "{log}");
+    }
 }
 
 #[test]

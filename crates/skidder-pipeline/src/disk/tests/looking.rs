@@ -36,13 +36,14 @@ fn filled(delivered: u64) -> SimFs {
 #[test]
 fn a_queue_is_shown_as_it_is() {
     assert_eq!(inspect(&disk()), DiskQueueReport::default());
+    assert_eq!(waiting_in_disk_queue(&disk(), Path::new(DIRECTORY)).expect("no queue"), None);
     for delivered in [0, 1, 4, 10] {
         let fs = filled(delivered);
         let report = inspect(&fs);
         assert_eq!((report.waiting, report.missing), (100 - delivered * 10, 0), "{delivered}");
         assert_eq!((report.damaged, report.has_state), (0, true));
         let waiting = waiting_in_disk_queue(&fs, Path::new(DIRECTORY)).expect("it can be read");
-        assert_eq!(waiting, report.waiting);
+        assert_eq!(waiting, Some(report.waiting));
         let paths: Vec<_> = report.segments.iter().map(|segment| segment.path.clone()).collect();
         assert_eq!(paths, segments(&fs));
         let events: u64 = report.segments.iter().map(|segment| segment.events).sum();
