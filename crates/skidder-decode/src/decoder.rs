@@ -207,6 +207,15 @@ impl Decoder {
         }
     }
 
+    /// The same, and what was looked at and could not be decoded before there is more of it: a bzip2 block is handed out
+    /// when it is whole.
+    pub fn seen_offset(&self) -> u64 {
+        match self {
+            Self::Framed(reader) => reader.seen_offset(),
+            _ => self.stored_offset(),
+        }
+    }
+
     /// Whether the stored bytes are other than the ones handed out.
     pub fn is_compressed(&self) -> bool {
         self.codec().is_some()

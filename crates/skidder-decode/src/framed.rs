@@ -40,6 +40,8 @@ pub struct FramedReader {
     machine: Machine,
     /// Compressed bytes consumed.
     compressed: u64,
+    /// Where the file ended when more was wanted; less than `compressed` since.
+    ended_at: u64,
     /// Decompressed bytes handed out.
     decompressed: u64,
     /// Why there is no more.
@@ -112,6 +114,7 @@ impl FramedReader {
         Some(Self {
             machine,
             compressed: 0,
+            ended_at: 0,
             decompressed: 0,
             over: None,
             interval: CHECKPOINT_INTERVAL,
@@ -172,6 +175,11 @@ impl FramedReader {
         self.compressed
     }
 
+    /// The same, and what was looked at and is no whole block yet.
+    pub fn seen_offset(&self) -> u64 {
+        self.compressed.max(self.ended_at)
+    }
+
     /// Decompressed bytes handed out so far, over all frames.
     pub fn decompressed_offset(&self) -> u64 {
         self.decompressed
@@ -220,7 +228,10 @@ impl FramedReader {
                     let note = Some(Note::TrailingGarbage { offset: self.compressed });
                     return Ok(Progress { produced, state: ReadState::More, note });
                 }
-                Err(Stop::Short) => return Ok(Progress::new(produced, ReadState::Waiting)),
+                Err(Stop::Short) => {
+                    self.ended_at = input.seen();
+                    return Ok(Progress::new(produced, ReadState::Waiting));
+                }
                 // The cause is still there at the next call.
                 Err(_) if produced > 0 => break,
                 Err(stop) => return Err(self.fail(stop)),

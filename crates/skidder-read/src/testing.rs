@@ -429,6 +429,13 @@ pub(crate) fn gzip(bytes: &[u8]) -> Vec<u8> {
     encoder.finish().expect("memory takes everything")
 }
 
+/// `bytes` in blocks of 100 kB.
+pub(crate) fn bzip2(bytes: &[u8]) -> Vec<u8> {
+    let mut encoder = bzip2::write::BzEncoder::new(Vec::new(), bzip2::Compression::new(1));
+    encoder.write_all(bytes).expect("memory takes everything");
+    encoder.finish().expect("memory takes everything")
+}
+
 /// So many numbered lines, `name` in each, from `first` on.
 pub(crate) fn lines(name: &str, numbers: std::ops::Range<usize>) -> String {
     numbers.fold(String::new(), |text, number| text + &format!("{name} {number}\n"))

@@ -28,6 +28,11 @@ impl<'a> Input<'a> {
         self.offset
     }
 
+    /// Where what was last read of the file ends.
+    pub(super) fn seen(&self) -> u64 {
+        self.cached + self.filled as u64
+    }
+
     /// Moves on; also beyond what was looked at.
     pub(super) fn advance(&mut self, bytes: u64) {
         self.offset += bytes;

@@ -317,7 +317,11 @@ impl Catalog {
                 (FileState::Held, reason)
             }
             Holds::Nothing if metadata.size == 0 => (FileState::Empty, Reason::Empty),
-            Holds::Nothing => (FileState::Unreadable, self.why_nothing(&path, metadata)),
+            Holds::Nothing => match self.why_nothing(&path, metadata) {
+                // Nothing is wrong with it, and how much text it has nobody knows.
+                reason @ (Reason::BeingWritten | Reason::NextScan) => (FileState::Held, reason),
+                reason => (FileState::Unreadable, reason),
+            },
         };
         let deleted_in = self.rotations.deleted_in(&path, now.wall);
         Some(FileLook {

@@ -3,7 +3,7 @@
 use super::*;
 use crate::readers::ReadersLimits;
 use crate::settings::FilestreamSettings;
-use crate::testing::{Input, gzip, lines, settings};
+use crate::testing::{Input, bzip2, gzip, lines, settings};
 
 const A: &str = "/logs/a.log";
 
@@ -40,6 +40,29 @@ fn a_compressed_file_that_is_read_is_behind_until_its_lines_have_their_verdict()
         [format!(
             "/logs/packed.gz finished ({rest}): read to its end; some lines are on their way"
         )]
+    );
+}
+
+#[test]
+fn a_block_format_that_is_cut_off_waits_for_its_end_and_is_not_stalled() {
+    // `none is known; the watchdog wakes it`, and after a minute an error that called it a bug.
+    let mut input = with(ROOM, |_| ());
+    let mut text = String::new();
+    let mut random = 1_u64;
+    while text.len() < 2_000_000 {
+        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        text.push_str(&format!("line {random:x}\n"));
+    }
+    let whole = bzip2(text.as_bytes());
+    input.fs.write_as_other("/logs/late.bz2", &whole[..whole.len() * 2 / 3]);
+    input.fs.write_as_other("/logs/early.bz2", &bzip2(lines("early", 0..300).as_bytes())[..200]);
+    input.round();
+    assert_eq!(
+        told(&mut input),
+        [
+            "/logs/early.bz2 held (?): a compressed file that has no end yet",
+            "/logs/late.bz2 idle (?): a compressed file that has no end yet",
+        ]
     );
 }
 

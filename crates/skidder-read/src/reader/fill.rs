@@ -26,7 +26,7 @@ impl Reader {
                     *filled += progress.produced;
                     #[cfg(test)]
                     super::carry::watched::read(progress.produced);
-                    self.stored_seen = decoder.stored_offset();
+                    self.stored_seen = decoder.seen_offset();
                     context.metrics.stored_bytes.add(decoder.stored_offset() - stored);
                     if let Some(note) = progress.note {
                         self.unverified |= matches!(note, Note::Mismatch { .. });

@@ -20,7 +20,7 @@ use run::Search;
 use serde_json::{Value as Json, json};
 use skidder_os::FileId;
 use skidder_pipeline::AskError;
-use skidder_read::{FileQuery, FileState};
+use skidder_read::{FileQuery, FileState, Reason};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -205,8 +205,10 @@ fn targets(question: &Question, sources: &Sources) -> Result<Targets, AskError> 
                 query.after = page.files.last().map(|file| file.path.to_path_buf());
                 let more = page.more && query.after.is_some() && found.len() < FILES_MAX;
                 for file in page.files {
-                    // What is gone cannot be opened, and what is held is in another file, too.
-                    if !matches!(file.state, FileState::Gone | FileState::Held) {
+                    // What is gone cannot be opened, and what is the same as another file is in that one.
+                    let is_twin =
+                        matches!(file.reason, Some(Reason::SameAs(_) | Reason::Comparing(_)));
+                    if file.state != FileState::Gone && !is_twin {
                         found.insert(file.path.to_path_buf(), (file.id, file.modified.0));
                     }
                 }
