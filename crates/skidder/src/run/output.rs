@@ -12,9 +12,9 @@ use anyhow::{Context as _, Result};
 use skidder_observe::{Describe, InputList, InputSource, Survey};
 use skidder_os::{Clock, Fs};
 use skidder_pipeline::{
-    DeadLetters, DiskQueue, DiskQueueOpened, DiskQueueSettings, Feed, FileInput, InputChange,
-    Looks, Output, OutputMetrics, Patience, Pipeline, PipelineSettings, Queue, QueueLimits, Queues,
-    Registrar, RegistrarMetrics, SavedCursors, Scanner, Settle,
+    DeadLetters, DeadLettersLimits, DiskQueue, DiskQueueOpened, DiskQueueSettings, Feed, FileInput,
+    InputChange, Looks, Output, OutputMetrics, Patience, Pipeline, PipelineSettings, Queue,
+    QueueLimits, Queues, Registrar, RegistrarMetrics, SavedCursors, Scanner, Settle,
 };
 use skidder_read::{
     BufferPool, Cursors, DecoderPool, InputContext, InputKind, ReadMetrics, Readers, ReadersLimits,
@@ -187,9 +187,7 @@ impl Start<'_> {
         let data = &parts.place.data;
         let left = left_queues::look(world, data, parts.disk.as_ref().map(|disk| &*disk.path));
         let (queues, out) = queues(world, parts.disk, parts.queue, &settle)?;
-        let used = queues.disk.as_ref();
-        let used =
-            used.map(|disk| UsedQueue::new(world, data, &disk.settings().path)).transpose()?;
+        let used = used_queue(world, data, &queues)?;
         let readers = Arc::new(Readers::new(ReadersLimits {
             open_files: self.open_files,
             decoders: ReadersLimits::DECODERS,
@@ -203,10 +201,7 @@ impl Start<'_> {
         let files = parts.inputs.into_iter().zip(&inputs);
         let files = files.map(|(input, of)| shared.input(input, &of.metrics)).collect();
         let scanner = Scanner::new(files, &*world.fs).with_queue_waiting(queues.waits_for_more());
-        let dead_letters = parts.dead_letters.map(|limits| {
-            let (fs, clock) = (Arc::clone(&world.fs), Arc::clone(&world.clock));
-            Arc::new(DeadLetters::new(fs, clock, &parts.place.data, limits))
-        });
+        let dead_letters = parts.dead_letters.map(|limits| dead_letters(world, data, limits));
         let metrics = Arc::new(OutputMetrics::new(Arc::clone(&world.clock)));
         let feed = Feed {
             queue: out,
@@ -397,6 +392,17 @@ fn queues(
     let disk = open_disk_queue(world, disk, settle)?;
     let (front, back) = (disk.front().clone(), disk.back().clone());
     Ok((Queues { readers: front, disk: Some(disk) }, back))
+}
+
+/// Writes down where the disk queue is, if there is one.
+fn used_queue(world: &World, data: &Path, queues: &Queues) -> Result<Option<UsedQueue>> {
+    let disk = queues.disk.as_ref();
+    disk.map(|disk| UsedQueue::new(world, data, &disk.settings().path)).transpose()
+}
+
+fn dead_letters(world: &World, data: &Path, limits: DeadLettersLimits) -> Arc<DeadLetters> {
+    let (fs, clock) = (Arc::clone(&world.fs), Arc::clone(&world.clock));
+    Arc::new(DeadLetters::new(fs, clock, data, limits))
 }
 
 /// Opens the queue on the disk and says what was found.
