@@ -49,4 +49,4 @@ pub use queue::{Delivery, Queue, QueueLimits, TakeLimits, Tap};
 pub use registrar::Registrar;
 pub use run::{Patience, Pipeline, PipelineSettings, Queues, ReadOnce};
 pub use scanner::{FileInput, Nap, Scanner};
-pub use settle::{Settle, SourceStatus, Ticket};
+pub use settle::{Settle, SourceName, SourcePlace, SourceStatus, Ticket};

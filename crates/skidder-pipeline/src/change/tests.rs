@@ -79,8 +79,8 @@ impl World {
     /// Reads all there is in one turn; gives the lines, and what waits for their verdicts.
     fn read(&self) -> (usize, Option<Arc<Ticket>>) {
         let Some(mut turn) = self.turn() else { return (0, None) };
-        let (batch, end) = turn.run(&mut Scratch::default(), self.clock.wall());
-        let ticket = batch.as_ref().map(|batch| self.settle.admit(batch, None));
+        let (mut batch, end) = turn.run(&mut Scratch::default(), self.clock.wall());
+        let ticket = batch.as_mut().map(|batch| self.settle.admit(batch, None));
         self.readers.finish(turn, &end, true, self.clock.monotonic());
         (batch.map_or(0, |batch| batch.len()), ticket)
     }
@@ -145,11 +145,11 @@ fn a_turn_under_way_is_waited_for() {
     world.scan(&mut scanner);
     let mut turn = world.turn().expect("something to read");
     let (batch, end) = turn.run(&mut Scratch::default(), world.clock.wall());
-    let batch = batch.expect("a line");
+    let mut batch = batch.expect("a line");
     let (mut changing, _) = world.begin(&mut scanner);
     world.commit();
     assert!(!world.step(&mut changing, &mut scanner), "its lines are not admitted yet");
-    let ticket = world.settle.admit(&batch, None);
+    let ticket = world.settle.admit(&mut batch, None);
     world.readers.finish(turn, &end, true, world.clock.monotonic());
     ticket.delivered(1);
     assert!(!world.step(&mut changing, &mut scanner));
@@ -167,7 +167,7 @@ fn the_last_way_to_a_deleted_file_is_read_to_its_end() {
     world.scan(&mut scanner);
     let mut turn = world.turn().expect("something to read");
     let (batch, _) = turn.run(&mut Scratch::default(), world.clock.wall());
-    let first = world.settle.admit(&batch.expect("a line"), None);
+    let first = world.settle.admit(&mut batch.expect("a line"), None);
     world.fs.append_as_other("/logs/a", b"two\n");
     world.fs.remove_as_other("/logs/a");
     world.readers.finish(turn, &TurnEnd::More, true, world.clock.monotonic());
