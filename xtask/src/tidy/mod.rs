@@ -42,7 +42,7 @@ pub(crate) enum Mode {
 pub(crate) fn run(mode: Mode) -> Result<()> {
     let mut offences = Vec::new();
     arrows::check(&repository::metadata(false)?, &mut offences);
-    changelog::check(&repository::root().join("changelog.d"), &mut offences)?;
+    changelog::check(repository::root(), &mut offences)?;
     let tests = options::tests()?;
     options::check(mode == Mode::Update, &tests, &mut offences)?;
     output_options::check(mode == Mode::Update, &tests, &mut offences)?;
