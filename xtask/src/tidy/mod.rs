@@ -11,6 +11,7 @@ mod otlp_options;
 mod output_faults;
 mod output_options;
 mod parser_options;
+mod prose;
 mod ratchet;
 mod s3_options;
 mod source;
@@ -50,6 +51,7 @@ pub(crate) fn run(mode: Mode) -> Result<()> {
     output_options::check(mode == Mode::Update, &tests, &mut offences)?;
     output_faults::check(mode == Mode::Update, &tests, &mut offences)?;
     check_text(&mut offences)?;
+    prose::check(mode == Mode::Update, &mut offences)?;
     links::check(&mut offences)?;
     let sizes = check_sources(&mut offences)?;
     let mut limits = Limits::load(&repository::root().join(ratchet::FILE))?;
