@@ -16,6 +16,9 @@ pub struct Cost {
     pub allocations: f64,
 }
 
+/// Characters of a line of documentation.
+const WIDTH_MAX: usize = 110;
+
 /// What stands before the processors.
 const HEAD: &str = "\
 # Processors
@@ -23,20 +26,23 @@ const HEAD: &str = "\
 <!-- written from the golden files of the processors (crates/*/golden) by
      `SKIDDER_UPDATE=1 cargo test -p skidder-golden`; the examples are tests -->
 
-`processors:` stands at the root and in inputs; it is a list. Each item has one name with its settings, or `if`, `then` and perhaps
-`else`. Each takes `when`; conditions are in [settings.md](settings.md). Those of the input come first, then `agent.*`, `ecs.version` and `host.name`
-are added where they are missing, then those of the root.
+`processors:` is a list, at the root and in inputs. Each item has one name with its settings, or `if`, `then`
+and optionally `else`. Each takes `when`; conditions are in [settings.md](settings.md). Processors of the
+input run first, then missing `agent.*`, `ecs.version` and `host.name` are added, then those of the root run.
 
-What is the same for all events of a file is done once for the file. `skidder explain -c filebeat.yml --sample FILE` shows which steps are left and what they
-cost, `skidder process` what comes out.
+A step whose result is the same for all events of a file runs once per file.
+`skidder explain -c filebeat.yml --sample FILE` shows the remaining steps and their cost, `skidder process`
+the resulting events.
 
-A processor that fails leaves the event exactly as it came, with the failure in `error.message`, and the next processor goes on; in an `if` the rest of
-the branch is left out. `skidder explain` and the metrics count failures.
+A processor that fails leaves the event exactly as it was, with the failure in `error.message`, and the next
+processor runs; in an `if` the rest of the branch is left out. `skidder explain` and the metrics count
+failures.
 
-In examples words in capitals, as `DNS` and `ID_A`, stand for the addresses and ids of the servers of the tests.
+In examples, words in capitals, such as `DNS` and `ID_A`, stand for the addresses and ids of test servers.
 
-Costs are for one event of the first example with the fields as the event's own, on one core (see [the table](../benches/results/processors/README.md)); with fields that all events of a file share
-most processors cost nothing for an event.
+Costs are for one event of the first example with the fields as the event's own, on one core (see [the
+table](../benches/results/processors/README.md)); with fields that all events of a file share, most processors
+cost nothing for an event.
 ";
 
 /// The page. `costs` are by the name of the processor.
@@ -69,7 +75,7 @@ pub fn page(files: &[GoldenFile], costs: &BTreeMap<String, Cost>) -> Result<Stri
 }
 
 fn section(text: &mut String, file: &GoldenFile, cost: Option<&Cost>) -> Result<()> {
-    write!(text, "\n## {}\n\n{}\n\n", file.processor, file.summary.trim())?;
+    write!(text, "\n## {}\n\n{}\n\n", file.processor, wrapped(&file.summary))?;
     if file.options.is_empty() {
         text.push_str("It has no options but `when`.\n");
     } else {
@@ -82,9 +88,9 @@ fn section(text: &mut String, file: &GoldenFile, cost: Option<&Cost>) -> Result<
             writeln!(text, "| `{}` | {default} | {} |", option.name, cell(&option.meaning))?;
         }
     }
-    write!(text, "\n**Failure.** {}\n", file.fails.trim())?;
+    write!(text, "\n{}\n", wrapped(&format!("**Failure.** {}", file.fails)))?;
     if let Some(differs) = &file.differs {
-        write!(text, "\n**Not as in Filebeat.** {}\n", differs.trim())?;
+        write!(text, "\n{}\n", wrapped(&format!("**Not as in Filebeat.** {differs}")))?;
     }
     if let Some(Cost { nanoseconds, allocations }) = cost {
         write!(
@@ -143,6 +149,29 @@ fn settings_of(file: &GoldenFile, case: &Case) -> Result<String> {
         text.push('\n');
     }
     Ok(format!("{}\n", text.trim_end()))
+}
+
+/// A paragraph in lines that `cargo xtask tidy` accepts; code spans are not broken.
+fn wrapped(paragraph: &str) -> String {
+    let mut is_code = false;
+    let words = paragraph.split(|character: char| {
+        is_code ^= character == '`';
+        character.is_whitespace() && !is_code
+    });
+    let mut text = String::new();
+    let mut width = 0;
+    for word in words.filter(|word| !word.is_empty()) {
+        let length = word.chars().count();
+        let is_full = width + 1 + length > WIDTH_MAX;
+        match width {
+            0 => {}
+            _ if is_full => text.push('\n'),
+            _ => text.push(' '),
+        }
+        width = if is_full { length } else { width + usize::from(width > 0) + length };
+        text.push_str(word);
+    }
+    text
 }
 
 /// A text for a cell of a table.

@@ -1,6 +1,7 @@
 //! `cargo xtask tidy`: the rules of this repository that no other tool checks.
 
 mod arrows;
+mod bounds;
 mod changelog;
 mod elasticsearch_options;
 mod kafka_options;
@@ -10,6 +11,7 @@ mod otlp_options;
 mod output_faults;
 mod output_options;
 mod parser_options;
+mod prose;
 mod ratchet;
 mod s3_options;
 mod source;
@@ -29,12 +31,12 @@ const PLACEHOLDERS: [&str; 3] = [concat!("to", "do!"), concat!("unimpl", "emente
 /// Folders of one machine. Split for the same reason.
 const MACHINE_PATHS: [&str; 2] = [concat!("/wo", "rk/"), concat!("/t", "mp/")];
 
-/// Whether to write the ratchet's file.
+/// Whether to write what is computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mode {
     /// Only complain.
     Check,
-    /// Lower the limits of what shrank, and forget what is gone. Never raises one.
+    /// Write tables and values of the documentation, and lower the limits of what shrank; never raises one.
     Update,
 }
 
@@ -42,12 +44,14 @@ pub(crate) enum Mode {
 pub(crate) fn run(mode: Mode) -> Result<()> {
     let mut offences = Vec::new();
     arrows::check(&repository::metadata(false)?, &mut offences);
-    changelog::check(&repository::root().join("changelog.d"), &mut offences)?;
+    changelog::check(repository::root(), &mut offences)?;
     let tests = options::tests()?;
+    bounds::check(mode == Mode::Update, &mut offences)?;
     options::check(mode == Mode::Update, &tests, &mut offences)?;
     output_options::check(mode == Mode::Update, &tests, &mut offences)?;
     output_faults::check(mode == Mode::Update, &tests, &mut offences)?;
     check_text(&mut offences)?;
+    prose::check(mode == Mode::Update, &mut offences)?;
     links::check(&mut offences)?;
     let sizes = check_sources(&mut offences)?;
     let mut limits = Limits::load(&repository::root().join(ratchet::FILE))?;
