@@ -1,7 +1,6 @@
-//! Batches, and processors that do nothing, for the tests of this crate.
+//! Batches for the tests of this crate.
 
 use skidder_event::{Base, Batch, FilePart, Map, Progress, Provenance, Row, SourceId, Tail, Text};
-use skidder_read::{Bind, Bound};
 use skidder_registry::{Cursor, Meta};
 use std::path::Path;
 use std::sync::Arc;
@@ -51,33 +50,4 @@ pub(crate) fn at_zero() -> Cursor {
 /// What is known of a source at `path`.
 pub(crate) fn meta(path: &str) -> Meta {
     Meta { source: Arc::from(Path::new(path)), ..Meta::default() }
-}
-
-/// Processors that do nothing.
-#[derive(Debug)]
-pub(crate) struct Nothing(Arc<Base>);
-
-impl Nothing {
-    /// What an input is given.
-    pub(crate) fn bind() -> Arc<dyn Bind> {
-        Arc::new(Self(Arc::new(Base::new(&Map::new(), &Map::new()))))
-    }
-}
-
-impl Bind for Nothing {
-    fn bind(&self, fields: &Map) -> Arc<dyn Bound> {
-        Arc::new(Self(Arc::new(Base::new(fields, &Map::new()))))
-    }
-
-    fn epoch(&self) -> u64 {
-        0
-    }
-}
-
-impl Bound for Nothing {
-    fn base(&self) -> &Arc<Base> {
-        &self.0
-    }
-
-    fn run(&self, _batch: &mut Batch) {}
 }

@@ -6,8 +6,9 @@ use super::output::Output;
 use super::reading::Worker;
 use crate::oracle::Ledgers;
 use skidder_event::{Base, Batch, Map};
+use skidder_input_file::{FileInput, SavedCursors};
 use skidder_os::{Clock, Fs, Monotonic};
-use skidder_pipeline::{DeadLetters, DiskQueue, FileInput, Queue, Registrar, SavedCursors, Settle};
+use skidder_pipeline::{DeadLetters, DiskQueue, Queue, Registrar, Settle};
 use skidder_read::{
     Bind, Bound, BufferPool, DecoderPool, InputContext, Peer, ReadMetrics, Readers, Scratch,
     SourceIds,

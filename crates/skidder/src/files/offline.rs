@@ -10,8 +10,8 @@ use crate::registry;
 use anyhow::Result;
 use serde_json::Value;
 use skidder_event::SourceId;
+use skidder_input_file::FileInput;
 use skidder_observe::file_json;
-use skidder_pipeline::FileInput;
 use skidder_read::{
     BufferPool, Cursors, CursorsError, DecoderPool, FileQuery, FileState, InputContext, Now,
     PinSettings, ReadMetrics, Readers, ReadersLimits, SourceIds,

@@ -1,9 +1,10 @@
 //! How an input gives its files to another one, on a simulated disk and clock.
 
 use super::*;
+use crate::SavedCursors;
 use crate::testing::Nothing;
-use crate::{Registrar, SavedCursors, Ticket};
 use skidder_os::{Clock, Fs};
+use skidder_pipeline::{Registrar, Ticket};
 use skidder_read::glob::Pattern;
 use skidder_read::scan::ScanSettings;
 use skidder_read::{
@@ -24,7 +25,7 @@ struct World {
     settle: Arc<Settle>,
     registry: Arc<Registry>,
     registrar: Registrar,
-    shared: Shared,
+    commits: Commits,
 }
 
 impl World {
@@ -39,8 +40,8 @@ impl World {
         let settle = Settle::new();
         let registrar = Registrar::new(Arc::clone(&settle), Arc::clone(&registry));
         let readers = Arc::new(Readers::new(ReadersLimits { open_files: 10, decoders: 1 }));
-        let (ids, shared) = (Arc::default(), Shared::default());
-        Self { fs, clock, readers, ids, settle, registry, registrar, shared }
+        let (ids, commits) = (Arc::default(), Commits::default());
+        Self { fs, clock, readers, ids, settle, registry, registrar, commits }
     }
 
     /// An input of `/logs/*`.
@@ -86,13 +87,13 @@ impl World {
     }
 
     fn commit(&mut self) {
-        let asked = self.shared.commits_asked();
+        let asked = self.commits.asked();
         assert!(self.registrar.flush_last(&self.clock));
-        self.shared.committed(asked);
+        self.commits.done(asked);
     }
 
     fn step(&self, changing: &mut Changing, scanner: &mut Scanner) -> bool {
-        changing.step(scanner, &self.settle, &self.shared, self.clock.monotonic())
+        changing.step(scanner, &self.settle, &self.commits, self.clock.monotonic())
     }
 
     /// The only input gives way to one like it.

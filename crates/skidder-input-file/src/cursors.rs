@@ -1,7 +1,7 @@
 //! The readers' view of cursors: the settle for what is read now, the registry for what was.
 
-use crate::settle::Settle;
 use skidder_event::SourceId;
+use skidder_pipeline::Settle;
 use skidder_read::{Cursors, CursorsError};
 use skidder_registry::{Cursor, Entry, FileEntry, Meta, Registry};
 use std::sync::Arc;
