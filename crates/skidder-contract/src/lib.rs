@@ -13,9 +13,11 @@
 mod certificates;
 mod contract;
 mod fixture;
+mod inputs;
 mod proxy;
 
 pub use certificates::{Authority, Certificate, SelfSigned};
 pub use contract::{Manner, Place, Trial, keep};
 pub use fixture::{Fixture, batch, line, number};
+pub use inputs::{FarSideFuture, InputTrial, Meaning, keep_input};
 pub use proxy::{Proxy, Way};

@@ -4,7 +4,7 @@ use crate::base::{Base, BaseNode, BaseValue, find, is_same};
 use crate::edit::EventMut;
 use crate::event::EventRef;
 use crate::layout::Layout;
-use crate::provenance::{Acknowledgement, DropCounts, DropReason, Progress, Provenance};
+use crate::provenance::{DropCounts, DropReason, Provenance};
 use crate::slots::{Slots, SlotsMark};
 use std::ops::Range;
 use std::sync::Arc;
@@ -193,7 +193,7 @@ pub struct Batch {
     pub(crate) dotted: bool,
     base: Arc<Base>,
     pub(crate) lines: u64,
-    drops: DropCounts,
+    pub(crate) drops: DropCounts,
     pub(crate) provenance: Provenance,
     pub(crate) recycle: Option<Arc<dyn Recycle>>,
 }
@@ -338,17 +338,6 @@ impl Batch {
     /// Where the lines come from.
     pub fn provenance(&self) -> &Provenance {
         &self.provenance
-    }
-
-    /// Takes out the acknowledgement that is owed to the far side of the source, if it is one that wants one. Whoever has
-    /// it accepts it when all events have their verdict.
-    pub fn take_acknowledgement(&mut self) -> Option<Acknowledgement> {
-        let Progress::Acknowledge(_, bytes) = &self.provenance.progress else { return None };
-        let nothing = Progress::Nothing(*bytes);
-        match std::mem::replace(&mut self.provenance.progress, nothing) {
-            Progress::Acknowledge(owed, _) => Some(owed),
-            _ => None,
-        }
     }
 
     /// The rows, in the order of the source.

@@ -10,6 +10,7 @@
 
 mod base;
 mod batch;
+mod bind;
 mod copy;
 mod dotted;
 mod edit;
@@ -31,9 +32,11 @@ mod slots;
 mod stored;
 mod time;
 mod value;
+mod whole;
 
 pub use base::{Base, BaseNode, BaseValue};
 pub use batch::{Batch, Cell, Mark, Node, NodeId, Parts, Recycle, Row, Text};
+pub use bind::{Bind, Bound};
 pub use edit::{EditError, EventMut};
 pub use encode::{Encoder, Precision};
 pub use escape::{escape_html, write_escaped, write_string};

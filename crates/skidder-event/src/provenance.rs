@@ -189,11 +189,15 @@ pub enum DropReason {
     NotForOutput,
     /// It was in a place of the disk queue that cannot be read any more.
     QueueDamaged,
+    /// There was no room in the queue, and the source can neither wait nor send again (datagrams).
+    QueueFull,
+    /// The program or the input was stopped before there was room in the queue, and the source cannot send again.
+    Stopped,
 }
 
 impl DropReason {
     /// All reasons, in the order of their counters.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 10] = [
         Self::Empty,
         Self::LineFilter,
         Self::Parser,
@@ -202,6 +206,8 @@ impl DropReason {
         Self::Rejected,
         Self::NotForOutput,
         Self::QueueDamaged,
+        Self::QueueFull,
+        Self::Stopped,
     ];
 
     /// The name in metrics and messages.
@@ -215,6 +221,8 @@ impl DropReason {
             Self::Rejected => "rejected",
             Self::NotForOutput => "not_for_output",
             Self::QueueDamaged => "queue_damaged",
+            Self::QueueFull => "queue_full",
+            Self::Stopped => "stopped",
         }
     }
 }

@@ -162,6 +162,11 @@ impl SourceLedger {
         total
     }
 
+    /// Lines between their reader and their verdict.
+    pub(crate) fn in_flight(&self) -> u64 {
+        self.in_flight
+    }
+
     pub(crate) fn admit(&mut self, lines: u64, bytes: u64, drops: &DropCounts, rows: u64) {
         debug_assert_eq!(lines, drops.total() + rows, "a batch whose lines do not add up");
         self.read += lines;

@@ -12,6 +12,7 @@ mod permit;
 mod tap;
 mod watched;
 
+use blocked::Waiter;
 pub use delivery::Delivery;
 pub use limits::{QueueLimits, TakeLimits};
 pub(crate) use permit::Permit;
@@ -82,8 +83,8 @@ struct Blocked {
     bytes: usize,
     /// Its place in the disk queue, if it comes from there.
     frame: Option<TicketOf>,
-    /// Who wants to know when it is in.
-    reader: Thread,
+    /// What waits until it is in.
+    waiter: Waiter,
     /// Since when, if that was told.
     since: Option<Monotonic>,
 }
@@ -145,7 +146,8 @@ impl Queue {
         again: impl FnMut(),
     ) -> Result<(), Batch> {
         let Err(batch) = self.try_push(batch) else { return Ok(()) };
-        let Some(number) = self.shared.stand_in_line(batch, None)? else { return Ok(()) };
+        let thread = Waiter::Thread(thread::current());
+        let Some(number) = self.shared.stand_in_line(batch, None, thread)? else { return Ok(()) };
         meanwhile();
         self.wait_in_line(number, every, again)
     }
@@ -153,7 +155,7 @@ impl Queue {
     /// Puts the events of a frame of the disk queue in, of which there is at least one, as [`Queue::push`] does.
     #[expect(clippy::result_large_err, reason = "one move a batch, and only at the end")]
     pub(crate) fn push_of(&self, batch: Batch, frame: TicketOf) -> Result<(), Batch> {
-        match self.shared.stand_in_line(batch, Some(frame))? {
+        match self.shared.stand_in_line(batch, Some(frame), Waiter::Thread(thread::current()))? {
             Some(number) => self.wait_in_line(number, Duration::MAX, || {}),
             None => Ok(()),
         }
@@ -334,6 +336,7 @@ impl Shared {
         self: &Arc<Self>,
         batch: Batch,
         frame: Option<TicketOf>,
+        waiter: Waiter,
     ) -> Result<Option<u64>, Batch> {
         let (events, bytes) = (batch.len(), batch.memory_bytes());
         let mut state = self.lock();
@@ -348,7 +351,7 @@ impl Shared {
             events,
             bytes,
             frame,
-            reader: thread::current(),
+            waiter,
             since: None,
         });
         let is_enough = self.let_in(&mut state);
@@ -387,7 +390,7 @@ impl Shared {
             && let Some(first) = state.blocked.pop_front()
         {
             is_enough |= self.put(state, first.batch, first.events, first.bytes, first.frame);
-            first.reader.unpark();
+            first.waiter.wake();
         }
         is_enough
     }
@@ -431,9 +434,9 @@ impl State {
     /// Nothing more comes in, which those who wait for room are told.
     fn close(&mut self) {
         self.closed = true;
-        let waiting = self.blocked.iter().map(|blocked| &blocked.reader);
-        for thread in waiting.chain(&self.feeder) {
-            thread.unpark();
+        self.blocked.iter().for_each(|blocked| blocked.waiter.wake());
+        if let Some(feeder) = &self.feeder {
+            feeder.unpark();
         }
     }
 

@@ -198,6 +198,18 @@ impl Settle {
         }
     }
 
+    /// Nothing more comes of a source that is no file, of which every batch was admitted or given up. It is forgotten when
+    /// all of it has its verdict and is saved: until then messages about its events can name it. What the registry has of
+    /// it stays, and so do its counts in the total.
+    pub fn end_source(&self, source: SourceId) {
+        let mut state = self.lock();
+        let Some(entry) = state.sources.get_mut(&source) else { return };
+        entry.ended = true;
+        if entry.is_over() {
+            state.sources.remove(&source);
+        }
+    }
+
     /// Puts a batch on the ledger, and its range in line if its source has a cursor. A batch without rows is settled at
     /// once.
     pub fn admit(self: &Arc<Self>, batch: &mut Batch, permit: Option<Permit>) -> Arc<Ticket> {
@@ -362,8 +374,10 @@ impl State {
         if let Some(of_input) = self.inputs.get_mut(&source.input()) {
             of_input.settle(verdict, u64::from(rows));
         }
-        if let Some(entry) = self.sources.get_mut(&source) {
-            entry.ledger.settle(verdict, u64::from(rows));
+        let Some(entry) = self.sources.get_mut(&source) else { return };
+        entry.ledger.settle(verdict, u64::from(rows));
+        if entry.is_over() && !entry.is_saved() {
+            self.sources.remove(&source);
         }
     }
 

@@ -5,7 +5,6 @@
 //! lines. Nothing here waits, sleeps or asks for the time: a scan and a turn are calls, and a simulated
 //! world makes the same calls as the program does.
 
-mod bind;
 mod catalog;
 mod compare;
 mod cursors;
@@ -26,7 +25,6 @@ mod testing;
 mod watch;
 mod watcher;
 
-pub use bind::{Bind, Bound};
 pub use catalog::{
     Catalog, FileLook, FilePage, FileQuery, FileState, Leaving, MISSING_GRACE, Now, Peer, Reacted,
     Reason, ScanSummary, SourceIds,
@@ -46,5 +44,6 @@ pub use settings::{
 pub use skidder_decode::encoding::Encoding;
 pub use skidder_decode::lines::LineTerminator;
 pub use skidder_decode::{Codec, DecoderPool};
+pub use skidder_event::{Bind, Bound};
 pub use survey::{Finding, survey};
 pub use watcher::{Heard, Watcher};

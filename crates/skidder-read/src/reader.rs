@@ -14,7 +14,6 @@ mod resume;
 mod tail;
 mod target;
 
-use crate::bind::{Bind, Bound};
 use crate::cursors::Cursors;
 use crate::fingerprint::{Fingerprint, read_up_to};
 use crate::metrics::ReadMetrics;
@@ -22,6 +21,7 @@ use crate::pool::{BufferPool, CHUNK_BYTES};
 use crate::settings::FilestreamSettings;
 use skidder_decode::{Checkpoint, Decoder, DecoderPool};
 use skidder_event::{Batch, Recycle, ResumePoint, SourceId, Tail};
+use skidder_event::{Bind, Bound};
 use skidder_os::sabotage::{self, Sabotage};
 use skidder_os::{File, FileId, Fs, Timestamp, open_same};
 use std::io;

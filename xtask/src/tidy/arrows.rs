@@ -43,6 +43,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
         ],
     ),
     ("skidder-pipeline", &["skidder-event", "skidder-os", "skidder-registry"]),
+    ("skidder-input", &["skidder-event", "skidder-os", "skidder-registry", "skidder-pipeline"]),
     (
         "skidder-input-file",
         &["skidder-event", "skidder-os", "skidder-registry", "skidder-read", "skidder-pipeline"],
@@ -111,7 +112,10 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ),
     // From outside: they run the program and are never part of it.
     ("skidder-testkit", &["skidder-os"]),
-    ("skidder-contract", &["skidder-event", "skidder-os", "skidder-pipeline"]),
+    (
+        "skidder-contract",
+        &["skidder-event", "skidder-os", "skidder-registry", "skidder-pipeline", "skidder-input"],
+    ),
     // And the benchmark, which runs the handling of answers by itself too.
     (
         "skidder-bench",

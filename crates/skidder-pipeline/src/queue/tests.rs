@@ -3,7 +3,7 @@
 use super::*;
 use crate::testing::{at_zero, batch, meta};
 use skidder_event::SourceId;
-use skidder_testkit::Random;
+use skidder_testkit::{Random, SimClock};
 use std::thread;
 use std::time::Duration;
 
@@ -324,4 +324,60 @@ async fn who_keeps_events_is_hurried_by_a_full_queue_and_by_the_end() {
     };
     tokio::join!(waiting, ending);
     assert!(queue.is_draining() && !is_unhurried(&queue, true).await);
+}
+
+#[tokio::test]
+async fn a_task_waits_for_room_in_line_and_its_thread_does_not() {
+    let queue = queue(10, usize::MAX, 0);
+    let clock = SimClock::new();
+    queue.push_async(batch(1, 0, 0, 10), &clock).await.expect("there is room");
+    let push = queue.push_async(batch(1, 0, 100, 5), &clock);
+    tokio::pin!(push);
+    // On the one thread of this test others go on.
+    assert!(futures_now(push.as_mut()).await.is_none(), "there is no room");
+    assert!(queue.blocked_since().is_some());
+    queue.try_push(batch(1, 0, 150, 1)).expect_err("a small one does not overtake it");
+    take(&queue, ALL)[0].ticket.delivered(10);
+    push.await.expect("now there is");
+    assert_eq!(queue.filled().0, 5);
+}
+
+#[tokio::test]
+async fn a_task_that_goes_away_takes_its_batch_with_it_and_lets_others_in() {
+    let queue = queue(10, usize::MAX, 0);
+    let clock = SimClock::new();
+    queue.push_async(batch(1, 0, 0, 8), &clock).await.expect("there is room");
+    let mut large = Box::pin(queue.push_async(batch(1, 0, 80, 9), &clock));
+    assert!(futures_now(large.as_mut()).await.is_none());
+    let mut small = Box::pin(queue.push_async(batch(1, 0, 170, 2), &clock));
+    assert!(futures_now(small.as_mut()).await.is_none(), "it stands behind the large one");
+    drop(large);
+    assert!(futures_now(small.as_mut()).await.expect("it is in").is_ok());
+    assert_eq!((queue.filled().0, queue.settle().total().read()), (10, 10));
+}
+
+#[tokio::test]
+async fn a_task_gets_its_batch_back_when_the_queue_closes() {
+    let queue = queue(10, usize::MAX, 0);
+    let clock = SimClock::new();
+    queue.push_async(batch(1, 0, 0, 10), &clock).await.expect("there is room");
+    let other = queue.clone();
+    let push = async move { other.push_async(batch(1, 0, 100, 5), &SimClock::new()).await };
+    let push = tokio::spawn(push);
+    tokio::task::yield_now().await;
+    queue.close();
+    let back = push.await.expect("no panic").expect_err("it is closed");
+    assert_eq!((back.len(), queue.settle().total().read()), (5, 10));
+}
+
+/// What a future has by now, after one look.
+async fn futures_now<F: Future + Unpin>(mut future: F) -> Option<F::Output> {
+    std::future::poll_fn(|context| {
+        use std::task::Poll;
+        Poll::Ready(match std::pin::Pin::new(&mut future).poll(context) {
+            Poll::Ready(output) => Some(output),
+            Poll::Pending => None,
+        })
+    })
+    .await
 }

@@ -66,6 +66,9 @@ impl Settle {
             };
             let Some(saved) = entry.entry(now) else { continue };
             changes.push(Change::Put { key: entry.key.clone(), entry: saved, checkpoint });
+            if entry.is_over() {
+                state.sources.remove(&source);
+            }
         }
         changes
     }

@@ -27,6 +27,8 @@ pub(super) struct Source {
     pub(super) unsaved: bool,
     /// Nothing of it was ever saved.
     pub(super) new: bool,
+    /// Nothing more comes of it: it goes when all of it has its verdict, and is saved.
+    pub(super) ended: bool,
 }
 
 /// What a source is, and where its next start would continue.
@@ -84,7 +86,13 @@ impl Source {
             dirty: false,
             unsaved: false,
             new: true,
+            ended: false,
         }
+    }
+
+    /// Whether nothing is left to be done for a source of which nothing more comes.
+    pub(super) fn is_over(&self) -> bool {
+        self.ended && !self.dirty && !self.has_pending() && self.ledger.in_flight() == 0
     }
 
     /// Whether the registry has an entry of it, or may get one.

@@ -337,3 +337,29 @@ fn a_far_side_is_told_with_the_last_verdict_in_any_order_or_that_there_will_be_n
     assert_eq!(take(), ["5 rejected"], "it was never admitted");
     assert!(settle.total().adds_up());
 }
+
+#[test]
+fn a_source_that_has_ended_is_known_until_its_last_verdict_and_its_last_commit() {
+    let settle = settle();
+    settle.begin_unsaved(TWO, "tcp::1".into(), about());
+    let ticket = settle.admit(&mut numbered(TWO.0, 0, 2), None);
+    settle.end_source(TWO);
+    ticket.delivered(1);
+    assert!(ticket.origin().is_some(), "a dead letter must name it");
+    ticket.delivered(1);
+    assert!(settle.status(TWO).is_none());
+    assert!(settle.total().adds_up() && settle.total().delivered() == 2);
+
+    let three = SourceId(3);
+    settle.begin_source(three, "journald::j".into(), about(), SourceCursor::default());
+    let part = SourcePart { version: 1, cursor: "a".into(), bytes: 10 };
+    let ticket = settle.admit(&mut numbered_of(three.0, 0, 1, Progress::Cursor(part)), None);
+    settle.end_source(three);
+    ticket.delivered(1);
+    assert!(settle.status(three).is_some(), "its cursor is not saved");
+    assert_eq!(changes(&settle), ["journald::j@a"]);
+    assert!(settle.status(three).is_none());
+    settle.begin_source(three, "journald::j".into(), about(), SourceCursor::default());
+    settle.end_source(three);
+    assert!(settle.status(three).is_none(), "nothing was on its way");
+}

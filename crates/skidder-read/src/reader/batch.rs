@@ -1,7 +1,7 @@
 //! What all batches of a reader have: where they come from, the plan and the fields of the source.
 
 use super::{InputContext, Reader};
-use crate::bind::Bound;
+use skidder_event::Bound;
 use skidder_event::{
     Batch, FilePart, Map, Parts, Path as FieldPath, Provenance, ResumePoint, Value,
 };

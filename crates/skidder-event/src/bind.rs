@@ -1,9 +1,11 @@
-//! What happens to a batch between its lines and the queue, as far as a reader knows it.
+//! What happens to a batch between its lines and the queue, as far as an input knows it.
 //!
-//! The compiled plan of processors stands behind these traits; the reader only binds it to the fields of
-//! a file and runs it.
+//! The compiled plan of processors stands behind these traits; an input only binds it to the fields of
+//! a source and runs it.
 
-use skidder_event::{Base, Batch, Map};
+use crate::base::Base;
+use crate::batch::Batch;
+use crate::value::Map;
 use std::fmt::Debug;
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,0 +1,165 @@
+//! What an input is given: where it opens sources, and when it is to stop.
+
+use crate::metrics::InputMetrics;
+use crate::source::{Source, SourceLane};
+use skidder_event::{Bind, Map, SourceId};
+use skidder_os::Clock;
+use skidder_pipeline::Queue;
+use skidder_registry::{Entry, Registry, SourceAbout, SourceCursor};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use tokio::sync::watch;
+
+/// One output that an input feeds.
+#[derive(Clone)]
+pub struct Lane {
+    /// The number of the input among those of this output, which no other input has or had.
+    pub slot: usize,
+    /// Where its batches go in.
+    pub queue: Queue,
+    /// Its processors.
+    pub bind: Arc<dyn Bind>,
+    /// Where the cursors of its sources are saved.
+    pub registry: Arc<Registry>,
+}
+
+/// What an input is given. Cloning gives another handle to the same.
+#[derive(Clone)]
+pub struct Intake {
+    pub(crate) shared: Arc<Shared>,
+}
+
+pub(crate) struct Shared {
+    pub(crate) kind: &'static str,
+    /// The id of the input; empty if it has none.
+    pub(crate) id: Arc<str>,
+    /// A name that no other run of the program has: keys of sources that are not saved begin with it.
+    pub(crate) run: Arc<str>,
+    pub(crate) lanes: Vec<Lane>,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) metrics: Arc<InputMetrics>,
+    pub(crate) stop: watch::Receiver<bool>,
+    /// Read what is there once, instead of for ever.
+    pub(crate) once: bool,
+    /// Sources opened so far.
+    pub(crate) opened: AtomicU64,
+}
+
+/// Why a source cannot be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// Try again later.
+    #[error("cannot read the cursor of `{name}`: {source}")]
+    Registry {
+        /// The source.
+        name: Arc<str>,
+        /// What the registry says.
+        source: skidder_registry::ReadError,
+    },
+    /// Give the source another name: the key belongs to a file.
+    #[error("the key of `{name}` belongs to a file")]
+    Taken {
+        /// The source.
+        name: Arc<str>,
+    },
+    /// A bug of whoever put the input together: cursors of several outputs differ, so that each has a run of its own.
+    #[error("`{name}` has a cursor, and its input feeds {outputs} outputs at once")]
+    Shared {
+        /// The source.
+        name: Arc<str>,
+        /// How many.
+        outputs: usize,
+    },
+}
+
+impl Intake {
+    /// Resolves when the input is to end: it takes nothing more from its far side, sends what it has, and returns.
+    pub async fn stopped(&self) {
+        let mut stop = self.shared.stop.clone();
+        // Whoever could tell it is gone: the same.
+        drop(stop.wait_for(|stop| *stop).await);
+    }
+
+    /// Whether the input is to end.
+    pub fn is_stopped(&self) -> bool {
+        *self.shared.stop.borrow()
+    }
+
+    /// Whether to read what is there once, instead of for ever (`--once`).
+    pub fn is_once(&self) -> bool {
+        self.shared.once
+    }
+
+    /// The time.
+    pub fn clock(&self) -> &Arc<dyn Clock> {
+        &self.shared.clock
+    }
+
+    /// What the input counts.
+    pub fn metrics(&self) -> &InputMetrics {
+        &self.shared.metrics
+    }
+
+    /// Opens a source of which nothing is saved: one that cannot send again, or whose far side knows what was settled.
+    /// `name` is for people; `fields` are the same for all its events.
+    pub fn open(&self, name: &str, fields: Map) -> Source {
+        let number = self.shared.opened.fetch_add(1, Ordering::Relaxed);
+        let Shared { kind, id, run, .. } = &*self.shared;
+        // Not in the registry, but in ids of events: no other run may have the same.
+        let key: Arc<str> = format!("{kind}::{id}::{run}::{number}").into();
+        let about = self.about(name);
+        let lane = |lane: &Lane| {
+            let id = SourceId::of_input(lane.slot, number);
+            lane.queue.settle().begin_unsaved(id, Arc::clone(&key), about.clone());
+            id
+        };
+        self.source(lane, about.clone(), fields, None)
+    }
+
+    /// Opens a source with a cursor, which goes on where it was settled: [`Source::saved`]. `name` is part of its key, and
+    /// no two sources of the input that are open at once may share it.
+    ///
+    /// # Errors
+    /// If the registry cannot be read, or the input feeds several outputs.
+    pub fn open_at_cursor(&self, name: &str, fields: Map) -> Result<Source, OpenError> {
+        let Shared { kind, id, lanes, .. } = &*self.shared;
+        let [lane] = &lanes[..] else {
+            return Err(OpenError::Shared { name: name.into(), outputs: lanes.len() });
+        };
+        let key: Arc<str> = format!("{kind}::{id}::{name}").into();
+        let saved = match lane.registry.get(&key) {
+            Ok(Some(Entry::Source(entry))) => Some(entry.cursor),
+            Ok(None) => None,
+            Ok(Some(Entry::File(_))) => return Err(OpenError::Taken { name: name.into() }),
+            Err(source) => return Err(OpenError::Registry { name: name.into(), source }),
+        };
+        let number = self.shared.opened.fetch_add(1, Ordering::Relaxed);
+        let about = self.about(name);
+        let begin = |lane: &Lane| {
+            let id = SourceId::of_input(lane.slot, number);
+            let cursor = saved.clone().unwrap_or_default();
+            lane.queue.settle().begin_source(id, Arc::clone(&key), about.clone(), cursor);
+            id
+        };
+        Ok(self.source(begin, about.clone(), fields, saved.clone()))
+    }
+
+    fn about(&self, name: &str) -> SourceAbout {
+        SourceAbout { input: self.shared.kind.into(), name: name.into() }
+    }
+
+    fn source(
+        &self,
+        begin: impl Fn(&Lane) -> SourceId,
+        about: SourceAbout,
+        mut fields: Map,
+        saved: Option<SourceCursor>,
+    ) -> Source {
+        self.shared.metrics.opened.add(1);
+        self.shared.metrics.open.add(1);
+        fields.insert_path("input.type", self.shared.kind);
+        let lanes = self.shared.lanes.iter();
+        let lanes = lanes.map(|lane| SourceLane::new(begin(lane), lane, &fields)).collect();
+        Source::new(Arc::clone(&self.shared), lanes, about, fields, saved)
+    }
+}

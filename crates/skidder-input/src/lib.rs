@@ -1,0 +1,47 @@
+//! What an input is: it runs as a task until it is told to stop, opens *sources* through its [`Intake`], and sends their
+//! events, or offers them.
+//!
+//! This is the mirror of an output (`skidder_pipeline::Output`). Files are read by threads and have a driver of their own;
+//! everything else is an [`Input`] here: a listener, a subscription, an API that is polled. Per source it says what a
+//! verdict means there (`skidder_event::Progress`): nothing, a cursor that moves in order, or an acknowledgement.
+//!
+//! An input that cannot be read twice feeds all its outputs at once: each output is a [`Lane`], with its own processors,
+//! queue and ledger. See `docs/decisions/0028-one-intake-for-several-outputs.md`.
+
+mod acknowledge;
+mod driver;
+mod intake;
+mod metrics;
+mod source;
+mod task;
+
+pub use driver::{LaneOf, TaskDriver, TaskInputs, TasksChange};
+pub use intake::{Intake, Lane, OpenError};
+pub use metrics::InputMetrics;
+pub use source::{Source, Stopped};
+pub use task::{InputState, InputTask, Setup};
+
+use std::future::Future;
+use std::pin::Pin;
+
+/// The work of an input, until it is told to stop or has nothing more to read.
+pub type InputFuture = Pin<Box<dyn Future<Output = Result<(), InputError>> + Send>>;
+
+/// Why an input ended although nobody told it to: said to people, with what to do.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct InputError(pub String);
+
+/// Where events come from.
+///
+/// Contract: what the far side sent is sent on, offered, or refused to the far side; nothing is acknowledged to it but
+/// through the acknowledgement of the batch. When [`Intake::stopped`] resolves the input takes nothing more from its far
+/// side, sends what it has, and ends; it ends as well when a source says [`Stopped`]. A failure that may pass is tried
+/// again without end; bad input is told and counted, and nothing else is lost for it.
+pub trait Input: Send {
+    /// Its type, as in `type: tcp`.
+    fn kind(&self) -> &'static str;
+
+    /// Takes events until it is told to stop, or has read everything there is.
+    fn run(self: Box<Self>, intake: Intake) -> InputFuture;
+}

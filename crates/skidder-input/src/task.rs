@@ -1,0 +1,194 @@
+//! One input as a task: it starts when all outputs that it feeds are there, and ends once.
+
+use crate::intake::{Intake, Lane, Shared};
+use crate::metrics::InputMetrics;
+use crate::{Input, InputError};
+use skidder_os::Clock;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::runtime::Handle;
+use tokio::sync::watch;
+use tokio::task::AbortHandle;
+use tracing::Instrument as _;
+
+/// What an input is told of the program.
+#[derive(Clone)]
+pub struct Setup {
+    /// Its id; empty if it has none.
+    pub id: Arc<str>,
+    /// A name that no other run of the program has.
+    pub run: Arc<str>,
+    /// Read what is there once, instead of for ever.
+    pub once: bool,
+    /// The time.
+    pub clock: Arc<dyn Clock>,
+}
+
+/// What an input is doing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum InputState {
+    /// Not all outputs that it feeds have started.
+    Waiting,
+    /// It takes events.
+    Running,
+    /// It was told to stop, or has read everything there was.
+    Ended,
+    /// It ended by itself, for this reason.
+    Failed(InputError),
+}
+
+/// One input, and the outputs that it feeds.
+pub struct InputTask {
+    kind: &'static str,
+    setup: Setup,
+    metrics: Arc<InputMetrics>,
+    runtime: Handle,
+    /// How many outputs it feeds.
+    outputs: usize,
+    stop: watch::Sender<bool>,
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+struct State {
+    /// Until it starts.
+    input: Option<Box<dyn Input>>,
+    lanes: Vec<Lane>,
+    task: Option<AbortHandle>,
+    now: InputState,
+}
+
+impl InputTask {
+    /// An input that feeds so many outputs and runs in `runtime`. It starts when all of them have started.
+    pub fn new(input: Box<dyn Input>, setup: Setup, outputs: usize, runtime: Handle) -> Arc<Self> {
+        let (stop, _) = watch::channel(false);
+        let kind = input.kind();
+        let state =
+            State { input: Some(input), lanes: Vec::new(), task: None, now: InputState::Waiting };
+        Arc::new(Self {
+            kind,
+            setup,
+            metrics: Arc::default(),
+            runtime,
+            outputs,
+            stop,
+            state: Mutex::new(state),
+            changed: Condvar::new(),
+        })
+    }
+
+    /// Its type.
+    pub fn kind(&self) -> &'static str {
+        self.kind
+    }
+
+    /// Its id; empty if it has none.
+    pub fn id(&self) -> &str {
+        &self.setup.id
+    }
+
+    /// What it counts.
+    pub fn metrics(&self) -> &Arc<InputMetrics> {
+        &self.metrics
+    }
+
+    /// What it is doing.
+    pub fn state(&self) -> InputState {
+        self.lock().now.clone()
+    }
+
+    /// An output that it feeds has started; the last one of them starts the input.
+    pub(crate) fn add_lane(self: &Arc<Self>, lane: Lane) {
+        let mut state = self.lock();
+        state.lanes.push(lane);
+        if state.lanes.len() < self.outputs || *self.stop.borrow() {
+            return;
+        }
+        let Some(input) = state.input.take() else { return };
+        let shared = Shared {
+            kind: self.kind,
+            id: Arc::clone(&self.setup.id),
+            run: Arc::clone(&self.setup.run),
+            lanes: std::mem::take(&mut state.lanes),
+            clock: Arc::clone(&self.setup.clock),
+            metrics: Arc::clone(&self.metrics),
+            stop: self.stop.subscribe(),
+            once: self.setup.once,
+            opened: std::sync::atomic::AtomicU64::new(0),
+        };
+        state.now = InputState::Running;
+        let work = input.run(Intake { shared: Arc::new(shared) });
+        let ending = Ending(Arc::clone(self));
+        let span = tracing::info_span!("input", r#type = self.kind, id = &*self.setup.id);
+        let work = async move {
+            let ending = ending;
+            ending.end(work.await);
+        };
+        state.task = Some(self.runtime.spawn(work.instrument(span)).abort_handle());
+    }
+
+    /// Tells it to take nothing more.
+    pub fn stop(&self) {
+        self.stop.send_replace(true);
+        let mut state = self.lock();
+        // It never starts then.
+        if state.input.take().is_some() {
+            state.now = InputState::Ended;
+        }
+        drop(state);
+        self.changed.notify_all();
+    }
+
+    /// Waits until it has ended, at most `limit`; returns whether it has.
+    pub fn wait_ended(&self, limit: Duration) -> bool {
+        let is_running =
+            |state: &mut State| matches!(state.now, InputState::Running | InputState::Waiting);
+        let waited = self.changed.wait_timeout_while(self.lock(), limit, is_running);
+        let (mut state, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        !is_running(&mut state)
+    }
+
+    /// Ends it wherever it is: what it has and no output has taken is given up.
+    pub(crate) fn abort(&self) {
+        let task = self.lock().task.take();
+        if let Some(task) = task {
+            task.abort();
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Notes the end of an input when it goes, also if it is a bug or was aborted.
+struct Ending(Arc<InputTask>);
+
+impl Ending {
+    fn end(&self, result: Result<(), InputError>) {
+        let now = match result {
+            Ok(()) => InputState::Ended,
+            Err(error) => {
+                tracing::error!(%error, "the input has ended");
+                InputState::Failed(error)
+            }
+        };
+        self.0.lock().now = now;
+    }
+}
+
+impl Drop for Ending {
+    fn drop(&mut self) {
+        let mut state = self.0.lock();
+        if state.now == InputState::Running {
+            let what = if *self.0.stop.borrow() {
+                "it was told to stop, and was ended where it was"
+            } else {
+                "it ended by a bug"
+            };
+            state.now = InputState::Failed(InputError(what.to_owned()));
+        }
+        drop(state);
+        self.0.changed.notify_all();
+    }
+}
