@@ -1,11 +1,12 @@
-//! Settings that are read again while the program runs: which of them are taken, and which have changed in vain.
+//! Settings that are read again while the program runs: which of them are taken, and which have
+//! changed in vain.
 
 use crate::node::{Content, Entry, Map, Node};
 use crate::settings::Settings;
 
 impl Settings {
-    /// These settings with those of `newer` at the dotted keys `live`, whether these are set or not; with the secrets and
-    /// further files of `newer`.
+    /// These settings with those of `newer` at the dotted keys `live`, whether these are set or
+    /// not; with the secrets and further files of `newer`.
     #[must_use]
     pub fn with_live(&self, newer: &Self, live: &[&str]) -> Self {
         Self {
@@ -18,7 +19,8 @@ impl Settings {
         }
     }
 
-    /// The dotted keys of settings that are not the same in `other`, but for those at `except` and below. Names only.
+    /// The dotted keys of settings that are not the same in `other`, but for those at `except` and
+    /// below. Names only.
     pub fn differences(&self, other: &Self, except: &[&str]) -> Vec<String> {
         let mut found = Vec::new();
         differ(Some(&self.root), Some(&other.root), "", except, &mut found);

@@ -100,7 +100,7 @@ pub(crate) fn permissions(node: &Node) -> Result<u32, Refusal> {
 }
 
 /// Texts of a list; a single scalar is a list of one, an inner list (from a variable that stands
-/// for several) is taken apart. Wrong items are told one by one.
+/// for several) is taken apart. Wrong items are reported one by one.
 pub(crate) fn texts(node: &Node, place: &Place<'_>) -> Result<Vec<String>, Refusal> {
     let mut found = Vec::new();
     match &node.content {

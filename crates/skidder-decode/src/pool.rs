@@ -15,8 +15,8 @@ const LARGE_IDLE_MAX: usize = 2;
 
 /// What the decoders of a process share. Clones share the same stores.
 ///
-/// Holds at most the number of idle decoders given to [`DecoderPool::new`] for gzip and zstd, and two for bzip2 and lz4.
-/// Decoders in use are not limited here. The dictionary of xz is not kept.
+/// Holds at most the number of idle decoders given to [`DecoderPool::new`] for gzip and zstd, and
+/// two for bzip2 and lz4. Decoders in use are not limited here. The dictionary of xz is not kept.
 #[derive(Clone, Debug)]
 pub struct DecoderPool {
     pub(crate) inflates: InflatePool,

@@ -65,7 +65,7 @@ impl Stderr {
             }
         }
         if let Some(mut file) = self.file.as_ref() {
-            // There is nowhere to tell that nobody reads it.
+            // There is no place to report that stderr has no reader.
             drop(file.write_all(text.as_bytes()));
         }
     }
@@ -79,8 +79,8 @@ fn may_colour() -> bool {
 
 /// Whether systemd said that a file is the journal: <https://systemd.io/JOURNAL_NATIVE_PROTOCOL>.
 fn is_journal(file: &File) -> bool {
-    let told = std::env::var("JOURNAL_STREAM").unwrap_or_default();
-    file.metadata().is_ok_and(|found| told == format!("{}:{}", found.dev(), found.ino()))
+    let expected = std::env::var("JOURNAL_STREAM").unwrap_or_default();
+    file.metadata().is_ok_and(|found| expected == format!("{}:{}", found.dev(), found.ino()))
 }
 
 /// The file that stderr leads to, if it is a regular one.

@@ -1,8 +1,9 @@
 //! One record of a container runtime (CRI): `2026-11-21T20:52:57.123456789Z stdout F text`.
 //!
-//! The format is that of the kubelet's CRI logs (kubernetes `pkg/kubelet/kuberuntime/logs`): a time in RFC 3339, the
-//! stream, tags joined with `:` of which the first is `P` (more of this line follows) or `F`, and the text. As Filebeat
-//! does, the stream is taken as it stands and a `P` counts wherever it stands among the tags.
+//! The format is that of the kubelet's CRI logs (kubernetes `pkg/kubelet/kuberuntime/logs`): a time
+//! in RFC 3339, the stream, tags joined with `:` of which the first is `P` (more of this line
+//! follows) or `F`, and the text. As Filebeat does, the stream is taken as it stands and a `P`
+//! counts wherever it stands among the tags.
 
 use crate::time::TimeReader;
 use std::ops::Range;

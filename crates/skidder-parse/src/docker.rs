@@ -1,8 +1,9 @@
 //! One record of Docker's `json-file` driver:
 //! `{"log":"text\n","stream":"stdout","attrs":{…},"time":"2026-11-21T20:52:57.123456789Z"}`.
 //!
-//! The format is that of moby's `daemon/logger/jsonfilelog`. A text that does not end with a newline goes on in the next
-//! record of its stream. As Filebeat does, `stream` may be missing, `time` may not, and `attrs` are handed on.
+//! The format is that of moby's `daemon/logger/jsonfilelog`. A text that does not end with a
+//! newline goes on in the next record of its stream. As Filebeat does, `stream` may be missing,
+//! `time` may not, and `attrs` are handed on.
 
 use crate::json::{JsonError, Scanner};
 use crate::time::TimeReader;
@@ -19,7 +20,7 @@ pub struct Record {
     pub partial: bool,
     /// The text without escapes and without the newline at its end.
     pub message: Text,
-    /// The labels and variables that the driver was told to add, as an object.
+    /// The labels and variables that the driver is configured to add, as an object.
     pub attrs: Option<NodeId>,
 }
 
@@ -37,7 +38,8 @@ pub enum DockerError {
     Time,
 }
 
-/// Reads a line of a batch. The event itself stays as it is; texts with escapes are added to the batch's bytes.
+/// Reads a line of a batch. The event itself stays as it is; texts with escapes are added to the
+/// batch's bytes.
 pub fn parse(
     scanner: &mut Scanner,
     times: &mut TimeReader,

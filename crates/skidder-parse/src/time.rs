@@ -12,8 +12,8 @@ pub fn rfc3339(text: &[u8]) -> Option<i64> {
 /// Bytes of a date and a time of day, `2026-11-21T20:52:57`.
 const SECONDS_BYTES: usize = 19;
 
-/// Reads timestamps of lines that follow each other: of one in the same second as the one before, only what is behind
-/// the seconds. One for each source or thread.
+/// Reads timestamps of lines that follow each other: of one in the same second as the one before,
+/// only what is behind the seconds. One for each source or thread.
 #[derive(Debug)]
 pub struct TimeReader {
     /// The last date and time of day.

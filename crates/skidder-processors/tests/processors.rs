@@ -164,8 +164,8 @@ fn processors_do_what_their_settings_say() {
     }
 }
 
-/// What `dissect` found hid all that the layer had in objects of the same name, which later steps had put there:
-/// `source.port` was missing, and so was the Community ID that is made with it.
+/// What `dissect` found hid all that the layer had in objects of the same name, which later steps
+/// had put there: `source.port` was missing, and so was the Community ID that is made with it.
 #[test]
 fn what_a_text_is_cut_into_stands_beside_what_later_steps_add_for_all_events() {
     let cases = [

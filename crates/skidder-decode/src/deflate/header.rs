@@ -108,7 +108,7 @@ impl Lengths {
         self.read_codes(bits, call)
     }
 
-    /// The table of the codes of code lengths; their own lengths make room for those that they tell.
+    /// The table of the codes of code lengths; their own lengths make room for the decoded ones.
     fn make_table(&mut self) -> bool {
         let mut own = [0; 19];
         own.copy_from_slice(&self.bits[..19]);

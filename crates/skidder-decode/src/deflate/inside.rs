@@ -93,8 +93,8 @@ impl Inside {
 
 impl Inflate {
     /// The position where the last call ended, if it is inside a block. With the window of
-    /// [`Inflate::copy_window`] and the input behind the last byte consumed, [`Inflate::restore_inside`] goes on
-    /// from it.
+    /// [`Inflate::copy_window`] and the input behind the last byte consumed,
+    /// [`Inflate::restore_inside`] goes on from it.
     pub fn inside(&self) -> Option<Inside> {
         let at = match self.mode {
             Mode::Symbol => At::Symbol,

@@ -6,7 +6,8 @@ use skidder_event::{EventMut, Text};
 /// More pairs than this are left in the message: keys are compared one by one.
 pub(super) const PAIRS_MAX: usize = 1024;
 
-/// Reads the pairs of a record's body; of equal keys the last counts. Says `false` if there are more than [`PAIRS_MAX`].
+/// Reads the pairs of a record's body; of equal keys the last counts. Says `false` if there are
+/// more than [`PAIRS_MAX`].
 pub(super) fn read(
     event: &mut EventMut<'_>,
     record_type: &[u8],
@@ -128,7 +129,8 @@ fn trim(value: &[u8]) -> (usize, usize) {
     (start, value.len() - start - end)
 }
 
-/// The parts of `avc:  denied  { read write } for  pid=1`: the result, what was asked for, and where the pairs begin.
+/// The parts of `avc:  denied  { read write } for  pid=1`: the result, the requested permissions,
+/// and where the pairs begin.
 pub(super) fn avc(text: &[u8]) -> Option<(&[u8], &[u8], usize)> {
     let skip =
         |at: usize| at + text[at..].iter().take_while(|byte| byte.is_ascii_whitespace()).count();

@@ -4,10 +4,11 @@
 //! CEF:0|vendor|product|version|event class|name|severity|key=value key=value with spaces
 //! ```
 //!
-//! What is accepted and how a message that is wrong somewhere is read on is that of Filebeat (x-pack/filebeat
-//! `processors/decode_cef/cef`): in the header `\\` and `\|` are escapes, in values `\\`, `\=`, `\n` and `\r`. A value goes on
-//! until a space, a key and `=`; one with a `=` in it that is not escaped is left out, and the reading goes on at the next key. Of a
-//! header that is not complete the parts that are there count, and the extensions behind its last `|`.
+//! What is accepted and how a message that is wrong somewhere is read on is that of Filebeat
+//! (x-pack/filebeat `processors/decode_cef/cef`): in the header `\\` and `\|` are escapes, in
+//! values `\\`, `\=`, `\n` and `\r`. A value goes on until a space, a key and `=`; one with a `=`
+//! in it that is not escaped is left out, and the reading goes on at the next key. Of a header that
+//! is not complete the parts that are there count, and the extensions behind its last `|`.
 
 mod keys;
 mod time;

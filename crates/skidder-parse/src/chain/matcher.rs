@@ -1,4 +1,4 @@
-//! A regular expression that most lines are told from by their first byte.
+//! A regular expression that can reject most lines by their first byte.
 
 use regex::bytes::Regex;
 use regex_syntax::hir::{Hir, HirKind, Look};

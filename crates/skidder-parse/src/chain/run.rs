@@ -388,7 +388,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Groups that have waited long enough are complete; tells when the next of the others will have.
+    /// Completes groups that have waited long enough; returns when the next of the others will have.
     fn complete_expired(&mut self, batch: &mut Batch, now: Duration) -> Option<Duration> {
         let mut flush_at: Option<Duration> = None;
         let before = std::mem::take(&mut self.state.waits);

@@ -160,8 +160,9 @@ impl Keys {
         }
     }
 
-    /// The key that came last time behind `before` (or first inside it), if it and a quote stand at `start`; and its
-    /// length. Looks at bytes beyond the text, so that the key may end behind the text.
+    /// The key that came last time behind `before` (or first inside it), if it and a quote stand at
+    /// `start`; and its length. Looks at bytes beyond the text, so that the key may end behind the
+    /// text.
     #[inline]
     pub(crate) fn guess(
         &self,

@@ -12,8 +12,8 @@ mod word;
 use number::large;
 pub use value::JsonValue;
 
-/// Reads JSON objects. Remembers keys from one text to the next, so that it is cheap for texts of the same kind: keep
-/// one for each source or thread.
+/// Reads JSON objects. Remembers keys from one text to the next, so that it is cheap for texts of
+/// the same kind: keep one for each source or thread.
 #[derive(Debug)]
 pub struct Scanner {
     keys: Keys,

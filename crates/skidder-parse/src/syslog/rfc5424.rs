@@ -4,7 +4,8 @@ use super::structured;
 use super::{Message, Problem, Reader, SyslogError, message_from};
 use crate::time::{digits, rfc3339};
 
-/// Whether a message begins as RFC 5424 does and RFC 3164 does not: a version, and a full date or none behind it.
+/// Whether a message begins as RFC 5424 does and RFC 3164 does not: a version, and a full date or
+/// none behind it.
 pub(super) fn begins(text: &[u8]) -> bool {
     let mut reader = Reader::new(text);
     if reader.priority().is_err() {

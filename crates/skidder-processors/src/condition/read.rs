@@ -1,4 +1,4 @@
-//! Conditions out of a configuration. Every mistake is told at the key that has it.
+//! Reads conditions of a configuration. Every mistake is reported at its key.
 
 use super::{Bounds, Condition, EqualsValue, Network};
 use skidder_config::{Content, Item, Section};
@@ -136,7 +136,7 @@ fn read_text(item: &Item<'_>) -> Option<String> {
 
 fn read_equals(path: Path, item: &Item<'_>) -> Option<Condition> {
     if item.node().is_unresolved() {
-        // Asking for the text tells what is missing.
+        // Reading the text reports the unresolved variable.
         return item.string().optional().and(None);
     }
     let value = match item.node().content() {

@@ -1,9 +1,9 @@
 //! `timestamp`: a text or number becomes a time, of the event if nothing else is said.
 //!
-//! Layouts are tried in their order. They are those of Go ([`skidder_parse::go_time`]), `UNIX` (seconds) and `UNIX_MS`
-//! (milliseconds). What is a time already is taken as it is.
+//! Layouts are tried in their order. They are those of Go ([`skidder_parse::go_time`]), `UNIX`
+//! (seconds) and `UNIX_MS` (milliseconds). What is a time already is taken as it is.
 
-use crate::plan::{Constants, Failure, Footprint, Outcome, Processor, told};
+use crate::plan::{Constants, Failure, Footprint, Outcome, Processor, message_if};
 use jiff::tz::TimeZone;
 use skidder_config::Section;
 use skidder_event::{Cell as EventCell, EventMut, Path, ValueRef};
@@ -129,7 +129,7 @@ impl Timestamp {
         processor.test(settings, &tests).then_some(processor)
     }
 
-    /// Whether the texts of `test` can be read; those that cannot are told.
+    /// Whether the texts of `test` can be read; reports those that cannot.
     fn test(&self, settings: &Section<'_>, tests: &[String]) -> bool {
         let mut right = true;
         for test in tests.iter().filter(|test| self.parse(ValueRef::Str(test.as_bytes())).is_none())
@@ -165,7 +165,7 @@ impl Timestamp {
 
     #[cold]
     fn failed(&self, why: std::fmt::Arguments<'_>) -> Failure {
-        Failure::unnoted(told(!self.ignore_failure, why)).ignored(self.ignore_failure)
+        Failure::unnoted(message_if(!self.ignore_failure, why)).ignored(self.ignore_failure)
     }
 
     #[cold]

@@ -60,8 +60,8 @@ impl AddFields {
 }
 
 impl AddFields {
-    /// Sets each value by its path where paths are numbers. `false`, and the event is as it was: something is in the
-    /// way that is to be replaced.
+    /// Sets each value by its path where paths are numbers. `false`, and the event is as it was:
+    /// something is in the way that is to be replaced.
     fn put_by_path(&self, event: &mut EventMut<'_>) -> bool {
         let Some(leaves) = self.leaves.as_ref().filter(|_| event.has_slots()) else { return false };
         let mark = event.mark();

@@ -1,7 +1,8 @@
 //! `community_id`: the Community ID of a network flow, version 1.
 //!
-//! The format is that of <https://github.com/corelight/community-id-spec>: `1:` and the Base64 of a SHA-1 over
-//! seed, addresses, protocol and ports, with the smaller end first, so that both directions have the same.
+//! The format is that of <https://github.com/corelight/community-id-spec>: `1:` and the Base64 of a
+//! SHA-1 over seed, addresses, protocol and ports, with the smaller end first, so that both
+//! directions have the same.
 
 use crate::condition::address;
 use crate::fields::pairs::path_or;

@@ -6,7 +6,7 @@ use super::pairs::{fold_each, required_paths, run_each};
 use crate::plan::Constants;
 use crate::plan::Failure;
 use crate::plan::Footprint;
-use crate::plan::{Outcome, Processor, append, told};
+use crate::plan::{Outcome, Processor, append, message_if};
 use crate::text::{NoText, text_of};
 use skidder_config::Section;
 use skidder_event::{Cell, EventMut, Path, Text, Value};
@@ -67,7 +67,7 @@ impl TruncateFields {
         let short = Text { start: text.start, len: length as u32 };
         event
             .put_cell(field, Cell::Str(short))
-            .map_err(|error| told(self.fail_on_error, format_args!("{error}")))?;
+            .map_err(|error| message_if(self.fail_on_error, format_args!("{error}")))?;
         let mark = event.mark();
         if append(event, &self.flags, &self.flag).is_err() {
             // Something that is no list stays, as in Filebeat.
@@ -84,7 +84,7 @@ impl TruncateFields {
             }
             NoText::OtherKind => format_args!("value cannot be truncated: {field} is no text"),
         };
-        told(self.fail_on_error, message)
+        message_if(self.fail_on_error, message)
     }
 
     fn truncate_constant(&self, constants: &mut Constants, field: &Path) -> bool {

@@ -1,7 +1,7 @@
 //! `add_process_metadata`: what is known about the process that an event names by its number.
 //!
-//! All of it is read from `proc` and `etc` under `host_path` (`add_process_metadata/process.rs`), and kept for a
-//! while (`add_process_metadata/expiring.rs`).
+//! All of it is read from `proc` and `etc` under `host_path` (`add_process_metadata/process.rs`),
+//! and kept for a while (`add_process_metadata/expiring.rs`).
 
 mod capabilities;
 mod container;
@@ -49,7 +49,7 @@ const FIELDS: [&str; 15] = [
     "container.id",
 ];
 
-/// What is only told with `restricted_fields`: there may be secrets in it.
+/// Only added with `restricted_fields`: it may contain secrets.
 const RESTRICTED: &str = "process.env";
 
 /// Adds `process.*` and `container.id`.
@@ -64,7 +64,7 @@ pub(crate) struct AddProcessMetadata {
     clock: Arc<dyn Clock>,
     /// Nothing for a process that is not there.
     processes: Expiring<Option<Arc<Map>>>,
-    /// How containers are found, if somebody wants to know.
+    /// How containers are found, if they are wanted.
     groups: Option<Groups>,
     /// Nothing for a process that is in no container.
     containers: Expiring<Option<Arc<str>>>,

@@ -6,7 +6,7 @@ use crate::plan::Processor;
 use skidder_config::Section;
 use std::sync::Arc;
 
-/// Reads the settings, so that mistakes in them are told as well, and refuses.
+/// Reads the settings, so that mistakes in them are reported as well, and refuses.
 pub(crate) fn refuse(settings: &Section<'_>) -> Option<Arc<dyn Processor>> {
     required_path(settings, "field");
     let targets = ["account_name_target", "account_type_target", "domain_target"];

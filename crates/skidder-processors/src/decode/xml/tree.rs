@@ -1,7 +1,8 @@
 //! XML as a tree of elements, as the two processors of XML see it.
 //!
-//! Namespaces do not count (`a:b` is `b`), nor do comments, instructions, the document type and the declared encoding. The depth
-//! is bounded. Several documents one after the other have several roots.
+//! Namespaces do not count (`a:b` is `b`), nor do comments, instructions, the document type and the
+//! declared encoding. The depth is bounded. Several documents one after the other have several
+//! roots.
 
 use quick_xml::Reader;
 use quick_xml::errors::{Error, IllFormedError};

@@ -1,8 +1,10 @@
-//! `decode_xml_wineventlog`: events of the Windows event log, as XML, become the fields that Winlogbeat has for them.
+//! `decode_xml_wineventlog`: events of the Windows event log, as XML, become the fields that
+//! Winlogbeat has for them.
 //!
-//! The elements are those of <https://learn.microsoft.com/windows/win32/wes/eventschema-elements>, the fields those of Filebeat
-//! (winlogbeat/sys/winevent). Names of keywords, levels and opcodes that the event does not bring are those of winmeta.xml, which
-//! all publishers share; there is no registry of publishers on this system to ask.
+//! The elements are those of <https://learn.microsoft.com/windows/win32/wes/eventschema-elements>,
+//! the fields those of Filebeat (winlogbeat/sys/winevent). Names of keywords, levels and opcodes
+//! that the event does not bring are those of winmeta.xml, which all publishers share; this system
+//! has no registry of publishers to look them up.
 
 use super::super::object::Object;
 use super::tree::{self, Element};

@@ -145,7 +145,7 @@ fn text_of(value: ValueRef<'_>) -> SmallVec<[u8; 64]> {
     text
 }
 
-/// As Go's `strconv` says it; whether the text is none or out of range is not told apart.
+/// The message of Go's `strconv`; it is the same for an invalid text and one out of range.
 fn syntax(function: &str, text: &[u8]) -> String {
     let text = String::from_utf8_lossy(text);
     format!("strconv.{function}: parsing {text:?}: invalid syntax or value out of range")

@@ -21,7 +21,7 @@ pub trait Machine: Send + Sync {
     /// Architecture (`machine`).
     fn architecture(&self) -> String;
 
-    /// The time zone people have set.
+    /// The configured time zone.
     fn time_zone(&self) -> TimeZone {
         TimeZone::system()
     }
