@@ -89,7 +89,7 @@ fn differ(
         return;
     }
     let kept = |node: &Node| {
-        // A section with nothing but what is left out is as good as none.
+        // A section of nothing but omitted keys counts as empty.
         let inner: Vec<&str> = below(except, path);
         keys_of(Some(node)).next().is_some()
             && keys_of(Some(node)).all(|entry| inner.contains(&&*entry.key))

@@ -101,7 +101,7 @@ fn looks_random(text: &str) -> bool {
     })
 }
 
-/// Whether the value at `path` is where something is, with a scheme or without.
+/// Whether the value at `path` is an address, with or without a scheme.
 pub(crate) fn is_address(path: &str) -> bool {
     let key = path.rsplit('.').next().unwrap_or_default().to_ascii_lowercase();
     matches!(&*key, "host" | "hosts" | "url" | "urls" | "endpoint" | "endpoints")
@@ -123,7 +123,7 @@ pub(crate) fn mask_address(text: &str) -> String {
     mask(text, start, start > 0)
 }
 
-/// For messages, which show what is wrong: as [`mask_url`], and what may be a password in a text
+/// For messages, which show the wrong value: as [`mask_url`], and what may be a password in a text
 /// without a scheme (`user:password@host`).
 pub(crate) fn mask_login(text: &str) -> String {
     if text.contains("://") {

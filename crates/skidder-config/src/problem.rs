@@ -1,4 +1,4 @@
-//! What is wrong with a configuration: positions, messages, hints.
+//! Mistakes in a configuration: positions, messages, hints.
 //!
 //! Nothing here stops at the first mistake. All readers of settings add to one [`Problems`], and
 //! the user sees all mistakes at once, in the order of the files. Messages never hold a secret:
@@ -203,7 +203,7 @@ impl Problems {
         self.idle.get_or_init(|| idle);
     }
 
-    /// What is known of the setting with this full path, if it does nothing here.
+    /// The entry of the setting with this full path, if it has no effect here.
     pub(crate) fn idle(&self, path: &str) -> Option<&'static Idle> {
         self.idle.get().and_then(|idle| idle.iter().find(|idle| idle.covers(path)))
     }

@@ -120,7 +120,7 @@ pub(crate) fn texts(node: &Node, place: &Place<'_>) -> Result<Vec<String>, Refus
     }
 }
 
-/// Paths of a list, as [`texts`]: a bare number or `true` is none.
+/// Paths of a list, as [`texts`]: a bare number or `true` is not a path.
 pub(crate) fn paths(node: &Node, place: &Place<'_>) -> Result<Vec<String>, Refusal> {
     let is_path = |node: &Node| matches!(node.content, Content::String | Content::Null);
     match &node.content {

@@ -1,4 +1,4 @@
-//! What is said of keys that are known and not read.
+//! Messages about keys that are known and not read.
 
 use crate::node::Entry;
 use crate::problem::{Problem, Problems, Severity, Subject};
@@ -29,7 +29,7 @@ impl Rule {
         Self::new(key, Verdict::NoEffect, idle.why)
     }
 
-    /// What is said of the setting with this full path.
+    /// The message about the setting with this full path.
     pub(crate) fn problem(&self, path: &str, entry: &Entry, problems: &Problems) -> Problem {
         let (severity, subject, message) = match self.verdict {
             Verdict::Unsupported => (

@@ -147,7 +147,7 @@ impl Settings {
     }
 
     /// The same with the section at `over` upon that at `under` (both with dots): settings of
-    /// `over` win. What is not there is empty.
+    /// `over` win. A missing one is empty.
     pub fn layered(&self, under: &str, over: &str) -> Self {
         let mut root = self.root.clone();
         let under = tree::get(&root, under).cloned();

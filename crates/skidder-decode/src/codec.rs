@@ -70,7 +70,7 @@ impl Codec {
         Self::ALL.into_iter().find(|codec| codec.name() == name)
     }
 
-    /// What a file is compressed with, by its first bytes; nothing if it is plain.
+    /// What a file is compressed with, by its first bytes; `None` if it is plain.
     ///
     /// Two bytes identify gzip, as in Filebeat; the other magics are longer, and a shorter file
     /// must have three bytes of one. Skippable frames, which zstd and lz4 share, are skipped; a

@@ -126,7 +126,7 @@ impl Decoder {
         self.with_checkpoint_interval(u64::MAX)
     }
 
-    /// What the file is compressed with; nothing if it is plain.
+    /// What the file is compressed with; `None` if it is plain.
     pub fn codec(&self) -> Option<Codec> {
         match self {
             Self::Plain { .. } => None,

@@ -242,7 +242,7 @@ impl FileEncoding {
         self.kind == Kind::Library(rs::GB18030)
     }
 
-    /// The bytes of a character; nothing if the encoding has no such character. In `plain` they are
+    /// The bytes of a character; `None` if the encoding has no such character. In `plain` they are
     /// those of UTF-8.
     pub fn encode(&self, character: char) -> Option<Vec<u8>> {
         let mut utf8 = [0; 4];

@@ -288,7 +288,7 @@ impl FramedReader {
     /// Takes a checkpoint, if there can be one where the machine stands.
     fn mark(&mut self, file: &dyn File) {
         let Some(state) = self.machine.point() else { return };
-        // Without these bytes there is none this time; whatever is wrong shows when they are decoded.
+        // Without these bytes there is no checkpoint this time; an error shows when they are decoded.
         let Ok(tail) = Tail::read(file, self.compressed) else { return };
         self.checkpoint_last = self.decompressed;
         self.checkpoint = Some(FramePoint {
@@ -312,7 +312,7 @@ impl Machine {
         }
     }
 
-    /// What a checkpoint has to hold to go on from here; nothing if that cannot be.
+    /// What a checkpoint has to hold to go on from here; `None` if that cannot be.
     fn point(&self) -> Option<Vec<u8>> {
         match self {
             Self::Zstd(machine) => machine.is_between().then(Vec::new),
@@ -333,7 +333,7 @@ impl Machine {
         }
     }
 
-    /// Gives back what is not needed any more.
+    /// Releases memory that is no longer needed.
     fn release(&mut self) {
         match self {
             Self::Zstd(machine) => machine.release(),

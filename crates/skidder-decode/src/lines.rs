@@ -134,7 +134,7 @@ impl Default for Splitter {
 }
 
 impl Splitter {
-    /// For files of this encoding; nothing if it has no such character.
+    /// For files of this encoding; `None` if it has no such character.
     pub fn new(terminator: LineTerminator, encoding: FileEncoding) -> Option<Self> {
         let strip = terminator == LineTerminator::Auto;
         let terminator = Encoded::new(terminator.characters(), encoding)?;

@@ -54,7 +54,7 @@ pub enum Note {
         /// The value of what was decoded.
         found: u64,
     },
-    /// Behind the last member is something that is neither a member (stream, frame) nor padding. It
+    /// After the last member follow bytes that are neither a member (stream, frame) nor padding. It
     /// is ignored, as `gzip` does.
     TrailingGarbage {
         /// Where it begins, in compressed bytes.

@@ -7,7 +7,7 @@ const TABLE_BITS: u32 = 13;
 /// Bytes that are looked up together. Shorter repetitions cost about as many bits as their
 /// literals, and more time.
 const KEY_BYTES: usize = 6;
-/// What is left of a text when it is no longer looked at.
+/// The rest of a text when it is no longer looked at.
 const MARGIN: usize = 32;
 /// Base-2 logarithm of the misses in a row after which every second position is skipped, then two of three, …
 const PATIENCE_BITS: u32 = 3;

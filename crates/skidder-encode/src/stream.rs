@@ -14,7 +14,7 @@ const SEGMENT_BYTES: usize = 128 << 10;
 const OUT_BYTES: usize = 2 * SEGMENT_BYTES + CROSSING_BYTES_MAX / 32 + 1024;
 /// Up to here a segment may be cheaper with the fixed codes, which need no head.
 const FIXED_BYTES_MAX: usize = 4 << 10;
-/// Codes are kept until they cost one part in so many more than the ideal.
+/// Codes are kept until they cost one part in this many more than the ideal.
 const SLACK: u64 = 20;
 /// About what the head of a block costs, in bits.
 const HEAD_BITS: u64 = 800;

@@ -100,7 +100,7 @@ pub struct MetricsConfig {
 /// Where lines go.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Target {
-    /// No log is wanted.
+    /// There is no log.
     Nowhere,
     /// Standard error.
     Stderr,

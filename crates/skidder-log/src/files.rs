@@ -102,7 +102,7 @@ impl Files {
         let Some(active) = &mut self.active else { return Ok(()) };
         let written = active.file.write_all(text);
         if written.is_err() && !shares {
-            // Half a line is none. If that fails too the end of the line follows some time.
+            // Removes half a line. If that fails too, the rest of the line follows later.
             drop(active.file.set_len(active.size));
         }
         written?;

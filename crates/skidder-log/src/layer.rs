@@ -19,7 +19,7 @@ use tracing_subscriber::registry::LookupSpan;
 /// and nowhere else.
 pub const EVENT_DATA: &str = "skidder::event_data";
 
-/// Makes a line of each event of our own crates, and of what libraries say when something is wrong.
+/// Makes a line of each event of our own crates, and of warnings and errors of libraries.
 pub(crate) struct LineLayer {
     pub(crate) level: Level,
     pub(crate) selectors: Selectors,

@@ -14,7 +14,7 @@ use tracing::callsite::Identifier;
 
 /// Lines that wait to be written, in bytes of their texts as they were counted.
 const BYTES_MAX: usize = 4 << 20;
-/// So much more for warnings and errors.
+/// Additional bytes for warnings and errors.
 const RESERVE_BYTES: usize = 1 << 20;
 /// What a line costs besides its message.
 const LINE_BYTES: usize = 512;

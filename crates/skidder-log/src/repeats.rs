@@ -13,11 +13,11 @@ use std::time::Duration;
 use tracing::Level;
 use tracing::callsite::Identifier;
 
-/// So many of the same warnings or errors are written before they are held back.
+/// Equal warnings or errors that are written before they are held back.
 const SAME_MAX: u64 = 5;
-/// So many lines of one place of the source are written before they are held back.
+/// Lines of one place of the source that are written before they are held back.
 const FLOOD_MAX: u64 = 500;
-/// In so much time.
+/// The time in which they are counted.
 const WINDOW: Duration = Duration::from_secs(10);
 /// How often repeated lines are written.
 const REPORT_EVERY: Duration = Duration::from_mins(1);

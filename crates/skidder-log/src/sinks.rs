@@ -20,7 +20,7 @@ pub(crate) const SYSLOG_PATHS: [&str; 3] = ["/dev/log", "/var/run/syslog", "/var
 const FACILITY: u8 = 16;
 /// How long syslog may take for a message.
 const SYSLOG_WAIT: Duration = Duration::from_secs(1);
-/// What is left of a message that is too long for syslog.
+/// Bytes that are kept of a message that is too long for syslog.
 const SYSLOG_BYTES: usize = 4096;
 
 /// The stderr that the program was started with, whatever is put in its place later.

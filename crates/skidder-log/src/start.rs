@@ -108,7 +108,7 @@ impl Log {
         self.queue.flush(limit)
     }
 
-    /// Writes what is there, lines that were held back too, and ends; waits at most `limit`. Later
+    /// Writes all waiting lines, also those held back, and ends; waits at most `limit`. Later
     /// lines are lost.
     pub fn end(&self, limit: Duration) {
         self.queue.end();

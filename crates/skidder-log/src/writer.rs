@@ -50,7 +50,7 @@ pub(crate) struct Writer {
 /// A log that cannot be written.
 #[derive(Debug, Default)]
 pub(crate) struct Trouble {
-    /// When it is tried again; nothing if it works.
+    /// When it is tried again; `None` if it works.
     again: Option<Monotonic>,
     pause: Duration,
     reported: Option<Monotonic>,

@@ -68,7 +68,7 @@ pub trait Notifier: Send {
     fn unwatch(&mut self, watch: WatchId);
     /// Passes the notifications since the last call to `each`, in order, without waiting.
     fn take(&mut self, each: &mut dyn FnMut(Notice<'_>));
-    /// Waits until there is something to take or the bell rings, at most `limit`. May return early.
+    /// Waits until there are notifications or the bell rings, at most `limit`. May return early.
     fn wait(&mut self, limit: Duration);
     /// Ends a wait from another thread.
     fn bell(&self) -> Arc<dyn Bell>;

@@ -39,7 +39,7 @@ use std::time::Duration;
 /// Streams that are kept apart: none or an unknown one, stdout, stderr.
 const STREAMS: usize = 3;
 
-/// Bytes of the source after which a group whose message is full already is given out; what follows of it
+/// Bytes of the source after which a group whose message is full is finished; what follows of it
 /// is discarded as it comes. Below, a group that is cut stays whole across a restart.
 const CUT_GROUP_BYTES: u64 = 256 << 10;
 

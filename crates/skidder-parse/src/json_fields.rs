@@ -42,7 +42,7 @@ pub enum JsonFieldsError {
     /// Only an object can be put into the root of the event.
     #[error("failed to add target to root")]
     NotAnObject,
-    /// The target is inside something that is no object.
+    /// The target is inside a value that is not an object.
     #[error("{0}")]
     Target(EditError),
 }

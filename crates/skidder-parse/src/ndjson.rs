@@ -34,7 +34,7 @@ pub struct Settings {
     pub keep_null: bool,
 }
 
-/// Something that did not work; the event says it too if `add_error_key`.
+/// A failure; it is also noted on the event if `add_error_key`.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NdjsonError {
     /// The message stays as it is.
@@ -157,7 +157,7 @@ impl Ndjson {
     }
 }
 
-/// Says on the event, or in the object that takes the fields, what went wrong, beside what is there
+/// Notes the failure on the event, or in the object that takes the fields, beside what is there
 /// in `error`.
 fn note(event: &mut EventMut<'_>, message: &str, target: Option<&Path>) {
     let message = Cell::Str(event.store_text(message.as_bytes()));

@@ -3,7 +3,7 @@
 //! Accepts what Go's `time.Parse(time.RFC3339, …)` accepts in its strict form, and a zone without colon
 //! (`+0200`), as Filebeat does for `@timestamp`. Decimals behind the ninth are cut off.
 
-/// Nanoseconds since 1970-01-01 UTC of `2026-11-21T20:52:57.123456789+01:00`; nothing if the text is not
+/// Nanoseconds since 1970-01-01 UTC of `2026-11-21T20:52:57.123456789+01:00`; `None` if the text is not
 /// exactly such a timestamp, or outside the years 1678 to 2261.
 pub fn rfc3339(text: &[u8]) -> Option<i64> {
     TimeReader::default().rfc3339(text)

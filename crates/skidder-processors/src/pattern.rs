@@ -15,7 +15,7 @@ use regex_syntax::hir::{Hir, HirKind};
 pub struct PatternError {
     /// The expression as it was written.
     pub pattern: String,
-    /// What is wrong with it.
+    /// The error.
     pub reason: String,
 }
 

@@ -91,7 +91,7 @@ pub fn allocated(at: *mut u8, size: usize) {
     }
 }
 
-/// Something is about to be freed, or moved. Gives what was known of it.
+/// An allocation is about to be freed, or moved. Returns its sample.
 #[cold]
 pub fn freeing(at: *mut u8) -> Option<Living> {
     let address = at.addr();

@@ -120,7 +120,7 @@ impl Round {
         self.count = self.count.wrapping_sub(entry.0);
     }
 
-    /// The entry in the second table that `entry` points to, and what is left then. Rare.
+    /// The entry in the second table that `entry` points to, and the remaining bits. Rare.
     ///
     /// # Safety
     /// Eight bytes can be read at `input`.
@@ -356,7 +356,7 @@ unsafe fn copy_match(from: *const u8, to: *mut u8, distance: usize, length: usiz
     }
 }
 
-/// What is left of a match of more than 64 bytes.
+/// The rest of a match of more than 64 bytes.
 ///
 /// # Safety
 /// As of [`copy_match`]; the distance is not below 32.

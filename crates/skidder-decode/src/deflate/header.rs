@@ -11,7 +11,7 @@ const ORDER: [usize; 19] = [16, 17, 18, 0, 8, 7, 9, 6, 10, 5, 11, 4, 12, 3, 13, 
 /// codes have more.
 const CODES_MAX: usize = LITERALS_MAX + DISTANCES_MAX;
 
-/// What is known so far of the codes of a block.
+/// The codes of a block, as far as they are read.
 pub(super) struct Lengths {
     stage: Stage,
     literals: usize,

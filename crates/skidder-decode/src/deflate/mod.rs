@@ -4,8 +4,8 @@
 //! the middle of a stream, as checkpoints need. Most of the work is done by [`fast`], as long as
 //! there is plenty of input and room for output; the careful steps here do the ends of both.
 //!
-//! Promises: no input whatsoever makes it panic or write outside the given output; output before damage is
-//! given out; input that does not belong to the stream is not used up.
+//! Promises: no input whatsoever makes it panic or write outside the given output; output before
+//! damage is returned; input after the stream is not consumed.
 //!
 //! The decoder knows nothing of gzip: headers, checksums and members are the business of `gzip::reader`.
 

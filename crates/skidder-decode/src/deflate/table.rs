@@ -169,7 +169,7 @@ struct Sorted {
     used: usize,
     /// Bits of the longest code.
     longest: usize,
-    /// Symbols with codes of so many bits.
+    /// Symbols with codes of this many bits.
     counts: [u16; CODE_BITS_MAX + 1],
 }
 

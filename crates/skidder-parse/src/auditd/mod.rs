@@ -31,7 +31,7 @@ impl Default for Settings {
     }
 }
 
-/// Something that did not work.
+/// A failure.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AuditdError {
     /// The line is no audit record; its event is left as it came.
@@ -57,7 +57,7 @@ struct Field {
     /// The value with its quotes.
     written: Text,
     value: Text,
-    /// A value that is no text.
+    /// A value that is not a text.
     cell: Option<Cell>,
     gone: bool,
 }

@@ -93,7 +93,7 @@ fn next_pair(
     }
 }
 
-/// Where the value ends that begins at `start`; nothing if there is none.
+/// Where the value ends that begins at `start`; `None` if there is none.
 fn value_end(text: &[u8], start: usize) -> Option<usize> {
     let quote = *text.get(start)?;
     if !matches!(quote, b'"' | b'\'') {
@@ -151,7 +151,7 @@ pub(super) fn avc(text: &[u8]) -> Option<(&[u8], &[u8], usize)> {
     Some((&text[result..result + len], text[open + 1..close].trim_ascii(), pairs))
 }
 
-/// A message of SELinux as pairs; nothing if it is another kind of AVC.
+/// A message of SELinux as pairs; `None` if it is another kind of AVC.
 fn selinux(event: &mut EventMut<'_>, body: Text) -> Option<Text> {
     let text = event.text(body);
     let (result, asked, pairs) = avc(text)?;

@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-/// What is wrong with a value. The texts are those of Filebeat.
+/// An error in a value. The texts are those of Filebeat.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ValueError {
     /// No whole number.

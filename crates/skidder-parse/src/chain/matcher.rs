@@ -54,7 +54,7 @@ enum Begin {
     Maybe,
 }
 
-/// Adds the bytes that the first byte of a match can be; nothing if that is not known.
+/// Adds the bytes that the first byte of a match can be; `None` if that is not known.
 fn begin(hir: &Hir, set: &mut [bool; 256]) -> Option<Begin> {
     match hir.kind() {
         HirKind::Empty | HirKind::Look(Look::Start) => Some(Begin::Maybe),

@@ -6,7 +6,7 @@
 //! delimiter is of no interest. Inside `%{…}` stand, in this order: a prefix (`?` or `*` = not
 //! kept, but may name another; `&` = kept under the name that such a key found; `+` = appended to
 //! the key of the same name; nothing at all = skipped), the name, `/n` (order of appending), `#n`
-//! (exactly so many bytes), `->` (the delimiter behind may be repeated), `|type`.
+//! (exactly this many bytes), `->` (the delimiter after it may be repeated), `|type`.
 //!
 //! Unlike Filebeat, `->` also works behind keys that are not kept and as `%{->}`; a name that comes
 //! behind the key it names is found as well; a first key of fixed length is not taken for the last
@@ -89,7 +89,7 @@ pub struct Part {
 /// Why a text does not fit a tokenizer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DissectError {
-    /// There is no text.
+    /// There is not a text.
     #[error("empty string provided")]
     Empty,
     /// It begins with something else.
@@ -137,7 +137,7 @@ impl Tokenizer {
     /// Compiles a tokenizer.
     ///
     /// # Errors
-    /// What is wrong with it, in words for the user.
+    /// The error, in words for the user.
     pub fn new(source: &str) -> Result<Self, TokenizerError> {
         let (begin, keys) = key::read(source)?;
         let mut steps = Vec::with_capacity(keys.len());

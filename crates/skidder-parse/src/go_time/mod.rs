@@ -34,7 +34,7 @@ pub struct GoTimeError {
     pub problem: Problem,
 }
 
-/// What is wrong with a text.
+/// An error in a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Problem {
     /// It differs from the layout.

@@ -31,7 +31,7 @@ impl KeyId {
     const NONE: Self = Self(u32::MAX);
 }
 
-/// What is known of a key: a cache line.
+/// A known key: a cache line.
 #[derive(Debug)]
 struct Entry {
     /// Where its text stands, and a quote behind it.

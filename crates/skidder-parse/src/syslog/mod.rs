@@ -43,7 +43,7 @@ pub struct SyslogError {
     pub problem: Problem,
 }
 
-/// What is wrong with a message.
+/// An error in a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Problem {
     /// `<…>` is missing or holds no number from 0 to 191.
@@ -52,7 +52,7 @@ pub enum Problem {
     /// The version behind the priority is no number.
     #[error("invalid version, expected an integer")]
     Version,
-    /// The time is none.
+    /// The time is invalid.
     #[error("invalid timestamp")]
     Timestamp,
     /// A word of the header is empty, or has something else than printable ASCII in it.
@@ -127,7 +127,7 @@ impl Message {
         fields::merge(event, text, self, overwrite);
     }
 
-    /// The text without the header, as a span of the batch; nothing if it is empty.
+    /// The text without the header, as a span of the batch; `None` if it is empty.
     pub fn text(&self, text: Text) -> Option<Text> {
         (!self.message.is_empty()).then(|| span(text, &self.message))
     }

@@ -68,7 +68,7 @@ fn brackets(text: &[u8], start: usize) -> Result<usize, SyslogError> {
         loop {
             match memchr::memchr2(b'\\', b']', text.get(at..).unwrap_or_default()) {
                 Some(stop) if text[at + stop] == b']' => {
-                    // Something is in them.
+                    // They are not empty.
                     if text[at..].starts_with(b"[]") {
                         return Err(SyslogError::new(at + 1, Problem::StructuredData));
                     }

@@ -88,7 +88,7 @@ fn read_operator(section: &Section<'_>, operator: &str) -> Option<Condition> {
     }
 }
 
-/// Joins tests by `and`; nothing if one has a mistake, or if there are none.
+/// Joins tests by `and`; `None` if one has a mistake, or if there are none.
 fn all_of(
     tests: Vec<Option<Condition>>,
     section: &Section<'_>,

@@ -141,7 +141,7 @@ impl<'a> Lines<'a> {
 }
 
 impl Rules {
-    /// The first record of a text; nothing if there are only empty lines.
+    /// The first record of a text; `None` if there are only empty lines.
     fn record(&self, text: &[u8]) -> Option<Record> {
         let mut encoded = [0_u8; 4];
         let separator = self.separator.encode_utf8(&mut encoded).as_bytes();
@@ -174,7 +174,7 @@ impl Rules {
     }
 }
 
-/// Adds a value that began with a quote, perhaps over several lines. What is left of the line behind its
+/// Adds a value that began with a quote, perhaps over several lines. The rest of the line after its
 /// separator, or nothing if it is the last of the record.
 fn quoted_value<'a>(
     record: &mut Record,

@@ -86,7 +86,7 @@ impl DecodeJsonFields {
             Ok(Some(left_out)) => {
                 if self.add_error_key {
                     let put = event.put_text(message, left_out.to_string().as_bytes());
-                    // Where `error` is no object there is no place to say it.
+                    // Where `error` is not an object there is no place to say it.
                     if put.is_ok() && event.put_text(kind, b"json").is_err() {
                         event.delete(kind);
                     }

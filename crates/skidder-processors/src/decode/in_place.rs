@@ -37,7 +37,7 @@ impl FromTo {
         Some(Self { from, to, is_same, is_used })
     }
 
-    /// The bytes at `from`; nothing if there are none, that need not be there.
+    /// The bytes at `from`; `None` if there are none, that need not be there.
     #[inline]
     pub(super) fn text<'a>(
         &self,

@@ -58,7 +58,7 @@ pub struct Timestamp {
 /// What a value may look like.
 #[derive(Clone, Debug)]
 enum Layout {
-    /// A number of units of so many nanoseconds since 1970-01-01 UTC.
+    /// A number of units of this many nanoseconds since 1970-01-01 UTC.
     Unix(i64),
     Go(go_time::Layout),
 }

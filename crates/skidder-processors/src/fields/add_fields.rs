@@ -1,6 +1,6 @@
 //! `add_fields`: merges constant fields over the event, objects deeply, everything else replaced.
 //!
-//! A key `@metadata` goes to what is said about the event. `@timestamp` is left alone: a
+//! A key `@metadata` goes to the event's metadata. `@timestamp` is left alone: a
 //! configuration can give it no time, and Filebeat ignores anything else.
 
 use crate::plan::Constants;
@@ -15,7 +15,7 @@ use skidder_event::{EventMut, Map, Path, Value};
 pub struct AddFields {
     fields: Map,
     metadata: Map,
-    /// All values of `fields` by their paths; nothing if they cannot be named so.
+    /// All values of `fields` by their paths; `None` if they cannot be named so.
     leaves: Option<Box<[(Path, Value)]>>,
 }
 

@@ -73,7 +73,7 @@ pub(crate) struct CommunityId {
     seed: u16,
 }
 
-/// The number of a protocol; nothing if what is there names none.
+/// The number of a protocol; `None` if what is there names none.
 type Protocol = Option<u8>;
 
 /// A field and what to make of its value.
@@ -84,7 +84,7 @@ struct Field<T> {
     known: Known<T>,
 }
 
-/// What is known of a field before there is an event.
+/// The value of a field at binding, before there is an event.
 #[derive(Clone, Copy, Debug)]
 enum Known<T> {
     /// Each event may have its own value.

@@ -67,7 +67,7 @@ impl Convert {
         (!convert.fields.is_empty()).then_some(convert)
     }
 
-    /// The value that a conversion gives; nothing if it is left out.
+    /// The value that a conversion gives; `None` if it is left out.
     fn value(&self, event: &mut EventMut<'_>, field: &Conversion) -> Result<Option<Cell>, String> {
         let value = event.as_ref().get(&field.from);
         if let (Some(DataType::Long), Some(ValueRef::Str(text))) = (field.kind, value)

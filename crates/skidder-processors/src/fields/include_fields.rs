@@ -159,7 +159,7 @@ impl Processor for IncludeFields {
 }
 
 impl IncludeFields {
-    /// Whether each object around `path` keeps something that is surely there.
+    /// Whether each object around `path` surely keeps a value.
     fn leaves_something_around(&self, path: &Path, constants: &Constants, own: &[Path]) -> bool {
         let mut around = path.as_str();
         while let Some((outer, _)) = around.rsplit_once('.') {

@@ -69,7 +69,7 @@ impl MoveFields {
         right.then_some(Self { from, to, named, exclude, ignore_missing })
     }
 
-    /// What is wrong with `from`, if it is no object.
+    /// What is wrong with `from`, if it is not an object.
     fn check_from(&self, event: &EventMut<'_>) -> Result<(), String> {
         let Some(from) = &self.from else { return Ok(()) };
         match event.as_ref().get(from) {

@@ -1,4 +1,4 @@
-//! `rate_limit`: lets so many events through in a span of time, and drops the others.
+//! `rate_limit`: passes a number of events per span of time, and drops the others.
 //!
 //! Each combination of values of `fields` has a bucket of tokens. An event takes one; a bucket
 //! without a whole token drops the event. Tokens come back evenly, up to the depth of the bucket.
@@ -19,7 +19,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// begin again with a full bucket, so that some more events pass than configured.
 const BUCKETS_MAX: usize = 65_536;
 
-/// So many events in so many seconds.
+/// A number of events in a number of seconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Limit {
     events: f64,

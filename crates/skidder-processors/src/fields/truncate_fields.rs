@@ -1,4 +1,4 @@
-//! `truncate_fields`: cuts texts that are too long, and says so in `log.flags`.
+//! `truncate_fields`: cuts texts that are too long, and notes that in `log.flags`.
 //!
 //! A text becomes shorter where it is; nothing is copied. `max_bytes` never cuts a letter in two.
 
@@ -70,7 +70,7 @@ impl TruncateFields {
             .map_err(|error| message_if(self.fail_on_error, format_args!("{error}")))?;
         let mark = event.mark();
         if append(event, &self.flags, &self.flag).is_err() {
-            // Something that is no list stays, as in Filebeat.
+            // A value that is not a list stays, as in Filebeat.
             event.rollback(mark);
         }
         Ok(())
@@ -109,7 +109,7 @@ impl TruncateFields {
 }
 
 impl Limit {
-    /// The length in bytes that a text is cut to; nothing if it is short enough.
+    /// The length in bytes that a text is cut to; `None` if it is short enough.
     fn length(self, text: &[u8]) -> Option<usize> {
         match self {
             Self::Bytes(limit) => {
@@ -144,7 +144,7 @@ impl Limit {
     }
 }
 
-/// Whether a byte of UTF-8 is none that a letter begins with.
+/// Whether a byte of UTF-8 is a continuation byte.
 fn is_inside_letter(byte: u8) -> bool {
     byte & 0b1100_0000 == 0b1000_0000
 }

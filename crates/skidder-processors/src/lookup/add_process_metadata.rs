@@ -1,4 +1,4 @@
-//! `add_process_metadata`: what is known about the process that an event names by its number.
+//! `add_process_metadata`: data about the process that an event names by its number.
 //!
 //! All of it is read from `proc` and `etc` under `host_path` (`add_process_metadata/process.rs`),
 //! and kept for a while (`add_process_metadata/expiring.rs`).
@@ -55,7 +55,7 @@ const RESTRICTED: &str = "process.env";
 /// Adds `process.*` and `container.id`.
 pub(crate) struct AddProcessMetadata {
     match_pids: Vec<Path>,
-    /// Names of what is known, and where it goes.
+    /// Names of the data, and where they go.
     mappings: Vec<(&'static str, Path)>,
     ignore_missing: bool,
     overwrite_keys: bool,

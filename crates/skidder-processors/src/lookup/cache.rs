@@ -82,7 +82,7 @@ impl Cache {
         message_if(!self.ignore_failure, format_args!("{message}"))
     }
 
-    /// The text at the key's path; nothing if there is none.
+    /// The text at the key's path; `None` if there is none.
     fn key<'a>(&self, event: EventRef<'a>, path: &Path) -> Result<Option<&'a str>, String> {
         match event.get(path) {
             None => Ok(None),

@@ -1,5 +1,5 @@
 //! `translate_sid`: names of Windows security identifiers, which only Windows can look up. Everywhere else
-//! the start fails and says so, as in Filebeat, whose other builds do not know the processor.
+//! the start fails with an error, as in Filebeat, whose other builds do not know the processor.
 
 use crate::fields::pairs::{optional_path, required_path};
 use crate::plan::Processor;

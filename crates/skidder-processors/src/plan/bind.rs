@@ -108,7 +108,7 @@ impl Binder {
         let Self { input_base, mut steps, paths, drops, notes, .. } = self;
         let input_base = input_base.unwrap_or_else(|| Arc::clone(&base));
         let guards = GuardFilter::of(&steps);
-        // Where all is folded, an event that has something to be done has nodes. Where keys have
+        // Where all is folded, an event with remaining work has nodes. Where keys have
         // dots, what a path names is found by looking for it.
         let (form, steps_in_slots) =
             if guards.is_some() || base.has_dots() || steps.iter().any(BoundStep::has_dots) {

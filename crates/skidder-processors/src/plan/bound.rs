@@ -49,7 +49,7 @@ pub(crate) struct BoundStep {
     pub(crate) folded: Option<Folded>,
 }
 
-/// What is known about a step whose work is in the layers behind it already. That work is right for
+/// A step whose work is in the layers already. That work is right for
 /// events that have nothing of their own at the fields the step reads or writes.
 #[derive(Debug)]
 pub(crate) struct Folded {

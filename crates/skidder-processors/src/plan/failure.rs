@@ -35,7 +35,7 @@ enum How {
     Ignored,
 }
 
-/// Something that is left on an event whose processor failed.
+/// A note on an event whose processor failed.
 #[derive(Clone, Debug, PartialEq)]
 enum Note {
     Put(Path, Value),
@@ -59,7 +59,7 @@ impl Failure {
         Self { how: How::Counted, ..Self::new(reason) }
     }
 
-    /// Turns it into something that is to be ignored if `ignore` (`ignore_failure`): the event goes on
+    /// Makes it an ignored failure if `ignore` (`ignore_failure`): the event goes on
     /// as it came, with the notes alone.
     pub fn ignored(mut self, ignore: bool) -> Self {
         if ignore {
@@ -96,7 +96,7 @@ impl Failure {
     }
 
     /// Writes on an event, which was taken back to what it was, that this happened. What cannot be
-    /// written because something that is no object or no list is in the way is left out.
+    /// written because a value that is not an object or list is in the way is left out.
     pub(crate) fn note(&self, event: &mut EventMut<'_>) {
         if self.how == How::Noted {
             let mark = event.mark();

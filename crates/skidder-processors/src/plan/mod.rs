@@ -108,9 +108,8 @@ impl Plan {
         self.holding.iter().filter_map(|processor| processor.hold(&constants)).min()
     }
 
-    /// A number that grows when something that binding takes from outside has changed, as the
-    /// addresses of the host may. A bound plan must be bound again then. May read files when
-    /// a cache has expired.
+    /// A number that grows when an outside input of binding has changed, such as the addresses of
+    /// the host. A bound plan must be bound again then. May read files when a cache has expired.
     pub fn epoch(&self) -> u64 {
         self.outside.iter().map(|processor| processor.epoch()).sum()
     }
@@ -170,7 +169,7 @@ impl Processor for Builtin {
             if !event.as_ref().has(path) {
                 let mark = event.mark();
                 if event.put(path, value).is_err() {
-                    // Something that is no object has the name: it stays.
+                    // A value that is not an object has the name: it stays.
                     event.rollback(mark);
                 }
             }

@@ -45,7 +45,7 @@ pub trait Processor: Any + Debug + Send + Sync {
 
     /// Whether `run` on an event over the constants from before `fold` leaves nothing that reading
     /// it over those from after `fold` would not show: true if all it does is to set, to add and to
-    /// remove fields without ever failing because of what is there.
+    /// remove fields and never fail because of existing values.
     fn is_repeatable(&self) -> bool {
         false
     }

@@ -50,7 +50,7 @@ impl Plan {
 }
 
 impl Template {
-    /// What [`Plan::bind`] would give for these fields; nothing if they differ in more than `log.file`.
+    /// What [`Plan::bind`] would give for these fields; `None` if they differ in more than `log.file`.
     pub fn bind(&self, fields: &Map) -> Option<BoundPlan> {
         let file = file_of(fields)?;
         if !is_same_but_file(&self.shared, fields) {

@@ -140,7 +140,7 @@ impl ParseAwsVpcFlowLog {
         event.put_cell(path, list).map_err(|error| error.to_string())
     }
 
-    /// The columns of a line that begins at byte `start` of the batch; nothing if they are more
+    /// The columns of a line that begins at byte `start` of the batch; `None` if they are more
     /// than any format has.
     fn words(&self, line: &[u8], start: u32) -> Option<SmallVec<[Text; 32]>> {
         let mut words = SmallVec::new();

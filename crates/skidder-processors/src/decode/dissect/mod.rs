@@ -2,7 +2,7 @@
 //!
 //! The grammar is in [`skidder_parse::dissect`]. A value is a span of the text it was found in;
 //! only values that are put together from several, and the names of fields, are written into the
-//! batch. Where Filebeat leaves out a value whose place is taken by something that is no object,
+//! batch. Where Filebeat leaves out a value whose place is taken by a value that is not an object,
 //! this is a failure.
 
 mod read;
@@ -29,7 +29,7 @@ pub struct Dissect {
     field: Path,
     /// What comes before the names of fields; empty = nothing.
     prefix: String,
-    /// Where each field of the tokenizer goes; nothing if the text names it.
+    /// Where each field of the tokenizer goes; `None` if the text names it.
     paths: Box<[Option<Path>]>,
     /// If the values are spans as they stand, in the order of the keys, and all their fields are
     /// known: which keys are kept.

@@ -26,7 +26,7 @@ const TEXT: &str = "#text";
 enum Target {
     /// In place of a field.
     Field(Path),
-    /// Into the event; what is there is replaced if the flag says so.
+    /// Into the event; existing values are replaced if the flag is set.
     Root(bool),
 }
 
@@ -189,7 +189,7 @@ impl DecodeXml {
     }
 }
 
-/// Takes the text at a path out of an object. Nothing if there is none, or something else.
+/// Takes the text at a path out of an object. `None` if there is none, or another value.
 fn take_text(event: &mut EventMut<'_>, object: Object, path: &Path) -> Option<Text> {
     let (bytes, mut arena) = event.arena();
     let mut first = object.cell();

@@ -47,7 +47,7 @@ impl<'t> Element<'t> {
     }
 }
 
-/// What is wrong with a text.
+/// An error in a text.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum XmlError {
     /// It is no XML from here on.

@@ -128,7 +128,7 @@ impl DataType {
     }
 }
 
-/// Without what is behind the point; nothing if that is no number of 64 bits.
+/// Without what is behind the point; `None` if that is no number of 64 bits.
 fn truncated(number: f64) -> Option<i64> {
     const END: f64 = 9_223_372_036_854_775_808.0;
     let whole = number.trunc();

@@ -15,7 +15,7 @@ const TICK_NANOSECONDS: i64 = 10_000_000;
 
 const SECOND_NANOSECONDS: i64 = 1_000_000_000;
 
-/// Everything about a process, under `process`; nothing if there is none.
+/// Everything about a process, under `process`; `None` if there is none.
 pub(super) fn read(fs: &dyn Fs, host: &Path, pid: i64) -> Option<Map> {
     let folder = host.join("proc").join(pid.to_string());
     let file = |name: &str| read_text(fs, folder.join(name).to_str()?);

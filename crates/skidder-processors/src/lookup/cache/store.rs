@@ -135,7 +135,7 @@ impl Store {
             }
             state.changed = false;
         }
-        // A trial begins with what is there, and leaves it.
+        // A trial begins with the existing entries, and does not change them.
         let file = file.filter(|_| !context.trial);
         Ok(Self { file, fs: Arc::clone(&context.fs), clock, state: Mutex::new(state) })
     }
