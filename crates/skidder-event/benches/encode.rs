@@ -77,7 +77,7 @@ fn untouched_events(bencher: divan::Bencher) {
     let mut encoder = Encoder::new(Precision::Millisecond);
     let mut out = Vec::with_capacity(4 << 20);
     bencher
-        .counter(BytesCount::new(batch.provenance().range.end))
+        .counter(BytesCount::new(batch.provenance().bytes()))
         .counter(ItemsCount::new(ROWS))
         .bench_local(|| {
             out.clear();
@@ -98,7 +98,7 @@ fn events_with_a_field_of_their_own(bencher: divan::Bencher) {
     let mut encoder = Encoder::new(Precision::Millisecond);
     let mut out = Vec::with_capacity(4 << 20);
     bencher
-        .counter(BytesCount::new(batch.provenance().range.end))
+        .counter(BytesCount::new(batch.provenance().bytes()))
         .counter(ItemsCount::new(ROWS))
         .bench_local(|| {
             out.clear();

@@ -4,7 +4,7 @@ use crate::base::{Base, BaseNode, BaseValue, find, is_same};
 use crate::edit::EventMut;
 use crate::event::EventRef;
 use crate::layout::Layout;
-use crate::provenance::{DropCounts, DropReason, Provenance};
+use crate::provenance::{Acknowledgement, DropCounts, DropReason, Progress, Provenance};
 use crate::slots::{Slots, SlotsMark};
 use std::ops::Range;
 use std::sync::Arc;
@@ -102,7 +102,8 @@ pub enum Cell {
 /// One event: spans and numbers, 48 bytes.
 #[derive(Clone, Copy, Debug)]
 pub struct Row {
-    /// Offset of the line's first byte in the source, decompressed.
+    /// Place of the event in its source. Of a file: the offset of the line's first byte, decompressed. Of another source:
+    /// how many events came before it, so that two of them differ.
     pub offset: u64,
     /// `@timestamp` in nanoseconds since 1970-01-01 UTC.
     pub time: i64,
@@ -138,6 +139,13 @@ impl Row {
             flags: Self::MESSAGE | Self::OFFSET,
             layout: 0,
         }
+    }
+
+    /// A fresh event of a source that is no file: `log.offset` is not one of its fields. `number` is how many events of
+    /// the source came before it, `bytes` how many of its bytes are the event's.
+    #[inline]
+    pub fn numbered(number: u64, bytes: u32, message: Text, time: i64) -> Self {
+        Self { flags: Self::MESSAGE, ..Self::new(number, bytes, message, time) }
     }
 
     /// Whether the event was dropped and goes with the next [`Batch::remove_dropped`].
@@ -330,6 +338,17 @@ impl Batch {
     /// Where the lines come from.
     pub fn provenance(&self) -> &Provenance {
         &self.provenance
+    }
+
+    /// Takes out the acknowledgement that is owed to the far side of the source, if it is one that wants one. Whoever has
+    /// it accepts it when all events have their verdict.
+    pub fn take_acknowledgement(&mut self) -> Option<Acknowledgement> {
+        let Progress::Acknowledge(_, bytes) = &self.provenance.progress else { return None };
+        let nothing = Progress::Nothing(*bytes);
+        match std::mem::replace(&mut self.provenance.progress, nothing) {
+            Progress::Acknowledge(owed, _) => Some(owed),
+            _ => None,
+        }
     }
 
     /// The rows, in the order of the source.

@@ -44,7 +44,10 @@ pub use form::{Form, FormBuilder};
 pub use format::{Format, FormatError, FormatParseError};
 pub use metrics::{Counter, Gauge};
 pub use path::{Path, PathError};
-pub use provenance::{DropCounts, DropReason, Provenance, ResumePoint, SourceId, Tail};
+pub use provenance::{
+    Acknowledge, Acknowledgement, DropCounts, DropReason, FilePart, Progress, Provenance,
+    ResumePoint, SourceId, SourcePart, Tail,
+};
 pub use slots::NewFields;
 pub use stored::{Bases, RestoreError, TAG_NUMBER, TAG_OPAQUE, TAG_TIME};
 pub use time::{DateParts, TimeText};

@@ -1,4 +1,4 @@
-//! Where the bytes of a batch come from: what the settle needs to move a cursor.
+//! Where the events of a batch come from: what the settle needs to move a cursor or to answer the far side.
 
 use std::fmt::Debug;
 use std::ops::Range;
@@ -41,14 +41,36 @@ pub struct Tail {
     pub crc: u32,
 }
 
-/// The part of a source that a batch holds.
-#[derive(Clone, Debug)]
+/// Where the events of a batch come from, and what their verdicts mean there.
+#[derive(Debug)]
 pub struct Provenance {
     /// The source.
     pub source: SourceId,
-    /// The source's generation when it was read; results of an older one no longer move its cursor.
+    /// What follows when all events of the batch have their verdict.
+    pub progress: Progress,
+}
+
+/// What follows when all events of a batch have their verdict: what a source wants to know of it.
+#[derive(Debug)]
+pub enum Progress {
+    /// Nothing: the source cannot send again what was lost (tcp, udp, syslog). The number is how many of its bytes the
+    /// batch takes up.
+    Nothing(u64),
+    /// The cursor of a file moves, in the order of its batches.
+    File(FilePart),
+    /// A cursor that only the input can read moves, in the order of the batches (a journal, a partition, a polled API).
+    Cursor(SourcePart),
+    /// The far side is told, in whatever order verdicts come (a message of a queue, a request that waits). The number is
+    /// how many of its bytes the batch takes up.
+    Acknowledge(Acknowledgement, u64),
+}
+
+/// The part of a file that a batch holds.
+#[derive(Clone, Debug)]
+pub struct FilePart {
+    /// The file's generation when it was read; results of an older one no longer move its cursor.
     pub generation: u32,
-    /// Decompressed bytes `start..end` of the source, whole lines with their terminators.
+    /// Decompressed bytes `start..end` of the file, whole lines with their terminators.
     pub range: Range<u64>,
     /// Whether `range.end` is the verified end of a finished compressed file.
     pub end_of_file: bool,
@@ -58,10 +80,92 @@ pub struct Provenance {
     pub resume: Option<Arc<dyn ResumePoint>>,
 }
 
+impl FilePart {
+    /// Lines of the first generation of a file, without a proof and a decoder's state.
+    pub fn new(range: Range<u64>) -> Self {
+        Self { generation: 0, range, end_of_file: false, tail: None, resume: None }
+    }
+}
+
+/// The part of another source that a batch holds.
+#[derive(Clone, Debug)]
+pub struct SourcePart {
+    /// Version of the form of `cursor`, the input's own.
+    pub version: u32,
+    /// Where the source continues behind the batch.
+    pub cursor: Arc<str>,
+    /// How many bytes of the source the batch takes up.
+    pub bytes: u64,
+}
+
+/// Tells the far side of a source what became of a batch. Exactly one of the two is called, once.
+pub trait Acknowledge: Send + Sync + Debug {
+    /// Every event was delivered, dropped for a reason, kept as a dead letter, or stored in a disk queue: the far side may
+    /// forget them.
+    fn accept(self: Box<Self>);
+
+    /// At least one event will get no verdict in this run: the far side must send all of them again.
+    fn reject(self: Box<Self>);
+}
+
+/// An acknowledgement that is owed to the far side of a source. Dropping it is a rejection, so that no way of losing a
+/// batch forgets it.
+#[derive(Debug)]
+pub struct Acknowledgement(Option<Box<dyn Acknowledge>>);
+
+impl Acknowledgement {
+    /// One that tells `far_side`.
+    pub fn new(far_side: impl Acknowledge + 'static) -> Self {
+        Self(Some(Box::new(far_side)))
+    }
+
+    /// The far side may forget the events.
+    pub fn accept(mut self) {
+        if let Some(far_side) = self.0.take() {
+            far_side.accept();
+        }
+    }
+}
+
+impl Drop for Acknowledgement {
+    fn drop(&mut self) {
+        if let Some(far_side) = self.0.take() {
+            far_side.reject();
+        }
+    }
+}
+
 impl Provenance {
-    /// Lines of the first generation of a source, without a proof and a decoder's state.
+    /// Lines of the first generation of a file, without a proof and a decoder's state.
     pub fn new(source: SourceId, range: Range<u64>) -> Self {
-        Self { source, generation: 0, range, end_of_file: false, tail: None, resume: None }
+        Self::of_file(source, FilePart::new(range))
+    }
+
+    /// A part of a file.
+    pub fn of_file(source: SourceId, part: FilePart) -> Self {
+        Self { source, progress: Progress::File(part) }
+    }
+
+    /// The part of a file; `None` for another source.
+    pub fn file(&self) -> Option<&FilePart> {
+        match &self.progress {
+            Progress::File(part) => Some(part),
+            _ => None,
+        }
+    }
+
+    /// The generation of a file; 0 for another source.
+    pub fn generation(&self) -> u32 {
+        self.file().map_or(0, |part| part.generation)
+    }
+
+    /// Bytes of the source that the batch takes up, those of dropped lines and of terminators included.
+    pub fn bytes(&self) -> u64 {
+        match &self.progress {
+            Progress::Nothing(bytes) | Progress::Acknowledge(_, bytes) => *bytes,
+            Progress::File(part) => part.range.end - part.range.start,
+            Progress::Cursor(part) => part.bytes,
+        }
     }
 }
 
@@ -140,5 +244,33 @@ impl DropCounts {
     /// Drops for all reasons.
     pub fn total(&self) -> u64 {
         self.0.iter().sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Mutex;
+
+    #[derive(Debug)]
+    struct Note(Arc<Mutex<Vec<&'static str>>>);
+
+    impl Acknowledge for Note {
+        fn accept(self: Box<Self>) {
+            self.0.lock().expect("no panic").push("accept");
+        }
+
+        fn reject(self: Box<Self>) {
+            self.0.lock().expect("no panic").push("reject");
+        }
+    }
+
+    #[test]
+    fn an_acknowledgement_that_goes_unused_is_a_rejection_and_an_accepted_one_is_none() {
+        let notes = Arc::default();
+        Acknowledgement::new(Note(Arc::clone(&notes))).accept();
+        assert_eq!(*notes.lock().expect("no panic"), ["accept"]);
+        drop(Acknowledgement::new(Note(Arc::clone(&notes))));
+        assert_eq!(*notes.lock().expect("no panic"), ["accept", "reject"]);
     }
 }

@@ -179,7 +179,7 @@ proptest! {
         prop_assert_eq!(fields(&slots), fields(&nodes));
         let mut stored = Vec::new();
         slots.store(0..1, &mut stored);
-        let provenance = slots.provenance().clone();
+        let provenance = Provenance::new(SourceId(1), 0..5);
         let restored = Batch::restore(&stored, provenance, &mut Bases::default()).unwrap();
         prop_assert_eq!(document(&restored), document(&nodes));
         prop_assert_eq!(fields(&restored), fields(&nodes));

@@ -3,8 +3,9 @@
 use crate::snapshot::{InputSource, OutputSource, Sources};
 use serde_json::{Map, Value as Json, json};
 use skidder_event::{DropReason, Precision, TimeText};
+use skidder_input_file::AskError;
 use skidder_os::Timestamp;
-use skidder_pipeline::{AskError, Ledger};
+use skidder_pipeline::Ledger;
 use skidder_read::{FileError, FileLook, FilePage, FileQuery, FileState};
 use std::ffi::OsString;
 use std::fmt::Write as _;

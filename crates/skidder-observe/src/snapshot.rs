@@ -10,11 +10,10 @@ use crate::process::{Process, System, cores};
 use crate::reload::{ReloadNumbers, Reloads};
 use crate::states::OutputState;
 use skidder_event::DropReason;
+use skidder_input_file::Looks;
 use skidder_log::{Log, LogNumbers};
 use skidder_os::{Clock, Fs, Monotonic, Timestamp};
-use skidder_pipeline::{
-    DiskQueue, Ledger, Looks, OutputMetrics, Queue, Rates, RegistrarMetrics, Settle,
-};
+use skidder_pipeline::{DiskQueue, Ledger, OutputMetrics, Queue, Rates, RegistrarMetrics, Settle};
 use skidder_read::ReadMetrics;
 use std::collections::BTreeSet;
 use std::path::PathBuf;

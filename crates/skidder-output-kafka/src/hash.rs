@@ -100,14 +100,7 @@ mod tests {
     const COUNTS: [usize; 7] = [1, 2, 3, 7, 12, 100, 4096];
 
     fn event_with(fields: &Map) -> Batch {
-        let provenance = Provenance {
-            source: SourceId(1),
-            generation: 0,
-            range: 0..1,
-            end_of_file: false,
-            tail: None,
-            resume: None,
-        };
+        let provenance = Provenance::new(SourceId(1), 0..1);
         let base = Arc::new(Base::new(fields, &Map::new()));
         let mut batch = Batch::new(Vec::new(), true, base, provenance);
         batch.push(Row::new(0, 0, Text::default(), 0));

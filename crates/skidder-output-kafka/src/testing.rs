@@ -18,14 +18,7 @@ pub(crate) fn event(fields: &[(&str, &str)]) -> Batch {
     for (name, text) in fields {
         map.insert_path(name, Value::from(*text));
     }
-    let provenance = Provenance {
-        source: SourceId(1),
-        generation: 0,
-        range: 0..5,
-        end_of_file: false,
-        tail: None,
-        resume: None,
-    };
+    let provenance = Provenance::new(SourceId(1), 0..5);
     let base = Arc::new(Base::new(&map, &Map::new()));
     let mut batch = Batch::new(b"line\n".to_vec(), true, base, provenance);
     batch.push(Row::new(0, 5, Text { start: 0, len: 4 }, TIME));

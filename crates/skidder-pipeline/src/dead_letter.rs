@@ -1,11 +1,12 @@
 //! The dead letters: a local NDJSON file of the events that an output can never take, each with the
-//! reason, its source and its offset. Bounded, counted, durable before the cursor passes.
+//! reason, its source and its place there. Bounded, counted, durable before the cursor passes.
 
 mod kept;
 
 pub use kept::{KeptLetters, LetterFate};
 
 use crate::queue::Delivery;
+use crate::settle::SourceName;
 use skidder_event::{Encoder, Precision, TimeText, write_string};
 use skidder_os::{Clock, File, Fs, OpenMode, write_all_at};
 use std::io;
@@ -92,6 +93,9 @@ impl DeadLetters {
     /// Name of the file in the data directory.
     pub const FILE_NAME: &'static str = "dead_letters.ndjson";
 
+    /// Version of the letters that are written. Version 1 had no number of a version, and knew only files; it is read.
+    pub const VERSION: u32 = 2;
+
     /// Dead letters in `directory`; the file is made with the first of them.
     pub fn new(
         fs: Arc<dyn Fs>,
@@ -177,19 +181,29 @@ impl DeadLetters {
         text.extend_from_slice(b"{\"@timestamp\":\"");
         let now = self.clock.wall().0;
         text.extend_from_slice(TimeText::new(Precision::Millisecond).format(now));
-        text.extend_from_slice(b"\",\"status\":");
+        text.extend_from_slice(b"\",\"version\":");
+        text.extend_from_slice(Self::VERSION.to_string().as_bytes());
+        text.extend_from_slice(b",\"status\":");
         text.extend_from_slice(letter.status.to_string().as_bytes());
         text.extend_from_slice(b",\"reason\":");
         write_string(text, letter.reason, false);
         if let Some(origin) = letter.delivery.ticket.origin() {
             text.extend_from_slice(b",\"source\":");
-            write_string(text, origin.path.as_os_str().as_encoded_bytes(), false);
+            write_string(text, origin.name.as_bytes(), false);
+            if let SourceName::Source(about) = &origin.name {
+                text.extend_from_slice(b",\"input\":");
+                write_string(text, about.input.as_bytes(), true);
+            }
             text.extend_from_slice(b",\"identity\":");
             write_string(text, origin.key.as_bytes(), true);
         }
-        text.extend_from_slice(b",\"generation\":");
-        text.extend_from_slice(batch.provenance().generation.to_string().as_bytes());
-        text.extend_from_slice(b",\"offset\":");
+        if let Some(part) = batch.provenance().file() {
+            text.extend_from_slice(b",\"generation\":");
+            text.extend_from_slice(part.generation.to_string().as_bytes());
+            text.extend_from_slice(b",\"offset\":");
+        } else {
+            text.extend_from_slice(b",\"number\":");
+        }
         text.extend_from_slice(row.offset.to_string().as_bytes());
         let before = text.len();
         text.extend_from_slice(b",\"metadata\":");

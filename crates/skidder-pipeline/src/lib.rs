@@ -6,13 +6,12 @@
 //! a reason, or dead-lettered. When all rows of the oldest pending range are settled, the source's
 //! cursor moves, and the registrar makes it durable. Nothing else moves a cursor.
 
-mod change;
-mod cursors;
+mod commits;
 mod dead_letter;
 mod disk;
+mod driver;
 mod last_failure;
 mod ledger;
-mod looks;
 mod metrics;
 mod output;
 mod pace;
@@ -21,14 +20,11 @@ mod registrar;
 mod repeats;
 mod run;
 mod saving;
-mod scanner;
 mod settle;
 #[cfg(test)]
 mod testing;
-mod worker;
 
-pub use change::{Commit, Handover, InputChange};
-pub use cursors::SavedCursors;
+pub use commits::Commits;
 pub use dead_letter::{
     DeadLetter, DeadLetterError, DeadLetters, DeadLettersLimits, KeptLetters, LetterFate,
 };
@@ -37,9 +33,9 @@ pub use disk::{
     DiskQueueRepaired, DiskQueueReport, DiskQueueSettings, DiskStep, Origin, SegmentReport,
     inspect_disk_queue, repair_disk_queue, waiting_in_disk_queue,
 };
+pub use driver::{Driver, Patience, ReadOnce, Stage};
 pub use last_failure::{Failing, LastFailure, disk_remedy};
 pub use ledger::{Ledger, LedgerSnapshot};
-pub use looks::{AskError, Looks};
 pub use metrics::{
     Active, Counter, Gauge, OutputMetrics, QueueMetrics, Refusals, RegistrarMetrics,
 };
@@ -47,6 +43,5 @@ pub use output::{Feed, Output, OutputFuture};
 pub use pace::Rates;
 pub use queue::{Delivery, Queue, QueueLimits, TakeLimits, Tap};
 pub use registrar::Registrar;
-pub use run::{Patience, Pipeline, PipelineSettings, Queues, ReadOnce};
-pub use scanner::{FileInput, Nap, Scanner};
-pub use settle::{Settle, SourceStatus, Ticket};
+pub use run::{Pipeline, Queues, join};
+pub use settle::{Settle, SourceName, SourcePlace, SourceStatus, Ticket};

@@ -18,7 +18,7 @@ pub(crate) use permit::Permit;
 pub use tap::Tap;
 
 use crate::metrics::QueueMetrics;
-use crate::settle::{Place, Settle, Ticket};
+use crate::settle::{Settle, Ticket, TicketOf};
 use skidder_event::Batch;
 use skidder_os::Monotonic;
 use std::collections::VecDeque;
@@ -81,7 +81,7 @@ struct Blocked {
     events: usize,
     bytes: usize,
     /// Its place in the disk queue, if it comes from there.
-    frame: Option<Place>,
+    frame: Option<TicketOf>,
     /// Who wants to know when it is in.
     reader: Thread,
     /// Since when, if that was told.
@@ -152,7 +152,7 @@ impl Queue {
 
     /// Puts the events of a frame of the disk queue in, of which there is at least one, as [`Queue::push`] does.
     #[expect(clippy::result_large_err, reason = "one move a batch, and only at the end")]
-    pub(crate) fn push_of(&self, batch: Batch, frame: Place) -> Result<(), Batch> {
+    pub(crate) fn push_of(&self, batch: Batch, frame: TicketOf) -> Result<(), Batch> {
         match self.shared.stand_in_line(batch, Some(frame))? {
             Some(number) => self.wait_in_line(number, Duration::MAX, || {}),
             None => Ok(()),
@@ -333,7 +333,7 @@ impl Shared {
     fn stand_in_line(
         self: &Arc<Self>,
         batch: Batch,
-        frame: Option<Place>,
+        frame: Option<TicketOf>,
     ) -> Result<Option<u64>, Batch> {
         let (events, bytes) = (batch.len(), batch.memory_bytes());
         let mut state = self.lock();
@@ -396,13 +396,13 @@ impl Shared {
     fn put(
         self: &Arc<Self>,
         state: &mut State,
-        batch: Batch,
+        mut batch: Batch,
         events: usize,
         bytes: usize,
-        frame: Option<Place>,
+        frame: Option<TicketOf>,
     ) -> bool {
         if events == 0 {
-            self.settle.admit(&batch, None);
+            self.settle.admit(&mut batch, None);
             return false;
         }
         state.events += events;
@@ -410,7 +410,7 @@ impl Shared {
         let permit = Some(Permit::new(self, events, bytes));
         // Admitted under the queue's lock, so that ranges of a source are in line in its order.
         let ticket = match frame {
-            None => self.settle.admit(&batch, permit),
+            None => self.settle.admit(&mut batch, permit),
             Some(frame) => Ticket::new(&self.settle, frame, events as u32, permit),
         };
         let rows = 0..events as u32;

@@ -119,7 +119,9 @@ impl Registrar {
             CommitError::Retry { directory, source } => {
                 failure.failed_on_disk(now, directory, source);
             }
-            CommitError::Refused { .. } => failure.failed(now, &"the registry", error, None, true),
+            CommitError::Refused { .. } | CommitError::LongCursor { .. } => {
+                failure.failed(now, &"the registry", error, None, true);
+            }
         }
     }
 

@@ -3,9 +3,9 @@
 //! Every `registry.flush`; earlier when [`COMMIT_ROWS`] events have their verdict, so that a crash repeats a bounded number
 //! of them however fast they are delivered; and at once when somebody asks.
 
+use crate::commits::Commits;
 use crate::disk::DiskQueue;
 use crate::registrar::Registrar;
-use crate::run::Shared;
 use crate::settle::Settle;
 use skidder_os::{Clock, Monotonic};
 use std::time::Duration;
@@ -30,7 +30,7 @@ pub(crate) fn save(
     mut registrar: Registrar,
     disk: Option<&DiskQueue>,
     every: Duration,
-    shared: &Shared,
+    commits: &Commits,
     settle: &Settle,
     clock: &dyn Clock,
 ) -> Registrar {
@@ -40,20 +40,20 @@ pub(crate) fn save(
     registrar.note_pace(clock);
     loop {
         let began = clock.monotonic();
-        let is_early = !shared.wait_for_commit(every, tried) && settle.is_commit_due();
+        let is_early = !commits.wait_due(every, tried) && settle.is_commit_due();
         if is_early {
             let now = clock.monotonic();
             let left = every.saturating_sub(now.since(began));
-            shared.wait_for_commit_only(early.since(now).min(left), tried);
+            commits.wait_asked(early.since(now).min(left), tried);
         }
-        if shared.is_finished() {
+        if commits.is_finished() {
             return registrar;
         }
         // Commits before their time are too many to remember each.
         if !is_early {
             registrar.note_pace(clock);
         }
-        let asked = shared.commits_asked();
+        let asked = commits.asked();
         let is_asked = asked > tried;
         tried = asked;
         let began = clock.monotonic();
@@ -61,7 +61,7 @@ pub(crate) fn save(
         let now = clock.monotonic();
         early = early_after(now, now.since(began));
         if saved {
-            shared.committed(asked);
+            commits.done(asked);
         }
         if let Some(disk) = disk {
             disk.maintain();

@@ -1,14 +1,16 @@
-//! The settle: which byte ranges of each source are settled, and where its cursor stands.
+//! The settle: which batches of each source are settled, and where its cursor stands.
 //!
-//! Ranges are admitted in the order of the source and may be settled in any order; the cursor moves
-//! over the settled ones at the front. There is no bookkeeping per event: a ticket counts the rows of
-//! its batch down.
+//! What a verdict means to a source is one of three. Batches of a source with a cursor are admitted in the order of the
+//! source and may be settled in any order; the cursor moves over the settled ones at the front. A source that waits for an
+//! acknowledgement gets it with the last verdict of the batch. For any other one verdicts are only counted. There is no
+//! bookkeeping per event: a ticket counts the rows of its batch down.
 
 mod changes;
 mod newcomers;
+mod source;
 mod ticket;
 
-use crate::ledger::{Ledger, SourceLedger, Verdict};
+use crate::ledger::{Ledger, Verdict};
 use crate::pace::{Pace, Rates};
 use crate::queue::Permit;
 use crate::saving::COMMIT_ROWS;
@@ -16,15 +18,16 @@ pub(crate) use changes::CHANGES_MAX;
 use changes::Resume;
 use foldhash::HashMap;
 use newcomers::Newcomers;
-use skidder_event::{Batch, DropReason, ResumePoint, SourceId};
+use skidder_event::{Batch, DropReason, Progress, SourceId};
 use skidder_os::Monotonic;
 use skidder_os::sabotage::{self, Sabotage};
-use skidder_registry::{Cursor, Meta};
-use std::collections::VecDeque;
+use skidder_registry::{Cursor, Meta, SourceAbout, SourceCursor};
+use source::{Pending, Place, Source, Target};
+pub use source::{SourceName, SourcePlace, SourceStatus};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
-pub(crate) use ticket::Place;
 pub use ticket::Ticket;
+pub(crate) use ticket::TicketOf;
 
 /// With more sources than this, those with nothing pending keep no room for it.
 const SPARE_SOURCES: usize = 256;
@@ -70,58 +73,13 @@ struct State {
     unsaved_rows: u64,
 }
 
-#[derive(Debug)]
-struct Source {
-    key: Arc<str>,
-    meta: Meta,
-    generation: u32,
-    cursor: Cursor,
-    /// Admitted and not yet behind the cursor, in the order of the source; nothing in it, or nothing if there are very
-    /// many sources.
-    #[expect(clippy::box_collection, reason = "a quarter of the size, and most have none")]
-    pending: Option<Box<VecDeque<Pending>>>,
-    /// Sequence number of the first of `pending`.
-    first_sequence: u64,
-    /// Newest decoder state at or before the cursor that the registry does not have yet.
-    resume: Resume,
-    ledger: SourceLedger,
-    dirty: bool,
-    /// Its entry is to be removed from the registry, until it changes again.
-    unsaved: bool,
-    /// Nothing of it was ever saved.
-    new: bool,
-}
-
-#[derive(Debug)]
-struct Pending {
-    generation: u32,
-    cursor: Cursor,
-    resume: Option<Arc<dyn ResumePoint>>,
-    settled: bool,
-}
-
-/// What is known of a source, for people.
-#[derive(Clone, Debug)]
-pub struct SourceStatus {
-    /// Its name inside this run.
-    pub source: SourceId,
-    /// Its key in the registry.
-    pub key: Arc<str>,
-    /// Where it was seen last, and how it was recognised.
-    pub meta: Meta,
-    /// Where the next start would continue.
-    pub cursor: Cursor,
-    /// Its counts.
-    pub ledger: Ledger,
-}
-
 impl Settle {
     /// An empty settle.
     pub fn new() -> Arc<Self> {
         Arc::new(Self::default())
     }
 
-    /// A source is read from `cursor` on. Saved with the next commit when `save` says so; otherwise when it has
+    /// A file is read from `cursor` on. Saved with the next commit when `save` says so; otherwise when it has
     /// changed, or a few seconds later.
     pub fn begin(
         &self,
@@ -132,20 +90,8 @@ impl Settle {
         save: bool,
     ) {
         let mut state = self.lock();
-        let entry = Source {
-            key: key.into(),
-            meta,
-            generation: cursor.generation,
-            cursor,
-            pending: None,
-            first_sequence: 0,
-            resume: Resume::Keep,
-            ledger: SourceLedger::default(),
-            dirty: false,
-            unsaved: false,
-            new: true,
-        };
-        state.sources.insert(source, Box::new(entry));
+        let place = Place::File { meta, generation: cursor.generation, cursor };
+        state.sources.insert(source, Box::new(Source::new(key.into(), place)));
         if save {
             state.mark_dirty(source);
         } else {
@@ -153,16 +99,36 @@ impl Settle {
         }
     }
 
-    /// The source was seen elsewhere, or more is known of its identity. `key` may differ from before:
+    /// A source that is no file is read from `cursor` on. It is saved when its cursor has moved.
+    pub fn begin_source(
+        &self,
+        source: SourceId,
+        key: Arc<str>,
+        about: SourceAbout,
+        cursor: SourceCursor,
+    ) {
+        let entry = Source::new(key, Place::Cursor(about, cursor));
+        self.lock().sources.insert(source, Box::new(entry));
+    }
+
+    /// A source begins of which nothing is saved. `key` is a name that no other source of this run has, and none of
+    /// another run.
+    pub fn begin_unsaved(&self, source: SourceId, key: Arc<str>, about: SourceAbout) {
+        let entry = Source::new(key, Place::Unsaved(about));
+        self.lock().sources.insert(source, Box::new(entry));
+    }
+
+    /// A file was seen elsewhere, or more is known of its identity. `key` may differ from before:
     /// a short file that has grown has a new one.
-    pub fn update(&self, source: SourceId, key: &Arc<str>, meta: Meta) {
+    pub fn update(&self, source: SourceId, key: &Arc<str>, seen: Meta) {
         let mut state = self.lock();
         let Some(entry) = state.sources.get_mut(&source) else { return };
+        let Place::File { meta, .. } = &mut entry.place else { return };
+        *meta = seen;
         let mut old_key = None;
         if entry.key != *key {
             old_key = Some(std::mem::replace(&mut entry.key, Arc::clone(key)));
         }
-        entry.meta = meta;
         // A new key has no checkpoint yet: small files that get one have none worth keeping.
         if old_key.is_some() {
             state.removed.extend(old_key);
@@ -176,9 +142,13 @@ impl Settle {
         let mut state = self.lock();
         let Some(entry) = state.sources.get_mut(&source) else { return };
         for pending in entry.pending.as_deref_mut().into_iter().flatten() {
-            pending.cursor.eof = false;
+            if let Target::File { cursor, .. } = &mut pending.target {
+                cursor.eof = false;
+            }
         }
-        if std::mem::take(&mut entry.cursor.eof) {
+        if let Place::File { cursor, .. } = &mut entry.place
+            && std::mem::take(&mut cursor.eof)
+        {
             state.mark_dirty(source);
         }
     }
@@ -188,8 +158,9 @@ impl Settle {
     pub fn restart(&self, source: SourceId, generation: u32) {
         let mut state = self.lock();
         let Some(entry) = state.sources.get_mut(&source) else { return };
-        entry.generation = generation;
-        entry.cursor = Cursor { offset: 0, generation, eof: false, tail: None };
+        let Place::File { cursor, generation: of, .. } = &mut entry.place else { return };
+        *of = generation;
+        *cursor = Cursor { offset: 0, generation, eof: false, tail: None };
         entry.resume = Resume::Clear;
         state.mark_dirty(source);
     }
@@ -198,9 +169,11 @@ impl Settle {
     pub fn skip_to(&self, source: SourceId, offset: u64) {
         let mut state = self.lock();
         let Some(entry) = state.sources.get_mut(&source) else { return };
-        if !entry.has_pending() {
-            entry.cursor.offset = offset;
-            entry.cursor.tail = None;
+        if !entry.has_pending()
+            && let Place::File { cursor, .. } = &mut entry.place
+        {
+            cursor.offset = offset;
+            cursor.tail = None;
             state.mark_dirty(source);
         }
     }
@@ -209,7 +182,9 @@ impl Settle {
     /// without effect on a cursor.
     pub fn remove(&self, source: SourceId) {
         let mut state = self.lock();
-        if let Some(entry) = state.sources.remove(&source) {
+        if let Some(entry) = state.sources.remove(&source)
+            && entry.is_saved()
+        {
             state.removed.push(entry.key);
         }
     }
@@ -223,37 +198,40 @@ impl Settle {
         }
     }
 
-    /// Puts a batch on the ledger and its range in line. A batch without rows is settled at once.
-    pub fn admit(self: &Arc<Self>, batch: &Batch, permit: Option<Permit>) -> Arc<Ticket> {
+    /// Puts a batch on the ledger, and its range in line if its source has a cursor. A batch without rows is settled at
+    /// once.
+    pub fn admit(self: &Arc<Self>, batch: &mut Batch, permit: Option<Permit>) -> Arc<Ticket> {
+        let owed = batch.take_acknowledgement();
         let provenance = batch.provenance();
+        let source = provenance.source;
         let rows = batch.len() as u64;
-        let bytes = provenance.range.end - provenance.range.start;
+        let bytes = provenance.bytes();
+        let target = match &provenance.progress {
+            Progress::File(part) => Some(Target::from(part)),
+            Progress::Cursor(part) => Some(Target::from(part)),
+            Progress::Nothing(_) | Progress::Acknowledge(..) => None,
+        };
+        let origin = match (target.is_some(), owed) {
+            (true, _) => None,
+            (false, None) => Some(TicketOf::Counted(source)),
+            (false, Some(owed)) => Some(TicketOf::owing(source, owed)),
+        };
         let mut state = self.lock();
         let mut sequence = 0;
-        if let Some(entry) = state.sources.get_mut(&provenance.source) {
-            let pending = entry.pending.get_or_insert_default();
-            sequence = entry.first_sequence + pending.len() as u64;
-            pending.push_back(Pending {
-                generation: provenance.generation,
-                cursor: Cursor {
-                    offset: provenance.range.end,
-                    generation: provenance.generation,
-                    eof: provenance.end_of_file,
-                    tail: provenance
-                        .tail
-                        .map(|tail| skidder_registry::Tail { len: tail.len, crc: tail.crc }),
-                },
-                resume: provenance.resume.clone(),
-                settled: false,
-            });
+        if let Some(entry) = state.sources.get_mut(&source) {
+            if let Some(target) = target {
+                let pending = entry.pending.get_or_insert_default();
+                sequence = entry.first_sequence + pending.len() as u64;
+                pending.push_back(Pending { target, settled: false });
+            }
             entry.ledger.admit(batch.lines(), bytes, batch.drops(), rows);
         }
         state.total.admit(batch.lines(), bytes, batch.drops(), rows);
-        let of_input = state.inputs.entry(provenance.source.input()).or_default();
+        let of_input = state.inputs.entry(source.input()).or_default();
         of_input.admit(batch.lines(), bytes, batch.drops(), rows);
         drop(state);
-        let place = Place::Source(provenance.source, sequence);
-        let ticket = Ticket::new(self, place, rows as u32, permit);
+        let origin = origin.unwrap_or(TicketOf::Ordered(source, sequence));
+        let ticket = Ticket::new(self, origin, rows as u32, permit);
         if batch.is_empty() {
             ticket.finish();
         }
@@ -348,9 +326,12 @@ impl Settle {
         state.is_quiet()
     }
 
-    /// Where the next start would continue a source.
+    /// Where the next start would continue a file.
     pub fn cursor(&self, source: SourceId) -> Option<Cursor> {
-        self.lock().sources.get(&source).map(|entry| entry.cursor)
+        match self.lock().sources.get(&source)?.place {
+            Place::File { cursor, .. } => Some(cursor),
+            Place::Cursor(..) | Place::Unsaved(_) => None,
+        }
     }
 
     /// Whether nothing of this source is between its reader and the cursor.
@@ -420,12 +401,22 @@ impl State {
             all.pop_front_if(|pending| pending.settled || std::mem::take(&mut passes))
         {
             entry.first_sequence += 1;
-            if pending.generation == entry.generation {
-                entry.cursor = pending.cursor;
-                if let Some(point) = pending.resume {
-                    entry.resume = Resume::Set(point);
+            match (&mut entry.place, pending.target) {
+                (Place::File { cursor, generation, .. }, Target::File { cursor: to, resume })
+                    if to.generation == *generation =>
+                {
+                    *cursor = to;
+                    if let Some(point) = resume {
+                        entry.resume = Resume::Set(point);
+                    }
+                    moved = true;
                 }
-                moved = true;
+                (Place::Cursor(_, cursor), Target::Cursor(to)) => {
+                    *cursor = to;
+                    moved = true;
+                }
+                // Of a generation that is over.
+                _ => {}
             }
         }
         if all.is_empty() && many {
@@ -433,22 +424,6 @@ impl State {
         }
         if moved {
             self.mark_dirty(source);
-        }
-    }
-}
-
-impl Source {
-    fn has_pending(&self) -> bool {
-        self.pending.as_ref().is_some_and(|pending| !pending.is_empty())
-    }
-
-    fn status(&self, source: SourceId) -> SourceStatus {
-        SourceStatus {
-            source,
-            key: self.key.clone(),
-            meta: self.meta.clone(),
-            cursor: self.cursor,
-            ledger: self.ledger.total(),
         }
     }
 }

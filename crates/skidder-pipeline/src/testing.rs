@@ -1,7 +1,6 @@
-//! Batches, and processors that do nothing, for the tests of this crate.
+//! Batches for the tests of this crate.
 
-use skidder_event::{Base, Batch, Map, Provenance, Row, SourceId, Tail, Text};
-use skidder_read::{Bind, Bound};
+use skidder_event::{Base, Batch, FilePart, Map, Progress, Provenance, Row, SourceId, Tail, Text};
 use skidder_registry::{Cursor, Meta};
 use std::path::Path;
 use std::sync::Arc;
@@ -13,19 +12,32 @@ pub(crate) fn batch(source: u64, generation: u32, start: u64, lines: u32) -> Bat
         bytes.extend_from_slice(b"123456789\n");
     }
     let range = start..start + u64::from(lines) * 10;
-    let provenance = Provenance {
-        source: SourceId(source),
-        generation,
-        tail: Some(Tail { len: 9, crc: range.end as u32 }),
-        range,
-        end_of_file: false,
-        resume: None,
-    };
+    let tail = Some(Tail { len: 9, crc: range.end as u32 });
+    let part = FilePart { generation, tail, ..FilePart::new(range) };
+    let provenance = Provenance::of_file(SourceId(source), part);
     let base = Arc::new(Base::new(&Map::new(), &Map::new()));
     let mut batch = Batch::new(bytes, true, base, provenance);
     for line in 0..lines {
         let text = Text { start: line * 10, len: 9 };
         batch.push(Row::new(start + u64::from(line) * 10, 10, text, 0));
+    }
+    batch
+}
+
+/// Events of a source that is no file, of ten bytes each; the first one has the number `first`.
+pub(crate) fn numbered(source: u64, first: u64, events: u32) -> Batch {
+    numbered_of(source, first, events, Progress::Nothing(u64::from(events) * 10))
+}
+
+/// The same, with what follows from their verdicts.
+pub(crate) fn numbered_of(source: u64, first: u64, events: u32, progress: Progress) -> Batch {
+    let bytes = b"123456789\n".repeat(events as usize);
+    let base = Arc::new(Base::new(&Map::new(), &Map::new()));
+    let provenance = Provenance { source: SourceId(source), progress };
+    let mut batch = Batch::new(bytes, true, base, provenance);
+    for event in 0..events {
+        let text = Text { start: event * 10, len: 9 };
+        batch.push(Row::numbered(first + u64::from(event), 10, text, 0));
     }
     batch
 }
@@ -38,33 +50,4 @@ pub(crate) fn at_zero() -> Cursor {
 /// What is known of a source at `path`.
 pub(crate) fn meta(path: &str) -> Meta {
     Meta { source: Arc::from(Path::new(path)), ..Meta::default() }
-}
-
-/// Processors that do nothing.
-#[derive(Debug)]
-pub(crate) struct Nothing(Arc<Base>);
-
-impl Nothing {
-    /// What an input is given.
-    pub(crate) fn bind() -> Arc<dyn Bind> {
-        Arc::new(Self(Arc::new(Base::new(&Map::new(), &Map::new()))))
-    }
-}
-
-impl Bind for Nothing {
-    fn bind(&self, fields: &Map) -> Arc<dyn Bound> {
-        Arc::new(Self(Arc::new(Base::new(fields, &Map::new()))))
-    }
-
-    fn epoch(&self) -> u64 {
-        0
-    }
-}
-
-impl Bound for Nothing {
-    fn base(&self) -> &Arc<Base> {
-        &self.0
-    }
-
-    fn run(&self, _batch: &mut Batch) {}
 }

@@ -8,7 +8,7 @@ use skidder_read::{
     Bind, Bound, BufferPool, Cursors, CursorsError, DecoderPool, FilestreamSettings, Fingerprint,
     InputContext, ReadMetrics, Reader, Scratch, ShownPrint, Target, TurnEnd,
 };
-use skidder_registry::{Cursor, Entry, Meta};
+use skidder_registry::{Cursor, FileEntry, Meta};
 use skidder_testkit::{SimClock, SimFs};
 use std::path::Path;
 use std::sync::Arc;
@@ -48,7 +48,7 @@ impl Bound for Nothing {
 struct Forgetful;
 
 impl Cursors for Forgetful {
-    fn saved(&self, _: &str) -> Result<Option<Entry>, CursorsError> {
+    fn saved(&self, _: &str) -> Result<Option<FileEntry>, CursorsError> {
         Ok(None)
     }
 
@@ -56,7 +56,7 @@ impl Cursors for Forgetful {
         Ok(None)
     }
 
-    fn for_each_saved(&self, _: &mut dyn FnMut(&str, &Entry)) -> Result<(), CursorsError> {
+    fn for_each_saved(&self, _: &mut dyn FnMut(&str, &FileEntry)) -> Result<(), CursorsError> {
         Ok(())
     }
 

@@ -1,7 +1,7 @@
 //! What the readers need to know and tell about cursors: the settle and the registry behind a trait.
 
 use skidder_event::SourceId;
-use skidder_registry::{Cursor, Entry, Meta};
+use skidder_registry::{Cursor, FileEntry, Meta};
 use std::sync::Arc;
 
 /// Why saved state cannot be had. The file is left alone until the next scan.
@@ -12,13 +12,13 @@ pub struct CursorsError(pub String);
 /// Keeps the cursors of sources; implemented over the settle and the registry.
 pub trait Cursors: Send + Sync {
     /// What was saved under a key.
-    fn saved(&self, key: &str) -> Result<Option<Entry>, CursorsError>;
+    fn saved(&self, key: &str) -> Result<Option<FileEntry>, CursorsError>;
 
     /// The decoder checkpoint saved under a key.
     fn checkpoint(&self, key: &str) -> Result<Option<Vec<u8>>, CursorsError>;
 
     /// Calls `each` for every saved key of this kind, in no particular order.
-    fn for_each_saved(&self, each: &mut dyn FnMut(&str, &Entry)) -> Result<(), CursorsError>;
+    fn for_each_saved(&self, each: &mut dyn FnMut(&str, &FileEntry)) -> Result<(), CursorsError>;
 
     /// Forgets saved keys that no source of this run has.
     fn forget_saved(&self, keys: Vec<String>);

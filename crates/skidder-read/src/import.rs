@@ -19,7 +19,7 @@ use files::{Files, Matched};
 use keys::{Keyed, keys};
 use own::Own;
 use skidder_os::{Fs, Timestamp};
-use skidder_registry::Entry;
+use skidder_registry::FileEntry;
 use skidder_registry::filebeat::{FilebeatEntry, Owner};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::PathBuf;
@@ -112,7 +112,7 @@ pub struct Adopted {
     /// The device has another number than it had.
     pub other_device: bool,
     /// What is to be put into the registry.
-    pub put: Option<(String, Entry)>,
+    pub put: Option<(String, FileEntry)>,
     /// The key of an older entry of ours for the same file, which goes.
     pub remove: Option<String>,
 }
@@ -122,7 +122,7 @@ pub fn plan(
     fs: &dyn Fs,
     inputs: &[&FilestreamSettings],
     entries: &[FilebeatEntry],
-    known: &HashMap<String, Entry>,
+    known: &HashMap<String, FileEntry>,
     now: Timestamp,
 ) -> Vec<Adopted> {
     let own = &Own::new(known);
@@ -365,7 +365,7 @@ impl OneInput<'_> {
             Adoption::Continue { offset: cursor.offset }
         };
         let mut row = self.row(at, files, file, adoption);
-        let put = Entry {
+        let put = FileEntry {
             cursor,
             meta: files.meta(file, keyed.print()),
             // That it was read to its end is believed only if it was not changed since.
@@ -385,7 +385,7 @@ impl OneInput<'_> {
         file: usize,
         theirs: &Checked,
         entry: &FilebeatEntry,
-        own: &Entry,
+        own: &FileEntry,
     ) -> bool {
         if entry.updated.is_none_or(|updated| updated <= own.updated) {
             return false;

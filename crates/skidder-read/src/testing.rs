@@ -13,7 +13,7 @@ use skidder_decode::DecoderPool;
 use skidder_event::{Base, Batch, Map, SourceId, Value};
 use skidder_os::{Clock, Fs, Timestamp};
 use skidder_parse::chain::{Match, Matcher, Multiline, Rule};
-use skidder_registry::{Cursor, Entry, Meta};
+use skidder_registry::{Cursor, FileEntry, Meta};
 use skidder_testkit::{SimClock, SimFs};
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -66,10 +66,10 @@ impl Bound for Nothing {
 /// Cursors in memory: everything that is read counts as settled and saved at once.
 #[derive(Default)]
 pub(crate) struct Memory {
-    saved: Mutex<BTreeMap<String, Entry>>,
+    saved: Mutex<BTreeMap<String, FileEntry>>,
     keys: Mutex<BTreeMap<SourceId, String>>,
     /// Entries that were forgotten while their sources go on.
-    unsaved: Mutex<BTreeMap<String, Entry>>,
+    unsaved: Mutex<BTreeMap<String, FileEntry>>,
     /// Something is said to be under way.
     held: AtomicBool,
     /// So often the entries cannot be had all together.
@@ -78,7 +78,7 @@ pub(crate) struct Memory {
 
 impl Memory {
     fn put(&self, key: &str, meta: Meta, cursor: Cursor) {
-        let entry = Entry { cursor, meta, updated: Timestamp(0), ttl: None };
+        let entry = FileEntry { cursor, meta, updated: Timestamp(0), ttl: None };
         self.saved.lock().expect("no panic").insert(key.to_owned(), entry);
     }
 
@@ -103,7 +103,7 @@ impl Memory {
     }
 
     /// Changes what is saved, as another program or an earlier version might have left it.
-    pub(crate) fn change(&self, change: impl FnOnce(&mut BTreeMap<String, Entry>)) {
+    pub(crate) fn change(&self, change: impl FnOnce(&mut BTreeMap<String, FileEntry>)) {
         change(&mut self.saved.lock().expect("no panic"));
     }
 
@@ -115,11 +115,12 @@ impl Memory {
         let provenance = batch.provenance();
         let keys = self.keys.lock().expect("no panic");
         let Some(key) = keys.get(&provenance.source) else { return };
-        let tail = provenance.tail;
+        let part = provenance.file().expect("it is of a file");
+        let tail = part.tail;
         let cursor = Cursor {
-            offset: provenance.range.end,
-            generation: provenance.generation,
-            eof: provenance.end_of_file,
+            offset: part.range.end,
+            generation: part.generation,
+            eof: part.end_of_file,
             tail: tail.map(|tail| skidder_registry::Tail { len: tail.len, crc: tail.crc }),
         };
         let mut saved = self.saved.lock().expect("no panic");
@@ -132,7 +133,7 @@ impl Memory {
 }
 
 impl Cursors for Memory {
-    fn saved(&self, key: &str) -> Result<Option<Entry>, CursorsError> {
+    fn saved(&self, key: &str) -> Result<Option<FileEntry>, CursorsError> {
         Ok(self.saved.lock().expect("no panic").get(key).cloned())
     }
 
@@ -140,7 +141,7 @@ impl Cursors for Memory {
         Ok(None)
     }
 
-    fn for_each_saved(&self, each: &mut dyn FnMut(&str, &Entry)) -> Result<(), CursorsError> {
+    fn for_each_saved(&self, each: &mut dyn FnMut(&str, &FileEntry)) -> Result<(), CursorsError> {
         let left = self.failures.load(Ordering::Relaxed);
         if left > 0 {
             self.failures.store(left - 1, Ordering::Relaxed);

@@ -3,7 +3,7 @@
 //! Every value carries a checksum over its key and itself, so that a value is never taken for another
 //! one's, wherever it was found.
 
-use crate::{Cursor, Entry, Meta, Tail};
+use crate::{Cursor, Entry, FileEntry, Meta, SourceAbout, SourceCursor, SourceEntry, Tail};
 use skidder_os::Timestamp;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -12,7 +12,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// The newest version of an entry that this program reads, and the one it writes.
-const ENTRY_VERSION: u8 = 1;
+const ENTRY_VERSION: u8 = 2;
+/// What version 2 begins with, behind its version.
+const KIND_FILE: u8 = 1;
+const KIND_SOURCE: u8 = 2;
 const CHECKPOINT_VERSION: u8 = 1;
 const CRC_BYTES: usize = 4;
 
@@ -37,10 +40,18 @@ pub(crate) enum DecodeError {
 }
 
 pub(crate) fn encode_entry(key: &str, entry: &Entry) -> Vec<u8> {
+    let out = match entry {
+        Entry::File(file) => encode_file(file),
+        Entry::Source(source) => encode_source(source),
+    };
+    seal(key, out)
+}
+
+fn encode_file(entry: &FileEntry) -> Vec<u8> {
     let source = entry.meta.source.as_os_str().as_bytes();
-    let mut out = Vec::with_capacity(80 + source.len() + entry.meta.identifier_name.len());
+    let mut out = Vec::with_capacity(84 + source.len() + entry.meta.identifier_name.len());
     let flag = |set: bool, flag: u8| if set { flag } else { 0 };
-    out.push(ENTRY_VERSION);
+    out.extend([ENTRY_VERSION, KIND_FILE]);
     out.push(
         flag(entry.cursor.eof, FLAG_EOF)
             | flag(entry.cursor.tail.is_some(), FLAG_TAIL)
@@ -65,11 +76,45 @@ pub(crate) fn encode_entry(key: &str, entry: &Entry) -> Vec<u8> {
     }
     put_bytes(&mut out, source);
     put_bytes(&mut out, entry.meta.identifier_name.as_bytes());
-    seal(key, out)
+    out
+}
+
+fn encode_source(entry: &SourceEntry) -> Vec<u8> {
+    let SourceEntry { cursor, about, updated } = entry;
+    let mut out = vec![ENTRY_VERSION, KIND_SOURCE];
+    out.extend(cursor.version.to_le_bytes());
+    out.extend(updated.0.to_le_bytes());
+    put_bytes(&mut out, cursor.text.as_bytes());
+    put_bytes(&mut out, about.input.as_bytes());
+    put_bytes(&mut out, about.name.as_bytes());
+    out
 }
 
 pub(crate) fn decode_entry(key: &str, bytes: &[u8]) -> Result<Entry, DecodeError> {
-    let mut fields = Fields(unseal(key, bytes, ENTRY_VERSION)?);
+    let (version, value) = unseal(key, bytes, ENTRY_VERSION)?;
+    let mut fields = Fields(value);
+    // Version 1 knew nothing but files.
+    let kind = if version == 1 { KIND_FILE } else { u8::from_le_bytes(fields.array()?) };
+    let entry = match kind {
+        KIND_FILE => Entry::File(decode_file(&mut fields)?),
+        KIND_SOURCE => Entry::Source(decode_source(&mut fields)?),
+        _ => return Err(DecodeError::Malformed),
+    };
+    if !fields.0.is_empty() {
+        return Err(DecodeError::Malformed);
+    }
+    Ok(entry)
+}
+
+fn decode_source(fields: &mut Fields<'_>) -> Result<SourceEntry, DecodeError> {
+    let version = u32::from_le_bytes(fields.array()?);
+    let updated = Timestamp(i64::from_le_bytes(fields.array()?));
+    let text = fields.text()?.into();
+    let about = SourceAbout { input: fields.text()?.into(), name: fields.text()?.into() };
+    Ok(SourceEntry { cursor: SourceCursor { version, text }, about, updated })
+}
+
+fn decode_file(fields: &mut Fields<'_>) -> Result<FileEntry, DecodeError> {
     let [flags] = fields.array()?;
     if flags & !FLAGS != 0 {
         return Err(DecodeError::Malformed);
@@ -102,20 +147,10 @@ pub(crate) fn decode_entry(key: &str, bytes: &[u8]) -> Result<Entry, DecodeError
         }
     };
     let source = Arc::from(Path::new(OsStr::from_bytes(fields.bytes()?)));
-    let identifier_name =
-        std::str::from_utf8(fields.bytes()?).map_err(|_| DecodeError::Malformed)?;
-    if !fields.0.is_empty() {
-        return Err(DecodeError::Malformed);
-    }
-    Ok(Entry {
+    let identifier_name = Arc::from(fields.text()?);
+    Ok(FileEntry {
         cursor: Cursor { offset, generation, eof: flags & FLAG_EOF != 0, tail },
-        meta: Meta {
-            source,
-            identifier_name: Arc::from(identifier_name),
-            fingerprint_len,
-            device,
-            inode,
-        },
+        meta: Meta { source, identifier_name, fingerprint_len, device, inode },
         updated,
         ttl,
     })
@@ -129,7 +164,7 @@ pub(crate) fn encode_checkpoint(key: &str, checkpoint: &[u8]) -> Vec<u8> {
 }
 
 pub(crate) fn decode_checkpoint<'a>(key: &str, bytes: &'a [u8]) -> Result<&'a [u8], DecodeError> {
-    unseal(key, bytes, CHECKPOINT_VERSION)
+    unseal(key, bytes, CHECKPOINT_VERSION).map(|(_, value)| value)
 }
 
 /// Whether `bytes` are a value as it was written for `key`, of whatever version.
@@ -143,15 +178,15 @@ fn seal(key: &str, mut out: Vec<u8>) -> Vec<u8> {
     out
 }
 
-/// Checks the checksum and the version, and gives what follows the version.
-fn unseal<'a>(key: &str, bytes: &'a [u8], newest: u8) -> Result<&'a [u8], DecodeError> {
+/// Checks the checksum and the version; returns the version and what follows it.
+fn unseal<'a>(key: &str, bytes: &'a [u8], newest: u8) -> Result<(u8, &'a [u8]), DecodeError> {
     let (value, crc) = bytes.split_last_chunk::<CRC_BYTES>().ok_or(DecodeError::Checksum)?;
     if checksum(key, value) != u32::from_le_bytes(*crc) {
         return Err(DecodeError::Checksum);
     }
     match value.split_first() {
         Some((&version, _)) if version > newest => Err(DecodeError::Newer(version)),
-        Some((&version, rest)) if version > 0 => Ok(rest),
+        Some((&version, rest)) if version > 0 => Ok((version, rest)),
         _ => Err(DecodeError::Malformed),
     }
 }
@@ -186,6 +221,10 @@ impl<'a> Fields<'a> {
         let (bytes, rest) = self.0.split_at_checked(length).ok_or(DecodeError::Malformed)?;
         self.0 = rest;
         Ok(bytes)
+    }
+
+    fn text(&mut self) -> Result<&'a str, DecodeError> {
+        std::str::from_utf8(self.bytes()?).map_err(|_| DecodeError::Malformed)
     }
 }
 

@@ -1,4 +1,4 @@
-//! What is kept of a source.
+//! What is kept of a source: of a file its cursor and hints to find it again, of any other its input's own cursor.
 
 use skidder_os::Timestamp;
 use std::path::Path;
@@ -8,9 +8,96 @@ use std::time::Duration;
 /// Keys are at most this long; a commit with a longer one is refused as a whole.
 pub const KEY_BYTES_MAX: usize = 4096;
 
+/// The text of a [`SourceCursor`] is at most this long; a commit with a longer one is refused as a whole.
+pub const CURSOR_BYTES_MAX: usize = 64 * 1024;
+
 /// All that is known of a source between two runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Entry {
+pub enum Entry {
+    /// Of a file.
+    File(FileEntry),
+    /// Of a source that is no file.
+    Source(SourceEntry),
+}
+
+impl Entry {
+    /// The entry of a file; `None` for another source.
+    pub fn as_file(&self) -> Option<&FileEntry> {
+        match self {
+            Self::File(file) => Some(file),
+            Self::Source(_) => None,
+        }
+    }
+
+    /// The entry of a file; `None` for another source.
+    pub fn into_file(self) -> Option<FileEntry> {
+        match self {
+            Self::File(file) => Some(file),
+            Self::Source(_) => None,
+        }
+    }
+
+    /// The entry of a source that is no file.
+    pub fn into_source(self) -> Option<SourceEntry> {
+        match self {
+            Self::File(_) => None,
+            Self::Source(source) => Some(source),
+        }
+    }
+
+    /// Time of the last change of this entry.
+    pub fn updated(&self) -> Timestamp {
+        match self {
+            Self::File(file) => file.updated,
+            Self::Source(source) => source.updated,
+        }
+    }
+}
+
+impl From<FileEntry> for Entry {
+    fn from(file: FileEntry) -> Self {
+        Self::File(file)
+    }
+}
+
+impl From<SourceEntry> for Entry {
+    fn from(source: SourceEntry) -> Self {
+        Self::Source(source)
+    }
+}
+
+/// What is kept of a source that is no file: a journal, a partition, a bucket, an API that is polled.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SourceEntry {
+    /// Where it continues.
+    pub cursor: SourceCursor,
+    /// What it is.
+    pub about: SourceAbout,
+    /// Time of the last change of this entry.
+    pub updated: Timestamp,
+}
+
+/// Where a source that is no file continues. Only its input can read it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SourceCursor {
+    /// Version of the form of `text`, the input's own. An input refuses a version that it does not know.
+    pub version: u32,
+    /// The position; at most [`CURSOR_BYTES_MAX`] bytes. Empty for a source of which nothing was settled yet.
+    pub text: Arc<str>,
+}
+
+/// What a source that is no file is, for people.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SourceAbout {
+    /// Type of its input, as in `type: journald`.
+    pub input: Arc<str>,
+    /// Its name: the host and port of a peer, the name of a partition, a bucket.
+    pub name: Arc<str>,
+}
+
+/// All that is known of a file between two runs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FileEntry {
     /// Where it continues.
     pub cursor: Cursor,
     /// What it was when last seen.
@@ -21,7 +108,7 @@ pub struct Entry {
     pub ttl: Option<Duration>,
 }
 
-/// Where a source continues.
+/// Where a file continues.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Cursor {
     /// Byte just past the last settled line, counted in decompressed bytes.
@@ -43,7 +130,7 @@ pub struct Tail {
     pub crc: u32,
 }
 
-/// What a source was when last seen. Hints only, never an identity.
+/// What a file was when last seen. Hints only, never an identity.
 ///
 /// Its texts are shared with whoever else knows the source: there may be very many of them.
 #[derive(Clone, Debug, PartialEq, Eq)]

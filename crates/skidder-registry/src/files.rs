@@ -371,7 +371,7 @@ fn salvage_entry(tables: &mut Tables<'_>, key: &str, value: &[u8]) -> Result<(),
     let Ok(salvaged) = codec::decode_entry(key, value) else { return Ok(()) };
     let known = tables.entry(key.as_bytes())?;
     let known = known.and_then(|value| codec::decode_entry(key, &value).ok());
-    if known.is_none_or(|known| known.updated <= salvaged.updated) {
+    if known.is_none_or(|known| known.updated() <= salvaged.updated()) {
         tables.put_entry(key.as_bytes(), value)?;
     }
     Ok(())

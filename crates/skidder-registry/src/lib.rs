@@ -11,7 +11,7 @@
 //! [`inspect()`] looks into a registry that may be in use; [`filebeat`] reads and writes that of Filebeat.
 //!
 //! The format and the steps of recovery are in `FORMAT.md`. Left to others: what a key means, when an entry
-//! has expired ([`Entry::ttl`]), when to commit.
+//! has expired ([`FileEntry::ttl`]), when to commit.
 
 mod backend;
 mod codec;
@@ -24,6 +24,9 @@ mod registry;
 mod snapshot;
 mod store;
 
-pub use entry::{Change, Checkpoint, Cursor, Entry, KEY_BYTES_MAX, Meta, Tail};
+pub use entry::{
+    CURSOR_BYTES_MAX, Change, Checkpoint, Cursor, Entry, FileEntry, KEY_BYTES_MAX, Meta,
+    SourceAbout, SourceCursor, SourceEntry, Tail,
+};
 pub use inspect::{Inspected, Origin, inspect, is_there};
 pub use registry::{CommitError, OpenError, Opened, Options, ReadError, Registry};

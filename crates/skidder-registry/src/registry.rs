@@ -3,7 +3,7 @@
 use crate::backend::During;
 use crate::codec;
 use crate::distrust::Distrust;
-use crate::entry::{Change, Entry, KEY_BYTES_MAX};
+use crate::entry::{CURSOR_BYTES_MAX, Change, Entry, KEY_BYTES_MAX};
 use crate::files::{Files, Recovery};
 use crate::store::{Store, StoreError, Trust};
 use skidder_os::{Clock, Fs};
@@ -105,6 +105,14 @@ pub enum CommitError {
     #[error("a key of {length} bytes cannot be stored; 1 to {KEY_BYTES_MAX} can")]
     Refused {
         /// The key's length.
+        length: usize,
+    },
+    /// Never try these again: the cursor of an input is longer than [`CURSOR_BYTES_MAX`]. Nothing was changed.
+    #[error("the cursor of `{key}` has {length} bytes; at most {CURSOR_BYTES_MAX} can be stored")]
+    LongCursor {
+        /// Whose cursor it is.
+        key: Arc<str>,
+        /// The cursor's length.
         length: usize,
     },
 }
@@ -214,6 +222,12 @@ impl Registry {
             let (Change::Put { key, .. } | Change::Remove { key }) = change;
             if key.is_empty() || key.len() > KEY_BYTES_MAX {
                 return Err(CommitError::Refused { length: key.len() });
+            }
+            if let Change::Put { key, entry: Entry::Source(source), .. } = change {
+                let length = source.cursor.text.len();
+                if length > CURSOR_BYTES_MAX {
+                    return Err(CommitError::LongCursor { key: Arc::clone(key), length });
+                }
             }
         }
         if changes.is_empty() {
@@ -433,7 +447,12 @@ impl Inner {
 /// About as many bytes as a change is in a snapshot.
 fn entry_bytes(change: &Change) -> u64 {
     let length = match change {
-        Change::Put { key, entry, .. } => key.len() + entry.meta.source.as_os_str().len() + 100,
+        Change::Put { key, entry: Entry::File(file), .. } => {
+            key.len() + file.meta.source.as_os_str().len() + 100
+        }
+        Change::Put { key, entry: Entry::Source(source), .. } => {
+            key.len() + source.cursor.text.len() + source.about.name.len() + 100
+        }
         Change::Remove { key } => key.len(),
     };
     length as u64

@@ -20,8 +20,9 @@ const ABOUT: TableDefinition<&[u8], u32> = TableDefinition::new("about");
 /// not hold all pages that they touch.
 const SORTED_MIN: usize = 256;
 const FORMAT_KEY: &[u8] = b"format";
-/// The newest layout of tables that this program knows.
-const FORMAT: u32 = 1;
+/// The newest format that this program knows, and the one it writes. In a store of an older one the first commit notes
+/// it, so that an older program, which cannot read the new entries, refuses the store by its number.
+const FORMAT: u32 = 2;
 
 /// Place and bit of "recovery required" in the header of `redb` (its `docs/design.md`, "god byte").
 const STATE_OFFSET: u64 = 9;
@@ -73,6 +74,8 @@ pub(crate) struct Store {
     pub(crate) was_unclean: bool,
     /// The content is wrong or unverified, so that closing, which writes, must not be tried: see `Drop`.
     broken: AtomicBool,
+    /// The file says an older format.
+    is_older: AtomicBool,
 }
 
 impl Store {
@@ -96,7 +99,9 @@ impl Store {
         })?;
         let read_only = trust != Trust::Verified;
         let broken = AtomicBool::new(trust == Trust::Salvage);
-        let store = Self { database: Some(database), health, read_only, was_unclean, broken };
+        let is_older = AtomicBool::new(false);
+        let mut store =
+            Self { database: Some(database), health, read_only, was_unclean, broken, is_older };
         let format = store.run(|database| {
             let transaction = database.begin_read()?;
             match transaction.open_table(ABOUT) {
@@ -107,7 +112,10 @@ impl Store {
         })?;
         match format {
             Some(format) if format > FORMAT => Err(StoreError::Newer(format)),
-            Some(_) => Ok(store),
+            Some(format) => {
+                *store.is_older.get_mut() = format < FORMAT;
+                Ok(store)
+            }
             None if trust == Trust::Salvage => Ok(store),
             None => store.prepare(),
         }
@@ -230,7 +238,12 @@ impl Store {
                 entries: transaction.open_table(ENTRIES)?,
                 checkpoints: transaction.open_table(CHECKPOINTS)?,
             })?;
-            Ok(transaction.commit()?)
+            if self.is_older.load(Ordering::Relaxed) {
+                transaction.open_table(ABOUT)?.insert(FORMAT_KEY, FORMAT)?;
+            }
+            transaction.commit()?;
+            self.is_older.store(false, Ordering::Relaxed);
+            Ok(())
         })
     }
 

@@ -10,7 +10,7 @@ use crate::logging;
 use crate::registry::{Site, Store};
 use crate::table::{or_dash, table};
 use anyhow::{Context as _, Result, bail};
-use letter::Letter;
+use letter::{Letter, LetterError};
 use serde_json::{Value, json};
 use skidder_os::Fs;
 use skidder_pipeline::{KeptLetters, LetterFate};
@@ -136,9 +136,10 @@ fn for_each(
     let mut unreadable = 0;
     let read = kept.each(&mut |number, line| {
         match Letter::read(line) {
-            Some(letter) if letter.is_in(which) => each(number + 1, letter),
-            Some(_) => {}
-            None => unreadable += 1,
+            Ok(letter) if letter.is_in(which) => each(number + 1, letter),
+            Ok(_) => {}
+            Err(why @ LetterError::Newer(_)) => tell_unsendable(kept, number + 1, &why),
+            Err(LetterError::NoLetter) => unreadable += 1,
         }
         true
     });
@@ -187,7 +188,7 @@ fn list_each(stores: &[Store], which: &WhichLetters, limit: usize, world: &World
             newest.push_back(json!({
                 "number": number, "@timestamp": letter.time, "status": letter.status,
                 "kind": letter.kind(), "reason": letter.why(), "source": letter.source,
-                "offset": letter.offset, "id": letter.id, "output": store.output,
+                "offset": letter.place(), "id": letter.id, "output": store.output,
             }));
             newest.truncate(limit);
         })?;
@@ -206,7 +207,7 @@ fn show(store: &Store, wanted: &str, as_json: bool, world: &World) -> Result<Exi
     let mut found: Option<(u64, Vec<u8>)> = None;
     let read = kept.each(&mut |at, line| {
         let is_it = number == Some(at + 1)
-            || Letter::read(line).is_some_and(|letter| letter.id.as_deref() == Some(wanted));
+            || Letter::read(line).is_ok_and(|letter| letter.id.as_deref() == Some(wanted));
         if is_it {
             found = Some((at + 1, line.to_vec()));
         }
@@ -224,15 +225,18 @@ fn show(store: &Store, wanted: &str, as_json: bool, world: &World) -> Result<Exi
         return Ok(ExitCode::SUCCESS);
     }
     let letter = Letter::read(&line)
-        .with_context(|| format!("line {number} of `{}` is no letter", kept.path().display()))?;
+        .with_context(|| format!("line {number} of `{}`", kept.path().display()))?;
     let rows = [
         ["refused".to_owned(), letter.time.clone()],
         ["status".to_owned(), letter.status.to_string()],
         ["kind".to_owned(), letter.kind()],
         ["reason".to_owned(), letter.why()],
         ["source".to_owned(), or_dash(letter.source.as_ref())],
-        ["offset".to_owned(), letter.offset.to_string()],
-        ["generation".to_owned(), letter.generation.to_string()],
+        [
+            if letter.is_of_file() { "offset" } else { "number" }.to_owned(),
+            letter.place().to_string(),
+        ],
+        ["generation".to_owned(), or_dash(letter.generation)],
         ["_id".to_owned(), or_dash(letter.id.as_ref())],
     ];
     let event: Value = serde_json::from_str(letter.event.get())?;
@@ -254,8 +258,8 @@ fn drop_letters(
         let mut count: u64 = 0;
         let mut is_meant = |line: &[u8]| {
             let is_meant = match Letter::read(line) {
-                Some(letter) => letter.is_in(which),
-                None => !which.chooses(),
+                Ok(letter) => letter.is_in(which),
+                Err(_) => !which.chooses(),
             };
             count += u64::from(is_meant);
             is_meant

@@ -60,26 +60,26 @@ impl Progress {
     fn draw_file(&mut self, status: &SourceStatus) {
         let Some(files) = &mut self.files else { return };
         let shown = files.values().filter(|line| line.bar.is_some()).count();
-        let Some(line) = files.get_mut(&*status.meta.source) else { return };
+        let Some((meta, cursor)) = status.file() else { return };
+        let Some(line) = files.get_mut(&*meta.source) else { return };
         let ledger = &status.ledger;
         if line.told || ledger.read() == 0 {
             return;
         }
-        let finished =
-            ledger.in_flight() == 0 && (status.cursor.eof || status.cursor.offset >= line.size);
+        let finished = ledger.in_flight() == 0 && (cursor.eof || cursor.offset >= line.size);
         if finished {
             line.told = true;
             if let Some(bar) = line.bar.take() {
                 bar.finish_and_clear();
             }
-            say(&self.bars, &status.meta.source, status);
+            say(&self.bars, &meta.source, status);
         } else if line.bar.is_some() || shown < FILES_SHOWN {
             let bar = line.bar.get_or_insert_with(|| {
                 let bar = self.bars.add(ProgressBar::new_spinner());
                 bar.set_style(style("  {wide_msg}"));
                 bar
             });
-            bar.set_message(describe(&status.meta.source, status));
+            bar.set_message(describe(&meta.source, status));
         }
     }
 
@@ -88,13 +88,14 @@ impl Progress {
         self.draw(running);
         if let Some(files) = &mut self.files {
             running.first().settle.for_each(|status| {
-                if let Some(line) = files.get_mut(&*status.meta.source)
+                let Some((meta, _)) = status.file() else { return };
+                if let Some(line) = files.get_mut(&*meta.source)
                     && !std::mem::replace(&mut line.told, true)
                 {
                     if let Some(bar) = line.bar.take() {
                         bar.finish_and_clear();
                     }
-                    say(&self.bars, &status.meta.source, &status);
+                    say(&self.bars, &meta.source, &status);
                 }
             });
         }

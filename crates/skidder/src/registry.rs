@@ -18,7 +18,8 @@ use skidder_event::{Precision, TimeText};
 use skidder_os::{File, Fs, Timestamp};
 use skidder_read::Fingerprint;
 use skidder_registry::{
-    Change, Entry, Inspected, Opened, Options, Origin, Registry, filebeat, inspect, is_there,
+    Change, Entry, FileEntry, Inspected, Opened, Options, Origin, Registry, SourceAbout,
+    SourceEntry, filebeat, inspect, is_there,
 };
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -172,6 +173,12 @@ pub(crate) fn entries(registry: &Path, world: &World) -> Result<Vec<(String, Ent
     Ok(entries)
 }
 
+/// The entries of files.
+pub(crate) fn file_entries(registry: &Path, world: &World) -> Result<Vec<(String, FileEntry)>> {
+    let all = entries(registry, world)?.into_iter();
+    Ok(all.filter_map(|(key, entry)| Some((key, entry.into_file()?))).collect())
+}
+
 fn list(as_json: bool, output: Option<&str>, site: &Site, world: &World) -> Result<ExitCode> {
     let mut documents: Vec<Value> = Vec::new();
     for Store { output, registry, .. } in site.stores(output, world)? {
@@ -186,7 +193,7 @@ fn list(as_json: bool, output: Option<&str>, site: &Site, world: &World) -> Resu
         }
         let rows: Vec<[String; 6]> =
             entries.iter().map(|(key, entry)| row_of(key, entry)).collect();
-        print(&table(["PATH", "INPUT", "IDENTITY", "GENERATION", "CURSOR", "UPDATED"], &rows))?;
+        print(&table(["SOURCE", "INPUT", "IDENTITY", "GENERATION", "CURSOR", "UPDATED"], &rows))?;
         print(&format!("{} entries in {}\n", rows.len(), registry.display()))?;
     }
     if as_json {
@@ -196,6 +203,21 @@ fn list(as_json: bool, output: Option<&str>, site: &Site, world: &World) -> Resu
 }
 
 fn row_of(key: &str, entry: &Entry) -> [String; 6] {
+    let entry = match entry {
+        Entry::File(entry) => entry,
+        Entry::Source(SourceEntry { cursor, about, updated }) => {
+            let dash = || "-".to_owned();
+            let cursor = short(&cursor.text);
+            return [
+                about.name.to_string(),
+                source_input(key, about),
+                about.input.to_string(),
+                dash(),
+                cursor,
+                time(*updated),
+            ];
+        }
+    };
     let (owner, value) = key_parts(key, entry);
     let cursor = entry.cursor;
     let state = if cursor.eof { " finished" } else { "" };
@@ -241,10 +263,33 @@ fn show(
 }
 
 fn show_entry(output: Option<&str>, key: &str, entry: &Entry, world: &World) -> Result<()> {
+    let mut rows = match entry {
+        Entry::File(file) => file_rows(file, world),
+        Entry::Source(source) => source_rows(key, source),
+    };
+    if let Some(output) = output {
+        rows.insert(0, ["output".to_owned(), output.to_owned()]);
+    }
+    print(&table(["key", key], &rows))
+}
+
+fn source_rows(key: &str, entry: &SourceEntry) -> Vec<[String; 2]> {
+    let SourceEntry { cursor, about, updated } = entry;
+    vec![
+        ["source".to_owned(), about.name.to_string()],
+        ["input".to_owned(), source_input(key, about)],
+        ["type".to_owned(), about.input.to_string()],
+        ["cursor".to_owned(), cursor.text.to_string()],
+        ["version of the cursor".to_owned(), cursor.version.to_string()],
+        ["updated".to_owned(), time(*updated)],
+    ]
+}
+
+fn file_rows(entry: &FileEntry, world: &World) -> Vec<[String; 2]> {
     let tail = entry.cursor.tail.map(|tail| format!("{} bytes, crc {:08x}", tail.len, tail.crc));
     let size = world.fs.metadata(&entry.meta.source).map(|meta| meta.size);
     let size = size.map_or_else(|error| format!("unknown: {error}"), |size| size.to_string());
-    let mut rows = vec![
+    vec![
         ["path".to_owned(), entry.meta.source.display().to_string()],
         ["cursor".to_owned(), entry.cursor.offset.to_string()],
         ["size now".to_owned(), size],
@@ -258,11 +303,7 @@ fn show_entry(output: Option<&str>, key: &str, entry: &Entry, world: &World) -> 
         ["before the cursor".to_owned(), or_dash(tail)],
         ["device, inode".to_owned(), format!("{}, {}", entry.meta.device, entry.meta.inode)],
         ["updated".to_owned(), time(entry.updated)],
-    ];
-    if let Some(output) = output {
-        rows.insert(0, ["output".to_owned(), output.to_owned()]);
-    }
-    print(&table(["key", key], &rows))
+    ]
 }
 
 fn forget(
@@ -288,9 +329,16 @@ fn forget(
         for (key, entry) in found {
             if !keys.contains(&key) {
                 keys.push(key);
-                let (path, offset) = (entry.meta.source.display(), entry.cursor.offset);
+                let place = match entry {
+                    Entry::File(FileEntry { meta, cursor, .. }) => {
+                        format!("{}, at byte {}", meta.source.display(), cursor.offset)
+                    }
+                    Entry::Source(SourceEntry { about, cursor, .. }) => {
+                        format!("{}, at {}", about.name, short(&cursor.text))
+                    }
+                };
                 let verb = if dry_run { "would forget" } else { "forgot" };
-                told.push_str(&format!("{verb} {key} ({path}, at byte {offset})\n"));
+                told.push_str(&format!("{verb} {key} ({place})\n"));
             }
         }
     }
@@ -303,14 +351,20 @@ fn forget(
     Ok(ExitCode::SUCCESS)
 }
 
-/// Entries with this key, or of a file at this path.
+/// Entries with this key, or of a file at this path, or of another source with this name.
 fn matching<'a>(
     entries: &'a [(String, Entry)],
     wanted: &str,
     world: &World,
 ) -> Vec<(&'a String, &'a Entry)> {
     let path = world.directory.join(wanted);
-    let is = |(key, entry): &(&String, &Entry)| *key == wanted || *entry.meta.source == *path;
+    let is = |(key, entry): &(&String, &Entry)| {
+        *key == wanted
+            || match entry {
+                Entry::File(file) => *file.meta.source == *path,
+                Entry::Source(source) => *source.about.name == *wanted,
+            }
+    };
     entries.iter().map(|(key, entry)| (key, entry)).filter(is).collect()
 }
 
@@ -329,7 +383,7 @@ fn commit(registry: &Path, changes: &[Change], world: &World) -> Result<()> {
 }
 
 /// Whose an entry is, and what the file is known by.
-fn key_parts(key: &str, entry: &Entry) -> (String, String) {
+fn key_parts(key: &str, entry: &FileEntry) -> (String, String) {
     let name = format!("::{}::", entry.meta.identifier_name);
     let (owner, value) = key.split_once(&name).unwrap_or(("", key));
     let owner = match owner.strip_prefix("filestream::") {
@@ -340,9 +394,34 @@ fn key_parts(key: &str, entry: &Entry) -> (String, String) {
     (owner, value.to_owned())
 }
 
+/// The id of the input that has a source: keys are `TYPE::ID::NAME`.
+fn source_input(key: &str, about: &SourceAbout) -> String {
+    let rest = key.strip_prefix(&*about.input).and_then(|rest| rest.strip_prefix("::"));
+    rest.and_then(|rest| rest.split_once("::")).map_or("", |(id, _)| id).to_owned()
+}
+
 fn entry_json(key: &str, entry: &Entry, output: Option<&str>) -> Value {
+    let mut shown = match entry {
+        Entry::File(file) => file_json(key, file),
+        Entry::Source(SourceEntry { cursor, about, updated }) => json!({
+            "key": key,
+            "source": &*about.name,
+            "input": source_input(key, about),
+            "type": &*about.input,
+            "cursor": &*cursor.text,
+            "cursor_version": cursor.version,
+            "updated": time(*updated),
+        }),
+    };
+    if let Some(output) = output {
+        shown["output"] = output.into();
+    }
+    shown
+}
+
+fn file_json(key: &str, entry: &FileEntry) -> Value {
     let (input, _) = key_parts(key, entry);
-    let mut told = json!({
+    json!({
         "key": key,
         "path": entry.meta.source.to_string_lossy(),
         "input": input,
@@ -354,11 +433,7 @@ fn entry_json(key: &str, entry: &Entry, output: Option<&str>) -> Value {
         "generation": entry.cursor.generation,
         "finished": entry.cursor.eof,
         "updated": time(entry.updated),
-    });
-    if let Some(output) = output {
-        told["output"] = output.into();
-    }
-    told
+    })
 }
 
 fn time(at: Timestamp) -> String {

@@ -22,7 +22,7 @@ use output::{Start, open_registry};
 use skidder_event::DropReason;
 use skidder_observe::{Reloads, grouped, span_text};
 use skidder_os::{Clock, Fs};
-use skidder_pipeline::{Patience, PipelineSettings, Settle};
+use skidder_pipeline::{Patience, Settle};
 use std::io::IsTerminal as _;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -226,7 +226,9 @@ impl Running {
             world,
             send: &send,
             open_files: (open_files_max() / outputs.len().max(1)).max(1),
-            settings: PipelineSettings { workers: parts.workers, flush: parts.flush, once },
+            workers: parts.workers,
+            flush: parts.flush,
+            once,
         };
         let mut registries = Vec::with_capacity(outputs.len());
         for output in &outputs {

@@ -2,8 +2,8 @@
 
 use crate::commands::tell;
 use crate::table::table;
+use skidder_input_file::{AskError, Looks};
 use skidder_os::{Clock, Monotonic};
-use skidder_pipeline::{AskError, Looks};
 use skidder_read::FileQuery;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;

@@ -3,17 +3,10 @@
 use super::*;
 use crate::encode::{Encoder, Precision};
 use crate::path::Path;
-use crate::provenance::SourceId;
+use crate::provenance::{FilePart, SourceId};
 
 fn provenance() -> Provenance {
-    Provenance {
-        source: SourceId(1),
-        generation: 3,
-        range: 0..100,
-        end_of_file: false,
-        tail: None,
-        resume: None,
-    }
+    Provenance::of_file(SourceId(1), FilePart { generation: 3, ..FilePart::new(0..100) })
 }
 
 fn base() -> Arc<Base> {

@@ -190,7 +190,7 @@ impl Tail {
     fn take(&self, output: &OutputSource, batch: &Batch, count: usize, encoder: &mut Encoder) {
         let status = output.settle.status(batch.provenance().source);
         let source: Arc<str> =
-            status.map_or_else(|| "".into(), |status| status.meta.source.to_string_lossy().into());
+            status.map_or_else(|| "".into(), |status| status.name().to_string().into());
         let id: Option<Arc<str>> = output.id.as_deref().map(Into::into);
         for row in 0..count {
             let number = {

@@ -39,7 +39,7 @@ impl Ids {
 
     /// The next events are of this delivery.
     pub(crate) fn begin(&mut self, delivery: &Delivery) {
-        let generation = delivery.batch.provenance().generation;
+        let generation = delivery.batch.provenance().generation();
         // A source stays known as long as lines of it are on their way, and in the disk queue.
         let key = delivery.ticket.origin().map_or_else(|| Arc::from(""), |it| it.key);
         let current = (generation, key);

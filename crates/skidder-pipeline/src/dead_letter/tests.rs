@@ -3,8 +3,9 @@
 use super::*;
 use crate::queue::{Queue, QueueLimits, TakeLimits};
 use crate::settle::Settle;
-use crate::testing::{at_zero, batch, meta};
-use skidder_event::SourceId;
+use crate::testing::{at_zero, batch, meta, numbered};
+use skidder_event::{Batch, SourceId};
+use skidder_registry::SourceAbout;
 use skidder_testkit::{SimClock, SimFs};
 
 fn letters(fs: &SimFs, bytes: u64) -> DeadLetters {
@@ -18,8 +19,12 @@ fn letters(fs: &SimFs, bytes: u64) -> DeadLetters {
 fn delivery(rows: u32) -> Delivery {
     let settle = Settle::new();
     settle.begin(SourceId(1), "one".to_owned(), meta("/logs/\"one\".log"), at_zero(), false);
+    delivery_of(settle, batch(1, 3, 70, rows))
+}
+
+fn delivery_of(settle: Arc<Settle>, batch: Batch) -> Delivery {
     let queue = Queue::new(QueueLimits::default(), settle);
-    queue.try_push(batch(1, 3, 70, rows)).expect("there is room");
+    queue.try_push(batch).expect("there is room");
     let mut out = Vec::new();
     queue.try_take(TakeLimits { events: 0, bytes: usize::MAX }, &mut out);
     out.remove(0)
@@ -42,7 +47,7 @@ fn a_letter_names_its_source_its_place_and_the_reason() {
     let text = content(&fs);
     assert_eq!(text.lines().count(), 2);
     for part in [
-        "\"status\":400",
+        "\"version\":2,\"status\":400",
         "\"reason\":\"{\\\"type\\\":\\\"mapper\\\"}\"",
         "\"source\":\"/logs/\\\"one\\\".log\"",
         "\"generation\":3,\"offset\":80,\"event\":{",
@@ -50,6 +55,20 @@ fn a_letter_names_its_source_its_place_and_the_reason() {
     ] {
         assert!(text.contains(part), "{part} is not in {text}");
     }
+}
+
+#[test]
+fn a_letter_of_a_source_that_is_no_file_names_it_and_its_number_there() {
+    let fs = SimFs::new(&SimClock::new());
+    let settle = Settle::new();
+    let about = SourceAbout { input: "tcp".into(), name: "10.0.0.7:4711".into() };
+    settle.begin_unsaved(SourceId(1), "tcp::a::1".into(), about);
+    let delivery = delivery_of(settle, numbered(1, 41, 1));
+    letters(&fs, 1 << 20).write(&rows(&delivery, 1)).expect("there is room");
+    let text = content(&fs);
+    let part =
+        r#""source":"10.0.0.7:4711","input":"tcp","identity":"tcp::a::1","number":41,"event":{"#;
+    assert!(text.contains(part), "{text}");
 }
 
 #[test]

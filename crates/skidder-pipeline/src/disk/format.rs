@@ -8,13 +8,18 @@ const SEGMENT_MAGIC: [u8; 8] = *b"SKIDDERQ";
 /// First bytes of a frame: a valley between two damaged places is found by them.
 pub(crate) const FRAME_MAGIC: [u8; 4] = *b"\xf1sKq";
 
-/// Version of the state and of segments with their frames, and the one of encrypted segments: a program that does not know of
-/// encryption must not take their frames for damaged.
-pub(crate) const VERSION: u32 = 1;
-const VERSION_ENCRYPTED: u32 = 2;
+/// Versions of segments that are written: their frames have payloads of form 2, which name sources that are no files. One of
+/// its own for encrypted segments, so that a program that cannot read them does not take their frames for damaged.
+///
+/// Versions 1 and 2 are the same two with payloads of form 1, and are read.
+const VERSION: u32 = 3;
+const VERSION_ENCRYPTED: u32 = 4;
 
 /// The newest version that is read.
 pub(crate) const VERSION_MAX: u32 = VERSION_ENCRYPTED;
+
+/// Version of the state.
+pub(crate) const STATE_VERSION: u32 = 1;
 
 /// Bytes of a segment's header.
 pub(crate) const SEGMENT_HEADER: usize = 64;

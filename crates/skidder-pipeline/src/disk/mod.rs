@@ -36,7 +36,7 @@ pub(crate) use store::Store;
 pub use store::{DiskQueueOpened, waiting_in_disk_queue};
 
 use crate::queue::{Delivery, Queue, QueueLimits, TakeLimits};
-use crate::settle::{Place as TicketPlace, Settle};
+use crate::settle::{Settle, TicketOf};
 use reader::{Next, Reader};
 use skidder_os::Fs;
 use std::fmt;
@@ -300,7 +300,7 @@ impl DiskQueue {
             }
             Next::Events(sequence, batch, _) if batch.is_empty() => self.store.end(sequence),
             Next::Events(sequence, batch, origin) => {
-                let place = TicketPlace::Frame(Arc::clone(&self.store), sequence, origin);
+                let place = TicketOf::Frame(Arc::clone(&self.store), sequence, origin);
                 if self.back.push_of(batch, place).is_err() {
                     return Ok(DiskStep::Closed);
                 }

@@ -1,7 +1,7 @@
 //! The small file that says how far the queue was delivered. It is written in place, one of two copies at a time, so that
 //! one of them is whole whatever happens.
 
-use super::format::{Place, QueueId, VERSION, u32_at, u64_at};
+use super::format::{Place, QueueId, STATE_VERSION, u32_at, u64_at};
 use skidder_os::{File, write_all_at};
 use std::io;
 
@@ -90,7 +90,7 @@ impl Newest for Option<(u64, State)> {
 fn encode(serial: u64, state: &State) -> [u8; BYTES] {
     let mut out = [0; BYTES];
     out[..8].copy_from_slice(&MAGIC);
-    out[8..12].copy_from_slice(&VERSION.to_le_bytes());
+    out[8..12].copy_from_slice(&STATE_VERSION.to_le_bytes());
     out[16..32].copy_from_slice(&state.queue);
     let numbers = [
         serial,
@@ -109,7 +109,7 @@ fn encode(serial: u64, state: &State) -> [u8; BYTES] {
 
 fn decode(bytes: &[u8; BYTES]) -> Option<(u64, State)> {
     let is_whole = bytes[..8] == MAGIC && crc32fast::hash(&bytes[..76]) == u32_at(bytes, 76);
-    if !is_whole || u32_at(bytes, 8) != VERSION {
+    if !is_whole || u32_at(bytes, 8) != STATE_VERSION {
         return None;
     }
     let mut queue = QueueId::default();

@@ -4,6 +4,7 @@ mod damage;
 mod encrypted;
 mod faults;
 mod looking;
+mod versions;
 mod ways;
 
 use super::*;

@@ -207,8 +207,8 @@ async fn several_workers_share_all_events_and_all_end() {
         count += worker.await.expect("no panic");
     }
     assert_eq!(count, 200);
-    let status = queue.settle().status(SourceId(1)).expect("it is known");
-    assert_eq!(status.cursor.offset, 2000);
+    let cursor = queue.settle().cursor(SourceId(1)).expect("it is known");
+    assert_eq!(cursor.offset, 2000);
 }
 
 #[tokio::test(start_paused = true)]
@@ -256,8 +256,8 @@ async fn in_no_order_of_steps_does_a_worker_sleep_beside_enough_events() {
         for worker in workers {
             worker.await.expect("no panic");
         }
-        let status = queue.settle().status(SourceId(1)).expect("it is known");
-        assert_eq!((queue.filled().0, status.cursor.offset), (0, at), "seed {seed}");
+        let cursor = queue.settle().cursor(SourceId(1)).expect("it is known");
+        assert_eq!((queue.filled().0, cursor.offset), (0, at), "seed {seed}");
     }
 }
 

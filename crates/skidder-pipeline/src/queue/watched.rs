@@ -32,7 +32,7 @@ impl Queue {
     }
 
     /// Tells that it is `now`, for those who stand in line since a moment.
-    pub(crate) fn note_blocked(&self, now: Monotonic) {
+    pub fn note_blocked(&self, now: Monotonic) {
         let mut state = self.shared.lock();
         for blocked in state.blocked.iter_mut().rev() {
             if blocked.since.is_some() {

@@ -4,6 +4,7 @@ use super::*;
 use crate::testing::{at_zero, batch, meta};
 use skidder_event::SourceId;
 use skidder_os::Timestamp;
+use skidder_registry::Entry;
 use skidder_registry::{Checkpoint, Options};
 use skidder_testkit::{Fault, SimClock, SimFs};
 use std::path::Path;
@@ -30,17 +31,18 @@ fn a_failed_commit_keeps_its_changes_for_the_next() {
     for source in 1..=2 {
         settle.begin(SourceId(source), source.to_string(), meta("/one"), at_zero(), true);
     }
-    settle.admit(&batch(1, 0, 0, 1), None).delivered(1);
+    settle.admit(&mut batch(1, 0, 0, 1), None).delivered(1);
     fs.inject(Fault::nth(1, std::io::ErrorKind::StorageFull).on("/data").forever());
     assert!(!registrar.flush(&clock));
-    settle.admit(&batch(1, 0, 10, 1), None).delivered(1);
+    settle.admit(&mut batch(1, 0, 10, 1), None).delivered(1);
     assert!(!registrar.flush(&clock));
     fs.clear_faults();
     assert!(registrar.flush(&clock));
     drop(registrar);
     fs.crash();
     let registry = open(&fs, &clock);
-    let offset = |key| registry.get(key).expect("it reads").expect("it is there").cursor.offset;
+    let entry = |key| registry.get(key).expect("it reads").and_then(Entry::into_file);
+    let offset = |key| entry(key).expect("it is there").cursor.offset;
     assert_eq!((offset("1"), offset("2")), (20, 0));
 }
 
@@ -48,12 +50,12 @@ fn a_failed_commit_keeps_its_changes_for_the_next() {
 fn newer_changes_win_and_an_unsaved_checkpoint_is_kept() {
     let put = |key: &str, offset, checkpoint| Change::Put {
         key: key.into(),
-        entry: skidder_registry::Entry {
+        entry: Entry::File(skidder_registry::FileEntry {
             cursor: skidder_registry::Cursor { offset, ..at_zero() },
             meta: meta("/one"),
             updated: Timestamp(0),
             ttl: None,
-        },
+        }),
         checkpoint,
     };
     let remove = |key: &str| Change::Remove { key: key.into() };
@@ -97,7 +99,7 @@ fn a_disk_that_takes_and_refuses_by_turns_is_told_of_once_a_minute() {
     tracing::subscriber::with_default(subscriber, || {
         for second in 0..120 {
             let offset = second * 10;
-            settle.admit(&batch(1, 0, offset, 1), None).delivered(1);
+            settle.admit(&mut batch(1, 0, offset, 1), None).delivered(1);
             if second % 2 == 0 {
                 fs.inject(Fault::nth(1, std::io::ErrorKind::StorageFull).on("/data").forever());
             }

@@ -3,7 +3,7 @@
 use super::{Settle, State};
 use skidder_event::{ResumePoint, SourceId};
 use skidder_os::Timestamp;
-use skidder_registry::{Change, Checkpoint, Entry};
+use skidder_registry::{Change, Checkpoint};
 use std::collections::HashSet;
 use std::sync::Arc;
 
@@ -64,16 +64,8 @@ impl Settle {
                 Resume::Set(point) => Checkpoint::Set(point.to_bytes()),
                 Resume::Clear => Checkpoint::Clear,
             };
-            changes.push(Change::Put {
-                key: entry.key.clone(),
-                entry: Entry {
-                    cursor: entry.cursor,
-                    meta: entry.meta.clone(),
-                    updated: now,
-                    ttl: None,
-                },
-                checkpoint,
-            });
+            let Some(saved) = entry.entry(now) else { continue };
+            changes.push(Change::Put { key: entry.key.clone(), entry: saved, checkpoint });
         }
         changes
     }

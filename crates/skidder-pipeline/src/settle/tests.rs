@@ -1,10 +1,10 @@
 //! Cursors that move over settled ranges only.
 
 use super::*;
-use crate::testing::{at_zero, batch, meta};
-use skidder_event::{DropReason, Provenance};
+use crate::testing::{at_zero, batch, meta, numbered, numbered_of};
+use skidder_event::{Acknowledge, Acknowledgement, DropReason, FilePart, Provenance, SourcePart};
 use skidder_os::Timestamp;
-use skidder_registry::{Change, Checkpoint};
+use skidder_registry::{Change, Checkpoint, Entry};
 
 const ONE: SourceId = SourceId(1);
 
@@ -15,7 +15,7 @@ fn settle() -> Arc<Settle> {
 }
 
 fn offset(settle: &Settle) -> u64 {
-    settle.status(ONE).expect("it is known").cursor.offset
+    settle.cursor(ONE).expect("it is known").offset
 }
 
 /// Keys that a commit would put and remove.
@@ -23,7 +23,11 @@ fn changes(settle: &Settle) -> Vec<String> {
     let name = |change: &Change| match change {
         Change::Put { key, entry, checkpoint } => {
             let kept = matches!(checkpoint, Checkpoint::Keep);
-            format!("{key}@{}{}", entry.cursor.offset, if kept { "" } else { "*" })
+            let at = match entry {
+                Entry::File(file) => file.cursor.offset.to_string(),
+                Entry::Source(source) => source.cursor.text.to_string(),
+            };
+            format!("{key}@{at}{}", if kept { "" } else { "*" })
         }
         Change::Remove { key } => format!("-{key}"),
     };
@@ -33,7 +37,8 @@ fn changes(settle: &Settle) -> Vec<String> {
 #[test]
 fn cursor_moves_over_settled_ranges_at_the_front_only() {
     let settle = settle();
-    let tickets: Vec<_> = (0..3).map(|at| settle.admit(&batch(1, 0, at * 20, 2), None)).collect();
+    let tickets: Vec<_> =
+        (0..3).map(|at| settle.admit(&mut batch(1, 0, at * 20, 2), None)).collect();
     tickets[2].delivered(2);
     tickets[1].dropped(DropReason::Rejected, 2);
     assert_eq!(offset(&settle), 0);
@@ -62,7 +67,7 @@ fn a_commit_is_due_once_so_many_rows_have_their_verdict() {
         let tickets: Vec<_> = (0..batches)
             .map(|_| {
                 at += 1;
-                settle.admit(&batch(1, 0, at * 10_000, 1000), None)
+                settle.admit(&mut batch(1, 0, at * 10_000, 1000), None)
             })
             .collect();
         if together {
@@ -86,10 +91,10 @@ fn a_commit_is_due_once_so_many_rows_have_their_verdict() {
 #[test]
 fn a_batch_without_rows_moves_the_cursor_in_its_turn() {
     let settle = settle();
-    let first = settle.admit(&batch(1, 0, 0, 1), None);
+    let first = settle.admit(&mut batch(1, 0, 0, 1), None);
     let mut empty = batch(1, 0, 10, 0);
     empty.count_dropped(DropReason::Empty, 3);
-    assert!(settle.admit(&empty, None).is_settled());
+    assert!(settle.admit(&mut empty, None).is_settled());
     assert_eq!(offset(&settle), 0);
     first.delivered(1);
     assert_eq!(offset(&settle), 10);
@@ -99,14 +104,15 @@ fn a_batch_without_rows_moves_the_cursor_in_its_turn() {
 #[test]
 fn results_of_an_older_generation_count_but_move_no_cursor() {
     let settle = settle();
-    let old = settle.admit(&batch(1, 0, 0, 5), None);
+    let old = settle.admit(&mut batch(1, 0, 0, 5), None);
     settle.restart(ONE, 1);
-    let new = settle.admit(&batch(1, 1, 0, 1), None);
+    let new = settle.admit(&mut batch(1, 1, 0, 1), None);
     new.delivered(1);
     assert_eq!(offset(&settle), 0, "the older range is before it");
     old.delivered(5);
     let status = settle.status(ONE).expect("it is known");
-    assert_eq!((status.cursor.generation, status.cursor.offset), (1, 10));
+    let (_, cursor) = status.file().expect("it is a file");
+    assert_eq!((cursor.generation, cursor.offset), (1, 10));
     assert_eq!(status.ledger.delivered(), 6);
 }
 
@@ -115,16 +121,16 @@ fn a_batch_of_an_older_generation_may_come_after_the_restart() {
     let settle = settle();
     settle.restart(ONE, 1);
     // The turn was under way when the scan found the file rewritten.
-    settle.admit(&batch(1, 0, 70, 3), None).delivered(3);
+    settle.admit(&mut batch(1, 0, 70, 3), None).delivered(3);
     assert_eq!(offset(&settle), 0);
-    settle.admit(&batch(1, 1, 0, 2), None).delivered(2);
+    settle.admit(&mut batch(1, 1, 0, 2), None).delivered(2);
     assert_eq!(offset(&settle), 20);
 }
 
 #[test]
 fn a_new_key_removes_the_old_one() {
     let settle = settle();
-    settle.admit(&batch(1, 0, 0, 1), None).delivered(1);
+    settle.admit(&mut batch(1, 0, 0, 1), None).delivered(1);
     assert_eq!(changes(&settle), ["one@10"]);
     settle.update(ONE, &"longer".into(), meta("/one"));
     assert_eq!(changes(&settle), ["-one", "longer@10"]);
@@ -147,7 +153,7 @@ fn a_key_that_another_source_has_taken_is_not_removed() {
 #[test]
 fn rows_of_a_removed_source_still_count() {
     let settle = settle();
-    let ticket = settle.admit(&batch(1, 0, 0, 4), None);
+    let ticket = settle.admit(&mut batch(1, 0, 0, 4), None);
     settle.remove(ONE);
     assert_eq!(settle.in_flight(), 4);
     ticket.delivered(4);
@@ -160,8 +166,8 @@ fn rows_of_a_removed_source_still_count() {
 #[should_panic(expected = "two verdicts")]
 fn two_verdicts_for_a_row_are_a_bug() {
     let settle = settle();
-    let ticket = settle.admit(&batch(1, 0, 0, 1), None);
-    let other = settle.admit(&batch(1, 0, 10, 1), None);
+    let ticket = settle.admit(&mut batch(1, 0, 0, 1), None);
+    let other = settle.admit(&mut batch(1, 0, 10, 1), None);
     ticket.delivered(1);
     ticket.delivered(1);
     drop(other);
@@ -170,7 +176,7 @@ fn two_verdicts_for_a_row_are_a_bug() {
 #[test]
 fn ignored_files_are_skipped_only_while_nothing_is_on_its_way() {
     let settle = settle();
-    let ticket = settle.admit(&batch(1, 0, 0, 1), None);
+    let ticket = settle.admit(&mut batch(1, 0, 0, 1), None);
     settle.skip_to(ONE, 500);
     assert_eq!(offset(&settle), 0);
     ticket.delivered(1);
@@ -187,7 +193,7 @@ fn a_new_source_is_saved_when_its_cursor_has_moved_or_a_while_later() {
         settle.take_changes(now).iter().map(|change| change.key().to_owned()).collect()
     };
     assert!(keys(at(1)).is_empty());
-    settle.admit(&batch(1, 0, 0, 1), None).delivered(1);
+    settle.admit(&mut batch(1, 0, 0, 1), None).delivered(1);
     assert_eq!(keys(at(2)), ["one"]);
     assert_eq!(keys(at(7)), ["two"], "the other one was saved already");
     settle.begin(SourceId(3), "three".to_owned(), meta("/three"), at_zero(), false);
@@ -199,14 +205,15 @@ fn a_new_source_is_saved_when_its_cursor_has_moved_or_a_while_later() {
 fn the_end_of_a_file_that_has_changed_is_not_saved_as_such() {
     let settle = settle();
     let mut last = batch(1, 0, 0, 1);
-    let provenance = last.provenance().clone();
-    last.set_provenance(Provenance { end_of_file: true, ..provenance });
-    let on_its_way = settle.admit(&last, None);
+    let part = last.provenance().file().expect("it is of a file").clone();
+    let end = || Provenance::of_file(ONE, FilePart { end_of_file: true, ..part.clone() });
+    last.set_provenance(end());
+    let on_its_way = settle.admit(&mut last, None);
     settle.doubt_end(ONE);
     on_its_way.delivered(1);
     let cursor = settle.cursor(ONE).expect("it is known");
     assert_eq!((cursor.offset, cursor.eof), (10, false));
-    settle.admit(&last, None).delivered(1);
+    settle.admit(&mut last, None).delivered(1);
     assert!(settle.cursor(ONE).expect("it is known").eof);
     settle.take_changes(Timestamp(0));
     settle.doubt_end(ONE);
@@ -219,8 +226,8 @@ fn each_input_has_its_ledger_also_of_sources_that_are_gone() {
     let settle = settle();
     let other = SourceId::of_input(3, 7);
     settle.begin(other, "other".to_owned(), meta("/other"), at_zero(), false);
-    let first = settle.admit(&batch(1, 0, 0, 2), None);
-    let second = settle.admit(&batch(other.0, 0, 0, 5), None);
+    let first = settle.admit(&mut batch(1, 0, 0, 2), None);
+    let second = settle.admit(&mut batch(other.0, 0, 0, 5), None);
     settle.remove(other);
     second.delivered(3);
     second.stored(1);
@@ -234,4 +241,99 @@ fn each_input_has_its_ledger_also_of_sources_that_are_gone() {
     second.delivered(1);
     let (total, inputs) = settle.ledgers();
     assert!(total.adds_up() && !inputs.contains_key(&3), "late verdicts bring nothing back");
+}
+
+/// Another source, as the inputs of sockets and queues have it.
+const TWO: SourceId = SourceId(2);
+
+fn about() -> SourceAbout {
+    SourceAbout { input: "journald".into(), name: "/run/log/journal".into() }
+}
+
+/// One event, behind which the source continues at `cursor`.
+fn at_cursor(cursor: &str) -> Batch {
+    let part = SourcePart { version: 1, cursor: cursor.into(), bytes: 10 };
+    numbered_of(TWO.0, 0, 1, Progress::Cursor(part))
+}
+
+#[test]
+fn the_cursor_of_an_input_moves_in_order_and_is_saved_when_it_has_moved() {
+    let settle = settle();
+    let cursor = SourceCursor { version: 1, text: "a".into() };
+    settle.begin_source(TWO, "journald::j".into(), about(), cursor);
+    assert!(changes(&settle).is_empty(), "it is where it was");
+    let [first, second] = ["b", "c"].map(|at| settle.admit(&mut at_cursor(at), None));
+    second.delivered(1);
+    assert!(changes(&settle).is_empty(), "the first one is before it");
+    assert!(!settle.is_settled(TWO));
+    first.dropped(DropReason::Processor, 1);
+    assert_eq!(changes(&settle), ["journald::j@c"]);
+    let status = settle.status(TWO).expect("it is known");
+    let SourcePlace::Source(of, Some(cursor)) = status.place else { panic!("it is no file") };
+    assert_eq!((of, &*cursor.text), (about(), "c"));
+    settle.remove(TWO);
+    assert_eq!(changes(&settle), ["-journald::j"]);
+}
+
+#[test]
+fn a_source_that_cannot_send_again_is_counted_and_never_saved() {
+    let settle = settle();
+    settle.begin_unsaved(TWO, "tcp::1".into(), about());
+    let ticket = settle.admit(&mut numbered(TWO.0, 0, 3), None);
+    assert_eq!((settle.in_flight(), settle.is_settled(TWO)), (3, true));
+    ticket.delivered(2);
+    ticket.dead_lettered(1);
+    let status = settle.status(TWO).expect("it is known");
+    assert_eq!((status.ledger.read(), status.ledger.in_flight()), (3, 0));
+    assert!(settle.total().adds_up());
+    let origin = ticket.origin().expect("it is known");
+    assert_eq!((&*origin.key, origin.name.to_string()), ("tcp::1", "/run/log/journal".to_owned()));
+    settle.remove(TWO);
+    assert!(changes(&settle).is_empty(), "the registry never had it");
+}
+
+/// A far side that notes what it is told.
+#[derive(Debug)]
+struct FarSide(Arc<Mutex<Vec<String>>>, u32, Arc<Settle>);
+
+impl Acknowledge for FarSide {
+    fn accept(self: Box<Self>) {
+        // What it is told is true already, and it may ask: no lock is held.
+        let left = self.2.in_flight();
+        self.0.lock().expect("no panic").push(format!("{} accepted, {left} in flight", self.1));
+    }
+
+    fn reject(self: Box<Self>) {
+        self.0.lock().expect("no panic").push(format!("{} rejected", self.1));
+    }
+}
+
+#[test]
+fn a_far_side_is_told_with_the_last_verdict_in_any_order_or_that_there_will_be_none() {
+    let settle = settle();
+    settle.begin_unsaved(TWO, "sqs::1".into(), about());
+    let told: Arc<Mutex<Vec<String>>> = Arc::default();
+    let message = |number: u32, events: u32| {
+        let far_side = FarSide(Arc::clone(&told), number, Arc::clone(&settle));
+        let owed = Acknowledgement::new(far_side);
+        numbered_of(TWO.0, 0, events, Progress::Acknowledge(owed, 10))
+    };
+    let take = || std::mem::take(&mut *told.lock().expect("no panic"));
+    let first = settle.admit(&mut message(1, 2), None);
+    let second = settle.admit(&mut message(2, 1), None);
+    first.delivered(1);
+    assert!(take().is_empty(), "one of its events has no verdict");
+    second.stored(1);
+    assert_eq!(take(), ["2 accepted, 1 in flight"]);
+    Ticket::deliver_all([(&*first, 1)]);
+    assert_eq!(take(), ["1 accepted, 0 in flight"]);
+    settle.admit(&mut message(3, 0), None);
+    assert_eq!(take(), ["3 accepted, 0 in flight"], "a message without events");
+    let fourth = settle.admit(&mut message(4, 2), None);
+    fourth.delivered(1);
+    drop(fourth);
+    assert_eq!(take(), ["4 rejected"]);
+    drop(message(5, 1));
+    assert_eq!(take(), ["5 rejected"], "it was never admitted");
+    assert!(settle.total().adds_up());
 }

@@ -4,33 +4,61 @@ use super::{Settle, State};
 use crate::disk::{Origin, Store};
 use crate::ledger::Verdict;
 use crate::queue::Permit;
-use skidder_event::{DropReason, SourceId};
+use skidder_event::{Acknowledgement, DropReason, SourceId};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// One batch on its way. Dropping it without settling all rows leaves them in flight: the cursor stays before them, or they
-/// stay in the disk queue, and the next start reads them again.
+/// stay in the disk queue, and the next start reads them again; a far side that waits is told to send them again.
 pub struct Ticket {
     settle: Arc<Settle>,
-    place: Place,
+    of: TicketOf,
     rows_left: AtomicU32,
     permit: Mutex<Option<Permit>>,
     settled: AtomicBool,
 }
 
-/// Where a batch comes from, and which of those from there it is.
-pub(crate) enum Place {
-    /// A source.
-    Source(SourceId, u64),
-    /// A frame of the disk queue.
+/// What follows when all rows of a batch have their verdict.
+pub(crate) enum TicketOf {
+    /// Its range in the line of its source is settled: of this number.
+    Ordered(SourceId, u64),
+    /// Nothing: verdicts are counted.
+    Counted(SourceId),
+    /// The far side of its source is told.
+    Owing(SourceId, Owed),
+    /// A frame of the disk queue is done with.
     Frame(Arc<Store>, u64, Option<Origin>),
 }
 
-impl std::fmt::Debug for Place {
+/// An acknowledgement until it is given.
+type Owed = Mutex<Option<Acknowledgement>>;
+
+impl TicketOf {
+    /// Of a source whose far side waits.
+    pub(crate) fn owing(source: SourceId, owed: Acknowledgement) -> Self {
+        Self::Owing(source, Mutex::new(Some(owed)))
+    }
+
+    /// The source; none of what comes from the disk queue.
+    fn source(&self) -> Option<SourceId> {
+        match self {
+            Self::Ordered(source, _) | Self::Counted(source) | Self::Owing(source, _) => {
+                Some(*source)
+            }
+            Self::Frame(..) => None,
+        }
+    }
+}
+
+impl std::fmt::Debug for TicketOf {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Self::Source(source, number) => {
-                out.debug_tuple("Source").field(source).field(number).finish()
+            Self::Ordered(source, number) => {
+                out.debug_tuple("Ordered").field(source).field(number).finish()
+            }
+            Self::Counted(source) => out.debug_tuple("Counted").field(source).finish(),
+            Self::Owing(source, owed) => {
+                out.debug_tuple("Owing").field(source).field(owed).finish()
             }
             Self::Frame(_, number, _) => {
                 out.debug_tuple("Frame").field(number).finish_non_exhaustive()
@@ -48,16 +76,16 @@ impl std::fmt::Debug for Ticket {
 impl Ticket {
     pub(crate) fn new(
         settle: &Arc<Settle>,
-        place: Place,
+        of: TicketOf,
         rows: u32,
         permit: Option<Permit>,
     ) -> Arc<Self> {
-        if let Place::Frame(..) = place {
+        if let TicketOf::Frame(..) = of {
             settle.lock().begin_sending(rows);
         }
         Arc::new(Self {
             settle: Arc::clone(settle),
-            place,
+            of,
             rows_left: AtomicU32::new(rows),
             permit: Mutex::new(permit),
             settled: AtomicBool::new(false),
@@ -86,12 +114,12 @@ impl Ticket {
 
     /// Where the events come from, for messages about them.
     pub fn origin(&self) -> Option<Origin> {
-        match &self.place {
-            Place::Source(source, _) => self
-                .settle
-                .status(*source)
-                .map(|status| Origin { path: status.meta.source, key: status.key }),
-            Place::Frame(_, _, origin) => origin.clone(),
+        match &self.of {
+            TicketOf::Frame(_, _, origin) => origin.clone(),
+            of => {
+                let status = self.settle.status(of.source()?)?;
+                Some(Origin { name: status.name(), key: status.key })
+            }
         }
     }
 
@@ -104,7 +132,7 @@ impl Ticket {
     pub fn deliver_all<'a>(verdicts: impl IntoIterator<Item = (&'a Self, u32)>) {
         let mut verdicts = verdicts.into_iter().filter(|&(_, rows)| rows > 0).peekable();
         while let Some(settle) = verdicts.peek().map(|(ticket, _)| Arc::clone(&ticket.settle)) {
-            let mut permits = Vec::new();
+            let (mut permits, mut owed) = (Vec::new(), Vec::new());
             let mut state = settle.lock();
             let before = state.unsaved_rows;
             while let Some((ticket, rows)) =
@@ -115,9 +143,11 @@ impl Ticket {
                     ticket.settle_place(&mut state);
                     ticket.settled.store(true, Ordering::Release);
                     permits.extend(ticket.take_permit());
+                    owed.extend(ticket.take_owed());
                 }
             }
             settle.release(state, before);
+            owed.into_iter().for_each(Acknowledgement::accept);
             Permit::give_back(permits);
         }
     }
@@ -126,22 +156,27 @@ impl Ticket {
         let mut state = self.settle.lock();
         let before = state.unsaved_rows;
         self.count(&mut state, verdict, rows);
-        let mut permit = None;
+        let (mut permit, mut owed) = (None, None);
         if self.count_down(rows) {
             // Under the same lock: when nothing is in flight any more, all cursors have moved.
             self.settle_place(&mut state);
             self.settled.store(true, Ordering::Release);
             permit = self.take_permit();
+            owed = self.take_owed();
         }
         self.settle.release(state, before);
+        // Outside of the lock: the far side may be slow.
+        if let Some(owed) = owed {
+            owed.accept();
+        }
         // Gives the room in the queue back.
         drop(permit);
     }
 
     fn count(&self, state: &mut State, verdict: Verdict, rows: u32) {
-        match &self.place {
-            Place::Source(source, _) => state.count(*source, verdict, rows),
-            Place::Frame(..) => state.end_sending(Some(verdict), rows),
+        match self.of.source() {
+            Some(source) => state.count(source, verdict, rows),
+            None => state.end_sending(Some(verdict), rows),
         }
     }
 
@@ -156,10 +191,19 @@ impl Ticket {
         self.permit.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
+    /// The acknowledgement that is due now, if there is one.
+    fn take_owed(&self) -> Option<Acknowledgement> {
+        match &self.of {
+            TicketOf::Owing(_, owed) => owed.lock().unwrap_or_else(PoisonError::into_inner).take(),
+            TicketOf::Ordered(..) | TicketOf::Counted(_) | TicketOf::Frame(..) => None,
+        }
+    }
+
     fn settle_place(&self, state: &mut State) {
-        match &self.place {
-            Place::Source(source, sequence) => state.settle(*source, *sequence),
-            Place::Frame(store, sequence, _) => store.end(*sequence),
+        match &self.of {
+            TicketOf::Ordered(source, sequence) => state.settle(*source, *sequence),
+            TicketOf::Frame(store, sequence, _) => store.end(*sequence),
+            TicketOf::Counted(_) | TicketOf::Owing(..) => {}
         }
     }
 
@@ -170,6 +214,9 @@ impl Ticket {
         let before = state.unsaved_rows;
         self.settled.store(true, Ordering::Release);
         self.settle.release(state, before);
+        if let Some(owed) = self.take_owed() {
+            owed.accept();
+        }
         // Gives the room in the queue back.
         drop(self.take_permit());
     }
@@ -179,7 +226,7 @@ impl Drop for Ticket {
     fn drop(&mut self) {
         let left = *self.rows_left.get_mut();
         if left > 0
-            && let Place::Frame(..) = self.place
+            && let TicketOf::Frame(..) = self.of
         {
             let mut state = self.settle.lock();
             let before = state.unsaved_rows;

@@ -10,7 +10,7 @@ use crate::cursors::CursorsError;
 use crate::fingerprint::Fingerprint;
 use crate::identity::{FileIdentity, LOG_PREFIX, filestream_prefix};
 use crate::settings::{FilestreamSettings, InputKind, TakeOver};
-use skidder_registry::Entry;
+use skidder_registry::FileEntry as Entry;
 use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;

@@ -22,7 +22,7 @@ use age::{is_of_earlier_run, is_rotated_after};
 use sift::Sifted;
 use skidder_os::sabotage::{self, Sabotage};
 use skidder_os::{FileKind, Metadata, Monotonic, Timestamp};
-use skidder_registry::Entry;
+use skidder_registry::FileEntry as Entry;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::io;
 use std::path::{Path, PathBuf};

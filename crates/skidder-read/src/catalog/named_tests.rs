@@ -5,7 +5,7 @@ use crate::readers::ReadersLimits;
 use crate::settings::{Compression, FilestreamSettings, TakeOver};
 use crate::testing::{Input, lines, settings};
 use skidder_os::Fs;
-use skidder_registry::{Cursor, Entry, Meta};
+use skidder_registry::{Cursor, FileEntry as Entry, Meta};
 use skidder_testkit::Random;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

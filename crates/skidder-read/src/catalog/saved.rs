@@ -11,7 +11,7 @@ use crate::fingerprint::Fingerprint;
 use crate::scan::Found;
 use skidder_event::Tail;
 use skidder_os::{Monotonic, open_same};
-use skidder_registry::{Cursor, Entry};
+use skidder_registry::{Cursor, FileEntry as Entry};
 use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
 use std::io;

@@ -4,7 +4,7 @@ use super::files::Files;
 use crate::fingerprint::Fingerprint;
 use crate::settings::FilestreamSettings;
 use skidder_os::Fs;
-use skidder_registry::Entry;
+use skidder_registry::FileEntry;
 use skidder_registry::filebeat::{Identity, fingerprint_key};
 use std::path::PathBuf;
 
@@ -31,7 +31,7 @@ impl<'a> WayBack<'a> {
 
     /// Corrects the path, device and inode of an entry whose file was renamed while nobody looked. `print` is what the
     /// file is known by, if that is its content. Nothing if the file is gone.
-    pub fn locate(&mut self, entry: &mut Entry, print: Option<&Fingerprint>) -> Option<()> {
+    pub fn locate(&mut self, entry: &mut FileEntry, print: Option<&Fingerprint>) -> Option<()> {
         let meta = &mut entry.meta;
         let at_path = self.files.with_path(&meta.source);
         let by_inode = self.files.with_inode(meta.device, meta.inode);
@@ -54,7 +54,11 @@ impl<'a> WayBack<'a> {
     }
 
     /// How Filebeat knows a file that is where its entry says and that we know by `print`; or why it cannot.
-    pub fn fingerprint(&mut self, entry: &Entry, print: &Fingerprint) -> Result<Identity, String> {
+    pub fn fingerprint(
+        &mut self,
+        entry: &FileEntry,
+        print: &Fingerprint,
+    ) -> Result<Identity, String> {
         let usual = self.files.settings.fingerprint.length;
         if print.len == usual && !print.whole {
             return Ok(Identity::Fingerprint { hex: print.hex(), len: None });

@@ -2,18 +2,18 @@
 
 use super::files::Files;
 use crate::fingerprint::Fingerprint;
-use skidder_registry::Entry;
+use skidder_registry::FileEntry;
 use std::collections::HashMap;
 use std::path::Path;
 
 /// All entries of our own registry.
 pub(super) struct Own<'a> {
-    entries: &'a HashMap<String, Entry>,
+    entries: &'a HashMap<String, FileEntry>,
     by_path: HashMap<&'a Path, Vec<&'a str>>,
 }
 
 impl<'a> Own<'a> {
-    pub(super) fn new(entries: &'a HashMap<String, Entry>) -> Self {
+    pub(super) fn new(entries: &'a HashMap<String, FileEntry>) -> Self {
         let mut by_path: HashMap<&Path, Vec<&str>> = HashMap::new();
         for (key, entry) in entries {
             by_path.entry(&*entry.meta.source).or_default().push(key);
@@ -27,7 +27,7 @@ impl<'a> Own<'a> {
         files: &mut Files<'_>,
         file: usize,
         key: &str,
-    ) -> Option<(&'a str, &'a Entry)> {
+    ) -> Option<(&'a str, &'a FileEntry)> {
         if let Some((key, entry)) = self.entries.get_key_value(key) {
             return Some((key, entry));
         }

@@ -87,13 +87,13 @@ impl World {
             let cursor = skidder_registry::Cursor { offset: 77, tail, ..Default::default() };
             let meta = self.meta.clone();
             let updated = Timestamp(KNOWN_AT);
-            (key.clone(), Entry { cursor, meta, updated, ttl: None })
+            (key.clone(), FileEntry { cursor, meta, updated, ttl: None })
         };
         let known = self.known.iter().map(known).collect();
         plan(&self.fs, &inputs, &self.entries, &known, Timestamp(1000))
     }
 
-    /// Entry, input and what becomes of it, one a line.
+    /// FileEntry, input and what becomes of it, one a line.
     fn told(&self) -> Vec<String> {
         let plan = self.plan();
         let mut told: Vec<String> = plan

@@ -2,7 +2,9 @@
 
 use super::{InputContext, Reader};
 use crate::bind::Bound;
-use skidder_event::{Batch, Map, Parts, Path as FieldPath, Provenance, ResumePoint, Value};
+use skidder_event::{
+    Batch, FilePart, Map, Parts, Path as FieldPath, Provenance, ResumePoint, Value,
+};
 use std::sync::Arc;
 
 impl Reader {
@@ -18,14 +20,14 @@ impl Reader {
         self.offset = range.end;
         let due = self.checkpoint.as_ref().is_some_and(|point| point.offset() <= range.end);
         let resume = if due { self.checkpoint.take() } else { None };
-        Provenance {
-            source: self.id,
+        let part = FilePart {
             generation: self.generation,
             range,
             end_of_file: eof,
             tail: self.tail,
             resume: resume.map(|point| -> Arc<dyn ResumePoint> { point }),
-        }
+        };
+        Provenance::of_file(self.id, part)
     }
 
     #[cold]

@@ -13,7 +13,7 @@ use crate::settings::FilestreamSettings;
 use skidder_decode::encoding::{BOM_BYTES, FileEncoding};
 use skidder_decode::lines::Splitter;
 use skidder_decode::{DecodeError, head as head_of};
-use skidder_event::{Batch, Parts, Provenance, Recycle, Row, Text};
+use skidder_event::{Batch, FilePart, Parts, Provenance, Recycle, Row, Text};
 use skidder_os::sabotage::{self, Sabotage};
 use skidder_os::{Monotonic, Timestamp};
 use skidder_parse::chain::{Accept, Ending, Finish, Run, State};
@@ -440,14 +440,8 @@ impl Reader {
 
     /// Where a batch stands of which it is not known yet how much it holds.
     fn place(&self) -> Provenance {
-        Provenance {
-            source: self.id,
-            generation: self.generation,
-            range: self.offset..self.offset,
-            end_of_file: false,
-            tail: None,
-            resume: None,
-        }
+        let part = FilePart::new(self.offset..self.offset);
+        Provenance::of_file(self.id, FilePart { generation: self.generation, ..part })
     }
 }
 

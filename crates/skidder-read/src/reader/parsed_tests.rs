@@ -199,7 +199,7 @@ fn lines_are_counted_as_they_stand_in_the_file() {
     assert_eq!(messages_of(&batch), ["one\n 1", "two\n 2"]);
     assert_eq!(batch.drops().get(DropReason::Empty), 1, "a group of one empty line");
     assert_eq!((batch.lines(), input.context.metrics.raw_lines.get()), (3, 5));
-    assert_eq!(batch.provenance().range, 0..15);
+    assert_eq!(batch.provenance().file().map(|part| part.range.clone()), Some(0..15));
 }
 
 #[test]

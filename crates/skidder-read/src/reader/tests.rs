@@ -82,8 +82,9 @@ fn long_lines_are_cut_and_flagged_and_longer_ones_skipped_and_counted() {
         if let Some(batch) = batch {
             messages.extend(messages_of(&batch));
             dropped += batch.drops().get(DropReason::LineTooLong);
-            assert_eq!(batch.provenance().range.start, bytes, "ranges follow each other");
-            bytes = batch.provenance().range.end;
+            let part = batch.provenance().file().expect("it is of a file");
+            assert_eq!(part.range.start, bytes, "ranges follow each other");
+            bytes = part.range.end;
         }
     }
     assert_eq!(messages, ["a".repeat(99), "last".to_owned()], "no half character");
@@ -158,7 +159,7 @@ fn the_last_line_of_a_finished_compressed_file_needs_no_line_feed() {
     let mut messages = Vec::new();
     while let Some((batch, _)) = input.turn() {
         if let Some(batch) = batch {
-            eof = batch.provenance().end_of_file;
+            eof = batch.provenance().file().is_some_and(|part| part.end_of_file);
             messages.extend(messages_of(&batch));
         }
     }

@@ -1,7 +1,10 @@
 //! A seeded workload, and the truth it must leave behind.
 
 use skidder_os::{Clock, Fs};
-use skidder_registry::{Change, Checkpoint, Cursor, Entry, Meta, Opened, Options, Registry, Tail};
+use skidder_registry::{
+    Change, Checkpoint, Cursor, Entry, FileEntry, Meta, Opened, Options, Registry, SourceAbout,
+    SourceCursor, SourceEntry, Tail,
+};
 use skidder_testkit::{Random, SimClock, SimFs};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -26,9 +29,20 @@ pub(crate) fn key(number: u64) -> String {
     format!("filestream::my-id::fingerprint::{number:064x}")
 }
 
+/// An entry of a file, or now and then of another source.
 pub(crate) fn entry(random: &mut Random, clock: &SimClock) -> Entry {
+    if !random.one_in(4) {
+        return file_entry(random, clock).into();
+    }
+    let text = format!("s={};i={}", random.number(), random.below(9)).into();
+    let about = SourceAbout { input: "journald".into(), name: "/run/log/journal".into() };
+    let cursor = SourceCursor { version: 1, text };
+    SourceEntry { cursor, about, updated: clock.wall() }.into()
+}
+
+pub(crate) fn file_entry(random: &mut Random, clock: &SimClock) -> FileEntry {
     let optional = random.one_in(2);
-    Entry {
+    FileEntry {
         cursor: Cursor {
             offset: random.number() >> 20,
             generation: random.below(3) as u32,

@@ -164,8 +164,9 @@ fn what_can_be_read_of_a_damaged_store_is_newer_than_the_snapshot() {
     fs.write_as_other(SNAPSHOT, &old_fs.peek(SNAPSHOT).unwrap());
     // One bit in the value of the first entry; its source is found in no other place that is in use.
     let mut bytes = fs.peek(STORE).unwrap();
-    let (victim, (entry, _)) = past.last().iter().next().unwrap();
-    let source = entry.meta.source.as_os_str().as_encoded_bytes();
+    let files = past.last().iter().filter_map(|(key, (entry, _))| Some((key, entry.as_file()?)));
+    let (victim, file) = files.min_by_key(|(key, _)| *key).unwrap();
+    let source = file.meta.source.as_os_str().as_encoded_bytes();
     let places = (0..bytes.len() - source.len()).filter(|at| bytes[*at..].starts_with(source));
     for place in places.collect::<Vec<_>>() {
         bytes[place] ^= 1;

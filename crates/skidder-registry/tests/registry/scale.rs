@@ -12,7 +12,7 @@ use std::time::Duration;
 const ENTRIES: u64 = 500_000;
 
 fn put(number: u64, random: &mut Random, clock: &SimClock) -> Change {
-    let mut entry = entry(random, clock);
+    let mut entry = file_entry(random, clock);
     let path = format!("/var/log/pods/namespace_{number}_0f3a/container/{}.log", random.below(10));
     entry.meta.source = Path::new(&path).into();
     // One in twenty is compressed.
@@ -20,7 +20,7 @@ fn put(number: u64, random: &mut Random, clock: &SimClock) -> Change {
         0 => Checkpoint::Set(vec![number as u8; 13_000]),
         _ => Checkpoint::Keep,
     };
-    Change::Put { key: key(number).into(), entry, checkpoint }
+    Change::Put { key: key(number).into(), entry: entry.into(), checkpoint }
 }
 
 fn measure<T>(clock: &SystemClock, what: &str, operation: impl FnOnce() -> T) -> (T, Duration) {

@@ -28,7 +28,7 @@ impl Way {
         let rows = self.rows.entry(provenance.source.0).or_default();
         for row in batch.rows() {
             rows.push(OnTheWay {
-                generation: provenance.generation,
+                generation: provenance.generation(),
                 offset: row.offset,
                 line: truth.read(batch.text(row.message))?,
                 settled: false,
@@ -43,7 +43,7 @@ impl Way {
         let offset = delivery.batch.rows()[row as usize].offset;
         let rows = self.rows.get_mut(&provenance.source.0).into_iter().flatten();
         let mut same = rows.filter(|row| {
-            row.generation == provenance.generation && row.offset == offset && !row.settled
+            row.generation == provenance.generation() && row.offset == offset && !row.settled
         });
         if let Some(row) = same.next() {
             row.settled = true;

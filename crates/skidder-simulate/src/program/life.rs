@@ -6,8 +6,9 @@ use super::output::Output;
 use super::reading::Worker;
 use crate::oracle::Ledgers;
 use skidder_event::{Base, Batch, Map};
+use skidder_input_file::{FileInput, SavedCursors};
 use skidder_os::{Clock, Fs, Monotonic};
-use skidder_pipeline::{DeadLetters, DiskQueue, FileInput, Queue, Registrar, SavedCursors, Settle};
+use skidder_pipeline::{DeadLetters, DiskQueue, Queue, Registrar, Settle};
 use skidder_read::{
     Bind, Bound, BufferPool, DecoderPool, InputContext, Peer, ReadMetrics, Readers, Scratch,
     SourceIds,
@@ -193,6 +194,7 @@ impl Life {
     pub(super) fn saved(&self) -> Vec<String> {
         let mut saved = Vec::new();
         let told = self.registry.for_each(|key, entry| {
+            let Some(entry) = entry.as_file() else { return };
             let (path, cursor) = (entry.meta.source.display(), entry.cursor);
             let key = &key[key.len() - 8..];
             saved.push(format!("saved {path} {key} {:?} {cursor:?}", entry.meta.fingerprint_len));
@@ -207,7 +209,7 @@ impl Life {
     pub(super) fn saved_paths(&self) -> BTreeSet<PathBuf> {
         let mut paths = BTreeSet::new();
         let told = self.registry.for_each(|_, entry| {
-            paths.insert(entry.meta.source.to_path_buf());
+            paths.extend(entry.as_file().map(|file| file.meta.source.to_path_buf()));
         });
         if told.is_err() {
             paths.clear();
@@ -232,12 +234,13 @@ impl Life {
                     look.trouble
                 )
             });
+            let Some((meta, cursor)) = status.file() else { return };
             sources.push(format!(
                 "source {} {key} {} cursor {} in generation {}: {}",
                 status.source.0,
-                status.meta.source.display(),
-                status.cursor.offset,
-                status.cursor.generation,
+                meta.source.display(),
+                cursor.offset,
+                cursor.generation,
                 look.unwrap_or_else(|| "no reader".to_owned()),
             ));
         });

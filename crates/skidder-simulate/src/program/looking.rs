@@ -4,8 +4,9 @@
 use super::Config;
 use super::pipeline::Pipeline;
 use crate::stage::Stage;
+use skidder_input_file::{FileInput, Scanner};
 use skidder_os::{Clock, Monotonic};
-use skidder_pipeline::{FileInput, QueueLimits, Scanner};
+use skidder_pipeline::QueueLimits;
 use skidder_read::{InputContext, Leaving};
 use skidder_testkit::{Random, SimFs};
 use std::sync::Arc;

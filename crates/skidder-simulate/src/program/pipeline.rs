@@ -146,7 +146,7 @@ impl Pipeline {
     fn pass_stored(&mut self, stage: &mut Stage) {
         let way = &mut self.way;
         self.life.settle.for_each(|status| {
-            let cursor = &status.cursor;
+            let Some((_, cursor)) = status.file() else { return };
             for line in way.pass(status.source.0, cursor.generation, cursor.offset) {
                 stage.truth.keep(line);
             }
@@ -184,7 +184,9 @@ impl Pipeline {
     pub(super) fn flush_as(&mut self, stage: &mut Stage, last: bool) -> Result<bool, String> {
         let mut cursors = Vec::new();
         self.life.settle.for_each(|status| {
-            cursors.push((status.source.0, status.cursor.generation, status.cursor.offset));
+            if let Some((_, cursor)) = status.file() {
+                cursors.push((status.source.0, cursor.generation, cursor.offset));
+            }
         });
         for &(source, generation, offset) in &cursors {
             self.way.check(source, generation, offset)?;
@@ -241,8 +243,9 @@ impl Pipeline {
         let nobody_reads = self.life.workers.iter().all(Worker::is_free);
         let mut kept = false;
         self.life.settle.for_each(|status| {
-            let here = (status.meta.device, status.meta.inode);
-            if here == (at_path.device, at_path.inode) && &*status.meta.source == path {
+            let Some((meta, _)) = status.file() else { return };
+            let here = (meta.device, meta.inode);
+            if here == (at_path.device, at_path.inode) && &*meta.source == path {
                 kept |= self.promised.get(&status.source) == Some(&here);
                 // What has its turn just now may be about to be opened.
                 kept |= self.life.readers.look(status.source).is_some_and(|look| {

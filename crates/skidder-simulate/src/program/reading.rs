@@ -153,9 +153,9 @@ fn told(batch: &Batch) -> String {
     format!(
         "source {} in generation {}: {} rows of {:?}, from {:?}",
         provenance.source.0,
-        provenance.generation,
+        provenance.generation(),
         batch.len(),
-        provenance.range,
+        provenance.file().map_or(0..0, |part| part.range.clone()),
         String::from_utf8_lossy(&first[..first.len().min(12)]),
     )
 }

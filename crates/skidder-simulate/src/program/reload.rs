@@ -2,7 +2,7 @@
 
 use super::pipeline::Pipeline;
 use crate::stage::Stage;
-use skidder_pipeline::{FileInput, Handover};
+use skidder_input_file::{FileInput, Handover};
 use skidder_read::InputContext;
 use skidder_testkit::Random;
 use std::sync::Arc;

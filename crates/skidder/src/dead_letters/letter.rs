@@ -4,8 +4,11 @@ use crate::cli::WhichLetters;
 use anyhow::{Context as _, Result};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
-use skidder_event::{Base, Batch, Map, Path as FieldPath, Provenance, Row, SourceId, Text};
+use skidder_event::{
+    Base, Batch, FilePart, Map, Path as FieldPath, Progress, Provenance, Row, SourceId, Text,
+};
 use skidder_parse::json::Scanner;
+use skidder_pipeline::DeadLetters;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -21,17 +24,31 @@ pub(super) struct Letter {
     /// When it was refused.
     #[serde(rename = "@timestamp")]
     pub(super) time: String,
+    /// Version of the letter; the first one had no number.
+    #[serde(default = "first_version")]
+    pub(super) version: u32,
     /// What the server answered, 0 if it was not asked.
     pub(super) status: u16,
     /// What the other side said: JSON, or any text.
     pub(super) reason: String,
+    /// Path of the file, or name of another source.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) source: Option<String>,
+    /// Type of the input of a source that is no file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) input: Option<String>,
     /// Key of the source in the registry.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) identity: Option<String>,
-    pub(super) generation: u32,
-    pub(super) offset: u64,
+    /// Of a file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) generation: Option<u32>,
+    /// Of a line in a file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) offset: Option<u64>,
+    /// How many events of another source came before it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) number: Option<u64>,
     /// `@metadata` of the event; letters of versions before it was kept have none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) metadata: Option<Box<RawValue>>,
@@ -54,10 +71,46 @@ struct Head<'a> {
     message: Option<&'a RawValue>,
 }
 
+fn first_version() -> u32 {
+    1
+}
+
+/// What of a letter of a later version is still there.
+#[derive(Deserialize)]
+struct Versioned {
+    version: u32,
+}
+
+/// Why a line is no letter that can be used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub(super) enum LetterError {
+    /// It is left alone.
+    #[error("this line is no letter")]
+    NoLetter,
+    /// It is left alone; that skidder can send it again.
+    #[error(
+        "this letter is of version {0}, of a newer skidder; this one knows versions up to {newest}",
+        newest = DeadLetters::VERSION
+    )]
+    Newer(u32),
+}
+
 impl Letter {
-    /// Reads a line. Nothing if it is no letter.
-    pub(super) fn read(line: &[u8]) -> Option<Self> {
-        serde_json::from_slice(line).ok()
+    /// Reads a line.
+    pub(super) fn read(line: &[u8]) -> Result<Self, LetterError> {
+        if let Ok(Versioned { version }) = serde_json::from_slice(line)
+            && version > DeadLetters::VERSION
+        {
+            return Err(LetterError::Newer(version));
+        }
+        let letter: Self = serde_json::from_slice(line).map_err(|_| LetterError::NoLetter)?;
+        let has_place = letter.number.is_some() || letter.offset.is_some();
+        if has_place { Ok(letter) } else { Err(LetterError::NoLetter) }
+    }
+
+    /// Its place in its source: the offset in a file, the number of an event of another source.
+    pub(super) fn place(&self) -> u64 {
+        self.offset.or(self.number).unwrap_or_default()
     }
 
     /// The line that it is.
@@ -65,8 +118,13 @@ impl Letter {
         serde_json::to_vec(self).expect("texts and JSON can be written as JSON")
     }
 
+    /// Whether it is a line of a file.
+    pub(super) fn is_of_file(&self) -> bool {
+        self.input.is_none()
+    }
+
     pub(super) fn origin(&self) -> Origin {
-        (self.identity.clone(), self.generation, self.offset)
+        (self.identity.clone(), self.generation.unwrap_or_default(), self.place())
     }
 
     /// Whether it is one of those that are meant.
@@ -118,10 +176,18 @@ impl Letter {
         let time = time.and_then(|time| i64::try_from(time.as_nanosecond()).ok());
         let time = time.context("the `@timestamp` of its event is no time")?;
         let base = Arc::new(Base::new(&Map::new(), &Map::new()));
-        let mut provenance = Provenance::new(source, self.offset..self.offset);
-        provenance.generation = self.generation;
+        let place = self.place();
+        let (provenance, row) = if self.is_of_file() {
+            let generation = self.generation.unwrap_or_default();
+            let part = FilePart { generation, ..FilePart::new(place..place) };
+            (Provenance::of_file(source, part), Row::new(place, 0, Text::default(), time))
+        } else {
+            let progress = Progress::Nothing(0);
+            let row = Row::numbered(place, 0, Text::default(), time);
+            (Provenance { source, progress }, row)
+        };
         let mut batch = Batch::new(text.into(), true, Arc::clone(&base), provenance);
-        batch.push(Row::new(self.offset, 0, Text::default(), time));
+        batch.push(row);
         let mut event = batch.event_mut(0, &base);
         // What every fresh event has of its own, this one has only if its document says so.
         if !head.message.is_some_and(|message| message.get().starts_with('"')) {
@@ -156,4 +222,43 @@ fn cut(text: &str) -> String {
         short.push('…');
     }
     short
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// As the first version wrote it.
+    const V1: &str = r#"{"@timestamp":"2026-11-25T01:57:55.523Z","status":400,"reason":"{\"type\": \"mapper_parsing_exception\", \"reason\": \"no\"}","source":"/logs/app.log","identity":"filestream::app::fingerprint::17ef","generation":2,"offset":450,"event":{"@timestamp":"2026-11-25T01:57:55.371Z","message":"a line"}}"#;
+
+    #[test]
+    fn a_letter_of_the_first_version_is_of_a_file() {
+        let letter = Letter::read(V1.as_bytes()).expect("it is a letter");
+        assert_eq!((letter.version, letter.generation, letter.place()), (1, Some(2), 450));
+        let batch = letter.batch(SourceId(1), &mut Scanner::new(true)).expect("it is an event");
+        assert_eq!(batch.provenance().generation(), 2);
+        assert_eq!(batch.rows()[0].offset, 450);
+        let line = String::from_utf8(letter.line()).expect("it is JSON");
+        assert_eq!(Letter::read(line.as_bytes()).expect("it is one again").place(), 450);
+    }
+
+    #[test]
+    fn a_letter_of_another_source_is_an_event_of_its_number() {
+        let text = r#"{"@timestamp":"2026-11-25T01:57:55Z","version":2,"status":400,"reason":"no","source":"10.0.0.7:4711","input":"tcp","identity":"tcp::a::1","number":41,"event":{"@timestamp":"2026-11-25T01:57:55Z","message":"m"}}"#;
+        let letter = Letter::read(text.as_bytes()).expect("it is a letter");
+        assert!(!letter.is_of_file());
+        let batch = letter.batch(SourceId(1), &mut Scanner::new(true)).expect("it is an event");
+        assert!(batch.provenance().file().is_none());
+        assert_eq!(batch.rows()[0].offset, 41);
+        assert_eq!(letter.line(), text.as_bytes());
+    }
+
+    #[test]
+    fn a_letter_of_a_newer_version_is_refused_by_its_number() {
+        let newer = br#"{"version":3,"whatever":true}"#;
+        assert_eq!(Letter::read(newer).err(), Some(LetterError::Newer(3)));
+        let text = LetterError::Newer(3).to_string();
+        assert!(text.contains("version 3") && text.contains("up to 2"), "{text}");
+        assert_eq!(Letter::read(b"{\"a\":1}").err(), Some(LetterError::NoLetter));
+    }
 }

@@ -19,7 +19,7 @@ use skidder_pipeline::{
     DeadLetters, DeadLettersLimits, Feed, KeptLetters, LetterFate, Output, Queue, QueueLimits,
     Settle,
 };
-use skidder_registry::{Cursor, Meta};
+use skidder_registry::{Cursor, Meta, SourceAbout};
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -214,14 +214,14 @@ impl Redriving {
                 return false;
             }
             match Letter::read(line) {
-                Some(letter) if letter.is_in(which) => {
+                Ok(letter) if letter.is_in(which) => {
                     bytes += line.len();
                     self.sources += 1;
                     round.insert(number, (SourceId(self.sources), letter));
                 }
-                Some(_) => {}
-                None => {
-                    tell_unsendable(kept, number + 1, &"this line is no letter");
+                Ok(_) => {}
+                Err(why) => {
+                    tell_unsendable(kept, number + 1, &why);
                     count.left += 1;
                 }
             }
@@ -270,13 +270,16 @@ impl Redriving {
 
     /// The settle learns of a letter as of a source: for its verdict, and so that it keeps its origin.
     fn begin(&self, source: SourceId, letter: &Letter) {
-        let meta = Meta {
-            source: PathBuf::from(letter.source.as_deref().unwrap_or_default()).into(),
-            ..Meta::default()
-        };
-        let key = letter.identity.clone().unwrap_or_default();
-        let cursor =
-            Cursor { offset: letter.offset, generation: letter.generation, eof: false, tail: None };
+        let key: Arc<str> = letter.identity.clone().unwrap_or_default().into();
+        let name = letter.source.as_deref().unwrap_or_default();
+        if let Some(input) = &letter.input {
+            let about = SourceAbout { input: input.as_str().into(), name: name.into() };
+            self.settle.begin_unsaved(source, key, about);
+            return;
+        }
+        let meta = Meta { source: PathBuf::from(name).into(), ..Meta::default() };
+        let generation = letter.generation.unwrap_or_default();
+        let cursor = Cursor { offset: letter.place(), generation, ..Cursor::default() };
         self.settle.begin(source, key, meta, cursor, false);
     }
 
@@ -328,7 +331,7 @@ impl Redriving {
         let read = again.each(&mut |number, line| {
             count = number + 1;
             if number >= self.again_read
-                && let Some(letter) = Letter::read(line)
+                && let Ok(letter) = Letter::read(line)
             {
                 refused.entry(letter.origin()).or_default().push_back(letter);
             }

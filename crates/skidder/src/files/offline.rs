@@ -10,13 +10,13 @@ use crate::registry;
 use anyhow::Result;
 use serde_json::Value;
 use skidder_event::SourceId;
+use skidder_input_file::FileInput;
 use skidder_observe::file_json;
-use skidder_pipeline::FileInput;
 use skidder_read::{
     BufferPool, Cursors, CursorsError, DecoderPool, FileQuery, FileState, InputContext, Now,
     PinSettings, ReadMetrics, Readers, ReadersLimits, SourceIds,
 };
-use skidder_registry::{Cursor, Entry, Meta};
+use skidder_registry::{Cursor, FileEntry, Meta};
 use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -53,7 +53,7 @@ fn files_of(
     running: bool,
     each: &mut dyn FnMut(&Value),
 ) -> Result<()> {
-    let saved = registry::entries(&parts.place.registry, world)?.into_iter().collect();
+    let saved = registry::file_entries(&parts.place.registry, world)?.into_iter().collect();
     let cursors = Arc::new(Seen { saved, begun: Mutex::default() });
     let readers =
         Arc::new(Readers::new(ReadersLimits { open_files: 1, decoders: ReadersLimits::DECODERS }));
@@ -115,7 +115,7 @@ fn stopped(file: &mut Value, at_end: bool, running: bool) {
 
 /// The registry as it was read; nothing changes it.
 struct Seen {
-    saved: HashMap<String, Entry>,
+    saved: HashMap<String, FileEntry>,
     begun: Mutex<BTreeMap<SourceId, Cursor>>,
 }
 
@@ -126,7 +126,7 @@ impl Seen {
 }
 
 impl Cursors for Seen {
-    fn saved(&self, key: &str) -> Result<Option<Entry>, CursorsError> {
+    fn saved(&self, key: &str) -> Result<Option<FileEntry>, CursorsError> {
         Ok(self.saved.get(key).cloned())
     }
 
@@ -134,7 +134,7 @@ impl Cursors for Seen {
         Ok(None)
     }
 
-    fn for_each_saved(&self, each: &mut dyn FnMut(&str, &Entry)) -> Result<(), CursorsError> {
+    fn for_each_saved(&self, each: &mut dyn FnMut(&str, &FileEntry)) -> Result<(), CursorsError> {
         for (key, entry) in &self.saved {
             each(key, entry);
         }

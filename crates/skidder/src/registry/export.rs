@@ -1,6 +1,6 @@
 //! `skidder registry export`: the way back to Filebeat.
 
-use super::{Site, Store, entries, filebeat_runs, key_parts};
+use super::{Site, Store, file_entries, filebeat_runs, key_parts};
 use crate::agent::Agent;
 use crate::cli::{ExportRegistry, Global};
 use crate::commands::{World, load_settings, print, read_parts, tell};
@@ -8,7 +8,7 @@ use crate::outputs::OutputParts;
 use anyhow::{Context as _, Result, bail};
 use skidder_read::import::WayBack;
 use skidder_read::{FilestreamSettings, Fingerprint};
-use skidder_registry::Entry;
+use skidder_registry::FileEntry;
 use skidder_registry::filebeat::{FilebeatEntry, Identity, Owner, WriteError, write};
 use std::collections::BTreeMap;
 use std::process::ExitCode;
@@ -23,7 +23,7 @@ pub(super) fn export(options: &ExportRegistry, global: &Global, world: &World) -
     if let Some(path) = filebeat_runs(&*world.fs, &to) {
         bail!("Filebeat is running (it holds `{}`); stop it first", path.display());
     }
-    let ours = entries(&registry, world)?;
+    let ours = file_entries(&registry, world)?;
     let of = |parts: &&OutputParts| output.is_none() || parts.id == output;
     let inputs: Vec<&FilestreamSettings> = parts
         .outputs
@@ -86,7 +86,7 @@ pub(super) fn export(options: &ExportRegistry, global: &Global, world: &World) -
 /// An entry as Filebeat would have written it; nothing if its file is gone.
 fn convert(
     key: &str,
-    entry: &Entry,
+    entry: &FileEntry,
     settings: &FilestreamSettings,
     way: &mut WayBack<'_>,
     options: &ExportRegistry,

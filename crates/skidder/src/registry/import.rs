@@ -1,6 +1,6 @@
 //! `skidder registry import`: every file goes on where Filebeat stopped.
 
-use super::{commit, entries, filebeat_runs, tell_problems};
+use super::{commit, file_entries, filebeat_runs, tell_problems};
 use crate::agent::{self, Agent};
 use crate::assemble::Parts;
 use crate::cli::{Global, Import};
@@ -12,7 +12,7 @@ use skidder_os::File;
 use skidder_read::FilestreamSettings;
 use skidder_read::import::{Adopted, Adoption, Restart, plan};
 use skidder_registry::filebeat::{FilebeatEntry, FilebeatRegistry, Owner, find, load};
-use skidder_registry::{Change, Checkpoint, Entry};
+use skidder_registry::{Change, Checkpoint, FileEntry};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -66,7 +66,7 @@ pub(crate) fn take_over(
     // Held to the end: nobody may start or stop meanwhile.
     let _lock = lock(dry_run, &parts.data, &store, world)?;
     let FilebeatRegistry { entries: theirs, problems, .. } = load(&*world.fs, &store)?;
-    let ours: HashMap<String, Entry> = entries(registry, world)?.into_iter().collect();
+    let ours: HashMap<String, FileEntry> = file_entries(registry, world)?.into_iter().collect();
     let inputs: Vec<&FilestreamSettings> =
         output.inputs.iter().map(|input| &input.settings).collect();
     let now = world.clock.wall();
@@ -77,7 +77,7 @@ pub(crate) fn take_over(
             outdated.map(|key| Change::Remove { key: key.into() }).collect();
         let put = rows.iter().filter_map(|row| row.put.clone()).map(|(key, entry)| Change::Put {
             key: key.into(),
-            entry,
+            entry: entry.into(),
             checkpoint: Checkpoint::Clear,
         });
         changes.extend(put);

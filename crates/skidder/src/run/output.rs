@@ -9,12 +9,16 @@ use crate::outputs::OutputParts;
 use crate::reload::InputPrint;
 use crate::shown_plan::ShownPlan;
 use anyhow::{Context as _, Result};
+use skidder_input_file::{
+    FileDriver, FileDriverSettings, FileInput, FileInputs, InputChange, Looks, SavedCursors,
+    Scanner,
+};
 use skidder_observe::{Describe, InputList, InputSource, Survey};
 use skidder_os::{Clock, Fs};
 use skidder_pipeline::{
-    DeadLetters, DeadLettersLimits, DiskQueue, DiskQueueOpened, DiskQueueSettings, Feed, FileInput,
-    InputChange, Looks, Output, OutputMetrics, Patience, Pipeline, PipelineSettings, Queue,
-    QueueLimits, Queues, Registrar, RegistrarMetrics, SavedCursors, Scanner, Settle,
+    DeadLetters, DeadLettersLimits, DiskQueue, DiskQueueOpened, DiskQueueSettings, Feed, Output,
+    OutputMetrics, Patience, Pipeline, Queue, QueueLimits, Queues, Registrar, RegistrarMetrics,
+    Settle,
 };
 use skidder_read::{
     BufferPool, Cursors, DecoderPool, InputContext, InputKind, ReadMetrics, Readers, ReadersLimits,
@@ -58,6 +62,8 @@ pub(crate) struct RunningOutput {
     /// It has ended by itself.
     pub(crate) ended: Arc<AtomicBool>,
     registry: Arc<Registry>,
+    files: FileInputs,
+    looks: Arc<Looks>,
     pipeline: Pipeline,
 }
 
@@ -80,7 +86,7 @@ pub(crate) struct RunningInput {
 impl RunningOutput {
     /// Where to ask what the files are doing.
     pub(crate) fn looks(&self) -> Arc<Looks> {
-        self.pipeline.looks()
+        Arc::clone(&self.looks)
     }
 
     /// Compressed files that are damaged or fail their check, and files that vanished before they were read.
@@ -129,7 +135,12 @@ pub(super) struct Start<'a> {
     pub(super) send: &'a Sender<Happened>,
     /// Log files that may be open for one output.
     pub(super) open_files: usize,
-    pub(super) settings: PipelineSettings,
+    /// Threads that read, decode, split and process.
+    pub(super) workers: usize,
+    /// `filebeat.registry.flush`.
+    pub(super) flush: Duration,
+    /// Read what is there once, instead of for ever.
+    pub(super) once: bool,
 }
 
 impl RunningOutput {
@@ -168,7 +179,7 @@ impl RunningOutput {
             settle.forget_inputs(&ended);
             done();
         });
-        self.pipeline.change(InputChange { remove, add, done });
+        self.files.change(InputChange { remove, add, done });
         Some(counts)
     }
 }
@@ -213,23 +224,21 @@ impl Start<'_> {
         let registrar = Registrar::new(Arc::clone(&settle), Arc::clone(&registry))
             .with_disk(queues.disk.clone());
         let registrar_metrics = registrar.metrics();
-        let pipeline = Pipeline::start(
-            self.settings,
-            scanner,
-            readers,
-            queues.clone(),
-            registrar,
-            Arc::clone(&world.clock),
-        )
-        .context("cannot start the threads of the pipeline")?;
-        if self.settings.once {
+        let settings = FileDriverSettings { workers: self.workers, once: self.once };
+        let driver = FileDriver::new(settings, scanner, readers);
+        let (files, looks) = (driver.inputs(), driver.looks());
+        let clock = Arc::clone(&world.clock);
+        let pipeline =
+            Pipeline::start(self.flush, vec![Box::new(driver)], queues.clone(), registrar, clock)
+                .context("cannot start the threads of the pipeline")?;
+        if self.once {
             tell_read_once(&pipeline, number, self.send.clone())?;
         }
         Ok(RunningOutput {
             id: parts.id,
             kind,
             settle,
-            queue: queues.readers,
+            queue: queues.inputs,
             disk: queues.disk,
             used,
             left,
@@ -242,6 +251,8 @@ impl Start<'_> {
             registrar_metrics,
             ended: Arc::default(),
             registry,
+            files,
+            looks,
             pipeline,
         })
     }
@@ -254,8 +265,8 @@ impl Start<'_> {
             buffers: Arc::new(BufferPool::default()),
             readers: Arc::clone(readers),
             ids: Arc::new(SourceIds::default()),
-            rows_max: (queues.readers.limits().events / 4).max(1),
-            once: self.settings.once,
+            rows_max: (queues.inputs.limits().events / 4).max(1),
+            once: self.once,
         }
     }
 
@@ -387,11 +398,11 @@ fn queues(
 ) -> Result<(Queues, Queue)> {
     let Some(disk) = disk else {
         let queue = Queue::new(limits, Arc::clone(settle));
-        return Ok((Queues { readers: queue.clone(), disk: None }, queue));
+        return Ok((Queues { inputs: queue.clone(), disk: None }, queue));
     };
     let disk = open_disk_queue(world, disk, settle)?;
     let (front, back) = (disk.front().clone(), disk.back().clone());
-    Ok((Queues { readers: front, disk: Some(disk) }, back))
+    Ok((Queues { inputs: front, disk: Some(disk) }, back))
 }
 
 /// Writes down where the disk queue is, if there is one.
@@ -445,7 +456,7 @@ fn close_registry(registry: &Registry) {
 fn tell_read_once(pipeline: &Pipeline, number: usize, send: Sender<Happened>) -> Result<()> {
     let read_once = pipeline.read_once();
     let work = move || {
-        if read_once.wait() {
+        if read_once() {
             drop(send.send(Happened::ReadOnce(number)));
         }
     };

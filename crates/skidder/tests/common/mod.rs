@@ -174,7 +174,9 @@ impl Place {
         let opened = Registry::open(Arc::new(RealFs), clock, copy.path(), Options::default());
         let (registry, _) = opened.unwrap();
         let mut bytes = 0;
-        registry.for_each(|_, entry| bytes += entry.cursor.offset).unwrap();
+        registry
+            .for_each(|_, entry| bytes += entry.as_file().map_or(0, |file| file.cursor.offset))
+            .unwrap();
         bytes
     }
 }

@@ -1,9 +1,10 @@
 //! How an input gives its files to another one, on a simulated disk and clock.
 
 use super::*;
+use crate::SavedCursors;
 use crate::testing::Nothing;
-use crate::{Registrar, SavedCursors, Ticket};
 use skidder_os::{Clock, Fs};
+use skidder_pipeline::{Registrar, Ticket};
 use skidder_read::glob::Pattern;
 use skidder_read::scan::ScanSettings;
 use skidder_read::{
@@ -24,7 +25,7 @@ struct World {
     settle: Arc<Settle>,
     registry: Arc<Registry>,
     registrar: Registrar,
-    shared: Shared,
+    commits: Commits,
 }
 
 impl World {
@@ -39,8 +40,8 @@ impl World {
         let settle = Settle::new();
         let registrar = Registrar::new(Arc::clone(&settle), Arc::clone(&registry));
         let readers = Arc::new(Readers::new(ReadersLimits { open_files: 10, decoders: 1 }));
-        let (ids, shared) = (Arc::default(), Shared::default());
-        Self { fs, clock, readers, ids, settle, registry, registrar, shared }
+        let (ids, commits) = (Arc::default(), Commits::default());
+        Self { fs, clock, readers, ids, settle, registry, registrar, commits }
     }
 
     /// An input of `/logs/*`.
@@ -79,20 +80,20 @@ impl World {
     /// Reads all there is in one turn; gives the lines, and what waits for their verdicts.
     fn read(&self) -> (usize, Option<Arc<Ticket>>) {
         let Some(mut turn) = self.turn() else { return (0, None) };
-        let (batch, end) = turn.run(&mut Scratch::default(), self.clock.wall());
-        let ticket = batch.as_ref().map(|batch| self.settle.admit(batch, None));
+        let (mut batch, end) = turn.run(&mut Scratch::default(), self.clock.wall());
+        let ticket = batch.as_mut().map(|batch| self.settle.admit(batch, None));
         self.readers.finish(turn, &end, true, self.clock.monotonic());
         (batch.map_or(0, |batch| batch.len()), ticket)
     }
 
     fn commit(&mut self) {
-        let asked = self.shared.commits_asked();
+        let asked = self.commits.asked();
         assert!(self.registrar.flush_last(&self.clock));
-        self.shared.committed(asked);
+        self.commits.done(asked);
     }
 
     fn step(&self, changing: &mut Changing, scanner: &mut Scanner) -> bool {
-        changing.step(scanner, &self.settle, &self.shared, self.clock.monotonic())
+        changing.step(scanner, &self.settle, &self.commits, self.clock.monotonic())
     }
 
     /// The only input gives way to one like it.
@@ -145,11 +146,11 @@ fn a_turn_under_way_is_waited_for() {
     world.scan(&mut scanner);
     let mut turn = world.turn().expect("something to read");
     let (batch, end) = turn.run(&mut Scratch::default(), world.clock.wall());
-    let batch = batch.expect("a line");
+    let mut batch = batch.expect("a line");
     let (mut changing, _) = world.begin(&mut scanner);
     world.commit();
     assert!(!world.step(&mut changing, &mut scanner), "its lines are not admitted yet");
-    let ticket = world.settle.admit(&batch, None);
+    let ticket = world.settle.admit(&mut batch, None);
     world.readers.finish(turn, &end, true, world.clock.monotonic());
     ticket.delivered(1);
     assert!(!world.step(&mut changing, &mut scanner));
@@ -167,7 +168,7 @@ fn the_last_way_to_a_deleted_file_is_read_to_its_end() {
     world.scan(&mut scanner);
     let mut turn = world.turn().expect("something to read");
     let (batch, _) = turn.run(&mut Scratch::default(), world.clock.wall());
-    let first = world.settle.admit(&batch.expect("a line"), None);
+    let first = world.settle.admit(&mut batch.expect("a line"), None);
     world.fs.append_as_other("/logs/a", b"two\n");
     world.fs.remove_as_other("/logs/a");
     world.readers.finish(turn, &TurnEnd::More, true, world.clock.monotonic());

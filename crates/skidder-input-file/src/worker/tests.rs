@@ -2,8 +2,9 @@
 
 use super::*;
 use crate::testing::Nothing;
-use crate::{Delivery, FileInput, QueueLimits, SavedCursors, Settle, TakeLimits};
+use crate::{FileInput, SavedCursors};
 use skidder_os::Fs;
+use skidder_pipeline::{Delivery, QueueLimits, Settle, TakeLimits};
 use skidder_read::glob::Pattern;
 use skidder_read::scan::ScanSettings;
 use skidder_read::{

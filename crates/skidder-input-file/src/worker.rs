@@ -4,9 +4,9 @@
 //! read, of the same one. So the output never waits for what could have been read while it was busy. A thread
 //! holds at most two batches that are not in the queue.
 
-use crate::queue::Queue;
 use skidder_event::Batch;
 use skidder_os::{Clock, Monotonic};
+use skidder_pipeline::Queue;
 use skidder_read::{Next, Readers, Scratch, Turn, TurnEnd};
 use std::cell::Cell;
 use std::time::Duration;

@@ -5,11 +5,10 @@
 //! the steps begin again. Then it is as though the program had been stopped and started for this input, and who reads its
 //! files next goes on at their cursors.
 
-use crate::run::Shared;
 use crate::scanner::{FileInput, Scanner};
-use crate::settle::Settle;
 use skidder_event::SourceId;
 use skidder_os::Monotonic;
+use skidder_pipeline::{Commits, Settle};
 use skidder_read::{Leaving, Now};
 use std::time::Duration;
 
@@ -144,7 +143,7 @@ impl Changing {
         &mut self,
         scanner: &mut Scanner,
         settle: &Settle,
-        shared: &Shared,
+        commits: &Commits,
         now: Monotonic,
     ) -> bool {
         let commit = &mut self.commit;
@@ -152,8 +151,8 @@ impl Changing {
             if wanted == Commit::Begin {
                 *commit = None;
             }
-            let number = *commit.get_or_insert_with(|| shared.ask_commit());
-            shared.is_committed(number)
+            let number = *commit.get_or_insert_with(|| commits.ask());
+            commits.is_done(number)
         };
         if !self.handover.step(settle, &mut is_committed) {
             self.tell(now);

@@ -1,9 +1,10 @@
 //! When a scanner looks where, on a simulated disk and clock.
 
 use super::*;
+use crate::SavedCursors;
 use crate::testing::Nothing;
-use crate::{SavedCursors, Settle};
 use skidder_os::Clock;
+use skidder_pipeline::Settle;
 use skidder_read::glob::Pattern;
 use skidder_read::scan::ScanSettings;
 use skidder_read::{BufferPool, DecoderPool, FilestreamSettings, Next, ReadMetrics, ReadersLimits};

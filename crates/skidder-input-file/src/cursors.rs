@@ -1,9 +1,9 @@
 //! The readers' view of cursors: the settle for what is read now, the registry for what was.
 
-use crate::settle::Settle;
 use skidder_event::SourceId;
+use skidder_pipeline::Settle;
 use skidder_read::{Cursors, CursorsError};
-use skidder_registry::{Cursor, Entry, Meta, Registry};
+use skidder_registry::{Cursor, Entry, FileEntry, Meta, Registry};
 use std::sync::Arc;
 
 /// Settle and registry behind [`Cursors`].
@@ -21,17 +21,23 @@ impl SavedCursors {
 }
 
 impl Cursors for SavedCursors {
-    fn saved(&self, key: &str) -> Result<Option<Entry>, CursorsError> {
-        self.registry.get(key).map_err(|error| CursorsError(error.to_string()))
+    fn saved(&self, key: &str) -> Result<Option<FileEntry>, CursorsError> {
+        let entry = self.registry.get(key).map_err(|error| CursorsError(error.to_string()))?;
+        Ok(entry.and_then(Entry::into_file))
     }
 
     fn checkpoint(&self, key: &str) -> Result<Option<Vec<u8>>, CursorsError> {
         self.registry.checkpoint(key).map_err(|error| CursorsError(error.to_string()))
     }
 
-    fn for_each_saved(&self, each: &mut dyn FnMut(&str, &Entry)) -> Result<(), CursorsError> {
+    fn for_each_saved(&self, each: &mut dyn FnMut(&str, &FileEntry)) -> Result<(), CursorsError> {
+        let mut file = |key: &str, entry: &Entry| {
+            if let Entry::File(file) = entry {
+                each(key, file);
+            }
+        };
         self.registry
-            .for_each(|key, entry| each(key, &entry))
+            .for_each(|key, entry| file(key, &entry))
             .map_err(|error| CursorsError(error.to_string()))
     }
 

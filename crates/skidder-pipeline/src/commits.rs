@@ -1,0 +1,103 @@
+//! Asking for commits of cursors, and learning when they are durable.
+
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// Where commits are asked for. Cloning gives another handle to the same place.
+#[derive(Clone, Debug, Default)]
+pub struct Commits(Arc<Shared>);
+
+#[derive(Debug, Default)]
+struct Shared {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// How often a commit was asked for before its time, and up to which of these all was saved.
+    asked: u64,
+    done: u64,
+    /// So much has its verdict that cursors are to be saved before their time.
+    due: bool,
+    /// Everything is settled that will be.
+    finished: bool,
+}
+
+impl State {
+    /// Whether a commit after number `tried` was asked for, or the pipeline ends.
+    fn is_wanted(&self, tried: u64) -> bool {
+        self.finished || self.asked > tried
+    }
+}
+
+impl Commits {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn wait(&self, limit: Duration, wanted: impl Fn(&State) -> bool) -> bool {
+        let waited = self.0.changed.wait_timeout_while(self.lock(), limit, |state| !wanted(state));
+        let (state, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        wanted(&state)
+    }
+
+    fn set(&self, change: impl FnOnce(&mut State)) {
+        change(&mut self.lock());
+        self.0.changed.notify_all();
+    }
+
+    /// Asks for a commit of all cursors now; returns its number.
+    pub fn ask(&self) -> u64 {
+        let mut number = 0;
+        self.set(|state| {
+            state.asked += 1;
+            number = state.asked;
+        });
+        number
+    }
+
+    /// Whether all cursors of the time when this commit was asked for are durable.
+    pub fn is_done(&self, number: u64) -> bool {
+        self.lock().done >= number
+    }
+
+    /// The number of the last commit that was asked for.
+    pub fn asked(&self) -> u64 {
+        self.lock().asked
+    }
+
+    /// All cursors of the time when this commit was asked for are durable.
+    pub fn done(&self, number: u64) {
+        self.lock().done = number;
+    }
+
+    /// Cursors are to be saved before their time.
+    pub(crate) fn set_due(&self) {
+        self.set(|state| state.due = true);
+    }
+
+    /// Everything is settled that will be.
+    pub(crate) fn finish(&self) {
+        self.set(|state| state.finished = true);
+    }
+
+    /// Whether everything is settled that will be.
+    pub(crate) fn is_finished(&self) -> bool {
+        self.lock().finished
+    }
+
+    /// Sleeps until a commit is due before its time, or one after number `tried` was asked for, or the pipeline ends, at
+    /// most `limit`; returns whether it is one of the latter two.
+    pub(crate) fn wait_due(&self, limit: Duration, tried: u64) -> bool {
+        self.wait(limit, |state| state.due || state.is_wanted(tried));
+        let mut state = self.lock();
+        state.due = false;
+        state.is_wanted(tried)
+    }
+
+    /// The same, whatever is due.
+    pub(crate) fn wait_asked(&self, limit: Duration, tried: u64) {
+        self.wait(limit, |state| state.is_wanted(tried));
+    }
+}
