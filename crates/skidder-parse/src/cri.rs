@@ -21,14 +21,14 @@ pub struct Record {
     pub message: Range<usize>,
 }
 
-/// Why a line is no CRI record; it stays as it is.
+/// Why a line is not a CRI record; it stays as it is.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CriError {
     /// Less than a time, a stream, tags and a text, with single spaces between.
-    #[error("no CRI record: `time stream tags text` expected, the line ends at byte {0}")]
+    #[error("not a CRI record: `time stream tags text` expected, the line ends at byte {0}")]
     Short(usize),
     /// The first word is no timestamp.
-    #[error("no CRI record: the first {0} bytes are no RFC 3339 timestamp")]
+    #[error("not a CRI record: the first {0} bytes are not an RFC 3339 timestamp")]
     Time(usize),
 }
 

@@ -28,13 +28,13 @@ pub struct Record {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DockerError {
     /// It is not JSON.
-    #[error("no Docker record: {0}")]
+    #[error("not a Docker record: {0}")]
     Json(#[from] JsonError),
     /// A field is missing or has another type than the driver writes.
-    #[error("no Docker record: `{0}` is missing or no text")]
+    #[error("not a Docker record: `{0}` is missing or not a text")]
     Field(&'static str),
     /// `time` is no timestamp.
-    #[error("no Docker record: `time` is no RFC 3339 timestamp")]
+    #[error("not a Docker record: `time` is not an RFC 3339 timestamp")]
     Time,
 }
 

@@ -266,7 +266,7 @@ fn records_of_containers_become_their_text() {
     assert_eq!(streams, [Some("stdout"), Some("stderr"), Some("other"), None]);
     assert_eq!(events[0].1["@timestamp"], "2026-11-21T20:52:57.000Z");
     let error = events[3].1["error"]["message"].as_str().expect("it says why");
-    assert!(error.starts_with("no CRI record"), "{error}");
+    assert!(error.starts_with("not a CRI record"), "{error}");
 }
 
 #[test]

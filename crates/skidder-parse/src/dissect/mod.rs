@@ -104,7 +104,7 @@ pub enum DissectError {
         offset: usize,
     },
     /// There are not as many bytes as a key takes.
-    #[error("key {key} of fixed length does not fit into what is left (offset: {offset})")]
+    #[error("key {key} of fixed length does not fit into the rest (offset: {offset})")]
     Length {
         /// Which key, from 1.
         key: usize,

@@ -38,7 +38,7 @@ pub struct GoTimeError {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Problem {
     /// It differs from the layout.
-    #[error("not what the layout has")]
+    #[error("does not match the layout")]
     Mismatch,
     /// A number is too small or too large for what it means.
     #[error("{0} out of range")]

@@ -103,7 +103,7 @@ impl Timestamp {
         let ignore_missing = settings.bool("ignore_missing").or(false);
         let ignore_failure = settings.bool("ignore_failure").or(false);
         settings.accept("id");
-        settings.deprecated(&["tests"], "times that must be read stand in `test`");
+        settings.deprecated(&["tests"], "put times that must be readable into `test`");
         let layouts: Box<[Layout]> = layouts.iter().map(|text| Layout::new(text)).collect();
         for layout in &layouts {
             if let Layout::Go(layout) = layout
@@ -263,7 +263,9 @@ impl Processor for Timestamp {
         };
         event.put_cell(&self.target_field, EventCell::Time(time)).map_err(|_| {
             let target = &self.target_field;
-            self.failed(format_args!("could not put value: {target}: a part of it is no object"))
+            self.failed(format_args!(
+                "could not put value: {target}: a part of it is not an object"
+            ))
         })?;
         Ok(Outcome::Done)
     }

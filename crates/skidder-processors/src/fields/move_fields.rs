@@ -40,7 +40,7 @@ impl MoveFields {
         let to = settings.string("to");
         if !to.is_set() {
             let message = format!("`{}` is missing", settings.path_of("to"));
-            let hint = "give what the new names begin with, such as `app.`";
+            let hint = "set the beginning of the new names, such as `app.`";
             settings.problem("to", message, hint);
             return None;
         }

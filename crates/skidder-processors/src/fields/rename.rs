@@ -65,7 +65,7 @@ impl Verb {
             EditError::NotAnObject(_) => {
                 format!("{start}: a part of it has a value that is no object")
             }
-            EditError::NotATime => format!("{start}: value is no timestamp"),
+            EditError::NotATime => format!("{start}: value is not a timestamp"),
         }
     }
 }

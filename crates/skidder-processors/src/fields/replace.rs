@@ -102,7 +102,7 @@ impl Replacement {
         let with = section.string("replacement");
         if !section.has("replacement") {
             let message = format!("`{}` is missing", section.path_of("replacement"));
-            section.problem("replacement", message, "give `\"\"` to remove what is found");
+            section.problem("replacement", message, "give `\"\"` to remove the matches");
         }
         let with = with.optional()?;
         let groups = with.contains('$');

@@ -82,7 +82,7 @@ impl TruncateFields {
             NoText::Missing => {
                 format_args!("could not fetch value for key: {field}: key not found")
             }
-            NoText::OtherKind => format_args!("value cannot be truncated: {field} is no text"),
+            NoText::OtherKind => format_args!("value cannot be truncated: {field} is not a text"),
         };
         message_if(self.fail_on_error, message)
     }

@@ -156,11 +156,7 @@ fn read_backend(settings: &Section<'_>, context: &Context) -> Option<(Backend, D
                 "`{}` needs exactly one of `memory.id` and `file.id`",
                 settings.path_of("backend")
             );
-            settings.problem(
-                "backend",
-                message,
-                "processors with the same id share what they remember",
-            );
+            settings.problem("backend", message, "processors with the same id share their entries");
             None
         }
     }

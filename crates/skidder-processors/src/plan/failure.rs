@@ -175,10 +175,10 @@ pub(crate) fn append(
             }
             event.store_list(&cells)
         }
-        Some(_) => return Err("it is there and is no list"),
+        Some(_) => return Err("it exists and is not a list"),
     };
     event.put_cell(path, list).map_err(|error| match error {
-        skidder_event::EditError::NotAnObject(_) => "a part of its path is no object",
+        skidder_event::EditError::NotAnObject(_) => "a part of its path is not an object",
         skidder_event::EditError::NotATime => "it takes only a time",
     })
 }

@@ -165,7 +165,7 @@ impl<'x> WinEvent<'x> {
         let time = of_system("TimeCreated").map_or("", |time| time.attribute("SystemTime"));
         if !time.is_empty() {
             let read = skidder_parse::time::rfc3339(time.as_bytes());
-            event.time_created = Some(read.ok_or_else(|| format!("`{time}` is no time"))?);
+            event.time_created = Some(read.ok_or_else(|| format!("`{time}` is not a time"))?);
         }
         event.read_numbers(root, of_system("Execution"))?;
         event.read_data(root);
