@@ -4,8 +4,8 @@ use quick_xml::Reader;
 use quick_xml::escape::resolve_predefined_entity;
 use quick_xml::events::Event;
 
-/// The text of the first element with this name, wherever it is; nothing if there is none, or no text in it, or the answer is
-/// no XML.
+/// The text of the first element with this name, wherever it is; nothing if there is none, or no
+/// text in it, or the answer is no XML.
 pub fn text_of(answer: &[u8], element: &str) -> Option<String> {
     let mut reader = Reader::from_reader(answer);
     let mut inside = false;

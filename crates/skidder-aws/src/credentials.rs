@@ -1,4 +1,4 @@
-//! Who signs: credentials of the settings, the environment, or a file that programs of Amazon share
+//! Credentials for signing: of the settings, the environment, or a file that programs of Amazon share
 //! (<https://docs.aws.amazon.com/sdkref/latest/guide/file-format.html>).
 
 use skidder_config::Secret;
@@ -32,7 +32,8 @@ impl Credentials {
     }
 }
 
-/// A profile of a shared file. The file is read whenever it is asked for, since others put new credentials into it.
+/// A profile of a shared file. The file is read at each use, since other programs put new
+/// credentials into it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProfileFile {
     /// As `.aws/credentials` in the home of the user.

@@ -1,4 +1,4 @@
-//! Amazon's APIs without any network: signatures, credentials, errors. Whoever asks brings the connection.
+//! Amazon's APIs without any network: signatures, credentials, errors. The caller brings the connection.
 
 mod answer;
 mod credentials;

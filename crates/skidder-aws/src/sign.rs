@@ -60,8 +60,8 @@ pub fn digest<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> String {
     hex(context.finish().as_ref())
 }
 
-/// Appends `text`, with everything but what RFC 3986 calls unreserved as `%XX`. `keep` may spare one more character: `/` in
-/// paths.
+/// Appends `text`, with everything but what RFC 3986 calls unreserved as `%XX`. `keep` may spare
+/// one more character: `/` in paths.
 pub fn escape(out: &mut String, text: &str, keep: Option<char>) {
     for byte in text.bytes() {
         let is_plain = byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~');

@@ -1,11 +1,12 @@
-//! Settings that are read again while the program runs: which of them are taken, and which have changed in vain.
+//! Settings that are read again while the program runs: which of them are taken, and which have
+//! changed in vain.
 
 use crate::node::{Content, Entry, Map, Node};
 use crate::settings::Settings;
 
 impl Settings {
-    /// These settings with those of `newer` at the dotted keys `live`, whether these are set or not; with the secrets and
-    /// further files of `newer`.
+    /// These settings with those of `newer` at the dotted keys `live`, whether these are set or
+    /// not; with the secrets and further files of `newer`.
     #[must_use]
     pub fn with_live(&self, newer: &Self, live: &[&str]) -> Self {
         Self {
@@ -18,7 +19,8 @@ impl Settings {
         }
     }
 
-    /// The dotted keys of settings that are not the same in `other`, but for those at `except` and below. Names only.
+    /// The dotted keys of settings that are not the same in `other`, but for those at `except` and
+    /// below. Names only.
     pub fn differences(&self, other: &Self, except: &[&str]) -> Vec<String> {
         let mut found = Vec::new();
         differ(Some(&self.root), Some(&other.root), "", except, &mut found);
@@ -87,7 +89,7 @@ fn differ(
         return;
     }
     let kept = |node: &Node| {
-        // A section with nothing but what is left out is as good as none.
+        // A section of nothing but omitted keys counts as empty.
         let inner: Vec<&str> = below(except, path);
         keys_of(Some(node)).next().is_some()
             && keys_of(Some(node)).all(|entry| inner.contains(&&*entry.key))

@@ -9,8 +9,8 @@ use crate::scalar;
 use std::fmt::Write as _;
 
 /// `node` as YAML with secrets replaced by `xxxxx`: values from the keystore, values of keys that
-/// name a secret, or nearly so, and all that is below them (`password`, `api_key`, `token`, `cloud.auth`, `pasword`, …), private keys
-/// wherever they are, and passwords and queries in URLs.
+/// name a secret, or nearly so, and all that is below them (`password`, `api_key`, `token`,
+/// `cloud.auth`, `pasword`, …), private keys wherever they are, and passwords and queries in URLs.
 pub(crate) fn to_yaml(node: &Node) -> String {
     let mut out = String::new();
     match &node.content {
@@ -123,7 +123,7 @@ fn scalar_text(node: &Node, path: &str) -> String {
     }
 }
 
-/// A text as YAML: plain where nobody could read it otherwise, else in double quotes.
+/// A text as YAML: plain where every reader gets the same text, else in double quotes.
 fn word(text: &str) -> String {
     let mut bytes = text.bytes();
     let begins_plain =

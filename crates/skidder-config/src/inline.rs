@@ -12,7 +12,7 @@ use crate::scalar;
 /// Levels of brackets; deeper is an error.
 const DEPTH_MAX: usize = 32;
 
-/// What is wrong with an inline value; a sentence part for messages.
+/// The error in an inline value; a sentence part for messages.
 pub(crate) type InlineError = String;
 
 /// Parses a whole inline value. The result keeps `text` unless it is one quoted string.

@@ -39,7 +39,7 @@ impl<'a> Item<'a> {
         matches!(self.node.content, Content::List(_))
     }
 
-    /// The map as a section; anything else is told as a mistake and gives an empty section.
+    /// The map as a section; reports anything else and returns an empty section.
     pub fn section(&self) -> Section<'a> {
         Section::new(Some(self.node), self.path.clone(), self.problems)
     }
@@ -58,12 +58,12 @@ impl<'a> Item<'a> {
         }
     }
 
-    /// The text as written; a list or map is told as a mistake.
+    /// The text as written; reports a list or map.
     pub fn string(&self) -> Setting<'a, String> {
         Setting::read(self.place(), read::TEXT, |node, _| read::text(node).map(str::to_owned))
     }
 
-    /// The value without places; unresolved variables in it are told.
+    /// The value without places; reports unresolved variables in it.
     pub fn value(&self) -> Value {
         read::report_unresolved(self.node, &self.place());
         self.node.to_value()

@@ -3,7 +3,7 @@
 //! The way of a setting: `yaml.rs` reads a file into [`Node`]s with their places; `tree.rs` makes
 //! one tree of dotted keys, several files and `-E` overrides; `vars.rs` replaces `${...}`; a
 //! [`Section`] is what all other crates see of it. Every mistake goes to one [`Problems`] with
-//! file, line, column, full path and a hint, and is told together with all others.
+//! file, line, column, full path and a hint, and is reported together with all others.
 //!
 //! This crate knows no input, processor or output: their settings live with them, as a struct and
 //! a function that reads it from a section:

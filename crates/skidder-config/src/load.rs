@@ -23,18 +23,18 @@ const FILE_BYTES_MAX: usize = 16 << 20;
 const KEYSTORE_NAME: &str = "filebeat.keystore";
 
 /// Reads the keystore at a path: names and secrets, empty if there is no such file. The error is
-/// told to the user.
+/// shown to the user.
 pub type OpenKeystore<'a> = dyn Fn(&Path) -> Result<BTreeMap<String, Secret>, String> + 'a;
 
 /// What [`load`] needs to know.
 #[derive(Clone, Copy)]
 pub struct LoadOptions<'a> {
-    /// `-c`, in order. A relative name is looked for in `path.config`, then where we are, unless `--path.home` or
-    /// `--path.config` says where.
+    /// `-c`, in order. A relative name is looked for in `path.config`, then where we are, unless
+    /// `--path.home` or `--path.config` says where.
     pub files: &'a [PathBuf],
     /// `-E`, in order: `key=value`, or `key` for true.
     pub overrides: &'a [String],
-    /// `path.home` if nobody sets it: the folder of the program.
+    /// The default of `path.home`: the folder of the program.
     pub home: &'a Path,
     /// `--path.home`.
     pub path_home: Option<&'a Path>,
@@ -46,7 +46,7 @@ pub struct LoadOptions<'a> {
     pub path_logs: Option<&'a Path>,
     /// `--strict.perms`; `BEAT_STRICT_PERMS=false` in the environment turns it off as well.
     pub strict_permissions: bool,
-    /// Effective user of this process; with root the only ones who may own a file.
+    /// Effective user of this process. Files must be owned by this user or by root.
     pub user_id: u32,
     /// The file system.
     pub fs: &'a dyn Fs,
@@ -62,7 +62,7 @@ pub struct LoadOptions<'a> {
 /// (lists too, as a whole) is the one of the last file that has it. `a.0.b` names a list item.
 ///
 /// An error means there is no tree to read: a file is
-/// missing, not safe, or not YAML. All other mistakes travel with the settings and are told by
+/// missing, not safe, or not YAML. All other mistakes stay with the settings and are reported by
 /// [`Settings::root`], together with those of the readers.
 pub fn load(options: LoadOptions<'_>) -> Result<Settings, Problems> {
     let problems = Problems::new();
@@ -121,7 +121,7 @@ fn expand(
     vars::expand(node, root, Lookups { extra: &|_| None, keystore: &keystore, environment })
 }
 
-/// The lowest layer: what `${path.data}` means if nobody says otherwise.
+/// The lowest layer: the default of `${path.data}`.
 fn default_paths(home: &Path) -> Node {
     let source = Source::new(0, Source::DEFAULTS);
     let problems = Problems::new();
@@ -205,12 +205,12 @@ fn read_tree(
         error.is_some_and(|error| error.kind() == io::ErrorKind::NotFound)
     };
     if missing(&path) {
-        // Who says where the configuration is gets no other file of the same name.
-        let is_told = options.path_home.is_some() || options.path_config.is_some();
-        if is_told || missing(file) {
+        // With a configured folder, a file of the same name elsewhere is not used.
+        let is_set = options.path_home.is_some() || options.path_config.is_some();
+        if is_set || missing(file) {
             let message = if file.is_absolute() {
                 "there is no such file".to_owned()
-            } else if is_told {
+            } else if is_set {
                 format!("there is no such file in `{}`", config.display())
             } else {
                 format!("there is no such file, neither here nor in `{}`", config.display())
@@ -268,8 +268,9 @@ fn not_utf8(bytes: &[u8], valid: usize, source: &Arc<Source>) -> Problem {
         .hint("save it as UTF-8; Windows editors may use UTF-16 or a code page")
 }
 
-/// The bytes of a file that is safe to trust. The check is made on the open file, so that nobody
-/// can exchange it in between. Without `pipes` a pipe is refused: nobody waits for its writer. The problem has no position.
+/// The bytes of a file that is safe to trust. The check is made on the open file, so that it cannot
+/// be exchanged in between. Without `pipes` a pipe is refused: reading would wait for its writer.
+/// The problem has no position.
 fn read_checked(
     options: LoadOptions<'_>,
     path: &Path,

@@ -5,7 +5,7 @@ use crate::suggest::distance_between;
 use std::net::Ipv6Addr;
 use std::ops::Range;
 
-/// Key endings that tell of a secret; compared in lower case with `-` as `_`.
+/// Key endings that mark a secret; compared in lower case with `-` as `_`.
 const SECRET_ENDINGS: &[&str] = &[
     "password",
     "passwd",
@@ -32,8 +32,8 @@ const SECRET_ENDINGS: &[&str] = &[
 /// Shortest ending that is known with one edit, as `pasword`; with two edits it has two letters more.
 const EDITED_MIN: usize = 6;
 
-/// Whether the value at the dotted `path` is a secret: its key, or one that it is below, names one, or nearly so, as keys
-/// that nobody knows may do; or it is a header of requests, whatever its name.
+/// Whether the value at the dotted `path` is a secret: its key, or one that it is below, names one,
+/// or nearly so (a misspelt, unknown key); or it is a header of requests, whatever its name.
 pub(crate) fn is_secret(path: &str) -> bool {
     let path = path.to_ascii_lowercase().replace('-', "_");
     path.split('.').any(names_secret)
@@ -63,7 +63,7 @@ fn names_secret(key: &str) -> bool {
     })
 }
 
-/// Words in keys that nobody knows, with anything around them: `authToken2`, `vault_secret_id`.
+/// Words in unknown keys, with anything around them: `authToken2`, `vault_secret_id`.
 const LOGIN_WORDS: &[&str] = &[
     "auth", "bearer", "cred", "jwt", "key", "login", "pass", "pwd", "secret", "sas", "token",
     "vault",
@@ -72,7 +72,8 @@ const LOGIN_WORDS: &[&str] = &[
 /// Fewest characters of a text that is taken for a generated one.
 const RANDOM_MIN: usize = 20;
 
-/// Whether a value below a key that nobody knows may be a secret: by a word of its path, or because it looks generated.
+/// Whether a value below an unknown key may be a secret: by a word of its path, or because it looks
+/// generated.
 pub(crate) fn may_be_secret(path: &str, text: &str) -> bool {
     let path = path.to_ascii_lowercase();
     let has = |word: &str| {
@@ -82,7 +83,8 @@ pub(crate) fn may_be_secret(path: &str, text: &str) -> bool {
     LOGIN_WORDS.iter().any(|word| has(word)) || looks_random(text)
 }
 
-/// Long, of letters and digits, and with many different ones: as tokens and keys are, and names and paths are not.
+/// Long, of letters and digits, and with many different ones: as tokens and keys are, and names and
+/// paths are not.
 fn looks_random(text: &str) -> bool {
     let is_part = |byte: u8| byte.is_ascii_alphanumeric() || b"+/=_-.".contains(&byte);
     let words = text.split(|character: char| !u8::try_from(character).is_ok_and(is_part));
@@ -99,7 +101,7 @@ fn looks_random(text: &str) -> bool {
     })
 }
 
-/// Whether the value at `path` is where something is, with a scheme or without.
+/// Whether the value at `path` is an address, with or without a scheme.
 pub(crate) fn is_address(path: &str) -> bool {
     let key = path.rsplit('.').next().unwrap_or_default().to_ascii_lowercase();
     matches!(&*key, "host" | "hosts" | "url" | "urls" | "endpoint" | "endpoints")
@@ -121,8 +123,8 @@ pub(crate) fn mask_address(text: &str) -> String {
     mask(text, start, start > 0)
 }
 
-/// For messages, which show what is wrong: as [`mask_url`], and what may be a password in a text without a scheme
-/// (`user:password@host`).
+/// For messages, which show the wrong value: as [`mask_url`], and what may be a password in a text
+/// without a scheme (`user:password@host`).
 pub(crate) fn mask_login(text: &str) -> String {
     if text.contains("://") {
         return mask_url(text);
@@ -158,7 +160,8 @@ fn replaced(text: &str, range: Range<usize>) -> String {
     format!("{}{MASK}{}", &text[..range.start], &text[range.end..])
 }
 
-/// Where in the text behind a scheme the password is, or may be: without a host (`user:password`), or with a slash in it.
+/// Where in the text behind a scheme the password is, or may be: without a host (`user:password`),
+/// or with a slash in it.
 fn login(text: &str, has_scheme: bool) -> Option<Range<usize>> {
     let authority = text.split(['/', '?', '#']).next().unwrap_or_default();
     if let Some(at) = authority.rfind('@') {

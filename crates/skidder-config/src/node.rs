@@ -163,7 +163,7 @@ impl Node {
         }
     }
 
-    /// The problem of an unresolved variable, told for the setting `path`.
+    /// The problem of an unresolved variable in the setting `path`.
     pub(crate) fn unresolved_problem(&self, path: &str) -> Option<Problem> {
         let Variables::Unresolved(unresolved) = &self.variables else { return None };
         let message = format!("`{path}` {}", unresolved.reason);

@@ -6,13 +6,14 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-/// What was read from pipes. Each can be read only once, so it is what it was for as long as the program runs, also when
-/// the configuration is read again.
+/// What was read from pipes. Each can be read only once, so it is what it was for as long as the
+/// program runs, also when the configuration is read again.
 #[derive(Debug, Default)]
 pub struct Pipes(Mutex<BTreeMap<PathBuf, (Metadata, Vec<u8>)>>);
 
 impl Pipes {
-    /// What the pipe or device at `path` is and holds, at most `limit` bytes. The first time it waits for the writer to end.
+    /// What the pipe or device at `path` is and holds, at most `limit` bytes. The first time it
+    /// waits for the writer to end.
     pub(crate) fn read(
         &self,
         fs: &dyn Fs,

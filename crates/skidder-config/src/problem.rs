@@ -1,8 +1,8 @@
-//! What is wrong with a configuration: positions, messages, hints.
+//! Mistakes in a configuration: positions, messages, hints.
 //!
-//! Nothing here stops at the first mistake. Everybody who reads settings adds to one [`Problems`],
-//! and the user sees all of it at once, in the order of the files. Messages never hold a secret:
-//! whoever writes one asks [`crate::Node::shown`] for a value.
+//! Nothing here stops at the first mistake. All readers of settings add to one [`Problems`], and
+//! the user sees all mistakes at once, in the order of the files. Messages never hold a secret:
+//! they show a value through [`crate::Node::shown`].
 
 use crate::rule::Idle;
 use std::collections::BTreeSet;
@@ -88,7 +88,7 @@ pub enum Severity {
     Warning,
 }
 
-/// What a problem is about: for who sorts them.
+/// What a problem is about, to sort problems.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Subject {
     /// A value, a combination, a file: anything that is to be put right.
@@ -96,7 +96,7 @@ pub enum Subject {
     Mistake,
     /// A setting that must be there, and is not.
     Missing,
-    /// A setting that nobody knows.
+    /// An unknown setting.
     Unknown,
     /// A setting of Filebeat that is not here.
     Unsupported,
@@ -183,7 +183,7 @@ pub struct Problems {
     lenient: AtomicBool,
     /// Settings that do nothing here.
     idle: OnceLock<&'static [Idle]>,
-    /// Full paths of the settings that were asked for, if somebody wants to know.
+    /// Full paths of the settings that were read, if they are recorded.
     asked: Mutex<Option<BTreeSet<String>>>,
 }
 
@@ -198,12 +198,12 @@ impl Problems {
         self.lenient.store(lenient, Ordering::Relaxed);
     }
 
-    /// Settings that nobody reads and that are no mistake: of these a warning says why they do nothing.
+    /// Settings without an effect that are not a mistake: a warning says why they have none.
     pub fn set_idle(&self, idle: &'static [Idle]) {
         self.idle.get_or_init(|| idle);
     }
 
-    /// What is known of the setting with this full path, if it does nothing here.
+    /// The entry of the setting with this full path, if it has no effect here.
     pub(crate) fn idle(&self, path: &str) -> Option<&'static Idle> {
         self.idle.get().and_then(|idle| idle.iter().find(|idle| idle.covers(path)))
     }
@@ -213,17 +213,17 @@ impl Problems {
         if self.lenient.load(Ordering::Relaxed) { Severity::Warning } else { Severity::Error }
     }
 
-    /// From now on remembers which settings are asked for: to check what the documentation names.
+    /// Begins to record which settings are read, to compare them with the documentation.
     pub fn record_asked(&self) {
         *self.asked.lock().unwrap_or_else(PoisonError::into_inner) = Some(BTreeSet::new());
     }
 
-    /// Full paths of the settings that were asked for since [`Problems::record_asked`].
+    /// Full paths of the settings that were read since [`Problems::record_asked`].
     pub fn asked(&self) -> BTreeSet<String> {
         self.asked.lock().unwrap_or_else(PoisonError::into_inner).clone().unwrap_or_default()
     }
 
-    /// Adds to the settings that were asked for.
+    /// Adds to the settings that were read.
     pub(crate) fn add_asked(&self, paths: impl Iterator<Item = String>) {
         if let Some(asked) = &mut *self.asked.lock().unwrap_or_else(PoisonError::into_inner) {
             asked.extend(paths);
@@ -238,7 +238,8 @@ impl Problems {
         }
     }
 
-    /// A setting that is missing, as `start` says, is there under a misspelt name: that is told, and not both.
+    /// Forgets that a setting is missing (messages that begin with `start`): it is there under a
+    /// misspelt name, and one problem is enough.
     pub(crate) fn forget_missing(&self, start: &str) {
         let mut list = self.list.lock().unwrap_or_else(PoisonError::into_inner);
         list.retain(|known| known.subject != Subject::Missing || !known.message.starts_with(start));

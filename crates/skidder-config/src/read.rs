@@ -100,7 +100,7 @@ pub(crate) fn permissions(node: &Node) -> Result<u32, Refusal> {
 }
 
 /// Texts of a list; a single scalar is a list of one, an inner list (from a variable that stands
-/// for several) is taken apart. Wrong items are told one by one.
+/// for several) is taken apart. Wrong items are reported one by one.
 pub(crate) fn texts(node: &Node, place: &Place<'_>) -> Result<Vec<String>, Refusal> {
     let mut found = Vec::new();
     match &node.content {
@@ -120,7 +120,7 @@ pub(crate) fn texts(node: &Node, place: &Place<'_>) -> Result<Vec<String>, Refus
     }
 }
 
-/// Paths of a list, as [`texts`]: a bare number or `true` is none.
+/// Paths of a list, as [`texts`]: a bare number or `true` is not a path.
 pub(crate) fn paths(node: &Node, place: &Place<'_>) -> Result<Vec<String>, Refusal> {
     let is_path = |node: &Node| matches!(node.content, Content::String | Content::Null);
     match &node.content {

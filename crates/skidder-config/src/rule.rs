@@ -1,4 +1,4 @@
-//! What is said of keys that are known and not read.
+//! Messages about keys that are known and not read.
 
 use crate::node::Entry;
 use crate::problem::{Problem, Problems, Severity, Subject};
@@ -29,8 +29,8 @@ impl Rule {
         Self::new(key, Verdict::NoEffect, idle.why)
     }
 
-    /// What is said of the setting with this full path.
-    pub(crate) fn told(&self, path: &str, entry: &Entry, problems: &Problems) -> Problem {
+    /// The message about the setting with this full path.
+    pub(crate) fn problem(&self, path: &str, entry: &Entry, problems: &Problems) -> Problem {
         let (severity, subject, message) = match self.verdict {
             Verdict::Unsupported => (
                 problems.unknown_severity(),
@@ -60,11 +60,11 @@ impl Rule {
     }
 }
 
-/// A setting that people have and that does nothing here, wherever it stands.
+/// A common setting that has no effect here, at any place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Idle {
-    /// Its full path without numbers of lists; `*` at the beginning stands for any part, `*` at the end for what is
-    /// below.
+    /// Its full path without numbers of lists; `*` at the beginning stands for any part, `*` at the
+    /// end for what is below.
     pub pattern: &'static str,
     /// Why it does nothing, and what does.
     pub why: &'static str,

@@ -18,7 +18,7 @@ impl Secret {
         &self.0
     }
 
-    /// Whether there is no text.
+    /// Whether there is not a text.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

@@ -1,9 +1,9 @@
 //! Typed reading of a map, and the check that every key of it was read.
 //!
-//! A [`Section`] is a view of one map with its full path. Getters take a dotted key, remember that
-//! it was asked for, and give a [`Setting`]. When the section ends ([`Section::finish`] or going
-//! out of scope) every key that nobody asked for is told: as *known to Filebeat, not supported*,
-//! as *deprecated*, or as unknown with the nearest known name. Mistakes never stop the reading.
+//! A [`Section`] is a view of one map with its full path. Getters take a dotted key, record that it
+//! was read, and return a [`Setting`]. When the section ends ([`Section::finish`] or going out of
+//! scope) every key that was not read is reported: as *known to Filebeat, not supported*, as
+//! *deprecated*, or as unknown with the nearest known name. Mistakes never stop the reading.
 
 use crate::item::Item;
 use crate::node::{Content, Entry, Map, Node, Value};
@@ -25,7 +25,7 @@ pub struct Section<'a> {
     path: String,
     position: Option<Position>,
     problems: &'a Problems,
-    /// Dotted keys that were asked for, relative to this section.
+    /// Dotted keys that were read, relative to this section.
     asked: RefCell<BTreeSet<String>>,
     rules: RefCell<Vec<Rule>>,
     /// Nothing is to be checked at the end.
@@ -33,7 +33,7 @@ pub struct Section<'a> {
 }
 
 impl<'a> Section<'a> {
-    /// The section of `node`; a value that is not a map is told as a mistake.
+    /// The section of `node`; reports a value that is not a map.
     pub(crate) fn new(node: Option<&'a Node>, path: String, problems: &'a Problems) -> Self {
         let map = match node {
             None => None,
@@ -70,17 +70,17 @@ impl<'a> Section<'a> {
         tree::join(&self.path, key)
     }
 
-    /// Whether `key` is there, and is neither empty nor an empty text. Does not count as asking for it.
+    /// Whether `key` is there, and is neither empty nor an empty text. Does not count as reading it.
     pub fn has_text(&self, key: &str) -> bool {
         self.find(key, false).is_some_and(|node| node.text() != Some(""))
     }
 
-    /// Whether `key` is there and not empty. Does not count as asking for it.
+    /// Whether `key` is there and not empty. Does not count as reading it.
     pub fn has(&self, key: &str) -> bool {
         self.find(key, false).is_some()
     }
 
-    /// The keys of this section, one level, in the order of writing. Does not count as asking.
+    /// The keys of this section, one level, in the order of writing. Does not count as reading.
     pub fn keys(&self) -> Vec<&'a str> {
         self.map.into_iter().flat_map(Map::iter).map(|entry| entry.key.as_str()).collect()
     }
@@ -240,7 +240,7 @@ impl<'a> Section<'a> {
     }
 
     /// Every value of this section with its dotted name, for maps whose keys are field names
-    /// (conditions, `fields`). Counts as asking for all of them.
+    /// (conditions, `fields`). Counts as reading all of them.
     pub fn leaves(&self) -> Vec<(String, Item<'a>)> {
         let mut found = Vec::new();
         for entry in self.map.into_iter().flat_map(Map::iter) {
@@ -300,7 +300,7 @@ impl<'a> Section<'a> {
         if inner.bool("enabled").or(false)
             && let Some(entry) = self.entry(&key)
         {
-            self.tell_rule(&Rule::new(&key, verdict, advice), &key, entry);
+            self.report_rule(&Rule::new(&key, verdict, advice), &key, entry);
         }
         inner.skip();
     }
@@ -311,12 +311,12 @@ impl<'a> Section<'a> {
         self.add_rules(patterns, Verdict::NoEffect, advice);
     }
 
-    /// Accepts `key` and everything below it without reading it; somebody else does.
+    /// Accepts `key` and everything below it, which is read elsewhere.
     pub fn accept(&self, key: &str) {
         self.asked.borrow_mut().insert(key.to_owned());
     }
 
-    /// Ends the reading: tells every key that nobody asked for.
+    /// Ends the reading: reports every key that was not read.
     pub fn finish(self) {
         drop(self);
     }
@@ -357,7 +357,7 @@ impl<'a> Section<'a> {
     }
 
     /// The value at a dotted key, `None` if it is missing or empty. With `ask` the key counts as
-    /// asked for, and a value in the way that is not a map is told.
+    /// read, and a value in the way that is not a map is reported.
     fn find(&self, key: &str, ask: bool) -> Option<&'a Node> {
         if ask {
             self.asked.borrow_mut().insert(key.to_owned());
@@ -389,7 +389,7 @@ impl<'a> Section<'a> {
         above.get(last)
     }
 
-    /// Tells the keys of `map` (at `prefix` below this section) that nobody asked for.
+    /// Reports the keys of `map` (at `prefix` below this section) that were not read.
     fn check_keys(&self, map: &Map, prefix: &str) {
         for entry in map.iter() {
             let key = tree::join(prefix, &entry.key);
@@ -397,9 +397,9 @@ impl<'a> Section<'a> {
                 continue;
             }
             if let Some(rule) = self.rules.borrow().iter().find(|rule| rule.covers(&key)) {
-                // Empty: it asks for nothing, as `setup.kibana:` in Filebeat's own file.
+                // Empty, and without effect, like `setup.kibana:` in Filebeat's own file.
                 if !entry.value.is_null() {
-                    self.tell_rule(rule, &key, entry);
+                    self.report_rule(rule, &key, entry);
                 }
                 continue;
             }
@@ -408,20 +408,20 @@ impl<'a> Section<'a> {
                 || self.rules.borrow().iter().any(|rule| rule.pattern.starts_with(&below));
             match &entry.value.content {
                 Content::Map(inner) if leads_on => self.check_keys(inner, &key),
-                // Empty, or told as "must be a map" by whoever asked for what is below.
+                // Empty, or reported as "must be a map" when a key below it was read.
                 _ if leads_on => {}
-                _ => self.tell_unknown(prefix, &key, entry),
+                _ => self.report_unknown(prefix, &key, entry),
             }
         }
     }
 
-    fn tell_rule(&self, rule: &Rule, key: &str, entry: &Entry) {
-        self.problems.push(rule.told(&self.path_of(key), entry, self.problems));
+    fn report_rule(&self, rule: &Rule, key: &str, entry: &Entry) {
+        self.problems.push(rule.problem(&self.path_of(key), entry, self.problems));
     }
 
-    fn tell_unknown(&self, prefix: &str, key: &str, entry: &Entry) {
+    fn report_unknown(&self, prefix: &str, key: &str, entry: &Entry) {
         if let Some(idle) = self.problems.idle(&self.path_of(key)) {
-            self.tell_rule(&Rule::idle(key, idle), key, entry);
+            self.report_rule(&Rule::idle(key, idle), key, entry);
             return;
         }
         let asked = self.asked.borrow();
@@ -466,19 +466,19 @@ impl Drop for Section<'_> {
     }
 }
 
-/// The map of `node`; anything else but nothing is told as a mistake.
+/// The map of `node`; reports a value that is neither a map nor empty.
 fn map_of<'a>(node: &'a Node, path: &str, problems: &Problems) -> Option<&'a Map> {
     match &node.content {
         Content::Map(map) => Some(map),
         Content::Null => None,
         _ => {
-            let told = node.unresolved_problem(path).unwrap_or_else(|| {
+            let problem = node.unresolved_problem(path).unwrap_or_else(|| {
                 let name = if path.is_empty() { "the configuration" } else { path };
                 let message =
                     format!("`{name}` is {}; expected a map of settings", node.shown_at(path));
                 Problem::error(node.position.clone(), message)
             });
-            problems.push(told);
+            problems.push(problem);
             None
         }
     }

@@ -356,7 +356,7 @@ fn what_is_empty_or_off_asks_for_nothing_and_what_has_no_effect_is_a_warning() {
 
 #[test]
 fn a_misspelt_name_of_what_must_be_there_is_one_mistake() {
-    let told = |text: &str| {
+    let messages = |text: &str| {
         read(text, |root| {
             let _: String = root.string("compat").or("");
             let _: String = root.section("out").string("path").required();
@@ -364,11 +364,11 @@ fn a_misspelt_name_of_what_must_be_there_is_one_mistake() {
         .1
     };
     assert_eq!(
-        told("out:\n  pathh: a\n"),
+        messages("out:\n  pathh: a\n"),
         "error: filebeat.yml:2:3: unknown setting `out.pathh`\nhint: did you mean `path`?"
     );
-    assert!(told("compat: lenient\nout:\n  pathh: a\n").contains("`out.path` is missing"));
-    assert!(told("out:\n  other: a\n").contains("`out.path` is missing"));
+    assert!(messages("compat: lenient\nout:\n  pathh: a\n").contains("`out.path` is missing"));
+    assert!(messages("out:\n  other: a\n").contains("`out.path` is missing"));
 }
 
 #[test]

@@ -47,7 +47,8 @@ impl Place<'_> {
         self.node.map(|node| node.position.clone()).or_else(|| self.section.clone())
     }
 
-    /// The place of one of the `count` texts of a list; of the whole if a variable stands for several of them.
+    /// The place of one of the `count` texts of a list; of the whole if a variable stands for
+    /// several of them.
     fn item(&self, index: usize, count: usize) -> Self {
         let list = self.node.and_then(Node::as_list).filter(|list| list.len() == count);
         match list {
@@ -87,13 +88,14 @@ pub struct Setting<'a, T> {
     noun: String,
     /// What to do about a mistake; empty for nothing but the message.
     hint: &'static str,
-    /// It is an empty text, where a text is expected: not set, if it can be no value. That is what a variable that is
-    /// not set leaves behind (`${X:}`), and Filebeat takes no notice of it either.
+    /// It is an empty text, where a text is expected: not set, if it can be no value. That is what
+    /// a variable that is not set leaves behind (`${X:}`), and Filebeat takes no notice of it
+    /// either.
     is_blank: bool,
 }
 
 impl<'a, T> Setting<'a, T> {
-    /// Reads the value with `parse` if it is set. An unresolved variable is told here.
+    /// Reads the value with `parse` if it is set. Reports an unresolved variable.
     pub(crate) fn read(
         place: Place<'a>,
         noun: &str,
@@ -147,7 +149,7 @@ impl<'a, T> Setting<'a, T> {
         Self { hint, ..self }
     }
 
-    /// Refuses values outside `range`; the bounds are told in the message.
+    /// Refuses values outside `range`; the message has the bounds.
     pub fn range(self, range: impl RangeBounds<T>) -> Self
     where
         T: Bounded,
@@ -174,7 +176,7 @@ impl<'a, T> Setting<'a, T> {
     }
 
     /// Turns the value into another type, or refuses it with a reason (as in [`Setting::check`]).
-    /// For patterns, addresses, format strings: compile them here, so that the place is told.
+    /// For patterns, addresses, format strings: compile them here, so that the error has the place.
     pub fn try_map<U>(self, map: impl FnOnce(T) -> Result<U, String>) -> Setting<'a, U> {
         let state = match self.state {
             State::Missing => State::Missing,
@@ -203,7 +205,7 @@ impl<'a, T> Setting<'a, T> {
         !self.is_missing()
     }
 
-    /// The value, or `default` if it is not set. Also if it is wrong: the mistake is told.
+    /// The value, or `default` if it is not set or wrong; a mistake is reported.
     pub fn or(self, default: impl DefaultFor<T>) -> T {
         self.optional().unwrap_or_else(|| default.into_default())
     }
@@ -213,7 +215,7 @@ impl<'a, T> Setting<'a, T> {
         self.optional().unwrap_or_else(default)
     }
 
-    /// The value if it is set and right; a mistake is told.
+    /// The value if it is set and right; a mistake is reported.
     pub fn optional(self) -> Option<T> {
         match self.state {
             State::Missing => None,
@@ -226,7 +228,7 @@ impl<'a, T> Setting<'a, T> {
         }
     }
 
-    /// The value; a missing one is told as a mistake and an empty value is returned instead.
+    /// The value; if it is missing, reports that and returns an empty value.
     pub fn required(self) -> T
     where
         T: Default,
@@ -241,8 +243,8 @@ impl<'a, T> Setting<'a, T> {
 }
 
 impl<'a> Setting<'a, Vec<String>> {
-    /// [`Setting::try_map`] for each text of a list. A mistake is told at once, with the place of its text, and a
-    /// [`Setting::hint`] only if it was said before.
+    /// [`Setting::try_map`] for each text of a list. A mistake is reported at once, with the place
+    /// of its text, and a [`Setting::hint`] only if it was said before.
     pub fn try_each<U>(self, map: impl Fn(&str) -> Result<U, String>) -> Setting<'a, Vec<U>> {
         let Self { place, state, noun, hint, is_blank } = self;
         let state = match state {

@@ -107,8 +107,9 @@ impl Settings {
     }
 
     /// Replaces what is still unresolved in `node`, a part of these settings that was kept: a
-    /// template whose `${data.host}` is known now. `extra` is asked after the settings and before
-    /// environment and keystore. What stays unresolved is told when it is read.
+    /// template whose `${data.host}` is known now. `extra` is searched after the settings and
+    /// before environment and keystore. A variable that stays unresolved is reported when it is
+    /// read.
     pub fn expand(
         &self,
         node: &Node,
@@ -127,7 +128,8 @@ impl Settings {
         Self { root: node, pending, secrets, paths, inputs, modules }
     }
 
-    /// The same with files that hold further inputs, and others that hold modules: what [`crate::load_part`] gave.
+    /// The same with files that hold further inputs, and others that hold modules: what
+    /// [`crate::load_part`] gave.
     #[must_use]
     pub fn with_files(self, inputs: Vec<Self>, modules: Vec<Self>) -> Self {
         let shared = |files: Vec<Self>| files.into_iter().map(Arc::new).collect();
@@ -144,14 +146,14 @@ impl Settings {
         &self.modules
     }
 
-    /// The same with the section at `over` upon that at `under` (both with dots): settings of `over` win. What is not
-    /// there is empty.
+    /// The same with the section at `over` upon that at `under` (both with dots): settings of
+    /// `over` win. A missing one is empty.
     pub fn layered(&self, under: &str, over: &str) -> Self {
         let mut root = self.root.clone();
         let under = tree::get(&root, under).cloned();
         if let Some(mut merged) = under {
             if let Some(over) = tree::get(&root, over) {
-                // What is wrong with either is told by who reads it.
+                // Mistakes in either are reported when they are read.
                 tree::merge(&mut merged, over.clone(), &Problems::new());
             }
             tree::set(&mut root, over, merged);
@@ -164,15 +166,15 @@ impl Settings {
         export::to_yaml(&self.root)
     }
 
-    /// [`Settings::export_yaml`] for `export config`: what may be a secret below the keys at `unknown`, which nobody knows,
-    /// is replaced, too.
+    /// [`Settings::export_yaml`] for `export config`: values below the unknown keys at `unknown`
+    /// that may be secrets are replaced, too.
     pub fn export_yaml_with_unknown(&self, unknown: &[Position]) -> String {
         let mut root = self.root.clone();
         export::hide_unknown(&mut root, "", false, unknown);
         export::to_yaml(&root)
     }
 
-    /// The text at a dotted path, `default` if it is missing or unresolved (told elsewhere).
+    /// The text at a dotted path, `default` if it is missing or unresolved (reported elsewhere).
     pub(crate) fn text_or(root: &Node, path: &str, default: &str) -> String {
         let found = tree::find(root, path).filter(|node| !node.is_null() && !node.is_unresolved());
         match found.map(read::text) {

@@ -13,7 +13,7 @@ pub fn nearest<'a>(written: &str, known: impl IntoIterator<Item = &'a str>) -> O
         .map(|(_, name)| name)
 }
 
-/// Whether a setting deletes files or state, and what is written does not say so.
+/// Whether a setting deletes files or state, and the written name does not suggest that.
 pub(crate) fn is_dangerous(name: &str, written: &str) -> bool {
     let starts = |text: &str| ["clean", "delet"].into_iter().find(|start| text.starts_with(start));
     let written: String = fold(written).into_iter().collect();

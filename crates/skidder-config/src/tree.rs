@@ -128,7 +128,7 @@ fn insert(map: &mut Map, new: Entry, path: &str, mode: Mode, problems: &Problems
     };
     let key_path = join(path, &new.key);
     old.indexed |= new.indexed;
-    // The later place is told unless the later value was dropped.
+    // The later place is reported unless the later value was dropped.
     if mode == Mode::Later && !new.value.is_null() {
         old.key_position = new.key_position;
     }

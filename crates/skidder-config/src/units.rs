@@ -133,8 +133,9 @@ pub fn show_duration(duration: Duration) -> String {
 }
 
 /// A number of bytes: bare, or with a unit. `KB MB GB TB PB` (and `K M G T P`) count in 1000s,
-/// `KiB MiB GiB TiB PiB` (and `Ki Mi …`) in 1024s; case does not matter, fractions are allowed.
-/// The same as Filebeat's `cfgtype.ByteSize`, see <https://pkg.go.dev/github.com/dustin/go-humanize#ParseBytes>.
+/// `KiB MiB GiB TiB PiB` (and `Ki Mi …`) in 1024s; case does not matter, fractions are allowed. The
+/// same as Filebeat's `cfgtype.ByteSize`, see
+/// <https://pkg.go.dev/github.com/dustin/go-humanize#ParseBytes>.
 pub fn parse_size(text: &str) -> Result<u64, String> {
     let expected = || "a size like `10MiB`, `512KB` or a number of bytes".to_owned();
     let text = text.trim();

@@ -1,10 +1,10 @@
 //! Replaces `${...}` in the texts of a tree: other settings, environment, keystore, in this order.
 //!
-//! Done on the tree, never on the YAML text, so a value cannot change the structure around it.
-//! What cannot be replaced is not an error yet: the setting is marked, and whoever reads it reports
-//! the problem. So an input that nobody reads (`enabled: false`) may name a variable that is not
-//! set, as in Filebeat, and templates of autodiscover keep their `${data...}` until
-//! they are expanded again with values for them.
+//! Done on the tree, never on the YAML text, so a value cannot change the structure around it. A
+//! variable that cannot be replaced is not an error yet: the setting is marked, and reading it
+//! reports the problem. So an input that is not read (`enabled: false`) may name a variable that is
+//! not set, as in Filebeat, and templates of autodiscover keep their `${data...}` until they are
+//! expanded again with values for them.
 //!
 //! Values from the environment are typed like those of `-E` (a list, a number, …); the original
 //! text is kept for settings that want text. Values from the keystore are text, and secret.
@@ -166,8 +166,9 @@ impl Expander<'_> {
         }
     }
 
-    /// A setting, else an extra value, else an environment variable that is not empty, else a secret: Filebeat
-    /// gives its library the keystore and then the environment, and that asks the last one first.
+    /// A setting, else an extra value, else an environment variable that is not empty, else a
+    /// secret: Filebeat gives its library the keystore and then the environment, and the library
+    /// searches the last one first.
     fn look_up(&mut self, name: &str, node: &Node) -> Result<Node, Unresolved> {
         if self.work_left == 0 {
             return Err(too_much());

@@ -127,7 +127,7 @@ impl Builder<'_> {
                 if self.frames.len() + measure.depth > DEPTH_MAX {
                     return Err(too_deep(position));
                 }
-                // The copy is used here: problems with it are told here.
+                // The copy is used here: problems with it are reported here.
                 let mut copy = node.clone();
                 self.add_weight(measure.weight, &position)?;
                 copy.position = position;

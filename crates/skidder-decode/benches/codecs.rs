@@ -1,8 +1,9 @@
-//! What each codec that is read costs beside gzip, as a table: CPU time of one thread, in rounds in which each codec has its
-//! turn, so that whatever else the machine does meets all of them.
+//! What each codec that is read costs beside gzip, as a table: CPU time of one thread, in rounds in
+//! which each codec has its turn, so that whatever else the machine does meets all of them.
 //!
-//! `cargo bench -p skidder-decode --bench codecs` (rounds: `SKIDDER_ROUNDS`). Text is that of the other benchmarks; files are
-//! what the tools make by default, and in memory. Decoders run as a reader has them, with checkpoints.
+//! `cargo bench -p skidder-decode --bench codecs` (rounds: `SKIDDER_ROUNDS`). Text is that of the
+//! other benchmarks; files are what the tools make by default, and in memory. Decoders run as a
+//! reader has them, with checkpoints.
 
 #![expect(clippy::print_stdout, reason = "the table is the result")]
 

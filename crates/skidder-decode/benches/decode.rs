@@ -1,8 +1,9 @@
 //! Decoding and line splitting, in bytes of decompressed text per second of one core.
 //!
-//! `cargo bench -p skidder-decode --bench decode`; other codecs than gzip are in `codecs.rs`. The file is in memory, but copied into the scratch buffer as
-//! `pread` would. The measure is `raw_inflate` (the decoder with CRC-32, nothing around it, input
-//! in place); `flate2` is what a program without need of checkpoints would use.
+//! `cargo bench -p skidder-decode --bench decode`; other codecs than gzip are in `codecs.rs`. The
+//! file is in memory, but copied into the scratch buffer as `pread` would. The measure is
+//! `raw_inflate` (the decoder with CRC-32, nothing around it, input in place); `flate2` is what a
+//! program without need of checkpoints would use.
 
 #![expect(clippy::print_stdout, reason = "the ratio belongs to the figures")]
 

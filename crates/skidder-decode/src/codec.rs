@@ -1,4 +1,4 @@
-//! The kinds of compressed files, and how a file tells which it is.
+//! The kinds of compressed files, and how to detect them.
 
 use crate::progress::DecodeError;
 use crate::source::read_full;
@@ -20,13 +20,14 @@ pub enum Codec {
     Lz4,
 }
 
-/// Frames of zstd and lz4 that hold no data begin with these four bytes, of which the lowest four bits are free.
+/// Frames of zstd and lz4 that hold no data begin with these four bytes, of which the lowest four
+/// bits are free.
 pub(crate) const SKIPPABLE_MAGIC: u32 = 0x184d_2a50;
 
 /// Head of a skippable frame: magic and length.
 pub(crate) const SKIPPABLE_HEAD_BYTES: u64 = 8;
 
-/// Skippable frames that are looked behind to tell zstd and lz4 apart.
+/// Skippable frames to skip at most, to distinguish zstd and lz4.
 const SKIPPABLE_MAX: usize = 16;
 
 /// The longest magic.
@@ -69,10 +70,11 @@ impl Codec {
         Self::ALL.into_iter().find(|codec| codec.name() == name)
     }
 
-    /// What a file is compressed with, by its first bytes; nothing if it is plain.
+    /// What a file is compressed with, by its first bytes; `None` if it is plain.
     ///
-    /// Two bytes tell gzip, as in Filebeat; the other magics are longer, and of them a file that is shorter must show
-    /// three. Skippable frames, which zstd and lz4 share, are looked behind; a file of nothing else counts as zstd.
+    /// Two bytes identify gzip, as in Filebeat; the other magics are longer, and a shorter file
+    /// must have three bytes of one. Skippable frames, which zstd and lz4 share, are skipped; a
+    /// file of nothing else counts as zstd.
     pub fn detect(file: &dyn File) -> Result<Option<Self>, DecodeError> {
         let mut offset = 0;
         for _ in 0..SKIPPABLE_MAX {

@@ -56,7 +56,7 @@ impl Checkpoint {
         }
     }
 
-    /// The stored form; its first bytes tell which one it is.
+    /// The stored form; its first bytes identify the codec.
     pub fn to_bytes(&self) -> Vec<u8> {
         match self {
             Self::Gzip(point) => point.to_bytes(),
@@ -93,8 +93,8 @@ impl Decoder {
         }
     }
 
-    /// A compressed file at `checkpoint`, after making sure that `file` still has the same 64 bytes before it. Continue
-    /// with [`Decoder::skip_to`] to the exact byte.
+    /// A compressed file at `checkpoint`, after making sure that `file` still has the same 64 bytes
+    /// before it. Continue with [`Decoder::skip_to`] to the exact byte.
     pub fn resume(
         checkpoint: &Checkpoint,
         file: &dyn File,
@@ -126,7 +126,7 @@ impl Decoder {
         self.with_checkpoint_interval(u64::MAX)
     }
 
-    /// What the file is compressed with; nothing if it is plain.
+    /// What the file is compressed with; `None` if it is plain.
     pub fn codec(&self) -> Option<Codec> {
         match self {
             Self::Plain { .. } => None,
@@ -207,8 +207,8 @@ impl Decoder {
         }
     }
 
-    /// The same, and what was looked at and could not be decoded before there is more of it: a bzip2 block is handed out
-    /// when it is whole.
+    /// The same, and what was looked at and could not be decoded before there is more of it: a
+    /// bzip2 block is handed out when it is whole.
     pub fn seen_offset(&self) -> u64 {
         match self {
             Self::Framed(reader) => reader.seen_offset(),
@@ -241,12 +241,12 @@ impl Decoder {
 /// Compressed bytes that [`head`] reads at a time: one page, usually all it needs.
 const HEAD_READ_BYTES: usize = 4096;
 
-/// Decodes the first bytes of a compressed file into `out`; returns how many there are, and whether the file ends in the
-/// middle of something and so may get more.
+/// Decodes the first bytes of a compressed file into `out`; returns how many there are, and whether
+/// the file ends in the middle of something and so may get more.
 ///
-/// Fewer than asked for means that the file ends, or is damaged, before. Reads 4 KiB at a time and takes its decoder from
-/// `pool`, so that a scan over many files stays cheap; only bzip2 has to decode a whole block, 30 to 60 ms. An error is
-/// returned only if it left no byte before it.
+/// Fewer than `out` holds means that the file ends, or is damaged, before. Reads 4 KiB at a time
+/// and takes its decoder from `pool`, so that a scan over many files stays cheap; only bzip2 has to
+/// decode a whole block, 30 to 60 ms. An error is returned only if it left no byte before it.
 pub fn head(
     file: &dyn File,
     codec: Codec,
@@ -265,7 +265,7 @@ pub fn head(
                     return Ok((have, progress.state == ReadState::Waiting));
                 }
             }
-            // Whoever reads the file through comes to the same error, and reports it.
+            // Reading the whole file reaches the same error, and reports it.
             Err(DecodeError::Damaged(_)) if have > 0 => break,
             Err(error) => return Err(error),
         }

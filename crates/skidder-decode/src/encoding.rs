@@ -1,9 +1,10 @@
 //! Text encodings: from the bytes of a line to UTF-8, and from a character to the bytes that stand for it.
 //!
-//! The names are Filebeat's (`libbeat/reader/readfile/encoding`): its own list first, then the labels of the WHATWG
-//! Encoding Standard. `encoding_rs` decodes what it knows; what it lacks is in `tables`. Lines are decoded one by one,
-//! without their terminator, and each begins in the encoding's first state: escape sequences of ISO-2022-JP and
-//! HZ-GB-2312 that are still open at the end of a line, against their standards, end there.
+//! The names are Filebeat's (`libbeat/reader/readfile/encoding`): its own list first, then the
+//! labels of the WHATWG Encoding Standard. `encoding_rs` decodes what it knows; what it lacks is in
+//! `tables`. Lines are decoded one by one, without their terminator, and each begins in the
+//! encoding's first state: escape sequences of ISO-2022-JP and HZ-GB-2312 that are still open at
+//! the end of a line, against their standards, end there.
 //!
 //! Promises: decoding never fails; what is no character becomes U+FFFD. `plain` changes nothing.
 
@@ -24,7 +25,7 @@ pub struct Encoding(Configured);
 enum Configured {
     /// The same for every file.
     Fixed(Kind),
-    /// UTF-16 in the byte order that the byte order mark of each file tells; without one in this order.
+    /// UTF-16 in the byte order of each file's byte order mark; without one in this order.
     Utf16Bom(Option<Endian>),
 }
 
@@ -66,10 +67,10 @@ enum Kind {
 /// Why the encoding of a file is not known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BomError {
-    /// The file is too short to tell: try again when it has grown.
+    /// The file is too short to decide: try again when it has grown.
     #[error("the file is too short for a byte order mark")]
     TooShort,
-    /// The file does not begin as the encoding asks: it cannot be read with it.
+    /// The file does not begin as the encoding requires: it cannot be read with it.
     #[error("the file has no byte order mark, which `encoding: utf-16-bom` asks for")]
     Missing,
 }
@@ -162,9 +163,9 @@ impl Encoding {
     /// `plain`: bytes stay as they are. What an empty name means.
     pub const PLAIN: Self = Self(Configured::Fixed(Kind::Plain));
 
-    /// The encoding of this name, whatever its case: Filebeat's names, then the labels of the WHATWG Encoding Standard
-    /// (where `iso-8859-1` is windows-1252). Those that the standard only knows in order to decode nothing of them
-    /// (`iso-2022-kr`) are not accepted.
+    /// The encoding of this name, whatever its case: Filebeat's names, then the labels of the
+    /// WHATWG Encoding Standard (where `iso-8859-1` is windows-1252). Those that the standard only
+    /// knows in order to decode nothing of them (`iso-2022-kr`) are not accepted.
     pub fn find(name: &str) -> Option<Self> {
         let name = name.trim();
         if name.is_empty() {
@@ -201,8 +202,8 @@ impl Encoding {
         }
     }
 
-    /// The encoding of a file that begins with `head`: its first [`BOM_BYTES`] decompressed bytes or more, fewer only
-    /// if it has no more.
+    /// The encoding of a file that begins with `head`: its first [`BOM_BYTES`] decompressed bytes
+    /// or more, fewer only if it has no more.
     pub fn of_file(&self, head: &[u8]) -> Result<FileEncoding, BomError> {
         let fallback = match self.0 {
             Configured::Fixed(kind) => return Ok(FileEncoding { kind, bom_bytes: 0 }),
@@ -235,13 +236,14 @@ impl FileEncoding {
         if matches!(self.kind, Kind::Utf16(_)) { 2 } else { 1 }
     }
 
-    /// Whether a character may have four bytes of which some are ASCII digits: then a sequence of bytes is only a
-    /// character if it stands where one begins.
+    /// Whether a character may have four bytes of which some are ASCII digits: then a sequence of
+    /// bytes is only a character if it stands where one begins.
     pub(crate) fn is_gb18030(&self) -> bool {
         self.kind == Kind::Library(rs::GB18030)
     }
 
-    /// The bytes of a character; nothing if the encoding has no such character. In `plain` they are those of UTF-8.
+    /// The bytes of a character; `None` if the encoding has no such character. In `plain` they are
+    /// those of UTF-8.
     pub fn encode(&self, character: char) -> Option<Vec<u8>> {
         let mut utf8 = [0; 4];
         let text: &str = character.encode_utf8(&mut utf8);
@@ -271,8 +273,9 @@ impl FileEncoding {
         }
     }
 
-    /// Appends a line as UTF-8 to `out`: a whole one, without its terminator (and without the byte order mark, see
-    /// [`FileEncoding::bom_bytes`]). What is no character becomes U+FFFD, except with `plain`.
+    /// Appends a line as UTF-8 to `out`: a whole one, without its terminator (and without the byte
+    /// order mark, see [`FileEncoding::bom_bytes`]). What is no character becomes U+FFFD, except
+    /// with `plain`.
     pub fn decode_line(&self, line: &[u8], out: &mut Vec<u8>) {
         match self.kind {
             Kind::Plain => out.extend_from_slice(line),

@@ -1,11 +1,13 @@
 //! zstd, bzip2, xz and lz4: files made of frames (streams, blocks) that can be decoded each by itself.
 //!
-//! A [`FramedReader`] is the shell that all of them share: offsets, damage, checkpoints, and what happens at the end of
-//! the file. Inside it a machine for the format takes one step after the other over an `Input`. Headers and other short
-//! pieces are only consumed whole, so that a file which is still being written is simply tried again.
+//! A [`FramedReader`] is the shell that all of them share: offsets, damage, checkpoints, and what
+//! happens at the end of the file. Inside it a machine for the format takes one step after the
+//! other over an `Input`. Headers and other short pieces are only consumed whole, so that a file
+//! which is still being written is simply tried again.
 //!
-//! The promises are those of [`crate::gzip::GzipReader`]: the output is the concatenation of all frames, whatever the
-//! sizes of the buffers; what was decoded before damage is handed out before the damage is reported; nothing twice.
+//! The promises are those of [`crate::gzip::GzipReader`]: the output is the concatenation of all
+//! frames, whatever the sizes of the buffers; what was decoded before damage is handed out before
+//! the damage is reported; nothing twice.
 
 pub(crate) mod bzip2;
 mod checkpoint;
@@ -71,7 +73,7 @@ enum Machine {
 enum Step {
     /// This many bytes were handed out; perhaps none, if only input was consumed.
     Produced(usize),
-    /// Something to tell behind what was handed out before.
+    /// A note that belongs after the bytes handed out before.
     Mismatch(Mismatch),
     /// The file is complete where it ends.
     End,
@@ -134,8 +136,8 @@ impl FramedReader {
         self.with_checkpoint_interval(NEVER)
     }
 
-    /// A reader at `checkpoint`, after making sure that `file` still has the same 64 bytes before it. Continue with
-    /// [`crate::Decoder::skip_to`] to the exact byte.
+    /// A reader at `checkpoint`, after making sure that `file` still has the same 64 bytes before
+    /// it. Continue with [`crate::Decoder::skip_to`] to the exact byte.
     pub fn resume(
         checkpoint: &FramePoint,
         file: &dyn File,
@@ -185,8 +187,8 @@ impl FramedReader {
         self.decompressed
     }
 
-    /// Decodes the next bytes into `out`, using `scratch` for compressed bytes (64 KiB serve best). Neither may be
-    /// empty. See [`crate::gzip::GzipReader::read`].
+    /// Decodes the next bytes into `out`, using `scratch` for compressed bytes (64 KiB serve best).
+    /// Neither may be empty. See [`crate::gzip::GzipReader::read`].
     pub fn read(
         &mut self,
         file: &dyn File,
@@ -286,7 +288,7 @@ impl FramedReader {
     /// Takes a checkpoint, if there can be one where the machine stands.
     fn mark(&mut self, file: &dyn File) {
         let Some(state) = self.machine.point() else { return };
-        // Without these bytes there is none this time; whatever is wrong shows when they are decoded.
+        // Without these bytes there is no checkpoint this time; an error shows when they are decoded.
         let Ok(tail) = Tail::read(file, self.compressed) else { return };
         self.checkpoint_last = self.decompressed;
         self.checkpoint = Some(FramePoint {
@@ -310,7 +312,7 @@ impl Machine {
         }
     }
 
-    /// What a checkpoint has to hold to go on from here; nothing if that cannot be.
+    /// What a checkpoint has to hold to go on from here; `None` if that cannot be.
     fn point(&self) -> Option<Vec<u8>> {
         match self {
             Self::Zstd(machine) => machine.is_between().then(Vec::new),
@@ -331,7 +333,7 @@ impl Machine {
         }
     }
 
-    /// Gives back what is not needed any more.
+    /// Releases memory that is no longer needed.
     fn release(&mut self) {
         match self {
             Self::Zstd(machine) => machine.release(),

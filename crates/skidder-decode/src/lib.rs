@@ -5,7 +5,7 @@
 //! same buffers to all of its files. Errors and notes name offsets; they log nothing.
 //!
 //! - [`Decoder`] is what a reader holds for each file: plain or compressed, one `read`, one offset, and
-//!   [`Checkpoint`]s on the way at which it can be resumed. [`Codec`] tells what a file is.
+//!   [`Checkpoint`]s on the way at which it can be resumed. [`Codec`] detects the kind of a file.
 //! - [`gzip`] decodes gzip files and makes checkpoints inside of them.
 //! - [`framed`] decodes zstd, bzip2, xz and lz4, whose parts are independent of each other.
 //! - [`encoding`] turns lines of other encodings into UTF-8; [`lines`] splits what was decompressed.
@@ -20,7 +20,7 @@
 //! | xz | the dictionary of the block (8 MiB at `xz -6`, 64 MiB at `-9`) and 0.1 MiB | [`WINDOW_BYTES_MAX`] |
 //! | lz4 | a block as stored and as decoded (8 MiB at the default size), 64 KiB | by the format |
 //!
-//! What asks for a larger window is reported as [`Damage::Window`]. Idle decoders are kept in a
+//! A file that needs a larger window is reported as [`Damage::Window`]. Idle decoders are kept in a
 //! [`DecoderPool`], which has bounds of its own.
 
 mod codec;

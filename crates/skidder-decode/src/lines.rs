@@ -1,10 +1,12 @@
 //! Splitting bytes into lines.
 //!
-//! A [`Splitter`] knows no state: it is given the bytes of a buffer that begins where a line begins, and tells where
-//! lines end. What follows the last terminator is the caller's to keep until more arrives.
+//! A [`Splitter`] has no state: it takes the bytes of a buffer that begins where a line begins, and
+//! returns where lines end. What follows the last terminator is the caller's to keep until more
+//! arrives.
 //!
-//! Terminators are searched in the encoding of the file: in UTF-16 only at even positions, in GB 18030 only where a
-//! character begins. In all other encodings the bytes of a terminator cannot be part of another character.
+//! Terminators are searched in the encoding of the file: in UTF-16 only at even positions, in GB
+//! 18030 only where a character begins. In all other encodings the bytes of a terminator cannot be
+//! part of another character.
 
 use crate::encoding::{Encoding, FileEncoding};
 use memchr::{memchr, memchr_iter};
@@ -132,7 +134,7 @@ impl Default for Splitter {
 }
 
 impl Splitter {
-    /// For files of this encoding; nothing if it has no such character.
+    /// For files of this encoding; `None` if it has no such character.
     pub fn new(terminator: LineTerminator, encoding: FileEncoding) -> Option<Self> {
         let strip = terminator == LineTerminator::Auto;
         let terminator = Encoded::new(terminator.characters(), encoding)?;
@@ -143,13 +145,15 @@ impl Splitter {
         Some(Self { terminator, stripped, key, unit, gb18030 })
     }
 
-    /// Calls `each(start, end, next)` for every complete line of `bytes`: the line is `bytes[start..end]`, its
-    /// terminator `bytes[end..next]`. Returns the number of bytes that complete lines take up; the rest is the
-    /// beginning of a line.
+    /// Calls `each(start, end, next)` for every complete line of `bytes`: the line is
+    /// `bytes[start..end]`, its terminator `bytes[end..next]`. Returns the number of bytes that
+    /// complete lines take up; the rest is the beginning of a line.
     ///
-    /// A carriage return at the very end of `bytes` is not yet known to be part of a terminator and stays in the rest.
+    /// A carriage return at the very end of `bytes` is not yet known to be part of a terminator and
+    /// stays in the rest.
     ///
-    /// One search that runs through (`memchr_iter`) is 7 % faster than a new search for each line, at 240 bytes a line.
+    /// One search that runs through (`memchr_iter`) is 7 % faster than a new search for each line,
+    /// at 240 bytes a line.
     #[inline]
     pub fn split(&self, bytes: &[u8], mut each: impl FnMut(usize, usize, usize)) -> usize {
         let mut start = 0;
@@ -181,8 +185,8 @@ impl Splitter {
         start
     }
 
-    /// Behind the first terminator that ends behind `from`, if there is one. `bytes` begins where a line begins; to
-    /// search while a buffer is filled, `from` is what was there before.
+    /// Behind the first terminator that ends behind `from`, if there is one. `bytes` begins where a
+    /// line begins; to search while a buffer is filled, `from` is what was there before.
     #[inline]
     pub fn find(&self, bytes: &[u8], from: usize) -> Option<usize> {
         if self.terminator.len == 1 {
@@ -199,8 +203,8 @@ impl Splitter {
         }
     }
 
-    /// Of the `len` bytes of a line without an end: how many at its front can be thrown away so that the rest still
-    /// shows where it ends.
+    /// Of the `len` bytes of a line without an end: how many at its front can be thrown away so
+    /// that the rest still shows where it ends.
     pub fn discardable(&self, len: usize) -> usize {
         let kept = self.terminator.len - 1;
         len.saturating_sub(kept) / self.unit * self.unit

@@ -15,8 +15,8 @@ const LARGE_IDLE_MAX: usize = 2;
 
 /// What the decoders of a process share. Clones share the same stores.
 ///
-/// Holds at most the number of idle decoders given to [`DecoderPool::new`] for gzip and zstd, and two for bzip2 and lz4.
-/// Decoders in use are not limited here. The dictionary of xz is not kept.
+/// Holds at most the number of idle decoders given to [`DecoderPool::new`] for gzip and zstd, and
+/// two for bzip2 and lz4. Decoders in use are not limited here. The dictionary of xz is not kept.
 #[derive(Clone, Debug)]
 pub struct DecoderPool {
     pub(crate) inflates: InflatePool,
@@ -56,7 +56,7 @@ pub(crate) struct Blocks {
 
 /// What can be kept for the next user.
 pub(crate) trait Reusable: Sized + Send {
-    /// A new one; nothing if there is no memory.
+    /// A new one; `None` if there is no memory.
     fn create() -> Option<Self>;
     /// Makes it as good as new, or says that it should be freed.
     fn reset(&mut self) -> bool;
@@ -97,7 +97,7 @@ impl<T: Reusable> Pool<T> {
         Self { idle: Arc::default(), idle_max }
     }
 
-    /// One that returns to the pool when dropped; nothing if there is no memory.
+    /// One that returns to the pool when dropped; `None` if there is no memory.
     pub(crate) fn take(&self) -> Option<Loan<T>> {
         let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
         let item = idle.or_else(T::create)?;

@@ -13,7 +13,7 @@ pub struct Progress {
     /// Whether to call again.
     pub state: ReadState,
     /// Something to report that does not end the stream. The note belongs after the `produced`
-    /// bytes; each is told once.
+    /// bytes; each is reported once.
     pub note: Option<Note>,
 }
 
@@ -54,7 +54,7 @@ pub enum Note {
         /// The value of what was decoded.
         found: u64,
     },
-    /// Behind the last member is something that is neither a member (stream, frame) nor padding. It
+    /// After the last member follow bytes that are neither a member (stream, frame) nor padding. It
     /// is ignored, as `gzip` does.
     TrailingGarbage {
         /// Where it begins, in compressed bytes.
@@ -94,8 +94,8 @@ pub enum DecodeError {
     Damaged(#[from] Damage),
 }
 
-/// The largest window (zstd) or dictionary (xz) of a decoder, in bytes: what the `zstd` tool takes
-/// without being told. What asks for more is not decoded.
+/// The largest window (zstd) or dictionary (xz) of a decoder, in bytes: the default limit of the
+/// `zstd` tool. Files that need more are not decoded.
 pub const WINDOW_BYTES_MAX: u64 = 128 << 20;
 
 /// Why a file cannot be decoded any further.
@@ -130,10 +130,10 @@ pub enum Damage {
         codec: Codec,
         /// Where, in compressed bytes.
         compressed_offset: u64,
-        /// What is asked for.
+        /// The size it needs.
         bytes: u64,
     },
-    /// A member asks for something that no specification defines.
+    /// A member uses something that no specification defines.
     #[error("the gzip member at byte {member_offset} has {what} 0x{value:02x}, which is unknown")]
     Unsupported {
         /// Where the member begins, in compressed bytes.

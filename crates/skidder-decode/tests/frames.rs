@@ -64,8 +64,8 @@ fn what_the_tools_write_decodes_to_its_text() {
     println!("{seen} of {} files written by tools", commands.len());
 }
 
-/// Files that the tools wrote (`testdata/tools/README.md`), with a checkpoint of version 1 inside of each: for machines
-/// without the tools, and for checkpoints of earlier versions.
+/// Files that the tools wrote (`testdata/tools/README.md`), with a checkpoint of version 1 inside
+/// of each: for machines without the tools, and for checkpoints of earlier versions.
 #[test]
 fn kept_files_and_checkpoints_of_version_1_are_still_good() {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata/tools");

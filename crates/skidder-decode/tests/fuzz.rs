@@ -1,6 +1,7 @@
 //! Random damage to files of every kind, from a seed: whatever happens, all ways of reading agree.
 //!
-//! A longer run: `cargo xtask fuzz --seconds 600`; one round: `SKIDDER_SEED=17 cargo test -p skidder-decode --test fuzz`.
+//! A longer run: `cargo xtask fuzz --seconds 600`; one round:
+//! `SKIDDER_SEED=17 cargo test -p skidder-decode --test fuzz`.
 
 mod common;
 

@@ -1,7 +1,9 @@
-//! Random damage to files of zstd, bzip2, xz and lz4, to their checkpoints, and random text in random encodings.
+//! Random damage to files of zstd, bzip2, xz and lz4, to their checkpoints, and random text in
+//! random encodings.
 //!
-//! A round is made from one number, which a failure prints: `SKIDDER_SEED=17 cargo test -p skidder-decode --test
-//! fuzz_frames`. A longer run: `cargo xtask fuzz --seconds 600`, or `SKIDDER_FUZZ_FROM` and `SKIDDER_FUZZ_ROUNDS`.
+//! A round is made from one number, which a failure prints:
+//! `SKIDDER_SEED=17 cargo test -p skidder-decode --test fuzz_frames`. A longer run:
+//! `cargo xtask fuzz --seconds 600`, or `SKIDDER_FUZZ_FROM` and `SKIDDER_FUZZ_ROUNDS`.
 
 mod common;
 

@@ -1,4 +1,4 @@
-//! Codes of a block, the head that tells them, and the writing of sequences with them.
+//! Codes of a block, the head that describes them, and the writing of sequences with them.
 
 use crate::bits::Bits;
 use crate::codes;
@@ -119,13 +119,14 @@ impl Codes {
         codes::lengths(&counts, 7, &mut lengths);
         let mut bits = [0; 19];
         codes::codes(&lengths, &mut |symbol, code| bits[symbol] = code);
-        let told = ORDER.iter().rposition(|&symbol| lengths[symbol] > 0).unwrap_or(0).max(3) + 1;
+        let described =
+            ORDER.iter().rposition(|&symbol| lengths[symbol] > 0).unwrap_or(0).max(3) + 1;
         let head = &mut self.head;
         head.push((0b100, 3));
         head.push(((LITERALS - 257) as u16, 5));
         head.push(((DISTANCES - 1) as u16, 5));
-        head.push(((told - 4) as u16, 4));
-        head.extend(ORDER[..told].iter().map(|&symbol| (u16::from(lengths[symbol]), 3)));
+        head.push(((described - 4) as u16, 4));
+        head.extend(ORDER[..described].iter().map(|&symbol| (u16::from(lengths[symbol]), 3)));
         for &(symbol, extra) in &symbols {
             head.push((bits[symbol as usize], lengths[symbol as usize]));
             if symbol == 16 {

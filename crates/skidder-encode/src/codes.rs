@@ -5,7 +5,8 @@ pub(crate) const LENGTH_MAX: usize = 14;
 
 /// Lengths of codes for `counts`, none longer than `length_max`; 0 for what was not counted.
 ///
-/// Two-queue Huffman, then codes that are too long are cut and the sum of Kraft is repaired by making the longest of the others longer.
+/// Two-queue Huffman, then codes that are too long are cut and the sum of Kraft is repaired by
+/// making the longest of the others longer.
 pub(crate) fn lengths(counts: &[u32], length_max: usize, lengths: &mut [u8]) {
     let mut order: Vec<(u32, u16)> = Vec::with_capacity(counts.len());
     for (symbol, &count) in counts.iter().enumerate() {

@@ -73,7 +73,7 @@ pub(crate) fn pieces(length: usize, each: &mut impl FnMut(usize)) -> u32 {
     let mut left = length;
     let mut count = 1;
     while left > COPY_MAX {
-        // What is left behind the last whole one must have a code too.
+        // The rest after the last whole one must have a code too.
         let piece = if left < COPY_MAX + COPY_MIN { COPY_MAX - COPY_MIN } else { COPY_MAX };
         each(piece);
         left -= piece;

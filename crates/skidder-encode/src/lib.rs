@@ -5,8 +5,8 @@
 //!
 //! 1. `matcher` finds copies of earlier bytes. It looks up keys of six bytes in one table, goes over what
 //!    does not repeat with longer and longer steps, and behind a copy tries the same distance again.
-//! 2. `counts` counts a sample of the symbols. As long as the codes in use are near the ideal for them, they are
-//!    kept, and the block goes on; otherwise new ones are made.
+//! 2. `counts` counts a sample of the symbols. As long as the codes in use are near the ideal for
+//!    them, they are kept, and the block goes on; otherwise new ones are made.
 //! 3. `block` writes the bits.
 //!
 //! The state is one table and some buffers, and no text is copied: copies reach back to the beginning of what
@@ -74,14 +74,15 @@ impl Encoder {
 
     /// Appends the compressed form of `piece` to `out`, but for up to seven bits.
     ///
-    /// What does not shrink becomes longer by a part in 4096 and some bytes at most. Copies reach back only to the
-    /// beginning of the piece.
+    /// What does not shrink becomes longer by a part in 4096 and some bytes at most. Copies reach
+    /// back only to the beginning of the piece.
     pub fn add(&mut self, piece: &[u8], out: &mut Vec<u8>) {
         self.add_behind(piece, 0, out);
     }
 
-    /// Appends the compressed form of `text[known..]`, as [`Encoder::add`]. `text[..known]` is the end of what was added
-    /// to this text before, for copies to reach back to; more than [`WINDOW_BYTES`] of it are of no use.
+    /// Appends the compressed form of `text[known..]`, as [`Encoder::add`]. `text[..known]` is the
+    /// end of what was added to this text before, for copies to reach back to; more than
+    /// [`WINDOW_BYTES`] of it are of no use.
     ///
     /// # Panics
     /// If `known` is more than the length of `text`, or than what was added.

@@ -4,20 +4,21 @@ use crate::load::{load, load32, same_bytes, same32};
 
 /// Base-2 logarithm of the places of the table, 16 KiB: half of a core's fastest cache.
 const TABLE_BITS: u32 = 13;
-/// Bytes that are looked up together. Shorter repetitions cost about as many bits as their literals, and more time.
+/// Bytes that are looked up together. Shorter repetitions cost about as many bits as their
+/// literals, and more time.
 const KEY_BYTES: usize = 6;
-/// What is left of a text when it is no longer looked at.
+/// The rest of a text when it is no longer looked at.
 const MARGIN: usize = 32;
 /// Base-2 logarithm of the misses in a row after which every second position is skipped, then two of three, …
 const PATIENCE_BITS: u32 = 3;
 
-/// How far a copy may go on behind the end of a segment. If it was cut there, the next segment would begin in the
-/// middle of what was copied, where nothing is remembered.
+/// How far a copy may go on behind the end of a segment. If it was cut there, the next segment
+/// would begin in the middle of what was copied, where nothing is remembered.
 pub(crate) const CROSSING_BYTES_MAX: usize = 32 << 10;
 /// Bytes that are skipped behind a copy if the same distance goes on behind them.
 const SKIP_MAX: u32 = 16;
-/// Behind the beginning of a copy that is at least so long, more positions are remembered: the next time, what is
-/// before it may end elsewhere.
+/// Behind the beginning of a copy that is at least so long, more positions are remembered: the next
+/// time, what is before it may end elsewhere.
 const REMEMBERED_BYTES_MIN: usize = 16;
 
 /// Literals, then a copy.
@@ -34,7 +35,8 @@ pub(crate) struct Sequence {
 /// Remembers where keys were seen last.
 #[derive(Debug)]
 pub(crate) struct Matcher {
-    /// The low bits of positions in all that was given. They need not be forgotten: what is found is compared in any case.
+    /// The low bits of positions in all that was given. They need not be forgotten: what is found
+    /// is compared in any case.
     table: Box<[u16; 1 << TABLE_BITS]>,
     /// Those of where the text begins that is looked at.
     origin: u16,

@@ -5,14 +5,16 @@ use crate::block::Codes;
 use crate::counts::Counts;
 use crate::matcher::{CROSSING_BYTES_MAX, Matcher, Sequence};
 
-/// A text is coded in segments of this many bytes: what the matcher saw of one is still in a core's second cache
-/// when it is written, and the look at the counts, some 3 µs, is little for each document.
+/// A text is coded in segments of this many bytes: what the matcher saw of one is still in a core's
+/// second cache when it is written, and the look at the counts, some 3 µs, is little for each
+/// document.
 const SEGMENT_BYTES: usize = 128 << 10;
-/// Room for a segment in its worst codes, a copy that crosses its end, the end of a block and the head of the next.
+/// Room for a segment in its worst codes, a copy that crosses its end, the end of a block and the
+/// head of the next.
 const OUT_BYTES: usize = 2 * SEGMENT_BYTES + CROSSING_BYTES_MAX / 32 + 1024;
 /// Up to here a segment may be cheaper with the fixed codes, which need no head.
 const FIXED_BYTES_MAX: usize = 4 << 10;
-/// Codes are kept until they cost one part in so many more than the ideal.
+/// Codes are kept until they cost one part in this many more than the ideal.
 const SLACK: u64 = 20;
 /// About what the head of a block costs, in bits.
 const HEAD_BITS: u64 = 800;

@@ -65,7 +65,7 @@ pub struct Case {
     pub files: BTreeMap<String, String>,
     /// The events, one after the other; none if the settings are refused.
     pub steps: Vec<Step>,
-    /// A part of what is told about the settings.
+    /// A part of the problems of the settings.
     pub refused: Option<String>,
     /// Whether the processors of the case are one, without `if`.
     pub single: bool,
@@ -131,7 +131,7 @@ pub(crate) fn json_of(value: &Value) -> Json {
     }
 }
 
-/// Fails with everything that was told.
+/// Fails with all problems.
 pub(crate) fn no_problems(problems: &Problems, what: &str) -> Result<()> {
     ensure!(problems.is_empty(), "{what}: {problems}");
     Ok(())

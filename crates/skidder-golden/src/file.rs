@@ -6,7 +6,7 @@ use skidder_config::{Problems, Settings};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// One option of a processor, for people.
+/// One option of a processor, for the documentation.
 #[derive(Clone, Debug)]
 pub struct OptionLine {
     /// Its name, with dots.
@@ -40,7 +40,7 @@ pub struct GoldenFile {
     pub cases: Vec<Case>,
 }
 
-/// All golden files of a folder for people to read: `${NAME}` is `NAME`.
+/// All golden files of a folder for the documentation: `${NAME}` is `NAME`.
 pub fn read_folder_for_page(folder: &Path) -> Result<Vec<GoldenFile>> {
     paths_in(folder)?
         .into_iter()

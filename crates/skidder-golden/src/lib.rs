@@ -21,13 +21,14 @@
 //!     out: {b: 1}           # the same afterwards; `@timestamp` only if it changed
 //! ```
 //!
-//! Instead of `out`: `dropped: true`, or `refused:` with a part of what is told about the configuration.
-//! `out_json` and `in_json` are JSON texts, for keys with dots in them. `matches` has fields of `out` that only a
-//! regular expression can give. `then` is a list of further events (`in`, `out`, … and `after`, a duration to wait)
-//! for the same processors. `files` are the files of the machine, from path to content.
+//! Instead of `out`: `dropped: true`, or `refused:` with a part of the problems of the
+//! configuration. `out_json` and `in_json` are JSON texts, for keys with dots in them. `matches`
+//! has fields of `out` that only a regular expression can give. `then` is a list of further events
+//! (`in`, `out`, … and `after`, a duration to wait) for the same processors. `files` are the files
+//! of the machine, from path to content.
 //!
-//! Each case runs twice: with everything as the event's own, and with everything but message and time as fields
-//! of the source, so that folding is tested by every case.
+//! Each case runs twice: with everything as the event's own, and with everything but message and
+//! time as fields of the source, so that folding is tested by every case.
 
 mod build;
 mod case;

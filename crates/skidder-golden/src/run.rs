@@ -124,7 +124,7 @@ pub(crate) fn world_of(case: &Case) -> Result<World> {
     Ok(World { fs, clock })
 }
 
-/// The processors of a case, and what was told about them.
+/// The processors of a case, and their problems.
 pub(crate) fn compile(
     file: &GoldenFile,
     place: usize,
@@ -274,7 +274,7 @@ fn compare(step: &Step, got: Option<Json>) -> Result<()> {
     }
 }
 
-/// The options that the file explains are those that the processor asks for.
+/// The options that the file explains are those that the processor reads.
 fn check_options(file: &GoldenFile, make: &dyn Fn(&World) -> Context) -> Result<()> {
     let mut asked = BTreeSet::new();
     for (place, case) in file.cases.iter().enumerate() {

@@ -19,7 +19,7 @@ impl Acceptor {
         credentials.map(Self).map_err(|error| error.to_string())
     }
 
-    /// Who sent a request with this value of `Authorization`.
+    /// The principal that sent a request with this value of `Authorization`.
     ///
     /// # Errors
     /// If it is no token, not for this server, or one that came before; with what the library says.

@@ -50,8 +50,8 @@ impl std::fmt::Debug for Login {
 }
 
 impl Login {
-    /// Takes the settings over; nobody is asked yet. Called while the configuration is read: before the threads begin
-    /// that ask for tickets.
+    /// Takes the settings over; sends nothing yet. Called while the configuration is read: before
+    /// the threads begin that request tickets.
     ///
     /// # Errors
     /// If another configuration of Kerberos is in use, or a path has a zero byte.
@@ -71,11 +71,11 @@ impl Login {
         })
     }
 
-    /// The value of `Authorization` for one request to the server on `host`. It may have to ask the servers of the
-    /// realm, and then takes as long as these do.
+    /// The value of `Authorization` for one request to the server on `host`. It may have to query
+    /// the servers of the realm, and then takes as long as these do.
     ///
     /// # Errors
-    /// If Kerberos knows the user or the server not, or nobody answers for it.
+    /// If Kerberos does not know the user or the server, or its servers do not answer.
     pub fn header(&self, host: &str) -> Result<String, LoginError> {
         let service = self.settings.service_of(host);
         let failed =
@@ -159,8 +159,8 @@ fn acquire_from(
     let mut minor = 0;
     let mut name: sys::gss_name_t = ptr::null_mut();
     let mut credentials: sys::gss_cred_id_t = ptr::null_mut();
-    // SAFETY: all pointers are of values that outlive the calls, which only read what is passed to be read; `name` is
-    // released once, and `credentials` belong to what `Cred` makes of them.
+    // SAFETY: all pointers are of values that outlive the calls, which only read what is passed to
+    // be read; `name` is released once, and `credentials` belong to what `Cred` makes of them.
     unsafe {
         let major =
             sys::gss_import_name(&raw mut minor, &raw mut text, &raw mut kind, &raw mut name);
@@ -208,8 +208,9 @@ fn use_config(path: &Path) -> Result<(), LoginError> {
         }
         None => {}
     }
-    // SAFETY: it is set once, while the configuration is read, and the threads that ask for tickets (whose library reads
-    // it) begin after that; the program itself reads variables through std, which takes a lock.
+    // SAFETY: it is set once, while the configuration is read, and the threads that request tickets
+    // (whose library reads it) begin after that; the program itself reads variables through std,
+    // which takes a lock.
     unsafe { std::env::set_var("KRB5_CONFIG", path) };
     *config = Some(path.to_owned());
     Ok(())

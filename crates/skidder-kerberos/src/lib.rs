@@ -1,7 +1,8 @@
 //! Logging in to servers of HTTP with Kerberos: the header `Authorization: Negotiate …` of RFC 4559.
 //!
-//! The settings are read by every build, so that a mistake in them is told wherever it is made. Logging in is a feature
-//! of the build (`gssapi`): it takes the GSSAPI of MIT Kerberos, which is not everywhere.
+//! The settings are read by every build, so that a mistake in them is always reported. Logging in
+//! is a feature of the build (`gssapi`): it takes the GSSAPI of MIT Kerberos, which is not
+//! everywhere.
 
 #[cfg(feature = "gssapi")]
 mod acceptor;
@@ -38,12 +39,12 @@ pub enum LoginError {
     /// A path or a name has a zero byte.
     #[error("`kerberos.{0}` has a zero byte")]
     ZeroByte(&'static str),
-    /// Kerberos did not let the user in: a wrong password or keytab, or nobody answers for the realm.
+    /// Kerberos did not let the user in: a wrong password or keytab, or the realm does not answer.
     #[error("Kerberos does not let `{principal}` in with {by}: {why}")]
     User {
         /// The user with the realm.
         principal: String,
-        /// What proves who it is.
+        /// The proof of identity.
         by: String,
         /// What the library says.
         why: String,

@@ -15,7 +15,7 @@ impl Login {
         Err(LoginError::NotBuilt)
     }
 
-    /// There is none that it could be asked of.
+    /// There is no Kerberos to get it from.
     ///
     /// # Errors
     /// Never, as it is never called.

@@ -23,13 +23,14 @@ pub struct Settings {
     pub username: String,
     /// `realm` of the user and of the servers.
     pub realm: String,
-    /// `service_name`: the principal of the servers without its realm. If it is not given, it is `HTTP/` and the
-    /// name of the host.
+    /// `service_name`: the principal of the servers without its realm. If it is not given, it is
+    /// `HTTP/` and the name of the host.
     pub service: Option<String>,
 }
 
 impl Settings {
-    /// Reads the section `kerberos` of `section`; mistakes are told there. Nothing if there is none, or it is turned off.
+    /// Reads the section `kerberos` of `section`; reports mistakes. `None` if there is none, or it
+    /// is turned off.
     pub fn read(section: &Section<'_>) -> Option<Self> {
         let kerberos = section.optional_section("kerberos")?;
         if !kerberos.bool("enabled").or(true) {

@@ -20,8 +20,8 @@ pub(crate) fn date_number(time: &Zoned) -> u32 {
     year * 10_000 + time.month() as u32 * 100 + time.day() as u32
 }
 
-/// Whether two moments are in different intervals. A second, minute, hour, day, week, month (30 days) and year (365 days)
-/// are those of the calendar, others are counted from 1970.
+/// Whether two moments are in different intervals. A second, minute, hour, day, week, month (30
+/// days) and year (365 days) are those of the calendar, others are counted from 1970.
 pub(crate) fn differ(interval: Duration, before: &Zoned, now: &Zoned) -> bool {
     let week = |date: Date| {
         let week = date.iso_week_date();
@@ -67,7 +67,8 @@ mod tests {
             (hours(1), "2026-01-01T01:00:00Z", "2026-01-01T01:59:59Z", false),
             (hours(24), "2026-01-31T23:59:59Z", "2026-02-01T00:00:00Z", true),
             (hours(24), "2026-01-31T00:00:00Z", "2026-01-31T23:59:59Z", false),
-            // A Sunday and the Monday behind it; the first days of a year may be of a week of the year before.
+            // A Sunday and the Monday behind it; the first days of a year may be of a week of the
+            // year before.
             (hours(168), "2026-01-04T23:59:59Z", "2026-01-05T00:00:00Z", true),
             (hours(168), "2025-12-29T00:00:00Z", "2026-01-04T23:59:59Z", false),
             (hours(720), "2026-01-31T23:59:59Z", "2026-02-01T00:00:00Z", true),

@@ -100,7 +100,7 @@ pub struct MetricsConfig {
 /// Where lines go.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Target {
-    /// No log is wanted.
+    /// There is no log.
     Nowhere,
     /// Standard error.
     Stderr,
@@ -145,7 +145,8 @@ impl LogSettings {
     /// Default of `metrics.period`.
     pub const PERIOD: Duration = Duration::from_secs(30);
 
-    /// Reads `logging`; `logs` is `path.logs`, as an absolute path. Mistakes are told to the section's problems.
+    /// Reads `logging`; `logs` is `path.logs`, as an absolute path. Mistakes are added to the
+    /// section's problems.
     pub fn read(logging: Section<'_>, logs: &Path) -> Self {
         let levels = [
             ("debug", Level::DEBUG),
@@ -182,8 +183,9 @@ impl LogSettings {
         settings
     }
 
-    /// The log with the flags of the command line. If several places are asked for, lines go to one of them, as in Filebeat:
-    /// between files and stderr to the one that the environment would not choose, else to stderr before syslog before files.
+    /// The log with the flags of the command line. If several places are set, lines go to one of
+    /// them, as in Filebeat: between files and stderr to the one that the environment would not
+    /// choose, else to stderr before syslog before files.
     pub fn with_flags(&self, flags: &Flags) -> LogConfig {
         let by_default = flags.environment.is_stderr();
         let mut to_stderr = flags.stderr || self.to_stderr.unwrap_or(by_default);
@@ -221,7 +223,8 @@ impl LogSettings {
         }
     }
 
-    /// Regular expressions for the paths of our own files, also of those that another program has compressed or renamed.
+    /// Regular expressions for the paths of our own files, also of those that another program has
+    /// compressed or renamed.
     pub fn own_files(&self) -> Vec<String> {
         let mut own = Vec::new();
         for files in std::iter::once(&self.files).chain(&self.event_data) {
@@ -237,7 +240,7 @@ impl LogSettings {
         own
     }
 
-    /// Files of ours as they may be called, for who asks whether a pattern finds them.
+    /// Names that our own log files can have, to check whether a glob would match them.
     pub fn examples(&self) -> Vec<PathBuf> {
         let all = std::iter::once(&self.files).chain(&self.event_data);
         all.map(|files| files.path.join(format!("{}-20260131{DATED_EXTENSION}", files.name)))
@@ -287,7 +290,7 @@ fn read_files(files: Section<'_>, logs: &Path) -> FilesConfig {
     config
 }
 
-/// Only if the section is there: dead letters have the same events, and are for nobody else.
+/// Only if the section is there: dead letters have the same events, and only their owner can read them.
 fn read_event_data(logging: &Section<'_>, logs: &Path) -> Option<FilesConfig> {
     let event_data = logging.optional_section("event_data")?;
     let is_on = event_data.bool("to_files").or(true);

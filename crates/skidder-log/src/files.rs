@@ -1,7 +1,8 @@
-//! The files of the log: `NAME-YYYYMMDD.ndjson`, then `-1`, `-2`, …, as Filebeat names them. The newest is written to,
-//! nothing is ever renamed.
+//! The files of the log: `NAME-YYYYMMDD.ndjson`, then `-1`, `-2`, …, as Filebeat names them. The
+//! newest is written to, nothing is ever renamed.
 //!
-//! A file that somebody moves or removes is made anew within [`LOOK_EVERY`], so that logrotate needs nobody to tell us.
+//! A file that another program moves or removes is made anew within [`LOOK_EVERY`], so that
+//! logrotate needs no signal.
 
 use crate::calendar;
 use jiff::Zoned;
@@ -14,9 +15,9 @@ use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// How often it is looked whether the file is still the one at its path.
+/// How often to check that the file is still the one at its path.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
-/// Attempts to find a name that nobody else takes meanwhile.
+/// Attempts to find a free name.
 const NAMES_MAX: u32 = 1000;
 
 /// `logging.files`, `logging.event_data.files`.
@@ -47,7 +48,7 @@ pub(crate) struct Files {
     zone: TimeZone,
     active: Option<Active>,
     started: bool,
-    /// Old files that could not be removed, not told yet.
+    /// Old files that could not be removed, not reported yet.
     stuck: Vec<(PathBuf, io::Error)>,
 }
 
@@ -71,7 +72,7 @@ impl Files {
         Self { config, zone, active: None, started: false, stuck: Vec::new() }
     }
 
-    /// The directory and how names begin, for who looks for the log.
+    /// The directory and the beginning of names, to show where the log is.
     pub(crate) fn place(&self) -> PathBuf {
         self.config.path.join(&self.config.name)
     }
@@ -101,7 +102,7 @@ impl Files {
         let Some(active) = &mut self.active else { return Ok(()) };
         let written = active.file.write_all(text);
         if written.is_err() && !shares {
-            // Half a line is none. If that fails too the end of the line follows some time.
+            // Removes half a line. If that fails too, the rest of the line follows later.
             drop(active.file.set_len(active.size));
         }
         written?;
@@ -109,8 +110,8 @@ impl Files {
         Ok(())
     }
 
-    /// With `redirect_stderr`: opens the file before there is a line, so that nothing is said on stderr before it goes
-    /// there.
+    /// With `redirect_stderr`: opens the file before there is a line, so that nothing is said on
+    /// stderr before it goes there.
     pub(crate) fn redirect(&mut self, now: Timestamp) -> io::Result<()> {
         if self.config.redirect_stderr && self.active.is_none() {
             self.begin_file(now)?;
@@ -147,7 +148,7 @@ impl Files {
         active.looked = now;
         match std::fs::symlink_metadata(&active.path) {
             Ok(found) if (found.dev(), found.ino()) == active.identity => {
-                // Somebody may have emptied it, or written to it.
+                // Another program may have emptied it, or written to it.
                 active.size = found.len();
             }
             Ok(found) if found.is_file() => {

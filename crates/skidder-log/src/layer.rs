@@ -15,10 +15,11 @@ use tracing::{Event, Level, Subscriber};
 use tracing_subscriber::layer::{Context, Layer};
 use tracing_subscriber::registry::LookupSpan;
 
-/// Lines with this target hold the content of events. They go to the files of `logging.event_data`, and nowhere else.
+/// Lines with this target hold the content of events. They go to the files of `logging.event_data`,
+/// and nowhere else.
 pub const EVENT_DATA: &str = "skidder::event_data";
 
-/// Makes a line of each event of our own crates, and of what libraries say when something is wrong.
+/// Makes a line of each event of our own crates, and of warnings and errors of libraries.
 pub(crate) struct LineLayer {
     pub(crate) level: Level,
     pub(crate) selectors: Selectors,
@@ -60,7 +61,7 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for LineLayer {
         let Some(kept) = context.span(id) else { return };
         let mut fields = Fields::default();
         span.record(&mut fields);
-        // Of one output: what happens in it is told with its id.
+        // The span of an output: log lines inside it carry its id.
         let named = fields.map.remove("id").map(|id| (format!("{}.id", kept.name()), id));
         kept.extensions_mut().insert(OfSpan(named));
     }
@@ -97,7 +98,7 @@ fn logger_of(metadata: &tracing::Metadata<'_>) -> String {
     metadata.target().replace("::", ".")
 }
 
-/// What is told of everything that happens in a span: a name and a value.
+/// The field of every log line inside a span: a name and a value.
 struct OfSpan(Option<(String, Value)>);
 
 /// Collects the fields of one event.

@@ -1,9 +1,11 @@
 //! Our own log: what a line says, where it goes, and what becomes of it if it cannot go there.
 //!
-//! The settings are those of Filebeat (`logging.*`). Lines are ECS JSON, in files, on stderr, or in the short form for syslog.
-//! A thread of its own writes them, so that no other waits for a disk. Promised is: whatever happens to the log, the program
-//! goes on; a line that cannot be written where it belongs goes to stderr, or is counted; a line that comes again and again is
-//! counted instead of repeated; the content of events is in the files for it and nowhere else; no address keeps its password.
+//! The settings are those of Filebeat (`logging.*`). Lines are ECS JSON, in files, on stderr, or in
+//! the short form for syslog. A thread of its own writes them, so that no other waits for a disk.
+//! Promised is: whatever happens to the log, the program goes on; a line that cannot be written
+//! where it belongs goes to stderr, or is counted; a repeated line is counted
+//! instead of repeated; the content of events is in the files for it and nowhere else; no address
+//! keeps its password.
 
 mod calendar;
 mod config;

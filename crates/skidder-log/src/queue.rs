@@ -1,7 +1,7 @@
 //! Lines on their way from the threads of the program to the one that writes them.
 //!
-//! Who logs waits for nobody: not for a disk, not for a terminal that has stopped, not for the reader of a pipe. What there
-//! is no room for is left out, and how much that was is a line of the log.
+//! A thread that logs never waits: not for a disk, not for a terminal that has stopped, not for the
+//! reader of a pipe. Lines without room are dropped, and their number is a line of the log.
 
 use crate::line::Line;
 use crate::repeats::Repeats;
@@ -14,12 +14,12 @@ use tracing::callsite::Identifier;
 
 /// Lines that wait to be written, in bytes of their texts as they were counted.
 const BYTES_MAX: usize = 4 << 20;
-/// So much more for warnings and errors.
+/// Additional bytes for warnings and errors.
 const RESERVE_BYTES: usize = 1 << 20;
 /// What a line costs besides its message.
 const LINE_BYTES: usize = 512;
 
-/// A line, and for whom it is.
+/// A line, and its destination.
 #[derive(Debug)]
 pub(crate) enum Entry {
     /// For the log.
@@ -41,9 +41,9 @@ struct State {
     waiting: Vec<Entry>,
     bytes: usize,
     repeats: Repeats,
-    /// Lines that there was no room for, not told yet.
+    /// Lines dropped for lack of room, not reported yet.
     left_out: u64,
-    /// What was taken is not written yet.
+    /// Lines that were taken are not written yet.
     busy: bool,
     ended: bool,
     /// All was taken after the end, and written.
@@ -55,7 +55,7 @@ struct State {
 pub(crate) struct Counters {
     /// Lines that could not be written where they belong.
     pub(crate) failed: AtomicU64,
-    /// Lines that there was no room for.
+    /// Lines dropped for lack of room.
     pub(crate) left_out: AtomicU64,
 }
 
@@ -66,7 +66,7 @@ impl Queue {
         if let Some(line) = state.repeats.pass(place, line, now) {
             self.add(&mut state, Entry::Line(line));
         } else {
-            // The thread has to know when it is to be told.
+            // The thread needs to know when the line is due.
             self.changed.notify_all();
         }
     }
@@ -101,8 +101,8 @@ impl Queue {
         loop {
             let now = clock.monotonic();
             let ended = state.ended;
-            let told = state.repeats.take(now, ended);
-            state.waiting.extend(told.into_iter().map(Entry::Line));
+            let due = state.repeats.take(now, ended);
+            state.waiting.extend(due.into_iter().map(Entry::Line));
             let left_out = std::mem::take(&mut state.left_out);
             if left_out > 0 {
                 let text =
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn who_logs_does_not_wait_and_what_is_left_out_is_told() {
+    fn logging_does_not_wait_and_dropped_lines_are_reported() {
         let queue = Queue::default();
         let clock: Arc<dyn Clock> = Arc::new(SimClock::new());
         for _ in 0..10 {
@@ -176,8 +176,8 @@ mod tests {
         // Warnings have more room.
         queue.push_event_data(line(Level::WARN, 1 << 19));
         let mut taken = texts(queue.take(&clock).expect("lines wait"));
-        let told = taken.pop().expect("a line");
-        assert!(told.starts_with("lines of the log were left out"), "{told}");
+        let line = taken.pop().expect("a line");
+        assert!(line.starts_with("lines of the log were left out"), "{line}");
         let sizes: Vec<usize> = taken.iter().map(|text| text.len() >> 19).collect();
         assert_eq!(sizes, [2, 2, 2, 1], "three of the ten, and the warning");
         assert_eq!(queue.counters.left_out.load(Ordering::Relaxed), 7);

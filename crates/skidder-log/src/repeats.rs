@@ -1,7 +1,9 @@
-//! Lines that come again and again: the first are written, then one now and then with the number of those held back.
+//! Repeated lines: the first are written, then one from time to time with the number of those held back.
 //!
-//! Two lines are the same if they come from one place of the source and say the same, in every field. What differs in
-//! anything is only held back in a flood, and so is what is told of what was done (level info). Lines for debugging never are. Nothing is held back without being counted in a line that is written.
+//! Two lines are the same if they come from one place of the source and are equal in every field.
+//! Lines that differ are held back only in a flood, and so are lines about actions (level info).
+//! Lines for debugging never are. Every line that is held back is counted in a line that is
+//! written.
 
 use crate::line::Line;
 use skidder_os::Monotonic;
@@ -11,14 +13,14 @@ use std::time::Duration;
 use tracing::Level;
 use tracing::callsite::Identifier;
 
-/// So many of the same warnings or errors are written before they are held back.
+/// Equal warnings or errors that are written before they are held back.
 const SAME_MAX: u64 = 5;
-/// So many lines of one place of the source are written before they are held back.
+/// Lines of one place of the source that are written before they are held back.
 const FLOOD_MAX: u64 = 500;
-/// In so much time.
+/// The time in which they are counted.
 const WINDOW: Duration = Duration::from_secs(10);
-/// How often those that go on are told.
-const TOLD_EVERY: Duration = Duration::from_mins(1);
+/// How often repeated lines are written.
+const REPORT_EVERY: Duration = Duration::from_mins(1);
 /// Different lines that are remembered; further ones are written.
 const KNOWN_MAX: usize = 4096;
 
@@ -42,11 +44,11 @@ struct Window {
 impl Repeats {
     /// Whether a line is to be written: it is given back then, else kept.
     pub(crate) fn pass(&mut self, place: Identifier, line: Line, now: Monotonic) -> Option<Line> {
-        // Whoever asks for lines for debugging wants to see them.
+        // Lines for debugging are never held back.
         if line.level >= Level::DEBUG {
             return Some(line);
         }
-        // What was done is told each time, unless it is a flood.
+        // Actions are logged each time, unless it is a flood.
         let most = if line.level == Level::INFO { FLOOD_MAX } else { SAME_MAX };
         let mut hasher = DefaultHasher::new();
         line.message.hash(&mut hasher);
@@ -87,27 +89,28 @@ impl Repeats {
         None
     }
 
-    /// When lines that were held back are to be told.
+    /// When the lines that were held back are to be reported.
     pub(crate) fn due(&self) -> Option<Monotonic> {
         self.due
     }
 
-    /// The last of the lines that were held back, each with the number of them; of windows that have ended, or of all.
+    /// The last of the lines that were held back, each with the number of them; of windows that
+    /// have ended, or of all.
     pub(crate) fn take(&mut self, now: Monotonic, all: bool) -> Vec<Line> {
-        let mut told = Vec::new();
+        let mut due = Vec::new();
         self.due = None;
         for window in self.known.values_mut().filter(|window| window.held > 0) {
             if all || window.end <= now {
                 let held = std::mem::take(&mut window.held);
-                told.extend(window.last.take().map(|line| line.with("log.held_back", held)));
-                // What goes on is told from time to time.
-                window.end = now + TOLD_EVERY;
+                due.extend(window.last.take().map(|line| line.with("log.held_back", held)));
+                // Repeated lines are written from time to time.
+                window.end = now + REPORT_EVERY;
             } else {
                 self.due = Some(self.due.map_or(window.end, |due| due.min(window.end)));
             }
         }
-        told.sort_by_key(|line| line.time);
-        told
+        due.sort_by_key(|line| line.time);
+        due
     }
 }
 
@@ -163,7 +166,7 @@ mod tests {
         assert!(repeats.take(at(9), false).is_empty());
         assert_eq!(repeats.due(), Some(at(10)), "it is not forgotten");
         assert_eq!(held(&repeats.take(at(10), false)), [95]);
-        // It goes on: told once a minute.
+        // It goes on: written once a minute.
         for second in 11..70 {
             assert!(repeats.pass(place.clone(), line(Level::WARN, 1), at(second)).is_none());
         }
@@ -184,9 +187,9 @@ mod tests {
         assert!((0..30).all(|n| !pass(&mut repeats, Level::ERROR, FLOOD_MAX + n)));
         assert!((0..1000).all(|_| pass(&mut repeats, Level::DEBUG, 0)));
         assert!(repeats.pass(other, line(Level::ERROR, 0), at(0)).is_some());
-        let told = repeats.take(at(0), true);
-        assert_eq!(held(&told), [30]);
-        assert_eq!(told[0].fields["n"], FLOOD_MAX + 29, "the last one is shown");
+        let due = repeats.take(at(0), true);
+        assert_eq!(held(&due), [30]);
+        assert_eq!(due[0].fields["n"], FLOOD_MAX + 29, "the last one is shown");
     }
 
     #[test]
@@ -201,8 +204,8 @@ mod tests {
             let passed = repeats.pass(place.clone(), line(Level::WARN, (random >> 60) % 9), now);
             written += u64::from(passed.is_some());
             if repeats.due().is_some_and(|due| due <= now) {
-                let told = repeats.take(now, false);
-                counted += held(&told).iter().sum::<u64>();
+                let due = repeats.take(now, false);
+                counted += held(&due).iter().sum::<u64>();
             }
         }
         counted += held(&repeats.take(at(0), true)).iter().sum::<u64>();

@@ -1,7 +1,8 @@
 //! `logging.selectors`, `-d`: which parts of the program say their debug lines.
 //!
-//! Filebeat selects by the names of its loggers. Ours are crate and module (`skidder_read.catalog.watched`). A selector is
-//! the name of one, its beginning, any part of it, or a name of Filebeat's for the same thing.
+//! Filebeat selects by the names of its loggers. Ours are crate and module
+//! (`skidder_read.catalog.watched`). A selector is the name of one, its beginning, any part of it,
+//! or a name of Filebeat's for the same thing.
 
 use std::collections::BTreeSet;
 

@@ -20,7 +20,7 @@ pub(crate) const SYSLOG_PATHS: [&str; 3] = ["/dev/log", "/var/run/syslog", "/var
 const FACILITY: u8 = 16;
 /// How long syslog may take for a message.
 const SYSLOG_WAIT: Duration = Duration::from_secs(1);
-/// What is left of a message that is too long for syslog.
+/// Bytes that are kept of a message that is too long for syslog.
 const SYSLOG_BYTES: usize = 4096;
 
 /// The stderr that the program was started with, whatever is put in its place later.
@@ -65,7 +65,7 @@ impl Stderr {
             }
         }
         if let Some(mut file) = self.file.as_ref() {
-            // There is nowhere to tell that nobody reads it.
+            // There is no place to report that stderr has no reader.
             drop(file.write_all(text.as_bytes()));
         }
     }
@@ -79,8 +79,8 @@ fn may_colour() -> bool {
 
 /// Whether systemd said that a file is the journal: <https://systemd.io/JOURNAL_NATIVE_PROTOCOL>.
 fn is_journal(file: &File) -> bool {
-    let told = std::env::var("JOURNAL_STREAM").unwrap_or_default();
-    file.metadata().is_ok_and(|found| told == format!("{}:{}", found.dev(), found.ino()))
+    let expected = std::env::var("JOURNAL_STREAM").unwrap_or_default();
+    file.metadata().is_ok_and(|found| expected == format!("{}:{}", found.dev(), found.ino()))
 }
 
 /// The file that stderr leads to, if it is a regular one.

@@ -29,14 +29,15 @@ pub struct Log {
 /// What the log counts of itself.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LogNumbers {
-    /// Lines that could not be written where they belong: they went to stderr, or were lost if they had the content of events.
+    /// Lines that could not be written where they belong: they went to stderr, or were lost if they
+    /// had the content of events.
     pub failed: u64,
     /// Lines that came faster than they could be written.
     pub left_out: u64,
 }
 
 impl Log {
-    /// Turns the log on for all threads of the process. If somebody did that before, it stays as it was.
+    /// Turns the log on for all threads of the process. A second call changes nothing.
     pub fn start(config: LogConfig) -> Result<Self, StartError> {
         let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
         let (log, subscriber) = Self::new(config, clock, &SYSLOG_PATHS)?;
@@ -58,7 +59,7 @@ impl Log {
         drop(tracing::subscriber::set_global_default(subscriber));
     }
 
-    /// The log, and what hears events for it.
+    /// The log, and the subscriber that receives its events.
     pub(crate) fn new(
         config: LogConfig,
         clock: Arc<dyn Clock>,
@@ -80,7 +81,7 @@ impl Log {
             Target::Syslog => Sink::Syslog(Syslog::new(syslog, zone.clone())),
             Target::Files(files) => {
                 let mut files = Files::new(files, zone.clone());
-                // What is wrong is told by the first line, which tries again.
+                // The first line tries again, and reports the error.
                 drop(files.redirect(clock.wall()));
                 Sink::Files(files)
             }
@@ -96,7 +97,7 @@ impl Log {
             event_trouble: Trouble::default(),
         };
         let thread = std::thread::Builder::new().name("log".to_owned());
-        // It ends when the queue has; whoever wants to know waits for the queue.
+        // It ends when the queue has; wait for the queue instead.
         drop(thread.spawn(move || writer.run())?);
         let log = Self { queue, is_stderr };
         Ok((log, tracing_subscriber::registry().with(layer)))
@@ -107,7 +108,8 @@ impl Log {
         self.queue.flush(limit)
     }
 
-    /// Writes what is there, lines that were held back too, and ends; waits at most `limit`. Later lines are lost.
+    /// Writes all waiting lines, also those held back, and ends; waits at most `limit`. Later
+    /// lines are lost.
     pub fn end(&self, limit: Duration) {
         self.queue.end();
         self.queue.flush(limit);

@@ -33,7 +33,7 @@ const FIRST: [&str; 16] = [
 ];
 /// Fields that count: a line that differs only in them says nothing new.
 const COUNTS: [&str; 6] = ["failures", "times", "events", "waiting", "in_flight", "log.held_back"];
-/// Fields that are told with the message, or say nothing to a person.
+/// Fields that are shown with the message, or are of no use to a person.
 const HIDDEN: [&str; 5] = ["error.message", "advice", "remedy", "monitoring", "output"];
 /// A line that says nothing new is shown again after this time.
 const AGAIN: Duration = Duration::from_mins(1);
@@ -106,7 +106,8 @@ impl Texts {
         }
     }
 
-    /// Whether nothing with the same text was shown lately. Only what repeats by itself is left out: warnings and errors.
+    /// Whether nothing with the same text was shown lately. Only what repeats by itself is left
+    /// out: warnings and errors.
     fn is_news(&mut self, line: &Line) -> bool {
         if line.level > Level::WARN {
             return true;
@@ -211,18 +212,15 @@ mod tests {
     #[test]
     fn what_differs_in_a_count_only_is_shown_once_a_minute() {
         let mut texts = texts(false);
-        let told: Vec<i64> =
+        let shown: Vec<i64> =
             (0..130).filter(|at| !texts.text(&line(Level::ERROR, *at)).is_empty()).collect();
-        assert_eq!(told, [0, 60, 120]);
+        assert_eq!(shown, [0, 60, 120]);
         assert!(
             !texts.text(&line(Level::ERROR, 121).with("host", "h:2")).is_empty(),
             "another host"
         );
         for _ in 0..2 {
-            assert!(
-                !texts.text(&line(Level::INFO, 0)).is_empty(),
-                "what was done is told each time"
-            );
+            assert!(!texts.text(&line(Level::INFO, 0)).is_empty(), "actions are logged each time");
         }
     }
 

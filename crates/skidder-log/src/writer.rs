@@ -1,7 +1,8 @@
 //! The thread that writes lines, and what it does when they cannot be written.
 //!
-//! A log that cannot be written stops nothing. Its lines go to stderr then, after a line that says why, and the log is
-//! tried again. The content of events never goes to stderr: what cannot be written of it is counted.
+//! A log that cannot be written stops nothing. Its lines go to stderr then, after a line that says
+//! why, and the log is tried again. The content of events never goes to stderr: what cannot be
+//! written of it is counted.
 
 use crate::files::Files;
 use crate::line::{Line, masked};
@@ -19,8 +20,8 @@ use tracing::Level;
 /// First and longest pause before a log that could not be written is tried again.
 const PAUSE_MIN: Duration = Duration::from_secs(1);
 const PAUSE_MAX: Duration = Duration::from_secs(30);
-/// How often a log that still cannot be written is told.
-const TOLD_EVERY: Duration = Duration::from_mins(1);
+/// How often to report that the log still cannot be written.
+const REPORT_EVERY: Duration = Duration::from_mins(1);
 /// Bytes that are written to a file at once.
 const PIECE_BYTES: usize = 256 << 10;
 
@@ -49,10 +50,10 @@ pub(crate) struct Writer {
 /// A log that cannot be written.
 #[derive(Debug, Default)]
 pub(crate) struct Trouble {
-    /// When it is tried again; nothing if it works.
+    /// When it is tried again; `None` if it works.
     again: Option<Monotonic>,
     pause: Duration,
-    told: Option<Monotonic>,
+    reported: Option<Monotonic>,
     /// Lines that were not written since it worked.
     lines: u64,
 }
@@ -123,7 +124,7 @@ impl Writer {
                 self.fail(&lines[from.min(lines.len())..]);
             }
         }
-        self.tell_stuck(wall);
+        self.report_stuck(wall);
     }
 
     /// Lines that cannot go where they belong.
@@ -133,7 +134,7 @@ impl Writer {
     }
 
     /// Old files that cannot be removed.
-    fn tell_stuck(&mut self, wall: skidder_os::Timestamp) {
+    fn report_stuck(&mut self, wall: skidder_os::Timestamp) {
         let Sink::Files(files) = &mut self.sink else { return };
         let stuck = files.take_stuck();
         for (path, error) in stuck {
@@ -185,18 +186,18 @@ impl Trouble {
         self.again.is_some_and(|again| now < again)
     }
 
-    /// It works; when it was told last that it does not is remembered, for one that works by turns.
+    /// It works. Keeps the time of the last report, for a log that works and fails by turns.
     fn works(&mut self) {
         (self.again, self.pause, self.lines) = (None, Duration::ZERO, 0);
     }
 
-    /// It has failed; says whether that is to be told.
+    /// It has failed; returns whether to report that.
     fn fails(&mut self, now: Monotonic) -> bool {
         self.pause = (self.pause * 2).clamp(PAUSE_MIN, PAUSE_MAX);
         self.again = Some(now + self.pause);
-        let is_news = self.told.is_none_or(|told| now.since(told) >= TOLD_EVERY);
+        let is_news = self.reported.is_none_or(|last| now.since(last) >= REPORT_EVERY);
         if is_news {
-            self.told = Some(now);
+            self.reported = Some(now);
         }
         is_news
     }

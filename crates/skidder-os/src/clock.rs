@@ -17,7 +17,7 @@ impl Timestamp {
         Duration::from_nanos(u64::try_from(self.0.saturating_sub(earlier.0)).unwrap_or(0))
     }
 
-    /// The time that was so long before.
+    /// The time this long before.
     #[must_use]
     pub fn earlier_by(self, span: Duration) -> Self {
         Self(self.0.saturating_sub(i64::try_from(span.as_nanos()).unwrap_or(i64::MAX)))

@@ -51,7 +51,8 @@ impl DatedName {
     }
 }
 
-/// Permissions of a directory of such files: `rwx` for us, and `r-x` for whoever may do anything with the files.
+/// Permissions of a directory of such files: `rwx` for the owner, and `r-x` for users with any
+/// permission on the files.
 pub fn directory_permissions(file: u32) -> u32 {
     let mut bits = 0o700;
     if file & 0o070 != 0 {

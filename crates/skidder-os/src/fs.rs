@@ -44,8 +44,8 @@ pub struct Metadata {
 /// Permissions of a directory for our own data: its owner's alone, whatever the umask says.
 pub const PRIVATE_DIRECTORY: u32 = 0o700;
 
-/// Which file it is: says of a path that was looked at before whether the same file is still there. An inode is reused
-/// after deletion, so this is never an identity for longer.
+/// Which file it is: says of a path that was looked at before whether the same file is still there.
+/// An inode is reused after deletion, so this is never an identity for longer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FileId {
     /// Device number.
@@ -88,8 +88,9 @@ pub enum OpenMode {
 pub trait Fs: Send + Sync + 'static {
     /// Opens an existing file for reading, following links. Never blocks on a pipe.
     fn open(&self, path: &Path) -> io::Result<Box<dyn File>>;
-    /// Opens what can only be read once from its beginning to its end: a pipe, a terminal or another device. Blocks
-    /// until a pipe has a writer, and each read until there is something; the offsets of reads mean nothing.
+    /// Opens what can only be read once from its beginning to its end: a pipe, a terminal or
+    /// another device. Blocks until a pipe has a writer, and each read until there is something;
+    /// the offsets of reads mean nothing.
     fn open_stream(&self, path: &Path) -> io::Result<Box<dyn File>> {
         self.open(path)
     }
@@ -128,7 +129,7 @@ pub trait Fs: Send + Sync + 'static {
     fn create_dir_all(&self, path: &Path, permissions: u32) -> io::Result<()>;
     /// Makes names in `directory` durable.
     fn sync_dir(&self, directory: &Path) -> io::Result<()>;
-    /// Something that tells of changes. Fails with `Unsupported` where nothing can.
+    /// Change notification. Fails with `Unsupported` where there is none.
     fn notifier(&self) -> io::Result<Box<dyn Notifier>> {
         Err(io::ErrorKind::Unsupported.into())
     }
@@ -146,12 +147,13 @@ pub trait File: Send + Sync {
     fn set_len(&self, size: u64) -> io::Result<()>;
     /// Makes the data durable (`fdatasync`).
     fn sync(&self) -> io::Result<()>;
-    /// Takes an exclusive advisory lock that lives as long as the handle; `false` if somebody has it.
+    /// Takes an exclusive advisory lock that lives as long as the handle; `false` if it is taken.
     fn try_lock(&self) -> io::Result<bool>;
 }
 
-/// Opens a regular file that was looked at before. What the path names may have been swapped meanwhile, for a link to a
-/// file that whoever did it may not read: if the opened file is another one this fails with `Interrupted`.
+/// Opens a regular file that was looked at before. The path may have been swapped meanwhile, for a
+/// link to a file that the attacker may not read: fails with `Interrupted` if the opened file is
+/// another one.
 pub fn open_same(fs: &dyn Fs, path: &Path, id: FileId) -> io::Result<Box<dyn File>> {
     let file = fs.open(path)?;
     let metadata = file.metadata()?;

@@ -3,7 +3,7 @@
 //!
 //! Everything that thinks (scanner, reader, registry, dead letters) takes these traits, so that the
 //! testkit can run it on a simulated file system and clock from a seed. Nothing outside this crate
-//! calls `std::fs` for data that must survive, or asks the operating system for the time.
+//! calls `std::fs` for data that must survive, or reads the time from the operating system.
 
 mod clock;
 mod dated;

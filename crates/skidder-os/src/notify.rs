@@ -1,8 +1,8 @@
-//! Change notification as the rest of the program sees it: directories that tell what happens in them.
+//! Change notification for the rest of the program: watched directories that report their changes.
 //!
-//! What is told is a hint. Notifications may be late, come twice, or be lost without a word: files that are
-//! mapped into memory, and file systems below others, are written to unseen. Whoever uses this looks for
-//! itself as well, only less often.
+//! A notification is a hint. It may be late, come twice, or be lost without a trace: writes through
+//! memory mappings, and to a file system below another, are not seen. Callers must also poll, only
+//! less often.
 
 use std::ffi::OsStr;
 use std::io;
@@ -14,7 +14,7 @@ use std::time::Duration;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct WatchId(pub i32);
 
-/// What was told. Names are those of entries directly in the directory; they may not be UTF-8.
+/// A notification. Names are those of entries directly in the directory; they may not be UTF-8.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Notice<'a> {
     /// A file was written to, cut, or touched through this name.
@@ -33,7 +33,7 @@ pub enum Notice<'a> {
         /// Whether it is that of a directory; links to directories are not.
         directory: bool,
     },
-    /// The directory itself is gone, moved or unmounted: nothing more is told of it.
+    /// The directory itself is gone, moved or unmounted: no more notifications follow.
     Gone {
         /// Of the directory.
         watch: WatchId,
@@ -42,11 +42,11 @@ pub enum Notice<'a> {
     Lost,
 }
 
-/// Why a directory is not watched. Whoever asked looks for itself.
+/// Why a directory is not watched. The caller must poll.
 #[derive(Debug, thiserror::Error)]
 pub enum WatchError {
-    /// Its file system does not tell of all changes: it is on another machine, or made by a program.
-    #[error("the file system (type {kind:#x}) does not tell of changes")]
+    /// Its file system does not report all changes: it is on another machine, or made by a program.
+    #[error("the file system (type {kind:#x}) does not report changes")]
     Blind {
         /// `f_type` of statfs(2).
         kind: u64,
@@ -59,16 +59,16 @@ pub enum WatchError {
     Io(#[from] io::Error),
 }
 
-/// Tells of changes in directories.
+/// Reports changes in directories.
 pub trait Notifier: Send {
-    /// Watches a directory, links followed. Watching it again is cheap, and tells whether the path still
-    /// leads to the same one.
+    /// Watches a directory, links followed. Watching it again is cheap, and shows whether the path
+    /// still leads to the same one.
     fn watch(&mut self, directory: &Path) -> Result<WatchId, WatchError>;
-    /// Nothing more is wanted of a directory. What was told before may still come.
+    /// Ends the watch of a directory. Earlier notifications may still arrive.
     fn unwatch(&mut self, watch: WatchId);
-    /// Gives what was told since the last call to `each`, in order, without waiting.
+    /// Passes the notifications since the last call to `each`, in order, without waiting.
     fn take(&mut self, each: &mut dyn FnMut(Notice<'_>));
-    /// Waits until there is something to take or the bell rings, at most `limit`. May return early.
+    /// Waits until there are notifications or the bell rings, at most `limit`. May return early.
     fn wait(&mut self, limit: Duration);
     /// Ends a wait from another thread.
     fn bell(&self) -> Arc<dyn Bell>;

@@ -1,15 +1,15 @@
-//! Names of users and groups, as the system resolves them (`/etc/passwd`, or whatever its name service asks).
+//! Names of users and groups, as the system resolves them (`/etc/passwd`, or its name service).
 
 use nix::unistd::{Gid, Group, Uid, User};
 use std::io;
 
-/// The name of a user; nothing if the system knows none. May ask a service over the network.
+/// The name of a user; `None` if the system knows none. May query a service over the network.
 pub fn user_name(uid: u32) -> io::Result<Option<String>> {
     let user = User::from_uid(Uid::from_raw(uid)).map_err(io::Error::from)?;
     Ok(user.map(|user| user.name))
 }
 
-/// The name of a group; nothing if the system knows none. May ask a service over the network.
+/// The name of a group; `None` if the system knows none. May query a service over the network.
 pub fn group_name(gid: u32) -> io::Result<Option<String>> {
     let group = Group::from_gid(Gid::from_raw(gid)).map_err(io::Error::from)?;
     Ok(group.map(|group| group.name))

@@ -1,8 +1,9 @@
 //! The machine's own file system, straight on the system calls.
 //!
-//! Promises: a descriptor never leaks into a child process, opening never blocks on a pipe that is not asked for
-//! and never makes a terminal the controlling one, and looking at a directory costs one descriptor whatever the
-//! number of names in it. What a path is (regular file or not) is for the caller to look at.
+//! Promises: a descriptor never leaks into a child process, opening never blocks on an unwanted
+//! pipe and never makes a terminal the controlling one, and looking at a directory costs one
+//! descriptor whatever the number of names in it. What a path is (regular file or not) is for the
+//! caller to look at.
 
 mod notify;
 
@@ -21,7 +22,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
-/// Whether an operation failed because the process (`EMFILE`) or the system (`ENFILE`) may open no more files.
+/// Whether an operation failed because the process (`EMFILE`) or the system (`ENFILE`) may open no
+/// more files.
 pub fn is_out_of_descriptors(error: &io::Error) -> bool {
     let code = error.raw_os_error();
     code == Some(Errno::MFILE.raw_os_error()) || code == Some(Errno::NFILE.raw_os_error())
@@ -76,7 +78,7 @@ impl Fs for RealFs {
     fn read_dir(&self, directory: &Path, each: &mut dyn FnMut(DirEntry<'_>)) -> io::Result<()> {
         list(directory, |directory, name, kind| {
             let kind = match kind {
-                // Some file systems do not tell the kind with the name.
+                // Some file systems do not return the kind with the name.
                 FileType::Unknown => match statat(directory, name, AtFlags::SYMLINK_NOFOLLOW) {
                     Ok(stat) => FileType::from_raw_mode(stat.st_mode),
                     Err(Errno::NOENT) => return Ok(()),

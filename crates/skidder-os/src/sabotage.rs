@@ -1,7 +1,7 @@
 //! Deliberate bugs, to show that the simulated world finds such bugs.
 //!
 //! They are compiled in with the feature `sabotage` only, which the program refuses to be built with.
-//! Without it [`is_on`] is a constant `false`, and what asks for it costs nothing.
+//! Without it [`is_on`] is a constant `false`, and checking it costs nothing.
 
 /// Whether deliberate bugs are compiled in.
 pub const COMPILED_IN: bool = cfg!(feature = "sabotage");
@@ -19,17 +19,18 @@ pub enum Sabotage {
     TwinsForgotten,
     /// A commit of the registry that failed is not tried again.
     FailedCommitForgotten,
-    /// Sources that wait for a place are not told when there is one.
+    /// Sources that wait for a place are not woken when there is one.
     WaitersForgotten,
     /// A compressed file's line that lies over the end of a chunk loses its beginning.
     CarryLost,
-    /// A directory that told nothing is never looked into again: what nobody told is never found.
+    /// A directory without notifications is never listed again: changes without a notification are
+    /// never found.
     QuietForEver,
     /// A group of lines is complete at the end of the file, however soon more of it follows.
     GroupsTorn,
     /// With parsers, what was truncated and written anew is taken for what follows.
     ParsedUnchecked,
-    /// When a link leads to another file, nobody looks for the one before.
+    /// When a link leads to another file, the file before is not looked for.
     LinksUnfollowed,
     /// A pin is removed when its file was read, whether that has its verdict or not.
     PinReleasedEarly,

@@ -6,9 +6,10 @@
 //! next: the chain keeps no text between turns, so that a cursor before the first line of a group is all
 //! the state there is.
 //!
-//! Promises: the events do not depend on where a turn ends, timeouts apart; every line before the end that
-//! [`Run::finish`] tells belongs to an event of the batch, or was dropped and counted, or belongs to a
-//! group that was cut and is counted as discarded; streams (stdout, stderr) are never joined.
+//! Promises: the events do not depend on where a turn ends, timeouts apart; every line before the
+//! end that [`Run::finish`] returns belongs to an event of the batch, or was dropped and counted,
+//! or belongs to a group that was cut and is counted as discarded; streams (stdout, stderr) are
+//! never joined.
 //!
 //! Leaves to the reader: reading far enough, time, and moving cursors.
 
@@ -38,7 +39,7 @@ use std::time::Duration;
 /// Streams that are kept apart: none or an unknown one, stdout, stderr.
 const STREAMS: usize = 3;
 
-/// Bytes of the source after which a group whose message is full already is given out; what follows of it
+/// Bytes of the source after which a group whose message is full is finished; what follows of it
 /// is discarded as it comes. Below, a group that is cut stays whole across a restart.
 const CUT_GROUP_BYTES: u64 = 256 << 10;
 
@@ -59,7 +60,7 @@ pub enum Parser {
     Ndjson {
         /// Its settings.
         settings: ndjson::Settings,
-        /// Not `ignore_decoding_error`: what cannot be decoded is told.
+        /// Not `ignore_decoding_error`: lines that cannot be decoded are logged.
         log_errors: bool,
     },
     /// `syslog`.
@@ -91,8 +92,8 @@ impl Parser {
         }
     }
 
-    /// Its name, if lines that it cannot read are to be told.
-    fn told(&self) -> Option<&'static str> {
+    /// Its name, if lines that it cannot read are logged.
+    fn logged_as(&self) -> Option<&'static str> {
         match self {
             Self::Multiline(_) | Self::IncludeMessage(_) => None,
             Self::Container(_) => Some("container"),
@@ -166,8 +167,8 @@ pub struct State {
 }
 
 impl State {
-    /// What was read by a turn that began at `began` was there at its end, `now`: groups that were seen for the
-    /// first time wait from then on.
+    /// What was read by a turn that began at `began` was there at its end, `now`: groups that were
+    /// seen for the first time wait from then on.
     pub fn end_turn(&mut self, began: Duration, now: Duration) {
         for wait in &mut self.waits {
             if wait.since == began {
@@ -181,7 +182,7 @@ impl State {
         !self.waits.is_empty() || self.saved_holds.iter().any(|hold| *hold != Hold::No)
     }
 
-    /// The first line of the last turn that a parser could not read, if it is one that tells.
+    /// The first line of the last turn that a parser could not read, if that parser logs it.
     pub fn take_failure(&mut self) -> Option<Failure> {
         self.failure.take()
     }

@@ -1,8 +1,9 @@
 //! One record of a container runtime (CRI): `2026-11-21T20:52:57.123456789Z stdout F text`.
 //!
-//! The format is that of the kubelet's CRI logs (kubernetes `pkg/kubelet/kuberuntime/logs`): a time in RFC 3339, the
-//! stream, tags joined with `:` of which the first is `P` (more of this line follows) or `F`, and the text. As Filebeat
-//! does, the stream is taken as it stands and a `P` counts wherever it stands among the tags.
+//! The format is that of the kubelet's CRI logs (kubernetes `pkg/kubelet/kuberuntime/logs`): a time
+//! in RFC 3339, the stream, tags joined with `:` of which the first is `P` (more of this line
+//! follows) or `F`, and the text. As Filebeat does, the stream is taken as it stands and a `P`
+//! counts wherever it stands among the tags.
 
 use crate::time::TimeReader;
 use std::ops::Range;
@@ -20,14 +21,14 @@ pub struct Record {
     pub message: Range<usize>,
 }
 
-/// Why a line is no CRI record; it stays as it is.
+/// Why a line is not a CRI record; it stays as it is.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CriError {
     /// Less than a time, a stream, tags and a text, with single spaces between.
-    #[error("no CRI record: `time stream tags text` expected, the line ends at byte {0}")]
+    #[error("not a CRI record: `time stream tags text` expected, the line ends at byte {0}")]
     Short(usize),
     /// The first word is no timestamp.
-    #[error("no CRI record: the first {0} bytes are no RFC 3339 timestamp")]
+    #[error("not a CRI record: the first {0} bytes are not an RFC 3339 timestamp")]
     Time(usize),
 }
 

@@ -1,8 +1,9 @@
 //! One record of Docker's `json-file` driver:
 //! `{"log":"text\n","stream":"stdout","attrs":{…},"time":"2026-11-21T20:52:57.123456789Z"}`.
 //!
-//! The format is that of moby's `daemon/logger/jsonfilelog`. A text that does not end with a newline goes on in the next
-//! record of its stream. As Filebeat does, `stream` may be missing, `time` may not, and `attrs` are handed on.
+//! The format is that of moby's `daemon/logger/jsonfilelog`. A text that does not end with a
+//! newline goes on in the next record of its stream. As Filebeat does, `stream` may be missing,
+//! `time` may not, and `attrs` are handed on.
 
 use crate::json::{JsonError, Scanner};
 use crate::time::TimeReader;
@@ -19,7 +20,7 @@ pub struct Record {
     pub partial: bool,
     /// The text without escapes and without the newline at its end.
     pub message: Text,
-    /// The labels and variables that the driver was told to add, as an object.
+    /// The labels and variables that the driver is configured to add, as an object.
     pub attrs: Option<NodeId>,
 }
 
@@ -27,17 +28,18 @@ pub struct Record {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DockerError {
     /// It is not JSON.
-    #[error("no Docker record: {0}")]
+    #[error("not a Docker record: {0}")]
     Json(#[from] JsonError),
     /// A field is missing or has another type than the driver writes.
-    #[error("no Docker record: `{0}` is missing or no text")]
+    #[error("not a Docker record: `{0}` is missing or not a text")]
     Field(&'static str),
     /// `time` is no timestamp.
-    #[error("no Docker record: `time` is no RFC 3339 timestamp")]
+    #[error("not a Docker record: `time` is not an RFC 3339 timestamp")]
     Time,
 }
 
-/// Reads a line of a batch. The event itself stays as it is; texts with escapes are added to the batch's bytes.
+/// Reads a line of a batch. The event itself stays as it is; texts with escapes are added to the
+/// batch's bytes.
 pub fn parse(
     scanner: &mut Scanner,
     times: &mut TimeReader,

@@ -1,10 +1,11 @@
 //! JSON in a field of an event, as the processor `decode_json_fields` of Filebeat 9.5 reads it (libbeat
 //! `processors/actions/decode_json_fields.go`).
 //!
-//! The value is built in place by the scanner of [`crate::json`]: members stay where they stand in the text and are copied
-//! by the encoder as they are. Texts inside that are JSON again are decoded down to a depth. At the root of the event
-//! the rules are those of the parser `ndjson`, but that the text stays where it was. `null` members are kept.
-//! Where Filebeat expands keys at the root only, this does it below a target too.
+//! The value is built in place by the scanner of [`crate::json`]: members stay where they stand in
+//! the text and are copied by the encoder as they are. Texts inside that are JSON again are decoded
+//! down to a depth. At the root of the event the rules are those of the parser `ndjson`, but that
+//! the text stays where it was. `null` members are kept. Where Filebeat expands keys at the root
+//! only, this does it below a target too.
 
 use crate::json::{JsonError, JsonValue, Scanner};
 use crate::ndjson::{self, Expander, NdjsonError};
@@ -41,7 +42,7 @@ pub enum JsonFieldsError {
     /// Only an object can be put into the root of the event.
     #[error("failed to add target to root")]
     NotAnObject,
-    /// The target is inside something that is no object.
+    /// The target is inside a value that is not an object.
     #[error("{0}")]
     Target(EditError),
 }
@@ -65,8 +66,8 @@ impl Default for JsonFields {
 }
 
 impl JsonFields {
-    /// Decodes `text` of the batch and puts the value at `target` (nothing: into the root of the event). Gives
-    /// what of it could not be put there.
+    /// Decodes `text` of the batch and puts the value at `target` (nothing: into the root of the
+    /// event). Gives what of it could not be put there.
     ///
     /// # Errors
     /// If the text is not decoded.
@@ -126,8 +127,8 @@ impl JsonFields {
         left_out
     }
 
-    /// Decodes the texts among the fields of an object or the elements of a list that are objects or lists. What cannot
-    /// be decoded stays text.
+    /// Decodes the texts among the fields of an object or the elements of a list that are objects
+    /// or lists. What cannot be decoded stays text.
     fn deepen(&mut self, event: &mut EventMut<'_>, first: NodeId, depth: u32, arrays: bool) {
         let mut next = first;
         while !next.is_none() {

@@ -44,7 +44,8 @@ fn portable(chunk: &[u8; LANE]) -> u32 {
 /// Bytes of a block: a bit of a mask for each.
 pub(crate) const BLOCK: usize = 64;
 
-/// For each of `bytes` the masks from `first` on: a bit for each byte of a block that is this one, the lowest for the first.
+/// For each of `bytes` the masks from `first` on: a bit for each byte of a block that is this one,
+/// the lowest for the first.
 #[inline]
 pub(crate) fn same_each<const N: usize>(
     blocks: &[[u8; BLOCK]],

@@ -1,5 +1,5 @@
-//! From text to fields: JSON, container records, syslog, audit records, CEF, dissected lines, times, and the chain of parsers that makes
-//! events of lines.
+//! From text to fields: JSON, container records, syslog, audit records, CEF, dissected lines,
+//! times, and the chain of parsers that makes events of lines.
 //!
 //! Knows events and nothing else: no files, no clock, no configuration. Everything here takes bytes and time
 //! as arguments.

@@ -1,11 +1,12 @@
 //! The parser `ndjson`: a message that is a JSON object becomes fields of its event.
 //!
-//! Semantics of Filebeat 9.5 (libbeat `reader/readjson`, `common/jsontransform`): at the root, fields are merged deeply and
-//! what the event has wins unless `overwrite_keys`; `@timestamp` and `@metadata` are taken only with `overwrite_keys`, and the
-//! type of the input stays. Of a message with something behind its first object that object is taken; what is behind it is told
-//! and counted. Where Filebeat loses something else this does not: a message that is `null` or whose keys cannot be expanded
-//! stays as it is, an `error` that the program wrote stays under the note of this parser, a `target`
-//! that exists is merged into, and `expand_keys` works with a `target` too.
+//! Semantics of Filebeat 9.5 (libbeat `reader/readjson`, `common/jsontransform`): at the root,
+//! fields are merged deeply and what the event has wins unless `overwrite_keys`; `@timestamp` and
+//! `@metadata` are taken only with `overwrite_keys`, and the type of the input stays. Of a message
+//! with text after its first object, the object is taken; the rest is logged and counted. Where
+//! Filebeat loses something else this does not: a message that is `null` or whose keys cannot be
+//! expanded stays as it is, an `error` that the program wrote stays under the note of this parser,
+//! a `target` that exists is merged into, and `expand_keys` works with a `target` too.
 
 use crate::json::{JsonError, Scanner};
 use crate::time::TimeReader;
@@ -33,7 +34,7 @@ pub struct Settings {
     pub keep_null: bool,
 }
 
-/// Something that did not work; the event says it too if `add_error_key`.
+/// A failure; it is also noted on the event if `add_error_key`.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NdjsonError {
     /// The message stays as it is.
@@ -156,7 +157,8 @@ impl Ndjson {
     }
 }
 
-/// Says on the event, or in the object that takes the fields, what went wrong, beside what is there in `error`.
+/// Notes the failure on the event, or in the object that takes the fields, beside what is there
+/// in `error`.
 fn note(event: &mut EventMut<'_>, message: &str, target: Option<&Path>) {
     let message = Cell::Str(event.store_text(message.as_bytes()));
     let kind = Cell::Str(event.store_text(b"json"));
@@ -172,8 +174,8 @@ fn note(event: &mut EventMut<'_>, message: &str, target: Option<&Path>) {
     event.merge_list_over(fields, false);
 }
 
-/// Whether there is nothing but a field `error`, or a note will be the only field: Filebeat takes the line for one that could not
-/// be decoded, and gives it the message.
+/// Whether there is nothing but a field `error`, or a note will be the only field: Filebeat takes
+/// the line for one that could not be decoded, and gives it the message.
 fn is_error_alone(event: &mut EventMut<'_>, fields: &FieldList, is_noted: bool) -> bool {
     if fields.first.is_none() {
         return is_noted;

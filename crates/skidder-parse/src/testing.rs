@@ -26,7 +26,8 @@ pub(crate) fn document(batch: &Batch) -> serde_json::Value {
         .unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(&out)))
 }
 
-/// Broken variants of a text, the same in every run: bytes changed, taken out, doubled, cut off, taken from elsewhere in it.
+/// Broken variants of a text, the same in every run: bytes changed, taken out, doubled, cut off,
+/// taken from elsewhere in it.
 #[derive(Debug)]
 pub(crate) struct Mutations {
     text: Vec<u8>,
@@ -76,8 +77,8 @@ impl Iterator for Mutations {
     }
 }
 
-/// Runs `parse` on broken variants of lines. What it leaves must be a document, and the same as before where it says it
-/// changed nothing.
+/// Runs `parse` on broken variants of lines. What it leaves must be a document, and the same as
+/// before where it says it changed nothing.
 pub(crate) fn survives(
     lines: &[&str],
     mut parse: impl FnMut(&mut skidder_event::EventMut<'_>) -> bool,

@@ -3,7 +3,7 @@
 //! Accepts what Go's `time.Parse(time.RFC3339, …)` accepts in its strict form, and a zone without colon
 //! (`+0200`), as Filebeat does for `@timestamp`. Decimals behind the ninth are cut off.
 
-/// Nanoseconds since 1970-01-01 UTC of `2026-11-21T20:52:57.123456789+01:00`; nothing if the text is not
+/// Nanoseconds since 1970-01-01 UTC of `2026-11-21T20:52:57.123456789+01:00`; `None` if the text is not
 /// exactly such a timestamp, or outside the years 1678 to 2261.
 pub fn rfc3339(text: &[u8]) -> Option<i64> {
     TimeReader::default().rfc3339(text)
@@ -12,8 +12,8 @@ pub fn rfc3339(text: &[u8]) -> Option<i64> {
 /// Bytes of a date and a time of day, `2026-11-21T20:52:57`.
 const SECONDS_BYTES: usize = 19;
 
-/// Reads timestamps of lines that follow each other: of one in the same second as the one before, only what is behind
-/// the seconds. One for each source or thread.
+/// Reads timestamps of lines that follow each other: of one in the same second as the one before,
+/// only what is behind the seconds. One for each source or thread.
 #[derive(Debug)]
 pub struct TimeReader {
     /// The last date and time of day.

@@ -1,5 +1,6 @@
-//! Parsers against damaged lines, from seeds: they never panic, and every line is in an event, dropped with a reason,
-//! or discarded and counted; also when turns end anywhere. `cargo xtask fuzz` runs more of it.
+//! Parsers against damaged lines, from seeds: they never panic, and every line is in an event,
+//! dropped with a reason, or discarded and counted; also when turns end anywhere.
+//! `cargo xtask fuzz` runs more of it.
 
 #![expect(clippy::unwrap_used, reason = "tests")]
 

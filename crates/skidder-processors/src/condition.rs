@@ -131,7 +131,7 @@ impl Condition {
     }
 
     /// Decides it for all events that differ from `event` at most in fields for which `varies` is
-    /// true; gives what is left of it where that is not possible.
+    /// true; gives the rest of it where that is not possible.
     pub(crate) fn decide(
         &self,
         event: EventRef<'_>,

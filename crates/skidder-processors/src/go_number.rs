@@ -44,7 +44,7 @@ pub(crate) fn float(text: &[u8]) -> Option<f64> {
     widen(number)
 }
 
-/// The number of 64 bits that is written with the same digits as this one; nothing if it is not finite.
+/// The number of 64 bits that is written with the same digits as this one; `None` if it is not finite.
 pub(crate) fn widen(number: f32) -> Option<f64> {
     let mut digits = [0; 64];
     let mut rest = &mut digits[..];

@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-/// Reads the settings of a processor. Nothing if they are wrong, which is told there.
+/// Reads the settings of a processor. Returns `None`, and reports the problems, if they are wrong.
 pub type Read = fn(&Section<'_>, &Context) -> Option<Arc<dyn Processor>>;
 
 /// A processor that a configuration can name.
@@ -36,7 +36,8 @@ pub struct Context {
     pub caches: Arc<Caches>,
     /// Lines are only tried: nothing is written that lasts.
     pub trial: bool,
-    /// Set when the program ends and waits for nothing more: what takes its time stops, and its events are not sent.
+    /// Set when the program ends and waits for nothing more: what takes its time stops, and its
+    /// events are not sent.
     pub interrupt: Arc<AtomicBool>,
     /// Processors of other crates.
     pub others: Vec<&'static [Kind]>,
@@ -97,7 +98,7 @@ const INTERNAL: &[(&str, &str)] = &[(
     "set `index` of the input or of the output, or `data_stream.*` with `add_fields`",
 )];
 
-/// Reads the list at `key` of `section`; what is wrong is told there and left out.
+/// Reads the list at `key` of `section`; reports and leaves out wrong items.
 pub fn read_processors(section: &Section<'_>, key: &str, context: &Context) -> Vec<Compiled> {
     read_list(section, key, context, false)
 }

@@ -11,11 +11,11 @@ use regex_syntax::hir::{Hir, HirKind};
 
 /// Why a regular expression cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{pattern}` is no regular expression: {reason}")]
+#[error("`{pattern}` is not a regular expression: {reason}")]
 pub struct PatternError {
     /// The expression as it was written.
     pub pattern: String,
-    /// What is wrong with it.
+    /// The error.
     pub reason: String,
 }
 

@@ -2,7 +2,7 @@
 
 use skidder_event::{Cell, EventMut, Path, Text, ValueRef};
 
-/// Why there is no text at a path.
+/// Why there is not a text at a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NoText {
     /// There is no such field.

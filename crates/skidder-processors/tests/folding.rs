@@ -578,8 +578,8 @@ impl Meter for Counted {
     }
 }
 
-/// What a list becomes for one file is what it becomes for another one, with the fields of this file put in: if the
-/// plan says so.
+/// What a list becomes for one file is what it becomes for another one, with the fields of this
+/// file put in: if the plan says so.
 fn check_template(
     plan: &Plan,
     bound: &BoundPlan,

@@ -164,8 +164,8 @@ fn processors_do_what_their_settings_say() {
     }
 }
 
-/// What `dissect` found hid all that the layer had in objects of the same name, which later steps had put there:
-/// `source.port` was missing, and so was the Community ID that is made with it.
+/// What `dissect` found hid all that the layer had in objects of the same name, which later steps
+/// had put there: `source.port` was missing, and so was the Community ID that is made with it.
 #[test]
 fn what_a_text_is_cut_into_stands_beside_what_later_steps_add_for_all_events() {
     let cases = [
@@ -269,7 +269,7 @@ processors:
         "error: f.yml:9:23: `processors[4].rename.fields[0].from` is `a..b`; field name `a..b` has an empty part between its dots",
         "error: f.yml:10:7: unknown setting `processors[4].rename.ignore_mising`",
         "hint: did you mean `ignore_missing`?",
-        "error: f.yml:11:27: `processors[5].drop_fields.fields`: `(` is no regular expression: unclosed group",
+        "error: f.yml:11:27: `processors[5].drop_fields.fields`: `(` is not a regular expression: unclosed group",
         "warning: f.yml:11:27: `processors[5].drop_fields.fields`: `@timestamp` cannot be dropped, it stays",
         "error: f.yml:11:65: `processors[5].drop_fields.when.equals.x` is a list; expected a whole number, a text or `true` or `false`",
         "error: f.yml:12:5: `processors[6].then` is missing",

@@ -1,7 +1,8 @@
 //! CPU: which functions the threads were in, a hundred times in each second of CPU time.
 //!
-//! A [`Recorder`] is drained by its owner every now and then ([`DRAIN_EVERY`]), which finds the callers of each sample in the copy of its
-//! stack, by the tables for panics that every program has. It costs about 4 MiB while it records, and the tables of the program.
+//! A [`Recorder`] is drained by its owner every now and then ([`DRAIN_EVERY`]), which finds the
+//! callers of each sample in the copy of its stack, by the tables for panics that every program
+//! has. It costs about 4 MiB while it records, and the tables of the program.
 
 mod signal;
 

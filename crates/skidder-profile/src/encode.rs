@@ -1,7 +1,8 @@
 //! Writes `profile.proto`, compressed (<https://github.com/google/pprof/blob/main/proto/profile.proto>).
 //!
-//! The format is eight messages of numbers, written once in a while, and this crate knows nobody: so it is written by hand. That what
-//! is written is read as it is meant is checked with pprof itself (`tests/servers/profiles`).
+//! The format is eight messages of numbers, written rarely, and this crate has no dependencies on
+//! others of ours: so it is written by hand. A test reads the result with pprof itself
+//! (`tests/servers/profiles`).
 
 use crate::objects::Name;
 use crate::{Objects, Period};
@@ -114,7 +115,7 @@ impl Profile {
         self.out.number(7, functions);
     }
 
-    /// The value that is shown if nothing else is asked for.
+    /// The value that is shown by default.
     pub(crate) fn shown(&mut self, name: &str) {
         let name = self.texts.number(name);
         self.out.number(14, name);

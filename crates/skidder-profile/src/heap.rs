@@ -1,8 +1,10 @@
-//! Heap: who has allocated what is still in use, from samples.
+//! Heap: which functions allocated the memory in use, from samples.
 //!
-//! One allocation is sampled in [`start`]'s `every` bytes on average, so that each byte has the same chance, and counted as many as it
-//! stands for, as Go does. The allocator calls [`allocated`], [`freeing`] and [`not_freed`] if [`is_on`]; until then it costs it one look at
-//! a flag. On, an allocation costs a subtraction, and freeing one look into a table; a sample some microseconds.
+//! One allocation is sampled in [`start`]'s `every` bytes on average, so that each byte has the
+//! same chance, and counted as many as it stands for, as Go does. The allocator calls
+//! [`allocated`], [`freeing`] and [`not_freed`] if [`is_on`]; until then it costs it one look at a
+//! flag. On, an allocation costs a subtraction, and freeing one look into a table; a sample some
+//! microseconds.
 
 #![expect(unsafe_code, reason = "the unwinder that panics use is a function of C")]
 
@@ -63,7 +65,7 @@ pub fn start(every: u64) {
     EVERY.store(every, Ordering::Relaxed);
 }
 
-/// Whether the allocator must tell.
+/// Whether the allocator must report to this module.
 #[inline(always)]
 pub fn is_on() -> bool {
     EVERY.load(Ordering::Relaxed) != 0
@@ -89,7 +91,7 @@ pub fn allocated(at: *mut u8, size: usize) {
     }
 }
 
-/// Something is about to be freed, or moved. Gives what was known of it.
+/// An allocation is about to be freed, or moved. Returns its sample.
 #[cold]
 pub fn freeing(at: *mut u8) -> Option<Living> {
     let address = at.addr();
@@ -185,7 +187,8 @@ struct Walk {
 extern "C" fn step(context: *mut c_void, walk: *mut c_void) -> c_int {
     const GO_ON: c_int = 0;
     const END: c_int = 5;
-    // SAFETY: `own_stack` hands its own `Walk` over, which nobody else has meanwhile; the context is the unwinder's.
+    // SAFETY: `own_stack` passes its own `Walk`, which is not shared meanwhile; the context is the
+    // unwinder's.
     let (walk, address) = unsafe { (&mut *walk.cast::<Walk>(), _Unwind_GetIP(context)) };
     if walk.count == FRAMES_MAX || address == 0 {
         return END;
@@ -204,8 +207,8 @@ fn own_stack() -> Box<[u64]> {
     walk.frames[..walk.count].into()
 }
 
-/// The profile of what is in use now, and of what was allocated since [`start`], compressed, as pprof reads it. `shown` is `inuse_space` or
-/// `alloc_space`.
+/// The profile of what is in use now, and of what was allocated since [`start`], compressed, as
+/// pprof reads it. `shown` is `inuse_space` or `alloc_space`.
 pub fn profile(now: i64, span: Duration, shown: &'static str) -> io::Result<Vec<u8>> {
     let stacks: Vec<(Box<[u64]>, Sums)> =
         inside(|table| table.stacks.iter().map(|(stack, sums)| (stack.clone(), *sums)).collect());
@@ -219,7 +222,7 @@ pub fn profile(now: i64, span: Duration, shown: &'static str) -> io::Result<Vec<
     let mut profile = Profile::new(&names, Period { kind: "space", unit: "bytes", value: every });
     profile.time(now, span);
     profile.shown(shown);
-    // Who has asked the allocator is of interest, not the allocator.
+    // The callers of the allocator are of interest, not the allocator.
     profile.without("skidder_profile::heap::.*|__rustc::.*");
     for (stack, sums) in &stacks {
         let values = [sums.made.0, sums.made.1, sums.there.0, sums.there.1];

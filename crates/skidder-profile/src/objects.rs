@@ -64,7 +64,7 @@ struct Mapped<'a> {
 }
 
 impl Objects {
-    /// Of the process that asks. What cannot be read is left out; the program itself must be there.
+    /// Those of this process. Files that cannot be read are left out; the program itself must be there.
     pub fn of_this_process() -> io::Result<Self> {
         let maps = std::fs::read_to_string("/proc/self/maps")?;
         let own = std::fs::read_link("/proc/self/exe")?;
@@ -244,7 +244,8 @@ pub(crate) struct Unwinding {
 }
 
 impl Unwinding {
-    /// Gives the innermost address and those of the calls above it to `each`, until it says no. `registers` are link, stack and frame.
+    /// Gives the innermost address and those of the calls above it to `each`, until it says no.
+    /// `registers` are link, stack and frame.
     pub(crate) fn walk(
         &mut self,
         instruction: u64,

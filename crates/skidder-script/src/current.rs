@@ -1,7 +1,8 @@
 //! The events that a program can reach: the one that is being processed, and those that it makes itself.
 //!
-//! A runtime calls functions of ours that own what they use, but the event is only lent for one call of `process`. So its place is
-//! kept for the thread while the program runs, and whoever wants it takes it away meanwhile: nobody can have it twice.
+//! A runtime calls functions of ours that own what they use, but the event is only lent for one
+//! call of `process`. So its place is kept for the thread while the program runs. A user takes it
+//! out meanwhile, so that it is never borrowed twice.
 
 use skidder_event::{Base, Batch, EventMut, Map, Path, Provenance, Row, SourceId, Text};
 use std::cell::{Cell, RefCell};
@@ -74,9 +75,10 @@ pub(crate) fn with<R>(
     const GONE: &str = "the event is not there any more";
     if id == 0 {
         let mut lent = PutBack(LENT.take().ok_or(GONE)?);
-        // SAFETY: `lend` put it there from an exclusive reference that lives until its `Loan` has taken it away, on this thread
-        // (the cell is the thread's own). It was taken out of the cell above, so that no other reference is made until
-        // `PutBack` returns it, after `work`. The lifetime is shortened to that of this call.
+        // SAFETY: `lend` put it there from an exclusive reference that lives until its `Loan` has
+        // taken it away, on this thread (the cell is the thread's own). It was taken out of the
+        // cell above, so that no other reference is made until `PutBack` returns it, after `work`.
+        // The lifetime is shortened to that of this call.
         return Ok(work(unsafe { lent.0.as_mut() }));
     }
     let place = id as usize - 1;

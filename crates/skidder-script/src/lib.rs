@@ -1,9 +1,11 @@
 //! The processor `script`: programs in JavaScript that work on events, as in Filebeat.
 //!
-//! Programs run on QuickJS (`rquickjs`), which understands all that was written for Filebeat's ES5.1 and more. A *session* is one
-//! runtime with the program loaded; a thread takes one for each event and puts it back, so that there are as many as threads
-//! that need one at the same time, and at most `max_cached_sessions` are kept. What a program does to an event it does to the
-//! event itself (`current.rs`); a program that fails, or runs out of its time or memory, has done nothing.
+//! Programs run on QuickJS (`rquickjs`), which understands all that was written for Filebeat's
+//! ES5.1 and more. A *session* is one runtime with the program loaded; a thread takes one for each
+//! event and puts it back, so that there are as many as threads that need one at the same time, and
+//! at most `max_cached_sessions` are kept. What a program does to an event it does to the event
+//! itself (`current.rs`); a program that fails, or runs out of its time or memory, has done
+//! nothing.
 
 mod convert;
 mod current;

@@ -15,7 +15,7 @@ const CONSTRUCTED_MAX: usize = 1000;
 /// The processors that a session constructed, in order.
 type Constructed = Arc<Mutex<Vec<Compiled>>>;
 
-/// Everything the prelude asks for, as one object.
+/// Everything that the prelude uses, as one object.
 pub(crate) fn functions<'js>(ctx: &Ctx<'js>, context: &Context) -> Result<Object<'js>> {
     let native = Object::new(ctx.clone())?;
     native.set("get", Function::new(ctx.clone(), get)?)?;
@@ -51,7 +51,8 @@ fn on<R>(ctx: &Ctx<'_>, id: EventId, work: impl FnOnce(&mut EventMut<'_>) -> R) 
     current::with(id, work).map_err(|why| Exception::throw_message(ctx, why))
 }
 
-/// The path that a script names: as in a configuration, and behind it keys as they are, a zero byte before each.
+/// The path that a script names: as in a configuration, and behind it keys as they are, a zero byte
+/// before each.
 fn path_of(event: &EventMut<'_>, field: &str) -> std::result::Result<Path, PathError> {
     let mut parts = field.split('\0');
     let object = parts.next().filter(|object| !object.is_empty()).map(Path::parse).transpose()?;
@@ -270,7 +271,7 @@ fn construct<'js>(
         Some(json) => json.to_string()?,
         None => "{}".to_owned(),
     };
-    // JSON is YAML too. The name stands there as in a configuration, so that mistakes are told by it.
+    // JSON is YAML too. The name stands there as in a configuration, so that mistakes are reported under it.
     let text = format!("{{\"processors\": [{{{}: {json}}}]}}", serde_json::Value::from(kind));
     let processor =
         read(&text, context).map_err(|why| Exception::throw_message(ctx, why.trim_end()))?;

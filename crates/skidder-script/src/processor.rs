@@ -10,7 +10,7 @@ use std::sync::{Mutex, PoisonError};
 /// Runs a program in JavaScript on each event.
 pub(crate) struct Script {
     program: Program,
-    /// Sessions that nobody uses now.
+    /// Idle sessions.
     sessions: Mutex<Vec<Session>>,
     sessions_max: usize,
     tag: String,
@@ -73,7 +73,7 @@ impl Script {
         })
     }
 
-    /// A session that nobody else uses.
+    /// An idle session, or a new one.
     fn take(&self) -> Result<Session, ScriptError> {
         let kept = self.sessions.lock().unwrap_or_else(PoisonError::into_inner).pop();
         match kept {

@@ -34,7 +34,7 @@ pub(crate) struct Program {
 pub(crate) struct ScriptError {
     /// In words, as the program would see it.
     pub(crate) message: String,
-    /// It was stopped: nobody knows what state it is in.
+    /// It was stopped: its state is unknown.
     pub(crate) stopped: bool,
 }
 
@@ -47,7 +47,7 @@ const STACK_BYTES_MAX: usize = 512 << 10;
 /// What is said when the time is over, as in Filebeat.
 const TIMEOUT: &str = "javascript processor execution timeout";
 
-/// What is said when the program ends meanwhile. Nobody gets the event: it is read again by the next start.
+/// The message if skidder stops meanwhile. The event is not sent: the next start reads it again.
 const INTERRUPTED: &str = "skidder ends, and the script did not";
 
 const PRELUDE: &str = include_str!("prelude.js");
@@ -117,7 +117,8 @@ impl Session {
         }
     }
 
-    /// Runs `process` on an event; says whether that cancelled it. After an error the event may be half changed.
+    /// Runs `process` on an event; says whether that cancelled it. After an error the event may be
+    /// half changed.
     pub(crate) fn run(&self, event: &mut EventMut<'_>) -> Result<bool, ScriptError> {
         if let Some(timeout) = self.timeout {
             let span = u64::try_from(timeout.as_nanos()).unwrap_or(NEVER);

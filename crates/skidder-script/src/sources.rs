@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 /// Bytes of a program, all its files together. More is refused at the start.
 const SOURCE_BYTES_MAX: usize = 4 << 20;
 
-/// The key that the program is under, its name for messages, and its text. Nothing if there is none, which is told.
+/// The key that the program is under, its name for messages, and its text. Returns `None`, and
+/// reports the problem, if there is none.
 pub(crate) fn read(settings: &Section<'_>, fs: &dyn Fs) -> Option<(&'static str, String, String)> {
     let source = settings.string("source").optional().filter(|source| !source.is_empty());
     let file = settings.string("file").optional().filter(|file| !file.is_empty());

@@ -4,9 +4,9 @@
 //! other checks: [`INPUT_MARGIN`] and [`OUTPUT_MARGIN`]. Bits are loaded eight bytes at a time, matches
 //! copied 32 bytes at a time and beyond their end, as [`super::Step::produced`] allows.
 //!
-//! Whether a literal or a match comes next cannot be guessed, and a wrong guess costs as much as decoding a match (27
-//! cycles on a Zen 5). So a round asks for nothing that it would have to guess: it takes literals and then a match as if both
-//! were always there, and what is not there has no bits and no length.
+//! Whether a literal or a match comes next cannot be guessed, and a wrong guess costs as much as
+//! decoding a match (27 cycles on a Zen 5). So a round does not branch on it: it takes literals and
+//! then a match as if both were always there, and a missing one has no bits and no length.
 
 #![expect(
     unsafe_code,
@@ -19,7 +19,8 @@ use std::hint::select_unpredictable;
 
 pub(super) const TOO_FAR_BACK: &str = "invalid distance too far back";
 
-/// Most that one round loads: three times eight bytes, each at most eight after the one before; and some more.
+/// Most that one round loads: three times eight bytes, each at most eight after the one before; and
+/// some more.
 const INPUT_MARGIN: usize = 32;
 /// Most that one match stores: 258 bytes, rounded up to 32s.
 const COPIED_MAX: usize = 288;
@@ -86,10 +87,10 @@ fn run_avx2(lanes: &Lanes<'_>, bits: &mut Bits, call: &mut Call<'_>) -> FastEnd 
 
 /// The state of the loop, in registers: nothing takes a reference to it that outlives inlining.
 ///
-/// Invariants: `input` and `output` lie inside the buffers of the call; the low six bits of `count` are the number
-/// of valid low bits of `buffer`. What is above these bits of `buffer` is what follows in the input, up to 64 bits
-/// since the last refill; what is above the low six bits of `count` is of no meaning: so whole entries can be
-/// subtracted from it.
+/// Invariants: `input` and `output` lie inside the buffers of the call; the low six bits of `count`
+/// are the number of valid low bits of `buffer`. What is above these bits of `buffer` is what
+/// follows in the input, up to 64 bits since the last refill; what is above the low six bits of
+/// `count` is of no meaning: so whole entries can be subtracted from it.
 #[derive(Clone, Copy)]
 struct Round {
     buffer: u64,
@@ -119,7 +120,7 @@ impl Round {
         self.count = self.count.wrapping_sub(entry.0);
     }
 
-    /// The entry in the second table that `entry` points to, and what is left then. Rare.
+    /// The entry in the second table that `entry` points to, and the remaining bits. Rare.
     ///
     /// # Safety
     /// Eight bytes can be read at `input`.
@@ -173,9 +174,9 @@ fn rounds(lanes: &Lanes<'_>, bits: &mut Bits, call: &mut Call<'_>) -> FastEnd {
     let (input, output) =
         unsafe { (input_start.add(call.consumed), output_start.add(call.produced)) };
     let mut round = Round { buffer: bits.buffer, count: bits.count, input, output };
-    // SAFETY: there is a margin for the first round, and whenever another one begins: at most three refills of at most
-    // eight bytes each, one before the first round, and what the constants count. `output_start` is the first byte of
-    // the output that `round.output` is in.
+    // SAFETY: there is a margin for the first round, and whenever another one begins: at most three
+    // refills of at most eight bytes each, one before the first round, and what the constants
+    // count. `output_start` is the first byte of the output that `round.output` is in.
     let end = unsafe {
         round.refill();
         let mut entry = literal(lanes.literals, round.buffer);
@@ -196,16 +197,18 @@ fn rounds(lanes: &Lanes<'_>, bits: &mut Bits, call: &mut Call<'_>) -> FastEnd {
     end
 }
 
-/// One round: up to two literals, and then as many again or a match, which may have one more literal before it. `first` is the
-/// first entry. Gives the first entry of the next round, whose bits are there and not used up.
+/// One round: up to two literals, and then as many again or a match, which may have one more
+/// literal before it. `first` is the first entry. Gives the first entry of the next round, whose
+/// bits are there and not used up.
 ///
-/// Bits, with entries of the main tables: 42 are there at the start; `first` takes 11, and the entry behind it 16, if there
-/// are both; 15 are left to find a distance with 9 of them. It is found while the buffer is filled, and takes 22 of 64.
-/// Whatever goes through a second table fills the buffer.
+/// Bits, with entries of the main tables: 42 are there at the start; `first` takes 11, and the
+/// entry behind it 16, if there are both; 15 are left to find a distance with 9 of them. It is
+/// found while the buffer is filled, and takes 22 of 64. Whatever goes through a second table fills
+/// the buffer.
 ///
 /// # Safety
-/// 24 bytes can be read at `round.input`, `OUTPUT_MARGIN` bytes written at `round.output`, and everything from
-/// `output_start` to there be read.
+/// 24 bytes can be read at `round.input`, `OUTPUT_MARGIN` bytes written at `round.output`, and
+/// everything from `output_start` to there be read.
 #[inline(always)]
 unsafe fn symbols(
     lanes: &Lanes<'_>,
@@ -283,8 +286,8 @@ unsafe fn a_match(
     let output = round.output;
     let written = output as usize - output_start as usize;
     if distance >= 32 && distance <= written {
-        // SAFETY: the source begins inside the output, and the margin has room for the longest match and what is
-        // copied beyond it.
+        // SAFETY: the source begins inside the output, and the margin has room for the longest
+        // match and what is copied beyond it.
         unsafe {
             let from = output.sub(distance);
             copy_32(from, output);
@@ -329,12 +332,13 @@ unsafe fn copy_rare(
     unsafe { copy_old(window, output, written, distance, length) }
 }
 
-/// Copies `length` bytes (3 to 258) from `from`, `distance` back, to `to`, and up to 61 bytes of garbage behind them: 64
-/// at once, because few matches are longer, and each guess of how often to go round costs as much as ten copies.
+/// Copies `length` bytes (3 to 258) from `from`, `distance` back, to `to`, and up to 61 bytes of
+/// garbage behind them: 64 at once, because few matches are longer, and each guess of how often to
+/// go round costs as much as ten copies.
 ///
 /// # Safety
-/// `length` rounded up to 32s, and at least 64 ([`COPIED_MAX`] at most), can be written at `to`. As much can be read at
-/// `from`; or `distance` bytes, if these are the ones before `to`.
+/// `length` rounded up to 32s, and at least 64 ([`COPIED_MAX`] at most), can be written at `to`. As
+/// much can be read at `from`; or `distance` bytes, if these are the ones before `to`.
 #[inline(always)]
 unsafe fn copy_match(from: *const u8, to: *mut u8, distance: usize, length: usize) {
     // SAFETY: all loads are from the bytes before the store that follows them, all stores within the room
@@ -352,7 +356,7 @@ unsafe fn copy_match(from: *const u8, to: *mut u8, distance: usize, length: usiz
     }
 }
 
-/// What is left of a match of more than 64 bytes.
+/// The rest of a match of more than 64 bytes.
 ///
 /// # Safety
 /// As of [`copy_match`]; the distance is not below 32.

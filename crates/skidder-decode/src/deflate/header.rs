@@ -11,7 +11,7 @@ const ORDER: [usize; 19] = [16, 17, 18, 0, 8, 7, 9, 6, 10, 5, 11, 4, 12, 3, 13, 
 /// codes have more.
 const CODES_MAX: usize = LITERALS_MAX + DISTANCES_MAX;
 
-/// What is known so far of the codes of a block.
+/// The codes of a block, as far as they are read.
 pub(super) struct Lengths {
     stage: Stage,
     literals: usize,
@@ -108,7 +108,7 @@ impl Lengths {
         self.read_codes(bits, call)
     }
 
-    /// The table of the codes of code lengths; their own lengths make room for those that they tell.
+    /// The table of the codes of code lengths; their own lengths make room for the decoded ones.
     fn make_table(&mut self) -> bool {
         let mut own = [0; 19];
         own.copy_from_slice(&self.bits[..19]);

@@ -1,5 +1,5 @@
-//! A position inside a deflate block: what a decoder has to know to go on in the middle of it, besides the
-//! window.
+//! A position inside a deflate block: the state that a decoder needs to continue in the middle of
+//! it, besides the window.
 //!
 //! Some compressors write blocks of many megabytes (`igzip -0` a whole file as one), in which a position
 //! between blocks never comes. Such a position costs a few hundred bytes: the lengths of the block's codes.
@@ -58,7 +58,7 @@ impl Inside {
         bytes
     }
 
-    /// Loads what [`Inside::to_bytes`] wrote; nothing if it cannot have been that.
+    /// Loads what [`Inside::to_bytes`] wrote; `None` if it cannot have been that.
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let (head, packed) = bytes.split_first_chunk::<HEAD_BYTES>()?;
         let word = |at: usize| u16::from_le_bytes([head[at], head[at + 1]]);
@@ -93,8 +93,8 @@ impl Inside {
 
 impl Inflate {
     /// The position where the last call ended, if it is inside a block. With the window of
-    /// [`Inflate::copy_window`] and the input behind the last byte consumed, [`Inflate::restore_inside`] goes on
-    /// from it.
+    /// [`Inflate::copy_window`] and the input behind the last byte consumed,
+    /// [`Inflate::restore_inside`] goes on from it.
     pub fn inside(&self) -> Option<Inside> {
         let at = match self.mode {
             Mode::Symbol => At::Symbol,

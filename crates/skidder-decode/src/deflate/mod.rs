@@ -1,11 +1,11 @@
 //! A decoder for raw deflate streams (RFC 1951).
 //!
-//! Takes input and gives output in pieces of any size, stops between blocks when asked to, and can be set to
-//! the middle of a stream: what checkpoints need. Most of the work is done by [`fast`], as long as there is
-//! plenty of input and room for output; the ends of both are the business of the careful steps here.
+//! Takes input and gives output in pieces of any size, can stop between blocks, and can be set to
+//! the middle of a stream, as checkpoints need. Most of the work is done by [`fast`], as long as
+//! there is plenty of input and room for output; the careful steps here do the ends of both.
 //!
-//! Promises: no input whatsoever makes it panic or write outside the given output; output before damage is
-//! given out; input that does not belong to the stream is not used up.
+//! Promises: no input whatsoever makes it panic or write outside the given output; output before
+//! damage is returned; input after the stream is not consumed.
 //!
 //! The decoder knows nothing of gzip: headers, checksums and members are the business of `gzip::reader`.
 
@@ -44,7 +44,7 @@ pub struct Step {
 pub enum Stop {
     /// Input or output is used up.
     Exhausted,
-    /// Between two blocks (only if asked to stop there).
+    /// Between two blocks (only if the caller wants to stop there).
     Block {
         /// High bits of the last byte consumed that belong to the next block, 0 to 7.
         bits: u8,

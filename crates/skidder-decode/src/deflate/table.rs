@@ -11,7 +11,8 @@ pub(super) const DISTANCE_BITS: u32 = 9;
 /// Bits that index the table of the codes of code lengths: the longest of them, so that there is no second.
 pub(super) const LENGTHS_BITS: u32 = 7;
 
-/// Bits after which a pattern without a code is known as such, in the codes that may leave patterns without one.
+/// Bits after which a pattern without a code is known as such, in the codes that may leave patterns
+/// without one.
 pub(super) const NO_CODE_BITS: u32 = 1;
 
 /// Longest code (RFC 1951, section 3.2.7).
@@ -118,8 +119,9 @@ impl Entry {
         (self.0 >> 24) as usize + LENGTH_MIN + self.extra(bits)
     }
 
-    /// A literal whose code has `bits`, and what follows it, in one entry, if their codes fit the main index; otherwise
-    /// the literal alone. The literal itself is missing: [`Entry::with_first`].
+    /// A literal whose code has `bits`, and what follows it, in one entry, if their codes fit the
+    /// main index; otherwise the literal alone. The literal itself is missing:
+    /// [`Entry::with_first`].
     fn behind_literal(self, bits: u32) -> Self {
         let own_bits = if self.is_literal() { self.bits() } else { self.code_bits() };
         if self.is_special() || bits + own_bits > LITERAL_BITS {
@@ -167,7 +169,7 @@ struct Sorted {
     used: usize,
     /// Bits of the longest code.
     longest: usize,
-    /// Symbols with codes of so many bits.
+    /// Symbols with codes of this many bits.
     counts: [u16; CODE_BITS_MAX + 1],
 }
 
@@ -330,16 +332,17 @@ fn after(code: u32, length: u32) -> u32 {
 }
 
 impl Literals {
-    /// Fills the table like [`Table::fill`]; then, where the main index has room for the codes of two literals in a row,
-    /// or of a literal and a length, both become one entry: half as many steps, and half as many guesses of what comes
-    /// next.
+    /// Fills the table like [`Table::fill`]; then, where the main index has room for the codes of
+    /// two literals in a row, or of a literal and a length, both become one entry: half as many
+    /// steps, and half as many guesses of what comes next.
     pub(super) fn fill_with_pairs(&mut self, lengths: &[u8]) -> Result<(), BadCodes> {
         let sorted = Sorted::new(lengths)?;
         self.fill_sorted(&sorted, lengths, &LITERAL_SYMBOLS);
         let main = self.0.first_chunk_mut::<{ 1 << LITERAL_BITS }>();
         let main = main.expect("the table is larger than its main part");
-        // What follows a literal is decided once for all literals whose codes are of the same length: by the other bits
-        // of the index, of which there are `rest` patterns. They lie behind each other, the ones with least first.
+        // What follows a literal is decided once for all literals whose codes are of the same
+        // length: by the other bits of the index, of which there are `rest` patterns. They lie
+        // behind each other, the ones with least first.
         let mut behind = [Entry::NONE; 1 << LITERAL_BITS];
         for bits in 1..LITERAL_BITS {
             if sorted.counts[bits as usize] > 0 {

@@ -169,7 +169,7 @@ fn streams_decode_to_their_content_in_pieces_of_any_size() {
 #[test]
 fn damaged_streams_are_told_and_decode_as_by_another_decoder() {
     use flate2::{Decompress, FlushDecompress, Status};
-    let (mut told, mut complete) = (0, 0);
+    let (mut damaged, mut complete) = (0, 0);
     for seed in 1..=1_500 {
         let mut random = Random(seed * 0x9e37_79b9_7f4a);
         let content = content(&mut random);
@@ -185,7 +185,7 @@ fn damaged_streams_are_told_and_decode_as_by_another_decoder() {
         match status {
             Err(_) => {
                 assert!(matches!(stop, Stop::Damaged(_)), "seed {seed}: {stop:?}");
-                told += 1;
+                damaged += 1;
             }
             Ok(Status::StreamEnd) => {
                 assert_eq!(stop, Stop::End, "seed {seed}");
@@ -202,7 +202,7 @@ fn damaged_streams_are_told_and_decode_as_by_another_decoder() {
         let common = out.len().min(expected.len());
         assert!(out[..common] == expected[..common], "seed {seed}");
     }
-    assert!(told > 100 && complete > 100, "{told} {complete}");
+    assert!(damaged > 100 && complete > 100, "{damaged} {complete}");
 }
 
 #[test]

@@ -2,8 +2,8 @@
 
 use encoding_rs::GBK;
 
-/// Appends a line as UTF-8 to `out`. A `~` at its end continues the line in the next one by the standard; here lines end
-/// where they end, and it is left out.
+/// Appends a line as UTF-8 to `out`. A `~` at its end continues the line in the next one by the
+/// standard; here lines end where they end, and it is left out.
 pub(super) fn decode(line: &[u8], out: &mut Vec<u8>) {
     let mut rest = line;
     let mut chinese = false;

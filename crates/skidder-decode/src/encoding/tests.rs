@@ -101,7 +101,7 @@ fn a_byte_order_mark_decides_where_it_is_asked_for() {
             assert_eq!(of_file.kind, file_encoding(decided).kind);
         }
     }
-    // Without asking for one it is a character like any other.
+    // With the other encodings it is a character like any other.
     assert_eq!(file_encoding("utf-16le").bom_bytes(), 0);
     assert_eq!(decoded("utf-16le", b"\xff\xfe"), "\u{feff}");
 }

@@ -1,11 +1,13 @@
 //! bzip2: streams of blocks that begin at any bit.
 //!
-//! A block is decoded whole, in `block`, once the file has all of it. Each is independent of the others: a checkpoint can
-//! be between any two of them. The checksums of blocks and streams are verified; a block with a wrong one is handed out.
+//! A block is decoded whole, in `block`, once the file has all of it. Each is independent of the
+//! others: a checkpoint can be between any two of them. The checksums of blocks and streams are
+//! verified; a block with a wrong one is handed out.
 //!
 //! Memory: 3.6 MiB, whatever the block size.
 //!
-//! This is own code because no library tells where a block begins, or decodes one without its stream.
+//! This is own code because libbz2 does not report where a block begins, nor decode one without its
+//! stream (docs/decisions/0024).
 
 mod block;
 

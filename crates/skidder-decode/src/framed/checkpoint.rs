@@ -13,7 +13,8 @@ const CHECKSUM_BYTES: usize = 4;
 /// The largest state: the window of lz4 that does not compress, and what goes with it.
 const STATE_BYTES_MAX: usize = 80 << 10;
 
-/// A position between two frames, or between two blocks where the format allows it, from which decoding can go on.
+/// A position between two frames, or between two blocks where the format allows it, from which
+/// decoding can go on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FramePoint {
     pub(super) codec: Codec,

@@ -1,11 +1,11 @@
-//! The compressed bytes of a file, as the machines of the formats take them: a few for a header, a piece for a decoder,
-//! or single bits.
+//! The compressed bytes of a file, as the machines of the formats take them: a few for a header, a
+//! piece for a decoder, or single bits.
 
 use super::Stop;
 use crate::source::{read_full, read_some};
 use skidder_os::File;
 
-/// The longest piece that is asked for at once and whole.
+/// The longest piece that is read at once and whole.
 pub(super) const PEEK_BYTES_MAX: usize = 64;
 
 /// A file with a place in it. What is behind the place has been consumed.
@@ -67,8 +67,8 @@ impl<'a> Input<'a> {
         Ok(bytes)
     }
 
-    /// The next `N` bytes; none if the first of them is not the right one, so that nobody waits for the others. Not at
-    /// the end of the file.
+    /// The next `N` bytes; none if the first of them is wrong, so that the caller does not wait for
+    /// the others. Not at the end of the file.
     pub(super) fn peek_if<const N: usize>(
         &mut self,
         is_right: impl Fn(u8) -> bool,

@@ -1,8 +1,9 @@
 //! LZ4 frames (format 1.6): blocks that are independent, or refer to the 64 KiB before them.
 //!
-//! A block is read whole and decoded at once. A checkpoint can be between any two blocks: with independent ones it is
-//! free, with dependent ones it holds what they may refer to. Skippable frames are passed over; the legacy format, which
-//! has another magic and no checksums, is not known.
+//! A block is read whole and decoded at once. A checkpoint can be between any two blocks: with
+//! independent ones it is free, with dependent ones it holds what they may refer to. Skippable
+//! frames are passed over; the legacy format, which has another magic and no checksums, is not
+//! known.
 //!
 //! Memory: a block as stored and as decoded, 8 MiB at most, and 64 KiB.
 

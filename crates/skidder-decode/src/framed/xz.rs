@@ -1,14 +1,16 @@
-//! The .xz format 1.2: streams of blocks, each of them LZMA2, and an index of the blocks at the end of a stream.
+//! The .xz format 1.2: streams of blocks, each of them LZMA2, and an index of the blocks at the end
+//! of a stream.
 //!
-//! The container is read here, LZMA2 by a library. Checksums of blocks (CRC-32, CRC-64, SHA-256), of headers, and the
-//! index are verified. A checkpoint can be between two blocks: `xz -T0` and `pixz` make many, `xz -T1` makes one.
-//! Other filters than LZMA2 (those for machine code) are refused.
+//! The container is read here, LZMA2 by a library. Checksums of blocks (CRC-32, CRC-64, SHA-256),
+//! of headers, and the index are verified. A checkpoint can be between two blocks: `xz -T0` and
+//! `pixz` make many, `xz -T1` makes one. Other filters than LZMA2 (those for machine code) are
+//! refused.
 //!
-//! LZMA notices damage late: what comes between the two is not what was written, and is handed out as `xz -dc` does. All that
-//! comes before is.
+//! LZMA notices damage late: what comes between the two is not what was written, and is handed out
+//! as `xz -dc` does. All that comes before is.
 //!
-//! Memory: the dictionary, at most [`WINDOW_BYTES_MAX`]; 8 MiB at `xz -6`, 64 MiB at `xz -9`. It is not kept for the next
-//! file.
+//! Memory: the dictionary, at most [`WINDOW_BYTES_MAX`]; 8 MiB at `xz -6`, 64 MiB at `xz -9`. It is
+//! not kept for the next file.
 
 mod container;
 mod rescue;

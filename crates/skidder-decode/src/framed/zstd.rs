@@ -1,11 +1,13 @@
 //! Zstandard (RFC 8878): frames of blocks.
 //!
-//! The library decodes, block by block: the shape of a frame is walked here, so that all before a damaged block is handed
-//! out, and the content checksum is compared here, so that it is reported without ending the file. Skippable frames,
-//! among them the seek table of the seekable format, are passed over.
+//! The library decodes, block by block: the shape of a frame is walked here, so that all before a
+//! damaged block is handed out, and the content checksum is compared here, so that it is reported
+//! without ending the file. Skippable frames, among them the seek table of the seekable format, are
+//! passed over.
 //!
-//! Memory: the window of the frame, at most [`WINDOW_BYTES_MAX`], and 0.3 MiB. A checkpoint can be between two frames:
-//! `pzstd` and the seekable format make many, `zstd` makes one, which is decoded again from its start.
+//! Memory: the window of the frame, at most [`WINDOW_BYTES_MAX`], and 0.3 MiB. A checkpoint can be
+//! between two frames: `pzstd` and the seekable format make many, `zstd` makes one, which is
+//! decoded again from its start.
 
 use super::frames::{self, Next};
 use super::input::{Input, PEEK_BYTES_MAX};
@@ -147,7 +149,7 @@ impl Zstd {
         let mut bytes = [0; PEEK_BYTES_MAX];
         let bytes = &mut bytes[..header.bytes];
         input.peek_at(start, bytes)?;
-        // The library asks for room; a header needs none.
+        // The library requires room; a header needs none.
         self.decode(bytes, &mut [0])?;
         input.advance(header.bytes as u64);
         self.frame_start = start;

@@ -26,7 +26,7 @@ pub(crate) enum HeaderError {
     NotGzip,
     /// A compression method other than deflate.
     Method(u8),
-    /// Flags whose meaning nobody has defined.
+    /// Undefined flags.
     Flags(u8),
 }
 

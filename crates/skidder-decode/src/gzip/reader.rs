@@ -30,7 +30,7 @@ const NEVER: u64 = u64::MAX;
 /// nothing (padding, empty members).
 const CALL_COMPRESSED_MAX: u64 = 1024 * 1024;
 
-/// From this much output of a member on, its ratio tells how much input an output buffer needs.
+/// From this much output of a member on, its ratio predicts how much input an output buffer needs.
 const RATIO_KNOWN: u64 = 64 * 1024;
 
 /// The least input to read inside a member: a page.
@@ -61,7 +61,7 @@ pub struct GzipReader {
     interval: u64,
     /// Decompressed offset of the newest checkpoint.
     checkpoint_last: u64,
-    /// The newest checkpoint that nobody has taken.
+    /// The newest checkpoint that was not taken yet.
     checkpoint: Option<Checkpoint>,
     /// Memory of a checkpoint that was given back.
     spare: Vec<u8>,
@@ -234,7 +234,7 @@ impl GzipReader {
         usize::try_from(wanted).unwrap_or(usize::MAX)
     }
 
-    /// Runs the machine over `input` until it or `out` is used up, or there is something to tell.
+    /// Runs the machine over `input` until it or `out` is used up, or there is something to report.
     fn feed(&mut self, mut input: &[u8], out: &mut [u8]) -> Result<Progress, DecodeError> {
         let mut produced = 0;
         while !input.is_empty() && produced < out.len() {

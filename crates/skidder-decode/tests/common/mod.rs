@@ -78,8 +78,8 @@ impl Random {
     }
 }
 
-/// Calls `round` for each number of a run: one if `SKIDDER_SEED` is given, else `SKIDDER_FUZZ_ROUNDS` (or `each`) from
-/// `SKIDDER_FUZZ_FROM` (or 1) on.
+/// Calls `round` for each number of a run: one if `SKIDDER_SEED` is given, else
+/// `SKIDDER_FUZZ_ROUNDS` (or `each`) from `SKIDDER_FUZZ_FROM` (or 1) on.
 pub(crate) fn rounds(each: u64, mut round: impl FnMut(u64, &mut Random)) {
     let number = |name: &str| {
         let value = std::env::var(name).ok()?;

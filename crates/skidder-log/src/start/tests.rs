@@ -120,7 +120,7 @@ fn the_level_holds() {
 #[test]
 fn the_content_of_events_goes_to_its_files_and_nowhere_else() {
     let running = Running::new("logging.event_data:");
-    let tell = || {
+    let log = || {
         for n in 0..100 {
             // The same a hundred times: none is held back.
             tracing::warn!(target: crate::EVENT_DATA, status = 400, event.original = "secret", "refused");
@@ -128,7 +128,7 @@ fn the_content_of_events_goes_to_its_files_and_nowhere_else() {
         }
         tracing::warn!("an event was refused");
     };
-    running.hear(tell);
+    running.hear(log);
     assert_eq!(running.messages(FILE), ["an event was refused"]);
     let lines = running.lines(EVENTS);
     assert_eq!(lines.len(), 100);
@@ -138,7 +138,7 @@ fn the_content_of_events_goes_to_its_files_and_nowhere_else() {
     );
     // Not asked for.
     let running = Running::new("");
-    running.hear(tell);
+    running.hear(log);
     assert_eq!(running.messages(FILE), ["an event was refused"]);
     assert!(running.lines(EVENTS).is_empty());
 }
@@ -172,7 +172,7 @@ fn a_log_that_cannot_be_written_is_counted_and_goes_on_when_it_can() {
         tracing::warn!(target: crate::EVENT_DATA, "secret");
     });
     assert!(running.log.flush(LIMIT));
-    // Both lines, and what is told of the second.
+    // Both lines, and the report about the second.
     let numbers = running.log.numbers();
     assert!((2..=3).contains(&numbers.failed), "{numbers:?}");
     std::fs::remove_file(running.path("sub")).unwrap();

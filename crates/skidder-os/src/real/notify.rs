@@ -1,7 +1,7 @@
 //! Change notification by inotify(7).
 //!
-//! Only file systems that are known to tell of every write are watched: on a network file system the writes
-//! of other machines are not seen, and on one made by a program nobody knows.
+//! Only file systems that are known to report every write are watched. A network file system does
+//! not report the writes of other machines, and for one made by a program (FUSE) it is unknown.
 
 use crate::{Bell, Notice, Notifier, WatchError, WatchId};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
@@ -23,7 +23,7 @@ const NOTICES_BYTES: usize = 32 * 1024;
 /// A longer wait ends early: the system takes no duration beyond its clock.
 const WAIT_MAX: Duration = Duration::from_hours(1);
 
-/// What is asked for. Reads, opens and closes are not: they would be most of it.
+/// The events to report. Reads, opens and closes are left out: they would be most of them.
 const WANTED: WatchFlags = WatchFlags::MODIFY
     .union(WatchFlags::ATTRIB)
     .union(WatchFlags::CREATE)
@@ -77,7 +77,7 @@ struct EventBell(OwnedFd);
 
 impl Bell for EventBell {
     fn ring(&self) {
-        // It fails only if it was rung 2^64 times without being heard; then it rings anyway.
+        // It fails only after 2^64 rings without a reader; then it rings anyway.
         if let Err(error) = write(&self.0, &1_u64.to_ne_bytes()) {
             debug_assert_eq!(error, Errno::AGAIN, "an eventfd takes eight bytes");
         }
@@ -129,7 +129,7 @@ impl Notifier for Inotify {
                 Ok(notice) => notice,
                 Err(Errno::INTR) => continue,
                 Err(Errno::AGAIN) => return,
-                // Whatever it is, somebody must look.
+                // Whatever it is, the directories must be listed.
                 Err(_) => return each(Notice::Lost),
             };
             let (watch, what) = (WatchId(notice.wd()), notice.events());
@@ -160,8 +160,8 @@ impl Notifier for Inotify {
         // An interrupted wait returns early, which it may.
         let ready = poll(&mut sources, Some(&limit));
         if ready.is_ok() && sources[1].revents().contains(PollFlags::IN) {
-            let heard = read(&self.bell.0, &mut [0; 8]);
-            debug_assert!(heard.is_ok(), "the bell was ringing, and nobody else hears it");
+            let rung = read(&self.bell.0, &mut [0; 8]);
+            debug_assert!(rung.is_ok(), "the bell was ringing, and only this thread reads it");
         }
     }
 

@@ -13,7 +13,8 @@ pub(super) struct Record<'r, 'e> {
 }
 
 impl Record<'_, '_> {
-    /// Makes the values readable that the type of the record has. The first error is given; all that can be done is done.
+    /// Makes the values readable that the type of the record has. The first error is given; all
+    /// that can be done is done.
     pub(super) fn enrich(&mut self, record_type: &[u8], body: Text) -> Result<(), String> {
         self.unset();
         self.context("subj");
@@ -69,7 +70,7 @@ impl Record<'_, '_> {
         format!("{key} key not found")
     }
 
-    /// `-1` says that nobody logged in.
+    /// `-1` means that no user logged in.
     fn unset(&mut self) {
         for key in ["auid", "ses", "old-auid"] {
             let Some(at) = self.find(key) else { continue };
@@ -268,7 +269,8 @@ impl Record<'_, '_> {
         }
     }
 
-    /// Values of several words in the inner message, of which only the first was taken: `op=adding group to /etc/group`.
+    /// Values of several words in the inner message, of which only the first was taken:
+    /// `op=adding group to /etc/group`.
     fn long_values(&mut self, body: Text) {
         let text = self.event.text(body);
         let Some(start) = memchr::memmem::find(text, b"msg='") else { return };
@@ -316,7 +318,8 @@ impl Record<'_, '_> {
     }
 }
 
-/// How much of a text belongs to the value before it: the words up to the next `key=` or the end, if there are any.
+/// How much of a text belongs to the value before it: the words up to the next `key=` or the end,
+/// if there are any.
 fn words_before_pair(text: &[u8]) -> usize {
     let mut end = 0;
     let mut at = 0;

@@ -1,10 +1,13 @@
-//! Records of the Linux audit daemon: `type=SYSCALL msg=audit(1488862769.030:19469538): arch=c000003e …` becomes `auditd.log.*`.
+//! Records of the Linux audit daemon:
+//! `type=SYSCALL msg=audit(1488862769.030:19469538): arch=c000003e …` becomes `auditd.log.*`.
 //!
-//! The fields are those of the parser `auditd` of Filebeat 9.5 (libbeat `reader/auditd`, mode `parse`) and of the library it
-//! uses (go-libaudit, `auparse`): all values are texts, a record's inner `msg='…'` is taken apart, SELinux contexts become `subj_user`
-//! and so on, `success` and `res` become `result`, hexadecimal texts, addresses, system calls and errors are made readable.
-//! The message stays. What this does differently, to lose less: a record type that is not known is taken as it is, a value that cannot be
-//! made readable stays as it was and the rest of the record is kept with the error noted.
+//! The fields are those of the parser `auditd` of Filebeat 9.5 (libbeat `reader/auditd`, mode
+//! `parse`) and of the library it uses (go-libaudit, `auparse`): all values are texts, a record's
+//! inner `msg='…'` is taken apart, SELinux contexts become `subj_user` and so on, `success` and
+//! `res` become `result`, hexadecimal texts, addresses, system calls and errors are made readable.
+//! The message stays. What this does differently, to lose less: a record type that is not known is
+//! taken as it is, a value that cannot be made readable stays as it was and the rest of the record
+//! is kept with the error noted.
 
 mod enrich;
 mod names;
@@ -28,7 +31,7 @@ impl Default for Settings {
     }
 }
 
-/// Something that did not work.
+/// A failure.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AuditdError {
     /// The line is no audit record; its event is left as it came.
@@ -54,7 +57,7 @@ struct Field {
     /// The value with its quotes.
     written: Text,
     value: Text,
-    /// A value that is no text.
+    /// A value that is not a text.
     cell: Option<Cell>,
     gone: bool,
 }

@@ -1,7 +1,8 @@
 //! Names of numbers in audit records: system calls, errors, signals, architectures.
 //!
-//! The numbers are those of the Linux kernel's headers (for ARM, PowerPC and s390x those that the `libc` crate lists); the
-//! names are those that the audit user space gives, as `pread` for `pread64`. A number without a name stays a number.
+//! The numbers are those of the Linux kernel's headers (for ARM, PowerPC and s390x those that the
+//! `libc` crate lists); the names are those that the audit user space gives, as `pread` for
+//! `pread64`. A number without a name stays a number.
 
 use std::sync::LazyLock;
 

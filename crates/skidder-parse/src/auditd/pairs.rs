@@ -6,7 +6,8 @@ use skidder_event::{EventMut, Text};
 /// More pairs than this are left in the message: keys are compared one by one.
 pub(super) const PAIRS_MAX: usize = 1024;
 
-/// Reads the pairs of a record's body; of equal keys the last counts. Says `false` if there are more than [`PAIRS_MAX`].
+/// Reads the pairs of a record's body; of equal keys the last counts. Says `false` if there are
+/// more than [`PAIRS_MAX`].
 pub(super) fn read(
     event: &mut EventMut<'_>,
     record_type: &[u8],
@@ -92,7 +93,7 @@ fn next_pair(
     }
 }
 
-/// Where the value ends that begins at `start`; nothing if there is none.
+/// Where the value ends that begins at `start`; `None` if there is none.
 fn value_end(text: &[u8], start: usize) -> Option<usize> {
     let quote = *text.get(start)?;
     if !matches!(quote, b'"' | b'\'') {
@@ -128,7 +129,8 @@ fn trim(value: &[u8]) -> (usize, usize) {
     (start, value.len() - start - end)
 }
 
-/// The parts of `avc:  denied  { read write } for  pid=1`: the result, what was asked for, and where the pairs begin.
+/// The parts of `avc:  denied  { read write } for  pid=1`: the result, the requested permissions,
+/// and where the pairs begin.
 pub(super) fn avc(text: &[u8]) -> Option<(&[u8], &[u8], usize)> {
     let skip =
         |at: usize| at + text[at..].iter().take_while(|byte| byte.is_ascii_whitespace()).count();
@@ -149,7 +151,7 @@ pub(super) fn avc(text: &[u8]) -> Option<(&[u8], &[u8], usize)> {
     Some((&text[result..result + len], text[open + 1..close].trim_ascii(), pairs))
 }
 
-/// A message of SELinux as pairs; nothing if it is another kind of AVC.
+/// A message of SELinux as pairs; `None` if it is another kind of AVC.
 fn selinux(event: &mut EventMut<'_>, body: Text) -> Option<Text> {
     let text = event.text(body);
     let (result, asked, pairs) = avc(text)?;

@@ -1,7 +1,7 @@
 //! The extensions that the format knows: their short names, full names and types.
 //!
-//! From "ArcSight Common Event Format" version 25 of 2017-09-28 and 23 of 2016-05-16, with the additions and types of Filebeat
-//! (x-pack/filebeat `processors/decode_cef/cef/keys.go`).
+//! From "ArcSight Common Event Format" version 25 of 2017-09-28 and 23 of 2016-05-16, with the
+//! additions and types of Filebeat (x-pack/filebeat `processors/decode_cef/cef/keys.go`).
 
 /// What the value of an extension is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,10 +4,11 @@
 //! CEF:0|vendor|product|version|event class|name|severity|key=value key=value with spaces
 //! ```
 //!
-//! What is accepted and how a message that is wrong somewhere is read on is that of Filebeat (x-pack/filebeat
-//! `processors/decode_cef/cef`): in the header `\\` and `\|` are escapes, in values `\\`, `\=`, `\n` and `\r`. A value goes on
-//! until a space, a key and `=`; one with a `=` in it that is not escaped is left out, and the reading goes on at the next key. Of a
-//! header that is not complete the parts that are there count, and the extensions behind its last `|`.
+//! What is accepted and how a message that is wrong somewhere is read on is that of Filebeat
+//! (x-pack/filebeat `processors/decode_cef/cef`): in the header `\\` and `\|` are escapes, in
+//! values `\\`, `\=`, `\n` and `\r`. A value goes on until a space, a key and `=`; one with a `=`
+//! in it that is not escaped is left out, and the reading goes on at the next key. Of a header that
+//! is not complete the parts that are there count, and the extensions behind its last `|`.
 
 mod keys;
 mod time;
@@ -76,17 +77,17 @@ pub struct Extension {
 /// What of a message could be read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Message {
-    /// The version; nothing if not even that could be read.
+    /// The version; `None` if not even that could be read.
     pub version: Option<i64>,
     /// The parts of [`HEADER`]; empty where they are not there.
     pub header: [Text; 6],
     /// The extensions in their order; keys may be there more than once.
     pub extensions: SmallVec<[Extension; 24]>,
-    /// What is wrong with it.
+    /// The error.
     pub errors: Vec<CefError>,
 }
 
-/// What is wrong with a message. Positions count bytes from 1, at the `C` of `CEF:`.
+/// An error in a message. Positions count bytes from 1, at the `C` of `CEF:`.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CefError {
     /// A value has a `=` or a `\` in it that is no escape; it is left out.
@@ -100,7 +101,7 @@ pub enum CefError {
     /// Nothing from here on can be read.
     #[error("error in CEF event at pos {0}")]
     Invalid(usize),
-    /// The message ends where something is to come.
+    /// The message ends too early.
     #[error("unexpected end of CEF event")]
     Unfinished,
     /// There are fewer than seven `|`.

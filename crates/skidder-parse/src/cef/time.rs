@@ -1,4 +1,5 @@
-//! Times of extensions: milliseconds since 1970, or `Sep 07 2018 14:50:39.123 +0200` with year, decimals and zone where they are.
+//! Times of extensions: milliseconds since 1970, or `Sep 07 2018 14:50:39.123 +0200` with year,
+//! decimals and zone where they are.
 
 use super::value::{ValueError, integer};
 use crate::time::{days_of, digits};
@@ -10,8 +11,8 @@ const MONTHS: [&[u8; 3]; 12] = [
     b"Jan", b"Feb", b"Mar", b"Apr", b"May", b"Jun", b"Jul", b"Aug", b"Sep", b"Oct", b"Nov", b"Dec",
 ];
 
-/// Nanoseconds since 1970-01-01 UTC. `timezone` is for times without a zone, the year of `now` (nanoseconds since 1970-01-01 UTC) for
-/// those without a year.
+/// Nanoseconds since 1970-01-01 UTC. `timezone` is for times without a zone, the year of `now`
+/// (nanoseconds since 1970-01-01 UTC) for those without a year.
 pub fn timestamp(text: &str, timezone: &TimeZone, now: i64) -> Result<i64, ValueError> {
     if let Ok(milliseconds) = integer(text, 64) {
         return milliseconds.checked_mul(1_000_000).ok_or(ValueError::Timestamp);
@@ -87,7 +88,8 @@ fn decimals(text: &[u8]) -> Option<(i64, &[u8])> {
     Some((digits(kept)? * 10_i64.pow(9 - kept.len() as u32), &rest[count..]))
 }
 
-/// `Z`, `+0200`, `+02:00`, `+02`, `GMT+02:00`, or an abbreviation. One that is not that of `timezone` counts as UTC, as in Filebeat.
+/// `Z`, `+0200`, `+02:00`, `+02`, `GMT+02:00`, or an abbreviation. One that is not that of
+/// `timezone` counts as UTC, as in Filebeat.
 fn zone_of(text: &[u8], timezone: &TimeZone, now: i64) -> Option<TimeZone> {
     let offset = match text {
         b"Z" => return Some(TimeZone::UTC),

@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-/// What is wrong with a value. The texts are those of Filebeat.
+/// An error in a value. The texts are those of Filebeat.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ValueError {
     /// No whole number.
@@ -78,8 +78,8 @@ pub fn address(text: &str) -> Result<(), ValueError> {
     text.parse::<IpAddr>().map(|_| ()).map_err(|_| ValueError::Address)
 }
 
-/// A hardware address of 6, 8 or 20 bytes, written into `out` in small letters with colons. Between its bytes may be colons or
-/// dashes, between pairs of them dots, or (6 and 8 bytes) nothing.
+/// A hardware address of 6, 8 or 20 bytes, written into `out` in small letters with colons. Between
+/// its bytes may be colons or dashes, between pairs of them dots, or (6 and 8 bytes) nothing.
 pub fn mac_address(text: &str, out: &mut Vec<u8>) -> Result<(), ValueError> {
     let refuse = || ValueError::MacAddress(text.to_owned());
     let bytes = text.as_bytes();

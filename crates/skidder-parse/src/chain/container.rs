@@ -193,7 +193,7 @@ impl Run<'_> {
         let group = self.group(at * STREAMS + stream);
         let is_partial = group.is_open();
         if let Some(mut done) = group.take(batch, b"") {
-            // What is cut will not be told that it goes on: it is cut.
+            // A cut group is not flagged as partial: it is cut.
             let partial = if is_partial && !done.truncated { PARTIAL } else { 0 };
             done.item.flags |= partial | if done.truncated { TRUNCATED } else { 0 };
             self.advance(batch, done.item, at + 1);

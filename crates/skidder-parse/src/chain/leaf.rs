@@ -8,7 +8,7 @@ use crate::ndjson::Ndjson;
 use crate::syslog::{Syslog, append_text};
 use skidder_event::{Base, Batch, EventMut};
 
-/// A line that a parser could not read, to be told.
+/// A line that a parser could not read, to be logged.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
     /// The parser.
@@ -50,15 +50,21 @@ impl Run<'_> {
             return;
         }
         let (leaf, now) = (&mut self.state.leaves[at], self.now);
-        // Only the first of a turn is told: the others need no text.
-        let tell = self.state.failure.is_none();
+        // Only the first of a turn is logged: the others need no text.
+        let is_logged = self.state.failure.is_none();
         let mut failed = false;
         let mut failure = None;
         edit(batch, &self.base, item, |event| {
             let done = match leaf {
-                Leaf::Ndjson(ndjson) => ndjson.apply(event).map_err(|error| say(tell, &error)),
-                Leaf::Syslog(syslog) => syslog.apply(event, now).map_err(|error| say(tell, &error)),
-                Leaf::Auditd(auditd) => auditd.apply(event).map_err(|error| say(tell, &error)),
+                Leaf::Ndjson(ndjson) => {
+                    ndjson.apply(event).map_err(|error| text_if(is_logged, &error))
+                }
+                Leaf::Syslog(syslog) => {
+                    syslog.apply(event, now).map_err(|error| text_if(is_logged, &error))
+                }
+                Leaf::Auditd(auditd) => {
+                    auditd.apply(event).map_err(|error| text_if(is_logged, &error))
+                }
                 Leaf::None | Leaf::Container(_) => Ok(()),
             };
             if let Err(error) = done {
@@ -88,7 +94,7 @@ impl Run<'_> {
 
     fn fail(&mut self, at: usize, offset: u64, error: Option<String>) {
         self.state.errors.push(offset);
-        let Some(parser) = self.chain.parsers[at].told() else { return };
+        let Some(parser) = self.chain.parsers[at].logged_as() else { return };
         if let Some(error) = error {
             self.state.failure.get_or_insert(Failure { parser, offset, error });
         }
@@ -118,6 +124,6 @@ pub(super) fn edit(
     item.row = batch.pop().expect("it was pushed above");
 }
 
-fn say(tell: bool, error: &impl std::error::Error) -> Option<String> {
-    tell.then(|| error.to_string())
+fn text_if(is_logged: bool, error: &impl std::error::Error) -> Option<String> {
+    is_logged.then(|| error.to_string())
 }

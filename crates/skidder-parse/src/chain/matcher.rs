@@ -1,4 +1,4 @@
-//! A regular expression that most lines are told from by their first byte.
+//! A regular expression that can reject most lines by their first byte.
 
 use regex::bytes::Regex;
 use regex_syntax::hir::{Hir, HirKind, Look};
@@ -54,7 +54,7 @@ enum Begin {
     Maybe,
 }
 
-/// Adds the bytes that the first byte of a match can be; nothing if that is not known.
+/// Adds the bytes that the first byte of a match can be; `None` if that is not known.
 fn begin(hir: &Hir, set: &mut [bool; 256]) -> Option<Begin> {
     match hir.kind() {
         HirKind::Empty | HirKind::Look(Look::Start) => Some(Begin::Maybe),

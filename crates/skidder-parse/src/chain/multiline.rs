@@ -1,7 +1,7 @@
 //! `multiline`: lines that belong together become one event.
 //!
 //! Semantics of Filebeat's `libbeat/reader/multiline`. Two differences: a group that is complete whatever
-//! comes next is given out at once, and `count_lines` counts lines beyond `max_bytes` too.
+//! comes next is finished at once, and `count_lines` counts lines beyond `max_bytes` too.
 
 use super::group::Bounds;
 use super::run::{Hold, Item, MULTILINE, Run, TRUNCATED};
@@ -18,7 +18,7 @@ pub struct Multiline {
     pub max_lines: u32,
     /// `max_bytes` of the input: bytes of a message. What is beyond is discarded.
     pub max_bytes: usize,
-    /// `timeout`: a group that has waited so long for its next line is complete; nothing = never.
+    /// `timeout`: a group that has waited this long for its next line is complete; `None`: never.
     pub timeout: Option<Duration>,
     /// `skip_newline`: lines are joined without a line feed.
     pub skip_newline: bool,
@@ -38,7 +38,7 @@ pub enum Rule {
         /// `flush_pattern`: the last line of a group, whatever the pattern says.
         flush: Option<Matcher>,
     },
-    /// `count`: so many lines.
+    /// `count`: this many lines.
     Count(u32),
     /// `while_pattern`: lines that match in a row.
     While {

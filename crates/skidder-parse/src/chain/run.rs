@@ -75,15 +75,15 @@ pub(super) struct Item {
     pub(super) has_line_feed: bool,
 }
 
-/// What happens to the next lines of a group that was given out before its end.
+/// What happens to the next lines of a group that was finished before its end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Hold {
-    /// There is none.
+    /// There is no such group.
     #[default]
     No,
     /// Those that belong to it are discarded.
     Following,
-    /// So many are discarded.
+    /// This many are discarded.
     Lines(u32),
 }
 
@@ -183,7 +183,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Whether the batch has `rows_max` events that can be given out: no more lines are needed.
+    /// Whether the batch has `rows_max` complete events: no more lines are needed.
     pub fn is_full(&mut self, batch: &Batch, rows_max: usize) -> bool {
         let rows = batch.len() + self.state.dropped.len();
         if rows < rows_max.max(self.rows_check) {
@@ -194,7 +194,7 @@ impl<'a> Run<'a> {
         self.complete_before(batch) > self.start
     }
 
-    /// Ends the turn: what is not complete is taken out of the batch.
+    /// Ends the turn: takes incomplete groups out of the batch.
     pub fn finish(mut self, batch: &mut Batch, ending: Ending) -> Finish {
         let flush_at = match ending {
             Ending::More => {
@@ -310,7 +310,7 @@ impl<'a> Run<'a> {
         self.state.dropped.push(Dropped { start, end, reason });
     }
 
-    /// A line belongs to a group that was given out already.
+    /// A line belongs to a group that is finished already.
     pub(super) fn discard(&mut self, item: &Item) {
         self.drop(item, None);
     }
@@ -388,7 +388,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Groups that have waited long enough are complete; tells when the next of the others will have.
+    /// Completes groups that have waited long enough; returns when the next of the others will have.
     fn complete_expired(&mut self, batch: &mut Batch, now: Duration) -> Option<Duration> {
         let mut flush_at: Option<Duration> = None;
         let before = std::mem::take(&mut self.state.waits);

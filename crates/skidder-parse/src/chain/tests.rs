@@ -174,7 +174,7 @@ fn a_flush_pattern_ends_an_event_whatever_the_pattern_says() {
     let text = "begin a\nb\nend\nstray\nstray\nbegin c\nend\nend\nend\n";
     let expected = ["begin a\nb\nend", "stray\nstray", "begin c\nend", "end\nend"];
     assert_eq!(messages(&after, text), expected);
-    // Filebeat asks for the end before it asks whether the line belongs to the group at all.
+    // Filebeat checks for the end before it checks whether the line belongs to the group at all.
     let before = with_flush(Match::Before, false, "^ ");
     assert_eq!(messages(&before, " a\nb\nend\nc\nd\n"), [" a\nb\nend", "c", "d"]);
 }
@@ -266,7 +266,7 @@ fn records_of_containers_become_their_text() {
     assert_eq!(streams, [Some("stdout"), Some("stderr"), Some("other"), None]);
     assert_eq!(events[0].1["@timestamp"], "2026-11-21T20:52:57.000Z");
     let error = events[3].1["error"]["message"].as_str().expect("it says why");
-    assert!(error.starts_with("no CRI record"), "{error}");
+    assert!(error.starts_with("not a CRI record"), "{error}");
 }
 
 #[test]
@@ -325,7 +325,7 @@ fn lines_of_containers_are_joined_within_their_stream() {
     let mut found = messages(&lines, &text);
     found.sort();
     assert_eq!(found, ["a\n b\n c d", "x\n y"]);
-    // The line feed of a Docker record is its own: one stands between lines, whatever is asked for.
+    // The line feed of a Docker record is its own: one stands between lines, whatever the settings.
     let docker = |log: &str| format!("{{\"log\":\"{log}\\n\",\"time\":\"{CRI}\"}}\n");
     let text = docker("a") + &docker(" b");
     for join in [join, Parser::Multiline(skip)] {

@@ -1,7 +1,8 @@
 //! The usual line of a container, straight to its event.
 //!
-//! A complete CRI record that no other parser, filter, group or bound concerns needs none of the machinery of a chain.
-//! Promises: the event is the one that the chain makes of it; whatever is not usual takes the way through the chain.
+//! A complete CRI record that no other parser, filter, group or bound concerns needs none of the
+//! machinery of a chain. Promises: the event is the one that the chain makes of it; whatever is not
+//! usual takes the way through the chain.
 
 use super::container::{Format, Stream};
 use super::leaf::Leaf;

@@ -1,5 +1,5 @@
-//! Finding delimiters: where their first bytes are is noted for some blocks of 64 bytes at once, as most fields of a line are
-//! shorter than a search over vectors takes to begin.
+//! Finding delimiters: where their first bytes are is noted for some blocks of 64 bytes at once, as
+//! most fields of a line are shorter than a search over vectors takes to begin.
 
 use crate::lane::{self, BLOCK};
 use memchr::memmem::Finder;

@@ -1,14 +1,16 @@
 //! Tokenizers of `dissect`: text between delimiters, cut into spans without a copy.
 //!
-//! The grammar is that of Filebeat 9.5 (libbeat `processors/dissect`): delimiters and `%{…}` in turn. What stands before the
-//! first key must be what the text begins with; of every other delimiter the first occurrence behind the one before it counts;
-//! what is behind the last key's delimiter is of no interest. Inside `%{…}` stand, in this order: a prefix (`?` or `*` =
-//! not kept, but may name another; `&` = kept under the name that such a key found; `+` = appended to the key of the same
-//! name; nothing at all = skipped), the name, `/n` (order of appending), `#n` (exactly so many bytes), `->` (the delimiter
-//! behind may be repeated), `|type`.
+//! The grammar is that of Filebeat 9.5 (libbeat `processors/dissect`): delimiters and `%{…}` in
+//! turn. What stands before the first key must be what the text begins with; of every other
+//! delimiter the first occurrence behind the one before it counts; what is behind the last key's
+//! delimiter is of no interest. Inside `%{…}` stand, in this order: a prefix (`?` or `*` = not
+//! kept, but may name another; `&` = kept under the name that such a key found; `+` = appended to
+//! the key of the same name; nothing at all = skipped), the name, `/n` (order of appending), `#n`
+//! (exactly this many bytes), `->` (the delimiter after it may be repeated), `|type`.
 //!
-//! Unlike Filebeat, `->` also works behind keys that are not kept and as `%{->}`; a name that comes behind the key
-//! it names is found as well; a first key of fixed length is not taken for the last one when text follows the last.
+//! Unlike Filebeat, `->` also works behind keys that are not kept and as `%{->}`; a name that comes
+//! behind the key it names is found as well; a first key of fixed length is not taken for the last
+//! one when text follows the last.
 
 mod find;
 mod key;
@@ -87,7 +89,7 @@ pub struct Part {
 /// Why a text does not fit a tokenizer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DissectError {
-    /// There is no text.
+    /// There is not a text.
     #[error("empty string provided")]
     Empty,
     /// It begins with something else.
@@ -102,7 +104,7 @@ pub enum DissectError {
         offset: usize,
     },
     /// There are not as many bytes as a key takes.
-    #[error("key {key} of fixed length does not fit into what is left (offset: {offset})")]
+    #[error("key {key} of fixed length does not fit into the rest (offset: {offset})")]
     Length {
         /// Which key, from 1.
         key: usize,
@@ -135,7 +137,7 @@ impl Tokenizer {
     /// Compiles a tokenizer.
     ///
     /// # Errors
-    /// What is wrong with it, in words for the user.
+    /// The error, in words for the user.
     pub fn new(source: &str) -> Result<Self, TokenizerError> {
         let (begin, keys) = key::read(source)?;
         let mut steps = Vec::with_capacity(keys.len());
@@ -191,7 +193,7 @@ impl Tokenizer {
     /// Cuts a text: calls `found` with the span of each key in turn.
     ///
     /// # Errors
-    /// If the text does not fit; some spans may have been told before.
+    /// If the text does not fit; some spans may have been passed on before.
     #[inline]
     pub fn split(
         &self,
@@ -201,7 +203,8 @@ impl Tokenizer {
         if text.is_empty() {
             return Err(DissectError::Empty);
         }
-        // To compare with nothing costs hundreds of cycles where the C library does it by a masked load from nowhere.
+        // To compare with nothing costs hundreds of cycles where the C library does it by a masked
+        // load from nowhere.
         if !self.begin.is_empty() && !text.starts_with(&self.begin) {
             return Err(DissectError::Begin);
         }

@@ -12,7 +12,7 @@ pub struct Trimmer {
 }
 
 impl Trimmer {
-    /// Takes any of `characters` off the ends asked for.
+    /// Removes any of `characters` from the configured ends.
     pub fn new(characters: &str, left: bool, right: bool) -> Self {
         let ascii =
             characters.bytes().filter(u8::is_ascii).fold(0, |set: u128, byte| set | 1 << byte);

@@ -31,7 +31,7 @@ pub(super) enum Item {
     Minute { fixed: bool },
     /// `05`, or with one digit `5`; `fraction`: the next thing that is read is a fraction
     Second { fixed: bool, fraction: bool },
-    /// `.000`: exactly so many digits
+    /// `.000`: exactly this many digits
     Fraction(usize),
     /// `.999`: any number of digits, or nothing
     AnyFraction,

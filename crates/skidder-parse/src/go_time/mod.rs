@@ -1,10 +1,11 @@
 //! Times in text by Go's layouts (`Jan _2 15:04:05.000 -0700`), read as Go's `time.ParseInLocation` does.
 //!
-//! The semantics are those of Go 1.24 (`src/time/format.go`): a run of spaces in the layout stands for any number of spaces,
-//! a fraction behind the seconds is taken even if the layout has none, names are read in any case, days of the week
-//! are read and not checked, `,` and `.` are the same before a fraction. Without a year (or in the year 0) a time
-//! gets the current year, as Filebeat's processor `timestamp` does; the 29th of February becomes the 1st of March where
-//! there is none. Such a time with the abbreviation of a zone is one of the current year from the start, where Go
+//! The semantics are those of Go 1.24 (`src/time/format.go`): a run of spaces in the layout stands
+//! for any number of spaces, a fraction behind the seconds is taken even if the layout has none,
+//! names are read in any case, days of the week are read and not checked, `,` and `.` are the same
+//! before a fraction. Without a year (or in the year 0) a time gets the current year, as Filebeat's
+//! processor `timestamp` does; the 29th of February becomes the 1st of March where there is none.
+//! Such a time with the abbreviation of a zone is one of the current year from the start, where Go
 //! looks the abbreviation up in the year 0.
 
 mod layout;
@@ -33,11 +34,11 @@ pub struct GoTimeError {
     pub problem: Problem,
 }
 
-/// What is wrong with a text.
+/// An error in a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Problem {
     /// It differs from the layout.
-    #[error("not what the layout has")]
+    #[error("does not match the layout")]
     Mismatch,
     /// A number is too small or too large for what it means.
     #[error("{0} out of range")]
@@ -74,8 +75,8 @@ impl Layout {
         self.items.iter().all(|item| matches!(item, Item::Text(_)))
     }
 
-    /// Nanoseconds since 1970-01-01 UTC of a text. A time without a zone is one of `timezone`; `now` (nanoseconds since
-    /// 1970-01-01 UTC) is asked for the year of one without.
+    /// Nanoseconds since 1970-01-01 UTC of a text. A time without a zone is one of `timezone`;
+    /// `now` (nanoseconds since 1970-01-01 UTC) gives the year of a time without one.
     ///
     /// # Errors
     /// If the text is no time of this layout, or one outside the years 1678 to 2261.
@@ -128,8 +129,8 @@ fn offset_at(seconds: i64, timezone: &TimeZone) -> i64 {
     }
 }
 
-/// The instant of a local time, which at a change of the clock is one of the two that it may be: the one that Go
-/// chooses.
+/// The instant of a local time, which at a change of the clock is one of the two that it may be:
+/// the one that Go chooses.
 fn in_zone(local: i64, timezone: &TimeZone) -> i64 {
     if let Ok(offset) = timezone.to_fixed_offset() {
         return local - i64::from(offset.seconds());
@@ -162,8 +163,8 @@ fn year_of(now: i64, zone: &Zone, timezone: &TimeZone) -> i64 {
 /// Changes of the clock looked at for an abbreviation, before and after a time.
 const CHANGES_MAX: usize = 64;
 
-/// Seconds east of UTC of an abbreviation: what it means in the zone at that time, or at another, or what a number behind
-/// `GMT` says; else 0.
+/// Seconds east of UTC of an abbreviation: what it means in the zone at that time, or at another,
+/// or what a number behind `GMT` says; else 0.
 fn offset_of(name: &[u8], local: i64, timezone: &TimeZone) -> i64 {
     let Ok(instant) = Timestamp::from_second(local) else { return 0 };
     let found = |at: Timestamp| {

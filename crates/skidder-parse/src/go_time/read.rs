@@ -221,7 +221,7 @@ impl<'t> Reader<'t> {
         }
     }
 
-    /// A point or comma and so many digits, of which those behind the ninth are dropped.
+    /// A point or comma and this many digits; those after the ninth are dropped.
     fn fraction(&mut self, count: usize) -> Result<(), GoTimeError> {
         let decimals = match self.rest() {
             [b'.' | b',', rest @ ..] => rest.get(..count),

@@ -31,7 +31,7 @@ impl KeyId {
     const NONE: Self = Self(u32::MAX);
 }
 
-/// What is known of a key: a cache line.
+/// A known key: a cache line.
 #[derive(Debug)]
 struct Entry {
     /// Where its text stands, and a quote behind it.
@@ -160,8 +160,9 @@ impl Keys {
         }
     }
 
-    /// The key that came last time behind `before` (or first inside it), if it and a quote stand at `start`; and its
-    /// length. Looks at bytes beyond the text, so that the key may end behind the text.
+    /// The key that came last time behind `before` (or first inside it), if it and a quote stand at
+    /// `start`; and its length. Looks at bytes beyond the text, so that the key may end behind the
+    /// text.
     #[inline]
     pub(crate) fn guess(
         &self,

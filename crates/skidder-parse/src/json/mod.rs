@@ -1,13 +1,15 @@
 //! JSON: one object of a text becomes fields of the batch that the text is in.
 //!
-//! The scanner is strict (RFC 8259) and reads a text once. Keys and texts are spans of the text; a member whose
-//! text can stand in a document as it is (UTF-8, no escape that would be lost, no key twice, no line break) is marked
-//! so and copied by the encoder. Only texts with escapes are written a second time, into the batch's bytes.
+//! The scanner is strict (RFC 8259) and reads a text once. Keys and texts are spans of the text; a
+//! member whose text can stand in a document as it is (UTF-8, no escape that would be lost, no key
+//! twice, no line break) is marked so and copied by the encoder. Only texts with escapes are
+//! written a second time, into the batch's bytes.
 //!
-//! What is left open by the RFC is done as Go's `encoding/json` and Filebeat do: of equal keys the last wins, half a
-//! surrogate pair and bytes that are not UTF-8 become U+FFFD, a number too large for a double becomes a text. Numbers are
-//! kept as they are written, where Filebeat rounds what does not fit an `int64` to a double: integers up to `u64::MAX`
-//! stay exact, larger ones are rounded as there. What follows the object is an error, but for the parser `ndjson`.
+//! Where the RFC leaves a choice, this does what Go's `encoding/json` and Filebeat do: of equal keys the
+//! last wins, half a surrogate pair and bytes that are not UTF-8 become U+FFFD, a number too large
+//! for a double becomes a text. Numbers are kept as they are written, where Filebeat rounds what
+//! does not fit an `int64` to a double: integers up to `u64::MAX` stay exact, larger ones are
+//! rounded as there. What follows the object is an error, but for the parser `ndjson`.
 
 mod keys;
 
@@ -35,7 +37,7 @@ impl JsonError {
     }
 }
 
-/// What is wrong with a text.
+/// An error in a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Problem {
     /// It ends too early.

@@ -12,8 +12,8 @@ mod word;
 use number::large;
 pub use value::JsonValue;
 
-/// Reads JSON objects. Remembers keys from one text to the next, so that it is cheap for texts of the same kind: keep
-/// one for each source or thread.
+/// Reads JSON objects. Remembers keys from one text to the next, so that it is cheap for texts of
+/// the same kind: keep one for each source or thread.
 #[derive(Debug)]
 pub struct Scanner {
     keys: Keys,
@@ -367,7 +367,7 @@ impl Scan<'_> {
         Ok(())
     }
 
-    /// Ends an object or list; `frame` becomes the one around it. Says `false` if there is none.
+    /// Ends an object or list; `frame` becomes the one around it. Returns `false` if there is none.
     fn close(&mut self, frame: &mut Frame) -> bool {
         let Some(outer) = self.frames.pop() else { return false };
         let cell = if frame.object.is_object() {

@@ -5,7 +5,7 @@ use crate::testing::{Mutations, base, batch_of, document};
 use proptest::prelude::*;
 use serde_json::{Map, Value};
 
-/// What another parser makes of a text; nothing if it is none that is decoded.
+/// What another parser makes of a text; `None` if it is none that is decoded.
 fn model(text: &str, depth: u32, arrays: bool) -> Option<Value> {
     let deeper = |value: &mut Value| {
         if let Value::String(text) = value

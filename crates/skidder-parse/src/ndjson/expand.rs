@@ -12,15 +12,17 @@ const COMPARED_MAX: usize = 32;
 #[derive(Debug, Default)]
 pub(crate) struct Expander {
     hasher: RandomState,
-    /// Fields behind the first ones, by the object that they are in (nothing: the root) and the hash of their key.
+    /// Fields behind the first ones, by the object that they are in (nothing: the root) and the
+    /// hash of their key.
     known: HashMap<(NodeId, u64), NodeId>,
     /// The last field of each object that has such fields.
     last: HashMap<NodeId, NodeId>,
 }
 
 impl Expander {
-    /// Expands the keys of `fields`. If two keys give the same field, and not both of them an object, or objects come to lie too deep inside
-    /// each other, the fields are of no use and the error names one of the keys.
+    /// Expands the keys of `fields`. If two keys give the same field, and not both of them an
+    /// object, or objects come to lie too deep inside each other, the fields are of no use and the
+    /// error names one of the keys.
     pub(crate) fn expand(
         &mut self,
         event: &mut EventMut<'_>,

@@ -86,7 +86,7 @@ fn of_a_line_with_more_than_an_object_the_object_is_taken_and_the_rest_is_told()
     for (line, offset) in [(r#"{"a":1} {"b":2}"#, 8), (r#"{"a":1}}"#, 7), (r#"{"a":1}, "#, 7)] {
         let (seen, done) = decode(overwriting(), line);
         assert_eq!(seen, with(json!({"a": 1})), "{line}");
-        let Err(NdjsonError::Behind(error)) = done else { panic!("nothing is told of {line}") };
+        let Err(NdjsonError::Behind(error)) = done else { panic!("nothing is reported of {line}") };
         assert_eq!(error.offset, offset, "{line}");
     }
 }

@@ -1,10 +1,13 @@
-//! Syslog messages, RFC 3164 (BSD) and RFC 5424: header fields become `log.syslog.*`, the text becomes the message.
+//! Syslog messages, RFC 3164 (BSD) and RFC 5424: header fields become `log.syslog.*`, the text
+//! becomes the message.
 //!
-//! Field names, labels and leniencies are those of Filebeat 9.5 (libbeat `reader/syslog`): the priority of RFC 3164 is
-//! optional, its time may be RFC 3339, a time without a year gets that of the clock, structured data is read as far as it is as the RFC
-//! wants it, and stands before the text if nothing of it is, `-` is nothing, and of a message that is wrong somewhere what stands before that is kept, beside
-//! the whole message and the error. Where Filebeat replaces `log` this merges into it, so that `log.file` and `log.offset`
-//! stay; a word with a colon is a program only if a space follows, so `http://…` stays text.
+//! Field names, labels and leniencies are those of Filebeat 9.5 (libbeat `reader/syslog`): the
+//! priority of RFC 3164 is optional, its time may be RFC 3339, a time without a year gets that of
+//! the clock, structured data is read as far as it is as the RFC wants it, and stands before the
+//! text if nothing of it is, `-` is nothing, and of a message that is wrong somewhere what stands
+//! before that is kept, beside the whole message and the error. Where Filebeat replaces `log` this
+//! merges into it, so that `log.file` and `log.offset` stay; a word with a colon is a program only
+//! if a space follows, so `http://…` stays text.
 
 mod fields;
 mod rfc3164;
@@ -40,7 +43,7 @@ pub struct SyslogError {
     pub problem: Problem,
 }
 
-/// What is wrong with a message.
+/// An error in a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Problem {
     /// `<…>` is missing or holds no number from 0 to 191.
@@ -49,7 +52,7 @@ pub enum Problem {
     /// The version behind the priority is no number.
     #[error("invalid version, expected an integer")]
     Version,
-    /// The time is none.
+    /// The time is invalid.
     #[error("invalid timestamp")]
     Timestamp,
     /// A word of the header is empty, or has something else than printable ASCII in it.
@@ -93,8 +96,8 @@ pub struct Message {
 }
 
 impl Message {
-    /// Cuts a message into its parts. `now` (nanoseconds since 1970-01-01 UTC) gives the year and `timezone` the zone to times
-    /// that have none.
+    /// Cuts a message into its parts. `now` (nanoseconds since 1970-01-01 UTC) gives the year and
+    /// `timezone` the zone to times that have none.
     ///
     /// Of a message that is wrong somewhere the parts before that are there, and the text is all of it.
     pub fn parse(
@@ -115,8 +118,8 @@ impl Message {
         (message, done)
     }
 
-    /// Puts time and header into the event. `text` is the span of the message that was parsed; `overwrite` says whether
-    /// `log.syslog.*` wins over what the event has.
+    /// Puts time and header into the event. `text` is the span of the message that was parsed;
+    /// `overwrite` says whether `log.syslog.*` wins over what the event has.
     pub fn put_header(&self, event: &mut EventMut<'_>, text: Text, overwrite: bool) {
         if let Some(time) = self.time {
             event.set_time(time);
@@ -124,7 +127,7 @@ impl Message {
         fields::merge(event, text, self, overwrite);
     }
 
-    /// The text without the header, as a span of the batch; nothing if it is empty.
+    /// The text without the header, as a span of the batch; `None` if it is empty.
     pub fn text(&self, text: Text) -> Option<Text> {
         (!self.message.is_empty()).then(|| span(text, &self.message))
     }
@@ -162,8 +165,8 @@ impl Syslog {
         Self { settings, error_message }
     }
 
-    /// Parses the message of an event. Without a message nothing happens. `now` is the time of the clock in nanoseconds since
-    /// 1970-01-01 UTC.
+    /// Parses the message of an event. Without a message nothing happens. `now` is the time of the
+    /// clock in nanoseconds since 1970-01-01 UTC.
     pub fn apply(&self, event: &mut EventMut<'_>, now: i64) -> Result<(), SyslogError> {
         let Some(text) = event.own_message() else { return Ok(()) };
         let settings = &self.settings;
@@ -190,8 +193,8 @@ fn span(text: Text, part: &Range<usize>) -> Text {
     Text { start: text.start + part.start as u32, len: part.len() as u32 }
 }
 
-/// Adds a text to a field: the value if there is none, else one more element of a list. A field that holds neither texts nor a list
-/// stays as it is.
+/// Adds a text to a field: the value if there is none, else one more element of a list. A field
+/// that holds neither texts nor a list stays as it is.
 pub(crate) fn append_text(event: &mut EventMut<'_>, path: &Path, text: &str) {
     let text = Cell::Str(event.store_text(text.as_bytes()));
     let value = match event.copy(path) {

@@ -63,7 +63,8 @@ struct Stamp {
 }
 
 impl Stamp {
-    /// Reads a time and says how long it is. Any number of spaces may stand between its parts, and the day may have a zero in front.
+    /// Reads a time and says how long it is. Any number of spaces may stand between its parts, and
+    /// the day may have a zero in front.
     fn read(text: &[u8]) -> Option<(Self, usize)> {
         const MONTHS: &[u8] = b"janfebmaraprmayjunjulaugsepoctnovdec";
         let name: [u8; 3] = text.first_chunk::<3>()?.map(|byte| byte.to_ascii_lowercase());

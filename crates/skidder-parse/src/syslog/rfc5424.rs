@@ -4,7 +4,8 @@ use super::structured;
 use super::{Message, Problem, Reader, SyslogError, message_from};
 use crate::time::{digits, rfc3339};
 
-/// Whether a message begins as RFC 5424 does and RFC 3164 does not: a version, and a full date or none behind it.
+/// Whether a message begins as RFC 5424 does and RFC 3164 does not: a version, and a full date or
+/// none behind it.
 pub(super) fn begins(text: &[u8]) -> bool {
     let mut reader = Reader::new(text);
     if reader.priority().is_err() {
@@ -67,7 +68,7 @@ fn brackets(text: &[u8], start: usize) -> Result<usize, SyslogError> {
         loop {
             match memchr::memchr2(b'\\', b']', text.get(at..).unwrap_or_default()) {
                 Some(stop) if text[at + stop] == b']' => {
-                    // Something is in them.
+                    // They are not empty.
                     if text[at..].starts_with(b"[]") {
                         return Err(SyslogError::new(at + 1, Problem::StructuredData));
                     }

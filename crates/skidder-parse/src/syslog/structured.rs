@@ -166,7 +166,8 @@ fn element(data: &[u8], at: usize) -> Option<Range<usize>> {
     matches!(data.get(id.end), Some(b' ' | b']')).then_some(id)
 }
 
-/// Reads elements up to the first that is not as the RFC wants it, and what of that is; `false` if there are too many.
+/// Reads elements up to the first that is not as the RFC wants it, and what of that is; `false` if
+/// there are too many.
 fn read(data: &[u8], parts: &mut Vec<Part>) -> bool {
     let mut at = 0;
     while let Some(id) = element(data, at) {

@@ -7,7 +7,7 @@ use jiff::tz::{Offset, TimeZone};
 pub enum TimeZoneError {
     /// Neither an offset nor in the time zone database of this machine.
     #[error(
-        "`{0}` is no time zone: `Local`, `UTC`, a name as `Europe/Berlin` (of this machine's zoneinfo) or an offset as `+0200` is expected"
+        "`{0}` is not a time zone: `Local`, `UTC`, a name like `Europe/Berlin` (of this machine's zoneinfo) or an offset like `+0200` is expected"
     )]
     Unknown(String),
 }

@@ -126,7 +126,8 @@ fn usual_v4(text: &[u8]) -> Option<Ipv4Addr> {
     is_right.then_some(Ipv4Addr::from_bits(number))
 }
 
-/// The number in the letters from `start` to `end`, and whether it is one from 0 to 255 without zeros before it.
+/// The number in the letters from `start` to `end`, and whether it is one from 0 to 255 without
+/// zeros before it.
 #[inline]
 fn octet(letters: u128, start: u32, end: u32) -> (u32, bool) {
     let digits = end - start;

@@ -1,4 +1,4 @@
-//! Conditions out of a configuration. Every mistake is told at the key that has it.
+//! Reads conditions of a configuration. Every mistake is reported at its key.
 
 use super::{Bounds, Condition, EqualsValue, Network};
 use skidder_config::{Content, Item, Section};
@@ -88,7 +88,7 @@ fn read_operator(section: &Section<'_>, operator: &str) -> Option<Condition> {
     }
 }
 
-/// Joins tests by `and`; nothing if one has a mistake, or if there are none.
+/// Joins tests by `and`; `None` if one has a mistake, or if there are none.
 fn all_of(
     tests: Vec<Option<Condition>>,
     section: &Section<'_>,
@@ -136,7 +136,7 @@ fn read_text(item: &Item<'_>) -> Option<String> {
 
 fn read_equals(path: Path, item: &Item<'_>) -> Option<Condition> {
     if item.node().is_unresolved() {
-        // Asking for the text tells what is missing.
+        // Reading the text reports the unresolved variable.
         return item.string().optional().and(None);
     }
     let value = match item.node().content() {

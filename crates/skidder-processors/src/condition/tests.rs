@@ -161,7 +161,7 @@ fn mistakes_are_told_at_their_key() {
         ),
         (
             "{regexp: {a: '(b'}}",
-            "error: c.yml:1:20: `when.regexp.a`: `(b` is no regular expression: unclosed group",
+            "error: c.yml:1:20: `when.regexp.a`: `(b` is not a regular expression: unclosed group",
         ),
         (
             "{range: {a: 1}}",

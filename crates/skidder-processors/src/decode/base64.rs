@@ -44,7 +44,7 @@ fn encoding() -> Encoding {
     specification.encoding().expect("the alphabet of RFC 4648")
 }
 
-/// The bytes of a text; the error is the place of what is none.
+/// The bytes of a text; the error is the place of the first invalid character.
 fn decode(encoding: &Encoding, text: &[u8]) -> Result<Decoded, usize> {
     let bytes_max = encoding.decode_len(text.len()).map_err(|error| error.position)?;
     let mut decoded = Decoded::new();

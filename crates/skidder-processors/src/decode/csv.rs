@@ -1,10 +1,11 @@
 //! `decode_csv_fields`: takes a line of comma-separated values apart into a list of texts.
 //!
-//! The rules are those of Go's `encoding/csv` with `LazyQuotes`, which no library in Rust follows: a quote inside
-//! of an unquoted value stands for itself, and so does one inside of a quoted value that is not doubled.
+//! The rules are those of Go's `encoding/csv` with `LazyQuotes`, which no library in Rust follows:
+//! a quote inside of an unquoted value stands for itself, and so does one inside of a quoted value
+//! that is not doubled.
 
 use crate::fields::pairs::{optional_path, run_each};
-use crate::plan::{Constants, Failure, Footprint, Outcome, Processor, rehearse, told};
+use crate::plan::{Constants, Failure, Footprint, Outcome, Processor, message_if, rehearse};
 use skidder_config::Section;
 use skidder_event::{Cell, EventMut, Path, ValueRef};
 use smallvec::SmallVec;
@@ -35,7 +36,8 @@ struct Record {
 }
 
 impl DecodeCsv {
-    /// `fields` (a map), `separator`, `trim_leading_space`, `ignore_missing`, `overwrite_keys`, `fail_on_error`.
+    /// `fields` (a map), `separator`, `trim_leading_space`, `ignore_missing`, `overwrite_keys`,
+    /// `fail_on_error`.
     pub(crate) fn read(settings: &Section<'_>) -> Option<Self> {
         let section = settings.section("fields");
         let leaves = section.leaves();
@@ -82,23 +84,23 @@ impl DecodeCsv {
             None if self.ignore_missing => return Ok(()),
             None => {
                 let why = format_args!("could not fetch value for field {from}: key not found");
-                return Err(told(self.fail_on_error, why));
+                return Err(message_if(self.fail_on_error, why));
             }
             Some(ValueRef::Str(text)) => text,
             Some(_) => {
                 let why = format_args!("field {from} is not of string type");
-                return Err(told(self.fail_on_error, why));
+                return Err(message_if(self.fail_on_error, why));
             }
         };
         let Some(record) = self.rules.record(text) else {
             let why = format_args!("error decoding CSV from field {from}: EOF");
-            return Err(told(self.fail_on_error, why));
+            return Err(message_if(self.fail_on_error, why));
         };
         if from != to && !self.overwrite_keys && event.as_ref().has(to) {
             let why = format_args!(
                 "target field {to} already has a value. Set the overwrite_keys flag or drop/rename the field first"
             );
-            return Err(told(self.fail_on_error, why));
+            return Err(message_if(self.fail_on_error, why));
         }
         let mut cells: SmallVec<[Cell; 32]> = SmallVec::new();
         let mut start = 0;
@@ -108,7 +110,7 @@ impl DecodeCsv {
         }
         let list = event.store_list(&cells);
         event.put_cell(to, list).map_err(|error| {
-            told(self.fail_on_error, format_args!("failed setting field {to}: {error}"))
+            message_if(self.fail_on_error, format_args!("failed setting field {to}: {error}"))
         })
     }
 }
@@ -139,7 +141,7 @@ impl<'a> Lines<'a> {
 }
 
 impl Rules {
-    /// The first record of a text; nothing if there are only empty lines.
+    /// The first record of a text; `None` if there are only empty lines.
     fn record(&self, text: &[u8]) -> Option<Record> {
         let mut encoded = [0_u8; 4];
         let separator = self.separator.encode_utf8(&mut encoded).as_bytes();
@@ -172,7 +174,7 @@ impl Rules {
     }
 }
 
-/// Adds a value that began with a quote, perhaps over several lines. What is left of the line behind its
+/// Adds a value that began with a quote, perhaps over several lines. The rest of the line after its
 /// separator, or nothing if it is the last of the record.
 fn quoted_value<'a>(
     record: &mut Record,

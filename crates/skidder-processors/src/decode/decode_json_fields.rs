@@ -1,7 +1,8 @@
 //! `decode_json_fields`: texts that are JSON become what they say.
 //!
-//! The work is done by [`skidder_parse::json_fields`]. A field that cannot be decoded stays as it is, and the others are
-//! decoded all the same; if none could be, the processor failed. A field that is missing or no text is left alone.
+//! The work is done by [`skidder_parse::json_fields`]. A field that cannot be decoded stays as it
+//! is, and the others are decoded all the same; if none could be, the processor failed. A field
+//! that is missing or no text is left alone.
 
 use crate::plan::{Constants, Failure, Footprint, Outcome, Processor};
 use crate::text::text_of;
@@ -44,7 +45,8 @@ enum Target {
 }
 
 impl DecodeJsonFields {
-    /// `fields`, `process_array`, `max_depth`, `target`, `overwrite_keys`, `expand_keys`, `add_error_key`, `document_id`.
+    /// `fields`, `process_array`, `max_depth`, `target`, `overwrite_keys`, `expand_keys`,
+    /// `add_error_key`, `document_id`.
     pub(crate) fn read(settings: &Section<'_>) -> Option<Self> {
         let parse = |text: &String| Path::parse(text).map_err(|error| error.to_string());
         let paths = |names: Vec<String>| names.iter().map(parse).collect::<Result<Vec<_>, _>>();
@@ -84,7 +86,7 @@ impl DecodeJsonFields {
             Ok(Some(left_out)) => {
                 if self.add_error_key {
                     let put = event.put_text(message, left_out.to_string().as_bytes());
-                    // Where `error` is no object there is no place to say it.
+                    // Where `error` is not an object there is no place to say it.
                     if put.is_ok() && event.put_text(kind, b"json").is_err() {
                         event.delete(kind);
                     }

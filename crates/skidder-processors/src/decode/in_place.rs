@@ -1,9 +1,10 @@
-//! What decoders of one text share: the text of a field, decoded into another or in its place, and the processor around it.
+//! Shared by decoders of one text: the text of a field, decoded into another or in its place, and
+//! the processor around it.
 
 use crate::fields::pairs::{optional_path, required_path};
 use crate::go_value::go_type;
 use crate::plan::{
-    Constants, ERROR_MESSAGE, Failure, Footprint, Outcome, Processor, rehearse, told,
+    Constants, ERROR_MESSAGE, Failure, Footprint, Outcome, Processor, message_if, rehearse,
 };
 use skidder_config::Section;
 use skidder_event::{EditError, EventMut, EventRef, Path, ValueRef};
@@ -20,22 +21,23 @@ pub(super) struct FromTo {
     pub(super) to: Path,
     /// Both are the same.
     is_same: bool,
-    /// Somebody hears why something failed.
-    heard: bool,
+    /// Whether messages of failures are used.
+    is_used: bool,
 }
 
 impl FromTo {
-    /// Nothing if `from` is missing or one of them is no path, which is told. `heard`: somebody hears messages.
-    pub(super) fn read(section: &Section<'_>, heard: bool) -> Option<Self> {
+    /// Returns `None`, and reports the problem, if `from` is missing or one of them is not a path.
+    /// `is_used`: messages of failures are used.
+    pub(super) fn read(section: &Section<'_>, is_used: bool) -> Option<Self> {
         let from = required_path(section, "from");
         let to = optional_path(section, "to");
         let from = from?;
         let to = to.unwrap_or_else(|| from.clone());
         let is_same = from == to;
-        Some(Self { from, to, is_same, heard })
+        Some(Self { from, to, is_same, is_used })
     }
 
-    /// The bytes at `from`; nothing if there are none, that need not be there.
+    /// The bytes at `from`; `None` if there are none, that need not be there.
     #[inline]
     pub(super) fn text<'a>(
         &self,
@@ -55,16 +57,16 @@ impl FromTo {
         let from = &self.from;
         let Some(value) = value else {
             let why = format_args!("could not fetch {noun} for key: {from}, Error: key not found");
-            return told(self.heard, why);
+            return message_if(self.is_used, why);
         };
         let kind = go_type(value);
         let why = format_args!("invalid type for `from`, expecting a string received {kind}");
-        told(self.heard, why)
+        message_if(self.is_used, why)
     }
 
     #[cold]
     fn refused(&self, error: &EditError) -> String {
-        told(self.heard, format_args!("could not put value: {}: {error}", self.to))
+        message_if(self.is_used, format_args!("could not put value: {}: {error}", self.to))
     }
 
     /// Puts the text as it is, which needs no copy where it is of the event's own.

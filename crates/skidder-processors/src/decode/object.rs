@@ -67,8 +67,8 @@ impl Object {
         }
     }
 
-    /// Sets the field at a dotted name that stands in the batch; a later value replaces an earlier one. `false`, and
-    /// nothing happens, if something that is no object is in the way.
+    /// Sets the field at a dotted name that stands in the batch; a later value replaces an earlier
+    /// one. `false`, and nothing happens, if a value that is not an object is in the way.
     pub(crate) fn set_path(&mut self, event: &mut EventMut<'_>, key: Text, cell: Cell) -> bool {
         let mut inside = None;
         let mut rest = key;

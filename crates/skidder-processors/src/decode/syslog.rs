@@ -1,9 +1,9 @@
 //! `syslog`: a syslog message in a field becomes `@timestamp`, `message` and `log.syslog.*`.
 //!
-//! The work is done by [`skidder_parse::syslog`], as in the parser of the same name; the field itself stays, but for
-//! `message`, which becomes the text of the message.
+//! The work is done by [`skidder_parse::syslog`], as in the parser of the same name; the field
+//! itself stays, but for `message`, which becomes the text of the message.
 
-use crate::plan::{Constants, ERROR_MESSAGE, Failure, Footprint, Outcome, Processor, told};
+use crate::plan::{Constants, ERROR_MESSAGE, Failure, Footprint, Outcome, Processor, message_if};
 use crate::text::{NoText, text_of};
 use jiff::tz::TimeZone;
 use skidder_config::Section;
@@ -62,7 +62,7 @@ impl Syslog {
     #[cold]
     fn failure(&self, why: &dyn std::fmt::Display) -> Failure {
         let reason = format_args!("syslog failed to process field \"{}\": {why}", self.field);
-        Failure::behind(told(!self.ignore_failure, reason)).ignored(self.ignore_failure)
+        Failure::behind(message_if(!self.ignore_failure, reason)).ignored(self.ignore_failure)
     }
 }
 

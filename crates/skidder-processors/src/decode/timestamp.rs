@@ -1,9 +1,9 @@
 //! `timestamp`: a text or number becomes a time, of the event if nothing else is said.
 //!
-//! Layouts are tried in their order. They are those of Go ([`skidder_parse::go_time`]), `UNIX` (seconds) and `UNIX_MS`
-//! (milliseconds). What is a time already is taken as it is.
+//! Layouts are tried in their order. They are those of Go ([`skidder_parse::go_time`]), `UNIX`
+//! (seconds) and `UNIX_MS` (milliseconds). What is a time already is taken as it is.
 
-use crate::plan::{Constants, Failure, Footprint, Outcome, Processor, told};
+use crate::plan::{Constants, Failure, Footprint, Outcome, Processor, message_if};
 use jiff::tz::TimeZone;
 use skidder_config::Section;
 use skidder_event::{Cell as EventCell, EventMut, Path, ValueRef};
@@ -58,7 +58,7 @@ pub struct Timestamp {
 /// What a value may look like.
 #[derive(Clone, Debug)]
 enum Layout {
-    /// A number of units of so many nanoseconds since 1970-01-01 UTC.
+    /// A number of units of this many nanoseconds since 1970-01-01 UTC.
     Unix(i64),
     Go(go_time::Layout),
 }
@@ -103,7 +103,7 @@ impl Timestamp {
         let ignore_missing = settings.bool("ignore_missing").or(false);
         let ignore_failure = settings.bool("ignore_failure").or(false);
         settings.accept("id");
-        settings.deprecated(&["tests"], "times that must be read stand in `test`");
+        settings.deprecated(&["tests"], "put times that must be readable into `test`");
         let layouts: Box<[Layout]> = layouts.iter().map(|text| Layout::new(text)).collect();
         for layout in &layouts {
             if let Layout::Go(layout) = layout
@@ -129,7 +129,7 @@ impl Timestamp {
         processor.test(settings, &tests).then_some(processor)
     }
 
-    /// Whether the texts of `test` can be read; those that cannot are told.
+    /// Whether the texts of `test` can be read; reports those that cannot.
     fn test(&self, settings: &Section<'_>, tests: &[String]) -> bool {
         let mut right = true;
         for test in tests.iter().filter(|test| self.parse(ValueRef::Str(test.as_bytes())).is_none())
@@ -165,7 +165,7 @@ impl Timestamp {
 
     #[cold]
     fn failed(&self, why: std::fmt::Arguments<'_>) -> Failure {
-        Failure::unnoted(told(!self.ignore_failure, why)).ignored(self.ignore_failure)
+        Failure::unnoted(message_if(!self.ignore_failure, why)).ignored(self.ignore_failure)
     }
 
     #[cold]
@@ -263,7 +263,9 @@ impl Processor for Timestamp {
         };
         event.put_cell(&self.target_field, EventCell::Time(time)).map_err(|_| {
             let target = &self.target_field;
-            self.failed(format_args!("could not put value: {target}: a part of it is no object"))
+            self.failed(format_args!(
+                "could not put value: {target}: a part of it is not an object"
+            ))
         })?;
         Ok(Outcome::Done)
     }

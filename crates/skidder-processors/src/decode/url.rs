@@ -3,7 +3,7 @@
 use super::in_place::{Decoded, FromTo};
 use crate::fields::pairs::run_each;
 use crate::plan::{
-    Constants, ERROR_MESSAGE, Failure, Footprint, Outcome, Processor, rehearse, told,
+    Constants, ERROR_MESSAGE, Failure, Footprint, Outcome, Processor, message_if, rehearse,
 };
 use skidder_config::Section;
 use skidder_event::{EventMut, Path};
@@ -46,7 +46,7 @@ impl UrlDecode {
         let mut decoded = Decoded::new();
         if let Err(at) = unescape(text, &mut decoded) {
             let bad = &text[at..(at + 3).min(text.len())];
-            return Err(told(
+            return Err(message_if(
                 self.fail_on_error,
                 format_args!(
                     "error trying to URL-decode {}: invalid URL escape {:?}",

@@ -1,6 +1,6 @@
 //! `add_fields`: merges constant fields over the event, objects deeply, everything else replaced.
 //!
-//! A key `@metadata` goes to what is said about the event. `@timestamp` is left alone: a
+//! A key `@metadata` goes to the event's metadata. `@timestamp` is left alone: a
 //! configuration can give it no time, and Filebeat ignores anything else.
 
 use crate::plan::Constants;
@@ -15,7 +15,7 @@ use skidder_event::{EventMut, Map, Path, Value};
 pub struct AddFields {
     fields: Map,
     metadata: Map,
-    /// All values of `fields` by their paths; nothing if they cannot be named so.
+    /// All values of `fields` by their paths; `None` if they cannot be named so.
     leaves: Option<Box<[(Path, Value)]>>,
 }
 
@@ -60,8 +60,8 @@ impl AddFields {
 }
 
 impl AddFields {
-    /// Sets each value by its path where paths are numbers. `false`, and the event is as it was: something is in the
-    /// way that is to be replaced.
+    /// Sets each value by its path where paths are numbers. `false`, and the event is as it was:
+    /// something is in the way that is to be replaced.
     fn put_by_path(&self, event: &mut EventMut<'_>) -> bool {
         let Some(leaves) = self.leaves.as_ref().filter(|_| event.has_slots()) else { return false };
         let mark = event.mark();

@@ -1,7 +1,7 @@
 //! `add_id`: an id for each event, made as Elasticsearch makes its own.
 //!
-//! 15 bytes as 20 letters of URL-safe base64: a sequence number, milliseconds and six random bytes that stand
-//! for the machine, in the order that Lucene compresses well. Source:
+//! 15 bytes as 20 letters of URL-safe base64: a sequence number, milliseconds and six random bytes
+//! that stand for the machine, in the order that Lucene compresses well. Source:
 //! <https://github.com/elastic/elasticsearch/blob/main/server/src/main/java/org/elasticsearch/common/TimeBasedUUIDGenerator.java>.
 
 use super::pairs::path_or;
@@ -68,7 +68,8 @@ impl AddId {
         let (time, sequence) = {
             let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
             last.sequence = (last.sequence + 1) % SEQUENCE_END;
-            // A clock that is set back makes no time go back; each round of the sequence has a time of its own.
+            // A clock that is set back makes no time go back; each round of the sequence has a time
+            // of its own.
             last.milliseconds = last.milliseconds.max(now) + u64::from(last.sequence == 0);
             (last.milliseconds.to_le_bytes(), last.sequence.to_le_bytes())
         };

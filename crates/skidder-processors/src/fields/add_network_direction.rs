@@ -13,7 +13,7 @@ pub(crate) struct AddNetworkDirection {
     source: Path,
     destination: Path,
     target: Path,
-    /// A name that is none makes the processor fail on the addresses that are looked up in it.
+    /// An invalid name makes the processor fail on the addresses that are looked up in it.
     internal: Vec<Result<Network, NetworkError>>,
 }
 

@@ -74,7 +74,7 @@ impl Processor for AddTags {
         constants.set(&self.target, Value::List(tags))
     }
 
-    /// It fails on an event whose target is no list, but then the event's own value hides the list
+    /// It fails on an event whose target is not a list, but then the event's own value hides the list
     /// of the layer, before and after.
     fn is_repeatable(&self) -> bool {
         true

@@ -5,7 +5,7 @@ use super::pairs::{optional_paths, required_path};
 use crate::plan::Constants;
 use crate::plan::Failure;
 use crate::plan::Footprint;
-use crate::plan::{Outcome, Processor, told};
+use crate::plan::{Outcome, Processor, message_if};
 use skidder_config::Section;
 use skidder_event::{Cell, EventMut, Path, Value, ValueRef};
 use smallvec::SmallVec;
@@ -56,7 +56,7 @@ impl Append {
             if !gather(event, field, &mut cells) && !self.ignore_missing {
                 let why =
                     format_args!("could not fetch value for key: {field}, Error: key not found");
-                return Err(told(self.fail_on_error, why));
+                return Err(message_if(self.fail_on_error, why));
             }
         }
         for value in &self.values {
@@ -75,7 +75,7 @@ impl Append {
             let why = format_args!(
                 "unable to put values in the target field {target} due to error: {error}"
             );
-            told(self.fail_on_error, why)
+            message_if(self.fail_on_error, why)
         })
     }
 }

@@ -1,7 +1,8 @@
 //! `community_id`: the Community ID of a network flow, version 1.
 //!
-//! The format is that of <https://github.com/corelight/community-id-spec>: `1:` and the Base64 of a SHA-1 over
-//! seed, addresses, protocol and ports, with the smaller end first, so that both directions have the same.
+//! The format is that of <https://github.com/corelight/community-id-spec>: `1:` and the Base64 of a
+//! SHA-1 over seed, addresses, protocol and ports, with the smaller end first, so that both
+//! directions have the same.
 
 use crate::condition::address;
 use crate::fields::pairs::path_or;
@@ -72,7 +73,7 @@ pub(crate) struct CommunityId {
     seed: u16,
 }
 
-/// The number of a protocol; nothing if what is there names none.
+/// The number of a protocol; `None` if what is there names none.
 type Protocol = Option<u8>;
 
 /// A field and what to make of its value.
@@ -83,7 +84,7 @@ struct Field<T> {
     known: Known<T>,
 }
 
-/// What is known of a field before there is an event.
+/// The value of a field at binding, before there is an event.
 #[derive(Clone, Copy, Debug)]
 enum Known<T> {
     /// Each event may have its own value.

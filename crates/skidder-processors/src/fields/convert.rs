@@ -67,7 +67,7 @@ impl Convert {
         (!convert.fields.is_empty()).then_some(convert)
     }
 
-    /// The value that a conversion gives; nothing if it is left out.
+    /// The value that a conversion gives; `None` if it is left out.
     fn value(&self, event: &mut EventMut<'_>, field: &Conversion) -> Result<Option<Cell>, String> {
         let value = event.as_ref().get(&field.from);
         if let (Some(DataType::Long), Some(ValueRef::Str(text))) = (field.kind, value)
@@ -111,7 +111,7 @@ impl Convert {
         Ok(Outcome::Done)
     }
 
-    /// Writes a value. What cannot be written fails, or is as if nobody had tried.
+    /// Writes a value. If that is impossible, fails or leaves the event unchanged.
     #[inline]
     fn write_or_not(
         &self,
@@ -136,7 +136,7 @@ impl Convert {
         cell: Cell,
     ) -> Result<(), String> {
         let Some(to) = &field.to else {
-            // Only `@timestamp` refuses, which was told when the settings were read.
+            // Only `@timestamp` refuses, and that was reported when the settings were read.
             event.put_cell(&field.from, cell).unwrap_or_default();
             return Ok(());
         };
@@ -148,7 +148,7 @@ impl Convert {
         })
     }
 
-    /// The message of Filebeat; nothing where nobody hears it.
+    /// The message of Filebeat; empty where it is not used.
     fn failed(&self, field: &Conversion, why: std::fmt::Arguments<'_>) -> String {
         if !self.fail_on_error {
             return String::new();

@@ -1,7 +1,7 @@
 //! `detect_mime_type`: the kind of content of a field, by its first bytes.
 //!
 //! As in Filebeat: first the signatures of binary formats, then the rules by which browsers sniff
-//! (`sniff.rs`), and a text that is JSON or XML as a whole is told apart from any other.
+//! (`sniff.rs`), and a text that is JSON or XML as a whole is distinguished from other texts.
 
 mod sniff;
 

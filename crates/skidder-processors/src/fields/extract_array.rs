@@ -4,7 +4,7 @@ use super::pairs::{fold_each, required_path, run_each};
 use crate::plan::Constants;
 use crate::plan::Failure;
 use crate::plan::Footprint;
-use crate::plan::{Outcome, Processor, told};
+use crate::plan::{Outcome, Processor, message_if};
 use skidder_config::{Section, Value as Setting};
 use skidder_event::{Cell, EventMut, Path, Value, ValueRef};
 
@@ -44,7 +44,7 @@ impl ExtractArray {
             let why = format_args!(
                 "index {index} exceeds length of {length} when processing mapping for field {to}"
             );
-            return Err(told(self.fail_on_error, why));
+            return Err(message_if(self.fail_on_error, why));
         };
         if self.omit_empty && event.view(cell).is_none_or(is_empty) {
             return Ok(());
@@ -53,11 +53,11 @@ impl ExtractArray {
             let why = format_args!(
                 "target field {to} already has a value. Set the overwrite_keys flag or drop/rename the field first"
             );
-            return Err(told(self.fail_on_error, why));
+            return Err(message_if(self.fail_on_error, why));
         }
         let cell = event.duplicate_cell(cell);
         event.put_cell(to, cell).map_err(|error| {
-            told(self.fail_on_error, format_args!("failed setting field {to}: {error}"))
+            message_if(self.fail_on_error, format_args!("failed setting field {to}: {error}"))
         })
     }
 

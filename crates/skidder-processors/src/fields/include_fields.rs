@@ -58,8 +58,9 @@ impl IncludeFields {
         self.names.iter().any(|name| starts_with(path, name))
     }
 
-    /// Finds what must be removed from constants below `prefix`. Nothing if it cannot be told: something kept
-    /// may or may not be in an object, and without it the object itself would have to go.
+    /// Finds what must be removed from constants below `prefix`. Returns `None` if that is unknown:
+    /// something kept may or may not be in an object, and without it the object itself would have
+    /// to go.
     fn removals(&self, map: &Map, prefix: &str, own: &[Path], out: &mut Vec<Path>) -> Option<()> {
         for (key, value) in map.iter() {
             let path = Path::parse(&format!("{prefix}{key}")).ok()?;
@@ -158,7 +159,7 @@ impl Processor for IncludeFields {
 }
 
 impl IncludeFields {
-    /// Whether each object around `path` keeps something that is surely there.
+    /// Whether each object around `path` surely keeps a value.
     fn leaves_something_around(&self, path: &Path, constants: &Constants, own: &[Path]) -> bool {
         let mut around = path.as_str();
         while let Some((outer, _)) = around.rsplit_once('.') {

@@ -6,7 +6,7 @@ use super::pairs::{optional_paths, run_each};
 use crate::plan::Constants;
 use crate::plan::Failure;
 use crate::plan::Footprint;
-use crate::plan::{Outcome, Processor, told};
+use crate::plan::{Outcome, Processor, message_if};
 use skidder_config::Section;
 use skidder_event::{EventMut, Path, ValueRef};
 
@@ -68,7 +68,7 @@ impl LetterCase {
             Err(NoName::Collision) => "key collision",
         };
         let message = format_args!("could not fetch value for key: {field}, Error: {why}");
-        Err(told(self.fail_on_error, message))
+        Err(message_if(self.fail_on_error, message))
     }
 
     fn alter_name(&self, event: &mut EventMut<'_>, field: &Path) -> Result<(), NoName> {
@@ -96,7 +96,7 @@ impl LetterCase {
             None => {
                 let why =
                     format_args!("could not fetch value for key: {field}, Error: key not found");
-                return Err(told(self.fail_on_error, why));
+                return Err(message_if(self.fail_on_error, why));
             }
             Some(ValueRef::Str(text)) if self.case.fits(text) && !event.as_ref().has_dots() => {
                 return Ok(());
@@ -104,12 +104,12 @@ impl LetterCase {
             Some(ValueRef::Str(text)) => self.case.of(&String::from_utf8_lossy(text)),
             Some(_) => {
                 let why = format_args!("value of key \"{field}\" is not a string");
-                return Err(told(self.fail_on_error, why));
+                return Err(message_if(self.fail_on_error, why));
             }
         };
         event.delete_with_dots(field);
         let put = event.put_text(field, new.as_bytes());
-        put.map_err(|error| told(self.fail_on_error, format_args!("{error}")))
+        put.map_err(|error| message_if(self.fail_on_error, format_args!("{error}")))
     }
 }
 

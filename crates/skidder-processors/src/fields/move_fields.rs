@@ -40,7 +40,7 @@ impl MoveFields {
         let to = settings.string("to");
         if !to.is_set() {
             let message = format!("`{}` is missing", settings.path_of("to"));
-            let hint = "give what the new names begin with, such as `app.`";
+            let hint = "set the beginning of the new names, such as `app.`";
             settings.problem("to", message, hint);
             return None;
         }
@@ -69,7 +69,7 @@ impl MoveFields {
         right.then_some(Self { from, to, named, exclude, ignore_missing })
     }
 
-    /// What is wrong with `from`, if it is no object.
+    /// What is wrong with `from`, if it is not an object.
     fn check_from(&self, event: &EventMut<'_>) -> Result<(), String> {
         let Some(from) = &self.from else { return Ok(()) };
         match event.as_ref().get(from) {

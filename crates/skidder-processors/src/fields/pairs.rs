@@ -5,7 +5,8 @@ use crate::plan::Constants;
 use skidder_config::Section;
 use skidder_event::{EventMut, Path};
 
-/// The list of `from` and `to` at `key`. Nothing if it is missing or one of them is wrong, which is told.
+/// The list of `from` and `to` at `key`. Returns `None`, and reports the problem, if it is missing
+/// or has an invalid entry.
 pub(crate) fn read_pairs(settings: &Section<'_>, key: &str) -> Option<Vec<(Path, Path)>> {
     let sections = settings.sections(key);
     if sections.is_empty() {
@@ -17,13 +18,13 @@ pub(crate) fn read_pairs(settings: &Section<'_>, key: &str) -> Option<Vec<(Path,
     pairs.into_iter().collect()
 }
 
-/// One `from` and `to`. Nothing if one is missing or no path; both are told.
+/// One `from` and `to`. Returns `None` if one is missing or not a path; reports both.
 pub(crate) fn read_pair(section: &Section<'_>) -> Option<(Path, Path)> {
     let (from, to) = (required_path(section, "from"), required_path(section, "to"));
     from.zip(to)
 }
 
-/// The field path at `key`. Nothing if it is missing or none, which is told.
+/// The field path at `key`. Returns `None`, and reports the problem, if it is missing or invalid.
 pub(crate) fn required_path(section: &Section<'_>, key: &str) -> Option<Path> {
     let path = section.string(key).try_map(parse).optional();
     if !section.has(key) {
@@ -32,19 +33,21 @@ pub(crate) fn required_path(section: &Section<'_>, key: &str) -> Option<Path> {
     path
 }
 
-/// The field path at `key`, if it is set and not empty; one that is none is told.
+/// The field path at `key`, if it is set and not empty; reports an invalid one.
 pub(crate) fn optional_path(section: &Section<'_>, key: &str) -> Option<Path> {
     let parse = |text: String| if text.is_empty() { Ok(None) } else { parse(text).map(Some) };
     section.string(key).try_map(parse).optional().flatten()
 }
 
-/// The field path at `key`, or `default` if it is not set. Nothing if it is none, which is told.
+/// The field path at `key`, or `default` if it is not set. Returns `None`, and reports the problem,
+/// if it is invalid.
 pub(crate) fn path_or(section: &Section<'_>, key: &str, default: &str) -> Option<Path> {
     let path = section.string(key).try_map(parse);
     if path.is_set() { path.optional() } else { Path::parse(default).ok() }
 }
 
-/// The field paths at `key`, at least one. Nothing if there are none or one is wrong, which is told.
+/// The field paths at `key`, at least one. Returns `None`, and reports the problem, if there are
+/// none or one is invalid.
 pub(crate) fn required_paths(section: &Section<'_>, key: &str) -> Option<Vec<Path>> {
     let strings = section.strings(key);
     let paths = if strings.is_set() { strings.try_map(parse_all).optional()? } else { Vec::new() };
@@ -56,7 +59,7 @@ pub(crate) fn required_paths(section: &Section<'_>, key: &str) -> Option<Vec<Pat
     Some(paths)
 }
 
-/// The field paths at `key`, perhaps none; one that is none is told.
+/// The field paths at `key`, perhaps none; reports invalid ones.
 pub(crate) fn optional_paths(section: &Section<'_>, key: &str) -> Vec<Path> {
     section.strings(key).try_map(parse_all).optional().unwrap_or_default()
 }
@@ -69,12 +72,12 @@ fn parse(text: String) -> Result<Path, String> {
     Path::parse(&text).map_err(|error| error.to_string())
 }
 
-/// Does `work` with every item. With `stop` one that fails ends the list; otherwise what it did to the event is undone, and
-/// the others go on.
+/// Does `work` with every item. With `stop` one that fails ends the list; otherwise what it did to
+/// the event is undone, and the others go on.
 ///
 /// # Errors
-/// That of the first item that failed, with `stop`. What it and those before it did is not undone: the caller of
-/// the processor does that.
+/// That of the first item that failed, with `stop`. What it and those before it did is not undone:
+/// the caller of the processor does that.
 pub(crate) fn run_each<T>(
     event: &mut EventMut<'_>,
     items: &[T],

@@ -1,7 +1,7 @@
-//! `rate_limit`: lets so many events through in a span of time, and drops the others.
+//! `rate_limit`: passes a number of events per span of time, and drops the others.
 //!
-//! Each combination of values of `fields` has a bucket of tokens. An event takes one; a bucket without a whole
-//! token drops the event. Tokens come back evenly, up to the depth of the bucket.
+//! Each combination of values of `fields` has a bucket of tokens. An event takes one; a bucket
+//! without a whole token drops the event. Tokens come back evenly, up to the depth of the bucket.
 
 use super::pairs::optional_paths;
 use crate::go_value::write_scalar;
@@ -16,10 +16,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 /// Most buckets that one processor keeps, about 3 MiB. When one more is needed, the full ones are forgotten,
 /// which changes nothing, and if these are too few, an eighth of all: those with the most tokens, which
-/// begin again with a full bucket, so that some more events get through than asked for.
+/// begin again with a full bucket, so that some more events pass than configured.
 const BUCKETS_MAX: usize = 65_536;
 
-/// So many events in so many seconds.
+/// A number of events in a number of seconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Limit {
     events: f64,

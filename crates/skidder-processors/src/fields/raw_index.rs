@@ -1,7 +1,7 @@
 //! `add_formatted_index`, and the `index` of an input: `@metadata.raw_index` from a format string.
 //!
-//! An input whose `index` holds a date has it before its own processors, and depends on nothing but the date of
-//! the event there.
+//! An input whose `index` holds a date has it before its own processors, and depends on nothing but
+//! the date of the event there.
 
 use crate::plan::Constants;
 use crate::plan::Failure;

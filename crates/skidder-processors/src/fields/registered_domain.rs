@@ -1,9 +1,9 @@
-//! `registered_domain`: the domain that somebody registered, out of a full name (`www.example.co.uk` gives
+//! `registered_domain`: the registered domain of a full name (`www.example.co.uk` gives
 //! `example.co.uk`), with the list of public suffixes that is compiled in.
 
 use crate::fields::pairs::{optional_path, required_path};
 use crate::go_value::utf8_of;
-use crate::plan::{Constants, Failure, Footprint, Outcome, Processor, rehearse, told};
+use crate::plan::{Constants, Failure, Footprint, Outcome, Processor, message_if, rehearse};
 use skidder_config::Section;
 use skidder_event::{EventMut, Path};
 use smallvec::SmallVec;
@@ -50,25 +50,25 @@ impl RegisteredDomain {
             let field = &self.field;
             let why =
                 format_args!("registered_domain source field [{field}] not found: key not found");
-            return Err(told(!self.ignore_failure, why));
+            return Err(message_if(!self.ignore_failure, why));
         };
         let Some(name) = utf8_of(value) else {
             let field = &self.field;
             let why = format_args!("registered_domain source field [{field}] is not a string");
-            return Err(told(!self.ignore_failure, why));
+            return Err(message_if(!self.ignore_failure, why));
         };
         let (domain, suffix) = split(name).map_err(|why| {
             let why = format_args!(
                 "failed to determine the registered domain: publicsuffix: {why} domain {name:?}"
             );
-            told(!self.ignore_failure, why)
+            message_if(!self.ignore_failure, why)
         })?;
         // The text is the batch's own, which is about to grow.
         let name: SmallVec<[u8; 256]> = SmallVec::from_slice(name.as_bytes());
         let put = |event: &mut EventMut<'_>, path: &Path, text: &[u8], what: &str| {
             event.put_text(path, text).map_err(|error| {
                 let why = format_args!("failed to write {what} to target field [{path}]: {error}");
-                told(!self.ignore_failure, why)
+                message_if(!self.ignore_failure, why)
             })
         };
         put(event, &self.target, &name[domain..], "registered domain")?;

@@ -1,5 +1,5 @@
-//! `rename` and `copy_fields`: fields go to other names, or stay and are there twice, objects with everything inside. A
-//! target that is there already is an error.
+//! `rename` and `copy_fields`: fields go to other names, or stay and are there twice, objects with
+//! everything inside. A target that is there already is an error.
 //!
 //! `fail_on_error` (default true): at the first pair that fails the event is taken back to what it
 //! was and gets the error in `error.message`. Otherwise the pair that fails changes nothing and the
@@ -11,7 +11,7 @@ use crate::plan::Constants;
 use crate::plan::ERROR_MESSAGE;
 use crate::plan::Failure;
 use crate::plan::Footprint;
-use crate::plan::{Outcome, Processor, told};
+use crate::plan::{Outcome, Processor, message_if};
 use skidder_config::Section;
 use skidder_event::{EditError, EventMut, Path};
 use std::any::Any;
@@ -65,7 +65,7 @@ impl Verb {
             EditError::NotAnObject(_) => {
                 format!("{start}: a part of it has a value that is no object")
             }
-            EditError::NotATime => format!("{start}: value is no timestamp"),
+            EditError::NotATime => format!("{start}: value is not a timestamp"),
         }
     }
 }
@@ -83,12 +83,12 @@ impl Pairs {
         if event.as_ref().has(to) {
             let why =
                 format_args!("target field {to} already exists, drop or rename this field first");
-            return Err(told(self.fail_on_error, why));
+            return Err(message_if(self.fail_on_error, why));
         }
         let value = match self.verb {
             Verb::Rename if from.is_timestamp() => {
                 let why = format_args!("could not delete key: {from},  key not found");
-                return Err(told(self.fail_on_error, why));
+                return Err(message_if(self.fail_on_error, why));
             }
             Verb::Rename => event.take(from),
             Verb::Copy => event.duplicate(from),
@@ -98,7 +98,7 @@ impl Pairs {
                 return Ok(());
             }
             let why = format_args!("could not fetch value for key: {from}, Error: key not found");
-            return Err(told(self.fail_on_error, why));
+            return Err(message_if(self.fail_on_error, why));
         };
         event.put_cell(to, value).map_err(|error| {
             if self.fail_on_error { self.verb.refused(to, &error) } else { String::new() }

@@ -9,7 +9,7 @@ use crate::pattern::compile_pattern;
 use crate::plan::Constants;
 use crate::plan::Failure;
 use crate::plan::Footprint;
-use crate::plan::{Outcome, Processor, told};
+use crate::plan::{Outcome, Processor, message_if};
 use regex::bytes::Regex;
 use skidder_config::Section;
 use skidder_event::{EventMut, Path, Value, ValueRef};
@@ -66,7 +66,7 @@ impl Replace {
                     let why = format_args!(
                         "could not fetch value for key: {field}, Error: key not found"
                     );
-                    return Err(told(self.fail_on_error, why));
+                    return Err(message_if(self.fail_on_error, why));
                 }
                 Some(ValueRef::Str(text)) => one.write(text, buffer),
                 Some(_) if !self.fail_on_error => return Err(String::new()),
@@ -77,7 +77,7 @@ impl Replace {
                 *buffer = Vec::new();
             }
             put.map_err(|error| {
-                told(self.fail_on_error, format_args!("could not put value: {error}"))
+                message_if(self.fail_on_error, format_args!("could not put value: {error}"))
             })
         })
     }
@@ -102,7 +102,7 @@ impl Replacement {
         let with = section.string("replacement");
         if !section.has("replacement") {
             let message = format!("`{}` is missing", section.path_of("replacement"));
-            section.problem("replacement", message, "give `\"\"` to remove what is found");
+            section.problem("replacement", message, "give `\"\"` to remove the matches");
         }
         let with = with.optional()?;
         let groups = with.contains('$');

@@ -1,4 +1,4 @@
-//! `truncate_fields`: cuts texts that are too long, and says so in `log.flags`.
+//! `truncate_fields`: cuts texts that are too long, and notes that in `log.flags`.
 //!
 //! A text becomes shorter where it is; nothing is copied. `max_bytes` never cuts a letter in two.
 
@@ -6,7 +6,7 @@ use super::pairs::{fold_each, required_paths, run_each};
 use crate::plan::Constants;
 use crate::plan::Failure;
 use crate::plan::Footprint;
-use crate::plan::{Outcome, Processor, append, told};
+use crate::plan::{Outcome, Processor, append, message_if};
 use crate::text::{NoText, text_of};
 use skidder_config::Section;
 use skidder_event::{Cell, EventMut, Path, Text, Value};
@@ -67,10 +67,10 @@ impl TruncateFields {
         let short = Text { start: text.start, len: length as u32 };
         event
             .put_cell(field, Cell::Str(short))
-            .map_err(|error| told(self.fail_on_error, format_args!("{error}")))?;
+            .map_err(|error| message_if(self.fail_on_error, format_args!("{error}")))?;
         let mark = event.mark();
         if append(event, &self.flags, &self.flag).is_err() {
-            // Something that is no list stays, as in Filebeat.
+            // A value that is not a list stays, as in Filebeat.
             event.rollback(mark);
         }
         Ok(())
@@ -82,9 +82,9 @@ impl TruncateFields {
             NoText::Missing => {
                 format_args!("could not fetch value for key: {field}: key not found")
             }
-            NoText::OtherKind => format_args!("value cannot be truncated: {field} is no text"),
+            NoText::OtherKind => format_args!("value cannot be truncated: {field} is not a text"),
         };
-        told(self.fail_on_error, message)
+        message_if(self.fail_on_error, message)
     }
 
     fn truncate_constant(&self, constants: &mut Constants, field: &Path) -> bool {
@@ -109,7 +109,7 @@ impl TruncateFields {
 }
 
 impl Limit {
-    /// The length in bytes that a text is cut to; nothing if it is short enough.
+    /// The length in bytes that a text is cut to; `None` if it is short enough.
     fn length(self, text: &[u8]) -> Option<usize> {
         match self {
             Self::Bytes(limit) => {
@@ -144,7 +144,7 @@ impl Limit {
     }
 }
 
-/// Whether a byte of UTF-8 is none that a letter begins with.
+/// Whether a byte of UTF-8 is a continuation byte.
 fn is_inside_letter(byte: u8) -> bool {
     byte & 0b1100_0000 == 0b1000_0000
 }

@@ -1,4 +1,4 @@
-//! `add_host_metadata`: what is known about the machine, as `host.*`.
+//! `add_host_metadata`: data about the machine, as `host.*`.
 //!
 //! The machine is looked at once and again when `cache.ttl` has passed; the plan's epoch grows when
 //! something has changed, so that sources bind again and no event pays for it.
@@ -37,7 +37,7 @@ pub struct HostSettings {
     /// How long what was found is believed (`cache.ttl`, default 5 minutes). Zero looks again at
     /// every question for the epoch, which is once a batch.
     pub cache_ttl: Duration,
-    /// `host.geo.*`, only what is not blank.
+    /// `host.geo.*`, without blank ones.
     pub geo: Map,
     /// Another `host.name` than the machine's own.
     pub name: Option<String>,

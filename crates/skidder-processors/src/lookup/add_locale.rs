@@ -129,7 +129,7 @@ impl Processor for Fixed {
         "add_locale"
     }
 
-    /// What is no object stays, without a failure, as in Filebeat.
+    /// What is not an object stays, without a failure, as in Filebeat.
     fn run(&self, event: &mut EventMut<'_>) -> Result<Outcome, Failure> {
         let mark = event.mark();
         if event.put_text(&self.target, self.zone.as_bytes()).is_err() {

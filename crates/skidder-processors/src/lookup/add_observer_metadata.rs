@@ -178,7 +178,7 @@ mod tests {
     use skidder_testkit::{SimClock, SimFs};
     use std::sync::atomic::{AtomicU32, Ordering};
 
-    /// A machine that gets another name each time it is asked.
+    /// A machine that has another name at each query.
     struct Renamed(AtomicU32);
 
     impl Machine for Renamed {

@@ -1,7 +1,7 @@
-//! `add_process_metadata`: what is known about the process that an event names by its number.
+//! `add_process_metadata`: data about the process that an event names by its number.
 //!
-//! All of it is read from `proc` and `etc` under `host_path` (`add_process_metadata/process.rs`), and kept for a
-//! while (`add_process_metadata/expiring.rs`).
+//! All of it is read from `proc` and `etc` under `host_path` (`add_process_metadata/process.rs`),
+//! and kept for a while (`add_process_metadata/expiring.rs`).
 
 mod capabilities;
 mod container;
@@ -49,13 +49,13 @@ const FIELDS: [&str; 15] = [
     "container.id",
 ];
 
-/// What is only told with `restricted_fields`: there may be secrets in it.
+/// Only added with `restricted_fields`: it may contain secrets.
 const RESTRICTED: &str = "process.env";
 
 /// Adds `process.*` and `container.id`.
 pub(crate) struct AddProcessMetadata {
     match_pids: Vec<Path>,
-    /// Names of what is known, and where it goes.
+    /// Names of the data, and where they go.
     mappings: Vec<(&'static str, Path)>,
     ignore_missing: bool,
     overwrite_keys: bool,
@@ -64,7 +64,7 @@ pub(crate) struct AddProcessMetadata {
     clock: Arc<dyn Clock>,
     /// Nothing for a process that is not there.
     processes: Expiring<Option<Arc<Map>>>,
-    /// How containers are found, if somebody wants to know.
+    /// How containers are found, if they are wanted.
     groups: Option<Groups>,
     /// Nothing for a process that is in no container.
     containers: Expiring<Option<Arc<str>>>,

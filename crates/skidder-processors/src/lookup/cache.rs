@@ -11,7 +11,9 @@ pub use store::Caches;
 use crate::fields::pairs::required_path;
 use crate::go_value::go_type;
 use crate::kinds::Context;
-use crate::plan::{Constants, Failure, Footprint, Outcome, Processor, is_owned_as, owned, told};
+use crate::plan::{
+    Constants, Failure, Footprint, Outcome, Processor, is_owned_as, message_if, owned,
+};
 use skidder_config::Section;
 use skidder_event::{EventMut, EventRef, Path, ValueRef};
 use smallvec::SmallVec;
@@ -75,21 +77,21 @@ impl Cache {
         Some(Self { operation, store, ignore_missing, ignore_failure, overwrite_keys })
     }
 
-    /// A message, if somebody hears it.
-    fn told(&self, message: impl Display) -> String {
-        told(!self.ignore_failure, format_args!("{message}"))
+    /// A message, if it is used.
+    fn message(&self, message: impl Display) -> String {
+        message_if(!self.ignore_failure, format_args!("{message}"))
     }
 
-    /// The text at the key's path; nothing if there is none.
+    /// The text at the key's path; `None` if there is none.
     fn key<'a>(&self, event: EventRef<'a>, path: &Path) -> Result<Option<&'a str>, String> {
         match event.get(path) {
             None => Ok(None),
             Some(ValueRef::Str(text)) => std::str::from_utf8(text)
                 .map(Some)
-                .map_err(|_| self.told(format_args!("key field '{path}' is not UTF-8"))),
+                .map_err(|_| self.message(format_args!("key field '{path}' is not UTF-8"))),
             Some(value) => {
                 let kind = go_type(value);
-                Err(self.told(format_args!("key field '{path}' not a string: {kind}")))
+                Err(self.message(format_args!("key field '{path}' not a string: {kind}")))
             }
         }
     }
@@ -98,13 +100,13 @@ impl Cache {
         let event = event.as_ref();
         let found = self.key(event, key)?.zip(event.get(value));
         let Some((key, found)) = found else {
-            return if self.ignore_missing { Ok(()) } else { Err(self.told("key not found")) };
+            return if self.ignore_missing { Ok(()) } else { Err(self.message("key not found")) };
         };
         if self.store.put_again(key, |known| is_owned_as(found, known)) {
             return Ok(());
         }
         let found = owned(found).ok_or_else(|| {
-            self.told(format_args!("failed to put '{key}' into '{value}': it is not UTF-8"))
+            self.message(format_args!("failed to put '{key}' into '{value}': it is not UTF-8"))
         })?;
         self.store.put(key, found);
         Ok(())
@@ -112,12 +114,12 @@ impl Cache {
 
     fn get(&self, event: &mut EventMut<'_>, key: &Path, target: &Path) -> Result<(), String> {
         if !self.overwrite_keys && event.as_ref().has(target) {
-            return Err(self.told(format_args!(
+            return Err(self.message(format_args!(
                 "error applying cache get processor: target field '{target}' already exists and overwrite_keys is false"
             )));
         }
         let applying = |error: &dyn Display| {
-            self.told(format_args!("error applying cache get processor: {error}"))
+            self.message(format_args!("error applying cache get processor: {error}"))
         };
         let Some(text) = self.key(event.as_ref(), key).map_err(|error| applying(&error))? else {
             return if self.ignore_missing { Ok(()) } else { Err(applying(&"key not found")) };
@@ -127,18 +129,19 @@ impl Cache {
         let text = str::from_utf8(&room).unwrap_or_default();
         match self.store.get(text, |value| event.put(target, value)) {
             Some(put) => put.map_err(|error| applying(&error)),
-            None => Err(self.told(format_args!("metadata not found for '{text}'"))),
+            None => Err(self.message(format_args!("metadata not found for '{text}'"))),
         }
     }
 
     fn delete(&self, event: &EventMut<'_>, key: &Path) -> Result<(), String> {
-        let key = self.key(event.as_ref(), key)?.ok_or_else(|| self.told("key not found"))?;
+        let key = self.key(event.as_ref(), key)?.ok_or_else(|| self.message("key not found"))?;
         self.store.delete(key);
         Ok(())
     }
 }
 
-/// The backend, and how often its file is written; nothing if there is not exactly one, which is told.
+/// The backend, and how often its file is written. Returns `None`, and reports the problem, if
+/// there is not exactly one.
 fn read_backend(settings: &Section<'_>, context: &Context) -> Option<(Backend, Duration)> {
     let id = |key: &str| settings.string(key).optional().filter(|id| !id.is_empty());
     let memory = id("backend.memory.id");
@@ -153,11 +156,7 @@ fn read_backend(settings: &Section<'_>, context: &Context) -> Option<(Backend, D
                 "`{}` needs exactly one of `memory.id` and `file.id`",
                 settings.path_of("backend")
             );
-            settings.problem(
-                "backend",
-                message,
-                "processors with the same id share what they remember",
-            );
+            settings.problem("backend", message, "processors with the same id share their entries");
             None
         }
     }
@@ -168,7 +167,7 @@ fn read_operation(settings: &Section<'_>) -> Option<(Operation, Option<Duration>
     let names = ["put", "get", "delete"];
     let given: Vec<&str> = names.into_iter().filter(|name| settings.has(name)).collect();
     for name in names {
-        // Asked for, so that a cache without an operation can be told which there are.
+        // Read, so that the names are known and the problem of a missing operation can list them.
         settings.accept(name);
     }
     let [name] = given[..] else {
@@ -206,7 +205,7 @@ impl Processor for Cache {
     fn run(&self, event: &mut EventMut<'_>) -> Result<Outcome, Failure> {
         let applying = |verb: &'static str| {
             move |error: String| {
-                self.told(format_args!("error applying cache {verb} processor: {error}"))
+                self.message(format_args!("error applying cache {verb} processor: {error}"))
             }
         };
         let done = match &self.operation {

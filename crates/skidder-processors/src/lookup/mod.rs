@@ -1,4 +1,4 @@
-//! Processors that ask the machine.
+//! Processors that query the machine.
 
 mod add_host_metadata;
 mod add_locale;

@@ -1,12 +1,12 @@
 //! `translate_sid`: names of Windows security identifiers, which only Windows can look up. Everywhere else
-//! the start fails and says so, as in Filebeat, whose other builds do not know the processor.
+//! the start fails with an error, as in Filebeat, whose other builds do not know the processor.
 
 use crate::fields::pairs::{optional_path, required_path};
 use crate::plan::Processor;
 use skidder_config::Section;
 use std::sync::Arc;
 
-/// Reads the settings, so that mistakes in them are told as well, and refuses.
+/// Reads the settings, so that mistakes in them are reported as well, and refuses.
 pub(crate) fn refuse(settings: &Section<'_>) -> Option<Arc<dyn Processor>> {
     required_path(settings, "field");
     let targets = ["account_name_target", "account_type_target", "domain_target"];

@@ -78,7 +78,7 @@ fn what_cannot_be_is_refused_with_a_reason() {
     for (pattern, reason) in table {
         let error = compile_pattern(pattern).expect_err(pattern);
         let text = error.to_string();
-        assert!(text.starts_with(&format!("`{pattern}` is no regular expression: ")), "{text}");
+        assert!(text.starts_with(&format!("`{pattern}` is not a regular expression: ")), "{text}");
         assert!(text.contains(reason), "{text}");
     }
 }

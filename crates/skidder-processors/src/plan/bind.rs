@@ -31,7 +31,7 @@ static LOG_FLAGS: LazyLock<Path> =
 
 pub(crate) struct Binder {
     constants: Constants,
-    /// The layer of `constants`, once somebody needed it.
+    /// The layer of `constants`, made at its first use.
     base: Option<Arc<Base>>,
     touched: Touched,
     steps: Vec<BoundStep>,
@@ -108,8 +108,8 @@ impl Binder {
         let Self { input_base, mut steps, paths, drops, notes, .. } = self;
         let input_base = input_base.unwrap_or_else(|| Arc::clone(&base));
         let guards = GuardFilter::of(&steps);
-        // Where all is folded, an event that has something to be done has nodes. Where keys have dots, what a path names is
-        // found by looking for it.
+        // Where all is folded, an event with remaining work has nodes. Where keys have
+        // dots, what a path names is found by looking for it.
         let (form, steps_in_slots) =
             if guards.is_some() || base.has_dots() || steps.iter().any(BoundStep::has_dots) {
                 (None, 0)

@@ -28,7 +28,7 @@ pub trait Watch {
     fn end(&mut self, step: usize, dropped: bool);
 }
 
-/// Nobody looks on.
+/// Does nothing.
 struct Unwatched;
 
 impl Watch for Unwatched {
@@ -49,7 +49,7 @@ pub(crate) struct BoundStep {
     pub(crate) folded: Option<Folded>,
 }
 
-/// What is known about a step whose work is in the layers behind it already. That work is right for
+/// A step whose work is in the layers already. That work is right for
 /// events that have nothing of their own at the fields the step reads or writes.
 #[derive(Debug)]
 pub(crate) struct Folded {
@@ -103,7 +103,8 @@ pub(crate) struct Guard {
     pub(crate) metadata: bool,
 }
 
-/// The top-level fields of all guards of a list. An event that has none of them of its own is as the list leaves it.
+/// The top-level fields of all guards of a list. An event that has none of them of its own is as
+/// the list leaves it.
 #[derive(Debug)]
 pub(crate) struct GuardFilter {
     own: KeyFilter,
@@ -158,7 +159,7 @@ impl BoundPlan {
         self.run_watched(batch, &mut Unwatched);
     }
 
-    /// The same, while somebody looks on.
+    /// The same, and reports each step to `watch`.
     pub fn run_watched(&self, batch: &mut Batch, watch: &mut impl Watch) {
         batch.set_base(Arc::clone(&self.base));
         if self.steps.is_empty() {

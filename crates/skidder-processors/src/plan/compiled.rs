@@ -95,8 +95,9 @@ impl Compiled {
         }
     }
 
-    /// Runs a single processor for a caller that deals with its failure: the event is as it came then. What an
-    /// ignored failure leaves is written. Nothing is counted. (A list of processors is none; it never fails.)
+    /// Runs a single processor for a caller that deals with its failure: the event is as it came
+    /// then. What an ignored failure leaves is written. Nothing is counted. (A list of processors
+    /// is none; it never fails.)
     pub fn try_run(&self, event: &mut EventMut<'_>) -> Result<Outcome, Failure> {
         let Self::Run { when, processor, .. } = self else {
             return Ok(match self.run(event) {
@@ -168,7 +169,8 @@ impl Compiled {
         }
     }
 
-    /// Adds to `paths` all fields that it reads and writes on an event over `constants`; `false` if that cannot be said.
+    /// Adds to `paths` all fields that it reads and writes on an event over `constants`; `false` if
+    /// that cannot be said.
     pub(crate) fn paths(&self, constants: &Constants, paths: &mut Vec<Path>) -> bool {
         let mut add = |condition: &Condition| {
             condition.for_each_path(&mut |path| paths.push(path.clone()));
@@ -207,7 +209,7 @@ impl Compiled {
         }
     }
 
-    /// For people, on one line.
+    /// To show, on one line.
     pub(crate) fn describe(&self) -> String {
         let all = |list: &[Self]| list.iter().map(Self::describe).collect::<Vec<_>>().join(", ");
         match self {

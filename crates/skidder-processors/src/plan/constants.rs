@@ -35,7 +35,7 @@ impl Constants {
         map.get_path(key_of(path))
     }
 
-    /// Sets a path. `false`, and nothing is changed, if something that is no object is in the way.
+    /// Sets a path. `false`, and nothing is changed, if a value that is not an object is in the way.
     pub fn set(&mut self, path: &Path, value: Value) -> bool {
         if self.map_of(path).is_blocking(key_of(path)) {
             return false;

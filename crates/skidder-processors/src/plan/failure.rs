@@ -4,11 +4,11 @@ use skidder_event::{Cell, EventMut, Path, Value, ValueRef};
 use smallvec::{SmallVec, smallvec};
 use std::sync::LazyLock;
 
-/// Where a processor that failed says so.
+/// Where the failure of a processor is noted.
 pub(crate) static ERROR_MESSAGE: LazyLock<Path> =
     LazyLock::new(|| Path::parse("error.message").expect("a constant that is a path"));
 
-/// Where parsers and processors leave what they noticed.
+/// Where parsers and processors add flags.
 pub(crate) static LOG_FLAGS: LazyLock<Path> =
     LazyLock::new(|| Path::parse("log.flags").expect("a constant that is a path"));
 
@@ -22,20 +22,20 @@ pub struct Failure {
     notes: Vec<Note>,
 }
 
-/// Whom a failure is told.
+/// Where a failure is reported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum How {
     /// Counted, in `error.message`, and the end of an `if`/`then`/`else` branch.
-    Told,
+    Noted,
     /// The same, but `error.message` keeps what it has, and becomes a list.
-    ToldBehind,
+    NotedBehind,
     /// Counted, and the end of a branch; the event only gets the notes.
     Counted,
-    /// The configuration says that it is none: the event only gets the notes, everything goes on.
+    /// The configuration ignores it: the event only gets the notes, everything goes on.
     Ignored,
 }
 
-/// Something that is left on an event whose processor failed.
+/// A note on an event whose processor failed.
 #[derive(Clone, Debug, PartialEq)]
 enum Note {
     Put(Path, Value),
@@ -44,14 +44,14 @@ enum Note {
 }
 
 impl Failure {
-    /// A failure that is told in `error.message`.
+    /// A failure that is noted in `error.message`.
     pub fn new(reason: impl Into<String>) -> Self {
-        Self { reason: reason.into(), how: How::Told, notes: Vec::new() }
+        Self { reason: reason.into(), how: How::Noted, notes: Vec::new() }
     }
 
-    /// A failure that is told in `error.message`, behind what is there.
+    /// A failure that is noted in `error.message`, after an existing message.
     pub fn behind(reason: impl Into<String>) -> Self {
-        Self { how: How::ToldBehind, ..Self::new(reason) }
+        Self { how: How::NotedBehind, ..Self::new(reason) }
     }
 
     /// A failure that is counted, and of which the event only gets the notes.
@@ -59,7 +59,7 @@ impl Failure {
         Self { how: How::Counted, ..Self::new(reason) }
     }
 
-    /// Turns it into something that is to be ignored if `ignore` (`ignore_failure`): the event goes on
+    /// Makes it an ignored failure if `ignore` (`ignore_failure`): the event goes on
     /// as it came, with the notes alone.
     pub fn ignored(mut self, ignore: bool) -> Self {
         if ignore {
@@ -96,14 +96,14 @@ impl Failure {
     }
 
     /// Writes on an event, which was taken back to what it was, that this happened. What cannot be
-    /// written because something that is no object or no list is in the way is left out.
+    /// written because a value that is not an object or list is in the way is left out.
     pub(crate) fn note(&self, event: &mut EventMut<'_>) {
-        if self.how == How::Told {
+        if self.how == How::Noted {
             let mark = event.mark();
             if event.put_text(&ERROR_MESSAGE, self.reason.as_bytes()).is_err() {
                 event.rollback(mark);
             }
-        } else if self.how == How::ToldBehind {
+        } else if self.how == How::NotedBehind {
             add_error(event, &self.reason, true);
         }
         for note in &self.notes {
@@ -121,8 +121,9 @@ impl Failure {
     }
 }
 
-/// Adds a text to `error.message`: the value if there is none, else one more element of a list. One that is there already is
-/// not added unless `twice`; a field that holds neither a text nor a list stays as it is.
+/// Adds a text to `error.message`: the value if there is none, else one more element of a list. One
+/// that is there already is not added unless `twice`; a field that holds neither a text nor a list
+/// stays as it is.
 pub(crate) fn add_error(event: &mut EventMut<'_>, text: &str, twice: bool) {
     event.prepare(&ERROR_MESSAGE);
     let mark = event.mark();
@@ -151,9 +152,9 @@ pub(crate) fn add_error(event: &mut EventMut<'_>, text: &str, twice: bool) {
     }
 }
 
-/// A message, made only if somebody hears it.
-pub(crate) fn told(heard: bool, message: std::fmt::Arguments<'_>) -> String {
-    if heard { message.to_string() } else { String::new() }
+/// A message, made only if it is used.
+pub(crate) fn message_if(is_used: bool, message: std::fmt::Arguments<'_>) -> String {
+    if is_used { message.to_string() } else { String::new() }
 }
 
 /// Appends values to the list at a path, which is made if it is missing. The error says what is in the
@@ -174,10 +175,10 @@ pub(crate) fn append(
             }
             event.store_list(&cells)
         }
-        Some(_) => return Err("it is there and is no list"),
+        Some(_) => return Err("it exists and is not a list"),
     };
     event.put_cell(path, list).map_err(|error| match error {
-        skidder_event::EditError::NotAnObject(_) => "a part of its path is no object",
+        skidder_event::EditError::NotAnObject(_) => "a part of its path is not an object",
         skidder_event::EditError::NotATime => "it takes only a time",
     })
 }

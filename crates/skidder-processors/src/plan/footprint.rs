@@ -17,7 +17,7 @@ pub struct Footprint {
 }
 
 impl Footprint {
-    /// The footprint of something that can touch every field.
+    /// The footprint of a processor that can touch every field.
     pub fn everything() -> Self {
         Self { everything: true, ..Self::default() }
     }
@@ -44,7 +44,7 @@ impl Footprint {
     }
 }
 
-/// Collects the paths of all leaves; `false` if a key is none that a path can name.
+/// Collects the paths of all leaves; `false` if a path cannot name a key.
 fn leaves(map: &Map, below: Option<&Map>, prefix: &str, out: &mut Vec<Path>) -> bool {
     for (key, value) in map.iter() {
         if key.contains('.') {

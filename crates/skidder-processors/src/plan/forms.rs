@@ -8,8 +8,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 pub(crate) struct Forms(Mutex<Vec<Arc<Form>>>);
 
 impl Forms {
-    /// The form of a list whose steps read and write these fields (nothing = perhaps any), and how many of its steps,
-    /// from the first one on, know all of their fields by it.
+    /// The form of a list whose steps read and write these fields (nothing = perhaps any), and how
+    /// many of its steps, from the first one on, know all of their fields by it.
     pub(crate) fn of(&self, steps: &[Option<Vec<Path>>]) -> (Option<Arc<Form>>, usize) {
         let mut builder = FormBuilder::default();
         let known = |paths: &&Option<Vec<Path>>| paths.as_ref().is_some_and(|all| builder.add(all));

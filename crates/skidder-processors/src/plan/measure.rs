@@ -1,4 +1,4 @@
-//! Running a bound plan step by step, so that somebody can measure each.
+//! Running a bound plan step by step, to measure each.
 
 use super::bound::BoundPlan;
 use skidder_event::{Batch, DropReason};
@@ -26,7 +26,7 @@ pub trait Meter {
 
 impl BoundPlan {
     /// Does what [`BoundPlan::run`] does, but each step over the whole batch before the next one. Failures
-    /// are counted right only if nobody else runs the same plan meanwhile.
+    /// are counted right only if no other thread runs the same plan meanwhile.
     pub fn run_measured(&self, batch: &mut Batch, meter: &mut dyn Meter) {
         batch.set_base(Arc::clone(&self.base));
         for (number, bound) in self.steps.iter().enumerate() {

@@ -27,7 +27,7 @@ pub use note::{Fate, StepNote};
 pub use processor::{Outcome, Processor};
 pub use template::Template;
 
-pub(crate) use failure::{ERROR_MESSAGE, LOG_FLAGS, add_error, append, told};
+pub(crate) use failure::{ERROR_MESSAGE, LOG_FLAGS, add_error, append, message_if};
 pub(crate) use rehearse::{is_owned_as, owned, rehearse};
 
 use bind::Binder;
@@ -93,13 +93,13 @@ impl Plan {
         binder.finish(&self.forms).1
     }
 
-    /// Whether [`Plan::hold`] is worth asking.
+    /// Whether [`Plan::hold`] can ever return a time.
     pub fn can_hold(&self) -> bool {
         !self.holding.is_empty()
     }
 
-    /// How long to wait before this is asked again, if a processor has to know something about a source before
-    /// its lines are read.
+    /// How long to wait before calling this again, if a processor needs to know something about a
+    /// source before its lines are read.
     pub fn hold(&self, fields: &Map, metadata: &Map) -> Option<Duration> {
         if !self.can_hold() {
             return None;
@@ -108,9 +108,8 @@ impl Plan {
         self.holding.iter().filter_map(|processor| processor.hold(&constants)).min()
     }
 
-    /// A number that grows when something that binding takes from outside has changed, as the
-    /// addresses of the host may. Whoever holds a bound plan binds again then. May read files when
-    /// a cache has expired.
+    /// A number that grows when an outside input of binding has changed, such as the addresses of
+    /// the host. A bound plan must be bound again then. May read files when a cache has expired.
     pub fn epoch(&self) -> u64 {
         self.outside.iter().map(|processor| processor.epoch()).sum()
     }
@@ -170,7 +169,7 @@ impl Processor for Builtin {
             if !event.as_ref().has(path) {
                 let mark = event.mark();
                 if event.put(path, value).is_err() {
-                    // Something that is no object has the name: it stays.
+                    // A value that is not an object has the name: it stays.
                     event.rollback(mark);
                 }
             }

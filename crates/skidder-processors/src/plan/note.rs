@@ -1,4 +1,4 @@
-//! What binding did with each step of a list, for people.
+//! What binding did with each step of a list, for `explain`.
 
 use std::fmt;
 

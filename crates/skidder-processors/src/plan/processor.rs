@@ -12,7 +12,7 @@ use std::time::Duration;
 /// What a processor did with an event that it could work on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// All it was asked for.
+    /// Everything.
     Done,
     /// What was possible; something was not there. Nothing is noted on the event, but the rest of
     /// an `if`/`then`/`else` branch does not run.
@@ -23,9 +23,9 @@ pub enum Outcome {
 
 /// One processor of a configuration, compiled. Shared by all sources and threads.
 ///
-/// `run` works on any event. The other methods tell the plan what it needs to know to do the work
-/// once for all events of a source: `footprint` names the fields involved, `fold` does to a source's
-/// constants what `run` would do to an event that has only those.
+/// `run` works on any event. The other methods let the plan do the work once for all events of a
+/// source: `footprint` names the fields involved, `fold` does to a source's constants what `run`
+/// would do to an event that has only those.
 pub trait Processor: Any + Debug + Send + Sync {
     /// The name in the configuration.
     fn name(&self) -> &'static str;
@@ -45,7 +45,7 @@ pub trait Processor: Any + Debug + Send + Sync {
 
     /// Whether `run` on an event over the constants from before `fold` leaves nothing that reading
     /// it over those from after `fold` would not show: true if all it does is to set, to add and to
-    /// remove fields without ever failing because of what is there.
+    /// remove fields and never fail because of existing values.
     fn is_repeatable(&self) -> bool {
         false
     }
@@ -71,8 +71,9 @@ pub trait Processor: Any + Debug + Send + Sync {
         None
     }
 
-    /// The same with what it makes of `_constants` looked up once, for the fields of which `_is_own` says that no event
-    /// has anything of its own at, inside or around them. Only for fields that the footprint reads.
+    /// The same with what it makes of `_constants` looked up once, for the fields of which
+    /// `_is_own` says that no event has anything of its own at, inside or around them. Only for
+    /// fields that the footprint reads.
     fn knowing(
         &self,
         _constants: &Constants,
@@ -94,24 +95,24 @@ pub trait Processor: Any + Debug + Send + Sync {
         None
     }
 
-    /// Whether `hold` may ever say that there is something to wait for. Only asked of processors that have a `bound`.
+    /// Whether `hold` can ever return a time. Only called for processors that have a `bound`.
     fn can_hold(&self) -> bool {
         false
     }
 
-    /// How long to wait before it is asked again, if it has to know something about a source before the lines
-    /// of that are read. It comes to an end by itself. Only asked of processors that say that they can hold.
+    /// How long to wait before the next call, if it needs to know something about a source before
+    /// its lines are read. Waiting ends by itself. Only called if `can_hold`.
     fn hold(&self, constants: &Constants) -> Option<Duration> {
         let _ = constants;
         None
     }
 
-    /// A number that grows when `bound` would give something else than before.
+    /// A number that grows when the result of `bound` changes.
     fn epoch(&self) -> u64 {
         0
     }
 
-    /// Its settings in a few words, for people.
+    /// Its settings in a few words, for messages.
     fn describe(&self) -> String {
         self.name().to_owned()
     }

@@ -48,7 +48,7 @@ pub(crate) fn rehearse(
     true
 }
 
-/// A value of an event as one that owns everything; nothing if there is a text in it that is not UTF-8,
+/// A value of an event as one that owns everything; `None` if there is a text in it that is not UTF-8,
 /// which constants cannot hold.
 pub(crate) fn owned(value: ValueRef<'_>) -> Option<Value> {
     Some(match value {

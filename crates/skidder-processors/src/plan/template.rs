@@ -1,9 +1,10 @@
 //! A plan that is bound to what all sources of an input share, and has only the fields of the file put in for
 //! each of them.
 //!
-//! Binding costs as much as reading a small file, and usually no processor looks at `log.file`. Then the
-//! layer is the same for all sources but for that object. It is not if a condition or a footprint of the list
-//! touches `log.file`, or if anything is left to be done for each event: such a list is bound for each source.
+//! Binding costs as much as reading a small file, and usually no processor looks at `log.file`.
+//! Then the layer is the same for all sources but for that object. It is not if a condition or a
+//! footprint of the list touches `log.file`, or if anything is left to be done for each event: such
+//! a list is bound for each source.
 
 use super::bound::{BoundPlan, GuardFilter};
 use super::constants::Constants;
@@ -25,8 +26,8 @@ pub struct Template {
 }
 
 impl Plan {
-    /// What [`Plan::bind`] gives for all sources that differ only in the object `log.file`, if it gives the same for
-    /// all of them but for that object.
+    /// What [`Plan::bind`] gives for all sources that differ only in the object `log.file`, if it
+    /// gives the same for all of them but for that object.
     pub fn template(&self, fields: &Map, metadata: &Map, shape: Shape) -> Option<Template> {
         file_of(fields)?;
         let mut shared = fields.clone();
@@ -49,7 +50,7 @@ impl Plan {
 }
 
 impl Template {
-    /// What [`Plan::bind`] would give for these fields; nothing if they differ in more than `log.file`.
+    /// What [`Plan::bind`] would give for these fields; `None` if they differ in more than `log.file`.
     pub fn bind(&self, fields: &Map) -> Option<BoundPlan> {
         let file = file_of(fields)?;
         if !is_same_but_file(&self.shared, fields) {

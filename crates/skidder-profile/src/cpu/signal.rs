@@ -1,8 +1,9 @@
-//! The signal that takes a sample: of the thread that runs it copies registers and the top of the stack, and nothing else.
+//! The signal that takes a sample: of the thread that runs it copies registers and the top of the
+//! stack, and nothing else.
 //!
-//! A handler may interrupt anything, the allocator and the unwinder of panics included. So this one allocates nothing, takes no lock and
-//! follows no pointer of the interrupted program: what the stack means is found out later, by an ordinary thread. Each page is asked of
-//! the kernel before it is read.
+//! A handler may interrupt anything, the allocator and the unwinder of panics included. So this one
+//! allocates nothing, takes no lock and follows no pointer of the interrupted program: an ordinary
+//! thread interprets the stack later. The kernel is asked whether each page can be read.
 
 #![expect(
     unsafe_code,
@@ -25,7 +26,7 @@ const FREE: u8 = 0;
 const WRITTEN: u8 = 1;
 const FULL: u8 = 2;
 
-/// Where the handler puts samples; null while nobody wants any.
+/// Where the handler puts samples; null while no profile is recorded.
 static RING: AtomicPtr<Ring> = AtomicPtr::new(ptr::null_mut());
 /// Handlers at work. What they use is not freed before all are done.
 static AT_WORK: AtomicUsize = AtomicUsize::new(0);
@@ -58,7 +59,8 @@ struct Slot {
     sample: UnsafeCell<Sample>,
 }
 
-// SAFETY: whoever has moved `state` from `FREE` to `WRITTEN`, or has found it `FULL` as the one reader, has the sample for itself.
+// SAFETY: the thread that moved `state` from `FREE` to `WRITTEN`, or the one reader that found it
+// `FULL`, has exclusive access to the sample.
 unsafe impl Sync for Slot {}
 
 struct Ring {
@@ -76,7 +78,8 @@ pub(super) struct Sampling {
 unsafe impl Send for Sampling {}
 
 impl Sampling {
-    /// Begins to sample, `rate` times in each second of CPU time of all threads. The caller makes sure that there is no other.
+    /// Begins to sample, `rate` times in each second of CPU time of all threads. The caller makes
+    /// sure that there is no other.
     pub(super) fn start(rate: u32) -> io::Result<Self> {
         let empty = || Slot {
             state: AtomicU8::new(FREE),
@@ -169,7 +172,8 @@ extern "C" fn handle(_signal: i32, _what: *mut libc::siginfo_t, context: *mut li
     AT_WORK.fetch_add(1, Ordering::SeqCst);
     let ring = RING.load(Ordering::SeqCst);
     if !ring.is_null() && !context.is_null() {
-        // SAFETY: errno is this thread's own; the kernel gives the context; the ring is not freed while a handler is at work.
+        // SAFETY: errno is this thread's own; the kernel gives the context; the ring is not freed
+        // while a handler is at work.
         unsafe {
             let errno = *libc::__errno_location();
             take(&*ring, &*context.cast::<libc::ucontext_t>());
@@ -197,7 +201,8 @@ fn take(ring: &Ring, context: &libc::ucontext_t) {
     let mut from = sample.stack as usize;
     while sample.length < STACK_BYTES && is_readable(from) {
         let count = (PAGE - from % PAGE).min(STACK_BYTES - sample.length);
-        // SAFETY: the page can be read, and belongs to the stack of this thread, which waits for this handler, or lies behind it.
+        // SAFETY: the page can be read, and belongs to the stack of this thread, which waits for
+        // this handler, or lies behind it.
         unsafe {
             let to = sample.bytes.as_mut_ptr().add(sample.length);
             ptr::copy_nonoverlapping(ptr::with_exposed_provenance(from), to, count);
@@ -208,7 +213,8 @@ fn take(ring: &Ring, context: &libc::ucontext_t) {
     slot.state.store(FULL, Ordering::Release);
 }
 
-/// Whether the word at an address can be read: the kernel reads a set of signals there, before it refuses what is asked to be done with it.
+/// Whether the word at an address can be read: the kernel reads a set of signals there, before it
+/// refuses the operation.
 fn is_readable(address: usize) -> bool {
     const NOTHING_TO_DO: i32 = !0;
     let address = address & !7;

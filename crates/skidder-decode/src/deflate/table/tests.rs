@@ -56,7 +56,8 @@ fn lengths_and_distances_begin_where_the_standard_says() {
     assert_eq!(base(DISTANCE_SYMBOLS[29]), (24577, 13));
 }
 
-/// Lengths of a code for about `used` symbols that uses up all patterns: leaves of a tree that are split at random.
+/// Lengths of a code for about `used` symbols that uses up all patterns: leaves of a tree that are
+/// split at random.
 fn random_lengths(used: usize, mut seed: u64) -> Vec<u8> {
     let mut random = |below: usize| {
         seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);

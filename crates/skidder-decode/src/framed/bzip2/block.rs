@@ -21,7 +21,8 @@ const LOOKUP_BITS: u32 = 10;
 
 /// Memory that decoding a block needs: 3.6 MiB.
 pub(crate) struct Tables {
-    /// For each place in the block the byte that is there (low 8 bits), and where the next one is (the others).
+    /// For each place in the block the byte that is there (low 8 bits), and where the next one is
+    /// (the others).
     chain: Vec<u32>,
     selectors: Vec<u8>,
     codes: Vec<Code>,
@@ -53,7 +54,8 @@ impl std::fmt::Debug for Tables {
 
 /// A Huffman code.
 struct Code {
-    /// For the next bits the symbol (upper bits) and the length of its word (low 4 bits); 0 if the word is longer.
+    /// For the next bits the symbol (upper bits) and the length of its word (low 4 bits); 0 if the
+    /// word is longer.
     lookup: Vec<u16>,
     /// For each length the first word that is longer, in the highest of 32 bits.
     limit: [u64; LENGTH_MAX + 2],
@@ -238,8 +240,8 @@ fn read_codes(bits: &mut Bits<'_, '_>, tables: &mut Tables, symbols: usize) -> R
     Ok(())
 }
 
-/// Undoes the Huffman codes, the runs of zeros and move-to-front: leaves the bytes of the sorted block in `chain`, and
-/// says how often each occurs.
+/// Undoes the Huffman codes, the runs of zeros and move-to-front: leaves the bytes of the sorted
+/// block in `chain`, and says how often each occurs.
 fn read_symbols(
     bits: &mut Bits<'_, '_>,
     tables: &mut Tables,
@@ -297,7 +299,8 @@ pub(super) struct Output {
     next: u32,
     /// Bytes of the chain that are left.
     left: usize,
-    /// How often `last` came in a row, up to 4; then the next byte of the chain says how often it is repeated.
+    /// How often `last` came in a row, up to 4; then the next byte of the chain says how often it
+    /// is repeated.
     run: u8,
     last: u8,
     /// Repetitions still to be handed out.

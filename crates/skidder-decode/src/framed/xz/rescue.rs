@@ -1,15 +1,17 @@
 //! What a damaged block holds before the damage.
 //!
-//! The library decodes a piece of its input at a time, and keeps what a piece gave when the piece turns out to be damaged.
-//! So the block is decoded again from its start by another door of the library, which goes exactly as far as it is asked
-//! to: first to where the output ended, then byte by byte up to the damage. Only a damaged block costs that.
+//! The library decodes a piece of its input at a time, and keeps what a piece gave when the piece
+//! turns out to be damaged. So the block is decoded again from its start through another interface
+//! of the library, which stops exactly where the caller wants: first to where the output ended,
+//! then byte by byte up to the damage. Only a damaged block costs that.
 
 use super::super::Stop;
 use super::super::input::Input;
 use lzma_rust2::Lzma2Reader;
 use std::io::{self, Read};
 
-/// A block that has given more than this is not decoded again: it would take seconds. Up to a piece of its input is lost.
+/// A block that has given more than this is not decoded again: it would take seconds. Up to a piece
+/// of its input is lost.
 pub(super) const AGAIN_BYTES_MAX: u64 = 512 << 20;
 
 /// What comes of one piece of input, at most: far more than LZMA can make of one.

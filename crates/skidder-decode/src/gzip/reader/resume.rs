@@ -71,8 +71,9 @@ impl GzipReader {
     ///
     /// Inside a member there is one at the first block boundary after each interval, so that two
     /// are at most the interval, one output buffer and one deflate block apart. Blocks of common
-    /// compressors end after 16 to 530 KiB of output; where none ends within two intervals and 1 MiB (`igzip -0`
-    /// writes a whole file as one block), there is one inside it. After each member there is a free one.
+    /// compressors end after 16 to 530 KiB of output; where none ends within two intervals and 1
+    /// MiB (`igzip -0` writes a whole file as one block), there is one inside it. After each member
+    /// there is a free one.
     pub fn take_checkpoint(&mut self) -> Option<Checkpoint> {
         self.checkpoint.take()
     }

@@ -1,10 +1,10 @@
-//! inotify on the real file system: what is told of a directory.
+//! inotify on the real file system: the notifications of a directory.
 
 use super::*;
 use std::fs;
 use std::io::Write;
 
-/// Longer than any machine takes to tell: a wait that lasts so long has failed.
+/// Longer than any machine takes to notify: a wait that lasts so long has failed.
 const LONG: Duration = Duration::from_secs(30);
 
 fn notifier() -> (Inotify, tempfile::TempDir) {
@@ -13,16 +13,16 @@ fn notifier() -> (Inotify, tempfile::TempDir) {
 
 /// Takes notices until `wanted` is among them.
 fn until(notifier: &mut Inotify, wanted: &str) -> Vec<String> {
-    let mut told = Vec::new();
+    let mut seen = Vec::new();
     loop {
-        notifier.take(&mut |notice| told.push(format!("{notice:?}")));
-        if told.iter().any(|notice| notice.contains(wanted)) {
-            return told;
+        notifier.take(&mut |notice| seen.push(format!("{notice:?}")));
+        if seen.iter().any(|notice| notice.contains(wanted)) {
+            return seen;
         }
-        let before = told.len();
+        let before = seen.len();
         notifier.wait(LONG);
-        notifier.take(&mut |notice| told.push(format!("{notice:?}")));
-        assert!(told.len() > before, "`{wanted}` was not told, but {told:?}");
+        notifier.take(&mut |notice| seen.push(format!("{notice:?}")));
+        assert!(seen.len() > before, "`{wanted}` was not reported, but {seen:?}");
     }
 }
 
@@ -32,20 +32,20 @@ fn writes_creations_renames_and_removals_are_told_by_name() {
     let path = directory.path().join("a.log");
     notifier.watch(directory.path()).unwrap();
     let mut file = fs::File::create(&path).unwrap();
-    let told = until(&mut notifier, "a.log");
-    assert!(told[0].starts_with("Name"), "{told:?}");
+    let seen = until(&mut notifier, "a.log");
+    assert!(seen[0].starts_with("Name"), "{seen:?}");
     file.write_all(b"x").unwrap();
-    let told = until(&mut notifier, "a.log");
-    assert!(told[0].starts_with("Content"), "{told:?}");
+    let seen = until(&mut notifier, "a.log");
+    assert!(seen[0].starts_with("Content"), "{seen:?}");
     file.set_len(0).unwrap();
-    let told = until(&mut notifier, "a.log");
-    assert!(told[0].starts_with("Content"), "{told:?}");
+    let seen = until(&mut notifier, "a.log");
+    assert!(seen[0].starts_with("Content"), "{seen:?}");
     fs::rename(&path, directory.path().join("b.log")).unwrap();
-    let told = until(&mut notifier, "b.log");
-    assert!(told[0].contains("a.log"), "the old name is told too: {told:?}");
+    let seen = until(&mut notifier, "b.log");
+    assert!(seen[0].contains("a.log"), "the old name is reported too: {seen:?}");
     fs::remove_file(directory.path().join("b.log")).unwrap();
-    let told = until(&mut notifier, "Name");
-    assert!(told.iter().any(|notice| notice.contains("b.log")), "{told:?}");
+    let seen = until(&mut notifier, "Name");
+    assert!(seen.iter().any(|notice| notice.contains("b.log")), "{seen:?}");
 }
 
 #[test]
@@ -57,8 +57,8 @@ fn watching_again_gives_the_same_watch_as_long_as_it_is_the_same_directory() {
     assert_eq!(notifier.watch(&path).unwrap(), first);
     fs::rename(&path, directory.path().join("old")).unwrap();
     fs::create_dir(&path).unwrap();
-    let told = until(&mut notifier, "Gone");
-    assert_eq!(told, [format!("{:?}", Notice::Gone { watch: first })]);
+    let seen = until(&mut notifier, "Gone");
+    assert_eq!(seen, [format!("{:?}", Notice::Gone { watch: first })]);
     assert_ne!(notifier.watch(&path).unwrap(), first);
 }
 
@@ -82,8 +82,8 @@ fn nothing_is_told_of_what_is_no_longer_watched() {
     notifier.unwatch(watch);
     fs::write(directory.path().join("unseen"), b"x").unwrap();
     fs::write(other.path().join("seen"), b"x").unwrap();
-    let told = until(&mut notifier, "\"seen\"");
-    assert!(!told.iter().any(|notice| notice.contains("unseen")), "{told:?}");
+    let seen = until(&mut notifier, "\"seen\"");
+    assert!(!seen.iter().any(|notice| notice.contains("unseen")), "{seen:?}");
 }
 
 #[test]

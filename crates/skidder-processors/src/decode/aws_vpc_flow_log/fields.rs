@@ -1,7 +1,8 @@
 //! The fields of VPC flow logs, versions 2 to 8: their types, and what they are in ECS.
 //!
-//! Names and types: <https://docs.aws.amazon.com/vpc/latest/userguide/flow-log-records.html>; dashes are underscores. The ECS
-//! names are those of Filebeat's processor (x-pack/filebeat/processors/aws_vpcflow).
+//! Names and types: <https://docs.aws.amazon.com/vpc/latest/userguide/flow-log-records.html>;
+//! dashes are underscores. The ECS names are those of Filebeat's processor
+//! (x-pack/filebeat/processors/aws_vpcflow).
 
 /// What a column holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -155,7 +156,7 @@ pub(super) const FIELDS: &[Field] = &[
     mapped("reject_reason", Type::Text, &[("event.reason", How::Same)]),
 ];
 
-/// The field whose bits are told by name in [`TCP_FLAGS_ARRAY`] beside it.
+/// The field whose bits are named in [`TCP_FLAGS_ARRAY`] beside it.
 pub(super) const TCP_FLAGS: &str = "tcp_flags";
 
 /// Where the names of TCP flags go, in the target field.
@@ -164,7 +165,7 @@ pub(super) const TCP_FLAGS_ARRAY: &str = "tcp_flags_array";
 /// The names of TCP flags from the lowest bit on (RFC 9293, 3.1).
 pub(super) const FLAG_NAMES: [&str; 6] = ["fin", "syn", "rst", "psh", "ack", "urg"];
 
-/// The name of a protocol, as far as Filebeat tells them
+/// The name of a protocol, as far as Filebeat names them
 /// (<https://www.iana.org/assignments/protocol-numbers>).
 pub(super) fn transport(number: i64) -> Option<&'static str> {
     Some(match number {

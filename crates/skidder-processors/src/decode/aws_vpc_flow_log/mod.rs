@@ -1,7 +1,8 @@
 //! `parse_aws_vpc_flow_log`: columns of a flow log of Amazon VPC become fields, and those of ECS.
 //!
-//! The number of columns of a line says which `format` it has. Text of columns is not copied: it stays where it stands in the
-//! batch. Where an ECS field that is derived from another value has no place on the event it is left out, as in Filebeat.
+//! The number of columns of a line says which `format` it has. Text of columns is not copied: it
+//! stays where it stands in the batch. Where an ECS field that is derived from another value has no
+//! place on the event it is left out, as in Filebeat.
 
 mod fields;
 
@@ -9,7 +10,7 @@ use super::object::Object;
 use crate::plan::Constants;
 use crate::plan::Failure;
 use crate::plan::Footprint;
-use crate::plan::{Outcome, Processor, told};
+use crate::plan::{Outcome, Processor, message_if};
 use fields::{FIELDS, FLAG_NAMES, Field, How, TCP_FLAGS, TCP_FLAGS_ARRAY, Type, transport};
 use skidder_config::Section;
 use skidder_event::{Cell, EditError, EventMut, Path, Text};
@@ -85,7 +86,7 @@ impl ParseAwsVpcFlowLog {
 
     fn failure(&self, why: impl std::fmt::Display) -> Failure {
         let why = format_args!("failed to parse `{}` as a VPC flow log: {why}", self.field);
-        Failure::unnoted(told(!self.ignore_failure, why)).ignored(self.ignore_failure)
+        Failure::unnoted(message_if(!self.ignore_failure, why)).ignored(self.ignore_failure)
     }
 
     fn parse(&self, event: &mut EventMut<'_>, text: Text) -> Result<(), String> {
@@ -139,7 +140,8 @@ impl ParseAwsVpcFlowLog {
         event.put_cell(path, list).map_err(|error| error.to_string())
     }
 
-    /// The columns of a line that begins at byte `start` of the batch; nothing if they are more than any format has.
+    /// The columns of a line that begins at byte `start` of the batch; `None` if they are more
+    /// than any format has.
     fn words(&self, line: &[u8], start: u32) -> Option<SmallVec<[Text; 32]>> {
         let mut words = SmallVec::new();
         let mut push = |word: &[u8]| {
@@ -281,7 +283,7 @@ fn formats_of(texts: &[String], mode: Mode) -> Result<Vec<Vec<Column>>, String> 
         if formats.iter().any(|format| format.len() == columns.len()) {
             let count = columns.len();
             return Err(format!(
-                "two formats have {count} fields; each must have another number, because that is how they are told apart"
+                "two formats have {count} fields; each must have another number, because the number tells them apart"
             ));
         }
         formats.push(columns);

@@ -1,4 +1,5 @@
-//! Which fields of ECS the extensions of CEF become, as in Filebeat (x-pack/filebeat `processors/decode_cef/keys.ecs.go`).
+//! Which fields of ECS the extensions of CEF become, as in Filebeat (x-pack/filebeat
+//! `processors/decode_cef/keys.ecs.go`).
 
 /// How a value becomes that of an ECS field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

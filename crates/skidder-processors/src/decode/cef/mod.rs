@@ -1,7 +1,8 @@
 //! `decode_cef`: messages in the Common Event Format become fields, and those of ECS.
 //!
-//! A message that is wrong somewhere is no failure: what can be read of it is on the event, and `error.message` says what cannot. Only
-//! a text without `CEF:` and a version is a failure. Fields of ECS that have no place on the event are left out.
+//! A message that is wrong somewhere is no failure: what can be read of it is on the event, and
+//! `error.message` says what cannot. Only a text without `CEF:` and a version is a failure. Fields
+//! of ECS that have no place on the event are left out.
 
 mod ecs;
 
@@ -122,7 +123,7 @@ impl DecodeCef {
         Ok(())
     }
 
-    /// The extensions by their full names, with the values that these ask for.
+    /// The extensions by their full names, with values of their types.
     fn extensions(
         &self,
         event: &mut EventMut<'_>,

@@ -1,14 +1,15 @@
 //! `dissect`: cuts a text at delimiters into fields.
 //!
-//! The grammar is in [`skidder_parse::dissect`]. A value is a span of the text it was found in; only values that are
-//! put together from several, and the names of fields, are written into the batch. Where Filebeat leaves out a value whose
-//! place is taken by something that is no object, this is a failure.
+//! The grammar is in [`skidder_parse::dissect`]. A value is a span of the text it was found in;
+//! only values that are put together from several, and the names of fields, are written into the
+//! batch. Where Filebeat leaves out a value whose place is taken by a value that is not an object,
+//! this is a failure.
 
 mod read;
 mod tree;
 
 use crate::go_number;
-use crate::plan::{Constants, Failure, Footprint, LOG_FLAGS, Outcome, Processor, told};
+use crate::plan::{Constants, Failure, Footprint, LOG_FLAGS, Outcome, Processor, message_if};
 use crate::text::{NoText, text_of};
 use skidder_event::{Cell, EventMut, Path, Text, Value};
 use skidder_parse::dissect::{DissectError, Name, Output, Tokenizer, Trimmer, Type};
@@ -28,9 +29,10 @@ pub struct Dissect {
     field: Path,
     /// What comes before the names of fields; empty = nothing.
     prefix: String,
-    /// Where each field of the tokenizer goes; nothing if the text names it.
+    /// Where each field of the tokenizer goes; `None` if the text names it.
     paths: Box<[Option<Path>]>,
-    /// If the values are spans as they stand, in the order of the keys, and all their fields are known: which keys are kept.
+    /// If the values are spans as they stand, in the order of the keys, and all their fields are
+    /// known: which keys are kept.
     kept: Option<Box<[bool]>>,
     /// The fields as one object, if they are to be put somewhere where nothing is.
     tree: Option<Tree>,
@@ -66,7 +68,7 @@ impl Dissect {
 
     #[cold]
     fn unfit(&self, error: DissectError) -> Failure {
-        Failure::unnoted(told(!self.ignore_failure, format_args!("{error}")))
+        Failure::unnoted(message_if(!self.ignore_failure, format_args!("{error}")))
             .flag("dissect_parsing_error")
             .ignored(self.ignore_failure)
     }

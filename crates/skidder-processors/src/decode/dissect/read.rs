@@ -10,7 +10,8 @@ impl Dissect {
     /// Where the fields go if nothing is said.
     pub const TARGET_PREFIX: &'static str = "dissect";
 
-    /// `tokenizer`, `field`, `target_prefix`, `ignore_failure`, `overwrite_keys`, `trim_values`, `trim_chars`.
+    /// `tokenizer`, `field`, `target_prefix`, `ignore_failure`, `overwrite_keys`, `trim_values`,
+    /// `trim_chars`.
     pub(crate) fn read(settings: &Section<'_>) -> Option<Self> {
         let compile = |source: String| Tokenizer::new(&source).map_err(|error| error.to_string());
         let tokenizer = settings.string("tokenizer").try_map(compile).optional();
@@ -94,7 +95,7 @@ fn warn(settings: &Section<'_>, tokenizer: &Tokenizer, trims: bool) {
     }
 }
 
-/// Where the fields go. Nothing if there is no such place for one, which is told.
+/// Where the fields go. Returns `None`, and reports the problem, if one has no such place.
 fn paths(
     settings: &Section<'_>,
     tokenizer: &Tokenizer,

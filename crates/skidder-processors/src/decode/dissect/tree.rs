@@ -32,8 +32,8 @@ enum Place {
 }
 
 impl Tree {
-    /// The tree of `paths`, which do not overlap, below `target`. Nothing if they do not go into the fields of the
-    /// event, or something of the row's own may be among them.
+    /// The tree of `paths`, which do not overlap, below `target`. Nothing if they do not go into
+    /// the fields of the event, or something of the row's own may be among them.
     pub(super) fn new(target: &str, paths: &[Option<Path>]) -> Option<Self> {
         let target = if target.is_empty() { None } else { Some(Path::parse(target).ok()?) };
         if target.as_ref().is_some_and(Path::is_metadata) {

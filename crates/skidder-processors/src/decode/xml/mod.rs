@@ -1,5 +1,5 @@
-//! `decode_xml`: XML becomes fields. Names of elements and attributes become keys, repeated elements lists, the text of an element with
-//! anything else in it `#text`.
+//! `decode_xml`: XML becomes fields. Names of elements and attributes become keys, repeated
+//! elements lists, the text of an element with anything else in it `#text`.
 
 mod tree;
 mod winevent;
@@ -11,7 +11,7 @@ use crate::plan::Constants;
 use crate::plan::ERROR_MESSAGE;
 use crate::plan::Failure;
 use crate::plan::Footprint;
-use crate::plan::{Outcome, Processor, told};
+use crate::plan::{Outcome, Processor, message_if};
 use crate::text::{NoText, text_of};
 use skidder_config::Section;
 use skidder_event::{Cell, EventMut, NodeId, Path, Text};
@@ -26,7 +26,7 @@ const TEXT: &str = "#text";
 enum Target {
     /// In place of a field.
     Field(Path),
-    /// Into the event; what is there is replaced if the flag says so.
+    /// Into the event; existing values are replaced if the flag is set.
     Root(bool),
 }
 
@@ -44,7 +44,7 @@ impl Target {
     }
 }
 
-/// What both processors of XML are asked for.
+/// The settings of both processors of XML.
 #[derive(Clone, Debug)]
 struct Common {
     name: &'static str,
@@ -92,7 +92,7 @@ impl Common {
         decoded.map(|()| Outcome::Done).map_err(|why| {
             let (name, field) = (self.name, &self.field);
             let why = format_args!("failed in {name} on the \"{field}\" field: {why}");
-            Failure::new(told(!self.ignore_failure, why)).ignored(self.ignore_failure)
+            Failure::new(message_if(!self.ignore_failure, why)).ignored(self.ignore_failure)
         })
     }
 
@@ -189,7 +189,7 @@ impl DecodeXml {
     }
 }
 
-/// Takes the text at a path out of an object. Nothing if there is none, or something else.
+/// Takes the text at a path out of an object. `None` if there is none, or another value.
 fn take_text(event: &mut EventMut<'_>, object: Object, path: &Path) -> Option<Text> {
     let (bytes, mut arena) = event.arena();
     let mut first = object.cell();

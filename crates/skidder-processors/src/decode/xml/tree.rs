@@ -1,7 +1,8 @@
 //! XML as a tree of elements, as the two processors of XML see it.
 //!
-//! Namespaces do not count (`a:b` is `b`), nor do comments, instructions, the document type and the declared encoding. The depth
-//! is bounded. Several documents one after the other have several roots.
+//! Namespaces do not count (`a:b` is `b`), nor do comments, instructions, the document type and the
+//! declared encoding. The depth is bounded. Several documents one after the other have several
+//! roots.
 
 use quick_xml::Reader;
 use quick_xml::errors::{Error, IllFormedError};
@@ -46,7 +47,7 @@ impl<'t> Element<'t> {
     }
 }
 
-/// What is wrong with a text.
+/// An error in a text.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum XmlError {
     /// It is no XML from here on.

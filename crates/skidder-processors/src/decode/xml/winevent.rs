@@ -1,8 +1,10 @@
-//! `decode_xml_wineventlog`: events of the Windows event log, as XML, become the fields that Winlogbeat has for them.
+//! `decode_xml_wineventlog`: events of the Windows event log, as XML, become the fields that
+//! Winlogbeat has for them.
 //!
-//! The elements are those of <https://learn.microsoft.com/windows/win32/wes/eventschema-elements>, the fields those of Filebeat
-//! (winlogbeat/sys/winevent). Names of keywords, levels and opcodes that the event does not bring are those of winmeta.xml, which
-//! all publishers share; there is no registry of publishers on this system to ask.
+//! The elements are those of <https://learn.microsoft.com/windows/win32/wes/eventschema-elements>,
+//! the fields those of Filebeat (winlogbeat/sys/winevent). Names of keywords, levels and opcodes
+//! that the event does not bring are those of winmeta.xml, which all publishers share; this system
+//! has no registry of publishers to look them up.
 
 use super::super::object::Object;
 use super::tree::{self, Element};
@@ -163,7 +165,7 @@ impl<'x> WinEvent<'x> {
         let time = of_system("TimeCreated").map_or("", |time| time.attribute("SystemTime"));
         if !time.is_empty() {
             let read = skidder_parse::time::rfc3339(time.as_bytes());
-            event.time_created = Some(read.ok_or_else(|| format!("`{time}` is no time"))?);
+            event.time_created = Some(read.ok_or_else(|| format!("`{time}` is not a time"))?);
         }
         event.read_numbers(root, of_system("Execution"))?;
         event.read_data(root);

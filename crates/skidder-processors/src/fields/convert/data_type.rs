@@ -128,7 +128,7 @@ impl DataType {
     }
 }
 
-/// Without what is behind the point; nothing if that is no number of 64 bits.
+/// Without what is behind the point; `None` if that is no number of 64 bits.
 fn truncated(number: f64) -> Option<i64> {
     const END: f64 = 9_223_372_036_854_775_808.0;
     let whole = number.trunc();
@@ -145,7 +145,7 @@ fn text_of(value: ValueRef<'_>) -> SmallVec<[u8; 64]> {
     text
 }
 
-/// As Go's `strconv` says it; whether the text is none or out of range is not told apart.
+/// The message of Go's `strconv`; it is the same for an invalid text and one out of range.
 fn syntax(function: &str, text: &[u8]) -> String {
     let text = String::from_utf8_lossy(text);
     format!("strconv.{function}: parsing {text:?}: invalid syntax or value out of range")

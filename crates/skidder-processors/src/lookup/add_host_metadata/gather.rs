@@ -21,7 +21,7 @@ pub trait Machine: Send + Sync {
     /// Architecture (`machine`).
     fn architecture(&self) -> String;
 
-    /// The time zone people have set.
+    /// The configured time zone.
     fn time_zone(&self) -> TimeZone {
         TimeZone::system()
     }
@@ -84,7 +84,7 @@ fn is_container(fs: &dyn Fs) -> Option<bool> {
     Some(!of_systemd)
 }
 
-/// The text of a small file; nothing if it is not there, empty or cannot be read.
+/// The text of a small file; `None` if it is not there, empty or cannot be read.
 pub(in crate::lookup) fn read_text(fs: &dyn Fs, file: &str) -> Option<String> {
     let file = fs.open(Path::new(file)).ok()?;
     let bytes = read_to_end(&*file, FILE_BYTES_MAX).ok()?;

@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-/// Most processes that are remembered. When one more is needed, those that have expired are forgotten; if there
-/// are none, all are.
+/// Most processes that are remembered. When one more is needed, those that have expired are
+/// forgotten; if there are none, all are.
 const PROCESSES_MAX: usize = 32 << 10;
 
 /// Answers by the number of a process.

@@ -1,5 +1,5 @@
-//! One process, read from `/proc/PID` (<https://man7.org/linux/man-pages/man5/proc.5.html>). What cannot be read is
-//! left out.
+//! One process, read from `/proc/PID` (<https://man7.org/linux/man-pages/man5/proc.5.html>). What
+//! cannot be read is left out.
 
 use super::capabilities::names_of;
 use super::list;
@@ -10,12 +10,12 @@ use skidder_event::{Map, Value};
 use skidder_os::Fs;
 use std::path::Path;
 
-/// Length of a clock tick in `/proc/PID/stat`: the kernel tells user space of 100 in a second.
+/// Length of a clock tick in `/proc/PID/stat`: the kernel reports 100 per second to user space.
 const TICK_NANOSECONDS: i64 = 10_000_000;
 
 const SECOND_NANOSECONDS: i64 = 1_000_000_000;
 
-/// Everything about a process, under `process`; nothing if there is none.
+/// Everything about a process, under `process`; `None` if there is none.
 pub(super) fn read(fs: &dyn Fs, host: &Path, pid: i64) -> Option<Map> {
     let folder = host.join("proc").join(pid.to_string());
     let file = |name: &str| read_text(fs, folder.join(name).to_str()?);
@@ -120,8 +120,8 @@ fn name_in(fs: &dyn Fs, book: &Path, number: &str) -> Option<String> {
     })
 }
 
-/// What no other process of any machine has: a hash of the machine's id, the number, and the part of the start
-/// that is below a second, as Filebeat makes it.
+/// What no other process of any machine has: a hash of the machine's id, the number, and the part
+/// of the start that is below a second, as Filebeat makes it.
 fn entity_id(machine: &str, pid: i64, started: i64) -> String {
     let mut hash = Sha256::new();
     hash.update(machine.as_bytes());

@@ -49,8 +49,7 @@ mod rfc3339 {
 /// Key, value, and when it expires.
 type Read = (String, Value, Timestamp);
 
-/// All entries of a file; none if it is not there. At the first that cannot be read the rest is left out, which
-/// is told.
+/// All entries of a file; none if it is missing. Stops at the first that cannot be read, and reports that.
 pub(super) fn read(fs: &dyn Fs, path: &Path) -> io::Result<Vec<Read>> {
     let file = match fs.open(path) {
         Ok(file) => file,

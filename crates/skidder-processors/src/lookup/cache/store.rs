@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
-/// Most entries of a store whose `capacity` is 0, and the most that `capacity` can ask for. As at any
+/// Most entries of a store whose `capacity` is 0, and the largest `capacity`. As at any
 /// capacity, what expires first is forgotten for what is put.
 pub(super) const ENTRIES_MAX: usize = 1 << 20;
 
@@ -25,8 +25,8 @@ pub(super) enum Backend {
 }
 
 impl Backend {
-    /// The file of an id: `cache_processor/ID` under `path.data`, as in Filebeat. Characters that cannot stand
-    /// in the names of files everywhere become `_`.
+    /// The file of an id: `cache_processor/ID` under `path.data`, as in Filebeat. Characters that
+    /// cannot stand in the names of files everywhere become `_`.
     pub(super) fn file(id: String, data: &Path) -> Self {
         let name: String = id
             .chars()
@@ -52,7 +52,7 @@ pub struct Caches {
 }
 
 impl Caches {
-    /// The store at a backend. A file is read when nobody uses it yet; none is an empty one.
+    /// The store at a backend. The first use reads its file; a missing file is an empty store.
     pub(super) fn open(
         &self,
         backend: &Backend,
@@ -83,7 +83,7 @@ pub(super) struct Rules {
 }
 
 /// Values under keys. A store in a file is written every `write_interval`, if it is not zero, by the next
-/// operation, and when nobody uses it any more.
+/// operation, and after its last use.
 pub(super) struct Store {
     file: Option<PathBuf>,
     fs: Arc<dyn Fs>,
@@ -135,7 +135,7 @@ impl Store {
             }
             state.changed = false;
         }
-        // A trial begins with what is there, and leaves it.
+        // A trial begins with the existing entries, and does not change them.
         let file = file.filter(|_| !context.trial);
         Ok(Self { file, fs: Arc::clone(&context.fs), clock, state: Mutex::new(state) })
     }
@@ -160,8 +160,8 @@ impl Store {
         self.write_if_due(&mut state);
     }
 
-    /// The same without a copy for a value that is remembered already; `false`, and nothing happened, if what is there is
-    /// not the same.
+    /// The same without a copy for a value that is remembered already; `false`, and nothing
+    /// happened, if what is there is not the same.
     pub(super) fn put_again(&self, key: &str, is_same: impl FnOnce(&Value) -> bool) -> bool {
         let mut state = self.lock();
         let Some((_, expires)) = self.expiry(&mut state) else { return false };
@@ -172,7 +172,8 @@ impl Store {
         is_there
     }
 
-    /// The rules, and when that expires which is put now; nothing before there are rules. What has expired is forgotten.
+    /// The rules, and when that expires which is put now; nothing before there are rules. What has
+    /// expired is forgotten.
     fn expiry(&self, state: &mut State) -> Option<(Rules, Timestamp)> {
         let now = self.clock.wall();
         state.forget_expired(now);
@@ -213,7 +214,7 @@ impl Store {
         }
     }
 
-    /// Writes the file if it is not up to date. What goes wrong is told; the next write tries again.
+    /// Writes the file if it is not up to date. Reports an error; the next write tries again.
     fn write(&self, state: &mut State) {
         let Some(path) = &self.file else { return };
         if !state.changed {

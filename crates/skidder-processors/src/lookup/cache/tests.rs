@@ -1,4 +1,4 @@
-//! What a store keeps, for how long, and what is left of it after the end of the program.
+//! What a store keeps, for how long, and the rest of it after the end of the program.
 
 use super::*;
 use skidder_event::{Map, Value};
