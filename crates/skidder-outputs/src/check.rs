@@ -6,7 +6,6 @@ use crate::logstash::Logstash;
 use crate::otlp::Otlp;
 use crate::redis::Redis;
 use crate::s3::S3;
-use std::fmt::Display;
 use std::pin::Pin;
 
 /// The check of one output.
@@ -66,51 +65,4 @@ pub trait OtherCheck: std::fmt::Debug + Send + Sync {
         &'a self,
         tell: &'a mut (dyn FnMut(&str) + Send),
     ) -> Pin<Box<dyn Future<Output = bool> + 'a>>;
-}
-
-/// Tells steps in Filebeat's words: `dns lookup... OK`.
-pub struct Steps<'a> {
-    tell: &'a mut (dyn FnMut(&str) + Send),
-}
-
-impl<'a> Steps<'a> {
-    /// `tell` is given each line without a line feed.
-    pub fn new(tell: &'a mut (dyn FnMut(&str) + Send)) -> Self {
-        Self { tell }
-    }
-
-    /// A line, indented by two spaces a level.
-    pub fn line(&mut self, level: usize, text: &str) {
-        (self.tell)(&format!("{:1$}{text}", "", 2 * level));
-    }
-
-    /// A step that is good.
-    pub fn ok(&mut self, level: usize, name: &str, remark: &str) {
-        let space = if remark.is_empty() { "" } else { " " };
-        self.line(level, &format!("{name}... OK{space}{remark}"));
-    }
-
-    /// A step that is good, but not as it should be.
-    pub fn warn(&mut self, level: usize, name: &str, remark: &str) {
-        self.line(level, &format!("{name}... WARN {remark}"));
-    }
-
-    /// A step with its result; `None` if it failed.
-    pub fn step<T>(
-        &mut self,
-        level: usize,
-        name: &str,
-        result: Result<T, impl Display>,
-    ) -> Option<T> {
-        match result {
-            Ok(value) => {
-                self.ok(level, name, "");
-                Some(value)
-            }
-            Err(error) => {
-                self.line(level, &format!("{name}... ERROR {error}"));
-                None
-            }
-        }
-    }
 }

@@ -6,7 +6,7 @@ mod common;
 use common::server::FakeServer;
 use common::{Fixture, context};
 use skidder_config::{Problems, Settings};
-use skidder_outputs::elasticsearch::{Config, HostUrl, Setup};
+use skidder_outputs::elasticsearch::{Config, Setup, parse_host};
 use skidder_outputs::{Check, Context, Elasticsearch};
 use std::path::Path;
 use std::sync::Arc;
@@ -31,7 +31,7 @@ fn output(server: &FakeServer, context: Context) -> Elasticsearch {
         backoff_max: Duration::from_millis(5),
         bulk_max_size: 100,
         workers: 3,
-        ..Config::new(vec![HostUrl::parse(&server.address, "http", "").unwrap()])
+        ..Config::new(vec![parse_host(&server.address, "http", "").unwrap()])
     };
     Elasticsearch::new(config, context).unwrap()
 }

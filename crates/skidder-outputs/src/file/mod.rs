@@ -6,13 +6,13 @@
 
 mod rotate;
 
-use crate::check::Steps;
 use crate::codec::{Codec, CodecConfig};
 use crate::context::{Context, moment};
 use crate::lines::{self, LineSink, Lines};
 use rotate::Rotation;
 use skidder_config::Section;
 use skidder_event::Format;
+use skidder_net::Steps;
 use skidder_os::{Clock, FileKind, Fs, OpenMode, Timestamp};
 use skidder_pipeline::{Feed, Output, OutputFuture, TakeLimits, disk_remedy};
 use std::io;

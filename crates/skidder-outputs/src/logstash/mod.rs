@@ -20,11 +20,11 @@ pub use frames::FrameBench;
 use crate::backoff::{Backoff, Failures};
 use crate::context::Context;
 use crate::crew::{run_all, share_out};
-use crate::net::{Route, Via};
 use crate::supply::{Share, Supply};
 use crate::trial::{TrialSizes, sized};
 use frames::FrameWriter;
 use session::{End, Kept, Session};
+use skidder_net::{Proxy, Route};
 use skidder_pipeline::{Feed, Output, OutputFuture, TakeLimits};
 use skidder_tls::{TlsClient, TlsError};
 use slow_start::SlowStart;
@@ -52,7 +52,7 @@ impl Logstash {
             None => None,
             Some(settings) => Some(TlsClient::new(settings, Arc::clone(&context.fs))?),
         };
-        let proxy = config.proxy.clone().map(|proxy| Arc::new(Via::Socks(proxy)));
+        let proxy = config.proxy.clone().map(|proxy| Arc::new(Proxy::Socks(proxy)));
         let route =
             |host| Arc::new(Route { host, proxy: proxy.clone(), tls: tls.clone(), http2: false });
         let routes = config.hosts.iter().cloned().map(route).collect();

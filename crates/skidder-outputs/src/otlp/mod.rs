@@ -23,7 +23,6 @@ mod client;
 mod config;
 mod encode;
 mod fields;
-mod http2;
 mod messages;
 mod record;
 mod resource;

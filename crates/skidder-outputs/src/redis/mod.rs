@@ -17,10 +17,10 @@ pub use config::{Config, DataType, Server};
 use crate::backoff::{Backoff, Failures};
 use crate::context::Context;
 use crate::crew::{run_all, share_out};
-use crate::net::{Route, Via};
 use crate::refusal::Refuser;
 use crate::supply::Supply;
 use request::{Request, RequestWriter};
+use skidder_net::{Proxy, Route};
 use skidder_pipeline::{Feed, Output, OutputFuture, TakeLimits};
 use skidder_tls::{TlsClient, TlsError};
 use std::sync::Arc;
@@ -42,7 +42,7 @@ pub struct Redis {
 impl Redis {
     /// Reads certificates; connects to nothing. An error is a mistake of the configuration, in `ssl`.
     pub fn new(config: Config, context: Context) -> Result<Self, TlsError> {
-        let proxy = config.proxy.clone().map(|proxy| Arc::new(Via::Socks(proxy)));
+        let proxy = config.proxy.clone().map(|proxy| Arc::new(Proxy::Socks(proxy)));
         let settings = config.tls.clone().unwrap_or_default();
         let mut targets = Vec::new();
         for server in &config.servers {
