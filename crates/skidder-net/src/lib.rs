@@ -1,7 +1,7 @@
 //! The network: everything between a setting that names a server and bytes on a connection.
 //!
 //! Clients of HTTP use [`HttpClient`] for single requests and [`Connection`] for many requests to one host; clients of
-//! other protocols open a [`Stream`] over a [`Route`], which knows proxies and TLS.
+//! other protocols open a [`Stream`] over a [`Route`], which knows proxies and TLS. Servers are [`Server`] and [`serve_http`].
 
 mod address;
 mod client;
@@ -16,6 +16,7 @@ mod proxy_choice;
 mod read;
 mod redact;
 mod route;
+mod server;
 mod socks;
 mod steps;
 mod tcp;
@@ -39,6 +40,11 @@ pub use redact::{Redactor, redact};
 pub use route::{
     Host, NetError, Proxy, Route, Stream, connect_remedy, dial, encrypt, is_tls_alert, resolve,
     tls_remedy,
+};
+pub use server::{
+    Accepted, BoundAddress, ClientCertificate, HandshakeError, HttpEnd, HttpLimits, ListenAddress,
+    ListenError, Listener, Peer, Place, Places, RequestBodyError, Server, ServerConnection,
+    ServerSettings, TlsSession, is_authorized, read_request_body, serve_http,
 };
 pub use socks::SocksProxy;
 pub use steps::Steps;

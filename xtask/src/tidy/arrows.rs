@@ -92,6 +92,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "skidder-os",
             "skidder-config",
             "skidder-log",
+            "skidder-net",
             "skidder-decode",
             "skidder-read",
             "skidder-pipeline",
