@@ -4,7 +4,6 @@
 //! [`skidder_pipeline::Output`].
 
 mod backoff;
-mod check;
 mod codec;
 mod console;
 mod context;
@@ -28,7 +27,6 @@ mod trial;
 mod tuner;
 
 pub use backoff::{Backoff, Failures};
-pub use check::{Check, OtherCheck};
 pub use codec::{Codec, CodecConfig};
 pub use console::{Console, ConsoleConfig};
 pub use context::Context;
@@ -42,4 +40,4 @@ pub use redis::Redis;
 pub use refusal::{Refusal, Refuser};
 pub use s3::S3;
 pub use selector::{NoName, Rules, Selector};
-pub use trial::{Trial, TrialError, TrialSizes};
+pub use trial::{Trial, TrialError, TrialFuture, TrialSizes, Tunable, Tuning};

@@ -61,6 +61,7 @@ use skidder_kerberos::LoginError;
 use skidder_net::Route;
 use skidder_pipeline::{Feed, Output, OutputFuture};
 use skidder_tls::TlsClient;
+use std::pin::Pin;
 use std::sync::Arc;
 use tokio::task::JoinSet;
 use tracing::Instrument as _;
@@ -257,6 +258,20 @@ impl Output for Elasticsearch {
     fn parallelism(&self) -> usize {
         let hosts = if self.config.loadbalance { self.config.hosts.len() } else { 1 };
         hosts * self.workers_max()
+    }
+
+    fn check<'a>(
+        &'a self,
+        report: &'a mut (dyn FnMut(&str) + Send),
+    ) -> Pin<Box<dyn Future<Output = bool> + 'a>> {
+        Box::pin(Elasticsearch::check(self, report))
+    }
+
+    fn set_up<'a>(
+        &'a self,
+        report: &'a mut (dyn FnMut(&str) + Send),
+    ) -> Option<Pin<Box<dyn Future<Output = bool> + 'a>>> {
+        Some(Box::pin(Elasticsearch::set_up(self, report)))
     }
 
     fn run(self: Box<Self>, feed: Feed) -> OutputFuture {

@@ -23,6 +23,7 @@ use request::{Request, RequestWriter};
 use skidder_net::{Proxy, Route};
 use skidder_pipeline::{Feed, Output, OutputFuture, TakeLimits};
 use skidder_tls::{TlsClient, TlsError};
+use std::pin::Pin;
 use std::sync::Arc;
 use tokio::task::JoinSet;
 use tracing::Instrument as _;
@@ -30,6 +31,10 @@ use worker::{Target, Worker};
 
 /// Most bytes of messages that are sent together.
 const TAKE_BYTES_MAX: usize = 8 << 20;
+
+/// Why `skidder tune` does not try it.
+pub(crate) const NO_TRIAL: &str = "a list for trials would fill the memory of the Redis server, which takes what it is \
+                                   sent faster than anybody reads it";
 
 /// The output, ready to run, on a tokio runtime with time and I/O enabled.
 #[derive(Clone, Debug)]
@@ -117,6 +122,13 @@ impl Output for Redis {
 
     fn parallelism(&self) -> usize {
         self.workers().len()
+    }
+
+    fn check<'a>(
+        &'a self,
+        report: &'a mut (dyn FnMut(&str) + Send),
+    ) -> Pin<Box<dyn Future<Output = bool> + 'a>> {
+        Box::pin(Redis::check(self, report))
     }
 
     fn run(self: Box<Self>, feed: Feed) -> OutputFuture {
