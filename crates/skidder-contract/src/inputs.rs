@@ -176,7 +176,6 @@ impl Output {
         delivery.ticket.delivered(delivery.len() as u32);
     }
 
-    /// Lets go of everything, as a kill would, but for what the registry has.
     fn check(&self, name: &str) {
         let total = self.settle.total();
         assert!(total.adds_up(), "{name}: {total:?}");

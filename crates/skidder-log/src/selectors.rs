@@ -15,8 +15,8 @@ const THEIRS: &[(&str, &[&str])] = &[
     ("config", &["skidder"]),
     ("crawler", &["skidder"]),
     ("diskqueue", &["skidder_pipeline.disk"]),
-    ("esclientleg", &["skidder_outputs.elasticsearch"]),
-    ("eslegclient", &["skidder_outputs.elasticsearch"]),
+    ("esclientleg", &["skidder_outputs.elasticsearch", "skidder_net"]),
+    ("eslegclient", &["skidder_outputs.elasticsearch", "skidder_net"]),
     ("file_watcher", &["skidder_read", "skidder_input_file.scanner"]),
     ("filestream", &["skidder_read"]),
     ("harvester", &["skidder_read"]),
@@ -40,7 +40,7 @@ const THEIRS: &[(&str, &[&str])] = &[
     ("service", &["skidder"]),
     ("template", &["skidder_outputs.elasticsearch"]),
     ("tls", &["skidder_tls"]),
-    ("transport", &["skidder_outputs"]),
+    ("transport", &["skidder_net", "skidder_outputs"]),
 ];
 
 /// The parts that say their debug lines.

@@ -4,18 +4,17 @@
 //! was learned is remembered, failures too; only what nobody remembers is asked, and the event waits for it.
 
 use crate::cache::Cache;
-use crate::http::{Ask, HttpError, Server, escaped};
 use crate::tls;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use http::Method;
-use rustls::ClientConfig;
 use serde_json::Value as Json;
 use skidder_config::{Secret, Section};
 use skidder_event::{EventMut, Map, Path, ValueRef};
+use skidder_net::{HttpClient, HttpError, HttpRequest, percent_encoded};
 use skidder_os::Clock;
 use skidder_processors::{Constants, Context, Failure, Footprint, Outcome, Processor};
-use skidder_tls::{TlsError, TlsSettings};
+use skidder_tls::{TlsClient, TlsError, TlsSettings};
 use std::fmt;
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
@@ -39,8 +38,8 @@ fn path(text: &str) -> Path {
 
 /// Adds `cloudfoundry.*` to events with an application.
 pub(crate) struct AddCloudFoundryMetadata {
-    api: Server,
-    tls: Option<Arc<ClientConfig>>,
+    api: HttpClient,
+    tls: Option<Arc<TlsClient>>,
     /// Instead of what the API says.
     uaa: Option<String>,
     id: String,
@@ -80,7 +79,8 @@ impl AddCloudFoundryMetadata {
         let tls = match configured {
             None if address.starts_with("https") => {
                 let told = |error: TlsError| settings.problem("ssl", error.to_string(), "");
-                Some(TlsSettings::default().client(&*context.fs).map_err(told).ok()?)
+                let client = TlsClient::new(&TlsSettings::default(), Arc::clone(&context.fs));
+                Some(client.map_err(told).ok()?)
             }
             configured => configured,
         };
@@ -88,7 +88,7 @@ impl AddCloudFoundryMetadata {
             let message = format!("`{}` is `{address}`; {error}", settings.path_of("api_address"));
             settings.problem("api_address", message, "");
         };
-        let api = Server::parse(&address, tls.clone(), TIMEOUT).map_err(told).ok()?;
+        let api = HttpClient::parse(&address, tls.clone(), TIMEOUT).map_err(told).ok()?;
         if id.is_empty() || secret.is_empty() {
             return None;
         }
@@ -143,8 +143,8 @@ impl AddCloudFoundryMetadata {
         let token = self.token().await?;
         let authorization = format!("Bearer {token}");
         let headers = [("authorization", authorization.as_str())];
-        let path = format!("/v2/apps/{}?inline-relations-depth=2", escaped(app));
-        let app = self.api.json(Ask::get(&path).headers(&headers)).await?;
+        let path = format!("/v2/apps/{}?inline-relations-depth=2", percent_encoded(app));
+        let app = self.api.json(HttpRequest::get(&path).headers(&headers)).await?;
         let space = &app["entity"]["space"];
         let organisation = &space["entity"]["organization"];
         let mut fields = Map::new();
@@ -166,18 +166,20 @@ impl AddCloudFoundryMetadata {
         let uaa = match &self.uaa {
             Some(uaa) => uaa.clone(),
             None => {
-                let info = self.api.json(Ask::get("/v2/info")).await?;
+                let info = self.api.json(HttpRequest::get("/v2/info")).await?;
                 text(&info["authorization_endpoint"])
             }
         };
-        let server = Server::parse(&uaa, self.tls.clone(), TIMEOUT).map_err(AskError::Address)?;
-        let pair = format!("{}:{}", escaped(&self.id), escaped(self.secret.reveal()));
+        let server =
+            HttpClient::parse(&uaa, self.tls.clone(), TIMEOUT).map_err(AskError::Address)?;
+        let pair =
+            format!("{}:{}", percent_encoded(&self.id), percent_encoded(self.secret.reveal()));
         let authorization = format!("Basic {}", STANDARD.encode(pair));
         let headers = [
             ("authorization", authorization.as_str()),
             ("content-type", "application/x-www-form-urlencoded"),
         ];
-        let ask = Ask {
+        let ask = HttpRequest {
             method: Method::POST,
             path: "/oauth/token",
             headers: &headers,

@@ -11,7 +11,6 @@ mod cloud;
 mod cloudfoundry;
 mod dns;
 mod docker;
-mod http;
 mod known;
 mod kubernetes;
 mod labels;

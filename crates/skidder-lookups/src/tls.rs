@@ -1,9 +1,8 @@
 //! The section `ssl` of a look-up.
 
-use rustls::ClientConfig;
 use skidder_config::Section;
 use skidder_processors::Context;
-use skidder_tls::{Pem, TlsSettings};
+use skidder_tls::{Pem, TlsClient, TlsSettings};
 use std::sync::Arc;
 
 /// The settings are wrong, which was told.
@@ -14,7 +13,7 @@ pub(crate) struct Told;
 pub(crate) fn read(
     settings: &Section<'_>,
     context: &Context,
-) -> Result<Option<Arc<ClientConfig>>, Told> {
+) -> Result<Option<Arc<TlsClient>>, Told> {
     let Some(section) = settings.optional_section("ssl") else { return Ok(None) };
     let mut tls = TlsSettings::read(&section);
     // The name that Filebeat has for Docker alone.
@@ -24,8 +23,8 @@ pub(crate) fn read(
     if !tls.enabled {
         return Ok(None);
     }
-    match tls.client(&*context.fs) {
-        Ok(config) => Ok(Some(config)),
+    match TlsClient::new(&tls, Arc::clone(&context.fs)) {
+        Ok(client) => Ok(Some(client)),
         Err(error) => {
             settings.problem(error.setting(), error.to_string(), "");
             Err(Told)

@@ -2,42 +2,44 @@
 //!
 //! Filebeat's routes have no authentication, as there, and it listens on the loopback by default. Whoever can reach it can
 //! read them, and nothing else: every route only looks. The page, `/files`, `/lag` and `/problems` show more, and ask who it is
-//! (`page/access.rs`). Bounds: those of `http/places.rs`, [`CONNECTION_TIME_MAX`], [`REQUEST_BYTES_MAX`] and `http.timeout` for
-//! the head of a request.
+//! (`page/access.rs`). Bounds: [`CONNECTIONS_MAX`], [`LONG_MAX`], [`CONNECTION_TIME_MAX`], [`REQUEST_BYTES_MAX`] and
+//! `http.timeout` for the head of a request.
 
 mod auth;
-mod bind;
 mod config;
-mod places;
 mod routes;
 
 pub use auth::HttpAuth;
-pub use bind::BoundAddress;
 pub use config::{Endpoint, HttpConfig};
 
 use crate::page::{Body, Page, Query, Wanted, failed};
 use crate::profiles::Profiles;
 use crate::snapshot::Sources;
-use bind::Listener;
 use http_body_util::{Either, Full};
 use hyper::body::Incoming;
 use hyper::header::{HeaderValue, RETRY_AFTER};
-use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Request, Response, StatusCode};
-use hyper_util::rt::{TokioIo, TokioTimer};
-use places::{Places, Taken};
 use routes::Waits;
+use skidder_net::{
+    BoundAddress, HttpEnd, HttpLimits, ListenAddress, ListenError, Listener, Peer, Place, Places,
+    Stream, serve_http,
+};
 use std::convert::Infallible;
 use std::io;
 use std::path::PathBuf;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::watch;
 use tokio::task::{JoinError, JoinHandle, JoinSet};
 
+/// Connections served at once.
+const CONNECTIONS_MAX: usize = 64;
+/// Requests at once that wait for the scanner or a disk; further ones are refused, so that places for short ones are left.
+const LONG_MAX: usize = CONNECTIONS_MAX / 2;
+/// Mode of a unix socket, as Filebeat sets it. Connecting needs the right to write: the owner only.
+const SOCKET_MODE: u32 = 0o740;
 /// Life of a connection, so that a client that does not read gives its place back. A client that lives
 /// longer connects again.
 const CONNECTION_TIME_MAX: Duration = Duration::from_mins(1);
@@ -46,8 +48,6 @@ const REQUEST_BYTES_MAX: usize = 16 * 1024;
 /// What an answer under way gets when the program stops or its connection's time is over. Short: the
 /// end of the program waits for it.
 const GRACE: Duration = Duration::from_secs(1);
-/// Wait after a connection could not be accepted (no descriptors left, say).
-const ACCEPT_PAUSE: Duration = Duration::from_secs(1);
 /// How often it is looked for a place while the program works for all who have one.
 const PLACE_PAUSE: Duration = Duration::from_millis(50);
 
@@ -66,7 +66,8 @@ pub enum ServeError {
     },
     /// Somebody listens there already: change the port, or stop the other.
     #[error(
-        "the HTTP endpoint cannot listen on {address}: another process does already; set `{setting}` to another one or stop that process"
+        "the HTTP endpoint cannot listen on {}: another process does already; set `{setting}` to another one or stop that process",
+        shown(.address)
     )]
     InUse {
         /// The address.
@@ -76,7 +77,8 @@ pub enum ServeError {
     },
     /// The address cannot be used: change the setting or the permissions.
     #[error(
-        "the HTTP endpoint cannot listen on {address} ({source}); check `{setting}`, or set `http.enabled: false`"
+        "the HTTP endpoint cannot listen on {} ({source}); check `{setting}`, or set `http.enabled: false`",
+        shown(.address)
     )]
     Bind {
         /// The address.
@@ -92,6 +94,40 @@ pub enum ServeError {
         /// The path.
         path: PathBuf,
     },
+}
+
+impl ServeError {
+    /// What to say of a listener that could not be bound: the setting is that of the part that is wrong.
+    fn of(error: ListenError) -> Self {
+        match error {
+            ListenError::Resolve { host, source } => Self::Resolve { host, source },
+            ListenError::NotASocket { path } => Self::NotASocket { path },
+            ListenError::InUse { address } => {
+                let setting = setting(&address, io::ErrorKind::AddrInUse);
+                Self::InUse { address, setting }
+            }
+            ListenError::Bind { address, source } => {
+                let setting = setting(&address, source.kind());
+                Self::Bind { address, setting, source }
+            }
+        }
+    }
+}
+
+/// The setting to change when an address cannot be bound.
+fn setting(address: &BoundAddress, why: io::ErrorKind) -> &'static str {
+    match (address, why) {
+        (BoundAddress::Unix(_), _) | (_, io::ErrorKind::AddrNotAvailable) => "http.host",
+        (BoundAddress::Tcp(_), _) => "http.port",
+    }
+}
+
+/// A URL of the address.
+fn shown(address: &BoundAddress) -> String {
+    match address {
+        BoundAddress::Tcp(address) => format!("http://{address}"),
+        BoundAddress::Unix(_) => address.to_string(),
+    }
 }
 
 /// An endpoint that is served.
@@ -117,8 +153,13 @@ pub async fn serve(
     sources: Arc<Sources>,
     shutdown: impl Future<Output = ()> + Send + 'static,
 ) -> Result<Serving, ServeError> {
-    let (listener, address) = Listener::bind(&config.endpoint).await?;
-    tracing::info!(address = %address, "serving metrics over HTTP");
+    let place = match &config.endpoint {
+        Endpoint::Tcp { host, port } => ListenAddress::Tcp { host: host.clone(), port: *port },
+        Endpoint::Unix(path) => ListenAddress::Unix { path: path.clone(), mode: SOCKET_MODE },
+    };
+    let listener = Listener::bind(&place).await.map_err(ServeError::of)?;
+    let address = listener.address().clone();
+    tracing::info!(address = shown(&address), "serving metrics over HTTP");
     let host = match &config.endpoint {
         Endpoint::Tcp { host, .. } => Some(&**host),
         Endpoint::Unix(_) => None,
@@ -139,31 +180,20 @@ async fn accept(
     let (stop, stopped) = watch::channel(());
     let history = tokio::spawn(served.page.history().keep(Arc::clone(&served.sources)));
     let mut connections = JoinSet::new();
-    let places = Arc::new(Places::default());
+    let places = Arc::new(Places::new(CONNECTIONS_MAX, LONG_MAX));
     let mut shutdown = pin!(shutdown);
     loop {
         let has_place = places.has_one();
         tokio::select! {
             () = &mut shutdown => break,
-            Some(ended) = connections.join_next() => tell_panic(ended),
+            Some(ended) = connections.join_next() => report_panic(ended),
             () = tokio::time::sleep(PLACE_PAUSE), if !has_place => {}
-            accepted = listener.accept(), if has_place => match accepted {
-                Ok((stream, is_here)) => {
-                    let served = Arc::clone(&served);
-                    let client = Client { taken: Arc::new(places.take()), places: Arc::clone(&places), is_here };
-                    connections.spawn(converse(stream, client, served, timeout, stopped.clone()));
-                }
-                Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {
-                    tracing::debug!(%error, "an HTTP client left before it was accepted");
-                }
-                Err(error) => {
-                    tracing::warn!(%error, "a connection to the HTTP endpoint was not accepted");
-                    tokio::select! {
-                        () = &mut shutdown => break,
-                        () = tokio::time::sleep(ACCEPT_PAUSE) => {}
-                    }
-                }
-            },
+            (stream, peer) = listener.accept(), if has_place => {
+                let served = Arc::clone(&served);
+                let place = Arc::new(places.take());
+                let client = Client { place, places: Arc::clone(&places), peer };
+                connections.spawn(converse(stream, client, served, timeout, stopped.clone()));
+            }
         }
     }
     drop(listener);
@@ -171,39 +201,38 @@ async fn accept(
     history.abort();
     // Each of them ends by itself within `GRACE`.
     while let Some(ended) = connections.join_next().await {
-        tell_panic(ended);
+        report_panic(ended);
     }
 }
 
 /// A panic in a connection is a bug, but no reason to stop shipping.
-fn tell_panic(ended: Result<(), JoinError>) {
+fn report_panic(ended: Result<(), JoinError>) {
     if let Err(error) = ended {
         tracing::error!(%error, "an HTTP connection ended with a panic");
     }
 }
 
-/// Who asks, and from where.
+/// The other side of a connection.
 #[derive(Clone)]
 struct Client {
-    taken: Arc<Taken>,
+    place: Arc<Place>,
     places: Arc<Places>,
-    /// It is on this machine.
-    is_here: bool,
+    peer: Peer,
 }
 
 /// Answers one request, while its place is not given to others.
 async fn respond(request: &Request<Incoming>, client: &Client, served: &Served) -> Response<Body> {
-    client.taken.works();
+    client.place.works();
     let answer = answer(request, client, served).await;
     // What streams has bounds of its own.
     if matches!(answer.body(), Either::Left(_)) {
-        client.taken.waits();
+        client.place.waits();
     }
     answer
 }
 
 async fn answer(request: &Request<Incoming>, client: &Client, served: &Served) -> Response<Body> {
-    let (path, page, is_here) = (request.uri().path(), &served.page, client.is_here);
+    let (path, page, is_here) = (request.uri().path(), &served.page, client.peer.is_local());
     let query = request.uri().query().unwrap_or_default();
     let profiles = served.profiles.as_ref().filter(|_| Profiles::has(path));
     let waits = routes::waits(request);
@@ -257,52 +286,33 @@ async fn converse(
     timeout: Duration,
     mut stopped: watch::Receiver<()>,
 ) {
-    let grace_of = Arc::clone(&served);
-    let taken = Arc::clone(&client.taken);
+    let (of, place) = (Arc::clone(&served), Arc::clone(&client.place));
     let service = service_fn(move |request| {
         let (served, client) = (Arc::clone(&served), client.clone());
         async move { Ok::<_, Infallible>(respond(&request, &client, &served).await) }
     });
-    let connection = http1::Builder::new()
-        .timer(TokioTimer::new())
-        .header_read_timeout(timeout)
-        .max_buf_size(REQUEST_BYTES_MAX)
-        .serve_connection(TokioIo::new(stream), service);
-    let mut connection = pin!(connection);
-    let ended = tokio::select! {
-        ended = connection.as_mut() => Some(ended),
-        () = taken.given_up() => return,
-        () = tokio::time::sleep(CONNECTION_TIME_MAX) => None,
-        // An error means that the sender is gone, which is the sign.
-        _ = stopped.changed() => None,
+    let limits = HttpLimits {
+        head_timeout: timeout,
+        head_bytes_max: REQUEST_BYTES_MAX,
+        connection_time_max: Some(CONNECTION_TIME_MAX),
     };
-    let ended = match ended {
-        Some(ended) => ended,
-        None => {
-            connection.as_mut().graceful_shutdown();
-            // A search or a profile under way may be in this connection; the end of the program does not wait for it.
-            let of_profiles = grace_of.profiles.as_ref().and_then(Profiles::grace);
-            let more = of_profiles.or_else(|| grace_of.page.grace()).unwrap_or(GRACE);
-            let over = async {
-                tokio::select! {
-                    () = tokio::time::sleep(more) => {}
-                    _ = stopped.changed() => tokio::time::sleep(GRACE).await,
-                }
-            };
-            tokio::select! {
-                ended = connection.as_mut() => ended,
-                () = taken.given_up() => return,
-                () = over => {
-                    return tracing::debug!("an HTTP client did not read its answer in time");
-                }
-            }
+    let mut stopping = stopped.clone();
+    let stop = async {
+        // An error means that the sender is gone, which is the sign.
+        let _gone = stopping.changed().await;
+    };
+    let grace = async || {
+        // A search or a profile in progress may be in this connection; the end of the program does not wait for it.
+        let of_profiles = of.profiles.as_ref().and_then(Profiles::grace);
+        let more = of_profiles.or_else(|| of.page.grace()).unwrap_or(GRACE);
+        tokio::select! {
+            () = tokio::time::sleep(more) => {}
+            _ = stopped.changed() => tokio::time::sleep(GRACE).await,
         }
     };
-    if let Err(error) = ended {
-        tracing::debug!(%error, "an HTTP connection ended early");
+    match serve_http(stream, service, limits, stop, place.given_up(), grace).await {
+        HttpEnd::Closed | HttpEnd::Abandoned => {}
+        HttpEnd::Broken(error) => tracing::debug!(%error, "an HTTP connection ended early"),
+        HttpEnd::Late => tracing::debug!("an HTTP client did not read its answer in time"),
     }
 }
-
-/// A connection of either kind.
-trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
-impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}

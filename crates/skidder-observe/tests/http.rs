@@ -5,7 +5,8 @@ mod common;
 
 use common::Run;
 use serde_json::Value as Json;
-use skidder_observe::{BoundAddress, Endpoint, HttpAuth, HttpConfig, ServeError, Serving, serve};
+use skidder_net::BoundAddress;
+use skidder_observe::{Endpoint, HttpAuth, HttpConfig, ServeError, Serving, serve};
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::path::Path;
 use std::time::Duration;

@@ -4,7 +4,7 @@
 use crate::connect::Dialer;
 use crate::connection::{AskError, Connection};
 use crate::messages::{Identity, Metadata};
-use skidder_outputs::first_of;
+use skidder_net::first_of;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::task::JoinHandle;

@@ -7,10 +7,9 @@ use crate::connection::{AskError, Connection};
 use crate::messages::{Metadata, TopicState};
 use crate::setup::Kafka;
 use crate::topics;
-use skidder_outputs::{OtherCheck, Steps};
+use skidder_net::Steps;
 use skidder_tls::VerificationMode;
 use std::fmt;
-use std::pin::Pin;
 
 /// How often a topic is asked for that may be under construction.
 const TRIES_MAX: usize = 10;
@@ -29,26 +28,20 @@ impl fmt::Display for Advised {
     }
 }
 
-impl OtherCheck for Kafka {
-    fn check<'a>(
-        &'a self,
-        tell: &'a mut (dyn FnMut(&str) + Send),
-    ) -> Pin<Box<dyn Future<Output = bool> + 'a>> {
-        Box::pin(async move {
-            let mut steps = Steps::new(tell);
-            let mut reached = 0;
-            for host in &self.0.config.hosts {
-                steps.line(0, &format!("kafka: {host}..."));
-                reached += usize::from(self.check_host(host, &mut steps).await.is_some());
-            }
-            let good = reached == self.0.config.hosts.len();
-            // One is enough to find the others.
-            reached > 0 && self.check_topic(&mut steps).await.is_some() && good
-        })
-    }
-}
-
 impl Kafka {
+    /// Tries every broker, and the topic; says whether all of them would take events.
+    pub(crate) async fn check_all(&self, report: &mut (dyn FnMut(&str) + Send)) -> bool {
+        let mut steps = Steps::new(report);
+        let mut reached = 0;
+        for host in &self.0.config.hosts {
+            steps.line(0, &format!("kafka: {host}..."));
+            reached += usize::from(self.check_host(host, &mut steps).await.is_some());
+        }
+        let good = reached == self.0.config.hosts.len();
+        // One is enough to find the others.
+        reached > 0 && self.check_topic(&mut steps).await.is_some() && good
+    }
+
     async fn check_host(&self, host: &str, steps: &mut Steps<'_>) -> Option<()> {
         let dialer: &Dialer = &self.0.dialer;
         steps.ok(1, "parse host", "");

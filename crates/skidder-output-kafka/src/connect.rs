@@ -3,7 +3,7 @@
 use crate::config::{Config, Credentials};
 use crate::sasl::{self, SaslError};
 use rustls::pki_types::ServerName;
-use skidder_outputs::{connect_remedy, tls_remedy};
+use skidder_net::{connect_remedy, tls_remedy};
 use skidder_tls::TlsClient;
 use std::fmt::Write as _;
 use std::io;
@@ -75,7 +75,7 @@ impl Dialer {
     }
 
     pub(crate) async fn tcp(&self, address: SocketAddr) -> Result<TcpStream, ConnectError> {
-        let stream = skidder_outputs::connect(address).await.map_err(ConnectError::Tcp)?;
+        let stream = skidder_net::connect(address).await.map_err(ConnectError::Tcp)?;
         if self.keep_alive {
             let set = rustix::net::sockopt::set_socket_keepalive(&stream, true);
             set.map_err(|error| ConnectError::Tcp(error.into()))?;

@@ -60,7 +60,7 @@ impl Incoming {
 
     /// The next answer, if all of it is there: the number of its request, and its body.
     pub(crate) fn next(&mut self) -> Result<Option<(i32, Vec<u8>)>, AskError> {
-        if skidder_outputs::is_tls_alert(&self.0) {
+        if skidder_net::is_tls_alert(&self.0) {
             return Err(AskError::Tls);
         }
         let Some((length, rest)) = self.0.split_first_chunk() else { return Ok(None) };

@@ -9,10 +9,11 @@ use crate::work::{Work, Writer};
 use skidder_config::Section;
 use skidder_os::Timestamp;
 use skidder_outputs::elasticsearch::QueueSettings;
-use skidder_outputs::{Built, Check, Codec, Context};
+use skidder_outputs::{Built, Codec, Context};
 use skidder_pipeline::{Feed, Output, OutputFuture};
 use skidder_tls::{TlsClient, TlsError};
 use std::fmt;
+use std::pin::Pin;
 use std::sync::Arc;
 
 /// Why the settings cannot be used. All are mistakes of the configuration.
@@ -31,6 +32,11 @@ impl SetupError {
         }
     }
 }
+
+/// Why `skidder tune` does not try it.
+const NO_TRIAL: &str = "`output.kafka` has no trial: a request takes what there is when the one before is answered \
+                        (`bulk_flush_frequency` says how long it waits for more), and a topic for trials would be kept \
+                        by the brokers for days";
 
 /// What a producer is made of.
 #[derive(Clone)]
@@ -93,8 +99,7 @@ pub fn build(section: &Section<'_>, context: &Context, _: Timestamp) -> Option<B
             return None;
         }
     };
-    let check = Check::Other(Box::new(output.clone()));
-    Some(Built { output: Box::new(output), check, queue: QueueSettings::default() })
+    Some(Built { output: Box::new(output), tuning: Err(NO_TRIAL), queue: QueueSettings::default() })
 }
 
 impl Output for Kafka {
@@ -109,6 +114,13 @@ impl Output for Kafka {
         } else {
             1 + self.0.config.hosts.len()
         }
+    }
+
+    fn check<'a>(
+        &'a self,
+        report: &'a mut (dyn FnMut(&str) + Send),
+    ) -> Pin<Box<dyn Future<Output = bool> + 'a>> {
+        Box::pin(self.check_all(report))
     }
 
     fn run(self: Box<Self>, feed: Feed) -> OutputFuture {

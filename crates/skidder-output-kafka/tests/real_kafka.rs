@@ -161,7 +161,7 @@ async fn who_cannot_connect_keeps_everything() {
         assert_eq!(total.in_flight(), LINES as u64, "{name}: {total:?}");
         let mut lines = Vec::new();
         let built = output(&settings);
-        let good = built.check.run(&mut |line| lines.push(line.to_owned())).await;
+        let good = built.output.check(&mut |line| lines.push(line.to_owned())).await;
         let text = lines.join("\n");
         assert!(!good && text.contains(told), "{name}: {text}");
     }
@@ -181,7 +181,7 @@ async fn test_output_tells_what_it_finds() {
     );
     let built = output(&settings);
     let mut lines = Vec::new();
-    let good = built.check.run(&mut |line| lines.push(line.to_owned())).await;
+    let good = built.output.check(&mut |line| lines.push(line.to_owned())).await;
     let text = lines.join("\n");
     assert!(good, "{text}");
     for part in

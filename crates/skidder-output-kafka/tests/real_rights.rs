@@ -34,7 +34,7 @@ fn of_user(kafka: &Kafka, topic: &str) -> String {
 /// What `test output` says, and whether it is content.
 async fn told(settings: &str) -> (bool, String) {
     let mut lines = Vec::new();
-    let good = output(settings).check.run(&mut |line| lines.push(line.to_owned())).await;
+    let good = output(settings).output.check(&mut |line| lines.push(line.to_owned())).await;
     (good, lines.join("\n"))
 }
 

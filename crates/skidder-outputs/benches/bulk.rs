@@ -6,7 +6,7 @@ use divan::black_box;
 use divan::counter::{BytesCount, ItemsCount};
 use skidder_event::{Base, Batch, Map, Provenance, Row, SourceId, Text};
 use skidder_outputs::Context;
-use skidder_outputs::elasticsearch::{BulkBench, Config, HostUrl};
+use skidder_outputs::elasticsearch::{BulkBench, Config, parse_host};
 use skidder_outputs::logstash::FrameBench;
 use skidder_outputs::otlp::{self, Compression, ExportBench};
 use skidder_pipeline::{Delivery, Queue, QueueLimits, Settle, TakeLimits};
@@ -134,7 +134,7 @@ fn export_in_codec(bencher: divan::Bencher<'_, '_>, compression: Compression) {
 fn request_at_compression_level(bencher: divan::Bencher<'_, '_>, level: u32) {
     let (delivery, size) = delivery();
     let context = context();
-    let host = HostUrl::parse("localhost", "http", "").expect("a host");
+    let host = parse_host("localhost", "http", "").expect("a host");
     let mut config = Config::new(vec![host]);
     config.compression_level = level;
     let mut bench = BulkBench::new(&config, &context);

@@ -1,6 +1,5 @@
 //! From the name in `output.<name>` to a constructor.
 
-use crate::check::Check;
 use crate::console::{Console, ConsoleConfig};
 use crate::context::Context;
 use crate::discard::Discard;
@@ -10,6 +9,7 @@ use crate::logstash::{self, Logstash};
 use crate::otlp::{self, Otlp};
 use crate::redis::{self, Redis};
 use crate::s3::{self, S3};
+use crate::trial::Tuning;
 use skidder_config::{Section, nearest};
 use skidder_os::Timestamp;
 use skidder_pipeline::Output;
@@ -17,6 +17,9 @@ use skidder_pipeline::Output;
 /// The outputs there are.
 const SUPPORTED: [&str; 8] =
     ["elasticsearch", "logstash", "otlp", "redis", "s3", "file", "console", "discard"];
+
+/// Why `skidder tune` does not try an output without sizes.
+const NO_SIZES: &str = "this output has no sizes to choose";
 
 /// The constructor of an output in another crate. Mistakes are told to the section's problems.
 pub type BuildOther =
@@ -29,8 +32,8 @@ pub type Other = (&'static str, BuildOther);
 pub struct Built {
     /// The output, ready to run.
     pub output: Box<dyn Output>,
-    /// What `skidder test output` does.
-    pub check: Check,
+    /// What `skidder tune` does.
+    pub tuning: Tuning,
     /// Settings of the queue that a preset of the output implies; they win over the user's.
     pub queue: QueueSettings,
 }
@@ -112,7 +115,7 @@ pub fn build(
 
 fn one(name: &str, section: &Section<'_>, context: &Context, started: Timestamp) -> Option<Built> {
     let mut queue = QueueSettings::default();
-    let (output, check): (Box<dyn Output>, Check) = match name {
+    let (output, tuning): (Box<dyn Output>, Tuning) = match name {
         "elasticsearch" => {
             let (config, implied) = elasticsearch::read(section);
             queue = implied;
@@ -125,7 +128,7 @@ fn one(name: &str, section: &Section<'_>, context: &Context, started: Timestamp)
                     return None;
                 }
             };
-            (Box::new(output.clone()), Check::Elasticsearch(Box::new(output)))
+            (Box::new(output.clone()), Ok(Box::new(output)))
         }
         "logstash" => {
             let output = match Logstash::new(logstash::Config::read(section)?, context.clone()) {
@@ -135,7 +138,7 @@ fn one(name: &str, section: &Section<'_>, context: &Context, started: Timestamp)
                     return None;
                 }
             };
-            (Box::new(output.clone()), Check::Logstash(Box::new(output)))
+            (Box::new(output.clone()), Ok(Box::new(output)))
         }
         "otlp" => otlp(section, context)?,
         "redis" => {
@@ -147,7 +150,7 @@ fn one(name: &str, section: &Section<'_>, context: &Context, started: Timestamp)
                     return None;
                 }
             };
-            (Box::new(output.clone()), Check::Redis(Box::new(output)))
+            (Box::new(output), Err(redis::NO_TRIAL))
         }
         "s3" => {
             let config = s3::Config::read(section, context, |name| std::env::var(name).ok())?;
@@ -160,26 +163,26 @@ fn one(name: &str, section: &Section<'_>, context: &Context, started: Timestamp)
                     return None;
                 }
             };
-            (Box::new(output.clone()), Check::S3(Box::new(output)))
+            (Box::new(output), Err(s3::NO_TRIAL))
         }
         "file" => {
             let config = FileConfig::read(section, context, started)?;
             let output = FileOutput::new(config, context.clone());
-            (Box::new(output.clone()), Check::File(Box::new(output)))
+            (Box::new(output), Err("`output.file` has no sizes to choose"))
         }
         "console" => {
             let output = Console::new(ConsoleConfig::read(section), context.clone());
-            (Box::new(output), Check::Nothing("console"))
+            (Box::new(output), Err(NO_SIZES))
         }
-        "discard" => (Box::new(Discard), Check::Nothing("discard")),
+        "discard" => (Box::new(Discard), Err(NO_SIZES)),
         _ => return None,
     };
-    Some(Built { output, check, queue })
+    Some(Built { output, tuning, queue })
 }
 
-fn otlp(section: &Section<'_>, context: &Context) -> Option<(Box<dyn Output>, Check)> {
+fn otlp(section: &Section<'_>, context: &Context) -> Option<(Box<dyn Output>, Tuning)> {
     match Otlp::new(otlp::Config::read(section)?, context.clone()) {
-        Ok(output) => Some((Box::new(output.clone()), Check::Otlp(Box::new(output)))),
+        Ok(output) => Some((Box::new(output), Err(otlp::NO_TRIAL))),
         Err(error) => {
             section.problem(error.setting(), error.to_string(), "");
             None

@@ -4,7 +4,6 @@
 //! [`skidder_pipeline::Output`].
 
 mod backoff;
-mod check;
 mod codec;
 mod console;
 mod context;
@@ -15,10 +14,7 @@ mod file;
 mod kinds;
 mod lines;
 pub mod logstash;
-mod net;
 pub mod otlp;
-mod post;
-mod redact;
 pub mod redis;
 mod refusal;
 pub mod s3;
@@ -29,10 +25,8 @@ mod supply;
 mod testing;
 mod trial;
 mod tuner;
-mod web;
 
 pub use backoff::{Backoff, Failures};
-pub use check::{Check, OtherCheck, Steps};
 pub use codec::{Codec, CodecConfig};
 pub use console::{Console, ConsoleConfig};
 pub use context::Context;
@@ -41,14 +35,9 @@ pub use elasticsearch::Elasticsearch;
 pub use file::{FileConfig, FileOutput};
 pub use kinds::{BuildOther, Built, Other, build};
 pub use logstash::Logstash;
-pub use net::{
-    Host, HttpProxy, Proxy, ProxyChoice, Via, connect, connect_remedy, first_of, is_tls_alert,
-    tls_remedy,
-};
 pub use otlp::Otlp;
-pub use post::{PostError, Posted, Poster, Usual};
 pub use redis::Redis;
 pub use refusal::{Refusal, Refuser};
 pub use s3::S3;
 pub use selector::{NoName, Rules, Selector};
-pub use trial::{Trial, TrialError, TrialSizes};
+pub use trial::{Trial, TrialError, TrialFuture, TrialSizes, Tunable, Tuning};

@@ -1,9 +1,7 @@
 //! `skidder tune`: an output with other sizes than the configured ones, at a place where that does no harm.
 
-use crate::check::Check;
-use crate::elasticsearch::Elasticsearch;
-use crate::logstash::Logstash;
 use skidder_pipeline::Output;
+use std::pin::Pin;
 use std::sync::Arc;
 
 /// Sizes that are tried.
@@ -29,90 +27,53 @@ pub(crate) fn sized<C: Clone>(
     Arc::new(config)
 }
 
-/// What is tried, and where.
-#[derive(Debug)]
-pub enum Trial {
-    /// In an index of its own.
-    Elasticsearch(Box<Elasticsearch>),
-    /// Where Logstash sends it: it has no place for trials.
-    Logstash(Box<Logstash>),
-}
+/// What `skidder tune` can do with an output, or why it can do nothing.
+pub type Tuning = Result<Box<dyn Tunable>, &'static str>;
 
-/// The server does not make or remove the place of a trial.
-#[derive(Debug, thiserror::Error)]
-#[error("{0}")]
-pub struct TrialError(pub(crate) String);
-
-impl Check {
+/// An output whose sizes `skidder tune` tries.
+pub trait Tunable: Send {
     /// A trial of this output in the index with this name, which must not be there; with or without the ingest
-    /// pipelines of the configuration. `really_send`: also if the events go where all events go. The error says why
-    /// there is no trial of it.
-    pub fn trial(
+    /// pipelines of the configuration. `really_send`: also if the events go where all events go.
+    ///
+    /// # Errors
+    ///
+    /// Why there is no trial.
+    fn trial(
         &self,
         index: &str,
         pipelines: bool,
         really_send: bool,
-    ) -> Result<Trial, &'static str> {
-        match self {
-            Self::Elasticsearch(output) => {
-                Ok(Trial::Elasticsearch(Box::new(output.in_index(index, pipelines))))
-            }
-            Self::Logstash(output) if really_send => Ok(Trial::Logstash(output.clone())),
-            Self::Logstash(_) => Err("Logstash has no place for trials: what it is sent goes the \
-                 way of all events. `--really-send` does that, again and again; take a pipeline of Logstash \
-                 that throws events away"),
-            Self::Otlp(_) => {
-                Err("a collector has no place for trials: what it is sent goes the way of all logs")
-            }
-            Self::Redis(_) => {
-                Err("a list for trials would fill the memory of the Redis server, which \
-                 takes what it is sent faster than anybody reads it")
-            }
-            Self::S3(_) => Err(
-                "what costs is an object, whatever is in it: `batch.max_bytes` and the queue say how large it \
-                 becomes",
-            ),
-            Self::File(_) => Err("`output.file` has no sizes to choose"),
-            Self::Nothing(_) => Err("this output has no sizes to choose"),
-            Self::Other(_) => {
-                Err("`output.kafka` has no trial: a request takes what there is when \
-                 the one before is answered (`bulk_flush_frequency` says how long it waits for more), and a topic for \
-                 trials would be kept by the brokers for days")
-            }
-        }
-    }
+    ) -> Result<Box<dyn Trial>, &'static str>;
 }
 
-impl Trial {
+/// An output at a place where events do no harm.
+pub trait Trial {
     /// The output with these sizes.
-    pub fn output(&self, sizes: TrialSizes) -> Box<dyn Output> {
-        match self {
-            Self::Elasticsearch(output) => Box::new(output.sized(sizes)),
-            Self::Logstash(output) => Box::new(output.sized(sizes)),
-        }
-    }
+    fn output(&self, sizes: TrialSizes) -> Box<dyn Output>;
 
     /// Whether more than one worker can be at work.
-    pub fn has_workers(&self) -> bool {
-        match self {
-            Self::Elasticsearch(output) => output.is_balanced(),
-            Self::Logstash(output) => output.is_balanced(),
-        }
+    fn has_workers(&self) -> bool;
+
+    /// Whether it has a place of its own, which must be removed.
+    fn has_place(&self) -> bool {
+        false
     }
 
     /// Makes the place of the trial, empty, inside a tokio runtime.
-    pub async fn prepare(&self) -> Result<(), TrialError> {
-        match self {
-            Self::Elasticsearch(output) => output.make_index().await,
-            Self::Logstash(_) => Ok(()),
-        }
+    fn prepare(&self) -> TrialFuture<'_> {
+        Box::pin(std::future::ready(Ok(())))
     }
 
     /// Removes the place of the trial with all that is in it, if it is there, inside a tokio runtime.
-    pub async fn remove(&self) -> Result<(), TrialError> {
-        match self {
-            Self::Elasticsearch(output) => output.remove_index().await,
-            Self::Logstash(_) => Ok(()),
-        }
+    fn remove(&self) -> TrialFuture<'_> {
+        Box::pin(std::future::ready(Ok(())))
     }
 }
+
+/// Makes or removes the place of a trial.
+pub type TrialFuture<'a> = Pin<Box<dyn Future<Output = Result<(), TrialError>> + 'a>>;
+
+/// The server does not make or remove the place of a trial.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct TrialError(pub String);

@@ -10,7 +10,7 @@ use skidder_config::Secret;
 use skidder_contract::{Authority, Manner, Place, Proxy, Trial, Way, keep};
 use skidder_event::{Base, Map};
 use skidder_outputs::Elasticsearch;
-use skidder_outputs::elasticsearch::{Config, Credentials, HostUrl, Pem};
+use skidder_outputs::elasticsearch::{Config, Credentials, Pem, parse_host};
 use skidder_pipeline::Output;
 use skidder_testkit::Random;
 use std::collections::BTreeMap;
@@ -20,7 +20,7 @@ use std::time::Duration;
 const LINES: usize = 1000;
 
 fn config(servers: &[&FakeServer]) -> Config {
-    let host = |server: &&FakeServer| HostUrl::parse(&server.address, "http", "").unwrap();
+    let host = |server: &&FakeServer| parse_host(&server.address, "http", "").unwrap();
     let mut config = Config::new(servers.iter().map(host).collect());
     config.backoff_init = Duration::from_millis(1);
     config.backoff_max = Duration::from_millis(5);
@@ -119,7 +119,7 @@ impl Trial for ElasticsearchTrial {
             backoff_init: Duration::from_millis(1),
             backoff_max: Duration::from_millis(5),
             bulk_max_size: 100,
-            ..Config::new(vec![HostUrl::parse(&host, "http", "").unwrap()])
+            ..Config::new(vec![parse_host(&host, "http", "").unwrap()])
         };
         match manner {
             // One of its answers is silence.
@@ -183,7 +183,7 @@ async fn a_request_whose_answer_is_lost_is_taken_exactly_once() {
         // The first connection carries the greeting, which has an answer of some hundred bytes.
         let ways = [Way::ResetAfterAnswered(200); 3].into_iter().chain([Way::ResetInsteadOfAnswer]);
         let proxy = Proxy::start(&server.address, ways).await;
-        let host = HostUrl::parse(proxy.address(), "http", "").unwrap();
+        let host = parse_host(proxy.address(), "http", "").unwrap();
         let config = Config { exactly_once, hosts: vec![host], ..config(&[&server]) };
         fixture.run(output(config)).await;
         let repeated = server.taken().values().any(|&times| times > 1);

@@ -9,14 +9,14 @@ use common::{Fixture, context};
 use skidder_config::Secret;
 use skidder_kerberos::{Acceptor, Auth, Settings};
 use skidder_outputs::Elasticsearch;
-use skidder_outputs::elasticsearch::{Config, HostUrl};
+use skidder_outputs::elasticsearch::{Config, parse_host};
 use skidder_testkit::servers::Server;
 use std::sync::Arc;
 use std::time::Duration;
 
 fn config(server: &FakeServer, kerberos: Settings) -> Config {
     let port = server.address.rsplit_once(':').unwrap().1;
-    let host = HostUrl::parse(&format!("http://localhost:{port}"), "http", "").unwrap();
+    let host = parse_host(&format!("http://localhost:{port}"), "http", "").unwrap();
     Config {
         kerberos: Some(kerberos),
         bulk_max_size: 100,

@@ -10,7 +10,7 @@ use skidder_config::Secret;
 use skidder_event::Format;
 use skidder_kerberos::{Auth, Settings};
 use skidder_outputs::Elasticsearch;
-use skidder_outputs::elasticsearch::{Config, HostUrl, Pem, TlsSettings};
+use skidder_outputs::elasticsearch::{Config, Pem, TlsSettings, parse_host};
 use skidder_testkit::servers::{Server, unique_name};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -35,7 +35,7 @@ fn config(server: &Server, realm: &Server, auth: Auth, index: &str) -> Config {
             certificate_authorities: vec![Pem::File(server.certificate("ca.crt").unwrap())],
             ..TlsSettings::default()
         },
-        ..Config::new(vec![HostUrl::parse(server.url(), "https", "").unwrap()])
+        ..Config::new(vec![parse_host(server.url(), "https", "").unwrap()])
     }
 }
 

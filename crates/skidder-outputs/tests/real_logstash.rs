@@ -5,9 +5,10 @@ mod common;
 
 use common::{Fixture, context, number};
 use skidder_contract::{Proxy, Way};
+use skidder_net::Host;
+use skidder_outputs::Logstash;
 use skidder_outputs::elasticsearch::{Pem, TlsSettings};
 use skidder_outputs::logstash::Config;
-use skidder_outputs::{Host, Logstash};
 use skidder_testkit::servers::Server;
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -77,7 +78,7 @@ async fn lumberjack_over_tls_and_through_a_proxy_of_socks() {
     let authority = Pem::File(server.certificate("ca.crt").unwrap());
     let tls = TlsSettings { certificate_authorities: vec![authority], ..TlsSettings::default() };
     for local_resolver in [false, true] {
-        let proxy = skidder_outputs::Proxy {
+        let proxy = skidder_net::SocksProxy {
             host: host(socks.port()),
             credentials: Some(("test".to_owned(), skidder_config::Secret::new("secret"))),
             local_resolver,

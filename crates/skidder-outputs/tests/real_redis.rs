@@ -160,8 +160,8 @@ async fn redis_over_tls_and_through_a_proxy_of_socks() {
     let socks = Server::own_socks().unwrap();
     let authority = Pem::File(server.certificate("ca.crt").unwrap());
     let tls = TlsSettings { certificate_authorities: vec![authority], ..TlsSettings::default() };
-    let proxy = skidder_outputs::Proxy {
-        host: skidder_outputs::Host { name: "127.0.0.1".to_owned(), port: socks.port() },
+    let proxy = skidder_net::SocksProxy {
+        host: skidder_net::Host { name: "127.0.0.1".to_owned(), port: socks.port() },
         credentials: Some(("test".to_owned(), Secret::new("secret"))),
         local_resolver: false,
     };

@@ -9,7 +9,7 @@ use skidder_config::Secret;
 use skidder_contract::{Manner, Place, Proxy, Trial, Way, keep};
 use skidder_event::{Base, Format, Map, Path, Value};
 use skidder_outputs::Elasticsearch;
-use skidder_outputs::elasticsearch::{Config, Credentials, HostUrl, Pem, Setup, TlsSettings};
+use skidder_outputs::elasticsearch::{Config, Credentials, Pem, Setup, TlsSettings, parse_host};
 use skidder_pipeline::Output;
 use skidder_testkit::servers::{Server, USER, unique_name};
 use std::collections::BTreeMap;
@@ -23,7 +23,7 @@ fn config(server: &Server, index: &str) -> Config {
         index: Format::parse(index).unwrap(),
         backoff_init: Duration::from_millis(10),
         workers: 2,
-        ..Config::new(vec![HostUrl::parse(server.url(), "http", "").unwrap()])
+        ..Config::new(vec![parse_host(server.url(), "http", "").unwrap()])
     }
 }
 
@@ -89,7 +89,7 @@ impl Trial for RealTrial {
             backoff_init: Duration::from_millis(1),
             backoff_max: Duration::from_millis(5),
             bulk_max_size: 100,
-            ..Config::new(vec![HostUrl::parse(address, "http", "").unwrap()])
+            ..Config::new(vec![parse_host(address, "http", "").unwrap()])
         };
         Box::new(Elasticsearch::new(config, context()).unwrap())
     }
@@ -161,7 +161,7 @@ async fn recognises_what_comes_again(server: Server) {
     let proxy = Proxy::start(&address, ways).await;
     let mut fixture = Fixture::new();
     fixture.push(LINES, 700);
-    let hosts = vec![HostUrl::parse(proxy.address(), "http", "").unwrap()];
+    let hosts = vec![parse_host(proxy.address(), "http", "").unwrap()];
     run(&fixture, Config { exactly_once: true, hosts, ..config(&server, &index) }).await;
     fixture.judge(&found(&server, &index));
     assert!(fixture.feed.metrics.duplicates.get() > 0);

@@ -8,7 +8,7 @@ use common::{Fixture, context};
 use serde_json::{Value, json};
 use skidder_config::{Problems, Settings};
 use skidder_event::Format;
-use skidder_outputs::elasticsearch::{Config, HostUrl, Setup};
+use skidder_outputs::elasticsearch::{Config, Setup, parse_host};
 use skidder_outputs::{Context, Elasticsearch};
 use skidder_testkit::servers::{Server, unique_name};
 use std::path::Path;
@@ -42,7 +42,7 @@ impl Names {
             index: Format::parse(name).unwrap(),
             backoff_init: Duration::from_millis(10),
             workers: 2,
-            ..Config::new(vec![HostUrl::parse(self.server.url(), "http", "").unwrap()])
+            ..Config::new(vec![parse_host(self.server.url(), "http", "").unwrap()])
         };
         let context = Context { setup: Some(Arc::new(setup)), ..context() };
         Elasticsearch::new(config, context).unwrap()

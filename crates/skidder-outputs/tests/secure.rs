@@ -12,14 +12,14 @@ use sha2::{Digest as _, Sha256};
 use skidder_config::{Problems, Secret, Settings};
 use skidder_contract::{Authority, Certificate, SelfSigned};
 use skidder_outputs::Elasticsearch;
-use skidder_outputs::elasticsearch::{Config, HostUrl, Pem, TlsSettings, VerificationMode};
+use skidder_outputs::elasticsearch::{Config, Pem, TlsSettings, VerificationMode, parse_host};
 use skidder_pipeline::Output as _;
 use std::time::Duration;
 use tokio::io::AsyncWriteExt as _;
 
 fn config(server: &FakeServer, tls: TlsSettings) -> Config {
     let port = server.address.rsplit_once(':').unwrap().1;
-    let host = HostUrl::parse(&format!("https://localhost:{port}"), "http", "").unwrap();
+    let host = parse_host(&format!("https://localhost:{port}"), "http", "").unwrap();
     Config {
         tls,
         timeout: Duration::from_secs(2),
@@ -368,7 +368,7 @@ async fn the_check_tells_each_step() {
     let port = server.address.rsplit_once(':').unwrap().1.to_owned();
     let plain = |text: &str| Config {
         timeout: Duration::from_secs(2),
-        ..Config::new(vec![HostUrl::parse(text, "http", "").unwrap()])
+        ..Config::new(vec![parse_host(text, "http", "").unwrap()])
     };
     let (good, told) = check(plain(&server.address)).await;
     assert!(good);

@@ -6,8 +6,9 @@ mod common;
 use common::server::FakeServer;
 use common::{Fixture, context};
 use skidder_config::{Problems, Settings};
-use skidder_outputs::elasticsearch::{Config, HostUrl, Setup};
-use skidder_outputs::{Check, Context, Elasticsearch};
+use skidder_outputs::elasticsearch::{Config, Setup, parse_host};
+use skidder_outputs::{Context, Discard, Elasticsearch};
+use skidder_pipeline::Output;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -31,7 +32,7 @@ fn output(server: &FakeServer, context: Context) -> Elasticsearch {
         backoff_max: Duration::from_millis(5),
         bulk_max_size: 100,
         workers: 3,
-        ..Config::new(vec![HostUrl::parse(&server.address, "http", "").unwrap()])
+        ..Config::new(vec![parse_host(&server.address, "http", "").unwrap()])
     };
     Elasticsearch::new(config, context).unwrap()
 }
@@ -89,19 +90,19 @@ async fn a_server_that_refuses_the_template_gets_no_events_until_it_takes_it() {
 async fn the_command_loads_the_template_whatever_is_there() {
     let server = empty().await;
     server.state.lock().unwrap().has.extend([(POLICY[0], (200, "{}")), (TEMPLATE[0], (200, "{}"))]);
-    let check = Check::Elasticsearch(Box::new(output(&server, with_setup("{}"))));
+    let output: Box<dyn Output> = Box::new(output(&server, with_setup("{}")));
     let mut told = String::new();
     let mut tell = |line: &str| told.push_str(&format!("{line}\n"));
-    assert_eq!(check.set_up(&mut tell).await, Some(true));
+    assert!(output.set_up(&mut tell).unwrap().await);
     assert!(told.contains("`filebeat`: it is there already\n"), "{told}");
     assert!(told.contains("`filebeat-9.5.0`: loaded\n"), "{told}");
     assert_eq!(asked(&server), [POLICY[0], TEMPLATE[1]]);
     server.state.lock().unwrap().has.insert(TEMPLATE[1], (403, "{}"));
     let mut told = String::new();
     let mut tell = |line: &str| told.push_str(line);
-    assert_eq!(check.set_up(&mut tell).await, Some(false));
+    assert!(!output.set_up(&mut tell).unwrap().await);
     assert!(told.contains("manage_index_templates"), "{told}");
-    assert_eq!(Check::Nothing("console").set_up(&mut |_| {}).await, None);
+    assert!(Discard.set_up(&mut |_| {}).is_none(), "it has nothing to set up");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -125,9 +126,9 @@ async fn the_check_says_who_we_are_and_what_we_lack() {
             ("get /_security/_authenticate", (200, "{\"username\":\"me\"}")),
             ("post /_security/user/_has_privileges", (200, &*may.leak())),
         ]);
-        let check = Check::Elasticsearch(Box::new(output(&server, context())));
+        let output: Box<dyn Output> = Box::new(output(&server, context()));
         let mut told = String::new();
-        let result = check.run(&mut |line| told.push_str(&format!("{line}\n"))).await;
+        let result = output.check(&mut |line| told.push_str(&format!("{line}\n"))).await;
         assert_eq!(result, good, "{told}");
         assert!(told.contains("credentials: me\n") && told.contains(said), "{told}");
     }

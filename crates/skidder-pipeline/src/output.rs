@@ -38,6 +38,27 @@ pub trait Output: Send {
         1
     }
 
+    /// What `skidder test output` does, inside a tokio runtime: finds out whether the output would work, without sending
+    /// events, and returns it. Each line for a person goes to `report`, without a line feed.
+    ///
+    /// An output that does not say otherwise has nothing that could fail.
+    fn check<'a>(
+        &'a self,
+        report: &'a mut (dyn FnMut(&str) + Send),
+    ) -> Pin<Box<dyn Future<Output = bool> + 'a>> {
+        report(&format!("{}: nothing to test... OK", self.kind()));
+        Box::pin(std::future::ready(true))
+    }
+
+    /// What `skidder setup` does, as [`Output::check`]: sets up what the servers should have before events come. `None` if
+    /// this kind of output has nothing to set up.
+    fn set_up<'a>(
+        &'a self,
+        _report: &'a mut (dyn FnMut(&str) + Send),
+    ) -> Option<Pin<Box<dyn Future<Output = bool> + 'a>>> {
+        None
+    }
+
     /// Takes events until the queue ends.
     fn run(self: Box<Self>, feed: Feed) -> OutputFuture;
 }

@@ -1,12 +1,14 @@
-//! TLS of clients: a section `ssl` of the configuration, and what rustls needs of it.
+//! TLS of clients and of servers: a section `ssl` of the configuration, and what rustls needs of it.
 
 mod keys;
 mod names;
 mod read;
 mod reload;
+mod server;
 mod settings;
 mod verify;
 
-pub use reload::TlsClient;
+pub use reload::{TlsClient, TlsServer};
+pub use server::{ClientAuthentication, TlsServerSettings};
 pub use settings::{Pem, TlsError, TlsSettings, VerificationMode};
 pub use verify::is_authority_as_server;

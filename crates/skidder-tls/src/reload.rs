@@ -3,8 +3,9 @@
 //! Files are looked at before each connection; when one has changed, all are read again. Files that cannot be used
 //! leave what was there before in force.
 
+use crate::server::TlsServerSettings;
 use crate::settings::{Pem, TlsError, TlsSettings};
-use rustls::ClientConfig;
+use rustls::{ClientConfig, ServerConfig};
 use skidder_os::{Fs, Timestamp};
 use std::fmt;
 use std::path::PathBuf;
@@ -13,22 +14,60 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// What tells that a file is another one: size, last change, inode; nothing if it is not there.
 type Stamp = Option<(u64, Timestamp, u64)>;
 
-/// What connections need, with the files that it was made of.
+/// What connections of a client need, made again when its files change.
 pub struct TlsClient {
     settings: TlsSettings,
     fs: Arc<dyn Fs>,
-    state: Mutex<State>,
+    state: Mutex<State<ClientConfig>>,
 }
 
-struct State {
-    config: Arc<ClientConfig>,
+/// What connections of a server need, made again when its files change.
+pub struct TlsServer {
+    settings: TlsServerSettings,
+    fs: Arc<dyn Fs>,
+    state: Mutex<State<ServerConfig>>,
+}
+
+struct State<C> {
+    config: Arc<C>,
     /// Of the files when they were read last, whether they could be used or not.
     stamps: Vec<Stamp>,
+}
+
+impl<C> State<C> {
+    /// The configuration, read again if a file is another one.
+    fn current(
+        &mut self,
+        settings: &TlsSettings,
+        fs: &dyn Fs,
+        read: impl FnOnce() -> Result<Arc<C>, TlsError>,
+    ) -> Arc<C> {
+        let stamps = stamps(settings, fs);
+        if stamps != self.stamps {
+            self.stamps = stamps;
+            match read() {
+                Ok(config) => {
+                    tracing::info!("certificates have changed and are read again");
+                    self.config = config;
+                }
+                Err(error) => {
+                    tracing::error!(%error, "certificates have changed and cannot be used; the old ones stay");
+                }
+            }
+        }
+        Arc::clone(&self.config)
+    }
 }
 
 impl fmt::Debug for TlsClient {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.debug_struct("TlsClient").field("settings", &self.settings).finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for TlsServer {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_struct("TlsServer").field("settings", &self.settings).finish_non_exhaustive()
     }
 }
 
@@ -44,25 +83,31 @@ impl TlsClient {
     /// What the next connection needs. Looks at the files, without reading those that are as they were.
     pub fn config(&self) -> Arc<ClientConfig> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        let stamps = stamps(&self.settings, &*self.fs);
-        if stamps != state.stamps {
-            state.stamps = stamps;
-            match self.settings.client(&*self.fs) {
-                Ok(config) => {
-                    tracing::info!("certificates have changed and are read again");
-                    state.config = config;
-                }
-                Err(error) => {
-                    tracing::error!(%error, "certificates have changed and cannot be used; the old ones stay");
-                }
-            }
-        }
-        Arc::clone(&state.config)
+        state.current(&self.settings, &*self.fs, || self.settings.client(&*self.fs))
     }
 
     /// What is checked.
     pub fn settings(&self) -> &TlsSettings {
         &self.settings
+    }
+}
+
+impl TlsServer {
+    /// Reads the files. An error is a mistake of the configuration.
+    pub fn new(settings: &TlsServerSettings, fs: Arc<dyn Fs>) -> Result<Arc<Self>, TlsError> {
+        let stamps = stamps(&settings.common, &*fs);
+        let config = settings.server(&*fs)?;
+        let state = Mutex::new(State { config, stamps });
+        Ok(Arc::new(Self { settings: settings.clone(), fs, state }))
+    }
+
+    /// What the next handshake needs. Looks at the files, unless they are not to be read again.
+    pub fn config(&self) -> Arc<ServerConfig> {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        if !self.settings.reloads {
+            return Arc::clone(&state.config);
+        }
+        state.current(&self.settings.common, &*self.fs, || self.settings.server(&*self.fs))
     }
 }
 

@@ -171,16 +171,7 @@ impl TlsSettings {
     /// Reads the files and builds what connections need.
     pub fn client(&self, fs: &dyn Fs) -> Result<Arc<ClientConfig>, TlsError> {
         let provider = Arc::new(self.provider());
-        let mut versions: Vec<&'static SupportedProtocolVersion> = Vec::new();
-        if self.tls12 {
-            versions.push(&rustls::version::TLS12);
-        }
-        if self.tls13 {
-            versions.push(&rustls::version::TLS13);
-        }
-        if versions.is_empty() {
-            return Err(TlsError::NoVersion);
-        }
+        let versions = self.versions()?;
         let verifier: Arc<dyn ServerCertVerifier> = match self.verification_mode {
             VerificationMode::None => Arc::new(NoCheck(Arc::clone(&provider))),
             VerificationMode::Full | VerificationMode::Certificate => {
@@ -216,8 +207,20 @@ impl TlsSettings {
         Ok(Arc::new(config))
     }
 
+    /// The versions that `ssl.supported_protocols` allows.
+    pub(crate) fn versions(&self) -> Result<Vec<&'static SupportedProtocolVersion>, TlsError> {
+        let mut versions: Vec<&'static SupportedProtocolVersion> = Vec::new();
+        if self.tls12 {
+            versions.push(&rustls::version::TLS12);
+        }
+        if self.tls13 {
+            versions.push(&rustls::version::TLS13);
+        }
+        if versions.is_empty() { Err(TlsError::NoVersion) } else { Ok(versions) }
+    }
+
     /// The cipher suites and curves that may be used. A list for TLS 1.2 leaves those of 1.3 alone, as in Go.
-    fn provider(&self) -> CryptoProvider {
+    pub(crate) fn provider(&self) -> CryptoProvider {
         let mut provider = ring::default_provider();
         if !self.cipher_suites.is_empty() {
             provider.cipher_suites.retain(|suite| {
@@ -236,7 +239,7 @@ impl TlsSettings {
     }
 
     /// The certificates of `ssl.certificate_authorities`.
-    fn configured(&self, fs: &dyn Fs) -> Result<Vec<CertificateDer<'static>>, TlsError> {
+    pub(crate) fn configured(&self, fs: &dyn Fs) -> Result<Vec<CertificateDer<'static>>, TlsError> {
         let mut all = Vec::new();
         for authority in &self.certificate_authorities {
             all.extend(certificates(fs, "ssl.certificate_authorities", authority)?);
@@ -244,7 +247,10 @@ impl TlsSettings {
         Ok(all)
     }
 
-    fn roots(&self, configured: &[CertificateDer<'static>]) -> Result<RootCertStore, TlsError> {
+    pub(crate) fn roots(
+        &self,
+        configured: &[CertificateDer<'static>],
+    ) -> Result<RootCertStore, TlsError> {
         let setting = "ssl.certificate_authorities";
         let mut roots = RootCertStore::empty();
         let mut why_none = String::new();
@@ -272,7 +278,11 @@ impl TlsSettings {
         Ok(roots)
     }
 
-    fn private_key(&self, fs: &dyn Fs, pem: &Pem) -> Result<PrivateKeyDer<'static>, TlsError> {
+    pub(crate) fn private_key(
+        &self,
+        fs: &dyn Fs,
+        pem: &Pem,
+    ) -> Result<PrivateKeyDer<'static>, TlsError> {
         let setting = "ssl.key";
         let text = load(fs, setting, pem)?;
         let mut passphrase = self.key_passphrase.as_ref().map(|own| own.reveal().to_owned());
@@ -297,7 +307,7 @@ fn load(fs: &dyn Fs, setting: &'static str, pem: &Pem) -> Result<Vec<u8>, TlsErr
     }
 }
 
-fn certificates(
+pub(crate) fn certificates(
     fs: &dyn Fs,
     setting: &'static str,
     pem: &Pem,

@@ -1,11 +1,14 @@
-//! What is checked on a server's certificate: its chain, with pins and roots that only a server shows, and its name.
+//! What is checked on a server's certificate: its chain, with pins and roots that only a server shows, and its name; and
+//! on a client's: its chain, with pins.
 
 use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signature};
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
 use rustls::{
-    CertificateError, DigitallySignedStruct, Error, OtherError, RootCertStore, SignatureScheme,
+    CertificateError, DigitallySignedStruct, DistinguishedName, Error, OtherError, RootCertStore,
+    SignatureScheme,
 };
 use sha2::{Digest as _, Sha256};
 use std::sync::Arc;
@@ -21,6 +24,8 @@ const ANY_USE: &[u8] = &[0x06, 0x04, 0x55, 0x1d, 0x25, 0x00];
 
 /// What is said of a chain that is good, and yet not the one that was asked for.
 const NOT_PINNED: &str = "no certificate of the server's chain has a public key of `ssl.ca_sha256`";
+const CLIENT_NOT_PINNED: &str =
+    "no certificate of the client's chain has a public key of `ssl.ca_sha256`";
 
 /// Checks chains, and names if it is asked to.
 #[derive(Debug)]
@@ -79,7 +84,7 @@ impl Verifier {
         if self.check_name && certificate.verify_is_valid_for_subject_name(server_name).is_err() {
             return Err(CertificateError::NotValidForName.into());
         }
-        if !self.pins.is_empty() && !self.is_pinned(&certificate.subject_public_key_info()) {
+        if !self.pins.is_empty() && !is_pinned(&self.pins, &certificate.subject_public_key_info()) {
             return Err(Error::General(NOT_PINNED.to_owned()));
         }
         Ok(ServerCertVerified::assertion())
@@ -89,44 +94,6 @@ impl Verifier {
     fn is_trusted(&self, certificate: &CertificateDer<'_>) -> bool {
         self.configured.iter().any(|one| one[..] == certificate[..])
             || self.fingerprint.is_some_and(|hash| Sha256::digest(certificate)[..] == hash)
-    }
-
-    fn is_pinned(&self, key: &[u8]) -> bool {
-        let hash = Sha256::digest(key);
-        self.pins.iter().any(|pin| hash[..] == *pin)
-    }
-
-    /// Whether a chain to `roots` has one of the pins.
-    fn check_pins(
-        &self,
-        roots: &RootCertStore,
-        end_entity: &CertificateDer<'_>,
-        intermediates: &[CertificateDer<'_>],
-        now: UnixTime,
-    ) -> Result<(), Error> {
-        let check = |path: &webpki::VerifiedPath<'_>| {
-            let pinned = self.is_pinned(&path.end_entity().subject_public_key_info())
-                || path
-                    .intermediate_certificates()
-                    .any(|certificate| self.is_pinned(&certificate.subject_public_key_info()))
-                || self.is_pinned(&sequence(&path.anchor().subject_public_key_info));
-            if pinned { Ok(()) } else { Err(webpki::Error::UnknownIssuer) }
-        };
-        let not_pinned = |_| Error::General(NOT_PINNED.to_owned());
-        let certificate = EndEntityCert::try_from(end_entity).map_err(not_pinned)?;
-        let algorithms = self.provider.signature_verification_algorithms.all;
-        certificate
-            .verify_for_usage(
-                algorithms,
-                &roots.roots,
-                intermediates,
-                now,
-                KeyUsage::server_auth(),
-                None,
-                Some(&check),
-            )
-            .map(|_| ())
-            .map_err(not_pinned)
     }
 }
 
@@ -164,9 +131,119 @@ impl ServerCertVerifier for Verifier {
             Err(error) => return Err(error),
         }
         if !self.pins.is_empty() {
-            self.check_pins(&roots, end_entity, intermediates, now)?;
+            let pinned = Pinned { pins: &self.pins, roots: &roots, provider: &self.provider };
+            pinned.check(end_entity, intermediates, now, KeyUsage::server_auth(), NOT_PINNED)?;
         }
         Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        tls12(&self.provider, message, certificate, signature)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        tls13(&self.provider, message, certificate, signature)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.provider.signature_verification_algorithms.supported_schemes()
+    }
+}
+
+/// Which keys a chain must have one of.
+struct Pinned<'a> {
+    /// SHA-256 of public keys.
+    pins: &'a [[u8; 32]],
+    roots: &'a RootCertStore,
+    provider: &'a CryptoProvider,
+}
+
+impl Pinned<'_> {
+    /// Checks that a chain to the roots has one of the pins; `message` is the error's.
+    fn check(
+        &self,
+        end_entity: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        now: UnixTime,
+        usage: KeyUsage,
+        message: &str,
+    ) -> Result<(), Error> {
+        let check = |path: &webpki::VerifiedPath<'_>| {
+            let pinned = is_pinned(self.pins, &path.end_entity().subject_public_key_info())
+                || path.intermediate_certificates().any(|certificate| {
+                    is_pinned(self.pins, &certificate.subject_public_key_info())
+                })
+                || is_pinned(self.pins, &sequence(&path.anchor().subject_public_key_info));
+            if pinned { Ok(()) } else { Err(webpki::Error::UnknownIssuer) }
+        };
+        let not_pinned = |_| Error::General(message.to_owned());
+        let certificate = EndEntityCert::try_from(end_entity).map_err(not_pinned)?;
+        let algorithms = self.provider.signature_verification_algorithms.all;
+        certificate
+            .verify_for_usage(
+                algorithms,
+                &self.roots.roots,
+                intermediates,
+                now,
+                usage,
+                None,
+                Some(&check),
+            )
+            .map(|_| ())
+            .map_err(not_pinned)
+    }
+}
+
+fn is_pinned(pins: &[[u8; 32]], key: &[u8]) -> bool {
+    let hash = Sha256::digest(key);
+    pins.iter().any(|pin| hash[..] == *pin)
+}
+
+/// Checks the chains of clients, and their pins besides.
+#[derive(Debug)]
+pub(crate) struct ClientVerifier {
+    /// Checks the chain.
+    pub(crate) usual: Arc<dyn ClientCertVerifier>,
+    pub(crate) roots: Arc<RootCertStore>,
+    /// SHA-256 of public keys, one of which must be in the chain.
+    pub(crate) pins: Vec<[u8; 32]>,
+    pub(crate) provider: Arc<CryptoProvider>,
+}
+
+impl ClientCertVerifier for ClientVerifier {
+    fn offer_client_auth(&self) -> bool {
+        self.usual.offer_client_auth()
+    }
+
+    fn client_auth_mandatory(&self) -> bool {
+        self.usual.client_auth_mandatory()
+    }
+
+    fn root_hint_subjects(&self) -> &[DistinguishedName] {
+        self.usual.root_hint_subjects()
+    }
+
+    fn verify_client_cert(
+        &self,
+        end_entity: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        now: UnixTime,
+    ) -> Result<ClientCertVerified, Error> {
+        let verified = self.usual.verify_client_cert(end_entity, intermediates, now)?;
+        let pinned = Pinned { pins: &self.pins, roots: &self.roots, provider: &self.provider };
+        let usage = KeyUsage::client_auth();
+        pinned.check(end_entity, intermediates, now, usage, CLIENT_NOT_PINNED)?;
+        Ok(verified)
     }
 
     fn verify_tls12_signature(

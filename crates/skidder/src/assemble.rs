@@ -263,7 +263,7 @@ impl Reading<'_> {
                 id: self.ids.get(number).cloned(),
                 inputs,
                 output: one.built.output,
-                check: one.built.check,
+                tuning: one.built.tuning,
                 queue: one.queue.limits,
                 disk: one.queue.disk(&place, self.ids.get(number).map(String::as_str)),
                 dead_letters: one.dead_letters,

@@ -215,7 +215,7 @@ fn test_output(global: &Global, world: &World) -> Result<ExitCode> {
             lines.push(format!("output `{id}`\n"));
         }
         let mut tell = |line: &str| lines.push(format!("{line}\n"));
-        good &= runtime.block_on(output.check.run(&mut tell));
+        good &= runtime.block_on(output.output.check(&mut tell));
     }
     print(&lines.concat())?;
     Ok(if good { ExitCode::SUCCESS } else { ExitCode::FAILURE })
@@ -235,7 +235,9 @@ fn set_up(what: SetupArguments, global: &Global, world: &World) -> Result<ExitCo
     let mut all = Vec::new();
     for output in &parts.outputs {
         let mut tell = |line: &str| lines.push(format!("{line}\n"));
-        all.extend(runtime.block_on(output.check.set_up(&mut tell)));
+        if let Some(setting_up) = output.output.set_up(&mut tell) {
+            all.push(runtime.block_on(setting_up));
+        }
     }
     print(&lines.concat())?;
     if all.is_empty() {

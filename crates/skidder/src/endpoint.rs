@@ -1,21 +1,17 @@
 //! Asking the running skidder over its HTTP endpoint.
 
 use anyhow::{Context as _, Result, bail};
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
+use skidder_net::{Host, HttpClient, HttpRequest, basic_login};
 use skidder_observe::{Endpoint, HttpConfig, encoded};
-use std::io::{Read, Write};
-use std::net::TcpStream;
-use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::time::Duration;
 
 /// How long an answer is waited for: longer than the endpoint waits for the scanner.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// The largest answer that is taken, in bytes.
-const ANSWER_BYTES_MAX: u64 = 256 << 20;
+/// The largest answer that is read.
+const ANSWER_BYTES_MAX: usize = 256 << 20;
 
 /// Gives all files to `each`, page by page; with `output` only of this one. `id` is that of the data directory: another skidder at this
 /// address is not asked.
@@ -53,55 +49,36 @@ pub(crate) fn check(http: &HttpConfig, id: Option<&str>) -> Result<()> {
     Ok(())
 }
 
-/// One request, on a connection of its own, with what `http.auth` asks for.
+/// Sends one request, on a connection of its own, with the credentials of `http.auth`.
 pub(crate) fn get(http: &HttpConfig, target: &str) -> Result<Value> {
     let token = http.auth.token.as_ref().or(http.auth.own.as_ref().filter(|_| !http.auth.is_set()));
-    let authorization = match (token, &http.auth.user) {
-        (Some(token), _) => format!("Authorization: Bearer {}\r\n", token.reveal()),
-        (None, Some((user, password))) => {
-            let pair = STANDARD.encode(format!("{user}:{}", password.reveal()));
-            format!("Authorization: Basic {pair}\r\n")
-        }
-        (None, None) => String::new(),
+    let login = match (token, &http.auth.user) {
+        (Some(token), _) => Some(format!("Bearer {}", token.reveal())),
+        (None, Some((user, password))) => Some(basic_login(user, password)),
+        (None, None) => None,
     };
-    let request = format!(
-        "GET {target} HTTP/1.1\r\nHost: localhost\r\nAccept: */*\r\n{authorization}\
-         Connection: close\r\n\r\n"
-    );
-    let place = shown(&http.endpoint);
-    let answer = match &http.endpoint {
+    let headers: Vec<(&str, &str)> =
+        login.iter().map(|login| ("authorization", login.as_str())).collect();
+    let client = match &http.endpoint {
         Endpoint::Tcp { host, port } => {
-            TcpStream::connect((host.as_str(), *port)).and_then(|stream| {
-                stream.set_read_timeout(Some(PATIENCE))?;
-                converse(stream, &request)
-            })
+            HttpClient::tcp(Host { name: host.clone(), port: *port }, PATIENCE)
         }
-        Endpoint::Unix(path) => UnixStream::connect(path).and_then(|stream| {
-            stream.set_read_timeout(Some(PATIENCE))?;
-            converse(stream, &request)
-        }),
+        Endpoint::Unix(path) => HttpClient::unix(path, PATIENCE),
     };
-    let answer = answer.with_context(|| format!("cannot ask the running skidder at {place}"))?;
-    let end = answer.windows(4).position(|bytes| bytes == b"\r\n\r\n");
-    let Some((head, body)) = end.map(|end| (&answer[..end], &answer[end + 4..])) else {
-        bail!("{place} does not speak HTTP");
-    };
-    let head = String::from_utf8_lossy(head);
-    let status = head.split(' ').nth(1).unwrap_or_default();
-    let body: Value = serde_json::from_slice(body)
-        .with_context(|| format!("{place} answered {status} without JSON; is it skidder?"))?;
-    if status != "200" {
+    let client = client.answer_bytes_max(ANSWER_BYTES_MAX);
+    let place = shown(&http.endpoint);
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let answer = runtime.block_on(client.answer(HttpRequest::get(target).headers(&headers)));
+    let (status, body) =
+        answer.with_context(|| format!("cannot ask the running skidder at {place}"))?;
+    let body: Value = serde_json::from_slice(&body).with_context(|| {
+        format!("{place} answered {} without JSON; is it skidder?", status.as_u16())
+    })?;
+    if status.as_u16() != 200 {
         let error = body["error"].as_str().unwrap_or_default();
-        bail!("the running skidder at {place} answered {status}: {error}");
+        bail!("the running skidder at {place} answered {}: {error}", status.as_u16());
     }
     Ok(body)
-}
-
-fn converse(mut stream: impl Read + Write, request: &str) -> std::io::Result<Vec<u8>> {
-    stream.write_all(request.as_bytes())?;
-    let mut answer = Vec::new();
-    stream.take(ANSWER_BYTES_MAX).read_to_end(&mut answer)?;
-    Ok(answer)
 }
 
 fn shown(endpoint: &Endpoint) -> String {

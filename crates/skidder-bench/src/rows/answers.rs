@@ -10,7 +10,7 @@ use anyhow::{Context as _, Result, ensure};
 use skidder_contract::batch;
 use skidder_event::{Base, Map};
 use skidder_outputs::Context;
-use skidder_outputs::elasticsearch::{AnswerBench, Config, HostUrl, WaitingRequest};
+use skidder_outputs::elasticsearch::{AnswerBench, Config, WaitingRequest, parse_host};
 use skidder_pipeline::{Delivery, Queue, QueueLimits, Settle, TakeLimits};
 use std::sync::Arc;
 
@@ -37,7 +37,7 @@ pub fn answers(_stage: &Stage) -> Vec<Row> {
 
 /// Bytes for one answer.
 fn bytes() -> Result<f64> {
-    let hosts = HostUrl::parse("es", "", "").ok().context("a host")?;
+    let hosts = parse_host("es", "", "").ok().context("a host")?;
     let config = Config::new(vec![hosts]);
     let item = "{\"create\":{\"status\":201}}";
     let body = format!("{{\"errors\":false,\"items\":[{}]}}", vec![item; ITEMS].join(","));

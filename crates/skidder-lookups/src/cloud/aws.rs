@@ -5,9 +5,9 @@
 use super::answers::set;
 use super::aws_api::{CLUSTER_NAME, cluster_name};
 use super::providers::{AskError, Asker};
-use crate::http::{Ask, HttpError, Server, escaped};
 use http::Method;
 use skidder_event::{Map, Value};
+use skidder_net::{HttpClient, HttpError, HttpRequest, percent_encoded};
 
 /// Life of the token in seconds. It is used at once and then forgotten.
 const TOKEN_SECONDS: &str = "21600";
@@ -15,12 +15,12 @@ const TOKEN_SECONDS: &str = "21600";
 const TAGS_MAX: usize = 50;
 
 /// Asks; the fields of `cloud`, `orchestrator` and `aws.tags`.
-pub(super) async fn ask(asker: &Asker, server: &Server) -> Result<Map, AskError> {
+pub(super) async fn ask(asker: &Asker, server: &HttpClient) -> Result<Map, AskError> {
     let token = token(server).await?;
     let header = [("X-aws-ec2-metadata-token", token.as_str())];
     let headers = if token.is_empty() { &[][..] } else { &header };
     let path = "/latest/dynamic/instance-identity/document";
-    let document = server.json(Ask::get(path).headers(headers)).await?;
+    let document = server.json(HttpRequest::get(path).headers(headers)).await?;
     let mut fields = Map::new();
     for (name, field) in [
         ("instanceId", "cloud.instance.id"),
@@ -52,9 +52,10 @@ pub(super) async fn ask(asker: &Asker, server: &Server) -> Result<Map, AskError>
 
 /// A token, or nothing where the service knows only the first version: what refuses the method or the
 /// path has none to give.
-async fn token(server: &Server) -> Result<String, AskError> {
+async fn token(server: &HttpClient) -> Result<String, AskError> {
     let headers = [("X-aws-ec2-metadata-token-ttl-seconds", TOKEN_SECONDS)];
-    let ask = Ask { method: Method::PUT, path: "/latest/api/token", headers: &headers, body: "" };
+    let ask =
+        HttpRequest { method: Method::PUT, path: "/latest/api/token", headers: &headers, body: "" };
     match server.ask(ask).await {
         Ok(token) => Ok(String::from_utf8_lossy(&token).trim().to_owned()),
         Err(HttpError::Status { status, .. }) if matches!(status.as_u16(), 403..=405) => {
@@ -67,7 +68,7 @@ async fn token(server: &Server) -> Result<String, AskError> {
 /// The tag with the name of the cluster, as the API knows it; empty if there is none, or the API does not say.
 async fn cluster_tag(
     asker: &Asker,
-    server: &Server,
+    server: &HttpClient,
     headers: &[(&str, &str)],
     place: (&str, &str),
 ) -> Map {
@@ -81,10 +82,10 @@ async fn cluster_tag(
 }
 
 /// The tags, if the instance shows them (`InstanceMetadataTags`).
-async fn tags(server: &Server, headers: &[(&str, &str)]) -> Option<Map> {
+async fn tags(server: &HttpClient, headers: &[(&str, &str)]) -> Option<Map> {
     let mut tags = Map::new();
     let path = "/latest/meta-data/tags/instance";
-    let keys = match server.ask(Ask::get(path).headers(headers)).await {
+    let keys = match server.ask(HttpRequest::get(path).headers(headers)).await {
         Ok(keys) => String::from_utf8_lossy(&keys).into_owned(),
         Err(error) => {
             tracing::debug!(%error, "the instance shows no tags");
@@ -92,8 +93,8 @@ async fn tags(server: &Server, headers: &[(&str, &str)]) -> Option<Map> {
         }
     };
     for key in keys.lines().map(str::trim).filter(|key| !key.is_empty()).take(TAGS_MAX) {
-        let path = format!("{path}/{}", escaped(key));
-        match server.ask(Ask::get(&path).headers(headers)).await {
+        let path = format!("{path}/{}", percent_encoded(key));
+        match server.ask(HttpRequest::get(&path).headers(headers)).await {
             Ok(value) => tags.insert(key, String::from_utf8_lossy(&value).into_owned()),
             Err(error) => tracing::debug!(key, %error, "a tag of the instance cannot be read"),
         }

@@ -5,9 +5,9 @@
 //! `DescribeTags` (<https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_DescribeTags.html>).
 
 use super::providers::{AskError, Asker};
-use crate::http::{Ask, Server, escaped};
 use skidder_aws::{Credentials, EMPTY_DIGEST, Request, Scope, authorization, text_of, time_text};
 use skidder_config::Secret;
+use skidder_net::{HttpClient, HttpRequest, percent_encoded};
 
 /// The tag that nodes of EKS have.
 pub(super) const CLUSTER_NAME: &str = "eks:cluster-name";
@@ -18,7 +18,7 @@ const ROLES: &str = "/latest/meta-data/iam/security-credentials/";
 /// The name of the cluster; nothing if the instance has no such tag.
 pub(super) async fn cluster_name(
     asker: &Asker,
-    metadata: &Server,
+    metadata: &HttpClient,
     headers: &[(&str, &str)],
     (region, instance): (&str, &str),
 ) -> Result<Option<String>, AskError> {
@@ -46,17 +46,17 @@ pub(super) async fn cluster_name(
     let authorization = authorization(&credentials, scope, &request);
     let mut all = vec![("authorization", authorization.as_str())];
     all.extend_from_slice(&signed[1..]);
-    let answer = server.ask(Ask::get(&format!("/?{query}")).headers(&all)).await?;
+    let answer = server.ask(HttpRequest::get(&format!("/?{query}")).headers(&all)).await?;
     Ok(text_of(&answer, "value"))
 }
 
 /// Those that the instance has by its role.
-async fn of_role(metadata: &Server, headers: &[(&str, &str)]) -> Result<Credentials, AskError> {
-    let roles = metadata.ask(Ask::get(ROLES).headers(headers)).await?;
+async fn of_role(metadata: &HttpClient, headers: &[(&str, &str)]) -> Result<Credentials, AskError> {
+    let roles = metadata.ask(HttpRequest::get(ROLES).headers(headers)).await?;
     let roles = String::from_utf8_lossy(&roles);
     let role = roles.lines().next().unwrap_or_default().trim();
-    let path = format!("{ROLES}{}", escaped(role));
-    let role = metadata.json(Ask::get(&path).headers(headers)).await?;
+    let path = format!("{ROLES}{}", percent_encoded(role));
+    let role = metadata.json(HttpRequest::get(&path).headers(headers)).await?;
     let text = |name: &str| role[name].as_str().unwrap_or_default().to_owned();
     let session = Some(text("Token")).filter(|token| !token.is_empty());
     let credentials = Credentials {
@@ -72,8 +72,10 @@ async fn of_role(metadata: &Server, headers: &[(&str, &str)]) -> Result<Credenti
 
 /// Parameters in the order of their names, as they are signed.
 fn query(parameters: &[(&str, &str)]) -> String {
-    let pairs: Vec<String> =
-        parameters.iter().map(|(name, value)| format!("{name}={}", escaped(value))).collect();
+    let pairs: Vec<String> = parameters
+        .iter()
+        .map(|(name, value)| format!("{name}={}", percent_encoded(value)))
+        .collect();
     pairs.join("&")
 }
 

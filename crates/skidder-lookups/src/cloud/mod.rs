@@ -17,6 +17,7 @@ use providers::{Asker, Provider};
 use skidder_config::{Section, nearest};
 use skidder_event::{EventMut, Map};
 use skidder_processors::{Constants, Context, Failure, Footprint, Outcome, Processor};
+use skidder_tls::{TlsClient, TlsSettings};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use tokio::sync::mpsc;
@@ -82,9 +83,9 @@ impl AddCloudMetadata {
 }
 
 /// TLS with the certificate authorities of the system.
-fn default_client(context: &Context) -> Option<Arc<rustls::ClientConfig>> {
-    match skidder_tls::TlsSettings::default().client(&*context.fs) {
-        Ok(config) => Some(config),
+fn default_client(context: &Context) -> Option<Arc<TlsClient>> {
+    match TlsClient::new(&TlsSettings::default(), Arc::clone(&context.fs)) {
+        Ok(client) => Some(client),
         Err(error) => {
             tracing::debug!(%error, "no TLS for the API of the cloud");
             None

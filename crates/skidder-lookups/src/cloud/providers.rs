@@ -3,10 +3,11 @@
 //! Addresses and documents are those of the providers' own documentation: linked at each.
 
 use super::{answers, aws};
-use crate::http::{Ask, HttpError, Server};
 use serde_json::Value as Json;
 use skidder_event::Map;
+use skidder_net::{HttpClient, HttpError, HttpRequest};
 use skidder_os::Clock;
+use skidder_tls::TlsClient;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -63,9 +64,9 @@ pub(super) enum AskError {
 pub(super) struct Asker {
     /// `host`: another address than each provider's own, as Filebeat's tests use it too.
     pub(super) host: Option<String>,
-    pub(super) tls: Option<Arc<rustls::ClientConfig>>,
+    pub(super) tls: Option<Arc<TlsClient>>,
     /// For APIs, which are elsewhere than the machine; `tls` if that is given.
-    pub(super) api_tls: Option<Arc<rustls::ClientConfig>>,
+    pub(super) api_tls: Option<Arc<TlsClient>>,
     pub(super) timeout: Duration,
     pub(super) clock: Arc<dyn Clock>,
 }
@@ -77,24 +78,24 @@ impl std::fmt::Debug for Asker {
 }
 
 impl Asker {
-    pub(super) fn server(&self, scheme: &str, host: &str) -> Result<Server, AskError> {
+    pub(super) fn server(&self, scheme: &str, host: &str) -> Result<HttpClient, AskError> {
         let url = format!("{scheme}://{}", self.host.as_deref().unwrap_or(host));
-        Server::parse(&url, self.tls.clone(), self.timeout).map_err(AskError::Address)
+        HttpClient::parse(&url, self.tls.clone(), self.timeout).map_err(AskError::Address)
     }
 
     /// An API, which answers over TLS; without it if it is asked at another address.
-    pub(super) fn api(&self, host: &str) -> Result<Server, AskError> {
+    pub(super) fn api(&self, host: &str) -> Result<HttpClient, AskError> {
         let (scheme, host) = match &self.host {
             Some(host) => ("http", host.as_str()),
             None => ("https", host),
         };
         let url = format!("{scheme}://{host}");
-        Server::parse(&url, self.api_tls.clone(), self.timeout).map_err(AskError::Address)
+        HttpClient::parse(&url, self.api_tls.clone(), self.timeout).map_err(AskError::Address)
     }
 
     async fn json(&self, path: &str, headers: &[(&str, &str)]) -> Result<Json, AskError> {
         let server = self.server("http", METADATA_HOST)?;
-        Ok(server.json(Ask::get(path).headers(headers)).await?)
+        Ok(server.json(HttpRequest::get(path).headers(headers)).await?)
     }
 
     /// One text for each path, to be set at its field.
@@ -107,7 +108,7 @@ impl Asker {
         let server = self.server(scheme, host)?;
         let mut fields = Map::new();
         for (path, field) in paths {
-            let text = server.ask(Ask::get(path)).await?;
+            let text = server.ask(HttpRequest::get(path)).await?;
             let text = String::from_utf8_lossy(&text);
             answers::set(&mut fields, field, text.trim());
         }

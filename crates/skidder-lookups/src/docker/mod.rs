@@ -7,13 +7,13 @@ mod cgroup;
 mod watch;
 
 use crate::background::Background;
-use crate::http::Server;
 use crate::known::{Field, Look, merge_into_event, merge_into_source};
 use crate::store::Store;
 use crate::tls;
 use cgroup::Cgroups;
 use skidder_config::Section;
 use skidder_event::{EventMut, Map, Path};
+use skidder_net::HttpClient;
 use skidder_processors::{Constants, Context, Failure, Footprint, Outcome, Processor};
 use std::fmt;
 use std::sync::{Arc, LazyLock};
@@ -75,7 +75,7 @@ impl AddDockerMetadata {
                 let message = format!("`{}` is `{host}`; {error}", settings.path_of("host"));
                 settings.problem("host", message, "");
             };
-            Server::parse(&host, tls, TIMEOUT).map_err(told).ok()
+            HttpClient::parse(&host, tls, TIMEOUT).map_err(told).ok()
         });
         let paths = |key: &str, default: Vec<String>| {
             let parse = |names: Vec<String>| {

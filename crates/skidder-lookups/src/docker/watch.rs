@@ -3,11 +3,11 @@
 //! <https://docs.docker.com/reference/api/engine/>. The events are asked for before the list, so that nothing is
 //! missed between them; after a break everything is listed again.
 
-use crate::http::{Ask, HttpError, Server, escaped};
 use crate::labels;
 use crate::store::Store;
 use serde_json::Value as Json;
 use skidder_event::Map;
+use skidder_net::{HttpClient, HttpError, HttpRequest, percent_encoded};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ const SHORT_ID: usize = 12;
 
 /// Keeps a store as Docker says.
 pub(super) struct Watch {
-    pub(super) server: Server,
+    pub(super) server: HttpClient,
     pub(super) store: Arc<Store>,
     pub(super) dedot: bool,
     /// Whether containers are known by their short ids too.
@@ -72,9 +72,9 @@ impl Watch {
     }
 
     async fn try_listen(&self) -> Result<(), HttpError> {
-        let path = format!("/events?filters={}", escaped(r#"{"type":["container"]}"#));
-        let mut events = self.server.open(Ask::get(&path)).await?;
-        let list = self.server.json(Ask::get("/containers/json")).await?;
+        let path = format!("/events?filters={}", percent_encoded(r#"{"type":["container"]}"#));
+        let mut events = self.server.open(HttpRequest::get(&path)).await?;
+        let list = self.server.json(HttpRequest::get("/containers/json")).await?;
         let containers = list.as_array().into_iter().flatten();
         self.store.replace(containers.flat_map(|container| self.entries(container)).collect());
         loop {
@@ -93,8 +93,8 @@ impl Watch {
         match event["Action"].as_str().unwrap_or_default() {
             "start" | "update" => {
                 let filter = serde_json::json!({ "id": [id] }).to_string();
-                let path = format!("/containers/json?filters={}", escaped(&filter));
-                let list = self.server.json(Ask::get(&path)).await?;
+                let path = format!("/containers/json?filters={}", percent_encoded(&filter));
+                let list = self.server.json(HttpRequest::get(&path)).await?;
                 for container in list.as_array().into_iter().flatten() {
                     for (key, fields) in self.entries(container) {
                         self.store.put(&key, fields);

@@ -1,12 +1,12 @@
 //! How the API server is reached: from inside of the cluster, or as a kubeconfig file says.
 
-use crate::http::{Ask, HttpError, Server, Stream};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::Value as Json;
 use skidder_config::{Problems, Section, Settings as Tree};
+use skidder_net::{AnswerStream, HttpClient, HttpError, HttpRequest};
 use skidder_os::{Fs, read_to_end};
-use skidder_tls::{Pem, TlsSettings, VerificationMode};
+use skidder_tls::{Pem, TlsClient, TlsSettings, VerificationMode};
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -33,7 +33,7 @@ enum Login {
 /// The way to the API server.
 #[derive(Clone)]
 pub(super) struct Access {
-    server: Server,
+    server: HttpClient,
     login: Login,
     fs: Arc<dyn Fs>,
     /// As it was given.
@@ -81,11 +81,11 @@ impl Access {
 
     fn new(url: String, tls: &TlsSettings, login: Login, fs: &Arc<dyn Fs>) -> Result<Self, String> {
         let config = if url.starts_with("https://") {
-            Some(tls.client(&**fs).map_err(|error| error.to_string())?)
+            Some(TlsClient::new(tls, Arc::clone(fs)).map_err(|error| error.to_string())?)
         } else {
             None
         };
-        let server = Server::parse(&url, config, TIMEOUT)?;
+        let server = HttpClient::parse(&url, config, TIMEOUT)?;
         let fs = Arc::clone(fs);
         Ok(Self { server, login, fs, url, cluster: None, own_namespace: None })
     }
@@ -145,14 +145,14 @@ impl Access {
     pub(super) async fn json(&self, path: &str) -> Result<Json, HttpError> {
         let token = self.token();
         let headers = headers(&token);
-        self.server.json(Ask::get(path).headers(&headers)).await
+        self.server.json(HttpRequest::get(path).headers(&headers)).await
     }
 
     /// Begins a watch.
-    pub(super) async fn open(&self, path: &str) -> Result<Stream, HttpError> {
+    pub(super) async fn open(&self, path: &str) -> Result<AnswerStream, HttpError> {
         let token = self.token();
         let headers = headers(&token);
-        self.server.open(Ask::get(path).headers(&headers)).await
+        self.server.open(HttpRequest::get(path).headers(&headers)).await
     }
 
     /// The value of the header `authorization`; empty without one.

@@ -7,8 +7,8 @@ use super::access::Access;
 use super::facts::{Pod, owner};
 use super::settings::Settings;
 use super::store::Store;
-use crate::http::{HttpError, Stream, escaped};
 use serde_json::Value as Json;
+use skidder_net::{AnswerStream, HttpError, percent_encoded};
 use skidder_os::Clock;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -95,7 +95,7 @@ pub(super) async fn follow(access: Access, settings: Settings, shared: Arc<Share
 }
 
 /// The next change. A server that says nothing for longer than the watch may last is gone.
-async fn next_line(stream: &mut Stream) -> Result<Option<Vec<u8>>, HttpError> {
+async fn next_line(stream: &mut AnswerStream) -> Result<Option<Vec<u8>>, HttpError> {
     let patience = Duration::from_secs(WATCH_SECONDS + 30);
     let line = tokio::time::timeout(patience, stream.line()).await;
     line.unwrap_or(Err(HttpError::Timeout(patience)))
@@ -124,7 +124,11 @@ impl Asker {
         }
         if let (Some(namespace), Ok(pod)) = (&self.access.own_namespace, std::env::var("HOSTNAME"))
         {
-            let path = format!("/api/v1/namespaces/{}/pods/{}", escaped(namespace), escaped(&pod));
+            let path = format!(
+                "/api/v1/namespaces/{}/pods/{}",
+                percent_encoded(namespace),
+                percent_encoded(&pod)
+            );
             match self.json(&path).await {
                 Ok(pod) => {
                     if let Some(node) = pod["spec"]["nodeName"].as_str() {
@@ -167,19 +171,19 @@ impl Asker {
 
     fn pods_path(&self, node: &str) -> String {
         let base = match &self.settings.namespace {
-            Some(namespace) => format!("/api/v1/namespaces/{}/pods", escaped(namespace)),
+            Some(namespace) => format!("/api/v1/namespaces/{}/pods", percent_encoded(namespace)),
             None => "/api/v1/pods".to_owned(),
         };
         if self.settings.cluster {
             return format!("{base}?");
         }
-        format!("{base}?fieldSelector={}&", escaped(&format!("spec.nodeName={node}")))
+        format!("{base}?fieldSelector={}&", percent_encoded(&format!("spec.nodeName={node}")))
     }
 
     fn namespaces_path(&self) -> String {
         match &self.settings.namespace {
             Some(name) => {
-                let selector = escaped(&format!("metadata.name={name}"));
+                let selector = percent_encoded(&format!("metadata.name={name}"));
                 format!("/api/v1/namespaces?fieldSelector={selector}&")
             }
             None => "/api/v1/namespaces?".to_owned(),
@@ -190,7 +194,10 @@ impl Asker {
         if self.settings.cluster {
             return "/api/v1/nodes?".to_owned();
         }
-        format!("/api/v1/nodes?fieldSelector={}&", escaped(&format!("metadata.name={node}")))
+        format!(
+            "/api/v1/nodes?fieldSelector={}&",
+            percent_encoded(&format!("metadata.name={node}"))
+        )
     }
 
     async fn follow_kind(&self, kind: Kind, path: &str) {
@@ -222,7 +229,7 @@ impl Asker {
             let watch = format!(
                 "{path}watch=1&allowWatchBookmarks=true&timeoutSeconds={WATCH_SECONDS}\
                  &resourceVersion={}",
-                escaped(&version)
+                percent_encoded(&version)
             );
             let mut stream = match self.access.open(&watch).await {
                 Err(HttpError::Status { status, .. }) if status.as_u16() == 410 => return Ok(()),
@@ -256,7 +263,7 @@ impl Asker {
         let mut next = String::new();
         let mut uids = Vec::new();
         loop {
-            let page = format!("{path}limit={PAGE}&continue={}", escaped(&next));
+            let page = format!("{path}limit={PAGE}&continue={}", percent_encoded(&next));
             let list = self.json(&page).await?;
             for object in list["items"].as_array().into_iter().flatten() {
                 uids.extend(object["metadata"]["uid"].as_str().map(str::to_owned));
@@ -304,8 +311,11 @@ impl Asker {
             _ => return None,
         };
         let plural = if kind == "Job" { "jobs" } else { "replicasets" };
-        let path =
-            format!("/{group}/namespaces/{}/{plural}/{}", escaped(&pod.namespace), escaped(name));
+        let path = format!(
+            "/{group}/namespaces/{}/{plural}/{}",
+            percent_encoded(&pod.namespace),
+            percent_encoded(name)
+        );
         if let Some(Above(known)) = self.limit.known_above(&path) {
             return known;
         }

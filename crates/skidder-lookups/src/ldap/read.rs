@@ -3,7 +3,6 @@
 use super::client::{Address, Client, Directory};
 use super::discover::Discovery;
 use super::{TranslateLdapAttribute, Translation};
-use crate::http::split_port;
 use rustls::ClientConfig;
 use skidder_config::{Secret, Section};
 use skidder_event::Path;
@@ -152,10 +151,8 @@ fn check_address(text: &str) -> Result<(), String> {
     match scheme {
         "ldap" | "ldaps" => {
             let authority = rest.split(['/', '?']).next().unwrap_or_default();
-            match split_port(authority).map_err(|error| format!("{error}; {expected}"))? {
-                ("", _) => Err(format!("it names no host; {expected}")),
-                _ => Ok(()),
-            }
+            let address = skidder_net::read_address(authority, 389);
+            address.map(drop).map_err(|error| format!("{error}; {expected}"))
         }
         "ldapi" => Ok(()),
         _ => Err(format!("`{scheme}` is none of `ldap`, `ldaps` and `ldapi`")),

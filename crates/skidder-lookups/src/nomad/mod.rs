@@ -7,14 +7,14 @@ mod matchers;
 mod watch;
 
 use crate::background::Background;
-use crate::http::Server;
 use crate::known::{Field, Look, merge_into_event, merge_into_source};
 use crate::store::Store;
 use matchers::Matcher;
 use skidder_config::Section;
 use skidder_event::{EventMut, Map, Path};
+use skidder_net::HttpClient;
 use skidder_processors::{Constants, Context, Failure, Footprint, Outcome, Processor};
-use skidder_tls::TlsSettings;
+use skidder_tls::{TlsClient, TlsSettings};
 use std::fmt;
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
@@ -75,11 +75,11 @@ impl AddNomadMetadata {
     }
 }
 
-fn read_server(settings: &Section<'_>, context: &Context) -> Option<Server> {
+fn read_server(settings: &Section<'_>, context: &Context) -> Option<HttpClient> {
     let address = settings.string("address").or(ADDRESS);
     let tls = if address.starts_with("https") {
-        match TlsSettings::default().client(&*context.fs) {
-            Ok(config) => Some(config),
+        match TlsClient::new(&TlsSettings::default(), Arc::clone(&context.fs)) {
+            Ok(client) => Some(client),
             Err(error) => {
                 settings.problem("address", error.to_string(), "");
                 return None;
@@ -92,7 +92,7 @@ fn read_server(settings: &Section<'_>, context: &Context) -> Option<Server> {
         let message = format!("`{}` is `{address}`; {error}", settings.path_of("address"));
         settings.problem("address", message, "");
     };
-    Server::parse(&address, tls, TIMEOUT).map_err(told).ok()
+    HttpClient::parse(&address, tls, TIMEOUT).map_err(told).ok()
 }
 
 impl Bound {

@@ -3,10 +3,10 @@
 //! <https://developer.hashicorp.com/nomad/api-docs>
 
 use super::matchers::Indexer;
-use crate::http::{Ask, HttpError, Server, escaped};
 use crate::store::Store;
 use serde_json::Value as Json;
 use skidder_event::{Map, Value};
+use skidder_net::{HttpClient, HttpError, HttpRequest, percent_encoded};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -30,7 +30,7 @@ enum AskError {
 
 /// Keeps a store as Nomad says.
 pub(super) struct Watch {
-    pub(super) server: Server,
+    pub(super) server: HttpClient,
     pub(super) store: Arc<Store>,
     pub(super) scope: Scope,
     /// With its question mark, if it is not empty.
@@ -44,7 +44,7 @@ pub(super) struct Watch {
 pub(super) fn query(parameters: &[(&str, Option<String>)]) -> String {
     let set = parameters.iter().filter_map(|(name, value)| {
         let value = value.as_deref().filter(|value| !value.is_empty())?;
-        Some(format!("{name}={}", escaped(value)))
+        Some(format!("{name}={}", percent_encoded(value)))
     });
     let query = set.collect::<Vec<_>>().join("&");
     if query.is_empty() { query } else { format!("?{query}") }
@@ -82,7 +82,7 @@ impl Watch {
         let header = [("X-Nomad-Token", token)];
         let headers = if token.is_empty() { &[][..] } else { &header };
         let path = format!("{path}{}", self.query);
-        self.server.json(Ask::get(&path).headers(headers)).await
+        self.server.json(HttpRequest::get(&path).headers(headers)).await
     }
 
     async fn allocations(&self) -> Result<Vec<Json>, AskError> {
@@ -94,12 +94,13 @@ impl Watch {
             let mut allocations = Vec::new();
             for stub in list(self.get("/v1/allocations").await?) {
                 let id = stub["ID"].as_str().unwrap_or_default();
-                allocations.push(self.get(&format!("/v1/allocation/{}", escaped(id))).await?);
+                allocations
+                    .push(self.get(&format!("/v1/allocation/{}", percent_encoded(id))).await?);
             }
             return Ok(allocations);
         };
         let id = self.node_id(node.as_deref()).await?;
-        Ok(list(self.get(&format!("/v1/node/{}/allocations", escaped(&id))).await?))
+        Ok(list(self.get(&format!("/v1/node/{}/allocations", percent_encoded(&id))).await?))
     }
 
     /// The id of the node of this name, or of the agent's own.

@@ -6,15 +6,12 @@
 //! gives away, or by a request across sites, which `Sec-Fetch-Site` does. No answer allows another origin (CORS) to read it.
 
 use super::session::{Session, Sessions};
-use crate::http::{BoundAddress, HttpAuth};
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
-use hyper::header::{AUTHORIZATION, HOST};
+use crate::http::HttpAuth;
+use hyper::header::HOST;
 use hyper::{HeaderMap, StatusCode};
-use skidder_config::Secret;
+use skidder_net::{BoundAddress, is_authorized};
 use skidder_os::Timestamp;
 use std::net::IpAddr;
-use subtle::ConstantTimeEq as _;
 
 /// What is asked of whom.
 #[derive(Clone, Debug)]
@@ -141,13 +138,13 @@ impl Access {
     /// Whether the client knows the token of the data directory, or has a session that began with it.
     fn is_of_owner(&self, asker: Asker<'_>) -> bool {
         let (own, sessions) = (self.auth.own.as_ref(), self.sessions.as_ref());
-        let knows = own.is_some_and(|own| is_sent(asker.headers, Some(own), None));
+        let knows = own.is_some_and(|own| is_authorized(asker.headers, Some(own), None));
         knows || sessions.is_some_and(|sessions| sessions.has(asker.headers, asker.now))
     }
 
     /// Whether the client sends what `http.auth` asks for.
     fn is_known(&self, headers: &HeaderMap) -> bool {
-        is_sent(headers, self.auth.token.as_ref(), self.auth.user.as_ref())
+        is_authorized(headers, self.auth.token.as_ref(), self.auth.user.as_ref())
     }
 
     /// Whether the request names a host that can only be this machine.
@@ -157,30 +154,6 @@ impl Access {
         let is_loopback = name.parse::<IpAddr>().is_ok_and(|address| address.is_loopback());
         is_loopback || name == "localhost" || self.host.as_ref().is_some_and(|own| *own == name)
     }
-}
-
-/// Whether `Authorization` has the token, or the user. Takes the same time however much of it is right.
-fn is_sent(headers: &HeaderMap, token: Option<&Secret>, user: Option<&(String, Secret)>) -> bool {
-    let sent = headers.get(AUTHORIZATION).map_or(&b""[..], |sent| sent.as_bytes());
-    let (scheme, rest) = match sent.iter().position(|&byte| byte == b' ') {
-        Some(at) => (&sent[..at], sent[at..].trim_ascii()),
-        None => (sent, &b""[..]),
-    };
-    let same = |one: &[u8], other: &[u8]| bool::from(one.ct_eq(other));
-    let is_token = |sent: &[u8]| token.is_some_and(|token| same(token.reveal().as_bytes(), sent));
-    if scheme.eq_ignore_ascii_case(b"bearer") {
-        return is_token(rest);
-    }
-    if !scheme.eq_ignore_ascii_case(b"basic") {
-        return false;
-    }
-    let Ok(pair) = STANDARD.decode(rest) else { return false };
-    let Some(colon) = pair.iter().position(|&byte| byte == b':') else { return false };
-    let (name, password) = (&pair[..colon], &pair[colon + 1..]);
-    let is_user = user.is_some_and(|(user, secret)| {
-        same(user.as_bytes(), name) & same(secret.reveal().as_bytes(), password)
-    });
-    is_token(password) | is_user
 }
 
 /// The host of `host`, `host:port`, `[::1]` and `[::1]:port`.
@@ -194,7 +167,10 @@ fn host_name(text: &str) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use base64::Engine as _;
+    use base64::engine::general_purpose::STANDARD;
     use hyper::header::HeaderValue;
+    use skidder_config::Secret;
 
     fn tcp(address: &str) -> BoundAddress {
         BoundAddress::Tcp(address.parse().expect("an address"))

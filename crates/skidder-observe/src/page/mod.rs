@@ -37,7 +37,8 @@ use std::sync::Arc;
 use std::time::Duration;
 use tail::Tail;
 
-use crate::http::{BoundAddress, HttpAuth};
+use crate::http::HttpAuth;
+use skidder_net::BoundAddress;
 
 /// Where the page is.
 pub(crate) const ROOT: &str = "/ui/";

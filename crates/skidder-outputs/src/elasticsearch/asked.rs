@@ -2,12 +2,12 @@
 
 use super::Elasticsearch;
 use super::client::Failure;
-use super::connection::{Connection, ConnectionError};
 use super::manage::Asking;
 use super::server::Target;
 use super::setup::Ask as _;
 use http::Method;
 use serde_json::Value;
+use skidder_net::{Connection, ConnectionError};
 
 /// No host answered, or the answer was no.
 #[derive(Debug, thiserror::Error)]

@@ -2,11 +2,10 @@
 
 use super::Elasticsearch;
 use super::client::Failure;
-use super::connection::{Connection, ConnectionError, Pieces, within};
 use super::manage::Asking;
 use super::server::{ServerInfo, Target};
-use crate::check::Steps;
 use http::Method;
+use skidder_net::{Connection, ConnectionError, Pieces, Steps, within};
 
 impl Elasticsearch {
     /// Tries every host; says whether all of them would take events.

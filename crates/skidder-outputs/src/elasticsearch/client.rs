@@ -1,13 +1,12 @@
 //! One worker's way to one server: connects, asks what it is, sends bulk requests.
 
 use super::answer::AnswerError;
-use super::connection::{ANSWER_KEPT_BYTES_MAX, Connection, ConnectionError, Pieces};
 use super::manage::Asking;
 use super::request::Request;
 use super::server::{ServerInfo, Target};
 use super::setup::{Installer, SetupError};
-use crate::net::Route;
 use http::Method;
+use skidder_net::{ANSWER_KEPT_BYTES_MAX, Connection, ConnectionError, Pieces, Route, excerpt};
 use skidder_os::{Clock, Monotonic};
 use skidder_pipeline::OutputMetrics;
 use std::sync::Arc;
@@ -65,8 +64,7 @@ impl Failure {
 
     /// An answer that is no success.
     pub(crate) fn status(status: u16, answer: &[u8]) -> Self {
-        let shown = &answer[..answer.len().min(SHOWN_BYTES_MAX)];
-        let answer = String::from_utf8_lossy(shown).trim().to_owned();
+        let answer = excerpt(answer, SHOWN_BYTES_MAX);
         match status {
             401 | 403 => Self::Credentials { status, answer },
             _ => Self::Status { status, answer },

@@ -1,11 +1,10 @@
 //! Settings of `output.elasticsearch`, checked.
 
-use super::hosts::HostUrl;
-use crate::net::ProxyChoice;
 use crate::selector::Rules;
 use http::{HeaderName, HeaderValue};
 use skidder_config::Secret;
 use skidder_event::Format;
+use skidder_net::{HostUrl, ProxyChoice};
 use skidder_tls::TlsSettings;
 use std::time::Duration;
 

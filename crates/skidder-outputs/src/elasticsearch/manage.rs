@@ -2,13 +2,12 @@
 
 use super::Elasticsearch;
 use super::client::Failure;
-use super::connection::{Connection, ConnectionError, Pieces};
 use super::server::{Flavour, ServerInfo, Target};
 use super::setup::{Ask, Installer, Step};
-use crate::check::Steps;
 use bytes::Bytes;
 use http::Method;
 use serde_json::{Value, json};
+use skidder_net::{Connection, ConnectionError, Pieces, Steps};
 use std::time::Duration;
 
 /// Privileges that a user needs on the index: to write, and to make the data stream.

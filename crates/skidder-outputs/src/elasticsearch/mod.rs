@@ -19,12 +19,9 @@ mod check;
 mod client;
 pub(crate) mod compress;
 mod config;
-pub(crate) mod connection;
 mod dead_index;
 mod encode;
-mod hosts;
 mod ids;
-mod login;
 mod manage;
 mod preset;
 mod read;
@@ -40,9 +37,9 @@ pub use asked::AskError;
 pub use config::{Auto, Config, Credentials, Steering};
 #[doc(hidden)]
 pub use encode::BulkBench;
-pub use hosts::{DEFAULT_PORT, HostUrl};
 pub use preset::{Preset, QueueSettings};
 pub use read::read;
+pub use read::{DEFAULT_PORT, parse_host};
 pub use server::TargetError;
 pub use setup::{Enabled, Lifecycle, Setup, Template};
 pub use skidder_tls::{Pem, TlsError, TlsSettings, VerificationMode};
@@ -51,7 +48,6 @@ pub use told::{AnswerBench, WaitingRequest};
 
 use crate::backoff::{Backoff, Failures};
 use crate::context::Context;
-use crate::net::Route;
 use crate::refusal::Refuser;
 use crate::tuner::{Bounds, Sizes, Tuner};
 use buffers::Buffers;
@@ -62,8 +58,10 @@ use request::BodyWriter;
 use server::Target;
 use setup::Installer;
 use skidder_kerberos::LoginError;
+use skidder_net::Route;
 use skidder_pipeline::{Feed, Output, OutputFuture};
 use skidder_tls::TlsClient;
+use std::pin::Pin;
 use std::sync::Arc;
 use tokio::task::JoinSet;
 use tracing::Instrument as _;
@@ -260,6 +258,20 @@ impl Output for Elasticsearch {
     fn parallelism(&self) -> usize {
         let hosts = if self.config.loadbalance { self.config.hosts.len() } else { 1 };
         hosts * self.workers_max()
+    }
+
+    fn check<'a>(
+        &'a self,
+        report: &'a mut (dyn FnMut(&str) + Send),
+    ) -> Pin<Box<dyn Future<Output = bool> + 'a>> {
+        Box::pin(Elasticsearch::check(self, report))
+    }
+
+    fn set_up<'a>(
+        &'a self,
+        report: &'a mut (dyn FnMut(&str) + Send),
+    ) -> Option<Pin<Box<dyn Future<Output = bool> + 'a>>> {
+        Some(Box::pin(Elasticsearch::set_up(self, report)))
     }
 
     fn run(self: Box<Self>, feed: Feed) -> OutputFuture {

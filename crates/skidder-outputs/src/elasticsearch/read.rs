@@ -1,13 +1,15 @@
 //! `output.elasticsearch` from its section of the configuration.
 
 use super::config::{Auto, Config, Credentials};
-use super::hosts::HostUrl;
 use super::preset::{Column, Preset, QueueSettings};
-use crate::net::{ProxyChoice, read_headers};
 use crate::selector::Rules;
 use skidder_config::Section;
 use skidder_event::Format;
+use skidder_net::{HostUrl, ProxyChoice, read_headers};
 use skidder_tls::TlsSettings;
+
+/// Port of a host that names none.
+pub const DEFAULT_PORT: u16 = 9200;
 
 /// Leaves a size to the server's answers.
 const AUTO: &str = "auto";
@@ -37,11 +39,16 @@ pub fn read(section: &Section<'_>) -> (Option<Config>, QueueSettings) {
     if config.hosts.is_empty() { (None, queue) } else { (Some(config), queue) }
 }
 
+/// Reads one entry of `hosts`. The error ends the sentence "`hosts` is …; ".
+pub fn parse_host(text: &str, protocol: &str, path: &str) -> Result<HostUrl, String> {
+    HostUrl::parse(text, protocol, path, |_| DEFAULT_PORT)
+}
+
 fn read_hosts(section: &Section<'_>) -> Option<Vec<HostUrl>> {
     let protocol = section.one_of("protocol", &[("http", "http"), ("https", "https")]).or("http");
     let path = section.string("path").or("");
     let hosts = section.strings("hosts").named("a list of hosts, as in `[\"localhost:9200\"]`");
-    let hosts = hosts.try_each(|text| HostUrl::parse(text, protocol, &path));
+    let hosts = hosts.try_each(|text| parse_host(text, protocol, &path));
     let hosts = hosts.at_least_one("host").required();
     if hosts.is_empty() { None } else { Some(hosts) }
 }

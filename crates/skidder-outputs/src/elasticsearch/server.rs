@@ -1,15 +1,13 @@
 //! What is sent with every request, and what a server says of itself on `GET /`.
 
 use super::config::{Config, Credentials};
-use super::hosts::{HostUrl, encode_percent};
-use super::login::Login;
 use crate::context::Context;
-use crate::net::Via;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use http::Uri;
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use serde::Deserialize;
+use skidder_net::{HostUrl, Login, Proxy, basic_login, basic_login_of, encode_percent};
 use std::sync::Arc;
 
 /// Answer fields that are asked for: without it a server repeats index and id of every event.
@@ -48,7 +46,7 @@ impl Target {
         host: &HostUrl,
         config: &Config,
         context: &Context,
-        proxy: Option<&Via>,
+        proxy: Option<&Proxy>,
         kerberos: Option<&Arc<skidder_kerberos::Login>>,
     ) -> Result<Self, TargetError> {
         let uri = |text: String| text.parse::<Uri>().map_err(|_| TargetError::Url(text));
@@ -82,7 +80,7 @@ impl Target {
         }
         // A proxy of HTTP is told the whole URL of what is not encrypted.
         let mut before = host.path.clone();
-        if let Some(Via::Http(proxy)) = proxy.filter(|_| !host.https) {
+        if let Some(Proxy::Http(proxy)) = proxy.filter(|_| !host.https) {
             before = format!("http://{authority}{}", host.path);
             if let Some(value) = proxy.authorization() {
                 let mut value = HeaderValue::from_str(&value)
@@ -135,15 +133,12 @@ impl Target {
 
 /// Credentials of the URL, else those of the settings.
 fn authorization(host: &HostUrl, credentials: &Credentials) -> Option<String> {
-    let basic = |user: &str, password: &str| {
-        Some(format!("Basic {}", BASE64.encode(format!("{user}:{password}"))))
-    };
-    if let Some((user, password)) = &host.credentials {
-        return basic(user, password.reveal());
+    if let Some(login) = basic_login_of(host) {
+        return Some(login);
     }
     match credentials {
         Credentials::None => None,
-        Credentials::Basic(user, password) => basic(user, password.reveal()),
+        Credentials::Basic(user, password) => Some(basic_login(user, password)),
         Credentials::ApiKey(key) => Some(format!("ApiKey {}", BASE64.encode(key.reveal()))),
     }
 }
@@ -274,7 +269,7 @@ mod tests {
 
     #[test]
     fn the_credentials_of_a_url_win() {
-        let mut host = HostUrl::parse("http://es", "", "").unwrap();
+        let mut host = crate::elasticsearch::parse_host("http://es", "", "").unwrap();
         let key = Credentials::ApiKey(Secret::new("id:key"));
         assert_eq!(authorization(&host, &key).unwrap(), "ApiKey aWQ6a2V5");
         let basic = Credentials::Basic("u".to_owned(), Secret::new("p"));

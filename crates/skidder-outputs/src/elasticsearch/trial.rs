@@ -4,15 +4,47 @@ use super::Elasticsearch;
 use super::asked::AskError;
 use super::config::{Auto, Config, Steering};
 use crate::selector::Rules;
-use crate::trial::{TrialError, TrialSizes, sized};
+use crate::trial::{Trial, TrialError, TrialFuture, TrialSizes, Tunable, sized};
 use http::Method;
 use serde_json::{Value, json};
 use skidder_event::Format;
+use skidder_pipeline::Output;
 use std::sync::Arc;
+
+impl Tunable for Elasticsearch {
+    fn trial(&self, index: &str, pipelines: bool, _: bool) -> Result<Box<dyn Trial>, &'static str> {
+        Ok(Box::new(InIndex(self.in_index(index, pipelines))))
+    }
+}
+
+/// The output in an index of its own.
+struct InIndex(Elasticsearch);
+
+impl Trial for InIndex {
+    fn output(&self, sizes: TrialSizes) -> Box<dyn Output> {
+        Box::new(self.0.sized(sizes))
+    }
+
+    fn has_workers(&self) -> bool {
+        self.0.config.loadbalance
+    }
+
+    fn has_place(&self) -> bool {
+        true
+    }
+
+    fn prepare(&self) -> TrialFuture<'_> {
+        Box::pin(self.0.make_index())
+    }
+
+    fn remove(&self) -> TrialFuture<'_> {
+        Box::pin(self.0.remove_index())
+    }
+}
 
 impl Elasticsearch {
     /// The same for one index, whatever events say, without setting up the server.
-    pub(crate) fn in_index(&self, index: &str, pipelines: bool) -> Self {
+    fn in_index(&self, index: &str, pipelines: bool) -> Self {
         let mut config = Config {
             index: Format::parse(index).expect("a name of an index has no `%`"),
             indices: Rules::default(),
@@ -30,16 +62,11 @@ impl Elasticsearch {
     }
 
     /// The same with other sizes.
-    pub(crate) fn sized(&self, sizes: TrialSizes) -> Self {
+    fn sized(&self, sizes: TrialSizes) -> Self {
         let config = sized(&*self.config, sizes, |config| {
             (&mut config.workers, &mut config.bulk_max_size, &mut config.compression_level)
         });
         Self { config, ..self.clone() }
-    }
-
-    /// Whether all hosts get requests, and more than one at once.
-    pub(crate) fn is_balanced(&self) -> bool {
-        self.config.loadbalance
     }
 
     /// The name of the index, if it is the same for all events.
@@ -48,7 +75,7 @@ impl Elasticsearch {
     }
 
     /// Makes the index. Pipelines that a template gives to it do not run, unless they were asked for.
-    pub(crate) async fn make_index(&self) -> Result<(), TrialError> {
+    async fn make_index(&self) -> Result<(), TrialError> {
         let none = json!({ "default_pipeline": "_none", "final_pipeline": "_none" });
         let is_asked = self.config.steering == Steering::Pipeline;
         let settings = if is_asked { json!({}) } else { none };
@@ -57,7 +84,7 @@ impl Elasticsearch {
     }
 
     /// Removes the index if it is there.
-    pub(crate) async fn remove_index(&self) -> Result<(), TrialError> {
+    async fn remove_index(&self) -> Result<(), TrialError> {
         self.ask_of_index(Method::DELETE, None, &[200, 404]).await
     }
 

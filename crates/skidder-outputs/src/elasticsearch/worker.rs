@@ -3,7 +3,6 @@
 
 use super::answer::{self, AnswerError};
 use super::client::{Client, Failure};
-use super::connection::ConnectionError;
 use super::dead_index;
 use super::encode::BulkEncoder;
 use super::ready::Ready;
@@ -12,6 +11,7 @@ use super::told::{Told, refusal};
 use crate::backoff::{Backoff, Failures};
 use crate::refusal::{Refusal, Refuser};
 use crate::tuner::{Ended, Tuner};
+use skidder_net::ConnectionError;
 use skidder_pipeline::{Delivery, OutputMetrics, Queue, TakeLimits, Ticket};
 use std::collections::VecDeque;
 use std::sync::Arc;

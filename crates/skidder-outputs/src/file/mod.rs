@@ -6,17 +6,18 @@
 
 mod rotate;
 
-use crate::check::Steps;
 use crate::codec::{Codec, CodecConfig};
 use crate::context::{Context, moment};
 use crate::lines::{self, LineSink, Lines};
 use rotate::Rotation;
 use skidder_config::Section;
 use skidder_event::Format;
+use skidder_net::Steps;
 use skidder_os::{Clock, FileKind, Fs, OpenMode, Timestamp};
 use skidder_pipeline::{Feed, Output, OutputFuture, TakeLimits, disk_remedy};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::pin::Pin;
 use std::sync::Arc;
 
 /// Most bytes of messages that are written at once.
@@ -194,6 +195,13 @@ fn standing<'a>(fs: &dyn Fs, path: &'a Path) -> Result<Option<&'a Path>, String>
 impl Output for FileOutput {
     fn kind(&self) -> &'static str {
         "file"
+    }
+
+    fn check<'a>(
+        &'a self,
+        report: &'a mut (dyn FnMut(&str) + Send),
+    ) -> Pin<Box<dyn Future<Output = bool> + 'a>> {
+        Box::pin(async move { FileOutput::check(self, report) })
     }
 
     fn run(self: Box<Self>, feed: Feed) -> OutputFuture {

@@ -3,8 +3,7 @@
 use super::Logstash;
 use super::frames::ACK_BYTES;
 use super::session::SessionError;
-use crate::check::Steps;
-use crate::net::is_tls_alert;
+use skidder_net::{Steps, is_tls_alert};
 use std::io;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 

@@ -1,8 +1,8 @@
 //! `output.logstash` from its section of the configuration.
 
-use crate::net::{Host, Proxy, read_hosts, read_tls};
 use crate::settings::{read_bulk_max_size, read_workers};
 use skidder_config::Section;
+use skidder_net::{Host, SocksProxy, read_hosts, read_tls};
 use skidder_tls::TlsSettings;
 use std::time::Duration;
 
@@ -39,7 +39,7 @@ pub struct Config {
     /// `backoff.max`.
     pub backoff_max: Duration,
     /// `proxy_url`.
-    pub proxy: Option<Proxy>,
+    pub proxy: Option<SocksProxy>,
     /// `ssl`, if it is there and not turned off.
     pub tls: Option<TlsSettings>,
 }
@@ -108,7 +108,7 @@ impl Config {
         config.backoff_init =
             section.duration("backoff.init").range(positive.clone()).or(Self::BACKOFF_INIT);
         config.backoff_max = section.duration("backoff.max").range(positive).or(Self::BACKOFF_MAX);
-        config.proxy = Proxy::read(section);
+        config.proxy = SocksProxy::read(section);
         config.tls = read_tls(section);
         if config.hosts.is_empty() { None } else { Some(config) }
     }

@@ -20,15 +20,16 @@ pub use frames::FrameBench;
 use crate::backoff::{Backoff, Failures};
 use crate::context::Context;
 use crate::crew::{run_all, share_out};
-use crate::net::{Route, Via};
 use crate::supply::{Share, Supply};
-use crate::trial::{TrialSizes, sized};
+use crate::trial::{Trial, TrialSizes, Tunable, sized};
 use frames::FrameWriter;
 use session::{End, Kept, Session};
+use skidder_net::{Proxy, Route};
 use skidder_pipeline::{Feed, Output, OutputFuture, TakeLimits};
 use skidder_tls::{TlsClient, TlsError};
 use slow_start::SlowStart;
 use std::fmt::Display;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::task::JoinSet;
@@ -52,7 +53,7 @@ impl Logstash {
             None => None,
             Some(settings) => Some(TlsClient::new(settings, Arc::clone(&context.fs))?),
         };
-        let proxy = config.proxy.clone().map(|proxy| Arc::new(Via::Socks(proxy)));
+        let proxy = config.proxy.clone().map(|proxy| Arc::new(Proxy::Socks(proxy)));
         let route =
             |host| Arc::new(Route { host, proxy: proxy.clone(), tls: tls.clone(), http2: false });
         let routes = config.hosts.iter().cloned().map(route).collect();
@@ -60,16 +61,11 @@ impl Logstash {
     }
 
     /// The same with other sizes.
-    pub(crate) fn sized(&self, sizes: TrialSizes) -> Self {
+    fn sized(&self, sizes: TrialSizes) -> Self {
         let config = sized(&*self.config, sizes, |config| {
             (&mut config.workers, &mut config.bulk_max_size, &mut config.compression_level)
         });
         Self { config, ..self.clone() }
-    }
-
-    /// Whether all hosts are sent events, over more than one connection.
-    pub(crate) fn is_balanced(&self) -> bool {
-        self.config.loadbalance
     }
 
     /// The hosts of each worker.
@@ -122,6 +118,27 @@ impl Logstash {
     }
 }
 
+impl Tunable for Logstash {
+    fn trial(&self, _: &str, _: bool, really_send: bool) -> Result<Box<dyn Trial>, &'static str> {
+        if really_send { Ok(Box::new(self.clone())) } else { Err(NO_PLACE) }
+    }
+}
+
+/// Where Logstash sends what it gets: it has no place for trials.
+impl Trial for Logstash {
+    fn output(&self, sizes: TrialSizes) -> Box<dyn Output> {
+        Box::new(self.sized(sizes))
+    }
+
+    fn has_workers(&self) -> bool {
+        self.config.loadbalance
+    }
+}
+
+/// Why there is no trial unless it is wanted so.
+const NO_PLACE: &str = "Logstash has no place for trials: what it is sent goes the way of all events. `--really-send` does \
+                        that, again and again; take a pipeline of Logstash that throws events away";
+
 impl Output for Logstash {
     fn kind(&self) -> &'static str {
         "logstash"
@@ -129,6 +146,13 @@ impl Output for Logstash {
 
     fn parallelism(&self) -> usize {
         self.workers().len()
+    }
+
+    fn check<'a>(
+        &'a self,
+        report: &'a mut (dyn FnMut(&str) + Send),
+    ) -> Pin<Box<dyn Future<Output = bool> + 'a>> {
+        Box::pin(Logstash::check(self, report))
     }
 
     fn run(self: Box<Self>, feed: Feed) -> OutputFuture {

@@ -6,8 +6,8 @@
 use super::frames::{ACK_BYTES, FrameWriter, read_ack};
 use super::slow_start::SlowStart;
 use crate::backoff::{Backoff, Failures};
-use crate::net::{Stream, is_tls_alert};
 use crate::supply::{Share, Supply};
+use skidder_net::{Stream, is_tls_alert};
 use skidder_os::{Clock, Monotonic};
 use skidder_pipeline::{Delivery, OutputMetrics, Ticket};
 use std::collections::VecDeque;

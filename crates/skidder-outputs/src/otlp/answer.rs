@@ -6,29 +6,18 @@
 
 use super::body::unframe;
 use super::messages::{ExportResponse, JsonResponse, PartialSuccess, Status};
-use crate::web::{self, retry_after};
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD};
+use http::StatusCode;
 use http::header::CONTENT_TYPE;
-use http::{HeaderMap, StatusCode};
 use prost::Message as _;
+use skidder_net::{Http2Answer, excerpt, retry_after};
 use std::time::Duration;
 
 /// Bytes of an answer that a message shows.
 const SHOWN_BYTES_MAX: usize = 512;
 /// Longest time that a server is left alone because it says so.
 const WAIT_MAX: Duration = Duration::from_mins(10);
-
-/// An answer as it came.
-#[derive(Debug, Default)]
-pub(crate) struct Answer {
-    /// The status of HTTP.
-    pub(crate) status: u16,
-    pub(crate) headers: HeaderMap,
-    /// Of gRPC; empty if there are none.
-    pub(crate) trailers: HeaderMap,
-    pub(crate) body: Vec<u8>,
-}
 
 /// What to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -58,8 +47,8 @@ impl Verdict {
 }
 
 /// The verdict of an answer over HTTP.
-pub(crate) fn of_http(answer: &Answer) -> Verdict {
-    let Answer { status, headers, body, .. } = answer;
+pub(crate) fn of_http(answer: &Http2Answer) -> Verdict {
+    let Http2Answer { status, headers, body, .. } = answer;
     let is_kind = |kind| {
         let value = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
         value.is_some_and(|value| value.trim_start().starts_with(kind))
@@ -127,7 +116,7 @@ const CODES: [&str; 17] = [
 ];
 
 /// The verdict of an answer over gRPC.
-pub(crate) fn of_grpc(answer: &Answer) -> Verdict {
+pub(crate) fn of_grpc(answer: &Http2Answer) -> Verdict {
     // Without a body the trailers are the headers.
     let field = |name| {
         let value = answer.trailers.get(name).or_else(|| answer.headers.get(name));
@@ -167,7 +156,7 @@ pub(crate) fn of_grpc(answer: &Answer) -> Verdict {
 }
 
 /// An answer of somebody who does not speak gRPC, or of a proxy.
-fn no_grpc(answer: &Answer) -> Verdict {
+fn no_grpc(answer: &Http2Answer) -> Verdict {
     let why = format!("the server answered {} without a status of gRPC", answer.status);
     let why = join(&why, &shown(&answer.body), "is this a port for gRPC?");
     match answer.status {
@@ -231,7 +220,7 @@ fn decode_percent(text: &str) -> Vec<u8> {
 }
 
 fn shown(text: &[u8]) -> String {
-    web::shown(text, SHOWN_BYTES_MAX)
+    excerpt(text, SHOWN_BYTES_MAX)
 }
 
 fn join(what: &str, said: &str, hint: &str) -> String {

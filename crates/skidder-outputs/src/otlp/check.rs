@@ -4,7 +4,7 @@ use super::Otlp;
 use super::answer::Verdict;
 use super::body::Packer;
 use super::client::Target;
-use crate::check::Steps;
+use skidder_net::Steps;
 
 impl Otlp {
     /// Tries every host; says whether all of them would take events.

@@ -1,18 +1,16 @@
 //! One worker's way to one server, over gRPC or over HTTP.
 
-use super::answer::{Answer, Verdict, of_grpc, of_http};
+use super::answer::{Verdict, of_grpc, of_http};
 use super::config::{Config, Protocol};
-use super::http2::Http2;
-use crate::elasticsearch::HostUrl;
-use crate::elasticsearch::connection::{Connection, ConnectionError, Pieces, within};
-use crate::net::{Route, Stream, Via};
-use crate::redact::Sent;
-use crate::web::{self, AGENT, basic, proxy_login, secret};
 use bytes::Bytes;
 use http::header::{
     AUTHORIZATION, CONTENT_ENCODING, CONTENT_TYPE, HOST, PROXY_AUTHORIZATION, TE, USER_AGENT,
 };
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Uri};
+use skidder_net::{
+    AGENT, Connection, ConnectionError, HostUrl, Http2, Http2Answer, Pieces, Proxy, Redactor,
+    Route, Stream, basic_login_of, proxy_login, request_uri, secret_header, within,
+};
 use skidder_tls::TlsClient;
 use std::sync::Arc;
 use std::time::Duration;
@@ -84,7 +82,7 @@ impl Target {
     ) -> Result<(Verdict, usize), ConnectionError> {
         let (uri, headers, body) = (self.uri.clone(), self.headers.clone(), Pieces::new(body));
         // Remarks to what was taken are shown, too.
-        let sent = Sent::of(&headers);
+        let sent = Redactor::of(&headers);
         match link {
             Link::Grpc(connection) => {
                 let mut answer = connection.exchange(uri, headers, body, timeout).await?;
@@ -94,7 +92,7 @@ impl Target {
                 Ok((of_grpc(&answer), answer.body.len()))
             }
             Link::Http(connection) => {
-                let mut answer = Answer::default();
+                let mut answer = Http2Answer::default();
                 let into = &mut answer.body;
                 let exchanged =
                     connection.send(Method::POST, uri, headers, body, into, timeout).await?;
@@ -123,17 +121,17 @@ impl Link {
     }
 }
 
-fn uri(host: &HostUrl, protocol: Protocol, proxy: Option<&Via>) -> Option<Uri> {
+fn uri(host: &HostUrl, protocol: Protocol, proxy: Option<&Proxy>) -> Option<Uri> {
     match protocol {
         Protocol::Grpc => {
             let scheme = if host.https { "https" } else { "http" };
             format!("{scheme}://{}{SERVICE}", host.authority()).parse().ok()
         }
-        Protocol::Http => web::uri(host, PATH, proxy),
+        Protocol::Http => request_uri(host, PATH, proxy),
     }
 }
 
-fn headers(host: &HostUrl, config: &Config, proxy: Option<&Via>) -> Option<HeaderMap> {
+fn headers(host: &HostUrl, config: &Config, proxy: Option<&Proxy>) -> Option<HeaderMap> {
     let mut headers = HeaderMap::new();
     headers.insert(USER_AGENT, HeaderValue::from_static(AGENT));
     let codec = config.compression.name().map(HeaderValue::from_static);
@@ -155,12 +153,12 @@ fn headers(host: &HostUrl, config: &Config, proxy: Option<&Via>) -> Option<Heade
                 headers.insert(CONTENT_ENCODING, codec);
             }
             if let Some(login) = proxy_login(host, proxy) {
-                headers.insert(PROXY_AUTHORIZATION, secret(&login)?);
+                headers.insert(PROXY_AUTHORIZATION, secret_header(&login)?);
             }
         }
     }
-    if let Some(login) = basic(host) {
-        headers.insert(AUTHORIZATION, secret(&login)?);
+    if let Some(login) = basic_login_of(host) {
+        headers.insert(AUTHORIZATION, secret_header(&login)?);
     }
     for (name, value) in &config.headers {
         headers.insert(name.clone(), value.clone());

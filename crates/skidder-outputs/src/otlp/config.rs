@@ -2,11 +2,10 @@
 
 use super::fields::Naming;
 use super::resource;
-use crate::elasticsearch::HostUrl;
-use crate::net::{ProxyChoice, read_headers};
 use crate::settings::{read_bulk_max_size, read_workers};
 use http::{HeaderName, HeaderValue};
 use skidder_config::Section;
+use skidder_net::{HostUrl, ProxyChoice, read_headers};
 use skidder_tls::TlsSettings;
 use std::sync::Arc;
 use std::time::Duration;
@@ -192,7 +191,7 @@ fn read_hosts(section: &Section<'_>, protocol: Protocol, is_encrypted: bool) -> 
         }
         let is_url = text.contains("://");
         let port = |https| if https && is_url { HTTPS_PORT } else { protocol.port() };
-        let host = HostUrl::parse_with(text, scheme, "", port)?;
+        let host = HostUrl::parse(text, scheme, "", port)?;
         if protocol == Protocol::Grpc && !host.path.is_empty() {
             let message = "expected no path: gRPC has no use for it, `protocol: http/protobuf` has";
             return Err(message.to_owned());

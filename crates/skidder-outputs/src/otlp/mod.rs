@@ -23,7 +23,6 @@ mod client;
 mod config;
 mod encode;
 mod fields;
-mod http2;
 mod messages;
 mod record;
 mod resource;
@@ -49,6 +48,7 @@ use encode::RequestWriter;
 use size::Size;
 use skidder_pipeline::{Feed, Output, OutputFuture, TakeLimits};
 use skidder_tls::{TlsClient, TlsError};
+use std::pin::Pin;
 use std::sync::Arc;
 use tokio::task::JoinSet;
 use tracing::Instrument as _;
@@ -81,6 +81,10 @@ impl SetupError {
         }
     }
 }
+
+/// Why `skidder tune` does not try it.
+pub(crate) const NO_TRIAL: &str =
+    "a collector has no place for trials: what it is sent goes the way of all logs";
 
 /// The output, ready to run, on a tokio runtime with time and I/O enabled.
 #[derive(Clone, Debug)]
@@ -166,6 +170,13 @@ impl Output for Otlp {
 
     fn parallelism(&self) -> usize {
         self.workers().len()
+    }
+
+    fn check<'a>(
+        &'a self,
+        report: &'a mut (dyn FnMut(&str) + Send),
+    ) -> Pin<Box<dyn Future<Output = bool> + 'a>> {
+        Box::pin(Otlp::check(self, report))
     }
 
     fn run(self: Box<Self>, feed: Feed) -> OutputFuture {

@@ -4,7 +4,7 @@ use super::Redis;
 use super::config::DataType;
 use super::resp::{Connection, Reply};
 use super::worker::{Failure, Target};
-use crate::check::Steps;
+use skidder_net::Steps;
 
 impl Redis {
     /// Tries every server; says whether all of them would take events.

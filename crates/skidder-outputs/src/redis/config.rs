@@ -1,12 +1,11 @@
 //! `output.redis` from its section of the configuration.
 
 use crate::codec::CodecConfig;
-use crate::net::address::{read_address, read_credentials, read_host};
-use crate::net::{Host, Proxy, read_tls};
 use crate::selector::Selector;
 use crate::settings::{read_bulk_max_size, read_workers};
 use skidder_config::{Secret, Section};
 use skidder_event::Format;
+use skidder_net::{Host, SocksProxy, read_address, read_credentials, read_host, read_tls};
 use skidder_tls::TlsSettings;
 use std::time::Duration;
 
@@ -78,7 +77,7 @@ pub struct Config {
     /// `backoff.max`.
     pub backoff_max: Duration,
     /// `proxy_url`.
-    pub proxy: Option<Proxy>,
+    pub proxy: Option<SocksProxy>,
     /// `ssl`, if it is there and not turned off.
     pub tls: Option<TlsSettings>,
 }
@@ -183,7 +182,7 @@ impl Config {
         config.backoff_init =
             section.duration("backoff.init").range(positive.clone()).or(Self::BACKOFF_INIT);
         config.backoff_max = section.duration("backoff.max").range(positive).or(Self::BACKOFF_MAX);
-        config.proxy = Proxy::read(section);
+        config.proxy = SocksProxy::read(section);
         config.tls = read_tls(section);
         if config.servers.is_empty() { None } else { Some(config) }
     }

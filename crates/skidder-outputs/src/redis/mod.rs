@@ -17,12 +17,13 @@ pub use config::{Config, DataType, Server};
 use crate::backoff::{Backoff, Failures};
 use crate::context::Context;
 use crate::crew::{run_all, share_out};
-use crate::net::{Route, Via};
 use crate::refusal::Refuser;
 use crate::supply::Supply;
 use request::{Request, RequestWriter};
+use skidder_net::{Proxy, Route};
 use skidder_pipeline::{Feed, Output, OutputFuture, TakeLimits};
 use skidder_tls::{TlsClient, TlsError};
+use std::pin::Pin;
 use std::sync::Arc;
 use tokio::task::JoinSet;
 use tracing::Instrument as _;
@@ -30,6 +31,10 @@ use worker::{Target, Worker};
 
 /// Most bytes of messages that are sent together.
 const TAKE_BYTES_MAX: usize = 8 << 20;
+
+/// Why `skidder tune` does not try it.
+pub(crate) const NO_TRIAL: &str = "a list for trials would fill the memory of the Redis server, which takes what it is \
+                                   sent faster than anybody reads it";
 
 /// The output, ready to run, on a tokio runtime with time and I/O enabled.
 #[derive(Clone, Debug)]
@@ -42,7 +47,7 @@ pub struct Redis {
 impl Redis {
     /// Reads certificates; connects to nothing. An error is a mistake of the configuration, in `ssl`.
     pub fn new(config: Config, context: Context) -> Result<Self, TlsError> {
-        let proxy = config.proxy.clone().map(|proxy| Arc::new(Via::Socks(proxy)));
+        let proxy = config.proxy.clone().map(|proxy| Arc::new(Proxy::Socks(proxy)));
         let settings = config.tls.clone().unwrap_or_default();
         let mut targets = Vec::new();
         for server in &config.servers {
@@ -117,6 +122,13 @@ impl Output for Redis {
 
     fn parallelism(&self) -> usize {
         self.workers().len()
+    }
+
+    fn check<'a>(
+        &'a self,
+        report: &'a mut (dyn FnMut(&str) + Send),
+    ) -> Pin<Box<dyn Future<Output = bool> + 'a>> {
+        Box::pin(Redis::check(self, report))
     }
 
     fn run(self: Box<Self>, feed: Feed) -> OutputFuture {

@@ -1,6 +1,6 @@
 //! RESP2, the protocol of Redis, as far as an output needs it. See <https://redis.io/docs/latest/develop/reference/protocol-spec/>.
 
-use crate::net::{Stream, is_tls_alert};
+use skidder_net::{Stream, is_tls_alert};
 use std::fmt;
 use std::io;
 use std::time::Duration;

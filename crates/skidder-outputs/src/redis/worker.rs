@@ -4,11 +4,10 @@ use super::config::DataType;
 use super::request::{Request, RequestWriter};
 use super::resp::{Connection, Reply, RespError};
 use crate::backoff::{Backoff, Failures};
-use crate::net::{NetError, Route};
-use crate::redact::without;
 use crate::refusal::{Refusal, Refuser};
 use crate::supply::{Share, Supply};
 use skidder_config::Secret;
+use skidder_net::{NetError, Route, redact};
 use skidder_os::Clock;
 use skidder_pipeline::{Delivery, OutputMetrics, Ticket};
 use std::sync::Arc;
@@ -65,7 +64,7 @@ impl Target {
         good("AUTH", answer).map_err(|failure| match failure {
             // A server that does not know the command repeats its arguments.
             Failure::Greeting { command, error } => {
-                let error = without(&error, credentials.reveal());
+                let error = redact(&error, credentials.reveal());
                 Failure::Greeting { command, error }
             }
             failure => failure,

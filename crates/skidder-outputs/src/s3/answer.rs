@@ -3,9 +3,9 @@
 //! Errors are named by `Code` in a body of XML
 //! (<https://docs.aws.amazon.com/AmazonS3/latest/API/ErrorResponses.html>).
 
-use crate::web::shown;
 use http::HeaderMap;
 use skidder_aws::text_of;
+use skidder_net::excerpt;
 use std::fmt;
 
 /// Bytes of an answer that a message shows.
@@ -44,7 +44,7 @@ impl Refused {
         let code = text("Code");
         let message = match text("Message") {
             message if !message.is_empty() => message,
-            _ if code.is_empty() => shown(body, SHOWN_BYTES_MAX),
+            _ if code.is_empty() => excerpt(body, SHOWN_BYTES_MAX),
             _ => String::new(),
         };
         let region = headers.get(REGION).and_then(|region| region.to_str().ok());

@@ -5,15 +5,11 @@ use super::config::Config;
 use super::credentials::Provider;
 use super::object::Object;
 use super::target::Target;
-use crate::elasticsearch::connection::{
-    ANSWER_KEPT_BYTES_MAX, Connection, ConnectionError, Pieces,
-};
-use crate::net::Route;
-use crate::web::AGENT;
 use bytes::Bytes;
 use http::header::{AUTHORIZATION, ETAG, PROXY_AUTHORIZATION, USER_AGENT};
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
 use skidder_aws::{EMPTY_DIGEST, Request, Scope, authorization, time_text};
+use skidder_net::{AGENT, ANSWER_KEPT_BYTES_MAX, Connection, ConnectionError, Pieces, Route};
 use skidder_os::{Clock, Monotonic};
 use skidder_pipeline::OutputMetrics;
 use std::sync::Arc;

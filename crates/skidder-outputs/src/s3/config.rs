@@ -2,9 +2,8 @@
 
 use super::credentials::Source;
 use crate::codec::CodecConfig;
-use crate::elasticsearch::HostUrl;
-use crate::net::ProxyChoice;
 use skidder_event::Format;
+use skidder_net::{HostUrl, ProxyChoice};
 use skidder_tls::TlsSettings;
 use std::time::Duration;
 

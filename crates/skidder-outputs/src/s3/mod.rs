@@ -35,7 +35,6 @@ pub use roles::{ContainerToken, Role};
 use crate::backoff::{Backoff, Failures};
 use crate::codec::Codec;
 use crate::context::Context;
-use crate::net::Route;
 use crate::refusal::Refuser;
 use client::Client;
 use compress::Compressor;
@@ -45,9 +44,11 @@ use key::Names;
 use object::Maker;
 use ready::Ready;
 use skidder_event::Format;
+use skidder_net::Route;
 use skidder_os::Clock;
 use skidder_pipeline::{Feed, Output, OutputFuture, OutputMetrics};
 use skidder_tls::{TlsClient, TlsError};
+use std::pin::Pin;
 use std::sync::Arc;
 use target::Target;
 use tokio::task::JoinSet;
@@ -74,6 +75,10 @@ impl SetupError {
         }
     }
 }
+
+/// Why `skidder tune` does not try it.
+pub(crate) const NO_TRIAL: &str = "what costs is an object, whatever is in it: `batch.max_bytes` and the queue say how \
+                                   large it becomes";
 
 /// The output, ready to run, on a tokio runtime with time and I/O enabled.
 #[derive(Clone, Debug)]
@@ -186,6 +191,13 @@ impl Output for S3 {
 
     fn parallelism(&self) -> usize {
         1 + self.config.workers
+    }
+
+    fn check<'a>(
+        &'a self,
+        report: &'a mut (dyn FnMut(&str) + Send),
+    ) -> Pin<Box<dyn Future<Output = bool> + 'a>> {
+        Box::pin(S3::check(self, report))
     }
 
     fn run(self: Box<Self>, feed: Feed) -> OutputFuture {

@@ -5,12 +5,11 @@ use super::credentials::Source;
 use super::target::usual_port;
 use crate::codec::CodecConfig;
 use crate::context::Context;
-use crate::elasticsearch::HostUrl;
-use crate::net::ProxyChoice;
 use crate::settings::read_workers;
 use skidder_aws::escape;
 use skidder_config::Section;
 use skidder_event::Format;
+use skidder_net::{HostUrl, ProxyChoice};
 use skidder_tls::TlsSettings;
 use std::time::Duration;
 
@@ -110,7 +109,7 @@ fn endpoint(text: String) -> Result<HostUrl, String> {
     if !text.contains("://") {
         return Err("expected a URL, as in `https://minio.example.com:9000`".to_owned());
     }
-    let url = HostUrl::parse_with(&text, "", "", usual_port)?;
+    let url = HostUrl::parse(&text, "", "", usual_port)?;
     if url.credentials.is_some() {
         return Err("credentials stand in `access_key_id` and `secret_access_key`".to_owned());
     }

@@ -4,14 +4,12 @@
 //! Which one is asked, and what for, is said by the variables that Amazon's own programs read
 //! (<https://docs.aws.amazon.com/sdkref/latest/guide/standardized-credentials.html>).
 
-use crate::elasticsearch::HostUrl;
-use crate::elasticsearch::connection::{Connection, ConnectionError, Pieces};
-use crate::net::{ProxyChoice, Route};
 use bytes::Bytes;
 use http::header::{AUTHORIZATION, CONTENT_TYPE, HOST};
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
 use skidder_aws::{Credentials, escape, text_of, time_of};
 use skidder_config::Secret;
+use skidder_net::{Connection, ConnectionError, HostUrl, Pieces, ProxyChoice, Route};
 use skidder_os::{Fs, Timestamp, read_to_end};
 use skidder_tls::TlsClient;
 use std::io;
@@ -275,8 +273,7 @@ impl Asker {
 /// A URL of the environment.
 fn url(variable: &str, text: &str) -> Result<HostUrl, String> {
     let usual = |https| if https { 443 } else { 80 };
-    HostUrl::parse_with(text, "", "", usual)
-        .map_err(|error| format!("{variable}: `{text}`: {error}"))
+    HostUrl::parse(text, "", "", usual).map_err(|error| format!("{variable}: `{text}`: {error}"))
 }
 
 /// <https://docs.aws.amazon.com/STS/latest/APIReference/API_AssumeRoleWithWebIdentity.html>.

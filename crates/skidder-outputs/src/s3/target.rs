@@ -1,10 +1,9 @@
 //! The bucket: its host, the paths of its objects, and what every request to it has.
 
 use super::config::Config;
-use crate::elasticsearch::HostUrl;
-use crate::net::{Host, Via};
 use http::Uri;
 use skidder_aws::escape;
+use skidder_net::{Host, HostUrl, Proxy};
 
 /// See the module's text.
 #[derive(Clone, Debug)]
@@ -40,7 +39,7 @@ impl Target {
         let address = Host { name, port };
         let proxy = config.proxy.of(https, &address);
         let (before, proxy_login) = match proxy.as_deref() {
-            Some(Via::Http(proxy)) if !https => {
+            Some(Proxy::Http(proxy)) if !https => {
                 (format!("http://{authority}"), proxy.authorization())
             }
             _ => (String::new(), None),

@@ -4,9 +4,10 @@
 //! protocol says, until the next one is due, and then dropped. None of it touches the events.
 
 use skidder_config::Section;
+use skidder_net::{Posted, Poster, PosterDefaults};
 use skidder_observe::{Refused, Sources, otlp, otlp_refused};
 use skidder_os::Fs;
-use skidder_outputs::{Backoff, Posted, Poster, Usual};
+use skidder_outputs::Backoff;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::oneshot;
@@ -21,7 +22,8 @@ const PAUSES: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(30)];
 /// How long the last export may take, when the program ends.
 const LAST_TIME_MAX: Duration = Duration::from_secs(1);
 /// Where a collector of the same machine listens.
-const USUAL: Usual = Usual { endpoint: "http://localhost:4318", path: "/v1/metrics", port: 4318 };
+const DEFAULTS: PosterDefaults =
+    PosterDefaults { endpoint: "http://localhost:4318", path: "/v1/metrics", port: 4318 };
 const CONTENT_TYPE: &str = "application/x-protobuf";
 /// Answers after which the same numbers may be taken later.
 const PASSING: [u16; 4] = [429, 502, 503, 504];
@@ -63,7 +65,7 @@ impl Otlp {
         let period = section.duration("period").range(PERIOD_MIN..=Duration::from_hours(24));
         let period = period.or(PERIOD);
         let attributes = section.string_map("resource_attributes").optional().unwrap_or_default();
-        let poster = Poster::read(&section, USUAL, CONTENT_TYPE, fs);
+        let poster = Poster::read(&section, DEFAULTS, CONTENT_TYPE, fs);
         section.finish();
         Some(Self { poster: poster?, period, attributes: attributes.into_iter().collect() })
     }

@@ -12,7 +12,7 @@ pub(crate) use queue::{QueueSettings, key_of_file};
 use crate::assemble::Input;
 use skidder_config::{Item, Section};
 use skidder_os::Timestamp;
-use skidder_outputs::{BuildOther, Built, Check, Context as OutputContext, Other};
+use skidder_outputs::{BuildOther, Built, Context as OutputContext, Other, Tuning};
 use skidder_pipeline::{DeadLettersLimits, DiskQueueSettings, Output, QueueLimits};
 
 /// Longest id, so that it can be the name of a directory.
@@ -45,7 +45,7 @@ pub(crate) struct OutputParts {
     /// None, if no input feeds it: then it does not run.
     pub(crate) inputs: Vec<Input>,
     pub(crate) output: Box<dyn Output>,
-    pub(crate) check: Check,
+    pub(crate) tuning: Tuning,
     pub(crate) queue: QueueLimits,
     /// Its queue is on the disk.
     pub(crate) disk: Option<DiskQueueSettings>,

@@ -71,7 +71,7 @@ impl Bench<'_> {
     /// Tries sizes. Nothing if a signal came.
     pub(crate) fn run(
         &self,
-        trial: &Trial,
+        trial: &dyn Trial,
         sizes: TrialSizes,
         stop: &Receiver<()>,
     ) -> Result<Option<Cell>> {

@@ -16,7 +16,7 @@ use cells::{Bench, Cell};
 use events::Events;
 use indicatif::{ProgressBar, ProgressStyle};
 use report::Report;
-use skidder_outputs::{Check, Trial, TrialSizes};
+use skidder_outputs::{Trial, TrialSizes};
 use std::fs::File;
 use std::io::Write as _;
 use std::process::ExitCode;
@@ -39,9 +39,10 @@ pub(crate) fn tune(what: &Tune, global: &Global, world: &World) -> Result<ExitCo
     if parts.output_ids.len() > 1 && output.is_none() {
         bail!("there are several outputs; choose one with `--output ID`");
     }
-    let check = std::mem::replace(&mut parts.outputs[0].check, Check::Nothing("tune"));
+    let tuning = std::mem::replace(&mut parts.outputs[0].tuning, Err("it is tried already"));
     let index = format!("{INDEX_PREFIX}{}", uuid::Uuid::new_v4().simple());
-    let trial = match check.trial(&index, what.pipelines, what.really_send) {
+    let trial = tuning.and_then(|output| output.trial(&index, what.pipelines, what.really_send));
+    let trial = match trial {
         Ok(trial) => trial,
         Err(why) => bail!("{why}"),
     };
@@ -55,12 +56,12 @@ pub(crate) fn tune(what: &Tune, global: &Global, world: &World) -> Result<ExitCo
     };
     let sample = Sample::file(&what.sample, what.said.path.as_deref(), world)?;
     let events = Events::of(parts, world, &sample)?;
-    let grid = grid(what, &trial);
+    let grid = grid(what, &*trial);
     let most = grid.iter().map(|sizes| trial.output(*sizes).parallelism()).max();
     let runtime = run::runtime(run::socket_threads(most.unwrap_or(1), world))?;
-    let place = ScratchPlace { trial: &trial, index: &index, runtime: &runtime, removed: false };
+    let place = ScratchPlace { trial: &*trial, index: &index, runtime: &runtime, removed: false };
     let bench = Bench { world, runtime: &runtime, events: &events, seconds: what.seconds };
-    let stop = signals(matches!(trial, Trial::Elasticsearch(_)).then(|| index.clone()))?;
+    let stop = signals(trial.has_place().then(|| index.clone()))?;
     let (cells, failed) = try_all(&bench, &place, &grid, &stop);
     let removed = place.remove();
     let report = Report { cells: &cells, events: &events, seconds: what.seconds };
@@ -89,7 +90,7 @@ enum Ended {
 }
 
 /// All combinations; the levels are the innermost, so that what is alike follows each other.
-fn grid(what: &Tune, trial: &Trial) -> Vec<TrialSizes> {
+fn grid(what: &Tune, trial: &dyn Trial) -> Vec<TrialSizes> {
     let mut workers = what.workers.clone();
     if !trial.has_workers() && workers != [1] {
         tell("`loadbalance` is off: there is one worker, whatever is set\n");
@@ -148,7 +149,7 @@ fn try_all(
 
 /// The index of the trial: removed also if something panics.
 struct ScratchPlace<'a> {
-    trial: &'a Trial,
+    trial: &'a dyn Trial,
     index: &'a str,
     runtime: &'a Runtime,
     removed: bool,

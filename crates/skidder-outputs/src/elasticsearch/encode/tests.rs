@@ -1,14 +1,14 @@
 //! Bulk bodies: what is in them and what they cost.
 
 use super::*;
-use crate::elasticsearch::HostUrl;
+use crate::elasticsearch::parse_host;
 use crate::testing::{batch_with, context, deliveries};
 use skidder_encode::{Encoder, Framing};
 use skidder_event::{Format, Map};
 use std::io::Read as _;
 
 fn config(level: u32) -> Config {
-    let mut config = Config::new(vec![HostUrl::parse("es", "", "").unwrap()]);
+    let mut config = Config::new(vec![parse_host("es", "", "").unwrap()]);
     config.compression_level = level;
     config
 }

@@ -2,10 +2,10 @@
 
 use super::{Enabled, Lifecycle, Setup, Template};
 use crate::context::Context;
-use crate::elasticsearch::hosts::encode_percent;
 use crate::elasticsearch::server::{Flavour, ServerInfo};
 use http::Method;
 use serde_json::Value;
+use skidder_net::encode_percent;
 use std::sync::Arc;
 use tokio::sync::Mutex;
 

@@ -2,6 +2,7 @@
 
 use super::super::messages::{Delay, Detail, RetryInfo};
 use super::*;
+use http::HeaderMap;
 use http::HeaderName;
 
 fn headers(pairs: &[(&str, &str)]) -> HeaderMap {
@@ -30,7 +31,7 @@ const JSON: &[(&str, &str)] = &[("content-type", "application/json; charset=utf-
 
 fn http(status: u16, pairs: &[(&str, &str)], body: &[u8]) -> Verdict {
     let (headers, body) = (headers(pairs), body.to_vec());
-    of_http(&Answer { status, headers, body, ..Answer::default() })
+    of_http(&Http2Answer { status, headers, body, ..Http2Answer::default() })
 }
 
 /// Status, headers, body, and the word for the verdict.
@@ -107,7 +108,7 @@ fn grpc(code: &str, message: &str, details: Option<&Status>) -> Verdict {
         let text = STANDARD_NO_PAD.encode(details.encode_to_vec());
         trailers.insert("grpc-status-details-bin", text.parse().unwrap());
     }
-    of_grpc(&Answer { status: 200, trailers, ..Answer::default() })
+    of_grpc(&Http2Answer { status: 200, trailers, ..Http2Answer::default() })
 }
 
 fn retry_info(seconds: i64, nanos: i32) -> Status {
@@ -157,7 +158,7 @@ fn an_answer_of_grpc_is_one_whole_message() {
     let trailers = headers(&[("grpc-status", "0")]);
     let answer = |body: &[u8]| {
         let (body, trailers) = (body.to_vec(), trailers.clone());
-        of_grpc(&Answer { status: 200, trailers, body, ..Answer::default() })
+        of_grpc(&Http2Answer { status: 200, trailers, body, ..Http2Answer::default() })
     };
     assert_eq!(word(&answer(b"\0\0\0\0\0")), "taken");
     assert_eq!(word(&answer(b"\0\0\0\0\x04\x0a\x02\x08\x03")), "partly");
@@ -173,7 +174,7 @@ fn an_answer_of_grpc_is_one_whole_message() {
     }
     // Without a body the trailers come as headers.
     let headers = headers(&[("grpc-status", "3"), ("grpc-message", "not%20this%E2%82%AC%")]);
-    let verdict = of_grpc(&Answer { status: 200, headers, ..Answer::default() });
+    let verdict = of_grpc(&Http2Answer { status: 200, headers, ..Http2Answer::default() });
     let kind = "INVALID_ARGUMENT".to_owned();
     assert_eq!(verdict, Verdict::Refused { status: 3, kind, why: "not this\u{20ac}%".to_owned() });
 }
@@ -193,7 +194,7 @@ fn an_answer_of_grpc_may_be_compressed() {
             body.extend_from_slice(&packed);
             let (headers, trailers) =
                 (headers(&[("grpc-encoding", name)]), headers(&[("grpc-status", "0")]));
-            let mut answer = Answer { status: 200, headers, trailers, body };
+            let mut answer = Http2Answer { status: 200, headers, trailers, body };
             assert_eq!(word(&of_grpc(&answer)), expected, "{name}");
             answer.body.pop();
             assert_eq!(word(&of_grpc(&answer)), "unreadable", "{name}");
@@ -208,7 +209,7 @@ fn whoever_does_not_speak_grpc_is_asked_again() {
     for (status, expected) in
         [(200, "unreadable"), (401, "later"), (404, "later"), (413, "large"), (503, "later")]
     {
-        let answer = Answer { status, body: b"<html>".to_vec(), ..Answer::default() };
+        let answer = Http2Answer { status, body: b"<html>".to_vec(), ..Http2Answer::default() };
         assert_eq!(word(&of_grpc(&answer)), expected, "{status}");
     }
 }

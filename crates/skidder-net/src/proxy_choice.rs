@@ -4,8 +4,8 @@
 //! TLS, `HTTP_PROXY` for the others, neither for those in `NO_PROXY` and for this machine itself; lower-case names as
 //! well.
 
-use super::address::PROXY_HINT;
-use super::{Host, HttpProxy, Proxy, Via, read_headers};
+use crate::address::PROXY_HINT;
+use crate::{Host, HttpProxy, Proxy, SocksProxy, read_headers};
 use skidder_config::Section;
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ pub enum ProxyChoice {
     #[default]
     Direct,
     /// That of `proxy_url`, for all hosts.
-    Always(Arc<Via>),
+    Always(Arc<Proxy>),
     /// Those of the environment.
     Environment(Environment),
 }
@@ -25,8 +25,8 @@ pub enum ProxyChoice {
 /// The variables.
 #[derive(Clone, Debug, Default)]
 pub struct Environment {
-    http: Option<Arc<Via>>,
-    https: Option<Arc<Via>>,
+    http: Option<Arc<Proxy>>,
+    https: Option<Arc<Proxy>>,
     except: Vec<Except>,
 }
 
@@ -46,18 +46,15 @@ enum Except {
 
 impl ProxyChoice {
     /// Reads `proxy_url`, `proxy_headers` and `proxy_disable`. `environment` gives the value of a variable.
-    pub(crate) fn read(
-        section: &Section<'_>,
-        environment: impl Fn(&str) -> Option<String>,
-    ) -> Self {
+    pub fn read(section: &Section<'_>, environment: impl Fn(&str) -> Option<String>) -> Self {
         let headers = read_headers(section, "proxy_headers");
         let url = section.secret("proxy_url").named("the URL of a proxy").hint(PROXY_HINT);
         let url = url.try_map(|url| parse(url.reveal())).optional();
         if section.bool("proxy_disable").or(false) {
             return Self::Direct;
         }
-        let with_headers = |mut via: Via| {
-            if let Via::Http(proxy) = &mut via {
+        let with_headers = |mut via: Proxy| {
+            if let Proxy::Http(proxy) = &mut via {
                 proxy.headers.clone_from(&headers);
             }
             Arc::new(via)
@@ -81,7 +78,7 @@ impl ProxyChoice {
     }
 
     /// The proxy for one host.
-    pub(crate) fn of(&self, https: bool, host: &Host) -> Option<Arc<Via>> {
+    pub fn of(&self, https: bool, host: &Host) -> Option<Arc<Proxy>> {
         match self {
             Self::Direct => None,
             Self::Always(via) => Some(Arc::clone(via)),
@@ -91,12 +88,14 @@ impl ProxyChoice {
 }
 
 /// Reads the URL of a proxy; one without a scheme is one of HTTP.
-fn parse(url: &str) -> Result<Via, String> {
+fn parse(url: &str) -> Result<Proxy, String> {
     let (scheme, rest) = url.split_once("://").unwrap_or(("http", url));
     match scheme {
-        "http" => Ok(Via::Http(HttpProxy::parse(false, rest)?)),
-        "https" => Ok(Via::Http(HttpProxy::parse(true, rest)?)),
-        "socks5" | "socks5h" => Ok(Via::Socks(Proxy::parse(&format!("socks5://{rest}"), false)?)),
+        "http" => Ok(Proxy::Http(HttpProxy::parse(false, rest)?)),
+        "https" => Ok(Proxy::Http(HttpProxy::parse(true, rest)?)),
+        "socks5" | "socks5h" => {
+            Ok(Proxy::Socks(SocksProxy::parse(&format!("socks5://{rest}"), false)?))
+        }
         _ => Err("its scheme is none of `http`, `https` and `socks5`".to_owned()),
     }
 }
@@ -124,7 +123,7 @@ impl Environment {
         })
     }
 
-    fn of(&self, https: bool, host: &Host) -> Option<Arc<Via>> {
+    fn of(&self, https: bool, host: &Host) -> Option<Arc<Proxy>> {
         let via = if https { &self.https } else { &self.http };
         let name = host.name.trim_end_matches('.').to_ascii_lowercase();
         let address = name.parse::<IpAddr>().ok();
@@ -214,7 +213,7 @@ mod tests {
     }
 
     fn of(choice: &ProxyChoice, https: bool, host: &str) -> String {
-        let (name, port) = crate::net::address::read_host(host, 9200).unwrap();
+        let (name, port) = crate::address::read_host(host, 9200).unwrap();
         let via = choice.of(https, &Host { name, port });
         via.map_or_else(|| "direct".to_owned(), |via| via.to_string())
     }

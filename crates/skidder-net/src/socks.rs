@@ -1,7 +1,7 @@
 //! SOCKS5 (RFC 1928) with user and password (RFC 1929): `proxy_url` of the outputs over plain TCP.
 
-use super::address::{PROXY_HINT, read_address, read_credentials};
-use super::{Host, NetError, dial, resolve};
+use crate::address::{PROXY_HINT, read_address, read_credentials};
+use crate::route::{Host, NetError, dial, resolve};
 use skidder_config::{Secret, Section};
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
@@ -21,7 +21,7 @@ const IPV6: u8 = 4;
 
 /// A SOCKS5 proxy.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Proxy {
+pub struct SocksProxy {
     /// Where it listens.
     pub host: Host,
     /// User and password of the URL.
@@ -30,15 +30,15 @@ pub struct Proxy {
     pub local_resolver: bool,
 }
 
-impl fmt::Display for Proxy {
+impl fmt::Display for SocksProxy {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(out, "socks5://{}", self.host)
     }
 }
 
-impl Proxy {
+impl SocksProxy {
     /// Reads `proxy_url` and `proxy_use_local_resolver`; mistakes are told to the section's problems.
-    pub(crate) fn read(section: &Section<'_>) -> Option<Self> {
+    pub fn read(section: &Section<'_>) -> Option<Self> {
         let local_resolver = section.bool("proxy_use_local_resolver").or(false);
         let url = section.secret("proxy_url").named("the URL of a SOCKS5 proxy");
         let url = url.hint(PROXY_HINT);
@@ -218,18 +218,18 @@ mod tests {
 
     #[test]
     fn proxies_are_read_and_others_than_socks5_refused() {
-        let proxy = Proxy::parse("socks5://u:p%40x@proxy:1081/", true).unwrap();
+        let proxy = SocksProxy::parse("socks5://u:p%40x@proxy:1081/", true).unwrap();
         assert_eq!(proxy.to_string(), "socks5://proxy:1081");
         assert_eq!(proxy.credentials, Some(("u".to_owned(), Secret::new("p@x"))));
         assert!(!format!("{proxy:?}").contains("p@x"));
-        assert_eq!(Proxy::parse("socks5://[::1]", false).unwrap().host.port, DEFAULT_PORT);
+        assert_eq!(SocksProxy::parse("socks5://[::1]", false).unwrap().host.port, DEFAULT_PORT);
         for text in ["http://proxy", "proxy:1080", "socks5://:x@proxy", "socks5://proxy:0"] {
-            Proxy::parse(text, false).unwrap_err();
+            SocksProxy::parse(text, false).unwrap_err();
         }
         for text in ["socks5://", "socks5://:1080", "socks5://u:SECRET@", "socks5://u:SECRET@/"] {
-            assert_eq!(Proxy::parse(text, false).unwrap_err(), "it names no host", "{text}");
+            assert_eq!(SocksProxy::parse(text, false).unwrap_err(), "it names no host", "{text}");
         }
-        assert!(!Proxy::parse("socks5://u:SECRET", false).unwrap_err().contains("SECRET"));
+        assert!(!SocksProxy::parse("socks5://u:SECRET", false).unwrap_err().contains("SECRET"));
     }
 
     /// What a proxy that reads `expected` and answers each part is asked, and how that ends.
@@ -245,7 +245,7 @@ mod tests {
                 tcp.write_all(&answer).await.unwrap();
             }
         });
-        let mut proxy = Proxy::parse(proxy, target == "localhost").unwrap();
+        let mut proxy = SocksProxy::parse(proxy, target == "localhost").unwrap();
         proxy.host = Host { name: "127.0.0.1".to_owned(), port };
         let target = Host { name: target.to_owned(), port: 258 };
         let dialled = proxy.dial(&target).await;

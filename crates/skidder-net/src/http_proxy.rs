@@ -1,9 +1,8 @@
 //! Proxies of HTTP (RFC 9110, 9.3.6): asked for a tunnel with `CONNECT` for what is encrypted.
 
-use super::address::{read_address, read_credentials};
-use super::{Host, NetError, Stream, dial, encrypt, resolve};
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD as BASE64;
+use crate::address::{read_address, read_credentials};
+use crate::headers::basic_login;
+use crate::route::{Host, NetError, Stream, dial, encrypt, resolve};
 use http::{HeaderName, HeaderValue};
 use skidder_config::Secret;
 use skidder_tls::TlsSettings;
@@ -36,7 +35,7 @@ impl fmt::Display for HttpProxy {
 
 impl HttpProxy {
     /// Reads `http[s]://[user:password@]host[:port][/]`, without its scheme.
-    pub(crate) fn parse(https: bool, rest: &str) -> Result<Self, String> {
+    pub fn parse(https: bool, rest: &str) -> Result<Self, String> {
         let rest = rest.trim_end_matches('/');
         if rest.contains(['/', '?', '#']) {
             return Err("the URL of a proxy has no path".to_owned());
@@ -50,13 +49,13 @@ impl HttpProxy {
     }
 
     /// `Proxy-Authorization`, if it has a user.
-    pub(crate) fn authorization(&self) -> Option<String> {
+    pub fn authorization(&self) -> Option<String> {
         let (user, password) = self.credentials.as_ref()?;
-        Some(format!("Basic {}", BASE64.encode(format!("{user}:{}", password.reveal()))))
+        Some(basic_login(user, password))
     }
 
     /// A connection to the proxy itself.
-    pub(crate) async fn open(&self) -> Result<Box<dyn Stream>, NetError> {
+    pub async fn open(&self) -> Result<Box<dyn Stream>, NetError> {
         let tcp = dial(&resolve(&self.host.name, self.host.port).await?).await?;
         if !self.https {
             return Ok(Box::new(tcp));
@@ -67,7 +66,7 @@ impl HttpProxy {
     }
 
     /// A tunnel through the proxy to `target`.
-    pub(crate) async fn tunnel(&self, target: &Host) -> Result<Box<dyn Stream>, NetError> {
+    pub async fn tunnel(&self, target: &Host) -> Result<Box<dyn Stream>, NetError> {
         let mut stream = self.open().await?;
         self.ask(&mut stream, target).await.map_err(|what| self.error(what))?;
         Ok(stream)

@@ -4,7 +4,7 @@ use skidder_config::Secret;
 use std::net::Ipv6Addr;
 
 /// `user[:password]` of a URL, percent-encoded.
-pub(crate) fn read_credentials(text: &str) -> Result<(String, Secret), String> {
+pub fn read_credentials(text: &str) -> Result<(String, Secret), String> {
     let (user, password) = text.split_once(':').unwrap_or((text, ""));
     Ok((decode_percent(user)?, Secret::new(decode_percent(password)?)))
 }
@@ -14,7 +14,7 @@ pub(crate) const PROXY_HINT: &str = "a proxy is `scheme://[user:password@]host[:
                                      password is percent-encoded: `/` is `%2F`, `@` is `%40`";
 
 /// One entry of `hosts`: as [`read_address`]; a port alone (`:9200`) is one of this machine, as in Filebeat.
-pub(crate) fn read_host(text: &str, default_port: u16) -> Result<(String, u16), String> {
+pub fn read_host(text: &str, default_port: u16) -> Result<(String, u16), String> {
     match text.strip_prefix(':') {
         Some(port) if !port.contains(':') => Ok(("localhost".to_owned(), read_port(port)?)),
         _ => read_address(text, default_port),
@@ -24,7 +24,7 @@ pub(crate) fn read_host(text: &str, default_port: u16) -> Result<(String, u16), 
 /// `name[:port]`, with IPv6 addresses in brackets if they have a port. The error ends the sentence
 /// "`proxy_url` is …; ". It shows nothing of the text: where a port is expected may stand a password whose host was
 /// forgotten.
-pub(crate) fn read_address(text: &str, default_port: u16) -> Result<(String, u16), String> {
+pub fn read_address(text: &str, default_port: u16) -> Result<(String, u16), String> {
     if let Some(inner) = text.strip_prefix('[') {
         let (name, behind) = inner.split_once(']').ok_or("its `[` is not closed by `]`")?;
         let name = read_ipv6(name)?;

@@ -2,9 +2,8 @@
 //!
 //! <https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md>
 
-use super::answer::Answer;
-use crate::elasticsearch::connection::{ConnectionError, Pieces, within};
-use crate::net::Stream;
+use crate::connection::{ConnectionError, Pieces, within};
+use crate::route::Stream;
 use http::{HeaderMap, Method, Request, Uri};
 use hyper::body::{Body as _, Incoming};
 use hyper::client::conn::http2;
@@ -15,9 +14,22 @@ use std::time::Duration;
 /// Largest answer that is read: a usual one has a few bytes.
 const ANSWER_BYTES_MAX: usize = 4 << 20;
 
+/// A complete answer.
+#[derive(Debug, Default)]
+pub struct Http2Answer {
+    /// The status of HTTP.
+    pub status: u16,
+    /// Its headers.
+    pub headers: HeaderMap,
+    /// What follows the body, as the status of gRPC; empty if nothing does.
+    pub trailers: HeaderMap,
+    /// Its body.
+    pub body: Vec<u8>,
+}
+
 /// An open connection. Dropping it closes it.
 #[derive(Debug)]
-pub(crate) struct Http2 {
+pub struct Http2 {
     sender: http2::SendRequest<Pieces>,
     driver: tokio::task::JoinHandle<()>,
 }
@@ -30,7 +42,7 @@ impl Drop for Http2 {
 
 impl Http2 {
     /// HTTP/2 over an open connection.
-    pub(crate) async fn over(stream: Box<dyn Stream>) -> Result<Self, ConnectionError> {
+    pub async fn over(stream: Box<dyn Stream>) -> Result<Self, ConnectionError> {
         let (sender, connection) = http2::Builder::new(TokioExecutor::new())
             .handshake::<_, Pieces>(TokioIo::new(stream))
             .await
@@ -45,19 +57,19 @@ impl Http2 {
     }
 
     /// Whether a request can be sent over it.
-    pub(crate) fn is_open(&self) -> bool {
+    pub fn is_open(&self) -> bool {
         !self.sender.is_closed()
     }
 
     /// Sends a request and reads the whole answer within `timeout`. After an error the connection must not be used
     /// again.
-    pub(crate) async fn exchange(
+    pub async fn exchange(
         &mut self,
         uri: Uri,
         headers: HeaderMap,
         body: Pieces,
         timeout: Duration,
-    ) -> Result<Answer, ConnectionError> {
+    ) -> Result<Http2Answer, ConnectionError> {
         let mut request = Request::new(body);
         *request.method_mut() = Method::POST;
         *request.uri_mut() = uri;
@@ -67,8 +79,11 @@ impl Http2 {
             let response =
                 self.sender.send_request(request).await.map_err(ConnectionError::Broken)?;
             let (head, body) = response.into_parts();
-            let mut answer =
-                Answer { status: head.status.as_u16(), headers: head.headers, ..Answer::default() };
+            let mut answer = Http2Answer {
+                status: head.status.as_u16(),
+                headers: head.headers,
+                ..Default::default()
+            };
             read(body, &mut answer).await?;
             Ok(answer)
         })
@@ -76,14 +91,14 @@ impl Http2 {
     }
 }
 
-async fn read(mut body: Incoming, answer: &mut Answer) -> Result<(), ConnectionError> {
+async fn read(mut body: Incoming, answer: &mut Http2Answer) -> Result<(), ConnectionError> {
     while let Some(frame) =
         std::future::poll_fn(|context| Pin::new(&mut body).poll_frame(context)).await
     {
         match frame.map_err(ConnectionError::Broken)?.into_data() {
             Ok(data) => {
                 if answer.body.len() + data.len() > ANSWER_BYTES_MAX {
-                    return Err(ConnectionError::TooLong);
+                    return Err(ConnectionError::TooLong(ANSWER_BYTES_MAX));
                 }
                 answer.body.extend_from_slice(&data);
             }

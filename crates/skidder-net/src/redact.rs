@@ -20,11 +20,11 @@ const NAMES: [&[u8]; 3] = [b"authorization", b"x-api-key", b"x-amz-security-toke
 
 /// The secret values of a request's headers.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Sent(Vec<HeaderValue>);
+pub struct Redactor(Vec<HeaderValue>);
 
-impl Sent {
+impl Redactor {
     /// Those that are marked as sensitive, and logins.
-    pub(crate) fn of(headers: &HeaderMap) -> Self {
+    pub fn of(headers: &HeaderMap) -> Self {
         let secret = |name, value: &HeaderValue| {
             value.is_sensitive() || name == AUTHORIZATION || name == PROXY_AUTHORIZATION
         };
@@ -33,7 +33,7 @@ impl Sent {
     }
 
     /// Hides them in an answer, in every form in which they are known here, and whatever stands where credentials do.
-    pub(crate) fn hide(&self, answer: &mut [u8]) {
+    pub fn hide(&self, answer: &mut [u8]) {
         for value in &self.0 {
             for form in forms(value.as_bytes()) {
                 hide_all(answer, &form);
@@ -43,7 +43,7 @@ impl Sent {
     }
 
     /// The same in a header of an answer.
-    pub(crate) fn hide_in_header(&self, headers: &mut HeaderMap, name: &str) {
+    pub fn hide_in_header(&self, headers: &mut HeaderMap, name: &str) {
         if let Some(value) = headers.get_mut(name) {
             let mut text = value.as_bytes().to_vec();
             self.hide(&mut text);
@@ -55,7 +55,7 @@ impl Sent {
 }
 
 /// A text with this secret in it, without the secret.
-pub(crate) fn without(text: &str, secret: &str) -> String {
+pub fn redact(text: &str, secret: &str) -> String {
     let mut bytes = text.as_bytes().to_vec();
     hide_all(&mut bytes, secret.as_bytes());
     String::from_utf8_lossy(&bytes).into_owned()
@@ -142,7 +142,7 @@ mod tests {
         headers.insert(AUTHORIZATION, header.parse().unwrap());
         headers.insert("x-mine", HeaderValue::from_static("not secret"));
         let mut answer = answer.as_bytes().to_vec();
-        Sent::of(&headers).hide(&mut answer);
+        Redactor::of(&headers).hide(&mut answer);
         String::from_utf8(answer).unwrap()
     }
 
@@ -195,7 +195,7 @@ mod tests {
             [&b""[..], b"\xff\xfe", b"authorization", b"authorization:", b"Basic \xff\xff\xff\xff"]
         {
             let mut answer = text.to_vec();
-            Sent::default().hide(&mut answer);
+            Redactor::default().hide(&mut answer);
             assert_eq!(answer.len(), text.len());
         }
     }

@@ -1,13 +1,13 @@
 //! Hosts and `ssl` of the outputs over plain TCP.
 
-use super::Host;
-use super::address::read_host;
+use crate::Host;
+use crate::address::read_host;
 use http::{HeaderName, HeaderValue};
 use skidder_config::Section;
 use skidder_tls::TlsSettings;
 
 /// `hosts`, as `name[:port]`. Mistakes are told to the section's problems; empty after one.
-pub(crate) fn read_hosts(section: &Section<'_>, port: u16) -> Vec<Host> {
+pub fn read_hosts(section: &Section<'_>, port: u16) -> Vec<Host> {
     let host = |text: &str| {
         if text.contains("://") || text.contains(['/', '@']) {
             return Err("a URL; expected `host` or `host:port`".to_owned());
@@ -20,7 +20,7 @@ pub(crate) fn read_hosts(section: &Section<'_>, port: u16) -> Vec<Host> {
 }
 
 /// Headers that a request carries, under `key`. Mistakes are told to the section's problems; empty after one.
-pub(crate) fn read_headers(section: &Section<'_>, key: &str) -> Vec<(HeaderName, HeaderValue)> {
+pub fn read_headers(section: &Section<'_>, key: &str) -> Vec<(HeaderName, HeaderValue)> {
     let headers = section.string_map(key).try_map(|headers| {
         let header = |(name, value): (String, String)| {
             let wrong = || format!("header `{name}` cannot be sent");
@@ -36,7 +36,7 @@ pub(crate) fn read_headers(section: &Section<'_>, key: &str) -> Vec<(HeaderName,
 }
 
 /// `ssl`, if there is one that is not turned off.
-pub(crate) fn read_tls(section: &Section<'_>) -> Option<TlsSettings> {
+pub fn read_tls(section: &Section<'_>) -> Option<TlsSettings> {
     if !section.has("ssl") {
         return None;
     }

@@ -1,25 +1,25 @@
 //! Logging in with Kerberos: each request has a header of its own.
 
-use super::connection::ConnectionError;
+use crate::connection::ConnectionError;
 use http::HeaderValue;
 use std::sync::Arc;
 
 /// Makes the value of `Authorization` for each request to one host.
 #[derive(Clone, Debug)]
-pub(crate) struct Login {
+pub struct Login {
     kerberos: Arc<skidder_kerberos::Login>,
     host: Arc<str>,
 }
 
 impl Login {
     /// For requests to `host`, a name without a port.
-    pub(crate) fn new(kerberos: Arc<skidder_kerberos::Login>, host: &str) -> Self {
+    pub fn new(kerberos: Arc<skidder_kerberos::Login>, host: &str) -> Self {
         Self { kerberos, host: Arc::from(host) }
     }
 
     /// The value for one request. The servers of the realm may have to be asked, which is done on a thread for what
     /// blocks.
-    pub(crate) async fn header(&self) -> Result<HeaderValue, ConnectionError> {
+    pub async fn header(&self) -> Result<HeaderValue, ConnectionError> {
         let Self { kerberos, host } = self.clone();
         let made = tokio::task::spawn_blocking(move || kerberos.header(&host)).await;
         let text = made.map_err(|error| ConnectionError::LoginEnded(error.to_string()))??;

@@ -1,9 +1,11 @@
 //! Documents posted to a URL, beside the events: each over a connection of its own, which is closed behind the answer.
 
-use crate::elasticsearch::HostUrl;
-use crate::elasticsearch::connection::{Connection, ConnectionError, Pieces};
-use crate::net::{ProxyChoice, Route, Via, read_headers};
-use crate::web::{AGENT, basic, proxy_login, retry_after, secret, shown, uri};
+use crate::HostUrl;
+use crate::connection::{Connection, ConnectionError, Pieces};
+use crate::headers::{
+    AGENT, basic_login_of, excerpt, proxy_login, request_uri, retry_after, secret_header,
+};
+use crate::{Proxy, ProxyChoice, Route, read_headers};
 use bytes::Bytes;
 use flate2::Compression;
 use flate2::write::GzEncoder;
@@ -36,7 +38,7 @@ pub struct Poster {
     compresses: bool,
 }
 
-/// What the server answered.
+/// An answer.
 #[derive(Clone, Debug)]
 pub struct Posted {
     /// Its status.
@@ -57,7 +59,7 @@ pub struct PostError {
 
 /// Where the documents go if the settings do not say it.
 #[derive(Clone, Copy, Debug)]
-pub struct Usual {
+pub struct PosterDefaults {
     /// The whole of `endpoint`.
     pub endpoint: &'static str,
     /// What its path ends with, and is added if it does not.
@@ -71,21 +73,21 @@ impl Poster {
     /// problems.
     pub fn read(
         section: &Section<'_>,
-        usual: Usual,
+        defaults: PosterDefaults,
         kind: &'static str,
         fs: &Arc<dyn Fs>,
     ) -> Option<Self> {
         let parse = |text: String| {
             if !text.contains("://") {
-                return Err(format!("expected a URL, as in `{}`", usual.endpoint));
+                return Err(format!("expected a URL, as in `{}`", defaults.endpoint));
             }
-            HostUrl::parse_with(&text, "", "", |https| if https { 443 } else { usual.port })
+            HostUrl::parse(&text, "", "", |https| if https { 443 } else { defaults.port })
         };
         let url = section.string("endpoint").named("a URL").try_map(parse).optional();
         let url = match url {
             Some(url) => url,
             None if section.has("endpoint") => return None,
-            None => parse(usual.endpoint.to_owned()).ok()?,
+            None => parse(defaults.endpoint.to_owned()).ok()?,
         };
         let proxy = ProxyChoice::read(section, |name| std::env::var(name).ok());
         let proxy = proxy.of(url.https, &url.address());
@@ -106,7 +108,9 @@ impl Poster {
             }
         }
         let headers = headers(&url, section, kind, proxy.as_deref());
-        let (Some(uri), Some(headers)) = (uri(&url, usual.path, proxy.as_deref()), headers) else {
+        let (Some(uri), Some(headers)) =
+            (request_uri(&url, defaults.path, proxy.as_deref()), headers)
+        else {
             section.problem("endpoint", format!("`{url}` cannot be asked"), "");
             return None;
         };
@@ -149,7 +153,7 @@ impl Poster {
     /// What to say of an answer that is no success.
     pub fn refusal(&self, posted: &Posted) -> String {
         let mut text = format!("{}: the server answered {}", self.url, posted.status);
-        let shown = shown(&posted.body, SHOWN_BYTES_MAX);
+        let shown = excerpt(&posted.body, SHOWN_BYTES_MAX);
         if !shown.is_empty() {
             write!(text, ": {shown}").expect("a string takes everything");
         }
@@ -167,20 +171,20 @@ fn headers(
     url: &HostUrl,
     section: &Section<'_>,
     kind: &'static str,
-    proxy: Option<&Via>,
+    proxy: Option<&Proxy>,
 ) -> Option<HeaderMap> {
     let mut headers = HeaderMap::new();
     headers.insert(HOST, HeaderValue::from_str(&url.authority()).ok()?);
     headers.insert(CONTENT_TYPE, HeaderValue::from_static(kind));
     headers.insert(USER_AGENT, HeaderValue::from_static(AGENT));
-    if let Some(login) = basic(url) {
-        headers.insert(AUTHORIZATION, secret(&login)?);
+    if let Some(login) = basic_login_of(url) {
+        headers.insert(AUTHORIZATION, secret_header(&login)?);
     }
     for (name, value) in read_headers(section, "headers") {
         headers.insert(name, value);
     }
     if let Some(login) = proxy_login(url, proxy) {
-        headers.insert(PROXY_AUTHORIZATION, secret(&login)?);
+        headers.insert(PROXY_AUTHORIZATION, secret_header(&login)?);
     }
     Some(headers)
 }

@@ -1,21 +1,7 @@
 //! The way to a server: names to addresses, a proxy if there is one, TLS.
 
-pub(crate) mod address;
-mod first;
-mod http_proxy;
-mod proxy_choice;
-mod read;
-mod socks;
-mod tcp;
-
-pub use first::first_of;
-pub use http_proxy::HttpProxy;
-pub use proxy_choice::ProxyChoice;
-pub(crate) use read::{read_headers, read_hosts, read_tls};
-pub use socks::Proxy;
-pub use tcp::connect;
-
-use crate::check::Steps;
+use crate::first::first_of;
+use crate::{HttpProxy, SocksProxy, Steps};
 use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
 use skidder_tls::{TlsClient, VerificationMode};
@@ -35,21 +21,49 @@ const NEXT_ADDRESS_AFTER: Duration = Duration::from_millis(300);
 
 /// Why a server cannot be reached.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum NetError {
+pub enum NetError {
+    /// The name cannot be looked up.
     #[error("cannot resolve `{name}`: {source}")]
-    Resolve { name: String, source: io::Error },
+    Resolve {
+        /// The name.
+        name: String,
+        /// Why.
+        source: io::Error,
+    },
+    /// The name has no address.
     #[error("`{0}` has no address")]
     NoAddress(String),
+    /// No address takes a connection; this is the last one tried.
     #[error("cannot connect to {address}: {source}{}", connect_remedy(.source))]
-    Connect { address: SocketAddr, source: io::Error },
+    Connect {
+        /// The address.
+        address: SocketAddr,
+        /// Why.
+        source: io::Error,
+    },
+    /// The proxy does not connect us.
     #[error("the proxy `{proxy}` {what}")]
-    Proxy { proxy: String, what: String },
+    Proxy {
+        /// Its URL, without credentials.
+        proxy: String,
+        /// What it did: ends the sentence.
+        what: String,
+    },
+    /// The handshake failed.
     #[error("no TLS connection with `{name}`: {source}{}", tls_remedy(.source))]
-    Tls { name: String, source: io::Error },
+    Tls {
+        /// The server's name.
+        name: String,
+        /// Why.
+        source: io::Error,
+    },
+    /// The name cannot be checked against a certificate.
     #[error("`{0}` is no name that a certificate can have")]
     Name(String),
+    /// No connection in time.
     #[error("no connection within `timeout` ({} s)", .0.as_secs_f64())]
     Timeout(Duration),
+    /// No answer to the handshake in time.
     #[error(
         "no answer to the TLS handshake within `timeout` ({} s); does this port speak TLS? If not, use `http://` in place \
          of `https://`, or leave `ssl` out",
@@ -132,14 +146,14 @@ impl fmt::Display for Host {
 
 /// A proxy on the way.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Via {
+pub enum Proxy {
     /// SOCKS5.
-    Socks(Proxy),
+    Socks(SocksProxy),
     /// HTTP: asked for a tunnel for what is encrypted; what is not goes to it as it is.
     Http(HttpProxy),
 }
 
-impl fmt::Display for Via {
+impl fmt::Display for Proxy {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Socks(proxy) => proxy.fmt(out),
@@ -150,23 +164,26 @@ impl fmt::Display for Via {
 
 /// A server with the way to it.
 #[derive(Clone, Debug)]
-pub(crate) struct Route {
-    pub(crate) host: Host,
-    pub(crate) proxy: Option<Arc<Via>>,
-    pub(crate) tls: Option<Arc<TlsClient>>,
-    /// The connection is one of HTTP/2: TLS says so (ALPN, RFC 9113, 3.2), and a proxy of HTTP is asked for a tunnel
-    /// for what is not encrypted, too.
-    pub(crate) http2: bool,
+pub struct Route {
+    /// The server.
+    pub host: Host,
+    /// A proxy before it.
+    pub proxy: Option<Arc<Proxy>>,
+    /// TLS, unless the connection is plain.
+    pub tls: Option<Arc<TlsClient>>,
+    /// The connection is for HTTP/2: TLS offers `h2` (ALPN, RFC 9113, 3.2), and a proxy of HTTP opens a tunnel for plain
+    /// connections, too.
+    pub http2: bool,
 }
 
 /// An open connection, whatever it is made of.
-pub(crate) trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
+pub trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
 
 impl Route {
     /// Opens a connection within `timeout`.
-    pub(crate) async fn open(&self, timeout: Duration) -> Result<Box<dyn Stream>, NetError> {
+    pub async fn open(&self, timeout: Duration) -> Result<Box<dyn Stream>, NetError> {
         let started = Instant::now();
         let dialling = async {
             Ok(match &self.proxy {
@@ -206,22 +223,18 @@ impl Route {
     }
 
     /// A connection by a proxy, not yet encrypted.
-    async fn dial_by(&self, proxy: &Via) -> Result<Box<dyn Stream>, NetError> {
+    async fn dial_by(&self, proxy: &Proxy) -> Result<Box<dyn Stream>, NetError> {
         Ok(match proxy {
-            Via::Socks(proxy) => Box::new(proxy.dial(&self.host).await?),
-            Via::Http(proxy) if self.tls.is_some() || self.http2 => {
+            Proxy::Socks(proxy) => Box::new(proxy.dial(&self.host).await?),
+            Proxy::Http(proxy) if self.tls.is_some() || self.http2 => {
                 proxy.tunnel(&self.host).await?
             }
-            Via::Http(proxy) => proxy.open().await?,
+            Proxy::Http(proxy) => proxy.open().await?,
         })
     }
 
     /// Opens a connection and tells each step of it; `None` if one failed.
-    pub(crate) async fn check(
-        &self,
-        steps: &mut Steps<'_>,
-        timeout: Duration,
-    ) -> Option<Box<dyn Stream>> {
+    pub async fn check(&self, steps: &mut Steps<'_>, timeout: Duration) -> Option<Box<dyn Stream>> {
         steps.line(1, "connection...");
         steps.ok(2, "parse host", "");
         let stream: Box<dyn Stream> = match &self.proxy {
@@ -276,7 +289,7 @@ async fn within<T>(
 }
 
 /// The addresses of a host.
-pub(crate) async fn resolve(name: &str, port: u16) -> Result<Vec<SocketAddr>, NetError> {
+pub async fn resolve(name: &str, port: u16) -> Result<Vec<SocketAddr>, NetError> {
     let found = tokio::net::lookup_host((name, port)).await;
     let addresses: Vec<SocketAddr> =
         found.map_err(|source| NetError::Resolve { name: name.to_owned(), source })?.collect();
@@ -287,17 +300,17 @@ pub(crate) async fn resolve(name: &str, port: u16) -> Result<Vec<SocketAddr>, Ne
 }
 
 /// A TCP connection to the address that takes one first.
-pub(crate) async fn dial(addresses: &[SocketAddr]) -> Result<TcpStream, NetError> {
+pub async fn dial(addresses: &[SocketAddr]) -> Result<TcpStream, NetError> {
     let none = NetError::NoAddress(String::new());
     first_of(addresses.iter().copied(), NEXT_ADDRESS_AFTER, none, dial_one).await
 }
 
 async fn dial_one(address: SocketAddr) -> Result<TcpStream, NetError> {
-    tcp::connect(address).await.map_err(|source| NetError::Connect { address, source })
+    crate::tcp::connect(address).await.map_err(|source| NetError::Connect { address, source })
 }
 
 /// TLS over a connection, to the server of this name.
-pub(crate) async fn encrypt<S: Stream>(
+pub async fn encrypt<S: Stream>(
     stream: S,
     name: &str,
     tls: &Arc<ClientConfig>,

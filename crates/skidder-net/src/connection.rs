@@ -1,11 +1,11 @@
 //! One keep-alive connection to a server: hyper over a TCP or TLS stream that we own.
 
-use super::login::Login;
-use crate::net::{NetError, Route, Stream};
-use crate::redact::Sent;
+use crate::login::Login;
+use crate::redact::Redactor;
+use crate::{NetError, Route, Stream};
 use bytes::Bytes;
 use http::header::AUTHORIZATION;
-use http::{HeaderMap, Method, Request, Uri};
+use http::{HeaderMap, Method, Request, Response, Uri, response};
 use hyper::body::{Body, Frame, Incoming, SizeHint};
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
@@ -19,23 +19,29 @@ use std::time::Duration;
 /// Largest answer that is read. A bulk answer to 1600 refused events has about 1 MiB.
 const ANSWER_BYTES_MAX: usize = 64 << 20;
 /// Largest buffer for answers that is kept for the next one.
-pub(crate) const ANSWER_KEPT_BYTES_MAX: usize = 1 << 20;
+pub const ANSWER_KEPT_BYTES_MAX: usize = 1 << 20;
 
 /// Why there is no answer. After all of them the connection is gone.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum ConnectionError {
+pub enum ConnectionError {
+    /// There is no connection.
     #[error(transparent)]
     Net(#[from] NetError),
+    /// The connection ended early.
     #[error("the connection broke: {}", chain(.0))]
     Broken(#[source] hyper::Error),
+    /// No answer in time.
     #[error("nothing came within `timeout` ({} s)", .0.as_secs_f64())]
     Timeout(Duration),
+    /// No login could be made for the request.
     #[error(transparent)]
     Login(#[from] skidder_kerberos::LoginError),
+    /// The thread that makes logins ended.
     #[error("logging in ended early: {0}")]
     LoginEnded(String),
-    #[error("the answer is longer than {ANSWER_BYTES_MAX} bytes")]
-    TooLong,
+    /// The answer is longer than is read.
+    #[error("the answer is longer than {0} bytes")]
+    TooLong(usize),
 }
 
 /// An error of hyper with what is behind it.
@@ -50,15 +56,16 @@ fn chain(error: &hyper::Error) -> String {
     text
 }
 
-/// A body that is there as a whole, in pieces.
+/// A request's body: complete, in pieces.
 #[derive(Debug)]
-pub(crate) struct Pieces {
+pub struct Pieces {
     pieces: VecDeque<Bytes>,
     bytes_left: u64,
 }
 
 impl Pieces {
-    pub(crate) fn new(pieces: &[Bytes]) -> Self {
+    /// A body of these pieces.
+    pub fn new(pieces: &[Bytes]) -> Self {
         let pieces: VecDeque<Bytes> =
             pieces.iter().filter(|piece| !piece.is_empty()).cloned().collect();
         let bytes_left = pieces.iter().map(|piece| piece.len() as u64).sum();
@@ -92,7 +99,7 @@ impl Body for Pieces {
 
 /// An open connection. Dropping it closes it.
 #[derive(Debug)]
-pub(crate) struct Connection {
+pub struct Connection {
     sender: http1::SendRequest<Pieces>,
     driver: tokio::task::JoinHandle<()>,
     /// Makes a header for each request, if it needs one.
@@ -109,7 +116,7 @@ impl Drop for Connection {
 
 impl Connection {
     /// Opens a connection within `timeout`.
-    pub(crate) async fn open(
+    pub async fn open(
         route: &Route,
         login: Option<Login>,
         timeout: Duration,
@@ -119,7 +126,7 @@ impl Connection {
     }
 
     /// HTTP over an open connection.
-    pub(crate) async fn over(
+    pub async fn over(
         stream: Box<dyn Stream>,
         login: Option<Login>,
     ) -> Result<Self, ConnectionError> {
@@ -137,18 +144,19 @@ impl Connection {
     }
 
     /// Whether it has answered before.
-    pub(crate) fn is_used(&self) -> bool {
+    pub fn is_used(&self) -> bool {
         self.used
     }
 
     /// Whether a request can be sent over it.
-    pub(crate) fn is_open(&self) -> bool {
+    pub fn is_open(&self) -> bool {
         !self.sender.is_closed()
     }
 
-    /// Sends a request and reads the whole answer into `answer` within `timeout`; gives its status and headers.
+    /// Sends a request and reads the whole answer into `answer` within `timeout`; returns its status and headers.
+    /// Secrets of the request are masked in an answer that is no success, as only those are shown.
     /// After an error the connection must not be used again.
-    pub(crate) async fn send(
+    pub async fn send(
         &mut self,
         method: Method,
         uri: Uri,
@@ -157,48 +165,82 @@ impl Connection {
         answer: &mut Vec<u8>,
         timeout: Duration,
     ) -> Result<(u16, HeaderMap), ConnectionError> {
-        answer.clear();
         let mut request = Request::new(body);
         *request.method_mut() = method;
         *request.uri_mut() = uri;
         *request.headers_mut() = headers;
         within(timeout, async {
-            if let Some(login) = &self.login {
-                request.headers_mut().insert(AUTHORIZATION, login.header().await?);
-            }
-            let sent = Sent::of(request.headers());
-            self.sender.ready().await.map_err(ConnectionError::Broken)?;
-            let response =
-                self.sender.send_request(request).await.map_err(ConnectionError::Broken)?;
-            let (head, body) = response.into_parts();
-            read_body(body, answer).await?;
-            self.used = true;
-            // Only what says no is shown.
-            if !head.status.is_success() {
-                sent.hide(answer);
-            }
+            let head = self.exchange(request, answer, ANSWER_BYTES_MAX).await?;
             Ok((head.status.as_u16(), head.headers))
         })
         .await
     }
+
+    /// As [`Connection::send`], without a time limit, and with a bound of its own for the answer.
+    pub(crate) async fn exchange(
+        &mut self,
+        mut request: Request<Pieces>,
+        answer: &mut Vec<u8>,
+        bytes_max: usize,
+    ) -> Result<response::Parts, ConnectionError> {
+        answer.clear();
+        self.log_in(&mut request).await?;
+        let redactor = Redactor::of(request.headers());
+        let (head, body) = self.start(request).await?.into_parts();
+        read_body(body, answer, bytes_max).await?;
+        self.used = true;
+        // Only what says no is shown.
+        if !head.status.is_success() {
+            redactor.hide(answer);
+        }
+        Ok(head)
+    }
+
+    /// Sends a request and returns the head of the answer, with the body still to come. There is no time limit.
+    pub(crate) async fn start(
+        &mut self,
+        request: Request<Pieces>,
+    ) -> Result<Response<Incoming>, ConnectionError> {
+        self.sender.ready().await.map_err(ConnectionError::Broken)?;
+        self.sender.send_request(request).await.map_err(ConnectionError::Broken)
+    }
+
+    async fn log_in(&self, request: &mut Request<Pieces>) -> Result<(), ConnectionError> {
+        if let Some(login) = &self.login {
+            request.headers_mut().insert(AUTHORIZATION, login.header().await?);
+        }
+        Ok(())
+    }
 }
 
-async fn read_body(mut body: Incoming, into: &mut Vec<u8>) -> Result<(), ConnectionError> {
-    while let Some(frame) =
-        std::future::poll_fn(|context| Pin::new(&mut body).poll_frame(context)).await
-    {
-        if let Ok(data) = frame.map_err(ConnectionError::Broken)?.into_data() {
-            if into.len() + data.len() > ANSWER_BYTES_MAX {
-                return Err(ConnectionError::TooLong);
-            }
-            into.extend_from_slice(&data);
+/// Appends the next piece of a body; `false` at its end.
+pub(crate) async fn read_piece(
+    body: &mut Incoming,
+    into: &mut Vec<u8>,
+    bytes_max: usize,
+) -> Result<bool, ConnectionError> {
+    let next = std::future::poll_fn(|context| Pin::new(&mut *body).poll_frame(context)).await;
+    let Some(frame) = next else { return Ok(false) };
+    if let Ok(data) = frame.map_err(ConnectionError::Broken)?.into_data() {
+        if into.len() + data.len() > bytes_max {
+            return Err(ConnectionError::TooLong(bytes_max));
         }
+        into.extend_from_slice(&data);
     }
+    Ok(true)
+}
+
+pub(crate) async fn read_body(
+    mut body: Incoming,
+    into: &mut Vec<u8>,
+    bytes_max: usize,
+) -> Result<(), ConnectionError> {
+    while read_piece(&mut body, into, bytes_max).await? {}
     Ok(())
 }
 
 /// Runs `work` for at most `timeout`.
-pub(crate) async fn within<T>(
+pub async fn within<T>(
     timeout: Duration,
     work: impl Future<Output = Result<T, ConnectionError>>,
 ) -> Result<T, ConnectionError> {

@@ -1,15 +1,12 @@
-//! `hosts`: from what users write to an address, a path and credentials.
+//! URLs of servers: scheme, host, port, path and credentials, as users write them.
 //!
-//! The rules are libbeat's `common.MakeURL`: a missing scheme, port and path come from `protocol`,
-//! 9200 and `path`; what the URL has wins. Unlike there, a URL without a host is wrong, and not one of this machine.
+//! The rules are libbeat's `common.MakeURL`: a missing scheme, port and path come from other settings; what the URL has
+//! wins. Unlike there, a URL without a host is an error, and not this machine.
 
-use crate::net::Host;
-use crate::net::address::{read_address, read_credentials, read_host};
+use crate::Host;
+use crate::address::{read_address, read_credentials, read_host};
 use skidder_config::Secret;
 use std::fmt;
-
-/// Port of a host that names none.
-pub const DEFAULT_PORT: u16 = 9200;
 
 /// One server.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,20 +17,20 @@ pub struct HostUrl {
     pub name: String,
     /// TCP port.
     pub port: u16,
-    /// Path before `/_bulk`, without a slash at its end; empty for none.
+    /// What every path begins with, without a slash at its end; empty for none.
     pub path: String,
     /// User and password of the URL.
     pub credentials: Option<(String, Secret)>,
 }
 
 impl HostUrl {
-    /// Reads one entry of `hosts`. The error ends the sentence "`hosts` is …; ".
-    pub fn parse(text: &str, protocol: &str, path: &str) -> Result<Self, String> {
-        Self::parse_with(text, protocol, path, |_| DEFAULT_PORT)
-    }
-
-    /// The same; `port` is that of a host that names none, whether it has TLS or not.
-    pub(crate) fn parse_with(
+    /// Reads a URL, or one entry of `hosts`. A missing scheme is `protocol` (empty: `http`), a missing path is `path`,
+    /// and a missing port is what `port` returns for a host with TLS (`true`) or without.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong: the end of the sentence "`hosts` is …; ".
+    pub fn parse(
         text: &str,
         protocol: &str,
         path: &str,
@@ -77,8 +74,8 @@ impl HostUrl {
         Ok(Self { https, name, port, path, credentials })
     }
 
-    /// Where it is.
-    pub(crate) fn address(&self) -> Host {
+    /// Name and port.
+    pub fn address(&self) -> Host {
         Host { name: self.name.clone(), port: self.port }
     }
 
@@ -99,8 +96,15 @@ impl fmt::Display for HostUrl {
     }
 }
 
+/// A text for a path or a query, percent-encoded as by [`encode_percent`].
+pub fn percent_encoded(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    encode_percent(&mut out, text);
+    out
+}
+
 /// Percent-encodes everything but what RFC 3986 calls unreserved, for names and values of queries.
-pub(crate) fn encode_percent(out: &mut String, text: &str) {
+pub fn encode_percent(out: &mut String, text: &str) {
     use fmt::Write as _;
     for byte in text.bytes() {
         if byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~') {
@@ -114,6 +118,16 @@ pub(crate) fn encode_percent(out: &mut String, text: &str) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn parse(text: &str, protocol: &str, path: &str) -> Result<HostUrl, String> {
+        HostUrl::parse(text, protocol, path, |_| 9200)
+    }
+
+    #[test]
+    fn everything_with_a_meaning_in_a_url_is_percent_encoded() {
+        let encoded = percent_encoded("a b/{\"c\":[\"ä\"]}");
+        assert_eq!(encoded, "a%20b%2F%7B%22c%22%3A%5B%22%C3%A4%22%5D%7D");
+    }
 
     #[test]
     fn hosts_are_read_as_filebeat_reads_them() {
@@ -133,10 +147,10 @@ mod tests {
             (":9500", "", "", "http://localhost:9500"),
         ];
         for (text, protocol, path, expected) in table {
-            let host = HostUrl::parse(text, protocol, path).unwrap();
+            let host = parse(text, protocol, path).unwrap();
             assert_eq!(host.to_string(), expected, "{text}");
         }
-        let host = HostUrl::parse("http://u:p%40x@es/", "", "").unwrap();
+        let host = parse("http://u:p%40x@es/", "", "").unwrap();
         assert_eq!(host.credentials, Some(("u".to_owned(), Secret::new("p@x"))));
         assert!(!format!("{host:?} {host}").contains("p@x"));
     }
@@ -146,10 +160,10 @@ mod tests {
         for text in
             ["ftp://es", "es:0", "es:x", "http://es/?a=b", "[::1", "[::1]x", "a b", "http://a%x@b"]
         {
-            HostUrl::parse(text, "", "").unwrap_err();
+            parse(text, "", "").unwrap_err();
         }
         for text in ["", "http://", "https:///path", "http://:9200", "u:p@", "http://u:p@:9200"] {
-            assert_eq!(HostUrl::parse(text, "", "").unwrap_err(), "it names no host", "{text}");
+            assert_eq!(parse(text, "", "").unwrap_err(), "it names no host", "{text}");
         }
     }
 }

@@ -1,0 +1,52 @@
+//! The network: everything between a setting that names a server and bytes on a connection.
+//!
+//! Clients of HTTP use [`HttpClient`] for single requests and [`Connection`] for many requests to one host; clients of
+//! other protocols open a [`Stream`] over a [`Route`], which knows proxies and TLS. Servers are [`Server`] and [`serve_http`].
+
+mod address;
+mod client;
+mod connection;
+mod first;
+mod headers;
+mod http2;
+mod http_proxy;
+mod login;
+mod post;
+mod proxy_choice;
+mod read;
+mod redact;
+mod route;
+mod server;
+mod socks;
+mod steps;
+mod tcp;
+mod url;
+
+pub use address::{read_address, read_credentials, read_host};
+pub use client::{AnswerStream, HttpClient, HttpError, HttpRequest};
+pub use connection::{ANSWER_KEPT_BYTES_MAX, Connection, ConnectionError, Pieces, within};
+pub use first::first_of;
+pub use headers::{
+    AGENT, basic_login, basic_login_of, excerpt, proxy_login, request_uri, retry_after,
+    secret_header,
+};
+pub use http_proxy::HttpProxy;
+pub use http2::{Http2, Http2Answer};
+pub use login::Login;
+pub use post::{PostError, Posted, Poster, PosterDefaults};
+pub use proxy_choice::{Environment, ProxyChoice};
+pub use read::{read_headers, read_hosts, read_tls};
+pub use redact::{Redactor, redact};
+pub use route::{
+    Host, NetError, Proxy, Route, Stream, connect_remedy, dial, encrypt, is_tls_alert, resolve,
+    tls_remedy,
+};
+pub use server::{
+    Accepted, BoundAddress, ClientCertificate, HandshakeError, HttpEnd, HttpLimits, ListenAddress,
+    ListenError, Listener, Peer, Place, Places, RequestBodyError, Server, ServerConnection,
+    ServerSettings, TlsSession, is_authorized, read_request_body, serve_http,
+};
+pub use socks::SocksProxy;
+pub use steps::Steps;
+pub use tcp::connect;
+pub use url::{HostUrl, encode_percent, percent_encoded};

@@ -1,0 +1,133 @@
+//! HTTP/1.1 of a server over one connection, with limits.
+
+use crate::connection::{ConnectionError, read_piece};
+use http::Request;
+use hyper::body::{Body, Incoming};
+use hyper::server::conn::http1;
+use hyper::service::HttpService;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use std::error::Error;
+use std::future::Future;
+use std::pin::pin;
+use std::time::Duration;
+
+/// Limits of a connection.
+#[derive(Clone, Copy, Debug)]
+pub struct HttpLimits {
+    /// For the request line and the headers, and for the wait between two requests.
+    pub head_timeout: Duration,
+    /// Length of the request line and the headers; more is answered with 431 or 414. At least 8192.
+    pub head_bytes_max: usize,
+    /// Life of a connection, so that a client that does not read gives its place back; a client that wants more connects
+    /// again. Answers in progress get what is left of `grace`.
+    pub connection_time_max: Option<Duration>,
+}
+
+/// How a connection ended.
+#[derive(Debug)]
+pub enum HttpEnd {
+    /// After a complete answer.
+    Closed,
+    /// The client left, or did not speak HTTP.
+    Broken(hyper::Error),
+    /// `abandon` came.
+    Abandoned,
+    /// An answer was not read within the grace.
+    Late,
+}
+
+/// Answers the requests of one connection with `service`, until the client closes it, its time is over, or `stop` ends.
+/// Then an answer in progress is completed, for as long as the future that `grace` returns. The connection is closed at
+/// once when `abandon` ends.
+pub async fn serve_http<S, G>(
+    stream: impl crate::Stream + 'static,
+    service: S,
+    limits: HttpLimits,
+    stop: impl Future<Output = ()>,
+    abandon: impl Future<Output = ()>,
+    grace: impl FnOnce() -> G,
+) -> HttpEnd
+where
+    S: HttpService<Incoming>,
+    S::Error: Into<Box<dyn Error + Send + Sync>>,
+    S::ResBody: Body + 'static,
+    <S::ResBody as Body>::Error: Into<Box<dyn Error + Send + Sync>>,
+    G: Future<Output = ()>,
+{
+    let connection = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(limits.head_timeout)
+        .max_buf_size(limits.head_bytes_max)
+        .serve_connection(TokioIo::new(stream), service);
+    let mut connection = pin!(connection);
+    let mut abandon = pin!(abandon);
+    let time_is_over = async {
+        match limits.connection_time_max {
+            Some(time) => tokio::time::sleep(time).await,
+            None => std::future::pending().await,
+        }
+    };
+    let ended = tokio::select! {
+        ended = connection.as_mut() => Some(ended),
+        () = abandon.as_mut() => return HttpEnd::Abandoned,
+        () = time_is_over => None,
+        () = stop => None,
+    };
+    let ended = match ended {
+        Some(ended) => ended,
+        None => {
+            connection.as_mut().graceful_shutdown();
+            tokio::select! {
+                ended = connection.as_mut() => ended,
+                () = abandon => return HttpEnd::Abandoned,
+                () = grace() => return HttpEnd::Late,
+            }
+        }
+    };
+    match ended {
+        Ok(()) => HttpEnd::Closed,
+        Err(error) => HttpEnd::Broken(error),
+    }
+}
+
+/// Why a request's body was not read.
+#[derive(Debug, thiserror::Error)]
+pub enum RequestBodyError {
+    /// It is longer than is allowed: answer 413.
+    #[error("the body is longer than {0} bytes")]
+    TooLong(usize),
+    /// It did not arrive in time: answer 408.
+    #[error("the body did not arrive within {} s", .0.as_secs_f64())]
+    Late(Duration),
+    /// The connection ended.
+    #[error("{0}")]
+    Broken(ConnectionError),
+}
+
+/// Reads the whole body of a request, at most `bytes_max` bytes, within `timeout`. A body that says that it is longer is
+/// refused before it is read.
+///
+/// # Errors
+///
+/// The body is too long, late, or incomplete.
+pub async fn read_request_body(
+    request: Request<Incoming>,
+    bytes_max: usize,
+    timeout: Duration,
+) -> Result<Vec<u8>, RequestBodyError> {
+    let mut body = request.into_body();
+    if body.size_hint().lower() > bytes_max as u64 {
+        return Err(RequestBodyError::TooLong(bytes_max));
+    }
+    let reading = async {
+        let mut bytes = Vec::new();
+        while read_piece(&mut body, &mut bytes, bytes_max).await? {}
+        Ok(bytes)
+    };
+    match tokio::time::timeout(timeout, reading).await {
+        Ok(Ok(bytes)) => Ok(bytes),
+        Ok(Err(ConnectionError::TooLong(most))) => Err(RequestBodyError::TooLong(most)),
+        Ok(Err(error)) => Err(RequestBodyError::Broken(error)),
+        Err(_) => Err(RequestBodyError::Late(timeout)),
+    }
+}

@@ -1,0 +1,212 @@
+//! Servers: sockets that listen, TLS with certificates of clients, and limits.
+//!
+//! A server of any protocol over TCP, TLS or a unix socket is a [`Server`]:
+//!
+//! ```no_run
+//! # async fn example(tls: Option<std::sync::Arc<skidder_tls::TlsServer>>) -> Result<(), skidder_net::ListenError> {
+//! use skidder_net::{ListenAddress, Server, ServerSettings};
+//!
+//! let address = ListenAddress::Tcp { host: "localhost".to_owned(), port: 9000 };
+//! let server = Server::bind(&address, ServerSettings { tls, ..ServerSettings::default() }).await?;
+//! loop {
+//!     // Waits while `connections_max` are open: clients wait in the backlog of the kernel.
+//!     let accepted = server.accept().await;
+//!     tokio::spawn(async move {
+//!         // The handshake has a time limit, and happens here so that a slow client holds up only itself.
+//!         match accepted.open().await {
+//!             Ok(connection) => println!("{} {:?}", connection.peer, connection.tls),
+//!             Err(error) => eprintln!("{error}"),
+//!         }
+//!     });
+//! }
+//! # }
+//! ```
+//!
+//! HTTP over such a connection is [`serve_http`], with limits on the time and the bytes of a request ([`HttpLimits`],
+//! [`read_request_body`]); [`is_authorized`] checks `Authorization`. A server that would rather close an idle connection
+//! than let a new client wait has a [`Listener`] with [`Places`] of its own.
+
+mod auth;
+mod http;
+mod listen;
+mod places;
+mod session;
+
+pub use auth::is_authorized;
+pub use http::{HttpEnd, HttpLimits, RequestBodyError, read_request_body, serve_http};
+pub use listen::{BoundAddress, ListenAddress, ListenError, Listener, Peer};
+pub use places::{Place, Places};
+pub use session::{ClientCertificate, TlsSession};
+
+use crate::route::Stream;
+use skidder_tls::TlsServer;
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+/// Pause after a connection could not be accepted: no descriptors are left, say.
+const ACCEPT_PAUSE: Duration = Duration::from_secs(1);
+
+/// What a server allows.
+#[derive(Clone, Debug)]
+pub struct ServerSettings {
+    /// TLS, unless connections are plain.
+    pub tls: Option<Arc<TlsServer>>,
+    /// Connections that are open at once, handshakes included; further clients wait. 0 = no limit.
+    pub connections_max: usize,
+    /// How long a TLS handshake may take.
+    pub handshake_timeout: Duration,
+}
+
+impl Default for ServerSettings {
+    fn default() -> Self {
+        Self { tls: None, connections_max: 0, handshake_timeout: Duration::from_secs(10) }
+    }
+}
+
+/// A bound socket with the limits of its connections. Dropping it closes the socket; open connections stay.
+#[derive(Debug)]
+pub struct Server {
+    listener: Listener,
+    settings: ServerSettings,
+    places: Arc<Semaphore>,
+}
+
+/// A client that has connected, before the TLS handshake. Holds one of the server's connections until it, or the
+/// [`ServerConnection`] that it becomes, is dropped.
+pub struct Accepted {
+    stream: Box<dyn Stream>,
+    peer: Peer,
+    tls: Option<Arc<TlsServer>>,
+    handshake_timeout: Duration,
+    place: OwnedSemaphorePermit,
+}
+
+/// An open connection to a client.
+pub struct ServerConnection {
+    /// What the client sends, decrypted, and where answers go.
+    pub stream: Box<dyn Stream>,
+    /// The client's address.
+    pub peer: Peer,
+    /// What was negotiated, with TLS.
+    pub tls: Option<TlsSession>,
+    /// The place among the server's connections, until this is dropped.
+    pub place: OwnedSemaphorePermit,
+}
+
+/// Why a TLS handshake failed.
+#[derive(Debug, thiserror::Error)]
+pub enum HandshakeError {
+    /// The client does not speak TLS, or its certificate is missing or not accepted.
+    #[error("no TLS connection with {peer}: {source}{}", handshake_remedy(.source))]
+    Failed {
+        /// The client.
+        peer: Peer,
+        /// Why.
+        source: io::Error,
+    },
+    /// The client did not finish in time.
+    #[error("{peer} did not finish the TLS handshake within {} s", .timeout.as_secs_f64())]
+    Late {
+        /// The client.
+        peer: Peer,
+        /// The limit.
+        timeout: Duration,
+    },
+}
+
+/// What a person can do about a handshake that failed, as the end of its message.
+fn handshake_remedy(error: &io::Error) -> &'static str {
+    match error.get_ref().and_then(|error| error.downcast_ref::<rustls::Error>()) {
+        Some(rustls::Error::NoCertificatesPresented) => {
+            "; the client needs a certificate of one of the authorities in `ssl.certificate_authorities`"
+        }
+        Some(rustls::Error::InvalidCertificate(rustls::CertificateError::UnknownIssuer)) => {
+            "; the client's certificate is of none of the authorities in `ssl.certificate_authorities`"
+        }
+        Some(rustls::Error::InvalidMessage(_)) => "; the client does not speak TLS",
+        _ => "",
+    }
+}
+
+impl Server {
+    /// Binds the address.
+    ///
+    /// # Errors
+    ///
+    /// The address cannot be used.
+    pub async fn bind(
+        address: &ListenAddress,
+        settings: ServerSettings,
+    ) -> Result<Self, ListenError> {
+        Ok(Self::over(Listener::bind(address).await?, settings))
+    }
+
+    /// A server over a socket that listens already.
+    pub fn over(listener: Listener, settings: ServerSettings) -> Self {
+        let places = match settings.connections_max {
+            0 => Semaphore::MAX_PERMITS,
+            most => most.min(Semaphore::MAX_PERMITS),
+        };
+        Self { listener, settings, places: Arc::new(Semaphore::new(places)) }
+    }
+
+    /// Where it listens; with the real port if that of the settings is 0.
+    pub fn address(&self) -> &BoundAddress {
+        self.listener.address()
+    }
+
+    /// Waits until a connection is allowed and a client connects. Failures are logged and tried again. May be dropped
+    /// while it waits.
+    pub async fn accept(&self) -> Accepted {
+        let place = Arc::clone(&self.places).acquire_owned().await;
+        let place = place.expect("the semaphore is never closed");
+        let (stream, peer) = self.listener.accept().await;
+        let ServerSettings { tls, handshake_timeout, .. } = self.settings.clone();
+        Accepted { stream, peer, tls, handshake_timeout, place }
+    }
+}
+
+impl Accepted {
+    /// The client's address.
+    pub fn peer(&self) -> &Peer {
+        &self.peer
+    }
+
+    /// The TLS handshake, if there is TLS.
+    ///
+    /// # Errors
+    ///
+    /// It failed, and the connection is closed.
+    pub async fn open(self) -> Result<ServerConnection, HandshakeError> {
+        let Self { stream, peer, tls, handshake_timeout: timeout, place } = self;
+        let Some(tls) = tls else {
+            return Ok(ServerConnection { stream, peer, tls: None, place });
+        };
+        let accepting = tokio_rustls::TlsAcceptor::from(tls.config()).accept(stream);
+        let stream = match tokio::time::timeout(timeout, accepting).await {
+            Ok(Ok(stream)) => stream,
+            Ok(Err(source)) => return Err(HandshakeError::Failed { peer, source }),
+            Err(_) => return Err(HandshakeError::Late { peer, timeout }),
+        };
+        let session = TlsSession::of(stream.get_ref().1);
+        Ok(ServerConnection { stream: Box::new(stream), peer, tls: Some(session), place })
+    }
+}
+
+impl std::fmt::Debug for Accepted {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.debug_struct("Accepted").field("peer", &self.peer).finish_non_exhaustive()
+    }
+}
+
+impl std::fmt::Debug for ServerConnection {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let mut out = out.debug_struct("ServerConnection");
+        out.field("peer", &self.peer).field("tls", &self.tls).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests;

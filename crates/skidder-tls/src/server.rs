@@ -1,0 +1,189 @@
+//! `ssl` of a server: the certificate that it shows, and the certificates that clients may or must show.
+//!
+//! The rules are those of Filebeat (elastic-agent-libs, `transport/tlscommon/server_config.go`). A client's certificate
+//! is checked up to an authority; its names are not compared with anything.
+
+use crate::settings::{TlsError, TlsSettings, VerificationMode, certificates};
+use crate::verify::ClientVerifier;
+use rustls::ServerConfig;
+use rustls::server::WebPkiClientVerifier;
+use rustls::server::danger::ClientCertVerifier;
+use skidder_config::Section;
+use skidder_os::Fs;
+use std::sync::Arc;
+
+/// `ssl.client_authentication`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ClientAuthentication {
+    /// Clients are not asked for a certificate.
+    #[default]
+    None,
+    /// A client may show one; one that is shown must be good.
+    Optional,
+    /// No client without a good certificate.
+    Required,
+}
+
+/// `ssl` of a server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TlsServerSettings {
+    /// What servers and clients have in common. `identity` is there; `verification_mode` has no meaning.
+    pub common: TlsSettings,
+    /// `ssl.client_authentication`.
+    pub client_authentication: ClientAuthentication,
+    /// `ssl.certificate_reload.enabled`: files that changed are read again.
+    pub reloads: bool,
+}
+
+impl TlsServerSettings {
+    /// Reads a section `ssl`; mistakes go to its problems. `None` if it is turned off, or has a mistake.
+    pub fn read(section: &Section<'_>) -> Option<Self> {
+        let common = TlsSettings::read(section);
+        let words = [
+            ("none", ClientAuthentication::None),
+            ("optional", ClientAuthentication::Optional),
+            ("required", ClientAuthentication::Required),
+        ];
+        let asked = section.one_of("client_authentication", &words).optional();
+        let reload = section.section("certificate_reload");
+        let reloads = reload.bool("enabled").or(true);
+        // Files are looked at for each handshake, which is never later than this.
+        reload.accept("reload_interval");
+        reload.finish();
+        for key in ["ca_trusted_fingerprint", "renegotiation"] {
+            if section.has(key) {
+                let message = format!("`{}` has no meaning for a server", section.path_of(key));
+                section.problem(key, message, "remove it");
+                return None;
+            }
+        }
+        if !common.enabled {
+            return None;
+        }
+        if common.identity.is_none() {
+            // One of them alone was reported already.
+            if !section.has("certificate") && !section.has("key") {
+                let message = "a server with TLS needs `ssl.certificate` and `ssl.key`";
+                section.problem("certificate", message, "or set `ssl.enabled: false`");
+            }
+            return None;
+        }
+        let has_authorities = !common.certificate_authorities.is_empty();
+        let client_authentication = asked.unwrap_or(if has_authorities {
+            ClientAuthentication::Required
+        } else {
+            ClientAuthentication::None
+        });
+        if client_authentication == ClientAuthentication::None && has_authorities {
+            let message = "`ssl.certificate_authorities` is not used: clients are not asked for a certificate";
+            let hint = "set `ssl.client_authentication` to `optional` or `required`";
+            section.warning("certificate_authorities", message, hint);
+        }
+        if client_authentication != ClientAuthentication::None
+            && common.verification_mode == VerificationMode::None
+        {
+            let message = "certificates of clients are checked nevertheless, as in Filebeat";
+            let hint = "set `ssl.client_authentication: none` to take any client";
+            section.warning("verification_mode", message, hint);
+        }
+        Some(Self { common, client_authentication, reloads })
+    }
+
+    /// Reads the files and builds what connections need.
+    pub(crate) fn server(&self, fs: &dyn Fs) -> Result<Arc<ServerConfig>, TlsError> {
+        let provider = Arc::new(self.common.provider());
+        let versions = self.common.versions()?;
+        let setting = "ssl.supported_protocols";
+        let builder = ServerConfig::builder_with_provider(provider)
+            .with_protocol_versions(&versions)
+            .map_err(|source| TlsError::Certificate { setting, source })?;
+        let builder = match self.client_verifier(fs)? {
+            Some(verifier) => builder.with_client_cert_verifier(verifier),
+            None => builder.with_no_client_auth(),
+        };
+        let setting = "ssl.certificate";
+        let missing = || TlsError::Pem { setting, reason: "it is missing".to_owned() };
+        let (certificate, key) = self.common.identity.as_ref().ok_or_else(missing)?;
+        let chain = certificates(fs, setting, certificate)?;
+        let key = self.common.private_key(fs, key)?;
+        let config = builder.with_single_cert(chain, key);
+        Ok(Arc::new(config.map_err(|source| TlsError::Certificate { setting, source })?))
+    }
+
+    fn client_verifier(
+        &self,
+        fs: &dyn Fs,
+    ) -> Result<Option<Arc<dyn ClientCertVerifier>>, TlsError> {
+        if self.client_authentication == ClientAuthentication::None {
+            return Ok(None);
+        }
+        let roots = Arc::new(self.common.roots(&self.common.configured(fs)?)?);
+        let provider = Arc::new(self.common.provider());
+        let mut builder =
+            WebPkiClientVerifier::builder_with_provider(Arc::clone(&roots), Arc::clone(&provider));
+        if self.client_authentication == ClientAuthentication::Optional {
+            builder = builder.allow_unauthenticated();
+        }
+        let setting = "ssl.certificate_authorities";
+        let usual = builder
+            .build()
+            .map_err(|error| TlsError::Pem { setting, reason: error.to_string() })?;
+        if self.common.ca_sha256.is_empty() {
+            return Ok(Some(usual));
+        }
+        let pins = self.common.ca_sha256.clone();
+        Ok(Some(Arc::new(ClientVerifier { usual, roots, pins, provider })))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use skidder_config::{Problems, Settings};
+
+    fn read(text: &str) -> (Option<TlsServerSettings>, String) {
+        let settings = Settings::parse("x", text).unwrap();
+        let problems = Problems::new();
+        let root = settings.root(&problems);
+        let read = TlsServerSettings::read(&root.section("ssl"));
+        root.finish();
+        (read, problems.to_string())
+    }
+
+    #[test]
+    fn authorities_alone_make_certificates_of_clients_required() {
+        for (text, expected) in [
+            ("", ClientAuthentication::None),
+            (", certificate_authorities: [ca.pem]", ClientAuthentication::Required),
+            (
+                ", certificate_authorities: [ca.pem], client_authentication: optional",
+                ClientAuthentication::Optional,
+            ),
+            (", client_authentication: required", ClientAuthentication::Required),
+        ] {
+            let (read, problems) = read(&format!("ssl: {{certificate: c, key: k{text}}}"));
+            let found = read.map(|settings| settings.client_authentication);
+            assert_eq!((found, problems.as_str()), (Some(expected), ""), "{text}");
+        }
+    }
+
+    #[test]
+    fn mistakes_are_reported_and_a_section_that_is_off_is_none() {
+        assert_eq!(read("ssl.enabled: false"), (None, String::new()));
+        for (text, expected) in [
+            ("ssl.enabled: true", "a server with TLS needs `ssl.certificate` and `ssl.key`"),
+            ("ssl.certificate: c", "`ssl.certificate` needs `ssl.key`"),
+            ("ssl: {certificate: c, key: k, renegotiation: never}", "has no meaning for a server"),
+            ("ssl: {certificate: c, key: k, client_authentication: x}", "`required`"),
+        ] {
+            let (_, problems) = read(text);
+            assert!(problems.contains(expected), "{text}: {problems}");
+        }
+        let unused =
+            "{certificate: c, key: k, certificate_authorities: [a], client_authentication: none}";
+        assert!(read(&format!("ssl: {unused}")).1.contains("clients are not asked"));
+        let checked =
+            "{certificate: c, key: k, certificate_authorities: [a], verification_mode: none}";
+        assert!(read(&format!("ssl: {checked}")).1.contains("checked nevertheless"));
+    }
+}
