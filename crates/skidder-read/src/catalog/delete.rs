@@ -34,7 +34,7 @@ enum NotDeleted {
     /// It is another file, or longer, or not what was read: the scan finds out.
     Changed,
     /// The system refused.
-    Refused(io::Error),
+    RejectedFiles(io::Error),
 }
 
 impl Catalog {
@@ -44,10 +44,10 @@ impl Catalog {
         let mut done: Vec<SourceId> = self
             .sources
             .iter()
-            .filter(|(id, known)| {
+            .filter(|(id, source)| {
                 // No pattern matches what was rotated away from a link.
-                !known.skipped
-                    && !self.beside.is_rotated(&known.path)
+                !source.skipped
+                    && !self.rotated.is_rotated(&source.path)
                     && self.is_done(**id)
                     && self.is_verified(**id)
             })
@@ -57,7 +57,7 @@ impl Catalog {
         let before = std::mem::take(&mut self.deletions);
         let mut waiting = HashMap::with_capacity(done.len());
         for id in done {
-            let Some(size) = self.sources.get(&id).map(|known| known.size) else { continue };
+            let Some(size) = self.sources.get(&id).map(|source| source.size) else { continue };
             let deletion = before.get(&id).copied().filter(|deletion| deletion.size == size);
             let deletion = deletion.unwrap_or(Deletion { since: now.monotonic, size, tries: 0 });
             waiting.insert(id, deletion);
@@ -96,15 +96,15 @@ impl Catalog {
         let Some(peer) = &self.peer else { return };
         let due = waiting.iter().filter(|(_, deletion)| now.since(deletion.since) >= grace);
         let files = due.filter_map(|(id, _)| {
-            let known = self.sources.get(id)?;
-            Some(((known.device, known.inode), (*id, self.read_whole(*id)?)))
+            let source = self.sources.get(id)?;
+            Some(((source.device, source.inode), (*id, self.read_whole(*id)?)))
         });
         peer.agree(files.collect());
     }
 
     fn read_whole(&self, id: SourceId) -> Option<ReadWhole> {
-        let (known, look) = (self.sources.get(&id)?, self.readers.look(id)?);
-        Some(ReadWhole { size: known.size, offset: look.offset, tail: look.tail })
+        let (source, look) = (self.sources.get(&id)?, self.readers.look(id)?);
+        Some(ReadWhole { size: source.size, offset: look.offset, tail: look.tail })
     }
 
     /// Files that another catalog has deleted: what follows is read here too.
@@ -131,24 +131,24 @@ impl Catalog {
         if now.since(deletion.since) < grace || deletion.tries >= TRIES_MAX {
             return true;
         }
-        let Some(known) = self.sources.get(&id) else { return false };
+        let Some(source) = self.sources.get(&id) else { return false };
         match self.delete_agreed(id) {
             // Another output does not have all of it yet.
             None => true,
             Some(Ok(file)) => {
                 self.input.metrics.files_deleted.add(1);
-                tracing::info!(path = %known.path.display(), size = known.size,
+                tracing::info!(path = %source.path.display(), size = source.size,
                     "a file was read and delivered, and is deleted");
-                let directory = known.path.parent().map(Path::to_path_buf);
+                let directory = source.path.parent().map(Path::to_path_buf);
                 self.keep_what_follows(id, file, now);
                 self.deleted_in.extend(directory);
                 false
             }
             Some(Err(NotDeleted::Changed)) => false,
-            Some(Err(NotDeleted::Refused(error))) => {
+            Some(Err(NotDeleted::RejectedFiles(error))) => {
                 deletion.tries += 1;
                 let given_up = deletion.tries >= TRIES_MAX;
-                tracing::error!(path = %known.path.display(), %error, tries = deletion.tries, given_up,
+                tracing::error!(path = %source.path.display(), %error, tries = deletion.tries, given_up,
                     "a file that is done cannot be deleted");
                 true
             }
@@ -159,11 +159,11 @@ impl Catalog {
     fn delete_agreed(&self, id: SourceId) -> Option<Result<Box<dyn File>, NotDeleted>> {
         let peer = self.peer.as_ref().filter(|_| !sabotage::is_on(Sabotage::PeersUnasked));
         let Some(peer) = peer else { return Some(self.delete(id)) };
-        let (Some(known), Some(read)) = (self.sources.get(&id), self.read_whole(id)) else {
+        let (Some(source), Some(read)) = (self.sources.get(&id), self.read_whole(id)) else {
             return Some(Err(NotDeleted::Changed));
         };
         let mut own = None;
-        let deleted = peer.delete((known.device, known.inode), read, |others| {
+        let deleted = peer.delete((source.device, source.inode), read, |others| {
             let mut for_others = Vec::new();
             for theirs in others {
                 for_others.push(self.open_as_read(id, theirs)?);
@@ -176,13 +176,13 @@ impl Catalog {
 
     /// Opens the file of a source, if it is still what another catalog has read of it.
     fn open_as_read(&self, id: SourceId, theirs: &ReadWhole) -> Result<Box<dyn File>, NotDeleted> {
-        let known = self.sources.get(&id).ok_or(NotDeleted::Changed)?;
-        let file = self.input.fs.open(&known.path).map_err(NotDeleted::Refused)?;
-        let meta = file.metadata().map_err(NotDeleted::Refused)?;
-        let same = (meta.device, meta.inode) == (known.device, known.inode);
+        let source = self.sources.get(&id).ok_or(NotDeleted::Changed)?;
+        let file = self.input.fs.open(&source.path).map_err(NotDeleted::RejectedFiles)?;
+        let meta = file.metadata().map_err(NotDeleted::RejectedFiles)?;
+        let same = (meta.device, meta.inode) == (source.device, source.inode);
         if !same
-            || (!known.compressed
-                && !self.tail_fits(&known.path, &meta, theirs.offset, theirs.tail))
+            || (!source.compressed
+                && !self.tail_fits(&source.path, &meta, theirs.offset, theirs.tail))
         {
             return Err(NotDeleted::Changed);
         }
@@ -191,28 +191,29 @@ impl Catalog {
 
     /// Deletes a file that is still what was read of it; gives what can be read of it now.
     fn delete(&self, id: SourceId) -> Result<Box<dyn File>, NotDeleted> {
-        let known = self.sources.get(&id).ok_or(NotDeleted::Changed)?;
+        let source = self.sources.get(&id).ok_or(NotDeleted::Changed)?;
         let look = self.readers.look(id).ok_or(NotDeleted::Changed)?;
         let fs = &self.input.fs;
-        let file = fs.open(&known.path).map_err(NotDeleted::Refused)?;
-        let meta = file.metadata().map_err(NotDeleted::Refused)?;
-        let same = (meta.device, meta.inode, meta.size) == (known.device, known.inode, known.size);
+        let file = fs.open(&source.path).map_err(NotDeleted::RejectedFiles)?;
+        let meta = file.metadata().map_err(NotDeleted::RejectedFiles)?;
+        let same =
+            (meta.device, meta.inode, meta.size) == (source.device, source.inode, source.size);
         if !same
-            || (!known.compressed && !self.tail_fits(&known.path, &meta, look.offset, look.tail))
+            || (!source.compressed && !self.tail_fits(&source.path, &meta, look.offset, look.tail))
         {
             return Err(NotDeleted::Changed);
         }
-        match fs.remove_file(&known.path) {
+        match fs.remove_file(&source.path) {
             Ok(()) => Ok(file),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Err(NotDeleted::Changed),
-            Err(error) => Err(NotDeleted::Refused(error)),
+            Err(error) => Err(NotDeleted::RejectedFiles(error)),
         }
     }
 
     /// Somebody may have written to a file between the last look and its deletion.
     fn keep_what_follows(&self, id: SourceId, file: Box<dyn File>, now: Monotonic) {
         let grown = match (file.metadata(), self.sources.get(&id)) {
-            (Ok(meta), Some(known)) => meta.size > known.size,
+            (Ok(meta), Some(source)) => meta.size > source.size,
             // Rather kept open for a while than lost.
             _ => true,
         };

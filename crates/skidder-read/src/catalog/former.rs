@@ -8,7 +8,7 @@
 //! as every file that is gone.
 
 use super::saved::SavedState;
-use super::{Candidate, Catalog, Holds};
+use super::{Candidate, Catalog, Content};
 use crate::Now;
 use crate::fingerprint::Fingerprint;
 use crate::readers::ReaderState;
@@ -40,13 +40,13 @@ pub(super) fn may_be_former(
 
 impl Catalog {
     /// A file takes the place of what a source was: a new generation from zero.
-    pub(super) fn start_anew(&mut self, candidate: Candidate, id: SourceId, now: Now) {
+    pub(super) fn replace_rewritten(&mut self, candidate: Candidate, id: SourceId, now: Now) {
         let Some(look) = self.readers.look(id) else { return };
-        let Some(known) = self.sources.get(&id) else { return };
-        let before = known.fingerprint;
+        let Some(source) = self.sources.get(&id) else { return };
+        let before = source.fingerprint;
         let usual = candidate.head.print();
         let generation = look.generation + 1;
-        self.tell_rewritten(&candidate, generation, look.offset);
+        self.log_rewritten(&candidate, generation, look.offset);
         self.make_former(id, &candidate);
         let longer =
             before.len < self.input.settings.fingerprint.length && self.holders(&usual).is_empty();
@@ -57,7 +57,7 @@ impl Catalog {
         let path = Arc::clone(&candidate.path);
         self.add_source(candidate, fingerprint, key, Some(saved), now);
         // Whatever time of change the new content has: it has just appeared.
-        if let Some(Holds::Source(id)) = self.places.get(&path).map(|place| &place.holds) {
+        if let Some(Content::Source(id)) = self.places.get(&path).map(|place| &place.content) {
             self.readers.wake(*id);
         }
     }
@@ -69,8 +69,8 @@ impl Catalog {
         if look.state == ReaderState::Reading && look.trouble.is_none() {
             // The old file is open and not yet read to its end; it comes first.
             let Candidate { found, path, before, .. } = candidate;
-            let holds = before.filter(|holds| !matches!(holds, Holds::Source(_)));
-            self.put_place(path, &found, holds.unwrap_or(Holds::Nothing), true);
+            let content = before.filter(|content| !matches!(content, Content::Source(_)));
+            self.put_place(path, &found, content.unwrap_or(Content::Nothing), true);
             return;
         }
         let generation = look.generation + 1;
@@ -78,17 +78,17 @@ impl Catalog {
             tracing::info!(path = %candidate.path.display(), generation,
                 "a file was touched; reading it from the start");
         } else {
-            self.tell_rewritten(&candidate, generation, look.offset);
+            self.log_rewritten(&candidate, generation, look.offset);
         }
-        if let Some(known) = self.sources.get_mut(&id) {
-            known.skipped = false;
+        if let Some(source) = self.sources.get_mut(&id) {
+            source.skipped = false;
         }
         self.input.cursors.restart(id, generation);
         self.readers.restart(id, generation);
-        self.settle(candidate, id, true);
+        self.keep_source(candidate, id, true);
     }
 
-    fn tell_rewritten(&self, candidate: &Candidate, generation: u32, read: u64) {
+    fn log_rewritten(&self, candidate: &Candidate, generation: u32, read: u64) {
         self.input.metrics.files_truncated.add(1);
         tracing::info!(path = %candidate.path.display(), generation, read,
             size = candidate.found.metadata.size,
@@ -98,21 +98,21 @@ impl Catalog {
     /// A source loses its key and its place to what is in its file now.
     fn make_former(&mut self, id: SourceId, candidate: &Candidate) {
         let key = self.former_key(id);
-        let Some(known) = self.sources.get_mut(&id) else { return };
+        let Some(source) = self.sources.get_mut(&id) else { return };
         let meta = &candidate.found.metadata;
-        self.index.remove(id, known);
-        let in_place = (known.device, known.inode) == (meta.device, meta.inode);
-        self.ids.release(&known.key, id);
+        self.index.remove(id, source);
+        let in_place = (source.device, source.inode) == (meta.device, meta.inode);
+        self.ids.release(&source.key, id);
         tracing::debug!(source = id.0, key, "what a source was has lost its place");
-        known.key = key.into();
-        known.former = true;
-        known.placed = false;
+        source.key = key.into();
+        source.former = true;
+        source.placed = false;
         self.lost.push(id);
-        self.index.insert(id, known);
+        self.index.insert(id, source);
         if in_place {
             self.lose_inode(id);
         } else {
-            self.tell_of(id);
+            self.publish(id);
         }
     }
 
@@ -123,8 +123,8 @@ impl Catalog {
     pub(super) fn has_inode_for_itself(&mut self, candidate: &Candidate) -> bool {
         let meta = &candidate.found.metadata;
         let mut ids = self.index.with_inode((meta.device, meta.inode)).to_vec();
-        ids.retain(|&id| self.is_loose(id));
-        let may_wait = !self.beside.is_rotated(&candidate.path);
+        ids.retain(|&id| self.is_displaced(id));
+        let may_wait = !self.rotated.is_rotated(&candidate.path);
         let reads = |id: &SourceId| self.readers.look(*id).is_some_and(|look| look.in_turn);
         if may_wait && ids.iter().any(reads) {
             return false;
@@ -137,32 +137,32 @@ impl Catalog {
 
     /// The inode of a source holds something else now.
     fn lose_inode(&mut self, id: SourceId) {
-        let Some(known) = self.sources.get_mut(&id) else { return };
-        self.index.remove(id, known);
-        (known.device, known.inode) = (0, 0);
-        self.index.insert(id, known);
-        self.tell_of(id);
+        let Some(source) = self.sources.get_mut(&id) else { return };
+        self.index.remove(id, source);
+        (source.device, source.inode) = (0, 0);
+        self.index.insert(id, source);
+        self.publish(id);
         self.readers.close(id);
     }
 
     /// Tells the registry and the reader what is known of a source.
-    pub(super) fn tell_of(&self, id: SourceId) {
-        let Some(known) = self.sources.get(&id) else { return };
+    pub(super) fn publish(&self, id: SourceId) {
+        let Some(source) = self.sources.get(&id) else { return };
         let settings = &self.input.settings;
-        let meta = known.meta(settings, &self.identity, &self.beside);
-        self.input.cursors.update(id, &known.key, meta);
-        let target = known.target(settings.fingerprint.length, &self.beside);
-        self.readers.place(id, target, Arc::clone(&known.key), false);
+        let meta = source.meta(settings, &self.identity, &self.rotated);
+        self.input.cursors.update(id, &source.key, meta);
+        let target = source.target(settings.fingerprint.length, &self.rotated);
+        self.readers.place(id, target, Arc::clone(&source.key), false);
     }
 
     /// A key that no source has.
     fn former_key(&self, id: SourceId) -> String {
-        let Some(known) = self.sources.get(&id) else { return String::new() };
-        let key = of_former(&known.key).unwrap_or(&known.key);
+        let Some(source) = self.sources.get(&id) else { return String::new() };
+        let key = of_former(&source.key).unwrap_or(&source.key);
         let mut number = self.readers.look(id).map_or(0, |look| look.generation);
         loop {
             let former = format!("{key}{MARK}{number}");
-            let taken = self.sources.values().any(|known| known.former && *known.key == *former)
+            let taken = self.sources.values().any(|source| source.former && *source.key == *former)
                 || !matches!(self.input.cursors.saved(&former), Ok(None) | Err(_));
             if !taken {
                 return former;

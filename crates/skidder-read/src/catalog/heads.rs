@@ -1,6 +1,6 @@
 //! The beginnings of files that are new or have changed.
 
-use super::{Candidate, Catalog, Holds, MISSING_GRACE};
+use super::{Candidate, Catalog, Content, MISSING_GRACE};
 use crate::Now;
 use crate::fingerprint::{Head, HeadError, read_head};
 use crate::scan::Found;
@@ -17,28 +17,28 @@ pub(super) struct Fresh {
     pub(super) found: Found,
     pub(super) path: Arc<Path>,
     /// What the place held before.
-    before: Option<Holds>,
+    before: Option<Content>,
     touched: bool,
-    copy_of: Option<SourceId>,
+    duplicate_of: Option<SourceId>,
 }
 
 impl Fresh {
     pub(super) fn was_source(&self) -> bool {
-        matches!(self.before, Some(Holds::Source(_)))
+        matches!(self.before, Some(Content::Source(_)))
     }
 }
 
 impl From<Candidate> for Fresh {
     /// Lets go of the beginning.
     fn from(candidate: Candidate) -> Self {
-        let Candidate { found, path, before, touched, copy_of, .. } = candidate;
-        Self { found, path, before, touched, copy_of }
+        let Candidate { found, path, before, touched, duplicate_of, .. } = candidate;
+        Self { found, path, before, touched, duplicate_of }
     }
 }
 
 impl Catalog {
     /// Takes the places of changed files from what was there.
-    pub(super) fn displace(&mut self, changed: Vec<Found>) -> Vec<Fresh> {
+    pub(super) fn vacate(&mut self, changed: Vec<Found>) -> Vec<Fresh> {
         let mut all = Vec::with_capacity(changed.len());
         for found in changed {
             let path: Arc<Path> = match self.places.get_key_value(&*found.path) {
@@ -48,18 +48,18 @@ impl Catalog {
             let place = self.places.remove(&path);
             let touched = self.input.settings.resend_on_touch
                 && place.as_ref().is_some_and(|place| place.is_touched(&found.metadata));
-            let copy_of = place.as_ref().and_then(|place| place.copied_from(&found.metadata));
+            let duplicate_of = place.as_ref().and_then(|place| place.duplicate_of(&found.metadata));
             if let Some(place) = place.as_ref().filter(|place| !place.is_as_seen(&found.metadata)) {
-                self.lose_twin(&place.holds, self.now);
+                self.forget_duplicate(&place.content, self.now);
             }
-            let before = place.map(|place| place.holds);
-            if let Some(Holds::Source(id)) = before
-                && let Some(known) = self.sources.get_mut(&id)
+            let before = place.map(|place| place.content);
+            if let Some(Content::Source(id)) = before
+                && let Some(source) = self.sources.get_mut(&id)
             {
-                known.placed = false;
+                source.placed = false;
                 self.lost.push(id);
             }
-            all.push(Fresh { found, path, before, touched, copy_of });
+            all.push(Fresh { found, path, before, touched, duplicate_of });
         }
         all
     }
@@ -72,13 +72,13 @@ impl Catalog {
     ) -> Vec<Candidate> {
         let mut candidates = Vec::new();
         for fresh in fresh {
-            let Fresh { found, path, before, touched, copy_of } = fresh;
+            let Fresh { found, path, before, touched, duplicate_of } = fresh;
             match self.head(&found) {
                 // A copy in the making looks like nothing that is known. If it stays as it is, it is read.
                 Ok(Some(head))
                     if head.growing && now.wall.since(found.metadata.modified) < MISSING_GRACE =>
                 {
-                    self.put_place(path, &found, Holds::Nothing, true);
+                    self.put_place(path, &found, Content::Nothing, true);
                 }
                 Ok(Some(head)) => candidates.push(Candidate {
                     found,
@@ -87,15 +87,15 @@ impl Catalog {
                     before,
                     touched,
                     claim: None,
-                    copy_of,
+                    duplicate_of,
                 }),
-                Ok(None) => self.put_place(path, &found, Holds::Nothing, false),
+                Ok(None) => self.put_place(path, &found, Content::Nothing, false),
                 // Gone since it was listed. It may come back as it was.
                 Err(HeadError::Io(error)) if error.kind() == io::ErrorKind::NotFound => {
-                    self.put_place(path, &found, Holds::Nothing, true);
+                    self.put_place(path, &found, Content::Nothing, true);
                 }
                 Err(error) => {
-                    if !matches!(before, Some(Holds::Nothing)) {
+                    if !matches!(before, Some(Content::Nothing)) {
                         self.input.metrics.errors.add(1);
                         self.input.metrics.last_errors.note(
                             None,
@@ -108,7 +108,7 @@ impl Catalog {
                     }
                     // What the system refused may be granted later without a change of the file.
                     let recheck = matches!(error, HeadError::Io(_));
-                    self.put_place(path, &found, Holds::Nothing, recheck);
+                    self.put_place(path, &found, Content::Nothing, recheck);
                 }
             }
         }
@@ -118,7 +118,7 @@ impl Catalog {
     /// The beginning of a file; nothing while it is too short to be told from others.
     pub(super) fn head(&mut self, found: &Found) -> Result<Option<Head>, HeadError> {
         // What is rotated away from a link may be compressed where nothing that matches is.
-        let is_beside = self.beside.is_rotated(&found.path);
+        let is_beside = self.rotated.is_rotated(&found.path);
         let settings = self.input.settings.compression;
         self.head_as(found, if is_beside { Compression::Auto } else { settings })
     }

@@ -1,6 +1,6 @@
 //! Sources by what they can be found with.
 
-use super::Known;
+use super::Source;
 use super::prefixes::Prefixes;
 use foldhash::HashMap;
 use skidder_event::SourceId;
@@ -88,31 +88,31 @@ impl Index {
         self.by_inode.reserve(sources);
     }
 
-    pub(super) fn insert(&mut self, id: SourceId, known: &Known) {
+    pub(super) fn insert(&mut self, id: SourceId, source: &Source) {
         // One that is known by a name may have none.
-        if known.fingerprint.len > 0 {
-            add(&mut self.by_print, start_of(&known.fingerprint.hash), id);
+        if source.fingerprint.len > 0 {
+            add(&mut self.by_print, start_of(&source.fingerprint.hash), id);
         }
-        if let Some(shared) = &known.shared {
+        if let Some(shared) = &source.shared {
             add(&mut self.by_print, start_of(shared), id);
         }
-        add(&mut self.by_inode, (known.device, known.inode), id);
-        let print = &known.fingerprint;
+        add(&mut self.by_inode, (source.device, source.inode), id);
+        let print = &source.fingerprint;
         let lengths = if print.whole { &mut self.whole } else { &mut self.lengths };
         *lengths.entry(print.len).or_default() += 1;
-        match known.trace {
+        match source.trace {
             Some(trace) => self.prefixes.insert(trace),
             None => self.untraced += 1,
         }
     }
 
-    pub(super) fn remove(&mut self, id: SourceId, known: &Known) {
-        forget(&mut self.by_print, &start_of(&known.fingerprint.hash), id);
-        if let Some(shared) = &known.shared {
+    pub(super) fn remove(&mut self, id: SourceId, source: &Source) {
+        forget(&mut self.by_print, &start_of(&source.fingerprint.hash), id);
+        if let Some(shared) = &source.shared {
             forget(&mut self.by_print, &start_of(shared), id);
         }
-        forget(&mut self.by_inode, &(known.device, known.inode), id);
-        let print = &known.fingerprint;
+        forget(&mut self.by_inode, &(source.device, source.inode), id);
+        let print = &source.fingerprint;
         let lengths = if print.whole { &mut self.whole } else { &mut self.lengths };
         if let Some(count) = lengths.get_mut(&print.len) {
             *count -= 1;
@@ -120,7 +120,7 @@ impl Index {
                 lengths.remove(&print.len);
             }
         }
-        match known.trace {
+        match source.trace {
             Some(trace) => self.prefixes.remove(trace),
             None => self.untraced -= 1,
         }

@@ -42,8 +42,8 @@ impl Catalog {
         // Not in the order of a hash map: the simulated world replays what is asked of the disk.
         let mut in_order: Vec<_> = self.sources.iter().collect();
         in_order.sort_unstable_by_key(|(id, _)| **id);
-        for (id, known) in in_order {
-            let is_gone = !known.placed || self.readers.can_open_again(*id) == Some(false);
+        for (id, source) in in_order {
+            let is_gone = !source.placed || self.readers.can_open_again(*id) == Some(false);
             let is_last_way = is_gone && self.readers.look(*id).is_some_and(|look| look.open);
             if is_last_way {
                 self.readers.wake_if_open(*id);
@@ -58,7 +58,7 @@ impl Catalog {
                 }
             }
         }
-        let sources = self.sources.iter().map(|(id, known)| (*id, Arc::clone(&known.key)));
+        let sources = self.sources.iter().map(|(id, source)| (*id, Arc::clone(&source.key)));
         Leaving {
             readers: Arc::clone(&self.readers),
             ids: Arc::clone(&self.ids),

@@ -5,7 +5,7 @@
 
 use super::pins::unread_bytes;
 use super::watchdog::is_behind;
-use super::{Catalog, Holds};
+use super::{Catalog, Content};
 use crate::Now;
 use crate::errors::FileError;
 use crate::fingerprint::HeadError;
@@ -256,7 +256,7 @@ enum Row {
     /// What is at a path.
     Place,
     /// A source that has none.
-    Lost(SourceId),
+    Displaced(SourceId),
 }
 
 /// In the order of the paths; what is at a path comes before what was there.
@@ -275,8 +275,8 @@ impl Catalog {
                     || query.paths.iter().any(|wanted| path.starts_with(wanted)))
         };
         let places = self.places.keys().map(|path| (path, Row::Place));
-        let lost = self.sources.iter().filter(|(_, known)| !known.placed);
-        let lost = lost.map(|(id, known)| (&known.path, Row::Lost(*id)));
+        let lost = self.sources.iter().filter(|(_, source)| !source.placed);
+        let lost = lost.map(|(id, source)| (&source.path, Row::Displaced(*id)));
         let mut rows: Vec<(&Arc<Path>, Row)> =
             places.chain(lost).filter(|(path, _)| wanted(path)).collect();
         let whole = rows.len();
@@ -295,7 +295,7 @@ impl Catalog {
         rows.into_iter()
             .filter_map(|(path, row)| match row {
                 Row::Place => self.look_at_place(path, now),
-                Row::Lost(id) => self.look_at_source(id, None, now),
+                Row::Displaced(id) => self.look_at_source(id, None, now),
             })
             .collect()
     }
@@ -303,27 +303,28 @@ impl Catalog {
     fn look_at_place(&mut self, path: Arc<Path>, now: Now) -> Option<FileLook> {
         let place = self.places.get(&path)?;
         let metadata = place.metadata();
-        let (state, reason) = match &place.holds {
-            Holds::Source(id) => {
+        let (state, reason) = match &place.content {
+            Content::Source(id) => {
                 let id = *id;
                 return self.look_at_source(id, Some(metadata), now);
             }
-            Holds::Twin(twin) => {
-                let original = self.sources.get(&twin.of).map(|known| known.path.to_path_buf());
+            Content::Duplicate(duplicate) => {
+                let original =
+                    self.sources.get(&duplicate.of).map(|source| source.path.to_path_buf());
                 let original = original.unwrap_or_default();
-                let compared = twin.comparison.is_some();
+                let compared = duplicate.comparison.is_some();
                 let reason =
                     if compared { Reason::Comparing(original) } else { Reason::SameAs(original) };
                 (FileState::Held, reason)
             }
-            Holds::Nothing if metadata.size == 0 => (FileState::Empty, Reason::Empty),
-            Holds::Nothing => match self.why_nothing(&path, metadata) {
+            Content::Nothing if metadata.size == 0 => (FileState::Empty, Reason::Empty),
+            Content::Nothing => match self.why_nothing(&path, metadata) {
                 // Nothing is wrong with it, and how much text it has nobody knows.
                 reason @ (Reason::BeingWritten | Reason::NextScan) => (FileState::Held, reason),
                 reason => (FileState::Unreadable, reason),
             },
         };
-        let deleted_in = self.rotations.deleted_in(&path, now.wall);
+        let deleted_in = self.forecast.deleted_in(&path, now.wall);
         Some(FileLook {
             path,
             key: None,
@@ -368,16 +369,16 @@ impl Catalog {
     }
 
     fn look_at_source(&self, id: SourceId, place: Option<Metadata>, now: Now) -> Option<FileLook> {
-        let known = self.sources.get(&id)?;
+        let source = self.sources.get(&id)?;
         let look = self.readers.look(id)?;
         let cursor = self.input.cursors.cursor(id).map_or(look.offset, |cursor| cursor.offset);
         let modified = place.map_or(Timestamp::default(), |place| place.modified);
         // A reader may have gone on since the last scan: a write wakes it.
-        let (size, behind) = if known.compressed {
+        let (size, behind) = if source.compressed {
             // Before its end was read nobody knows how long its text is.
-            (known.size, look.finished.then(|| look.offset.saturating_sub(cursor)))
+            (source.size, look.finished.then(|| look.offset.saturating_sub(cursor)))
         } else {
-            let size = known.size.max(look.offset);
+            let size = source.size.max(look.offset);
             (size, Some(size.saturating_sub(cursor)))
         };
         let ignored = place.is_some() && self.is_ignored(modified, now.wall);
@@ -385,22 +386,22 @@ impl Catalog {
         let settings = &self.input.settings;
         let by_content = settings.identity.is_content();
         Some(FileLook {
-            path: Arc::clone(&known.path),
-            key: Some(known.key.to_string()),
-            identity: settings.value_in(&known.key).map(str::to_owned),
-            fingerprint_len: by_content.then_some(known.fingerprint.len),
+            path: Arc::clone(&source.path),
+            key: Some(source.key.to_string()),
+            identity: settings.value_in(&source.key).map(str::to_owned),
+            fingerprint_len: by_content.then_some(source.fingerprint.len),
             generation: look.generation,
             size,
             modified,
-            compressed: known.compressed,
+            compressed: source.compressed,
             cursor,
             read: look.offset,
             behind,
             state,
             reason,
             source: Some(id),
-            id: FileId { device: known.device, inode: known.inode },
-            deleted_in: place.and_then(|_| self.rotations.deleted_in(&known.path, now.wall)),
+            id: FileId { device: source.device, inode: source.inode },
+            deleted_in: place.and_then(|_| self.forecast.deleted_in(&source.path, now.wall)),
             error: self.input.metrics.last_errors.of(id),
         })
     }
@@ -413,7 +414,7 @@ impl Catalog {
         cursor: u64,
         ignored: bool,
     ) -> (FileState, Option<Reason>) {
-        let Some(known) = self.sources.get(&id) else { return (FileState::Gone, None) };
+        let Some(source) = self.sources.get(&id) else { return (FileState::Gone, None) };
         let state = match look.state {
             ReaderState::Reading => return (FileState::Reading, None),
             ReaderState::WaitingForSlot => {
@@ -423,8 +424,8 @@ impl Catalog {
             ReaderState::Idle => FileState::Idle,
             ReaderState::Closed => FileState::Closed,
         };
-        if !known.placed {
-            let reason = match (known.former, unread_bytes(known, look) > 0) {
+        if !source.placed {
+            let reason = match (source.former, unread_bytes(source, look) > 0) {
                 (true, false) => Reason::Rewritten,
                 (true, true) => Reason::RewrittenUnread,
                 (false, false) => Reason::Gone,
@@ -432,15 +433,16 @@ impl Catalog {
             };
             return (FileState::Gone, Some(reason));
         }
-        let behind = is_behind(known, look);
+        let behind = is_behind(source, look);
         let reason = match look.trouble {
             Some(Trouble::Damaged) => {
                 Reason::Damaged(format!("everything before byte {} was read", look.offset))
             }
             Some(Trouble::Failed) => {
                 let error = self.input.metrics.last_errors.of(id);
-                let told = error.map_or_else(|| "the last attempt failed".to_owned(), |it| it.text);
-                Reason::Unopened(told)
+                let logged =
+                    error.map_or_else(|| "the last attempt failed".to_owned(), |it| it.text);
+                Reason::Unopened(logged)
             }
             Some(Trouble::Displaced | Trouble::Rewritten) => Reason::NextScan,
             None if look.finished => {
@@ -453,8 +455,8 @@ impl Catalog {
                 return (FileState::Ignored, Some(older.unwrap_or(Reason::NotModified)));
             }
             None if behind => Reason::Unknown,
-            None if known.compressed => Reason::BeingWritten,
-            None if look.offset < known.size => Reason::LineWithoutEnd,
+            None if source.compressed => Reason::BeingWritten,
+            None if look.offset < source.size => Reason::LineWithoutEnd,
             None if cursor < look.offset => Reason::InFlight,
             None if state == FileState::Closed => Reason::Inactive,
             None => Reason::AtEnd,

@@ -2,7 +2,7 @@
 
 use super::former::may_be_former;
 use super::prefixes::Trace;
-use super::{Candidate, Catalog, Holds, Known, MISSING_GRACE, Twin};
+use super::{Candidate, Catalog, Content, Duplicate, MISSING_GRACE, Source};
 use crate::Now;
 use crate::compare::{PartCrc, crc_of};
 use crate::fingerprint::{Fingerprint, read_up_to};
@@ -35,7 +35,7 @@ impl Catalog {
         let mut left = Vec::new();
         for candidate in elsewhere {
             match self.same_file(&candidate, false) {
-                Some(id) => self.settle(candidate, id, false),
+                Some(id) => self.keep_source(candidate, id, false),
                 None => left.push(candidate),
             }
         }
@@ -47,7 +47,7 @@ impl Catalog {
     pub(super) fn try_in_place(&mut self, candidate: Candidate) -> Result<(), Candidate> {
         match self.same_file(&candidate, true) {
             Some(id) if candidate.touched => self.restart(candidate, id),
-            Some(id) => self.settle(candidate, id, false),
+            Some(id) => self.keep_source(candidate, id, false),
             None => return Err(candidate),
         }
         Ok(())
@@ -58,29 +58,29 @@ impl Catalog {
         let ids = self.index.with_inode((meta.device, meta.inode)).to_vec();
         ids.into_iter().find(|&id| {
             // A compressed copy of a plain file is never that file: its inode is used again. It is a copy like others.
-            let is_alike = |known: &Known| {
-                known.compressed == candidate.head.compressed
-                    && (!same_path || known.path == candidate.path)
+            let is_alike = |source: &Source| {
+                source.compressed == candidate.head.compressed
+                    && (!same_path || source.path == candidate.path)
             };
-            self.is_loose(id)
+            self.is_displaced(id)
                 && self.sources.get(&id).is_some_and(is_alike)
                 && (sabotage::is_on(Sabotage::InodeIsIdentity)
-                    || (self.begins_alike(candidate, id)
-                        && self.proves(candidate, id)
-                        && self.is_proof_enough(candidate, id)
-                        && !self.is_outdone(candidate, id)))
+                    || (self.has_beginning_of(candidate, id)
+                        && self.is_plausible(candidate, id)
+                        && self.is_proof_sufficient(candidate, id)
+                        && !self.has_better_match(candidate, id)))
         })
     }
 
     /// Whether the bytes before the cursor tell more than the beginning that several files share; if not,
     /// the whole fingerprint must be right.
-    fn is_proof_enough(&mut self, candidate: &Candidate, id: SourceId) -> bool {
-        let Some(known) = self.sources.get(&id) else { return false };
-        let print = known.fingerprint;
+    fn is_proof_sufficient(&mut self, candidate: &Candidate, id: SourceId) -> bool {
+        let Some(source) = self.sources.get(&id) else { return false };
+        let print = source.fingerprint;
         let offset = self.readers.look(id).map_or(0, |look| look.offset);
         // Of a compressed file these bytes are not always looked at here.
         let is_told = offset > u64::from(print.len) && !candidate.head.compressed;
-        known.shared.is_none()
+        source.shared.is_none()
             || is_told
             || self.print_like(candidate, &print).is_ok_and(|of_file| of_file == Some(print))
     }
@@ -93,8 +93,8 @@ impl Catalog {
                 left.push(candidate);
                 continue;
             }
-            let mut ids = self.alike(&candidate);
-            ids.retain(|&id| self.is_loose(id) && self.proves(&candidate, id));
+            let mut ids = self.sources_like(&candidate);
+            ids.retain(|&id| self.is_displaced(id) && self.is_plausible(&candidate, id));
             ids.retain(|&id| !self.is_of_other_log(&candidate, id));
             match ids.first() {
                 // With rivals in their places it must be compared first.
@@ -107,25 +107,25 @@ impl Catalog {
 
     /// A file is where a source goes on that has lost its place.
     pub(super) fn take_over(&mut self, candidate: Candidate, id: SourceId) {
-        if self.is_still_read(id) || self.has_better_twin(&candidate, id) {
+        if self.is_still_read(id) || self.has_plain_duplicate(&candidate, id) {
             // Its open file comes first, to the end; this one takes over with a later scan.
-            let twin = Twin { told: true, ..Twin::of(id) };
+            let duplicate = Duplicate { logged: true, ..Duplicate::of(id) };
             let Candidate { found, path, .. } = candidate;
-            self.put_place(path, &found, Holds::Twin(Box::new(twin)), true);
+            self.put_place(path, &found, Content::Duplicate(Box::new(duplicate)), true);
         } else {
-            self.settle(candidate, id, true);
+            self.keep_source(candidate, id, true);
         }
     }
 
     /// Whether a plain file waits for the next scan that may be the copy of a source, while this compressed one was told
     /// of in between.
-    fn has_better_twin(&self, candidate: &Candidate, id: SourceId) -> bool {
+    fn has_plain_duplicate(&self, candidate: &Candidate, id: SourceId) -> bool {
         self.brief
             && candidate.head.compressed
-            && self.places.iter().any(|(path, place)| match &place.holds {
-                Holds::Twin(twin) => twin.of == id,
-                Holds::Nothing => place.recheck && is_related(path, &candidate.path),
-                Holds::Source(_) => false,
+            && self.places.iter().any(|(path, place)| match &place.content {
+                Content::Duplicate(duplicate) => duplicate.of == id,
+                Content::Nothing => place.recheck && is_related(path, &candidate.path),
+                Content::Source(_) => false,
             })
     }
 
@@ -134,16 +134,16 @@ impl Catalog {
         let usual = self.input.settings.fingerprint.length;
         let Some(print) = candidate.head.print_of_first(usual) else { return Vec::new() };
         let ids = self.index.with_hash(&print.hash).iter().copied();
-        ids.filter(|&id| !self.is_loose(id) && self.has_hash(id, &print.hash)).collect()
+        ids.filter(|&id| !self.is_displaced(id) && self.has_hash(id, &print.hash)).collect()
     }
 
     fn has_hash(&self, id: SourceId, hash: &[u8; 32]) -> bool {
-        self.sources.get(&id).is_some_and(|known| known.has_hash(hash))
+        self.sources.get(&id).is_some_and(|source| source.has_hash(hash))
     }
 
     /// Whether a source that lost its place has its file open and may not have read all of it.
     pub(super) fn is_still_read(&self, id: SourceId) -> bool {
-        let missing = self.sources.get(&id).and_then(|known| known.missing_since);
+        let missing = self.sources.get(&id).and_then(|source| source.missing_since);
         self.readers.look(id).is_some_and(|look| {
             // What goes on elsewhere has the lines that wait, if it is the same for certain.
             let waits = look.group_waits && !self.is_certain(id);
@@ -157,7 +157,7 @@ impl Catalog {
 
     /// Whether what begins as a source did, and has the same bytes before its cursor, is the same for certain.
     pub(super) fn is_certain(&self, id: SourceId) -> bool {
-        let len = self.sources.get(&id).map_or(0, |known| known.fingerprint.len);
+        let len = self.sources.get(&id).map_or(0, |source| source.fingerprint.len);
         len >= self.input.settings.fingerprint.length
             || self.readers.look(id).is_some_and(|look| look.offset >= PROOF_BYTES)
     }
@@ -166,7 +166,9 @@ impl Catalog {
     pub(super) fn other_name_of(&self, candidate: &Candidate) -> Option<SourceId> {
         let meta = &candidate.found.metadata;
         let ids = self.index.with_inode((meta.device, meta.inode));
-        ids.iter().copied().find(|&id| !self.is_loose(id) && self.begins_alike(candidate, id))
+        ids.iter()
+            .copied()
+            .find(|&id| !self.is_displaced(id) && self.has_beginning_of(candidate, id))
     }
 
     /// Third pass: the same file or the same name, rewritten.
@@ -182,7 +184,7 @@ impl Catalog {
                 self.other_name_of(&candidate).is_none() && self.rivals(&candidate).is_empty();
             let rewritten = self.rewritten(&candidate).filter(|_| alone);
             match rewritten.filter(|id| !self.is_of_other_log(&candidate, *id)) {
-                Some(id) => self.start_anew(candidate, id, now),
+                Some(id) => self.replace_rewritten(candidate, id, now),
                 None => left.push(candidate),
             }
         }
@@ -193,17 +195,17 @@ impl Catalog {
     pub(super) fn rewritten(&mut self, candidate: &Candidate) -> Option<SourceId> {
         let meta = &candidate.found.metadata;
         let here = (meta.device, meta.inode);
-        self.alike(candidate).into_iter().find(|&id| {
-            self.is_loose(id)
-                && self.sources.get(&id).is_some_and(|known| {
-                    let same = known.path == candidate.path;
-                    !known.former && (same || (known.device, known.inode) == here)
+        self.sources_like(candidate).into_iter().find(|&id| {
+            self.is_displaced(id)
+                && self.sources.get(&id).is_some_and(|source| {
+                    let same = source.path == candidate.path;
+                    !source.former && (same || (source.device, source.inode) == here)
                 })
         })
     }
 
     /// Sources that begin as this file does, the longest fingerprint first, its own path before others.
-    pub(super) fn alike(&mut self, candidate: &Candidate) -> Vec<SourceId> {
+    pub(super) fn sources_like(&mut self, candidate: &Candidate) -> Vec<SourceId> {
         let usual = self.input.settings.fingerprint.length;
         let head = &candidate.head.bytes;
         let mut ids = Vec::new();
@@ -225,8 +227,8 @@ impl Catalog {
         let mut longer = BTreeSet::new();
         if let Some(shared) = candidate.head.print_of_first(usual) {
             for id in self.index.with_hash(&shared.hash) {
-                let known = self.sources.get(id).filter(|known| known.has_hash(&shared.hash));
-                let print = known.map(|known| known.fingerprint);
+                let source = self.sources.get(id).filter(|source| source.has_hash(&shared.hash));
+                let print = source.map(|source| source.fingerprint);
                 longer.extend(print.filter(|print| !print.whole).map(|print| print.len));
             }
         }
@@ -247,13 +249,14 @@ impl Catalog {
         if ids.iter().any(|&id| self.is_weak(id))
             && let Some(saved) = self.proved_by_saved(candidate)
         {
-            let len = |id: &SourceId| self.sources.get(id).map_or(0, |known| known.fingerprint.len);
+            let len =
+                |id: &SourceId| self.sources.get(id).map_or(0, |source| source.fingerprint.len);
             ids.retain(|id| len(id) >= saved || !self.is_weak(*id));
         }
         ids.sort_by_key(|id| {
-            let known = self.sources.get(id);
-            let len = known.map_or(0, |known| known.fingerprint.len);
-            let same_path = known.is_some_and(|known| known.path == candidate.path);
+            let source = self.sources.get(id);
+            let len = source.map_or(0, |source| source.fingerprint.len);
+            let same_path = source.is_some_and(|source| source.path == candidate.path);
             (std::cmp::Reverse(len), !same_path)
         });
         ids
@@ -262,43 +265,43 @@ impl Catalog {
     /// Sources with exactly this fingerprint, and the key that goes with it.
     pub(super) fn holders(&self, print: &Fingerprint) -> Vec<SourceId> {
         let mut ids = self.with_print(print);
-        ids.retain(|id| self.sources.get(id).is_some_and(|known| !known.former));
+        ids.retain(|id| self.sources.get(id).is_some_and(|source| !source.former));
         ids
     }
 
     /// Sources with exactly this fingerprint, former ones included.
     fn with_print(&self, print: &Fingerprint) -> Vec<SourceId> {
         let ids = self.index.with_hash(&print.hash).iter().copied();
-        ids.filter(|id| self.sources.get(id).is_some_and(|known| known.fingerprint == *print))
+        ids.filter(|id| self.sources.get(id).is_some_and(|source| source.fingerprint == *print))
             .collect()
     }
 
-    pub(super) fn begins_alike(&self, candidate: &Candidate, id: SourceId) -> bool {
-        let Some(known) = self.sources.get(&id) else { return false };
+    pub(super) fn has_beginning_of(&self, candidate: &Candidate, id: SourceId) -> bool {
+        let Some(source) = self.sources.get(&id) else { return false };
         // Of a longer fingerprint only the usual length is looked at; the inode and the bytes before the
         // cursor, which are checked besides, stand in for the rest.
-        match &known.shared {
+        match &source.shared {
             Some(shared) => {
                 let len = self.input.settings.fingerprint.length;
                 candidate.head.matches(&Fingerprint { hash: **shared, len, whole: false })
             }
-            None if known.fingerprint.whole => self
-                .print_like(candidate, &known.fingerprint)
-                .is_ok_and(|print| print == Some(known.fingerprint)),
-            None => candidate.head.matches(&known.fingerprint),
+            None if source.fingerprint.whole => self
+                .print_like(candidate, &source.fingerprint)
+                .is_ok_and(|print| print == Some(source.fingerprint)),
+            None => candidate.head.matches(&source.fingerprint),
         }
     }
 
-    pub(super) fn is_loose(&self, id: SourceId) -> bool {
-        self.sources.get(&id).is_some_and(|known| !known.placed)
+    pub(super) fn is_displaced(&self, id: SourceId) -> bool {
+        self.sources.get(&id).is_some_and(|source| !source.placed)
     }
 
     /// Whether the names say that a file is what a source was: rotated from it, or from what the link of that name
     /// led to. A pin goes by the name of its file.
-    pub(super) fn is_one_log(&self, known: &Path, path: &Path) -> bool {
-        let (of_known, of_path) = (self.beside.link_of(known), self.beside.link_of(path));
-        is_related(known, path)
-            || is_related(of_known.as_deref().unwrap_or(known), of_path.as_deref().unwrap_or(path))
+    pub(super) fn is_one_log(&self, source: &Path, path: &Path) -> bool {
+        let (of_known, of_path) = (self.rotated.link_of(source), self.rotated.link_of(path));
+        is_related(source, path)
+            || is_related(of_known.as_deref().unwrap_or(source), of_path.as_deref().unwrap_or(path))
     }
 
     /// Whether nothing speaks against a file being this source: a plain one is as long as what was read,
@@ -307,30 +310,30 @@ impl Catalog {
     /// A short fingerprint proves little: many files begin with the same line. Then the inode must be the
     /// same, or the name that of a rotated file, or more must have been read, or the file was compared with the
     /// source when that had its place.
-    pub(super) fn proves(&self, candidate: &Candidate, id: SourceId) -> bool {
+    pub(super) fn is_plausible(&self, candidate: &Candidate, id: SourceId) -> bool {
         let Some(look) = self.readers.look(id) else { return false };
-        let Some(known) = self.sources.get(&id) else { return false };
+        let Some(source) = self.sources.get(&id) else { return false };
         let meta = &candidate.found.metadata;
-        let same_inode = (known.device, known.inode) == (meta.device, meta.inode);
-        let print = &known.fingerprint;
-        if known.former
-            && candidate.copy_of != Some(id)
-            && !may_be_former(&candidate.path, &known.path, same_inode, look.offset, print)
+        let same_inode = (source.device, source.inode) == (meta.device, meta.inode);
+        let print = &source.fingerprint;
+        if source.former
+            && candidate.duplicate_of != Some(id)
+            && !may_be_former(&candidate.path, &source.path, same_inode, look.offset, print)
         {
             return false;
         }
-        let read_beyond = look.offset.saturating_sub(u64::from(known.fingerprint.len));
-        if known.fingerprint.len < self.input.settings.fingerprint.length
+        let read_beyond = look.offset.saturating_sub(u64::from(source.fingerprint.len));
+        if source.fingerprint.len < self.input.settings.fingerprint.length
             && read_beyond < PROOF_BYTES
             && !same_inode
-            && !self.is_one_log(&known.path, &candidate.path)
-            && candidate.copy_of != Some(id)
+            && !self.is_one_log(&source.path, &candidate.path)
+            && candidate.duplicate_of != Some(id)
         {
             return false;
         }
         if candidate.head.compressed {
             let doubtful = self.is_shared(print);
-            return !known.refused.has(meta)
+            return !source.rejected.has(meta)
                 && self.compressed_fits(candidate, doubtful, look.offset, look.tail)
                     != Some(false);
         }

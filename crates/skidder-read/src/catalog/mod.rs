@@ -16,8 +16,9 @@
 //! holds what was read (`named.rs`).
 
 mod adopt;
-mod beside;
 mod delete;
+mod duplicates;
+mod forecast;
 mod former;
 mod heads;
 mod ids;
@@ -31,13 +32,12 @@ mod pins;
 mod place;
 mod portions;
 mod prefixes;
-mod rotation;
+mod rejected;
+mod rotated;
 mod saved;
 mod saved_prints;
 mod sources;
 mod sweep;
-mod troubled;
-mod twins;
 mod watchdog;
 mod watched;
 mod weak;
@@ -50,9 +50,9 @@ use crate::readers::Readers;
 use crate::scan::{Found, ScanProblem};
 use crate::watch::Directories;
 use adopt::Adoptable;
-use beside::Beside;
 use delete::Deletion;
 use foldhash::HashMap;
+use forecast::DeletionForecast;
 pub use ids::SourceIds;
 use index::Index;
 pub use leaving::Leaving;
@@ -61,7 +61,8 @@ pub(crate) use matching::is_related;
 pub use peers::Peer;
 use pins::Pins;
 pub(crate) use portions::HEADS_BYTES_MAX;
-use rotation::Rotations;
+use rejected::RejectedFiles;
+use rotated::RotatedFiles;
 use saved::Claim;
 use saved_prints::SavedPrints;
 use skidder_event::SourceId;
@@ -70,7 +71,6 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
-use troubled::Refused;
 use watchdog::Watchdog;
 pub use watched::Reacted;
 
@@ -81,7 +81,7 @@ pub const MISSING_GRACE: Duration = Duration::from_mins(1);
 const COMPARE_BYTES_PER_SCAN: u64 = 64 << 20;
 
 /// So many files that looking at all sources first costs less than matching each of them.
-const MANY: usize = 64;
+const RESERVE_FILES_MIN: usize = 64;
 
 /// All files of one input.
 pub struct Catalog {
@@ -93,7 +93,7 @@ pub struct Catalog {
     /// Where the files are, and what is told of them.
     directories: Directories,
     places: HashMap<Arc<Path>, Place>,
-    sources: HashMap<SourceId, Known>,
+    sources: HashMap<SourceId, Source>,
     index: Index,
     /// Saved entries whose fingerprints are shorter or longer than usual and that no source has yet.
     saved: SavedPrints,
@@ -101,9 +101,9 @@ pub struct Catalog {
     has_saved: bool,
     /// Saved entries under other keys that files may go on with.
     adoptable: Adoptable,
-    beside: Beside,
+    rotated: RotatedFiles,
     pins: Pins,
-    rotations: Rotations,
+    forecast: DeletionForecast,
     /// Sources by their keys, where files are known by names.
     names: HashMap<Arc<str>, SourceId>,
     /// The name of what files are known by, for their entries.
@@ -111,7 +111,7 @@ pub struct Catalog {
     marker: Marker,
     scans: u64,
     /// Files that are held back, at most: exact after a scan, counted up during it.
-    twins: usize,
+    duplicates: usize,
     /// Places that this scan has found again.
     found_again: usize,
     /// Comparisons that this scan had no room for.
@@ -142,40 +142,40 @@ struct Place {
     size: u64,
     modified: Timestamp,
     scan: u64,
-    holds: Holds,
+    content: Content,
     /// To be looked at again although it did not change.
     recheck: bool,
 }
 
 /// What is at a path.
-enum Holds {
+enum Content {
     Source(SourceId),
     /// The same content as another source, as far as is known.
-    Twin(Box<Twin>),
+    Duplicate(Box<Duplicate>),
     /// Nothing that can be read yet: too short, damaged, not permitted.
     Nothing,
 }
 
-struct Twin {
+struct Duplicate {
     of: SourceId,
     comparison: Option<Comparison>,
     /// Sources to compare with after this one.
     rivals: Vec<SourceId>,
     /// The first byte in which it differs from all it was compared with.
-    differs: Differs,
-    told: bool,
+    difference: FirstDifference,
+    logged: bool,
 }
 
 /// Where two files differ, and which one goes on if the other has ended there.
-type Differs = Option<(u64, Option<Longer>)>;
+type FirstDifference = Option<(u64, Option<Longer>)>;
 
-impl Twin {
+impl Duplicate {
     fn of(of: SourceId) -> Self {
-        Self { of, comparison: None, rivals: Vec::new(), differs: None, told: false }
+        Self { of, comparison: None, rivals: Vec::new(), difference: None, logged: false }
     }
 }
 
-struct Known {
+struct Source {
     fingerprint: Fingerprint,
     /// Of a fingerprint that is longer than usual: the hash of the usual length, which another source
     /// shares.
@@ -192,9 +192,9 @@ struct Known {
     /// Its file was rewritten: it has lost its place, and its key to what is there now.
     former: bool,
     /// Compressed files that its reader found to hold something else.
-    refused: Refused,
+    rejected: RejectedFiles,
     /// Its reader was not told of `path`.
-    untold: bool,
+    unpublished: bool,
     placed: bool,
     /// Something of it was left out because the file was ignored when it was found.
     skipped: bool,
@@ -207,13 +207,13 @@ struct Candidate {
     path: Arc<Path>,
     head: Head,
     /// What the place held before.
-    before: Option<Holds>,
+    before: Option<Content>,
     /// The file was touched, and `resend_on_touch` asks for it to be read again.
     touched: bool,
     /// What the registry knows of it, if that was asked already.
     claim: Option<Box<Claim>>,
     /// It was compared with this source, is a copy of it, and has not changed since.
-    copy_of: Option<SourceId>,
+    duplicate_of: Option<SourceId>,
 }
 
 /// Time as a scan needs it.
@@ -254,14 +254,14 @@ impl Catalog {
             saved: SavedPrints::default(),
             has_saved: true,
             adoptable: Adoptable::default(),
-            beside: Beside::default(),
+            rotated: RotatedFiles::default(),
             pins: Pins::default(),
-            rotations: Rotations::default(),
+            forecast: DeletionForecast::default(),
             names: HashMap::default(),
             identity,
             marker: Marker::default(),
             scans: 0,
-            twins: 0,
+            duplicates: 0,
             found_again: 0,
             postponed: 0,
             lost: Vec::new(),
@@ -310,7 +310,7 @@ impl Catalog {
     ///
     /// What is in a directory that could not be listed (`problems`) is taken to be as it was.
     pub fn apply(&mut self, fresh: Vec<Found>, problems: &[ScanProblem], now: Now) -> ScanSummary {
-        let all = self.add_beside(fresh, now.monotonic);
+        let all = self.add_rotated_changes(fresh, now.monotonic);
         if !problems.is_empty() {
             self.found_again += self.keep_unseen(problems);
             if problems.iter().any(|problem| is_out_of_descriptors(&problem.error)) {
@@ -320,20 +320,20 @@ impl Catalog {
         if self.found_again < self.places.len() {
             self.drop_vanished(now.monotonic);
         }
-        self.take_in(all, now)
+        self.process(all, now)
     }
 
-    fn take_in(&mut self, fresh: Vec<Found>, now: Now) -> ScanSummary {
+    fn process(&mut self, fresh: Vec<Found>, now: Now) -> ScanSummary {
         self.now = now.monotonic;
-        let fresh = if self.saved.is_loaded() { fresh } else { self.put_off(fresh) };
+        let fresh = if self.saved.is_loaded() { fresh } else { self.postpone(fresh) };
         let all = self.add_rotated(fresh, now);
-        let fresh = self.displace(all);
+        let fresh = self.vacate(all);
         self.reserve(fresh.len());
         if self.input.settings.identity.is_content() {
             self.match_by_content(fresh, now);
         } else {
             self.match_names(fresh, now);
-            let awakened = self.awaken_twins(now);
+            let awakened = self.reopen_duplicates(now);
             self.match_by_name(awakened, now);
         }
         self.readers.call();
@@ -346,9 +346,9 @@ impl Catalog {
             self.retire_missing(now);
             self.sweep_registry(now);
             self.delete_done(now);
-            self.find_stalled(now);
+            self.check_stalled(now);
         }
-        let (held, undecided) = self.count_twins();
+        let (held, undecided) = self.count_duplicates();
         let undecided = undecided + self.postponed;
         let matched = self.places.len();
         self.input.metrics.files_matched.set(matched as u64);
@@ -359,7 +359,7 @@ impl Catalog {
     /// Makes room for what is known of so many files, if there may be so many new ones: a table that grows hashes all
     /// that is in it again.
     fn reserve(&mut self, files: usize) {
-        if files < MANY || !self.sources.is_empty() {
+        if files < RESERVE_FILES_MIN || !self.sources.is_empty() {
             return;
         }
         self.places.reserve(files);
@@ -373,12 +373,14 @@ impl Catalog {
         let mut candidates = self.match_inodes(candidates);
         let rotated = self.add_rotated_late(&candidates, now);
         candidates.extend(self.match_inodes(rotated));
-        let awakened = self.awaken_twins(now);
+        let awakened = self.reopen_duplicates(now);
         candidates.extend(self.match_inodes(awakened));
         // A plain copy proves what it is at once; a compressed one may still be growing.
         candidates.sort_by_key(|candidate| candidate.head.compressed);
         // These are about sources that lost their places. At a start there are none, and very many files.
-        if candidates.len() < MANY || self.sources.values().any(|known| !known.placed) {
+        if candidates.len() < RESERVE_FILES_MIN
+            || self.sources.values().any(|source| !source.placed)
+        {
             candidates = self.match_content(candidates);
             candidates = self.match_rewritten(candidates, now);
         }
@@ -387,7 +389,7 @@ impl Catalog {
         for candidate in candidates {
             self.match_others(candidate, now, &mut budget);
         }
-        self.compare_twins(now, &mut budget);
+        self.resume_comparisons(now, &mut budget);
     }
 
     /// Keeps places that the scan had no chance to see; says how many.
@@ -412,16 +414,16 @@ impl Catalog {
     /// Paths lose what was at them, but for those that are kept.
     fn drop_places(&mut self, keep: impl Fn(&Path, &Place) -> bool, now: Monotonic) {
         let follows = self.follows_links();
-        let (beside, mut lost, mut twins) = (&mut self.beside, Vec::new(), Vec::new());
+        let (rotated, mut lost, mut duplicates) = (&mut self.rotated, Vec::new(), Vec::new());
         self.places.retain(|path, place| {
             let kept = keep(path, place);
             if !kept && follows {
-                beside.lose(path, place, now);
+                rotated.note_lost(path, place, now);
             }
-            match &place.holds {
-                Holds::Source(id) if !kept => lost.push(*id),
-                Holds::Twin(_) if !kept => {
-                    twins.push(std::mem::replace(&mut place.holds, Holds::Nothing));
+            match &place.content {
+                Content::Source(id) if !kept => lost.push(*id),
+                Content::Duplicate(_) if !kept => {
+                    duplicates.push(std::mem::replace(&mut place.content, Content::Nothing));
                 }
                 _ => {}
             }
@@ -430,10 +432,10 @@ impl Catalog {
         // Not in the order of a hash map: what lost its place first is asked first who it may be.
         lost.sort_unstable();
         for id in lost {
-            self.unplace(id);
+            self.displace(id);
         }
-        for holds in twins {
-            self.lose_twin(&holds, now);
+        for content in duplicates {
+            self.forget_duplicate(&content, now);
         }
     }
 
@@ -442,24 +444,24 @@ impl Catalog {
         self.input.settings.scan.symlinks && self.input.settings.identity.is_content()
     }
 
-    fn put_place(&mut self, path: Arc<Path>, found: &Found, holds: Holds, recheck: bool) {
-        if let Holds::Source(id) = holds {
+    fn put_place(&mut self, path: Arc<Path>, found: &Found, content: Content, recheck: bool) {
+        if let Content::Source(id) = content {
             self.readers.set_teller(id, self.directories.tells_of(&path));
         }
-        self.fill_place(path, found, holds, recheck);
+        self.fill_place(path, found, content, recheck);
     }
 
     /// The same, for a source that knows already who tells of writes to it.
-    fn fill_place(&mut self, path: Arc<Path>, found: &Found, holds: Holds, recheck: bool) {
+    fn fill_place(&mut self, path: Arc<Path>, found: &Found, content: Content, recheck: bool) {
         let meta = &found.metadata;
-        self.twins += usize::from(matches!(holds, Holds::Twin(_)));
+        self.duplicates += usize::from(matches!(content, Content::Duplicate(_)));
         let place = Place {
             device: meta.device,
             inode: meta.inode,
             size: meta.size,
             modified: meta.modified,
             scan: self.scans,
-            holds,
+            content,
             recheck,
         };
         self.places.insert(path, place);

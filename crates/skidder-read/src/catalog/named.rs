@@ -4,7 +4,7 @@
 //! holds what was read. If not, it was rewritten or its name is used again: a new generation from zero.
 
 use super::saved::SavedState;
-use super::{Candidate, Catalog, Holds, Twin};
+use super::{Candidate, Catalog, Content, Duplicate};
 use crate::Now;
 use crate::cursors::CursorsError;
 use crate::fingerprint::Fingerprint;
@@ -14,11 +14,11 @@ impl Catalog {
     /// Finds the source of each file by its name; those that keep their path come first, so that of
     /// several links to a file the one that is known stays.
     pub(super) fn match_by_name(&mut self, mut candidates: Vec<Candidate>, now: Now) {
-        candidates.sort_by_key(|candidate| !matches!(candidate.before, Some(Holds::Source(_))));
+        candidates.sort_by_key(|candidate| !matches!(candidate.before, Some(Content::Source(_))));
         for candidate in candidates {
             let Some(key) = self.name_key(&candidate) else {
                 // There is no marker yet, which was told.
-                self.put_place(candidate.path, &candidate.found, Holds::Nothing, true);
+                self.put_place(candidate.path, &candidate.found, Content::Nothing, true);
                 continue;
             };
             match self.names.get(&*key) {
@@ -41,23 +41,28 @@ impl Catalog {
 
     /// A file has the name of a source.
     fn match_named(&mut self, candidate: Candidate, id: SourceId) {
-        if !self.is_loose(id) {
+        if !self.is_displaced(id) {
             // Another link to the same file.
-            self.hold(candidate.path, &candidate.found, Twin::of(id));
+            self.hold_back(candidate.path, &candidate.found, Duplicate::of(id));
             return;
         }
         let meta = &candidate.found.metadata;
         let same_file = self
             .sources
             .get(&id)
-            .is_some_and(|known| (known.device, known.inode) == (meta.device, meta.inode));
+            .is_some_and(|source| (source.device, source.inode) == (meta.device, meta.inode));
         let fits = self.readers.look(id).is_none_or(|look| self.look_fits(&candidate, &look));
         if !same_file && self.is_still_read(id) {
             // Another file has the path; what is open of the one before comes first.
-            let twin = Twin { told: true, ..Twin::of(id) };
-            self.put_place(candidate.path, &candidate.found, Holds::Twin(Box::new(twin)), true);
+            let duplicate = Duplicate { logged: true, ..Duplicate::of(id) };
+            self.put_place(
+                candidate.path,
+                &candidate.found,
+                Content::Duplicate(Box::new(duplicate)),
+                true,
+            );
         } else if fits && !candidate.touched {
-            self.settle(candidate, id, !same_file);
+            self.keep_source(candidate, id, !same_file);
         } else {
             self.restart(candidate, id);
         }
@@ -70,7 +75,7 @@ impl Catalog {
             Err(error) => {
                 tracing::error!(path = %candidate.path.display(), %error,
                     "the state of a file cannot be had; trying again with the next scan");
-                self.put_place(candidate.path, &candidate.found, Holds::Nothing, true);
+                self.put_place(candidate.path, &candidate.found, Content::Nothing, true);
                 return;
             }
         };

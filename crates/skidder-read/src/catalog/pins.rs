@@ -8,7 +8,7 @@
 mod name;
 mod sidecar;
 
-use super::{Candidate, Catalog, Holds, Known, MISSING_GRACE};
+use super::{Candidate, Catalog, Content, MISSING_GRACE, Source};
 use crate::fingerprint::Fingerprint;
 use crate::readers::{ReaderLook, ReaderState};
 use crate::scan::Found;
@@ -32,7 +32,7 @@ pub(super) struct Pins {
     /// The name of the next link.
     next: u64,
     /// That the system refuses links was told.
-    told: bool,
+    logged: bool,
     /// Links came or went that a power cut could take back.
     unsynced: bool,
 }
@@ -50,16 +50,16 @@ struct Pin {
 }
 
 /// Whether a reader has given out all of a file.
-fn is_read(known: &Known, look: &ReaderLook) -> bool {
-    if known.compressed { look.finished } else { look.offset >= known.size }
+fn is_read(source: &Source, look: &ReaderLook) -> bool {
+    if source.compressed { look.finished } else { look.offset >= source.size }
 }
 
 /// Stored bytes of a file that were not read, as far as that can be told: all of a compressed one.
-pub(super) fn unread_bytes(known: &Known, look: &ReaderLook) -> u64 {
-    match known.compressed {
+pub(super) fn unread_bytes(source: &Source, look: &ReaderLook) -> u64 {
+    match source.compressed {
         true if look.finished => 0,
-        true => known.size,
-        false => known.size.saturating_sub(look.offset),
+        true => source.size,
+        false => source.size.saturating_sub(look.offset),
     }
 }
 
@@ -105,7 +105,7 @@ impl Catalog {
                     "nothing says what this pinned file was called: its events have the path of the pin");
             }
             let of = of.unwrap_or_else(|| Arc::clone(&pin));
-            self.beside.add_pin(pin, of, now);
+            self.rotated.add_pin(pin, of, now);
         }
         if !names.is_empty() {
             tracing::info!(files = names.len(), "files that were pinned are read to their end");
@@ -144,7 +144,7 @@ impl Catalog {
             before: None,
             touched: false,
             claim: None,
-            copy_of: None,
+            duplicate_of: None,
         };
         self.claimed_path(&candidate, &print).filter(|of| !self.is_pin(of))
     }
@@ -152,21 +152,23 @@ impl Catalog {
     /// A file has the content of a source. If nothing is known of that but its pin, because the program ended before
     /// more was saved, it is known by the name of this file from now on.
     pub(super) fn name_pin(&mut self, id: SourceId, name: &Arc<Path>) {
-        let Some(pin) = self.sources.get(&id).map(|known| Arc::clone(&known.path)) else { return };
-        if self.beside.pinned(&pin) != Some(&pin) || self.is_pin(name) {
+        let Some(pin) = self.sources.get(&id).map(|source| Arc::clone(&source.path)) else {
+            return;
+        };
+        if self.rotated.pinned(&pin) != Some(&pin) || self.is_pin(name) {
             return;
         }
-        self.beside.name_pin(&pin, name);
+        self.rotated.name_pin(&pin, name);
         if let Some(pin) = self.pins.held.get_mut(&id) {
             pin.of = Arc::clone(name);
         }
-        self.tell_of(id);
+        self.publish(id);
     }
 
     /// Pins what is behind, removes the pins of what is not any more, and keeps to the limit.
     pub(super) fn keep_pins(&mut self, now: Monotonic) {
         let limit = self.input.settings.pin.max_bytes;
-        let mut leftovers = self.beside.pins();
+        let mut leftovers = self.rotated.pins();
         // Not in the order of a hash map: the simulated world replays what happened.
         leftovers.sort_unstable();
         if limit.is_none() && self.pins.held.is_empty() && leftovers.is_empty() {
@@ -174,12 +176,12 @@ impl Catalog {
         }
         for (path, since) in leftovers {
             let Some(place) = self.places.get(&path) else { continue };
-            let is_spare = match &place.holds {
+            let is_spare = match &place.content {
                 // Its file is in a place of its own, unless that is to be looked at again.
-                Holds::Twin(twin) => twin.comparison.is_none() && !place.recheck,
+                Content::Duplicate(duplicate) => duplicate.comparison.is_none() && !place.recheck,
                 // Emptied before it was removed.
-                Holds::Nothing => place.size == 0 && now.since(since) >= MISSING_GRACE,
-                Holds::Source(_) => false,
+                Content::Nothing => place.size == 0 && now.since(since) >= MISSING_GRACE,
+                Content::Source(_) => false,
             };
             if is_spare {
                 let of = self.pins.held.iter().find(|(_, pin)| pin.path == path).map(|(id, _)| *id);
@@ -198,7 +200,7 @@ impl Catalog {
         if let Some(peer) = &self.peer {
             peer.pins(self.pins.held.values().map(|pin| (pin.device, pin.inode)).collect());
         }
-        let kept = self.keep_to(limit.unwrap_or(u64::MAX));
+        let kept = self.enforce_limit(limit.unwrap_or(u64::MAX));
         self.sync_pins();
         self.input.metrics.pinned_files.set(self.pins.held.len() as u64);
         self.input.metrics.pinned_bytes.set(kept);
@@ -223,30 +225,30 @@ impl Catalog {
     }
 
     fn keep_pin(&mut self, id: SourceId, pinning: bool, now: Monotonic) {
-        let (Some(known), Some(look)) = (self.sources.get(&id), self.readers.look(id)) else {
+        let (Some(source), Some(look)) = (self.sources.get(&id), self.readers.look(id)) else {
             return;
         };
-        let file = (known.device, known.inode);
+        let file = (source.device, source.inode);
         let is_settled =
             self.input.cursors.is_settled(id) || sabotage::is_on(Sabotage::PinReleasedEarly);
-        let at_pin = self.beside.pinned(&known.path).is_some();
+        let at_pin = self.rotated.pinned(&source.path).is_some();
         if self.pins.held.get(&id).is_some_and(|pin| (pin.device, pin.inode) != file) {
-            self.let_go(id, &look, now);
+            self.leave_pinned_file(id, &look, now);
             if self.pins.held.contains_key(&id) {
                 return;
             }
-        } else if let Some(of) = self.beside.pinned(&known.path)
+        } else if let Some(of) = self.rotated.pinned(&source.path)
             && !self.pins.held.contains_key(&id)
         {
-            let (path, of, offset) = (Arc::clone(&known.path), Arc::clone(of), look.offset);
+            let (path, of, offset) = (Arc::clone(&source.path), Arc::clone(of), look.offset);
             let pin = Pin { path, of, device: file.0, inode: file.1, since: now, offset };
             self.pins.held.insert(id, pin);
         }
-        let Some(known) = self.sources.get(&id) else { return };
-        let is_read = is_read(known, &look);
+        let Some(source) = self.sources.get(&id) else { return };
+        let is_read = is_read(source, &look);
         let Some(pin) = self.pins.held.get_mut(&id) else {
             let is_behind = !is_read || !is_settled;
-            if pinning && is_behind && known.placed && !known.skipped && !at_pin {
+            if pinning && is_behind && source.placed && !source.skipped && !at_pin {
                 self.pin(id, now);
             }
             return;
@@ -258,15 +260,15 @@ impl Catalog {
             && matches!(look.state, ReaderState::Idle | ReaderState::Closed)
             && now.since(pin.since) >= MISSING_GRACE;
         pin.offset = look.offset;
-        if known.placed && !at_pin {
-            pin.of = self.beside.link_of(&known.path).unwrap_or_else(|| Arc::clone(&known.path));
+        if source.placed && !at_pin {
+            pin.of = self.rotated.link_of(&source.path).unwrap_or_else(|| Arc::clone(&source.path));
         }
         let pin = pin.clone();
         let is_done = is_settled && (is_read || (at_pin && rests));
-        if is_done && self.is_spare(&pin, known, &look) {
+        if is_done && self.is_spare(&pin, source, &look) {
             self.release(id);
-        } else if !known.placed && !at_pin {
-            self.beside.add_pin(pin.path, pin.of, now);
+        } else if !source.placed && !at_pin {
+            self.rotated.add_pin(pin.path, pin.of, now);
             if let Some(pin) = self.pins.held.get_mut(&id) {
                 pin.since = now;
             }
@@ -275,23 +277,23 @@ impl Catalog {
 
     /// Whether the pin of a source of which all was read, as far as the last scan knows, keeps nothing else: its file
     /// has its own name, or holds what was read and no more. What cannot be looked at is kept.
-    fn is_spare(&self, pin: &Pin, known: &Known, look: &ReaderLook) -> bool {
+    fn is_spare(&self, pin: &Pin, source: &Source, look: &ReaderLook) -> bool {
         let meta = match self.input.fs.symlink_metadata(&pin.path) {
             Ok(meta) => meta,
             Err(error) => return error.kind() == io::ErrorKind::NotFound,
         };
-        if known.placed && meta.links > 1 {
+        if source.placed && meta.links > 1 {
             return true;
         }
-        meta.size == known.size
-            && (known.compressed
+        meta.size == source.size
+            && (source.compressed
                 || self.is_as_read(&pin.path, &meta, look.offset, look.tail).unwrap_or(false))
     }
 
     /// A source goes on in another file than the pinned one. If that one has no other name and holds more or something
     /// else than what was read, it is looked at by its pin: it may have been written anew before it was removed. What was
     /// read is kept until it has its verdict: that the other file is the same is not certain before it is read.
-    fn let_go(&mut self, id: SourceId, look: &ReaderLook, now: Monotonic) {
+    fn leave_pinned_file(&mut self, id: SourceId, look: &ReaderLook, now: Monotonic) {
         let Some(pin) = self.pins.held.get(&id) else { return };
         let is_settled = self.input.cursors.is_settled(id);
         let is_spare = match self.input.fs.symlink_metadata(&pin.path) {
@@ -310,7 +312,7 @@ impl Catalog {
             Ok(true) => {}
             Ok(false) => {
                 if let Some(pin) = self.pins.held.remove(&id) {
-                    self.beside.add_pin(pin.path, pin.of, now);
+                    self.rotated.add_pin(pin.path, pin.of, now);
                 }
             }
             // Looked at again by the next scan.
@@ -320,13 +322,13 @@ impl Catalog {
 
     /// Gives the file of a source a name in the data directory.
     fn pin(&mut self, id: SourceId, now: Monotonic) {
-        let (Some(directory), Some(known)) = (&self.pins.directory, self.sources.get(&id)) else {
+        let (Some(directory), Some(source)) = (&self.pins.directory, self.sources.get(&id)) else {
             return;
         };
-        let of = self.beside.link_of(&known.path).unwrap_or_else(|| Arc::clone(&known.path));
-        let (path, linked) = self.link_pin(directory, &known.path, &of);
+        let of = self.rotated.link_of(&source.path).unwrap_or_else(|| Arc::clone(&source.path));
+        let (path, linked) = self.link_pin(directory, &source.path, &of);
         let linked = linked.and_then(|()| self.input.fs.symlink_metadata(&path));
-        let (device, inode) = (known.device, known.inode);
+        let (device, inode) = (source.device, source.inode);
         match linked {
             Ok(meta) if (meta.device, meta.inode) == (device, inode) => {
                 let pin = Pin { path: Arc::from(path), of, device, inode, since: now, offset: 0 };
@@ -342,8 +344,8 @@ impl Catalog {
                 if error.kind() == io::ErrorKind::AlreadyExists {
                     self.pins.next += 1;
                 }
-                if !std::mem::replace(&mut self.pins.told, true) {
-                    tracing::warn!(path = %known.path.display(), %error,
+                if !std::mem::replace(&mut self.pins.logged, true) {
+                    tracing::warn!(path = %source.path.display(), %error,
                         directory = %directory.display(),
                         "a file cannot be pinned: if it is deleted before it is read, only a reader that has it \
                          open can read the rest; pins need the data directory on the file system of the logs, \
@@ -385,13 +387,12 @@ impl Catalog {
 
     /// Gives up the oldest of the pins that nobody else has a name for, until the others fit; says how many bytes
     /// are left.
-    fn keep_to(&mut self, limit: u64) -> u64 {
+    fn enforce_limit(&mut self, limit: u64) -> u64 {
         let mut only: Vec<(Monotonic, SourceId, u64)> = Vec::new();
         for (&id, pin) in &self.pins.held {
-            let is_gone = self
-                .sources
-                .get(&id)
-                .is_some_and(|known| !known.placed || self.beside.pinned(&known.path).is_some());
+            let is_gone = self.sources.get(&id).is_some_and(|source| {
+                !source.placed || self.rotated.pinned(&source.path).is_some()
+            });
             if is_gone
                 && let Ok(meta) = self.input.fs.symlink_metadata(&pin.path)
                 && meta.links <= 1 + self.pins_of_others(pin)
@@ -406,13 +407,13 @@ impl Catalog {
                 break;
             }
             kept -= size;
-            let (Some(known), Some(look)) = (self.sources.get(&id), self.readers.look(id)) else {
+            let (Some(source), Some(look)) = (self.sources.get(&id), self.readers.look(id)) else {
                 continue;
             };
             self.input.metrics.pins_given_up.add(1);
             tracing::error!(
-                path = %self.beside.pinned(&known.path).unwrap_or(&known.path).display(),
-                read = look.offset, size, bytes_lost = unread_bytes(known, &look), limit,
+                path = %self.rotated.pinned(&source.path).unwrap_or(&source.path).display(),
+                read = look.offset, size, bytes_lost = unread_bytes(source, &look), limit,
                 "a deleted file is given up before it was read: the files that are pinned take more than \
                  `pin.max_bytes`"
             );
@@ -431,19 +432,19 @@ impl Catalog {
     fn release(&mut self, id: SourceId) {
         let Some(pin) = self.pins.held.remove(&id) else { return };
         // What the file was compressed to is known by the name that it had.
-        if let Some(of) = self.beside.pinned(&pin.path).cloned()
-            && let Some(known) = self.sources.get_mut(&id)
-            && known.path == pin.path
+        if let Some(of) = self.rotated.pinned(&pin.path).cloned()
+            && let Some(source) = self.sources.get_mut(&id)
+            && source.path == pin.path
         {
-            known.path = of;
-            known.untold = true;
+            source.path = of;
+            source.unpublished = true;
         }
         self.unlink(&pin.path);
     }
 
     fn unlink(&mut self, path: &Path) {
         tracing::debug!(path = %path.display(), "a pin is removed");
-        self.beside.remove_pin(path);
+        self.rotated.remove_pin(path);
         self.lose_place(path, self.now);
         self.pins.unsynced = true;
         match self.input.fs.remove_file(path) {

@@ -1,6 +1,6 @@
 //! What the last scan saw at a path, beside what is seen now.
 
-use super::{Holds, Place};
+use super::{Content, Place};
 use skidder_event::SourceId;
 use skidder_os::{FileKind, Metadata};
 
@@ -18,12 +18,12 @@ impl Place {
     }
 
     /// The source that a file was found to be a copy of, if it did not change since.
-    pub(super) fn copied_from(&self, now: &Metadata) -> Option<SourceId> {
-        match &self.holds {
-            Holds::Twin(twin)
-                if self.is_as_seen(now) && !self.recheck && twin.comparison.is_none() =>
+    pub(super) fn duplicate_of(&self, now: &Metadata) -> Option<SourceId> {
+        match &self.content {
+            Content::Duplicate(duplicate)
+                if self.is_as_seen(now) && !self.recheck && duplicate.comparison.is_none() =>
             {
-                Some(twin.of)
+                Some(duplicate.of)
             }
             _ => None,
         }

@@ -81,13 +81,13 @@ impl Catalog {
         let meta = &fresh.found.metadata;
         let ids = self.index.with_inode((meta.device, meta.inode));
         ids.iter().any(|id| {
-            self.sources.get(id).is_some_and(|known| !known.placed && known.path == fresh.path)
+            self.sources.get(id).is_some_and(|source| !source.placed && source.path == fresh.path)
         })
     }
 
     /// Whether no pass looks further than at one file, the sources in their places, and the registry.
     fn is_divisible(&self) -> bool {
-        !self.input.settings.scan.symlinks && self.sources.values().all(|known| known.placed)
+        !self.input.settings.scan.symlinks && self.sources.values().all(|source| source.placed)
     }
 
     /// Portion by portion: first the files that nobody could have a better claim against, then the others.
@@ -115,7 +115,7 @@ impl Catalog {
                 self.match_others(candidate, now, &mut budget);
             }
         }
-        self.compare_twins(now, &mut budget);
+        self.resume_comparisons(now, &mut budget);
     }
 
     fn rank_alone(&mut self, candidate: &mut Candidate) -> Rank {

@@ -4,7 +4,7 @@ use super::adopt::is_of_input;
 use super::former::{may_be_former, of_former};
 use super::matching::{PROOF_BYTES, is_related};
 use super::saved_prints::{SavedPrint, SavedPrints};
-use super::{Candidate, Catalog, Holds, MISSING_GRACE};
+use super::{Candidate, Catalog, Content, MISSING_GRACE};
 use crate::compare::{Side, fingerprint_of};
 use crate::cursors::CursorsError;
 use crate::fingerprint::Fingerprint;
@@ -86,8 +86,8 @@ impl Catalog {
         let mut has_saved = false;
         let mut forgotten = Vec::new();
         self.adoptable.clear();
-        self.beside.clear_saved();
-        let (adoptable, beside) = (&mut self.adoptable, &mut self.beside);
+        self.rotated.clear_saved();
+        let (adoptable, rotated) = (&mut self.adoptable, &mut self.rotated);
         let loaded = self.input.cursors.for_each_saved(&mut |key, entry| {
             if settings.forget_at_start && is_of_input(settings, key) {
                 forgotten.push(key.to_owned());
@@ -96,7 +96,7 @@ impl Catalog {
             has_saved |= is_of_input(settings, key);
             adoptable.consider(settings, key, entry);
             if settings.value_in(key).is_some() {
-                beside.consider(settings, entry);
+                rotated.consider(settings, entry);
             }
             let former = of_former(key);
             let len = entry.meta.fingerprint_len.or(former.map(|_| usual));
@@ -127,10 +127,10 @@ impl Catalog {
     }
 
     /// Without what was saved nothing can be told of files: they are looked at again. Gives none of them.
-    pub(super) fn put_off(&mut self, fresh: Vec<Found>) -> Vec<Found> {
+    pub(super) fn postpone(&mut self, fresh: Vec<Found>) -> Vec<Found> {
         self.postponed += fresh.len();
         for found in fresh {
-            self.put_place(Arc::from(found.path.as_path()), &found, Holds::Nothing, true);
+            self.put_place(Arc::from(found.path.as_path()), &found, Content::Nothing, true);
         }
         Vec::new()
     }
@@ -296,8 +296,8 @@ impl Catalog {
         candidate: &mut Candidate,
         fingerprint: &Fingerprint,
     ) -> Result<Option<SavedState>, CursorsError> {
-        let known = candidate.claim.take().filter(|_| *fingerprint == candidate.head.print());
-        let claim = match known {
+        let source = candidate.claim.take().filter(|_| *fingerprint == candidate.head.print());
+        let claim = match source {
             Some(claim) => Some(*claim),
             None => self.claim(candidate, fingerprint)?,
         };
@@ -345,7 +345,7 @@ impl Catalog {
         saved == path
             || is_related(saved, path)
             || self.is_pin(path)
-            || self.beside.link_of(path).is_some_and(|link| *link == *saved)
+            || self.rotated.link_of(path).is_some_and(|link| *link == *saved)
     }
 
     /// The saved entries with unusual fingerprints that fit.
@@ -377,7 +377,7 @@ impl Catalog {
             self.saved.short_near(path).collect()
         };
         near.extend_from_slice(self.saved.pinned());
-        if !is_pin && let Some(link) = self.beside.link_of(path) {
+        if !is_pin && let Some(link) = self.rotated.link_of(path) {
             let of_link = |at: &usize| self.saved.get(*at).is_some_and(|print| print.path == link);
             near.extend(self.saved.short_near(&link).filter(of_link));
         }

@@ -1,10 +1,10 @@
 //! A found file becomes a source, or is found to be one.
 
-use super::beside::Beside;
 use super::prefixes::Trace;
+use super::rejected::RejectedFiles;
+use super::rotated::RotatedFiles;
 use super::saved::SavedState;
-use super::troubled::Refused;
-use super::{Candidate, Catalog, Differs, Holds, Known, MISSING_GRACE};
+use super::{Candidate, Catalog, Content, FirstDifference, MISSING_GRACE, Source};
 use crate::Now;
 use crate::compare::{Longer, Verdict};
 use crate::fingerprint::{Fingerprint, read_up_to};
@@ -39,53 +39,53 @@ fn trace(fingerprint: &Fingerprint, head: &[u8], usual: u32) -> Option<u64> {
 
 impl Catalog {
     /// A found file is a source that is known.
-    pub(super) fn settle(&mut self, candidate: Candidate, id: SourceId, reopen: bool) {
+    pub(super) fn keep_source(&mut self, candidate: Candidate, id: SourceId, reopen: bool) {
         let look = self.readers.look(id);
         // What a turn that is not over has read may have been something else: it is truncated then, and shorter than that.
         let is_read_now = look.as_ref().is_some_and(|look| look.in_turn);
         let grown = if is_read_now { None } else { self.grown(&candidate, id) };
         let Candidate { found, path, head, .. } = candidate;
         let settings = &self.input.settings;
-        let Some(known) = self.sources.get_mut(&id) else { return };
+        let Some(source) = self.sources.get_mut(&id) else { return };
         let grown = grown.filter(|print| {
             !settings.shares_keys
                 || !settings.identity.is_content()
                 || self.ids.claim(&settings.key(&print.hex()), id)
         });
         let meta = &found.metadata;
-        let moved = known.path != path;
-        let rewritten = (known.device, known.inode) != (meta.device, meta.inode);
+        let moved = source.path != path;
+        let rewritten = (source.device, source.inode) != (meta.device, meta.inode);
         if moved {
             self.input.metrics.files_renamed.add(1);
-            tracing::debug!(source = id.0, from = %known.path.display(), to = %path.display(),
+            tracing::debug!(source = id.0, from = %source.path.display(), to = %path.display(),
                 "a file was renamed");
         }
         let usual = settings.fingerprint.length;
-        self.index.remove(id, known);
+        self.index.remove(id, source);
         if let Some(fingerprint) = grown {
-            known.fingerprint = fingerprint;
-            known.shared = shared(&fingerprint, &head.bytes, usual);
-            known.trace = trace(&fingerprint, &head.bytes, usual);
-            known.former = false;
+            source.fingerprint = fingerprint;
+            source.shared = shared(&fingerprint, &head.bytes, usual);
+            source.trace = trace(&fingerprint, &head.bytes, usual);
+            source.former = false;
             if settings.identity.is_content() {
-                self.ids.release(&known.key, id);
-                known.key = settings.key(&known.fingerprint.hex()).into();
+                self.ids.release(&source.key, id);
+                source.key = settings.key(&source.fingerprint.hex()).into();
             }
         }
-        let changed = known.size != meta.size || rewritten;
-        known.path = Arc::clone(&path);
-        (known.device, known.inode, known.size) = (meta.device, meta.inode, meta.size);
-        known.compressed = head.compressed;
-        known.placed = true;
-        known.missing_since = None;
-        self.index.insert(id, known);
-        if std::mem::take(&mut known.untold) || moved || rewritten || grown.is_some() {
-            let meta = known.meta(settings, &self.identity, &self.beside);
-            self.input.cursors.update(id, &known.key, meta);
-            let target = known.target(usual, &self.beside);
-            self.readers.place(id, target, Arc::clone(&known.key), reopen && rewritten);
+        let changed = source.size != meta.size || rewritten;
+        source.path = Arc::clone(&path);
+        (source.device, source.inode, source.size) = (meta.device, meta.inode, meta.size);
+        source.compressed = head.compressed;
+        source.placed = true;
+        source.missing_since = None;
+        self.index.insert(id, source);
+        if std::mem::take(&mut source.unpublished) || moved || rewritten || grown.is_some() {
+            let meta = source.meta(settings, &self.identity, &self.rotated);
+            self.input.cursors.update(id, &source.key, meta);
+            let target = source.target(usual, &self.rotated);
+            self.readers.place(id, target, Arc::clone(&source.key), reopen && rewritten);
         }
-        let known_is_short = known.fingerprint.len < usual;
+        let known_is_short = source.fingerprint.len < usual;
         let unread = look.is_some_and(|look| {
             if head.compressed {
                 !look.finished || changed || look.trouble.is_some()
@@ -100,28 +100,28 @@ impl Catalog {
             self.readers.wake(id);
         }
         let may_grow = is_read_now && known_is_short;
-        self.put_place(path, &found, Holds::Source(id), may_grow);
+        self.put_place(path, &found, Content::Source(id), may_grow);
         if changed {
-            self.doubt_twins_of(id);
+            self.recheck_duplicates_of(id);
         }
     }
 
     /// The longer fingerprint of a short file that has grown, or of a former source that was found
     /// again, unless it cannot be told from another source with it.
     fn grown(&mut self, candidate: &Candidate, id: SourceId) -> Option<Fingerprint> {
-        let known = self.sources.get(&id)?;
+        let source = self.sources.get(&id)?;
         if !self.input.settings.identity.is_content() {
             let print = self.print_shown(candidate);
-            return (print != known.fingerprint).then_some(print);
+            return (print != source.fingerprint).then_some(print);
         }
         let usual = self.input.settings.fingerprint.length;
         let have = candidate.head.bytes.len() as u32;
-        let before = known.fingerprint;
+        let before = source.fingerprint;
         let has_grown = !before.whole
             && before.len < usual
             && have > before.len
             && !(candidate.head.compressed && self.is_behind(candidate, id));
-        if !known.former && !has_grown {
+        if !source.former && !has_grown {
             return None;
         }
         let fingerprint =
@@ -150,9 +150,14 @@ impl Catalog {
 
     /// A found file becomes a source: one that the registry knows, or a new one. `differs_at` is the first
     /// byte in which it differs from another source that begins alike.
-    pub(super) fn begin(&mut self, mut candidate: Candidate, differs_at: Differs, now: Now) {
+    pub(super) fn add_new(
+        &mut self,
+        mut candidate: Candidate,
+        differs_at: FirstDifference,
+        now: Now,
+    ) {
         if self.input.settings.identity.is_content() && !self.has_inode_for_itself(&candidate) {
-            self.put_place(candidate.path, &candidate.found, Holds::Nothing, true);
+            self.put_place(candidate.path, &candidate.found, Content::Nothing, true);
             self.postponed += 1;
             return;
         }
@@ -167,7 +172,7 @@ impl Catalog {
             Err(error) => {
                 tracing::error!(path = %candidate.path.display(), %error,
                     "a file cannot be read; trying again with the next scan");
-                self.put_place(candidate.path, &candidate.found, Holds::Nothing, true);
+                self.put_place(candidate.path, &candidate.found, Content::Nothing, true);
                 return;
             }
         };
@@ -176,7 +181,7 @@ impl Catalog {
             Err(error) => {
                 tracing::error!(path = %candidate.path.display(), %error,
                     "the state of a file cannot be had; trying again with the next scan");
-                self.put_place(candidate.path, &candidate.found, Holds::Nothing, true);
+                self.put_place(candidate.path, &candidate.found, Content::Nothing, true);
                 return;
             }
         };
@@ -187,14 +192,14 @@ impl Catalog {
             _ => fingerprint,
         };
         if let Some(&other) = self.holders(&fingerprint).first() {
-            if self.is_long_gone(other, now) && !self.proves(&candidate, other) {
-                self.start_anew(candidate, other, now);
+            if self.is_long_gone(other, now) && !self.is_plausible(&candidate, other) {
+                self.replace_rewritten(candidate, other, now);
                 return;
             }
             // Cannot be told from another source yet.
             tracing::debug!(path = %candidate.path.display(), other = other.0, len = fingerprint.len,
                 ?differs_at, "a file cannot be told from another yet");
-            self.put_place(candidate.path, &candidate.found, Holds::Nothing, true);
+            self.put_place(candidate.path, &candidate.found, Content::Nothing, true);
             return;
         }
         let key = self.input.settings.key(&fingerprint.hex());
@@ -204,7 +209,7 @@ impl Catalog {
     /// Whether a source lost its place long ago and sleeps, with its file perhaps still open: it keeps what
     /// it has read, but not the fingerprint from a file that begins as it did.
     fn is_long_gone(&self, id: SourceId, now: Now) -> bool {
-        let missing = self.sources.get(&id).and_then(|known| known.missing_since);
+        let missing = self.sources.get(&id).and_then(|source| source.missing_since);
         let rests = self.readers.look(id).is_some_and(|look| look.state != ReaderState::Reading);
         rests && missing.is_some_and(|since| now.monotonic.since(since) >= MISSING_GRACE)
     }
@@ -223,11 +228,11 @@ impl Catalog {
         let id = self.ids.next(self.number);
         let key: Arc<str> = key.into();
         if self.input.settings.shares_keys && !self.ids.claim(&key, id) {
-            if !matches!(before, Some(Holds::Nothing)) {
+            if !matches!(before, Some(Content::Nothing)) {
                 tracing::info!(path = %path.display(), key = &*key,
                     "another input reads this file and has the same key for it; it is not read twice");
             }
-            self.put_place(path, &found, Holds::Nothing, true);
+            self.put_place(path, &found, Content::Nothing, true);
             return;
         }
         let meta = &found.metadata;
@@ -235,7 +240,7 @@ impl Catalog {
         let is_new = saved.is_none();
         let skips =
             ignored || (self.input.settings.start_at_end && self.saved.is_loaded_in(self.scans));
-        let known = Known {
+        let source = Source {
             fingerprint,
             shared: shared(&fingerprint, &head.bytes, usual),
             trace: trace(&fingerprint, &head.bytes, usual),
@@ -246,8 +251,8 @@ impl Catalog {
             size: meta.size,
             compressed: head.compressed,
             former: false,
-            refused: Refused::default(),
-            untold: false,
+            rejected: RejectedFiles::default(),
+            unpublished: false,
             placed: true,
             skipped: skips,
             missing_since: None,
@@ -259,26 +264,26 @@ impl Catalog {
             cursor.offset = meta.size;
             cursor.tail = self.tail_at(&path, meta);
         }
-        if let Some(old) = key.filter(|old| **old != *known.key) {
+        if let Some(old) = key.filter(|old| **old != *source.key) {
             // Saved under the shorter fingerprint that the file had then.
             self.input.cursors.forget_saved(vec![old]);
         }
-        let entry = known.meta(&self.input.settings, &self.identity, &self.beside);
-        self.input.cursors.begin(id, &known.key, entry, cursor, hurries);
+        let entry = source.meta(&self.input.settings, &self.identity, &self.rotated);
+        self.input.cursors.begin(id, &source.key, entry, cursor, hurries);
         let unread = if head.compressed { !cursor.eof } else { meta.size > cursor.offset };
-        self.add_reader(id, &known, cursor, unread && !ignored);
+        self.add_reader(id, &source, cursor, unread && !ignored);
         if unread && ignored && !is_new {
             tracing::warn!(path = %path.display(), read = cursor.offset, size = meta.size,
                 "a file with something to read is older than `ignore_older` or `ignore_inactive` allow; \
                  it is read when it changes");
         }
         tracing::debug!(source = id.0, path = %path.display(), len = fingerprint.len, "a source");
-        self.index.insert(id, &known);
+        self.index.insert(id, &source);
         if !self.input.settings.identity.is_content() {
-            self.names.insert(Arc::clone(&known.key), id);
+            self.names.insert(Arc::clone(&source.key), id);
         }
-        self.sources.insert(id, known);
-        self.fill_place(path, &found, Holds::Source(id), false);
+        self.sources.insert(id, source);
+        self.fill_place(path, &found, Content::Source(id), false);
     }
 
     /// Whether the name that a new file has is to be remembered at once, because of links or pins. Everything else about
@@ -288,13 +293,13 @@ impl Catalog {
         settings.pin.max_bytes.is_some() || settings.scan.symlinks
     }
 
-    fn add_reader(&self, id: SourceId, known: &Known, cursor: Cursor, wake: bool) {
+    fn add_reader(&self, id: SourceId, source: &Source, cursor: Cursor, wake: bool) {
         let tail = cursor.tail.map(|tail| Tail { len: tail.len, crc: tail.crc });
-        let target = known.target(self.input.settings.fingerprint.length, &self.beside);
-        let (key, generation) = (Arc::clone(&known.key), cursor.generation);
+        let target = source.target(self.input.settings.fingerprint.length, &self.rotated);
+        let (key, generation) = (Arc::clone(&source.key), cursor.generation);
         let mut reader = Reader::new(id, key, generation, target, cursor.offset, tail);
         reader.finished = cursor.eof;
-        let teller = self.directories.tells_of(&known.path);
+        let teller = self.directories.tells_of(&source.path);
         self.readers.begin(&self.input, reader, teller, wake);
     }
 
@@ -302,7 +307,7 @@ impl Catalog {
     fn fingerprint(
         &mut self,
         candidate: &Candidate,
-        differs_at: Differs,
+        differs_at: FirstDifference,
     ) -> io::Result<Fingerprint> {
         let settings = &self.input.settings.fingerprint;
         let have = candidate.head.bytes.len() as u64;
@@ -351,7 +356,7 @@ impl Catalog {
     }
 }
 
-impl Known {
+impl Source {
     /// Whether its fingerprint has this hash, or of a longer one the usual length.
     pub(super) fn has_hash(&self, hash: &[u8; 32]) -> bool {
         self.fingerprint.hash == *hash || self.shared.as_deref() == Some(hash)
@@ -361,12 +366,12 @@ impl Known {
         &self,
         settings: &FilestreamSettings,
         identity: &Arc<str>,
-        beside: &Beside,
+        rotated: &RotatedFiles,
     ) -> Meta {
         let usual = settings.fingerprint.length;
         let len = self.fingerprint.len;
         Meta {
-            source: Arc::clone(beside.pinned(&self.path).unwrap_or(&self.path)),
+            source: Arc::clone(rotated.pinned(&self.path).unwrap_or(&self.path)),
             identifier_name: Arc::clone(identity),
             fingerprint_len: (settings.identity.is_content()
                 && (len != usual || self.fingerprint.whole))
@@ -376,10 +381,10 @@ impl Known {
         }
     }
 
-    pub(super) fn target(&self, usual: u32, beside: &Beside) -> Target {
+    pub(super) fn target(&self, usual: u32, rotated: &RotatedFiles) -> Target {
         Target {
             path: Arc::clone(&self.path),
-            shown: beside.link_of(&self.path),
+            shown: rotated.link_of(&self.path),
             device: self.device,
             inode: self.inode,
             compressed: self.compressed,

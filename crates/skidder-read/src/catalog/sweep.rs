@@ -3,7 +3,7 @@
 use super::adopt::is_of_input;
 use super::former::of_former;
 use super::pins::unread_bytes;
-use super::{Catalog, Holds, MISSING_GRACE, Place};
+use super::{Catalog, Content, MISSING_GRACE, Place};
 use crate::Now;
 use crate::readers::{ReaderLook, ReaderState, Trouble};
 use skidder_event::SourceId;
@@ -22,15 +22,15 @@ impl Catalog {
     pub(super) fn retire_missing(&mut self, now: Now) {
         let (mut gone, mut lost) = (Vec::new(), Vec::new());
         let has_failed = |look: &ReaderLook| look.trouble == Some(Trouble::Failed);
-        for (&id, known) in &mut self.sources {
-            if known.placed {
+        for (&id, source) in &mut self.sources {
+            if source.placed {
                 continue;
             }
-            if known.missing_since.is_none() {
-                known.missing_since = Some(now.monotonic);
+            if source.missing_since.is_none() {
+                source.missing_since = Some(now.monotonic);
                 lost.push(id);
             }
-            let Some(since) = known.missing_since else { continue };
+            let Some(since) = source.missing_since else { continue };
             let Some(look) = self.readers.look(id) else { continue };
             if look.open && has_failed(&look) {
                 lost.push(id);
@@ -38,7 +38,7 @@ impl Catalog {
             let missing = now.monotonic.since(since);
             let settings = &self.input.settings;
             let forgettable = settings.clean_removed
-                || known.former
+                || source.former
                 || settings.clean_inactive.is_some_and(|limit| missing >= limit);
             if missing >= MISSING_GRACE
                 && forgettable
@@ -56,32 +56,32 @@ impl Catalog {
             self.readers.wake_if_open(id);
         }
         gone.sort_unstable_by_key(|(id, _)| *id);
-        if self.twins > 0 && !gone.is_empty() {
+        if self.duplicates > 0 && !gone.is_empty() {
             // What had to wait for its reader goes on with the next scan.
-            let held = self.places.values().filter_map(|place| match &place.holds {
-                Holds::Twin(twin) => Some(twin.of),
+            let held = self.places.values().filter_map(|place| match &place.content {
+                Content::Duplicate(duplicate) => Some(duplicate.of),
                 _ => None,
             });
             let held: HashSet<SourceId> = held.collect();
             gone.retain(|(id, _)| !held.contains(id));
         }
         for (id, look) in gone {
-            let Some(known) = self.sources.remove(&id) else { continue };
-            self.index.remove(id, &known);
-            self.names.remove(&known.key);
-            self.ids.release(&known.key, id);
-            self.release_twins_of(id);
-            let unread = unread_bytes(&known, &look);
+            let Some(source) = self.sources.remove(&id) else { continue };
+            self.index.remove(id, &source);
+            self.names.remove(&source.key);
+            self.ids.release(&source.key, id);
+            self.recheck_all_duplicates_of(id);
+            let unread = unread_bytes(&source, &look);
             if unread > 0 {
                 self.input.metrics.files_lost.add(1);
                 self.input.metrics.bytes_lost.add(unread);
-                tracing::warn!(path = %known.path.display(), read = look.offset, size = known.size,
+                tracing::warn!(path = %source.path.display(), read = look.offset, size = source.size,
                     "a file vanished before it was read to the end");
             }
-            if !known.former && self.input.settings.delete.is_none() {
-                let since = known.missing_since.unwrap_or(now.monotonic);
+            if !source.former && self.input.settings.delete.is_none() {
+                let since = source.missing_since.unwrap_or(now.monotonic);
                 let at = now.wall.earlier_by(now.monotonic.since(since));
-                self.rotations.note_deleted(&known.path, at);
+                self.forecast.note_deleted(&source.path, at);
             }
             self.input.metrics.last_errors.forget(id);
             self.readers.remove(id);
@@ -105,10 +105,10 @@ impl Catalog {
         self.swept = Some(now.monotonic);
         if first {
             self.adoptable.clear();
-            self.beside.clear_saved();
+            self.rotated.clear_saved();
         }
         let sources: HashMap<&str, SourceId> =
-            self.sources.iter().map(|(&id, known)| (&*known.key, id)).collect();
+            self.sources.iter().map(|(&id, source)| (&*source.key, id)).collect();
         let mut stale = Vec::new();
         let mut idle = Vec::new();
         let swept = self.input.cursors.for_each_saved(&mut |key, entry| {
@@ -158,19 +158,20 @@ impl Catalog {
     /// what else was saved under its path is gone. As long as that is known, it says since when there may be rotated files
     /// that nobody has seen.
     fn leads_elsewhere(&self, link: &Path) -> bool {
-        let is_source = |place: &Place| matches!(place.holds, Holds::Source(_)) && !place.recheck;
+        let is_source =
+            |place: &Place| matches!(place.content, Content::Source(_)) && !place.recheck;
         self.follows_links()
             && self.places.get(link).is_some_and(is_source)
-            && self.beside.is_followed(link, |path| self.places.get(path).is_some_and(is_source))
+            && self.rotated.is_followed(link, |path| self.places.get(path).is_some_and(is_source))
     }
 
     /// Whether a source has nothing to read, is closed, and has nothing under way.
     pub(super) fn is_done(&self, id: SourceId) -> bool {
-        let (Some(known), Some(look)) = (self.sources.get(&id), self.readers.look(id)) else {
+        let (Some(source), Some(look)) = (self.sources.get(&id), self.readers.look(id)) else {
             return false;
         };
-        let read = if known.compressed { look.finished } else { look.offset == known.size };
-        known.placed
+        let read = if source.compressed { look.finished } else { look.offset == source.size };
+        source.placed
             && read
             && look.trouble.is_none()
             && look.state == ReaderState::Closed

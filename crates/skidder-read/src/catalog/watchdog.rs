@@ -4,7 +4,7 @@
 //! was looked at. A source that is behind, sleeps, and has no reason for it is woken after a while, with an
 //! error in the log and a count: it is a bug of ours, made visible and repaired.
 
-use super::{Catalog, Known};
+use super::{Catalog, Source};
 use crate::Now;
 use crate::readers::{ReaderLook, ReaderState};
 use skidder_event::SourceId;
@@ -26,17 +26,17 @@ pub(super) struct Watchdog {
 }
 
 /// Whether a file has bytes that were not looked at.
-pub(super) fn is_behind(known: &Known, look: &ReaderLook) -> bool {
-    if known.compressed {
-        !look.finished && look.stored_seen < known.size
+pub(super) fn is_behind(source: &Source, look: &ReaderLook) -> bool {
+    if source.compressed {
+        !look.finished && look.stored_seen < source.size
     } else {
-        look.stored_seen.max(look.offset) < known.size
+        look.stored_seen.max(look.offset) < source.size
     }
 }
 
 impl Catalog {
     /// Looks for sources that nobody reads, and wakes those that were found before.
-    pub(super) fn find_stalled(&mut self, now: Now) {
+    pub(super) fn check_stalled(&mut self, now: Now) {
         let monotonic = now.monotonic;
         if self.watchdog.looked.is_some_and(|at| monotonic.since(at) < EVERY) {
             return;
@@ -51,9 +51,9 @@ impl Catalog {
             let asleep = matches!(look.state, ReaderState::Closed | ReaderState::Idle);
             if asleep
                 && look.trouble.is_none()
-                && let Some(known) = self.sources.get(&id)
-                && known.placed
-                && is_behind(known, &look)
+                && let Some(source) = self.sources.get(&id)
+                && source.placed
+                && is_behind(source, &look)
             {
                 suspect(id);
             }
@@ -77,18 +77,18 @@ impl Catalog {
     }
 
     fn rescue(&self, id: SourceId, span: Duration) {
-        let Some(known) = self.sources.get(&id) else { return };
+        let Some(source) = self.sources.get(&id) else { return };
         let read = self.readers.look(id).map_or(0, |look| look.offset);
         self.input.metrics.files_stalled.add(1);
-        tracing::error!(path = %known.path.display(), read, size = known.size, stalled = ?span,
+        tracing::error!(path = %source.path.display(), read, size = source.size, stalled = ?span,
             "a file was behind and nobody read it; it is read now. This is a bug in skidder");
         self.readers.rescue(id);
     }
 
     /// Whether a source is not read because its file is too old.
     pub(super) fn is_ignored_source(&self, id: SourceId, now: Now) -> bool {
-        let Some(known) = self.sources.get(&id) else { return false };
-        let place = self.places.get(&known.path);
+        let Some(source) = self.sources.get(&id) else { return false };
+        let place = self.places.get(&source.path);
         place.is_some_and(|place| self.is_ignored(place.modified, now.wall))
     }
 }

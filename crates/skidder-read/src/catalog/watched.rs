@@ -1,6 +1,6 @@
 //! Scans that look only where something has changed, and reactions between them.
 
-use super::{Catalog, Holds, ScanSummary};
+use super::{Catalog, Content, ScanSummary};
 use crate::Now;
 use crate::scan::{Found, ScanProblem, Scanned, Watching, look_at, scan_changes, scan_watched};
 use crate::watcher::Watcher;
@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 /// What a scan has looked at, where it was not everything.
 #[derive(Clone, Copy)]
-enum Seen<'a> {
+enum Extent<'a> {
     /// All that was listed. Quiet directories have what they had, but for these paths.
     Walk(&'a [PathBuf]),
     /// Only what was found, and these paths, at which nothing is.
@@ -55,8 +55,8 @@ impl Catalog {
         let input = std::sync::Arc::clone(&self.input);
         let (fs, settings) = (&*input.fs, &input.settings.scan);
         let Some(watcher) = watcher else {
-            let mut known = |path: &Path, meta: &Metadata| self.is_unchanged(path, meta);
-            let (found, problems) = scan_changes(fs, settings, &mut known);
+            let mut source = |path: &Path, meta: &Metadata| self.is_unchanged(path, meta);
+            let (found, problems) = scan_changes(fs, settings, &mut source);
             let summary = self.apply(found, &problems, now);
             return (summary, problems);
         };
@@ -68,9 +68,9 @@ impl Catalog {
             }
         }
         let watching = Watching { directories: &mut directories, watcher };
-        let mut known = |path: &Path, meta: &Metadata| self.is_unchanged(path, meta);
+        let mut source = |path: &Path, meta: &Metadata| self.is_unchanged(path, meta);
         let Scanned { found, problems, gone } =
-            scan_watched(fs, settings, watching, full, &mut known);
+            scan_watched(fs, settings, watching, full, &mut source);
         if full {
             for file in &found {
                 if self.has_changed(&file.path, &file.metadata) {
@@ -80,7 +80,7 @@ impl Catalog {
         }
         directories.end(watcher);
         self.directories = directories;
-        let summary = self.apply_seen(found, &problems, Seen::Walk(&gone), now);
+        let summary = self.apply_seen(found, &problems, Extent::Walk(&gone), now);
         (summary, problems)
     }
 
@@ -121,35 +121,35 @@ impl Catalog {
         let (fs, settings) = (&*input.fs, &input.settings.scan);
         let mut directories = std::mem::take(&mut self.directories);
         let watching = Watching { directories: &mut directories, watcher };
-        let mut known = |path: &Path, meta: &Metadata| self.is_unchanged(path, meta);
+        let mut source = |path: &Path, meta: &Metadata| self.is_unchanged(path, meta);
         // What cannot be looked at now is met by the next scan, which tells.
-        let Scanned { found, gone, .. } = look_at(fs, settings, watching, &look, &mut known);
+        let Scanned { found, gone, .. } = look_at(fs, settings, watching, &look, &mut source);
         self.directories = directories;
         if !found.is_empty() || !gone.is_empty() {
-            self.apply_seen(found, &[], Seen::Names(&gone), now);
+            self.apply_seen(found, &[], Extent::Names(&gone), now);
         }
         Reacted { paths: reactions, looked: true }
     }
 
     fn reaction(&mut self, path: &Path, named: bool) -> Reaction {
         let Some(place) = self.places.get(path).filter(|_| !named) else { return Reaction::Look };
-        match &place.holds {
-            Holds::Source(id) => {
+        match &place.content {
+            Content::Source(id) => {
                 self.readers.wake(*id);
                 Reaction::Woken
             }
-            Holds::Twin(twin) => {
+            Content::Duplicate(duplicate) => {
                 // Another name of the same file is written through this one.
-                if let Some(known) = self.sources.get(&twin.of)
-                    && (known.device, known.inode) == (place.device, place.inode)
+                if let Some(source) = self.sources.get(&duplicate.of)
+                    && (source.device, source.inode) == (place.device, place.inode)
                 {
-                    self.readers.wake(twin.of);
+                    self.readers.wake(duplicate.of);
                     return Reaction::Woken;
                 }
                 Reaction::Later
             }
-            Holds::Nothing if place.size == 0 => Reaction::Look,
-            Holds::Nothing => Reaction::Later,
+            Content::Nothing if place.size == 0 => Reaction::Look,
+            Content::Nothing => Reaction::Later,
         }
     }
 
@@ -169,32 +169,32 @@ impl Catalog {
         &mut self,
         fresh: Vec<Found>,
         problems: &[ScanProblem],
-        seen: Seen<'_>,
+        seen: Extent<'_>,
         now: Now,
     ) -> ScanSummary {
-        let all = if self.brief { fresh } else { self.add_beside(fresh, now.monotonic) };
+        let all = if self.brief { fresh } else { self.add_rotated_changes(fresh, now.monotonic) };
         if !problems.is_empty() {
             self.keep_unseen(problems);
         }
         self.drop_unseen(seen, now.monotonic);
-        self.take_in(all, now)
+        self.process(all, now)
     }
 
     /// Paths lose what was at them, as far as the scan has seen that.
-    fn drop_unseen(&mut self, seen: Seen<'_>, now: Monotonic) {
-        let (Seen::Walk(gone) | Seen::Names(gone)) = seen;
+    fn drop_unseen(&mut self, seen: Extent<'_>, now: Monotonic) {
+        let (Extent::Walk(gone) | Extent::Names(gone)) = seen;
         for path in gone {
             if let Some((path, place)) = self.places.remove_entry(&**path) {
                 if self.follows_links() {
-                    self.beside.lose(&path, &place, now);
+                    self.rotated.note_lost(&path, &place, now);
                 }
-                match place.holds {
-                    Holds::Source(id) => self.unplace(id),
-                    holds => self.lose_twin(&holds, now),
+                match place.content {
+                    Content::Source(id) => self.displace(id),
+                    content => self.forget_duplicate(&content, now),
                 }
             }
         }
-        if matches!(seen, Seen::Names(_)) || !self.directories.has_listed() {
+        if matches!(seen, Extent::Names(_)) || !self.directories.has_listed() {
             return;
         }
         let scan = self.scans;
@@ -206,9 +206,9 @@ impl Catalog {
         self.directories = directories;
     }
 
-    pub(super) fn unplace(&mut self, id: SourceId) {
-        if let Some(known) = self.sources.get_mut(&id) {
-            known.placed = false;
+    pub(super) fn displace(&mut self, id: SourceId) {
+        if let Some(source) = self.sources.get_mut(&id) {
+            source.placed = false;
             self.lost.push(id);
         }
     }
@@ -216,11 +216,11 @@ impl Catalog {
     /// A source has lost its place. What is left to read of its file is read if it is open, and whoever
     /// writes to it under another name is not heard any more.
     pub(super) fn note_missing(&mut self, id: SourceId, now: Monotonic) {
-        if let Some(known) = self.sources.get_mut(&id)
-            && !known.placed
-            && known.missing_since.is_none()
+        if let Some(source) = self.sources.get_mut(&id)
+            && !source.placed
+            && source.missing_since.is_none()
         {
-            known.missing_since = Some(now);
+            source.missing_since = Some(now);
             self.readers.set_teller(id, None);
             self.readers.wake_if_open(id);
         }

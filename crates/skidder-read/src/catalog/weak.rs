@@ -7,10 +7,12 @@ use skidder_event::SourceId;
 impl Catalog {
     /// Whether a source lost its place before more was known of it than a beginning that several files may share.
     pub(super) fn is_weak(&self, id: SourceId) -> bool {
-        let Some(known) = self.sources.get(&id).filter(|known| !known.placed) else { return false };
+        let Some(source) = self.sources.get(&id).filter(|source| !source.placed) else {
+            return false;
+        };
         let offset = self.readers.look(id).map_or(0, |look| look.offset);
-        known.fingerprint.len < self.input.settings.fingerprint.length
-            && offset.saturating_sub(known.fingerprint.len.into()) < PROOF_BYTES
+        source.fingerprint.len < self.input.settings.fingerprint.length
+            && offset.saturating_sub(source.fingerprint.len.into()) < PROOF_BYTES
     }
 
     /// Whether a plain file has to be compared with the source of another log, in its place, before it may be what had its
@@ -21,37 +23,39 @@ impl Catalog {
 
     /// Whether a file is rather another source that lost its place, or what the registry knows: of the one that had its
     /// inode only a beginning is known with which it begins as well.
-    pub(super) fn is_outdone(&mut self, candidate: &Candidate, id: SourceId) -> bool {
+    pub(super) fn has_better_match(&mut self, candidate: &Candidate, id: SourceId) -> bool {
         if !self.is_weak(id) {
             return false;
         }
         if !candidate.head.compressed {
             return self.is_of_other_name(candidate, id);
         }
-        let alike = self.alike(candidate);
+        let sources_like = self.sources_like(candidate);
         let is_other = |other: &&SourceId| **other != id && !self.is_weak(**other);
         // What is in its place is compared first.
-        let is_better = |other: &SourceId| !self.is_loose(*other) || self.proves(candidate, *other);
-        !alike.contains(&id) || alike.iter().filter(is_other).any(is_better)
+        let is_better =
+            |other: &SourceId| !self.is_displaced(*other) || self.is_plausible(candidate, *other);
+        !sources_like.contains(&id) || sources_like.iter().filter(is_other).any(is_better)
     }
 
     /// Whether the name of a file is that of another source of which more is known: one in its place, with which it is
     /// compared, or, if nothing was read of this one, one that lost it.
     fn is_of_other_name(&mut self, candidate: &Candidate, id: SourceId) -> bool {
-        let Some(known) = self.sources.get(&id) else { return false };
-        let len = known.fingerprint.len;
+        let Some(source) = self.sources.get(&id) else { return false };
+        let len = source.fingerprint.len;
         let is_unread = self.readers.look(id).is_some_and(|look| look.offset == 0);
-        if self.is_one_log(&known.path, &candidate.path) {
+        if self.is_one_log(&source.path, &candidate.path) {
             return false;
         }
-        let mut alike = self.alike(candidate);
-        alike.retain(|other| *other != id && (is_unread || !self.is_loose(*other)));
+        let mut sources_like = self.sources_like(candidate);
+        sources_like.retain(|other| *other != id && (is_unread || !self.is_displaced(*other)));
         let is_named = |other: &SourceId| {
-            self.sources.get(other).is_some_and(|known| {
-                known.fingerprint.len >= len && self.is_one_log(&known.path, &candidate.path)
+            self.sources.get(other).is_some_and(|source| {
+                source.fingerprint.len >= len && self.is_one_log(&source.path, &candidate.path)
             })
         };
-        let is_better = |other: &SourceId| !self.is_loose(*other) || self.proves(candidate, *other);
-        alike.iter().filter(|other| is_named(other)).any(is_better)
+        let is_better =
+            |other: &SourceId| !self.is_displaced(*other) || self.is_plausible(candidate, *other);
+        sources_like.iter().filter(|other| is_named(other)).any(is_better)
     }
 }

@@ -5,8 +5,8 @@
 //! Only such deletions are noted. Everything else is made of what is there when somebody asks.
 
 use super::Catalog;
-use super::beside::age;
 use super::matching::stem;
+use super::rotated::age;
 use crate::Now;
 use skidder_os::{Monotonic, Timestamp};
 use std::collections::{BTreeMap, HashMap};
@@ -36,7 +36,7 @@ type Files = HashMap<Log, BTreeMap<Age, Timestamp>>;
 
 /// What is known of files that rotation has deleted.
 #[derive(Default)]
-pub(super) struct Rotations {
+pub(super) struct DeletionForecast {
     deleted: HashMap<Log, Deleted>,
     /// The files of these logs, and when that was looked at.
     seen: Option<(Monotonic, Files)>,
@@ -55,7 +55,7 @@ fn log_of(path: &Path) -> Log {
     (path.parent().unwrap_or(path).to_path_buf(), stem(path).to_vec())
 }
 
-impl Rotations {
+impl DeletionForecast {
     /// Another than us has deleted a file, or renamed it to a name that is not matched.
     pub(super) fn note_deleted(&mut self, path: &Path, at: Timestamp) {
         let log = log_of(path);
@@ -126,20 +126,20 @@ fn interval(rotated: &[Timestamp]) -> Option<Duration> {
 impl Catalog {
     /// Looks at the files of logs of which it is known that their files are deleted.
     pub(super) fn look_at_rotations(&mut self, now: Now) {
-        let seen = self.rotations.seen.as_ref();
+        let seen = self.forecast.seen.as_ref();
         let is_fresh = seen.is_some_and(|(at, _)| now.monotonic.since(*at) < ANSWER_KEPT);
-        if is_fresh || !self.rotations.knows_some() {
+        if is_fresh || !self.forecast.knows_some() {
             return;
         }
         let mut all = Files::new();
         for (path, place) in &self.places {
             let log = log_of(path);
-            if self.rotations.deleted.contains_key(&log) {
+            if self.forecast.deleted.contains_key(&log) {
                 // A file and its compressed copy are one generation.
                 let at = all.entry(log).or_default().entry(age(path)).or_insert(place.modified);
                 *at = (*at).min(place.modified);
             }
         }
-        self.rotations.seen = Some((now.monotonic, all));
+        self.forecast.seen = Some((now.monotonic, all));
     }
 }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 /// Rotated files beside the target of a link.
 #[derive(Default)]
-pub(super) struct Sifted {
+pub(super) struct Classified {
     /// To be read.
     pub(super) wanted: Vec<Found>,
     /// Nothing was read of them.
@@ -22,20 +22,20 @@ pub(super) struct Sifted {
 
 impl Catalog {
     /// Tells rotated files that were read before, at least in part, from the others.
-    pub(super) fn sift(
+    pub(super) fn classify(
         &mut self,
         siblings: Vec<Found>,
         link: &Arc<Path>,
         is_retry: bool,
         now: Monotonic,
-    ) -> Sifted {
-        let mut sifted = Sifted::default();
-        let Sifted { wanted, unknown, passed_known, failed } = &mut sifted;
+    ) -> Classified {
+        let mut classified = Classified::default();
+        let Classified { wanted, unknown, passed_known, failed } = &mut classified;
         // Behind what is known. If what comes after them is known as well, nothing of them was read before the program ended.
         let mut skipped = Vec::new();
         // From the newest to the oldest.
         for sibling in siblings.into_iter().rev() {
-            if self.beside.has(&sibling.path) {
+            if self.rotated.has(&sibling.path) {
                 *passed_known = true;
                 wanted.append(&mut skipped);
                 continue;
@@ -50,7 +50,7 @@ impl Catalog {
                 }
                 Ok(None) if *passed_known && !is_retry => {
                     // What it comes after may be gone.
-                    let is_found = self.beside.is_after_saved(&sibling.path);
+                    let is_found = self.rotated.is_after_saved(&sibling.path);
                     if is_found { wanted.push(sibling) } else { skipped.push(sibling) }
                 }
                 Ok(None) => unknown.push(sibling),
@@ -60,6 +60,6 @@ impl Catalog {
                 }
             }
         }
-        sifted
+        classified
     }
 }

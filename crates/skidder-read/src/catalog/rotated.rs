@@ -8,18 +8,18 @@
 //! never deleted. Their events carry the path of the link.
 
 mod age;
-mod followed;
-mod sift;
+mod classify;
+mod revisit;
 
 use super::matching::is_related;
-use super::{Candidate, Catalog, Holds, MISSING_GRACE, Place};
+use super::{Candidate, Catalog, Content, MISSING_GRACE, Place};
 use crate::Now;
 use crate::fingerprint::{Fingerprint, HeadError};
 use crate::scan::Found;
 use crate::settings::{Compression, FilestreamSettings};
 pub(super) use age::age;
 use age::{is_of_earlier_run, is_rotated_after};
-use sift::Sifted;
+use classify::Classified;
 use skidder_os::sabotage::{self, Sabotage};
 use skidder_os::{FileKind, Metadata, Monotonic, Timestamp};
 use skidder_registry::Entry;
@@ -37,15 +37,15 @@ const GONE_KEPT: Duration = Duration::from_hours(1);
 
 /// All that is known of files beside the targets of links.
 #[derive(Default)]
-pub(super) struct Beside {
+pub(super) struct RotatedFiles {
     /// Rotated files that are looked at as though a pattern matched them.
-    files: HashMap<Arc<Path>, Rotated>,
+    files: HashMap<Arc<Path>, RotatedFile>,
     /// Saved entries of this input, by their paths, until the start is over.
     saved: HashMap<Arc<Path>, Vec<Saved>>,
     /// Directories of saved entries that no pattern matches, with the newest change of each.
     directories: HashMap<PathBuf, Timestamp>,
     /// Links of this scan whose rotated files were looked for.
-    followed: HashSet<PathBuf>,
+    revisit: HashSet<PathBuf>,
     /// Links whose rotated files could not be looked for, or only in part: the next scan tries again.
     again: BTreeMap<PathBuf, Again>,
     /// When the last scan began.
@@ -55,7 +55,7 @@ pub(super) struct Beside {
     gone: HashMap<Arc<Path>, (Timestamp, Monotonic)>,
 }
 
-struct Rotated {
+struct RotatedFile {
     /// The path that its events carry.
     link: Arc<Path>,
     since: Monotonic,
@@ -80,7 +80,7 @@ impl Saved {
 
 /// The newest change that was certainly seen of what a link led to before.
 #[derive(Clone, Copy)]
-enum Seen {
+enum Extent {
     At(Timestamp),
     /// That of the directory that the link leads to, if the registry knows one, or else this.
     InDirectory(Option<Timestamp>),
@@ -88,11 +88,11 @@ enum Seen {
 
 /// What could not be looked for, since when.
 struct Again {
-    seen: Seen,
+    seen: Extent,
     since: Monotonic,
 }
 
-impl Beside {
+impl RotatedFiles {
     /// Remembers a saved entry.
     pub(super) fn consider(&mut self, settings: &FilestreamSettings, entry: &Entry) {
         if !settings.scan.symlinks || !settings.identity.is_content() {
@@ -133,13 +133,13 @@ impl Beside {
     }
 
     /// What was at a path is gone.
-    pub(super) fn lose(&mut self, path: &Arc<Path>, place: &Place, now: Monotonic) {
+    pub(super) fn note_lost(&mut self, path: &Arc<Path>, place: &Place, now: Monotonic) {
         if let Some(seen) = self.last_scan {
             // What waited to be taken in is not known wherever it is now.
-            let waits = match &place.holds {
-                Holds::Source(_) => false,
-                Holds::Twin(twin) => twin.comparison.is_some(),
-                Holds::Nothing => place.size > 0,
+            let waits = match &place.content {
+                Content::Source(_) => false,
+                Content::Duplicate(duplicate) => duplicate.comparison.is_some(),
+                Content::Nothing => place.size > 0,
             };
             let seen = if waits { seen.min(place.modified) } else { seen };
             self.gone.insert(Arc::clone(path), (seen, now));
@@ -171,7 +171,7 @@ impl Beside {
 
     /// From now on, a file that was rotated away from what a link led to is looked at.
     fn add_rotated(&mut self, path: &Path, link: &Arc<Path>, since: Monotonic) {
-        let rotated = Rotated { link: Arc::clone(link), since, pin: false };
+        let rotated = RotatedFile { link: Arc::clone(link), since, pin: false };
         self.files.insert(Arc::from(path), rotated);
     }
 
@@ -182,7 +182,7 @@ impl Beside {
 
     /// From now on, the pin of a file that is gone is looked at.
     pub(super) fn add_pin(&mut self, pin: Arc<Path>, of: Arc<Path>, since: Monotonic) {
-        self.files.entry(pin).or_insert(Rotated { link: of, since, pin: true });
+        self.files.entry(pin).or_insert(RotatedFile { link: of, since, pin: true });
     }
 
     /// A pin is removed.
@@ -211,9 +211,9 @@ impl Catalog {
         }
         let mut all = Vec::with_capacity(fresh.len());
         let mut loose: Option<HashSet<Arc<Path>>> = None;
-        self.beside.followed.clear();
-        self.beside.gone.retain(|_, (_, since)| now.monotonic.since(*since) < GONE_KEPT);
-        let mut again = std::mem::take(&mut self.beside.again);
+        self.rotated.revisit.clear();
+        self.rotated.gone.retain(|_, (_, since)| now.monotonic.since(*since) < GONE_KEPT);
+        let mut again = std::mem::take(&mut self.rotated.again);
         for found in fresh {
             let before = self.before(&found, &mut loose);
             // What failed before goes further back.
@@ -231,7 +231,7 @@ impl Catalog {
                     if error.kind() == io::ErrorKind::NotFound
                         && now.monotonic.since(failed.since) >= MISSING_GRACE => {}
                 Err(_) => {
-                    self.beside.again.insert(path, failed);
+                    self.rotated.again.insert(path, failed);
                 }
             }
         }
@@ -250,9 +250,9 @@ impl Catalog {
         }
         let mut all = Vec::new();
         for candidate in candidates {
-            let was = matches!(candidate.before, Some(Holds::Source(_)));
-            let seen = match self.beside.saved.get(&*candidate.path) {
-                None if was => self.beside.last_scan,
+            let was = matches!(candidate.before, Some(Content::Source(_)));
+            let seen = match self.rotated.saved.get(&*candidate.path) {
+                None if was => self.rotated.last_scan,
                 Some(saved) if !self.is_saved(candidate) => {
                     let updated = saved.iter().map(|saved| saved.updated).max();
                     updated.map(|updated| self.seen_before(updated))
@@ -260,14 +260,14 @@ impl Catalog {
                 _ => None,
             };
             if let Some(seen) = seen {
-                let again = Again { seen: Seen::At(seen), since: now.monotonic };
+                let again = Again { seen: Extent::At(seen), since: now.monotonic };
                 self.follow(&candidate.found, again, now, &mut all);
             }
         }
         if !self.brief {
-            self.beside.last_scan = Some(now.wall);
+            self.rotated.last_scan = Some(now.wall);
         }
-        let all = self.displace(all);
+        let all = self.vacate(all);
         self.read_heads(all, now)
     }
 
@@ -278,39 +278,39 @@ impl Catalog {
     }
 
     /// What was seen of what a path led to before it led to this file; nothing if it led to no other.
-    fn before(&self, found: &Found, loose: &mut Option<HashSet<Arc<Path>>>) -> Option<Seen> {
+    fn before(&self, found: &Found, loose: &mut Option<HashSet<Arc<Path>>>) -> Option<Extent> {
         let meta = &found.metadata;
         let here = (meta.device, meta.inode);
         if let Some(place) = self.places.get(&*found.path) {
             // What was empty and is not any more, or has been written to and is empty again, may be another file with the
             // same inode; and so may one of which a few bytes were known.
-            let is_unproved = match &place.holds {
-                Holds::Source(id) => !self.is_certain(*id),
+            let is_unproved = match &place.content {
+                Content::Source(id) => !self.is_certain(*id),
                 _ => place.size == 0,
             };
             let may_be_other =
                 is_unproved && (meta.size, meta.modified) != (place.size, place.modified);
             let is_same = (place.device, place.inode) == here && meta.size >= place.size;
-            return (!is_same || may_be_other).then_some(Seen::At(place.modified));
+            return (!is_same || may_be_other).then_some(Extent::At(place.modified));
         }
-        if let Some((seen, _)) = self.beside.gone.get(&*found.path) {
-            return Some(Seen::At(*seen));
+        if let Some((seen, _)) = self.rotated.gone.get(&*found.path) {
+            return Some(Extent::At(*seen));
         }
-        if let Some(saved) = self.beside.saved.get(&*found.path) {
+        if let Some(saved) = self.rotated.saved.get(&*found.path) {
             let others = saved.iter().filter(|saved| !saved.may_be(meta));
             if let Some(updated) = others.map(|saved| saved.updated).max() {
-                return Some(Seen::At(self.seen_before(updated)));
+                return Some(Extent::At(self.seen_before(updated)));
             }
         }
         let paths = loose.get_or_insert_with(|| {
-            let gone = self.sources.values().filter(|known| !known.placed);
-            gone.map(|known| Arc::clone(&known.path)).collect()
+            let gone = self.sources.values().filter(|source| !source.placed);
+            gone.map(|source| Arc::clone(&source.path)).collect()
         });
         // The link was gone for a moment, or it is new: then its log began after the last scan.
-        let is_new = !self.beside.saved.contains_key(&*found.path);
-        let seen = self.beside.last_scan.filter(|_| is_new || paths.contains(&*found.path));
-        let is_asked = seen.is_some() || !self.beside.directories.is_empty();
-        is_asked.then_some(Seen::InDirectory(seen))
+        let is_new = !self.rotated.saved.contains_key(&*found.path);
+        let seen = self.rotated.last_scan.filter(|_| is_new || paths.contains(&*found.path));
+        let is_asked = seen.is_some() || !self.rotated.directories.is_empty();
+        is_asked.then_some(Extent::InDirectory(seen))
     }
 
     /// A change that a scan has certainly seen if an entry was saved at this time: cursors move on after the last scan,
@@ -322,7 +322,7 @@ impl Catalog {
 
     /// Looks for rotated files beside the target of what may be a link.
     fn follow(&mut self, found: &Found, again: Again, now: Now, out: &mut Vec<Found>) {
-        if self.beside.followed.contains(&found.path) || sabotage::is_on(Sabotage::LinksUnfollowed)
+        if self.rotated.revisit.contains(&found.path) || sabotage::is_on(Sabotage::LinksUnfollowed)
         {
             return;
         }
@@ -334,8 +334,8 @@ impl Catalog {
                     tracing::warn!(path = %found.path.display(), %error,
                         "cannot look for rotated files beside the target of a link; trying again with each scan");
                 }
-                self.beside.followed.insert(found.path.clone());
-                self.beside.again.insert(found.path.clone(), again);
+                self.rotated.revisit.insert(found.path.clone());
+                self.rotated.again.insert(found.path.clone(), again);
             }
         }
     }
@@ -354,28 +354,28 @@ impl Catalog {
         }
         let target = self.input.fs.canonicalize(&found.path)?;
         let seen = match again.seen {
-            Seen::At(seen) => Some(seen),
-            Seen::InDirectory(otherwise) => {
-                let saved = target.parent().and_then(|parent| self.beside.directories.get(parent));
+            Extent::At(seen) => Some(seen),
+            Extent::InDirectory(otherwise) => {
+                let saved = target.parent().and_then(|parent| self.rotated.directories.get(parent));
                 saved.map(|updated| self.seen_before(*updated)).or(otherwise)
             }
         };
         // Its content may still tell that it leads to another file.
         let Some(seen) = seen else { return Ok(()) };
-        self.beside.followed.insert(found.path.clone());
+        self.rotated.revisit.insert(found.path.clone());
         let link: Arc<Path> = Arc::from(found.path.as_path());
         // What is known by now may be newer than what could not be seen before.
         let is_retry = again.since < now.monotonic;
         let siblings = self.rotated_from(&target)?;
-        let Sifted { mut wanted, mut unknown, passed_known, failed } =
-            self.sift(siblings, &link, is_retry, now.monotonic);
+        let Classified { mut wanted, mut unknown, passed_known, failed } =
+            self.classify(siblings, &link, is_retry, now.monotonic);
         if !passed_known || is_retry {
             // What was before is gone, or was never seen: what was written since is not read yet.
             unknown.retain(|sibling| {
                 // It may have been written anew before it was rotated.
                 sibling.metadata.modified >= seen
                     || self.was_target(sibling, &link)
-                    || self.beside.is_after_saved(&sibling.path)
+                    || self.rotated.is_after_saved(&sibling.path)
             });
         }
         // What cannot be looked at may be what was known: it is waited for, a while.
@@ -387,7 +387,7 @@ impl Catalog {
         for sibling in wanted {
             tracing::debug!(link = %link.display(), path = %sibling.path.display(),
                 "a rotated file is read as what the link led to before");
-            self.beside.add_rotated(&sibling.path, &link, now.monotonic);
+            self.rotated.add_rotated(&sibling.path, &link, now.monotonic);
             out.push(sibling);
         }
         failed.map_or(Ok(()), Err)
@@ -421,7 +421,7 @@ impl Catalog {
     /// Whether a saved entry says that a link led to this file, or to one that had its inode.
     fn was_target(&self, sibling: &Found, link: &Path) -> bool {
         let meta = &sibling.metadata;
-        let mut saved = self.beside.saved.get(link).into_iter().flatten();
+        let mut saved = self.rotated.saved.get(link).into_iter().flatten();
         saved.any(|saved| (saved.device, saved.inode) == (meta.device, meta.inode))
     }
 
@@ -433,7 +433,7 @@ impl Catalog {
         link: &Arc<Path>,
         now: Monotonic,
     ) -> io::Result<Option<bool>> {
-        if self.beside.has_saved(&sibling.path) {
+        if self.rotated.has_saved(&sibling.path) {
             // Too little may have been read of it to tell by what it holds.
             return Ok(Some(true));
         }
@@ -454,15 +454,15 @@ impl Catalog {
             before: None,
             touched: false,
             claim: None,
-            copy_of: None,
+            duplicate_of: None,
         };
         // What the link led to is known by the path of the link.
-        self.beside.add_rotated(&path, link, now);
-        let alike = self.alike(&candidate).into_iter().map(|id| self.is_certain(id));
-        let known = alike.reduce(|one, other| one || other);
-        let known = known.max(self.claims(&candidate, &print));
-        self.beside.files.remove(&path);
-        Ok(known)
+        self.rotated.add_rotated(&path, link, now);
+        let sources_like = self.sources_like(&candidate).into_iter().map(|id| self.is_certain(id));
+        let source = sources_like.reduce(|one, other| one || other);
+        let source = source.max(self.claims(&candidate, &print));
+        self.rotated.files.remove(&path);
+        Ok(source)
     }
 }
 

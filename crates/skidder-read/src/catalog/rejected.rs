@@ -9,17 +9,17 @@ use std::path::PathBuf;
 const REFUSED_MAX: usize = 16;
 
 /// A file as a scan saw it: its device, inode and stored size in bytes.
-type Seen = (u64, u64, u64);
+type Extent = (u64, u64, u64);
 
 /// Compressed files that were taken for a source, and of which its reader has found that they hold something else
 /// before its cursor. They are not taken for it again, until they change; otherwise two sources would change places
 /// for ever, each with the file that the other's reader has refused.
 #[derive(Default)]
 #[expect(clippy::box_collection, reason = "most sources have none")]
-pub(super) struct Refused(Option<Box<Vec<Seen>>>);
+pub(super) struct RejectedFiles(Option<Box<Vec<Extent>>>);
 
-impl Refused {
-    fn add(&mut self, seen: Seen) {
+impl RejectedFiles {
+    fn add(&mut self, seen: Extent) {
         let all = self.0.get_or_insert_default();
         if !all.contains(&seen) {
             if all.len() == REFUSED_MAX {
@@ -42,17 +42,17 @@ impl Catalog {
     pub(super) fn take_troubled(&mut self) -> Vec<PathBuf> {
         let mut paths = Vec::new();
         for id in self.readers.take_troubled(|id| self.sources.contains_key(&id)) {
-            let Some(known) = self.sources.get_mut(&id) else { continue };
+            let Some(source) = self.sources.get_mut(&id) else { continue };
             let trouble = self.readers.look(id).and_then(|look| look.trouble);
-            if known.compressed && trouble == Some(Trouble::Rewritten) {
-                known.refused.add((known.device, known.inode, known.size));
+            if source.compressed && trouble == Some(Trouble::Rewritten) {
+                source.rejected.add((source.device, source.inode, source.size));
             }
-            if let Some(place) = self.places.get_mut(&known.path)
+            if let Some(place) = self.places.get_mut(&source.path)
                 && trouble != Some(Trouble::Damaged)
             {
                 place.recheck = true;
                 if matches!(trouble, Some(Trouble::Rewritten | Trouble::Displaced)) {
-                    paths.push(known.path.to_path_buf());
+                    paths.push(source.path.to_path_buf());
                 }
             }
         }

@@ -2,7 +2,7 @@
 
 use super::age::age;
 use crate::catalog::matching::{is_related, rotated_suffix};
-use crate::catalog::{Catalog, Holds};
+use crate::catalog::{Catalog, Content};
 use crate::scan::Found;
 use skidder_os::{FileKind, Monotonic};
 use std::io;
@@ -12,14 +12,14 @@ use std::sync::Arc;
 impl Catalog {
     /// Adds what is followed and has changed to what a scan found: what was rotated away comes first, and pins come
     /// last, so that a file that has its own name as well is known by that.
-    pub(in crate::catalog) fn add_beside(
+    pub(in crate::catalog) fn add_rotated_changes(
         &mut self,
         fresh: Vec<Found>,
         now: Monotonic,
     ) -> Vec<Found> {
-        let mut all = self.look_beside(now);
+        let mut all = self.changed_rotated(now);
         let pins: Vec<Found> =
-            all.extract_if(.., |found| self.beside.pinned(&found.path).is_some()).collect();
+            all.extract_if(.., |found| self.rotated.pinned(&found.path).is_some()).collect();
         all.extend(fresh);
         all.extend(pins);
         all
@@ -27,9 +27,9 @@ impl Catalog {
 
     /// Looks at the rotated files that are followed, as a scan does at those that match. They are followed as long as they
     /// are there: what is known of a file is what tells it from a new one, and finds what it is compressed to.
-    fn look_beside(&mut self, now: Monotonic) -> Vec<Found> {
+    fn changed_rotated(&mut self, now: Monotonic) -> Vec<Found> {
         let mut found = Vec::new();
-        let mut paths: Vec<Arc<Path>> = self.beside.files.keys().map(Arc::clone).collect();
+        let mut paths: Vec<Arc<Path>> = self.rotated.files.keys().map(Arc::clone).collect();
         paths.sort_unstable();
         for path in paths {
             match self.input.fs.symlink_metadata(&path) {
@@ -38,9 +38,9 @@ impl Catalog {
                         found.push(Found { path: path.to_path_buf(), metadata });
                     }
                 }
-                Ok(_) => self.vanish_beside(&path, now, &mut found),
+                Ok(_) => self.follow_compressed(&path, now, &mut found),
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                    self.vanish_beside(&path, now, &mut found);
+                    self.follow_compressed(&path, now, &mut found);
                 }
                 Err(error) => {
                     tracing::warn!(path = %path.display(), %error, "cannot look at a rotated file");
@@ -55,8 +55,8 @@ impl Catalog {
     }
 
     /// A rotated file has another name now: what it was compressed to is followed instead.
-    fn vanish_beside(&mut self, path: &Arc<Path>, now: Monotonic, out: &mut Vec<Found>) {
-        let Some(mut gone) = self.beside.files.remove(path) else { return };
+    fn follow_compressed(&mut self, path: &Arc<Path>, now: Monotonic, out: &mut Vec<Found>) {
+        let Some(mut gone) = self.rotated.files.remove(path) else { return };
         self.lose_place(path, now);
         if gone.pin {
             return;
@@ -69,24 +69,24 @@ impl Catalog {
                 tracing::warn!(path = %path.display(), %error,
                     "cannot look for what a rotated file was compressed to; trying again with the next scan");
                 gone.since = now;
-                self.beside.files.insert(Arc::clone(path), gone);
+                self.rotated.files.insert(Arc::clone(path), gone);
                 return;
             }
         };
         for sibling in siblings {
             let is_same =
                 is_related(path, &sibling.path) && rotated_suffix(&sibling.path) == suffix;
-            if is_same && !self.beside.has(&sibling.path) {
-                self.beside.add_rotated(&sibling.path, &gone.link, now);
+            if is_same && !self.rotated.has(&sibling.path) {
+                self.rotated.add_rotated(&sibling.path, &gone.link, now);
                 out.push(sibling);
             }
         }
     }
 
     pub(in crate::catalog) fn lose_place(&mut self, path: &Path, now: Monotonic) {
-        match self.places.remove(path).map(|place| place.holds) {
-            Some(Holds::Source(id)) => self.unplace(id),
-            Some(holds) => self.lose_twin(&holds, now),
+        match self.places.remove(path).map(|place| place.content) {
+            Some(Content::Source(id)) => self.displace(id),
+            Some(content) => self.forget_duplicate(&content, now),
             None => {}
         }
     }
