@@ -108,7 +108,7 @@ impl Catalog {
             _ => {
                 let usual = self.input.settings.fingerprint.length;
                 let len = entry.meta.fingerprint_len.unwrap_or(usual);
-                let print: Option<Fingerprint> = self.print_of(candidate, len).ok().flatten();
+                let print: Option<Fingerprint> = self.probe.print_of(candidate, len).ok().flatten();
                 print.map(|print| print.hex())
             }
         };

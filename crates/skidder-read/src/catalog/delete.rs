@@ -182,7 +182,7 @@ impl Catalog {
         let same = (meta.device, meta.inode) == (source.device, source.inode);
         if !same
             || (!source.compressed
-                && !self.tail_fits(&source.path, &meta, theirs.offset, theirs.tail))
+                && !self.probe.tail_fits(&source.path, &meta, theirs.offset, theirs.tail))
         {
             return Err(NotDeleted::Changed);
         }
@@ -199,7 +199,8 @@ impl Catalog {
         let same =
             (meta.device, meta.inode, meta.size) == (source.device, source.inode, source.size);
         if !same
-            || (!source.compressed && !self.tail_fits(&source.path, &meta, look.offset, look.tail))
+            || (!source.compressed
+                && !self.probe.tail_fits(&source.path, &meta, look.offset, look.tail))
         {
             return Err(NotDeleted::Changed);
         }

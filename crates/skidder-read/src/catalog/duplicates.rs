@@ -2,20 +2,17 @@
 
 use super::{Candidate, Catalog, Content, Duplicate, FirstDifference, Source};
 use crate::Now;
-use crate::compare::{Comparison, Longer, Side, Verdict};
-use crate::fingerprint::{Head, read_up_to};
+use crate::compare::{Longer, Verdict};
+use crate::fingerprint::Head;
 use crate::scan::Found;
 use skidder_event::SourceId;
 use skidder_os::sabotage::{self, Sabotage};
-use skidder_os::{FileId, Monotonic, open_same};
+use skidder_os::{FileId, Monotonic};
 use std::io;
 use std::ops::Range;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::Arc;
-
-/// Bytes at the end of a copy that are compared each time its original grows.
-const END_BYTES: u64 = 512;
 
 impl Catalog {
     /// Copies of a source that has lost its place may be where it goes on.
@@ -116,7 +113,11 @@ impl Catalog {
             self.postponed += 1;
             return;
         }
-        match self.compare(&candidate, of) {
+        let Some(source) = self.sources.get(&of) else {
+            let gone = io::ErrorKind::NotFound.into();
+            return self.cannot_compare(candidate.path, &candidate.found, &gone);
+        };
+        match self.probe.compare(&candidate, source) {
             Ok(comparison) => {
                 let comparison = Some(comparison);
                 let duplicate = Duplicate { comparison, rivals, difference, ..Duplicate::of(of) };
@@ -153,7 +154,7 @@ impl Catalog {
             self.hold_back(path, &found, duplicate);
             return;
         };
-        let difference = match comparison.step(&mut self.scratch, budget) {
+        let difference = match self.probe.step(&mut comparison, budget) {
             Ok(Verdict::Undecided) => {
                 duplicate.comparison = Some(comparison);
                 self.hold_back(path, &found, duplicate);
@@ -259,7 +260,7 @@ impl Catalog {
         // An error speaks against nothing.
         let as_read = self.input.fs.metadata(&source.path).and_then(|meta| {
             let same = (meta.device, meta.inode) == (source.device, source.inode);
-            Ok(!same || self.is_as_read(&source.path, &meta, look.offset, look.tail)?)
+            Ok(!same || self.probe.is_as_read(&source.path, &meta, look.offset, look.tail)?)
         });
         !as_read.unwrap_or(true)
     }
@@ -296,28 +297,12 @@ impl Catalog {
         // Not in the order of a hash map: the simulated world replays what is asked of the disk.
         copies.sort_unstable();
         copies.retain(|(path, id, size)| {
-            source.compressed || !self.ends_alike((path, *id), (&source.path, here), *size)
+            source.compressed || !self.probe.ends_alike((path, *id), (&source.path, here), *size)
         });
         for (path, ..) in copies {
             if let Some(place) = self.places.get_mut(&path) {
                 place.recheck = true;
             }
-        }
-    }
-
-    /// Whether two plain files have the same bytes before `size`.
-    fn ends_alike(&self, one: (&Path, FileId), other: (&Path, FileId), size: u64) -> bool {
-        let start = size.saturating_sub(END_BYTES);
-        let end = |(path, id): (&Path, FileId)| -> io::Result<Vec<u8>> {
-            let mut bytes = vec![0; (size - start) as usize];
-            let file = open_same(&*self.input.fs, path, id)?;
-            let count = read_up_to(&*file, &mut bytes, start)?;
-            bytes.truncate(count);
-            Ok(bytes)
-        };
-        match (end(one), end(other)) {
-            (Ok(one), Ok(other)) => one == other,
-            _ => false,
         }
     }
 
@@ -350,14 +335,6 @@ impl Catalog {
                 _ => self.put_place(path, &found, Content::Nothing, true),
             }
         }
-    }
-
-    pub(super) fn compare(&self, candidate: &Candidate, of: SourceId) -> io::Result<Comparison> {
-        let source = self.sources.get(&of).ok_or(io::ErrorKind::NotFound)?;
-        let other = FileId { device: source.device, inode: source.inode };
-        let other = open_same(&*self.input.fs, &source.path, other)?;
-        let other = Side::new(other, source.compressed, &self.input.decoders);
-        Ok(Comparison::new(self.side_of(candidate)?, other))
     }
 
     pub(super) fn hold_back(&mut self, path: Arc<Path>, found: &Found, mut duplicate: Duplicate) {

@@ -2,12 +2,10 @@
 
 use super::{Candidate, Catalog, Content, MISSING_GRACE};
 use crate::Now;
-use crate::fingerprint::{Head, HeadError, read_head};
+use crate::fingerprint::{Head, HeadError};
 use crate::scan::Found;
 use crate::settings::Compression;
 use skidder_event::SourceId;
-use skidder_os::{is_out_of_descriptors, open_same};
-use std::cell::OnceCell;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
@@ -120,59 +118,6 @@ impl Catalog {
         // What is rotated away from a link may be compressed where nothing that matches is.
         let is_beside = self.rotated.is_rotated(&found.path);
         let settings = self.input.settings.compression;
-        self.head_as(found, if is_beside { Compression::Auto } else { settings })
-    }
-
-    pub(super) fn head_as(
-        &mut self,
-        found: &Found,
-        compression: Compression,
-    ) -> Result<Option<Head>, HeadError> {
-        if found.metadata.size == 0 {
-            return Ok(None);
-        }
-        let head = self.any_head(found, compression)?;
-        let settings = &self.input.settings;
-        let enough = match settings.fingerprint.growing {
-            _ if !settings.identity.is_content() => 0,
-            true => 1,
-            false => settings.fingerprint.length as usize,
-        };
-        Ok((head.bytes.len() >= enough).then_some(head))
-    }
-
-    /// The beginning of a file, however short.
-    pub(super) fn any_head(
-        &mut self,
-        found: &Found,
-        compression: Compression,
-    ) -> Result<Head, HeadError> {
-        let settings = &self.input.settings;
-        let by_content = settings.identity.is_content();
-        if !by_content && !settings.fingerprint.enabled {
-            let head = Head {
-                bytes: Vec::new(),
-                compressed: false,
-                growing: false,
-                print: OnceCell::new(),
-            };
-            return Ok(head);
-        }
-        let (fs, id) = (&*self.input.fs, found.metadata.id());
-        let file = match open_same(fs, &found.path, id) {
-            Err(error) if is_out_of_descriptors(&error) && self.readers.give_way() => {
-                open_same(fs, &found.path, id)?
-            }
-            opened => opened?,
-        };
-        let length = settings.fingerprint.length as usize;
-        read_head(
-            &*file,
-            compression,
-            &settings.fingerprint,
-            length,
-            &self.input.decoders,
-            &mut self.scratch,
-        )
+        self.probe.head(found, if is_beside { Compression::Auto } else { settings })
     }
 }

@@ -355,7 +355,7 @@ impl Catalog {
         match self.head(&found) {
             Ok(Some(head)) if head.growing => Reason::BeingWritten,
             Ok(Some(_)) => Reason::NextScan,
-            Ok(None) => match self.any_head(&found, self.input.settings.compression) {
+            Ok(None) => match self.probe.any_head(&found, self.input.settings.compression) {
                 Ok(head) if head.compressed && head.growing => Reason::BeingWritten,
                 Ok(head) if head.compressed && head.bytes.is_empty() => Reason::Empty,
                 _ => Reason::TooShort,

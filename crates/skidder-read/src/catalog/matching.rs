@@ -4,26 +4,17 @@ use super::former::may_be_former;
 use super::prefixes::Trace;
 use super::{Candidate, Catalog, Content, Duplicate, MISSING_GRACE, Source};
 use crate::Now;
-use crate::compare::{PartCrc, crc_of};
-use crate::fingerprint::{Fingerprint, read_up_to};
-use crate::readers::{ReaderLook, ReaderState, Trouble};
-use skidder_event::{SourceId, Tail};
+use crate::fingerprint::Fingerprint;
+use crate::readers::{ReaderState, Trouble};
+use skidder_event::SourceId;
 use skidder_os::sabotage::{self, Sabotage};
-use skidder_os::{Metadata, open_same};
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
-use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 /// Bytes read behind a short fingerprint that prove as much as a long one.
 pub(super) const PROOF_BYTES: u64 = 128;
-
-/// How far a compressed file is decoded to see what is before a cursor.
-const PROOF_DECODED_BYTES_MAX: u64 = 1 << 20;
-
-/// Compressed bytes read at once for that.
-const PROOF_SCRATCH_BYTES: usize = 16 << 10;
 
 impl Catalog {
     /// First pass: the same inode with the same content. Of several names the one it had comes first.
@@ -82,7 +73,7 @@ impl Catalog {
         let is_told = offset > u64::from(print.len) && !candidate.head.compressed;
         source.shared.is_none()
             || is_told
-            || self.print_like(candidate, &print).is_ok_and(|of_file| of_file == Some(print))
+            || self.probe.print_like(candidate, &print).is_ok_and(|of_file| of_file == Some(print))
     }
 
     /// Second pass: the content of a source that is no longer in its place.
@@ -233,7 +224,7 @@ impl Catalog {
             }
         }
         for len in longer.into_iter().filter(|len| *len > usual) {
-            let print = self.print_of(candidate, len);
+            let print = self.probe.print_of(candidate, len);
             if let Ok(Some(print)) = print {
                 ids.extend(self.with_print(&print));
             }
@@ -241,7 +232,7 @@ impl Catalog {
         let whole: BTreeSet<u32> = self.index.whole.keys().copied().collect();
         for len in whole {
             let wanted = Fingerprint { hash: [0; 32], len, whole: true };
-            let print = self.print_like(candidate, &wanted);
+            let print = self.probe.print_like(candidate, &wanted);
             if let Ok(Some(print)) = print {
                 ids.extend(self.with_print(&print));
             }
@@ -286,6 +277,7 @@ impl Catalog {
                 candidate.head.matches(&Fingerprint { hash: **shared, len, whole: false })
             }
             None if source.fingerprint.whole => self
+                .probe
                 .print_like(candidate, &source.fingerprint)
                 .is_ok_and(|print| print == Some(source.fingerprint)),
             None => candidate.head.matches(&source.fingerprint),
@@ -334,10 +326,10 @@ impl Catalog {
         if candidate.head.compressed {
             let doubtful = self.is_shared(print);
             return !source.rejected.has(meta)
-                && self.compressed_fits(candidate, doubtful, look.offset, look.tail)
+                && self.probe.compressed_fits(candidate, doubtful, look.offset, look.tail)
                     != Some(false);
         }
-        self.look_fits(candidate, &look)
+        self.probe.look_fits(candidate, &look)
     }
 
     /// Whether other files may begin with what this fingerprint covers, as far as is known: it is short, or as long
@@ -346,84 +338,6 @@ impl Catalog {
         print.whole
             || print.len != self.input.settings.fingerprint.length
             || self.index.with_hash(&print.hash).len() > 1
-    }
-
-    /// Whether a compressed file has the bytes that were read before `offset`; nothing if that was not looked at. The whole
-    /// is proved by its reader; but where the fingerprint is `doubtful`, others begin as it did.
-    pub(super) fn compressed_fits(
-        &self,
-        candidate: &Candidate,
-        doubtful: bool,
-        offset: u64,
-        tail: Option<Tail>,
-    ) -> Option<bool> {
-        let settings = &self.input.settings.fingerprint;
-        let tail = tail.filter(|tail| tail.len > 0 && u64::from(tail.len) <= offset)?;
-        let start = offset - u64::from(tail.len);
-        let head = start.checked_sub(settings.offset).and_then(|from| {
-            let from = usize::try_from(from).ok()?;
-            candidate.head.bytes.get(from..from + tail.len as usize)
-        });
-        if let Some(bytes) = head {
-            return Some(crc32fast::hash(bytes) == tail.crc);
-        }
-        if !candidate.head.growing && candidate.head.bytes.len() < settings.length as usize {
-            // All of it is in the head, and is shorter than that.
-            return Some(false);
-        }
-        if !doubtful || offset > PROOF_DECODED_BYTES_MAX {
-            return None;
-        }
-        let fits = self
-            .side_of(candidate)
-            .and_then(|side| crc_of(side, start, tail.len, &mut vec![0; PROOF_SCRATCH_BYTES]));
-        match fits {
-            Ok(PartCrc::Is(crc)) => Some(crc == tail.crc),
-            Ok(PartCrc::Shorter) => Some(false),
-            // What is not there yet, or cannot be read now, speaks against nothing.
-            Ok(PartCrc::NotYet) | Err(_) => None,
-        }
-    }
-
-    pub(super) fn look_fits(&self, candidate: &Candidate, look: &ReaderLook) -> bool {
-        self.tail_fits(&candidate.path, &candidate.found.metadata, look.offset, look.tail)
-    }
-
-    /// Whether a plain file is long enough and has the right bytes before `offset`.
-    pub(super) fn tail_fits(
-        &self,
-        path: &Path,
-        metadata: &Metadata,
-        offset: u64,
-        tail: Option<Tail>,
-    ) -> bool {
-        // An error is not a proof of anything; the reader will meet it.
-        self.is_as_read(path, metadata, offset, tail).unwrap_or(metadata.size >= offset)
-    }
-
-    /// The same, or why it cannot be told.
-    pub(super) fn is_as_read(
-        &self,
-        path: &Path,
-        metadata: &Metadata,
-        offset: u64,
-        tail: Option<Tail>,
-    ) -> io::Result<bool> {
-        // It may have grown, and been read, since it was listed.
-        let listed = metadata.size >= offset;
-        if sabotage::is_on(Sabotage::TailUnchecked) {
-            return Ok(listed);
-        }
-        let Some(tail) = tail.or((!listed).then_some(Tail { len: 0, crc: 0 })) else {
-            return Ok(true);
-        };
-        let mut bytes = vec![0; tail.len as usize];
-        let start = offset.saturating_sub(u64::from(tail.len));
-        let file = open_same(&*self.input.fs, path, metadata.id())?;
-        let now = file.metadata()?;
-        let count = read_up_to(&*file, &mut bytes, start)?;
-        let same = count == bytes.len() && crc32fast::hash(&bytes) == tail.crc;
-        Ok(now.size >= offset && same)
     }
 }
 

@@ -32,6 +32,7 @@ mod pins;
 mod place;
 mod portions;
 mod prefixes;
+mod probe;
 mod rejected;
 mod rotated;
 mod saved;
@@ -61,6 +62,7 @@ pub(crate) use matching::is_related;
 pub use peers::Peer;
 use pins::Pins;
 pub(crate) use portions::HEADS_BYTES_MAX;
+use probe::Probe;
 use rejected::RejectedFiles;
 use rotated::RotatedFiles;
 use saved::Claim;
@@ -132,7 +134,7 @@ pub struct Catalog {
     /// When the registry was looked through for what can be forgotten.
     swept: Option<Monotonic>,
     watchdog: Watchdog,
-    scratch: Vec<u8>,
+    probe: Probe,
 }
 
 /// A path as the last scan saw it.
@@ -242,6 +244,7 @@ impl Catalog {
     /// An empty catalog.
     pub fn new(input: Arc<InputContext>, readers: Arc<Readers>, ids: Arc<SourceIds>) -> Self {
         let identity = Arc::from(input.settings.identity.name());
+        let probe = Probe::new(Arc::clone(&input), Arc::clone(&readers));
         Self {
             input,
             number: 0,
@@ -273,7 +276,7 @@ impl Catalog {
             peer: None,
             swept: None,
             watchdog: Watchdog::default(),
-            scratch: vec![0; 64 << 10],
+            probe,
         }
     }
 

@@ -7,7 +7,6 @@ use super::saved::SavedState;
 use super::{Candidate, Catalog, Content, Duplicate};
 use crate::Now;
 use crate::cursors::CursorsError;
-use crate::fingerprint::Fingerprint;
 use skidder_event::SourceId;
 
 impl Catalog {
@@ -51,7 +50,7 @@ impl Catalog {
             .sources
             .get(&id)
             .is_some_and(|source| (source.device, source.inode) == (meta.device, meta.inode));
-        let fits = self.readers.look(id).is_none_or(|look| self.look_fits(&candidate, &look));
+        let fits = self.readers.look(id).is_none_or(|look| self.probe.look_fits(&candidate, &look));
         if !same_file && self.is_still_read(id) {
             // Another file has the path; what is open of the one before comes first.
             let duplicate = Duplicate { logged: true, ..Duplicate::of(id) };
@@ -79,7 +78,7 @@ impl Catalog {
                 return;
             }
         };
-        let print = self.print_shown(&candidate);
+        let print = self.probe.print_shown(&candidate);
         self.add_source(candidate, print, key, saved, now);
     }
 
@@ -93,12 +92,5 @@ impl Catalog {
         };
         let cursor = self.proven_cursor(candidate, &entry);
         Ok(Some(SavedState { key: key.to_owned(), fingerprint: None, cursor }))
-    }
-
-    /// The fingerprint of a file that is known by a name, if events are to carry it.
-    pub(super) fn print_shown(&self, candidate: &Candidate) -> Fingerprint {
-        let settings = &self.input.settings.fingerprint;
-        let complete = settings.enabled && candidate.head.bytes.len() >= settings.length as usize;
-        Fingerprint::of(if complete { &candidate.head.bytes } else { &[] })
     }
 }

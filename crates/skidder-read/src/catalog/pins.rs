@@ -287,7 +287,7 @@ impl Catalog {
         }
         meta.size == source.size
             && (source.compressed
-                || self.is_as_read(&pin.path, &meta, look.offset, look.tail).unwrap_or(false))
+                || self.probe.is_as_read(&pin.path, &meta, look.offset, look.tail).unwrap_or(false))
     }
 
     /// A source goes on in another file than the pinned one. If that one has no other name and holds more or something
@@ -302,7 +302,7 @@ impl Catalog {
                 return;
             }
             Ok(meta) if meta.size != look.offset => Ok(false),
-            Ok(meta) => self.is_as_read(&pin.path, &meta, look.offset, look.tail),
+            Ok(meta) => self.probe.is_as_read(&pin.path, &meta, look.offset, look.tail),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(true),
             Err(error) => Err(error),
         };

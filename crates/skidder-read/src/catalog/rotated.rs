@@ -437,7 +437,7 @@ impl Catalog {
             // Too little may have been read of it to tell by what it holds.
             return Ok(Some(true));
         }
-        let head = match self.head_as(sibling, Compression::Auto) {
+        let head = match self.probe.head(sibling, Compression::Auto) {
             Ok(Some(head)) => head,
             Ok(None) | Err(HeadError::NotOf(_) | HeadError::Damaged(_)) => return Ok(None),
             Err(HeadError::Io(error)) if error.kind() == io::ErrorKind::NotFound => {

@@ -5,21 +5,16 @@ use super::former::{may_be_former, of_former};
 use super::matching::{PROOF_BYTES, is_related};
 use super::saved_prints::{SavedPrint, SavedPrints};
 use super::{Candidate, Catalog, Content, MISSING_GRACE};
-use crate::compare::{Side, fingerprint_of};
 use crate::cursors::CursorsError;
 use crate::fingerprint::Fingerprint;
 use crate::scan::Found;
 use skidder_event::Tail;
-use skidder_os::{Monotonic, open_same};
+use skidder_os::Monotonic;
 use skidder_registry::{Cursor, Entry};
 use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
-use std::io;
 use std::path::Path;
 use std::sync::Arc;
-
-/// Bytes read at once for an unusual fingerprint.
-const PRINT_SCRATCH_BYTES: usize = 16 << 10;
 
 /// A saved entry that may be a file's.
 pub(super) struct Claim {
@@ -275,10 +270,10 @@ impl Catalog {
         let tail = cursor.tail.map(|tail| Tail { len: tail.len, crc: tail.crc });
         let (fits, is_proved) = if candidate.head.compressed {
             let doubtful = doubtful || entry.meta.fingerprint_len.is_some();
-            let fits = self.compressed_fits(candidate, doubtful, cursor.offset, tail);
+            let fits = self.probe.compressed_fits(candidate, doubtful, cursor.offset, tail);
             (fits != Some(false), fits == Some(true))
         } else {
-            (self.tail_fits(&candidate.path, meta, cursor.offset, tail), cursor.offset > 0)
+            (self.probe.tail_fits(&candidate.path, meta, cursor.offset, tail), cursor.offset > 0)
         };
         let other_file = (entry.meta.device, entry.meta.inode) != (meta.device, meta.inode);
         let other_path = entry.meta.source != candidate.path;
@@ -356,10 +351,10 @@ impl Catalog {
         let mut found = self.short_near(&candidate.path);
         found.retain(|&at| {
             let print = self.saved.get(at).map(|saved| saved.fingerprint);
-            print.is_some_and(|print| self.print_as(candidate, &print) == Some(print))
+            print.is_some_and(|print| self.probe.print_as(candidate, &print) == Some(print))
         });
         for like in self.saved.other_lengths() {
-            if let Some(print) = self.print_as(candidate, &like) {
+            if let Some(print) = self.probe.print_as(candidate, &like) {
                 found.extend_from_slice(self.saved.others_like(&print));
             }
         }
@@ -384,45 +379,5 @@ impl Catalog {
         near.sort_unstable();
         near.dedup();
         near
-    }
-
-    /// The fingerprint of a file over the bytes that another one covers; nothing if it is too short.
-    fn print_as(&self, candidate: &Candidate, like: &Fingerprint) -> Option<Fingerprint> {
-        let head = &candidate.head;
-        if !head.compressed && candidate.found.metadata.size < u64::from(like.len) {
-            return None;
-        }
-        match head.print_of_first(like.len) {
-            Some(print) if !like.whole => Some(print),
-            _ => self.print_like(candidate, like).ok().flatten(),
-        }
-    }
-
-    pub(super) fn print_of(
-        &mut self,
-        candidate: &Candidate,
-        len: u32,
-    ) -> io::Result<Option<Fingerprint>> {
-        let side = self.side_of(candidate)?;
-        fingerprint_of(side, self.input.settings.fingerprint.offset, len, &mut self.scratch)
-    }
-
-    /// A found file, opened to be compared.
-    pub(super) fn side_of(&self, candidate: &Candidate) -> io::Result<Side> {
-        let file = open_same(&*self.input.fs, &candidate.path, candidate.found.metadata.id())?;
-        Ok(Side::new(file, candidate.head.compressed, &self.input.decoders))
-    }
-
-    /// The fingerprint of a file over the bytes that another one covers.
-    pub(super) fn print_like(
-        &self,
-        candidate: &Candidate,
-        like: &Fingerprint,
-    ) -> io::Result<Option<Fingerprint>> {
-        let side = self.side_of(candidate)?;
-        let offset = if like.whole { 0 } else { self.input.settings.fingerprint.offset };
-        let mut scratch = vec![0; PRINT_SCRATCH_BYTES];
-        let print = fingerprint_of(side, offset, like.len, &mut scratch)?;
-        Ok(print.map(|print| Fingerprint { whole: like.whole, ..print }))
     }
 }

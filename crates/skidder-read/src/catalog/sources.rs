@@ -6,16 +6,14 @@ use super::rotated::RotatedFiles;
 use super::saved::SavedState;
 use super::{Candidate, Catalog, Content, FirstDifference, MISSING_GRACE, Source};
 use crate::Now;
-use crate::compare::{Longer, Verdict};
-use crate::fingerprint::{Fingerprint, read_up_to};
-use crate::reader::{Reader, ShownPrint, TAIL_BYTES, Target};
+use crate::compare::Verdict;
+use crate::fingerprint::Fingerprint;
+use crate::reader::{Reader, ShownPrint, Target};
 use crate::readers::ReaderState;
 use crate::settings::FilestreamSettings;
 use skidder_event::{SourceId, Tail};
-use skidder_os::{Metadata, Timestamp, open_same};
+use skidder_os::Timestamp;
 use skidder_registry::{Cursor, Meta};
-use std::io;
-use std::path::Path;
 use std::sync::Arc;
 
 /// Bytes that are compared at once to tell a file that has grown from another that begins alike.
@@ -111,7 +109,7 @@ impl Catalog {
     fn grown(&mut self, candidate: &Candidate, id: SourceId) -> Option<Fingerprint> {
         let source = self.sources.get(&id)?;
         if !self.input.settings.identity.is_content() {
-            let print = self.print_shown(candidate);
+            let print = self.probe.print_shown(candidate);
             return (print != source.fingerprint).then_some(print);
         }
         let usual = self.input.settings.fingerprint.length;
@@ -127,11 +125,11 @@ impl Catalog {
         let fingerprint =
             if before.len > usual || before.whole { before } else { candidate.head.print() };
         let Some(&other) = self.holders(&fingerprint).first() else { return Some(fingerprint) };
-        let mut comparison = self.compare(candidate, other).ok()?;
+        let mut comparison = self.probe.compare(candidate, self.sources.get(&other)?).ok()?;
         let mut budget = GROWN_COMPARE_BYTES;
-        match comparison.step(&mut self.scratch, &mut budget) {
+        match self.probe.step(&mut comparison, &mut budget) {
             Ok(Verdict::Differ { at, longer }) => {
-                let fingerprint = self.fingerprint(candidate, Some((at, longer))).ok()?;
+                let fingerprint = self.probe.new_print(candidate, Some((at, longer))).ok()?;
                 self.holders(&fingerprint).is_empty().then_some(fingerprint)
             }
             // Told with a later scan, when there is more of them.
@@ -144,7 +142,7 @@ impl Catalog {
     fn is_behind(&self, candidate: &Candidate, id: SourceId) -> bool {
         self.readers.look(id).is_some_and(|look| {
             look.offset > 0
-                && self.compressed_fits(candidate, true, look.offset, look.tail) != Some(true)
+                && self.probe.compressed_fits(candidate, true, look.offset, look.tail) != Some(true)
         })
     }
 
@@ -167,7 +165,7 @@ impl Catalog {
             && self.holders(&usual_print).is_empty()
             && self.is_claimed(&candidate, &usual_print);
         let differs_at = differs_at.filter(|_| !keeps);
-        let fingerprint = match self.fingerprint(&candidate, differs_at) {
+        let fingerprint = match self.probe.new_print(&candidate, differs_at) {
             Ok(fingerprint) => fingerprint,
             Err(error) => {
                 tracing::error!(path = %candidate.path.display(), %error,
@@ -262,7 +260,7 @@ impl Catalog {
         let mut cursor = cursor.unwrap_or_default();
         if skips && is_new && !head.compressed {
             cursor.offset = meta.size;
-            cursor.tail = self.tail_at(&path, meta);
+            cursor.tail = self.probe.tail_at(&path, meta);
         }
         if let Some(old) = key.filter(|old| **old != *source.key) {
             // Saved under the shorter fingerprint that the file had then.
@@ -303,56 +301,11 @@ impl Catalog {
         self.readers.begin(&self.input, reader, teller, wake);
     }
 
-    /// The fingerprint of a new source: the usual one, or as long as it takes to differ from another.
-    fn fingerprint(
-        &mut self,
-        candidate: &Candidate,
-        differs_at: FirstDifference,
-    ) -> io::Result<Fingerprint> {
-        let settings = &self.input.settings.fingerprint;
-        let have = candidate.head.bytes.len() as u64;
-        if let Some((at, _)) = differs_at
-            && at < settings.offset
-        {
-            let len = u32::try_from(settings.offset + have).unwrap_or(u32::MAX);
-            let wanted = Fingerprint { hash: [0; 32], len, whole: true };
-            let print = self.print_like(candidate, &wanted)?;
-            return print.ok_or_else(|| io::ErrorKind::UnexpectedEof.into());
-        }
-        let mut needed = differs_at.map_or(0, |(at, _)| (at + 1).saturating_sub(settings.offset));
-        if let Some((_, Some(Longer::One))) = differs_at
-            && !candidate.head.compressed
-        {
-            // The other may still grow to be the same for a while: the more is covered, the better.
-            let size = candidate.found.metadata.size.saturating_sub(settings.offset);
-            needed = size.min(needed + u64::from(settings.length)).max(needed);
-        }
-        if needed <= have {
-            return Ok(candidate.head.print());
-        }
-        let len = u32::try_from(needed).unwrap_or(u32::MAX);
-        let print = self.print_of(candidate, len)?;
-        print.ok_or_else(|| io::ErrorKind::UnexpectedEof.into())
-    }
-
     /// Whether a file is too old to be read, by `ignore_older` or `ignore_inactive`.
     pub(super) fn is_ignored(&self, modified: Timestamp, now: Timestamp) -> bool {
         let settings = &self.input.settings;
         settings.ignore_older.is_some_and(|limit| now.since(modified) > limit)
             || settings.ignore_before.is_some_and(|before| modified <= before)
-    }
-
-    /// The check value of the bytes at the end of a plain file that was not read: it must be the same file
-    /// when it is read on from there.
-    fn tail_at(&self, path: &Path, meta: &Metadata) -> Option<skidder_registry::Tail> {
-        let mut bytes = [0; TAIL_BYTES];
-        let len = (meta.size as usize).min(TAIL_BYTES);
-        let file = open_same(&*self.input.fs, path, meta.id()).ok()?;
-        let count = read_up_to(&*file, &mut bytes[..len], meta.size - len as u64).ok()?;
-        (count == len).then(|| skidder_registry::Tail {
-            len: len as u32,
-            crc: crc32fast::hash(&bytes[..len]),
-        })
     }
 }
 
