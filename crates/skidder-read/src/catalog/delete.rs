@@ -48,16 +48,16 @@ impl Catalog {
                 // No pattern matches what was rotated away from a link.
                 !source.skipped
                     && !self.rotated.is_rotated(&source.path)
-                    && self.is_done(**id)
-                    && self.is_verified(**id)
+                    && self.is_done(*id)
+                    && self.is_verified(*id)
             })
-            .map(|(id, _)| *id)
+            .map(|(id, _)| id)
             .collect();
         done.sort_unstable();
         let before = std::mem::take(&mut self.deletions);
         let mut waiting = HashMap::with_capacity(done.len());
         for id in done {
-            let Some(size) = self.sources.get(&id).map(|source| source.size) else { continue };
+            let Some(size) = self.sources.get(id).map(|source| source.size) else { continue };
             let deletion = before.get(&id).copied().filter(|deletion| deletion.size == size);
             let deletion = deletion.unwrap_or(Deletion { since: now.monotonic, size, tries: 0 });
             waiting.insert(id, deletion);
@@ -96,14 +96,14 @@ impl Catalog {
         let Some(peer) = &self.peer else { return };
         let due = waiting.iter().filter(|(_, deletion)| now.since(deletion.since) >= grace);
         let files = due.filter_map(|(id, _)| {
-            let source = self.sources.get(id)?;
+            let source = self.sources.get(*id)?;
             Some(((source.device, source.inode), (*id, self.read_whole(*id)?)))
         });
         peer.agree(files.collect());
     }
 
     fn read_whole(&self, id: SourceId) -> Option<ReadWhole> {
-        let (source, look) = (self.sources.get(&id)?, self.readers.look(id)?);
+        let (source, look) = (self.sources.get(id)?, self.readers.look(id)?);
         Some(ReadWhole { size: source.size, offset: look.offset, tail: look.tail })
     }
 
@@ -131,7 +131,7 @@ impl Catalog {
         if now.since(deletion.since) < grace || deletion.tries >= TRIES_MAX {
             return true;
         }
-        let Some(source) = self.sources.get(&id) else { return false };
+        let Some(source) = self.sources.get(id) else { return false };
         match self.delete_agreed(id) {
             // Another output does not have all of it yet.
             None => true,
@@ -159,7 +159,7 @@ impl Catalog {
     fn delete_agreed(&self, id: SourceId) -> Option<Result<Box<dyn File>, NotDeleted>> {
         let peer = self.peer.as_ref().filter(|_| !sabotage::is_on(Sabotage::PeersUnasked));
         let Some(peer) = peer else { return Some(self.delete(id)) };
-        let (Some(source), Some(read)) = (self.sources.get(&id), self.read_whole(id)) else {
+        let (Some(source), Some(read)) = (self.sources.get(id), self.read_whole(id)) else {
             return Some(Err(NotDeleted::Changed));
         };
         let mut own = None;
@@ -176,7 +176,7 @@ impl Catalog {
 
     /// Opens the file of a source, if it is still what another catalog has read of it.
     fn open_as_read(&self, id: SourceId, theirs: &ReadWhole) -> Result<Box<dyn File>, NotDeleted> {
-        let source = self.sources.get(&id).ok_or(NotDeleted::Changed)?;
+        let source = self.sources.get(id).ok_or(NotDeleted::Changed)?;
         let file = self.input.fs.open(&source.path).map_err(NotDeleted::RejectedFiles)?;
         let meta = file.metadata().map_err(NotDeleted::RejectedFiles)?;
         let same = (meta.device, meta.inode) == (source.device, source.inode);
@@ -191,7 +191,7 @@ impl Catalog {
 
     /// Deletes a file that is still what was read of it; gives what can be read of it now.
     fn delete(&self, id: SourceId) -> Result<Box<dyn File>, NotDeleted> {
-        let source = self.sources.get(&id).ok_or(NotDeleted::Changed)?;
+        let source = self.sources.get(id).ok_or(NotDeleted::Changed)?;
         let look = self.readers.look(id).ok_or(NotDeleted::Changed)?;
         let fs = &self.input.fs;
         let file = fs.open(&source.path).map_err(NotDeleted::RejectedFiles)?;
@@ -213,7 +213,7 @@ impl Catalog {
 
     /// Somebody may have written to a file between the last look and its deletion.
     fn keep_what_follows(&self, id: SourceId, file: Box<dyn File>, now: Monotonic) {
-        let grown = match (file.metadata(), self.sources.get(&id)) {
+        let grown = match (file.metadata(), self.sources.get(id)) {
             (Ok(meta), Some(source)) => meta.size > source.size,
             // Rather kept open for a while than lost.
             _ => true,

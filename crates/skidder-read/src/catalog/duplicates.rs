@@ -1,5 +1,6 @@
 //! Files that begin as a known source does: copies are held back, others become sources of their own.
 
+use super::places::Place;
 use super::{Candidate, Catalog, Content, Duplicate, FirstDifference, Source};
 use crate::Now;
 use crate::compare::{Longer, Verdict};
@@ -17,45 +18,28 @@ use std::sync::Arc;
 impl Catalog {
     /// Copies of a source that has lost its place may be where it goes on.
     pub(super) fn reopen_duplicates(&mut self, now: Now) -> Vec<Candidate> {
-        let mut fresh = Vec::new();
-        if self.duplicates == 0 || self.brief || sabotage::is_on(Sabotage::TwinsForgotten) {
+        if !self.places.may_have_duplicates()
+            || self.brief
+            || sabotage::is_on(Sabotage::TwinsForgotten)
+        {
             return Vec::new();
         }
-        for (path, place) in &self.places {
-            if let Content::Duplicate(duplicate) = &place.content
-                && self.is_displaced(duplicate.of)
-            {
-                fresh.push(Found { path: path.to_path_buf(), metadata: place.metadata() });
-            }
-        }
+        let displaced = |of| self.sources.is_displaced(of);
+        let duplicates = self.places.duplicates();
+        let mut fresh: Vec<Found> = duplicates
+            .filter(|(_, _, duplicate)| displaced(duplicate.of))
+            .map(|(path, place, _)| Found { path: path.to_path_buf(), metadata: place.metadata() })
+            .collect();
         fresh.sort_unstable_by(|one, other| one.path.cmp(&other.path));
         let fresh = self.vacate(fresh);
         self.read_heads(fresh, now)
-    }
-
-    /// Files held back, and those of them whose comparison goes on.
-    pub(super) fn count_duplicates(&mut self) -> (usize, usize) {
-        let (mut held, mut undecided) = (0, 0);
-        if self.brief {
-            return (self.duplicates, 0);
-        }
-        if self.duplicates > 0 {
-            for place in self.places.values() {
-                if let Content::Duplicate(duplicate) = &place.content {
-                    held += 1;
-                    undecided += usize::from(duplicate.comparison.is_some());
-                }
-            }
-            self.duplicates = held;
-        }
-        (held, undecided)
     }
 
     /// Last passes: a copy of what is elsewhere, something the registry knows, or something new.
     pub(super) fn match_others(&mut self, candidate: Candidate, now: Now, budget: &mut u64) {
         if let Some(of) = self.other_name_of(&candidate) {
             // Another name of the same file, unless it is the one it has.
-            if self.sources.get(&of).is_some_and(|source| source.path == candidate.path) {
+            if self.sources.get(of).is_some_and(|source| source.path == candidate.path) {
                 self.keep_source(candidate, of, false);
             } else {
                 self.hold_back(candidate.path, &candidate.found, Duplicate::of(of));
@@ -74,7 +58,7 @@ impl Catalog {
             // One that only begins as this one does keeps its place for what it was.
             let print = candidate.head.print();
             let has_print = |source: &Source| !source.former && source.fingerprint == print;
-            let gone = sources_like.iter().find(|id| self.sources.get(id).is_some_and(has_print));
+            let gone = sources_like.iter().find(|id| self.sources.get(**id).is_some_and(has_print));
             match gone {
                 // What had this fingerprint is gone, and this is not it.
                 Some(&id) => self.replace_rewritten(candidate, id, now),
@@ -113,7 +97,7 @@ impl Catalog {
             self.postponed += 1;
             return;
         }
-        let Some(source) = self.sources.get(&of) else {
+        let Some(source) = self.sources.get(of) else {
             let gone = io::ErrorKind::NotFound.into();
             return self.cannot_compare(candidate.path, &candidate.found, &gone);
         };
@@ -210,7 +194,7 @@ impl Catalog {
     /// Whether the names say that what a source is read from was compressed from a plain file, and whether that has what
     /// was read.
     fn is_compressed_to(&self, candidate: &Candidate, id: SourceId) -> bool {
-        let Some(source) = self.sources.get(&id) else { return false };
+        let Some(source) = self.sources.get(id) else { return false };
         let is_named = || {
             let name = source.path.as_os_str().as_bytes();
             let end = name.strip_prefix(candidate.path.as_os_str().as_bytes());
@@ -225,30 +209,25 @@ impl Catalog {
     /// A source goes on in the plain file that its compressed one is just being made from, and which has all that is in
     /// that: a reaction between two scans can have seen the compressed one first.
     fn reclaim(&mut self, candidate: Candidate, id: SourceId) {
-        let compressed = self.sources.get(&id).map(|source| Arc::clone(&source.path));
+        let compressed = self.sources.get(id).map(|source| Arc::clone(&source.path));
         self.keep_source(candidate, id, true);
-        if let Some(place) = compressed.and_then(|path| self.places.get_mut(&path)) {
-            // It is a copy, as soon as it is complete.
-            place.content =
-                Content::Duplicate(Box::new(Duplicate { logged: true, ..Duplicate::of(id) }));
-            place.recheck = true;
-            self.duplicates += 1;
+        if let Some(path) = compressed {
+            // It is a duplicate as soon as it is complete.
+            self.places.make_duplicate(&path, Duplicate::silent(id));
         }
     }
 
     /// The next scan looks at the file of a source, whether it seems to have changed or not.
     fn recheck_source(&mut self, id: SourceId) {
-        if let Some(source) = self.sources.get(&id)
-            && let Some(place) = self.places.get_mut(&source.path)
-        {
-            place.recheck = true;
+        if let Some(source) = self.sources.get(id) {
+            self.places.recheck(&source.path);
         }
     }
 
     /// Whether the file of a source, which differs from another one at `at`, is not any more what it was: it does not
     /// begin as it did, or the bytes before the cursor are others.
     fn is_another_now(&self, id: SourceId, at: u64) -> bool {
-        let Some(source) = self.sources.get(&id) else { return false };
+        let Some(source) = self.sources.get(id) else { return false };
         if self.shares(source).contains(&at) {
             return true;
         }
@@ -279,52 +258,46 @@ impl Catalog {
     /// The file of a source has changed: a copy of what it was may be all that is left of that, and is
     /// compared again unless it ends as the file does at its length.
     pub(super) fn recheck_duplicates_of(&mut self, id: SourceId) {
-        if self.duplicates == 0 {
+        if !self.places.may_have_duplicates() {
             return;
         }
-        let Some(source) = self.sources.get(&id) else { return };
-        let here = FileId { device: source.device, inode: source.inode };
-        let mut copies = Vec::new();
-        for (path, place) in &self.places {
-            if let Content::Duplicate(duplicate) = &place.content
-                && duplicate.of == id
-                && duplicate.comparison.is_none()
-                && place.metadata().id() != here
-            {
-                copies.push((Arc::clone(path), place.metadata().id(), place.size));
-            }
-        }
+        let Some(source) = self.sources.get(id) else { return };
+        let here = source.file_id();
+        let of_source = |place: &Place, duplicate: &Duplicate| {
+            duplicate.of == id && duplicate.comparison.is_none() && place.id() != here
+        };
+        let mut copies: Vec<(Arc<Path>, FileId, u64)> = self
+            .places
+            .duplicates()
+            .filter(|(_, place, duplicate)| of_source(place, duplicate))
+            .map(|(path, place, _)| (Arc::clone(path), place.id(), place.size))
+            .collect();
         // Not in the order of a hash map: the simulated world replays what is asked of the disk.
         copies.sort_unstable();
         copies.retain(|(path, id, size)| {
             source.compressed || !self.probe.ends_alike((path, *id), (&source.path, here), *size)
         });
         for (path, ..) in copies {
-            if let Some(place) = self.places.get_mut(&path) {
-                place.recheck = true;
-            }
+            self.places.recheck(&path);
         }
     }
 
     /// Goes on with the comparisons that were not decided in one scan.
     pub(super) fn resume_comparisons(&mut self, now: Now, budget: &mut u64) {
-        if self.duplicates == 0 || self.brief {
+        if !self.places.may_have_duplicates() || self.brief {
             return;
         }
-        let mut undecided: Vec<Arc<Path>> = self
-            .places
-            .iter()
-            .filter(
-                |(_, place)| matches!(&place.content, Content::Duplicate(duplicate) if duplicate.comparison.is_some()),
-            )
-            .map(|(path, _)| Arc::clone(path))
+        let duplicates = self.places.duplicates();
+        let mut undecided: Vec<Arc<Path>> = duplicates
+            .filter(|(_, _, duplicate)| duplicate.comparison.is_some())
+            .map(|(path, _, _)| Arc::clone(path))
             .collect();
         undecided.sort_unstable();
         for path in undecided {
             if *budget == 0 {
                 return;
             }
-            let Some(place) = self.places.remove(&path) else { continue };
+            let Some((path, place)) = self.places.remove(&path) else { continue };
             let metadata = place.metadata();
             let found = Found { path: path.to_path_buf(), metadata };
             let Content::Duplicate(duplicate) = place.content else { continue };
@@ -340,7 +313,7 @@ impl Catalog {
     pub(super) fn hold_back(&mut self, path: Arc<Path>, found: &Found, mut duplicate: Duplicate) {
         if duplicate.comparison.is_none() && !duplicate.logged {
             duplicate.logged = true;
-            if let Some(source) = self.sources.get(&duplicate.of) {
+            if let Some(source) = self.sources.get(duplicate.of) {
                 tracing::info!(path = %path.display(), same_as = %source.path.display(),
                     "a file has the same content as another and is not read twice");
             }
@@ -351,20 +324,8 @@ impl Catalog {
     /// What was held as a copy is not there any more, or something else is: the source that it is all that was left of is
     /// missing from now on, and not since it lost its own place.
     pub(super) fn forget_duplicate(&mut self, content: &Content, now: Monotonic) {
-        if let Content::Duplicate(duplicate) = content
-            && let Some(source) = self.sources.get_mut(&duplicate.of)
-            && !source.placed
-        {
-            source.missing_since = source.missing_since.map(|_| now);
-        }
-    }
-
-    /// Copies of a source that is gone are looked at again.
-    pub(super) fn recheck_all_duplicates_of(&mut self, id: SourceId) {
-        for place in self.places.values_mut() {
-            if matches!(&place.content, Content::Duplicate(duplicate) if duplicate.of == id) {
-                place.recheck = true;
-            }
+        if let Content::Duplicate(duplicate) = content {
+            self.sources.extend_missing(duplicate.of, now);
         }
     }
 }

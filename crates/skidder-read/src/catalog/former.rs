@@ -42,7 +42,7 @@ impl Catalog {
     /// A file takes the place of what a source was: a new generation from zero.
     pub(super) fn replace_rewritten(&mut self, candidate: Candidate, id: SourceId, now: Now) {
         let Some(look) = self.readers.look(id) else { return };
-        let Some(source) = self.sources.get(&id) else { return };
+        let Some(source) = self.sources.get(id) else { return };
         let before = source.fingerprint;
         let usual = candidate.head.print();
         let generation = look.generation + 1;
@@ -80,9 +80,7 @@ impl Catalog {
         } else {
             self.log_rewritten(&candidate, generation, look.offset);
         }
-        if let Some(source) = self.sources.get_mut(&id) {
-            source.skipped = false;
-        }
+        self.sources.clear_skipped(id);
         self.input.cursors.restart(id, generation);
         self.readers.restart(id, generation);
         self.keep_source(candidate, id, true);
@@ -98,21 +96,14 @@ impl Catalog {
     /// A source loses its key and its place to what is in its file now.
     fn make_former(&mut self, id: SourceId, candidate: &Candidate) {
         let key = self.former_key(id);
-        let Some(source) = self.sources.get_mut(&id) else { return };
-        let meta = &candidate.found.metadata;
-        self.index.remove(id, source);
-        let in_place = (source.device, source.inode) == (meta.device, meta.inode);
-        self.ids.release(&source.key, id);
+        let Some(source) = self.sources.get(id) else { return };
+        let in_place = source.file_id() == candidate.found.metadata.id();
         tracing::debug!(source = id.0, key, "what a source was has lost its place");
-        source.key = key.into();
-        source.former = true;
-        source.placed = false;
-        self.lost.push(id);
-        self.index.insert(id, source);
+        self.sources.make_former(id, key.into());
         if in_place {
             self.lose_inode(id);
         } else {
-            self.publish(id);
+            self.publish(id, false);
         }
     }
 
@@ -122,7 +113,7 @@ impl Catalog {
     /// meanwhile, and nothing would be known of it. Some of its lines may come twice then.
     pub(super) fn has_inode_for_itself(&mut self, candidate: &Candidate) -> bool {
         let meta = &candidate.found.metadata;
-        let mut ids = self.index.with_inode((meta.device, meta.inode)).to_vec();
+        let mut ids = self.sources.index().with_inode((meta.device, meta.inode)).to_vec();
         ids.retain(|&id| self.is_displaced(id));
         let may_wait = !self.rotated.is_rotated(&candidate.path);
         let reads = |id: &SourceId| self.readers.look(*id).is_some_and(|look| look.in_turn);
@@ -137,32 +128,34 @@ impl Catalog {
 
     /// The inode of a source holds something else now.
     fn lose_inode(&mut self, id: SourceId) {
-        let Some(source) = self.sources.get_mut(&id) else { return };
-        self.index.remove(id, source);
-        (source.device, source.inode) = (0, 0);
-        self.index.insert(id, source);
-        self.publish(id);
+        self.sources.clear_inode(id);
+        self.publish(id, false);
         self.readers.close(id);
     }
 
-    /// Tells the registry and the reader what is known of a source.
-    pub(super) fn publish(&self, id: SourceId) {
-        let Some(source) = self.sources.get(&id) else { return };
-        let settings = &self.input.settings;
-        let meta = source.meta(settings, &self.identity, &self.rotated);
+    /// Sends the state of a source to the registry and to its reader, which opens the file again if `reopen`.
+    pub(super) fn publish(&self, id: SourceId, reopen: bool) {
+        let Some(source) = self.sources.get(id) else { return };
+        let meta = self.sources.meta(source, self.saved_path(&source.path));
         self.input.cursors.update(id, &source.key, meta);
-        let target = source.target(settings.fingerprint.length, &self.rotated);
-        self.readers.place(id, target, Arc::clone(&source.key), false);
+        let usual = self.input.settings.fingerprint.length;
+        let target = source.target(usual, self.rotated.link_of(&source.path));
+        self.readers.place(id, target, Arc::clone(&source.key), reopen);
+    }
+
+    /// The path that the registry entry of a file names.
+    pub(super) fn saved_path(&self, path: &Arc<Path>) -> Arc<Path> {
+        Arc::clone(self.rotated.pinned(path).unwrap_or(path))
     }
 
     /// A key that no source has.
     fn former_key(&self, id: SourceId) -> String {
-        let Some(source) = self.sources.get(&id) else { return String::new() };
+        let Some(source) = self.sources.get(id) else { return String::new() };
         let key = of_former(&source.key).unwrap_or(&source.key);
         let mut number = self.readers.look(id).map_or(0, |look| look.generation);
         loop {
             let former = format!("{key}{MARK}{number}");
-            let taken = self.sources.values().any(|source| source.former && *source.key == *former)
+            let taken = self.sources.is_former_key(&former)
                 || !matches!(self.input.cursors.saved(&former), Ok(None) | Err(_));
             if !taken {
                 return former;

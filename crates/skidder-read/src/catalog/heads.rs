@@ -39,11 +39,10 @@ impl Catalog {
     pub(super) fn vacate(&mut self, changed: Vec<Found>) -> Vec<Fresh> {
         let mut all = Vec::with_capacity(changed.len());
         for found in changed {
-            let path: Arc<Path> = match self.places.get_key_value(&*found.path) {
-                Some((path, _)) => Arc::clone(path),
-                None => Arc::from(found.path.as_path()),
+            let (path, place) = match self.places.remove(&found.path) {
+                Some((path, place)) => (path, Some(place)),
+                None => (Arc::from(found.path.as_path()), None),
             };
-            let place = self.places.remove(&path);
             let touched = self.input.settings.resend_on_touch
                 && place.as_ref().is_some_and(|place| place.is_touched(&found.metadata));
             let duplicate_of = place.as_ref().and_then(|place| place.duplicate_of(&found.metadata));
@@ -51,11 +50,8 @@ impl Catalog {
                 self.forget_duplicate(&place.content, self.now);
             }
             let before = place.map(|place| place.content);
-            if let Some(Content::Source(id)) = before
-                && let Some(source) = self.sources.get_mut(&id)
-            {
-                source.placed = false;
-                self.lost.push(id);
+            if let Some(Content::Source(id)) = before {
+                self.sources.displace(id);
             }
             all.push(Fresh { found, path, before, touched, duplicate_of });
         }

@@ -40,32 +40,25 @@ impl Catalog {
         }
         let (mut reading, mut parked) = (Vec::new(), Vec::new());
         // Not in the order of a hash map: the simulated world replays what is asked of the disk.
-        let mut in_order: Vec<_> = self.sources.iter().collect();
-        in_order.sort_unstable_by_key(|(id, _)| **id);
-        for (id, source) in in_order {
-            let is_gone = !source.placed || self.readers.can_open_again(*id) == Some(false);
-            let is_last_way = is_gone && self.readers.look(*id).is_some_and(|look| look.open);
+        for id in self.sources.ids_in_order() {
+            let is_gone =
+                self.sources.is_displaced(id) || self.readers.can_open_again(id) == Some(false);
+            let is_last_way = is_gone && self.readers.look(id).is_some_and(|look| look.open);
             if is_last_way {
-                self.readers.wake_if_open(*id);
-                reading.push((*id, true));
+                self.readers.wake_if_open(id);
+                reading.push((id, true));
             } else {
-                self.readers.set_teller(*id, None);
-                self.readers.park(*id);
-                match self.readers.look(*id) {
-                    Some(look) if look.state == ReaderState::Reading => reading.push((*id, false)),
-                    Some(look) if look.open => parked.push(*id),
-                    _ => self.readers.remove(*id),
+                self.readers.set_teller(id, None);
+                self.readers.park(id);
+                match self.readers.look(id) {
+                    Some(look) if look.state == ReaderState::Reading => reading.push((id, false)),
+                    Some(look) if look.open => parked.push(id),
+                    _ => self.readers.remove(id),
                 }
             }
         }
-        let sources = self.sources.iter().map(|(id, source)| (*id, Arc::clone(&source.key)));
-        Leaving {
-            readers: Arc::clone(&self.readers),
-            ids: Arc::clone(&self.ids),
-            sources: sources.collect(),
-            reading,
-            parked,
-        }
+        let (ids, sources) = self.sources.into_keys();
+        Leaving { readers: self.readers, ids, sources, reading, parked }
     }
 }
 

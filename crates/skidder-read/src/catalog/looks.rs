@@ -274,9 +274,9 @@ impl Catalog {
                 && (query.paths.is_empty()
                     || query.paths.iter().any(|wanted| path.starts_with(wanted)))
         };
-        let places = self.places.keys().map(|path| (path, Row::Place));
+        let places = self.places.iter().map(|(path, _)| (path, Row::Place));
         let lost = self.sources.iter().filter(|(_, source)| !source.placed);
-        let lost = lost.map(|(id, source)| (&source.path, Row::Displaced(*id)));
+        let lost = lost.map(|(id, source)| (&source.path, Row::Displaced(id)));
         let mut rows: Vec<(&Arc<Path>, Row)> =
             places.chain(lost).filter(|(path, _)| wanted(path)).collect();
         let whole = rows.len();
@@ -310,7 +310,7 @@ impl Catalog {
             }
             Content::Duplicate(duplicate) => {
                 let original =
-                    self.sources.get(&duplicate.of).map(|source| source.path.to_path_buf());
+                    self.sources.get(duplicate.of).map(|source| source.path.to_path_buf());
                 let original = original.unwrap_or_default();
                 let compared = duplicate.comparison.is_some();
                 let reason =
@@ -369,7 +369,7 @@ impl Catalog {
     }
 
     fn look_at_source(&self, id: SourceId, place: Option<Metadata>, now: Now) -> Option<FileLook> {
-        let source = self.sources.get(&id)?;
+        let source = self.sources.get(id)?;
         let look = self.readers.look(id)?;
         let cursor = self.input.cursors.cursor(id).map_or(look.offset, |cursor| cursor.offset);
         let modified = place.map_or(Timestamp::default(), |place| place.modified);
@@ -414,7 +414,7 @@ impl Catalog {
         cursor: u64,
         ignored: bool,
     ) -> (FileState, Option<Reason>) {
-        let Some(source) = self.sources.get(&id) else { return (FileState::Gone, None) };
+        let Some(source) = self.sources.get(id) else { return (FileState::Gone, None) };
         let state = match look.state {
             ReaderState::Reading => return (FileState::Reading, None),
             ReaderState::WaitingForSlot => {

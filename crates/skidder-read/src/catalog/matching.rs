@@ -46,7 +46,7 @@ impl Catalog {
 
     fn same_file(&mut self, candidate: &Candidate, same_path: bool) -> Option<SourceId> {
         let meta = &candidate.found.metadata;
-        let ids = self.index.with_inode((meta.device, meta.inode)).to_vec();
+        let ids = self.sources.index().with_inode((meta.device, meta.inode)).to_vec();
         ids.into_iter().find(|&id| {
             // A compressed copy of a plain file is never that file: its inode is used again. It is a copy like others.
             let is_alike = |source: &Source| {
@@ -54,7 +54,7 @@ impl Catalog {
                     && (!same_path || source.path == candidate.path)
             };
             self.is_displaced(id)
-                && self.sources.get(&id).is_some_and(is_alike)
+                && self.sources.get(id).is_some_and(is_alike)
                 && (sabotage::is_on(Sabotage::InodeIsIdentity)
                     || (self.has_beginning_of(candidate, id)
                         && self.is_plausible(candidate, id)
@@ -66,7 +66,7 @@ impl Catalog {
     /// Whether the bytes before the cursor tell more than the beginning that several files share; if not,
     /// the whole fingerprint must be right.
     fn is_proof_sufficient(&mut self, candidate: &Candidate, id: SourceId) -> bool {
-        let Some(source) = self.sources.get(&id) else { return false };
+        let Some(source) = self.sources.get(id) else { return false };
         let print = source.fingerprint;
         let offset = self.readers.look(id).map_or(0, |look| look.offset);
         // Of a compressed file these bytes are not always looked at here.
@@ -124,17 +124,17 @@ impl Catalog {
     pub(super) fn rivals(&self, candidate: &Candidate) -> Vec<SourceId> {
         let usual = self.input.settings.fingerprint.length;
         let Some(print) = candidate.head.print_of_first(usual) else { return Vec::new() };
-        let ids = self.index.with_hash(&print.hash).iter().copied();
+        let ids = self.sources.index().with_hash(&print.hash).iter().copied();
         ids.filter(|&id| !self.is_displaced(id) && self.has_hash(id, &print.hash)).collect()
     }
 
     fn has_hash(&self, id: SourceId, hash: &[u8; 32]) -> bool {
-        self.sources.get(&id).is_some_and(|source| source.has_hash(hash))
+        self.sources.get(id).is_some_and(|source| source.has_hash(hash))
     }
 
     /// Whether a source that lost its place has its file open and may not have read all of it.
     pub(super) fn is_still_read(&self, id: SourceId) -> bool {
-        let missing = self.sources.get(&id).and_then(|source| source.missing_since);
+        let missing = self.sources.get(id).and_then(|source| source.missing_since);
         self.readers.look(id).is_some_and(|look| {
             // What goes on elsewhere has the lines that wait, if it is the same for certain.
             let waits = look.group_waits && !self.is_certain(id);
@@ -148,7 +148,7 @@ impl Catalog {
 
     /// Whether what begins as a source did, and has the same bytes before its cursor, is the same for certain.
     pub(super) fn is_certain(&self, id: SourceId) -> bool {
-        let len = self.sources.get(&id).map_or(0, |source| source.fingerprint.len);
+        let len = self.sources.get(id).map_or(0, |source| source.fingerprint.len);
         len >= self.input.settings.fingerprint.length
             || self.readers.look(id).is_some_and(|look| look.offset >= PROOF_BYTES)
     }
@@ -156,7 +156,7 @@ impl Catalog {
     /// The source that has its place at another name of this file.
     pub(super) fn other_name_of(&self, candidate: &Candidate) -> Option<SourceId> {
         let meta = &candidate.found.metadata;
-        let ids = self.index.with_inode((meta.device, meta.inode));
+        let ids = self.sources.index().with_inode((meta.device, meta.inode));
         ids.iter()
             .copied()
             .find(|&id| !self.is_displaced(id) && self.has_beginning_of(candidate, id))
@@ -188,7 +188,7 @@ impl Catalog {
         let here = (meta.device, meta.inode);
         self.sources_like(candidate).into_iter().find(|&id| {
             self.is_displaced(id)
-                && self.sources.get(&id).is_some_and(|source| {
+                && self.sources.get(id).is_some_and(|source| {
                     let same = source.path == candidate.path;
                     !source.former && (same || (source.device, source.inode) == here)
                 })
@@ -201,14 +201,14 @@ impl Catalog {
         let head = &candidate.head.bytes;
         let mut ids = Vec::new();
         let mut trace = Trace::new();
-        for &len in self.index.lengths.keys() {
+        for &len in self.sources.index().lengths.keys() {
             if len > usual || len as usize > head.len() {
                 break;
             }
             // The fingerprint of all of it is made in any case; that of a part only if it may help.
-            let is_known = len as usize == head.len() || self.index.untraced > 0 || {
+            let is_known = len as usize == head.len() || self.sources.index().untraced > 0 || {
                 trace.extend(head, len as usize);
-                self.index.prefixes.has(trace.number())
+                self.sources.index().prefixes.has(trace.number())
             };
             if is_known && let Some(print) = candidate.head.print_of_first(len) {
                 ids.extend(self.with_print(&print));
@@ -217,8 +217,8 @@ impl Catalog {
         // Only a file that shares the usual fingerprint can have a longer one.
         let mut longer = BTreeSet::new();
         if let Some(shared) = candidate.head.print_of_first(usual) {
-            for id in self.index.with_hash(&shared.hash) {
-                let source = self.sources.get(id).filter(|source| source.has_hash(&shared.hash));
+            for id in self.sources.index().with_hash(&shared.hash) {
+                let source = self.sources.get(*id).filter(|source| source.has_hash(&shared.hash));
                 let print = source.map(|source| source.fingerprint);
                 longer.extend(print.filter(|print| !print.whole).map(|print| print.len));
             }
@@ -229,7 +229,7 @@ impl Catalog {
                 ids.extend(self.with_print(&print));
             }
         }
-        let whole: BTreeSet<u32> = self.index.whole.keys().copied().collect();
+        let whole: BTreeSet<u32> = self.sources.index().whole.keys().copied().collect();
         for len in whole {
             let wanted = Fingerprint { hash: [0; 32], len, whole: true };
             let print = self.probe.print_like(candidate, &wanted);
@@ -241,11 +241,11 @@ impl Catalog {
             && let Some(saved) = self.proved_by_saved(candidate)
         {
             let len =
-                |id: &SourceId| self.sources.get(id).map_or(0, |source| source.fingerprint.len);
+                |id: &SourceId| self.sources.get(*id).map_or(0, |source| source.fingerprint.len);
             ids.retain(|id| len(id) >= saved || !self.is_weak(*id));
         }
         ids.sort_by_key(|id| {
-            let source = self.sources.get(id);
+            let source = self.sources.get(*id);
             let len = source.map_or(0, |source| source.fingerprint.len);
             let same_path = source.is_some_and(|source| source.path == candidate.path);
             (std::cmp::Reverse(len), !same_path)
@@ -256,19 +256,19 @@ impl Catalog {
     /// Sources with exactly this fingerprint, and the key that goes with it.
     pub(super) fn holders(&self, print: &Fingerprint) -> Vec<SourceId> {
         let mut ids = self.with_print(print);
-        ids.retain(|id| self.sources.get(id).is_some_and(|source| !source.former));
+        ids.retain(|id| self.sources.get(*id).is_some_and(|source| !source.former));
         ids
     }
 
     /// Sources with exactly this fingerprint, former ones included.
     fn with_print(&self, print: &Fingerprint) -> Vec<SourceId> {
-        let ids = self.index.with_hash(&print.hash).iter().copied();
-        ids.filter(|id| self.sources.get(id).is_some_and(|source| source.fingerprint == *print))
+        let ids = self.sources.index().with_hash(&print.hash).iter().copied();
+        ids.filter(|id| self.sources.get(*id).is_some_and(|source| source.fingerprint == *print))
             .collect()
     }
 
     pub(super) fn has_beginning_of(&self, candidate: &Candidate, id: SourceId) -> bool {
-        let Some(source) = self.sources.get(&id) else { return false };
+        let Some(source) = self.sources.get(id) else { return false };
         // Of a longer fingerprint only the usual length is looked at; the inode and the bytes before the
         // cursor, which are checked besides, stand in for the rest.
         match &source.shared {
@@ -285,7 +285,7 @@ impl Catalog {
     }
 
     pub(super) fn is_displaced(&self, id: SourceId) -> bool {
-        self.sources.get(&id).is_some_and(|source| !source.placed)
+        self.sources.get(id).is_some_and(|source| !source.placed)
     }
 
     /// Whether the names say that a file is what a source was: rotated from it, or from what the link of that name
@@ -304,7 +304,7 @@ impl Catalog {
     /// source when that had its place.
     pub(super) fn is_plausible(&self, candidate: &Candidate, id: SourceId) -> bool {
         let Some(look) = self.readers.look(id) else { return false };
-        let Some(source) = self.sources.get(&id) else { return false };
+        let Some(source) = self.sources.get(id) else { return false };
         let meta = &candidate.found.metadata;
         let same_inode = (source.device, source.inode) == (meta.device, meta.inode);
         let print = &source.fingerprint;
@@ -337,7 +337,7 @@ impl Catalog {
     fn is_shared(&self, print: &Fingerprint) -> bool {
         print.whole
             || print.len != self.input.settings.fingerprint.length
-            || self.index.with_hash(&print.hash).len() > 1
+            || self.sources.index().with_hash(&print.hash).len() > 1
     }
 }
 

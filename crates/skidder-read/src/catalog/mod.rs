@@ -16,6 +16,7 @@
 //! holds what was read (`named.rs`).
 
 mod adopt;
+mod apply;
 mod delete;
 mod duplicates;
 mod forecast;
@@ -29,7 +30,7 @@ mod matching;
 mod named;
 mod peers;
 mod pins;
-mod place;
+mod places;
 mod portions;
 mod prefixes;
 mod probe;
@@ -43,8 +44,7 @@ mod watchdog;
 mod watched;
 mod weak;
 
-use crate::compare::{Comparison, Longer};
-use crate::fingerprint::{Fingerprint, Head};
+use crate::fingerprint::Head;
 use crate::identity::Marker;
 use crate::reader::InputContext;
 use crate::readers::Readers;
@@ -52,23 +52,22 @@ use crate::scan::{Found, ScanProblem};
 use crate::watch::Directories;
 use adopt::Adoptable;
 use delete::Deletion;
-use foldhash::HashMap;
 use forecast::DeletionForecast;
 pub use ids::SourceIds;
-use index::Index;
 pub use leaving::Leaving;
 pub use looks::{FileLook, FilePage, FileQuery, FileState, Reason};
 pub(crate) use matching::is_related;
 pub use peers::Peer;
 use pins::Pins;
+use places::{Content, Duplicate, FirstDifference, Place, Places};
 pub(crate) use portions::HEADS_BYTES_MAX;
 use probe::Probe;
-use rejected::RejectedFiles;
 use rotated::RotatedFiles;
 use saved::Claim;
 use saved_prints::SavedPrints;
 use skidder_event::SourceId;
 use skidder_os::{Metadata, Monotonic, Timestamp, is_out_of_descriptors};
+use sources::{Source, SourceFile, Sources};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -88,15 +87,11 @@ const RESERVE_FILES_MIN: usize = 64;
 /// All files of one input.
 pub struct Catalog {
     input: Arc<InputContext>,
-    /// The number of the input.
-    number: usize,
     readers: Arc<Readers>,
-    ids: Arc<SourceIds>,
     /// Where the files are, and what is told of them.
     directories: Directories,
-    places: HashMap<Arc<Path>, Place>,
-    sources: HashMap<SourceId, Source>,
-    index: Index,
+    places: Places,
+    sources: Sources,
     /// Saved entries whose fingerprints are shorter or longer than usual and that no source has yet.
     saved: SavedPrints,
     /// Whether the registry had entries of this input at the start, or it may have had some.
@@ -106,20 +101,9 @@ pub struct Catalog {
     rotated: RotatedFiles,
     pins: Pins,
     forecast: DeletionForecast,
-    /// Sources by their keys, where files are known by names.
-    names: HashMap<Arc<str>, SourceId>,
-    /// The name of what files are known by, for their entries.
-    identity: Arc<str>,
     marker: Marker,
-    scans: u64,
-    /// Files that are held back, at most: exact after a scan, counted up during it.
-    duplicates: usize,
-    /// Places that this scan has found again.
-    found_again: usize,
     /// Comparisons that this scan had no room for.
     postponed: usize,
-    /// Sources that lost their places in this scan, or reaction.
-    lost: Vec<SourceId>,
     /// Only some names are looked at: what concerns all files waits for the next scan.
     brief: bool,
     started: Option<Monotonic>,
@@ -135,72 +119,6 @@ pub struct Catalog {
     swept: Option<Monotonic>,
     watchdog: Watchdog,
     probe: Probe,
-}
-
-/// A path as the last scan saw it.
-struct Place {
-    device: u64,
-    inode: u64,
-    size: u64,
-    modified: Timestamp,
-    scan: u64,
-    content: Content,
-    /// To be looked at again although it did not change.
-    recheck: bool,
-}
-
-/// What is at a path.
-enum Content {
-    Source(SourceId),
-    /// The same content as another source, as far as is known.
-    Duplicate(Box<Duplicate>),
-    /// Nothing that can be read yet: too short, damaged, not permitted.
-    Nothing,
-}
-
-struct Duplicate {
-    of: SourceId,
-    comparison: Option<Comparison>,
-    /// Sources to compare with after this one.
-    rivals: Vec<SourceId>,
-    /// The first byte in which it differs from all it was compared with.
-    difference: FirstDifference,
-    logged: bool,
-}
-
-/// Where two files differ, and which one goes on if the other has ended there.
-type FirstDifference = Option<(u64, Option<Longer>)>;
-
-impl Duplicate {
-    fn of(of: SourceId) -> Self {
-        Self { of, comparison: None, rivals: Vec::new(), difference: None, logged: false }
-    }
-}
-
-struct Source {
-    fingerprint: Fingerprint,
-    /// Of a fingerprint that is longer than usual: the hash of the usual length, which another source
-    /// shares.
-    shared: Option<Box<[u8; 32]>>,
-    /// The cheap number of the bytes of a fingerprint that is not longer than usual, if it is known.
-    trace: Option<u64>,
-    /// In the registry; shared with all who know the source.
-    key: Arc<str>,
-    path: Arc<Path>,
-    device: u64,
-    inode: u64,
-    size: u64,
-    compressed: bool,
-    /// Its file was rewritten: it has lost its place, and its key to what is there now.
-    former: bool,
-    /// Compressed files that its reader found to hold something else.
-    rejected: RejectedFiles,
-    /// Its reader was not told of `path`.
-    unpublished: bool,
-    placed: bool,
-    /// Something of it was left out because the file was ignored when it was found.
-    skipped: bool,
-    missing_since: Option<Monotonic>,
 }
 
 /// A found file that must be matched, with its beginning.
@@ -243,31 +161,22 @@ pub struct ScanSummary {
 impl Catalog {
     /// An empty catalog.
     pub fn new(input: Arc<InputContext>, readers: Arc<Readers>, ids: Arc<SourceIds>) -> Self {
-        let identity = Arc::from(input.settings.identity.name());
+        let sources = Sources::new(ids, &input.settings);
         let probe = Probe::new(Arc::clone(&input), Arc::clone(&readers));
         Self {
             input,
-            number: 0,
             readers,
-            ids,
             directories: Directories::default(),
-            places: HashMap::default(),
-            sources: HashMap::default(),
-            index: Index::default(),
+            places: Places::default(),
+            sources,
             saved: SavedPrints::default(),
             has_saved: true,
             adoptable: Adoptable::default(),
             rotated: RotatedFiles::default(),
             pins: Pins::default(),
             forecast: DeletionForecast::default(),
-            names: HashMap::default(),
-            identity,
             marker: Marker::default(),
-            scans: 0,
-            duplicates: 0,
-            found_again: 0,
             postponed: 0,
-            lost: Vec::new(),
             brief: false,
             started: None,
             now: Monotonic::default(),
@@ -300,12 +209,7 @@ impl Catalog {
 
     /// Whether a path holds what it held at the last scan, so that there is nothing to do about it.
     pub fn is_unchanged(&mut self, path: &Path, meta: &Metadata) -> bool {
-        let Some(place) = self.places.get_mut(path) else { return false };
-        if place.scan != self.scans {
-            place.scan = self.scans;
-            self.found_again += 1;
-        }
-        place.is_as_seen(meta) && !place.recheck
+        self.places.is_unchanged(path, meta)
     }
 
     /// Takes in what a scan found and [`Catalog::is_unchanged`] did not know. Starts, moves, restarts and
@@ -315,14 +219,13 @@ impl Catalog {
     pub fn apply(&mut self, fresh: Vec<Found>, problems: &[ScanProblem], now: Now) -> ScanSummary {
         let all = self.add_rotated_changes(fresh, now.monotonic);
         if !problems.is_empty() {
-            self.found_again += self.keep_unseen(problems);
+            self.places.keep_unseen(problems);
             if problems.iter().any(|problem| is_out_of_descriptors(&problem.error)) {
                 self.readers.give_way();
             }
         }
-        if self.found_again < self.places.len() {
-            self.drop_vanished(now.monotonic);
-        }
+        let vanished = self.places.remove_vanished();
+        self.lose_places(vanished, now.monotonic);
         self.process(all, now)
     }
 
@@ -341,7 +244,7 @@ impl Catalog {
         }
         self.readers.call();
         if self.brief {
-            for id in std::mem::take(&mut self.lost) {
+            for id in self.sources.take_displaced() {
                 self.note_missing(id, now.monotonic);
             }
         } else {
@@ -351,7 +254,11 @@ impl Catalog {
             self.delete_done(now);
             self.check_stalled(now);
         }
-        let (held, undecided) = self.count_duplicates();
+        let (held, undecided) = if self.brief {
+            (self.places.duplicates_max(), 0)
+        } else {
+            self.places.count_duplicates()
+        };
         let undecided = undecided + self.postponed;
         let matched = self.places.len();
         self.input.metrics.files_matched.set(matched as u64);
@@ -362,12 +269,11 @@ impl Catalog {
     /// Makes room for what is known of so many files, if there may be so many new ones: a table that grows hashes all
     /// that is in it again.
     fn reserve(&mut self, files: usize) {
-        if files < RESERVE_FILES_MIN || !self.sources.is_empty() {
+        if files < RESERVE_FILES_MIN || self.sources.len() > 0 {
             return;
         }
         self.places.reserve(files);
         self.sources.reserve(files);
-        self.index.reserve(files);
         self.readers.reserve(files);
     }
 
@@ -381,9 +287,7 @@ impl Catalog {
         // A plain copy proves what it is at once; a compressed one may still be growing.
         candidates.sort_by_key(|candidate| candidate.head.compressed);
         // These are about sources that lost their places. At a start there are none, and very many files.
-        if candidates.len() < RESERVE_FILES_MIN
-            || self.sources.values().any(|source| !source.placed)
-        {
+        if candidates.len() < RESERVE_FILES_MIN || self.sources.has_displaced() {
             candidates = self.match_content(candidates);
             candidates = self.match_rewritten(candidates, now);
         }
@@ -395,49 +299,26 @@ impl Catalog {
         self.resume_comparisons(now, &mut budget);
     }
 
-    /// Keeps places that the scan had no chance to see; says how many.
-    fn keep_unseen(&mut self, problems: &[ScanProblem]) -> usize {
-        let mut kept = 0;
-        for (path, place) in &mut self.places {
-            let unseen = problems.iter().any(|problem| path.starts_with(&problem.path));
-            if place.scan != self.scans && unseen {
-                place.scan = self.scans;
-                kept += 1;
+    /// Paths have lost what was at them.
+    fn lose_places(&mut self, lost: Vec<(Arc<Path>, Place)>, now: Monotonic) {
+        if self.follows_links() {
+            for (path, place) in &lost {
+                self.rotated.note_lost(path, place, now);
             }
         }
-        kept
-    }
-
-    /// Sources whose paths are gone lose their place.
-    fn drop_vanished(&mut self, now: Monotonic) {
-        let scan = self.scans;
-        self.drop_places(|_, place| place.scan == scan, now);
-    }
-
-    /// Paths lose what was at them, but for those that are kept.
-    fn drop_places(&mut self, keep: impl Fn(&Path, &Place) -> bool, now: Monotonic) {
-        let follows = self.follows_links();
-        let (rotated, mut lost, mut duplicates) = (&mut self.rotated, Vec::new(), Vec::new());
-        self.places.retain(|path, place| {
-            let kept = keep(path, place);
-            if !kept && follows {
-                rotated.note_lost(path, place, now);
+        let (mut sources, mut others) = (Vec::new(), Vec::new());
+        for (_, place) in lost {
+            match place.content {
+                Content::Source(id) => sources.push(id),
+                content => others.push(content),
             }
-            match &place.content {
-                Content::Source(id) if !kept => lost.push(*id),
-                Content::Duplicate(_) if !kept => {
-                    duplicates.push(std::mem::replace(&mut place.content, Content::Nothing));
-                }
-                _ => {}
-            }
-            kept
-        });
-        // Not in the order of a hash map: what lost its place first is asked first who it may be.
-        lost.sort_unstable();
-        for id in lost {
-            self.displace(id);
         }
-        for content in duplicates {
+        // Not in the order of a hash map: the source that was displaced first is tried first.
+        sources.sort_unstable();
+        for id in sources {
+            self.sources.displace(id);
+        }
+        for content in others {
             self.forget_duplicate(&content, now);
         }
     }
@@ -456,18 +337,7 @@ impl Catalog {
 
     /// The same, for a source that knows already who tells of writes to it.
     fn fill_place(&mut self, path: Arc<Path>, found: &Found, content: Content, recheck: bool) {
-        let meta = &found.metadata;
-        self.duplicates += usize::from(matches!(content, Content::Duplicate(_)));
-        let place = Place {
-            device: meta.device,
-            inode: meta.inode,
-            size: meta.size,
-            modified: meta.modified,
-            scan: self.scans,
-            content,
-            recheck,
-        };
-        self.places.insert(path, place);
+        self.places.put(path, &found.metadata, content, recheck);
     }
 }
 

@@ -20,8 +20,8 @@ impl Catalog {
                 self.put_place(candidate.path, &candidate.found, Content::Nothing, true);
                 continue;
             };
-            match self.names.get(&*key) {
-                Some(&id) => self.match_named(candidate, id),
+            match self.sources.with_key(&key) {
+                Some(id) => self.match_named(candidate, id),
                 None => self.begin_named(candidate, key, now),
             }
         }
@@ -48,7 +48,7 @@ impl Catalog {
         let meta = &candidate.found.metadata;
         let same_file = self
             .sources
-            .get(&id)
+            .get(id)
             .is_some_and(|source| (source.device, source.inode) == (meta.device, meta.inode));
         let fits = self.readers.look(id).is_none_or(|look| self.probe.look_fits(&candidate, &look));
         if !same_file && self.is_still_read(id) {

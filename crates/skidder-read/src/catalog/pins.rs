@@ -152,7 +152,7 @@ impl Catalog {
     /// A file has the content of a source. If nothing is known of that but its pin, because the program ended before
     /// more was saved, it is known by the name of this file from now on.
     pub(super) fn name_pin(&mut self, id: SourceId, name: &Arc<Path>) {
-        let Some(pin) = self.sources.get(&id).map(|source| Arc::clone(&source.path)) else {
+        let Some(pin) = self.sources.get(id).map(|source| Arc::clone(&source.path)) else {
             return;
         };
         if self.rotated.pinned(&pin) != Some(&pin) || self.is_pin(name) {
@@ -162,7 +162,7 @@ impl Catalog {
         if let Some(pin) = self.pins.held.get_mut(&id) {
             pin.of = Arc::clone(name);
         }
-        self.publish(id);
+        self.publish(id, false);
     }
 
     /// Pins what is behind, removes the pins of what is not any more, and keeps to the limit.
@@ -192,9 +192,7 @@ impl Catalog {
                 }
             }
         }
-        let mut ids: Vec<SourceId> = self.sources.keys().copied().collect();
-        ids.sort_unstable();
-        for id in ids {
+        for id in self.sources.ids_in_order() {
             self.keep_pin(id, limit.is_some(), now);
         }
         if let Some(peer) = &self.peer {
@@ -225,7 +223,7 @@ impl Catalog {
     }
 
     fn keep_pin(&mut self, id: SourceId, pinning: bool, now: Monotonic) {
-        let (Some(source), Some(look)) = (self.sources.get(&id), self.readers.look(id)) else {
+        let (Some(source), Some(look)) = (self.sources.get(id), self.readers.look(id)) else {
             return;
         };
         let file = (source.device, source.inode);
@@ -244,7 +242,7 @@ impl Catalog {
             let pin = Pin { path, of, device: file.0, inode: file.1, since: now, offset };
             self.pins.held.insert(id, pin);
         }
-        let Some(source) = self.sources.get(&id) else { return };
+        let Some(source) = self.sources.get(id) else { return };
         let is_read = is_read(source, &look);
         let Some(pin) = self.pins.held.get_mut(&id) else {
             let is_behind = !is_read || !is_settled;
@@ -322,7 +320,7 @@ impl Catalog {
 
     /// Gives the file of a source a name in the data directory.
     fn pin(&mut self, id: SourceId, now: Monotonic) {
-        let (Some(directory), Some(source)) = (&self.pins.directory, self.sources.get(&id)) else {
+        let (Some(directory), Some(source)) = (&self.pins.directory, self.sources.get(id)) else {
             return;
         };
         let of = self.rotated.link_of(&source.path).unwrap_or_else(|| Arc::clone(&source.path));
@@ -390,7 +388,7 @@ impl Catalog {
     fn enforce_limit(&mut self, limit: u64) -> u64 {
         let mut only: Vec<(Monotonic, SourceId, u64)> = Vec::new();
         for (&id, pin) in &self.pins.held {
-            let is_gone = self.sources.get(&id).is_some_and(|source| {
+            let is_gone = self.sources.get(id).is_some_and(|source| {
                 !source.placed || self.rotated.pinned(&source.path).is_some()
             });
             if is_gone
@@ -407,7 +405,7 @@ impl Catalog {
                 break;
             }
             kept -= size;
-            let (Some(source), Some(look)) = (self.sources.get(&id), self.readers.look(id)) else {
+            let (Some(source), Some(look)) = (self.sources.get(id), self.readers.look(id)) else {
                 continue;
             };
             self.input.metrics.pins_given_up.add(1);
@@ -433,11 +431,9 @@ impl Catalog {
         let Some(pin) = self.pins.held.remove(&id) else { return };
         // What the file was compressed to is known by the name that it had.
         if let Some(of) = self.rotated.pinned(&pin.path).cloned()
-            && let Some(source) = self.sources.get_mut(&id)
-            && source.path == pin.path
+            && self.sources.get(id).is_some_and(|source| source.path == pin.path)
         {
-            source.path = of;
-            source.unpublished = true;
+            self.sources.rename(id, of);
         }
         self.unlink(&pin.path);
     }

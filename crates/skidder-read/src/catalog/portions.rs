@@ -79,15 +79,15 @@ impl Catalog {
 
     fn may_be_in_place(&self, fresh: &Fresh) -> bool {
         let meta = &fresh.found.metadata;
-        let ids = self.index.with_inode((meta.device, meta.inode));
+        let ids = self.sources.index().with_inode((meta.device, meta.inode));
         ids.iter().any(|id| {
-            self.sources.get(id).is_some_and(|source| !source.placed && source.path == fresh.path)
+            self.sources.get(*id).is_some_and(|source| !source.placed && source.path == fresh.path)
         })
     }
 
     /// Whether no pass looks further than at one file, the sources in their places, and the registry.
     fn is_divisible(&self) -> bool {
-        !self.input.settings.scan.symlinks && self.sources.values().all(|source| source.placed)
+        !self.input.settings.scan.symlinks && !self.sources.has_displaced()
     }
 
     /// Portion by portion: first the files that nobody could have a better claim against, then the others.

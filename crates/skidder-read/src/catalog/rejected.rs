@@ -2,24 +2,26 @@
 
 use super::Catalog;
 use crate::readers::Trouble;
-use skidder_os::Metadata;
+use skidder_os::{FileId, Metadata};
 use std::path::PathBuf;
+use std::sync::Arc;
 
 /// Files that are remembered for a source, at most: there are rarely two that begin as it does.
 const REFUSED_MAX: usize = 16;
 
-/// A file as a scan saw it: its device, inode and stored size in bytes.
-type Extent = (u64, u64, u64);
+/// A file as a scan saw it, with its stored size in bytes.
+type SeenFile = (FileId, u64);
 
 /// Compressed files that were taken for a source, and of which its reader has found that they hold something else
 /// before its cursor. They are not taken for it again, until they change; otherwise two sources would change places
 /// for ever, each with the file that the other's reader has refused.
 #[derive(Default)]
 #[expect(clippy::box_collection, reason = "most sources have none")]
-pub(super) struct RejectedFiles(Option<Box<Vec<Extent>>>);
+pub(super) struct RejectedFiles(Option<Box<Vec<SeenFile>>>);
 
 impl RejectedFiles {
-    fn add(&mut self, seen: Extent) {
+    pub(super) fn add(&mut self, file: FileId, size: u64) {
+        let seen = (file, size);
         let all = self.0.get_or_insert_default();
         if !all.contains(&seen) {
             if all.len() == REFUSED_MAX {
@@ -30,7 +32,7 @@ impl RejectedFiles {
     }
 
     pub(super) fn has(&self, meta: &Metadata) -> bool {
-        let seen = (meta.device, meta.inode, meta.size);
+        let seen = (meta.id(), meta.size);
         self.0.as_ref().is_some_and(|all| all.contains(&seen))
     }
 }
@@ -41,19 +43,18 @@ impl Catalog {
     /// help.
     pub(super) fn take_troubled(&mut self) -> Vec<PathBuf> {
         let mut paths = Vec::new();
-        for id in self.readers.take_troubled(|id| self.sources.contains_key(&id)) {
-            let Some(source) = self.sources.get_mut(&id) else { continue };
+        for id in self.readers.take_troubled(|id| self.sources.contains(id)) {
+            let Some(source) = self.sources.get(id) else { continue };
+            let (path, compressed) = (Arc::clone(&source.path), source.compressed);
             let trouble = self.readers.look(id).and_then(|look| look.trouble);
-            if source.compressed && trouble == Some(Trouble::Rewritten) {
-                source.rejected.add((source.device, source.inode, source.size));
+            if compressed && trouble == Some(Trouble::Rewritten) {
+                self.sources.reject_file(id);
             }
-            if let Some(place) = self.places.get_mut(&source.path)
-                && trouble != Some(Trouble::Damaged)
+            if trouble != Some(Trouble::Damaged)
+                && self.places.recheck(&path)
+                && matches!(trouble, Some(Trouble::Rewritten | Trouble::Displaced))
             {
-                place.recheck = true;
-                if matches!(trouble, Some(Trouble::Rewritten | Trouble::Displaced)) {
-                    paths.push(source.path.to_path_buf());
-                }
+                paths.push(path.to_path_buf());
             }
         }
         paths

@@ -280,8 +280,7 @@ impl Catalog {
     /// What was seen of what a path led to before it led to this file; nothing if it led to no other.
     fn before(&self, found: &Found, loose: &mut Option<HashSet<Arc<Path>>>) -> Option<Extent> {
         let meta = &found.metadata;
-        let here = (meta.device, meta.inode);
-        if let Some(place) = self.places.get(&*found.path) {
+        if let Some(place) = self.places.get(&found.path) {
             // What was empty and is not any more, or has been written to and is empty again, may be another file with the
             // same inode; and so may one of which a few bytes were known.
             let is_unproved = match &place.content {
@@ -290,7 +289,7 @@ impl Catalog {
             };
             let may_be_other =
                 is_unproved && (meta.size, meta.modified) != (place.size, place.modified);
-            let is_same = (place.device, place.inode) == here && meta.size >= place.size;
+            let is_same = place.id() == meta.id() && meta.size >= place.size;
             return (!is_same || may_be_other).then_some(Extent::At(place.modified));
         }
         if let Some((seen, _)) = self.rotated.gone.get(&*found.path) {
@@ -303,8 +302,8 @@ impl Catalog {
             }
         }
         let paths = loose.get_or_insert_with(|| {
-            let gone = self.sources.values().filter(|source| !source.placed);
-            gone.map(|source| Arc::clone(&source.path)).collect()
+            let gone = self.sources.iter().filter(|(_, source)| !source.placed);
+            gone.map(|(_, source)| Arc::clone(&source.path)).collect()
         });
         // The link was gone for a moment, or it is new: then its log began after the last scan.
         let is_new = !self.rotated.saved.contains_key(&*found.path);

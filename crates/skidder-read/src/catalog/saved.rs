@@ -110,7 +110,7 @@ impl Catalog {
         }
         self.has_saved = has_saved;
         self.saved = SavedPrints::new(saved, usual, settings.pin.directory.as_deref());
-        self.saved.set_loaded(self.scans);
+        self.saved.set_loaded(self.places.scan());
         if !forgotten.is_empty() {
             tracing::warn!(
                 entries = forgotten.len(),

@@ -3,7 +3,7 @@
 use super::adopt::is_of_input;
 use super::former::of_former;
 use super::pins::unread_bytes;
-use super::{Catalog, Content, MISSING_GRACE, Place};
+use super::{Catalog, MISSING_GRACE, Place};
 use crate::Now;
 use crate::readers::{ReaderLook, ReaderState, Trouble};
 use skidder_event::SourceId;
@@ -22,14 +22,13 @@ impl Catalog {
     pub(super) fn retire_missing(&mut self, now: Now) {
         let (mut gone, mut lost) = (Vec::new(), Vec::new());
         let has_failed = |look: &ReaderLook| look.trouble == Some(Trouble::Failed);
-        for (&id, source) in &mut self.sources {
-            if source.placed {
-                continue;
-            }
-            if source.missing_since.is_none() {
-                source.missing_since = Some(now.monotonic);
+        let displaced = self.sources.iter().filter(|(_, source)| !source.placed);
+        let displaced: Vec<SourceId> = displaced.map(|(id, _)| id).collect();
+        for id in displaced {
+            if self.sources.set_missing(id, now.monotonic) {
                 lost.push(id);
             }
+            let Some(source) = self.sources.get(id) else { continue };
             let Some(since) = source.missing_since else { continue };
             let Some(look) = self.readers.look(id) else { continue };
             if look.open && has_failed(&look) {
@@ -56,21 +55,15 @@ impl Catalog {
             self.readers.wake_if_open(id);
         }
         gone.sort_unstable_by_key(|(id, _)| *id);
-        if self.duplicates > 0 && !gone.is_empty() {
-            // What had to wait for its reader goes on with the next scan.
-            let held = self.places.values().filter_map(|place| match &place.content {
-                Content::Duplicate(duplicate) => Some(duplicate.of),
-                _ => None,
-            });
+        if self.places.may_have_duplicates() && !gone.is_empty() {
+            // What had to wait for its reader continues with the next scan.
+            let held = self.places.duplicates().map(|(_, _, duplicate)| duplicate.of);
             let held: HashSet<SourceId> = held.collect();
             gone.retain(|(id, _)| !held.contains(id));
         }
         for (id, look) in gone {
-            let Some(source) = self.sources.remove(&id) else { continue };
-            self.index.remove(id, &source);
-            self.names.remove(&source.key);
-            self.ids.release(&source.key, id);
-            self.recheck_all_duplicates_of(id);
+            let Some(source) = self.sources.remove(id) else { continue };
+            self.places.recheck_duplicates_of(id);
             let unread = unread_bytes(&source, &look);
             if unread > 0 {
                 self.input.metrics.files_lost.add(1);
@@ -108,7 +101,7 @@ impl Catalog {
             self.rotated.clear_saved();
         }
         let sources: HashMap<&str, SourceId> =
-            self.sources.iter().map(|(&id, source)| (&*source.key, id)).collect();
+            self.sources.iter().map(|(id, source)| (&*source.key, id)).collect();
         let mut stale = Vec::new();
         let mut idle = Vec::new();
         let swept = self.input.cursors.for_each_saved(&mut |key, entry| {
@@ -158,8 +151,7 @@ impl Catalog {
     /// what else was saved under its path is gone. As long as that is known, it says since when there may be rotated files
     /// that nobody has seen.
     fn leads_elsewhere(&self, link: &Path) -> bool {
-        let is_source =
-            |place: &Place| matches!(place.content, Content::Source(_)) && !place.recheck;
+        let is_source = |place: &Place| place.is_source() && !place.recheck;
         self.follows_links()
             && self.places.get(link).is_some_and(is_source)
             && self.rotated.is_followed(link, |path| self.places.get(path).is_some_and(is_source))
@@ -167,7 +159,7 @@ impl Catalog {
 
     /// Whether a source has nothing to read, is closed, and has nothing under way.
     pub(super) fn is_done(&self, id: SourceId) -> bool {
-        let (Some(source), Some(look)) = (self.sources.get(&id), self.readers.look(id)) else {
+        let (Some(source), Some(look)) = (self.sources.get(id), self.readers.look(id)) else {
             return false;
         };
         let read = if source.compressed { look.finished } else { look.offset == source.size };

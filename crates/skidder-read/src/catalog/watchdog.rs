@@ -47,11 +47,11 @@ impl Catalog {
         let mut suspect = |id: SourceId| {
             suspects.insert(id, before.get(&id).copied().unwrap_or(monotonic));
         };
-        self.readers.look_each(self.sources.keys().copied(), |id, look| {
+        self.readers.look_each(self.sources.iter().map(|(id, _)| id), |id, look| {
             let asleep = matches!(look.state, ReaderState::Closed | ReaderState::Idle);
             if asleep
                 && look.trouble.is_none()
-                && let Some(source) = self.sources.get(&id)
+                && let Some(source) = self.sources.get(id)
                 && source.placed
                 && is_behind(source, &look)
             {
@@ -59,7 +59,7 @@ impl Catalog {
             }
         });
         let lost = self.readers.lost();
-        lost.into_iter().filter(|id| self.sources.contains_key(id)).for_each(suspect);
+        lost.into_iter().filter(|id| self.sources.contains(*id)).for_each(suspect);
         let settings = &self.input.settings;
         let grace = GRACE + settings.close.backoff_max + 2 * settings.check_interval;
         let mut found = Vec::new();
@@ -77,7 +77,7 @@ impl Catalog {
     }
 
     fn rescue(&self, id: SourceId, span: Duration) {
-        let Some(source) = self.sources.get(&id) else { return };
+        let Some(source) = self.sources.get(id) else { return };
         let read = self.readers.look(id).map_or(0, |look| look.offset);
         self.input.metrics.files_stalled.add(1);
         tracing::error!(path = %source.path.display(), read, size = source.size, stalled = ?span,
@@ -87,7 +87,7 @@ impl Catalog {
 
     /// Whether a source is not read because its file is too old.
     pub(super) fn is_ignored_source(&self, id: SourceId, now: Now) -> bool {
-        let Some(source) = self.sources.get(&id) else { return false };
+        let Some(source) = self.sources.get(id) else { return false };
         let place = self.places.get(&source.path);
         place.is_some_and(|place| self.is_ignored(place.modified, now.wall))
     }

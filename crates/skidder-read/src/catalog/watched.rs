@@ -39,7 +39,7 @@ enum Reaction {
 impl Catalog {
     /// Which of the inputs of a watcher this is; the first by default.
     pub fn set_input(&mut self, number: usize) {
-        self.number = number;
+        self.sources.set_input(number);
         self.directories.set_input(number);
     }
 
@@ -73,7 +73,7 @@ impl Catalog {
             scan_watched(fs, settings, watching, full, &mut source);
         if full {
             for file in &found {
-                if self.has_changed(&file.path, &file.metadata) {
+                if self.places.has_changed(&file.path, &file.metadata) {
                     directories.suspect(&file.path);
                 }
             }
@@ -82,11 +82,6 @@ impl Catalog {
         self.directories = directories;
         let summary = self.apply_seen(found, &problems, Extent::Walk(&gone), now);
         (summary, problems)
-    }
-
-    /// Whether a path holds something else than at the last scan, whatever else there is to do about it.
-    fn has_changed(&self, path: &Path, meta: &Metadata) -> bool {
-        self.places.get(path).is_none_or(|place| !place.is_as_seen(meta))
     }
 
     /// Takes in what a watcher tells of this input.
@@ -140,8 +135,8 @@ impl Catalog {
             }
             Content::Duplicate(duplicate) => {
                 // Another name of the same file is written through this one.
-                if let Some(source) = self.sources.get(&duplicate.of)
-                    && (source.device, source.inode) == (place.device, place.inode)
+                if let Some(source) = self.sources.get(duplicate.of)
+                    && source.file_id() == place.id()
                 {
                     self.readers.wake(duplicate.of);
                     return Reaction::Woken;
@@ -155,12 +150,11 @@ impl Catalog {
 
     /// Names are going to be looked at.
     pub(super) fn begin_names(&mut self) {
-        self.scans += 1;
+        self.places.begin_scan();
+        self.sources.begin_scan();
         // Only the first scan may go by what was saved when it began.
         self.has_saved |= self.started.is_some();
         self.postponed = 0;
-        self.found_again = 0;
-        self.lost.clear();
         self.brief = true;
     }
 
@@ -174,7 +168,7 @@ impl Catalog {
     ) -> ScanSummary {
         let all = if self.brief { fresh } else { self.add_rotated_changes(fresh, now.monotonic) };
         if !problems.is_empty() {
-            self.keep_unseen(problems);
+            self.places.keep_unseen(problems);
         }
         self.drop_unseen(seen, now.monotonic);
         self.process(all, now)
@@ -184,43 +178,23 @@ impl Catalog {
     fn drop_unseen(&mut self, seen: Extent<'_>, now: Monotonic) {
         let (Extent::Walk(gone) | Extent::Names(gone)) = seen;
         for path in gone {
-            if let Some((path, place)) = self.places.remove_entry(&**path) {
-                if self.follows_links() {
-                    self.rotated.note_lost(&path, &place, now);
-                }
-                match place.content {
-                    Content::Source(id) => self.displace(id),
-                    content => self.forget_duplicate(&content, now),
-                }
+            if let Some(lost) = self.places.remove(path) {
+                self.lose_places(vec![lost], now);
             }
         }
         if matches!(seen, Extent::Names(_)) || !self.directories.has_listed() {
             return;
         }
-        let scan = self.scans;
-        let directories = std::mem::take(&mut self.directories);
-        let is_kept = |path: &Path, place: &super::Place| {
-            place.scan == scan || path.parent().is_some_and(|parent| directories.is_quiet(parent))
-        };
-        self.drop_places(is_kept, now);
-        self.directories = directories;
+        let is_quiet =
+            |path: &Path| path.parent().is_some_and(|parent| self.directories.is_quiet(parent));
+        let vanished = self.places.remove_unless(is_quiet);
+        self.lose_places(vanished, now);
     }
 
-    pub(super) fn displace(&mut self, id: SourceId) {
-        if let Some(source) = self.sources.get_mut(&id) {
-            source.placed = false;
-            self.lost.push(id);
-        }
-    }
-
-    /// A source has lost its place. What is left to read of its file is read if it is open, and whoever
-    /// writes to it under another name is not heard any more.
+    /// A source has lost its place. Its reader reads the rest of the file if it has it open. Writes to the file under
+    /// another name are not reported any more.
     pub(super) fn note_missing(&mut self, id: SourceId, now: Monotonic) {
-        if let Some(source) = self.sources.get_mut(&id)
-            && !source.placed
-            && source.missing_since.is_none()
-        {
-            source.missing_since = Some(now);
+        if self.sources.set_missing(id, now) {
             self.readers.set_teller(id, None);
             self.readers.wake_if_open(id);
         }

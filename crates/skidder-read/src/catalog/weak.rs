@@ -7,7 +7,7 @@ use skidder_event::SourceId;
 impl Catalog {
     /// Whether a source lost its place before more was known of it than a beginning that several files may share.
     pub(super) fn is_weak(&self, id: SourceId) -> bool {
-        let Some(source) = self.sources.get(&id).filter(|source| !source.placed) else {
+        let Some(source) = self.sources.get(id).filter(|source| !source.placed) else {
             return false;
         };
         let offset = self.readers.look(id).map_or(0, |look| look.offset);
@@ -41,7 +41,7 @@ impl Catalog {
     /// Whether the name of a file is that of another source of which more is known: one in its place, with which it is
     /// compared, or, if nothing was read of this one, one that lost it.
     fn is_of_other_name(&mut self, candidate: &Candidate, id: SourceId) -> bool {
-        let Some(source) = self.sources.get(&id) else { return false };
+        let Some(source) = self.sources.get(id) else { return false };
         let len = source.fingerprint.len;
         let is_unread = self.readers.look(id).is_some_and(|look| look.offset == 0);
         if self.is_one_log(&source.path, &candidate.path) {
@@ -50,7 +50,7 @@ impl Catalog {
         let mut sources_like = self.sources_like(candidate);
         sources_like.retain(|other| *other != id && (is_unread || !self.is_displaced(*other)));
         let is_named = |other: &SourceId| {
-            self.sources.get(other).is_some_and(|source| {
+            self.sources.get(*other).is_some_and(|source| {
                 source.fingerprint.len >= len && self.is_one_log(&source.path, &candidate.path)
             })
         };

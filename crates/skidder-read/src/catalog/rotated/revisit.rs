@@ -44,9 +44,7 @@ impl Catalog {
                 }
                 Err(error) => {
                     tracing::warn!(path = %path.display(), %error, "cannot look at a rotated file");
-                    if let Some(place) = self.places.get_mut(&path) {
-                        place.scan = self.scans;
-                    }
+                    self.places.keep(&path);
                 }
             }
         }
@@ -84,8 +82,8 @@ impl Catalog {
     }
 
     pub(in crate::catalog) fn lose_place(&mut self, path: &Path, now: Monotonic) {
-        match self.places.remove(path).map(|place| place.content) {
-            Some(Content::Source(id)) => self.displace(id),
+        match self.places.remove(path).map(|(_, place)| place.content) {
+            Some(Content::Source(id)) => self.sources.displace(id),
             Some(content) => self.forget_duplicate(&content, now),
             None => {}
         }

@@ -1,0 +1,259 @@
+//! A found file becomes a source, or is found to be one.
+
+use super::saved::SavedState;
+use super::sources::{Identity, Relocation};
+use super::{Candidate, Catalog, Content, FirstDifference, MISSING_GRACE, Source, SourceFile};
+use crate::Now;
+use crate::compare::Verdict;
+use crate::fingerprint::Fingerprint;
+use crate::reader::Reader;
+use crate::readers::ReaderState;
+use skidder_event::{SourceId, Tail};
+use skidder_os::Timestamp;
+use skidder_registry::Cursor;
+use std::sync::Arc;
+
+/// Bytes that are compared at once to tell a file that has grown from another that begins alike.
+const GROWN_COMPARE_BYTES: u64 = 1 << 20;
+
+impl Catalog {
+    /// A found file is a source that is known.
+    pub(super) fn keep_source(&mut self, candidate: Candidate, id: SourceId, reopen: bool) {
+        let look = self.readers.look(id);
+        // What a turn that is not over has read may have been something else: it is truncated then, and shorter than that.
+        let is_read_now = look.as_ref().is_some_and(|look| look.in_turn);
+        let grown = if is_read_now { None } else { self.grown(&candidate, id) };
+        let Candidate { found, path, head, .. } = candidate;
+        let settings = &self.input.settings;
+        let (by_content, usual) = (settings.identity.is_content(), settings.fingerprint.length);
+        let grown = grown.and_then(|print| {
+            let key = by_content.then(|| Arc::from(settings.key(&print.hex())));
+            let is_taken = settings.shares_keys
+                && key.as_ref().is_some_and(|key| !self.sources.claim_key(key, id));
+            (!is_taken).then(|| (Identity::new(print, &head.bytes, usual), key))
+        });
+        let meta = &found.metadata;
+        let (path_of, compressed) = (Arc::clone(&path), head.compressed);
+        let file = SourceFile { path: path_of, metadata: *meta, compressed };
+        let Some(relocation) = self.sources.relocate(id, file, grown) else { return };
+        let Relocation { from, rewritten, changed, unpublished } = relocation;
+        if let Some(from) = from {
+            self.input.metrics.files_renamed.add(1);
+            tracing::debug!(source = id.0, from = %from.display(), to = %path.display(),
+                "a file was renamed");
+        }
+        if unpublished {
+            self.publish(id, reopen && rewritten);
+        }
+        let is_short = self.sources.get(id).is_some_and(|source| source.fingerprint.len < usual);
+        let unread = look.is_some_and(|look| {
+            if head.compressed {
+                !look.finished || changed || look.trouble.is_some()
+            } else {
+                meta.size > look.offset || look.trouble.is_some()
+            }
+        });
+        if unread {
+            if head.compressed && changed {
+                self.input.cursors.doubt_end(id);
+            }
+            self.readers.wake(id);
+        }
+        let may_grow = is_read_now && is_short;
+        self.put_place(path, &found, Content::Source(id), may_grow);
+        if changed {
+            self.recheck_duplicates_of(id);
+        }
+    }
+
+    /// The longer fingerprint of a short file that has grown, or of a former source that was found
+    /// again, unless it cannot be told from another source with it.
+    fn grown(&mut self, candidate: &Candidate, id: SourceId) -> Option<Fingerprint> {
+        let source = self.sources.get(id)?;
+        if !self.input.settings.identity.is_content() {
+            let print = self.probe.print_shown(candidate);
+            return (print != source.fingerprint).then_some(print);
+        }
+        let usual = self.input.settings.fingerprint.length;
+        let have = candidate.head.bytes.len() as u32;
+        let before = source.fingerprint;
+        let has_grown = !before.whole
+            && before.len < usual
+            && have > before.len
+            && !(candidate.head.compressed && self.is_behind(candidate, id));
+        if !source.former && !has_grown {
+            return None;
+        }
+        let fingerprint =
+            if before.len > usual || before.whole { before } else { candidate.head.print() };
+        let Some(&other) = self.holders(&fingerprint).first() else { return Some(fingerprint) };
+        let mut comparison = self.probe.compare(candidate, self.sources.get(other)?).ok()?;
+        let mut budget = GROWN_COMPARE_BYTES;
+        match self.probe.step(&mut comparison, &mut budget) {
+            Ok(Verdict::Differ { at, longer }) => {
+                let fingerprint = self.probe.new_print(candidate, Some((at, longer))).ok()?;
+                self.holders(&fingerprint).is_empty().then_some(fingerprint)
+            }
+            // Told with a later scan, when there is more of them.
+            Ok(Verdict::Same | Verdict::Undecided) | Err(_) => None,
+        }
+    }
+
+    /// Whether a compressed file does not have yet what was read of a source, or it was not looked at: it may be another one
+    /// with the same beginning, which its reader will know.
+    fn is_behind(&self, candidate: &Candidate, id: SourceId) -> bool {
+        self.readers.look(id).is_some_and(|look| {
+            look.offset > 0
+                && self.probe.compressed_fits(candidate, true, look.offset, look.tail) != Some(true)
+        })
+    }
+
+    /// A found file becomes a source: one that the registry knows, or a new one. `differs_at` is the first
+    /// byte in which it differs from another source that begins alike.
+    pub(super) fn add_new(
+        &mut self,
+        mut candidate: Candidate,
+        differs_at: FirstDifference,
+        now: Now,
+    ) {
+        if self.input.settings.identity.is_content() && !self.has_inode_for_itself(&candidate) {
+            self.put_place(candidate.path, &candidate.found, Content::Nothing, true);
+            self.postponed += 1;
+            return;
+        }
+        // What was saved under the usual fingerprint still is, if no other source has taken it.
+        let usual_print = candidate.head.print();
+        let keeps = differs_at.is_some()
+            && self.holders(&usual_print).is_empty()
+            && self.is_claimed(&candidate, &usual_print);
+        let differs_at = differs_at.filter(|_| !keeps);
+        let fingerprint = match self.probe.new_print(&candidate, differs_at) {
+            Ok(fingerprint) => fingerprint,
+            Err(error) => {
+                tracing::error!(path = %candidate.path.display(), %error,
+                    "a file cannot be read; trying again with the next scan");
+                self.put_place(candidate.path, &candidate.found, Content::Nothing, true);
+                return;
+            }
+        };
+        let saved = match self.saved_state(&mut candidate, &fingerprint) {
+            Ok(saved) => saved,
+            Err(error) => {
+                tracing::error!(path = %candidate.path.display(), %error,
+                    "the state of a file cannot be had; trying again with the next scan");
+                self.put_place(candidate.path, &candidate.found, Content::Nothing, true);
+                return;
+            }
+        };
+        let usual = self.input.settings.fingerprint.length;
+        // A longer fingerprint from an earlier run still tells the file from the other one.
+        let fingerprint = match saved.as_ref().and_then(|saved| saved.fingerprint) {
+            Some(longer) if longer.whole || longer.len > usual.max(fingerprint.len) => longer,
+            _ => fingerprint,
+        };
+        if let Some(&other) = self.holders(&fingerprint).first() {
+            if self.is_long_gone(other, now) && !self.is_plausible(&candidate, other) {
+                self.replace_rewritten(candidate, other, now);
+                return;
+            }
+            // Cannot be told from another source yet.
+            tracing::debug!(path = %candidate.path.display(), other = other.0, len = fingerprint.len,
+                ?differs_at, "a file cannot be told from another yet");
+            self.put_place(candidate.path, &candidate.found, Content::Nothing, true);
+            return;
+        }
+        let key = self.input.settings.key(&fingerprint.hex());
+        self.add_source(candidate, fingerprint, key, saved, now);
+    }
+
+    /// Whether a source lost its place long ago and sleeps, with its file perhaps still open: it keeps what
+    /// it has read, but not the fingerprint from a file that begins as it did.
+    fn is_long_gone(&self, id: SourceId, now: Now) -> bool {
+        let missing = self.sources.get(id).and_then(|source| source.missing_since);
+        let rests = self.readers.look(id).is_some_and(|look| look.state != ReaderState::Reading);
+        rests && missing.is_some_and(|since| now.monotonic.since(since) >= MISSING_GRACE)
+    }
+
+    /// Adds a source where its saved state says, or at the beginning.
+    pub(super) fn add_source(
+        &mut self,
+        candidate: Candidate,
+        fingerprint: Fingerprint,
+        key: String,
+        saved: Option<SavedState>,
+        now: Now,
+    ) {
+        let usual = self.input.settings.fingerprint.length;
+        let Candidate { found, path, head, before, .. } = candidate;
+        let id = self.sources.next_id();
+        let key: Arc<str> = key.into();
+        if self.input.settings.shares_keys && !self.sources.claim_key(&key, id) {
+            if !matches!(before, Some(Content::Nothing)) {
+                tracing::info!(path = %path.display(), key = &*key,
+                    "another input reads this file and has the same key for it; it is not read twice");
+            }
+            self.put_place(path, &found, Content::Nothing, true);
+            return;
+        }
+        let meta = &found.metadata;
+        let ignored = self.is_ignored(meta.modified, now.wall);
+        let is_new = saved.is_none();
+        let skips = ignored
+            || (self.input.settings.start_at_end && self.saved.is_loaded_in(self.places.scan()));
+        let file = SourceFile {
+            path: Arc::clone(&path),
+            metadata: found.metadata,
+            compressed: head.compressed,
+        };
+        let identity = Identity::new(fingerprint, &head.bytes, usual);
+        let source = Source::new(identity, key, file, skips);
+        let hurries = !is_new || skips || self.remembers_names();
+        let (key, cursor) = saved.map(|saved| (saved.key, saved.cursor)).unzip();
+        let mut cursor = cursor.unwrap_or_default();
+        if skips && is_new && !head.compressed {
+            cursor.offset = meta.size;
+            cursor.tail = self.probe.tail_at(&path, meta);
+        }
+        if let Some(old) = key.filter(|old| **old != *source.key) {
+            // Saved under the shorter fingerprint that the file had then.
+            self.input.cursors.forget_saved(vec![old]);
+        }
+        let entry = self.sources.meta(&source, self.saved_path(&path));
+        self.input.cursors.begin(id, &source.key, entry, cursor, hurries);
+        let unread = if head.compressed { !cursor.eof } else { meta.size > cursor.offset };
+        self.add_reader(id, &source, cursor, unread && !ignored);
+        if unread && ignored && !is_new {
+            tracing::warn!(path = %path.display(), read = cursor.offset, size = meta.size,
+                "a file with something to read is older than `ignore_older` or `ignore_inactive` allow; \
+                 it is read when it changes");
+        }
+        tracing::debug!(source = id.0, path = %path.display(), len = fingerprint.len, "a source");
+        self.sources.add(id, source);
+        self.fill_place(path, &found, Content::Source(id), false);
+    }
+
+    /// Whether the name that a new file has is to be remembered at once, because of links or pins. Everything else about
+    /// it can be found as new again.
+    fn remembers_names(&self) -> bool {
+        let settings = &self.input.settings;
+        settings.pin.max_bytes.is_some() || settings.scan.symlinks
+    }
+
+    fn add_reader(&self, id: SourceId, source: &Source, cursor: Cursor, wake: bool) {
+        let tail = cursor.tail.map(|tail| Tail { len: tail.len, crc: tail.crc });
+        let usual = self.input.settings.fingerprint.length;
+        let target = source.target(usual, self.rotated.link_of(&source.path));
+        let (key, generation) = (Arc::clone(&source.key), cursor.generation);
+        let mut reader = Reader::new(id, key, generation, target, cursor.offset, tail);
+        reader.finished = cursor.eof;
+        let teller = self.directories.tells_of(&source.path);
+        self.readers.begin(&self.input, reader, teller, wake);
+    }
+
+    /// Whether a file is too old to be read, by `ignore_older` or `ignore_inactive`.
+    pub(super) fn is_ignored(&self, modified: Timestamp, now: Timestamp) -> bool {
+        let settings = &self.input.settings;
+        settings.ignore_older.is_some_and(|limit| now.since(modified) > limit)
+            || settings.ignore_before.is_some_and(|before| modified <= before)
+    }
+}
