@@ -106,9 +106,10 @@ impl Catalog {
             "native" => FileIdentity::Native.name_of(path, meta, ""),
             "path" => FileIdentity::Path.name_of(path, meta, ""),
             _ => {
-                let usual = self.input.settings.fingerprint.length;
+                let usual = self.files.input.settings.fingerprint.length;
                 let len = entry.meta.fingerprint_len.unwrap_or(usual);
-                let print: Option<Fingerprint> = self.probe.print_of(candidate, len).ok().flatten();
+                let print: Option<Fingerprint> =
+                    self.files.probe.print_of(candidate, len).ok().flatten();
                 print.map(|print| print.hex())
             }
         };
@@ -116,7 +117,8 @@ impl Catalog {
             let rest = value.strip_prefix(&*expected);
             // A stream of a container that was read alone is in the key.
             rest.is_some_and(|rest| {
-                rest.is_empty() || rest.strip_prefix('-') == Some(self.input.settings.key_suffix)
+                rest.is_empty()
+                    || rest.strip_prefix('-') == Some(self.files.input.settings.key_suffix)
             })
         })
     }

@@ -2,14 +2,12 @@
 
 use super::saved::SavedState;
 use super::sources::{Identity, Relocation};
-use super::{Candidate, Catalog, Content, FirstDifference, MISSING_GRACE, Source, SourceFile};
+use super::{Candidate, Catalog, Content, FirstDifference, Source, SourceFile};
 use crate::Now;
 use crate::compare::Verdict;
 use crate::fingerprint::Fingerprint;
 use crate::reader::Reader;
-use crate::readers::ReaderState;
 use skidder_event::{SourceId, Tail};
-use skidder_os::Timestamp;
 use skidder_registry::Cursor;
 use std::sync::Arc;
 
@@ -19,33 +17,34 @@ const GROWN_COMPARE_BYTES: u64 = 1 << 20;
 impl Catalog {
     /// A found file is a source that is known.
     pub(super) fn keep_source(&mut self, candidate: Candidate, id: SourceId, reopen: bool) {
-        let look = self.readers.look(id);
+        let look = self.files.readers.look(id);
         // What a turn that is not over has read may have been something else: it is truncated then, and shorter than that.
         let is_read_now = look.as_ref().is_some_and(|look| look.in_turn);
         let grown = if is_read_now { None } else { self.grown(&candidate, id) };
         let Candidate { found, path, head, .. } = candidate;
-        let settings = &self.input.settings;
+        let settings = &self.files.input.settings;
         let (by_content, usual) = (settings.identity.is_content(), settings.fingerprint.length);
         let grown = grown.and_then(|print| {
             let key = by_content.then(|| Arc::from(settings.key(&print.hex())));
             let is_taken = settings.shares_keys
-                && key.as_ref().is_some_and(|key| !self.sources.claim_key(key, id));
+                && key.as_ref().is_some_and(|key| !self.files.sources.claim_key(key, id));
             (!is_taken).then(|| (Identity::new(print, &head.bytes, usual), key))
         });
         let meta = &found.metadata;
         let (path_of, compressed) = (Arc::clone(&path), head.compressed);
         let file = SourceFile { path: path_of, metadata: *meta, compressed };
-        let Some(relocation) = self.sources.relocate(id, file, grown) else { return };
+        let Some(relocation) = self.files.sources.relocate(id, file, grown) else { return };
         let Relocation { from, rewritten, changed, unpublished } = relocation;
         if let Some(from) = from {
-            self.input.metrics.files_renamed.add(1);
+            self.files.input.metrics.files_renamed.add(1);
             tracing::debug!(source = id.0, from = %from.display(), to = %path.display(),
                 "a file was renamed");
         }
         if unpublished {
-            self.publish(id, reopen && rewritten);
+            self.files.publish(id, reopen && rewritten);
         }
-        let is_short = self.sources.get(id).is_some_and(|source| source.fingerprint.len < usual);
+        let is_short =
+            self.files.sources.get(id).is_some_and(|source| source.fingerprint.len < usual);
         let unread = look.is_some_and(|look| {
             if head.compressed {
                 !look.finished || changed || look.trouble.is_some()
@@ -55,26 +54,26 @@ impl Catalog {
         });
         if unread {
             if head.compressed && changed {
-                self.input.cursors.doubt_end(id);
+                self.files.input.cursors.doubt_end(id);
             }
-            self.readers.wake(id);
+            self.files.readers.wake(id);
         }
         let may_grow = is_read_now && is_short;
         self.put_place(path, &found, Content::Source(id), may_grow);
         if changed {
-            self.recheck_duplicates_of(id);
+            self.files.recheck_duplicates_of(id);
         }
     }
 
     /// The longer fingerprint of a short file that has grown, or of a former source that was found
     /// again, unless it cannot be told from another source with it.
     fn grown(&mut self, candidate: &Candidate, id: SourceId) -> Option<Fingerprint> {
-        let source = self.sources.get(id)?;
-        if !self.input.settings.identity.is_content() {
-            let print = self.probe.print_shown(candidate);
+        let source = self.files.sources.get(id)?;
+        if !self.files.input.settings.identity.is_content() {
+            let print = self.files.probe.print_shown(candidate);
             return (print != source.fingerprint).then_some(print);
         }
-        let usual = self.input.settings.fingerprint.length;
+        let usual = self.files.input.settings.fingerprint.length;
         let have = candidate.head.bytes.len() as u32;
         let before = source.fingerprint;
         let has_grown = !before.whole
@@ -87,11 +86,12 @@ impl Catalog {
         let fingerprint =
             if before.len > usual || before.whole { before } else { candidate.head.print() };
         let Some(&other) = self.holders(&fingerprint).first() else { return Some(fingerprint) };
-        let mut comparison = self.probe.compare(candidate, self.sources.get(other)?).ok()?;
+        let mut comparison =
+            self.files.probe.compare(candidate, self.files.sources.get(other)?).ok()?;
         let mut budget = GROWN_COMPARE_BYTES;
-        match self.probe.step(&mut comparison, &mut budget) {
+        match self.files.probe.step(&mut comparison, &mut budget) {
             Ok(Verdict::Differ { at, longer }) => {
-                let fingerprint = self.probe.new_print(candidate, Some((at, longer))).ok()?;
+                let fingerprint = self.files.probe.new_print(candidate, Some((at, longer))).ok()?;
                 self.holders(&fingerprint).is_empty().then_some(fingerprint)
             }
             // Told with a later scan, when there is more of them.
@@ -102,9 +102,10 @@ impl Catalog {
     /// Whether a compressed file does not have yet what was read of a source, or it was not looked at: it may be another one
     /// with the same beginning, which its reader will know.
     fn is_behind(&self, candidate: &Candidate, id: SourceId) -> bool {
-        self.readers.look(id).is_some_and(|look| {
+        self.files.readers.look(id).is_some_and(|look| {
             look.offset > 0
-                && self.probe.compressed_fits(candidate, true, look.offset, look.tail) != Some(true)
+                && self.files.probe.compressed_fits(candidate, true, look.offset, look.tail)
+                    != Some(true)
         })
     }
 
@@ -116,7 +117,9 @@ impl Catalog {
         differs_at: FirstDifference,
         now: Now,
     ) {
-        if self.input.settings.identity.is_content() && !self.has_inode_for_itself(&candidate) {
+        if self.files.input.settings.identity.is_content()
+            && !self.files.has_inode_for_itself(&candidate)
+        {
             self.put_place(candidate.path, &candidate.found, Content::Nothing, true);
             self.postponed += 1;
             return;
@@ -127,7 +130,7 @@ impl Catalog {
             && self.holders(&usual_print).is_empty()
             && self.is_claimed(&candidate, &usual_print);
         let differs_at = differs_at.filter(|_| !keeps);
-        let fingerprint = match self.probe.new_print(&candidate, differs_at) {
+        let fingerprint = match self.files.probe.new_print(&candidate, differs_at) {
             Ok(fingerprint) => fingerprint,
             Err(error) => {
                 tracing::error!(path = %candidate.path.display(), %error,
@@ -145,14 +148,14 @@ impl Catalog {
                 return;
             }
         };
-        let usual = self.input.settings.fingerprint.length;
+        let usual = self.files.input.settings.fingerprint.length;
         // A longer fingerprint from an earlier run still tells the file from the other one.
         let fingerprint = match saved.as_ref().and_then(|saved| saved.fingerprint) {
             Some(longer) if longer.whole || longer.len > usual.max(fingerprint.len) => longer,
             _ => fingerprint,
         };
         if let Some(&other) = self.holders(&fingerprint).first() {
-            if self.is_long_gone(other, now) && !self.is_plausible(&candidate, other) {
+            if self.files.is_long_gone(other, now) && !self.is_plausible(&candidate, other) {
                 self.replace_rewritten(candidate, other, now);
                 return;
             }
@@ -162,16 +165,8 @@ impl Catalog {
             self.put_place(candidate.path, &candidate.found, Content::Nothing, true);
             return;
         }
-        let key = self.input.settings.key(&fingerprint.hex());
+        let key = self.files.input.settings.key(&fingerprint.hex());
         self.add_source(candidate, fingerprint, key, saved, now);
-    }
-
-    /// Whether a source lost its place long ago and sleeps, with its file perhaps still open: it keeps what
-    /// it has read, but not the fingerprint from a file that begins as it did.
-    fn is_long_gone(&self, id: SourceId, now: Now) -> bool {
-        let missing = self.sources.get(id).and_then(|source| source.missing_since);
-        let rests = self.readers.look(id).is_some_and(|look| look.state != ReaderState::Reading);
-        rests && missing.is_some_and(|since| now.monotonic.since(since) >= MISSING_GRACE)
     }
 
     /// Adds a source where its saved state says, or at the beginning.
@@ -183,11 +178,11 @@ impl Catalog {
         saved: Option<SavedState>,
         now: Now,
     ) {
-        let usual = self.input.settings.fingerprint.length;
+        let usual = self.files.input.settings.fingerprint.length;
         let Candidate { found, path, head, before, .. } = candidate;
-        let id = self.sources.next_id();
+        let id = self.files.sources.next_id();
         let key: Arc<str> = key.into();
-        if self.input.settings.shares_keys && !self.sources.claim_key(&key, id) {
+        if self.files.input.settings.shares_keys && !self.files.sources.claim_key(&key, id) {
             if !matches!(before, Some(Content::Nothing)) {
                 tracing::info!(path = %path.display(), key = &*key,
                     "another input reads this file and has the same key for it; it is not read twice");
@@ -196,10 +191,11 @@ impl Catalog {
             return;
         }
         let meta = &found.metadata;
-        let ignored = self.is_ignored(meta.modified, now.wall);
+        let ignored = self.files.is_ignored(meta.modified, now.wall);
         let is_new = saved.is_none();
         let skips = ignored
-            || (self.input.settings.start_at_end && self.saved.is_loaded_in(self.places.scan()));
+            || (self.files.input.settings.start_at_end
+                && self.saved.is_loaded_in(self.files.places.scan()));
         let file = SourceFile {
             path: Arc::clone(&path),
             metadata: found.metadata,
@@ -212,14 +208,14 @@ impl Catalog {
         let mut cursor = cursor.unwrap_or_default();
         if skips && is_new && !head.compressed {
             cursor.offset = meta.size;
-            cursor.tail = self.probe.tail_at(&path, meta);
+            cursor.tail = self.files.probe.tail_at(&path, meta);
         }
         if let Some(old) = key.filter(|old| **old != *source.key) {
             // Saved under the shorter fingerprint that the file had then.
-            self.input.cursors.forget_saved(vec![old]);
+            self.files.input.cursors.forget_saved(vec![old]);
         }
-        let entry = self.sources.meta(&source, self.saved_path(&path));
-        self.input.cursors.begin(id, &source.key, entry, cursor, hurries);
+        let entry = self.files.sources.meta(&source, self.files.followed.saved_path(&path));
+        self.files.input.cursors.begin(id, &source.key, entry, cursor, hurries);
         let unread = if head.compressed { !cursor.eof } else { meta.size > cursor.offset };
         self.add_reader(id, &source, cursor, unread && !ignored);
         if unread && ignored && !is_new {
@@ -228,32 +224,25 @@ impl Catalog {
                  it is read when it changes");
         }
         tracing::debug!(source = id.0, path = %path.display(), len = fingerprint.len, "a source");
-        self.sources.add(id, source);
+        self.files.sources.add(id, source);
         self.fill_place(path, &found, Content::Source(id), false);
     }
 
     /// Whether the name that a new file has is to be remembered at once, because of links or pins. Everything else about
     /// it can be found as new again.
     fn remembers_names(&self) -> bool {
-        let settings = &self.input.settings;
+        let settings = &self.files.input.settings;
         settings.pin.max_bytes.is_some() || settings.scan.symlinks
     }
 
     fn add_reader(&self, id: SourceId, source: &Source, cursor: Cursor, wake: bool) {
         let tail = cursor.tail.map(|tail| Tail { len: tail.len, crc: tail.crc });
-        let usual = self.input.settings.fingerprint.length;
-        let target = source.target(usual, self.rotated.link_of(&source.path));
+        let usual = self.files.input.settings.fingerprint.length;
+        let target = source.target(usual, self.files.followed.shown(&source.path));
         let (key, generation) = (Arc::clone(&source.key), cursor.generation);
         let mut reader = Reader::new(id, key, generation, target, cursor.offset, tail);
         reader.finished = cursor.eof;
         let teller = self.directories.tells_of(&source.path);
-        self.readers.begin(&self.input, reader, teller, wake);
-    }
-
-    /// Whether a file is too old to be read, by `ignore_older` or `ignore_inactive`.
-    pub(super) fn is_ignored(&self, modified: Timestamp, now: Timestamp) -> bool {
-        let settings = &self.input.settings;
-        settings.ignore_older.is_some_and(|limit| now.since(modified) > limit)
-            || settings.ignore_before.is_some_and(|before| modified <= before)
+        self.files.readers.begin(&self.files.input, reader, teller, wake);
     }
 }

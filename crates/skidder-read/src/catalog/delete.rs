@@ -40,15 +40,16 @@ enum NotDeleted {
 impl Catalog {
     /// Deletes what has been done for long enough.
     pub(super) fn delete_done(&mut self, now: Now) {
-        let Some(grace) = self.input.settings.delete else { return };
+        let Some(grace) = self.files.input.settings.delete else { return };
         let mut done: Vec<SourceId> = self
+            .files
             .sources
             .iter()
             .filter(|(id, source)| {
                 // No pattern matches what was rotated away from a link.
                 !source.skipped
-                    && !self.rotated.is_rotated(&source.path)
-                    && self.is_done(*id)
+                    && !self.files.followed.is_rotated(&source.path)
+                    && self.files.is_done(*id)
                     && self.is_verified(*id)
             })
             .map(|(id, _)| id)
@@ -57,7 +58,7 @@ impl Catalog {
         let before = std::mem::take(&mut self.deletions);
         let mut waiting = HashMap::with_capacity(done.len());
         for id in done {
-            let Some(size) = self.sources.get(id).map(|source| source.size) else { continue };
+            let Some(size) = self.files.sources.get(id).map(|source| source.size) else { continue };
             let deletion = before.get(&id).copied().filter(|deletion| deletion.size == size);
             let deletion = deletion.unwrap_or(Deletion { since: now.monotonic, size, tries: 0 });
             waiting.insert(id, deletion);
@@ -79,7 +80,7 @@ impl Catalog {
     /// Makes durable that files are gone, before anything is forgotten of them: one that a power cut brings back would be
     /// read again.
     fn sync_deleted(&mut self) {
-        let fs = &self.input.fs;
+        let fs = &self.files.input.fs;
         self.deleted_in.retain(|directory| match fs.sync_dir(directory) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
                 // Tried again with the next scan.
@@ -96,14 +97,14 @@ impl Catalog {
         let Some(peer) = &self.peer else { return };
         let due = waiting.iter().filter(|(_, deletion)| now.since(deletion.since) >= grace);
         let files = due.filter_map(|(id, _)| {
-            let source = self.sources.get(*id)?;
+            let source = self.files.sources.get(*id)?;
             Some(((source.device, source.inode), (*id, self.read_whole(*id)?)))
         });
         peer.agree(files.collect());
     }
 
     fn read_whole(&self, id: SourceId) -> Option<ReadWhole> {
-        let (source, look) = (self.sources.get(id)?, self.readers.look(id)?);
+        let (source, look) = (self.files.sources.get(id)?, self.files.readers.look(id)?);
         Some(ReadWhole { size: source.size, offset: look.offset, tail: look.tail })
     }
 
@@ -117,7 +118,7 @@ impl Catalog {
 
     /// Whether what was read of a file is known to be what was written.
     fn is_verified(&self, id: SourceId) -> bool {
-        self.readers.look(id).is_some_and(|look| !look.unverified)
+        self.files.readers.look(id).is_some_and(|look| !look.unverified)
     }
 
     /// Deletes a file if its time has come; says whether it still has to wait.
@@ -131,12 +132,12 @@ impl Catalog {
         if now.since(deletion.since) < grace || deletion.tries >= TRIES_MAX {
             return true;
         }
-        let Some(source) = self.sources.get(id) else { return false };
+        let Some(source) = self.files.sources.get(id) else { return false };
         match self.delete_agreed(id) {
             // Another output does not have all of it yet.
             None => true,
             Some(Ok(file)) => {
-                self.input.metrics.files_deleted.add(1);
+                self.files.input.metrics.files_deleted.add(1);
                 tracing::info!(path = %source.path.display(), size = source.size,
                     "a file was read and delivered, and is deleted");
                 let directory = source.path.parent().map(Path::to_path_buf);
@@ -159,7 +160,7 @@ impl Catalog {
     fn delete_agreed(&self, id: SourceId) -> Option<Result<Box<dyn File>, NotDeleted>> {
         let peer = self.peer.as_ref().filter(|_| !sabotage::is_on(Sabotage::PeersUnasked));
         let Some(peer) = peer else { return Some(self.delete(id)) };
-        let (Some(source), Some(read)) = (self.sources.get(id), self.read_whole(id)) else {
+        let (Some(source), Some(read)) = (self.files.sources.get(id), self.read_whole(id)) else {
             return Some(Err(NotDeleted::Changed));
         };
         let mut own = None;
@@ -176,13 +177,13 @@ impl Catalog {
 
     /// Opens the file of a source, if it is still what another catalog has read of it.
     fn open_as_read(&self, id: SourceId, theirs: &ReadWhole) -> Result<Box<dyn File>, NotDeleted> {
-        let source = self.sources.get(id).ok_or(NotDeleted::Changed)?;
-        let file = self.input.fs.open(&source.path).map_err(NotDeleted::RejectedFiles)?;
+        let source = self.files.sources.get(id).ok_or(NotDeleted::Changed)?;
+        let file = self.files.input.fs.open(&source.path).map_err(NotDeleted::RejectedFiles)?;
         let meta = file.metadata().map_err(NotDeleted::RejectedFiles)?;
         let same = (meta.device, meta.inode) == (source.device, source.inode);
         if !same
             || (!source.compressed
-                && !self.probe.tail_fits(&source.path, &meta, theirs.offset, theirs.tail))
+                && !self.files.probe.tail_fits(&source.path, &meta, theirs.offset, theirs.tail))
         {
             return Err(NotDeleted::Changed);
         }
@@ -191,16 +192,16 @@ impl Catalog {
 
     /// Deletes a file that is still what was read of it; gives what can be read of it now.
     fn delete(&self, id: SourceId) -> Result<Box<dyn File>, NotDeleted> {
-        let source = self.sources.get(id).ok_or(NotDeleted::Changed)?;
-        let look = self.readers.look(id).ok_or(NotDeleted::Changed)?;
-        let fs = &self.input.fs;
+        let source = self.files.sources.get(id).ok_or(NotDeleted::Changed)?;
+        let look = self.files.readers.look(id).ok_or(NotDeleted::Changed)?;
+        let fs = &self.files.input.fs;
         let file = fs.open(&source.path).map_err(NotDeleted::RejectedFiles)?;
         let meta = file.metadata().map_err(NotDeleted::RejectedFiles)?;
         let same =
             (meta.device, meta.inode, meta.size) == (source.device, source.inode, source.size);
         if !same
             || (!source.compressed
-                && !self.probe.tail_fits(&source.path, &meta, look.offset, look.tail))
+                && !self.files.probe.tail_fits(&source.path, &meta, look.offset, look.tail))
         {
             return Err(NotDeleted::Changed);
         }
@@ -213,13 +214,13 @@ impl Catalog {
 
     /// Somebody may have written to a file between the last look and its deletion.
     fn keep_what_follows(&self, id: SourceId, file: Box<dyn File>, now: Monotonic) {
-        let grown = match (file.metadata(), self.sources.get(id)) {
+        let grown = match (file.metadata(), self.files.sources.get(id)) {
             (Ok(meta), Some(source)) => meta.size > source.size,
             // Rather kept open for a while than lost.
             _ => true,
         };
         if grown {
-            self.readers.keep_open(id, file, now);
+            self.files.readers.keep_open(id, file, now);
         }
     }
 }

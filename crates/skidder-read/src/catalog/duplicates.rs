@@ -1,6 +1,5 @@
 //! Files that begin as a known source does: copies are held back, others become sources of their own.
 
-use super::places::Place;
 use super::{Candidate, Catalog, Content, Duplicate, FirstDifference, Source};
 use crate::Now;
 use crate::compare::{Longer, Verdict};
@@ -8,7 +7,6 @@ use crate::fingerprint::Head;
 use crate::scan::Found;
 use skidder_event::SourceId;
 use skidder_os::sabotage::{self, Sabotage};
-use skidder_os::{FileId, Monotonic};
 use std::io;
 use std::ops::Range;
 use std::os::unix::ffi::OsStrExt;
@@ -18,14 +16,14 @@ use std::sync::Arc;
 impl Catalog {
     /// Copies of a source that has lost its place may be where it goes on.
     pub(super) fn reopen_duplicates(&mut self, now: Now) -> Vec<Candidate> {
-        if !self.places.may_have_duplicates()
+        if !self.files.places.may_have_duplicates()
             || self.brief
             || sabotage::is_on(Sabotage::TwinsForgotten)
         {
             return Vec::new();
         }
-        let displaced = |of| self.sources.is_displaced(of);
-        let duplicates = self.places.duplicates();
+        let displaced = |of| self.files.sources.is_displaced(of);
+        let duplicates = self.files.places.duplicates();
         let mut fresh: Vec<Found> = duplicates
             .filter(|(_, _, duplicate)| displaced(duplicate.of))
             .map(|(path, place, _)| Found { path: path.to_path_buf(), metadata: place.metadata() })
@@ -39,7 +37,7 @@ impl Catalog {
     pub(super) fn match_others(&mut self, candidate: Candidate, now: Now, budget: &mut u64) {
         if let Some(of) = self.other_name_of(&candidate) {
             // Another name of the same file, unless it is the one it has.
-            if self.sources.get(of).is_some_and(|source| source.path == candidate.path) {
+            if self.files.sources.get(of).is_some_and(|source| source.path == candidate.path) {
                 self.keep_source(candidate, of, false);
             } else {
                 self.hold_back(candidate.path, &candidate.found, Duplicate::of(of));
@@ -48,7 +46,7 @@ impl Catalog {
         }
         let sources_like = self.sources_like(&candidate);
         let mut rivals: Vec<SourceId> =
-            sources_like.iter().copied().filter(|&id| !self.is_displaced(id)).collect();
+            sources_like.iter().copied().filter(|&id| !self.files.is_displaced(id)).collect();
         for id in self.rivals(&candidate) {
             if !rivals.contains(&id) {
                 rivals.push(id);
@@ -58,7 +56,8 @@ impl Catalog {
             // One that only begins as this one does keeps its place for what it was.
             let print = candidate.head.print();
             let has_print = |source: &Source| !source.former && source.fingerprint == print;
-            let gone = sources_like.iter().find(|id| self.sources.get(**id).is_some_and(has_print));
+            let gone =
+                sources_like.iter().find(|id| self.files.sources.get(**id).is_some_and(has_print));
             match gone {
                 // What had this fingerprint is gone, and this is not it.
                 Some(&id) => self.replace_rewritten(candidate, id, now),
@@ -81,7 +80,7 @@ impl Catalog {
     ) {
         let Some(of) = rivals.pop() else {
             let mut loose = self.sources_like(&candidate);
-            loose.retain(|&id| self.is_displaced(id) && self.is_plausible(&candidate, id));
+            loose.retain(|&id| self.files.is_displaced(id) && self.is_plausible(&candidate, id));
             if let Some(&id) = loose.first() {
                 self.take_over(candidate, id);
             } else if let Some(id) = self.rewritten(&candidate) {
@@ -97,11 +96,11 @@ impl Catalog {
             self.postponed += 1;
             return;
         }
-        let Some(source) = self.sources.get(of) else {
+        let Some(source) = self.files.sources.get(of) else {
             let gone = io::ErrorKind::NotFound.into();
             return self.cannot_compare(candidate.path, &candidate.found, &gone);
         };
-        match self.probe.compare(&candidate, source) {
+        match self.files.probe.compare(&candidate, source) {
             Ok(comparison) => {
                 let comparison = Some(comparison);
                 let duplicate = Duplicate { comparison, rivals, difference, ..Duplicate::of(of) };
@@ -138,7 +137,7 @@ impl Catalog {
             self.hold_back(path, &found, duplicate);
             return;
         };
-        let difference = match self.probe.step(&mut comparison, budget) {
+        let difference = match self.files.probe.step(&mut comparison, budget) {
             Ok(Verdict::Undecided) => {
                 duplicate.comparison = Some(comparison);
                 self.hold_back(path, &found, duplicate);
@@ -179,7 +178,7 @@ impl Catalog {
         if self.is_another_now(duplicate.of, difference.0) {
             // Both began alike when this scan listed them: the other was rewritten since. This file may
             // be the copy of what it was; the next scan knows.
-            self.recheck_source(duplicate.of);
+            self.files.recheck_source(duplicate.of);
             self.put_place(candidate.path, &candidate.found, Content::Nothing, true);
             self.postponed += 1;
             return;
@@ -194,7 +193,7 @@ impl Catalog {
     /// Whether the names say that what a source is read from was compressed from a plain file, and whether that has what
     /// was read.
     fn is_compressed_to(&self, candidate: &Candidate, id: SourceId) -> bool {
-        let Some(source) = self.sources.get(id) else { return false };
+        let Some(source) = self.files.sources.get(id) else { return false };
         let is_named = || {
             let name = source.path.as_os_str().as_bytes();
             let end = name.strip_prefix(candidate.path.as_os_str().as_bytes());
@@ -209,44 +208,39 @@ impl Catalog {
     /// A source goes on in the plain file that its compressed one is just being made from, and which has all that is in
     /// that: a reaction between two scans can have seen the compressed one first.
     fn reclaim(&mut self, candidate: Candidate, id: SourceId) {
-        let compressed = self.sources.get(id).map(|source| Arc::clone(&source.path));
+        let compressed = self.files.sources.get(id).map(|source| Arc::clone(&source.path));
         self.keep_source(candidate, id, true);
         if let Some(path) = compressed {
             // It is a duplicate as soon as it is complete.
-            self.places.make_duplicate(&path, Duplicate::silent(id));
-        }
-    }
-
-    /// The next scan looks at the file of a source, whether it seems to have changed or not.
-    fn recheck_source(&mut self, id: SourceId) {
-        if let Some(source) = self.sources.get(id) {
-            self.places.recheck(&source.path);
+            self.files.places.make_duplicate(&path, Duplicate::silent(id));
         }
     }
 
     /// Whether the file of a source, which differs from another one at `at`, is not any more what it was: it does not
     /// begin as it did, or the bytes before the cursor are others.
     fn is_another_now(&self, id: SourceId, at: u64) -> bool {
-        let Some(source) = self.sources.get(id) else { return false };
+        let Some(source) = self.files.sources.get(id) else { return false };
         if self.shares(source).contains(&at) {
             return true;
         }
-        let Some(look) = self.readers.look(id).filter(|_| !source.compressed) else { return false };
+        let Some(look) = self.files.readers.look(id).filter(|_| !source.compressed) else {
+            return false;
+        };
         if look.in_turn && look.offset <= at {
             // What it was when this turn read it is known when that is over.
             return true;
         }
         // An error speaks against nothing.
-        let as_read = self.input.fs.metadata(&source.path).and_then(|meta| {
+        let as_read = self.files.input.fs.metadata(&source.path).and_then(|meta| {
             let same = (meta.device, meta.inode) == (source.device, source.inode);
-            Ok(!same || self.probe.is_as_read(&source.path, &meta, look.offset, look.tail)?)
+            Ok(!same || self.files.probe.is_as_read(&source.path, &meta, look.offset, look.tail)?)
         });
         !as_read.unwrap_or(true)
     }
 
     /// The bytes that a file must share with a source to be compared with it.
     fn shares(&self, source: &Source) -> Range<u64> {
-        let settings = &self.input.settings.fingerprint;
+        let settings = &self.files.input.settings.fingerprint;
         let len = match &source.fingerprint {
             print if print.whole && source.shared.is_none() => 0,
             print if print.whole => settings.length,
@@ -255,39 +249,12 @@ impl Catalog {
         settings.offset..settings.offset + u64::from(len)
     }
 
-    /// The file of a source has changed: a copy of what it was may be all that is left of that, and is
-    /// compared again unless it ends as the file does at its length.
-    pub(super) fn recheck_duplicates_of(&mut self, id: SourceId) {
-        if !self.places.may_have_duplicates() {
-            return;
-        }
-        let Some(source) = self.sources.get(id) else { return };
-        let here = source.file_id();
-        let of_source = |place: &Place, duplicate: &Duplicate| {
-            duplicate.of == id && duplicate.comparison.is_none() && place.id() != here
-        };
-        let mut copies: Vec<(Arc<Path>, FileId, u64)> = self
-            .places
-            .duplicates()
-            .filter(|(_, place, duplicate)| of_source(place, duplicate))
-            .map(|(path, place, _)| (Arc::clone(path), place.id(), place.size))
-            .collect();
-        // Not in the order of a hash map: the simulated world replays what is asked of the disk.
-        copies.sort_unstable();
-        copies.retain(|(path, id, size)| {
-            source.compressed || !self.probe.ends_alike((path, *id), (&source.path, here), *size)
-        });
-        for (path, ..) in copies {
-            self.places.recheck(&path);
-        }
-    }
-
     /// Goes on with the comparisons that were not decided in one scan.
     pub(super) fn resume_comparisons(&mut self, now: Now, budget: &mut u64) {
-        if !self.places.may_have_duplicates() || self.brief {
+        if !self.files.places.may_have_duplicates() || self.brief {
             return;
         }
-        let duplicates = self.places.duplicates();
+        let duplicates = self.files.places.duplicates();
         let mut undecided: Vec<Arc<Path>> = duplicates
             .filter(|(_, _, duplicate)| duplicate.comparison.is_some())
             .map(|(path, _, _)| Arc::clone(path))
@@ -297,7 +264,7 @@ impl Catalog {
             if *budget == 0 {
                 return;
             }
-            let Some((path, place)) = self.places.remove(&path) else { continue };
+            let Some((path, place)) = self.files.places.remove(&path) else { continue };
             let metadata = place.metadata();
             let found = Found { path: path.to_path_buf(), metadata };
             let Content::Duplicate(duplicate) = place.content else { continue };
@@ -313,19 +280,11 @@ impl Catalog {
     pub(super) fn hold_back(&mut self, path: Arc<Path>, found: &Found, mut duplicate: Duplicate) {
         if duplicate.comparison.is_none() && !duplicate.logged {
             duplicate.logged = true;
-            if let Some(source) = self.sources.get(duplicate.of) {
+            if let Some(source) = self.files.sources.get(duplicate.of) {
                 tracing::info!(path = %path.display(), same_as = %source.path.display(),
                     "a file has the same content as another and is not read twice");
             }
         }
         self.put_place(path, found, Content::Duplicate(Box::new(duplicate)), false);
-    }
-
-    /// What was held as a copy is not there any more, or something else is: the source that it is all that was left of is
-    /// missing from now on, and not since it lost its own place.
-    pub(super) fn forget_duplicate(&mut self, content: &Content, now: Monotonic) {
-        if let Content::Duplicate(duplicate) = content {
-            self.sources.extend_missing(duplicate.of, now);
-        }
     }
 }

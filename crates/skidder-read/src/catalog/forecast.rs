@@ -132,7 +132,7 @@ impl Catalog {
             return;
         }
         let mut all = Files::new();
-        for (path, place) in self.places.iter() {
+        for (path, place) in self.files.places.iter() {
             let log = log_of(path);
             if self.forecast.deleted.contains_key(&log) {
                 // A file and its compressed copy are one generation.

@@ -39,19 +39,19 @@ impl Catalog {
     pub(super) fn vacate(&mut self, changed: Vec<Found>) -> Vec<Fresh> {
         let mut all = Vec::with_capacity(changed.len());
         for found in changed {
-            let (path, place) = match self.places.remove(&found.path) {
+            let (path, place) = match self.files.places.remove(&found.path) {
                 Some((path, place)) => (path, Some(place)),
                 None => (Arc::from(found.path.as_path()), None),
             };
-            let touched = self.input.settings.resend_on_touch
+            let touched = self.files.input.settings.resend_on_touch
                 && place.as_ref().is_some_and(|place| place.is_touched(&found.metadata));
             let duplicate_of = place.as_ref().and_then(|place| place.duplicate_of(&found.metadata));
             if let Some(place) = place.as_ref().filter(|place| !place.is_as_seen(&found.metadata)) {
-                self.forget_duplicate(&place.content, self.now);
+                self.files.forget_duplicate(&place.content, self.now);
             }
             let before = place.map(|place| place.content);
             if let Some(Content::Source(id)) = before {
-                self.sources.displace(id);
+                self.files.sources.displace(id);
             }
             all.push(Fresh { found, path, before, touched, duplicate_of });
         }
@@ -90,8 +90,8 @@ impl Catalog {
                 }
                 Err(error) => {
                     if !matches!(before, Some(Content::Nothing)) {
-                        self.input.metrics.errors.add(1);
-                        self.input.metrics.last_errors.note(
+                        self.files.input.metrics.errors.add(1);
+                        self.files.input.metrics.last_errors.note(
                             None,
                             &path,
                             error.to_string(),
@@ -112,8 +112,8 @@ impl Catalog {
     /// The beginning of a file; nothing while it is too short to be told from others.
     pub(super) fn head(&mut self, found: &Found) -> Result<Option<Head>, HeadError> {
         // What is rotated away from a link may be compressed where nothing that matches is.
-        let is_beside = self.rotated.is_rotated(&found.path);
-        let settings = self.input.settings.compression;
-        self.probe.head(found, if is_beside { Compression::Auto } else { settings })
+        let is_beside = self.files.followed.is_rotated(&found.path);
+        let settings = self.files.input.settings.compression;
+        self.files.probe.head(found, if is_beside { Compression::Auto } else { settings })
     }
 }

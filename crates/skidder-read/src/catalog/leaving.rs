@@ -25,7 +25,7 @@ impl Catalog {
     /// Ends the turns of all readers. Those of files that have lost their names, and are open, read to the end first: nobody
     /// could open them again.
     pub fn leave(self) -> Leaving {
-        let metrics = &self.input.metrics;
+        let metrics = &self.files.input.metrics;
         for gauge in [
             &metrics.files_matched,
             &metrics.files_held,
@@ -40,25 +40,25 @@ impl Catalog {
         }
         let (mut reading, mut parked) = (Vec::new(), Vec::new());
         // Not in the order of a hash map: the simulated world replays what is asked of the disk.
-        for id in self.sources.ids_in_order() {
-            let is_gone =
-                self.sources.is_displaced(id) || self.readers.can_open_again(id) == Some(false);
-            let is_last_way = is_gone && self.readers.look(id).is_some_and(|look| look.open);
+        for id in self.files.sources.ids_in_order() {
+            let is_gone = self.files.sources.is_displaced(id)
+                || self.files.readers.can_open_again(id) == Some(false);
+            let is_last_way = is_gone && self.files.readers.look(id).is_some_and(|look| look.open);
             if is_last_way {
-                self.readers.wake_if_open(id);
+                self.files.readers.wake_if_open(id);
                 reading.push((id, true));
             } else {
-                self.readers.set_teller(id, None);
-                self.readers.park(id);
-                match self.readers.look(id) {
+                self.files.readers.set_teller(id, None);
+                self.files.readers.park(id);
+                match self.files.readers.look(id) {
                     Some(look) if look.state == ReaderState::Reading => reading.push((id, false)),
                     Some(look) if look.open => parked.push(id),
-                    _ => self.readers.remove(id),
+                    _ => self.files.readers.remove(id),
                 }
             }
         }
-        let (ids, sources) = self.sources.into_keys();
-        Leaving { readers: self.readers, ids, sources, reading, parked }
+        let (ids, sources) = self.files.sources.into_keys();
+        Leaving { readers: self.files.readers, ids, sources, reading, parked }
     }
 }
 

@@ -274,8 +274,8 @@ impl Catalog {
                 && (query.paths.is_empty()
                     || query.paths.iter().any(|wanted| path.starts_with(wanted)))
         };
-        let places = self.places.iter().map(|(path, _)| (path, Row::Place));
-        let lost = self.sources.iter().filter(|(_, source)| !source.placed);
+        let places = self.files.places.iter().map(|(path, _)| (path, Row::Place));
+        let lost = self.files.sources.iter().filter(|(_, source)| !source.placed);
         let lost = lost.map(|(id, source)| (&source.path, Row::Displaced(id)));
         let mut rows: Vec<(&Arc<Path>, Row)> =
             places.chain(lost).filter(|(path, _)| wanted(path)).collect();
@@ -301,7 +301,7 @@ impl Catalog {
     }
 
     fn look_at_place(&mut self, path: Arc<Path>, now: Now) -> Option<FileLook> {
-        let place = self.places.get(&path)?;
+        let place = self.files.places.get(&path)?;
         let metadata = place.metadata();
         let (state, reason) = match &place.content {
             Content::Source(id) => {
@@ -310,7 +310,7 @@ impl Catalog {
             }
             Content::Duplicate(duplicate) => {
                 let original =
-                    self.sources.get(duplicate.of).map(|source| source.path.to_path_buf());
+                    self.files.sources.get(duplicate.of).map(|source| source.path.to_path_buf());
                 let original = original.unwrap_or_default();
                 let compared = duplicate.comparison.is_some();
                 let reason =
@@ -355,11 +355,13 @@ impl Catalog {
         match self.head(&found) {
             Ok(Some(head)) if head.growing => Reason::BeingWritten,
             Ok(Some(_)) => Reason::NextScan,
-            Ok(None) => match self.probe.any_head(&found, self.input.settings.compression) {
-                Ok(head) if head.compressed && head.growing => Reason::BeingWritten,
-                Ok(head) if head.compressed && head.bytes.is_empty() => Reason::Empty,
-                _ => Reason::TooShort,
-            },
+            Ok(None) => {
+                match self.files.probe.any_head(&found, self.files.input.settings.compression) {
+                    Ok(head) if head.compressed && head.growing => Reason::BeingWritten,
+                    Ok(head) if head.compressed && head.bytes.is_empty() => Reason::Empty,
+                    _ => Reason::TooShort,
+                }
+            }
             Err(HeadError::Io(error)) if error.kind() == std::io::ErrorKind::Interrupted => {
                 Reason::NextScan
             }
@@ -369,9 +371,10 @@ impl Catalog {
     }
 
     fn look_at_source(&self, id: SourceId, place: Option<Metadata>, now: Now) -> Option<FileLook> {
-        let source = self.sources.get(id)?;
-        let look = self.readers.look(id)?;
-        let cursor = self.input.cursors.cursor(id).map_or(look.offset, |cursor| cursor.offset);
+        let source = self.files.sources.get(id)?;
+        let look = self.files.readers.look(id)?;
+        let cursor =
+            self.files.input.cursors.cursor(id).map_or(look.offset, |cursor| cursor.offset);
         let modified = place.map_or(Timestamp::default(), |place| place.modified);
         // A reader may have gone on since the last scan: a write wakes it.
         let (size, behind) = if source.compressed {
@@ -381,9 +384,9 @@ impl Catalog {
             let size = source.size.max(look.offset);
             (size, Some(size.saturating_sub(cursor)))
         };
-        let ignored = place.is_some() && self.is_ignored(modified, now.wall);
+        let ignored = place.is_some() && self.files.is_ignored(modified, now.wall);
         let (state, reason) = self.explain(id, &look, cursor, ignored);
-        let settings = &self.input.settings;
+        let settings = &self.files.input.settings;
         let by_content = settings.identity.is_content();
         Some(FileLook {
             path: Arc::clone(&source.path),
@@ -402,7 +405,7 @@ impl Catalog {
             source: Some(id),
             id: FileId { device: source.device, inode: source.inode },
             deleted_in: place.and_then(|_| self.forecast.deleted_in(&source.path, now.wall)),
-            error: self.input.metrics.last_errors.of(id),
+            error: self.files.input.metrics.last_errors.of(id),
         })
     }
 
@@ -414,7 +417,7 @@ impl Catalog {
         cursor: u64,
         ignored: bool,
     ) -> (FileState, Option<Reason>) {
-        let Some(source) = self.sources.get(id) else { return (FileState::Gone, None) };
+        let Some(source) = self.files.sources.get(id) else { return (FileState::Gone, None) };
         let state = match look.state {
             ReaderState::Reading => return (FileState::Reading, None),
             ReaderState::WaitingForSlot => {
@@ -439,7 +442,7 @@ impl Catalog {
                 Reason::Damaged(format!("everything before byte {} was read", look.offset))
             }
             Some(Trouble::Failed) => {
-                let error = self.input.metrics.last_errors.of(id);
+                let error = self.files.input.metrics.last_errors.of(id);
                 let logged =
                     error.map_or_else(|| "the last attempt failed".to_owned(), |it| it.text);
                 Reason::Unopened(logged)
@@ -451,7 +454,7 @@ impl Catalog {
                 return (FileState::Finished, Some(reason));
             }
             None if ignored && (behind || look.state == ReaderState::Closed) => {
-                let older = self.input.settings.ignore_older.map(Reason::Older);
+                let older = self.files.input.settings.ignore_older.map(Reason::Older);
                 return (FileState::Ignored, Some(older.unwrap_or(Reason::NotModified)));
             }
             None if behind => Reason::Unknown,

@@ -46,15 +46,15 @@ impl Catalog {
 
     fn same_file(&mut self, candidate: &Candidate, same_path: bool) -> Option<SourceId> {
         let meta = &candidate.found.metadata;
-        let ids = self.sources.index().with_inode((meta.device, meta.inode)).to_vec();
+        let ids = self.files.sources.index().with_inode((meta.device, meta.inode)).to_vec();
         ids.into_iter().find(|&id| {
             // A compressed copy of a plain file is never that file: its inode is used again. It is a copy like others.
             let is_alike = |source: &Source| {
                 source.compressed == candidate.head.compressed
                     && (!same_path || source.path == candidate.path)
             };
-            self.is_displaced(id)
-                && self.sources.get(id).is_some_and(is_alike)
+            self.files.is_displaced(id)
+                && self.files.sources.get(id).is_some_and(is_alike)
                 && (sabotage::is_on(Sabotage::InodeIsIdentity)
                     || (self.has_beginning_of(candidate, id)
                         && self.is_plausible(candidate, id)
@@ -66,14 +66,18 @@ impl Catalog {
     /// Whether the bytes before the cursor tell more than the beginning that several files share; if not,
     /// the whole fingerprint must be right.
     fn is_proof_sufficient(&mut self, candidate: &Candidate, id: SourceId) -> bool {
-        let Some(source) = self.sources.get(id) else { return false };
+        let Some(source) = self.files.sources.get(id) else { return false };
         let print = source.fingerprint;
-        let offset = self.readers.look(id).map_or(0, |look| look.offset);
+        let offset = self.files.readers.look(id).map_or(0, |look| look.offset);
         // Of a compressed file these bytes are not always looked at here.
         let is_told = offset > u64::from(print.len) && !candidate.head.compressed;
         source.shared.is_none()
             || is_told
-            || self.probe.print_like(candidate, &print).is_ok_and(|of_file| of_file == Some(print))
+            || self
+                .files
+                .probe
+                .print_like(candidate, &print)
+                .is_ok_and(|of_file| of_file == Some(print))
     }
 
     /// Second pass: the content of a source that is no longer in its place.
@@ -85,7 +89,7 @@ impl Catalog {
                 continue;
             }
             let mut ids = self.sources_like(&candidate);
-            ids.retain(|&id| self.is_displaced(id) && self.is_plausible(&candidate, id));
+            ids.retain(|&id| self.files.is_displaced(id) && self.is_plausible(&candidate, id));
             ids.retain(|&id| !self.is_of_other_log(&candidate, id));
             match ids.first() {
                 // With rivals in their places it must be compared first.
@@ -113,7 +117,7 @@ impl Catalog {
     fn has_plain_duplicate(&self, candidate: &Candidate, id: SourceId) -> bool {
         self.brief
             && candidate.head.compressed
-            && self.places.iter().any(|(path, place)| match &place.content {
+            && self.files.places.iter().any(|(path, place)| match &place.content {
                 Content::Duplicate(duplicate) => duplicate.of == id,
                 Content::Nothing => place.recheck && is_related(path, &candidate.path),
                 Content::Source(_) => false,
@@ -122,20 +126,20 @@ impl Catalog {
 
     /// Sources in their places that share the usual fingerprint with a file.
     pub(super) fn rivals(&self, candidate: &Candidate) -> Vec<SourceId> {
-        let usual = self.input.settings.fingerprint.length;
+        let usual = self.files.input.settings.fingerprint.length;
         let Some(print) = candidate.head.print_of_first(usual) else { return Vec::new() };
-        let ids = self.sources.index().with_hash(&print.hash).iter().copied();
-        ids.filter(|&id| !self.is_displaced(id) && self.has_hash(id, &print.hash)).collect()
+        let ids = self.files.sources.index().with_hash(&print.hash).iter().copied();
+        ids.filter(|&id| !self.files.is_displaced(id) && self.has_hash(id, &print.hash)).collect()
     }
 
     fn has_hash(&self, id: SourceId, hash: &[u8; 32]) -> bool {
-        self.sources.get(id).is_some_and(|source| source.has_hash(hash))
+        self.files.sources.get(id).is_some_and(|source| source.has_hash(hash))
     }
 
     /// Whether a source that lost its place has its file open and may not have read all of it.
     pub(super) fn is_still_read(&self, id: SourceId) -> bool {
-        let missing = self.sources.get(id).and_then(|source| source.missing_since);
-        self.readers.look(id).is_some_and(|look| {
+        let missing = self.files.sources.get(id).and_then(|source| source.missing_since);
+        self.files.readers.look(id).is_some_and(|look| {
             // What goes on elsewhere has the lines that wait, if it is the same for certain.
             let waits = look.group_waits && !self.is_certain(id);
             // What could not be read may be had the next time, or not at all.
@@ -148,18 +152,18 @@ impl Catalog {
 
     /// Whether what begins as a source did, and has the same bytes before its cursor, is the same for certain.
     pub(super) fn is_certain(&self, id: SourceId) -> bool {
-        let len = self.sources.get(id).map_or(0, |source| source.fingerprint.len);
-        len >= self.input.settings.fingerprint.length
-            || self.readers.look(id).is_some_and(|look| look.offset >= PROOF_BYTES)
+        let len = self.files.sources.get(id).map_or(0, |source| source.fingerprint.len);
+        len >= self.files.input.settings.fingerprint.length
+            || self.files.readers.look(id).is_some_and(|look| look.offset >= PROOF_BYTES)
     }
 
     /// The source that has its place at another name of this file.
     pub(super) fn other_name_of(&self, candidate: &Candidate) -> Option<SourceId> {
         let meta = &candidate.found.metadata;
-        let ids = self.sources.index().with_inode((meta.device, meta.inode));
+        let ids = self.files.sources.index().with_inode((meta.device, meta.inode));
         ids.iter()
             .copied()
-            .find(|&id| !self.is_displaced(id) && self.has_beginning_of(candidate, id))
+            .find(|&id| !self.files.is_displaced(id) && self.has_beginning_of(candidate, id))
     }
 
     /// Third pass: the same file or the same name, rewritten.
@@ -187,8 +191,8 @@ impl Catalog {
         let meta = &candidate.found.metadata;
         let here = (meta.device, meta.inode);
         self.sources_like(candidate).into_iter().find(|&id| {
-            self.is_displaced(id)
-                && self.sources.get(id).is_some_and(|source| {
+            self.files.is_displaced(id)
+                && self.files.sources.get(id).is_some_and(|source| {
                     let same = source.path == candidate.path;
                     !source.former && (same || (source.device, source.inode) == here)
                 })
@@ -197,19 +201,20 @@ impl Catalog {
 
     /// Sources that begin as this file does, the longest fingerprint first, its own path before others.
     pub(super) fn sources_like(&mut self, candidate: &Candidate) -> Vec<SourceId> {
-        let usual = self.input.settings.fingerprint.length;
+        let usual = self.files.input.settings.fingerprint.length;
         let head = &candidate.head.bytes;
         let mut ids = Vec::new();
         let mut trace = Trace::new();
-        for &len in self.sources.index().lengths.keys() {
+        for &len in self.files.sources.index().lengths.keys() {
             if len > usual || len as usize > head.len() {
                 break;
             }
             // The fingerprint of all of it is made in any case; that of a part only if it may help.
-            let is_known = len as usize == head.len() || self.sources.index().untraced > 0 || {
-                trace.extend(head, len as usize);
-                self.sources.index().prefixes.has(trace.number())
-            };
+            let is_known =
+                len as usize == head.len() || self.files.sources.index().untraced > 0 || {
+                    trace.extend(head, len as usize);
+                    self.files.sources.index().prefixes.has(trace.number())
+                };
             if is_known && let Some(print) = candidate.head.print_of_first(len) {
                 ids.extend(self.with_print(&print));
             }
@@ -217,22 +222,23 @@ impl Catalog {
         // Only a file that shares the usual fingerprint can have a longer one.
         let mut longer = BTreeSet::new();
         if let Some(shared) = candidate.head.print_of_first(usual) {
-            for id in self.sources.index().with_hash(&shared.hash) {
-                let source = self.sources.get(*id).filter(|source| source.has_hash(&shared.hash));
+            for id in self.files.sources.index().with_hash(&shared.hash) {
+                let source =
+                    self.files.sources.get(*id).filter(|source| source.has_hash(&shared.hash));
                 let print = source.map(|source| source.fingerprint);
                 longer.extend(print.filter(|print| !print.whole).map(|print| print.len));
             }
         }
         for len in longer.into_iter().filter(|len| *len > usual) {
-            let print = self.probe.print_of(candidate, len);
+            let print = self.files.probe.print_of(candidate, len);
             if let Ok(Some(print)) = print {
                 ids.extend(self.with_print(&print));
             }
         }
-        let whole: BTreeSet<u32> = self.sources.index().whole.keys().copied().collect();
+        let whole: BTreeSet<u32> = self.files.sources.index().whole.keys().copied().collect();
         for len in whole {
             let wanted = Fingerprint { hash: [0; 32], len, whole: true };
-            let print = self.probe.print_like(candidate, &wanted);
+            let print = self.files.probe.print_like(candidate, &wanted);
             if let Ok(Some(print)) = print {
                 ids.extend(self.with_print(&print));
             }
@@ -240,12 +246,13 @@ impl Catalog {
         if ids.iter().any(|&id| self.is_weak(id))
             && let Some(saved) = self.proved_by_saved(candidate)
         {
-            let len =
-                |id: &SourceId| self.sources.get(*id).map_or(0, |source| source.fingerprint.len);
+            let len = |id: &SourceId| {
+                self.files.sources.get(*id).map_or(0, |source| source.fingerprint.len)
+            };
             ids.retain(|id| len(id) >= saved || !self.is_weak(*id));
         }
         ids.sort_by_key(|id| {
-            let source = self.sources.get(*id);
+            let source = self.files.sources.get(*id);
             let len = source.map_or(0, |source| source.fingerprint.len);
             let same_path = source.is_some_and(|source| source.path == candidate.path);
             (std::cmp::Reverse(len), !same_path)
@@ -256,27 +263,30 @@ impl Catalog {
     /// Sources with exactly this fingerprint, and the key that goes with it.
     pub(super) fn holders(&self, print: &Fingerprint) -> Vec<SourceId> {
         let mut ids = self.with_print(print);
-        ids.retain(|id| self.sources.get(*id).is_some_and(|source| !source.former));
+        ids.retain(|id| self.files.sources.get(*id).is_some_and(|source| !source.former));
         ids
     }
 
     /// Sources with exactly this fingerprint, former ones included.
     fn with_print(&self, print: &Fingerprint) -> Vec<SourceId> {
-        let ids = self.sources.index().with_hash(&print.hash).iter().copied();
-        ids.filter(|id| self.sources.get(*id).is_some_and(|source| source.fingerprint == *print))
-            .collect()
+        let ids = self.files.sources.index().with_hash(&print.hash).iter().copied();
+        ids.filter(|id| {
+            self.files.sources.get(*id).is_some_and(|source| source.fingerprint == *print)
+        })
+        .collect()
     }
 
     pub(super) fn has_beginning_of(&self, candidate: &Candidate, id: SourceId) -> bool {
-        let Some(source) = self.sources.get(id) else { return false };
+        let Some(source) = self.files.sources.get(id) else { return false };
         // Of a longer fingerprint only the usual length is looked at; the inode and the bytes before the
         // cursor, which are checked besides, stand in for the rest.
         match &source.shared {
             Some(shared) => {
-                let len = self.input.settings.fingerprint.length;
+                let len = self.files.input.settings.fingerprint.length;
                 candidate.head.matches(&Fingerprint { hash: **shared, len, whole: false })
             }
             None if source.fingerprint.whole => self
+                .files
                 .probe
                 .print_like(candidate, &source.fingerprint)
                 .is_ok_and(|print| print == Some(source.fingerprint)),
@@ -284,14 +294,11 @@ impl Catalog {
         }
     }
 
-    pub(super) fn is_displaced(&self, id: SourceId) -> bool {
-        self.sources.get(id).is_some_and(|source| !source.placed)
-    }
-
     /// Whether the names say that a file is what a source was: rotated from it, or from what the link of that name
     /// led to. A pin goes by the name of its file.
     pub(super) fn is_one_log(&self, source: &Path, path: &Path) -> bool {
-        let (of_known, of_path) = (self.rotated.link_of(source), self.rotated.link_of(path));
+        let (of_known, of_path) =
+            (self.files.followed.shown(source), self.files.followed.shown(path));
         is_related(source, path)
             || is_related(of_known.as_deref().unwrap_or(source), of_path.as_deref().unwrap_or(path))
     }
@@ -303,8 +310,8 @@ impl Catalog {
     /// same, or the name that of a rotated file, or more must have been read, or the file was compared with the
     /// source when that had its place.
     pub(super) fn is_plausible(&self, candidate: &Candidate, id: SourceId) -> bool {
-        let Some(look) = self.readers.look(id) else { return false };
-        let Some(source) = self.sources.get(id) else { return false };
+        let Some(look) = self.files.readers.look(id) else { return false };
+        let Some(source) = self.files.sources.get(id) else { return false };
         let meta = &candidate.found.metadata;
         let same_inode = (source.device, source.inode) == (meta.device, meta.inode);
         let print = &source.fingerprint;
@@ -315,7 +322,7 @@ impl Catalog {
             return false;
         }
         let read_beyond = look.offset.saturating_sub(u64::from(source.fingerprint.len));
-        if source.fingerprint.len < self.input.settings.fingerprint.length
+        if source.fingerprint.len < self.files.input.settings.fingerprint.length
             && read_beyond < PROOF_BYTES
             && !same_inode
             && !self.is_one_log(&source.path, &candidate.path)
@@ -326,18 +333,18 @@ impl Catalog {
         if candidate.head.compressed {
             let doubtful = self.is_shared(print);
             return !source.rejected.has(meta)
-                && self.probe.compressed_fits(candidate, doubtful, look.offset, look.tail)
+                && self.files.probe.compressed_fits(candidate, doubtful, look.offset, look.tail)
                     != Some(false);
         }
-        self.probe.look_fits(candidate, &look)
+        self.files.probe.look_fits(candidate, &look)
     }
 
     /// Whether other files may begin with what this fingerprint covers, as far as is known: it is short, or as long
     /// as it takes to tell a file from those that were there, or several sources begin so.
     fn is_shared(&self, print: &Fingerprint) -> bool {
         print.whole
-            || print.len != self.input.settings.fingerprint.length
-            || self.sources.index().with_hash(&print.hash).len() > 1
+            || print.len != self.files.input.settings.fingerprint.length
+            || self.files.sources.index().with_hash(&print.hash).len() > 1
     }
 }
 

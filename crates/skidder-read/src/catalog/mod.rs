@@ -19,11 +19,13 @@ mod adopt;
 mod apply;
 mod delete;
 mod duplicates;
+mod followed;
 mod forecast;
 mod former;
 mod heads;
 mod ids;
 mod index;
+mod inventory;
 mod leaving;
 mod looks;
 mod matching;
@@ -59,15 +61,16 @@ pub use looks::{FileLook, FilePage, FileQuery, FileState, Reason};
 pub(crate) use matching::is_related;
 pub use peers::Peer;
 use pins::Pins;
-use places::{Content, Duplicate, FirstDifference, Place, Places};
+use places::{Content, Duplicate, FirstDifference, Place};
 pub(crate) use portions::HEADS_BYTES_MAX;
-use probe::Probe;
+
+use inventory::Inventory;
 use rotated::RotatedFiles;
 use saved::Claim;
 use saved_prints::SavedPrints;
 use skidder_event::SourceId;
 use skidder_os::{Metadata, Monotonic, Timestamp, is_out_of_descriptors};
-use sources::{Source, SourceFile, Sources};
+use sources::{Source, SourceFile};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -86,12 +89,9 @@ const RESERVE_FILES_MIN: usize = 64;
 
 /// All files of one input.
 pub struct Catalog {
-    input: Arc<InputContext>,
-    readers: Arc<Readers>,
+    files: Inventory,
     /// Where the files are, and what is told of them.
     directories: Directories,
-    places: Places,
-    sources: Sources,
     /// Saved entries whose fingerprints are shorter or longer than usual and that no source has yet.
     saved: SavedPrints,
     /// Whether the registry had entries of this input at the start, or it may have had some.
@@ -118,7 +118,6 @@ pub struct Catalog {
     /// When the registry was looked through for what can be forgotten.
     swept: Option<Monotonic>,
     watchdog: Watchdog,
-    probe: Probe,
 }
 
 /// A found file that must be matched, with its beginning.
@@ -161,14 +160,9 @@ pub struct ScanSummary {
 impl Catalog {
     /// An empty catalog.
     pub fn new(input: Arc<InputContext>, readers: Arc<Readers>, ids: Arc<SourceIds>) -> Self {
-        let sources = Sources::new(ids, &input.settings);
-        let probe = Probe::new(Arc::clone(&input), Arc::clone(&readers));
         Self {
-            input,
-            readers,
+            files: Inventory::new(input, readers, ids),
             directories: Directories::default(),
-            places: Places::default(),
-            sources,
             saved: SavedPrints::default(),
             has_saved: true,
             adoptable: Adoptable::default(),
@@ -185,7 +179,6 @@ impl Catalog {
             peer: None,
             swept: None,
             watchdog: Watchdog::default(),
-            probe,
         }
     }
 
@@ -203,13 +196,13 @@ impl Catalog {
             self.load_saved(now);
         }
         self.keep_what_others_deleted(now);
-        self.marker.refresh(&*self.input.fs, &self.input.settings.identity);
+        self.marker.refresh(&*self.files.input.fs, &self.files.input.settings.identity);
         self.take_troubled();
     }
 
     /// Whether a path holds what it held at the last scan, so that there is nothing to do about it.
     pub fn is_unchanged(&mut self, path: &Path, meta: &Metadata) -> bool {
-        self.places.is_unchanged(path, meta)
+        self.files.places.is_unchanged(path, meta)
     }
 
     /// Takes in what a scan found and [`Catalog::is_unchanged`] did not know. Starts, moves, restarts and
@@ -219,12 +212,12 @@ impl Catalog {
     pub fn apply(&mut self, fresh: Vec<Found>, problems: &[ScanProblem], now: Now) -> ScanSummary {
         let all = self.add_rotated_changes(fresh, now.monotonic);
         if !problems.is_empty() {
-            self.places.keep_unseen(problems);
+            self.files.places.keep_unseen(problems);
             if problems.iter().any(|problem| is_out_of_descriptors(&problem.error)) {
-                self.readers.give_way();
+                self.files.readers.give_way();
             }
         }
-        let vanished = self.places.remove_vanished();
+        let vanished = self.files.places.remove_vanished();
         self.lose_places(vanished, now.monotonic);
         self.process(all, now)
     }
@@ -235,17 +228,17 @@ impl Catalog {
         let all = self.add_rotated(fresh, now);
         let fresh = self.vacate(all);
         self.reserve(fresh.len());
-        if self.input.settings.identity.is_content() {
+        if self.files.input.settings.identity.is_content() {
             self.match_by_content(fresh, now);
         } else {
             self.match_names(fresh, now);
             let awakened = self.reopen_duplicates(now);
             self.match_by_name(awakened, now);
         }
-        self.readers.call();
+        self.files.readers.call();
         if self.brief {
-            for id in self.sources.take_displaced() {
-                self.note_missing(id, now.monotonic);
+            for id in self.files.sources.take_displaced() {
+                self.files.note_missing(id, now.monotonic);
             }
         } else {
             self.keep_pins(now.monotonic);
@@ -255,26 +248,26 @@ impl Catalog {
             self.check_stalled(now);
         }
         let (held, undecided) = if self.brief {
-            (self.places.duplicates_max(), 0)
+            (self.files.places.duplicates_max(), 0)
         } else {
-            self.places.count_duplicates()
+            self.files.places.count_duplicates()
         };
         let undecided = undecided + self.postponed;
-        let matched = self.places.len();
-        self.input.metrics.files_matched.set(matched as u64);
-        self.input.metrics.files_held.set(held as u64);
-        ScanSummary { matched, held, undecided, sources: self.sources.len() }
+        let matched = self.files.places.len();
+        self.files.input.metrics.files_matched.set(matched as u64);
+        self.files.input.metrics.files_held.set(held as u64);
+        ScanSummary { matched, held, undecided, sources: self.files.sources.len() }
     }
 
     /// Makes room for what is known of so many files, if there may be so many new ones: a table that grows hashes all
     /// that is in it again.
     fn reserve(&mut self, files: usize) {
-        if files < RESERVE_FILES_MIN || self.sources.len() > 0 {
+        if files < RESERVE_FILES_MIN || self.files.sources.len() > 0 {
             return;
         }
-        self.places.reserve(files);
-        self.sources.reserve(files);
-        self.readers.reserve(files);
+        self.files.places.reserve(files);
+        self.files.sources.reserve(files);
+        self.files.readers.reserve(files);
     }
 
     /// Matches changed files by what they hold, all of them in each pass.
@@ -287,7 +280,7 @@ impl Catalog {
         // A plain copy proves what it is at once; a compressed one may still be growing.
         candidates.sort_by_key(|candidate| candidate.head.compressed);
         // These are about sources that lost their places. At a start there are none, and very many files.
-        if candidates.len() < RESERVE_FILES_MIN || self.sources.has_displaced() {
+        if candidates.len() < RESERVE_FILES_MIN || self.files.sources.has_displaced() {
             candidates = self.match_content(candidates);
             candidates = self.match_rewritten(candidates, now);
         }
@@ -316,28 +309,28 @@ impl Catalog {
         // Not in the order of a hash map: the source that was displaced first is tried first.
         sources.sort_unstable();
         for id in sources {
-            self.sources.displace(id);
+            self.files.sources.displace(id);
         }
         for content in others {
-            self.forget_duplicate(&content, now);
+            self.files.forget_duplicate(&content, now);
         }
     }
 
     /// Whether what was rotated away from the target of a link is looked for.
     fn follows_links(&self) -> bool {
-        self.input.settings.scan.symlinks && self.input.settings.identity.is_content()
+        self.files.input.settings.scan.symlinks && self.files.input.settings.identity.is_content()
     }
 
     fn put_place(&mut self, path: Arc<Path>, found: &Found, content: Content, recheck: bool) {
         if let Content::Source(id) = content {
-            self.readers.set_teller(id, self.directories.tells_of(&path));
+            self.files.readers.set_teller(id, self.directories.tells_of(&path));
         }
         self.fill_place(path, found, content, recheck);
     }
 
     /// The same, for a source that knows already who tells of writes to it.
     fn fill_place(&mut self, path: Arc<Path>, found: &Found, content: Content, recheck: bool) {
-        self.places.put(path, &found.metadata, content, recheck);
+        self.files.places.put(path, &found.metadata, content, recheck);
     }
 }
 

@@ -20,7 +20,7 @@ impl Catalog {
                 self.put_place(candidate.path, &candidate.found, Content::Nothing, true);
                 continue;
             };
-            match self.sources.with_key(&key) {
+            match self.files.sources.with_key(&key) {
                 Some(id) => self.match_named(candidate, id),
                 None => self.begin_named(candidate, key, now),
             }
@@ -29,7 +29,7 @@ impl Catalog {
 
     /// The key in the registry of a file that is known by a name.
     fn name_key(&self, candidate: &Candidate) -> Option<String> {
-        let settings = &self.input.settings;
+        let settings = &self.files.input.settings;
         let marker = match &settings.identity {
             crate::FileIdentity::InodeMarker(_) => self.marker.text()?,
             _ => "",
@@ -40,17 +40,22 @@ impl Catalog {
 
     /// A file has the name of a source.
     fn match_named(&mut self, candidate: Candidate, id: SourceId) {
-        if !self.is_displaced(id) {
+        if !self.files.is_displaced(id) {
             // Another link to the same file.
             self.hold_back(candidate.path, &candidate.found, Duplicate::of(id));
             return;
         }
         let meta = &candidate.found.metadata;
         let same_file = self
+            .files
             .sources
             .get(id)
             .is_some_and(|source| (source.device, source.inode) == (meta.device, meta.inode));
-        let fits = self.readers.look(id).is_none_or(|look| self.probe.look_fits(&candidate, &look));
+        let fits = self
+            .files
+            .readers
+            .look(id)
+            .is_none_or(|look| self.files.probe.look_fits(&candidate, &look));
         if !same_file && self.is_still_read(id) {
             // Another file has the path; what is open of the one before comes first.
             let duplicate = Duplicate { logged: true, ..Duplicate::of(id) };
@@ -78,7 +83,7 @@ impl Catalog {
                 return;
             }
         };
-        let print = self.probe.print_shown(&candidate);
+        let print = self.files.probe.print_shown(&candidate);
         self.add_source(candidate, print, key, saved, now);
     }
 

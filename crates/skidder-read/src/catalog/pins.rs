@@ -26,7 +26,6 @@ const DIRECTORY_MODE: u32 = 0o700;
 /// Links of one input.
 #[derive(Default)]
 pub(super) struct Pins {
-    directory: Option<PathBuf>,
     /// In an order, because the file system is asked for them in turn.
     held: BTreeMap<SourceId, Pin>,
     /// The name of the next link.
@@ -64,24 +63,13 @@ pub(super) fn unread_bytes(source: &Source, look: &ReaderLook) -> u64 {
 }
 
 impl Catalog {
-    /// Whether a path is in the directory of the pins.
-    pub(super) fn is_pin(&self, path: &Path) -> bool {
-        self.pins.directory.as_ref().is_some_and(|directory| path.starts_with(directory))
-    }
-
     /// Finds the links that an earlier run left.
     pub(super) fn load_pins(&mut self, now: Monotonic) {
-        let settings = &self.input.settings;
-        let Some(base) = settings.pin.directory.as_ref() else { return };
-        if !settings.identity.is_content() {
+        let Some(directory) = self.files.followed.pin_directory().map(Path::to_path_buf) else {
             return;
-        }
-        // An id may be longer than a name, or hold a slash.
-        let input = Fingerprint::of(settings.key_prefix().as_bytes()).hex();
-        let directory = base.join(&input[..16]);
-        self.pins.directory = Some(directory.clone());
+        };
         let mut names = Vec::new();
-        let listed = self.input.fs.read_dir(&directory, &mut |entry| {
+        let listed = self.files.input.fs.read_dir(&directory, &mut |entry| {
             if entry.kind == FileKind::Regular {
                 names.push(directory.join(entry.name));
             }
@@ -105,7 +93,7 @@ impl Catalog {
                     "nothing says what this pinned file was called: its events have the path of the pin");
             }
             let of = of.unwrap_or_else(|| Arc::clone(&pin));
-            self.rotated.add_pin(pin, of, now);
+            self.files.followed.add_pin(pin, of, now);
         }
         if !names.is_empty() {
             tracing::info!(files = names.len(), "files that were pinned are read to their end");
@@ -127,12 +115,12 @@ impl Catalog {
     /// What a pinned file was called when it was pinned.
     fn named_path(&self, pin: &Path) -> Option<Arc<Path>> {
         let name = pin.file_name()?;
-        name::path(name).or_else(|| sidecar::read(&*self.input.fs, pin)).map(Arc::from)
+        name::path(name).or_else(|| sidecar::read(&*self.files.input.fs, pin)).map(Arc::from)
     }
 
     /// What a pinned file was called, from the saved entry that it goes on with.
     fn pinned_path(&mut self, path: &Path) -> Option<Arc<Path>> {
-        let metadata = self.input.fs.symlink_metadata(path).ok()?;
+        let metadata = self.files.input.fs.symlink_metadata(path).ok()?;
         let found = Found { path: path.to_path_buf(), metadata };
         let head = self.head(&found).ok()??;
         let print = Fingerprint::of(&head.bytes);
@@ -146,36 +134,34 @@ impl Catalog {
             claim: None,
             duplicate_of: None,
         };
-        self.claimed_path(&candidate, &print).filter(|of| !self.is_pin(of))
+        self.claimed_path(&candidate, &print).filter(|of| !self.files.followed.is_pin_path(of))
     }
 
     /// A file has the content of a source. If nothing is known of that but its pin, because the program ended before
     /// more was saved, it is known by the name of this file from now on.
     pub(super) fn name_pin(&mut self, id: SourceId, name: &Arc<Path>) {
-        let Some(pin) = self.sources.get(id).map(|source| Arc::clone(&source.path)) else {
+        let Some(pin) = self.files.sources.get(id).map(|source| Arc::clone(&source.path)) else {
             return;
         };
-        if self.rotated.pinned(&pin) != Some(&pin) || self.is_pin(name) {
+        if self.files.followed.pinned(&pin) != Some(&pin) || self.files.followed.is_pin_path(name) {
             return;
         }
-        self.rotated.name_pin(&pin, name);
+        self.files.followed.rename_pin(&pin, name);
         if let Some(pin) = self.pins.held.get_mut(&id) {
             pin.of = Arc::clone(name);
         }
-        self.publish(id, false);
+        self.files.publish(id, false);
     }
 
     /// Pins what is behind, removes the pins of what is not any more, and keeps to the limit.
     pub(super) fn keep_pins(&mut self, now: Monotonic) {
-        let limit = self.input.settings.pin.max_bytes;
-        let mut leftovers = self.rotated.pins();
-        // Not in the order of a hash map: the simulated world replays what happened.
-        leftovers.sort_unstable();
+        let limit = self.files.input.settings.pin.max_bytes;
+        let leftovers = self.files.followed.pins();
         if limit.is_none() && self.pins.held.is_empty() && leftovers.is_empty() {
             return;
         }
         for (path, since) in leftovers {
-            let Some(place) = self.places.get(&path) else { continue };
+            let Some(place) = self.files.places.get(&path) else { continue };
             let is_spare = match &place.content {
                 // Its file is in a place of its own, unless that is to be looked at again.
                 Content::Duplicate(duplicate) => duplicate.comparison.is_none() && !place.recheck,
@@ -192,7 +178,7 @@ impl Catalog {
                 }
             }
         }
-        for id in self.sources.ids_in_order() {
+        for id in self.files.sources.ids_in_order() {
             self.keep_pin(id, limit.is_some(), now);
         }
         if let Some(peer) = &self.peer {
@@ -200,19 +186,20 @@ impl Catalog {
         }
         let kept = self.enforce_limit(limit.unwrap_or(u64::MAX));
         self.sync_pins();
-        self.input.metrics.pinned_files.set(self.pins.held.len() as u64);
-        self.input.metrics.pinned_bytes.set(kept);
+        self.files.input.metrics.pinned_files.set(self.pins.held.len() as u64);
+        self.files.input.metrics.pinned_bytes.set(kept);
     }
 
     /// Makes durable what was done to links, before anything is forgotten of their files: a link that a power cut
     /// brings back would be read again, and one that it takes away be lost with its file.
     fn sync_pins(&mut self) {
-        let Some(directory) = self.pins.directory.as_ref().filter(|_| self.pins.unsynced) else {
+        let directory = self.files.followed.pin_directory();
+        let Some(directory) = directory.filter(|_| self.pins.unsynced) else {
             return;
         };
         // It may have been made just now, and the one around it.
         let mut directories = directory.ancestors().take(3);
-        match directories.try_for_each(|directory| self.input.fs.sync_dir(directory)) {
+        match directories.try_for_each(|directory| self.files.input.fs.sync_dir(directory)) {
             Ok(()) => self.pins.unsynced = false,
             // Tried again with the next scan.
             Err(error) => tracing::warn!(
@@ -223,26 +210,27 @@ impl Catalog {
     }
 
     fn keep_pin(&mut self, id: SourceId, pinning: bool, now: Monotonic) {
-        let (Some(source), Some(look)) = (self.sources.get(id), self.readers.look(id)) else {
+        let (Some(source), Some(look)) = (self.files.sources.get(id), self.files.readers.look(id))
+        else {
             return;
         };
         let file = (source.device, source.inode);
         let is_settled =
-            self.input.cursors.is_settled(id) || sabotage::is_on(Sabotage::PinReleasedEarly);
-        let at_pin = self.rotated.pinned(&source.path).is_some();
+            self.files.input.cursors.is_settled(id) || sabotage::is_on(Sabotage::PinReleasedEarly);
+        let at_pin = self.files.followed.pinned(&source.path).is_some();
         if self.pins.held.get(&id).is_some_and(|pin| (pin.device, pin.inode) != file) {
             self.leave_pinned_file(id, &look, now);
             if self.pins.held.contains_key(&id) {
                 return;
             }
-        } else if let Some(of) = self.rotated.pinned(&source.path)
+        } else if let Some(of) = self.files.followed.pinned(&source.path)
             && !self.pins.held.contains_key(&id)
         {
             let (path, of, offset) = (Arc::clone(&source.path), Arc::clone(of), look.offset);
             let pin = Pin { path, of, device: file.0, inode: file.1, since: now, offset };
             self.pins.held.insert(id, pin);
         }
-        let Some(source) = self.sources.get(id) else { return };
+        let Some(source) = self.files.sources.get(id) else { return };
         let is_read = is_read(source, &look);
         let Some(pin) = self.pins.held.get_mut(&id) else {
             let is_behind = !is_read || !is_settled;
@@ -259,14 +247,14 @@ impl Catalog {
             && now.since(pin.since) >= MISSING_GRACE;
         pin.offset = look.offset;
         if source.placed && !at_pin {
-            pin.of = self.rotated.link_of(&source.path).unwrap_or_else(|| Arc::clone(&source.path));
+            pin.of = self.files.followed.shown_or_own(&source.path);
         }
         let pin = pin.clone();
         let is_done = is_settled && (is_read || (at_pin && rests));
         if is_done && self.is_spare(&pin, source, &look) {
             self.release(id);
         } else if !source.placed && !at_pin {
-            self.rotated.add_pin(pin.path, pin.of, now);
+            self.files.followed.add_pin(pin.path, pin.of, now);
             if let Some(pin) = self.pins.held.get_mut(&id) {
                 pin.since = now;
             }
@@ -276,7 +264,7 @@ impl Catalog {
     /// Whether the pin of a source of which all was read, as far as the last scan knows, keeps nothing else: its file
     /// has its own name, or holds what was read and no more. What cannot be looked at is kept.
     fn is_spare(&self, pin: &Pin, source: &Source, look: &ReaderLook) -> bool {
-        let meta = match self.input.fs.symlink_metadata(&pin.path) {
+        let meta = match self.files.input.fs.symlink_metadata(&pin.path) {
             Ok(meta) => meta,
             Err(error) => return error.kind() == io::ErrorKind::NotFound,
         };
@@ -285,7 +273,11 @@ impl Catalog {
         }
         meta.size == source.size
             && (source.compressed
-                || self.probe.is_as_read(&pin.path, &meta, look.offset, look.tail).unwrap_or(false))
+                || self
+                    .files
+                    .probe
+                    .is_as_read(&pin.path, &meta, look.offset, look.tail)
+                    .unwrap_or(false))
     }
 
     /// A source goes on in another file than the pinned one. If that one has no other name and holds more or something
@@ -293,14 +285,14 @@ impl Catalog {
     /// read is kept until it has its verdict: that the other file is the same is not certain before it is read.
     fn leave_pinned_file(&mut self, id: SourceId, look: &ReaderLook, now: Monotonic) {
         let Some(pin) = self.pins.held.get(&id) else { return };
-        let is_settled = self.input.cursors.is_settled(id);
-        let is_spare = match self.input.fs.symlink_metadata(&pin.path) {
+        let is_settled = self.files.input.cursors.is_settled(id);
+        let is_spare = match self.files.input.fs.symlink_metadata(&pin.path) {
             Ok(meta) if meta.links > 1 => {
                 self.release(id);
                 return;
             }
             Ok(meta) if meta.size != look.offset => Ok(false),
-            Ok(meta) => self.probe.is_as_read(&pin.path, &meta, look.offset, look.tail),
+            Ok(meta) => self.files.probe.is_as_read(&pin.path, &meta, look.offset, look.tail),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(true),
             Err(error) => Err(error),
         };
@@ -310,7 +302,7 @@ impl Catalog {
             Ok(true) => {}
             Ok(false) => {
                 if let Some(pin) = self.pins.held.remove(&id) {
-                    self.rotated.add_pin(pin.path, pin.of, now);
+                    self.files.followed.add_pin(pin.path, pin.of, now);
                 }
             }
             // Looked at again by the next scan.
@@ -320,12 +312,14 @@ impl Catalog {
 
     /// Gives the file of a source a name in the data directory.
     fn pin(&mut self, id: SourceId, now: Monotonic) {
-        let (Some(directory), Some(source)) = (&self.pins.directory, self.sources.get(id)) else {
+        let (Some(directory), Some(source)) =
+            (self.files.followed.pin_directory(), self.files.sources.get(id))
+        else {
             return;
         };
-        let of = self.rotated.link_of(&source.path).unwrap_or_else(|| Arc::clone(&source.path));
+        let of = self.files.followed.shown_or_own(&source.path);
         let (path, linked) = self.link_pin(directory, &source.path, &of);
-        let linked = linked.and_then(|()| self.input.fs.symlink_metadata(&path));
+        let linked = linked.and_then(|()| self.files.input.fs.symlink_metadata(&path));
         let (device, inode) = (source.device, source.inode);
         match linked {
             Ok(meta) if (meta.device, meta.inode) == (device, inode) => {
@@ -355,7 +349,7 @@ impl Catalog {
 
     /// Links a file under the next name, with `of` in it if the file system takes that.
     fn link_pin(&self, directory: &Path, file: &Path, of: &Path) -> (PathBuf, io::Result<()>) {
-        let fs = &self.input.fs;
+        let fs = &self.files.input.fs;
         let link = |name| {
             let path = directory.join(name);
             let mut linked = fs.hard_link(file, &path);
@@ -388,11 +382,11 @@ impl Catalog {
     fn enforce_limit(&mut self, limit: u64) -> u64 {
         let mut only: Vec<(Monotonic, SourceId, u64)> = Vec::new();
         for (&id, pin) in &self.pins.held {
-            let is_gone = self.sources.get(id).is_some_and(|source| {
-                !source.placed || self.rotated.pinned(&source.path).is_some()
+            let is_gone = self.files.sources.get(id).is_some_and(|source| {
+                !source.placed || self.files.followed.pinned(&source.path).is_some()
             });
             if is_gone
-                && let Ok(meta) = self.input.fs.symlink_metadata(&pin.path)
+                && let Ok(meta) = self.files.input.fs.symlink_metadata(&pin.path)
                 && meta.links <= 1 + self.pins_of_others(pin)
             {
                 only.push((pin.since, id, meta.size));
@@ -405,17 +399,19 @@ impl Catalog {
                 break;
             }
             kept -= size;
-            let (Some(source), Some(look)) = (self.sources.get(id), self.readers.look(id)) else {
+            let (Some(source), Some(look)) =
+                (self.files.sources.get(id), self.files.readers.look(id))
+            else {
                 continue;
             };
-            self.input.metrics.pins_given_up.add(1);
+            self.files.input.metrics.pins_given_up.add(1);
             tracing::error!(
-                path = %self.rotated.pinned(&source.path).unwrap_or(&source.path).display(),
+                path = %self.files.followed.pinned(&source.path).unwrap_or(&source.path).display(),
                 read = look.offset, size, bytes_lost = unread_bytes(source, &look), limit,
                 "a deleted file is given up before it was read: the files that are pinned take more than \
                  `pin.max_bytes`"
             );
-            self.readers.close(id);
+            self.files.readers.close(id);
             self.release(id);
         }
         kept
@@ -430,20 +426,20 @@ impl Catalog {
     fn release(&mut self, id: SourceId) {
         let Some(pin) = self.pins.held.remove(&id) else { return };
         // What the file was compressed to is known by the name that it had.
-        if let Some(of) = self.rotated.pinned(&pin.path).cloned()
-            && self.sources.get(id).is_some_and(|source| source.path == pin.path)
+        if let Some(of) = self.files.followed.pinned(&pin.path).cloned()
+            && self.files.sources.get(id).is_some_and(|source| source.path == pin.path)
         {
-            self.sources.rename(id, of);
+            self.files.sources.rename(id, of);
         }
         self.unlink(&pin.path);
     }
 
     fn unlink(&mut self, path: &Path) {
         tracing::debug!(path = %path.display(), "a pin is removed");
-        self.rotated.remove_pin(path);
-        self.lose_place(path, self.now);
+        self.files.followed.remove(path);
+        self.files.lose_place(path, self.now);
         self.pins.unsynced = true;
-        match self.input.fs.remove_file(path) {
+        match self.files.input.fs.remove_file(path) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
                 tracing::warn!(path = %path.display(), %error, "a pin cannot be removed");
             }
@@ -456,7 +452,7 @@ impl Catalog {
         if pin.file_name().is_none_or(|name| name::path(name).is_some()) {
             return;
         }
-        if let Err(error) = sidecar::remove(&*self.input.fs, pin) {
+        if let Err(error) = sidecar::remove(&*self.files.input.fs, pin) {
             tracing::warn!(pin = %pin.display(), %error, "the path of a pin cannot be removed");
         }
     }

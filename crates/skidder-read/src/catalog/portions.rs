@@ -22,7 +22,7 @@ const PORTION_MAX: usize = 64;
 impl Catalog {
     /// Files whose beginnings are held at once.
     fn portion(&self) -> usize {
-        let settings = &self.input.settings;
+        let settings = &self.files.input.settings;
         (settings.heads_bytes_max / (settings.fingerprint.length as usize).max(1)).max(1)
     }
 
@@ -79,15 +79,18 @@ impl Catalog {
 
     fn may_be_in_place(&self, fresh: &Fresh) -> bool {
         let meta = &fresh.found.metadata;
-        let ids = self.sources.index().with_inode((meta.device, meta.inode));
+        let ids = self.files.sources.index().with_inode((meta.device, meta.inode));
         ids.iter().any(|id| {
-            self.sources.get(*id).is_some_and(|source| !source.placed && source.path == fresh.path)
+            self.files
+                .sources
+                .get(*id)
+                .is_some_and(|source| !source.placed && source.path == fresh.path)
         })
     }
 
     /// Whether no pass looks further than at one file, the sources in their places, and the registry.
     fn is_divisible(&self) -> bool {
-        !self.input.settings.scan.symlinks && !self.sources.has_displaced()
+        !self.files.input.settings.scan.symlinks && !self.files.sources.has_displaced()
     }
 
     /// Portion by portion: first the files that nobody could have a better claim against, then the others.

@@ -43,15 +43,15 @@ impl Catalog {
     /// help.
     pub(super) fn take_troubled(&mut self) -> Vec<PathBuf> {
         let mut paths = Vec::new();
-        for id in self.readers.take_troubled(|id| self.sources.contains(id)) {
-            let Some(source) = self.sources.get(id) else { continue };
+        for id in self.files.readers.take_troubled(|id| self.files.sources.contains(id)) {
+            let Some(source) = self.files.sources.get(id) else { continue };
             let (path, compressed) = (Arc::clone(&source.path), source.compressed);
-            let trouble = self.readers.look(id).and_then(|look| look.trouble);
+            let trouble = self.files.readers.look(id).and_then(|look| look.trouble);
             if compressed && trouble == Some(Trouble::Rewritten) {
-                self.sources.reject_file(id);
+                self.files.sources.reject_file(id);
             }
             if trouble != Some(Trouble::Damaged)
-                && self.places.recheck(&path)
+                && self.files.places.recheck(&path)
                 && matches!(trouble, Some(Trouble::Rewritten | Trouble::Displaced))
             {
                 paths.push(path.to_path_buf());

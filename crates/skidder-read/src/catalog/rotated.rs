@@ -38,14 +38,12 @@ const GONE_KEPT: Duration = Duration::from_hours(1);
 /// All that is known of files beside the targets of links.
 #[derive(Default)]
 pub(super) struct RotatedFiles {
-    /// Rotated files that are looked at as though a pattern matched them.
-    files: HashMap<Arc<Path>, RotatedFile>,
     /// Saved entries of this input, by their paths, until the start is over.
     saved: HashMap<Arc<Path>, Vec<Saved>>,
     /// Directories of saved entries that no pattern matches, with the newest change of each.
     directories: HashMap<PathBuf, Timestamp>,
     /// Links of this scan whose rotated files were looked for.
-    revisit: HashSet<PathBuf>,
+    searched: HashSet<PathBuf>,
     /// Links whose rotated files could not be looked for, or only in part: the next scan tries again.
     again: BTreeMap<PathBuf, Again>,
     /// When the last scan began.
@@ -53,14 +51,6 @@ pub(super) struct RotatedFiles {
     /// Paths that lead nowhere any more: the last scan that saw what they led to, and since when they are gone. What was
     /// rotated away from them since was written since.
     gone: HashMap<Arc<Path>, (Timestamp, Monotonic)>,
-}
-
-struct RotatedFile {
-    /// The path that its events carry.
-    link: Arc<Path>,
-    since: Monotonic,
-    /// It is a pin: its saved entry names the file that it was.
-    pin: bool,
 }
 
 struct Saved {
@@ -146,59 +136,9 @@ impl RotatedFiles {
         }
     }
 
-    /// The file that a pin keeps has this name.
-    pub(super) fn name_pin(&mut self, pin: &Path, name: &Arc<Path>) {
-        if let Some(rotated) = self.files.get_mut(pin) {
-            rotated.link = Arc::clone(name);
-        }
-    }
-
-    /// Whether a file is here because a link led to it.
-    pub(super) fn has(&self, path: &Path) -> bool {
-        self.files.contains_key(path)
-    }
-
-    /// Whether all that was rotated away from a link was found, and taken in.
-    pub(super) fn is_followed(&self, link: &Path, is_taken_in: impl Fn(&Path) -> bool) -> bool {
-        let mut of_link = self.files.iter().filter(|(_, rotated)| &*rotated.link == link);
-        !self.again.contains_key(link) && of_link.all(|(path, _)| is_taken_in(path))
-    }
-
-    /// Whether a file was rotated away from the target of a link.
-    pub(super) fn is_rotated(&self, path: &Path) -> bool {
-        self.files.get(path).is_some_and(|rotated| !rotated.pin)
-    }
-
-    /// From now on, a file that was rotated away from what a link led to is looked at.
-    fn add_rotated(&mut self, path: &Path, link: &Arc<Path>, since: Monotonic) {
-        let rotated = RotatedFile { link: Arc::clone(link), since, pin: false };
-        self.files.insert(Arc::from(path), rotated);
-    }
-
-    /// The file that a pin keeps; nothing if it is none.
-    pub(super) fn pinned(&self, path: &Path) -> Option<&Arc<Path>> {
-        self.files.get(path).filter(|rotated| rotated.pin).map(|rotated| &rotated.link)
-    }
-
-    /// From now on, the pin of a file that is gone is looked at.
-    pub(super) fn add_pin(&mut self, pin: Arc<Path>, of: Arc<Path>, since: Monotonic) {
-        self.files.entry(pin).or_insert(RotatedFile { link: of, since, pin: true });
-    }
-
-    /// A pin is removed.
-    pub(super) fn remove_pin(&mut self, pin: &Path) {
-        self.files.remove(pin);
-    }
-
-    /// All pins that are looked at, and since when.
-    pub(super) fn pins(&self) -> Vec<(Arc<Path>, Monotonic)> {
-        let pins = self.files.iter().filter(|(_, rotated)| rotated.pin);
-        pins.map(|(path, rotated)| (Arc::clone(path), rotated.since)).collect()
-    }
-
-    /// The path that events of a file carry, if it is not its own.
-    pub(super) fn link_of(&self, path: &Path) -> Option<Arc<Path>> {
-        self.files.get(path).map(|rotated| Arc::clone(&rotated.link))
+    /// Whether the last search for files that were rotated away from a link was complete.
+    pub(super) fn is_complete(&self, link: &Path) -> bool {
+        !self.again.contains_key(link)
     }
 }
 
@@ -211,7 +151,7 @@ impl Catalog {
         }
         let mut all = Vec::with_capacity(fresh.len());
         let mut loose: Option<HashSet<Arc<Path>>> = None;
-        self.rotated.revisit.clear();
+        self.rotated.searched.clear();
         self.rotated.gone.retain(|_, (_, since)| now.monotonic.since(*since) < GONE_KEPT);
         let mut again = std::mem::take(&mut self.rotated.again);
         for found in fresh {
@@ -224,7 +164,7 @@ impl Catalog {
             all.push(found);
         }
         for (path, failed) in again {
-            match self.input.fs.metadata(&path) {
+            match self.files.input.fs.metadata(&path) {
                 Ok(metadata) => self.follow(&Found { path, metadata }, failed, now, &mut all),
                 // It may come back.
                 Err(error)
@@ -245,7 +185,7 @@ impl Catalog {
         candidates: &[Candidate],
         now: Now,
     ) -> Vec<Candidate> {
-        if !self.input.settings.scan.symlinks {
+        if !self.files.input.settings.scan.symlinks {
             return Vec::new();
         }
         let mut all = Vec::new();
@@ -273,14 +213,14 @@ impl Catalog {
 
     /// Whether the registry has something under the key of a file's beginning.
     fn is_saved(&self, candidate: &Candidate) -> bool {
-        let key = self.input.settings.key(&candidate.head.print().hex());
-        self.input.cursors.saved(&key).is_ok_and(|saved| saved.is_some())
+        let key = self.files.input.settings.key(&candidate.head.print().hex());
+        self.files.input.cursors.saved(&key).is_ok_and(|saved| saved.is_some())
     }
 
     /// What was seen of what a path led to before it led to this file; nothing if it led to no other.
     fn before(&self, found: &Found, loose: &mut Option<HashSet<Arc<Path>>>) -> Option<Extent> {
         let meta = &found.metadata;
-        if let Some(place) = self.places.get(&found.path) {
+        if let Some(place) = self.files.places.get(&found.path) {
             // What was empty and is not any more, or has been written to and is empty again, may be another file with the
             // same inode; and so may one of which a few bytes were known.
             let is_unproved = match &place.content {
@@ -302,7 +242,7 @@ impl Catalog {
             }
         }
         let paths = loose.get_or_insert_with(|| {
-            let gone = self.sources.iter().filter(|(_, source)| !source.placed);
+            let gone = self.files.sources.iter().filter(|(_, source)| !source.placed);
             gone.map(|(_, source)| Arc::clone(&source.path)).collect()
         });
         // The link was gone for a moment, or it is new: then its log began after the last scan.
@@ -315,13 +255,13 @@ impl Catalog {
     /// A change that a scan has certainly seen if an entry was saved at this time: cursors move on after the last scan,
     /// while the link may lead to another file already.
     fn seen_before(&self, updated: Timestamp) -> Timestamp {
-        let late = SAVED_LATE + self.input.settings.check_interval;
+        let late = SAVED_LATE + self.files.input.settings.check_interval;
         Timestamp(updated.0.saturating_sub(i64::try_from(late.as_nanos()).unwrap_or(i64::MAX)))
     }
 
     /// Looks for rotated files beside the target of what may be a link.
     fn follow(&mut self, found: &Found, again: Again, now: Now, out: &mut Vec<Found>) {
-        if self.rotated.revisit.contains(&found.path) || sabotage::is_on(Sabotage::LinksUnfollowed)
+        if self.rotated.searched.contains(&found.path) || sabotage::is_on(Sabotage::LinksUnfollowed)
         {
             return;
         }
@@ -333,7 +273,7 @@ impl Catalog {
                     tracing::warn!(path = %found.path.display(), %error,
                         "cannot look for rotated files beside the target of a link; trying again with each scan");
                 }
-                self.rotated.revisit.insert(found.path.clone());
+                self.rotated.searched.insert(found.path.clone());
                 self.rotated.again.insert(found.path.clone(), again);
             }
         }
@@ -348,10 +288,10 @@ impl Catalog {
         now: Now,
         out: &mut Vec<Found>,
     ) -> io::Result<()> {
-        if self.input.fs.symlink_metadata(&found.path)?.kind != FileKind::Symlink {
+        if self.files.input.fs.symlink_metadata(&found.path)?.kind != FileKind::Symlink {
             return Ok(());
         }
-        let target = self.input.fs.canonicalize(&found.path)?;
+        let target = self.files.input.fs.canonicalize(&found.path)?;
         let seen = match again.seen {
             Extent::At(seen) => Some(seen),
             Extent::InDirectory(otherwise) => {
@@ -361,7 +301,7 @@ impl Catalog {
         };
         // Its content may still tell that it leads to another file.
         let Some(seen) = seen else { return Ok(()) };
-        self.rotated.revisit.insert(found.path.clone());
+        self.rotated.searched.insert(found.path.clone());
         let link: Arc<Path> = Arc::from(found.path.as_path());
         // What is known by now may be newer than what could not be seen before.
         let is_retry = again.since < now.monotonic;
@@ -386,7 +326,7 @@ impl Catalog {
         for sibling in wanted {
             tracing::debug!(link = %link.display(), path = %sibling.path.display(),
                 "a rotated file is read as what the link led to before");
-            self.rotated.add_rotated(&sibling.path, &link, now.monotonic);
+            self.files.followed.add_rotated(&sibling.path, &link, now.monotonic);
             out.push(sibling);
         }
         failed.map_or(Ok(()), Err)
@@ -398,8 +338,8 @@ impl Catalog {
         let (Some(directory), Some(name)) = (target.parent(), target.file_name()) else {
             return Ok(siblings);
         };
-        let scan = &self.input.settings.scan;
-        self.input.fs.scan_dir(
+        let scan = &self.files.input.settings.scan;
+        self.files.input.fs.scan_dir(
             directory,
             &mut |other| {
                 let path = directory.join(other);
@@ -436,7 +376,7 @@ impl Catalog {
             // Too little may have been read of it to tell by what it holds.
             return Ok(Some(true));
         }
-        let head = match self.probe.head(sibling, Compression::Auto) {
+        let head = match self.files.probe.head(sibling, Compression::Auto) {
             Ok(Some(head)) => head,
             Ok(None) | Err(HeadError::NotOf(_) | HeadError::Damaged(_)) => return Ok(None),
             Err(HeadError::Io(error)) if error.kind() == io::ErrorKind::NotFound => {
@@ -456,11 +396,11 @@ impl Catalog {
             duplicate_of: None,
         };
         // What the link led to is known by the path of the link.
-        self.rotated.add_rotated(&path, link, now);
+        self.files.followed.add_rotated(&path, link, now);
         let sources_like = self.sources_like(&candidate).into_iter().map(|id| self.is_certain(id));
         let source = sources_like.reduce(|one, other| one || other);
         let source = source.max(self.claims(&candidate, &print));
-        self.rotated.files.remove(&path);
+        self.files.followed.remove(&path);
         Ok(source)
     }
 }

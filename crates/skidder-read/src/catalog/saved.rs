@@ -75,7 +75,7 @@ fn restarted(candidate: &Candidate, cursor: Cursor) -> Cursor {
 impl Catalog {
     /// Remembers saved entries that cannot be found by the usual key.
     pub(super) fn load_saved(&mut self, now: Monotonic) {
-        let settings = &self.input.settings;
+        let settings = &self.files.input.settings;
         let usual = settings.fingerprint.length;
         let mut saved = Vec::new();
         let mut has_saved = false;
@@ -83,7 +83,7 @@ impl Catalog {
         self.adoptable.clear();
         self.rotated.clear_saved();
         let (adoptable, rotated) = (&mut self.adoptable, &mut self.rotated);
-        let loaded = self.input.cursors.for_each_saved(&mut |key, entry| {
+        let loaded = self.files.input.cursors.for_each_saved(&mut |key, entry| {
             if settings.forget_at_start && is_of_input(settings, key) {
                 forgotten.push(key.to_owned());
                 return;
@@ -110,13 +110,13 @@ impl Catalog {
         }
         self.has_saved = has_saved;
         self.saved = SavedPrints::new(saved, usual, settings.pin.directory.as_deref());
-        self.saved.set_loaded(self.places.scan());
+        self.saved.set_loaded(self.files.places.scan());
         if !forgotten.is_empty() {
             tracing::warn!(
                 entries = forgotten.len(),
                 "`clean_inactive: 0` with `legacy_clean_inactive`: all files are read from the start"
             );
-            self.input.cursors.forget_saved(forgotten);
+            self.files.input.cursors.forget_saved(forgotten);
         }
         self.load_pins(now);
     }
@@ -132,7 +132,11 @@ impl Catalog {
 
     /// What is saved under a key, unless everything saved is to be forgotten.
     pub(super) fn entry(&self, key: &str) -> Result<Option<Entry>, CursorsError> {
-        if self.input.settings.forget_at_start { Ok(None) } else { self.input.cursors.saved(key) }
+        if self.files.input.settings.forget_at_start {
+            Ok(None)
+        } else {
+            self.files.input.cursors.saved(key)
+        }
     }
 
     /// Files that begin alike compete for what the registry knows of one of them: those that prove it come
@@ -158,11 +162,11 @@ impl Catalog {
         };
         let named: HashSet<(u64, u64)> = ranked
             .iter()
-            .filter(|(_, candidate)| !self.is_pin(&candidate.path))
+            .filter(|(_, candidate)| !self.files.followed.is_pin_path(&candidate.path))
             .map(|(_, candidate)| inode(candidate))
             .collect();
         let is_second = |candidate: &Candidate| {
-            self.is_pin(&candidate.path) && named.contains(&inode(candidate))
+            self.files.followed.is_pin_path(&candidate.path) && named.contains(&inode(candidate))
         };
         ranked.sort_by_cached_key(|(rank, candidate)| (is_second(candidate), *rank));
         candidates.extend(ranked.into_iter().map(|(_, candidate)| candidate));
@@ -180,7 +184,7 @@ impl Catalog {
         let mut best: Option<Claim> = None;
         let mut odd = self.saved_prints(candidate);
         odd.sort_by_key(|&at| self.saved.get(at).map(|saved| Reverse(saved.fingerprint.len)));
-        let usual = self.input.settings.key(&fingerprint.hex());
+        let usual = self.files.input.settings.key(&fingerprint.hex());
         // What begins as several files did is looked into.
         let doubtful = !odd.is_empty();
         let odd = odd
@@ -199,7 +203,7 @@ impl Catalog {
                 }
             }
             // Without a name, only the file itself can be known by a few bytes.
-            let of_pin = rank.other_file && !self.is_pin(&candidate.path);
+            let of_pin = rank.other_file && !self.files.followed.is_pin_path(&candidate.path);
             if of_pin && odd.is_some_and(|at| self.saved.pinned().contains(&at)) {
                 continue;
             }
@@ -208,7 +212,7 @@ impl Catalog {
                 && rank.other_file
                 && let Some(saved) = odd.and_then(|at| self.saved.get(at))
                 && saved.fingerprint.len
-                    < fingerprint.len.min(self.input.settings.fingerprint.length)
+                    < fingerprint.len.min(self.files.input.settings.fingerprint.length)
             {
                 continue;
             }
@@ -246,7 +250,7 @@ impl Catalog {
         fingerprint: &Fingerprint,
     ) -> Option<bool> {
         let claim = self.claim(candidate, fingerprint).ok()?.filter(|claim| !claim.rank.misfit)?;
-        let usual = self.input.settings.fingerprint.length;
+        let usual = self.files.input.settings.fingerprint.length;
         let len = claim.entry.meta.fingerprint_len.map_or(usual, Fingerprint::bytes_of_saved);
         Some(len >= usual || claim.entry.cursor.offset >= PROOF_BYTES)
     }
@@ -261,7 +265,7 @@ impl Catalog {
         let claim = self.claim(candidate, &print).ok()??;
         let is_proved = !claim.rank.misfit && !claim.rank.unproved;
         let len = claim.entry.meta.fingerprint_len.map(Fingerprint::bytes_of_saved);
-        is_proved.then(|| len.unwrap_or(self.input.settings.fingerprint.length))
+        is_proved.then(|| len.unwrap_or(self.files.input.settings.fingerprint.length))
     }
 
     fn rank(&self, candidate: &Candidate, entry: &Entry, doubtful: bool) -> Rank {
@@ -270,14 +274,17 @@ impl Catalog {
         let tail = cursor.tail.map(|tail| Tail { len: tail.len, crc: tail.crc });
         let (fits, is_proved) = if candidate.head.compressed {
             let doubtful = doubtful || entry.meta.fingerprint_len.is_some();
-            let fits = self.probe.compressed_fits(candidate, doubtful, cursor.offset, tail);
+            let fits = self.files.probe.compressed_fits(candidate, doubtful, cursor.offset, tail);
             (fits != Some(false), fits == Some(true))
         } else {
-            (self.probe.tail_fits(&candidate.path, meta, cursor.offset, tail), cursor.offset > 0)
+            (
+                self.files.probe.tail_fits(&candidate.path, meta, cursor.offset, tail),
+                cursor.offset > 0,
+            )
         };
         let other_file = (entry.meta.device, entry.meta.inode) != (meta.device, meta.inode);
         let other_path = entry.meta.source != candidate.path;
-        let usual = self.input.settings.fingerprint.length;
+        let usual = self.files.input.settings.fingerprint.length;
         let len = entry.meta.fingerprint_len.map_or(usual, Fingerprint::bytes_of_saved);
         let weak = len < usual && cursor.offset.saturating_sub(len.into()) < PROOF_BYTES;
         let elsewhere = other_file || (weak && other_path);
@@ -303,7 +310,7 @@ impl Catalog {
         let short = entry
             .meta
             .fingerprint_len
-            .is_some_and(|len| len < self.input.settings.fingerprint.length);
+            .is_some_and(|len| len < self.files.input.settings.fingerprint.length);
         if short && rank.other_file && !self.is_near(&entry.meta.source, &candidate.path) {
             // Another file with the same few bytes.
             let generation = cursor.generation + 1;
@@ -339,8 +346,8 @@ impl Catalog {
     fn is_near(&self, saved: &Path, path: &Path) -> bool {
         saved == path
             || is_related(saved, path)
-            || self.is_pin(path)
-            || self.rotated.link_of(path).is_some_and(|link| *link == *saved)
+            || self.files.followed.is_pin_path(path)
+            || self.files.followed.shown(path).is_some_and(|link| *link == *saved)
     }
 
     /// The saved entries with unusual fingerprints that fit.
@@ -351,10 +358,10 @@ impl Catalog {
         let mut found = self.short_near(&candidate.path);
         found.retain(|&at| {
             let print = self.saved.get(at).map(|saved| saved.fingerprint);
-            print.is_some_and(|print| self.probe.print_as(candidate, &print) == Some(print))
+            print.is_some_and(|print| self.files.probe.print_as(candidate, &print) == Some(print))
         });
         for like in self.saved.other_lengths() {
-            if let Some(print) = self.probe.print_as(candidate, &like) {
+            if let Some(print) = self.files.probe.print_as(candidate, &like) {
                 found.extend_from_slice(self.saved.others_like(&print));
             }
         }
@@ -365,14 +372,14 @@ impl Catalog {
     /// The saved entries with fingerprints shorter than usual that are near to a path: those that [`Catalog::is_near`]
     /// takes.
     fn short_near(&self, path: &Path) -> Vec<usize> {
-        let is_pin = self.is_pin(path);
+        let is_pin = self.files.followed.is_pin_path(path);
         let mut near: Vec<usize> = if is_pin {
             self.saved.short().collect()
         } else {
             self.saved.short_near(path).collect()
         };
         near.extend_from_slice(self.saved.pinned());
-        if !is_pin && let Some(link) = self.rotated.link_of(path) {
+        if !is_pin && let Some(link) = self.files.followed.shown(path) {
             let of_link = |at: &usize| self.saved.get(*at).is_some_and(|print| print.path == link);
             near.extend(self.saved.short_near(&link).filter(of_link));
         }

@@ -22,27 +22,27 @@ impl Catalog {
     pub(super) fn retire_missing(&mut self, now: Now) {
         let (mut gone, mut lost) = (Vec::new(), Vec::new());
         let has_failed = |look: &ReaderLook| look.trouble == Some(Trouble::Failed);
-        let displaced = self.sources.iter().filter(|(_, source)| !source.placed);
+        let displaced = self.files.sources.iter().filter(|(_, source)| !source.placed);
         let displaced: Vec<SourceId> = displaced.map(|(id, _)| id).collect();
         for id in displaced {
-            if self.sources.set_missing(id, now.monotonic) {
+            if self.files.sources.set_missing(id, now.monotonic) {
                 lost.push(id);
             }
-            let Some(source) = self.sources.get(id) else { continue };
+            let Some(source) = self.files.sources.get(id) else { continue };
             let Some(since) = source.missing_since else { continue };
-            let Some(look) = self.readers.look(id) else { continue };
+            let Some(look) = self.files.readers.look(id) else { continue };
             if look.open && has_failed(&look) {
                 lost.push(id);
             }
             let missing = now.monotonic.since(since);
-            let settings = &self.input.settings;
+            let settings = &self.files.input.settings;
             let forgettable = settings.clean_removed
                 || source.former
                 || settings.clean_inactive.is_some_and(|limit| missing >= limit);
             if missing >= MISSING_GRACE
                 && forgettable
                 && look.state == ReaderState::Closed
-                && self.input.cursors.is_settled(id)
+                && self.files.input.cursors.is_settled(id)
             {
                 gone.push((id, look));
             }
@@ -51,34 +51,34 @@ impl Catalog {
         lost.sort_unstable();
         lost.dedup();
         for id in lost {
-            self.readers.set_teller(id, None);
-            self.readers.wake_if_open(id);
+            self.files.readers.set_teller(id, None);
+            self.files.readers.wake_if_open(id);
         }
         gone.sort_unstable_by_key(|(id, _)| *id);
-        if self.places.may_have_duplicates() && !gone.is_empty() {
+        if self.files.places.may_have_duplicates() && !gone.is_empty() {
             // What had to wait for its reader continues with the next scan.
-            let held = self.places.duplicates().map(|(_, _, duplicate)| duplicate.of);
+            let held = self.files.places.duplicates().map(|(_, _, duplicate)| duplicate.of);
             let held: HashSet<SourceId> = held.collect();
             gone.retain(|(id, _)| !held.contains(id));
         }
         for (id, look) in gone {
-            let Some(source) = self.sources.remove(id) else { continue };
-            self.places.recheck_duplicates_of(id);
+            let Some(source) = self.files.sources.remove(id) else { continue };
+            self.files.places.recheck_duplicates_of(id);
             let unread = unread_bytes(&source, &look);
             if unread > 0 {
-                self.input.metrics.files_lost.add(1);
-                self.input.metrics.bytes_lost.add(unread);
+                self.files.input.metrics.files_lost.add(1);
+                self.files.input.metrics.bytes_lost.add(unread);
                 tracing::warn!(path = %source.path.display(), read = look.offset, size = source.size,
                     "a file vanished before it was read to the end");
             }
-            if !source.former && self.input.settings.delete.is_none() {
+            if !source.former && self.files.input.settings.delete.is_none() {
                 let since = source.missing_since.unwrap_or(now.monotonic);
                 let at = now.wall.earlier_by(now.monotonic.since(since));
                 self.forecast.note_deleted(&source.path, at);
             }
-            self.input.metrics.last_errors.forget(id);
-            self.readers.remove(id);
-            self.input.cursors.remove(id);
+            self.files.input.metrics.last_errors.forget(id);
+            self.files.readers.remove(id);
+            self.files.input.cursors.remove(id);
         }
     }
 
@@ -89,7 +89,7 @@ impl Catalog {
         if now.monotonic.since(started) < MISSING_GRACE {
             return;
         }
-        let settings = &self.input.settings;
+        let settings = &self.files.input.settings;
         let first = self.swept.is_none();
         let since = self.swept.map_or(Duration::MAX, |at| now.monotonic.since(at));
         if since < CLEAN_EVERY || (!first && settings.clean_inactive.is_none()) {
@@ -101,10 +101,10 @@ impl Catalog {
             self.rotated.clear_saved();
         }
         let sources: HashMap<&str, SourceId> =
-            self.sources.iter().map(|(id, source)| (&*source.key, id)).collect();
+            self.files.sources.iter().map(|(id, source)| (&*source.key, id)).collect();
         let mut stale = Vec::new();
         let mut idle = Vec::new();
-        let swept = self.input.cursors.for_each_saved(&mut |key, entry| {
+        let swept = self.files.input.cursors.for_each_saved(&mut |key, entry| {
             let path = &entry.meta.source;
             if !is_of_input(settings, key) || (settings.shares_keys && !settings.scan.covers(path))
             {
@@ -128,14 +128,14 @@ impl Catalog {
         }
         self.forget_stale(stale);
         for id in idle {
-            if self.is_done(id) {
-                self.input.cursors.unsave(id);
+            if self.files.is_done(id) {
+                self.files.input.cursors.unsave(id);
             }
         }
     }
 
     fn forget_stale(&self, mut stale: Vec<(String, Arc<Path>, bool)>) {
-        let is_gone = |path: &Path| match self.input.fs.symlink_metadata(path) {
+        let is_gone = |path: &Path| match self.files.input.fs.symlink_metadata(path) {
             Ok(meta) => meta.kind == FileKind::Symlink && self.leads_elsewhere(path),
             Err(error) => error.kind() == io::ErrorKind::NotFound,
         };
@@ -143,7 +143,7 @@ impl Catalog {
         if !stale.is_empty() {
             tracing::info!(entries = stale.len(), "forgetting files that are gone or inactive");
             let keys = stale.into_iter().map(|(key, _, _)| key).collect();
-            self.input.cursors.forget_saved(keys);
+            self.files.input.cursors.forget_saved(keys);
         }
     }
 
@@ -152,21 +152,10 @@ impl Catalog {
     /// that nobody has seen.
     fn leads_elsewhere(&self, link: &Path) -> bool {
         let is_source = |place: &Place| place.is_source() && !place.recheck;
+        let is_taken_in = |path: &Arc<Path>| self.files.places.get(path).is_some_and(is_source);
         self.follows_links()
-            && self.places.get(link).is_some_and(is_source)
-            && self.rotated.is_followed(link, |path| self.places.get(path).is_some_and(is_source))
-    }
-
-    /// Whether a source has nothing to read, is closed, and has nothing under way.
-    pub(super) fn is_done(&self, id: SourceId) -> bool {
-        let (Some(source), Some(look)) = (self.sources.get(id), self.readers.look(id)) else {
-            return false;
-        };
-        let read = if source.compressed { look.finished } else { look.offset == source.size };
-        source.placed
-            && read
-            && look.trouble.is_none()
-            && look.state == ReaderState::Closed
-            && self.input.cursors.is_settled(id)
+            && self.files.places.get(link).is_some_and(is_source)
+            && self.rotated.is_complete(link)
+            && self.files.followed.shown_as(link).all(is_taken_in)
     }
 }

@@ -47,24 +47,24 @@ impl Catalog {
         let mut suspect = |id: SourceId| {
             suspects.insert(id, before.get(&id).copied().unwrap_or(monotonic));
         };
-        self.readers.look_each(self.sources.iter().map(|(id, _)| id), |id, look| {
+        self.files.readers.look_each(self.files.sources.iter().map(|(id, _)| id), |id, look| {
             let asleep = matches!(look.state, ReaderState::Closed | ReaderState::Idle);
             if asleep
                 && look.trouble.is_none()
-                && let Some(source) = self.sources.get(id)
+                && let Some(source) = self.files.sources.get(id)
                 && source.placed
                 && is_behind(source, &look)
             {
                 suspect(id);
             }
         });
-        let lost = self.readers.lost();
-        lost.into_iter().filter(|id| self.sources.contains(*id)).for_each(suspect);
-        let settings = &self.input.settings;
+        let lost = self.files.readers.lost();
+        lost.into_iter().filter(|id| self.files.sources.contains(*id)).for_each(suspect);
+        let settings = &self.files.input.settings;
         let grace = GRACE + settings.close.backoff_max + 2 * settings.check_interval;
         let mut found = Vec::new();
         for (&id, &since) in &suspects {
-            if monotonic.since(since) >= grace && !self.is_ignored_source(id, now) {
+            if monotonic.since(since) >= grace && !self.files.is_ignored_source(id, now) {
                 found.push((id, monotonic.since(since)));
             }
         }
@@ -77,18 +77,11 @@ impl Catalog {
     }
 
     fn rescue(&self, id: SourceId, span: Duration) {
-        let Some(source) = self.sources.get(id) else { return };
-        let read = self.readers.look(id).map_or(0, |look| look.offset);
-        self.input.metrics.files_stalled.add(1);
+        let Some(source) = self.files.sources.get(id) else { return };
+        let read = self.files.readers.look(id).map_or(0, |look| look.offset);
+        self.files.input.metrics.files_stalled.add(1);
         tracing::error!(path = %source.path.display(), read, size = source.size, stalled = ?span,
             "a file was behind and nobody read it; it is read now. This is a bug in skidder");
-        self.readers.rescue(id);
-    }
-
-    /// Whether a source is not read because its file is too old.
-    pub(super) fn is_ignored_source(&self, id: SourceId, now: Now) -> bool {
-        let Some(source) = self.sources.get(id) else { return false };
-        let place = self.places.get(&source.path);
-        place.is_some_and(|place| self.is_ignored(place.modified, now.wall))
+        self.files.readers.rescue(id);
     }
 }

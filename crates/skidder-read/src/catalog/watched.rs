@@ -4,7 +4,6 @@ use super::{Catalog, Content, ScanSummary};
 use crate::Now;
 use crate::scan::{Found, ScanProblem, Scanned, Watching, look_at, scan_changes, scan_watched};
 use crate::watcher::Watcher;
-use skidder_event::SourceId;
 use skidder_os::{Metadata, Monotonic, Notice};
 use std::path::{Path, PathBuf};
 
@@ -39,7 +38,7 @@ enum Reaction {
 impl Catalog {
     /// Which of the inputs of a watcher this is; the first by default.
     pub fn set_input(&mut self, number: usize) {
-        self.sources.set_input(number);
+        self.files.sources.set_input(number);
         self.directories.set_input(number);
     }
 
@@ -52,28 +51,29 @@ impl Catalog {
         now: Now,
     ) -> (ScanSummary, Vec<ScanProblem>) {
         self.begin_scan(now.monotonic);
-        let input = std::sync::Arc::clone(&self.input);
+        let input = std::sync::Arc::clone(&self.files.input);
         let (fs, settings) = (&*input.fs, &input.settings.scan);
         let Some(watcher) = watcher else {
-            let mut source = |path: &Path, meta: &Metadata| self.is_unchanged(path, meta);
-            let (found, problems) = scan_changes(fs, settings, &mut source);
+            let mut is_known = |path: &Path, meta: &Metadata| self.is_unchanged(path, meta);
+            let (found, problems) = scan_changes(fs, settings, &mut is_known);
             let summary = self.apply(found, &problems, now);
             return (summary, problems);
         };
         let mut directories = std::mem::take(&mut self.directories);
         if !full {
-            for path in self.places.iter().filter(|(_, place)| place.recheck).map(|(path, _)| path)
+            for path in
+                self.files.places.iter().filter(|(_, place)| place.recheck).map(|(path, _)| path)
             {
                 directories.recheck(path);
             }
         }
         let watching = Watching { directories: &mut directories, watcher };
-        let mut source = |path: &Path, meta: &Metadata| self.is_unchanged(path, meta);
+        let mut is_known = |path: &Path, meta: &Metadata| self.is_unchanged(path, meta);
         let Scanned { found, problems, gone } =
-            scan_watched(fs, settings, watching, full, &mut source);
+            scan_watched(fs, settings, watching, full, &mut is_known);
         if full {
             for file in &found {
-                if self.places.has_changed(&file.path, &file.metadata) {
+                if self.files.places.has_changed(&file.path, &file.metadata) {
                     directories.suspect(&file.path);
                 }
             }
@@ -112,13 +112,13 @@ impl Catalog {
         look.sort_unstable();
         look.dedup();
         self.begin_names();
-        let input = std::sync::Arc::clone(&self.input);
+        let input = std::sync::Arc::clone(&self.files.input);
         let (fs, settings) = (&*input.fs, &input.settings.scan);
         let mut directories = std::mem::take(&mut self.directories);
         let watching = Watching { directories: &mut directories, watcher };
-        let mut source = |path: &Path, meta: &Metadata| self.is_unchanged(path, meta);
+        let mut is_known = |path: &Path, meta: &Metadata| self.is_unchanged(path, meta);
         // What cannot be looked at now is met by the next scan, which tells.
-        let Scanned { found, gone, .. } = look_at(fs, settings, watching, &look, &mut source);
+        let Scanned { found, gone, .. } = look_at(fs, settings, watching, &look, &mut is_known);
         self.directories = directories;
         if !found.is_empty() || !gone.is_empty() {
             self.apply_seen(found, &[], Extent::Names(&gone), now);
@@ -127,18 +127,20 @@ impl Catalog {
     }
 
     fn reaction(&mut self, path: &Path, named: bool) -> Reaction {
-        let Some(place) = self.places.get(path).filter(|_| !named) else { return Reaction::Look };
+        let Some(place) = self.files.places.get(path).filter(|_| !named) else {
+            return Reaction::Look;
+        };
         match &place.content {
             Content::Source(id) => {
-                self.readers.wake(*id);
+                self.files.readers.wake(*id);
                 Reaction::Woken
             }
             Content::Duplicate(duplicate) => {
                 // Another name of the same file is written through this one.
-                if let Some(source) = self.sources.get(duplicate.of)
+                if let Some(source) = self.files.sources.get(duplicate.of)
                     && source.file_id() == place.id()
                 {
-                    self.readers.wake(duplicate.of);
+                    self.files.readers.wake(duplicate.of);
                     return Reaction::Woken;
                 }
                 Reaction::Later
@@ -150,8 +152,8 @@ impl Catalog {
 
     /// Names are going to be looked at.
     pub(super) fn begin_names(&mut self) {
-        self.places.begin_scan();
-        self.sources.begin_scan();
+        self.files.places.begin_scan();
+        self.files.sources.begin_scan();
         // Only the first scan may go by what was saved when it began.
         self.has_saved |= self.started.is_some();
         self.postponed = 0;
@@ -168,7 +170,7 @@ impl Catalog {
     ) -> ScanSummary {
         let all = if self.brief { fresh } else { self.add_rotated_changes(fresh, now.monotonic) };
         if !problems.is_empty() {
-            self.places.keep_unseen(problems);
+            self.files.places.keep_unseen(problems);
         }
         self.drop_unseen(seen, now.monotonic);
         self.process(all, now)
@@ -178,7 +180,7 @@ impl Catalog {
     fn drop_unseen(&mut self, seen: Extent<'_>, now: Monotonic) {
         let (Extent::Walk(gone) | Extent::Names(gone)) = seen;
         for path in gone {
-            if let Some(lost) = self.places.remove(path) {
+            if let Some(lost) = self.files.places.remove(path) {
                 self.lose_places(vec![lost], now);
             }
         }
@@ -187,16 +189,7 @@ impl Catalog {
         }
         let is_quiet =
             |path: &Path| path.parent().is_some_and(|parent| self.directories.is_quiet(parent));
-        let vanished = self.places.remove_unless(is_quiet);
+        let vanished = self.files.places.remove_unless(is_quiet);
         self.lose_places(vanished, now);
-    }
-
-    /// A source has lost its place. Its reader reads the rest of the file if it has it open. Writes to the file under
-    /// another name are not reported any more.
-    pub(super) fn note_missing(&mut self, id: SourceId, now: Monotonic) {
-        if self.sources.set_missing(id, now) {
-            self.readers.set_teller(id, None);
-            self.readers.wake_if_open(id);
-        }
     }
 }

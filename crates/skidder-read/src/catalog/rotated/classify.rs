@@ -35,7 +35,7 @@ impl Catalog {
         let mut skipped = Vec::new();
         // From the newest to the oldest.
         for sibling in siblings.into_iter().rev() {
-            if self.rotated.has(&sibling.path) {
+            if self.files.followed.has(&sibling.path) {
                 *passed_known = true;
                 wanted.append(&mut skipped);
                 continue;

@@ -1,8 +1,8 @@
 //! Files beside the targets of links that are followed, scan after scan, as long as they are there.
 
 use super::age::age;
+use crate::catalog::Catalog;
 use crate::catalog::matching::{is_related, rotated_suffix};
-use crate::catalog::{Catalog, Content};
 use crate::scan::Found;
 use skidder_os::{FileKind, Monotonic};
 use std::io;
@@ -19,7 +19,7 @@ impl Catalog {
     ) -> Vec<Found> {
         let mut all = self.changed_rotated(now);
         let pins: Vec<Found> =
-            all.extract_if(.., |found| self.rotated.pinned(&found.path).is_some()).collect();
+            all.extract_if(.., |found| self.files.followed.pinned(&found.path).is_some()).collect();
         all.extend(fresh);
         all.extend(pins);
         all
@@ -29,10 +29,8 @@ impl Catalog {
     /// are there: what is known of a file is what tells it from a new one, and finds what it is compressed to.
     fn changed_rotated(&mut self, now: Monotonic) -> Vec<Found> {
         let mut found = Vec::new();
-        let mut paths: Vec<Arc<Path>> = self.rotated.files.keys().map(Arc::clone).collect();
-        paths.sort_unstable();
-        for path in paths {
-            match self.input.fs.symlink_metadata(&path) {
+        for path in self.files.followed.paths() {
+            match self.files.input.fs.symlink_metadata(&path) {
                 Ok(metadata) if metadata.kind == FileKind::Regular => {
                     if !self.is_unchanged(&path, &metadata) {
                         found.push(Found { path: path.to_path_buf(), metadata });
@@ -44,7 +42,7 @@ impl Catalog {
                 }
                 Err(error) => {
                     tracing::warn!(path = %path.display(), %error, "cannot look at a rotated file");
-                    self.places.keep(&path);
+                    self.files.places.keep(&path);
                 }
             }
         }
@@ -54,9 +52,9 @@ impl Catalog {
 
     /// A rotated file has another name now: what it was compressed to is followed instead.
     fn follow_compressed(&mut self, path: &Arc<Path>, now: Monotonic, out: &mut Vec<Found>) {
-        let Some(mut gone) = self.rotated.files.remove(path) else { return };
-        self.lose_place(path, now);
-        if gone.pin {
+        let Some(mut gone) = self.files.followed.remove(path) else { return };
+        self.files.lose_place(path, now);
+        if gone.is_pin {
             return;
         }
         let suffix = rotated_suffix(path);
@@ -67,25 +65,17 @@ impl Catalog {
                 tracing::warn!(path = %path.display(), %error,
                     "cannot look for what a rotated file was compressed to; trying again with the next scan");
                 gone.since = now;
-                self.rotated.files.insert(Arc::clone(path), gone);
+                self.files.followed.put_back(path, gone);
                 return;
             }
         };
         for sibling in siblings {
             let is_same =
                 is_related(path, &sibling.path) && rotated_suffix(&sibling.path) == suffix;
-            if is_same && !self.rotated.has(&sibling.path) {
-                self.rotated.add_rotated(&sibling.path, &gone.link, now);
+            if is_same && !self.files.followed.has(&sibling.path) {
+                self.files.followed.add_rotated(&sibling.path, &gone.shown, now);
                 out.push(sibling);
             }
-        }
-    }
-
-    pub(in crate::catalog) fn lose_place(&mut self, path: &Path, now: Monotonic) {
-        match self.places.remove(path).map(|(_, place)| place.content) {
-            Some(Content::Source(id)) => self.sources.displace(id),
-            Some(content) => self.forget_duplicate(&content, now),
-            None => {}
         }
     }
 }

@@ -1,0 +1,207 @@
+//! What is known of the files of an input: what the last scan saw at each path, which sources there are, and where their
+//! readers are. The parts of the catalog decide by it, and the catalog applies what they decided.
+
+use super::followed::FollowedFiles;
+use super::former::{MARK, of_former};
+use super::places::{Content, Duplicate, Place, Places};
+use super::probe::Probe;
+use super::sources::Sources;
+use super::{Candidate, MISSING_GRACE, SourceIds};
+use crate::Now;
+use crate::reader::InputContext;
+use crate::readers::{ReaderState, Readers};
+use skidder_event::SourceId;
+use skidder_os::{FileId, Monotonic, Timestamp};
+use std::path::Path;
+use std::sync::Arc;
+
+/// The files of one input.
+pub(super) struct Inventory {
+    pub(super) input: Arc<InputContext>,
+    pub(super) readers: Arc<Readers>,
+    pub(super) probe: Probe,
+    pub(super) places: Places,
+    pub(super) sources: Sources,
+    pub(super) followed: FollowedFiles,
+}
+
+impl Inventory {
+    pub(super) fn new(
+        input: Arc<InputContext>,
+        readers: Arc<Readers>,
+        ids: Arc<SourceIds>,
+    ) -> Self {
+        Self {
+            probe: Probe::new(Arc::clone(&input), Arc::clone(&readers)),
+            places: Places::default(),
+            sources: Sources::new(ids, &input.settings),
+            followed: FollowedFiles::new(&input.settings),
+            input,
+            readers,
+        }
+    }
+
+    /// Whether a source has nothing to read, is closed, and has nothing under way.
+    pub(super) fn is_done(&self, id: SourceId) -> bool {
+        let (Some(source), Some(look)) = (self.sources.get(id), self.readers.look(id)) else {
+            return false;
+        };
+        let read = if source.compressed { look.finished } else { look.offset == source.size };
+        source.placed
+            && read
+            && look.trouble.is_none()
+            && look.state == ReaderState::Closed
+            && self.input.cursors.is_settled(id)
+    }
+
+    /// Whether a file is too old to be read, by `ignore_older` or `ignore_inactive`.
+    pub(super) fn is_ignored(&self, modified: Timestamp, now: Timestamp) -> bool {
+        let settings = &self.input.settings;
+        settings.ignore_older.is_some_and(|limit| now.since(modified) > limit)
+            || settings.ignore_before.is_some_and(|before| modified <= before)
+    }
+
+    /// Whether a source lost its place long ago and sleeps, with its file perhaps still open: it keeps what
+    /// it has read, but not the fingerprint from a file that begins as it did.
+    pub(super) fn is_long_gone(&self, id: SourceId, now: Now) -> bool {
+        let missing = self.sources.get(id).and_then(|source| source.missing_since);
+        let rests = self.readers.look(id).is_some_and(|look| look.state != ReaderState::Reading);
+        rests && missing.is_some_and(|since| now.monotonic.since(since) >= MISSING_GRACE)
+    }
+
+    /// Whether a source is not read because its file is too old.
+    pub(super) fn is_ignored_source(&self, id: SourceId, now: Now) -> bool {
+        let Some(source) = self.sources.get(id) else { return false };
+        let place = self.places.get(&source.path);
+        place.is_some_and(|place| self.is_ignored(place.modified, now.wall))
+    }
+
+    /// A file that is none of those that are known has its inode for itself: sources that lost their places and had it
+    /// do not read on in what it holds now. Says whether that is so; while one of them has a turn it cannot be told what
+    /// that has read, and the file has to wait for it. What was rotated away from a link does not: the program could end
+    /// meanwhile, and nothing would be known of it. Some of its lines may come twice then.
+    pub(super) fn has_inode_for_itself(&mut self, candidate: &Candidate) -> bool {
+        let meta = &candidate.found.metadata;
+        let mut ids = self.sources.index().with_inode((meta.device, meta.inode)).to_vec();
+        ids.retain(|&id| self.is_displaced(id));
+        let may_wait = !self.followed.is_rotated(&candidate.path);
+        let reads = |id: &SourceId| self.readers.look(*id).is_some_and(|look| look.in_turn);
+        if may_wait && ids.iter().any(reads) {
+            return false;
+        }
+        for id in ids {
+            self.lose_inode(id);
+        }
+        true
+    }
+
+    /// The inode of a source holds something else now.
+    pub(super) fn lose_inode(&mut self, id: SourceId) {
+        self.sources.clear_inode(id);
+        self.publish(id, false);
+        self.readers.close(id);
+    }
+
+    /// Sends the state of a source to the registry and to its reader, which opens the file again if `reopen`.
+    pub(super) fn publish(&self, id: SourceId, reopen: bool) {
+        let Some(source) = self.sources.get(id) else { return };
+        let meta = self.sources.meta(source, self.followed.saved_path(&source.path));
+        self.input.cursors.update(id, &source.key, meta);
+        let usual = self.input.settings.fingerprint.length;
+        let target = source.target(usual, self.followed.shown(&source.path));
+        self.readers.place(id, target, Arc::clone(&source.key), reopen);
+    }
+
+    /// A source loses its key and its place to what is in its file now.
+    pub(super) fn make_former(&mut self, id: SourceId, candidate: &Candidate) {
+        let key = self.former_key(id);
+        let Some(source) = self.sources.get(id) else { return };
+        let in_place = source.file_id() == candidate.found.metadata.id();
+        tracing::debug!(source = id.0, key, "what a source was has lost its place");
+        self.sources.make_former(id, key.into());
+        if in_place {
+            self.lose_inode(id);
+        } else {
+            self.publish(id, false);
+        }
+    }
+
+    /// A key that no source has.
+    pub(super) fn former_key(&self, id: SourceId) -> String {
+        let Some(source) = self.sources.get(id) else { return String::new() };
+        let key = of_former(&source.key).unwrap_or(&source.key);
+        let mut number = self.readers.look(id).map_or(0, |look| look.generation);
+        loop {
+            let former = format!("{key}{MARK}{number}");
+            let taken = self.sources.is_former_key(&former)
+                || !matches!(self.input.cursors.saved(&former), Ok(None) | Err(_));
+            if !taken {
+                return former;
+            }
+            number += 1;
+        }
+    }
+
+    /// The next scan looks at the file of a source, whether it seems to have changed or not.
+    pub(super) fn recheck_source(&mut self, id: SourceId) {
+        if let Some(source) = self.sources.get(id) {
+            self.places.recheck(&source.path);
+        }
+    }
+
+    /// The file of a source has changed: a copy of what it was may be all that is left of that, and is
+    /// compared again unless it ends as the file does at its length.
+    pub(super) fn recheck_duplicates_of(&mut self, id: SourceId) {
+        if !self.places.may_have_duplicates() {
+            return;
+        }
+        let Some(source) = self.sources.get(id) else { return };
+        let here = source.file_id();
+        let of_source = |place: &Place, duplicate: &Duplicate| {
+            duplicate.of == id && duplicate.comparison.is_none() && place.id() != here
+        };
+        let mut copies: Vec<(Arc<Path>, FileId, u64)> = self
+            .places
+            .duplicates()
+            .filter(|(_, place, duplicate)| of_source(place, duplicate))
+            .map(|(path, place, _)| (Arc::clone(path), place.id(), place.size))
+            .collect();
+        // Not in the order of a hash map: the simulated world replays what is asked of the disk.
+        copies.sort_unstable();
+        copies.retain(|(path, id, size)| {
+            source.compressed || !self.probe.ends_alike((path, *id), (&source.path, here), *size)
+        });
+        for (path, ..) in copies {
+            self.places.recheck(&path);
+        }
+    }
+
+    /// What was held as a copy is not there any more, or something else is: the source that it is all that was left of is
+    /// missing from now on, and not since it lost its own place.
+    pub(super) fn forget_duplicate(&mut self, content: &Content, now: Monotonic) {
+        if let Content::Duplicate(duplicate) = content {
+            self.sources.extend_missing(duplicate.of, now);
+        }
+    }
+
+    pub(super) fn lose_place(&mut self, path: &Path, now: Monotonic) {
+        match self.places.remove(path).map(|(_, place)| place.content) {
+            Some(Content::Source(id)) => self.sources.displace(id),
+            Some(content) => self.forget_duplicate(&content, now),
+            None => {}
+        }
+    }
+
+    pub(super) fn is_displaced(&self, id: SourceId) -> bool {
+        self.sources.is_displaced(id)
+    }
+
+    /// A source has lost its place. Its reader reads the rest of the file if it has it open. Writes to the file under
+    /// another name are not reported any more.
+    pub(super) fn note_missing(&mut self, id: SourceId, now: Monotonic) {
+        if self.sources.set_missing(id, now) {
+            self.readers.set_teller(id, None);
+            self.readers.wake_if_open(id);
+        }
+    }
+}
