@@ -11,7 +11,7 @@ use crate::Now;
 use crate::reader::InputContext;
 use crate::readers::{ReaderState, Readers};
 use skidder_event::SourceId;
-use skidder_os::{FileId, Monotonic, Timestamp};
+use skidder_os::{File, FileId, Monotonic, Timestamp};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -202,6 +202,19 @@ impl Inventory {
         if self.sources.set_missing(id, now) {
             self.readers.set_teller(id, None);
             self.readers.wake_if_open(id);
+        }
+    }
+
+    /// The file of a source was deleted. If it has grown since the last scan, or that cannot be found out, its reader gets
+    /// the open file.
+    pub(super) fn keep_if_grown(&self, id: SourceId, file: Box<dyn File>, now: Monotonic) {
+        let grown = match (file.metadata(), self.sources.get(id)) {
+            (Ok(meta), Some(source)) => meta.size > source.size,
+            // Better open for a while than lost.
+            _ => true,
+        };
+        if grown {
+            self.readers.keep_open(id, file, now);
         }
     }
 }

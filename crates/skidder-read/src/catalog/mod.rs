@@ -17,7 +17,7 @@
 
 mod adopt;
 mod apply;
-mod delete;
+mod deletions;
 mod duplicates;
 mod followed;
 mod forecast;
@@ -53,7 +53,7 @@ use crate::readers::Readers;
 use crate::scan::{Found, ScanProblem};
 use crate::watch::Directories;
 use adopt::Adoptable;
-use delete::Deletion;
+use deletions::Deletions;
 use forecast::DeletionForecast;
 pub use ids::SourceIds;
 pub use leaving::Leaving;
@@ -71,8 +71,7 @@ use saved_prints::SavedPrints;
 use skidder_event::SourceId;
 use skidder_os::{Metadata, Monotonic, Timestamp, is_out_of_descriptors};
 use sources::{Source, SourceFile};
-use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 use watchdog::Watchdog;
@@ -109,10 +108,7 @@ pub struct Catalog {
     started: Option<Monotonic>,
     /// When the scan, or reaction, began.
     now: Monotonic,
-    /// Files that are to be deleted.
-    deletions: std::collections::HashMap<SourceId, Deletion>,
-    /// Directories in which files were deleted, until that is durable.
-    deleted_in: BTreeSet<PathBuf>,
+    deletions: Deletions,
     /// The other catalogs of this input, if it feeds several outputs.
     peer: Option<Peer>,
     /// When the registry was looked through for what can be forgotten.
@@ -174,8 +170,7 @@ impl Catalog {
             brief: false,
             started: None,
             now: Monotonic::default(),
-            deletions: std::collections::HashMap::default(),
-            deleted_in: BTreeSet::new(),
+            deletions: Deletions::default(),
             peer: None,
             swept: None,
             watchdog: Watchdog::default(),
@@ -195,7 +190,7 @@ impl Catalog {
         if !self.saved.is_loaded() {
             self.load_saved(now);
         }
-        self.keep_what_others_deleted(now);
+        self.keep_deleted_by_others(now);
         self.marker.refresh(&*self.files.input.fs, &self.files.input.settings.identity);
         self.take_troubled();
     }
@@ -244,8 +239,10 @@ impl Catalog {
             self.keep_pins(now.monotonic);
             self.retire_missing(now);
             self.sweep_registry(now);
-            self.delete_done(now);
-            self.check_stalled(now);
+            self.delete_done(now.monotonic);
+            for stalled in self.watchdog.check(&self.files, now) {
+                watchdog::rescue(&self.files, &stalled);
+            }
         }
         let (held, undecided) = if self.brief {
             (self.files.places.duplicates_max(), 0)
@@ -313,6 +310,26 @@ impl Catalog {
         }
         for content in others {
             self.files.forget_duplicate(&content, now);
+        }
+    }
+
+    /// Deletes files that have been done for long enough.
+    fn delete_done(&mut self, now: Monotonic) {
+        let Some(grace) = self.files.input.settings.delete else { return };
+        self.deletions.find(&self.files, self.peer.as_ref(), grace, now);
+        for id in self.deletions.due(grace, now) {
+            if let Some(file) = self.deletions.delete(&self.files, self.peer.as_ref(), id) {
+                self.files.keep_if_grown(id, file, now);
+            }
+        }
+        self.deletions.sync(&self.files);
+    }
+
+    /// Another catalog has deleted files: what was added to them at the last moment is read here too.
+    fn keep_deleted_by_others(&mut self, now: Monotonic) {
+        let Some(peer) = &self.peer else { return };
+        for (id, file) in peer.take_deleted() {
+            self.files.keep_if_grown(id, file, now);
         }
     }
 
