@@ -242,7 +242,7 @@ impl Catalog {
         let (key, generation) = (Arc::clone(&source.key), cursor.generation);
         let mut reader = Reader::new(id, key, generation, target, cursor.offset, tail);
         reader.finished = cursor.eof;
-        let teller = self.directories.tells_of(&source.path);
+        let teller = self.watches.teller_of(&source.path);
         self.files.readers.begin(&self.files.input, reader, teller, wake);
     }
 }

@@ -9,10 +9,10 @@ use super::sources::Sources;
 use super::{Candidate, MISSING_GRACE, SourceIds};
 use crate::Now;
 use crate::reader::InputContext;
-use crate::readers::{ReaderState, Readers};
+use crate::readers::{ReaderState, Readers, Trouble};
 use skidder_event::SourceId;
 use skidder_os::{File, FileId, Monotonic, Timestamp};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// The files of one input.
@@ -216,5 +216,26 @@ impl Inventory {
         if grown {
             self.readers.keep_open(id, file, now);
         }
+    }
+
+    /// The next scan looks at the files of all readers that met something unexpected. Returns the paths to look at now: those
+    /// of readers that found their file rewritten or replaced. For the others it would not help to try again at once.
+    pub(super) fn take_troubled(&mut self) -> Vec<PathBuf> {
+        let mut paths = Vec::new();
+        for id in self.readers.take_troubled(|id| self.sources.contains(id)) {
+            let Some(source) = self.sources.get(id) else { continue };
+            let (path, compressed) = (Arc::clone(&source.path), source.compressed);
+            let trouble = self.readers.look(id).and_then(|look| look.trouble);
+            if compressed && trouble == Some(Trouble::Rewritten) {
+                self.sources.reject_file(id);
+            }
+            if trouble != Some(Trouble::Damaged)
+                && self.places.recheck(&path)
+                && matches!(trouble, Some(Trouble::Rewritten | Trouble::Displaced))
+            {
+                paths.push(path.to_path_buf());
+            }
+        }
+        paths
     }
 }

@@ -43,15 +43,15 @@ mod saved_prints;
 mod sources;
 mod sweep;
 mod watchdog;
-mod watched;
+mod watches;
 mod weak;
 
 use crate::fingerprint::Head;
 use crate::identity::Marker;
 use crate::reader::InputContext;
 use crate::readers::Readers;
-use crate::scan::{Found, ScanProblem};
-use crate::watch::Directories;
+use crate::scan::{Found, ScanProblem, Scanned, scan_changes};
+use crate::watcher::Watcher;
 use adopt::Adoptable;
 use deletions::Deletions;
 use forecast::DeletionForecast;
@@ -69,13 +69,14 @@ use rotated::RotatedFiles;
 use saved::Claim;
 use saved_prints::SavedPrints;
 use skidder_event::SourceId;
-use skidder_os::{Metadata, Monotonic, Timestamp, is_out_of_descriptors};
+use skidder_os::{Metadata, Monotonic, Notice, Timestamp, is_out_of_descriptors};
 use sources::{Source, SourceFile};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 use watchdog::Watchdog;
-pub use watched::Reacted;
+pub use watches::Reacted;
+use watches::Watches;
 
 /// How long the state of a vanished file is kept: its compressed copy may appear a little later.
 pub const MISSING_GRACE: Duration = Duration::from_mins(1);
@@ -89,8 +90,7 @@ const RESERVE_FILES_MIN: usize = 64;
 /// All files of one input.
 pub struct Catalog {
     files: Inventory,
-    /// Where the files are, and what is told of them.
-    directories: Directories,
+    watches: Watches,
     /// Saved entries whose fingerprints are shorter or longer than usual and that no source has yet.
     saved: SavedPrints,
     /// Whether the registry had entries of this input at the start, or it may have had some.
@@ -158,7 +158,7 @@ impl Catalog {
     pub fn new(input: Arc<InputContext>, readers: Arc<Readers>, ids: Arc<SourceIds>) -> Self {
         Self {
             files: Inventory::new(input, readers, ids),
-            directories: Directories::default(),
+            watches: Watches::default(),
             saved: SavedPrints::default(),
             has_saved: true,
             adoptable: Adoptable::default(),
@@ -192,7 +192,7 @@ impl Catalog {
         }
         self.keep_deleted_by_others(now);
         self.marker.refresh(&*self.files.input.fs, &self.files.input.settings.identity);
-        self.take_troubled();
+        self.files.take_troubled();
     }
 
     /// Whether a path holds what it held at the last scan, so that there is nothing to do about it.
@@ -254,6 +254,98 @@ impl Catalog {
         self.files.input.metrics.files_matched.set(matched as u64);
         self.files.input.metrics.files_held.set(held as u64);
         ScanSummary { matched, held, undecided, sources: self.files.sources.len() }
+    }
+
+    /// Sets which of the inputs of a watcher this is; the first by default.
+    pub fn set_input(&mut self, number: usize) {
+        self.files.sources.set_input(number);
+        self.watches.set_input(number);
+    }
+
+    /// Looks for files and acts on what has changed. With a `watcher`, and unless `full`, it does not look into watched
+    /// directories without notifications.
+    pub fn scan(
+        &mut self,
+        watcher: Option<&mut Watcher>,
+        full: bool,
+        now: Now,
+    ) -> (ScanSummary, Vec<ScanProblem>) {
+        self.begin_scan(now.monotonic);
+        let input = Arc::clone(&self.files.input);
+        let Some(watcher) = watcher else {
+            let mut is_known = |path: &Path, meta: &Metadata| self.is_unchanged(path, meta);
+            let (found, problems) = scan_changes(&*input.fs, &input.settings.scan, &mut is_known);
+            let summary = self.apply(found, &problems, now);
+            return (summary, problems);
+        };
+        let Scanned { found, problems, gone } =
+            self.watches.scan(&input, &mut self.files.places, watcher, full);
+        let all = self.add_rotated_changes(found, now.monotonic);
+        if !problems.is_empty() {
+            self.files.places.keep_unseen(&problems);
+        }
+        self.lose_paths(&gone, now.monotonic);
+        if self.watches.has_listed() {
+            let watches = &self.watches;
+            let vanished = self.files.places.remove_unless(|path| watches.is_quiet_beside(path));
+            self.lose_places(vanished, now.monotonic);
+        }
+        (self.process(all, now), problems)
+    }
+
+    /// Takes a notification from a watcher.
+    pub fn notice(&mut self, notice: &Notice<'_>) {
+        self.watches.notice(notice);
+    }
+
+    /// Whether a directory came or went, so that the next scan should not wait.
+    pub fn is_restless(&self) -> bool {
+        self.watches.is_restless()
+    }
+
+    /// Wakes the readers of files that were written to, and looks at names that are new.
+    pub fn react(&mut self, watcher: &mut Watcher, now: Now) -> Reacted {
+        let mut look = self.files.take_troubled();
+        let changes = self.watches.take_changes(&self.files);
+        for id in changes.wake {
+            self.files.readers.wake(id);
+        }
+        look.extend(changes.look);
+        if look.is_empty() {
+            return Reacted { paths: changes.paths, looked: false };
+        }
+        // A file that is found twice would look like two names of it.
+        look.sort_unstable();
+        look.dedup();
+        self.begin_names();
+        let input = Arc::clone(&self.files.input);
+        // The next scan reports what cannot be looked at now.
+        let Scanned { found, gone, .. } =
+            self.watches.look_at(&input, &mut self.files.places, watcher, &look);
+        if !found.is_empty() || !gone.is_empty() {
+            self.lose_paths(&gone, now.monotonic);
+            self.process(found, now);
+        }
+        Reacted { paths: changes.paths, looked: true }
+    }
+
+    /// A scan, or a reaction, begins.
+    fn begin_names(&mut self) {
+        self.files.places.begin_scan();
+        self.files.sources.begin_scan();
+        // Only the first scan may rely on what was saved when it began.
+        self.has_saved |= self.started.is_some();
+        self.postponed = 0;
+        self.brief = true;
+    }
+
+    /// There is nothing at these paths any more.
+    fn lose_paths(&mut self, gone: &[PathBuf], now: Monotonic) {
+        for path in gone {
+            if let Some(lost) = self.files.places.remove(path) {
+                self.lose_places(vec![lost], now);
+            }
+        }
     }
 
     /// Makes room for what is known of so many files, if there may be so many new ones: a table that grows hashes all
@@ -340,7 +432,7 @@ impl Catalog {
 
     fn put_place(&mut self, path: Arc<Path>, found: &Found, content: Content, recheck: bool) {
         if let Content::Source(id) = content {
-            self.files.readers.set_teller(id, self.directories.tells_of(&path));
+            self.files.readers.set_teller(id, self.watches.teller_of(&path));
         }
         self.fill_place(path, found, content, recheck);
     }
@@ -364,4 +456,4 @@ mod replay_tests;
 #[cfg(test)]
 mod tests;
 #[cfg(test)]
-mod watched_tests;
+mod watches_tests;

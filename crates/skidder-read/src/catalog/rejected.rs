@@ -1,10 +1,6 @@
-//! What readers have met that only the catalog can resolve.
+//! Compressed files that are not what they were taken for.
 
-use super::Catalog;
-use crate::readers::Trouble;
 use skidder_os::{FileId, Metadata};
-use std::path::PathBuf;
-use std::sync::Arc;
 
 /// Files that are remembered for a source, at most: there are rarely two that begin as it does.
 const REFUSED_MAX: usize = 16;
@@ -34,29 +30,5 @@ impl RejectedFiles {
     pub(super) fn has(&self, meta: &Metadata) -> bool {
         let seen = (meta.id(), meta.size);
         self.0.as_ref().is_some_and(|all| all.contains(&seen))
-    }
-}
-
-impl Catalog {
-    /// Readers that met something unexpected have their places looked at again. Gives the paths at which that should
-    /// be at once: their readers found the file rewritten or replaced. To the others trying again at once would be no
-    /// help.
-    pub(super) fn take_troubled(&mut self) -> Vec<PathBuf> {
-        let mut paths = Vec::new();
-        for id in self.files.readers.take_troubled(|id| self.files.sources.contains(id)) {
-            let Some(source) = self.files.sources.get(id) else { continue };
-            let (path, compressed) = (Arc::clone(&source.path), source.compressed);
-            let trouble = self.files.readers.look(id).and_then(|look| look.trouble);
-            if compressed && trouble == Some(Trouble::Rewritten) {
-                self.files.sources.reject_file(id);
-            }
-            if trouble != Some(Trouble::Damaged)
-                && self.files.places.recheck(&path)
-                && matches!(trouble, Some(Trouble::Rewritten | Trouble::Displaced))
-            {
-                paths.push(path.to_path_buf());
-            }
-        }
-        paths
     }
 }
