@@ -92,7 +92,7 @@ impl Catalog {
     }
 
     /// Whether a file has the identity that a key names.
-    fn has_identity_of(&mut self, candidate: &Candidate, key: &str, entry: &Entry) -> bool {
+    fn has_identity_of(&self, candidate: &Candidate, key: &str, entry: &Entry) -> bool {
         let Some((name, value)) = key
             .split_once("::")
             .and_then(|(_, rest)| rest.split_once("::"))

@@ -67,7 +67,7 @@ impl Catalog {
 
     /// The longer fingerprint of a short file that has grown, or of a former source that was found
     /// again, unless it cannot be told from another source with it.
-    fn grown(&mut self, candidate: &Candidate, id: SourceId) -> Option<Fingerprint> {
+    fn grown(&self, candidate: &Candidate, id: SourceId) -> Option<Fingerprint> {
         let source = self.files.sources.get(id)?;
         if !self.files.input.settings.identity.is_content() {
             let print = self.files.probe.print_shown(candidate);

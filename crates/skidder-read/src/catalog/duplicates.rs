@@ -161,16 +161,7 @@ impl Catalog {
         };
         let is_cut = difference.1 == Some(Longer::One) && comparison.is_other_cut();
         drop(comparison);
-        let duplicate_of = None;
-        let candidate = Candidate {
-            found,
-            path,
-            head,
-            before: None,
-            touched: false,
-            claim: None,
-            duplicate_of,
-        };
+        let candidate = Candidate::new(found, path, head);
         if is_cut && self.is_compressed_to(&candidate, duplicate.of) {
             self.reclaim(candidate, duplicate.of);
             return;

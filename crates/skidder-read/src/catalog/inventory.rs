@@ -3,6 +3,7 @@
 
 use super::followed::FollowedFiles;
 use super::former::{MARK, of_former};
+use super::pins::PinChange;
 use super::places::{Content, Duplicate, Place, Places};
 use super::probe::Probe;
 use super::sources::Sources;
@@ -237,5 +238,20 @@ impl Inventory {
             }
         }
         paths
+    }
+
+    /// Applies what the pins have changed.
+    pub(super) fn apply_pin_changes(&mut self, changes: Vec<PinChange>, now: Monotonic) {
+        for change in changes {
+            match change {
+                PinChange::Follow { pin, of } => self.followed.add_pin(pin, of, now),
+                PinChange::Removed(pin) => {
+                    self.followed.remove(&pin);
+                    self.lose_place(&pin, now);
+                }
+                PinChange::Rename { id, path } => self.sources.rename(id, path),
+                PinChange::Close(id) => self.readers.close(id),
+            }
+        }
     }
 }

@@ -44,7 +44,7 @@ impl Catalog {
         Ok(())
     }
 
-    fn same_file(&mut self, candidate: &Candidate, same_path: bool) -> Option<SourceId> {
+    fn same_file(&self, candidate: &Candidate, same_path: bool) -> Option<SourceId> {
         let meta = &candidate.found.metadata;
         let ids = self.files.sources.index().with_inode((meta.device, meta.inode)).to_vec();
         ids.into_iter().find(|&id| {
@@ -65,7 +65,7 @@ impl Catalog {
 
     /// Whether the bytes before the cursor tell more than the beginning that several files share; if not,
     /// the whole fingerprint must be right.
-    fn is_proof_sufficient(&mut self, candidate: &Candidate, id: SourceId) -> bool {
+    fn is_proof_sufficient(&self, candidate: &Candidate, id: SourceId) -> bool {
         let Some(source) = self.files.sources.get(id) else { return false };
         let print = source.fingerprint;
         let offset = self.files.readers.look(id).map_or(0, |look| look.offset);
@@ -187,7 +187,7 @@ impl Catalog {
     }
 
     /// The source that lost its place to this file: it had its name or its inode, and its beginning.
-    pub(super) fn rewritten(&mut self, candidate: &Candidate) -> Option<SourceId> {
+    pub(super) fn rewritten(&self, candidate: &Candidate) -> Option<SourceId> {
         let meta = &candidate.found.metadata;
         let here = (meta.device, meta.inode);
         self.sources_like(candidate).into_iter().find(|&id| {
@@ -200,7 +200,7 @@ impl Catalog {
     }
 
     /// Sources that begin as this file does, the longest fingerprint first, its own path before others.
-    pub(super) fn sources_like(&mut self, candidate: &Candidate) -> Vec<SourceId> {
+    pub(super) fn sources_like(&self, candidate: &Candidate) -> Vec<SourceId> {
         let usual = self.files.input.settings.fingerprint.length;
         let head = &candidate.head.bytes;
         let mut ids = Vec::new();

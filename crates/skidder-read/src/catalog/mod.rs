@@ -17,12 +17,13 @@
 
 mod adopt;
 mod apply;
+mod candidate;
 mod deletions;
 mod duplicates;
 mod followed;
 mod forecast;
 mod former;
-mod heads;
+
 mod ids;
 mod index;
 mod inventory;
@@ -46,13 +47,13 @@ mod watchdog;
 mod watches;
 mod weak;
 
-use crate::fingerprint::Head;
 use crate::identity::Marker;
 use crate::reader::InputContext;
 use crate::readers::Readers;
 use crate::scan::{Found, ScanProblem, Scanned, scan_changes};
 use crate::watcher::Watcher;
 use adopt::Adoptable;
+use candidate::Candidate;
 use deletions::Deletions;
 use forecast::DeletionForecast;
 pub use ids::SourceIds;
@@ -66,7 +67,6 @@ pub(crate) use portions::HEADS_BYTES_MAX;
 
 use inventory::Inventory;
 use rotated::RotatedFiles;
-use saved::Claim;
 use saved_prints::SavedPrints;
 use skidder_event::SourceId;
 use skidder_os::{Metadata, Monotonic, Notice, Timestamp, is_out_of_descriptors};
@@ -114,21 +114,6 @@ pub struct Catalog {
     /// When the registry was looked through for what can be forgotten.
     swept: Option<Monotonic>,
     watchdog: Watchdog,
-}
-
-/// A found file that must be matched, with its beginning.
-struct Candidate {
-    found: Found,
-    path: Arc<Path>,
-    head: Head,
-    /// What the place held before.
-    before: Option<Content>,
-    /// The file was touched, and `resend_on_touch` asks for it to be read again.
-    touched: bool,
-    /// What the registry knows of it, if that was asked already.
-    claim: Option<Box<Claim>>,
-    /// It was compared with this source, is a copy of it, and has not changed since.
-    duplicate_of: Option<SourceId>,
 }
 
 /// Time as a scan needs it.
@@ -236,7 +221,7 @@ impl Catalog {
                 self.files.note_missing(id, now.monotonic);
             }
         } else {
-            self.keep_pins(now.monotonic);
+            self.update_pins(now.monotonic);
             self.retire_missing(now);
             self.sweep_registry(now);
             self.delete_done(now.monotonic);
@@ -403,6 +388,61 @@ impl Catalog {
         for content in others {
             self.files.forget_duplicate(&content, now);
         }
+    }
+
+    /// Follows the pins that an earlier run left.
+    fn load_pins(&mut self, now: Monotonic) {
+        let pins = self.pins.load(&self.files);
+        for path in &pins {
+            let pin: Arc<Path> = Arc::from(path.as_path());
+            let fs = &*self.files.input.fs;
+            let of = self.saved_path_of(path).or_else(|| pins::original_path(fs, path));
+            if of.is_none() {
+                tracing::warn!(pin = %pin.display(),
+                    "nothing says what this pinned file was called: its events have the path of the pin");
+            }
+            let of = of.unwrap_or_else(|| Arc::clone(&pin));
+            self.files.followed.add_pin(pin, of, now);
+        }
+        if !pins.is_empty() {
+            tracing::info!(files = pins.len(), "files that were pinned are read to their end");
+        }
+    }
+
+    /// A file has the content of a source. If the source is only known by its pin, because the program ended before more
+    /// was saved, it is known by the name of this file from now on.
+    fn name_pin(&mut self, id: SourceId, name: &Arc<Path>) {
+        let Some(pin) = self.files.sources.get(id).map(|source| Arc::clone(&source.path)) else {
+            return;
+        };
+        if self.files.followed.pinned(&pin) != Some(&pin) || self.files.followed.is_pin_path(name) {
+            return;
+        }
+        self.files.followed.rename_pin(&pin, name);
+        self.pins.rename(id, name);
+        self.files.publish(id, false);
+    }
+
+    /// Pins files that are behind, removes the pins of files that are not any more, and enforces the limit.
+    fn update_pins(&mut self, now: Monotonic) {
+        if self.pins.is_idle(&self.files) {
+            return;
+        }
+        let changes = self.pins.remove_spare(&self.files, now);
+        self.files.apply_pin_changes(changes, now);
+        for id in self.files.sources.ids_in_order() {
+            let changes = self.pins.update(&self.files, id, now);
+            self.files.apply_pin_changes(changes, now);
+        }
+        if let Some(peer) = &self.peer {
+            peer.pins(self.pins.files());
+        }
+        let limit = self.files.input.settings.pin.max_bytes.unwrap_or(u64::MAX);
+        let (kept, changes) = self.pins.enforce_limit(&self.files, self.peer.as_ref(), limit);
+        self.files.apply_pin_changes(changes, now);
+        self.pins.sync(&self.files);
+        self.files.input.metrics.pinned_files.set(self.pins.len() as u64);
+        self.files.input.metrics.pinned_bytes.set(kept);
     }
 
     /// Deletes files that have been done for long enough.

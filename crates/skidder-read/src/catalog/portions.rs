@@ -7,7 +7,7 @@
 //! is left are copies, files that the registry knows and new files. Those that have the best claim there can be
 //! to what the registry knows go first, as they would among all of them.
 
-use super::heads::Fresh;
+use super::candidate::ChangedFile;
 use super::saved::Rank;
 use super::{COMPARE_BYTES_PER_SCAN, Candidate, Catalog};
 use crate::Now;
@@ -27,7 +27,7 @@ impl Catalog {
     }
 
     /// Matches changed files by what they hold.
-    pub(super) fn match_by_content(&mut self, fresh: Vec<Fresh>, now: Now) {
+    pub(super) fn match_by_content(&mut self, fresh: Vec<ChangedFile>, now: Now) {
         let portion = self.portion();
         if fresh.len() <= portion {
             let candidates = self.read_heads(fresh, now);
@@ -43,7 +43,7 @@ impl Catalog {
 
     /// Matches changed files by their names. Those that keep their path come first, so that of several links
     /// to a file the one that is known stays.
-    pub(super) fn match_names(&mut self, mut fresh: Vec<Fresh>, now: Now) {
+    pub(super) fn match_names(&mut self, mut fresh: Vec<ChangedFile>, now: Now) {
         fresh.sort_by_key(|fresh| !fresh.was_source());
         let mut fresh = fresh.into_iter();
         while fresh.len() > 0 {
@@ -53,7 +53,12 @@ impl Catalog {
     }
 
     /// Files that are where they were: the same inode at the same path. Gives back the others.
-    fn match_in_place(&mut self, fresh: Vec<Fresh>, portion: usize, now: Now) -> Vec<Fresh> {
+    fn match_in_place(
+        &mut self,
+        fresh: Vec<ChangedFile>,
+        portion: usize,
+        now: Now,
+    ) -> Vec<ChangedFile> {
         let (mut here, mut left) = (Vec::new(), Vec::with_capacity(fresh.len()));
         for fresh in fresh {
             if !self.may_be_in_place(&fresh) {
@@ -69,15 +74,20 @@ impl Catalog {
         left
     }
 
-    fn match_portion_in_place(&mut self, fresh: Vec<Fresh>, left: &mut Vec<Fresh>, now: Now) {
+    fn match_portion_in_place(
+        &mut self,
+        fresh: Vec<ChangedFile>,
+        left: &mut Vec<ChangedFile>,
+        now: Now,
+    ) {
         for candidate in self.read_heads(fresh, now) {
             if let Err(candidate) = self.try_in_place(candidate) {
-                left.push(Fresh::from(candidate));
+                left.push(ChangedFile::from(candidate));
             }
         }
     }
 
-    fn may_be_in_place(&self, fresh: &Fresh) -> bool {
+    fn may_be_in_place(&self, fresh: &ChangedFile) -> bool {
         let meta = &fresh.found.metadata;
         let ids = self.files.sources.index().with_inode((meta.device, meta.inode));
         ids.iter().any(|id| {
@@ -94,7 +104,7 @@ impl Catalog {
     }
 
     /// Portion by portion: first the files that nobody could have a better claim against, then the others.
-    fn match_apart(&mut self, fresh: Vec<Fresh>, portion: usize, now: Now) {
+    fn match_apart(&mut self, fresh: Vec<ChangedFile>, portion: usize, now: Now) {
         let mut budget = COMPARE_BYTES_PER_SCAN;
         let mut later = Vec::new();
         let portion = portion.min(PORTION_MAX);
@@ -107,7 +117,7 @@ impl Catalog {
                 if is_first {
                     self.match_others(candidate, now, &mut budget);
                 } else {
-                    later.push(((rank, compressed), Fresh::from(candidate)));
+                    later.push(((rank, compressed), ChangedFile::from(candidate)));
                 }
             }
         }
@@ -121,7 +131,7 @@ impl Catalog {
         self.resume_comparisons(now, &mut budget);
     }
 
-    fn rank_alone(&mut self, candidate: &mut Candidate) -> Rank {
+    fn rank_alone(&self, candidate: &mut Candidate) -> Rank {
         if !self.has_saved {
             return Rank::NONE;
         }

@@ -386,15 +386,7 @@ impl Catalog {
         };
         let print = Fingerprint::of(&head.bytes);
         let path: Arc<Path> = Arc::from(sibling.path.as_path());
-        let candidate = Candidate {
-            found: sibling.clone(),
-            path: Arc::clone(&path),
-            head,
-            before: None,
-            touched: false,
-            claim: None,
-            duplicate_of: None,
-        };
+        let candidate = Candidate::new(sibling.clone(), Arc::clone(&path), head);
         // What the link led to is known by the path of the link.
         self.files.followed.add_rotated(&path, link, now);
         let sources_like = self.sources_like(&candidate).into_iter().map(|id| self.is_certain(id));

@@ -141,7 +141,7 @@ impl Catalog {
 
     /// Files that begin alike compete for what the registry knows of one of them: those that prove it come
     /// first.
-    pub(super) fn order_by_proof(&mut self, candidates: &mut Vec<Candidate>) {
+    pub(super) fn order_by_proof(&self, candidates: &mut Vec<Candidate>) {
         let mut heads: HashMap<[u8; 32], usize> = HashMap::new();
         let prints: Vec<Fingerprint> =
             candidates.iter().map(|candidate| candidate.head.print()).collect();
@@ -174,7 +174,7 @@ impl Catalog {
 
     /// The saved entry that fits a file best.
     pub(super) fn claim(
-        &mut self,
+        &self,
         candidate: &Candidate,
         fingerprint: &Fingerprint,
     ) -> Result<Option<Claim>, CursorsError> {
@@ -224,7 +224,7 @@ impl Catalog {
     }
 
     /// Whether what is saved under a fingerprint is this file's.
-    pub(super) fn is_claimed(&mut self, candidate: &Candidate, fingerprint: &Fingerprint) -> bool {
+    pub(super) fn is_claimed(&self, candidate: &Candidate, fingerprint: &Fingerprint) -> bool {
         let claim = self.claim(candidate, fingerprint).ok().flatten();
         claim.is_some_and(|claim| {
             claim.odd.is_none()
@@ -235,7 +235,7 @@ impl Catalog {
 
     /// Where a file was when its entry was saved.
     pub(super) fn claimed_path(
-        &mut self,
+        &self,
         candidate: &Candidate,
         fingerprint: &Fingerprint,
     ) -> Option<Arc<Path>> {
@@ -243,12 +243,19 @@ impl Catalog {
         (!claim.rank.misfit).then_some(claim.entry.meta.source)
     }
 
+    /// The path that the registry has for the content of a pin.
+    pub(super) fn saved_path_of(&self, path: &Path) -> Option<Arc<Path>> {
+        let metadata = self.files.input.fs.symlink_metadata(path).ok()?;
+        let found = Found { path: path.to_path_buf(), metadata };
+        let head = self.head(&found).ok()??;
+        let print = Fingerprint::of(&head.bytes);
+        let path = Arc::from(path);
+        let candidate = Candidate::new(found, path, head);
+        self.claimed_path(&candidate, &print).filter(|of| !self.files.followed.is_pin_path(of))
+    }
+
     /// Whether the registry knows a file by its content; if so, whether that is certain.
-    pub(super) fn claims(
-        &mut self,
-        candidate: &Candidate,
-        fingerprint: &Fingerprint,
-    ) -> Option<bool> {
+    pub(super) fn claims(&self, candidate: &Candidate, fingerprint: &Fingerprint) -> Option<bool> {
         let claim = self.claim(candidate, fingerprint).ok()?.filter(|claim| !claim.rank.misfit)?;
         let usual = self.files.input.settings.fingerprint.length;
         let len = claim.entry.meta.fingerprint_len.map_or(usual, Fingerprint::bytes_of_saved);
@@ -257,7 +264,7 @@ impl Catalog {
 
     /// The length of the fingerprint under which the registry knows a file that no source has, and which has the bytes
     /// before the cursor.
-    pub(super) fn proved_by_saved(&mut self, candidate: &Candidate) -> Option<u32> {
+    pub(super) fn proved_by_saved(&self, candidate: &Candidate) -> Option<u32> {
         let print = candidate.head.print();
         if !self.holders(&print).is_empty() {
             return None;

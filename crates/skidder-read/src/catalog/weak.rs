@@ -17,13 +17,13 @@ impl Catalog {
 
     /// Whether a plain file has to be compared with the source of another log, in its place, before it may be what had its
     /// inode, of which only a beginning is known.
-    pub(super) fn is_of_other_log(&mut self, candidate: &Candidate, id: SourceId) -> bool {
+    pub(super) fn is_of_other_log(&self, candidate: &Candidate, id: SourceId) -> bool {
         !candidate.head.compressed && self.is_weak(id) && self.is_of_other_name(candidate, id)
     }
 
     /// Whether a file is rather another source that lost its place, or what the registry knows: of the one that had its
     /// inode only a beginning is known with which it begins as well.
-    pub(super) fn has_better_match(&mut self, candidate: &Candidate, id: SourceId) -> bool {
+    pub(super) fn has_better_match(&self, candidate: &Candidate, id: SourceId) -> bool {
         if !self.is_weak(id) {
             return false;
         }
@@ -41,7 +41,7 @@ impl Catalog {
 
     /// Whether the name of a file is that of another source of which more is known: one in its place, with which it is
     /// compared, or, if nothing was read of this one, one that lost it.
-    fn is_of_other_name(&mut self, candidate: &Candidate, id: SourceId) -> bool {
+    fn is_of_other_name(&self, candidate: &Candidate, id: SourceId) -> bool {
         let Some(source) = self.files.sources.get(id) else { return false };
         let len = source.fingerprint.len;
         let is_unread = self.files.readers.look(id).is_some_and(|look| look.offset == 0);

@@ -1,6 +1,7 @@
-//! The beginnings of files that are new or have changed.
+//! Files that are new or have changed, and their beginnings.
 
-use super::{Candidate, Catalog, Content, MISSING_GRACE};
+use super::saved::Claim;
+use super::{Catalog, Content, MISSING_GRACE};
 use crate::Now;
 use crate::fingerprint::{Head, HeadError};
 use crate::scan::Found;
@@ -10,24 +11,47 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-/// A file that is new or has changed. Its place is taken from what was there; its beginning is not read yet.
-pub(super) struct Fresh {
+/// A file that is new or has changed, with its beginning: it must be matched with the sources.
+pub(super) struct Candidate {
     pub(super) found: Found,
     pub(super) path: Arc<Path>,
-    /// What the place held before.
+    pub(super) head: Head,
+    /// What was at the path before.
+    pub(super) before: Option<Content>,
+    /// The file was touched, and `resend_on_touch` asks to read it again.
+    pub(super) touched: bool,
+    /// The registry entry that fits best, if it was looked for already.
+    pub(super) claim: Option<Box<Claim>>,
+    /// The source with which it was compared and found equal, if it has not changed since.
+    pub(super) duplicate_of: Option<SourceId>,
+}
+
+impl Candidate {
+    /// A file of which nothing is known.
+    pub(super) fn new(found: Found, path: Arc<Path>, head: Head) -> Self {
+        let (before, touched, claim, duplicate_of) = (None, false, None, None);
+        Self { found, path, head, before, touched, claim, duplicate_of }
+    }
+}
+
+/// A file that is new or has changed, before its beginning is read. Nothing is at its path meanwhile.
+pub(super) struct ChangedFile {
+    pub(super) found: Found,
+    pub(super) path: Arc<Path>,
+    /// What was at the path before.
     before: Option<Content>,
     touched: bool,
     duplicate_of: Option<SourceId>,
 }
 
-impl Fresh {
+impl ChangedFile {
     pub(super) fn was_source(&self) -> bool {
         matches!(self.before, Some(Content::Source(_)))
     }
 }
 
-impl From<Candidate> for Fresh {
-    /// Lets go of the beginning.
+impl From<Candidate> for ChangedFile {
+    /// Drops the beginning.
     fn from(candidate: Candidate) -> Self {
         let Candidate { found, path, before, touched, duplicate_of, .. } = candidate;
         Self { found, path, before, touched, duplicate_of }
@@ -36,7 +60,7 @@ impl From<Candidate> for Fresh {
 
 impl Catalog {
     /// Takes the places of changed files from what was there.
-    pub(super) fn vacate(&mut self, changed: Vec<Found>) -> Vec<Fresh> {
+    pub(super) fn vacate(&mut self, changed: Vec<Found>) -> Vec<ChangedFile> {
         let mut all = Vec::with_capacity(changed.len());
         for found in changed {
             let (path, place) = match self.files.places.remove(&found.path) {
@@ -53,7 +77,7 @@ impl Catalog {
             if let Some(Content::Source(id)) = before {
                 self.files.sources.displace(id);
             }
-            all.push(Fresh { found, path, before, touched, duplicate_of });
+            all.push(ChangedFile { found, path, before, touched, duplicate_of });
         }
         all
     }
@@ -61,12 +85,12 @@ impl Catalog {
     /// Reads the beginning of each changed file; those that cannot be read now are put aside.
     pub(super) fn read_heads(
         &mut self,
-        fresh: impl IntoIterator<Item = Fresh>,
+        fresh: impl IntoIterator<Item = ChangedFile>,
         now: Now,
     ) -> Vec<Candidate> {
         let mut candidates = Vec::new();
         for fresh in fresh {
-            let Fresh { found, path, before, touched, duplicate_of } = fresh;
+            let ChangedFile { found, path, before, touched, duplicate_of } = fresh;
             match self.head(&found) {
                 // A copy in the making looks like nothing that is known. If it stays as it is, it is read.
                 Ok(Some(head))
@@ -110,7 +134,7 @@ impl Catalog {
     }
 
     /// The beginning of a file; nothing while it is too short to be told from others.
-    pub(super) fn head(&mut self, found: &Found) -> Result<Option<Head>, HeadError> {
+    pub(super) fn head(&self, found: &Found) -> Result<Option<Head>, HeadError> {
         // What is rotated away from a link may be compressed where nothing that matches is.
         let is_beside = self.files.followed.is_rotated(&found.path);
         let settings = self.files.input.settings.compression;
