@@ -4,8 +4,9 @@
 //! Such an entry is a file's if it names the path at which the file is, and if the file still has the old
 //! identity. It goes on at the entry's cursor under its new key, and the old entry is forgotten.
 
-use super::saved::SavedState;
-use super::{Candidate, Catalog};
+use super::Candidate;
+use super::inventory::Inventory;
+use super::saved::{SavedState, entry, proven_cursor};
 use crate::cursors::CursorsError;
 use crate::fingerprint::Fingerprint;
 use crate::identity::{FileIdentity, LOG_PREFIX, filestream_prefix};
@@ -30,6 +31,27 @@ impl Adoptable {
     /// The start is over: what no file was adopted from stays where it is.
     pub(super) fn clear(&mut self) {
         self.0 = HashMap::new();
+    }
+
+    /// What is saved of a file under another key, with a cursor that still proves right.
+    pub(super) fn adopt(
+        &mut self,
+        files: &Inventory,
+        candidate: &Candidate,
+    ) -> Result<Option<SavedState>, CursorsError> {
+        let Some(keys) = self.0.get(&*candidate.path).cloned() else { return Ok(None) };
+        for key in keys {
+            let Some(entry) = entry(files, &key)? else { continue };
+            if !has_identity_of(files, candidate, &key, &entry) {
+                continue;
+            }
+            let cursor = proven_cursor(files, candidate, &entry);
+            tracing::info!(path = %candidate.path.display(), from = &*key, offset = cursor.offset,
+                "a file goes on where another key of the registry left it");
+            self.0.remove(&*candidate.path);
+            return Ok(Some(SavedState { key: key.into(), fingerprint: None, cursor }));
+        }
+        Ok(None)
     }
 }
 
@@ -70,56 +92,32 @@ pub(super) fn is_of_input(settings: &FilestreamSettings, key: &str) -> bool {
         .is_some_and(|(name, _)| name == settings.identity.name() || identity_in(rest).is_some())
 }
 
-impl Catalog {
-    /// What is saved of a file under another key, with a cursor that still proves right.
-    pub(super) fn adopt(
-        &mut self,
-        candidate: &Candidate,
-    ) -> Result<Option<SavedState>, CursorsError> {
-        let Some(keys) = self.adoptable.0.get(&*candidate.path).cloned() else { return Ok(None) };
-        for key in keys {
-            let Some(entry) = self.entry(&key)? else { continue };
-            if !self.has_identity_of(candidate, &key, &entry) {
-                continue;
-            }
-            let cursor = self.proven_cursor(candidate, &entry);
-            tracing::info!(path = %candidate.path.display(), from = &*key, offset = cursor.offset,
-                "a file goes on where another key of the registry left it");
-            self.adoptable.0.remove(&*candidate.path);
-            return Ok(Some(SavedState { key: key.into(), fingerprint: None, cursor }));
+/// Whether a file has the identity that a key names.
+fn has_identity_of(files: &Inventory, candidate: &Candidate, key: &str, entry: &Entry) -> bool {
+    let Some((name, value)) = key
+        .split_once("::")
+        .and_then(|(_, rest)| rest.split_once("::"))
+        .and_then(|(_, rest)| identity_in(rest))
+    else {
+        return false;
+    };
+    let path: &Path = &candidate.path;
+    let meta = &candidate.found.metadata;
+    let expected = match name {
+        "native" => FileIdentity::Native.name_of(path, meta, ""),
+        "path" => FileIdentity::Path.name_of(path, meta, ""),
+        _ => {
+            let usual = files.input.settings.fingerprint.length;
+            let len = entry.meta.fingerprint_len.unwrap_or(usual);
+            let print: Option<Fingerprint> = files.probe.print_of(candidate, len).ok().flatten();
+            print.map(|print| print.hex())
         }
-        Ok(None)
-    }
-
-    /// Whether a file has the identity that a key names.
-    fn has_identity_of(&self, candidate: &Candidate, key: &str, entry: &Entry) -> bool {
-        let Some((name, value)) = key
-            .split_once("::")
-            .and_then(|(_, rest)| rest.split_once("::"))
-            .and_then(|(_, rest)| identity_in(rest))
-        else {
-            return false;
-        };
-        let path: &Path = &candidate.path;
-        let meta = &candidate.found.metadata;
-        let expected = match name {
-            "native" => FileIdentity::Native.name_of(path, meta, ""),
-            "path" => FileIdentity::Path.name_of(path, meta, ""),
-            _ => {
-                let usual = self.files.input.settings.fingerprint.length;
-                let len = entry.meta.fingerprint_len.unwrap_or(usual);
-                let print: Option<Fingerprint> =
-                    self.files.probe.print_of(candidate, len).ok().flatten();
-                print.map(|print| print.hex())
-            }
-        };
-        expected.is_some_and(|expected| {
-            let rest = value.strip_prefix(&*expected);
-            // A stream of a container that was read alone is in the key.
-            rest.is_some_and(|rest| {
-                rest.is_empty()
-                    || rest.strip_prefix('-') == Some(self.files.input.settings.key_suffix)
-            })
+    };
+    expected.is_some_and(|expected| {
+        let rest = value.strip_prefix(&*expected);
+        // A stream of a container that was read alone is in the key.
+        rest.is_some_and(|rest| {
+            rest.is_empty() || rest.strip_prefix('-') == Some(files.input.settings.key_suffix)
         })
-    }
+    })
 }

@@ -7,6 +7,7 @@ use crate::Now;
 use crate::compare::Verdict;
 use crate::fingerprint::Fingerprint;
 use crate::reader::Reader;
+use crate::scan::Found;
 use skidder_event::{SourceId, Tail};
 use skidder_registry::Cursor;
 use std::sync::Arc;
@@ -15,6 +16,15 @@ use std::sync::Arc;
 const GROWN_COMPARE_BYTES: u64 = 1 << 20;
 
 impl Catalog {
+    /// Without what was saved nothing can be told of files: they are looked at again. Gives none of them.
+    pub(super) fn postpone(&mut self, fresh: Vec<Found>) -> Vec<Found> {
+        self.postponed += fresh.len();
+        for found in fresh {
+            self.put_place(Arc::from(found.path.as_path()), &found, Content::Nothing, true);
+        }
+        Vec::new()
+    }
+
     /// A found file is a source that is known.
     pub(super) fn keep_source(&mut self, candidate: Candidate, id: SourceId, reopen: bool) {
         let look = self.files.readers.look(id);
@@ -85,14 +95,16 @@ impl Catalog {
         }
         let fingerprint =
             if before.len > usual || before.whole { before } else { candidate.head.print() };
-        let Some(&other) = self.holders(&fingerprint).first() else { return Some(fingerprint) };
+        let Some(&other) = self.files.sources.holders(&fingerprint).first() else {
+            return Some(fingerprint);
+        };
         let mut comparison =
             self.files.probe.compare(candidate, self.files.sources.get(other)?).ok()?;
         let mut budget = GROWN_COMPARE_BYTES;
         match self.files.probe.step(&mut comparison, &mut budget) {
             Ok(Verdict::Differ { at, longer }) => {
                 let fingerprint = self.files.probe.new_print(candidate, Some((at, longer))).ok()?;
-                self.holders(&fingerprint).is_empty().then_some(fingerprint)
+                self.files.sources.holders(&fingerprint).is_empty().then_some(fingerprint)
             }
             // Told with a later scan, when there is more of them.
             Ok(Verdict::Same | Verdict::Undecided) | Err(_) => None,
@@ -127,8 +139,8 @@ impl Catalog {
         // What was saved under the usual fingerprint still is, if no other source has taken it.
         let usual_print = candidate.head.print();
         let keeps = differs_at.is_some()
-            && self.holders(&usual_print).is_empty()
-            && self.is_claimed(&candidate, &usual_print);
+            && self.files.sources.holders(&usual_print).is_empty()
+            && self.saved.is_claimed(&self.files, &candidate, &usual_print);
         let differs_at = differs_at.filter(|_| !keeps);
         let fingerprint = match self.files.probe.new_print(&candidate, differs_at) {
             Ok(fingerprint) => fingerprint,
@@ -139,7 +151,7 @@ impl Catalog {
                 return;
             }
         };
-        let saved = match self.saved_state(&mut candidate, &fingerprint) {
+        let saved = match self.saved.saved_state(&self.files, &mut candidate, &fingerprint) {
             Ok(saved) => saved,
             Err(error) => {
                 tracing::error!(path = %candidate.path.display(), %error,
@@ -154,7 +166,7 @@ impl Catalog {
             Some(longer) if longer.whole || longer.len > usual.max(fingerprint.len) => longer,
             _ => fingerprint,
         };
-        if let Some(&other) = self.holders(&fingerprint).first() {
+        if let Some(&other) = self.files.sources.holders(&fingerprint).first() {
             if self.files.is_long_gone(other, now) && !self.is_plausible(&candidate, other) {
                 self.replace_rewritten(candidate, other, now);
                 return;

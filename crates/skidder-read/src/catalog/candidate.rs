@@ -5,7 +5,6 @@ use super::{Catalog, Content, MISSING_GRACE};
 use crate::Now;
 use crate::fingerprint::{Head, HeadError};
 use crate::scan::Found;
-use crate::settings::Compression;
 use skidder_event::SourceId;
 use std::io;
 use std::path::Path;
@@ -91,7 +90,7 @@ impl Catalog {
         let mut candidates = Vec::new();
         for fresh in fresh {
             let ChangedFile { found, path, before, touched, duplicate_of } = fresh;
-            match self.head(&found) {
+            match self.files.head(&found) {
                 // A copy in the making looks like nothing that is known. If it stays as it is, it is read.
                 Ok(Some(head))
                     if head.growing && now.wall.since(found.metadata.modified) < MISSING_GRACE =>
@@ -131,13 +130,5 @@ impl Catalog {
             }
         }
         candidates
-    }
-
-    /// The beginning of a file; nothing while it is too short to be told from others.
-    pub(super) fn head(&self, found: &Found) -> Result<Option<Head>, HeadError> {
-        // What is rotated away from a link may be compressed where nothing that matches is.
-        let is_beside = self.files.followed.is_rotated(&found.path);
-        let settings = self.files.input.settings.compression;
-        self.files.probe.head(found, if is_beside { Compression::Auto } else { settings })
     }
 }

@@ -259,7 +259,7 @@ impl Catalog {
             let metadata = place.metadata();
             let found = Found { path: path.to_path_buf(), metadata };
             let Content::Duplicate(duplicate) = place.content else { continue };
-            match self.head(&found) {
+            match self.files.head(&found) {
                 Ok(Some(head)) => {
                     self.continue_comparison(path, found, head, *duplicate, now, budget);
                 }

@@ -49,7 +49,7 @@ impl Catalog {
         self.log_rewritten(&candidate, generation, look.offset);
         self.files.make_former(id, &candidate);
         let longer = before.len < self.files.input.settings.fingerprint.length
-            && self.holders(&usual).is_empty();
+            && self.files.sources.holders(&usual).is_empty();
         let fingerprint = if longer { usual } else { before };
         let key = self.files.input.settings.key(&fingerprint.hex());
         let cursor = Cursor { generation, ..Cursor::default() };

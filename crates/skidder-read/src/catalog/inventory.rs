@@ -9,8 +9,11 @@ use super::probe::Probe;
 use super::sources::Sources;
 use super::{Candidate, MISSING_GRACE, SourceIds};
 use crate::Now;
+use crate::fingerprint::{Head, HeadError};
 use crate::reader::InputContext;
 use crate::readers::{ReaderState, Readers, Trouble};
+use crate::scan::Found;
+use crate::settings::Compression;
 use skidder_event::SourceId;
 use skidder_os::{File, FileId, Monotonic, Timestamp};
 use std::path::{Path, PathBuf};
@@ -253,5 +256,13 @@ impl Inventory {
                 PinChange::Close(id) => self.readers.close(id),
             }
         }
+    }
+
+    /// The beginning of a file; nothing while it is too short to be told from others.
+    pub(super) fn head(&self, found: &Found) -> Result<Option<Head>, HeadError> {
+        // What is rotated away from a link may be compressed where nothing that matches is.
+        let is_beside = self.followed.is_rotated(&found.path);
+        let settings = self.input.settings.compression;
+        self.probe.head(found, if is_beside { Compression::Auto } else { settings })
     }
 }

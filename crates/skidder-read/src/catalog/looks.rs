@@ -352,7 +352,7 @@ impl Catalog {
             return Reason::Empty;
         }
         let found = Found { path: path.to_owned(), metadata };
-        match self.head(&found) {
+        match self.files.head(&found) {
             Ok(Some(head)) if head.growing => Reason::BeingWritten,
             Ok(Some(_)) => Reason::NextScan,
             Ok(None) => {

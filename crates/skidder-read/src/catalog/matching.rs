@@ -129,11 +129,10 @@ impl Catalog {
         let usual = self.files.input.settings.fingerprint.length;
         let Some(print) = candidate.head.print_of_first(usual) else { return Vec::new() };
         let ids = self.files.sources.index().with_hash(&print.hash).iter().copied();
-        ids.filter(|&id| !self.files.is_displaced(id) && self.has_hash(id, &print.hash)).collect()
-    }
-
-    fn has_hash(&self, id: SourceId, hash: &[u8; 32]) -> bool {
-        self.files.sources.get(id).is_some_and(|source| source.has_hash(hash))
+        ids.filter(|&id| {
+            !self.files.is_displaced(id) && self.files.sources.has_hash(id, &print.hash)
+        })
+        .collect()
     }
 
     /// Whether a source that lost its place has its file open and may not have read all of it.
@@ -216,7 +215,7 @@ impl Catalog {
                     self.files.sources.index().prefixes.has(trace.number())
                 };
             if is_known && let Some(print) = candidate.head.print_of_first(len) {
-                ids.extend(self.with_print(&print));
+                ids.extend(self.files.sources.with_print(&print));
             }
         }
         // Only a file that shares the usual fingerprint can have a longer one.
@@ -232,7 +231,7 @@ impl Catalog {
         for len in longer.into_iter().filter(|len| *len > usual) {
             let print = self.files.probe.print_of(candidate, len);
             if let Ok(Some(print)) = print {
-                ids.extend(self.with_print(&print));
+                ids.extend(self.files.sources.with_print(&print));
             }
         }
         let whole: BTreeSet<u32> = self.files.sources.index().whole.keys().copied().collect();
@@ -240,11 +239,11 @@ impl Catalog {
             let wanted = Fingerprint { hash: [0; 32], len, whole: true };
             let print = self.files.probe.print_like(candidate, &wanted);
             if let Ok(Some(print)) = print {
-                ids.extend(self.with_print(&print));
+                ids.extend(self.files.sources.with_print(&print));
             }
         }
         if ids.iter().any(|&id| self.is_weak(id))
-            && let Some(saved) = self.proved_by_saved(candidate)
+            && let Some(saved) = self.saved.proved_by_saved(&self.files, candidate)
         {
             let len = |id: &SourceId| {
                 self.files.sources.get(*id).map_or(0, |source| source.fingerprint.len)
@@ -258,22 +257,6 @@ impl Catalog {
             (std::cmp::Reverse(len), !same_path)
         });
         ids
-    }
-
-    /// Sources with exactly this fingerprint, and the key that goes with it.
-    pub(super) fn holders(&self, print: &Fingerprint) -> Vec<SourceId> {
-        let mut ids = self.with_print(print);
-        ids.retain(|id| self.files.sources.get(*id).is_some_and(|source| !source.former));
-        ids
-    }
-
-    /// Sources with exactly this fingerprint, former ones included.
-    fn with_print(&self, print: &Fingerprint) -> Vec<SourceId> {
-        let ids = self.files.sources.index().with_hash(&print.hash).iter().copied();
-        ids.filter(|id| {
-            self.files.sources.get(*id).is_some_and(|source| source.fingerprint == *print)
-        })
-        .collect()
     }
 
     pub(super) fn has_beginning_of(&self, candidate: &Candidate, id: SourceId) -> bool {

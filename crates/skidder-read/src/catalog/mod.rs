@@ -52,7 +52,6 @@ use crate::reader::InputContext;
 use crate::readers::Readers;
 use crate::scan::{Found, ScanProblem, Scanned, scan_changes};
 use crate::watcher::Watcher;
-use adopt::Adoptable;
 use candidate::Candidate;
 use deletions::Deletions;
 use forecast::DeletionForecast;
@@ -67,7 +66,7 @@ pub(crate) use portions::HEADS_BYTES_MAX;
 
 use inventory::Inventory;
 use rotated::RotatedFiles;
-use saved_prints::SavedPrints;
+use saved::SavedEntries;
 use skidder_event::SourceId;
 use skidder_os::{Metadata, Monotonic, Notice, Timestamp, is_out_of_descriptors};
 use sources::{Source, SourceFile};
@@ -91,12 +90,7 @@ const RESERVE_FILES_MIN: usize = 64;
 pub struct Catalog {
     files: Inventory,
     watches: Watches,
-    /// Saved entries whose fingerprints are shorter or longer than usual and that no source has yet.
-    saved: SavedPrints,
-    /// Whether the registry had entries of this input at the start, or it may have had some.
-    has_saved: bool,
-    /// Saved entries under other keys that files may go on with.
-    adoptable: Adoptable,
+    saved: SavedEntries,
     rotated: RotatedFiles,
     pins: Pins,
     forecast: DeletionForecast,
@@ -144,9 +138,7 @@ impl Catalog {
         Self {
             files: Inventory::new(input, readers, ids),
             watches: Watches::default(),
-            saved: SavedPrints::default(),
-            has_saved: true,
-            adoptable: Adoptable::default(),
+            saved: SavedEntries::default(),
             rotated: RotatedFiles::default(),
             pins: Pins::default(),
             forecast: DeletionForecast::default(),
@@ -172,8 +164,8 @@ impl Catalog {
         self.begin_names();
         self.brief = false;
         self.started.get_or_insert(now);
-        if !self.saved.is_loaded() {
-            self.load_saved(now);
+        if !self.saved.is_loaded() && self.saved.load(&self.files, &mut self.rotated) {
+            self.load_pins(now);
         }
         self.keep_deleted_by_others(now);
         self.marker.refresh(&*self.files.input.fs, &self.files.input.settings.identity);
@@ -319,7 +311,9 @@ impl Catalog {
         self.files.places.begin_scan();
         self.files.sources.begin_scan();
         // Only the first scan may rely on what was saved when it began.
-        self.has_saved |= self.started.is_some();
+        if self.started.is_some() {
+            self.saved.expect_new();
+        }
         self.postponed = 0;
         self.brief = true;
     }
@@ -358,7 +352,7 @@ impl Catalog {
             candidates = self.match_content(candidates);
             candidates = self.match_rewritten(candidates, now);
         }
-        self.order_by_proof(&mut candidates);
+        self.saved.order_by_proof(&self.files, &mut candidates);
         let mut budget = COMPARE_BYTES_PER_SCAN;
         for candidate in candidates {
             self.match_others(candidate, now, &mut budget);
@@ -396,7 +390,10 @@ impl Catalog {
         for path in &pins {
             let pin: Arc<Path> = Arc::from(path.as_path());
             let fs = &*self.files.input.fs;
-            let of = self.saved_path_of(path).or_else(|| pins::original_path(fs, path));
+            let of = self
+                .saved
+                .saved_path_of(&self.files, path)
+                .or_else(|| pins::original_path(fs, path));
             if of.is_none() {
                 tracing::warn!(pin = %pin.display(),
                     "nothing says what this pinned file was called: its events have the path of the pin");

@@ -3,7 +3,7 @@
 //! The name says which source a file is; the size and the bytes before the cursor say whether it still
 //! holds what was read. If not, it was rewritten or its name is used again: a new generation from zero.
 
-use super::saved::SavedState;
+use super::saved::{self, SavedState};
 use super::{Candidate, Catalog, Content, Duplicate};
 use crate::Now;
 use crate::cursors::CursorsError;
@@ -92,10 +92,10 @@ impl Catalog {
         candidate: &Candidate,
         key: &str,
     ) -> Result<Option<SavedState>, CursorsError> {
-        let Some(entry) = self.entry(key)? else {
-            return self.adopt(candidate);
+        let Some(entry) = saved::entry(&self.files, key)? else {
+            return self.saved.adopt(&self.files, candidate);
         };
-        let cursor = self.proven_cursor(candidate, &entry);
+        let cursor = saved::proven_cursor(&self.files, candidate, &entry);
         Ok(Some(SavedState { key: key.to_owned(), fingerprint: None, cursor }))
     }
 }

@@ -113,7 +113,8 @@ impl Catalog {
             for mut candidate in self.read_heads(fresh.by_ref().take(portion), now) {
                 let rank = self.rank_alone(&mut candidate);
                 let compressed = candidate.head.compressed;
-                let is_first = if self.has_saved { rank.is_in_place() } else { !compressed };
+                let is_first =
+                    if self.saved.may_have_any() { rank.is_in_place() } else { !compressed };
                 if is_first {
                     self.match_others(candidate, now, &mut budget);
                 } else {
@@ -132,12 +133,12 @@ impl Catalog {
     }
 
     fn rank_alone(&self, candidate: &mut Candidate) -> Rank {
-        if !self.has_saved {
+        if !self.saved.may_have_any() {
             return Rank::NONE;
         }
         let print = candidate.head.print();
         // What the registry does not tell now is asked again when the file begins.
-        let claim = self.claim(candidate, &print).ok().flatten();
+        let claim = self.saved.claim(&self.files, candidate, &print).ok().flatten();
         let rank = claim.as_ref().map_or(Rank::NONE, |claim| claim.rank);
         // Its place among the unusual ones may change before it is used.
         candidate.claim = claim.filter(|claim| claim.odd.is_none()).map(Box::new);

@@ -391,7 +391,7 @@ impl Catalog {
         self.files.followed.add_rotated(&path, link, now);
         let sources_like = self.sources_like(&candidate).into_iter().map(|id| self.is_certain(id));
         let source = sources_like.reduce(|one, other| one || other);
-        let source = source.max(self.claims(&candidate, &print));
+        let source = source.max(self.saved.claims(&self.files, &candidate, &print));
         self.files.followed.remove(&path);
         Ok(source)
     }

@@ -1,20 +1,40 @@
 //! What the registry knows from an earlier run.
 
-use super::adopt::is_of_input;
+use super::adopt::{Adoptable, is_of_input};
 use super::former::{may_be_former, of_former};
+use super::inventory::Inventory;
 use super::matching::{PROOF_BYTES, is_related};
+use super::rotated::RotatedFiles;
 use super::saved_prints::{SavedPrint, SavedPrints};
-use super::{Candidate, Catalog, Content, MISSING_GRACE};
+use super::{Candidate, MISSING_GRACE};
 use crate::cursors::CursorsError;
 use crate::fingerprint::Fingerprint;
 use crate::scan::Found;
 use skidder_event::Tail;
-use skidder_os::Monotonic;
 use skidder_registry::{Cursor, Entry};
 use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
 use std::sync::Arc;
+
+/// The registry's entries of an input, as an earlier run left them.
+pub(super) struct SavedEntries {
+    /// Entries whose fingerprints are shorter or longer than usual and that no source has yet.
+    prints: SavedPrints,
+    /// Whether there are entries of this input, or there may be.
+    has_any: bool,
+    /// Entries under other keys that files may go on with.
+    adoptable: Adoptable,
+    /// The scan in which the registry was read.
+    loaded: Option<u64>,
+}
+
+impl Default for SavedEntries {
+    fn default() -> Self {
+        let (prints, adoptable) = (SavedPrints::default(), Adoptable::default());
+        Self { prints, has_any: true, adoptable, loaded: None }
+    }
+}
 
 /// A saved entry that may be a file's.
 pub(super) struct Claim {
@@ -72,23 +92,23 @@ fn restarted(candidate: &Candidate, cursor: Cursor) -> Cursor {
     Cursor { offset: 0, generation: cursor.generation + 1, eof: false, tail: None }
 }
 
-impl Catalog {
-    /// Remembers saved entries that cannot be found by the usual key.
-    pub(super) fn load_saved(&mut self, now: Monotonic) {
-        let settings = &self.files.input.settings;
+impl SavedEntries {
+    /// Reads the registry. Returns whether that worked.
+    pub(super) fn load(&mut self, files: &Inventory, rotated: &mut RotatedFiles) -> bool {
+        let settings = &files.input.settings;
         let usual = settings.fingerprint.length;
-        let mut saved = Vec::new();
-        let mut has_saved = false;
+        let mut prints = Vec::new();
+        let mut has_any = false;
         let mut forgotten = Vec::new();
         self.adoptable.clear();
-        self.rotated.clear_saved();
-        let (adoptable, rotated) = (&mut self.adoptable, &mut self.rotated);
-        let loaded = self.files.input.cursors.for_each_saved(&mut |key, entry| {
+        rotated.clear_saved();
+        let adoptable = &mut self.adoptable;
+        let loaded = files.input.cursors.for_each_saved(&mut |key, entry| {
             if settings.forget_at_start && is_of_input(settings, key) {
                 forgotten.push(key.to_owned());
                 return;
             }
-            has_saved |= is_of_input(settings, key);
+            has_any |= is_of_input(settings, key);
             adoptable.consider(settings, key, entry);
             if settings.value_in(key).is_some() {
                 rotated.consider(settings, entry);
@@ -101,47 +121,63 @@ impl Catalog {
                 && let Some(fingerprint) = Fingerprint::from_hex(hex, len)
             {
                 let path = Arc::clone(&entry.meta.source);
-                saved.push(SavedPrint { fingerprint, key: key.to_owned(), path });
+                prints.push(SavedPrint { fingerprint, key: key.to_owned(), path });
             }
         });
         if let Err(error) = &loaded {
             tracing::error!(%error, "what was saved of files cannot be had; they wait for the next scan");
-            return;
+            return false;
         }
-        self.has_saved = has_saved;
-        self.saved = SavedPrints::new(saved, usual, settings.pin.directory.as_deref());
-        self.saved.set_loaded(self.files.places.scan());
+        self.has_any = has_any;
+        self.prints = SavedPrints::new(prints, usual, settings.pin.directory.as_deref());
+        self.loaded = Some(files.places.scan());
         if !forgotten.is_empty() {
             tracing::warn!(
                 entries = forgotten.len(),
                 "`clean_inactive: 0` with `legacy_clean_inactive`: all files are read from the start"
             );
-            self.files.input.cursors.forget_saved(forgotten);
+            files.input.cursors.forget_saved(forgotten);
         }
-        self.load_pins(now);
+        true
     }
 
-    /// Without what was saved nothing can be told of files: they are looked at again. Gives none of them.
-    pub(super) fn postpone(&mut self, fresh: Vec<Found>) -> Vec<Found> {
-        self.postponed += fresh.len();
-        for found in fresh {
-            self.put_place(Arc::from(found.path.as_path()), &found, Content::Nothing, true);
-        }
-        Vec::new()
+    /// Whether the registry was read.
+    pub(super) fn is_loaded(&self) -> bool {
+        self.loaded.is_some()
     }
 
-    /// What is saved under a key, unless everything saved is to be forgotten.
-    pub(super) fn entry(&self, key: &str) -> Result<Option<Entry>, CursorsError> {
-        if self.files.input.settings.forget_at_start {
-            Ok(None)
-        } else {
-            self.files.input.cursors.saved(key)
-        }
+    /// Whether that was in this scan: the first one that processes files.
+    pub(super) fn is_loaded_in(&self, scan: u64) -> bool {
+        self.loaded == Some(scan)
+    }
+
+    /// Whether the registry may have an entry of a file of this input.
+    pub(super) fn may_have_any(&self) -> bool {
+        self.has_any
+    }
+
+    /// Entries may have been added since the registry was read.
+    pub(super) fn expect_new(&mut self) {
+        self.has_any = true;
+    }
+
+    /// What is saved of a file under another key, for the new key.
+    pub(super) fn adopt(
+        &mut self,
+        files: &Inventory,
+        candidate: &Candidate,
+    ) -> Result<Option<SavedState>, CursorsError> {
+        self.adoptable.adopt(files, candidate)
+    }
+
+    /// The start is over: entries under other keys that no file goes on with stay where they are.
+    pub(super) fn end_adoption(&mut self) {
+        self.adoptable.clear();
     }
 
     /// Files that begin alike compete for what the registry knows of one of them: those that prove it come
     /// first.
-    pub(super) fn order_by_proof(&self, candidates: &mut Vec<Candidate>) {
+    pub(super) fn order_by_proof(&self, files: &Inventory, candidates: &mut Vec<Candidate>) {
         let mut heads: HashMap<[u8; 32], usize> = HashMap::new();
         let prints: Vec<Fingerprint> =
             candidates.iter().map(|candidate| candidate.head.print()).collect();
@@ -150,8 +186,8 @@ impl Catalog {
         }
         let mut ranked = Vec::with_capacity(candidates.len());
         for (candidate, print) in std::mem::take(candidates).into_iter().zip(prints) {
-            let alone = self.saved.is_empty() && heads.get(&print.hash) == Some(&1);
-            let claim = if alone { Ok(None) } else { self.claim(&candidate, &print) };
+            let alone = self.prints.is_empty() && heads.get(&print.hash) == Some(&1);
+            let claim = if alone { Ok(None) } else { self.claim(files, &candidate, &print) };
             // What the registry does not tell now is asked again when the file begins.
             let rank = claim.ok().flatten().map_or(Rank::NONE, |claim| claim.rank);
             ranked.push((rank, candidate));
@@ -162,11 +198,11 @@ impl Catalog {
         };
         let named: HashSet<(u64, u64)> = ranked
             .iter()
-            .filter(|(_, candidate)| !self.files.followed.is_pin_path(&candidate.path))
+            .filter(|(_, candidate)| !files.followed.is_pin_path(&candidate.path))
             .map(|(_, candidate)| inode(candidate))
             .collect();
         let is_second = |candidate: &Candidate| {
-            self.files.followed.is_pin_path(&candidate.path) && named.contains(&inode(candidate))
+            files.followed.is_pin_path(&candidate.path) && named.contains(&inode(candidate))
         };
         ranked.sort_by_cached_key(|(rank, candidate)| (is_second(candidate), *rank));
         candidates.extend(ranked.into_iter().map(|(_, candidate)| candidate));
@@ -175,25 +211,26 @@ impl Catalog {
     /// The saved entry that fits a file best.
     pub(super) fn claim(
         &self,
+        files: &Inventory,
         candidate: &Candidate,
         fingerprint: &Fingerprint,
     ) -> Result<Option<Claim>, CursorsError> {
-        if !self.has_saved {
+        if !self.has_any {
             return Ok(None);
         }
         let mut best: Option<Claim> = None;
-        let mut odd = self.saved_prints(candidate);
-        odd.sort_by_key(|&at| self.saved.get(at).map(|saved| Reverse(saved.fingerprint.len)));
-        let usual = self.files.input.settings.key(&fingerprint.hex());
+        let mut odd = self.saved_prints(files, candidate);
+        odd.sort_by_key(|&at| self.prints.get(at).map(|saved| Reverse(saved.fingerprint.len)));
+        let usual = files.input.settings.key(&fingerprint.hex());
         // What begins as several files did is looked into.
         let doubtful = !odd.is_empty();
         let odd = odd
             .into_iter()
-            .filter_map(|at| self.saved.get(at).map(|saved| (saved.key.clone(), Some(at))));
+            .filter_map(|at| self.prints.get(at).map(|saved| (saved.key.clone(), Some(at))));
         for (key, odd) in odd.collect::<Vec<_>>().into_iter().chain([(usual, None)]) {
-            let Some(entry) = self.entry(&key)? else { continue };
-            let rank = self.rank(candidate, &entry, doubtful);
-            if let Some(saved) = odd.and_then(|at| self.saved.get(at))
+            let Some(entry) = entry(files, &key)? else { continue };
+            let rank = rank(files, candidate, &entry, doubtful);
+            if let Some(saved) = odd.and_then(|at| self.prints.get(at))
                 && of_former(&key).is_some()
             {
                 let (path, print) = (&entry.meta.source, &saved.fingerprint);
@@ -203,16 +240,16 @@ impl Catalog {
                 }
             }
             // Without a name, only the file itself can be known by a few bytes.
-            let of_pin = rank.other_file && !self.files.followed.is_pin_path(&candidate.path);
-            if of_pin && odd.is_some_and(|at| self.saved.pinned().contains(&at)) {
+            let of_pin = rank.other_file && !files.followed.is_pin_path(&candidate.path);
+            if of_pin && odd.is_some_and(|at| self.prints.pinned().contains(&at)) {
                 continue;
             }
             // What begins as a short file did, and is another one, does not take its entry.
             if rank.misfit
                 && rank.other_file
-                && let Some(saved) = odd.and_then(|at| self.saved.get(at))
+                && let Some(saved) = odd.and_then(|at| self.prints.get(at))
                 && saved.fingerprint.len
-                    < fingerprint.len.min(self.files.input.settings.fingerprint.length)
+                    < fingerprint.len.min(files.input.settings.fingerprint.length)
             {
                 continue;
             }
@@ -224,8 +261,13 @@ impl Catalog {
     }
 
     /// Whether what is saved under a fingerprint is this file's.
-    pub(super) fn is_claimed(&self, candidate: &Candidate, fingerprint: &Fingerprint) -> bool {
-        let claim = self.claim(candidate, fingerprint).ok().flatten();
+    pub(super) fn is_claimed(
+        &self,
+        files: &Inventory,
+        candidate: &Candidate,
+        fingerprint: &Fingerprint,
+    ) -> bool {
+        let claim = self.claim(files, candidate, fingerprint).ok().flatten();
         claim.is_some_and(|claim| {
             claim.odd.is_none()
                 && !claim.rank.misfit
@@ -236,89 +278,74 @@ impl Catalog {
     /// Where a file was when its entry was saved.
     pub(super) fn claimed_path(
         &self,
+        files: &Inventory,
         candidate: &Candidate,
         fingerprint: &Fingerprint,
     ) -> Option<Arc<Path>> {
-        let claim = self.claim(candidate, fingerprint).ok()??;
+        let claim = self.claim(files, candidate, fingerprint).ok()??;
         (!claim.rank.misfit).then_some(claim.entry.meta.source)
     }
 
     /// The path that the registry has for the content of a pin.
-    pub(super) fn saved_path_of(&self, path: &Path) -> Option<Arc<Path>> {
-        let metadata = self.files.input.fs.symlink_metadata(path).ok()?;
+    pub(super) fn saved_path_of(&self, files: &Inventory, path: &Path) -> Option<Arc<Path>> {
+        let metadata = files.input.fs.symlink_metadata(path).ok()?;
         let found = Found { path: path.to_path_buf(), metadata };
-        let head = self.head(&found).ok()??;
+        let head = files.head(&found).ok()??;
         let print = Fingerprint::of(&head.bytes);
         let path = Arc::from(path);
         let candidate = Candidate::new(found, path, head);
-        self.claimed_path(&candidate, &print).filter(|of| !self.files.followed.is_pin_path(of))
+        self.claimed_path(files, &candidate, &print).filter(|of| !files.followed.is_pin_path(of))
     }
 
     /// Whether the registry knows a file by its content; if so, whether that is certain.
-    pub(super) fn claims(&self, candidate: &Candidate, fingerprint: &Fingerprint) -> Option<bool> {
-        let claim = self.claim(candidate, fingerprint).ok()?.filter(|claim| !claim.rank.misfit)?;
-        let usual = self.files.input.settings.fingerprint.length;
+    pub(super) fn claims(
+        &self,
+        files: &Inventory,
+        candidate: &Candidate,
+        fingerprint: &Fingerprint,
+    ) -> Option<bool> {
+        let claim =
+            self.claim(files, candidate, fingerprint).ok()?.filter(|claim| !claim.rank.misfit)?;
+        let usual = files.input.settings.fingerprint.length;
         let len = claim.entry.meta.fingerprint_len.map_or(usual, Fingerprint::bytes_of_saved);
         Some(len >= usual || claim.entry.cursor.offset >= PROOF_BYTES)
     }
 
     /// The length of the fingerprint under which the registry knows a file that no source has, and which has the bytes
     /// before the cursor.
-    pub(super) fn proved_by_saved(&self, candidate: &Candidate) -> Option<u32> {
+    pub(super) fn proved_by_saved(&self, files: &Inventory, candidate: &Candidate) -> Option<u32> {
         let print = candidate.head.print();
-        if !self.holders(&print).is_empty() {
+        if !files.sources.holders(&print).is_empty() {
             return None;
         }
-        let claim = self.claim(candidate, &print).ok()??;
+        let claim = self.claim(files, candidate, &print).ok()??;
         let is_proved = !claim.rank.misfit && !claim.rank.unproved;
         let len = claim.entry.meta.fingerprint_len.map(Fingerprint::bytes_of_saved);
-        is_proved.then(|| len.unwrap_or(self.files.input.settings.fingerprint.length))
-    }
-
-    fn rank(&self, candidate: &Candidate, entry: &Entry, doubtful: bool) -> Rank {
-        let meta = &candidate.found.metadata;
-        let cursor = &entry.cursor;
-        let tail = cursor.tail.map(|tail| Tail { len: tail.len, crc: tail.crc });
-        let (fits, is_proved) = if candidate.head.compressed {
-            let doubtful = doubtful || entry.meta.fingerprint_len.is_some();
-            let fits = self.files.probe.compressed_fits(candidate, doubtful, cursor.offset, tail);
-            (fits != Some(false), fits == Some(true))
-        } else {
-            (
-                self.files.probe.tail_fits(&candidate.path, meta, cursor.offset, tail),
-                cursor.offset > 0,
-            )
-        };
-        let other_file = (entry.meta.device, entry.meta.inode) != (meta.device, meta.inode);
-        let other_path = entry.meta.source != candidate.path;
-        let usual = self.files.input.settings.fingerprint.length;
-        let len = entry.meta.fingerprint_len.map_or(usual, Fingerprint::bytes_of_saved);
-        let weak = len < usual && cursor.offset.saturating_sub(len.into()) < PROOF_BYTES;
-        let elsewhere = other_file || (weak && other_path);
-        Rank { misfit: !fits, elsewhere, weak, other_file, unproved: !is_proved, other_path }
+        is_proved.then(|| len.unwrap_or(files.input.settings.fingerprint.length))
     }
 
     /// What was saved of a file: its key, its fingerprint if that is an unusual one, and its cursor if it
     /// still proves right.
     pub(super) fn saved_state(
         &mut self,
+        files: &Inventory,
         candidate: &mut Candidate,
         fingerprint: &Fingerprint,
     ) -> Result<Option<SavedState>, CursorsError> {
         let source = candidate.claim.take().filter(|_| *fingerprint == candidate.head.print());
         let claim = match source {
             Some(claim) => Some(*claim),
-            None => self.claim(candidate, fingerprint)?,
+            None => self.claim(files, candidate, fingerprint)?,
         };
-        let Some(claim) = claim else { return self.adopt(candidate) };
+        let Some(claim) = claim else { return self.adoptable.adopt(files, candidate) };
         let Claim { key, odd, entry, rank } = claim;
-        let fingerprint = odd.and_then(|at| self.saved.take(at)).map(|saved| saved.fingerprint);
+        let fingerprint = odd.and_then(|at| self.prints.take(at)).map(|saved| saved.fingerprint);
         let mut cursor = entry.cursor;
         let short = entry
             .meta
             .fingerprint_len
-            .is_some_and(|len| len < self.files.input.settings.fingerprint.length);
-        if short && rank.other_file && !self.is_near(&entry.meta.source, &candidate.path) {
+            .is_some_and(|len| len < files.input.settings.fingerprint.length);
+        if short && rank.other_file && !is_near(files, &entry.meta.source, &candidate.path) {
             // Another file with the same few bytes.
             let generation = cursor.generation + 1;
             let cursor = Cursor { generation, ..Cursor::default() };
@@ -335,41 +362,19 @@ impl Catalog {
         Ok(Some(SavedState { key, fingerprint, cursor }))
     }
 
-    /// The cursor of an entry that is a file's, or that of a new generation if the file does not hold any
-    /// more what was read of it.
-    pub(super) fn proven_cursor(&self, candidate: &Candidate, entry: &Entry) -> Cursor {
-        let mut cursor = entry.cursor;
-        let rank = self.rank(candidate, entry, false);
-        if rank.misfit {
-            cursor = restarted(candidate, cursor);
-        }
-        let rested = entry.updated.since(candidate.found.metadata.modified);
-        cursor.eof &= candidate.head.compressed && !rank.other_file && rested > MISSING_GRACE;
-        cursor
-    }
-
-    /// Whether what was saved of one path may well be of the file at another: the same name but for what a rotation
-    /// changes, a file that was rotated away from what a link led to, or a pin, which may have had any name.
-    fn is_near(&self, saved: &Path, path: &Path) -> bool {
-        saved == path
-            || is_related(saved, path)
-            || self.files.followed.is_pin_path(path)
-            || self.files.followed.shown(path).is_some_and(|link| *link == *saved)
-    }
-
     /// The saved entries with unusual fingerprints that fit.
-    fn saved_prints(&self, candidate: &Candidate) -> Vec<usize> {
-        if self.saved.is_empty() {
+    fn saved_prints(&self, files: &Inventory, candidate: &Candidate) -> Vec<usize> {
+        if self.prints.is_empty() {
             return Vec::new();
         }
-        let mut found = self.short_near(&candidate.path);
+        let mut found = self.short_near(files, &candidate.path);
         found.retain(|&at| {
-            let print = self.saved.get(at).map(|saved| saved.fingerprint);
-            print.is_some_and(|print| self.files.probe.print_as(candidate, &print) == Some(print))
+            let print = self.prints.get(at).map(|saved| saved.fingerprint);
+            print.is_some_and(|print| files.probe.print_as(candidate, &print) == Some(print))
         });
-        for like in self.saved.other_lengths() {
-            if let Some(print) = self.files.probe.print_as(candidate, &like) {
-                found.extend_from_slice(self.saved.others_like(&print));
+        for like in self.prints.other_lengths() {
+            if let Some(print) = files.probe.print_as(candidate, &like) {
+                found.extend_from_slice(self.prints.others_like(&print));
             }
         }
         found.sort_unstable();
@@ -378,20 +383,67 @@ impl Catalog {
 
     /// The saved entries with fingerprints shorter than usual that are near to a path: those that [`Catalog::is_near`]
     /// takes.
-    fn short_near(&self, path: &Path) -> Vec<usize> {
-        let is_pin = self.files.followed.is_pin_path(path);
+    fn short_near(&self, files: &Inventory, path: &Path) -> Vec<usize> {
+        let is_pin = files.followed.is_pin_path(path);
         let mut near: Vec<usize> = if is_pin {
-            self.saved.short().collect()
+            self.prints.short().collect()
         } else {
-            self.saved.short_near(path).collect()
+            self.prints.short_near(path).collect()
         };
-        near.extend_from_slice(self.saved.pinned());
-        if !is_pin && let Some(link) = self.files.followed.shown(path) {
-            let of_link = |at: &usize| self.saved.get(*at).is_some_and(|print| print.path == link);
-            near.extend(self.saved.short_near(&link).filter(of_link));
+        near.extend_from_slice(self.prints.pinned());
+        if !is_pin && let Some(link) = files.followed.shown(path) {
+            let of_link = |at: &usize| self.prints.get(*at).is_some_and(|print| print.path == link);
+            near.extend(self.prints.short_near(&link).filter(of_link));
         }
         near.sort_unstable();
         near.dedup();
         near
     }
+}
+
+/// What is saved under a key, unless everything saved is to be forgotten.
+pub(super) fn entry(files: &Inventory, key: &str) -> Result<Option<Entry>, CursorsError> {
+    if files.input.settings.forget_at_start { Ok(None) } else { files.input.cursors.saved(key) }
+}
+
+fn rank(files: &Inventory, candidate: &Candidate, entry: &Entry, doubtful: bool) -> Rank {
+    let meta = &candidate.found.metadata;
+    let cursor = &entry.cursor;
+    let tail = cursor.tail.map(|tail| Tail { len: tail.len, crc: tail.crc });
+    let (fits, is_proved) = if candidate.head.compressed {
+        let doubtful = doubtful || entry.meta.fingerprint_len.is_some();
+        let fits = files.probe.compressed_fits(candidate, doubtful, cursor.offset, tail);
+        (fits != Some(false), fits == Some(true))
+    } else {
+        (files.probe.tail_fits(&candidate.path, meta, cursor.offset, tail), cursor.offset > 0)
+    };
+    let other_file = (entry.meta.device, entry.meta.inode) != (meta.device, meta.inode);
+    let other_path = entry.meta.source != candidate.path;
+    let usual = files.input.settings.fingerprint.length;
+    let len = entry.meta.fingerprint_len.map_or(usual, Fingerprint::bytes_of_saved);
+    let weak = len < usual && cursor.offset.saturating_sub(len.into()) < PROOF_BYTES;
+    let elsewhere = other_file || (weak && other_path);
+    Rank { misfit: !fits, elsewhere, weak, other_file, unproved: !is_proved, other_path }
+}
+
+/// The cursor of an entry that is a file's, or that of a new generation if the file does not hold any
+/// more what was read of it.
+pub(super) fn proven_cursor(files: &Inventory, candidate: &Candidate, entry: &Entry) -> Cursor {
+    let mut cursor = entry.cursor;
+    let rank = rank(files, candidate, entry, false);
+    if rank.misfit {
+        cursor = restarted(candidate, cursor);
+    }
+    let rested = entry.updated.since(candidate.found.metadata.modified);
+    cursor.eof &= candidate.head.compressed && !rank.other_file && rested > MISSING_GRACE;
+    cursor
+}
+
+/// Whether what was saved of one path may well be of the file at another: the same name but for what a rotation
+/// changes, a file that was rotated away from what a link led to, or a pin, which may have had any name.
+fn is_near(files: &Inventory, saved: &Path, path: &Path) -> bool {
+    saved == path
+        || is_related(saved, path)
+        || files.followed.is_pin_path(path)
+        || files.followed.shown(path).is_some_and(|link| *link == *saved)
 }

@@ -26,8 +26,6 @@ pub(super) struct SavedPrints {
     short: HashMap<u64, Vec<usize>>,
     /// Of the short ones, those of which only the pin is known.
     pinned: Vec<usize>,
-    /// The scan in which they were read from the registry.
-    loaded: Option<u64>,
     /// The others, by their length and hash.
     others: BTreeMap<u32, HashMap<[u8; 32], Vec<usize>>>,
 }
@@ -46,21 +44,6 @@ impl SavedPrints {
             saved.prints.push(Some(print));
         }
         saved
-    }
-
-    /// Whether they were read from the registry.
-    pub(super) fn is_loaded(&self) -> bool {
-        self.loaded.is_some()
-    }
-
-    /// Whether that was in this scan: the first one that takes files in.
-    pub(super) fn is_loaded_in(&self, scan: u64) -> bool {
-        self.loaded == Some(scan)
-    }
-
-    /// They were read from the registry in this scan.
-    pub(super) fn set_loaded(&mut self, scan: u64) {
-        self.loaded = Some(scan);
     }
 
     /// Shorter ones than usual of which only the pin is known, not the name.

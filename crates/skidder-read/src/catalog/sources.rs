@@ -208,6 +208,24 @@ impl Sources {
         &self.index
     }
 
+    /// Sources with exactly this fingerprint, and the key that goes with it.
+    pub(super) fn holders(&self, print: &Fingerprint) -> Vec<SourceId> {
+        let mut ids = self.with_print(print);
+        ids.retain(|id| self.get(*id).is_some_and(|source| !source.former));
+        ids
+    }
+
+    /// Sources with exactly this fingerprint, including former ones.
+    pub(super) fn with_print(&self, print: &Fingerprint) -> Vec<SourceId> {
+        let ids = self.index.with_hash(&print.hash).iter().copied();
+        ids.filter(|id| self.get(*id).is_some_and(|source| source.fingerprint == *print)).collect()
+    }
+
+    /// Whether the fingerprint of a source, or the usual length of a longer one, has this hash.
+    pub(super) fn has_hash(&self, id: SourceId, hash: &[u8; 32]) -> bool {
+        self.get(id).is_some_and(|source| source.has_hash(hash))
+    }
+
     /// The source with this key, if files are identified by name.
     pub(super) fn with_key(&self, key: &str) -> Option<SourceId> {
         self.by_key.as_ref()?.get(key).copied()

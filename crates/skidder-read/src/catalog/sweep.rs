@@ -97,7 +97,7 @@ impl Catalog {
         }
         self.swept = Some(now.monotonic);
         if first {
-            self.adoptable.clear();
+            self.saved.end_adoption();
             self.rotated.clear_saved();
         }
         let sources: HashMap<&str, SourceId> =
