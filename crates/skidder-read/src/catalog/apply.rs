@@ -1,8 +1,9 @@
 //! A found file becomes a source, or is found to be one.
 
+use super::matching::{CatalogFacts, Decision, Matcher};
 use super::saved::SavedState;
 use super::sources::{Identity, Relocation};
-use super::{Candidate, Catalog, Content, FirstDifference, Source, SourceFile};
+use super::{Candidate, Catalog, Content, Duplicate, FirstDifference, Source, SourceFile};
 use crate::Now;
 use crate::compare::Verdict;
 use crate::fingerprint::Fingerprint;
@@ -16,6 +17,41 @@ use std::sync::Arc;
 const GROWN_COMPARE_BYTES: u64 = 1 << 20;
 
 impl Catalog {
+    /// What matching decides by now.
+    pub(super) fn matcher(&self) -> Matcher<CatalogFacts<'_>> {
+        Matcher(CatalogFacts {
+            files: &self.files,
+            saved: &self.saved,
+            now: self.now,
+            is_reaction: self.brief,
+        })
+    }
+
+    /// Does what was decided about a file. `difference` is the first byte in which it differs from other sources that begin
+    /// with the same bytes.
+    pub(super) fn apply_decision(
+        &mut self,
+        candidate: Candidate,
+        decision: Decision,
+        difference: FirstDifference,
+        now: Now,
+    ) {
+        match decision {
+            Decision::Keep(id) => self.keep_source(candidate, id, false),
+            Decision::Continue(id) => self.keep_source(candidate, id, true),
+            Decision::Wait(id) => {
+                let duplicate = Content::Duplicate(Box::new(Duplicate::silent(id)));
+                self.put_place(candidate.path, &candidate.found, duplicate, true);
+            }
+            Decision::Restart(id) => self.restart(candidate, id),
+            Decision::Replace(id) => self.replace_rewritten(candidate, id, now),
+            Decision::Hold(id) => {
+                self.hold_back(candidate.path, &candidate.found, Duplicate::of(id));
+            }
+            Decision::New => self.add_new(candidate, difference, now),
+        }
+    }
+
     /// Without what was saved nothing can be told of files: they are looked at again. Gives none of them.
     pub(super) fn postpone(&mut self, fresh: Vec<Found>) -> Vec<Found> {
         self.postponed += fresh.len();
@@ -89,7 +125,7 @@ impl Catalog {
         let has_grown = !before.whole
             && before.len < usual
             && have > before.len
-            && !(candidate.head.compressed && self.is_behind(candidate, id));
+            && !(candidate.head.compressed && self.matcher().is_behind(candidate, id));
         if !source.former && !has_grown {
             return None;
         }
@@ -109,16 +145,6 @@ impl Catalog {
             // Told with a later scan, when there is more of them.
             Ok(Verdict::Same | Verdict::Undecided) | Err(_) => None,
         }
-    }
-
-    /// Whether a compressed file does not have yet what was read of a source, or it was not looked at: it may be another one
-    /// with the same beginning, which its reader will know.
-    fn is_behind(&self, candidate: &Candidate, id: SourceId) -> bool {
-        self.files.readers.look(id).is_some_and(|look| {
-            look.offset > 0
-                && self.files.probe.compressed_fits(candidate, true, look.offset, look.tail)
-                    != Some(true)
-        })
     }
 
     /// A found file becomes a source: one that the registry knows, or a new one. `differs_at` is the first
@@ -167,7 +193,8 @@ impl Catalog {
             _ => fingerprint,
         };
         if let Some(&other) = self.files.sources.holders(&fingerprint).first() {
-            if self.files.is_long_gone(other, now) && !self.is_plausible(&candidate, other) {
+            if self.matcher().is_long_gone(other) && !self.matcher().is_plausible(&candidate, other)
+            {
                 self.replace_rewritten(candidate, other, now);
                 return;
             }

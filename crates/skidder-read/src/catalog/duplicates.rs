@@ -1,6 +1,7 @@
 //! Files that begin as a known source does: copies are held back, others become sources of their own.
 
-use super::{Candidate, Catalog, Content, Duplicate, FirstDifference, Source};
+use super::matching::LastDecision;
+use super::{Candidate, Catalog, Content, Duplicate, FirstDifference};
 use crate::Now;
 use crate::compare::{Longer, Verdict};
 use crate::fingerprint::Head;
@@ -8,8 +9,6 @@ use crate::scan::Found;
 use skidder_event::SourceId;
 use skidder_os::sabotage::{self, Sabotage};
 use std::io;
-use std::ops::Range;
-use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -35,38 +34,12 @@ impl Catalog {
 
     /// Last passes: a copy of what is elsewhere, something the registry knows, or something new.
     pub(super) fn match_others(&mut self, candidate: Candidate, now: Now, budget: &mut u64) {
-        if let Some(of) = self.other_name_of(&candidate) {
-            // Another name of the same file, unless it is the one it has.
-            if self.files.sources.get(of).is_some_and(|source| source.path == candidate.path) {
-                self.keep_source(candidate, of, false);
-            } else {
-                self.hold_back(candidate.path, &candidate.found, Duplicate::of(of));
-            }
-            return;
-        }
-        let sources_like = self.sources_like(&candidate);
-        let mut rivals: Vec<SourceId> =
-            sources_like.iter().copied().filter(|&id| !self.files.is_displaced(id)).collect();
-        for id in self.rivals(&candidate) {
-            if !rivals.contains(&id) {
-                rivals.push(id);
+        match self.matcher().last(&candidate) {
+            LastDecision::Decided(decision) => self.apply_decision(candidate, decision, None, now),
+            LastDecision::Compare(rivals) => {
+                self.compare_next(candidate, rivals, None, now, budget);
             }
         }
-        if rivals.is_empty() {
-            // One that only begins as this one does keeps its place for what it was.
-            let print = candidate.head.print();
-            let has_print = |source: &Source| !source.former && source.fingerprint == print;
-            let gone =
-                sources_like.iter().find(|id| self.files.sources.get(**id).is_some_and(has_print));
-            match gone {
-                // What had this fingerprint is gone, and this is not it.
-                Some(&id) => self.replace_rewritten(candidate, id, now),
-                None => self.add_new(candidate, None, now),
-            }
-            return;
-        }
-        rivals.reverse();
-        self.compare_next(candidate, rivals, None, now, budget);
     }
 
     /// Compares a file with the last of `rivals`, and with the others if they differ.
@@ -79,15 +52,8 @@ impl Catalog {
         budget: &mut u64,
     ) {
         let Some(of) = rivals.pop() else {
-            let mut loose = self.sources_like(&candidate);
-            loose.retain(|&id| self.files.is_displaced(id) && self.is_plausible(&candidate, id));
-            if let Some(&id) = loose.first() {
-                self.take_over(candidate, id);
-            } else if let Some(id) = self.rewritten(&candidate) {
-                self.replace_rewritten(candidate, id, now);
-            } else {
-                self.add_new(candidate, difference, now);
-            }
+            let decision = self.matcher().after_comparisons(&candidate);
+            self.apply_decision(candidate, decision, difference, now);
             return;
         };
         if *budget == 0 {
@@ -162,11 +128,11 @@ impl Catalog {
         let is_cut = difference.1 == Some(Longer::One) && comparison.is_other_cut();
         drop(comparison);
         let candidate = Candidate::new(found, path, head);
-        if is_cut && self.is_compressed_to(&candidate, duplicate.of) {
+        if is_cut && self.matcher().is_compressed_to(&candidate, duplicate.of) {
             self.reclaim(candidate, duplicate.of);
             return;
         }
-        if self.is_another_now(duplicate.of, difference.0) {
+        if self.matcher().has_changed(duplicate.of, difference.0) {
             // Both began alike when this scan listed them: the other was rewritten since. This file may
             // be the copy of what it was; the next scan knows.
             self.files.recheck_source(duplicate.of);
@@ -181,21 +147,6 @@ impl Catalog {
         self.compare_next(candidate, duplicate.rivals, Some(difference), now, budget);
     }
 
-    /// Whether the names say that what a source is read from was compressed from a plain file, and whether that has what
-    /// was read.
-    fn is_compressed_to(&self, candidate: &Candidate, id: SourceId) -> bool {
-        let Some(source) = self.files.sources.get(id) else { return false };
-        let is_named = || {
-            let name = source.path.as_os_str().as_bytes();
-            let end = name.strip_prefix(candidate.path.as_os_str().as_bytes());
-            end.is_some_and(|end| end.starts_with(b".") && !end.contains(&b'/'))
-        };
-        source.compressed
-            && !candidate.head.compressed
-            && is_named()
-            && self.is_plausible(candidate, id)
-    }
-
     /// A source goes on in the plain file that its compressed one is just being made from, and which has all that is in
     /// that: a reaction between two scans can have seen the compressed one first.
     fn reclaim(&mut self, candidate: Candidate, id: SourceId) {
@@ -205,39 +156,6 @@ impl Catalog {
             // It is a duplicate as soon as it is complete.
             self.files.places.make_duplicate(&path, Duplicate::silent(id));
         }
-    }
-
-    /// Whether the file of a source, which differs from another one at `at`, is not any more what it was: it does not
-    /// begin as it did, or the bytes before the cursor are others.
-    fn is_another_now(&self, id: SourceId, at: u64) -> bool {
-        let Some(source) = self.files.sources.get(id) else { return false };
-        if self.shares(source).contains(&at) {
-            return true;
-        }
-        let Some(look) = self.files.readers.look(id).filter(|_| !source.compressed) else {
-            return false;
-        };
-        if look.in_turn && look.offset <= at {
-            // What it was when this turn read it is known when that is over.
-            return true;
-        }
-        // An error speaks against nothing.
-        let as_read = self.files.input.fs.metadata(&source.path).and_then(|meta| {
-            let same = (meta.device, meta.inode) == (source.device, source.inode);
-            Ok(!same || self.files.probe.is_as_read(&source.path, &meta, look.offset, look.tail)?)
-        });
-        !as_read.unwrap_or(true)
-    }
-
-    /// The bytes that a file must share with a source to be compared with it.
-    fn shares(&self, source: &Source) -> Range<u64> {
-        let settings = &self.files.input.settings.fingerprint;
-        let len = match &source.fingerprint {
-            print if print.whole && source.shared.is_none() => 0,
-            print if print.whole => settings.length,
-            print => print.len.min(settings.length),
-        };
-        settings.offset..settings.offset + u64::from(len)
     }
 
     /// Goes on with the comparisons that were not decided in one scan.

@@ -62,13 +62,13 @@ pub(super) struct Index {
     by_print: HashMap<HashStart, Ids>,
     by_inode: HashMap<(u64, u64), Ids>,
     /// Lengths of fingerprints in use that are not longer than usual, with the number of sources.
-    pub(super) lengths: BTreeMap<u32, usize>,
+    lengths: BTreeMap<u32, usize>,
     /// The same for fingerprints that begin with the first byte of the file.
-    pub(super) whole: BTreeMap<u32, usize>,
+    whole: BTreeMap<u32, usize>,
     /// What sources with these lengths begin with.
-    pub(super) prefixes: Prefixes,
+    prefixes: Prefixes,
     /// Sources of which that is not known.
-    pub(super) untraced: usize,
+    untraced: usize,
 }
 
 impl Index {
@@ -80,6 +80,26 @@ impl Index {
     /// Sources with this inode, by their device and its number.
     pub(super) fn with_inode(&self, inode: (u64, u64)) -> &[SourceId] {
         self.by_inode.get(&inode).map_or(&[], Ids::as_slice)
+    }
+
+    /// Lengths of fingerprints in use, in order, without those that begin with the first byte of the file.
+    pub(super) fn lengths(&self) -> impl Iterator<Item = u32> {
+        self.lengths.keys().copied()
+    }
+
+    /// Lengths of fingerprints in use that begin with the first byte of the file although others do not, in order.
+    pub(super) fn whole_lengths(&self) -> impl Iterator<Item = u32> {
+        self.whole.keys().copied()
+    }
+
+    /// Whether the cheap hash of every short fingerprint is known.
+    pub(super) fn is_fully_traced(&self) -> bool {
+        self.untraced == 0
+    }
+
+    /// Whether a source may begin with bytes that have this cheap hash.
+    pub(super) fn has_prefix(&self, trace: u64) -> bool {
+        self.prefixes.has(trace)
     }
 
     /// Makes room for so many more sources.

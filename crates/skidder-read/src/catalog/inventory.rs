@@ -7,7 +7,7 @@ use super::pins::PinChange;
 use super::places::{Content, Duplicate, Place, Places};
 use super::probe::Probe;
 use super::sources::Sources;
-use super::{Candidate, MISSING_GRACE, SourceIds};
+use super::{Candidate, SourceIds};
 use crate::Now;
 use crate::fingerprint::{Head, HeadError};
 use crate::reader::InputContext;
@@ -63,14 +63,6 @@ impl Inventory {
         let settings = &self.input.settings;
         settings.ignore_older.is_some_and(|limit| now.since(modified) > limit)
             || settings.ignore_before.is_some_and(|before| modified <= before)
-    }
-
-    /// Whether a source lost its place long ago and sleeps, with its file perhaps still open: it keeps what
-    /// it has read, but not the fingerprint from a file that begins as it did.
-    pub(super) fn is_long_gone(&self, id: SourceId, now: Now) -> bool {
-        let missing = self.sources.get(id).and_then(|source| source.missing_since);
-        let rests = self.readers.look(id).is_some_and(|look| look.state != ReaderState::Reading);
-        rests && missing.is_some_and(|since| now.monotonic.since(since) >= MISSING_GRACE)
     }
 
     /// Whether a source is not read because its file is too old.

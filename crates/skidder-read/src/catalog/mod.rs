@@ -45,7 +45,6 @@ mod sources;
 mod sweep;
 mod watchdog;
 mod watches;
-mod weak;
 
 use crate::identity::Marker;
 use crate::reader::InputContext;
@@ -336,28 +335,6 @@ impl Catalog {
         self.files.places.reserve(files);
         self.files.sources.reserve(files);
         self.files.readers.reserve(files);
-    }
-
-    /// Matches changed files by what they hold, all of them in each pass.
-    fn match_together(&mut self, candidates: Vec<Candidate>, now: Now) {
-        let mut candidates = self.match_inodes(candidates);
-        let rotated = self.add_rotated_late(&candidates, now);
-        candidates.extend(self.match_inodes(rotated));
-        let awakened = self.reopen_duplicates(now);
-        candidates.extend(self.match_inodes(awakened));
-        // A plain copy proves what it is at once; a compressed one may still be growing.
-        candidates.sort_by_key(|candidate| candidate.head.compressed);
-        // These are about sources that lost their places. At a start there are none, and very many files.
-        if candidates.len() < RESERVE_FILES_MIN || self.files.sources.has_displaced() {
-            candidates = self.match_content(candidates);
-            candidates = self.match_rewritten(candidates, now);
-        }
-        self.saved.order_by_proof(&self.files, &mut candidates);
-        let mut budget = COMPARE_BYTES_PER_SCAN;
-        for candidate in candidates {
-            self.match_others(candidate, now, &mut budget);
-        }
-        self.resume_comparisons(now, &mut budget);
     }
 
     /// Paths have lost what was at them.

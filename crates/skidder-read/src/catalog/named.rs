@@ -4,10 +4,9 @@
 //! holds what was read. If not, it was rewritten or its name is used again: a new generation from zero.
 
 use super::saved::{self, SavedState};
-use super::{Candidate, Catalog, Content, Duplicate};
+use super::{Candidate, Catalog, Content};
 use crate::Now;
 use crate::cursors::CursorsError;
-use skidder_event::SourceId;
 
 impl Catalog {
     /// Finds the source of each file by its name; those that keep their path come first, so that of
@@ -21,7 +20,10 @@ impl Catalog {
                 continue;
             };
             match self.files.sources.with_key(&key) {
-                Some(id) => self.match_named(candidate, id),
+                Some(id) => {
+                    let decision = self.matcher().named(&candidate, id);
+                    self.apply_decision(candidate, decision, None, now);
+                }
                 None => self.begin_named(candidate, key, now),
             }
         }
@@ -36,40 +38,6 @@ impl Catalog {
         };
         let name = settings.identity.name_of(&candidate.path, &candidate.found.metadata, marker);
         name.map(|name| settings.key(&name))
-    }
-
-    /// A file has the name of a source.
-    fn match_named(&mut self, candidate: Candidate, id: SourceId) {
-        if !self.files.is_displaced(id) {
-            // Another link to the same file.
-            self.hold_back(candidate.path, &candidate.found, Duplicate::of(id));
-            return;
-        }
-        let meta = &candidate.found.metadata;
-        let same_file = self
-            .files
-            .sources
-            .get(id)
-            .is_some_and(|source| (source.device, source.inode) == (meta.device, meta.inode));
-        let fits = self
-            .files
-            .readers
-            .look(id)
-            .is_none_or(|look| self.files.probe.look_fits(&candidate, &look));
-        if !same_file && self.is_still_read(id) {
-            // Another file has the path; what is open of the one before comes first.
-            let duplicate = Duplicate { logged: true, ..Duplicate::of(id) };
-            self.put_place(
-                candidate.path,
-                &candidate.found,
-                Content::Duplicate(Box::new(duplicate)),
-                true,
-            );
-        } else if fits && !candidate.touched {
-            self.keep_source(candidate, id, !same_file);
-        } else {
-            self.restart(candidate, id);
-        }
     }
 
     /// A file whose name no source has: one that the registry knows, or a new one.

@@ -8,8 +8,9 @@
 //! to what the registry knows go first, as they would among all of them.
 
 use super::candidate::ChangedFile;
+use super::matching::{CatalogFacts, Decision, Matcher};
 use super::saved::Rank;
-use super::{COMPARE_BYTES_PER_SCAN, Candidate, Catalog};
+use super::{COMPARE_BYTES_PER_SCAN, Candidate, Catalog, RESERVE_FILES_MIN};
 use crate::Now;
 
 /// Bytes of beginnings that are held at once while nothing has lost its place.
@@ -39,6 +40,51 @@ impl Catalog {
             return self.match_together(candidates, now);
         }
         self.match_apart(fresh, portion, now);
+    }
+
+    /// Matches changed files by what they hold, all of them in each pass.
+    fn match_together(&mut self, candidates: Vec<Candidate>, now: Now) {
+        let mut candidates = self.match_inodes(candidates, now);
+        let rotated = self.add_rotated_late(&candidates, now);
+        candidates.extend(self.match_inodes(rotated, now));
+        let awakened = self.reopen_duplicates(now);
+        candidates.extend(self.match_inodes(awakened, now));
+        // A plain copy proves what it is at once; a compressed one may still be growing.
+        candidates.sort_by_key(|candidate| candidate.head.compressed);
+        // These are about sources that lost their places. At a start there are none, and very many files.
+        if candidates.len() < RESERVE_FILES_MIN || self.files.sources.has_displaced() {
+            candidates = self.pass(candidates, now, |matcher, file| matcher.moved(file));
+            candidates = self.pass(candidates, now, |matcher, file| matcher.rewritten(file));
+        }
+        self.saved.order_by_proof(&self.files, &mut candidates);
+        let mut budget = COMPARE_BYTES_PER_SCAN;
+        for candidate in candidates {
+            self.match_others(candidate, now, &mut budget);
+        }
+        self.resume_comparisons(now, &mut budget);
+    }
+
+    /// Takes files through one pass. Returns those about which it decided nothing.
+    fn pass(
+        &mut self,
+        candidates: Vec<Candidate>,
+        now: Now,
+        decide: impl Fn(&Matcher<CatalogFacts<'_>>, &Candidate) -> Option<Decision>,
+    ) -> Vec<Candidate> {
+        let mut left = Vec::new();
+        for candidate in candidates {
+            match decide(&self.matcher(), &candidate) {
+                Some(decision) => self.apply_decision(candidate, decision, None, now),
+                None => left.push(candidate),
+            }
+        }
+        left
+    }
+
+    /// Files that have the inode of a source. Of several names the one that the source had comes first.
+    fn match_inodes(&mut self, candidates: Vec<Candidate>, now: Now) -> Vec<Candidate> {
+        let elsewhere = self.pass(candidates, now, |matcher, file| matcher.in_place(file));
+        self.pass(elsewhere, now, |matcher, file| matcher.renamed(file))
     }
 
     /// Matches changed files by their names. Those that keep their path come first, so that of several links
@@ -80,11 +126,9 @@ impl Catalog {
         left: &mut Vec<ChangedFile>,
         now: Now,
     ) {
-        for candidate in self.read_heads(fresh, now) {
-            if let Err(candidate) = self.try_in_place(candidate) {
-                left.push(ChangedFile::from(candidate));
-            }
-        }
+        let candidates = self.read_heads(fresh, now);
+        let elsewhere = self.pass(candidates, now, |matcher, file| matcher.in_place(file));
+        left.extend(elsewhere.into_iter().map(ChangedFile::from));
     }
 
     fn may_be_in_place(&self, fresh: &ChangedFile) -> bool {

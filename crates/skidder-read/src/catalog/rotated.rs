@@ -224,7 +224,7 @@ impl Catalog {
             // What was empty and is not any more, or has been written to and is empty again, may be another file with the
             // same inode; and so may one of which a few bytes were known.
             let is_unproved = match &place.content {
-                Content::Source(id) => !self.is_certain(*id),
+                Content::Source(id) => !self.matcher().is_certain(*id),
                 _ => place.size == 0,
             };
             let may_be_other =
@@ -389,7 +389,11 @@ impl Catalog {
         let candidate = Candidate::new(sibling.clone(), Arc::clone(&path), head);
         // What the link led to is known by the path of the link.
         self.files.followed.add_rotated(&path, link, now);
-        let sources_like = self.sources_like(&candidate).into_iter().map(|id| self.is_certain(id));
+        let sources_like = self
+            .matcher()
+            .sources_like(&candidate)
+            .into_iter()
+            .map(|id| self.matcher().is_certain(id));
         let source = sources_like.reduce(|one, other| one || other);
         let source = source.max(self.saved.claims(&self.files, &candidate, &print));
         self.files.followed.remove(&path);
