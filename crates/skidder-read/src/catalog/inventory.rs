@@ -257,4 +257,9 @@ impl Inventory {
         let settings = self.input.settings.compression;
         self.probe.head(found, if is_beside { Compression::Auto } else { settings })
     }
+
+    /// Whether what was rotated away from the target of a link is looked for.
+    pub(super) fn follows_links(&self) -> bool {
+        self.input.settings.scan.symlinks && self.input.settings.identity.is_content()
+    }
 }

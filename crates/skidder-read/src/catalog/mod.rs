@@ -64,7 +64,7 @@ use places::{Content, Duplicate, FirstDifference, Place};
 pub(crate) use portions::HEADS_BYTES_MAX;
 
 use inventory::Inventory;
-use rotated::RotatedFiles;
+use rotated::{LinkScan, RotatedFiles};
 use saved::SavedEntries;
 use skidder_event::SourceId;
 use skidder_os::{Metadata, Monotonic, Notice, Timestamp, is_out_of_descriptors};
@@ -181,7 +181,7 @@ impl Catalog {
     ///
     /// What is in a directory that could not be listed (`problems`) is taken to be as it was.
     pub fn apply(&mut self, fresh: Vec<Found>, problems: &[ScanProblem], now: Now) -> ScanSummary {
-        let all = self.add_rotated_changes(fresh, now.monotonic);
+        let all = self.files.add_followed(fresh, now.monotonic);
         if !problems.is_empty() {
             self.files.places.keep_unseen(problems);
             if problems.iter().any(|problem| is_out_of_descriptors(&problem.error)) {
@@ -196,7 +196,8 @@ impl Catalog {
     fn process(&mut self, fresh: Vec<Found>, now: Now) -> ScanSummary {
         self.now = now.monotonic;
         let fresh = if self.saved.is_loaded() { fresh } else { self.postpone(fresh) };
-        let all = self.add_rotated(fresh, now);
+        let (files, saved, is_reaction) = (&mut self.files, &self.saved, self.brief);
+        let all = self.rotated.search(&mut LinkScan { files, saved, now, is_reaction }, fresh);
         let fresh = self.vacate(all);
         self.reserve(fresh.len());
         if self.files.input.settings.identity.is_content() {
@@ -256,7 +257,7 @@ impl Catalog {
         };
         let Scanned { found, problems, gone } =
             self.watches.scan(&input, &mut self.files.places, watcher, full);
-        let all = self.add_rotated_changes(found, now.monotonic);
+        let all = self.files.add_followed(found, now.monotonic);
         if !problems.is_empty() {
             self.files.places.keep_unseen(&problems);
         }
@@ -339,7 +340,7 @@ impl Catalog {
 
     /// Paths have lost what was at them.
     fn lose_places(&mut self, lost: Vec<(Arc<Path>, Place)>, now: Monotonic) {
-        if self.follows_links() {
+        if self.files.follows_links() {
             for (path, place) in &lost {
                 self.rotated.note_lost(path, place, now);
             }
@@ -437,11 +438,6 @@ impl Catalog {
         for (id, file) in peer.take_deleted() {
             self.files.keep_if_grown(id, file, now);
         }
-    }
-
-    /// Whether what was rotated away from the target of a link is looked for.
-    fn follows_links(&self) -> bool {
-        self.files.input.settings.scan.symlinks && self.files.input.settings.identity.is_content()
     }
 
     fn put_place(&mut self, path: Arc<Path>, found: &Found, content: Content, recheck: bool) {

@@ -9,6 +9,7 @@
 
 use super::candidate::ChangedFile;
 use super::matching::{CatalogFacts, Decision, Matcher};
+use super::rotated::LinkScan;
 use super::saved::Rank;
 use super::{COMPARE_BYTES_PER_SCAN, Candidate, Catalog, RESERVE_FILES_MIN};
 use crate::Now;
@@ -45,7 +46,11 @@ impl Catalog {
     /// Matches changed files by what they hold, all of them in each pass.
     fn match_together(&mut self, candidates: Vec<Candidate>, now: Now) {
         let mut candidates = self.match_inodes(candidates, now);
-        let rotated = self.add_rotated_late(&candidates, now);
+        let (files, saved, is_reaction) = (&mut self.files, &self.saved, self.brief);
+        let mut scan = LinkScan { files, saved, now, is_reaction };
+        let rotated = self.rotated.search_late(&mut scan, &candidates);
+        let rotated = self.vacate(rotated);
+        let rotated = self.read_heads(rotated, now);
         candidates.extend(self.match_inodes(rotated, now));
         let awakened = self.reopen_duplicates(now);
         candidates.extend(self.match_inodes(awakened, now));

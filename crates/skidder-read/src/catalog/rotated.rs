@@ -11,8 +11,10 @@ mod age;
 mod classify;
 mod revisit;
 
-use super::matching::is_related;
-use super::{Candidate, Catalog, Content, MISSING_GRACE, Place};
+use super::inventory::Inventory;
+use super::matching::{CatalogFacts, Matcher, is_related};
+use super::saved::SavedEntries;
+use super::{Candidate, Content, MISSING_GRACE, Place};
 use crate::Now;
 use crate::fingerprint::{Fingerprint, HeadError};
 use crate::scan::Found;
@@ -82,6 +84,26 @@ struct Again {
     since: Monotonic,
 }
 
+/// What a search for rotated files works with. It follows the files that it finds.
+pub(super) struct LinkScan<'a> {
+    pub(super) files: &'a mut Inventory,
+    pub(super) saved: &'a SavedEntries,
+    pub(super) now: Now,
+    /// Only some names are looked at.
+    pub(super) is_reaction: bool,
+}
+
+impl LinkScan<'_> {
+    fn matcher(&self) -> Matcher<CatalogFacts<'_>> {
+        Matcher(CatalogFacts {
+            files: self.files,
+            saved: self.saved,
+            now: self.now.monotonic,
+            is_reaction: self.is_reaction,
+        })
+    }
+}
+
 impl RotatedFiles {
     /// Remembers a saved entry.
     pub(super) fn consider(&mut self, settings: &FilestreamSettings, entry: &Entry) {
@@ -140,38 +162,36 @@ impl RotatedFiles {
     pub(super) fn is_complete(&self, link: &Path) -> bool {
         !self.again.contains_key(link)
     }
-}
 
-impl Catalog {
     /// Adds rotated files beside the targets of links to what a scan found; call it when sources whose paths
     /// are gone have lost their places.
-    pub(super) fn add_rotated(&mut self, fresh: Vec<Found>, now: Now) -> Vec<Found> {
-        if !self.follows_links() {
+    pub(super) fn search(&mut self, scan: &mut LinkScan<'_>, fresh: Vec<Found>) -> Vec<Found> {
+        if !scan.files.follows_links() {
             return fresh;
         }
         let mut all = Vec::with_capacity(fresh.len());
         let mut loose: Option<HashSet<Arc<Path>>> = None;
-        self.rotated.searched.clear();
-        self.rotated.gone.retain(|_, (_, since)| now.monotonic.since(*since) < GONE_KEPT);
-        let mut again = std::mem::take(&mut self.rotated.again);
+        self.searched.clear();
+        self.gone.retain(|_, (_, since)| scan.now.monotonic.since(*since) < GONE_KEPT);
+        let mut again = std::mem::take(&mut self.again);
         for found in fresh {
-            let before = self.before(&found, &mut loose);
+            let before = self.before(scan, &found, &mut loose);
             // What failed before goes further back.
-            let first = || before.map(|seen| Again { seen, since: now.monotonic });
+            let first = || before.map(|seen| Again { seen, since: scan.now.monotonic });
             if let Some(wanted) = again.remove(&found.path).or_else(first) {
-                self.follow(&found, wanted, now, &mut all);
+                self.follow(scan, &found, wanted, &mut all);
             }
             all.push(found);
         }
         for (path, failed) in again {
-            match self.files.input.fs.metadata(&path) {
-                Ok(metadata) => self.follow(&Found { path, metadata }, failed, now, &mut all),
+            match scan.files.input.fs.metadata(&path) {
+                Ok(metadata) => self.follow(scan, &Found { path, metadata }, failed, &mut all),
                 // It may come back.
                 Err(error)
                     if error.kind() == io::ErrorKind::NotFound
-                        && now.monotonic.since(failed.since) >= MISSING_GRACE => {}
+                        && scan.now.monotonic.since(failed.since) >= MISSING_GRACE => {}
                 Err(_) => {
-                    self.rotated.again.insert(path, failed);
+                    self.again.insert(path, failed);
                 }
             }
         }
@@ -180,51 +200,49 @@ impl Catalog {
 
     /// The same for links whose inode is used again, so that only the content tells that they lead to another
     /// file: the candidates that are none of the files they were.
-    pub(super) fn add_rotated_late(
+    pub(super) fn search_late(
         &mut self,
+        scan: &mut LinkScan<'_>,
         candidates: &[Candidate],
-        now: Now,
-    ) -> Vec<Candidate> {
-        if !self.files.input.settings.scan.symlinks {
+    ) -> Vec<Found> {
+        if !scan.files.input.settings.scan.symlinks {
             return Vec::new();
         }
         let mut all = Vec::new();
         for candidate in candidates {
             let was = matches!(candidate.before, Some(Content::Source(_)));
-            let seen = match self.rotated.saved.get(&*candidate.path) {
-                None if was => self.rotated.last_scan,
-                Some(saved) if !self.is_saved(candidate) => {
+            let seen = match self.saved.get(&*candidate.path) {
+                None if was => self.last_scan,
+                Some(saved) if !is_saved(scan.files, candidate) => {
                     let updated = saved.iter().map(|saved| saved.updated).max();
-                    updated.map(|updated| self.seen_before(updated))
+                    updated.map(|updated| seen_before(scan.files, updated))
                 }
                 _ => None,
             };
             if let Some(seen) = seen {
-                let again = Again { seen: Extent::At(seen), since: now.monotonic };
-                self.follow(&candidate.found, again, now, &mut all);
+                let again = Again { seen: Extent::At(seen), since: scan.now.monotonic };
+                self.follow(scan, &candidate.found, again, &mut all);
             }
         }
-        if !self.brief {
-            self.rotated.last_scan = Some(now.wall);
+        if !scan.is_reaction {
+            self.last_scan = Some(scan.now.wall);
         }
-        let all = self.vacate(all);
-        self.read_heads(all, now)
-    }
-
-    /// Whether the registry has something under the key of a file's beginning.
-    fn is_saved(&self, candidate: &Candidate) -> bool {
-        let key = self.files.input.settings.key(&candidate.head.print().hex());
-        self.files.input.cursors.saved(&key).is_ok_and(|saved| saved.is_some())
+        all
     }
 
     /// What was seen of what a path led to before it led to this file; nothing if it led to no other.
-    fn before(&self, found: &Found, loose: &mut Option<HashSet<Arc<Path>>>) -> Option<Extent> {
+    fn before(
+        &self,
+        scan: &LinkScan<'_>,
+        found: &Found,
+        loose: &mut Option<HashSet<Arc<Path>>>,
+    ) -> Option<Extent> {
         let meta = &found.metadata;
-        if let Some(place) = self.files.places.get(&found.path) {
+        if let Some(place) = scan.files.places.get(&found.path) {
             // What was empty and is not any more, or has been written to and is empty again, may be another file with the
             // same inode; and so may one of which a few bytes were known.
             let is_unproved = match &place.content {
-                Content::Source(id) => !self.matcher().is_certain(*id),
+                Content::Source(id) => !scan.matcher().is_certain(*id),
                 _ => place.size == 0,
             };
             let may_be_other =
@@ -232,49 +250,47 @@ impl Catalog {
             let is_same = place.id() == meta.id() && meta.size >= place.size;
             return (!is_same || may_be_other).then_some(Extent::At(place.modified));
         }
-        if let Some((seen, _)) = self.rotated.gone.get(&*found.path) {
+        if let Some((seen, _)) = self.gone.get(&*found.path) {
             return Some(Extent::At(*seen));
         }
-        if let Some(saved) = self.rotated.saved.get(&*found.path) {
+        if let Some(saved) = self.saved.get(&*found.path) {
             let others = saved.iter().filter(|saved| !saved.may_be(meta));
             if let Some(updated) = others.map(|saved| saved.updated).max() {
-                return Some(Extent::At(self.seen_before(updated)));
+                return Some(Extent::At(seen_before(scan.files, updated)));
             }
         }
         let paths = loose.get_or_insert_with(|| {
-            let gone = self.files.sources.iter().filter(|(_, source)| !source.placed);
+            let gone = scan.files.sources.iter().filter(|(_, source)| !source.placed);
             gone.map(|(_, source)| Arc::clone(&source.path)).collect()
         });
         // The link was gone for a moment, or it is new: then its log began after the last scan.
-        let is_new = !self.rotated.saved.contains_key(&*found.path);
-        let seen = self.rotated.last_scan.filter(|_| is_new || paths.contains(&*found.path));
-        let is_asked = seen.is_some() || !self.rotated.directories.is_empty();
+        let is_new = !self.saved.contains_key(&*found.path);
+        let seen = self.last_scan.filter(|_| is_new || paths.contains(&*found.path));
+        let is_asked = seen.is_some() || !self.directories.is_empty();
         is_asked.then_some(Extent::InDirectory(seen))
     }
 
-    /// A change that a scan has certainly seen if an entry was saved at this time: cursors move on after the last scan,
-    /// while the link may lead to another file already.
-    fn seen_before(&self, updated: Timestamp) -> Timestamp {
-        let late = SAVED_LATE + self.files.input.settings.check_interval;
-        Timestamp(updated.0.saturating_sub(i64::try_from(late.as_nanos()).unwrap_or(i64::MAX)))
-    }
-
     /// Looks for rotated files beside the target of what may be a link.
-    fn follow(&mut self, found: &Found, again: Again, now: Now, out: &mut Vec<Found>) {
-        if self.rotated.searched.contains(&found.path) || sabotage::is_on(Sabotage::LinksUnfollowed)
-        {
+    fn follow(
+        &mut self,
+        scan: &mut LinkScan<'_>,
+        found: &Found,
+        again: Again,
+        out: &mut Vec<Found>,
+    ) {
+        if self.searched.contains(&found.path) || sabotage::is_on(Sabotage::LinksUnfollowed) {
             return;
         }
-        match self.look_around(found, &again, now, out) {
+        match self.look_around(scan, found, &again, out) {
             Ok(()) => {}
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(error) => {
-                if again.since == now.monotonic {
+                if again.since == scan.now.monotonic {
                     tracing::warn!(path = %found.path.display(), %error,
                         "cannot look for rotated files beside the target of a link; trying again with each scan");
                 }
-                self.rotated.searched.insert(found.path.clone());
-                self.rotated.again.insert(found.path.clone(), again);
+                self.searched.insert(found.path.clone());
+                self.again.insert(found.path.clone(), again);
             }
         }
     }
@@ -283,42 +299,42 @@ impl Catalog {
     /// means that not all of it was seen.
     fn look_around(
         &mut self,
+        scan: &mut LinkScan<'_>,
         found: &Found,
         again: &Again,
-        now: Now,
         out: &mut Vec<Found>,
     ) -> io::Result<()> {
-        if self.files.input.fs.symlink_metadata(&found.path)?.kind != FileKind::Symlink {
+        if scan.files.input.fs.symlink_metadata(&found.path)?.kind != FileKind::Symlink {
             return Ok(());
         }
-        let target = self.files.input.fs.canonicalize(&found.path)?;
+        let target = scan.files.input.fs.canonicalize(&found.path)?;
         let seen = match again.seen {
             Extent::At(seen) => Some(seen),
             Extent::InDirectory(otherwise) => {
-                let saved = target.parent().and_then(|parent| self.rotated.directories.get(parent));
-                saved.map(|updated| self.seen_before(*updated)).or(otherwise)
+                let saved = target.parent().and_then(|parent| self.directories.get(parent));
+                saved.map(|updated| seen_before(scan.files, *updated)).or(otherwise)
             }
         };
         // Its content may still tell that it leads to another file.
         let Some(seen) = seen else { return Ok(()) };
-        self.rotated.searched.insert(found.path.clone());
+        self.searched.insert(found.path.clone());
         let link: Arc<Path> = Arc::from(found.path.as_path());
         // What is known by now may be newer than what could not be seen before.
-        let is_retry = again.since < now.monotonic;
-        let siblings = self.rotated_from(&target)?;
+        let is_retry = again.since < scan.now.monotonic;
+        let siblings = rotated_from(scan.files, &target)?;
         let Classified { mut wanted, mut unknown, passed_known, failed } =
-            self.classify(siblings, &link, is_retry, now.monotonic);
+            self.classify(scan, siblings, &link, is_retry);
         if !passed_known || is_retry {
             // What was before is gone, or was never seen: what was written since is not read yet.
             unknown.retain(|sibling| {
                 // It may have been written anew before it was rotated.
                 sibling.metadata.modified >= seen
                     || self.was_target(sibling, &link)
-                    || self.rotated.is_after_saved(&sibling.path)
+                    || self.is_after_saved(&sibling.path)
             });
         }
         // What cannot be looked at may be what was known: it is waited for, a while.
-        let waited = now.monotonic.since(again.since) >= MISSING_GRACE;
+        let waited = scan.now.monotonic.since(again.since) >= MISSING_GRACE;
         if failed.is_none() || passed_known || waited {
             wanted.extend(unknown);
         }
@@ -326,57 +342,32 @@ impl Catalog {
         for sibling in wanted {
             tracing::debug!(link = %link.display(), path = %sibling.path.display(),
                 "a rotated file is read as what the link led to before");
-            self.files.followed.add_rotated(&sibling.path, &link, now.monotonic);
+            scan.files.followed.add_rotated(&sibling.path, &link, scan.now.monotonic);
             out.push(sibling);
         }
         failed.map_or(Ok(()), Err)
     }
 
-    /// Files that were rotated away from a path, the oldest first, without those that a pattern matches.
-    fn rotated_from(&self, target: &Path) -> io::Result<Vec<Found>> {
-        let mut siblings = Vec::new();
-        let (Some(directory), Some(name)) = (target.parent(), target.file_name()) else {
-            return Ok(siblings);
-        };
-        let scan = &self.files.input.settings.scan;
-        self.files.input.fs.scan_dir(
-            directory,
-            &mut |other| {
-                let path = directory.join(other);
-                other != name && (is_related(target, &path) || is_of_earlier_run(target, &path))
-            },
-            &mut |other, metadata| {
-                let path = directory.join(other);
-                let taken = scan.covers(&path) || scan.excludes(&path);
-                if metadata.kind == FileKind::Regular && metadata.size > 0 && !taken {
-                    siblings.push(Found { path, metadata });
-                }
-            },
-        )?;
-        siblings.sort_by_cached_key(|sibling| age(&sibling.path));
-        Ok(siblings)
-    }
-
     /// Whether a saved entry says that a link led to this file, or to one that had its inode.
     fn was_target(&self, sibling: &Found, link: &Path) -> bool {
         let meta = &sibling.metadata;
-        let mut saved = self.rotated.saved.get(link).into_iter().flatten();
+        let mut saved = self.saved.get(link).into_iter().flatten();
         saved.any(|saved| (saved.device, saved.inode) == (meta.device, meta.inode))
     }
 
     /// Whether a source or a saved entry says that a file was read before, at least in part, and if so, whether that is
     /// certain: where little is known of a file, others begin as it did.
     fn is_known(
-        &mut self,
+        &self,
+        scan: &mut LinkScan<'_>,
         sibling: &Found,
         link: &Arc<Path>,
-        now: Monotonic,
     ) -> io::Result<Option<bool>> {
-        if self.rotated.has_saved(&sibling.path) {
+        if self.has_saved(&sibling.path) {
             // Too little may have been read of it to tell by what it holds.
             return Ok(Some(true));
         }
-        let head = match self.files.probe.head(sibling, Compression::Auto) {
+        let head = match scan.files.probe.head(sibling, Compression::Auto) {
             Ok(Some(head)) => head,
             Ok(None) | Err(HeadError::NotOf(_) | HeadError::Damaged(_)) => return Ok(None),
             Err(HeadError::Io(error)) if error.kind() == io::ErrorKind::NotFound => {
@@ -388,17 +379,55 @@ impl Catalog {
         let path: Arc<Path> = Arc::from(sibling.path.as_path());
         let candidate = Candidate::new(sibling.clone(), Arc::clone(&path), head);
         // What the link led to is known by the path of the link.
-        self.files.followed.add_rotated(&path, link, now);
-        let sources_like = self
+        scan.files.followed.add_rotated(&path, link, scan.now.monotonic);
+        let sources_like = scan
             .matcher()
             .sources_like(&candidate)
             .into_iter()
-            .map(|id| self.matcher().is_certain(id));
+            .map(|id| scan.matcher().is_certain(id));
         let source = sources_like.reduce(|one, other| one || other);
-        let source = source.max(self.saved.claims(&self.files, &candidate, &print));
-        self.files.followed.remove(&path);
+        let source = source.max(scan.saved.claims(scan.files, &candidate, &print));
+        scan.files.followed.remove(&path);
         Ok(source)
     }
+}
+
+/// Whether the registry has something under the key of a file's beginning.
+fn is_saved(files: &Inventory, candidate: &Candidate) -> bool {
+    let key = files.input.settings.key(&candidate.head.print().hex());
+    files.input.cursors.saved(&key).is_ok_and(|saved| saved.is_some())
+}
+
+/// A change that a scan has certainly seen if an entry was saved at this time: cursors move on after the last scan,
+/// while the link may lead to another file already.
+fn seen_before(files: &Inventory, updated: Timestamp) -> Timestamp {
+    let late = SAVED_LATE + files.input.settings.check_interval;
+    Timestamp(updated.0.saturating_sub(i64::try_from(late.as_nanos()).unwrap_or(i64::MAX)))
+}
+
+/// Files that were rotated away from a path, the oldest first, without those that a pattern matches.
+fn rotated_from(files: &Inventory, target: &Path) -> io::Result<Vec<Found>> {
+    let mut siblings = Vec::new();
+    let (Some(directory), Some(name)) = (target.parent(), target.file_name()) else {
+        return Ok(siblings);
+    };
+    let settings = &files.input.settings.scan;
+    files.input.fs.scan_dir(
+        directory,
+        &mut |other| {
+            let path = directory.join(other);
+            other != name && (is_related(target, &path) || is_of_earlier_run(target, &path))
+        },
+        &mut |other, metadata| {
+            let path = directory.join(other);
+            let taken = settings.covers(&path) || settings.excludes(&path);
+            if metadata.kind == FileKind::Regular && metadata.size > 0 && !taken {
+                siblings.push(Found { path, metadata });
+            }
+        },
+    )?;
+    siblings.sort_by_cached_key(|sibling| age(&sibling.path));
+    Ok(siblings)
 }
 
 #[cfg(test)]

@@ -153,7 +153,7 @@ impl Catalog {
     fn leads_elsewhere(&self, link: &Path) -> bool {
         let is_source = |place: &Place| place.is_source() && !place.recheck;
         let is_taken_in = |path: &Arc<Path>| self.files.places.get(path).is_some_and(is_source);
-        self.follows_links()
+        self.files.follows_links()
             && self.files.places.get(link).is_some_and(is_source)
             && self.rotated.is_complete(link)
             && self.files.followed.shown_as(link).all(is_taken_in)

@@ -1,8 +1,7 @@
 //! Which rotated files beside the target of a link are to be read.
 
-use crate::catalog::Catalog;
+use super::{LinkScan, RotatedFiles};
 use crate::scan::Found;
-use skidder_os::Monotonic;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
@@ -20,14 +19,14 @@ pub(super) struct Classified {
     pub(super) failed: Option<io::Error>,
 }
 
-impl Catalog {
+impl RotatedFiles {
     /// Tells rotated files that were read before, at least in part, from the others.
     pub(super) fn classify(
-        &mut self,
+        &self,
+        scan: &mut LinkScan<'_>,
         siblings: Vec<Found>,
         link: &Arc<Path>,
         is_retry: bool,
-        now: Monotonic,
     ) -> Classified {
         let mut classified = Classified::default();
         let Classified { wanted, unknown, passed_known, failed } = &mut classified;
@@ -35,12 +34,12 @@ impl Catalog {
         let mut skipped = Vec::new();
         // From the newest to the oldest.
         for sibling in siblings.into_iter().rev() {
-            if self.files.followed.has(&sibling.path) {
+            if scan.files.followed.has(&sibling.path) {
                 *passed_known = true;
                 wanted.append(&mut skipped);
                 continue;
             }
-            match self.is_known(&sibling, link, now) {
+            match self.is_known(scan, &sibling, link) {
                 Ok(Some(is_certain)) => {
                     *passed_known |= is_certain;
                     if is_certain {
@@ -50,7 +49,7 @@ impl Catalog {
                 }
                 Ok(None) if *passed_known && !is_retry => {
                     // What it comes after may be gone.
-                    let is_found = self.rotated.is_after_saved(&sibling.path);
+                    let is_found = self.is_after_saved(&sibling.path);
                     if is_found { wanted.push(sibling) } else { skipped.push(sibling) }
                 }
                 Ok(None) => unknown.push(sibling),

@@ -1,7 +1,8 @@
 //! Files beside the targets of links that are followed, scan after scan, as long as they are there.
 
 use super::age::age;
-use crate::catalog::Catalog;
+use super::rotated_from;
+use crate::catalog::inventory::Inventory;
 use crate::catalog::matching::{is_related, rotated_suffix};
 use crate::scan::Found;
 use skidder_os::{FileKind, Monotonic};
@@ -9,17 +10,17 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-impl Catalog {
+impl Inventory {
     /// Adds what is followed and has changed to what a scan found: what was rotated away comes first, and pins come
     /// last, so that a file that has its own name as well is known by that.
-    pub(in crate::catalog) fn add_rotated_changes(
+    pub(in crate::catalog) fn add_followed(
         &mut self,
         fresh: Vec<Found>,
         now: Monotonic,
     ) -> Vec<Found> {
-        let mut all = self.changed_rotated(now);
+        let mut all = self.changed_followed(now);
         let pins: Vec<Found> =
-            all.extract_if(.., |found| self.files.followed.pinned(&found.path).is_some()).collect();
+            all.extract_if(.., |found| self.followed.pinned(&found.path).is_some()).collect();
         all.extend(fresh);
         all.extend(pins);
         all
@@ -27,12 +28,12 @@ impl Catalog {
 
     /// Looks at the rotated files that are followed, as a scan does at those that match. They are followed as long as they
     /// are there: what is known of a file is what tells it from a new one, and finds what it is compressed to.
-    fn changed_rotated(&mut self, now: Monotonic) -> Vec<Found> {
+    fn changed_followed(&mut self, now: Monotonic) -> Vec<Found> {
         let mut found = Vec::new();
-        for path in self.files.followed.paths() {
-            match self.files.input.fs.symlink_metadata(&path) {
+        for path in self.followed.paths() {
+            match self.input.fs.symlink_metadata(&path) {
                 Ok(metadata) if metadata.kind == FileKind::Regular => {
-                    if !self.is_unchanged(&path, &metadata) {
+                    if !self.places.is_unchanged(&path, &metadata) {
                         found.push(Found { path: path.to_path_buf(), metadata });
                     }
                 }
@@ -42,7 +43,7 @@ impl Catalog {
                 }
                 Err(error) => {
                     tracing::warn!(path = %path.display(), %error, "cannot look at a rotated file");
-                    self.files.places.keep(&path);
+                    self.places.keep(&path);
                 }
             }
         }
@@ -52,28 +53,28 @@ impl Catalog {
 
     /// A rotated file has another name now: what it was compressed to is followed instead.
     fn follow_compressed(&mut self, path: &Arc<Path>, now: Monotonic, out: &mut Vec<Found>) {
-        let Some(mut gone) = self.files.followed.remove(path) else { return };
-        self.files.lose_place(path, now);
+        let Some(mut gone) = self.followed.remove(path) else { return };
+        self.lose_place(path, now);
         if gone.is_pin {
             return;
         }
         let suffix = rotated_suffix(path);
-        let siblings = match self.rotated_from(path) {
+        let siblings = match rotated_from(self, path) {
             Ok(siblings) => siblings,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return,
             Err(error) => {
                 tracing::warn!(path = %path.display(), %error,
                     "cannot look for what a rotated file was compressed to; trying again with the next scan");
                 gone.since = now;
-                self.files.followed.put_back(path, gone);
+                self.followed.put_back(path, gone);
                 return;
             }
         };
         for sibling in siblings {
             let is_same =
                 is_related(path, &sibling.path) && rotated_suffix(&sibling.path) == suffix;
-            if is_same && !self.files.followed.has(&sibling.path) {
-                self.files.followed.add_rotated(&sibling.path, &gone.shown, now);
+            if is_same && !self.followed.has(&sibling.path) {
+                self.followed.add_rotated(&sibling.path, &gone.shown, now);
                 out.push(sibling);
             }
         }
