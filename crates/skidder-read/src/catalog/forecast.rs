@@ -4,10 +4,9 @@
 //! of them goes with each rotation is known once one of them has gone while the program looked on; before, nothing is said.
 //! Only such deletions are noted. Everything else is made of what is there when somebody asks.
 
-use super::Catalog;
 use super::matching::stem;
+use super::places::Places;
 use super::rotated::age;
-use crate::Now;
 use skidder_os::{Monotonic, Timestamp};
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
@@ -76,9 +75,22 @@ impl DeletionForecast {
         }
     }
 
-    /// Whether there is anything to say.
-    pub(super) fn knows_some(&self) -> bool {
-        !self.deleted.is_empty()
+    /// Looks at the files of logs of which rotation deletes files.
+    pub(super) fn look(&mut self, places: &Places, now: Monotonic) {
+        let is_fresh = self.seen.as_ref().is_some_and(|(at, _)| now.since(*at) < ANSWER_KEPT);
+        if is_fresh || self.deleted.is_empty() {
+            return;
+        }
+        let mut all = Files::new();
+        for (path, place) in places.iter() {
+            let log = log_of(path);
+            if self.deleted.contains_key(&log) {
+                // A file and its compressed copy are one generation.
+                let at = all.entry(log).or_default().entry(age(path)).or_insert(place.modified);
+                *at = (*at).min(place.modified);
+            }
+        }
+        self.seen = Some((now, all));
     }
 
     /// How long it takes until rotation deletes the file at a path that was seen; nothing if that is not known.
@@ -121,25 +133,4 @@ fn interval(rotated: &[Timestamp]) -> Option<Duration> {
     spans.sort_unstable();
     let median = spans.get(spans.len() / 2).copied()?;
     (median >= Duration::from_secs(1)).then_some(median)
-}
-
-impl Catalog {
-    /// Looks at the files of logs of which it is known that their files are deleted.
-    pub(super) fn look_at_rotations(&mut self, now: Now) {
-        let seen = self.forecast.seen.as_ref();
-        let is_fresh = seen.is_some_and(|(at, _)| now.monotonic.since(*at) < ANSWER_KEPT);
-        if is_fresh || !self.forecast.knows_some() {
-            return;
-        }
-        let mut all = Files::new();
-        for (path, place) in self.files.places.iter() {
-            let log = log_of(path);
-            if self.forecast.deleted.contains_key(&log) {
-                // A file and its compressed copy are one generation.
-                let at = all.entry(log).or_default().entry(age(path)).or_insert(place.modified);
-                *at = (*at).min(place.modified);
-            }
-        }
-        self.forecast.seen = Some((now.monotonic, all));
-    }
 }

@@ -3,9 +3,11 @@
 //! Nothing of this is kept. A reason is made of what is known when somebody asks, and of a look at the
 //! beginning of a file that holds nothing which can be read.
 
+use super::forecast::DeletionForecast;
+use super::inventory::Inventory;
 use super::pins::unread_bytes;
+use super::places::Content;
 use super::watchdog::is_behind;
-use super::{Catalog, Content};
 use crate::Now;
 use crate::errors::FileError;
 use crate::fingerprint::HeadError;
@@ -266,9 +268,16 @@ fn owned(rows: Vec<(&Arc<Path>, Row)>) -> Vec<(Arc<Path>, Row)> {
     rows
 }
 
-impl Catalog {
+/// What can be reported about the files of an input.
+pub(super) struct FileReport<'a> {
+    pub(super) files: &'a Inventory,
+    pub(super) forecast: &'a DeletionForecast,
+    pub(super) now: Now,
+}
+
+impl FileReport<'_> {
     /// Some of the files, in the order of their paths. Costs a walk over all names.
-    pub fn page(&mut self, query: &FileQuery, now: Now) -> FilePage {
+    pub(super) fn page(&self, query: &FileQuery) -> FilePage {
         let wanted = |path: &Path| {
             query.after.as_ref().is_none_or(|after| path > after)
                 && (query.paths.is_empty()
@@ -287,26 +296,25 @@ impl Catalog {
         }
         let more = rows.len() < whole;
         let rows = owned(rows);
-        self.look_at_rotations(now);
-        FilePage { more, files: self.looks(rows, now), unlisted: Vec::new() }
+        FilePage { more, files: self.looks(rows), unlisted: Vec::new() }
     }
 
-    fn looks(&mut self, rows: Vec<(Arc<Path>, Row)>, now: Now) -> Vec<FileLook> {
+    fn looks(&self, rows: Vec<(Arc<Path>, Row)>) -> Vec<FileLook> {
         rows.into_iter()
             .filter_map(|(path, row)| match row {
-                Row::Place => self.look_at_place(path, now),
-                Row::Displaced(id) => self.look_at_source(id, None, now),
+                Row::Place => self.look_at_place(path),
+                Row::Displaced(id) => self.look_at_source(id, None),
             })
             .collect()
     }
 
-    fn look_at_place(&mut self, path: Arc<Path>, now: Now) -> Option<FileLook> {
+    fn look_at_place(&self, path: Arc<Path>) -> Option<FileLook> {
         let place = self.files.places.get(&path)?;
         let metadata = place.metadata();
         let (state, reason) = match &place.content {
             Content::Source(id) => {
                 let id = *id;
-                return self.look_at_source(id, Some(metadata), now);
+                return self.look_at_source(id, Some(metadata));
             }
             Content::Duplicate(duplicate) => {
                 let original =
@@ -324,7 +332,7 @@ impl Catalog {
                 reason => (FileState::Unreadable, reason),
             },
         };
-        let deleted_in = self.forecast.deleted_in(&path, now.wall);
+        let deleted_in = self.forecast.deleted_in(&path, self.now.wall);
         Some(FileLook {
             path,
             key: None,
@@ -347,7 +355,7 @@ impl Catalog {
     }
 
     /// Why nothing of a file can be read: its beginning tells.
-    fn why_nothing(&mut self, path: &Path, metadata: Metadata) -> Reason {
+    fn why_nothing(&self, path: &Path, metadata: Metadata) -> Reason {
         if metadata.size == 0 {
             return Reason::Empty;
         }
@@ -370,7 +378,7 @@ impl Catalog {
         }
     }
 
-    fn look_at_source(&self, id: SourceId, place: Option<Metadata>, now: Now) -> Option<FileLook> {
+    fn look_at_source(&self, id: SourceId, place: Option<Metadata>) -> Option<FileLook> {
         let source = self.files.sources.get(id)?;
         let look = self.files.readers.look(id)?;
         let cursor =
@@ -384,7 +392,7 @@ impl Catalog {
             let size = source.size.max(look.offset);
             (size, Some(size.saturating_sub(cursor)))
         };
-        let ignored = place.is_some() && self.files.is_ignored(modified, now.wall);
+        let ignored = place.is_some() && self.files.is_ignored(modified, self.now.wall);
         let (state, reason) = self.explain(id, &look, cursor, ignored);
         let settings = &self.files.input.settings;
         let by_content = settings.identity.is_content();
@@ -404,7 +412,7 @@ impl Catalog {
             reason,
             source: Some(id),
             id: FileId { device: source.device, inode: source.inode },
-            deleted_in: place.and_then(|_| self.forecast.deleted_in(&source.path, now.wall)),
+            deleted_in: place.and_then(|_| self.forecast.deleted_in(&source.path, self.now.wall)),
             error: self.files.input.metrics.last_errors.of(id),
         })
     }

@@ -64,6 +64,7 @@ use places::{Content, Duplicate, FirstDifference, Place};
 pub(crate) use portions::HEADS_BYTES_MAX;
 
 use inventory::Inventory;
+use looks::FileReport;
 use rotated::{LinkScan, RotatedFiles};
 use saved::SavedEntries;
 use skidder_event::SourceId;
@@ -72,6 +73,7 @@ use sources::{Source, SourceFile};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
+use sweep::{Sweep, Sweeps};
 use watchdog::Watchdog;
 pub use watches::Reacted;
 use watches::Watches;
@@ -98,14 +100,12 @@ pub struct Catalog {
     postponed: usize,
     /// Only some names are looked at: what concerns all files waits for the next scan.
     brief: bool,
-    started: Option<Monotonic>,
     /// When the scan, or reaction, began.
     now: Monotonic,
     deletions: Deletions,
     /// The other catalogs of this input, if it feeds several outputs.
     peer: Option<Peer>,
-    /// When the registry was looked through for what can be forgotten.
-    swept: Option<Monotonic>,
+    sweeps: Sweeps,
     watchdog: Watchdog,
 }
 
@@ -144,11 +144,10 @@ impl Catalog {
             marker: Marker::default(),
             postponed: 0,
             brief: false,
-            started: None,
             now: Monotonic::default(),
             deletions: Deletions::default(),
             peer: None,
-            swept: None,
+            sweeps: Sweeps::default(),
             watchdog: Watchdog::default(),
         }
     }
@@ -162,7 +161,7 @@ impl Catalog {
     pub fn begin_scan(&mut self, now: Monotonic) {
         self.begin_names();
         self.brief = false;
-        self.started.get_or_insert(now);
+        self.sweeps.start(now);
         if !self.saved.is_loaded() && self.saved.load(&self.files, &mut self.rotated) {
             self.load_pins(now);
         }
@@ -214,7 +213,9 @@ impl Catalog {
             }
         } else {
             self.update_pins(now.monotonic);
-            self.retire_missing(now);
+            for retired in self.files.retire_missing(now) {
+                self.forecast.note_deleted(&retired.path, retired.at);
+            }
             self.sweep_registry(now);
             self.delete_done(now.monotonic);
             for stalled in self.watchdog.check(&self.files, now) {
@@ -311,7 +312,7 @@ impl Catalog {
         self.files.places.begin_scan();
         self.files.sources.begin_scan();
         // Only the first scan may rely on what was saved when it began.
-        if self.started.is_some() {
+        if self.sweeps.has_started() {
             self.saved.expect_new();
         }
         self.postponed = 0;
@@ -418,6 +419,24 @@ impl Catalog {
         self.pins.sync(&self.files);
         self.files.input.metrics.pinned_files.set(self.pins.len() as u64);
         self.files.input.metrics.pinned_bytes.set(kept);
+    }
+
+    /// Forgets registry entries, if it is time.
+    fn sweep_registry(&mut self, now: Now) {
+        let Some(sweep) = self.sweeps.due(&self.files.input.settings, now.monotonic) else {
+            return;
+        };
+        if sweep == Sweep::First {
+            self.saved.end_adoption();
+            self.rotated.clear_saved();
+        }
+        sweep.run(&self.files, &self.rotated, now);
+    }
+
+    /// Some of the files, in the order of their paths. Costs a walk over all names.
+    pub fn page(&mut self, query: &FileQuery, now: Now) -> FilePage {
+        self.forecast.look(&self.files.places, now.monotonic);
+        FileReport { files: &self.files, forecast: &self.forecast, now }.page(query)
     }
 
     /// Deletes files that have been done for long enough.
