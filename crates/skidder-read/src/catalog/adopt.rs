@@ -1,8 +1,8 @@
-//! State that was saved under another key: by this input when it knew files by another identity or had no
-//! id, or by an input that it takes over from.
+//! State that was saved under another key: by this input when it had another file identity or no id, or by an
+//! input that it takes over from.
 //!
-//! Such an entry is a file's if it names the path at which the file is, and if the file still has the old
-//! identity. It goes on at the entry's cursor under its new key, and the old entry is forgotten.
+//! Such an entry belongs to a file if it names the path of the file, and the file still has the old identity.
+//! The file continues from the entry's cursor under its new key, and the old entry is forgotten.
 
 use super::Candidate;
 use super::inventory::Inventory;
@@ -16,24 +16,24 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Keys that a file of this input may be saved under, by the path that their entries name.
+/// Keys that a file of this input may be saved under, by the path in their entries.
 #[derive(Default)]
 pub(super) struct Adoptable(HashMap<Arc<Path>, Vec<Box<str>>>);
 
 impl Adoptable {
-    /// Remembers an entry if a file of the input may be adopted from it.
+    /// Remembers an entry if a file of the input may adopt it.
     pub(super) fn consider(&mut self, settings: &FilestreamSettings, key: &str, entry: &Entry) {
         if is_adoptable(settings, key) {
             self.0.entry(Arc::clone(&entry.meta.source)).or_default().push(key.into());
         }
     }
 
-    /// The start is over: what no file was adopted from stays where it is.
+    /// The start is over: entries that no file has adopted stay where they are.
     pub(super) fn clear(&mut self) {
         self.0 = HashMap::new();
     }
 
-    /// What is saved of a file under another key, with a cursor that still proves right.
+    /// The state of a file under another key, with a cursor that the file still has the bytes before.
     pub(super) fn adopt(
         &mut self,
         files: &Inventory,
@@ -55,7 +55,7 @@ impl Adoptable {
     }
 }
 
-/// Whether a key is one of those that an input may adopt.
+/// Whether an input may adopt entries with this key.
 fn is_adoptable(settings: &FilestreamSettings, key: &str) -> bool {
     let of = |prefix: &str| key.strip_prefix(prefix).and_then(identity_in).map(|(name, _)| name);
     match &settings.take_over {
@@ -69,20 +69,20 @@ fn is_adoptable(settings: &FilestreamSettings, key: &str) -> bool {
         return false;
     }
     let own = settings.identity.name();
-    // Files that were known by a name are known by their content now; the other way is no way.
+    // Files that were identified by name are identified by content now; the other direction is impossible.
     let renamed = settings.identity.is_content()
         && of(&filestream_prefix(&settings.id)).is_some_and(|name| name != own);
     // The input had no id.
     renamed || (!settings.id.is_empty() && of(&filestream_prefix("")) == Some(own))
 }
 
-/// The identity and its value at the end of a key.
+/// The identity and its value, from the end of a key.
 fn identity_in(rest: &str) -> Option<(&str, &str)> {
     let (name, value) = rest.split_once("::")?;
     ["fingerprint", "native", "path"].contains(&name).then_some((name, value))
 }
 
-/// Whether a key is one of a filestream input with this id, whatever its identity.
+/// Whether a key belongs to a filestream input with this id, with any identity.
 pub(super) fn is_of_input(settings: &FilestreamSettings, key: &str) -> bool {
     if settings.kind != InputKind::Filestream {
         return key.starts_with(&settings.key_prefix());
@@ -115,7 +115,7 @@ fn has_identity_of(files: &Inventory, candidate: &Candidate, key: &str, entry: &
     };
     expected.is_some_and(|expected| {
         let rest = value.strip_prefix(&*expected);
-        // A stream of a container that was read alone is in the key.
+        // The key names the stream of a container if only that was read.
         rest.is_some_and(|rest| {
             rest.is_empty() || rest.strip_prefix('-') == Some(files.input.settings.key_suffix)
         })

@@ -1,4 +1,4 @@
-//! A found file becomes a source, or is found to be one.
+//! Applies decisions: a found file becomes a source, or is found to be one.
 
 use super::matching::{CatalogFacts, Decision, Matcher};
 use super::saved::SavedState;
@@ -13,11 +13,11 @@ use skidder_event::{SourceId, Tail};
 use skidder_registry::Cursor;
 use std::sync::Arc;
 
-/// Bytes that are compared at once to tell a file that has grown from another that begins alike.
+/// Bytes that are compared at once to distinguish a file that has grown from another with the same beginning.
 const GROWN_COMPARE_BYTES: u64 = 1 << 20;
 
 impl Catalog {
-    /// What matching decides by now.
+    /// Matching, with what is known now.
     pub(super) fn matcher(&self) -> Matcher<CatalogFacts<'_>> {
         Matcher(CatalogFacts {
             files: &self.files,
@@ -27,8 +27,8 @@ impl Catalog {
         })
     }
 
-    /// Does what was decided about a file. `difference` is the first byte in which it differs from other sources that begin
-    /// with the same bytes.
+    /// Applies a decision about a file. `difference` is the first byte in which it differs from other sources
+    /// that begin with the same bytes.
     pub(super) fn apply_decision(
         &mut self,
         candidate: Candidate,
@@ -52,7 +52,8 @@ impl Catalog {
         }
     }
 
-    /// Without what was saved nothing can be told of files: they are looked at again. Gives none of them.
+    /// The registry could not be read, so that nothing can be decided: the next scan processes these files
+    /// again. Returns an empty list.
     pub(super) fn postpone(&mut self, fresh: Vec<Found>) -> Vec<Found> {
         self.postponed += fresh.len();
         for found in fresh {
@@ -61,10 +62,11 @@ impl Catalog {
         Vec::new()
     }
 
-    /// A found file is a source that is known.
+    /// A source was found in a file.
     pub(super) fn keep_source(&mut self, candidate: Candidate, id: SourceId, reopen: bool) {
         let look = self.files.readers.look(id);
-        // What a turn that is not over has read may have been something else: it is truncated then, and shorter than that.
+        // The current turn of the reader may have read other content. The file was truncated then, and is
+        // shorter than what was read.
         let is_read_now = look.as_ref().is_some_and(|look| look.in_turn);
         let grown = if is_read_now { None } else { self.grown(&candidate, id) };
         let Candidate { found, path, head, .. } = candidate;
@@ -111,8 +113,8 @@ impl Catalog {
         }
     }
 
-    /// The longer fingerprint of a short file that has grown, or of a former source that was found
-    /// again, unless it cannot be told from another source with it.
+    /// The longer fingerprint of a short file that has grown, or of a former source that was found again.
+    /// `None` if another source cannot be distinguished by it.
     fn grown(&self, candidate: &Candidate, id: SourceId) -> Option<Fingerprint> {
         let source = self.files.sources.get(id)?;
         if !self.files.input.settings.identity.is_content() {
@@ -142,13 +144,13 @@ impl Catalog {
                 let fingerprint = self.files.probe.new_print(candidate, Some((at, longer))).ok()?;
                 self.files.sources.holders(&fingerprint).is_empty().then_some(fingerprint)
             }
-            // Told with a later scan, when there is more of them.
+            // A later scan decides, when there are more bytes.
             Ok(Verdict::Same | Verdict::Undecided) | Err(_) => None,
         }
     }
 
-    /// A found file becomes a source: one that the registry knows, or a new one. `differs_at` is the first
-    /// byte in which it differs from another source that begins alike.
+    /// A found file becomes a source: one from the registry, or a new one. `differs_at` is the first byte in
+    /// which it differs from another source with the same beginning.
     pub(super) fn add_new(
         &mut self,
         mut candidate: Candidate,
@@ -162,7 +164,7 @@ impl Catalog {
             self.postponed += 1;
             return;
         }
-        // What was saved under the usual fingerprint still is, if no other source has taken it.
+        // The registry entry under the usual fingerprint is still valid, unless another source has taken it.
         let usual_print = candidate.head.print();
         let keeps = differs_at.is_some()
             && self.files.sources.holders(&usual_print).is_empty()
@@ -187,7 +189,7 @@ impl Catalog {
             }
         };
         let usual = self.files.input.settings.fingerprint.length;
-        // A longer fingerprint from an earlier run still tells the file from the other one.
+        // A longer fingerprint from an earlier run still distinguishes the file from the other one.
         let fingerprint = match saved.as_ref().and_then(|saved| saved.fingerprint) {
             Some(longer) if longer.whole || longer.len > usual.max(fingerprint.len) => longer,
             _ => fingerprint,
@@ -198,7 +200,7 @@ impl Catalog {
                 self.replace_rewritten(candidate, other, now);
                 return;
             }
-            // Cannot be told from another source yet.
+            // It cannot be distinguished from another source yet.
             tracing::debug!(path = %candidate.path.display(), other = other.0, len = fingerprint.len,
                 ?differs_at, "a file cannot be told from another yet");
             self.put_place(candidate.path, &candidate.found, Content::Nothing, true);
@@ -208,7 +210,7 @@ impl Catalog {
         self.add_source(candidate, fingerprint, key, saved, now);
     }
 
-    /// Adds a source where its saved state says, or at the beginning.
+    /// Adds a source. It is read from its saved cursor, or from the beginning.
     pub(super) fn add_source(
         &mut self,
         candidate: Candidate,
@@ -250,7 +252,7 @@ impl Catalog {
             cursor.tail = self.files.probe.tail_at(&path, meta);
         }
         if let Some(old) = key.filter(|old| **old != *source.key) {
-            // Saved under the shorter fingerprint that the file had then.
+            // The entry has the key of the shorter fingerprint that the file had then.
             self.files.input.cursors.forget_saved(vec![old]);
         }
         let entry = self.files.sources.meta(&source, self.files.followed.saved_path(&path));
@@ -267,8 +269,8 @@ impl Catalog {
         self.fill_place(path, &found, Content::Source(id), false);
     }
 
-    /// Whether the name that a new file has is to be remembered at once, because of links or pins. Everything else about
-    /// it can be found as new again.
+    /// Whether the name of a new file must be saved at once, because of links or pins. Everything else about
+    /// a new file can be found again.
     fn remembers_names(&self) -> bool {
         let settings = &self.files.input.settings;
         settings.pin.max_bytes.is_some() || settings.scan.symlinks

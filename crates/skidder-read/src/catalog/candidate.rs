@@ -58,7 +58,7 @@ impl From<Candidate> for ChangedFile {
 }
 
 impl Catalog {
-    /// Takes the places of changed files from what was there.
+    /// Removes what was at the paths of changed files.
     pub(super) fn vacate(&mut self, changed: Vec<Found>) -> Vec<ChangedFile> {
         let mut all = Vec::with_capacity(changed.len());
         for found in changed {
@@ -81,7 +81,7 @@ impl Catalog {
         all
     }
 
-    /// Reads the beginning of each changed file; those that cannot be read now are put aside.
+    /// Reads the beginning of each changed file. Files that cannot be read now stay without content.
     pub(super) fn read_heads(
         &mut self,
         fresh: impl IntoIterator<Item = ChangedFile>,
@@ -91,7 +91,7 @@ impl Catalog {
         for fresh in fresh {
             let ChangedFile { found, path, before, touched, duplicate_of } = fresh;
             match self.files.head(&found) {
-                // A copy in the making looks like nothing that is known. If it stays as it is, it is read.
+                // A copy that is not complete looks like a new file. It is read if it stays as it is.
                 Ok(Some(head))
                     if head.growing && now.wall.since(found.metadata.modified) < MISSING_GRACE =>
                 {
@@ -107,7 +107,7 @@ impl Catalog {
                     duplicate_of,
                 }),
                 Ok(None) => self.put_place(path, &found, Content::Nothing, false),
-                // Gone since it was listed. It may come back as it was.
+                // Gone since it was listed. It may come back unchanged.
                 Err(HeadError::Io(error)) if error.kind() == io::ErrorKind::NotFound => {
                     self.put_place(path, &found, Content::Nothing, true);
                 }
@@ -123,7 +123,7 @@ impl Catalog {
                         tracing::error!(path = %path.display(), %error,
                             "a file cannot be read; it is looked at again when it changes");
                     }
-                    // What the system refused may be granted later without a change of the file.
+                    // The system may allow later what it refused now, without a change of the file.
                     let recheck = matches!(error, HeadError::Io(_));
                     self.put_place(path, &found, Content::Nothing, recheck);
                 }

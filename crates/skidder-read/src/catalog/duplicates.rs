@@ -1,4 +1,4 @@
-//! Files that begin as a known source does: copies are held back, others become sources of their own.
+//! Files that begin like a source: duplicates are held back, others become sources of their own.
 
 use super::matching::LastDecision;
 use super::{Candidate, Catalog, Content, Duplicate, FirstDifference};
@@ -13,7 +13,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 impl Catalog {
-    /// Copies of a source that has lost its place may be where it goes on.
+    /// Duplicates of displaced sources: a source may continue in one of them.
     pub(super) fn reopen_duplicates(&mut self, now: Now) -> Vec<Candidate> {
         if !self.files.places.may_have_duplicates()
             || self.brief
@@ -32,7 +32,7 @@ impl Catalog {
         self.read_heads(fresh, now)
     }
 
-    /// Last passes: a copy of what is elsewhere, something the registry knows, or something new.
+    /// Last pass: a duplicate of a file that is elsewhere, a file that the registry knows, or a new one.
     pub(super) fn match_others(&mut self, candidate: Candidate, now: Now, budget: &mut u64) {
         match self.matcher().last(&candidate) {
             LastDecision::Decided(decision) => self.apply_decision(candidate, decision, None, now),
@@ -57,7 +57,7 @@ impl Catalog {
             return;
         };
         if *budget == 0 {
-            // Each comparison has two files open; it begins with a later scan.
+            // Each comparison has two files open; this one begins with a later scan.
             self.put_place(candidate.path, &candidate.found, Content::Nothing, true);
             self.postponed += 1;
             return;
@@ -89,7 +89,7 @@ impl Catalog {
         self.put_place(path, found, Content::Nothing, true);
     }
 
-    /// Goes on with a comparison and acts on its outcome.
+    /// Continues a comparison and acts on its outcome.
     pub(super) fn continue_comparison(
         &mut self,
         path: Arc<Path>,
@@ -114,7 +114,7 @@ impl Catalog {
                 self.hold_back(path, &found, duplicate);
                 return;
             }
-            // Shorter than the other: being copied, or compressed just now.
+            // Shorter than the other: it is just being copied or compressed.
             Ok(Verdict::Differ { longer: Some(Longer::Other), .. }) => {
                 self.hold_back(path, &found, duplicate);
                 return;
@@ -133,8 +133,8 @@ impl Catalog {
             return;
         }
         if self.matcher().has_changed(duplicate.of, difference.0) {
-            // Both began alike when this scan listed them: the other was rewritten since. This file may
-            // be the copy of what it was; the next scan knows.
+            // Both had the same beginning when this scan listed them, so the other was rewritten since. This
+            // file may be the copy of what it was; the next scan decides.
             self.files.recheck_source(duplicate.of);
             self.put_place(candidate.path, &candidate.found, Content::Nothing, true);
             self.postponed += 1;
@@ -147,8 +147,9 @@ impl Catalog {
         self.compare_next(candidate, duplicate.rivals, Some(difference), now, budget);
     }
 
-    /// A source goes on in the plain file that its compressed one is just being made from, and which has all that is in
-    /// that: a reaction between two scans can have seen the compressed one first.
+    /// A source continues in the plain file that its compressed file is just being made from. The plain file
+    /// has all bytes of the compressed one: a reaction between two scans may have seen the compressed file
+    /// first.
     fn reclaim(&mut self, candidate: Candidate, id: SourceId) {
         let compressed = self.files.sources.get(id).map(|source| Arc::clone(&source.path));
         self.keep_source(candidate, id, true);
@@ -158,7 +159,7 @@ impl Catalog {
         }
     }
 
-    /// Goes on with the comparisons that were not decided in one scan.
+    /// Continues the comparisons that one scan did not decide.
     pub(super) fn resume_comparisons(&mut self, now: Now, budget: &mut u64) {
         if !self.files.places.may_have_duplicates() || self.brief {
             return;

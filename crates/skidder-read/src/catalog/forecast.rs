@@ -1,8 +1,9 @@
-//! When rotation would delete a file, as far as can be told.
+//! When rotation will delete a file, as far as that can be predicted.
 //!
-//! Rotated files stand beside each other, and the times of their last changes are the times of the rotations. That the oldest
-//! of them goes with each rotation is known once one of them has gone while the program looked on; before, nothing is said.
-//! Only such deletions are noted. Everything else is made of what is there when somebody asks.
+//! The rotated files of a log are in one directory, and their modification times are the times of the
+//! rotations. Once one of them has disappeared while the program was running, it is known that each rotation
+//! deletes the oldest; before, there is no prediction. Only such deletions are stored. Everything else is
+//! derived from the existing files when a prediction is asked for.
 
 use super::matching::stem;
 use super::places::Places;
@@ -12,38 +13,38 @@ use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Logs of which it is noted that their files are deleted; of more the one that it was seen of longest ago is forgotten.
+/// Logs whose deletions are stored; beyond that the log with the oldest deletion is forgotten.
 const LOGS_MAX: usize = 1000;
 
-/// So long an answer holds: it costs a walk over all names.
+/// How long a prediction is cached: it costs a walk over all paths.
 const ANSWER_KEPT: Duration = Duration::from_secs(10);
 
-/// Intervals between rotations that are looked at, the newest ones.
+/// Number of intervals between rotations that count, the newest ones.
 const INTERVALS_MAX: usize = 5;
 
-/// After so many intervals without a rotation its pace is not known any more.
+/// Number of intervals without a rotation after which the pace is unknown.
 const SILENT_INTERVALS_MAX: u32 = 3;
 
-/// Directory and name of a log, without what rotation puts behind it.
+/// Directory and name of a log, without what rotation appends.
 type Log = (PathBuf, Vec<u8>);
 
-/// How old a rotated file is, by its name; the oldest is the least.
+/// The age of a rotated file, by its name; the oldest is the least.
 type Age = (Option<u64>, bool, std::cmp::Reverse<u64>, Vec<u8>);
 
-/// The files of each log, by their ages, with the times of their last changes.
+/// The files of each log, by their ages, with their modification times.
 type Files = HashMap<Log, BTreeMap<Age, Timestamp>>;
 
-/// What is known of files that rotation has deleted.
+/// What is known about files that rotation has deleted.
 #[derive(Default)]
 pub(super) struct DeletionForecast {
     deleted: HashMap<Log, Deleted>,
-    /// The files of these logs, and when that was looked at.
+    /// The files of these logs, and when they were looked at.
     seen: Option<(Monotonic, Files)>,
 }
 
-/// The files of a log that have gone.
+/// The deleted files of a log.
 struct Deleted {
-    /// The one that went last.
+    /// The one that was deleted last.
     age: Age,
     first: Timestamp,
     last: Timestamp,
@@ -55,7 +56,7 @@ fn log_of(path: &Path) -> Log {
 }
 
 impl DeletionForecast {
-    /// Another than us has deleted a file, or renamed it to a name that is not matched.
+    /// Another program has deleted a file, or renamed it to a name that does not match.
     pub(super) fn note_deleted(&mut self, path: &Path, at: Timestamp) {
         let log = log_of(path);
         let deleted = self.deleted.entry(log).or_insert_with(|| Deleted {
@@ -75,7 +76,7 @@ impl DeletionForecast {
         }
     }
 
-    /// Looks at the files of logs of which rotation deletes files.
+    /// Looks at the files of logs whose rotation deletes files.
     pub(super) fn look(&mut self, places: &Places, now: Monotonic) {
         let is_fresh = self.seen.as_ref().is_some_and(|(at, _)| now.since(*at) < ANSWER_KEPT);
         if is_fresh || self.deleted.is_empty() {
@@ -93,13 +94,13 @@ impl DeletionForecast {
         self.seen = Some((now, all));
     }
 
-    /// How long it takes until rotation deletes the file at a path that was seen; nothing if that is not known.
+    /// The time until rotation deletes the file at a path; `None` if that is unknown.
     pub(super) fn deleted_in(&self, path: &Path, now: Timestamp) -> Option<Duration> {
         let log = log_of(path);
         let deleted = self.deleted.get(&log)?;
         let (_, seen) = self.seen.as_ref()?;
         let files = seen.get(&log)?;
-        // Whatever else was deleted was not the work of rotation.
+        // Another deletion was not the work of rotation.
         let (oldest, _) = files.first_key_value()?;
         if deleted.age > *oldest {
             return None;
@@ -119,7 +120,7 @@ impl DeletionForecast {
 }
 
 impl Deleted {
-    /// The mean time between two of them.
+    /// The mean time between two deletions.
     fn interval(&self) -> Option<Duration> {
         let span = self.last.since(self.first).checked_div(self.count.checked_sub(1)?)?;
         (span >= Duration::from_secs(1)).then_some(span)

@@ -1,11 +1,11 @@
-//! Former contents: what was in a file before it was truncated or rewritten.
+//! Former sources: the content of a file before it was truncated or rewritten.
 //!
-//! The bytes have left their place, but the renamed file, a copy of it or a compressed one may turn up a
-//! little later. So a source whose file was rewritten is not restarted: it keeps its cursor, and what is
-//! on its way keeps moving it, as a *former* source without a place, under a key of its own. What is in
-//! the file now becomes a source with the next generation under the old key. A file that begins as the
-//! former one did, and has the same bytes before its cursor, takes it over; otherwise it is forgotten
-//! as every file that is gone.
+//! The bytes are not in their place any more, but the renamed file, a copy of it or a compressed one may
+//! appear a little later. So a source whose file was rewritten is not restarted. It becomes a *former* source
+//! without a place, under a key of its own, and keeps its cursor, which verdicts for lines in flight still
+//! move. The new content of the file becomes a source with the next generation under the old key. A file that
+//! begins like the former source, and has the same bytes before its cursor, takes the former source over;
+//! otherwise it is forgotten like every file that is gone.
 
 use super::saved::SavedState;
 use super::{Candidate, Catalog, Content};
@@ -17,17 +17,17 @@ use skidder_registry::Cursor;
 use std::path::Path;
 use std::sync::Arc;
 
-/// What follows the old key in that of a former source; a number follows it.
+/// Between the old key and a number, in the key of a former source.
 pub(super) const MARK: &str = ".former.";
 
-/// The part of a key that it has in common with the source that took its place, if it is a former one's.
+/// The key that a former source had before it was rewritten; `None` for any other key.
 pub(super) fn of_former(key: &str) -> Option<&str> {
     let (key, number) = key.rsplit_once(MARK)?;
     (!number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit())).then_some(key)
 }
 
-/// Whether a file may be what was in a file before: not what has taken its place there, and only if
-/// something was read that the new content need not begin with.
+/// Whether a file may have the content of a former source: not the file that has taken its place, and only if
+/// more was read than both begin with.
 pub(super) fn may_be_former(
     path: &Path,
     former: &Path,
@@ -39,7 +39,7 @@ pub(super) fn may_be_former(
 }
 
 impl Catalog {
-    /// A file takes the place of what a source was: a new generation from zero.
+    /// A file takes the place of a source: a new generation that is read from zero.
     pub(super) fn replace_rewritten(&mut self, candidate: Candidate, id: SourceId, now: Now) {
         let Some(look) = self.files.readers.look(id) else { return };
         let Some(source) = self.files.sources.get(id) else { return };
@@ -56,19 +56,18 @@ impl Catalog {
         let saved = SavedState { key: key.clone(), fingerprint: None, cursor };
         let path = Arc::clone(&candidate.path);
         self.add_source(candidate, fingerprint, key, Some(saved), now);
-        // Whatever time of change the new content has: it has just appeared.
+        // Whatever its modification time, the new content has just appeared.
         if let Some(Content::Source(id)) = self.files.places.get(&path).map(|place| &place.content)
         {
             self.files.readers.wake(*id);
         }
     }
 
-    /// A file is read again from zero as the same source: it was touched, or its name says that it is the
-    /// one it was.
+    /// A source is read again from zero: its file was touched, or the name says that it is the same source.
     pub(super) fn restart(&mut self, candidate: Candidate, id: SourceId) {
         let Some(look) = self.files.readers.look(id) else { return };
         if look.state == ReaderState::Reading && look.trouble.is_none() {
-            // The old file is open and not yet read to its end; it comes first.
+            // The reader reads the open file to its end first.
             let Candidate { found, path, before, .. } = candidate;
             let content = before.filter(|content| !matches!(content, Content::Source(_)));
             self.put_place(path, &found, content.unwrap_or(Content::Nothing), true);

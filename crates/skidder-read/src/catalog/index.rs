@@ -1,4 +1,4 @@
-//! Sources by what they can be found with.
+//! Indices of sources.
 
 use super::Source;
 use super::prefixes::Prefixes;
@@ -7,7 +7,7 @@ use skidder_event::SourceId;
 use std::collections::BTreeMap;
 use std::collections::hash_map::Entry;
 
-/// Sources in the order in which they came. Nearly always it is one, which takes no memory of its own.
+/// Sources in the order in which they were added. Nearly always it is one, which takes no memory of its own.
 #[derive(Clone)]
 pub(super) enum Ids {
     One(SourceId),
@@ -31,7 +31,7 @@ impl Ids {
         }
     }
 
-    /// Takes one out; says whether any is left.
+    /// Removes one. Returns whether any is left.
     fn take_out(&mut self, id: SourceId) -> bool {
         match self {
             Self::One(first) => *first != id,
@@ -48,14 +48,14 @@ impl Ids {
     }
 }
 
-/// The first bytes of a hash: enough to find what has it, which is compared as a whole then.
+/// The first bytes of a hash: enough for an index, because the whole hash is compared afterwards.
 type HashStart = [u8; 8];
 
 fn start_of(hash: &[u8; 32]) -> HashStart {
     *hash.first_chunk().expect("a hash has 32 bytes")
 }
 
-/// Sources by what they can be found with.
+/// Indices of sources.
 #[derive(Default)]
 pub(super) struct Index {
     /// By the start of the hashes of their fingerprints.
@@ -63,16 +63,16 @@ pub(super) struct Index {
     by_inode: HashMap<(u64, u64), Ids>,
     /// Lengths of fingerprints in use that are not longer than usual, with the number of sources.
     lengths: BTreeMap<u32, usize>,
-    /// The same for fingerprints that begin with the first byte of the file.
+    /// The same for fingerprints that begin with the first byte of the file, although usual ones do not.
     whole: BTreeMap<u32, usize>,
-    /// What sources with these lengths begin with.
+    /// The beginnings of sources with these lengths.
     prefixes: Prefixes,
-    /// Sources of which that is not known.
+    /// Number of sources whose beginning is not known.
     untraced: usize,
 }
 
 impl Index {
-    /// Sources that may have this hash: theirs begins with the same bytes.
+    /// Sources that may have this hash: theirs has the same first bytes.
     pub(super) fn with_hash(&self, hash: &[u8; 32]) -> &[SourceId] {
         self.by_print.get(&start_of(hash)).map_or(&[], Ids::as_slice)
     }
@@ -102,14 +102,14 @@ impl Index {
         self.prefixes.has(trace)
     }
 
-    /// Makes room for so many more sources.
+    /// Reserves room for this many more sources.
     pub(super) fn reserve(&mut self, sources: usize) {
         self.by_print.reserve(sources);
         self.by_inode.reserve(sources);
     }
 
     pub(super) fn insert(&mut self, id: SourceId, source: &Source) {
-        // One that is known by a name may have none.
+        // A source that is identified by name may have none.
         if source.fingerprint.len > 0 {
             add(&mut self.by_print, start_of(&source.fingerprint.hash), id);
         }

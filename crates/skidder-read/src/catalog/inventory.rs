@@ -1,5 +1,7 @@
-//! What is known of the files of an input: what the last scan saw at each path, which sources there are, and where their
-//! readers are. The parts of the catalog decide by it, and the catalog applies what they decided.
+//! The facts about the files of an input: what the last scan saw at each path, which sources there are, and
+//! where their readers are.
+//!
+//! The parts of the catalog read these facts to decide, and the catalog applies what they decided.
 
 use super::followed::FollowedFiles;
 use super::former::{MARK, of_former};
@@ -45,7 +47,7 @@ impl Inventory {
         }
     }
 
-    /// Whether a source has nothing to read, is closed, and has nothing under way.
+    /// Whether a source is read to its end and closed, and has nothing in flight.
     pub(super) fn is_done(&self, id: SourceId) -> bool {
         let (Some(source), Some(look)) = (self.sources.get(id), self.readers.look(id)) else {
             return false;
@@ -72,10 +74,10 @@ impl Inventory {
         place.is_some_and(|place| self.is_ignored(place.modified, now.wall))
     }
 
-    /// A file that is none of those that are known has its inode for itself: sources that lost their places and had it
-    /// do not read on in what it holds now. Says whether that is so; while one of them has a turn it cannot be told what
-    /// that has read, and the file has to wait for it. What was rotated away from a link does not: the program could end
-    /// meanwhile, and nothing would be known of it. Some of its lines may come twice then.
+    /// A new file gets its inode for itself: displaced sources that had this inode do not continue in it.
+    /// Returns false while one of them has a turn: it is not known what that turn has read, and the new file
+    /// must wait. A file that was rotated away from a link does not wait, because it would be unknown if the
+    /// program ended meanwhile; some of its lines may be sent twice then.
     pub(super) fn has_inode_for_itself(&mut self, candidate: &Candidate) -> bool {
         let meta = &candidate.found.metadata;
         let mut ids = self.sources.index().with_inode((meta.device, meta.inode)).to_vec();
@@ -91,7 +93,7 @@ impl Inventory {
         true
     }
 
-    /// The inode of a source holds something else now.
+    /// The inode of a source belongs to other content now.
     pub(super) fn lose_inode(&mut self, id: SourceId) {
         self.sources.clear_inode(id);
         self.publish(id, false);
@@ -108,7 +110,7 @@ impl Inventory {
         self.readers.place(id, target, Arc::clone(&source.key), reopen);
     }
 
-    /// A source loses its key and its place to what is in its file now.
+    /// A source becomes a former one: its key and its place belong to the new content of its file.
     pub(super) fn make_former(&mut self, id: SourceId, candidate: &Candidate) {
         let key = self.former_key(id);
         let Some(source) = self.sources.get(id) else { return };
@@ -122,7 +124,7 @@ impl Inventory {
         }
     }
 
-    /// A key that no source has.
+    /// A key for a former source that is not in use.
     pub(super) fn former_key(&self, id: SourceId) -> String {
         let Some(source) = self.sources.get(id) else { return String::new() };
         let key = of_former(&source.key).unwrap_or(&source.key);
@@ -138,15 +140,15 @@ impl Inventory {
         }
     }
 
-    /// The next scan looks at the file of a source, whether it seems to have changed or not.
+    /// The next scan processes the file of a source, even if it does not change.
     pub(super) fn recheck_source(&mut self, id: SourceId) {
         if let Some(source) = self.sources.get(id) {
             self.places.recheck(&source.path);
         }
     }
 
-    /// The file of a source has changed: a copy of what it was may be all that is left of that, and is
-    /// compared again unless it ends as the file does at its length.
+    /// The file of a source has changed. A duplicate may be all that is left of what it was, and is compared
+    /// again unless its last bytes are those of the file at the same offset.
     pub(super) fn recheck_duplicates_of(&mut self, id: SourceId) {
         if !self.places.may_have_duplicates() {
             return;
@@ -172,8 +174,8 @@ impl Inventory {
         }
     }
 
-    /// What was held as a copy is not there any more, or something else is: the source that it is all that was left of is
-    /// missing from now on, and not since it lost its own place.
+    /// A duplicate is gone, or has changed. If its source was displaced, and lived on only in this duplicate,
+    /// the source is missing from now on.
     pub(super) fn forget_duplicate(&mut self, content: &Content, now: Monotonic) {
         if let Content::Duplicate(duplicate) = content {
             self.sources.extend_missing(duplicate.of, now);
@@ -192,8 +194,8 @@ impl Inventory {
         self.sources.is_displaced(id)
     }
 
-    /// A source has lost its place. Its reader reads the rest of the file if it has it open. Writes to the file under
-    /// another name are not reported any more.
+    /// A source has lost its place. Its reader reads the rest of the file if the file is open. Writes to the
+    /// file under another name are not reported any more.
     pub(super) fn note_missing(&mut self, id: SourceId, now: Monotonic) {
         if self.sources.set_missing(id, now) {
             self.readers.set_teller(id, None);
@@ -250,15 +252,15 @@ impl Inventory {
         }
     }
 
-    /// The beginning of a file; nothing while it is too short to be told from others.
+    /// The beginning of a file, or `None` while it is too short to distinguish it from others.
     pub(super) fn head(&self, found: &Found) -> Result<Option<Head>, HeadError> {
-        // What is rotated away from a link may be compressed where nothing that matches is.
-        let is_beside = self.followed.is_rotated(&found.path);
+        // Rotated files of a link may be compressed even if the files that match are not.
+        let is_rotated = self.followed.is_rotated(&found.path);
         let settings = self.input.settings.compression;
-        self.probe.head(found, if is_beside { Compression::Auto } else { settings })
+        self.probe.head(found, if is_rotated { Compression::Auto } else { settings })
     }
 
-    /// Whether what was rotated away from the target of a link is looked for.
+    /// Whether to search for files that were rotated away from the targets of links.
     pub(super) fn follows_links(&self) -> bool {
         self.input.settings.scan.symlinks && self.input.settings.identity.is_content()
     }

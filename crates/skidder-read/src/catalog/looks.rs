@@ -1,7 +1,7 @@
 //! What every file is doing, and why: for people.
 //!
-//! Nothing of this is kept. A reason is made of what is known when somebody asks, and of a look at the
-//! beginning of a file that holds nothing which can be read.
+//! Nothing of this is stored. A reason is derived from what is known at the time of a query, and from the
+//! beginning of a file without readable content.
 
 use super::forecast::DeletionForecast;
 use super::inventory::Inventory;
@@ -109,9 +109,9 @@ pub enum FileState {
 /// Why a file is in its state.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reason {
-    /// A place that there is none of.
+    /// All places of this kind are taken.
     Waiting(Lack),
-    /// What a processor must know before it can go on.
+    /// A processor waits for metadata.
     Metadata,
     /// `ignore_older`.
     Older(Duration),
@@ -127,15 +127,15 @@ pub enum Reason {
     Empty,
     /// It cannot be decoded.
     Damaged(String),
-    /// The system does not give it.
+    /// The system refuses to open or read it.
     Unopened(String),
     /// A compressed file without an end.
     BeingWritten,
     /// The next scan decides.
     NextScan,
-    /// What is behind the cursor is no whole line.
+    /// The rest is no whole line.
     LineWithoutEnd,
-    /// Everything is read, and some of it is on its way.
+    /// Everything is read, and some of it is in flight.
     InFlight,
     /// Everything is read and delivered.
     AtEnd,
@@ -156,8 +156,8 @@ pub enum Reason {
 }
 
 impl FileLook {
-    /// Why not everything in the file was read, once nothing is being read any more; nothing if it was, or is left out on
-    /// purpose. A line without an end is not read yet.
+    /// Why the file was not read completely, once nothing is being read any more; `None` if it was, or is
+    /// skipped on purpose. A line without an end is not read yet.
     pub fn why_unread(&self) -> Option<&Reason> {
         self.reason.as_ref().filter(|reason| match reason {
             Reason::Waiting(_)
@@ -187,7 +187,7 @@ impl FileLook {
 }
 
 impl FileState {
-    /// One word.
+    /// The state as one word.
     pub fn name(self) -> &'static str {
         match self {
             Self::Reading => "reading",
@@ -237,7 +237,7 @@ impl fmt::Display for Reason {
     }
 }
 
-/// A duration as it stands in a configuration.
+/// A duration in the notation of the configuration.
 struct Span(Duration);
 
 impl fmt::Display for Span {
@@ -252,16 +252,16 @@ impl fmt::Display for Span {
     }
 }
 
-/// A row before it is looked at.
+/// A row of the report, before the file is looked at.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Row {
-    /// What is at a path.
+    /// The file at a path.
     Place,
-    /// A source that has none.
+    /// A source without a place.
     Displaced(SourceId),
 }
 
-/// In the order of the paths; what is at a path comes before what was there.
+/// Sorted by path; the file at a path comes before sources that were there.
 fn owned(rows: Vec<(&Arc<Path>, Row)>) -> Vec<(Arc<Path>, Row)> {
     let mut rows: Vec<_> = rows.into_iter().map(|(path, row)| (Arc::clone(path), row)).collect();
     rows.sort_by(|one, other| one.0.cmp(&other.0).then(one.1.cmp(&other.1)));
@@ -327,7 +327,7 @@ impl FileReport<'_> {
             }
             Content::Nothing if metadata.size == 0 => (FileState::Empty, Reason::Empty),
             Content::Nothing => match self.why_nothing(&path, metadata) {
-                // Nothing is wrong with it, and how much text it has nobody knows.
+                // This is no error, and the length of its text is unknown.
                 reason @ (Reason::BeingWritten | Reason::NextScan) => (FileState::Held, reason),
                 reason => (FileState::Unreadable, reason),
             },
@@ -354,7 +354,7 @@ impl FileReport<'_> {
         })
     }
 
-    /// Why nothing of a file can be read: its beginning tells.
+    /// Why a file has no readable content, judging by its beginning.
     fn why_nothing(&self, path: &Path, metadata: Metadata) -> Reason {
         if metadata.size == 0 {
             return Reason::Empty;
@@ -384,9 +384,9 @@ impl FileReport<'_> {
         let cursor =
             self.files.input.cursors.cursor(id).map_or(look.offset, |cursor| cursor.offset);
         let modified = place.map_or(Timestamp::default(), |place| place.modified);
-        // A reader may have gone on since the last scan: a write wakes it.
+        // The reader may have read more since the last scan: a write wakes it.
         let (size, behind) = if source.compressed {
-            // Before its end was read nobody knows how long its text is.
+            // The length of its text is unknown until its end is read.
             (source.size, look.finished.then(|| look.offset.saturating_sub(cursor)))
         } else {
             let size = source.size.max(look.offset);

@@ -1,19 +1,26 @@
 //! The catalog: which found file is which source.
 //!
-//! A name proves nothing. Each scan matches the files that are new or changed against the known sources,
-//! best evidence first:
+//! A name proves nothing. Each scan matches the files that are new or changed with the known sources, best
+//! evidence first:
 //!
-//! 1. same inode, same beginning, same bytes before the cursor: the file it was, perhaps renamed;
-//! 2. same beginning as a source whose file is gone from its place, and the same bytes before its cursor:
-//!    the file was copied, moved or compressed, and is read on from the cursor;
-//! 3. same inode and beginning, but shorter than what was read or with other bytes before the cursor: it
-//!    was rewritten, a new generation from zero; what it was keeps its cursor for a while (`former.rs`);
-//! 4. same beginning as a source that is still in its place: compared to the end. What is the same is held
-//!    back as a copy; what differs is a source of its own with a longer fingerprint;
-//! 5. nothing of the kind: what the registry knows of it, or a new source.
+//! 1. same inode, same beginning, same bytes before the cursor: the same file, perhaps renamed;
+//! 2. same beginning as a source that lost its place, and the same bytes before its cursor: the file was
+//!    copied, moved or compressed, and is read on from the cursor;
+//! 3. same inode and beginning, but shorter than what was read or with other bytes before the cursor: it was
+//!    rewritten and is read from zero as a new generation; the old content keeps its cursor for a while
+//!    (`former.rs`);
+//! 4. same beginning as a source in its place: the files are compared to the end. If they are equal, the file
+//!    is held back as a duplicate; if not, it becomes a source of its own with a longer fingerprint;
+//! 5. none of these: a file that the registry knows, or a new source.
 //!
-//! Where `file_identity` asks for names instead, these decide, and the content only says whether a file still
-//! holds what was read (`named.rs`).
+//! With another `file_identity` the name decides, and the content only shows whether a file still has what
+//! was read (`named.rs`).
+//!
+//! [`Catalog`] coordinates: it owns the parts, passes each what it needs, and applies what they return.
+//! [`Inventory`] has the facts: [`places`], [`sources`], readers and [`followed`] files. The parts read it
+//! and decide: [`matching`] which source is in a file, [`saved`] what the registry has for it, [`watches`]
+//! where to look, [`rotated`] which files belong to a link, [`pins`] what to keep, [`deletions`] what to
+//! delete, [`sweep`] what to forget, [`watchdog`] whom to wake.
 
 mod adopt;
 mod apply;
@@ -81,10 +88,10 @@ use watches::Watches;
 /// How long the state of a vanished file is kept: its compressed copy may appear a little later.
 pub const MISSING_GRACE: Duration = Duration::from_mins(1);
 
-/// Bytes that all comparisons of one scan may take together.
+/// Bytes that all comparisons of one scan may read together.
 const COMPARE_BYTES_PER_SCAN: u64 = 64 << 20;
 
-/// So many files that looking at all sources first costs less than matching each of them.
+/// Number of files from which it is cheaper to look at all sources first than to match each file.
 const RESERVE_FILES_MIN: usize = 64;
 
 /// All files of one input.
@@ -96,9 +103,10 @@ pub struct Catalog {
     pins: Pins,
     forecast: DeletionForecast,
     marker: Marker,
-    /// Comparisons that this scan had no room for.
+    /// Files that this scan could not process yet.
     postponed: usize,
-    /// Only some names are looked at: what concerns all files waits for the next scan.
+    /// Whether this is a reaction: only some paths are looked at, and everything about all files waits for
+    /// the next scan.
     brief: bool,
     /// When the scan, or reaction, began.
     now: Monotonic,
@@ -109,7 +117,7 @@ pub struct Catalog {
     watchdog: Watchdog,
 }
 
-/// Time as a scan needs it.
+/// The current time, on both clocks.
 #[derive(Clone, Copy, Debug)]
 pub struct Now {
     /// Wall clock, for `ignore_older`.
@@ -123,9 +131,9 @@ pub struct Now {
 pub struct ScanSummary {
     /// Files that match.
     pub matched: usize,
-    /// Files held back as copies of others.
+    /// Files held back as duplicates of others.
     pub held: usize,
-    /// Of those, files whose comparison goes on with the next scan.
+    /// Files whose comparison continues with the next scan, and files that could not be processed yet.
     pub undecided: usize,
     /// Files with a source.
     pub sources: usize,
@@ -152,12 +160,12 @@ impl Catalog {
         }
     }
 
-    /// Others have catalogs of the same input, for other outputs. Said before the first scan.
+    /// Sets the other catalogs of the same input, which are for other outputs. Call it before the first scan.
     pub fn set_peer(&mut self, peer: Peer) {
         self.peer = Some(peer);
     }
 
-    /// A scan begins: until [`Catalog::apply`] it may ask which files have not changed.
+    /// A scan begins. Until [`Catalog::apply`] it may ask which files have not changed.
     pub fn begin_scan(&mut self, now: Monotonic) {
         self.begin_names();
         self.brief = false;
@@ -170,15 +178,15 @@ impl Catalog {
         self.files.take_troubled();
     }
 
-    /// Whether a path holds what it held at the last scan, so that there is nothing to do about it.
+    /// Whether a path has what it had at the last scan, so that there is nothing to do about it.
     pub fn is_unchanged(&mut self, path: &Path, meta: &Metadata) -> bool {
         self.files.places.is_unchanged(path, meta)
     }
 
-    /// Takes in what a scan found and [`Catalog::is_unchanged`] did not know. Starts, moves, restarts and
-    /// forgets readers accordingly.
+    /// Processes the files that a scan found and that are not [unchanged](Catalog::is_unchanged). Starts,
+    /// moves, restarts and removes readers accordingly.
     ///
-    /// What is in a directory that could not be listed (`problems`) is taken to be as it was.
+    /// Files in a directory that could not be listed (`problems`) stay as they were.
     pub fn apply(&mut self, fresh: Vec<Found>, problems: &[ScanProblem], now: Now) -> ScanSummary {
         let all = self.files.add_followed(fresh, now.monotonic);
         if !problems.is_empty() {
@@ -328,8 +336,7 @@ impl Catalog {
         }
     }
 
-    /// Makes room for what is known of so many files, if there may be so many new ones: a table that grows hashes all
-    /// that is in it again.
+    /// Reserves room before very many new files: a table that grows hashes all of its entries again.
     fn reserve(&mut self, files: usize) {
         if files < RESERVE_FILES_MIN || self.files.sources.len() > 0 {
             return;
@@ -466,7 +473,7 @@ impl Catalog {
         self.fill_place(path, found, content, recheck);
     }
 
-    /// The same, for a source that knows already who tells of writes to it.
+    /// The same, for a source whose reader knows already whether writes are reported.
     fn fill_place(&mut self, path: Arc<Path>, found: &Found, content: Content, recheck: bool) {
         self.files.places.put(path, &found.metadata, content, recheck);
     }

@@ -1,7 +1,7 @@
-//! Files that are known by a name instead of their content: `native`, `inode_marker` and `path`.
+//! Files that are identified by name instead of content: `native`, `inode_marker` and `path`.
 //!
-//! The name says which source a file is; the size and the bytes before the cursor say whether it still
-//! holds what was read. If not, it was rewritten or its name is used again: a new generation from zero.
+//! The name says which source a file is. The size and the bytes before the cursor say whether the file still
+//! has what was read. If not, it was rewritten or its name was reused: a new generation from zero.
 
 use super::saved::{self, SavedState};
 use super::{Candidate, Catalog, Content};
@@ -9,13 +9,13 @@ use crate::Now;
 use crate::cursors::CursorsError;
 
 impl Catalog {
-    /// Finds the source of each file by its name; those that keep their path come first, so that of
-    /// several links to a file the one that is known stays.
+    /// Finds the source of each file by its name. Files that keep their path come first: of several links to
+    /// a file, the known one stays.
     pub(super) fn match_by_name(&mut self, mut candidates: Vec<Candidate>, now: Now) {
         candidates.sort_by_key(|candidate| !matches!(candidate.before, Some(Content::Source(_))));
         for candidate in candidates {
             let Some(key) = self.name_key(&candidate) else {
-                // There is no marker yet, which was told.
+                // There is no marker yet, which is logged elsewhere.
                 self.put_place(candidate.path, &candidate.found, Content::Nothing, true);
                 continue;
             };
@@ -29,7 +29,7 @@ impl Catalog {
         }
     }
 
-    /// The key in the registry of a file that is known by a name.
+    /// The registry key of a file.
     fn name_key(&self, candidate: &Candidate) -> Option<String> {
         let settings = &self.files.input.settings;
         let marker = match &settings.identity {
@@ -40,7 +40,7 @@ impl Catalog {
         name.map(|name| settings.key(&name))
     }
 
-    /// A file whose name no source has: one that the registry knows, or a new one.
+    /// A file whose name no source has: one from the registry, or a new one.
     fn begin_named(&mut self, candidate: Candidate, key: String, now: Now) {
         let saved = match self.saved_under(&candidate, &key) {
             Ok(saved) => saved,

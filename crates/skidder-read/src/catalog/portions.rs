@@ -1,11 +1,11 @@
-//! Taking in very many new or changed files a portion at a time, so that the beginnings of all of them are
-//! never held at once.
+//! The passes of matching, and how very many files go through them in portions, so that not all of their
+//! beginnings are in memory at once.
 //!
-//! The passes that match files go from the best evidence to the weakest, over all files. A portion may be
-//! taken through all of them alone where no file of a later one could have had better evidence: files that are
-//! where they were are matched first, whoever they stand with; and if no source has lost its place then, what
-//! is left are copies, files that the registry knows and new files. Those that have the best claim there can be
-//! to what the registry knows go first, as they would among all of them.
+//! The passes go from the best evidence to the weakest, over all files. A portion may go through all passes
+//! alone if no file of a later portion could have better evidence. So files that are in their places are
+//! matched first, in any order. If no source has lost its place then, the rest are duplicates, files that the
+//! registry knows and new files. Of these, the files with the best possible match in the registry go first,
+//! as they would among all files.
 
 use super::candidate::ChangedFile;
 use super::matching::{CatalogFacts, Decision, Matcher};
@@ -14,21 +14,21 @@ use super::saved::Rank;
 use super::{COMPARE_BYTES_PER_SCAN, Candidate, Catalog, RESERVE_FILES_MIN};
 use crate::Now;
 
-/// Bytes of beginnings that are held at once while nothing has lost its place.
+/// Bytes of beginnings that are in memory at once while no source has lost its place.
 pub(crate) const HEADS_BYTES_MAX: usize = 8 << 20;
 
-/// Files of a portion where those before it tell nothing of it: what is found can be read while the next portion is
-/// looked at, and its beginnings are still in the cache when they are matched.
+/// Files in a portion if the portions do not depend on each other. Readers can start with them while the next
+/// portion is processed, and the beginnings are still in the cache when they are matched.
 const PORTION_MAX: usize = 64;
 
 impl Catalog {
-    /// Files whose beginnings are held at once.
+    /// Number of files whose beginnings are in memory at once.
     fn portion(&self) -> usize {
         let settings = &self.files.input.settings;
         (settings.heads_bytes_max / (settings.fingerprint.length as usize).max(1)).max(1)
     }
 
-    /// Matches changed files by what they hold.
+    /// Matches changed files by their content.
     pub(super) fn match_by_content(&mut self, fresh: Vec<ChangedFile>, now: Now) {
         let portion = self.portion();
         if fresh.len() <= portion {
@@ -43,7 +43,7 @@ impl Catalog {
         self.match_apart(fresh, portion, now);
     }
 
-    /// Matches changed files by what they hold, all of them in each pass.
+    /// Matches changed files by their content, all of them in each pass.
     fn match_together(&mut self, candidates: Vec<Candidate>, now: Now) {
         let mut candidates = self.match_inodes(candidates, now);
         let (files, saved, is_reaction) = (&mut self.files, &self.saved, self.brief);
@@ -54,9 +54,9 @@ impl Catalog {
         candidates.extend(self.match_inodes(rotated, now));
         let awakened = self.reopen_duplicates(now);
         candidates.extend(self.match_inodes(awakened, now));
-        // A plain copy proves what it is at once; a compressed one may still be growing.
+        // The check of a plain copy is final; a compressed one may still be growing.
         candidates.sort_by_key(|candidate| candidate.head.compressed);
-        // These are about sources that lost their places. At a start there are none, and very many files.
+        // These passes are about displaced sources. At a start there are none, and very many files.
         if candidates.len() < RESERVE_FILES_MIN || self.files.sources.has_displaced() {
             candidates = self.pass(candidates, now, |matcher, file| matcher.moved(file));
             candidates = self.pass(candidates, now, |matcher, file| matcher.rewritten(file));
@@ -69,7 +69,7 @@ impl Catalog {
         self.resume_comparisons(now, &mut budget);
     }
 
-    /// Takes files through one pass. Returns those about which it decided nothing.
+    /// Takes files through one pass. Returns those that it did not decide about.
     fn pass(
         &mut self,
         candidates: Vec<Candidate>,
@@ -86,14 +86,14 @@ impl Catalog {
         left
     }
 
-    /// Files that have the inode of a source. Of several names the one that the source had comes first.
+    /// Files with the inode of a source. Of several names, the name of the source comes first.
     fn match_inodes(&mut self, candidates: Vec<Candidate>, now: Now) -> Vec<Candidate> {
         let elsewhere = self.pass(candidates, now, |matcher, file| matcher.in_place(file));
         self.pass(elsewhere, now, |matcher, file| matcher.renamed(file))
     }
 
-    /// Matches changed files by their names. Those that keep their path come first, so that of several links
-    /// to a file the one that is known stays.
+    /// Matches changed files by their names. Files that keep their path come first: of several links to a
+    /// file, the known one stays.
     pub(super) fn match_names(&mut self, mut fresh: Vec<ChangedFile>, now: Now) {
         fresh.sort_by_key(|fresh| !fresh.was_source());
         let mut fresh = fresh.into_iter();
@@ -103,7 +103,7 @@ impl Catalog {
         }
     }
 
-    /// Files that are where they were: the same inode at the same path. Gives back the others.
+    /// Matches files that are in their places: the same inode at the same path. Returns the others.
     fn match_in_place(
         &mut self,
         fresh: Vec<ChangedFile>,
@@ -147,12 +147,12 @@ impl Catalog {
         })
     }
 
-    /// Whether no pass looks further than at one file, the sources in their places, and the registry.
+    /// Whether no pass looks beyond one file, the sources in their places, and the registry.
     fn is_divisible(&self) -> bool {
         !self.files.input.settings.scan.symlinks && !self.files.sources.has_displaced()
     }
 
-    /// Portion by portion: first the files that nobody could have a better claim against, then the others.
+    /// Portion by portion: first the files that no other file can have a better match than, then the others.
     fn match_apart(&mut self, fresh: Vec<ChangedFile>, portion: usize, now: Now) {
         let mut budget = COMPARE_BYTES_PER_SCAN;
         let mut later = Vec::new();
@@ -186,10 +186,10 @@ impl Catalog {
             return Rank::NONE;
         }
         let print = candidate.head.print();
-        // What the registry does not tell now is asked again when the file begins.
+        // An error is ignored here: the registry is asked again when the file becomes a source.
         let claim = self.saved.claim(&self.files, candidate, &print).ok().flatten();
         let rank = claim.as_ref().map_or(Rank::NONE, |claim| claim.rank);
-        // Its place among the unusual ones may change before it is used.
+        // The number of an unusual entry may change before it is used.
         candidate.claim = claim.filter(|claim| claim.odd.is_none()).map(Box::new);
         rank
     }

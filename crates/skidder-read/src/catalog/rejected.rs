@@ -1,16 +1,16 @@
-//! Compressed files that are not what they were taken for.
+//! Compressed files that turned out to be something else.
 
 use skidder_os::{FileId, Metadata};
 
-/// Files that are remembered for a source, at most: there are rarely two that begin as it does.
+/// Number of files that are remembered for a source: more than two with the same beginning are rare.
 const REFUSED_MAX: usize = 16;
 
 /// A file as a scan saw it, with its stored size in bytes.
 type SeenFile = (FileId, u64);
 
-/// Compressed files that were taken for a source, and of which its reader has found that they hold something else
-/// before its cursor. They are not taken for it again, until they change; otherwise two sources would change places
-/// for ever, each with the file that the other's reader has refused.
+/// Compressed files that were matched with a source, and whose reader found other bytes before the cursor.
+/// They are not matched with it again until they change. Otherwise two sources would swap files for ever,
+/// each with the file that the other's reader rejected.
 #[derive(Default)]
 #[expect(clippy::box_collection, reason = "most sources have none")]
 pub(super) struct RejectedFiles(Option<Box<Vec<SeenFile>>>);

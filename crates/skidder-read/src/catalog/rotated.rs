@@ -1,11 +1,12 @@
-//! Rotated files beside the target of a link.
+//! Rotated files beside the targets of links.
 //!
-//! `/var/log/containers/*.log` are links to `0.log` of a container; the kubelet renames that to
-//! `0.log.20261121-101112`, compresses it later and makes a new `0.log`, and no pattern matches any of these names
-//! but the link (kubelet: pkg/kubelet/logs/container_log_manager.go). The link and what it led to before are one log:
-//! when it leads to another file, its directory is looked through for the file before and for those in between
-//! that no scan has seen. These are taken as though a pattern matched them, oldest first, as long as they are there, but
-//! never deleted. Their events carry the path of the link.
+//! `/var/log/containers/*.log` are links to the `0.log` of a container. The kubelet renames that to
+//! `0.log.20261121-101112`, compresses it later and creates a new `0.log`; only the name of the link matches
+//! a pattern (kubelet: pkg/kubelet/logs/container_log_manager.go). The link, and the files that it led to
+//! before, are one log. When a link leads to another file, the directory of its target is searched for the
+//! file before, and for files in between that no scan has seen. These files are followed as if a pattern
+//! matched them, oldest first, as long as they exist; they are never deleted. Their events carry the path of
+//! the link.
 
 mod age;
 mod classify;
@@ -31,65 +32,65 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How long after a scan what it has found is saved, at most, besides the time until the next scan.
+/// The longest time after a scan until its findings are saved, besides the time until the next scan.
 const SAVED_LATE: Duration = Duration::from_mins(1);
 
-/// How long it is remembered what a link led to that leads nowhere.
+/// How long the catalog remembers what a broken link led to.
 const GONE_KEPT: Duration = Duration::from_hours(1);
 
-/// All that is known of files beside the targets of links.
+/// What is known about files beside the targets of links.
 #[derive(Default)]
 pub(super) struct RotatedFiles {
     /// Saved entries of this input, by their paths, until the start is over.
     saved: HashMap<Arc<Path>, Vec<Saved>>,
     /// Directories of saved entries that no pattern matches, with the newest change of each.
     directories: HashMap<PathBuf, Timestamp>,
-    /// Links of this scan whose rotated files were looked for.
+    /// Links whose rotated files this scan has searched for.
     searched: HashSet<PathBuf>,
-    /// Links whose rotated files could not be looked for, or only in part: the next scan tries again.
-    again: BTreeMap<PathBuf, Again>,
+    /// Links whose search failed, or was incomplete: the next scan tries again.
+    failed: BTreeMap<PathBuf, FailedSearch>,
     /// When the last scan began.
     last_scan: Option<Timestamp>,
-    /// Paths that lead nowhere any more: the last scan that saw what they led to, and since when they are gone. What was
-    /// rotated away from them since was written since.
+    /// Paths without a file: the last scan that saw one, and since when it is gone. Files that were rotated
+    /// away since were written since.
     gone: HashMap<Arc<Path>, (Timestamp, Monotonic)>,
 }
 
 struct Saved {
     device: u64,
     inode: u64,
-    /// It has at least so many bytes, unless it is compressed.
+    /// Its size in bytes, at least, unless it is compressed.
     bytes: u64,
     updated: Timestamp,
 }
 
 impl Saved {
-    /// Whether a file may be this one, as far as its metadata tells: an inode may be used again.
+    /// Whether a file may be this one, judging by its metadata: an inode may be reused.
     fn may_be(&self, meta: &Metadata) -> bool {
         (self.device, self.inode) == (meta.device, meta.inode) && self.bytes <= meta.size
     }
 }
 
-/// The newest change that was certainly seen of what a link led to before.
+/// The newest change that a scan has certainly seen in what a link led to before.
 #[derive(Clone, Copy)]
-enum Extent {
+enum LastSeen {
     At(Timestamp),
-    /// That of the directory that the link leads to, if the registry knows one, or else this.
+    /// The newest change in the directory that the link leads to, if the registry has one, or else this.
     InDirectory(Option<Timestamp>),
 }
 
-/// What could not be looked for, since when.
-struct Again {
-    seen: Extent,
+/// A search that failed, since when.
+struct FailedSearch {
+    seen: LastSeen,
     since: Monotonic,
 }
 
-/// What a search for rotated files works with. It follows the files that it finds.
+/// What a search for rotated files needs. The search follows the files that it finds.
 pub(super) struct LinkScan<'a> {
     pub(super) files: &'a mut Inventory,
     pub(super) saved: &'a SavedEntries,
     pub(super) now: Now,
-    /// Only some names are looked at.
+    /// Whether this is a reaction to notifications.
     pub(super) is_reaction: bool,
 }
 
@@ -131,23 +132,23 @@ impl RotatedFiles {
         self.directories = HashMap::new();
     }
 
-    /// Whether a saved entry names this file, or the one that it was compressed from.
+    /// Whether a saved entry names this file, or the file that it was compressed from.
     fn has_saved(&self, path: &Path) -> bool {
         let original = path.extension().filter(|end| *end == "gz").map(|_| path.with_extension(""));
         self.saved.contains_key(path)
             || original.is_some_and(|original| self.saved.contains_key(&*original))
     }
 
-    /// Whether a saved entry names a file that was rotated away before this one: then this one was found too, or would
-    /// have been, and is to be read, even if that one is gone.
+    /// Whether a saved entry names a file that was rotated away before this one. Then this one was found too,
+    /// or would have been, and must be read, even if the other one is gone.
     fn is_after_saved(&self, path: &Path) -> bool {
         self.saved.keys().any(|saved| is_rotated_after(path, saved))
     }
 
-    /// What was at a path is gone.
+    /// A path has lost its file.
     pub(super) fn note_lost(&mut self, path: &Arc<Path>, place: &Place, now: Monotonic) {
         if let Some(seen) = self.last_scan {
-            // What waited to be taken in is not known wherever it is now.
+            // A file that was not processed yet will not be recognised elsewhere.
             let waits = match &place.content {
                 Content::Source(_) => false,
                 Content::Duplicate(duplicate) => duplicate.comparison.is_some(),
@@ -160,11 +161,11 @@ impl RotatedFiles {
 
     /// Whether the last search for files that were rotated away from a link was complete.
     pub(super) fn is_complete(&self, link: &Path) -> bool {
-        !self.again.contains_key(link)
+        !self.failed.contains_key(link)
     }
 
-    /// Adds rotated files beside the targets of links to what a scan found; call it when sources whose paths
-    /// are gone have lost their places.
+    /// Adds rotated files beside the targets of links to the files that a scan found. Call it after the
+    /// sources of vanished paths are displaced.
     pub(super) fn search(&mut self, scan: &mut LinkScan<'_>, fresh: Vec<Found>) -> Vec<Found> {
         if !scan.files.follows_links() {
             return fresh;
@@ -173,17 +174,17 @@ impl RotatedFiles {
         let mut loose: Option<HashSet<Arc<Path>>> = None;
         self.searched.clear();
         self.gone.retain(|_, (_, since)| scan.now.monotonic.since(*since) < GONE_KEPT);
-        let mut again = std::mem::take(&mut self.again);
+        let mut failed = std::mem::take(&mut self.failed);
         for found in fresh {
             let before = self.before(scan, &found, &mut loose);
-            // What failed before goes further back.
-            let first = || before.map(|seen| Again { seen, since: scan.now.monotonic });
-            if let Some(wanted) = again.remove(&found.path).or_else(first) {
+            // The failed search goes further back.
+            let first = || before.map(|seen| FailedSearch { seen, since: scan.now.monotonic });
+            if let Some(wanted) = failed.remove(&found.path).or_else(first) {
                 self.follow(scan, &found, wanted, &mut all);
             }
             all.push(found);
         }
-        for (path, failed) in again {
+        for (path, failed) in failed {
             match scan.files.input.fs.metadata(&path) {
                 Ok(metadata) => self.follow(scan, &Found { path, metadata }, failed, &mut all),
                 // It may come back.
@@ -191,15 +192,15 @@ impl RotatedFiles {
                     if error.kind() == io::ErrorKind::NotFound
                         && scan.now.monotonic.since(failed.since) >= MISSING_GRACE => {}
                 Err(_) => {
-                    self.again.insert(path, failed);
+                    self.failed.insert(path, failed);
                 }
             }
         }
         all
     }
 
-    /// The same for links whose inode is used again, so that only the content tells that they lead to another
-    /// file: the candidates that are none of the files they were.
+    /// The same for links whose inode is reused, so that only the content shows that they lead to another
+    /// file: candidates that are not the file that was at their path.
     pub(super) fn search_late(
         &mut self,
         scan: &mut LinkScan<'_>,
@@ -220,8 +221,8 @@ impl RotatedFiles {
                 _ => None,
             };
             if let Some(seen) = seen {
-                let again = Again { seen: Extent::At(seen), since: scan.now.monotonic };
-                self.follow(scan, &candidate.found, again, &mut all);
+                let failed = FailedSearch { seen: LastSeen::At(seen), since: scan.now.monotonic };
+                self.follow(scan, &candidate.found, failed, &mut all);
             }
         }
         if !scan.is_reaction {
@@ -230,17 +231,18 @@ impl RotatedFiles {
         all
     }
 
-    /// What was seen of what a path led to before it led to this file; nothing if it led to no other.
+    /// The newest change that was seen in the file that a path led to before; `None` if it led to no other
+    /// file.
     fn before(
         &self,
         scan: &LinkScan<'_>,
         found: &Found,
         loose: &mut Option<HashSet<Arc<Path>>>,
-    ) -> Option<Extent> {
+    ) -> Option<LastSeen> {
         let meta = &found.metadata;
         if let Some(place) = scan.files.places.get(&found.path) {
-            // What was empty and is not any more, or has been written to and is empty again, may be another file with the
-            // same inode; and so may one of which a few bytes were known.
+            // A file that was empty and is not any more, or has changed and is empty again, may be another
+            // file with the same inode; so may a file with only a few known bytes.
             let is_unproved = match &place.content {
                 Content::Source(id) => !scan.matcher().is_certain(*id),
                 _ => place.size == 0,
@@ -248,93 +250,93 @@ impl RotatedFiles {
             let may_be_other =
                 is_unproved && (meta.size, meta.modified) != (place.size, place.modified);
             let is_same = place.id() == meta.id() && meta.size >= place.size;
-            return (!is_same || may_be_other).then_some(Extent::At(place.modified));
+            return (!is_same || may_be_other).then_some(LastSeen::At(place.modified));
         }
         if let Some((seen, _)) = self.gone.get(&*found.path) {
-            return Some(Extent::At(*seen));
+            return Some(LastSeen::At(*seen));
         }
         if let Some(saved) = self.saved.get(&*found.path) {
             let others = saved.iter().filter(|saved| !saved.may_be(meta));
             if let Some(updated) = others.map(|saved| saved.updated).max() {
-                return Some(Extent::At(seen_before(scan.files, updated)));
+                return Some(LastSeen::At(seen_before(scan.files, updated)));
             }
         }
         let paths = loose.get_or_insert_with(|| {
             let gone = scan.files.sources.iter().filter(|(_, source)| !source.placed);
             gone.map(|(_, source)| Arc::clone(&source.path)).collect()
         });
-        // The link was gone for a moment, or it is new: then its log began after the last scan.
+        // The link was gone for a moment, or is new: then its log began after the last scan.
         let is_new = !self.saved.contains_key(&*found.path);
         let seen = self.last_scan.filter(|_| is_new || paths.contains(&*found.path));
         let is_asked = seen.is_some() || !self.directories.is_empty();
-        is_asked.then_some(Extent::InDirectory(seen))
+        is_asked.then_some(LastSeen::InDirectory(seen))
     }
 
-    /// Looks for rotated files beside the target of what may be a link.
+    /// Searches for rotated files beside the target of what may be a link.
     fn follow(
         &mut self,
         scan: &mut LinkScan<'_>,
         found: &Found,
-        again: Again,
+        failed: FailedSearch,
         out: &mut Vec<Found>,
     ) {
         if self.searched.contains(&found.path) || sabotage::is_on(Sabotage::LinksUnfollowed) {
             return;
         }
-        match self.look_around(scan, found, &again, out) {
+        match self.look_around(scan, found, &failed, out) {
             Ok(()) => {}
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(error) => {
-                if again.since == scan.now.monotonic {
+                if failed.since == scan.now.monotonic {
                     tracing::warn!(path = %found.path.display(), %error,
                         "cannot look for rotated files beside the target of a link; trying again with each scan");
                 }
                 self.searched.insert(found.path.clone());
-                self.again.insert(found.path.clone(), again);
+                self.failed.insert(found.path.clone(), failed);
             }
         }
     }
 
-    /// Looks through the directory of a link's target: what is known there, and what is newer than that. An error
-    /// means that not all of it was seen.
+    /// Searches the directory of a link's target for files that are known, and for newer ones. An error means
+    /// that the search was incomplete.
     fn look_around(
         &mut self,
         scan: &mut LinkScan<'_>,
         found: &Found,
-        again: &Again,
+        search: &FailedSearch,
         out: &mut Vec<Found>,
     ) -> io::Result<()> {
         if scan.files.input.fs.symlink_metadata(&found.path)?.kind != FileKind::Symlink {
             return Ok(());
         }
         let target = scan.files.input.fs.canonicalize(&found.path)?;
-        let seen = match again.seen {
-            Extent::At(seen) => Some(seen),
-            Extent::InDirectory(otherwise) => {
+        let seen = match search.seen {
+            LastSeen::At(seen) => Some(seen),
+            LastSeen::InDirectory(otherwise) => {
                 let saved = target.parent().and_then(|parent| self.directories.get(parent));
                 saved.map(|updated| seen_before(scan.files, *updated)).or(otherwise)
             }
         };
-        // Its content may still tell that it leads to another file.
+        // Its content may still show that it leads to another file.
         let Some(seen) = seen else { return Ok(()) };
         self.searched.insert(found.path.clone());
         let link: Arc<Path> = Arc::from(found.path.as_path());
-        // What is known by now may be newer than what could not be seen before.
-        let is_retry = again.since < scan.now.monotonic;
+        // Files that are known by now may be newer than the files that could not be seen before.
+        let is_retry = search.since < scan.now.monotonic;
         let siblings = rotated_from(scan.files, &target)?;
         let Classified { mut wanted, mut unknown, passed_known, failed } =
             self.classify(scan, siblings, &link, is_retry);
         if !passed_known || is_retry {
-            // What was before is gone, or was never seen: what was written since is not read yet.
+            // The file before is gone, or was never seen: files that were written since are not read yet.
             unknown.retain(|sibling| {
-                // It may have been written anew before it was rotated.
+                // It may have been rewritten before it was rotated.
                 sibling.metadata.modified >= seen
                     || self.was_target(sibling, &link)
                     || self.is_after_saved(&sibling.path)
             });
         }
-        // What cannot be looked at may be what was known: it is waited for, a while.
-        let waited = scan.now.monotonic.since(again.since) >= MISSING_GRACE;
+        // A file that cannot be looked at may be the known one: wait for it, for a while.
+        let waited = scan.now.monotonic.since(search.since) >= MISSING_GRACE;
         if failed.is_none() || passed_known || waited {
             wanted.extend(unknown);
         }
@@ -355,8 +357,8 @@ impl RotatedFiles {
         saved.any(|saved| (saved.device, saved.inode) == (meta.device, meta.inode))
     }
 
-    /// Whether a source or a saved entry says that a file was read before, at least in part, and if so, whether that is
-    /// certain: where little is known of a file, others begin as it did.
+    /// Whether a source or a saved entry shows that a file was read before, at least in part, and if so,
+    /// whether that is certain: if little is known of a file, others begin with the same bytes.
     fn is_known(
         &self,
         scan: &mut LinkScan<'_>,
@@ -364,7 +366,7 @@ impl RotatedFiles {
         link: &Arc<Path>,
     ) -> io::Result<Option<bool>> {
         if self.has_saved(&sibling.path) {
-            // Too little may have been read of it to tell by what it holds.
+            // Too little may have been read to recognise it by its content.
             return Ok(Some(true));
         }
         let head = match scan.files.probe.head(sibling, Compression::Auto) {
@@ -378,34 +380,30 @@ impl RotatedFiles {
         let print = Fingerprint::of(&head.bytes);
         let path: Arc<Path> = Arc::from(sibling.path.as_path());
         let candidate = Candidate::new(sibling.clone(), Arc::clone(&path), head);
-        // What the link led to is known by the path of the link.
+        // The source of what the link led to has the path of the link. Matching must see that for a moment.
         scan.files.followed.add_rotated(&path, link, scan.now.monotonic);
-        let sources_like = scan
-            .matcher()
-            .sources_like(&candidate)
-            .into_iter()
-            .map(|id| scan.matcher().is_certain(id));
-        let source = sources_like.reduce(|one, other| one || other);
-        let source = source.max(scan.saved.claims(scan.files, &candidate, &print));
+        let (matcher, alike) = (scan.matcher(), scan.matcher().sources_like(&candidate));
+        let by_source = alike.into_iter().map(|id| matcher.is_certain(id)).max();
+        let is_known = by_source.max(scan.saved.claims(scan.files, &candidate, &print));
         scan.files.followed.remove(&path);
-        Ok(source)
+        Ok(is_known)
     }
 }
 
-/// Whether the registry has something under the key of a file's beginning.
+/// Whether the registry has an entry for the beginning of a file.
 fn is_saved(files: &Inventory, candidate: &Candidate) -> bool {
     let key = files.input.settings.key(&candidate.head.print().hex());
     files.input.cursors.saved(&key).is_ok_and(|saved| saved.is_some())
 }
 
-/// A change that a scan has certainly seen if an entry was saved at this time: cursors move on after the last scan,
-/// while the link may lead to another file already.
+/// The newest change that a scan has certainly seen if an entry was saved at this time: cursors move on after
+/// the last scan, while the link may lead to another file already.
 fn seen_before(files: &Inventory, updated: Timestamp) -> Timestamp {
     let late = SAVED_LATE + files.input.settings.check_interval;
     Timestamp(updated.0.saturating_sub(i64::try_from(late.as_nanos()).unwrap_or(i64::MAX)))
 }
 
-/// Files that were rotated away from a path, the oldest first, without those that a pattern matches.
+/// Files that were rotated away from a path, the oldest first, except those that match a pattern.
 fn rotated_from(files: &Inventory, target: &Path) -> io::Result<Vec<Found>> {
     let mut siblings = Vec::new();
     let (Some(directory), Some(name)) = (target.parent(), target.file_name()) else {

@@ -1,4 +1,4 @@
-//! What the registry knows from an earlier run.
+//! What the registry has from an earlier run.
 
 use super::adopt::{Adoptable, is_of_input};
 use super::former::{may_be_former, of_former};
@@ -21,9 +21,9 @@ use std::sync::Arc;
 pub(super) struct SavedEntries {
     /// Entries whose fingerprints are shorter or longer than usual and that no source has yet.
     prints: SavedPrints,
-    /// Whether there are entries of this input, or there may be.
+    /// Whether there are entries of this input, or may be.
     has_any: bool,
-    /// Entries under other keys that files may go on with.
+    /// Entries under other keys that files may continue from.
     adoptable: Adoptable,
     /// The scan in which the registry was read.
     loaded: Option<u64>,
@@ -39,23 +39,24 @@ impl Default for SavedEntries {
 /// A saved entry that may be a file's.
 pub(super) struct Claim {
     key: String,
-    /// Its place among the entries with unusual fingerprints.
+    /// Its number among the entries with unusual fingerprints.
     pub(super) odd: Option<usize>,
     entry: Entry,
     pub(super) rank: Rank,
 }
 
-/// How well a saved entry fits a file; the smaller the better.
+/// How well a saved entry fits a file; smaller is better.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Rank {
-    /// The bytes before the cursor are others.
+    /// Other bytes are before the cursor.
     misfit: bool,
-    /// It is of another file; if little is known of that, also if it had another path: an inode is used again.
+    /// It is the entry of another file; or little is known of the file, and it had another path: an inode may
+    /// be reused.
     elsewhere: bool,
-    /// Other files may begin with all that is known.
+    /// Other files may begin with all known bytes.
     weak: bool,
     other_file: bool,
-    /// Nothing was read that could prove anything, or it was not looked at.
+    /// Nothing was read that could prove anything, or it was not checked.
     unproved: bool,
     other_path: bool,
 }
@@ -70,21 +71,21 @@ impl Rank {
         other_path: true,
     };
 
-    /// Whether an entry is of the very file at its path: no other file has a better claim to it.
+    /// Whether an entry belongs to the file at its path: no other file can fit better.
     pub(super) fn is_in_place(self) -> bool {
         !self.misfit && !self.other_file && !self.other_path
     }
 }
 
-/// What the registry says of a file.
+/// What the registry has for a file.
 pub(super) struct SavedState {
     pub(super) key: String,
-    /// Of the entry, if it is shorter or longer than usual.
+    /// The fingerprint of the entry, if it is shorter or longer than usual.
     pub(super) fingerprint: Option<Fingerprint>,
     pub(super) cursor: Cursor,
 }
 
-/// A new generation of a file that does not hold any more what was read.
+/// A new generation of a file that does not have any more what was read.
 fn restarted(candidate: &Candidate, cursor: Cursor) -> Cursor {
     tracing::info!(path = %candidate.path.display(), read = cursor.offset,
         size = candidate.found.metadata.size,
@@ -161,7 +162,7 @@ impl SavedEntries {
         self.has_any = true;
     }
 
-    /// What is saved of a file under another key, for the new key.
+    /// The state that was saved under another key.
     pub(super) fn adopt(
         &mut self,
         files: &Inventory,
@@ -170,13 +171,12 @@ impl SavedEntries {
         self.adoptable.adopt(files, candidate)
     }
 
-    /// The start is over: entries under other keys that no file goes on with stay where they are.
+    /// The start is over: entries under other keys stay where they are.
     pub(super) fn end_adoption(&mut self) {
         self.adoptable.clear();
     }
 
-    /// Files that begin alike compete for what the registry knows of one of them: those that prove it come
-    /// first.
+    /// Sorts files that begin with the same bytes and compete for one entry: those that prove it come first.
     pub(super) fn order_by_proof(&self, files: &Inventory, candidates: &mut Vec<Candidate>) {
         let mut heads: HashMap<[u8; 32], usize> = HashMap::new();
         let prints: Vec<Fingerprint> =
@@ -188,11 +188,11 @@ impl SavedEntries {
         for (candidate, print) in std::mem::take(candidates).into_iter().zip(prints) {
             let alone = self.prints.is_empty() && heads.get(&print.hash) == Some(&1);
             let claim = if alone { Ok(None) } else { self.claim(files, &candidate, &print) };
-            // What the registry does not tell now is asked again when the file begins.
+            // An error is ignored here: the registry is asked again when the file becomes a source.
             let rank = claim.ok().flatten().map_or(Rank::NONE, |claim| claim.rank);
             ranked.push((rank, candidate));
         }
-        // A name in the directory of the pins is no name as long as the file has another.
+        // A pin does not count as a name as long as the file has another.
         let inode = |candidate: &Candidate| {
             (candidate.found.metadata.device, candidate.found.metadata.inode)
         };
@@ -222,7 +222,7 @@ impl SavedEntries {
         let mut odd = self.saved_prints(files, candidate);
         odd.sort_by_key(|&at| self.prints.get(at).map(|saved| Reverse(saved.fingerprint.len)));
         let usual = files.input.settings.key(&fingerprint.hex());
-        // What begins as several files did is looked into.
+        // If several files begin with the same bytes, more bytes are checked.
         let doubtful = !odd.is_empty();
         let odd = odd
             .into_iter()
@@ -239,12 +239,12 @@ impl SavedEntries {
                     continue;
                 }
             }
-            // Without a name, only the file itself can be known by a few bytes.
+            // Without a name, a few bytes identify only the file itself.
             let of_pin = rank.other_file && !files.followed.is_pin_path(&candidate.path);
             if of_pin && odd.is_some_and(|at| self.prints.pinned().contains(&at)) {
                 continue;
             }
-            // What begins as a short file did, and is another one, does not take its entry.
+            // Another file that begins like a short one does not take its entry.
             if rank.misfit
                 && rank.other_file
                 && let Some(saved) = odd.and_then(|at| self.prints.get(at))
@@ -260,7 +260,7 @@ impl SavedEntries {
         Ok(best)
     }
 
-    /// Whether what is saved under a fingerprint is this file's.
+    /// Whether the entry under a fingerprint belongs to this file.
     pub(super) fn is_claimed(
         &self,
         files: &Inventory,
@@ -275,7 +275,7 @@ impl SavedEntries {
         })
     }
 
-    /// Where a file was when its entry was saved.
+    /// The path of a file when its entry was saved.
     pub(super) fn claimed_path(
         &self,
         files: &Inventory,
@@ -297,7 +297,7 @@ impl SavedEntries {
         self.claimed_path(files, &candidate, &print).filter(|of| !files.followed.is_pin_path(of))
     }
 
-    /// Whether the registry knows a file by its content; if so, whether that is certain.
+    /// Whether the registry knows a file by its content, and if so, whether that is certain.
     pub(super) fn claims(
         &self,
         files: &Inventory,
@@ -311,8 +311,8 @@ impl SavedEntries {
         Some(len >= usual || claim.entry.cursor.offset >= PROOF_BYTES)
     }
 
-    /// The length of the fingerprint under which the registry knows a file that no source has, and which has the bytes
-    /// before the cursor.
+    /// The length of the fingerprint of an entry that no source has, if the file has the bytes before its
+    /// cursor.
     pub(super) fn proved_by_saved(&self, files: &Inventory, candidate: &Candidate) -> Option<u32> {
         let print = candidate.head.print();
         if !files.sources.holders(&print).is_empty() {
@@ -324,8 +324,8 @@ impl SavedEntries {
         is_proved.then(|| len.unwrap_or(files.input.settings.fingerprint.length))
     }
 
-    /// What was saved of a file: its key, its fingerprint if that is an unusual one, and its cursor if it
-    /// still proves right.
+    /// The saved state of a file: its key, its fingerprint if it is an unusual one, and its cursor if the
+    /// file still has the bytes before it.
     pub(super) fn saved_state(
         &mut self,
         files: &Inventory,
@@ -354,9 +354,9 @@ impl SavedEntries {
         if rank.misfit {
             cursor = restarted(candidate, cursor);
         }
-        // A cursor at the verified end of a compressed file says nothing about a plain one, and a file
-        // that was found compressed only now must be looked at to its end once.
-        // So must one that was written to since, or shortly before: it may have grown.
+        // A cursor at the verified end of a compressed file does not apply to a plain one. A file that is
+        // compressed now and was not before must be read to its end once, and so must a file that was written
+        // to since or shortly before: it may have grown.
         let rested = entry.updated.since(candidate.found.metadata.modified);
         cursor.eof &= candidate.head.compressed && !rank.other_file && rested > MISSING_GRACE;
         Ok(Some(SavedState { key, fingerprint, cursor }))
@@ -381,8 +381,7 @@ impl SavedEntries {
         found
     }
 
-    /// The saved entries with fingerprints shorter than usual that are near to a path: those that [`Catalog::is_near`]
-    /// takes.
+    /// The saved entries with fingerprints shorter than usual that may belong to a file at this path.
     fn short_near(&self, files: &Inventory, path: &Path) -> Vec<usize> {
         let is_pin = files.followed.is_pin_path(path);
         let mut near: Vec<usize> = if is_pin {
@@ -401,7 +400,7 @@ impl SavedEntries {
     }
 }
 
-/// What is saved under a key, unless everything saved is to be forgotten.
+/// The entry under a key, unless all entries are to be forgotten.
 pub(super) fn entry(files: &Inventory, key: &str) -> Result<Option<Entry>, CursorsError> {
     if files.input.settings.forget_at_start { Ok(None) } else { files.input.cursors.saved(key) }
 }
@@ -426,8 +425,8 @@ fn rank(files: &Inventory, candidate: &Candidate, entry: &Entry, doubtful: bool)
     Rank { misfit: !fits, elsewhere, weak, other_file, unproved: !is_proved, other_path }
 }
 
-/// The cursor of an entry that is a file's, or that of a new generation if the file does not hold any
-/// more what was read of it.
+/// The cursor of an entry that belongs to a file, or that of a new generation if the file does not have any
+/// more what was read.
 pub(super) fn proven_cursor(files: &Inventory, candidate: &Candidate, entry: &Entry) -> Cursor {
     let mut cursor = entry.cursor;
     let rank = rank(files, candidate, entry, false);
@@ -439,8 +438,8 @@ pub(super) fn proven_cursor(files: &Inventory, candidate: &Candidate, entry: &En
     cursor
 }
 
-/// Whether what was saved of one path may well be of the file at another: the same name but for what a rotation
-/// changes, a file that was rotated away from what a link led to, or a pin, which may have had any name.
+/// Whether the entry of one path may belong to the file at another: the same name except for what rotation
+/// changes, a file that was rotated away from a link, or a pin, which may have had any name.
 fn is_near(files: &Inventory, saved: &Path, path: &Path) -> bool {
     saved == path
         || is_related(saved, path)

@@ -1,4 +1,4 @@
-//! Forgetting: sources whose files are gone, and what the registry keeps of such.
+//! Forgetting: sources whose files are gone, and their registry entries.
 
 use super::adopt::is_of_input;
 use super::former::of_former;
@@ -17,7 +17,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How often the registry is looked through for what `clean_inactive` lets go, as in Filebeat.
+/// How often the registry is searched for entries that `clean_inactive` removes, as in Filebeat.
 const CLEAN_EVERY: Duration = Duration::from_mins(5);
 
 /// When the registry is swept.
@@ -32,9 +32,9 @@ pub(super) struct Sweeps {
 /// Which entries a sweep of the registry forgets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Sweep {
-    /// Those of files that are gone since the last run too.
+    /// Entries of files that are gone since the last run, and inactive ones.
     First,
-    /// Those that were not updated for `clean_inactive`.
+    /// Entries that were not updated for `clean_inactive`.
     Inactive,
 }
 
@@ -56,7 +56,7 @@ impl Sweeps {
         self.started.is_some()
     }
 
-    /// What is to be swept now: once a while after the start, and now and then with `clean_inactive`.
+    /// The sweep that is due: one a while after the start, and with `clean_inactive` one now and then.
     pub(super) fn due(&mut self, settings: &FilestreamSettings, now: Monotonic) -> Option<Sweep> {
         if now.since(self.started?) < MISSING_GRACE {
             return None;
@@ -142,7 +142,7 @@ impl Inventory {
                 gone.push((id, look));
             }
         }
-        // In an order that does not come from a hash map: the simulated world replays what happened.
+        // Not in the order of a hash map: the simulated world replays what happened.
         lost.sort_unstable();
         lost.dedup();
         for id in lost {
@@ -151,7 +151,7 @@ impl Inventory {
         }
         gone.sort_unstable_by_key(|(id, _)| *id);
         if self.places.may_have_duplicates() && !gone.is_empty() {
-            // What had to wait for its reader continues with the next scan.
+            // Duplicates that wait for the reader of a source are matched by the next scan.
             let held = self.places.duplicates().map(|(_, _, duplicate)| duplicate.of);
             let held: HashSet<SourceId> = held.collect();
             gone.retain(|(id, _)| !held.contains(id));
@@ -197,9 +197,9 @@ fn forget_stale(
     }
 }
 
-/// Whether a link leads to a file that has another entry, and all that was rotated away from it before was taken in:
-/// what else was saved under its path is gone. As long as that is known, it says since when there may be rotated files
-/// that nobody has seen.
+/// Whether a link leads to a file with another entry, and all files that were rotated away from it before are
+/// followed: then every other file with an entry under this path is gone. Until this is known, the entry
+/// shows since when there may be rotated files that no scan has seen.
 fn leads_elsewhere(files: &Inventory, rotated: &RotatedFiles, link: &Path) -> bool {
     let is_source = |place: &Place| place.is_source() && !place.recheck;
     let is_taken_in = |path: &Arc<Path>| files.places.get(path).is_some_and(is_source);

@@ -1,4 +1,4 @@
-//! Which rotated files beside the target of a link are to be read.
+//! Which rotated files beside the target of a link must be read.
 
 use super::{LinkScan, RotatedFiles};
 use crate::scan::Found;
@@ -13,14 +13,14 @@ pub(super) struct Classified {
     pub(super) wanted: Vec<Found>,
     /// Nothing was read of them.
     pub(super) unknown: Vec<Found>,
-    /// Whether one is known for certain.
+    /// Whether one of them certainly was read before.
     pub(super) passed_known: bool,
-    /// Why one could not be looked at, which is among the unknown ones.
+    /// Why one of them, which is in `unknown`, could not be looked at.
     pub(super) failed: Option<io::Error>,
 }
 
 impl RotatedFiles {
-    /// Tells rotated files that were read before, at least in part, from the others.
+    /// Separates rotated files that were read before, at least in part, from the others.
     pub(super) fn classify(
         &self,
         scan: &mut LinkScan<'_>,
@@ -30,7 +30,8 @@ impl RotatedFiles {
     ) -> Classified {
         let mut classified = Classified::default();
         let Classified { wanted, unknown, passed_known, failed } = &mut classified;
-        // Behind what is known. If what comes after them is known as well, nothing of them was read before the program ended.
+        // Older than a known file. If an older one is known too, nothing of these was read before the program
+        // ended.
         let mut skipped = Vec::new();
         // From the newest to the oldest.
         for sibling in siblings.into_iter().rev() {
@@ -48,7 +49,7 @@ impl RotatedFiles {
                     wanted.push(sibling);
                 }
                 Ok(None) if *passed_known && !is_retry => {
-                    // What it comes after may be gone.
+                    // The file before it may be gone.
                     let is_found = self.is_after_saved(&sibling.path);
                     if is_found { wanted.push(sibling) } else { skipped.push(sibling) }
                 }

@@ -1,4 +1,4 @@
-//! Files beside the targets of links that are followed, scan after scan, as long as they are there.
+//! Followed files are looked at by each scan, as long as they exist.
 
 use super::age::age;
 use super::rotated_from;
@@ -11,8 +11,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 impl Inventory {
-    /// Adds what is followed and has changed to what a scan found: what was rotated away comes first, and pins come
-    /// last, so that a file that has its own name as well is known by that.
+    /// Adds followed files that have changed to the files that a scan found. Rotated files come first. Pins
+    /// come last, so that a file with another name is known by that.
     pub(in crate::catalog) fn add_followed(
         &mut self,
         fresh: Vec<Found>,
@@ -26,8 +26,8 @@ impl Inventory {
         all
     }
 
-    /// Looks at the rotated files that are followed, as a scan does at those that match. They are followed as long as they
-    /// are there: what is known of a file is what tells it from a new one, and finds what it is compressed to.
+    /// Looks at followed files as a scan looks at files that match. They are followed as long as they exist:
+    /// a known file is distinguished from a new one, and found again when it is compressed.
     fn changed_followed(&mut self, now: Monotonic) -> Vec<Found> {
         let mut found = Vec::new();
         for path in self.followed.paths() {
@@ -51,7 +51,7 @@ impl Inventory {
         found
     }
 
-    /// A rotated file has another name now: what it was compressed to is followed instead.
+    /// A rotated file is gone from its path: the file that it was compressed to is followed instead.
     fn follow_compressed(&mut self, path: &Arc<Path>, now: Monotonic, out: &mut Vec<Found>) {
         let Some(mut gone) = self.followed.remove(path) else { return };
         self.lose_place(path, now);
