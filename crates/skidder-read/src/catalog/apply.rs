@@ -22,8 +22,8 @@ impl Catalog {
         Matcher(CatalogFacts {
             files: &self.files,
             saved: &self.saved,
-            now: self.now,
-            is_reaction: self.brief,
+            now: self.pass.now,
+            is_reaction: self.pass.is_reaction,
         })
     }
 
@@ -55,7 +55,7 @@ impl Catalog {
     /// The registry could not be read, so that nothing can be decided: the next scan processes these files
     /// again. Returns an empty list.
     pub(super) fn postpone(&mut self, fresh: Vec<Found>) -> Vec<Found> {
-        self.postponed += fresh.len();
+        self.pass.postponed += fresh.len();
         for found in fresh {
             self.put_place(Arc::from(found.path.as_path()), &found, Content::Nothing, true);
         }
@@ -161,7 +161,7 @@ impl Catalog {
             && !self.files.has_inode_for_itself(&candidate)
         {
             self.put_place(candidate.path, &candidate.found, Content::Nothing, true);
-            self.postponed += 1;
+            self.pass.postponed += 1;
             return;
         }
         // The registry entry under the usual fingerprint is still valid, unless another source has taken it.

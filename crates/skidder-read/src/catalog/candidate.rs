@@ -70,7 +70,7 @@ impl Catalog {
                 && place.as_ref().is_some_and(|place| place.is_touched(&found.metadata));
             let duplicate_of = place.as_ref().and_then(|place| place.duplicate_of(&found.metadata));
             if let Some(place) = place.as_ref().filter(|place| !place.is_as_seen(&found.metadata)) {
-                self.files.forget_duplicate(&place.content, self.now);
+                self.files.forget_duplicate(&place.content, self.pass.now);
             }
             let before = place.map(|place| place.content);
             if let Some(Content::Source(id)) = before {

@@ -16,7 +16,7 @@ impl Catalog {
     /// Duplicates of displaced sources: a source may continue in one of them.
     pub(super) fn reopen_duplicates(&mut self, now: Now) -> Vec<Candidate> {
         if !self.files.places.may_have_duplicates()
-            || self.brief
+            || self.pass.is_reaction
             || sabotage::is_on(Sabotage::TwinsForgotten)
         {
             return Vec::new();
@@ -59,7 +59,7 @@ impl Catalog {
         if *budget == 0 {
             // Each comparison has two files open; this one begins with a later scan.
             self.put_place(candidate.path, &candidate.found, Content::Nothing, true);
-            self.postponed += 1;
+            self.pass.postponed += 1;
             return;
         }
         let Some(source) = self.files.sources.get(of) else {
@@ -137,7 +137,7 @@ impl Catalog {
             // file may be the copy of what it was; the next scan decides.
             self.files.recheck_source(duplicate.of);
             self.put_place(candidate.path, &candidate.found, Content::Nothing, true);
-            self.postponed += 1;
+            self.pass.postponed += 1;
             return;
         }
         let difference = match duplicate.difference {
@@ -161,7 +161,7 @@ impl Catalog {
 
     /// Continues the comparisons that one scan did not decide.
     pub(super) fn resume_comparisons(&mut self, now: Now, budget: &mut u64) {
-        if !self.files.places.may_have_duplicates() || self.brief {
+        if !self.files.places.may_have_duplicates() || self.pass.is_reaction {
             return;
         }
         let duplicates = self.files.places.duplicates();

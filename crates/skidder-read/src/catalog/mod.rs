@@ -103,18 +103,23 @@ pub struct Catalog {
     pins: Pins,
     forecast: DeletionForecast,
     marker: Marker,
-    /// Files that this scan could not process yet.
-    postponed: usize,
-    /// Whether this is a reaction: only some paths are looked at, and everything about all files waits for
-    /// the next scan.
-    brief: bool,
-    /// When the scan, or reaction, began.
-    now: Monotonic,
+    pass: Pass,
     deletions: Deletions,
     /// The other catalogs of this input, if it feeds several outputs.
     peer: Option<Peer>,
     sweeps: Sweeps,
     watchdog: Watchdog,
+}
+
+/// A scan, or a reaction to notifications.
+#[derive(Default)]
+struct Pass {
+    /// When it began.
+    now: Monotonic,
+    /// Whether it is a reaction: only some paths are looked at, and everything about all files waits for the next scan.
+    is_reaction: bool,
+    /// Files that it could not process yet.
+    postponed: usize,
 }
 
 /// The current time, on both clocks.
@@ -150,9 +155,7 @@ impl Catalog {
             pins: Pins::default(),
             forecast: DeletionForecast::default(),
             marker: Marker::default(),
-            postponed: 0,
-            brief: false,
-            now: Monotonic::default(),
+            pass: Pass::default(),
             deletions: Deletions::default(),
             peer: None,
             sweeps: Sweeps::default(),
@@ -168,7 +171,7 @@ impl Catalog {
     /// A scan begins. Until [`Catalog::apply`] it may ask which files have not changed.
     pub fn begin_scan(&mut self, now: Monotonic) {
         self.begin_names();
-        self.brief = false;
+        self.pass.is_reaction = false;
         self.sweeps.start(now);
         if !self.saved.is_loaded() && self.saved.load(&self.files, &mut self.rotated) {
             self.load_pins(now);
@@ -201,9 +204,9 @@ impl Catalog {
     }
 
     fn process(&mut self, fresh: Vec<Found>, now: Now) -> ScanSummary {
-        self.now = now.monotonic;
+        self.pass.now = now.monotonic;
         let fresh = if self.saved.is_loaded() { fresh } else { self.postpone(fresh) };
-        let (files, saved, is_reaction) = (&mut self.files, &self.saved, self.brief);
+        let (files, saved, is_reaction) = (&mut self.files, &self.saved, self.pass.is_reaction);
         let all = self.rotated.search(&mut LinkScan { files, saved, now, is_reaction }, fresh);
         let fresh = self.vacate(all);
         self.reserve(fresh.len());
@@ -215,7 +218,7 @@ impl Catalog {
             self.match_by_name(awakened, now);
         }
         self.files.readers.call();
-        if self.brief {
+        if self.pass.is_reaction {
             for id in self.files.sources.take_displaced() {
                 self.files.note_missing(id, now.monotonic);
             }
@@ -230,12 +233,12 @@ impl Catalog {
                 watchdog::rescue(&self.files, &stalled);
             }
         }
-        let (held, undecided) = if self.brief {
+        let (held, undecided) = if self.pass.is_reaction {
             (self.files.places.duplicates_max(), 0)
         } else {
             self.files.places.count_duplicates()
         };
-        let undecided = undecided + self.postponed;
+        let undecided = undecided + self.pass.postponed;
         let matched = self.files.places.len();
         self.files.input.metrics.files_matched.set(matched as u64);
         self.files.input.metrics.files_held.set(held as u64);
@@ -323,8 +326,8 @@ impl Catalog {
         if self.sweeps.has_started() {
             self.saved.expect_new();
         }
-        self.postponed = 0;
-        self.brief = true;
+        self.pass.postponed = 0;
+        self.pass.is_reaction = true;
     }
 
     /// There is nothing at these paths any more.

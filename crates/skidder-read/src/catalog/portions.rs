@@ -46,7 +46,7 @@ impl Catalog {
     /// Matches changed files by their content, all of them in each pass.
     fn match_together(&mut self, candidates: Vec<Candidate>, now: Now) {
         let mut candidates = self.match_inodes(candidates, now);
-        let (files, saved, is_reaction) = (&mut self.files, &self.saved, self.brief);
+        let (files, saved, is_reaction) = (&mut self.files, &self.saved, self.pass.is_reaction);
         let mut scan = LinkScan { files, saved, now, is_reaction };
         let rotated = self.rotated.search_late(&mut scan, &candidates);
         let rotated = self.vacate(rotated);
@@ -58,8 +58,8 @@ impl Catalog {
         candidates.sort_by_key(|candidate| candidate.head.compressed);
         // These passes are about displaced sources. At a start there are none, and very many files.
         if candidates.len() < RESERVE_FILES_MIN || self.files.sources.has_displaced() {
-            candidates = self.pass(candidates, now, |matcher, file| matcher.moved(file));
-            candidates = self.pass(candidates, now, |matcher, file| matcher.rewritten(file));
+            candidates = self.run_pass(candidates, now, |matcher, file| matcher.moved(file));
+            candidates = self.run_pass(candidates, now, |matcher, file| matcher.rewritten(file));
         }
         self.saved.order_by_proof(&self.files, &mut candidates);
         let mut budget = COMPARE_BYTES_PER_SCAN;
@@ -70,7 +70,7 @@ impl Catalog {
     }
 
     /// Takes files through one pass. Returns those that it did not decide about.
-    fn pass(
+    fn run_pass(
         &mut self,
         candidates: Vec<Candidate>,
         now: Now,
@@ -88,8 +88,8 @@ impl Catalog {
 
     /// Files with the inode of a source. Of several names, the name of the source comes first.
     fn match_inodes(&mut self, candidates: Vec<Candidate>, now: Now) -> Vec<Candidate> {
-        let elsewhere = self.pass(candidates, now, |matcher, file| matcher.in_place(file));
-        self.pass(elsewhere, now, |matcher, file| matcher.renamed(file))
+        let elsewhere = self.run_pass(candidates, now, |matcher, file| matcher.in_place(file));
+        self.run_pass(elsewhere, now, |matcher, file| matcher.renamed(file))
     }
 
     /// Matches changed files by their names. Files that keep their path come first: of several links to a
@@ -132,7 +132,7 @@ impl Catalog {
         now: Now,
     ) {
         let candidates = self.read_heads(fresh, now);
-        let elsewhere = self.pass(candidates, now, |matcher, file| matcher.in_place(file));
+        let elsewhere = self.run_pass(candidates, now, |matcher, file| matcher.in_place(file));
         left.extend(elsewhere.into_iter().map(ChangedFile::from));
     }
 
