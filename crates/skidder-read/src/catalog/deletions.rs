@@ -47,7 +47,7 @@ enum NotDeleted {
 }
 
 impl Deletions {
-    /// Looks for files that are done, and tells the catalogs of other outputs which of them have been for `grace`.
+    /// Looks for files that are done, and publishes to other outputs those that have been done for `grace`.
     pub(super) fn find(
         &mut self,
         files: &Inventory,

@@ -135,3 +135,39 @@ fn interval(rotated: &[Timestamp]) -> Option<Duration> {
     let median = spans.get(spans.len() / 2).copied()?;
     (median >= Duration::from_secs(1)).then_some(median)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::catalog::places::Content;
+    use skidder_os::{FileKind, Metadata};
+    use std::sync::Arc;
+
+    fn at(seconds: i64) -> Timestamp {
+        Timestamp(seconds * 1_000_000_000)
+    }
+
+    #[test]
+    fn the_oldest_file_goes_with_the_next_rotation_once_one_was_seen_to_go() {
+        let mut places = Places::default();
+        for (path, modified) in [("/l/a", 100), ("/l/a.1", 90), ("/l/a.2", 80), ("/l/b.1", 80)] {
+            let (kind, modified) = (FileKind::Regular, at(modified));
+            let (device, inode, size, links, mode, uid, gid) = (1, 1, 1, 1, 0, 0, 0);
+            let found = Metadata { kind, size, modified, device, inode, links, mode, uid, gid };
+            places.put(Arc::from(Path::new(path)), &found, Content::Nothing, false);
+        }
+        let mut forecast = DeletionForecast::default();
+        let asked = Monotonic::default();
+        forecast.look(&places, asked);
+        assert_eq!(forecast.deleted_in(Path::new("/l/a.2"), at(95)), None, "none was seen to go");
+        forecast.note_deleted(Path::new("/l/a.3"), at(90));
+        forecast.look(&places, asked);
+        let seconds = |path: &str, now| {
+            forecast.deleted_in(Path::new(path), at(now)).map(|span| span.as_secs())
+        };
+        assert_eq!(seconds("/l/a.2", 95), Some(5));
+        assert_eq!(seconds("/l/a.1", 95), Some(15));
+        assert_eq!(seconds("/l/b.1", 95), None, "another log");
+        assert_eq!(seconds("/l/a.2", 121), None, "no rotation for three intervals");
+    }
+}

@@ -65,7 +65,7 @@ pub struct FileLook {
     pub cursor: u64,
     /// Everything before this byte was read; decompressed bytes.
     pub read: u64,
-    /// Bytes behind the cursor; nothing if it cannot be told: of a compressed file that is not read to its end.
+    /// Bytes behind the cursor; `None` if unknown: of a compressed file that is not read to its end.
     pub behind: Option<u64>,
     /// What it is doing.
     pub state: FileState,

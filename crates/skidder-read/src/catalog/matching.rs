@@ -189,7 +189,7 @@ impl<F: Facts> Matcher<F> {
     }
 
     /// Whether a source that was found in a compressed file is rather read from this plain one, which the compressed file was
-    /// made from, as far as the names tell.
+    /// made from, judging by the names.
     pub(super) fn is_compressed_to(&self, candidate: &Candidate, id: SourceId) -> bool {
         let Some(source) = self.sources().get(id) else { return false };
         let is_named = || {
@@ -371,7 +371,7 @@ impl<F: Facts> Matcher<F> {
         })
     }
 
-    /// Whether the bytes before the cursor tell more than a beginning that several files share. If not, the whole
+    /// Whether the bytes before the cursor prove more than a beginning that several files share. If not, the whole
     /// fingerprint must be right.
     fn is_proof_sufficient(&self, candidate: &Candidate, id: SourceId) -> bool {
         let Some(source) = self.sources().get(id) else { return false };

@@ -30,7 +30,6 @@ mod duplicates;
 mod followed;
 mod forecast;
 mod former;
-
 mod ids;
 mod index;
 mod inventory;
@@ -62,16 +61,15 @@ use candidate::Candidate;
 use deletions::Deletions;
 use forecast::DeletionForecast;
 pub use ids::SourceIds;
+use inventory::Inventory;
 pub use leaving::Leaving;
+use looks::FileReport;
 pub use looks::{FileLook, FilePage, FileQuery, FileState, Reason};
 pub(crate) use matching::is_related;
 pub use peers::Peer;
 use pins::Pins;
 use places::{Content, Duplicate, FirstDifference, Place};
 pub(crate) use portions::HEADS_BYTES_MAX;
-
-use inventory::Inventory;
-use looks::FileReport;
 use rotated::{LinkScan, RotatedFiles};
 use saved::SavedEntries;
 use skidder_event::SourceId;

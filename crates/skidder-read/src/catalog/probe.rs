@@ -46,7 +46,7 @@ impl Probe {
         Self { input, readers, scratch: RefCell::new(vec![0; SCRATCH_BYTES]) }
     }
 
-    /// The beginning of a file, or `None` while it is too short to tell it from other files.
+    /// The beginning of a file, or `None` while it is too short to distinguish it from other files.
     pub(super) fn head(
         &self,
         found: &Found,

@@ -446,3 +446,27 @@ fn is_near(files: &Inventory, saved: &Path, path: &Path) -> bool {
         || files.followed.is_pin_path(path)
         || files.followed.shown(path).is_some_and(|link| *link == *saved)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_bytes_before_the_cursor_count_more_than_the_file_and_that_more_than_the_path() {
+        let best = Rank {
+            misfit: false,
+            elsewhere: false,
+            weak: false,
+            other_file: false,
+            unproved: false,
+            other_path: false,
+        };
+        let renamed = Rank { other_path: true, ..best };
+        let unread = Rank { unproved: true, ..best };
+        let copied = Rank { other_file: true, elsewhere: true, ..best };
+        let rewritten = Rank { misfit: true, ..best };
+        let ranks = [best, renamed, unread, copied, rewritten, Rank::NONE];
+        assert!(ranks.is_sorted() && best.is_in_place() && unread.is_in_place());
+        assert!(![renamed, copied, rewritten].iter().any(|rank| rank.is_in_place()));
+    }
+}

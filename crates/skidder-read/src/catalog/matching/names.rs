@@ -1,4 +1,4 @@
-//! What the names of files tell about rotation.
+//! What the names of files show about rotation.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
