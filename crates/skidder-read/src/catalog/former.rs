@@ -1,14 +1,14 @@
-//! Former contents: what was in a file before it was truncated or rewritten.
+//! Former sources: the content of a file before it was truncated or rewritten.
 //!
-//! The bytes have left their place, but the renamed file, a copy of it or a compressed one may turn up a
-//! little later. So a source whose file was rewritten is not restarted: it keeps its cursor, and what is
-//! on its way keeps moving it, as a *former* source without a place, under a key of its own. What is in
-//! the file now becomes a source with the next generation under the old key. A file that begins as the
-//! former one did, and has the same bytes before its cursor, takes it over; otherwise it is forgotten
-//! as every file that is gone.
+//! The bytes are not in their place any more, but the renamed file, a copy of it or a compressed one may
+//! appear a little later. So a source whose file was rewritten is not restarted. It becomes a *former* source
+//! without a place, under a key of its own, and keeps its cursor, which verdicts for lines in flight still
+//! move. The new content of the file becomes a source with the next generation under the old key. A file that
+//! begins like the former source, and has the same bytes before its cursor, takes the former source over;
+//! otherwise it is forgotten like every file that is gone.
 
 use super::saved::SavedState;
-use super::{Candidate, Catalog, Holds};
+use super::{Candidate, Catalog, Content};
 use crate::Now;
 use crate::fingerprint::Fingerprint;
 use crate::readers::ReaderState;
@@ -17,17 +17,17 @@ use skidder_registry::Cursor;
 use std::path::Path;
 use std::sync::Arc;
 
-/// What follows the old key in that of a former source; a number follows it.
-const MARK: &str = ".former.";
+/// Between the old key and a number, in the key of a former source.
+pub(super) const MARK: &str = ".former.";
 
-/// The part of a key that it has in common with the source that took its place, if it is a former one's.
+/// The key that a former source had before it was rewritten; `None` for any other key.
 pub(super) fn of_former(key: &str) -> Option<&str> {
     let (key, number) = key.rsplit_once(MARK)?;
     (!number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit())).then_some(key)
 }
 
-/// Whether a file may be what was in a file before: not what has taken its place there, and only if
-/// something was read that the new content need not begin with.
+/// Whether a file may have the content of a former source: not the file that has taken its place, and only if
+/// more was read than both begin with.
 pub(super) fn may_be_former(
     path: &Path,
     former: &Path,
@@ -39,38 +39,38 @@ pub(super) fn may_be_former(
 }
 
 impl Catalog {
-    /// A file takes the place of what a source was: a new generation from zero.
-    pub(super) fn start_anew(&mut self, candidate: Candidate, id: SourceId, now: Now) {
-        let Some(look) = self.readers.look(id) else { return };
-        let Some(known) = self.sources.get(&id) else { return };
-        let before = known.fingerprint;
+    /// A file takes the place of a source: a new generation that is read from zero.
+    pub(super) fn replace_rewritten(&mut self, candidate: Candidate, id: SourceId, now: Now) {
+        let Some(look) = self.files.readers.look(id) else { return };
+        let Some(source) = self.files.sources.get(id) else { return };
+        let before = source.fingerprint;
         let usual = candidate.head.print();
         let generation = look.generation + 1;
-        self.tell_rewritten(&candidate, generation, look.offset);
-        self.make_former(id, &candidate);
-        let longer =
-            before.len < self.input.settings.fingerprint.length && self.holders(&usual).is_empty();
+        self.log_rewritten(&candidate, generation, look.offset);
+        self.files.make_former(id, &candidate);
+        let longer = before.len < self.files.input.settings.fingerprint.length
+            && self.files.sources.holders(&usual).is_empty();
         let fingerprint = if longer { usual } else { before };
-        let key = self.input.settings.key(&fingerprint.hex());
+        let key = self.files.input.settings.key(&fingerprint.hex());
         let cursor = Cursor { generation, ..Cursor::default() };
         let saved = SavedState { key: key.clone(), fingerprint: None, cursor };
         let path = Arc::clone(&candidate.path);
         self.add_source(candidate, fingerprint, key, Some(saved), now);
-        // Whatever time of change the new content has: it has just appeared.
-        if let Some(Holds::Source(id)) = self.places.get(&path).map(|place| &place.holds) {
-            self.readers.wake(*id);
+        // Whatever its modification time, the new content has just appeared.
+        if let Some(Content::Source(id)) = self.files.places.get(&path).map(|place| &place.content)
+        {
+            self.files.readers.wake(*id);
         }
     }
 
-    /// A file is read again from zero as the same source: it was touched, or its name says that it is the
-    /// one it was.
+    /// A source is read again from zero: its file was touched, or the name says that it is the same source.
     pub(super) fn restart(&mut self, candidate: Candidate, id: SourceId) {
-        let Some(look) = self.readers.look(id) else { return };
+        let Some(look) = self.files.readers.look(id) else { return };
         if look.state == ReaderState::Reading && look.trouble.is_none() {
-            // The old file is open and not yet read to its end; it comes first.
+            // The reader reads the open file to its end first.
             let Candidate { found, path, before, .. } = candidate;
-            let holds = before.filter(|holds| !matches!(holds, Holds::Source(_)));
-            self.put_place(path, &found, holds.unwrap_or(Holds::Nothing), true);
+            let content = before.filter(|content| !matches!(content, Content::Source(_)));
+            self.put_place(path, &found, content.unwrap_or(Content::Nothing), true);
             return;
         }
         let generation = look.generation + 1;
@@ -78,97 +78,19 @@ impl Catalog {
             tracing::info!(path = %candidate.path.display(), generation,
                 "a file was touched; reading it from the start");
         } else {
-            self.tell_rewritten(&candidate, generation, look.offset);
+            self.log_rewritten(&candidate, generation, look.offset);
         }
-        if let Some(known) = self.sources.get_mut(&id) {
-            known.skipped = false;
-        }
-        self.input.cursors.restart(id, generation);
-        self.readers.restart(id, generation);
-        self.settle(candidate, id, true);
+        self.files.sources.clear_skipped(id);
+        self.files.input.cursors.restart(id, generation);
+        self.files.readers.restart(id, generation);
+        self.keep_source(candidate, id, true);
     }
 
-    fn tell_rewritten(&self, candidate: &Candidate, generation: u32, read: u64) {
-        self.input.metrics.files_truncated.add(1);
+    fn log_rewritten(&self, candidate: &Candidate, generation: u32, read: u64) {
+        self.files.input.metrics.files_truncated.add(1);
         tracing::info!(path = %candidate.path.display(), generation, read,
             size = candidate.found.metadata.size,
             "a file was truncated or rewritten; reading it from the start");
-    }
-
-    /// A source loses its key and its place to what is in its file now.
-    fn make_former(&mut self, id: SourceId, candidate: &Candidate) {
-        let key = self.former_key(id);
-        let Some(known) = self.sources.get_mut(&id) else { return };
-        let meta = &candidate.found.metadata;
-        self.index.remove(id, known);
-        let in_place = (known.device, known.inode) == (meta.device, meta.inode);
-        self.ids.release(&known.key, id);
-        tracing::debug!(source = id.0, key, "what a source was has lost its place");
-        known.key = key.into();
-        known.former = true;
-        known.placed = false;
-        self.lost.push(id);
-        self.index.insert(id, known);
-        if in_place {
-            self.lose_inode(id);
-        } else {
-            self.tell_of(id);
-        }
-    }
-
-    /// A file that is none of those that are known has its inode for itself: sources that lost their places and had it
-    /// do not read on in what it holds now. Says whether that is so; while one of them has a turn it cannot be told what
-    /// that has read, and the file has to wait for it. What was rotated away from a link does not: the program could end
-    /// meanwhile, and nothing would be known of it. Some of its lines may come twice then.
-    pub(super) fn has_inode_for_itself(&mut self, candidate: &Candidate) -> bool {
-        let meta = &candidate.found.metadata;
-        let mut ids = self.index.with_inode((meta.device, meta.inode)).to_vec();
-        ids.retain(|&id| self.is_loose(id));
-        let may_wait = !self.beside.is_rotated(&candidate.path);
-        let reads = |id: &SourceId| self.readers.look(*id).is_some_and(|look| look.in_turn);
-        if may_wait && ids.iter().any(reads) {
-            return false;
-        }
-        for id in ids {
-            self.lose_inode(id);
-        }
-        true
-    }
-
-    /// The inode of a source holds something else now.
-    fn lose_inode(&mut self, id: SourceId) {
-        let Some(known) = self.sources.get_mut(&id) else { return };
-        self.index.remove(id, known);
-        (known.device, known.inode) = (0, 0);
-        self.index.insert(id, known);
-        self.tell_of(id);
-        self.readers.close(id);
-    }
-
-    /// Tells the registry and the reader what is known of a source.
-    pub(super) fn tell_of(&self, id: SourceId) {
-        let Some(known) = self.sources.get(&id) else { return };
-        let settings = &self.input.settings;
-        let meta = known.meta(settings, &self.identity, &self.beside);
-        self.input.cursors.update(id, &known.key, meta);
-        let target = known.target(settings.fingerprint.length, &self.beside);
-        self.readers.place(id, target, Arc::clone(&known.key), false);
-    }
-
-    /// A key that no source has.
-    fn former_key(&self, id: SourceId) -> String {
-        let Some(known) = self.sources.get(&id) else { return String::new() };
-        let key = of_former(&known.key).unwrap_or(&known.key);
-        let mut number = self.readers.look(id).map_or(0, |look| look.generation);
-        loop {
-            let former = format!("{key}{MARK}{number}");
-            let taken = self.sources.values().any(|known| known.former && *known.key == *former)
-                || !matches!(self.input.cursors.saved(&former), Ok(None) | Err(_));
-            if !taken {
-                return former;
-            }
-            number += 1;
-        }
     }
 }
 

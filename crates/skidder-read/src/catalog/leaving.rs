@@ -1,8 +1,8 @@
-//! An input ends while the program goes on: its readers are let go of. Who reads the same files next finds in the
-//! registry how far they were, as after a start.
+//! An input ends while the program continues: its readers are released. The next reader of the same files
+//! finds their cursors in the registry, as after a start.
 //!
-//! Until then nobody looks for files. Those that are open stay open, without turns: what loses its name meanwhile is
-//! read to its end by the reader that it has.
+//! Until then no scan looks for files. Open files stay open, without turns. A file that loses its name
+//! meanwhile is read to its end by the reader that has it open.
 
 use super::{Catalog, SourceIds};
 use crate::readers::{ReaderState, Readers};
@@ -15,17 +15,18 @@ pub struct Leaving {
     ids: Arc<SourceIds>,
     /// All its sources, with their keys.
     sources: Vec<(SourceId, Arc<str>)>,
-    /// Those that have a turn or, where what its file has can be read in no other way, will have some.
+    /// Sources with a turn; with `true`, those whose file can only be read by this reader, and which get more
+    /// turns.
     reading: Vec<(SourceId, bool)>,
-    /// Those that have their file open and no turns.
+    /// Sources with an open file and no turns.
     parked: Vec<SourceId>,
 }
 
 impl Catalog {
-    /// Ends the turns of all readers. Those of files that have lost their names, and are open, read to the end first: nobody
-    /// could open them again.
+    /// Ends the turns of all readers. Open files without a name are read to their end first: they could not
+    /// be opened again.
     pub fn leave(self) -> Leaving {
-        let metrics = &self.input.metrics;
+        let metrics = &self.files.input.metrics;
         for gauge in [
             &metrics.files_matched,
             &metrics.files_held,
@@ -40,37 +41,30 @@ impl Catalog {
         }
         let (mut reading, mut parked) = (Vec::new(), Vec::new());
         // Not in the order of a hash map: the simulated world replays what is asked of the disk.
-        let mut in_order: Vec<_> = self.sources.iter().collect();
-        in_order.sort_unstable_by_key(|(id, _)| **id);
-        for (id, known) in in_order {
-            let is_gone = !known.placed || self.readers.can_open_again(*id) == Some(false);
-            let is_last_way = is_gone && self.readers.look(*id).is_some_and(|look| look.open);
+        for id in self.files.sources.ids_in_order() {
+            let is_gone = self.files.sources.is_displaced(id)
+                || self.files.readers.can_open_again(id) == Some(false);
+            let is_last_way = is_gone && self.files.readers.look(id).is_some_and(|look| look.open);
             if is_last_way {
-                self.readers.wake_if_open(*id);
-                reading.push((*id, true));
+                self.files.readers.wake_if_open(id);
+                reading.push((id, true));
             } else {
-                self.readers.set_teller(*id, None);
-                self.readers.park(*id);
-                match self.readers.look(*id) {
-                    Some(look) if look.state == ReaderState::Reading => reading.push((*id, false)),
-                    Some(look) if look.open => parked.push(*id),
-                    _ => self.readers.remove(*id),
+                self.files.readers.set_teller(id, None);
+                self.files.readers.park(id);
+                match self.files.readers.look(id) {
+                    Some(look) if look.state == ReaderState::Reading => reading.push((id, false)),
+                    Some(look) if look.open => parked.push(id),
+                    _ => self.files.readers.remove(id),
                 }
             }
         }
-        let sources = self.sources.iter().map(|(id, known)| (*id, Arc::clone(&known.key)));
-        Leaving {
-            readers: Arc::clone(&self.readers),
-            ids: Arc::clone(&self.ids),
-            sources: sources.collect(),
-            reading,
-            parked,
-        }
+        let (ids, sources) = self.files.sources.into_keys();
+        Leaving { readers: self.files.readers, ids, sources, reading, parked }
     }
 }
 
 impl Leaving {
-    /// Looks again; says whether no reader has a turn. What they gave out has been admitted then.
+    /// Checks again whether any reader has a turn. If none has, all of their batches have been admitted.
     pub fn is_at_rest(&mut self) -> bool {
         let (readers, parked) = (&self.readers, &mut self.parked);
         self.reading.retain(|&(id, is_last_way)| {
@@ -79,7 +73,7 @@ impl Leaving {
             if is_last_way && look.open && !at_rest {
                 return true;
             }
-            // A group of lines has its time, in which more may come.
+            // A group of lines waits for its timeout, because more lines may come.
             if is_last_way && readers.give_out(id) {
                 return true;
             }
@@ -96,8 +90,8 @@ impl Leaving {
         self.reading.is_empty()
     }
 
-    /// Wakes the readers of files that have lost their names since; says whether there are any, which are read to the end
-    /// then.
+    /// Wakes the readers of files that have lost their names since, to read them to their end. Returns
+    /// whether there are any.
     pub fn wake_lost(&mut self) -> bool {
         let readers = &self.readers;
         let lost = self.parked.extract_if(.., |id| readers.can_open_again(*id) == Some(false));
@@ -109,7 +103,7 @@ impl Leaving {
         self.reading.len() > before
     }
 
-    /// Lets go of all readers: others may read the same files.
+    /// Releases all readers: others may read the same files.
     pub fn end(self) {
         for id in self.parked {
             self.readers.remove(id);

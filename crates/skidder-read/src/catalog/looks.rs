@@ -1,11 +1,13 @@
 //! What every file is doing, and why: for people.
 //!
-//! Nothing of this is kept. A reason is made of what is known when somebody asks, and of a look at the
-//! beginning of a file that holds nothing which can be read.
+//! Nothing of this is stored. A reason is derived from what is known at the time of a query, and from the
+//! beginning of a file without readable content.
 
+use super::forecast::DeletionForecast;
+use super::inventory::Inventory;
 use super::pins::unread_bytes;
+use super::places::Content;
 use super::watchdog::is_behind;
-use super::{Catalog, Holds};
 use crate::Now;
 use crate::errors::FileError;
 use crate::fingerprint::HeadError;
@@ -63,7 +65,7 @@ pub struct FileLook {
     pub cursor: u64,
     /// Everything before this byte was read; decompressed bytes.
     pub read: u64,
-    /// Bytes behind the cursor; nothing if it cannot be told: of a compressed file that is not read to its end.
+    /// Bytes behind the cursor; `None` if unknown: of a compressed file that is not read to its end.
     pub behind: Option<u64>,
     /// What it is doing.
     pub state: FileState,
@@ -107,9 +109,9 @@ pub enum FileState {
 /// Why a file is in its state.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reason {
-    /// A place that there is none of.
+    /// All places of this kind are taken.
     Waiting(Lack),
-    /// What a processor must know before it can go on.
+    /// A processor waits for metadata.
     Metadata,
     /// `ignore_older`.
     Older(Duration),
@@ -125,15 +127,15 @@ pub enum Reason {
     Empty,
     /// It cannot be decoded.
     Damaged(String),
-    /// The system does not give it.
+    /// The system refuses to open or read it.
     Unopened(String),
     /// A compressed file without an end.
     BeingWritten,
     /// The next scan decides.
     NextScan,
-    /// What is behind the cursor is no whole line.
+    /// The rest is no whole line.
     LineWithoutEnd,
-    /// Everything is read, and some of it is on its way.
+    /// Everything is read, and some of it is in flight.
     InFlight,
     /// Everything is read and delivered.
     AtEnd,
@@ -154,8 +156,8 @@ pub enum Reason {
 }
 
 impl FileLook {
-    /// Why not everything in the file was read, once nothing is being read any more; nothing if it was, or is left out on
-    /// purpose. A line without an end is not read yet.
+    /// Why the file was not read completely, once nothing is being read any more; `None` if it was, or is
+    /// skipped on purpose. A line without an end is not read yet.
     pub fn why_unread(&self) -> Option<&Reason> {
         self.reason.as_ref().filter(|reason| match reason {
             Reason::Waiting(_)
@@ -185,7 +187,7 @@ impl FileLook {
 }
 
 impl FileState {
-    /// One word.
+    /// The state as one word.
     pub fn name(self) -> &'static str {
         match self {
             Self::Reading => "reading",
@@ -235,7 +237,7 @@ impl fmt::Display for Reason {
     }
 }
 
-/// A duration as it stands in a configuration.
+/// A duration in the notation of the configuration.
 struct Span(Duration);
 
 impl fmt::Display for Span {
@@ -250,33 +252,40 @@ impl fmt::Display for Span {
     }
 }
 
-/// A row before it is looked at.
+/// A row of the report, before the file is looked at.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Row {
-    /// What is at a path.
+    /// The file at a path.
     Place,
-    /// A source that has none.
-    Lost(SourceId),
+    /// A source without a place.
+    Displaced(SourceId),
 }
 
-/// In the order of the paths; what is at a path comes before what was there.
+/// Sorted by path; the file at a path comes before sources that were there.
 fn owned(rows: Vec<(&Arc<Path>, Row)>) -> Vec<(Arc<Path>, Row)> {
     let mut rows: Vec<_> = rows.into_iter().map(|(path, row)| (Arc::clone(path), row)).collect();
     rows.sort_by(|one, other| one.0.cmp(&other.0).then(one.1.cmp(&other.1)));
     rows
 }
 
-impl Catalog {
+/// What can be reported about the files of an input.
+pub(super) struct FileReport<'a> {
+    pub(super) files: &'a Inventory,
+    pub(super) forecast: &'a DeletionForecast,
+    pub(super) now: Now,
+}
+
+impl FileReport<'_> {
     /// Some of the files, in the order of their paths. Costs a walk over all names.
-    pub fn page(&mut self, query: &FileQuery, now: Now) -> FilePage {
+    pub(super) fn page(&self, query: &FileQuery) -> FilePage {
         let wanted = |path: &Path| {
             query.after.as_ref().is_none_or(|after| path > after)
                 && (query.paths.is_empty()
                     || query.paths.iter().any(|wanted| path.starts_with(wanted)))
         };
-        let places = self.places.keys().map(|path| (path, Row::Place));
-        let lost = self.sources.iter().filter(|(_, known)| !known.placed);
-        let lost = lost.map(|(id, known)| (&known.path, Row::Lost(*id)));
+        let places = self.files.places.iter().map(|(path, _)| (path, Row::Place));
+        let lost = self.files.sources.iter().filter(|(_, source)| !source.placed);
+        let lost = lost.map(|(id, source)| (&source.path, Row::Displaced(id)));
         let mut rows: Vec<(&Arc<Path>, Row)> =
             places.chain(lost).filter(|(path, _)| wanted(path)).collect();
         let whole = rows.len();
@@ -287,43 +296,43 @@ impl Catalog {
         }
         let more = rows.len() < whole;
         let rows = owned(rows);
-        self.look_at_rotations(now);
-        FilePage { more, files: self.looks(rows, now), unlisted: Vec::new() }
+        FilePage { more, files: self.looks(rows), unlisted: Vec::new() }
     }
 
-    fn looks(&mut self, rows: Vec<(Arc<Path>, Row)>, now: Now) -> Vec<FileLook> {
+    fn looks(&self, rows: Vec<(Arc<Path>, Row)>) -> Vec<FileLook> {
         rows.into_iter()
             .filter_map(|(path, row)| match row {
-                Row::Place => self.look_at_place(path, now),
-                Row::Lost(id) => self.look_at_source(id, None, now),
+                Row::Place => self.look_at_place(path),
+                Row::Displaced(id) => self.look_at_source(id, None),
             })
             .collect()
     }
 
-    fn look_at_place(&mut self, path: Arc<Path>, now: Now) -> Option<FileLook> {
-        let place = self.places.get(&path)?;
+    fn look_at_place(&self, path: Arc<Path>) -> Option<FileLook> {
+        let place = self.files.places.get(&path)?;
         let metadata = place.metadata();
-        let (state, reason) = match &place.holds {
-            Holds::Source(id) => {
+        let (state, reason) = match &place.content {
+            Content::Source(id) => {
                 let id = *id;
-                return self.look_at_source(id, Some(metadata), now);
+                return self.look_at_source(id, Some(metadata));
             }
-            Holds::Twin(twin) => {
-                let original = self.sources.get(&twin.of).map(|known| known.path.to_path_buf());
+            Content::Duplicate(duplicate) => {
+                let original =
+                    self.files.sources.get(duplicate.of).map(|source| source.path.to_path_buf());
                 let original = original.unwrap_or_default();
-                let compared = twin.comparison.is_some();
+                let compared = duplicate.comparison.is_some();
                 let reason =
                     if compared { Reason::Comparing(original) } else { Reason::SameAs(original) };
                 (FileState::Held, reason)
             }
-            Holds::Nothing if metadata.size == 0 => (FileState::Empty, Reason::Empty),
-            Holds::Nothing => match self.why_nothing(&path, metadata) {
-                // Nothing is wrong with it, and how much text it has nobody knows.
+            Content::Nothing if metadata.size == 0 => (FileState::Empty, Reason::Empty),
+            Content::Nothing => match self.why_nothing(&path, metadata) {
+                // This is no error, and the length of its text is unknown.
                 reason @ (Reason::BeingWritten | Reason::NextScan) => (FileState::Held, reason),
                 reason => (FileState::Unreadable, reason),
             },
         };
-        let deleted_in = self.rotations.deleted_in(&path, now.wall);
+        let deleted_in = self.forecast.deleted_in(&path, self.now.wall);
         Some(FileLook {
             path,
             key: None,
@@ -345,20 +354,22 @@ impl Catalog {
         })
     }
 
-    /// Why nothing of a file can be read: its beginning tells.
-    fn why_nothing(&mut self, path: &Path, metadata: Metadata) -> Reason {
+    /// Why a file has no readable content, judging by its beginning.
+    fn why_nothing(&self, path: &Path, metadata: Metadata) -> Reason {
         if metadata.size == 0 {
             return Reason::Empty;
         }
         let found = Found { path: path.to_owned(), metadata };
-        match self.head(&found) {
+        match self.files.head(&found) {
             Ok(Some(head)) if head.growing => Reason::BeingWritten,
             Ok(Some(_)) => Reason::NextScan,
-            Ok(None) => match self.any_head(&found, self.input.settings.compression) {
-                Ok(head) if head.compressed && head.growing => Reason::BeingWritten,
-                Ok(head) if head.compressed && head.bytes.is_empty() => Reason::Empty,
-                _ => Reason::TooShort,
-            },
+            Ok(None) => {
+                match self.files.probe.any_head(&found, self.files.input.settings.compression) {
+                    Ok(head) if head.compressed && head.growing => Reason::BeingWritten,
+                    Ok(head) if head.compressed && head.bytes.is_empty() => Reason::Empty,
+                    _ => Reason::TooShort,
+                }
+            }
             Err(HeadError::Io(error)) if error.kind() == std::io::ErrorKind::Interrupted => {
                 Reason::NextScan
             }
@@ -367,41 +378,42 @@ impl Catalog {
         }
     }
 
-    fn look_at_source(&self, id: SourceId, place: Option<Metadata>, now: Now) -> Option<FileLook> {
-        let known = self.sources.get(&id)?;
-        let look = self.readers.look(id)?;
-        let cursor = self.input.cursors.cursor(id).map_or(look.offset, |cursor| cursor.offset);
+    fn look_at_source(&self, id: SourceId, place: Option<Metadata>) -> Option<FileLook> {
+        let source = self.files.sources.get(id)?;
+        let look = self.files.readers.look(id)?;
+        let cursor =
+            self.files.input.cursors.cursor(id).map_or(look.offset, |cursor| cursor.offset);
         let modified = place.map_or(Timestamp::default(), |place| place.modified);
-        // A reader may have gone on since the last scan: a write wakes it.
-        let (size, behind) = if known.compressed {
-            // Before its end was read nobody knows how long its text is.
-            (known.size, look.finished.then(|| look.offset.saturating_sub(cursor)))
+        // The reader may have read more since the last scan: a write wakes it.
+        let (size, behind) = if source.compressed {
+            // The length of its text is unknown until its end is read.
+            (source.size, look.finished.then(|| look.offset.saturating_sub(cursor)))
         } else {
-            let size = known.size.max(look.offset);
+            let size = source.size.max(look.offset);
             (size, Some(size.saturating_sub(cursor)))
         };
-        let ignored = place.is_some() && self.is_ignored(modified, now.wall);
+        let ignored = place.is_some() && self.files.is_ignored(modified, self.now.wall);
         let (state, reason) = self.explain(id, &look, cursor, ignored);
-        let settings = &self.input.settings;
+        let settings = &self.files.input.settings;
         let by_content = settings.identity.is_content();
         Some(FileLook {
-            path: Arc::clone(&known.path),
-            key: Some(known.key.to_string()),
-            identity: settings.value_in(&known.key).map(str::to_owned),
-            fingerprint_len: by_content.then_some(known.fingerprint.len),
+            path: Arc::clone(&source.path),
+            key: Some(source.key.to_string()),
+            identity: settings.value_in(&source.key).map(str::to_owned),
+            fingerprint_len: by_content.then_some(source.fingerprint.len),
             generation: look.generation,
             size,
             modified,
-            compressed: known.compressed,
+            compressed: source.compressed,
             cursor,
             read: look.offset,
             behind,
             state,
             reason,
             source: Some(id),
-            id: FileId { device: known.device, inode: known.inode },
-            deleted_in: place.and_then(|_| self.rotations.deleted_in(&known.path, now.wall)),
-            error: self.input.metrics.last_errors.of(id),
+            id: FileId { device: source.device, inode: source.inode },
+            deleted_in: place.and_then(|_| self.forecast.deleted_in(&source.path, self.now.wall)),
+            error: self.files.input.metrics.last_errors.of(id),
         })
     }
 
@@ -413,7 +425,7 @@ impl Catalog {
         cursor: u64,
         ignored: bool,
     ) -> (FileState, Option<Reason>) {
-        let Some(known) = self.sources.get(&id) else { return (FileState::Gone, None) };
+        let Some(source) = self.files.sources.get(id) else { return (FileState::Gone, None) };
         let state = match look.state {
             ReaderState::Reading => return (FileState::Reading, None),
             ReaderState::WaitingForSlot => {
@@ -423,8 +435,8 @@ impl Catalog {
             ReaderState::Idle => FileState::Idle,
             ReaderState::Closed => FileState::Closed,
         };
-        if !known.placed {
-            let reason = match (known.former, unread_bytes(known, look) > 0) {
+        if !source.placed {
+            let reason = match (source.former, unread_bytes(source, look) > 0) {
                 (true, false) => Reason::Rewritten,
                 (true, true) => Reason::RewrittenUnread,
                 (false, false) => Reason::Gone,
@@ -432,15 +444,16 @@ impl Catalog {
             };
             return (FileState::Gone, Some(reason));
         }
-        let behind = is_behind(known, look);
+        let behind = is_behind(source, look);
         let reason = match look.trouble {
             Some(Trouble::Damaged) => {
                 Reason::Damaged(format!("everything before byte {} was read", look.offset))
             }
             Some(Trouble::Failed) => {
-                let error = self.input.metrics.last_errors.of(id);
-                let told = error.map_or_else(|| "the last attempt failed".to_owned(), |it| it.text);
-                Reason::Unopened(told)
+                let error = self.files.input.metrics.last_errors.of(id);
+                let logged =
+                    error.map_or_else(|| "the last attempt failed".to_owned(), |it| it.text);
+                Reason::Unopened(logged)
             }
             Some(Trouble::Displaced | Trouble::Rewritten) => Reason::NextScan,
             None if look.finished => {
@@ -449,12 +462,12 @@ impl Catalog {
                 return (FileState::Finished, Some(reason));
             }
             None if ignored && (behind || look.state == ReaderState::Closed) => {
-                let older = self.input.settings.ignore_older.map(Reason::Older);
+                let older = self.files.input.settings.ignore_older.map(Reason::Older);
                 return (FileState::Ignored, Some(older.unwrap_or(Reason::NotModified)));
             }
             None if behind => Reason::Unknown,
-            None if known.compressed => Reason::BeingWritten,
-            None if look.offset < known.size => Reason::LineWithoutEnd,
+            None if source.compressed => Reason::BeingWritten,
+            None if look.offset < source.size => Reason::LineWithoutEnd,
             None if cursor < look.offset => Reason::InFlight,
             None if state == FileState::Closed => Reason::Inactive,
             None => Reason::AtEnd,

@@ -1,457 +1,483 @@
-//! The first passes: candidates against the sources that are known.
+//! Matching: which source is in a file, by what is known of the file and of the sources.
+//!
+//! Nothing here reads a file or changes anything: [`Facts`] answers questions, and the outcome is a [`Decision`] that the
+//! catalog applies. It is called once for each file and pass, because each decision changes the facts for the next file.
 
+mod facts;
+mod names;
+mod weak;
+
+use super::Candidate;
 use super::former::may_be_former;
+use super::places::{Content, Places};
 use super::prefixes::Trace;
-use super::{Candidate, Catalog, Holds, Known, MISSING_GRACE, Twin};
-use crate::Now;
-use crate::compare::{PartCrc, crc_of};
-use crate::fingerprint::{Fingerprint, read_up_to};
+use super::sources::{Source, Sources};
+use crate::catalog::MISSING_GRACE;
+use crate::fingerprint::Fingerprint;
 use crate::readers::{ReaderLook, ReaderState, Trouble};
+use crate::settings::FingerprintSettings;
+pub(super) use facts::CatalogFacts;
+pub(crate) use names::is_related;
+pub(super) use names::{rotated_suffix, stem};
 use skidder_event::{SourceId, Tail};
+use skidder_os::Monotonic;
 use skidder_os::sabotage::{self, Sabotage};
-use skidder_os::{Metadata, open_same};
 use std::collections::BTreeSet;
-use std::ffi::OsStr;
-use std::io;
+use std::ops::Range;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
+use std::sync::Arc;
 
 /// Bytes read behind a short fingerprint that prove as much as a long one.
 pub(super) const PROOF_BYTES: u64 = 128;
 
-/// How far a compressed file is decoded to see what is before a cursor.
-const PROOF_DECODED_BYTES_MAX: u64 = 1 << 20;
-
-/// Compressed bytes read at once for that.
-const PROOF_SCRATCH_BYTES: usize = 16 << 10;
-
-impl Catalog {
-    /// First pass: the same inode with the same content. Of several names the one it had comes first.
-    pub(super) fn match_inodes(&mut self, candidates: Vec<Candidate>) -> Vec<Candidate> {
-        let mut elsewhere = Vec::new();
-        for candidate in candidates {
-            elsewhere.extend(self.try_in_place(candidate).err());
-        }
-        let mut left = Vec::new();
-        for candidate in elsewhere {
-            match self.same_file(&candidate, false) {
-                Some(id) => self.settle(candidate, id, false),
-                None => left.push(candidate),
-            }
-        }
-        left
-    }
-
-    /// The same inode with the same content at the same path; gives back what is not.
-    #[expect(clippy::result_large_err, reason = "one move a file that has changed")]
-    pub(super) fn try_in_place(&mut self, candidate: Candidate) -> Result<(), Candidate> {
-        match self.same_file(&candidate, true) {
-            Some(id) if candidate.touched => self.restart(candidate, id),
-            Some(id) => self.settle(candidate, id, false),
-            None => return Err(candidate),
-        }
-        Ok(())
-    }
-
-    fn same_file(&mut self, candidate: &Candidate, same_path: bool) -> Option<SourceId> {
-        let meta = &candidate.found.metadata;
-        let ids = self.index.with_inode((meta.device, meta.inode)).to_vec();
-        ids.into_iter().find(|&id| {
-            // A compressed copy of a plain file is never that file: its inode is used again. It is a copy like others.
-            let is_alike = |known: &Known| {
-                known.compressed == candidate.head.compressed
-                    && (!same_path || known.path == candidate.path)
-            };
-            self.is_loose(id)
-                && self.sources.get(&id).is_some_and(is_alike)
-                && (sabotage::is_on(Sabotage::InodeIsIdentity)
-                    || (self.begins_alike(candidate, id)
-                        && self.proves(candidate, id)
-                        && self.is_proof_enough(candidate, id)
-                        && !self.is_outdone(candidate, id)))
-        })
-    }
-
-    /// Whether the bytes before the cursor tell more than the beginning that several files share; if not,
-    /// the whole fingerprint must be right.
-    fn is_proof_enough(&mut self, candidate: &Candidate, id: SourceId) -> bool {
-        let Some(known) = self.sources.get(&id) else { return false };
-        let print = known.fingerprint;
-        let offset = self.readers.look(id).map_or(0, |look| look.offset);
-        // Of a compressed file these bytes are not always looked at here.
-        let is_told = offset > u64::from(print.len) && !candidate.head.compressed;
-        known.shared.is_none()
-            || is_told
-            || self.print_like(candidate, &print).is_ok_and(|of_file| of_file == Some(print))
-    }
-
-    /// Second pass: the content of a source that is no longer in its place.
-    pub(super) fn match_content(&mut self, candidates: Vec<Candidate>) -> Vec<Candidate> {
-        let mut left = Vec::new();
-        for candidate in candidates {
-            if self.other_name_of(&candidate).is_some() {
-                left.push(candidate);
-                continue;
-            }
-            let mut ids = self.alike(&candidate);
-            ids.retain(|&id| self.is_loose(id) && self.proves(&candidate, id));
-            ids.retain(|&id| !self.is_of_other_log(&candidate, id));
-            match ids.first() {
-                // With rivals in their places it must be compared first.
-                Some(&id) if self.rivals(&candidate).is_empty() => self.take_over(candidate, id),
-                _ => left.push(candidate),
-            }
-        }
-        left
-    }
-
-    /// A file is where a source goes on that has lost its place.
-    pub(super) fn take_over(&mut self, candidate: Candidate, id: SourceId) {
-        if self.is_still_read(id) || self.has_better_twin(&candidate, id) {
-            // Its open file comes first, to the end; this one takes over with a later scan.
-            let twin = Twin { told: true, ..Twin::of(id) };
-            let Candidate { found, path, .. } = candidate;
-            self.put_place(path, &found, Holds::Twin(Box::new(twin)), true);
-        } else {
-            self.settle(candidate, id, true);
-        }
-    }
-
-    /// Whether a plain file waits for the next scan that may be the copy of a source, while this compressed one was told
-    /// of in between.
-    fn has_better_twin(&self, candidate: &Candidate, id: SourceId) -> bool {
-        self.brief
-            && candidate.head.compressed
-            && self.places.iter().any(|(path, place)| match &place.holds {
-                Holds::Twin(twin) => twin.of == id,
-                Holds::Nothing => place.recheck && is_related(path, &candidate.path),
-                Holds::Source(_) => false,
-            })
-    }
-
-    /// Sources in their places that share the usual fingerprint with a file.
-    pub(super) fn rivals(&self, candidate: &Candidate) -> Vec<SourceId> {
-        let usual = self.input.settings.fingerprint.length;
-        let Some(print) = candidate.head.print_of_first(usual) else { return Vec::new() };
-        let ids = self.index.with_hash(&print.hash).iter().copied();
-        ids.filter(|&id| !self.is_loose(id) && self.has_hash(id, &print.hash)).collect()
-    }
-
-    fn has_hash(&self, id: SourceId, hash: &[u8; 32]) -> bool {
-        self.sources.get(&id).is_some_and(|known| known.has_hash(hash))
-    }
-
-    /// Whether a source that lost its place has its file open and may not have read all of it.
-    pub(super) fn is_still_read(&self, id: SourceId) -> bool {
-        let missing = self.sources.get(&id).and_then(|known| known.missing_since);
-        self.readers.look(id).is_some_and(|look| {
-            // What goes on elsewhere has the lines that wait, if it is the same for certain.
-            let waits = look.group_waits && !self.is_certain(id);
-            // What could not be read may be had the next time, or not at all.
-            let failed = look.trouble == Some(Trouble::Failed)
-                && missing.is_none_or(|since| self.now.since(since) < MISSING_GRACE);
-            let reads = look.state == ReaderState::Reading || waits || failed;
-            look.open && (look.trouble.is_none() || failed) && (missing.is_none() || reads)
-        })
-    }
-
-    /// Whether what begins as a source did, and has the same bytes before its cursor, is the same for certain.
-    pub(super) fn is_certain(&self, id: SourceId) -> bool {
-        let len = self.sources.get(&id).map_or(0, |known| known.fingerprint.len);
-        len >= self.input.settings.fingerprint.length
-            || self.readers.look(id).is_some_and(|look| look.offset >= PROOF_BYTES)
-    }
-
-    /// The source that has its place at another name of this file.
-    pub(super) fn other_name_of(&self, candidate: &Candidate) -> Option<SourceId> {
-        let meta = &candidate.found.metadata;
-        let ids = self.index.with_inode((meta.device, meta.inode));
-        ids.iter().copied().find(|&id| !self.is_loose(id) && self.begins_alike(candidate, id))
-    }
-
-    /// Third pass: the same file or the same name, rewritten.
-    pub(super) fn match_rewritten(
-        &mut self,
-        candidates: Vec<Candidate>,
-        now: Now,
-    ) -> Vec<Candidate> {
-        let mut left = Vec::new();
-        for candidate in candidates {
-            // With rivals in their places it must be compared first.
-            let alone =
-                self.other_name_of(&candidate).is_none() && self.rivals(&candidate).is_empty();
-            let rewritten = self.rewritten(&candidate).filter(|_| alone);
-            match rewritten.filter(|id| !self.is_of_other_log(&candidate, *id)) {
-                Some(id) => self.start_anew(candidate, id, now),
-                None => left.push(candidate),
-            }
-        }
-        left
-    }
-
-    /// The source that lost its place to this file: it had its name or its inode, and its beginning.
-    pub(super) fn rewritten(&mut self, candidate: &Candidate) -> Option<SourceId> {
-        let meta = &candidate.found.metadata;
-        let here = (meta.device, meta.inode);
-        self.alike(candidate).into_iter().find(|&id| {
-            self.is_loose(id)
-                && self.sources.get(&id).is_some_and(|known| {
-                    let same = known.path == candidate.path;
-                    !known.former && (same || (known.device, known.inode) == here)
-                })
-        })
-    }
-
-    /// Sources that begin as this file does, the longest fingerprint first, its own path before others.
-    pub(super) fn alike(&mut self, candidate: &Candidate) -> Vec<SourceId> {
-        let usual = self.input.settings.fingerprint.length;
-        let head = &candidate.head.bytes;
-        let mut ids = Vec::new();
-        let mut trace = Trace::new();
-        for &len in self.index.lengths.keys() {
-            if len > usual || len as usize > head.len() {
-                break;
-            }
-            // The fingerprint of all of it is made in any case; that of a part only if it may help.
-            let is_known = len as usize == head.len() || self.index.untraced > 0 || {
-                trace.extend(head, len as usize);
-                self.index.prefixes.has(trace.number())
-            };
-            if is_known && let Some(print) = candidate.head.print_of_first(len) {
-                ids.extend(self.with_print(&print));
-            }
-        }
-        // Only a file that shares the usual fingerprint can have a longer one.
-        let mut longer = BTreeSet::new();
-        if let Some(shared) = candidate.head.print_of_first(usual) {
-            for id in self.index.with_hash(&shared.hash) {
-                let known = self.sources.get(id).filter(|known| known.has_hash(&shared.hash));
-                let print = known.map(|known| known.fingerprint);
-                longer.extend(print.filter(|print| !print.whole).map(|print| print.len));
-            }
-        }
-        for len in longer.into_iter().filter(|len| *len > usual) {
-            let print = self.print_of(candidate, len);
-            if let Ok(Some(print)) = print {
-                ids.extend(self.with_print(&print));
-            }
-        }
-        let whole: BTreeSet<u32> = self.index.whole.keys().copied().collect();
-        for len in whole {
-            let wanted = Fingerprint { hash: [0; 32], len, whole: true };
-            let print = self.print_like(candidate, &wanted);
-            if let Ok(Some(print)) = print {
-                ids.extend(self.with_print(&print));
-            }
-        }
-        if ids.iter().any(|&id| self.is_weak(id))
-            && let Some(saved) = self.proved_by_saved(candidate)
-        {
-            let len = |id: &SourceId| self.sources.get(id).map_or(0, |known| known.fingerprint.len);
-            ids.retain(|id| len(id) >= saved || !self.is_weak(*id));
-        }
-        ids.sort_by_key(|id| {
-            let known = self.sources.get(id);
-            let len = known.map_or(0, |known| known.fingerprint.len);
-            let same_path = known.is_some_and(|known| known.path == candidate.path);
-            (std::cmp::Reverse(len), !same_path)
-        });
-        ids
-    }
-
-    /// Sources with exactly this fingerprint, and the key that goes with it.
-    pub(super) fn holders(&self, print: &Fingerprint) -> Vec<SourceId> {
-        let mut ids = self.with_print(print);
-        ids.retain(|id| self.sources.get(id).is_some_and(|known| !known.former));
-        ids
-    }
-
-    /// Sources with exactly this fingerprint, former ones included.
-    fn with_print(&self, print: &Fingerprint) -> Vec<SourceId> {
-        let ids = self.index.with_hash(&print.hash).iter().copied();
-        ids.filter(|id| self.sources.get(id).is_some_and(|known| known.fingerprint == *print))
-            .collect()
-    }
-
-    pub(super) fn begins_alike(&self, candidate: &Candidate, id: SourceId) -> bool {
-        let Some(known) = self.sources.get(&id) else { return false };
-        // Of a longer fingerprint only the usual length is looked at; the inode and the bytes before the
-        // cursor, which are checked besides, stand in for the rest.
-        match &known.shared {
-            Some(shared) => {
-                let len = self.input.settings.fingerprint.length;
-                candidate.head.matches(&Fingerprint { hash: **shared, len, whole: false })
-            }
-            None if known.fingerprint.whole => self
-                .print_like(candidate, &known.fingerprint)
-                .is_ok_and(|print| print == Some(known.fingerprint)),
-            None => candidate.head.matches(&known.fingerprint),
-        }
-    }
-
-    pub(super) fn is_loose(&self, id: SourceId) -> bool {
-        self.sources.get(&id).is_some_and(|known| !known.placed)
-    }
-
-    /// Whether the names say that a file is what a source was: rotated from it, or from what the link of that name
-    /// led to. A pin goes by the name of its file.
-    pub(super) fn is_one_log(&self, known: &Path, path: &Path) -> bool {
-        let (of_known, of_path) = (self.beside.link_of(known), self.beside.link_of(path));
-        is_related(known, path)
-            || is_related(of_known.as_deref().unwrap_or(known), of_path.as_deref().unwrap_or(path))
-    }
-
-    /// Whether nothing speaks against a file being this source: a plain one is as long as what was read,
-    /// and has the same bytes before the cursor. A compressed one is checked by its reader.
-    ///
-    /// A short fingerprint proves little: many files begin with the same line. Then the inode must be the
-    /// same, or the name that of a rotated file, or more must have been read, or the file was compared with the
-    /// source when that had its place.
-    pub(super) fn proves(&self, candidate: &Candidate, id: SourceId) -> bool {
-        let Some(look) = self.readers.look(id) else { return false };
-        let Some(known) = self.sources.get(&id) else { return false };
-        let meta = &candidate.found.metadata;
-        let same_inode = (known.device, known.inode) == (meta.device, meta.inode);
-        let print = &known.fingerprint;
-        if known.former
-            && candidate.copy_of != Some(id)
-            && !may_be_former(&candidate.path, &known.path, same_inode, look.offset, print)
-        {
-            return false;
-        }
-        let read_beyond = look.offset.saturating_sub(u64::from(known.fingerprint.len));
-        if known.fingerprint.len < self.input.settings.fingerprint.length
-            && read_beyond < PROOF_BYTES
-            && !same_inode
-            && !self.is_one_log(&known.path, &candidate.path)
-            && candidate.copy_of != Some(id)
-        {
-            return false;
-        }
-        if candidate.head.compressed {
-            let doubtful = self.is_shared(print);
-            return !known.refused.has(meta)
-                && self.compressed_fits(candidate, doubtful, look.offset, look.tail)
-                    != Some(false);
-        }
-        self.look_fits(candidate, &look)
-    }
-
-    /// Whether other files may begin with what this fingerprint covers, as far as is known: it is short, or as long
-    /// as it takes to tell a file from those that were there, or several sources begin so.
-    fn is_shared(&self, print: &Fingerprint) -> bool {
-        print.whole
-            || print.len != self.input.settings.fingerprint.length
-            || self.index.with_hash(&print.hash).len() > 1
-    }
-
-    /// Whether a compressed file has the bytes that were read before `offset`; nothing if that was not looked at. The whole
-    /// is proved by its reader; but where the fingerprint is `doubtful`, others begin as it did.
-    pub(super) fn compressed_fits(
+/// What matching asks. The answers do not change while one decision is made.
+pub(super) trait Facts {
+    fn fingerprints(&self) -> &FingerprintSettings;
+    fn sources(&self) -> &Sources;
+    fn places(&self) -> &Places;
+    /// When the scan began.
+    fn now(&self) -> Monotonic;
+    /// Whether this is a reaction to notifications: only some paths are looked at.
+    fn is_reaction(&self) -> bool;
+    /// The reader of a source.
+    fn reader(&self, id: SourceId) -> Option<ReaderLook>;
+    /// The path that events of a file carry, if it is not its own.
+    fn shown(&self, path: &Path) -> Option<Arc<Path>>;
+    /// The fingerprint of the first `len` bytes that fingerprints cover; `None` if it cannot be made.
+    fn print_of(&self, candidate: &Candidate, len: u32) -> Option<Fingerprint>;
+    /// The fingerprint of the bytes that the fingerprint `like` covers; `None` if it cannot be made.
+    fn print_like(&self, candidate: &Candidate, like: &Fingerprint) -> Option<Fingerprint>;
+    /// Whether a plain file is long enough for a reader, and has the right bytes before its offset.
+    fn plain_fits(&self, candidate: &Candidate, reader: &ReaderLook) -> bool;
+    /// Whether a compressed file has the bytes that were read before `offset`; `None` if this was not checked.
+    fn compressed_fits(
         &self,
         candidate: &Candidate,
         doubtful: bool,
         offset: u64,
         tail: Option<Tail>,
-    ) -> Option<bool> {
-        let settings = &self.input.settings.fingerprint;
-        let tail = tail.filter(|tail| tail.len > 0 && u64::from(tail.len) <= offset)?;
-        let start = offset - u64::from(tail.len);
-        let head = start.checked_sub(settings.offset).and_then(|from| {
-            let from = usize::try_from(from).ok()?;
-            candidate.head.bytes.get(from..from + tail.len as usize)
-        });
-        if let Some(bytes) = head {
-            return Some(crc32fast::hash(bytes) == tail.crc);
-        }
-        if !candidate.head.growing && candidate.head.bytes.len() < settings.length as usize {
-            // All of it is in the head, and is shorter than that.
-            return Some(false);
-        }
-        if !doubtful || offset > PROOF_DECODED_BYTES_MAX {
+    ) -> Option<bool>;
+    /// Whether the file of a source still has what its reader has read. A file that is not at its path any more, or cannot be
+    /// looked at, counts as having it.
+    fn is_as_read(&self, source: &Source, reader: &ReaderLook) -> bool;
+    /// The length of the fingerprint of a registry entry that no source has, if the bytes before its cursor are those of the
+    /// file.
+    fn saved_print_len(&self, candidate: &Candidate) -> Option<u32>;
+}
+
+/// What to do about a file.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Decision {
+    /// It is the file of this source, perhaps under another name.
+    Keep(SourceId),
+    /// This source continues in it: the file that it was read from is gone.
+    Continue(SourceId),
+    /// This source may continue in it later: its reader still reads the file before, or a better copy is expected.
+    Wait(SourceId),
+    /// This source is read again from the beginning.
+    Restart(SourceId),
+    /// It has the place of this source, with other content: a new generation.
+    Replace(SourceId),
+    /// It is another name of the file of this source.
+    Hold(SourceId),
+    /// It is none of the sources.
+    New,
+}
+
+/// What to do about a file that no earlier pass has matched.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum LastDecision {
+    Decided(Decision),
+    /// Compare it with these sources, which begin with the same bytes; the last one first.
+    Compare(Vec<SourceId>),
+}
+
+/// Decides by facts.
+pub(super) struct Matcher<F>(pub(super) F);
+
+impl<F: Facts> Matcher<F> {
+    /// First pass: the same inode with the same content at the same path.
+    pub(super) fn in_place(&self, candidate: &Candidate) -> Option<Decision> {
+        let id = self.same_file(candidate, true)?;
+        Some(if candidate.touched { Decision::Restart(id) } else { Decision::Keep(id) })
+    }
+
+    /// First pass, for files that are not in place: the same inode with the same content.
+    pub(super) fn renamed(&self, candidate: &Candidate) -> Option<Decision> {
+        self.same_file(candidate, false).map(Decision::Keep)
+    }
+
+    /// Second pass: the content of a source that is not in its place any more.
+    pub(super) fn moved(&self, candidate: &Candidate) -> Option<Decision> {
+        if self.other_name_of(candidate).is_some() {
             return None;
         }
-        let fits = self
-            .side_of(candidate)
-            .and_then(|side| crc_of(side, start, tail.len, &mut vec![0; PROOF_SCRATCH_BYTES]));
-        match fits {
-            Ok(PartCrc::Is(crc)) => Some(crc == tail.crc),
-            Ok(PartCrc::Shorter) => Some(false),
-            // What is not there yet, or cannot be read now, speaks against nothing.
-            Ok(PartCrc::NotYet) | Err(_) => None,
+        let mut ids = self.sources_like(candidate);
+        ids.retain(|&id| self.is_displaced(id) && self.is_plausible(candidate, id));
+        ids.retain(|&id| !self.is_of_other_log(candidate, id));
+        // If other sources in their places begin with the same bytes, it must be compared first.
+        let id = ids.first().filter(|_| self.rivals(candidate).is_empty())?;
+        Some(self.continues(candidate, *id))
+    }
+
+    /// Third pass: the same file or the same name, rewritten.
+    pub(super) fn rewritten(&self, candidate: &Candidate) -> Option<Decision> {
+        let alone = self.other_name_of(candidate).is_none() && self.rivals(candidate).is_empty();
+        let id = self.rewritten_source(candidate).filter(|_| alone)?;
+        (!self.is_of_other_log(candidate, id)).then_some(Decision::Replace(id))
+    }
+
+    /// Last pass: a duplicate of a file that is elsewhere, a file that the registry knows, or a new one.
+    pub(super) fn last(&self, candidate: &Candidate) -> LastDecision {
+        if let Some(of) = self.other_name_of(candidate) {
+            let source = self.sources().get(of);
+            let is_its_name = source.is_some_and(|source| source.path == candidate.path);
+            let decision = if is_its_name { Decision::Keep(of) } else { Decision::Hold(of) };
+            return LastDecision::Decided(decision);
+        }
+        let alike = self.sources_like(candidate);
+        let mut rivals: Vec<SourceId> =
+            alike.iter().copied().filter(|&id| !self.is_displaced(id)).collect();
+        for id in self.rivals(candidate) {
+            if !rivals.contains(&id) {
+                rivals.push(id);
+            }
+        }
+        if !rivals.is_empty() {
+            rivals.reverse();
+            return LastDecision::Compare(rivals);
+        }
+        // A source that only begins with the same bytes keeps its place for what it was.
+        let print = candidate.head.print();
+        let has_print = |source: &Source| !source.former && source.fingerprint == print;
+        let gone = alike.iter().find(|id| self.sources().get(**id).is_some_and(has_print));
+        // The file with this fingerprint is gone, and this is another one.
+        LastDecision::Decided(gone.map_or(Decision::New, |id| Decision::Replace(*id)))
+    }
+
+    /// After it differed from all sources that it was compared with.
+    pub(super) fn after_comparisons(&self, candidate: &Candidate) -> Decision {
+        let mut displaced = self.sources_like(candidate);
+        displaced.retain(|&id| self.is_displaced(id) && self.is_plausible(candidate, id));
+        match displaced.first() {
+            Some(&id) => self.continues(candidate, id),
+            None => self.rewritten_source(candidate).map_or(Decision::New, Decision::Replace),
         }
     }
 
-    pub(super) fn look_fits(&self, candidate: &Candidate, look: &ReaderLook) -> bool {
-        self.tail_fits(&candidate.path, &candidate.found.metadata, look.offset, look.tail)
-    }
-
-    /// Whether a plain file is long enough and has the right bytes before `offset`.
-    pub(super) fn tail_fits(
-        &self,
-        path: &Path,
-        metadata: &Metadata,
-        offset: u64,
-        tail: Option<Tail>,
-    ) -> bool {
-        // An error is not a proof of anything; the reader will meet it.
-        self.is_as_read(path, metadata, offset, tail).unwrap_or(metadata.size >= offset)
-    }
-
-    /// The same, or why it cannot be told.
-    pub(super) fn is_as_read(
-        &self,
-        path: &Path,
-        metadata: &Metadata,
-        offset: u64,
-        tail: Option<Tail>,
-    ) -> io::Result<bool> {
-        // It may have grown, and been read, since it was listed.
-        let listed = metadata.size >= offset;
-        if sabotage::is_on(Sabotage::TailUnchecked) {
-            return Ok(listed);
+    /// For a file that has the name of a source, where files are identified by name.
+    pub(super) fn named(&self, candidate: &Candidate, id: SourceId) -> Decision {
+        if !self.is_displaced(id) {
+            // Another link to the same file.
+            return Decision::Hold(id);
         }
-        let Some(tail) = tail.or((!listed).then_some(Tail { len: 0, crc: 0 })) else {
-            return Ok(true);
+        let source = self.sources().get(id);
+        let same_file =
+            source.is_some_and(|source| source.file_id() == candidate.found.metadata.id());
+        let fits = self.0.reader(id).is_none_or(|reader| self.0.plain_fits(candidate, &reader));
+        if !same_file && self.is_still_read(id) {
+            // Another file has the path; the reader reads the open file to its end first.
+            Decision::Wait(id)
+        } else if !fits || candidate.touched {
+            Decision::Restart(id)
+        } else if same_file {
+            Decision::Keep(id)
+        } else {
+            Decision::Continue(id)
+        }
+    }
+
+    /// Whether a source that was found in a compressed file is rather read from this plain one, which the compressed file was
+    /// made from, judging by the names.
+    pub(super) fn is_compressed_to(&self, candidate: &Candidate, id: SourceId) -> bool {
+        let Some(source) = self.sources().get(id) else { return false };
+        let is_named = || {
+            let name = source.path.as_os_str().as_bytes();
+            let end = name.strip_prefix(candidate.path.as_os_str().as_bytes());
+            end.is_some_and(|end| end.starts_with(b".") && !end.contains(&b'/'))
         };
-        let mut bytes = vec![0; tail.len as usize];
-        let start = offset.saturating_sub(u64::from(tail.len));
-        let file = open_same(&*self.input.fs, path, metadata.id())?;
-        let now = file.metadata()?;
-        let count = read_up_to(&*file, &mut bytes, start)?;
-        let same = count == bytes.len() && crc32fast::hash(&bytes) == tail.crc;
-        Ok(now.size >= offset && same)
+        source.compressed
+            && !candidate.head.compressed
+            && is_named()
+            && self.is_plausible(candidate, id)
     }
-}
 
-/// Whether two paths look like those of one file before and after a rotation: the same directory, and
-/// the same name but for numbers, dates and `.gz` at the end.
-pub(crate) fn is_related(one: &Path, other: &Path) -> bool {
-    one.parent() == other.parent() && stem(one) == stem(other)
-}
+    /// Whether the file of a source, which differs from another file at byte `at`, has changed since it was listed: it has
+    /// another beginning, or other bytes before the cursor.
+    pub(super) fn has_changed(&self, id: SourceId, at: u64) -> bool {
+        let Some(source) = self.sources().get(id) else { return false };
+        if self.shared_bytes(source).contains(&at) {
+            return true;
+        }
+        let Some(reader) = self.0.reader(id).filter(|_| !source.compressed) else { return false };
+        // What it was when the current turn read it is known after the turn.
+        (reader.in_turn && reader.offset <= at) || !self.0.is_as_read(source, &reader)
+    }
 
-/// What a rotation has put behind the name of a file, without `.gz`.
-pub(super) fn rotated_suffix(path: &Path) -> &[u8] {
-    let name = path.file_name().map_or(&b""[..], OsStr::as_bytes);
-    let name = name.strip_suffix(b".gz").unwrap_or(name);
-    let suffix = name.strip_prefix(stem(path)).unwrap_or_default();
-    suffix.strip_prefix(b".").or(suffix.strip_prefix(b"-")).unwrap_or(suffix)
-}
+    /// Whether a source that lost its place has its file open and may not have read all of it.
+    pub(super) fn is_still_read(&self, id: SourceId) -> bool {
+        let missing = self.sources().get(id).and_then(|source| source.missing_since);
+        self.0.reader(id).is_some_and(|reader| {
+            // If it certainly continues elsewhere, the lines that wait are there too.
+            let waits = reader.group_waits && !self.is_certain(id);
+            // Reading may succeed the next time, or never.
+            let failed = reader.trouble == Some(Trouble::Failed)
+                && missing.is_none_or(|since| self.0.now().since(since) < MISSING_GRACE);
+            let reads = reader.state == ReaderState::Reading || waits || failed;
+            reader.open && (reader.trouble.is_none() || failed) && (missing.is_none() || reads)
+        })
+    }
 
-pub(super) fn stem(path: &Path) -> &[u8] {
-    let mut name = path.file_name().map_or(&b""[..], OsStr::as_bytes);
-    name = name.strip_suffix(b".gz").unwrap_or(name);
-    loop {
-        let digits = name
-            .iter()
-            .rev()
-            .take_while(|byte| byte.is_ascii_digit() || matches!(byte, b'T' | b':' | b'-' | b'_'))
-            .count();
-        let rest = &name[..name.len() - digits];
-        match rest.strip_suffix(b".") {
-            Some(rest) if digits > 0 => name = rest,
-            _ if digits > 0 && !rest.is_empty() => return rest,
-            _ => return name,
+    /// Whether a file that begins like a source, and has the same bytes before the cursor, certainly is that source.
+    pub(super) fn is_certain(&self, id: SourceId) -> bool {
+        let len = self.sources().get(id).map_or(0, |source| source.fingerprint.len);
+        len >= self.0.fingerprints().length
+            || self.0.reader(id).is_some_and(|reader| reader.offset >= PROOF_BYTES)
+    }
+
+    /// Whether a compressed file does not have all bytes yet that were read of a source, or this was not checked: it may be
+    /// another file with the same beginning, as its reader will find out.
+    pub(super) fn is_behind(&self, candidate: &Candidate, id: SourceId) -> bool {
+        self.0.reader(id).is_some_and(|reader| {
+            let fits = || self.0.compressed_fits(candidate, true, reader.offset, reader.tail);
+            reader.offset > 0 && fits() != Some(true)
+        })
+    }
+
+    /// Whether a source lost its place long ago and sleeps, perhaps with its file open: it keeps what it has read, but not
+    /// the fingerprint, if another file begins with the same bytes.
+    pub(super) fn is_long_gone(&self, id: SourceId) -> bool {
+        let missing = self.sources().get(id).and_then(|source| source.missing_since);
+        let rests = self.0.reader(id).is_some_and(|reader| reader.state != ReaderState::Reading);
+        rests && missing.is_some_and(|since| self.0.now().since(since) >= MISSING_GRACE)
+    }
+
+    /// Sources that begin like a file, the longest fingerprint first, the one at its path before others.
+    pub(super) fn sources_like(&self, candidate: &Candidate) -> Vec<SourceId> {
+        let (sources, index) = (self.sources(), self.sources().index());
+        let usual = self.0.fingerprints().length;
+        let head = &candidate.head.bytes;
+        let mut ids = Vec::new();
+        let mut trace = Trace::new();
+        for len in index.lengths() {
+            if len > usual || len as usize > head.len() {
+                break;
+            }
+            // The fingerprint of the whole head is made anyway; that of a part of it only if it may help.
+            let is_known = len as usize == head.len() || !index.is_fully_traced() || {
+                trace.extend(head, len as usize);
+                index.has_prefix(trace.number())
+            };
+            if is_known && let Some(print) = candidate.head.print_of_first(len) {
+                ids.extend(sources.with_print(&print));
+            }
+        }
+        // Only a file that shares the usual fingerprint can have a longer one.
+        let mut longer = BTreeSet::new();
+        if let Some(shared) = candidate.head.print_of_first(usual) {
+            for id in index.with_hash(&shared.hash) {
+                let source = sources.get(*id).filter(|source| source.has_hash(&shared.hash));
+                let print = source.map(|source| source.fingerprint);
+                longer.extend(print.filter(|print| !print.whole).map(|print| print.len));
+            }
+        }
+        for len in longer.into_iter().filter(|len| *len > usual) {
+            if let Some(print) = self.0.print_of(candidate, len) {
+                ids.extend(sources.with_print(&print));
+            }
+        }
+        for len in index.whole_lengths() {
+            let like = Fingerprint { hash: [0; 32], len, whole: true };
+            if let Some(print) = self.0.print_like(candidate, &like) {
+                ids.extend(sources.with_print(&print));
+            }
+        }
+        if ids.iter().any(|&id| self.is_weak(id))
+            && let Some(saved) = self.0.saved_print_len(candidate)
+        {
+            let len = |id: &SourceId| sources.get(*id).map_or(0, |source| source.fingerprint.len);
+            ids.retain(|id| len(id) >= saved || !self.is_weak(*id));
+        }
+        ids.sort_by_key(|id| {
+            let source = sources.get(*id);
+            let len = source.map_or(0, |source| source.fingerprint.len);
+            let same_path = source.is_some_and(|source| source.path == candidate.path);
+            (std::cmp::Reverse(len), !same_path)
+        });
+        ids
+    }
+
+    /// Whether nothing speaks against a file being this source: a plain file is as long as what was read, and has the same
+    /// bytes before the cursor. A compressed file is checked by its reader.
+    ///
+    /// A short fingerprint proves little, because many files begin with the same line. Then the inode must be the same, or
+    /// the name must be that of a rotated file, or more must have been read, or the file was compared with the source
+    /// before that lost its place.
+    pub(super) fn is_plausible(&self, candidate: &Candidate, id: SourceId) -> bool {
+        let Some(reader) = self.0.reader(id) else { return false };
+        let Some(source) = self.sources().get(id) else { return false };
+        let meta = &candidate.found.metadata;
+        let same_inode = source.file_id() == meta.id();
+        let print = &source.fingerprint;
+        if source.former
+            && candidate.duplicate_of != Some(id)
+            && !may_be_former(&candidate.path, &source.path, same_inode, reader.offset, print)
+        {
+            return false;
+        }
+        let read_beyond = reader.offset.saturating_sub(u64::from(print.len));
+        if print.len < self.0.fingerprints().length
+            && read_beyond < PROOF_BYTES
+            && !same_inode
+            && !self.is_one_log(&source.path, &candidate.path)
+            && candidate.duplicate_of != Some(id)
+        {
+            return false;
+        }
+        if candidate.head.compressed {
+            let doubtful = self.is_shared(print);
+            let fits = || self.0.compressed_fits(candidate, doubtful, reader.offset, reader.tail);
+            return !source.rejected.has(meta) && fits() != Some(false);
+        }
+        self.0.plain_fits(candidate, &reader)
+    }
+
+    fn sources(&self) -> &Sources {
+        self.0.sources()
+    }
+
+    fn is_displaced(&self, id: SourceId) -> bool {
+        self.sources().is_displaced(id)
+    }
+
+    /// The source in a file that has its inode and its content.
+    fn same_file(&self, candidate: &Candidate, same_path: bool) -> Option<SourceId> {
+        let meta = &candidate.found.metadata;
+        let mut ids = self.sources().index().with_inode((meta.device, meta.inode)).iter().copied();
+        ids.find(|&id| {
+            // The compressed copy of a plain file is another file, even if it has the inode: it is matched as a copy.
+            let is_alike = |source: &Source| {
+                source.compressed == candidate.head.compressed
+                    && (!same_path || source.path == candidate.path)
+            };
+            self.is_displaced(id)
+                && self.sources().get(id).is_some_and(is_alike)
+                && (sabotage::is_on(Sabotage::InodeIsIdentity)
+                    || (self.has_beginning_of(candidate, id)
+                        && self.is_plausible(candidate, id)
+                        && self.is_proof_sufficient(candidate, id)
+                        && !self.has_better_match(candidate, id)))
+        })
+    }
+
+    /// Whether the bytes before the cursor prove more than a beginning that several files share. If not, the whole
+    /// fingerprint must be right.
+    fn is_proof_sufficient(&self, candidate: &Candidate, id: SourceId) -> bool {
+        let Some(source) = self.sources().get(id) else { return false };
+        let print = source.fingerprint;
+        let offset = self.0.reader(id).map_or(0, |reader| reader.offset);
+        // In a compressed file these bytes are not always checked here.
+        let is_checked = offset > u64::from(print.len) && !candidate.head.compressed;
+        source.shared.is_none() || is_checked || self.0.print_like(candidate, &print) == Some(print)
+    }
+
+    /// A source that lost its place continues in a file, now or later.
+    fn continues(&self, candidate: &Candidate, id: SourceId) -> Decision {
+        if self.is_still_read(id) || self.has_plain_copy(candidate, id) {
+            Decision::Wait(id)
+        } else {
+            Decision::Continue(id)
         }
     }
+
+    /// Whether a plain file that may be a copy of a source waits for the next scan, while this compressed one was
+    /// reported in between.
+    fn has_plain_copy(&self, candidate: &Candidate, id: SourceId) -> bool {
+        self.0.is_reaction()
+            && candidate.head.compressed
+            && self.0.places().iter().any(|(path, place)| match &place.content {
+                Content::Duplicate(duplicate) => duplicate.of == id,
+                Content::Nothing => place.recheck && is_related(path, &candidate.path),
+                Content::Source(_) => false,
+            })
+    }
+
+    /// Sources in their places that share the usual fingerprint with a file.
+    fn rivals(&self, candidate: &Candidate) -> Vec<SourceId> {
+        let usual = self.0.fingerprints().length;
+        let Some(print) = candidate.head.print_of_first(usual) else { return Vec::new() };
+        let ids = self.sources().index().with_hash(&print.hash).iter().copied();
+        ids.filter(|&id| !self.is_displaced(id) && self.sources().has_hash(id, &print.hash))
+            .collect()
+    }
+
+    /// The source that has its place at another name of this file.
+    fn other_name_of(&self, candidate: &Candidate) -> Option<SourceId> {
+        let meta = &candidate.found.metadata;
+        let ids = self.sources().index().with_inode((meta.device, meta.inode));
+        let mut ids = ids.iter().copied();
+        ids.find(|&id| !self.is_displaced(id) && self.has_beginning_of(candidate, id))
+    }
+
+    /// The source that lost its place to this file: it had the name or the inode of the file, and its beginning.
+    fn rewritten_source(&self, candidate: &Candidate) -> Option<SourceId> {
+        let here = candidate.found.metadata.id();
+        self.sources_like(candidate).into_iter().find(|&id| {
+            self.is_displaced(id)
+                && self.sources().get(id).is_some_and(|source| {
+                    let same = source.path == candidate.path;
+                    !source.former && (same || source.file_id() == here)
+                })
+        })
+    }
+
+    fn has_beginning_of(&self, candidate: &Candidate, id: SourceId) -> bool {
+        let Some(source) = self.sources().get(id) else { return false };
+        // Of a longer fingerprint only the usual length is checked. The inode and the bytes before the cursor, which are
+        // checked too, stand in for the rest.
+        match &source.shared {
+            Some(shared) => {
+                let len = self.0.fingerprints().length;
+                candidate.head.matches(&Fingerprint { hash: **shared, len, whole: false })
+            }
+            None if source.fingerprint.whole => {
+                self.0.print_like(candidate, &source.fingerprint) == Some(source.fingerprint)
+            }
+            None => candidate.head.matches(&source.fingerprint),
+        }
+    }
+
+    /// Whether the names say that a file is what a source was: rotated from it, or from what the link with that name
+    /// led to. A pin has the name of its file.
+    fn is_one_log(&self, of_source: &Path, path: &Path) -> bool {
+        let (shown_of_source, shown) = (self.0.shown(of_source), self.0.shown(path));
+        is_related(of_source, path)
+            || is_related(
+                shown_of_source.as_deref().unwrap_or(of_source),
+                shown.as_deref().unwrap_or(path),
+            )
+    }
+
+    /// Whether other files may begin with the bytes of this fingerprint, as far as is known: it is short, or just long
+    /// enough to differ from other files, or several sources begin with these bytes.
+    fn is_shared(&self, print: &Fingerprint) -> bool {
+        print.whole
+            || print.len != self.0.fingerprints().length
+            || self.sources().index().with_hash(&print.hash).len() > 1
+    }
+
+    /// The bytes that a file must share with a source to be compared with it.
+    fn shared_bytes(&self, source: &Source) -> Range<u64> {
+        let settings = self.0.fingerprints();
+        let len = match &source.fingerprint {
+            print if print.whole && source.shared.is_none() => 0,
+            print if print.whole => settings.length,
+            print => print.len.min(settings.length),
+        };
+        settings.offset..settings.offset + u64::from(len)
+    }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,222 +1,126 @@
 //! The catalog: which found file is which source.
 //!
-//! A name proves nothing. Each scan matches the files that are new or changed against the known sources,
-//! best evidence first:
+//! A name proves nothing. Each scan matches the files that are new or changed with the known sources, best
+//! evidence first:
 //!
-//! 1. same inode, same beginning, same bytes before the cursor: the file it was, perhaps renamed;
-//! 2. same beginning as a source whose file is gone from its place, and the same bytes before its cursor:
-//!    the file was copied, moved or compressed, and is read on from the cursor;
-//! 3. same inode and beginning, but shorter than what was read or with other bytes before the cursor: it
-//!    was rewritten, a new generation from zero; what it was keeps its cursor for a while (`former.rs`);
-//! 4. same beginning as a source that is still in its place: compared to the end. What is the same is held
-//!    back as a copy; what differs is a source of its own with a longer fingerprint;
-//! 5. nothing of the kind: what the registry knows of it, or a new source.
+//! 1. same inode, same beginning, same bytes before the cursor: the same file, perhaps renamed;
+//! 2. same beginning as a source that lost its place, and the same bytes before its cursor: the file was
+//!    copied, moved or compressed, and is read on from the cursor;
+//! 3. same inode and beginning, but shorter than what was read or with other bytes before the cursor: it was
+//!    rewritten and is read from zero as a new generation; the old content keeps its cursor for a while
+//!    (`former.rs`);
+//! 4. same beginning as a source in its place: the files are compared to the end. If they are equal, the file
+//!    is held back as a duplicate; if not, it becomes a source of its own with a longer fingerprint;
+//! 5. none of these: a file that the registry knows, or a new source.
 //!
-//! Where `file_identity` asks for names instead, these decide, and the content only says whether a file still
-//! holds what was read (`named.rs`).
+//! With another `file_identity` the name decides, and the content only shows whether a file still has what
+//! was read (`named.rs`).
+//!
+//! [`Catalog`] coordinates: it owns the parts, passes each what it needs, and applies what they return.
+//! [`Inventory`] has the facts: [`places`], [`sources`], readers and [`followed`] files. The parts read it
+//! and decide: [`matching`] which source is in a file, [`saved`] what the registry has for it, [`watches`]
+//! where to look, [`rotated`] which files belong to a link, [`pins`] what to keep, [`deletions`] what to
+//! delete, [`sweep`] what to forget, [`watchdog`] whom to wake.
 
 mod adopt;
-mod beside;
-mod delete;
+mod apply;
+mod candidate;
+mod deletions;
+mod duplicates;
+mod followed;
+mod forecast;
 mod former;
-mod heads;
 mod ids;
 mod index;
+mod inventory;
 mod leaving;
 mod looks;
 mod matching;
 mod named;
 mod peers;
 mod pins;
-mod place;
+mod places;
 mod portions;
 mod prefixes;
-mod rotation;
+mod probe;
+mod rejected;
+mod rotated;
 mod saved;
 mod saved_prints;
 mod sources;
 mod sweep;
-mod troubled;
-mod twins;
 mod watchdog;
-mod watched;
-mod weak;
+mod watches;
 
-use crate::compare::{Comparison, Longer};
-use crate::fingerprint::{Fingerprint, Head};
 use crate::identity::Marker;
 use crate::reader::InputContext;
 use crate::readers::Readers;
-use crate::scan::{Found, ScanProblem};
-use crate::watch::Directories;
-use adopt::Adoptable;
-use beside::Beside;
-use delete::Deletion;
-use foldhash::HashMap;
+use crate::scan::{Found, ScanProblem, Scanned, scan_changes};
+use crate::watcher::Watcher;
+use candidate::Candidate;
+use deletions::Deletions;
+use forecast::DeletionForecast;
 pub use ids::SourceIds;
-use index::Index;
+use inventory::Inventory;
 pub use leaving::Leaving;
+use looks::FileReport;
 pub use looks::{FileLook, FilePage, FileQuery, FileState, Reason};
 pub(crate) use matching::is_related;
 pub use peers::Peer;
 use pins::Pins;
+use places::{Content, Duplicate, FirstDifference, Place};
 pub(crate) use portions::HEADS_BYTES_MAX;
-use rotation::Rotations;
-use saved::Claim;
-use saved_prints::SavedPrints;
+use rotated::{LinkScan, RotatedFiles};
+use saved::SavedEntries;
 use skidder_event::SourceId;
-use skidder_os::{Metadata, Monotonic, Timestamp, is_out_of_descriptors};
-use std::collections::BTreeSet;
+use skidder_os::{Metadata, Monotonic, Notice, Timestamp, is_out_of_descriptors};
+use sources::{Source, SourceFile};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
-use troubled::Refused;
+use sweep::{Sweep, Sweeps};
 use watchdog::Watchdog;
-pub use watched::Reacted;
+pub use watches::Reacted;
+use watches::Watches;
 
 /// How long the state of a vanished file is kept: its compressed copy may appear a little later.
 pub const MISSING_GRACE: Duration = Duration::from_mins(1);
 
-/// Bytes that all comparisons of one scan may take together.
+/// Bytes that all comparisons of one scan may read together.
 const COMPARE_BYTES_PER_SCAN: u64 = 64 << 20;
 
-/// So many files that looking at all sources first costs less than matching each of them.
-const MANY: usize = 64;
+/// Number of files from which it is cheaper to look at all sources first than to match each file.
+const RESERVE_FILES_MIN: usize = 64;
 
 /// All files of one input.
 pub struct Catalog {
-    input: Arc<InputContext>,
-    /// The number of the input.
-    number: usize,
-    readers: Arc<Readers>,
-    ids: Arc<SourceIds>,
-    /// Where the files are, and what is told of them.
-    directories: Directories,
-    places: HashMap<Arc<Path>, Place>,
-    sources: HashMap<SourceId, Known>,
-    index: Index,
-    /// Saved entries whose fingerprints are shorter or longer than usual and that no source has yet.
-    saved: SavedPrints,
-    /// Whether the registry had entries of this input at the start, or it may have had some.
-    has_saved: bool,
-    /// Saved entries under other keys that files may go on with.
-    adoptable: Adoptable,
-    beside: Beside,
+    files: Inventory,
+    watches: Watches,
+    saved: SavedEntries,
+    rotated: RotatedFiles,
     pins: Pins,
-    rotations: Rotations,
-    /// Sources by their keys, where files are known by names.
-    names: HashMap<Arc<str>, SourceId>,
-    /// The name of what files are known by, for their entries.
-    identity: Arc<str>,
+    forecast: DeletionForecast,
     marker: Marker,
-    scans: u64,
-    /// Files that are held back, at most: exact after a scan, counted up during it.
-    twins: usize,
-    /// Places that this scan has found again.
-    found_again: usize,
-    /// Comparisons that this scan had no room for.
-    postponed: usize,
-    /// Sources that lost their places in this scan, or reaction.
-    lost: Vec<SourceId>,
-    /// Only some names are looked at: what concerns all files waits for the next scan.
-    brief: bool,
-    started: Option<Monotonic>,
-    /// When the scan, or reaction, began.
-    now: Monotonic,
-    /// Files that are to be deleted.
-    deletions: std::collections::HashMap<SourceId, Deletion>,
-    /// Directories in which files were deleted, until that is durable.
-    deleted_in: BTreeSet<PathBuf>,
+    pass: Pass,
+    deletions: Deletions,
     /// The other catalogs of this input, if it feeds several outputs.
     peer: Option<Peer>,
-    /// When the registry was looked through for what can be forgotten.
-    swept: Option<Monotonic>,
+    sweeps: Sweeps,
     watchdog: Watchdog,
-    scratch: Vec<u8>,
 }
 
-/// A path as the last scan saw it.
-struct Place {
-    device: u64,
-    inode: u64,
-    size: u64,
-    modified: Timestamp,
-    scan: u64,
-    holds: Holds,
-    /// To be looked at again although it did not change.
-    recheck: bool,
+/// A scan, or a reaction to notifications.
+#[derive(Default)]
+struct Pass {
+    /// When it began.
+    now: Monotonic,
+    /// Whether it is a reaction: only some paths are looked at, and everything about all files waits for the next scan.
+    is_reaction: bool,
+    /// Files that it could not process yet.
+    postponed: usize,
 }
 
-/// What is at a path.
-enum Holds {
-    Source(SourceId),
-    /// The same content as another source, as far as is known.
-    Twin(Box<Twin>),
-    /// Nothing that can be read yet: too short, damaged, not permitted.
-    Nothing,
-}
-
-struct Twin {
-    of: SourceId,
-    comparison: Option<Comparison>,
-    /// Sources to compare with after this one.
-    rivals: Vec<SourceId>,
-    /// The first byte in which it differs from all it was compared with.
-    differs: Differs,
-    told: bool,
-}
-
-/// Where two files differ, and which one goes on if the other has ended there.
-type Differs = Option<(u64, Option<Longer>)>;
-
-impl Twin {
-    fn of(of: SourceId) -> Self {
-        Self { of, comparison: None, rivals: Vec::new(), differs: None, told: false }
-    }
-}
-
-struct Known {
-    fingerprint: Fingerprint,
-    /// Of a fingerprint that is longer than usual: the hash of the usual length, which another source
-    /// shares.
-    shared: Option<Box<[u8; 32]>>,
-    /// The cheap number of the bytes of a fingerprint that is not longer than usual, if it is known.
-    trace: Option<u64>,
-    /// In the registry; shared with all who know the source.
-    key: Arc<str>,
-    path: Arc<Path>,
-    device: u64,
-    inode: u64,
-    size: u64,
-    compressed: bool,
-    /// Its file was rewritten: it has lost its place, and its key to what is there now.
-    former: bool,
-    /// Compressed files that its reader found to hold something else.
-    refused: Refused,
-    /// Its reader was not told of `path`.
-    untold: bool,
-    placed: bool,
-    /// Something of it was left out because the file was ignored when it was found.
-    skipped: bool,
-    missing_since: Option<Monotonic>,
-}
-
-/// A found file that must be matched, with its beginning.
-struct Candidate {
-    found: Found,
-    path: Arc<Path>,
-    head: Head,
-    /// What the place held before.
-    before: Option<Holds>,
-    /// The file was touched, and `resend_on_touch` asks for it to be read again.
-    touched: bool,
-    /// What the registry knows of it, if that was asked already.
-    claim: Option<Box<Claim>>,
-    /// It was compared with this source, is a copy of it, and has not changed since.
-    copy_of: Option<SourceId>,
-}
-
-/// Time as a scan needs it.
+/// The current time, on both clocks.
 #[derive(Clone, Copy, Debug)]
 pub struct Now {
     /// Wall clock, for `ignore_older`.
@@ -230,9 +134,9 @@ pub struct Now {
 pub struct ScanSummary {
     /// Files that match.
     pub matched: usize,
-    /// Files held back as copies of others.
+    /// Files held back as duplicates of others.
     pub held: usize,
-    /// Of those, files whose comparison goes on with the next scan.
+    /// Files whose comparison continues with the next scan, and files that could not be processed yet.
     pub undecided: usize,
     /// Files with a source.
     pub sources: usize,
@@ -241,228 +145,338 @@ pub struct ScanSummary {
 impl Catalog {
     /// An empty catalog.
     pub fn new(input: Arc<InputContext>, readers: Arc<Readers>, ids: Arc<SourceIds>) -> Self {
-        let identity = Arc::from(input.settings.identity.name());
         Self {
-            input,
-            number: 0,
-            readers,
-            ids,
-            directories: Directories::default(),
-            places: HashMap::default(),
-            sources: HashMap::default(),
-            index: Index::default(),
-            saved: SavedPrints::default(),
-            has_saved: true,
-            adoptable: Adoptable::default(),
-            beside: Beside::default(),
+            files: Inventory::new(input, readers, ids),
+            watches: Watches::default(),
+            saved: SavedEntries::default(),
+            rotated: RotatedFiles::default(),
             pins: Pins::default(),
-            rotations: Rotations::default(),
-            names: HashMap::default(),
-            identity,
+            forecast: DeletionForecast::default(),
             marker: Marker::default(),
-            scans: 0,
-            twins: 0,
-            found_again: 0,
-            postponed: 0,
-            lost: Vec::new(),
-            brief: false,
-            started: None,
-            now: Monotonic::default(),
-            deletions: std::collections::HashMap::default(),
-            deleted_in: BTreeSet::new(),
+            pass: Pass::default(),
+            deletions: Deletions::default(),
             peer: None,
-            swept: None,
+            sweeps: Sweeps::default(),
             watchdog: Watchdog::default(),
-            scratch: vec![0; 64 << 10],
         }
     }
 
-    /// Others have catalogs of the same input, for other outputs. Said before the first scan.
+    /// Sets the other catalogs of the same input, which are for other outputs. Call it before the first scan.
     pub fn set_peer(&mut self, peer: Peer) {
         self.peer = Some(peer);
     }
 
-    /// A scan begins: until [`Catalog::apply`] it may ask which files have not changed.
+    /// A scan begins. Until [`Catalog::apply`] it may ask which files have not changed.
     pub fn begin_scan(&mut self, now: Monotonic) {
         self.begin_names();
-        self.brief = false;
-        self.started.get_or_insert(now);
-        if !self.saved.is_loaded() {
-            self.load_saved(now);
+        self.pass.is_reaction = false;
+        self.sweeps.start(now);
+        if !self.saved.is_loaded() && self.saved.load(&self.files, &mut self.rotated) {
+            self.load_pins(now);
         }
-        self.keep_what_others_deleted(now);
-        self.marker.refresh(&*self.input.fs, &self.input.settings.identity);
-        self.take_troubled();
+        self.keep_deleted_by_others(now);
+        self.marker.refresh(&*self.files.input.fs, &self.files.input.settings.identity);
+        self.files.take_troubled();
     }
 
-    /// Whether a path holds what it held at the last scan, so that there is nothing to do about it.
+    /// Whether a path has what it had at the last scan, so that there is nothing to do about it.
     pub fn is_unchanged(&mut self, path: &Path, meta: &Metadata) -> bool {
-        let Some(place) = self.places.get_mut(path) else { return false };
-        if place.scan != self.scans {
-            place.scan = self.scans;
-            self.found_again += 1;
-        }
-        place.is_as_seen(meta) && !place.recheck
+        self.files.places.is_unchanged(path, meta)
     }
 
-    /// Takes in what a scan found and [`Catalog::is_unchanged`] did not know. Starts, moves, restarts and
-    /// forgets readers accordingly.
+    /// Processes the files that a scan found and that are not [unchanged](Catalog::is_unchanged). Starts,
+    /// moves, restarts and removes readers accordingly.
     ///
-    /// What is in a directory that could not be listed (`problems`) is taken to be as it was.
+    /// Files in a directory that could not be listed (`problems`) stay as they were.
     pub fn apply(&mut self, fresh: Vec<Found>, problems: &[ScanProblem], now: Now) -> ScanSummary {
-        let all = self.add_beside(fresh, now.monotonic);
+        let all = self.files.add_followed(fresh, now.monotonic);
         if !problems.is_empty() {
-            self.found_again += self.keep_unseen(problems);
+            self.files.places.keep_unseen(problems);
             if problems.iter().any(|problem| is_out_of_descriptors(&problem.error)) {
-                self.readers.give_way();
+                self.files.readers.give_way();
             }
         }
-        if self.found_again < self.places.len() {
-            self.drop_vanished(now.monotonic);
-        }
-        self.take_in(all, now)
+        let vanished = self.files.places.remove_vanished();
+        self.lose_places(vanished, now.monotonic);
+        self.process(all, now)
     }
 
-    fn take_in(&mut self, fresh: Vec<Found>, now: Now) -> ScanSummary {
-        self.now = now.monotonic;
-        let fresh = if self.saved.is_loaded() { fresh } else { self.put_off(fresh) };
-        let all = self.add_rotated(fresh, now);
-        let fresh = self.displace(all);
+    fn process(&mut self, fresh: Vec<Found>, now: Now) -> ScanSummary {
+        self.pass.now = now.monotonic;
+        let fresh = if self.saved.is_loaded() { fresh } else { self.postpone(fresh) };
+        let (files, saved, is_reaction) = (&mut self.files, &self.saved, self.pass.is_reaction);
+        let all = self.rotated.search(&mut LinkScan { files, saved, now, is_reaction }, fresh);
+        let fresh = self.vacate(all);
         self.reserve(fresh.len());
-        if self.input.settings.identity.is_content() {
+        if self.files.input.settings.identity.is_content() {
             self.match_by_content(fresh, now);
         } else {
             self.match_names(fresh, now);
-            let awakened = self.awaken_twins(now);
+            let awakened = self.reopen_duplicates(now);
             self.match_by_name(awakened, now);
         }
-        self.readers.call();
-        if self.brief {
-            for id in std::mem::take(&mut self.lost) {
-                self.note_missing(id, now.monotonic);
+        self.files.readers.call();
+        if self.pass.is_reaction {
+            for id in self.files.sources.take_displaced() {
+                self.files.note_missing(id, now.monotonic);
             }
         } else {
-            self.keep_pins(now.monotonic);
-            self.retire_missing(now);
+            self.update_pins(now.monotonic);
+            for retired in self.files.retire_missing(now) {
+                self.forecast.note_deleted(&retired.path, retired.at);
+            }
             self.sweep_registry(now);
-            self.delete_done(now);
-            self.find_stalled(now);
+            self.delete_done(now.monotonic);
+            for stalled in self.watchdog.check(&self.files, now) {
+                watchdog::rescue(&self.files, &stalled);
+            }
         }
-        let (held, undecided) = self.count_twins();
-        let undecided = undecided + self.postponed;
-        let matched = self.places.len();
-        self.input.metrics.files_matched.set(matched as u64);
-        self.input.metrics.files_held.set(held as u64);
-        ScanSummary { matched, held, undecided, sources: self.sources.len() }
+        let (held, undecided) = if self.pass.is_reaction {
+            (self.files.places.duplicates_max(), 0)
+        } else {
+            self.files.places.count_duplicates()
+        };
+        let undecided = undecided + self.pass.postponed;
+        let matched = self.files.places.len();
+        self.files.input.metrics.files_matched.set(matched as u64);
+        self.files.input.metrics.files_held.set(held as u64);
+        ScanSummary { matched, held, undecided, sources: self.files.sources.len() }
     }
 
-    /// Makes room for what is known of so many files, if there may be so many new ones: a table that grows hashes all
-    /// that is in it again.
+    /// Sets which of the inputs of a watcher this is; the first by default.
+    pub fn set_input(&mut self, number: usize) {
+        self.files.sources.set_input(number);
+        self.watches.set_input(number);
+    }
+
+    /// Looks for files and acts on what has changed. With a `watcher`, and unless `full`, it does not look into watched
+    /// directories without notifications.
+    pub fn scan(
+        &mut self,
+        watcher: Option<&mut Watcher>,
+        full: bool,
+        now: Now,
+    ) -> (ScanSummary, Vec<ScanProblem>) {
+        self.begin_scan(now.monotonic);
+        let input = Arc::clone(&self.files.input);
+        let Some(watcher) = watcher else {
+            let mut is_known = |path: &Path, meta: &Metadata| self.is_unchanged(path, meta);
+            let (found, problems) = scan_changes(&*input.fs, &input.settings.scan, &mut is_known);
+            let summary = self.apply(found, &problems, now);
+            return (summary, problems);
+        };
+        let Scanned { found, problems, gone } =
+            self.watches.scan(&input, &mut self.files.places, watcher, full);
+        let all = self.files.add_followed(found, now.monotonic);
+        if !problems.is_empty() {
+            self.files.places.keep_unseen(&problems);
+        }
+        self.lose_paths(&gone, now.monotonic);
+        if self.watches.has_listed() {
+            let watches = &self.watches;
+            let vanished = self.files.places.remove_unless(|path| watches.is_quiet_beside(path));
+            self.lose_places(vanished, now.monotonic);
+        }
+        (self.process(all, now), problems)
+    }
+
+    /// Takes a notification from a watcher.
+    pub fn notice(&mut self, notice: &Notice<'_>) {
+        self.watches.notice(notice);
+    }
+
+    /// Whether a directory came or went, so that the next scan should not wait.
+    pub fn is_restless(&self) -> bool {
+        self.watches.is_restless()
+    }
+
+    /// Wakes the readers of files that were written to, and looks at names that are new.
+    pub fn react(&mut self, watcher: &mut Watcher, now: Now) -> Reacted {
+        let mut look = self.files.take_troubled();
+        let changes = self.watches.take_changes(&self.files);
+        for id in changes.wake {
+            self.files.readers.wake(id);
+        }
+        look.extend(changes.look);
+        if look.is_empty() {
+            return Reacted { paths: changes.paths, looked: false };
+        }
+        // A file that is found twice would look like two names of it.
+        look.sort_unstable();
+        look.dedup();
+        self.begin_names();
+        let input = Arc::clone(&self.files.input);
+        // The next scan reports what cannot be looked at now.
+        let Scanned { found, gone, .. } =
+            self.watches.look_at(&input, &mut self.files.places, watcher, &look);
+        if !found.is_empty() || !gone.is_empty() {
+            self.lose_paths(&gone, now.monotonic);
+            self.process(found, now);
+        }
+        Reacted { paths: changes.paths, looked: true }
+    }
+
+    /// A scan, or a reaction, begins.
+    fn begin_names(&mut self) {
+        self.files.places.begin_scan();
+        self.files.sources.begin_scan();
+        // Only the first scan may rely on what was saved when it began.
+        if self.sweeps.has_started() {
+            self.saved.expect_new();
+        }
+        self.pass.postponed = 0;
+        self.pass.is_reaction = true;
+    }
+
+    /// There is nothing at these paths any more.
+    fn lose_paths(&mut self, gone: &[PathBuf], now: Monotonic) {
+        for path in gone {
+            if let Some(lost) = self.files.places.remove(path) {
+                self.lose_places(vec![lost], now);
+            }
+        }
+    }
+
+    /// Reserves room before very many new files: a table that grows hashes all of its entries again.
     fn reserve(&mut self, files: usize) {
-        if files < MANY || !self.sources.is_empty() {
+        if files < RESERVE_FILES_MIN || self.files.sources.len() > 0 {
             return;
         }
-        self.places.reserve(files);
-        self.sources.reserve(files);
-        self.index.reserve(files);
-        self.readers.reserve(files);
+        self.files.places.reserve(files);
+        self.files.sources.reserve(files);
+        self.files.readers.reserve(files);
     }
 
-    /// Matches changed files by what they hold, all of them in each pass.
-    fn match_together(&mut self, candidates: Vec<Candidate>, now: Now) {
-        let mut candidates = self.match_inodes(candidates);
-        let rotated = self.add_rotated_late(&candidates, now);
-        candidates.extend(self.match_inodes(rotated));
-        let awakened = self.awaken_twins(now);
-        candidates.extend(self.match_inodes(awakened));
-        // A plain copy proves what it is at once; a compressed one may still be growing.
-        candidates.sort_by_key(|candidate| candidate.head.compressed);
-        // These are about sources that lost their places. At a start there are none, and very many files.
-        if candidates.len() < MANY || self.sources.values().any(|known| !known.placed) {
-            candidates = self.match_content(candidates);
-            candidates = self.match_rewritten(candidates, now);
-        }
-        self.order_by_proof(&mut candidates);
-        let mut budget = COMPARE_BYTES_PER_SCAN;
-        for candidate in candidates {
-            self.match_others(candidate, now, &mut budget);
-        }
-        self.compare_twins(now, &mut budget);
-    }
-
-    /// Keeps places that the scan had no chance to see; says how many.
-    fn keep_unseen(&mut self, problems: &[ScanProblem]) -> usize {
-        let mut kept = 0;
-        for (path, place) in &mut self.places {
-            let unseen = problems.iter().any(|problem| path.starts_with(&problem.path));
-            if place.scan != self.scans && unseen {
-                place.scan = self.scans;
-                kept += 1;
+    /// Paths have lost what was at them.
+    fn lose_places(&mut self, lost: Vec<(Arc<Path>, Place)>, now: Monotonic) {
+        if self.files.follows_links() {
+            for (path, place) in &lost {
+                self.rotated.note_lost(path, place, now);
             }
         }
-        kept
-    }
-
-    /// Sources whose paths are gone lose their place.
-    fn drop_vanished(&mut self, now: Monotonic) {
-        let scan = self.scans;
-        self.drop_places(|_, place| place.scan == scan, now);
-    }
-
-    /// Paths lose what was at them, but for those that are kept.
-    fn drop_places(&mut self, keep: impl Fn(&Path, &Place) -> bool, now: Monotonic) {
-        let follows = self.follows_links();
-        let (beside, mut lost, mut twins) = (&mut self.beside, Vec::new(), Vec::new());
-        self.places.retain(|path, place| {
-            let kept = keep(path, place);
-            if !kept && follows {
-                beside.lose(path, place, now);
+        let (mut sources, mut others) = (Vec::new(), Vec::new());
+        for (_, place) in lost {
+            match place.content {
+                Content::Source(id) => sources.push(id),
+                content => others.push(content),
             }
-            match &place.holds {
-                Holds::Source(id) if !kept => lost.push(*id),
-                Holds::Twin(_) if !kept => {
-                    twins.push(std::mem::replace(&mut place.holds, Holds::Nothing));
-                }
-                _ => {}
+        }
+        // Not in the order of a hash map: the source that was displaced first is tried first.
+        sources.sort_unstable();
+        for id in sources {
+            self.files.sources.displace(id);
+        }
+        for content in others {
+            self.files.forget_duplicate(&content, now);
+        }
+    }
+
+    /// Follows the pins that an earlier run left.
+    fn load_pins(&mut self, now: Monotonic) {
+        let pins = self.pins.load(&self.files);
+        for path in &pins {
+            let pin: Arc<Path> = Arc::from(path.as_path());
+            let fs = &*self.files.input.fs;
+            let of = self
+                .saved
+                .saved_path_of(&self.files, path)
+                .or_else(|| pins::original_path(fs, path));
+            if of.is_none() {
+                tracing::warn!(pin = %pin.display(),
+                    "nothing says what this pinned file was called: its events have the path of the pin");
             }
-            kept
-        });
-        // Not in the order of a hash map: what lost its place first is asked first who it may be.
-        lost.sort_unstable();
-        for id in lost {
-            self.unplace(id);
+            let of = of.unwrap_or_else(|| Arc::clone(&pin));
+            self.files.followed.add_pin(pin, of, now);
         }
-        for holds in twins {
-            self.lose_twin(&holds, now);
+        if !pins.is_empty() {
+            tracing::info!(files = pins.len(), "files that were pinned are read to their end");
         }
     }
 
-    /// Whether what was rotated away from the target of a link is looked for.
-    fn follows_links(&self) -> bool {
-        self.input.settings.scan.symlinks && self.input.settings.identity.is_content()
-    }
-
-    fn put_place(&mut self, path: Arc<Path>, found: &Found, holds: Holds, recheck: bool) {
-        if let Holds::Source(id) = holds {
-            self.readers.set_teller(id, self.directories.tells_of(&path));
-        }
-        self.fill_place(path, found, holds, recheck);
-    }
-
-    /// The same, for a source that knows already who tells of writes to it.
-    fn fill_place(&mut self, path: Arc<Path>, found: &Found, holds: Holds, recheck: bool) {
-        let meta = &found.metadata;
-        self.twins += usize::from(matches!(holds, Holds::Twin(_)));
-        let place = Place {
-            device: meta.device,
-            inode: meta.inode,
-            size: meta.size,
-            modified: meta.modified,
-            scan: self.scans,
-            holds,
-            recheck,
+    /// A file has the content of a source. If the source is only known by its pin, because the program ended before more
+    /// was saved, it is known by the name of this file from now on.
+    fn name_pin(&mut self, id: SourceId, name: &Arc<Path>) {
+        let Some(pin) = self.files.sources.get(id).map(|source| Arc::clone(&source.path)) else {
+            return;
         };
-        self.places.insert(path, place);
+        if self.files.followed.pinned(&pin) != Some(&pin) || self.files.followed.is_pin_path(name) {
+            return;
+        }
+        self.files.followed.rename_pin(&pin, name);
+        self.pins.rename(id, name);
+        self.files.publish(id, false);
+    }
+
+    /// Pins files that are behind, removes the pins of files that are not any more, and enforces the limit.
+    fn update_pins(&mut self, now: Monotonic) {
+        if self.pins.is_idle(&self.files) {
+            return;
+        }
+        let changes = self.pins.remove_spare(&self.files, now);
+        self.files.apply_pin_changes(changes, now);
+        for id in self.files.sources.ids_in_order() {
+            let changes = self.pins.update(&self.files, id, now);
+            self.files.apply_pin_changes(changes, now);
+        }
+        if let Some(peer) = &self.peer {
+            peer.pins(self.pins.files());
+        }
+        let limit = self.files.input.settings.pin.max_bytes.unwrap_or(u64::MAX);
+        let (kept, changes) = self.pins.enforce_limit(&self.files, self.peer.as_ref(), limit);
+        self.files.apply_pin_changes(changes, now);
+        self.pins.sync(&self.files);
+        self.files.input.metrics.pinned_files.set(self.pins.len() as u64);
+        self.files.input.metrics.pinned_bytes.set(kept);
+    }
+
+    /// Forgets registry entries, if it is time.
+    fn sweep_registry(&mut self, now: Now) {
+        let Some(sweep) = self.sweeps.due(&self.files.input.settings, now.monotonic) else {
+            return;
+        };
+        if sweep == Sweep::First {
+            self.saved.end_adoption();
+            self.rotated.clear_saved();
+        }
+        sweep.run(&self.files, &self.rotated, now);
+    }
+
+    /// Some of the files, in the order of their paths. Costs a walk over all names.
+    pub fn page(&mut self, query: &FileQuery, now: Now) -> FilePage {
+        self.forecast.look(&self.files.places, now.monotonic);
+        FileReport { files: &self.files, forecast: &self.forecast, now }.page(query)
+    }
+
+    /// Deletes files that have been done for long enough.
+    fn delete_done(&mut self, now: Monotonic) {
+        let Some(grace) = self.files.input.settings.delete else { return };
+        self.deletions.find(&self.files, self.peer.as_ref(), grace, now);
+        for id in self.deletions.due(grace, now) {
+            if let Some(file) = self.deletions.delete(&self.files, self.peer.as_ref(), id) {
+                self.files.keep_if_grown(id, file, now);
+            }
+        }
+        self.deletions.sync(&self.files);
+    }
+
+    /// Another catalog has deleted files: what was added to them at the last moment is read here too.
+    fn keep_deleted_by_others(&mut self, now: Monotonic) {
+        let Some(peer) = &self.peer else { return };
+        for (id, file) in peer.take_deleted() {
+            self.files.keep_if_grown(id, file, now);
+        }
+    }
+
+    fn put_place(&mut self, path: Arc<Path>, found: &Found, content: Content, recheck: bool) {
+        if let Content::Source(id) = content {
+            self.files.readers.set_teller(id, self.watches.teller_of(&path));
+        }
+        self.fill_place(path, found, content, recheck);
+    }
+
+    /// The same, for a source whose reader knows already whether writes are reported.
+    fn fill_place(&mut self, path: Arc<Path>, found: &Found, content: Content, recheck: bool) {
+        self.files.places.put(path, &found.metadata, content, recheck);
     }
 }
 
@@ -479,4 +493,4 @@ mod replay_tests;
 #[cfg(test)]
 mod tests;
 #[cfg(test)]
-mod watched_tests;
+mod watches_tests;

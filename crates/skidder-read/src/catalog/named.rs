@@ -1,36 +1,37 @@
-//! Files that are known by a name instead of their content: `native`, `inode_marker` and `path`.
+//! Files that are identified by name instead of content: `native`, `inode_marker` and `path`.
 //!
-//! The name says which source a file is; the size and the bytes before the cursor say whether it still
-//! holds what was read. If not, it was rewritten or its name is used again: a new generation from zero.
+//! The name says which source a file is. The size and the bytes before the cursor say whether the file still
+//! has what was read. If not, it was rewritten or its name was reused: a new generation from zero.
 
-use super::saved::SavedState;
-use super::{Candidate, Catalog, Holds, Twin};
+use super::saved::{self, SavedState};
+use super::{Candidate, Catalog, Content};
 use crate::Now;
 use crate::cursors::CursorsError;
-use crate::fingerprint::Fingerprint;
-use skidder_event::SourceId;
 
 impl Catalog {
-    /// Finds the source of each file by its name; those that keep their path come first, so that of
-    /// several links to a file the one that is known stays.
+    /// Finds the source of each file by its name. Files that keep their path come first: of several links to
+    /// a file, the known one stays.
     pub(super) fn match_by_name(&mut self, mut candidates: Vec<Candidate>, now: Now) {
-        candidates.sort_by_key(|candidate| !matches!(candidate.before, Some(Holds::Source(_))));
+        candidates.sort_by_key(|candidate| !matches!(candidate.before, Some(Content::Source(_))));
         for candidate in candidates {
             let Some(key) = self.name_key(&candidate) else {
-                // There is no marker yet, which was told.
-                self.put_place(candidate.path, &candidate.found, Holds::Nothing, true);
+                // There is no marker yet, which is logged elsewhere.
+                self.put_place(candidate.path, &candidate.found, Content::Nothing, true);
                 continue;
             };
-            match self.names.get(&*key) {
-                Some(&id) => self.match_named(candidate, id),
+            match self.files.sources.with_key(&key) {
+                Some(id) => {
+                    let decision = self.matcher().named(&candidate, id);
+                    self.apply_decision(candidate, decision, None, now);
+                }
                 None => self.begin_named(candidate, key, now),
             }
         }
     }
 
-    /// The key in the registry of a file that is known by a name.
+    /// The registry key of a file.
     fn name_key(&self, candidate: &Candidate) -> Option<String> {
-        let settings = &self.input.settings;
+        let settings = &self.files.input.settings;
         let marker = match &settings.identity {
             crate::FileIdentity::InodeMarker(_) => self.marker.text()?,
             _ => "",
@@ -39,42 +40,18 @@ impl Catalog {
         name.map(|name| settings.key(&name))
     }
 
-    /// A file has the name of a source.
-    fn match_named(&mut self, candidate: Candidate, id: SourceId) {
-        if !self.is_loose(id) {
-            // Another link to the same file.
-            self.hold(candidate.path, &candidate.found, Twin::of(id));
-            return;
-        }
-        let meta = &candidate.found.metadata;
-        let same_file = self
-            .sources
-            .get(&id)
-            .is_some_and(|known| (known.device, known.inode) == (meta.device, meta.inode));
-        let fits = self.readers.look(id).is_none_or(|look| self.look_fits(&candidate, &look));
-        if !same_file && self.is_still_read(id) {
-            // Another file has the path; what is open of the one before comes first.
-            let twin = Twin { told: true, ..Twin::of(id) };
-            self.put_place(candidate.path, &candidate.found, Holds::Twin(Box::new(twin)), true);
-        } else if fits && !candidate.touched {
-            self.settle(candidate, id, !same_file);
-        } else {
-            self.restart(candidate, id);
-        }
-    }
-
-    /// A file whose name no source has: one that the registry knows, or a new one.
+    /// A file whose name no source has: one from the registry, or a new one.
     fn begin_named(&mut self, candidate: Candidate, key: String, now: Now) {
         let saved = match self.saved_under(&candidate, &key) {
             Ok(saved) => saved,
             Err(error) => {
                 tracing::error!(path = %candidate.path.display(), %error,
                     "the state of a file cannot be had; trying again with the next scan");
-                self.put_place(candidate.path, &candidate.found, Holds::Nothing, true);
+                self.put_place(candidate.path, &candidate.found, Content::Nothing, true);
                 return;
             }
         };
-        let print = self.print_shown(&candidate);
+        let print = self.files.probe.print_shown(&candidate);
         self.add_source(candidate, print, key, saved, now);
     }
 
@@ -83,17 +60,10 @@ impl Catalog {
         candidate: &Candidate,
         key: &str,
     ) -> Result<Option<SavedState>, CursorsError> {
-        let Some(entry) = self.entry(key)? else {
-            return self.adopt(candidate);
+        let Some(entry) = saved::entry(&self.files, key)? else {
+            return self.saved.adopt(&self.files, candidate);
         };
-        let cursor = self.proven_cursor(candidate, &entry);
+        let cursor = saved::proven_cursor(&self.files, candidate, &entry);
         Ok(Some(SavedState { key: key.to_owned(), fingerprint: None, cursor }))
-    }
-
-    /// The fingerprint of a file that is known by a name, if events are to carry it.
-    pub(super) fn print_shown(&self, candidate: &Candidate) -> Fingerprint {
-        let settings = &self.input.settings.fingerprint;
-        let complete = settings.enabled && candidate.head.bytes.len() >= settings.length as usize;
-        Fingerprint::of(if complete { &candidate.head.bytes } else { &[] })
     }
 }

@@ -5,7 +5,7 @@ use crate::readers::ReadersLimits;
 use crate::settings::{Compression, FilestreamSettings, TakeOver};
 use crate::testing::{Input, lines, settings};
 use skidder_os::Fs;
-use skidder_registry::{Cursor, FileEntry as Entry, Meta};
+use skidder_registry::{Cursor, FileEntry, Meta};
 use skidder_testkit::Random;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -219,8 +219,8 @@ fn an_old_key_counts_only_at_its_path_and_with_its_identity() {
     assert_eq!(rounds(&mut input).len(), 120, "both are read from the start, nothing is skipped");
 }
 
-fn entry(path: &str, offset: u64) -> Entry {
-    Entry {
+fn entry(path: &str, offset: u64) -> FileEntry {
+    FileEntry {
         cursor: Cursor { offset, ..Cursor::default() },
         meta: Meta { source: Arc::from(Path::new(path)), ..Meta::default() },
         updated: skidder_os::Timestamp(0),

@@ -1,41 +1,42 @@
-//! What the catalogs of one input tell each other, if it feeds several outputs: each output has a catalog of its own,
-//! and these agree on what happens to the files themselves.
+//! What the catalogs of one input agree on, if it feeds several outputs: each output has a catalog of its
+//! own, and they share the files.
 //!
-//! A file is deleted only when each of them has had all of it for long enough, and by the last one to find so. The
-//! others are given the open file, so that what a writer adds at the last moment is read by all.
+//! A file is deleted only when all of the catalogs have delivered it for the grace period, by the last one
+//! that finds so. The others get the open file, so that all of them read what a writer adds at the last
+//! moment.
 
 use skidder_event::{SourceId, Tail};
 use skidder_os::File;
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// A file as the system knows it: device and inode.
+/// The device and the inode of a file.
 pub(super) type FileNumbers = (u64, u64);
 
-/// What a catalog has read of a file when it agrees to its deletion. Others must have read as much.
+/// What a catalog has read of a file that it agrees to delete. The others must have read as much.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ReadWhole {
     /// Size of the file.
     pub(super) size: u64,
-    /// Where the reader is, in decompressed bytes.
+    /// Position of the reader, in decompressed bytes.
     pub(super) offset: u64,
-    /// The bytes before that place, as they were when they were read.
+    /// The bytes before that position, as they were when they were read.
     pub(super) tail: Option<Tail>,
 }
 
-/// The place of one catalog among those of its input.
+/// The seat of one catalog among those of its input.
 #[derive(Clone)]
 pub struct Peer {
     shared: Arc<Mutex<Vec<Seat>>>,
     number: usize,
 }
 
-/// What one catalog has told, and what it was told.
+/// What one catalog has published for the others, and received from them.
 #[derive(Default)]
 struct Seat {
     /// Files that it agrees to delete.
     agreed: HashMap<FileNumbers, (SourceId, ReadWhole)>,
-    /// Its sources whose files another one has deleted.
+    /// Its sources whose files another catalog has deleted.
     deleted: Vec<(SourceId, Box<dyn File>)>,
     /// Files that it has pinned.
     pinned: HashSet<FileNumbers>,
@@ -48,20 +49,20 @@ impl std::fmt::Debug for Peer {
 }
 
 impl Peer {
-    /// Places for the catalogs of one input.
+    /// Seats for the catalogs of one input.
     pub fn seats(count: usize) -> Vec<Self> {
         let seats = std::iter::repeat_with(Seat::default).take(count).collect();
         let shared = Arc::new(Mutex::new(seats));
         (0..count).map(|number| Self { shared: Arc::clone(&shared), number }).collect()
     }
 
-    /// Says which files this catalog agrees to delete; all others not any more.
+    /// Publishes the files that this catalog agrees to delete; it agrees to no others any more.
     pub(super) fn agree(&self, files: HashMap<FileNumbers, (SourceId, ReadWhole)>) {
         self.lock()[self.number].agreed = files;
     }
 
-    /// Deletes a file with `delete`, if all others agree to it; nothing if one does not. It is told what they have
-    /// read, and gives one open file for each of them.
+    /// Deletes a file with `delete`, if all others agree; returns `None` if one does not. `delete` gets what
+    /// the others have read, and returns one open file for each of them.
     pub(super) fn delete<E>(
         &self,
         file: FileNumbers,
@@ -82,7 +83,7 @@ impl Peer {
                 _ => return None,
             }
         }
-        // Nobody changes its mind meanwhile.
+        // The lock is held, so that no catalog withdraws.
         let opened = match delete(&of_others) {
             Ok(opened) => opened,
             Err(error) => return Some(Err(error)),
@@ -100,12 +101,12 @@ impl Peer {
         std::mem::take(&mut self.lock()[self.number].deleted)
     }
 
-    /// Says which files this catalog has pinned.
+    /// Publishes the files that this catalog has pinned.
     pub(super) fn pins(&self, files: HashSet<FileNumbers>) {
         self.lock()[self.number].pinned = files;
     }
 
-    /// How many others have pinned a file: so many of its names are theirs.
+    /// The number of other catalogs that have pinned a file: so many of its names are theirs.
     pub(super) fn pins_of_others(&self, file: FileNumbers) -> u64 {
         let seats = self.lock();
         let others = seats.iter().enumerate().filter(|(number, _)| *number != self.number);

@@ -1,33 +1,35 @@
-//! Taking in very many new or changed files a portion at a time, so that the beginnings of all of them are
-//! never held at once.
+//! The passes of matching, and how very many files go through them in portions, so that not all of their
+//! beginnings are in memory at once.
 //!
-//! The passes that match files go from the best evidence to the weakest, over all files. A portion may be
-//! taken through all of them alone where no file of a later one could have had better evidence: files that are
-//! where they were are matched first, whoever they stand with; and if no source has lost its place then, what
-//! is left are copies, files that the registry knows and new files. Those that have the best claim there can be
-//! to what the registry knows go first, as they would among all of them.
+//! The passes go from the best evidence to the weakest, over all files. A portion may go through all passes
+//! alone if no file of a later portion could have better evidence. So files that are in their places are
+//! matched first, in any order. If no source has lost its place then, the rest are duplicates, files that the
+//! registry knows and new files. Of these, the files with the best possible match in the registry go first,
+//! as they would among all files.
 
-use super::heads::Fresh;
+use super::candidate::ChangedFile;
+use super::matching::{CatalogFacts, Decision, Matcher};
+use super::rotated::LinkScan;
 use super::saved::Rank;
-use super::{COMPARE_BYTES_PER_SCAN, Candidate, Catalog};
+use super::{COMPARE_BYTES_PER_SCAN, Candidate, Catalog, RESERVE_FILES_MIN};
 use crate::Now;
 
-/// Bytes of beginnings that are held at once while nothing has lost its place.
+/// Bytes of beginnings that are in memory at once while no source has lost its place.
 pub(crate) const HEADS_BYTES_MAX: usize = 8 << 20;
 
-/// Files of a portion where those before it tell nothing of it: what is found can be read while the next portion is
-/// looked at, and its beginnings are still in the cache when they are matched.
+/// Files in a portion if the portions do not depend on each other. Readers can start with them while the next
+/// portion is processed, and the beginnings are still in the cache when they are matched.
 const PORTION_MAX: usize = 64;
 
 impl Catalog {
-    /// Files whose beginnings are held at once.
+    /// Number of files whose beginnings are in memory at once.
     fn portion(&self) -> usize {
-        let settings = &self.input.settings;
+        let settings = &self.files.input.settings;
         (settings.heads_bytes_max / (settings.fingerprint.length as usize).max(1)).max(1)
     }
 
-    /// Matches changed files by what they hold.
-    pub(super) fn match_by_content(&mut self, fresh: Vec<Fresh>, now: Now) {
+    /// Matches changed files by their content.
+    pub(super) fn match_by_content(&mut self, fresh: Vec<ChangedFile>, now: Now) {
         let portion = self.portion();
         if fresh.len() <= portion {
             let candidates = self.read_heads(fresh, now);
@@ -41,9 +43,58 @@ impl Catalog {
         self.match_apart(fresh, portion, now);
     }
 
-    /// Matches changed files by their names. Those that keep their path come first, so that of several links
-    /// to a file the one that is known stays.
-    pub(super) fn match_names(&mut self, mut fresh: Vec<Fresh>, now: Now) {
+    /// Matches changed files by their content, all of them in each pass.
+    fn match_together(&mut self, candidates: Vec<Candidate>, now: Now) {
+        let mut candidates = self.match_inodes(candidates, now);
+        let (files, saved, is_reaction) = (&mut self.files, &self.saved, self.pass.is_reaction);
+        let mut scan = LinkScan { files, saved, now, is_reaction };
+        let rotated = self.rotated.search_late(&mut scan, &candidates);
+        let rotated = self.vacate(rotated);
+        let rotated = self.read_heads(rotated, now);
+        candidates.extend(self.match_inodes(rotated, now));
+        let awakened = self.reopen_duplicates(now);
+        candidates.extend(self.match_inodes(awakened, now));
+        // The check of a plain copy is final; a compressed one may still be growing.
+        candidates.sort_by_key(|candidate| candidate.head.compressed);
+        // These passes are about displaced sources. At a start there are none, and very many files.
+        if candidates.len() < RESERVE_FILES_MIN || self.files.sources.has_displaced() {
+            candidates = self.run_pass(candidates, now, |matcher, file| matcher.moved(file));
+            candidates = self.run_pass(candidates, now, |matcher, file| matcher.rewritten(file));
+        }
+        self.saved.order_by_proof(&self.files, &mut candidates);
+        let mut budget = COMPARE_BYTES_PER_SCAN;
+        for candidate in candidates {
+            self.match_others(candidate, now, &mut budget);
+        }
+        self.resume_comparisons(now, &mut budget);
+    }
+
+    /// Takes files through one pass. Returns those that it did not decide about.
+    fn run_pass(
+        &mut self,
+        candidates: Vec<Candidate>,
+        now: Now,
+        decide: impl Fn(&Matcher<CatalogFacts<'_>>, &Candidate) -> Option<Decision>,
+    ) -> Vec<Candidate> {
+        let mut left = Vec::new();
+        for candidate in candidates {
+            match decide(&self.matcher(), &candidate) {
+                Some(decision) => self.apply_decision(candidate, decision, None, now),
+                None => left.push(candidate),
+            }
+        }
+        left
+    }
+
+    /// Files with the inode of a source. Of several names, the name of the source comes first.
+    fn match_inodes(&mut self, candidates: Vec<Candidate>, now: Now) -> Vec<Candidate> {
+        let elsewhere = self.run_pass(candidates, now, |matcher, file| matcher.in_place(file));
+        self.run_pass(elsewhere, now, |matcher, file| matcher.renamed(file))
+    }
+
+    /// Matches changed files by their names. Files that keep their path come first: of several links to a
+    /// file, the known one stays.
+    pub(super) fn match_names(&mut self, mut fresh: Vec<ChangedFile>, now: Now) {
         fresh.sort_by_key(|fresh| !fresh.was_source());
         let mut fresh = fresh.into_iter();
         while fresh.len() > 0 {
@@ -52,8 +103,13 @@ impl Catalog {
         }
     }
 
-    /// Files that are where they were: the same inode at the same path. Gives back the others.
-    fn match_in_place(&mut self, fresh: Vec<Fresh>, portion: usize, now: Now) -> Vec<Fresh> {
+    /// Matches files that are in their places: the same inode at the same path. Returns the others.
+    fn match_in_place(
+        &mut self,
+        fresh: Vec<ChangedFile>,
+        portion: usize,
+        now: Now,
+    ) -> Vec<ChangedFile> {
         let (mut here, mut left) = (Vec::new(), Vec::with_capacity(fresh.len()));
         for fresh in fresh {
             if !self.may_be_in_place(&fresh) {
@@ -69,29 +125,35 @@ impl Catalog {
         left
     }
 
-    fn match_portion_in_place(&mut self, fresh: Vec<Fresh>, left: &mut Vec<Fresh>, now: Now) {
-        for candidate in self.read_heads(fresh, now) {
-            if let Err(candidate) = self.try_in_place(candidate) {
-                left.push(Fresh::from(candidate));
-            }
-        }
+    fn match_portion_in_place(
+        &mut self,
+        fresh: Vec<ChangedFile>,
+        left: &mut Vec<ChangedFile>,
+        now: Now,
+    ) {
+        let candidates = self.read_heads(fresh, now);
+        let elsewhere = self.run_pass(candidates, now, |matcher, file| matcher.in_place(file));
+        left.extend(elsewhere.into_iter().map(ChangedFile::from));
     }
 
-    fn may_be_in_place(&self, fresh: &Fresh) -> bool {
+    fn may_be_in_place(&self, fresh: &ChangedFile) -> bool {
         let meta = &fresh.found.metadata;
-        let ids = self.index.with_inode((meta.device, meta.inode));
+        let ids = self.files.sources.index().with_inode((meta.device, meta.inode));
         ids.iter().any(|id| {
-            self.sources.get(id).is_some_and(|known| !known.placed && known.path == fresh.path)
+            self.files
+                .sources
+                .get(*id)
+                .is_some_and(|source| !source.placed && source.path == fresh.path)
         })
     }
 
-    /// Whether no pass looks further than at one file, the sources in their places, and the registry.
+    /// Whether no pass looks beyond one file, the sources in their places, and the registry.
     fn is_divisible(&self) -> bool {
-        !self.input.settings.scan.symlinks && self.sources.values().all(|known| known.placed)
+        !self.files.input.settings.scan.symlinks && !self.files.sources.has_displaced()
     }
 
-    /// Portion by portion: first the files that nobody could have a better claim against, then the others.
-    fn match_apart(&mut self, fresh: Vec<Fresh>, portion: usize, now: Now) {
+    /// Portion by portion: first the files that no other file can have a better match than, then the others.
+    fn match_apart(&mut self, fresh: Vec<ChangedFile>, portion: usize, now: Now) {
         let mut budget = COMPARE_BYTES_PER_SCAN;
         let mut later = Vec::new();
         let portion = portion.min(PORTION_MAX);
@@ -100,11 +162,12 @@ impl Catalog {
             for mut candidate in self.read_heads(fresh.by_ref().take(portion), now) {
                 let rank = self.rank_alone(&mut candidate);
                 let compressed = candidate.head.compressed;
-                let is_first = if self.has_saved { rank.is_in_place() } else { !compressed };
+                let is_first =
+                    if self.saved.may_have_any() { rank.is_in_place() } else { !compressed };
                 if is_first {
                     self.match_others(candidate, now, &mut budget);
                 } else {
-                    later.push(((rank, compressed), Fresh::from(candidate)));
+                    later.push(((rank, compressed), ChangedFile::from(candidate)));
                 }
             }
         }
@@ -115,18 +178,18 @@ impl Catalog {
                 self.match_others(candidate, now, &mut budget);
             }
         }
-        self.compare_twins(now, &mut budget);
+        self.resume_comparisons(now, &mut budget);
     }
 
-    fn rank_alone(&mut self, candidate: &mut Candidate) -> Rank {
-        if !self.has_saved {
+    fn rank_alone(&self, candidate: &mut Candidate) -> Rank {
+        if !self.saved.may_have_any() {
             return Rank::NONE;
         }
         let print = candidate.head.print();
-        // What the registry does not tell now is asked again when the file begins.
-        let claim = self.claim(candidate, &print).ok().flatten();
+        // An error is ignored here: the registry is asked again when the file becomes a source.
+        let claim = self.saved.claim(&self.files, candidate, &print).ok().flatten();
         let rank = claim.as_ref().map_or(Rank::NONE, |claim| claim.rank);
-        // Its place among the unusual ones may change before it is used.
+        // The number of an unusual entry may change before it is used.
         candidate.claim = claim.filter(|claim| claim.odd.is_none()).map(Box::new);
         rank
     }

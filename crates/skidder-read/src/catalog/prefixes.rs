@@ -1,15 +1,14 @@
-//! Whether any source may begin with the first so many bytes of a file, asked for every length in use.
+//! Whether a source may begin with the first bytes of a file, for every length in use.
 //!
-//! A fingerprint is expensive, and with short files nearly every length is in use. A cheap number of the same
-//! bytes says of most lengths that no source begins so; only for the others the fingerprint is made.
+//! A fingerprint is expensive, and with short files nearly every length is in use. A cheap hash of the same
+//! bytes excludes most lengths; the fingerprint is made only for the others.
 
 use foldhash::HashMap;
 
-/// Bits of the filter for each prefix: so that about one question in twenty is answered wrongly with yes, and
-/// then by the map.
+/// Bits of the filter for each prefix: about one answer in twenty is a wrong yes, which the map corrects.
 const BITS_EACH: usize = 16;
 
-/// A cheap number of some bytes, one byte after the other (FNV-1a,
+/// A cheap hash of some bytes, one byte after the other (FNV-1a,
 /// <http://www.isthe.com/chongo/tech/comp/fnv/>).
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Trace {
@@ -22,7 +21,7 @@ impl Trace {
         Self { state: 0xcbf2_9ce4_8422_2325, len: 0 }
     }
 
-    /// Goes on to the first `len` of `bytes`, of which the number so far is the beginning.
+    /// Extends the hash to the first `len` of `bytes`; it covers the beginning of them so far.
     pub(super) fn extend(&mut self, bytes: &[u8], len: usize) {
         for byte in &bytes[self.len..len] {
             self.state = (self.state ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3);
@@ -30,13 +29,13 @@ impl Trace {
         self.len = len;
     }
 
-    /// The number, for bytes of this length only.
+    /// The hash; it depends on the number of bytes too.
     pub(super) fn number(self) -> u64 {
         let mixed = self.state ^ (self.len as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         (mixed ^ (mixed >> 32)).wrapping_mul(0xd6e8_feb8_6659_fd93)
     }
 
-    /// The number of all of `bytes`.
+    /// The hash of all of `bytes`.
     pub(super) fn of(bytes: &[u8]) -> u64 {
         let mut trace = Self::new();
         trace.extend(bytes, bytes.len());
@@ -44,13 +43,13 @@ impl Trace {
     }
 }
 
-/// The numbers of the prefixes that sources are known by, with how many have each.
+/// The hashes of the prefixes of sources, and how many sources have each.
 #[derive(Debug, Default)]
 pub(super) struct Prefixes {
     counts: HashMap<u64, u32>,
-    /// A filter before the map, small enough for the cache; numbers that were removed are still in it.
+    /// A filter before the map, small enough for the cache; removed hashes are still in it.
     bits: Vec<u64>,
-    /// Numbers in the filter.
+    /// Hashes in the filter.
     filtered: usize,
 }
 
@@ -79,7 +78,7 @@ impl Prefixes {
         }
     }
 
-    /// Whether a source is known by bytes with this number.
+    /// Whether a source has a prefix with this hash.
     pub(super) fn has(&self, number: u64) -> bool {
         let (word, bit) = place(&self.bits, number);
         self.bits.get(word).is_some_and(|word| word & bit != 0) && self.counts.contains_key(&number)

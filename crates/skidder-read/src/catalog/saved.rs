@@ -1,46 +1,62 @@
-//! What the registry knows from an earlier run.
+//! What the registry has from an earlier run.
 
-use super::adopt::is_of_input;
+use super::adopt::{Adoptable, is_of_input};
 use super::former::{may_be_former, of_former};
+use super::inventory::Inventory;
 use super::matching::{PROOF_BYTES, is_related};
+use super::rotated::RotatedFiles;
 use super::saved_prints::{SavedPrint, SavedPrints};
-use super::{Candidate, Catalog, Holds, MISSING_GRACE};
-use crate::compare::{Side, fingerprint_of};
+use super::{Candidate, MISSING_GRACE};
 use crate::cursors::CursorsError;
 use crate::fingerprint::Fingerprint;
 use crate::scan::Found;
 use skidder_event::Tail;
-use skidder_os::{Monotonic, open_same};
-use skidder_registry::{Cursor, FileEntry as Entry};
+use skidder_registry::{Cursor, FileEntry};
 use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
-use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Bytes read at once for an unusual fingerprint.
-const PRINT_SCRATCH_BYTES: usize = 16 << 10;
+/// The registry's entries of an input, as an earlier run left them.
+pub(super) struct SavedEntries {
+    /// Entries whose fingerprints are shorter or longer than usual and that no source has yet.
+    prints: SavedPrints,
+    /// Whether there are entries of this input, or may be.
+    has_any: bool,
+    /// Entries under other keys that files may continue from.
+    adoptable: Adoptable,
+    /// The scan in which the registry was read.
+    loaded: Option<u64>,
+}
+
+impl Default for SavedEntries {
+    fn default() -> Self {
+        let (prints, adoptable) = (SavedPrints::default(), Adoptable::default());
+        Self { prints, has_any: true, adoptable, loaded: None }
+    }
+}
 
 /// A saved entry that may be a file's.
 pub(super) struct Claim {
     key: String,
-    /// Its place among the entries with unusual fingerprints.
+    /// Its number among the entries with unusual fingerprints.
     pub(super) odd: Option<usize>,
-    entry: Entry,
+    entry: FileEntry,
     pub(super) rank: Rank,
 }
 
-/// How well a saved entry fits a file; the smaller the better.
+/// How well a saved entry fits a file; smaller is better.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Rank {
-    /// The bytes before the cursor are others.
+    /// Other bytes are before the cursor.
     misfit: bool,
-    /// It is of another file; if little is known of that, also if it had another path: an inode is used again.
+    /// It is the entry of another file; or little is known of the file, and it had another path: an inode may
+    /// be reused.
     elsewhere: bool,
-    /// Other files may begin with all that is known.
+    /// Other files may begin with all known bytes.
     weak: bool,
     other_file: bool,
-    /// Nothing was read that could prove anything, or it was not looked at.
+    /// Nothing was read that could prove anything, or it was not checked.
     unproved: bool,
     other_path: bool,
 }
@@ -55,21 +71,21 @@ impl Rank {
         other_path: true,
     };
 
-    /// Whether an entry is of the very file at its path: no other file has a better claim to it.
+    /// Whether an entry belongs to the file at its path: no other file can fit better.
     pub(super) fn is_in_place(self) -> bool {
         !self.misfit && !self.other_file && !self.other_path
     }
 }
 
-/// What the registry says of a file.
+/// What the registry has for a file.
 pub(super) struct SavedState {
     pub(super) key: String,
-    /// Of the entry, if it is shorter or longer than usual.
+    /// The fingerprint of the entry, if it is shorter or longer than usual.
     pub(super) fingerprint: Option<Fingerprint>,
     pub(super) cursor: Cursor,
 }
 
-/// A new generation of a file that does not hold any more what was read.
+/// A new generation of a file that does not have any more what was read.
 fn restarted(candidate: &Candidate, cursor: Cursor) -> Cursor {
     tracing::info!(path = %candidate.path.display(), read = cursor.offset,
         size = candidate.found.metadata.size,
@@ -77,26 +93,26 @@ fn restarted(candidate: &Candidate, cursor: Cursor) -> Cursor {
     Cursor { offset: 0, generation: cursor.generation + 1, eof: false, tail: None }
 }
 
-impl Catalog {
-    /// Remembers saved entries that cannot be found by the usual key.
-    pub(super) fn load_saved(&mut self, now: Monotonic) {
-        let settings = &self.input.settings;
+impl SavedEntries {
+    /// Reads the registry. Returns whether that worked.
+    pub(super) fn load(&mut self, files: &Inventory, rotated: &mut RotatedFiles) -> bool {
+        let settings = &files.input.settings;
         let usual = settings.fingerprint.length;
-        let mut saved = Vec::new();
-        let mut has_saved = false;
+        let mut prints = Vec::new();
+        let mut has_any = false;
         let mut forgotten = Vec::new();
         self.adoptable.clear();
-        self.beside.clear_saved();
-        let (adoptable, beside) = (&mut self.adoptable, &mut self.beside);
-        let loaded = self.input.cursors.for_each_saved(&mut |key, entry| {
+        rotated.clear_saved();
+        let adoptable = &mut self.adoptable;
+        let loaded = files.input.cursors.for_each_saved(&mut |key, entry| {
             if settings.forget_at_start && is_of_input(settings, key) {
                 forgotten.push(key.to_owned());
                 return;
             }
-            has_saved |= is_of_input(settings, key);
+            has_any |= is_of_input(settings, key);
             adoptable.consider(settings, key, entry);
             if settings.value_in(key).is_some() {
-                beside.consider(settings, entry);
+                rotated.consider(settings, entry);
             }
             let former = of_former(key);
             let len = entry.meta.fingerprint_len.or(former.map(|_| usual));
@@ -106,43 +122,62 @@ impl Catalog {
                 && let Some(fingerprint) = Fingerprint::from_hex(hex, len)
             {
                 let path = Arc::clone(&entry.meta.source);
-                saved.push(SavedPrint { fingerprint, key: key.to_owned(), path });
+                prints.push(SavedPrint { fingerprint, key: key.to_owned(), path });
             }
         });
         if let Err(error) = &loaded {
             tracing::error!(%error, "what was saved of files cannot be had; they wait for the next scan");
-            return;
+            return false;
         }
-        self.has_saved = has_saved;
-        self.saved = SavedPrints::new(saved, usual, settings.pin.directory.as_deref());
-        self.saved.set_loaded(self.scans);
+        self.has_any = has_any;
+        self.prints = SavedPrints::new(prints, usual, settings.pin.directory.as_deref());
+        self.loaded = Some(files.places.scan());
         if !forgotten.is_empty() {
             tracing::warn!(
                 entries = forgotten.len(),
                 "`clean_inactive: 0` with `legacy_clean_inactive`: all files are read from the start"
             );
-            self.input.cursors.forget_saved(forgotten);
+            files.input.cursors.forget_saved(forgotten);
         }
-        self.load_pins(now);
+        true
     }
 
-    /// Without what was saved nothing can be told of files: they are looked at again. Gives none of them.
-    pub(super) fn put_off(&mut self, fresh: Vec<Found>) -> Vec<Found> {
-        self.postponed += fresh.len();
-        for found in fresh {
-            self.put_place(Arc::from(found.path.as_path()), &found, Holds::Nothing, true);
-        }
-        Vec::new()
+    /// Whether the registry was read.
+    pub(super) fn is_loaded(&self) -> bool {
+        self.loaded.is_some()
     }
 
-    /// What is saved under a key, unless everything saved is to be forgotten.
-    pub(super) fn entry(&self, key: &str) -> Result<Option<Entry>, CursorsError> {
-        if self.input.settings.forget_at_start { Ok(None) } else { self.input.cursors.saved(key) }
+    /// Whether that was in this scan: the first one that processes files.
+    pub(super) fn is_loaded_in(&self, scan: u64) -> bool {
+        self.loaded == Some(scan)
     }
 
-    /// Files that begin alike compete for what the registry knows of one of them: those that prove it come
-    /// first.
-    pub(super) fn order_by_proof(&mut self, candidates: &mut Vec<Candidate>) {
+    /// Whether the registry may have an entry of a file of this input.
+    pub(super) fn may_have_any(&self) -> bool {
+        self.has_any
+    }
+
+    /// Entries may have been added since the registry was read.
+    pub(super) fn expect_new(&mut self) {
+        self.has_any = true;
+    }
+
+    /// The state that was saved under another key.
+    pub(super) fn adopt(
+        &mut self,
+        files: &Inventory,
+        candidate: &Candidate,
+    ) -> Result<Option<SavedState>, CursorsError> {
+        self.adoptable.adopt(files, candidate)
+    }
+
+    /// The start is over: entries under other keys stay where they are.
+    pub(super) fn end_adoption(&mut self) {
+        self.adoptable.clear();
+    }
+
+    /// Sorts files that begin with the same bytes and compete for one entry: those that prove it come first.
+    pub(super) fn order_by_proof(&self, files: &Inventory, candidates: &mut Vec<Candidate>) {
         let mut heads: HashMap<[u8; 32], usize> = HashMap::new();
         let prints: Vec<Fingerprint> =
             candidates.iter().map(|candidate| candidate.head.print()).collect();
@@ -151,23 +186,23 @@ impl Catalog {
         }
         let mut ranked = Vec::with_capacity(candidates.len());
         for (candidate, print) in std::mem::take(candidates).into_iter().zip(prints) {
-            let alone = self.saved.is_empty() && heads.get(&print.hash) == Some(&1);
-            let claim = if alone { Ok(None) } else { self.claim(&candidate, &print) };
-            // What the registry does not tell now is asked again when the file begins.
+            let alone = self.prints.is_empty() && heads.get(&print.hash) == Some(&1);
+            let claim = if alone { Ok(None) } else { self.claim(files, &candidate, &print) };
+            // An error is ignored here: the registry is asked again when the file becomes a source.
             let rank = claim.ok().flatten().map_or(Rank::NONE, |claim| claim.rank);
             ranked.push((rank, candidate));
         }
-        // A name in the directory of the pins is no name as long as the file has another.
+        // A pin does not count as a name as long as the file has another.
         let inode = |candidate: &Candidate| {
             (candidate.found.metadata.device, candidate.found.metadata.inode)
         };
         let named: HashSet<(u64, u64)> = ranked
             .iter()
-            .filter(|(_, candidate)| !self.is_pin(&candidate.path))
+            .filter(|(_, candidate)| !files.followed.is_pin_path(&candidate.path))
             .map(|(_, candidate)| inode(candidate))
             .collect();
         let is_second = |candidate: &Candidate| {
-            self.is_pin(&candidate.path) && named.contains(&inode(candidate))
+            files.followed.is_pin_path(&candidate.path) && named.contains(&inode(candidate))
         };
         ranked.sort_by_cached_key(|(rank, candidate)| (is_second(candidate), *rank));
         candidates.extend(ranked.into_iter().map(|(_, candidate)| candidate));
@@ -175,26 +210,27 @@ impl Catalog {
 
     /// The saved entry that fits a file best.
     pub(super) fn claim(
-        &mut self,
+        &self,
+        files: &Inventory,
         candidate: &Candidate,
         fingerprint: &Fingerprint,
     ) -> Result<Option<Claim>, CursorsError> {
-        if !self.has_saved {
+        if !self.has_any {
             return Ok(None);
         }
         let mut best: Option<Claim> = None;
-        let mut odd = self.saved_prints(candidate);
-        odd.sort_by_key(|&at| self.saved.get(at).map(|saved| Reverse(saved.fingerprint.len)));
-        let usual = self.input.settings.key(&fingerprint.hex());
-        // What begins as several files did is looked into.
+        let mut odd = self.saved_prints(files, candidate);
+        odd.sort_by_key(|&at| self.prints.get(at).map(|saved| Reverse(saved.fingerprint.len)));
+        let usual = files.input.settings.key(&fingerprint.hex());
+        // If several files begin with the same bytes, more bytes are checked.
         let doubtful = !odd.is_empty();
         let odd = odd
             .into_iter()
-            .filter_map(|at| self.saved.get(at).map(|saved| (saved.key.clone(), Some(at))));
+            .filter_map(|at| self.prints.get(at).map(|saved| (saved.key.clone(), Some(at))));
         for (key, odd) in odd.collect::<Vec<_>>().into_iter().chain([(usual, None)]) {
-            let Some(entry) = self.entry(&key)? else { continue };
-            let rank = self.rank(candidate, &entry, doubtful);
-            if let Some(saved) = odd.and_then(|at| self.saved.get(at))
+            let Some(entry) = entry(files, &key)? else { continue };
+            let rank = rank(files, candidate, &entry, doubtful);
+            if let Some(saved) = odd.and_then(|at| self.prints.get(at))
                 && of_former(&key).is_some()
             {
                 let (path, print) = (&entry.meta.source, &saved.fingerprint);
@@ -203,17 +239,17 @@ impl Catalog {
                     continue;
                 }
             }
-            // Without a name, only the file itself can be known by a few bytes.
-            let of_pin = rank.other_file && !self.is_pin(&candidate.path);
-            if of_pin && odd.is_some_and(|at| self.saved.pinned().contains(&at)) {
+            // Without a name, a few bytes identify only the file itself.
+            let of_pin = rank.other_file && !files.followed.is_pin_path(&candidate.path);
+            if of_pin && odd.is_some_and(|at| self.prints.pinned().contains(&at)) {
                 continue;
             }
-            // What begins as a short file did, and is another one, does not take its entry.
+            // Another file that begins like a short one does not take its entry.
             if rank.misfit
                 && rank.other_file
-                && let Some(saved) = odd.and_then(|at| self.saved.get(at))
+                && let Some(saved) = odd.and_then(|at| self.prints.get(at))
                 && saved.fingerprint.len
-                    < fingerprint.len.min(self.input.settings.fingerprint.length)
+                    < fingerprint.len.min(files.input.settings.fingerprint.length)
             {
                 continue;
             }
@@ -224,9 +260,14 @@ impl Catalog {
         Ok(best)
     }
 
-    /// Whether what is saved under a fingerprint is this file's.
-    pub(super) fn is_claimed(&mut self, candidate: &Candidate, fingerprint: &Fingerprint) -> bool {
-        let claim = self.claim(candidate, fingerprint).ok().flatten();
+    /// Whether the entry under a fingerprint belongs to this file.
+    pub(super) fn is_claimed(
+        &self,
+        files: &Inventory,
+        candidate: &Candidate,
+        fingerprint: &Fingerprint,
+    ) -> bool {
+        let claim = self.claim(files, candidate, fingerprint).ok().flatten();
         claim.is_some_and(|claim| {
             claim.odd.is_none()
                 && !claim.rank.misfit
@@ -234,82 +275,77 @@ impl Catalog {
         })
     }
 
-    /// Where a file was when its entry was saved.
+    /// The path of a file when its entry was saved.
     pub(super) fn claimed_path(
-        &mut self,
+        &self,
+        files: &Inventory,
         candidate: &Candidate,
         fingerprint: &Fingerprint,
     ) -> Option<Arc<Path>> {
-        let claim = self.claim(candidate, fingerprint).ok()??;
+        let claim = self.claim(files, candidate, fingerprint).ok()??;
         (!claim.rank.misfit).then_some(claim.entry.meta.source)
     }
 
-    /// Whether the registry knows a file by its content; if so, whether that is certain.
+    /// The path that the registry has for the content of a pin.
+    pub(super) fn saved_path_of(&self, files: &Inventory, path: &Path) -> Option<Arc<Path>> {
+        let metadata = files.input.fs.symlink_metadata(path).ok()?;
+        let found = Found { path: path.to_path_buf(), metadata };
+        let head = files.head(&found).ok()??;
+        let print = Fingerprint::of(&head.bytes);
+        let path = Arc::from(path);
+        let candidate = Candidate::new(found, path, head);
+        self.claimed_path(files, &candidate, &print).filter(|of| !files.followed.is_pin_path(of))
+    }
+
+    /// Whether the registry knows a file by its content, and if so, whether that is certain.
     pub(super) fn claims(
-        &mut self,
+        &self,
+        files: &Inventory,
         candidate: &Candidate,
         fingerprint: &Fingerprint,
     ) -> Option<bool> {
-        let claim = self.claim(candidate, fingerprint).ok()?.filter(|claim| !claim.rank.misfit)?;
-        let usual = self.input.settings.fingerprint.length;
+        let claim =
+            self.claim(files, candidate, fingerprint).ok()?.filter(|claim| !claim.rank.misfit)?;
+        let usual = files.input.settings.fingerprint.length;
         let len = claim.entry.meta.fingerprint_len.map_or(usual, Fingerprint::bytes_of_saved);
         Some(len >= usual || claim.entry.cursor.offset >= PROOF_BYTES)
     }
 
-    /// The length of the fingerprint under which the registry knows a file that no source has, and which has the bytes
-    /// before the cursor.
-    pub(super) fn proved_by_saved(&mut self, candidate: &Candidate) -> Option<u32> {
+    /// The length of the fingerprint of an entry that no source has, if the file has the bytes before its
+    /// cursor.
+    pub(super) fn proved_by_saved(&self, files: &Inventory, candidate: &Candidate) -> Option<u32> {
         let print = candidate.head.print();
-        if !self.holders(&print).is_empty() {
+        if !files.sources.holders(&print).is_empty() {
             return None;
         }
-        let claim = self.claim(candidate, &print).ok()??;
+        let claim = self.claim(files, candidate, &print).ok()??;
         let is_proved = !claim.rank.misfit && !claim.rank.unproved;
         let len = claim.entry.meta.fingerprint_len.map(Fingerprint::bytes_of_saved);
-        is_proved.then(|| len.unwrap_or(self.input.settings.fingerprint.length))
+        is_proved.then(|| len.unwrap_or(files.input.settings.fingerprint.length))
     }
 
-    fn rank(&self, candidate: &Candidate, entry: &Entry, doubtful: bool) -> Rank {
-        let meta = &candidate.found.metadata;
-        let cursor = &entry.cursor;
-        let tail = cursor.tail.map(|tail| Tail { len: tail.len, crc: tail.crc });
-        let (fits, is_proved) = if candidate.head.compressed {
-            let doubtful = doubtful || entry.meta.fingerprint_len.is_some();
-            let fits = self.compressed_fits(candidate, doubtful, cursor.offset, tail);
-            (fits != Some(false), fits == Some(true))
-        } else {
-            (self.tail_fits(&candidate.path, meta, cursor.offset, tail), cursor.offset > 0)
-        };
-        let other_file = (entry.meta.device, entry.meta.inode) != (meta.device, meta.inode);
-        let other_path = entry.meta.source != candidate.path;
-        let usual = self.input.settings.fingerprint.length;
-        let len = entry.meta.fingerprint_len.map_or(usual, Fingerprint::bytes_of_saved);
-        let weak = len < usual && cursor.offset.saturating_sub(len.into()) < PROOF_BYTES;
-        let elsewhere = other_file || (weak && other_path);
-        Rank { misfit: !fits, elsewhere, weak, other_file, unproved: !is_proved, other_path }
-    }
-
-    /// What was saved of a file: its key, its fingerprint if that is an unusual one, and its cursor if it
-    /// still proves right.
+    /// The saved state of a file: its key, its fingerprint if it is an unusual one, and its cursor if the
+    /// file still has the bytes before it.
     pub(super) fn saved_state(
         &mut self,
+        files: &Inventory,
         candidate: &mut Candidate,
         fingerprint: &Fingerprint,
     ) -> Result<Option<SavedState>, CursorsError> {
-        let known = candidate.claim.take().filter(|_| *fingerprint == candidate.head.print());
-        let claim = match known {
+        let source = candidate.claim.take().filter(|_| *fingerprint == candidate.head.print());
+        let claim = match source {
             Some(claim) => Some(*claim),
-            None => self.claim(candidate, fingerprint)?,
+            None => self.claim(files, candidate, fingerprint)?,
         };
-        let Some(claim) = claim else { return self.adopt(candidate) };
+        let Some(claim) = claim else { return self.adoptable.adopt(files, candidate) };
         let Claim { key, odd, entry, rank } = claim;
-        let fingerprint = odd.and_then(|at| self.saved.take(at)).map(|saved| saved.fingerprint);
+        let fingerprint = odd.and_then(|at| self.prints.take(at)).map(|saved| saved.fingerprint);
         let mut cursor = entry.cursor;
         let short = entry
             .meta
             .fingerprint_len
-            .is_some_and(|len| len < self.input.settings.fingerprint.length);
-        if short && rank.other_file && !self.is_near(&entry.meta.source, &candidate.path) {
+            .is_some_and(|len| len < files.input.settings.fingerprint.length);
+        if short && rank.other_file && !is_near(files, &entry.meta.source, &candidate.path) {
             // Another file with the same few bytes.
             let generation = cursor.generation + 1;
             let cursor = Cursor { generation, ..Cursor::default() };
@@ -318,111 +354,119 @@ impl Catalog {
         if rank.misfit {
             cursor = restarted(candidate, cursor);
         }
-        // A cursor at the verified end of a compressed file says nothing about a plain one, and a file
-        // that was found compressed only now must be looked at to its end once.
-        // So must one that was written to since, or shortly before: it may have grown.
+        // A cursor at the verified end of a compressed file does not apply to a plain one. A file that is
+        // compressed now and was not before must be read to its end once, and so must a file that was written
+        // to since or shortly before: it may have grown.
         let rested = entry.updated.since(candidate.found.metadata.modified);
         cursor.eof &= candidate.head.compressed && !rank.other_file && rested > MISSING_GRACE;
         Ok(Some(SavedState { key, fingerprint, cursor }))
     }
 
-    /// The cursor of an entry that is a file's, or that of a new generation if the file does not hold any
-    /// more what was read of it.
-    pub(super) fn proven_cursor(&self, candidate: &Candidate, entry: &Entry) -> Cursor {
-        let mut cursor = entry.cursor;
-        let rank = self.rank(candidate, entry, false);
-        if rank.misfit {
-            cursor = restarted(candidate, cursor);
-        }
-        let rested = entry.updated.since(candidate.found.metadata.modified);
-        cursor.eof &= candidate.head.compressed && !rank.other_file && rested > MISSING_GRACE;
-        cursor
-    }
-
-    /// Whether what was saved of one path may well be of the file at another: the same name but for what a rotation
-    /// changes, a file that was rotated away from what a link led to, or a pin, which may have had any name.
-    fn is_near(&self, saved: &Path, path: &Path) -> bool {
-        saved == path
-            || is_related(saved, path)
-            || self.is_pin(path)
-            || self.beside.link_of(path).is_some_and(|link| *link == *saved)
-    }
-
     /// The saved entries with unusual fingerprints that fit.
-    fn saved_prints(&self, candidate: &Candidate) -> Vec<usize> {
-        if self.saved.is_empty() {
+    fn saved_prints(&self, files: &Inventory, candidate: &Candidate) -> Vec<usize> {
+        if self.prints.is_empty() {
             return Vec::new();
         }
-        let mut found = self.short_near(&candidate.path);
+        let mut found = self.short_near(files, &candidate.path);
         found.retain(|&at| {
-            let print = self.saved.get(at).map(|saved| saved.fingerprint);
-            print.is_some_and(|print| self.print_as(candidate, &print) == Some(print))
+            let print = self.prints.get(at).map(|saved| saved.fingerprint);
+            print.is_some_and(|print| files.probe.print_as(candidate, &print) == Some(print))
         });
-        for like in self.saved.other_lengths() {
-            if let Some(print) = self.print_as(candidate, &like) {
-                found.extend_from_slice(self.saved.others_like(&print));
+        for like in self.prints.other_lengths() {
+            if let Some(print) = files.probe.print_as(candidate, &like) {
+                found.extend_from_slice(self.prints.others_like(&print));
             }
         }
         found.sort_unstable();
         found
     }
 
-    /// The saved entries with fingerprints shorter than usual that are near to a path: those that [`Catalog::is_near`]
-    /// takes.
-    fn short_near(&self, path: &Path) -> Vec<usize> {
-        let is_pin = self.is_pin(path);
+    /// The saved entries with fingerprints shorter than usual that may belong to a file at this path.
+    fn short_near(&self, files: &Inventory, path: &Path) -> Vec<usize> {
+        let is_pin = files.followed.is_pin_path(path);
         let mut near: Vec<usize> = if is_pin {
-            self.saved.short().collect()
+            self.prints.short().collect()
         } else {
-            self.saved.short_near(path).collect()
+            self.prints.short_near(path).collect()
         };
-        near.extend_from_slice(self.saved.pinned());
-        if !is_pin && let Some(link) = self.beside.link_of(path) {
-            let of_link = |at: &usize| self.saved.get(*at).is_some_and(|print| print.path == link);
-            near.extend(self.saved.short_near(&link).filter(of_link));
+        near.extend_from_slice(self.prints.pinned());
+        if !is_pin && let Some(link) = files.followed.shown(path) {
+            let of_link = |at: &usize| self.prints.get(*at).is_some_and(|print| print.path == link);
+            near.extend(self.prints.short_near(&link).filter(of_link));
         }
         near.sort_unstable();
         near.dedup();
         near
     }
+}
 
-    /// The fingerprint of a file over the bytes that another one covers; nothing if it is too short.
-    fn print_as(&self, candidate: &Candidate, like: &Fingerprint) -> Option<Fingerprint> {
-        let head = &candidate.head;
-        if !head.compressed && candidate.found.metadata.size < u64::from(like.len) {
-            return None;
-        }
-        match head.print_of_first(like.len) {
-            Some(print) if !like.whole => Some(print),
-            _ => self.print_like(candidate, like).ok().flatten(),
-        }
+/// The entry under a key, unless all entries are to be forgotten.
+pub(super) fn entry(files: &Inventory, key: &str) -> Result<Option<FileEntry>, CursorsError> {
+    if files.input.settings.forget_at_start { Ok(None) } else { files.input.cursors.saved(key) }
+}
+
+fn rank(files: &Inventory, candidate: &Candidate, entry: &FileEntry, doubtful: bool) -> Rank {
+    let meta = &candidate.found.metadata;
+    let cursor = &entry.cursor;
+    let tail = cursor.tail.map(|tail| Tail { len: tail.len, crc: tail.crc });
+    let (fits, is_proved) = if candidate.head.compressed {
+        let doubtful = doubtful || entry.meta.fingerprint_len.is_some();
+        let fits = files.probe.compressed_fits(candidate, doubtful, cursor.offset, tail);
+        (fits != Some(false), fits == Some(true))
+    } else {
+        (files.probe.tail_fits(&candidate.path, meta, cursor.offset, tail), cursor.offset > 0)
+    };
+    let other_file = (entry.meta.device, entry.meta.inode) != (meta.device, meta.inode);
+    let other_path = entry.meta.source != candidate.path;
+    let usual = files.input.settings.fingerprint.length;
+    let len = entry.meta.fingerprint_len.map_or(usual, Fingerprint::bytes_of_saved);
+    let weak = len < usual && cursor.offset.saturating_sub(len.into()) < PROOF_BYTES;
+    let elsewhere = other_file || (weak && other_path);
+    Rank { misfit: !fits, elsewhere, weak, other_file, unproved: !is_proved, other_path }
+}
+
+/// The cursor of an entry that belongs to a file, or that of a new generation if the file does not have any
+/// more what was read.
+pub(super) fn proven_cursor(files: &Inventory, candidate: &Candidate, entry: &FileEntry) -> Cursor {
+    let mut cursor = entry.cursor;
+    let rank = rank(files, candidate, entry, false);
+    if rank.misfit {
+        cursor = restarted(candidate, cursor);
     }
+    let rested = entry.updated.since(candidate.found.metadata.modified);
+    cursor.eof &= candidate.head.compressed && !rank.other_file && rested > MISSING_GRACE;
+    cursor
+}
 
-    pub(super) fn print_of(
-        &mut self,
-        candidate: &Candidate,
-        len: u32,
-    ) -> io::Result<Option<Fingerprint>> {
-        let side = self.side_of(candidate)?;
-        fingerprint_of(side, self.input.settings.fingerprint.offset, len, &mut self.scratch)
-    }
+/// Whether the entry of one path may belong to the file at another: the same name except for what rotation
+/// changes, a file that was rotated away from a link, or a pin, which may have had any name.
+fn is_near(files: &Inventory, saved: &Path, path: &Path) -> bool {
+    saved == path
+        || is_related(saved, path)
+        || files.followed.is_pin_path(path)
+        || files.followed.shown(path).is_some_and(|link| *link == *saved)
+}
 
-    /// A found file, opened to be compared.
-    pub(super) fn side_of(&self, candidate: &Candidate) -> io::Result<Side> {
-        let file = open_same(&*self.input.fs, &candidate.path, candidate.found.metadata.id())?;
-        Ok(Side::new(file, candidate.head.compressed, &self.input.decoders))
-    }
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-    /// The fingerprint of a file over the bytes that another one covers.
-    pub(super) fn print_like(
-        &self,
-        candidate: &Candidate,
-        like: &Fingerprint,
-    ) -> io::Result<Option<Fingerprint>> {
-        let side = self.side_of(candidate)?;
-        let offset = if like.whole { 0 } else { self.input.settings.fingerprint.offset };
-        let mut scratch = vec![0; PRINT_SCRATCH_BYTES];
-        let print = fingerprint_of(side, offset, like.len, &mut scratch)?;
-        Ok(print.map(|print| Fingerprint { whole: like.whole, ..print }))
+    #[test]
+    fn the_bytes_before_the_cursor_count_more_than_the_file_and_that_more_than_the_path() {
+        let best = Rank {
+            misfit: false,
+            elsewhere: false,
+            weak: false,
+            other_file: false,
+            unproved: false,
+            other_path: false,
+        };
+        let renamed = Rank { other_path: true, ..best };
+        let unread = Rank { unproved: true, ..best };
+        let copied = Rank { other_file: true, elsewhere: true, ..best };
+        let rewritten = Rank { misfit: true, ..best };
+        let ranks = [best, renamed, unread, copied, rewritten, Rank::NONE];
+        assert!(ranks.is_sorted() && best.is_in_place() && unread.is_in_place());
+        assert!(![renamed, copied, rewritten].iter().any(|rank| rank.is_in_place()));
     }
 }

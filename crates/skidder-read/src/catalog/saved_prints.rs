@@ -1,5 +1,5 @@
-//! Saved entries whose fingerprints are shorter or longer than usual, by what a file can have in common with
-//! them: no file is compared with all of them.
+//! Saved entries whose fingerprints are shorter or longer than usual, indexed so that no file is compared
+//! with all of them.
 
 use super::matching::{is_related, stem};
 use crate::fingerprint::Fingerprint;
@@ -21,19 +21,17 @@ pub(super) struct SavedPrints {
     prints: Vec<Option<SavedPrint>>,
     left: usize,
     usual: u32,
-    /// Those that are shorter than usual prove little: only a file at their path, or one that was rotated away
-    /// from it, may be theirs. By a hash of what such paths have in common.
+    /// The shorter ones, by a hash of what related paths have in common. They prove little: only a file at
+    /// their path, or one that was rotated away from it, may have such an entry.
     short: HashMap<u64, Vec<usize>>,
-    /// Of the short ones, those of which only the pin is known.
+    /// The shorter ones of which only the pin is known.
     pinned: Vec<usize>,
-    /// The scan in which they were read from the registry.
-    loaded: Option<u64>,
     /// The others, by their length and hash.
     others: BTreeMap<u32, HashMap<[u8; 32], Vec<usize>>>,
 }
 
 impl SavedPrints {
-    /// `usual` is the length of a fingerprint that is neither short nor long, in bytes; `pins` the directory of the pins.
+    /// `usual` is the usual length of a fingerprint in bytes, `pins` the directory of the pins.
     pub(super) fn new(prints: Vec<SavedPrint>, usual: u32, pins: Option<&Path>) -> Self {
         let mut saved = Self { left: prints.len(), usual, ..Self::default() };
         for (at, print) in prints.into_iter().enumerate() {
@@ -48,22 +46,7 @@ impl SavedPrints {
         saved
     }
 
-    /// Whether they were read from the registry.
-    pub(super) fn is_loaded(&self) -> bool {
-        self.loaded.is_some()
-    }
-
-    /// Whether that was in this scan: the first one that takes files in.
-    pub(super) fn is_loaded_in(&self, scan: u64) -> bool {
-        self.loaded == Some(scan)
-    }
-
-    /// They were read from the registry in this scan.
-    pub(super) fn set_loaded(&mut self, scan: u64) {
-        self.loaded = Some(scan);
-    }
-
-    /// Shorter ones than usual of which only the pin is known, not the name.
+    /// The shorter ones of which only the pin is known, not the name.
     pub(super) fn pinned(&self) -> &[usize] {
         &self.pinned
     }
@@ -76,7 +59,7 @@ impl SavedPrints {
         self.prints.get(at)?.as_ref()
     }
 
-    /// A source has it now.
+    /// Removes an entry that a source has now.
     pub(super) fn take(&mut self, at: usize) -> Option<SavedPrint> {
         let print = self.prints.get_mut(at)?.take()?;
         self.left -= 1;
@@ -92,18 +75,18 @@ impl SavedPrints {
         Some(print)
     }
 
-    /// Shorter ones than usual that may be those of a file at `path`.
+    /// The shorter ones that may belong to a file at `path`.
     pub(super) fn short_near<'a>(&'a self, path: &'a Path) -> impl Iterator<Item = usize> + 'a {
         let list = self.short.get(&place_of(path)).into_iter().flatten().copied();
         list.filter(move |&at| self.get(at).is_some_and(|print| is_related(&print.path, path)))
     }
 
-    /// All shorter ones than usual: for a file that may have had any name.
+    /// All shorter ones: for a file that may have had any name.
     pub(super) fn short(&self) -> impl Iterator<Item = usize> + '_ {
         self.short.values().flatten().copied()
     }
 
-    /// What the others cover: one fingerprint of each length, whatever its hash.
+    /// What the longer ones cover: one fingerprint of each length, with any hash.
     pub(super) fn other_lengths(&self) -> Vec<Fingerprint> {
         let one_of = |list: &HashMap<[u8; 32], Vec<usize>>| {
             let at = *list.values().flatten().next()?;
@@ -112,7 +95,7 @@ impl SavedPrints {
         self.others.values().filter_map(one_of).collect()
     }
 
-    /// Those of the others with exactly this fingerprint.
+    /// The longer ones with exactly this fingerprint.
     pub(super) fn others_like(&self, print: &Fingerprint) -> &[usize] {
         let of_len = self.others.get(&print.saved_len());
         of_len.and_then(|list| list.get(&print.hash)).map_or(&[], Vec::as_slice)
@@ -128,7 +111,7 @@ impl SavedPrints {
     }
 }
 
-/// The same for all paths that look like those of one file before and after a rotation.
+/// A hash that is the same for all paths that look like one file before and after a rotation.
 fn place_of(path: &Path) -> u64 {
     let mut hasher = DefaultHasher::new();
     path.parent().hash(&mut hasher);

@@ -1,394 +1,409 @@
-//! A found file becomes a source, or is found to be one.
+//! The sources of an input, and what each can be found with.
+//!
+//! Nobody else changes a source, so that the indices are always right.
 
-use super::beside::Beside;
+use super::SourceIds;
+use super::index::Index;
 use super::prefixes::Trace;
-use super::saved::SavedState;
-use super::troubled::Refused;
-use super::{Candidate, Catalog, Differs, Holds, Known, MISSING_GRACE};
-use crate::Now;
-use crate::compare::{Longer, Verdict};
-use crate::fingerprint::{Fingerprint, read_up_to};
-use crate::reader::{Reader, ShownPrint, TAIL_BYTES, Target};
-use crate::readers::ReaderState;
+use super::rejected::RejectedFiles;
+use crate::fingerprint::Fingerprint;
+use crate::reader::{ShownPrint, Target};
 use crate::settings::FilestreamSettings;
-use skidder_event::{SourceId, Tail};
-use skidder_os::{Metadata, Timestamp, open_same};
-use skidder_registry::{Cursor, Meta};
-use std::io;
+use foldhash::HashMap;
+use skidder_event::SourceId;
+use skidder_os::{FileId, Metadata, Monotonic};
+use skidder_registry::Meta;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Bytes that are compared at once to tell a file that has grown from another that begins alike.
-const GROWN_COMPARE_BYTES: u64 = 1 << 20;
-
-/// The hash of the usual length, of a longer fingerprint.
-fn shared(fingerprint: &Fingerprint, head: &[u8], usual: u32) -> Option<Box<[u8; 32]>> {
-    let unusual = fingerprint.len > usual || fingerprint.whole;
-    let head = head.get(..usual as usize).filter(|_| unusual)?;
-    Some(Box::new(Fingerprint::of(head).hash))
+/// The known sources.
+pub(super) struct Sources {
+    all: HashMap<SourceId, Source>,
+    index: Index,
+    /// By their keys, if files are identified by name.
+    by_key: Option<HashMap<Arc<str>, SourceId>>,
+    /// Sources that lost their places in this scan, or reaction, in that order.
+    displaced: Vec<SourceId>,
+    ids: Arc<SourceIds>,
+    /// The number of the input.
+    input: usize,
+    /// Name of the file identity, for registry entries.
+    identity: Arc<str>,
+    /// Usual length of a fingerprint, in bytes.
+    usual: u32,
 }
 
-/// The cheap number of what a fingerprint covers, if that is shorter than usual; zero for those that
-/// nobody looks for by it, nothing if `head` is too short to tell.
-fn trace(fingerprint: &Fingerprint, head: &[u8], usual: u32) -> Option<u64> {
-    if fingerprint.whole || fingerprint.len >= usual {
-        return Some(0);
-    }
-    head.get(..fingerprint.len as usize).map(Trace::of)
+/// A file whose content is read once, wherever it is.
+pub(super) struct Source {
+    pub(super) fingerprint: Fingerprint,
+    /// The hash of the usual length, which another source shares, if the fingerprint is longer than usual.
+    pub(super) shared: Option<Box<[u8; 32]>>,
+    /// A cheap hash of the bytes of a fingerprint that is not longer than usual, if it is known.
+    pub(super) trace: Option<u64>,
+    /// In the registry; shared with the reader and the settle.
+    pub(super) key: Arc<str>,
+    pub(super) path: Arc<Path>,
+    pub(super) device: u64,
+    pub(super) inode: u64,
+    pub(super) size: u64,
+    pub(super) compressed: bool,
+    /// Its file was rewritten: the new content has its place and its key.
+    pub(super) former: bool,
+    /// Compressed files that its reader found to hold something else.
+    pub(super) rejected: RejectedFiles,
+    /// Its reader and its registry entry do not have `path` yet.
+    pub(super) unpublished: bool,
+    /// Its file is at `path`.
+    pub(super) placed: bool,
+    /// Some of it was skipped because the file was ignored when it was found.
+    pub(super) skipped: bool,
+    /// When it was found to have no place.
+    pub(super) missing_since: Option<Monotonic>,
 }
 
-impl Catalog {
-    /// A found file is a source that is known.
-    pub(super) fn settle(&mut self, candidate: Candidate, id: SourceId, reopen: bool) {
-        let look = self.readers.look(id);
-        // What a turn that is not over has read may have been something else: it is truncated then, and shorter than that.
-        let is_read_now = look.as_ref().is_some_and(|look| look.in_turn);
-        let grown = if is_read_now { None } else { self.grown(&candidate, id) };
-        let Candidate { found, path, head, .. } = candidate;
-        let settings = &self.input.settings;
-        let Some(known) = self.sources.get_mut(&id) else { return };
-        let grown = grown.filter(|print| {
-            !settings.shares_keys
-                || !settings.identity.is_content()
-                || self.ids.claim(&settings.key(&print.hex()), id)
-        });
-        let meta = &found.metadata;
-        let moved = known.path != path;
-        let rewritten = (known.device, known.inode) != (meta.device, meta.inode);
-        if moved {
-            self.input.metrics.files_renamed.add(1);
-            tracing::debug!(source = id.0, from = %known.path.display(), to = %path.display(),
-                "a file was renamed");
-        }
-        let usual = settings.fingerprint.length;
-        self.index.remove(id, known);
-        if let Some(fingerprint) = grown {
-            known.fingerprint = fingerprint;
-            known.shared = shared(&fingerprint, &head.bytes, usual);
-            known.trace = trace(&fingerprint, &head.bytes, usual);
-            known.former = false;
-            if settings.identity.is_content() {
-                self.ids.release(&known.key, id);
-                known.key = settings.key(&known.fingerprint.hex()).into();
-            }
-        }
-        let changed = known.size != meta.size || rewritten;
-        known.path = Arc::clone(&path);
-        (known.device, known.inode, known.size) = (meta.device, meta.inode, meta.size);
-        known.compressed = head.compressed;
-        known.placed = true;
-        known.missing_since = None;
-        self.index.insert(id, known);
-        if std::mem::take(&mut known.untold) || moved || rewritten || grown.is_some() {
-            let meta = known.meta(settings, &self.identity, &self.beside);
-            self.input.cursors.update(id, &known.key, meta);
-            let target = known.target(usual, &self.beside);
-            self.readers.place(id, target, Arc::clone(&known.key), reopen && rewritten);
-        }
-        let known_is_short = known.fingerprint.len < usual;
-        let unread = look.is_some_and(|look| {
-            if head.compressed {
-                !look.finished || changed || look.trouble.is_some()
-            } else {
-                meta.size > look.offset || look.trouble.is_some()
-            }
-        });
-        if unread {
-            if head.compressed && changed {
-                self.input.cursors.doubt_end(id);
-            }
-            self.readers.wake(id);
-        }
-        let may_grow = is_read_now && known_is_short;
-        self.put_place(path, &found, Holds::Source(id), may_grow);
-        if changed {
-            self.doubt_twins_of(id);
-        }
-    }
+/// How a file is identified by its content from now on.
+pub(super) struct Identity {
+    fingerprint: Fingerprint,
+    shared: Option<Box<[u8; 32]>>,
+    trace: Option<u64>,
+}
 
-    /// The longer fingerprint of a short file that has grown, or of a former source that was found
-    /// again, unless it cannot be told from another source with it.
-    fn grown(&mut self, candidate: &Candidate, id: SourceId) -> Option<Fingerprint> {
-        let known = self.sources.get(&id)?;
-        if !self.input.settings.identity.is_content() {
-            let print = self.print_shown(candidate);
-            return (print != known.fingerprint).then_some(print);
-        }
-        let usual = self.input.settings.fingerprint.length;
-        let have = candidate.head.bytes.len() as u32;
-        let before = known.fingerprint;
-        let has_grown = !before.whole
-            && before.len < usual
-            && have > before.len
-            && !(candidate.head.compressed && self.is_behind(candidate, id));
-        if !known.former && !has_grown {
-            return None;
-        }
-        let fingerprint =
-            if before.len > usual || before.whole { before } else { candidate.head.print() };
-        let Some(&other) = self.holders(&fingerprint).first() else { return Some(fingerprint) };
-        let mut comparison = self.compare(candidate, other).ok()?;
-        let mut budget = GROWN_COMPARE_BYTES;
-        match comparison.step(&mut self.scratch, &mut budget) {
-            Ok(Verdict::Differ { at, longer }) => {
-                let fingerprint = self.fingerprint(candidate, Some((at, longer))).ok()?;
-                self.holders(&fingerprint).is_empty().then_some(fingerprint)
-            }
-            // Told with a later scan, when there is more of them.
-            Ok(Verdict::Same | Verdict::Undecided) | Err(_) => None,
-        }
-    }
-
-    /// Whether a compressed file does not have yet what was read of a source, or it was not looked at: it may be another one
-    /// with the same beginning, which its reader will know.
-    fn is_behind(&self, candidate: &Candidate, id: SourceId) -> bool {
-        self.readers.look(id).is_some_and(|look| {
-            look.offset > 0
-                && self.compressed_fits(candidate, true, look.offset, look.tail) != Some(true)
-        })
-    }
-
-    /// A found file becomes a source: one that the registry knows, or a new one. `differs_at` is the first
-    /// byte in which it differs from another source that begins alike.
-    pub(super) fn begin(&mut self, mut candidate: Candidate, differs_at: Differs, now: Now) {
-        if self.input.settings.identity.is_content() && !self.has_inode_for_itself(&candidate) {
-            self.put_place(candidate.path, &candidate.found, Holds::Nothing, true);
-            self.postponed += 1;
-            return;
-        }
-        // What was saved under the usual fingerprint still is, if no other source has taken it.
-        let usual_print = candidate.head.print();
-        let keeps = differs_at.is_some()
-            && self.holders(&usual_print).is_empty()
-            && self.is_claimed(&candidate, &usual_print);
-        let differs_at = differs_at.filter(|_| !keeps);
-        let fingerprint = match self.fingerprint(&candidate, differs_at) {
-            Ok(fingerprint) => fingerprint,
-            Err(error) => {
-                tracing::error!(path = %candidate.path.display(), %error,
-                    "a file cannot be read; trying again with the next scan");
-                self.put_place(candidate.path, &candidate.found, Holds::Nothing, true);
-                return;
-            }
+impl Identity {
+    /// `head` is the beginning of the file, `usual` the usual length of a fingerprint.
+    pub(super) fn new(fingerprint: Fingerprint, head: &[u8], usual: u32) -> Self {
+        let unusual = fingerprint.len > usual || fingerprint.whole;
+        let shared = head.get(..usual as usize).filter(|_| unusual);
+        let shared = shared.map(|head| Box::new(Fingerprint::of(head).hash));
+        // Nothing looks for the others by it.
+        let trace = if fingerprint.whole || fingerprint.len >= usual {
+            Some(0)
+        } else {
+            head.get(..fingerprint.len as usize).map(Trace::of)
         };
-        let saved = match self.saved_state(&mut candidate, &fingerprint) {
-            Ok(saved) => saved,
-            Err(error) => {
-                tracing::error!(path = %candidate.path.display(), %error,
-                    "the state of a file cannot be had; trying again with the next scan");
-                self.put_place(candidate.path, &candidate.found, Holds::Nothing, true);
-                return;
-            }
-        };
-        let usual = self.input.settings.fingerprint.length;
-        // A longer fingerprint from an earlier run still tells the file from the other one.
-        let fingerprint = match saved.as_ref().and_then(|saved| saved.fingerprint) {
-            Some(longer) if longer.whole || longer.len > usual.max(fingerprint.len) => longer,
-            _ => fingerprint,
-        };
-        if let Some(&other) = self.holders(&fingerprint).first() {
-            if self.is_long_gone(other, now) && !self.proves(&candidate, other) {
-                self.start_anew(candidate, other, now);
-                return;
-            }
-            // Cannot be told from another source yet.
-            tracing::debug!(path = %candidate.path.display(), other = other.0, len = fingerprint.len,
-                ?differs_at, "a file cannot be told from another yet");
-            self.put_place(candidate.path, &candidate.found, Holds::Nothing, true);
-            return;
-        }
-        let key = self.input.settings.key(&fingerprint.hex());
-        self.add_source(candidate, fingerprint, key, saved, now);
+        Self { fingerprint, shared, trace }
     }
+}
 
-    /// Whether a source lost its place long ago and sleeps, with its file perhaps still open: it keeps what
-    /// it has read, but not the fingerprint from a file that begins as it did.
-    fn is_long_gone(&self, id: SourceId, now: Now) -> bool {
-        let missing = self.sources.get(&id).and_then(|known| known.missing_since);
-        let rests = self.readers.look(id).is_some_and(|look| look.state != ReaderState::Reading);
-        rests && missing.is_some_and(|since| now.monotonic.since(since) >= MISSING_GRACE)
-    }
+/// A file in which a source was found.
+pub(super) struct SourceFile {
+    pub(super) path: Arc<Path>,
+    pub(super) metadata: Metadata,
+    pub(super) compressed: bool,
+}
 
-    /// Adds a source where its saved state says, or at the beginning.
-    pub(super) fn add_source(
-        &mut self,
-        candidate: Candidate,
-        fingerprint: Fingerprint,
-        key: String,
-        saved: Option<SavedState>,
-        now: Now,
-    ) {
-        let usual = self.input.settings.fingerprint.length;
-        let Candidate { found, path, head, before, .. } = candidate;
-        let id = self.ids.next(self.number);
-        let key: Arc<str> = key.into();
-        if self.input.settings.shares_keys && !self.ids.claim(&key, id) {
-            if !matches!(before, Some(Holds::Nothing)) {
-                tracing::info!(path = %path.display(), key = &*key,
-                    "another input reads this file and has the same key for it; it is not read twice");
-            }
-            self.put_place(path, &found, Holds::Nothing, true);
-            return;
-        }
-        let meta = &found.metadata;
-        let ignored = self.is_ignored(meta.modified, now.wall);
-        let is_new = saved.is_none();
-        let skips =
-            ignored || (self.input.settings.start_at_end && self.saved.is_loaded_in(self.scans));
-        let known = Known {
-            fingerprint,
-            shared: shared(&fingerprint, &head.bytes, usual),
-            trace: trace(&fingerprint, &head.bytes, usual),
+/// What changed when a source was found in a file.
+pub(super) struct Relocation {
+    /// It was at another path before.
+    pub(super) from: Option<Arc<Path>>,
+    /// It has another inode.
+    pub(super) rewritten: bool,
+    /// It has another inode, or another size.
+    pub(super) changed: bool,
+    /// Its reader and its registry entry must get the new state.
+    pub(super) unpublished: bool,
+}
+
+impl Source {
+    /// A source that was just found in `file`.
+    pub(super) fn new(identity: Identity, key: Arc<str>, file: SourceFile, skipped: bool) -> Self {
+        let SourceFile { path, metadata, compressed } = file;
+        Self {
+            fingerprint: identity.fingerprint,
+            shared: identity.shared,
+            trace: identity.trace,
             key,
-            path: Arc::clone(&path),
-            device: meta.device,
-            inode: meta.inode,
-            size: meta.size,
-            compressed: head.compressed,
+            path,
+            device: metadata.device,
+            inode: metadata.inode,
+            size: metadata.size,
+            compressed,
             former: false,
-            refused: Refused::default(),
-            untold: false,
+            rejected: RejectedFiles::default(),
+            unpublished: false,
             placed: true,
-            skipped: skips,
+            skipped,
             missing_since: None,
-        };
-        let hurries = !is_new || skips || self.remembers_names();
-        let (key, cursor) = saved.map(|saved| (saved.key, saved.cursor)).unzip();
-        let mut cursor = cursor.unwrap_or_default();
-        if skips && is_new && !head.compressed {
-            cursor.offset = meta.size;
-            cursor.tail = self.tail_at(&path, meta);
         }
-        if let Some(old) = key.filter(|old| **old != *known.key) {
-            // Saved under the shorter fingerprint that the file had then.
-            self.input.cursors.forget_saved(vec![old]);
-        }
-        let entry = known.meta(&self.input.settings, &self.identity, &self.beside);
-        self.input.cursors.begin(id, &known.key, entry, cursor, hurries);
-        let unread = if head.compressed { !cursor.eof } else { meta.size > cursor.offset };
-        self.add_reader(id, &known, cursor, unread && !ignored);
-        if unread && ignored && !is_new {
-            tracing::warn!(path = %path.display(), read = cursor.offset, size = meta.size,
-                "a file with something to read is older than `ignore_older` or `ignore_inactive` allow; \
-                 it is read when it changes");
-        }
-        tracing::debug!(source = id.0, path = %path.display(), len = fingerprint.len, "a source");
-        self.index.insert(id, &known);
-        if !self.input.settings.identity.is_content() {
-            self.names.insert(Arc::clone(&known.key), id);
-        }
-        self.sources.insert(id, known);
-        self.fill_place(path, &found, Holds::Source(id), false);
     }
 
-    /// Whether the name that a new file has is to be remembered at once, because of links or pins. Everything else about
-    /// it can be found as new again.
-    fn remembers_names(&self) -> bool {
-        let settings = &self.input.settings;
-        settings.pin.max_bytes.is_some() || settings.scan.symlinks
+    pub(super) fn file_id(&self) -> FileId {
+        FileId { device: self.device, inode: self.inode }
     }
 
-    fn add_reader(&self, id: SourceId, known: &Known, cursor: Cursor, wake: bool) {
-        let tail = cursor.tail.map(|tail| Tail { len: tail.len, crc: tail.crc });
-        let target = known.target(self.input.settings.fingerprint.length, &self.beside);
-        let (key, generation) = (Arc::clone(&known.key), cursor.generation);
-        let mut reader = Reader::new(id, key, generation, target, cursor.offset, tail);
-        reader.finished = cursor.eof;
-        let teller = self.directories.tells_of(&known.path);
-        self.readers.begin(&self.input, reader, teller, wake);
-    }
-
-    /// The fingerprint of a new source: the usual one, or as long as it takes to differ from another.
-    fn fingerprint(
-        &mut self,
-        candidate: &Candidate,
-        differs_at: Differs,
-    ) -> io::Result<Fingerprint> {
-        let settings = &self.input.settings.fingerprint;
-        let have = candidate.head.bytes.len() as u64;
-        if let Some((at, _)) = differs_at
-            && at < settings.offset
-        {
-            let len = u32::try_from(settings.offset + have).unwrap_or(u32::MAX);
-            let wanted = Fingerprint { hash: [0; 32], len, whole: true };
-            let print = self.print_like(candidate, &wanted)?;
-            return print.ok_or_else(|| io::ErrorKind::UnexpectedEof.into());
-        }
-        let mut needed = differs_at.map_or(0, |(at, _)| (at + 1).saturating_sub(settings.offset));
-        if let Some((_, Some(Longer::One))) = differs_at
-            && !candidate.head.compressed
-        {
-            // The other may still grow to be the same for a while: the more is covered, the better.
-            let size = candidate.found.metadata.size.saturating_sub(settings.offset);
-            needed = size.min(needed + u64::from(settings.length)).max(needed);
-        }
-        if needed <= have {
-            return Ok(candidate.head.print());
-        }
-        let len = u32::try_from(needed).unwrap_or(u32::MAX);
-        let print = self.print_of(candidate, len)?;
-        print.ok_or_else(|| io::ErrorKind::UnexpectedEof.into())
-    }
-
-    /// Whether a file is too old to be read, by `ignore_older` or `ignore_inactive`.
-    pub(super) fn is_ignored(&self, modified: Timestamp, now: Timestamp) -> bool {
-        let settings = &self.input.settings;
-        settings.ignore_older.is_some_and(|limit| now.since(modified) > limit)
-            || settings.ignore_before.is_some_and(|before| modified <= before)
-    }
-
-    /// The check value of the bytes at the end of a plain file that was not read: it must be the same file
-    /// when it is read on from there.
-    fn tail_at(&self, path: &Path, meta: &Metadata) -> Option<skidder_registry::Tail> {
-        let mut bytes = [0; TAIL_BYTES];
-        let len = (meta.size as usize).min(TAIL_BYTES);
-        let file = open_same(&*self.input.fs, path, meta.id()).ok()?;
-        let count = read_up_to(&*file, &mut bytes[..len], meta.size - len as u64).ok()?;
-        (count == len).then(|| skidder_registry::Tail {
-            len: len as u32,
-            crc: crc32fast::hash(&bytes[..len]),
-        })
-    }
-}
-
-impl Known {
-    /// Whether its fingerprint has this hash, or of a longer one the usual length.
+    /// Whether its fingerprint, or the usual length of a longer one, has this hash.
     pub(super) fn has_hash(&self, hash: &[u8; 32]) -> bool {
         self.fingerprint.hash == *hash || self.shared.as_deref() == Some(hash)
     }
 
-    pub(super) fn meta(
-        &self,
-        settings: &FilestreamSettings,
-        identity: &Arc<str>,
-        beside: &Beside,
-    ) -> Meta {
-        let usual = settings.fingerprint.length;
-        let len = self.fingerprint.len;
-        Meta {
-            source: Arc::clone(beside.pinned(&self.path).unwrap_or(&self.path)),
-            identifier_name: Arc::clone(identity),
-            fingerprint_len: (settings.identity.is_content()
-                && (len != usual || self.fingerprint.whole))
-                .then(|| self.fingerprint.saved_len()),
-            device: self.device,
-            inode: self.inode,
-        }
-    }
-
-    pub(super) fn target(&self, usual: u32, beside: &Beside) -> Target {
+    /// What its reader opens; `shown` is the path that its events carry, if that is another.
+    pub(super) fn target(&self, usual: u32, shown: Option<Arc<Path>>) -> Target {
+        let is_complete = self.fingerprint.len >= usual;
         Target {
             path: Arc::clone(&self.path),
-            shown: beside.link_of(&self.path),
+            shown,
             device: self.device,
             inode: self.inode,
             compressed: self.compressed,
             print: self.fingerprint,
-            shown_print: if self.fingerprint.len >= usual {
-                ShownPrint::OfTarget
-            } else {
-                ShownPrint::None
-            },
+            shown_print: if is_complete { ShownPrint::OfTarget } else { ShownPrint::None },
         }
     }
 }
+
+impl Sources {
+    pub(super) fn new(ids: Arc<SourceIds>, settings: &FilestreamSettings) -> Self {
+        Self {
+            all: HashMap::default(),
+            index: Index::default(),
+            by_key: (!settings.identity.is_content()).then(HashMap::default),
+            displaced: Vec::new(),
+            ids,
+            input: 0,
+            identity: Arc::from(settings.identity.name()),
+            usual: settings.fingerprint.length,
+        }
+    }
+
+    /// Sets the number of the input, which is part of the ids of its sources.
+    pub(super) fn set_input(&mut self, number: usize) {
+        self.input = number;
+    }
+
+    /// A scan, or a reaction, begins.
+    pub(super) fn begin_scan(&mut self) {
+        self.displaced.clear();
+    }
+
+    /// Makes room for this many more sources.
+    pub(super) fn reserve(&mut self, sources: usize) {
+        self.all.reserve(sources);
+        self.index.reserve(sources);
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.all.len()
+    }
+
+    pub(super) fn get(&self, id: SourceId) -> Option<&Source> {
+        self.all.get(&id)
+    }
+
+    pub(super) fn contains(&self, id: SourceId) -> bool {
+        self.all.contains_key(&id)
+    }
+
+    /// All sources, in no particular order.
+    pub(super) fn iter(&self) -> impl Iterator<Item = (SourceId, &Source)> {
+        self.all.iter().map(|(id, source)| (*id, source))
+    }
+
+    /// The ids of all sources, in order: the simulated world replays what is asked of the disk.
+    pub(super) fn ids_in_order(&self) -> Vec<SourceId> {
+        let mut ids: Vec<SourceId> = self.all.keys().copied().collect();
+        ids.sort_unstable();
+        ids
+    }
+
+    pub(super) fn index(&self) -> &Index {
+        &self.index
+    }
+
+    /// Sources with exactly this fingerprint, and the key that goes with it.
+    pub(super) fn holders(&self, print: &Fingerprint) -> Vec<SourceId> {
+        let mut ids = self.with_print(print);
+        ids.retain(|id| self.get(*id).is_some_and(|source| !source.former));
+        ids
+    }
+
+    /// Sources with exactly this fingerprint, including former ones.
+    pub(super) fn with_print(&self, print: &Fingerprint) -> Vec<SourceId> {
+        let ids = self.index.with_hash(&print.hash).iter().copied();
+        ids.filter(|id| self.get(*id).is_some_and(|source| source.fingerprint == *print)).collect()
+    }
+
+    /// Whether the fingerprint of a source, or the usual length of a longer one, has this hash.
+    pub(super) fn has_hash(&self, id: SourceId, hash: &[u8; 32]) -> bool {
+        self.get(id).is_some_and(|source| source.has_hash(hash))
+    }
+
+    /// The source with this key, if files are identified by name.
+    pub(super) fn with_key(&self, key: &str) -> Option<SourceId> {
+        self.by_key.as_ref()?.get(key).copied()
+    }
+
+    /// Whether a former source has this key.
+    pub(super) fn is_former_key(&self, key: &str) -> bool {
+        self.all.values().any(|source| source.former && *source.key == *key)
+    }
+
+    /// Whether a source is known and its file is not in its place.
+    pub(super) fn is_displaced(&self, id: SourceId) -> bool {
+        self.get(id).is_some_and(|source| !source.placed)
+    }
+
+    /// Whether the file of any source is not in its place.
+    pub(super) fn has_displaced(&self) -> bool {
+        self.all.values().any(|source| !source.placed)
+    }
+
+    /// The registry entry of a source; `path` is the path that it names.
+    pub(super) fn meta(&self, source: &Source, path: Arc<Path>) -> Meta {
+        let len = source.fingerprint.len;
+        let is_unusual = len != self.usual || source.fingerprint.whole;
+        Meta {
+            source: path,
+            identifier_name: Arc::clone(&self.identity),
+            fingerprint_len: (self.by_key.is_none() && is_unusual)
+                .then(|| source.fingerprint.saved_len()),
+            device: source.device,
+            inode: source.inode,
+        }
+    }
+
+    /// An id that no source had before.
+    pub(super) fn next_id(&self) -> SourceId {
+        self.ids.next(self.input)
+    }
+
+    /// Claims a key for a source, which an input with the same keys may have. Returns whether the source has it now.
+    pub(super) fn claim_key(&self, key: &str, id: SourceId) -> bool {
+        self.ids.claim(key, id)
+    }
+
+    pub(super) fn add(&mut self, id: SourceId, source: Source) {
+        self.index.insert(id, &source);
+        if let Some(by_key) = &mut self.by_key {
+            by_key.insert(Arc::clone(&source.key), id);
+        }
+        self.all.insert(id, source);
+    }
+
+    /// Removes a source and releases its key.
+    pub(super) fn remove(&mut self, id: SourceId) -> Option<Source> {
+        let source = self.all.remove(&id)?;
+        self.index.remove(id, &source);
+        if let Some(by_key) = &mut self.by_key {
+            by_key.remove(&source.key);
+        }
+        self.ids.release(&source.key, id);
+        Some(source)
+    }
+
+    /// A source was found in a file, with a `grown` fingerprint, and its key if that changes with it, or the one it had.
+    pub(super) fn relocate(
+        &mut self,
+        id: SourceId,
+        file: SourceFile,
+        grown: Option<(Identity, Option<Arc<str>>)>,
+    ) -> Option<Relocation> {
+        let source = self.all.get_mut(&id)?;
+        self.index.remove(id, source);
+        let has_grown = grown.is_some();
+        if let Some((identity, key)) = grown {
+            source.fingerprint = identity.fingerprint;
+            source.shared = identity.shared;
+            source.trace = identity.trace;
+            source.former = false;
+            if let Some(key) = key {
+                self.ids.release(&source.key, id);
+                source.key = key;
+            }
+        }
+        let meta = &file.metadata;
+        let rewritten = source.file_id() != meta.id();
+        let changed = source.size != meta.size || rewritten;
+        let from = (source.path != file.path).then(|| Arc::clone(&source.path));
+        source.path = file.path;
+        (source.device, source.inode, source.size) = (meta.device, meta.inode, meta.size);
+        source.compressed = file.compressed;
+        source.placed = true;
+        source.missing_since = None;
+        self.index.insert(id, source);
+        let was_unpublished = std::mem::take(&mut source.unpublished);
+        let unpublished = was_unpublished || from.is_some() || rewritten || has_grown;
+        Some(Relocation { from, rewritten, changed, unpublished })
+    }
+
+    /// The file of a source is not in its place any more.
+    pub(super) fn displace(&mut self, id: SourceId) {
+        if let Some(source) = self.all.get_mut(&id) {
+            source.placed = false;
+            self.displaced.push(id);
+        }
+    }
+
+    /// Sources that were displaced since the scan began.
+    pub(super) fn take_displaced(&mut self) -> Vec<SourceId> {
+        std::mem::take(&mut self.displaced)
+    }
+
+    /// A source loses its key and its place to what is in its file now.
+    pub(super) fn make_former(&mut self, id: SourceId, key: Arc<str>) {
+        let Some(source) = self.all.get_mut(&id) else { return };
+        self.index.remove(id, source);
+        self.ids.release(&source.key, id);
+        source.key = key;
+        source.former = true;
+        self.index.insert(id, source);
+        self.displace(id);
+    }
+
+    /// The inode of a source belongs to other content now.
+    pub(super) fn clear_inode(&mut self, id: SourceId) {
+        let Some(source) = self.all.get_mut(&id) else { return };
+        self.index.remove(id, source);
+        (source.device, source.inode) = (0, 0);
+        self.index.insert(id, source);
+    }
+
+    /// A source without a place is missing since `now`. Returns whether that is new.
+    pub(super) fn set_missing(&mut self, id: SourceId, now: Monotonic) -> bool {
+        match self.all.get_mut(&id) {
+            Some(source) if !source.placed && source.missing_since.is_none() => {
+                source.missing_since = Some(now);
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// A source that is missing was last seen now: its last duplicate was there until now.
+    pub(super) fn extend_missing(&mut self, id: SourceId, now: Monotonic) {
+        if let Some(source) = self.all.get_mut(&id)
+            && !source.placed
+        {
+            source.missing_since = source.missing_since.map(|_| now);
+        }
+    }
+
+    /// A source is read from its beginning: nothing of it is skipped.
+    pub(super) fn clear_skipped(&mut self, id: SourceId) {
+        if let Some(source) = self.all.get_mut(&id) {
+            source.skipped = false;
+        }
+    }
+
+    /// A source is known by another name of its file. Its reader and its registry entry get that when it is found again.
+    pub(super) fn rename(&mut self, id: SourceId, path: Arc<Path>) {
+        if let Some(source) = self.all.get_mut(&id) {
+            source.path = path;
+            source.unpublished = true;
+        }
+    }
+
+    /// The reader of a source found that its file holds something else.
+    pub(super) fn reject_file(&mut self, id: SourceId) {
+        if let Some(source) = self.all.get_mut(&id) {
+            source.rejected.add(source.file_id(), source.size);
+        }
+    }
+
+    /// The keys of all sources, and where they are claimed.
+    pub(super) fn into_keys(self) -> (Arc<SourceIds>, Vec<(SourceId, Arc<str>)>) {
+        let keys = self.all.into_iter().map(|(id, source)| (id, source.key));
+        (self.ids, keys.collect())
+    }
+}
+
+#[cfg(test)]
+mod tests;

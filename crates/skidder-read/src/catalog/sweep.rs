@@ -1,117 +1,86 @@
-//! Forgetting: sources whose files are gone, and what the registry keeps of such.
+//! Forgetting: sources whose files are gone, and their registry entries.
 
 use super::adopt::is_of_input;
 use super::former::of_former;
+use super::inventory::Inventory;
 use super::pins::unread_bytes;
-use super::{Catalog, Holds, MISSING_GRACE, Place};
+use super::rotated::RotatedFiles;
+use super::{MISSING_GRACE, Place};
 use crate::Now;
 use crate::readers::{ReaderLook, ReaderState, Trouble};
+use crate::settings::FilestreamSettings;
 use skidder_event::SourceId;
-use skidder_os::FileKind;
+use skidder_os::{FileKind, Monotonic, Timestamp};
 use std::collections::{HashMap, HashSet};
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How often the registry is looked through for what `clean_inactive` lets go, as in Filebeat.
+/// How often the registry is searched for entries that `clean_inactive` removes, as in Filebeat.
 const CLEAN_EVERY: Duration = Duration::from_mins(5);
 
-impl Catalog {
-    /// Sources without a place are read to the end if they are open, and forgotten after a while.
-    pub(super) fn retire_missing(&mut self, now: Now) {
-        let (mut gone, mut lost) = (Vec::new(), Vec::new());
-        let has_failed = |look: &ReaderLook| look.trouble == Some(Trouble::Failed);
-        for (&id, known) in &mut self.sources {
-            if known.placed {
-                continue;
-            }
-            if known.missing_since.is_none() {
-                known.missing_since = Some(now.monotonic);
-                lost.push(id);
-            }
-            let Some(since) = known.missing_since else { continue };
-            let Some(look) = self.readers.look(id) else { continue };
-            if look.open && has_failed(&look) {
-                lost.push(id);
-            }
-            let missing = now.monotonic.since(since);
-            let settings = &self.input.settings;
-            let forgettable = settings.clean_removed
-                || known.former
-                || settings.clean_inactive.is_some_and(|limit| missing >= limit);
-            if missing >= MISSING_GRACE
-                && forgettable
-                && look.state == ReaderState::Closed
-                && self.input.cursors.is_settled(id)
-            {
-                gone.push((id, look));
-            }
-        }
-        // In an order that does not come from a hash map: the simulated world replays what happened.
-        lost.sort_unstable();
-        lost.dedup();
-        for id in lost {
-            self.readers.set_teller(id, None);
-            self.readers.wake_if_open(id);
-        }
-        gone.sort_unstable_by_key(|(id, _)| *id);
-        if self.twins > 0 && !gone.is_empty() {
-            // What had to wait for its reader goes on with the next scan.
-            let held = self.places.values().filter_map(|place| match &place.holds {
-                Holds::Twin(twin) => Some(twin.of),
-                _ => None,
-            });
-            let held: HashSet<SourceId> = held.collect();
-            gone.retain(|(id, _)| !held.contains(id));
-        }
-        for (id, look) in gone {
-            let Some(known) = self.sources.remove(&id) else { continue };
-            self.index.remove(id, &known);
-            self.names.remove(&known.key);
-            self.ids.release(&known.key, id);
-            self.release_twins_of(id);
-            let unread = unread_bytes(&known, &look);
-            if unread > 0 {
-                self.input.metrics.files_lost.add(1);
-                self.input.metrics.bytes_lost.add(unread);
-                tracing::warn!(path = %known.path.display(), read = look.offset, size = known.size,
-                    "a file vanished before it was read to the end");
-            }
-            if !known.former && self.input.settings.delete.is_none() {
-                let since = known.missing_since.unwrap_or(now.monotonic);
-                let at = now.wall.earlier_by(now.monotonic.since(since));
-                self.rotations.note_deleted(&known.path, at);
-            }
-            self.input.metrics.last_errors.forget(id);
-            self.readers.remove(id);
-            self.input.cursors.remove(id);
-        }
+/// When the registry is swept.
+#[derive(Default)]
+pub(super) struct Sweeps {
+    /// When the first scan began.
+    started: Option<Monotonic>,
+    /// When the registry was swept last.
+    swept: Option<Monotonic>,
+}
+
+/// Which entries a sweep of the registry forgets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Sweep {
+    /// Entries of files that are gone since the last run, and inactive ones.
+    First,
+    /// Entries that were not updated for `clean_inactive`.
+    Inactive,
+}
+
+/// A source that was forgotten because its file is gone.
+pub(super) struct Retired {
+    pub(super) path: Arc<Path>,
+    /// When the file was found to be gone.
+    pub(super) at: Timestamp,
+}
+
+impl Sweeps {
+    /// The first scan begins.
+    pub(super) fn start(&mut self, now: Monotonic) {
+        self.started.get_or_insert(now);
     }
 
-    /// A while after the start, once: entries of files that are no longer there are forgotten. With
-    /// `clean_inactive`, now and then: entries that nobody updated for so long.
-    pub(super) fn sweep_registry(&mut self, now: Now) {
-        let Some(started) = self.started else { return };
-        if now.monotonic.since(started) < MISSING_GRACE {
-            return;
+    /// Whether the first scan has begun.
+    pub(super) fn has_started(&self) -> bool {
+        self.started.is_some()
+    }
+
+    /// The sweep that is due: one a while after the start, and with `clean_inactive` one now and then.
+    pub(super) fn due(&mut self, settings: &FilestreamSettings, now: Monotonic) -> Option<Sweep> {
+        if now.since(self.started?) < MISSING_GRACE {
+            return None;
         }
-        let settings = &self.input.settings;
         let first = self.swept.is_none();
-        let since = self.swept.map_or(Duration::MAX, |at| now.monotonic.since(at));
+        let since = self.swept.map_or(Duration::MAX, |at| now.since(at));
         if since < CLEAN_EVERY || (!first && settings.clean_inactive.is_none()) {
-            return;
+            return None;
         }
-        self.swept = Some(now.monotonic);
-        if first {
-            self.adoptable.clear();
-            self.beside.clear_saved();
-        }
+        self.swept = Some(now);
+        Some(if first { Sweep::First } else { Sweep::Inactive })
+    }
+}
+
+impl Sweep {
+    /// Forgets registry entries of files that are gone, and of files that are inactive.
+    pub(super) fn run(self, files: &Inventory, rotated: &RotatedFiles, now: Now) {
+        let settings = &files.input.settings;
+        let first = self == Self::First;
         let sources: HashMap<&str, SourceId> =
-            self.sources.iter().map(|(&id, known)| (&*known.key, id)).collect();
+            files.sources.iter().map(|(id, source)| (&*source.key, id)).collect();
         let mut stale = Vec::new();
         let mut idle = Vec::new();
-        let swept = self.input.cursors.for_each_saved(&mut |key, entry| {
+        let swept = files.input.cursors.for_each_saved(&mut |key, entry| {
             let path = &entry.meta.source;
             if !is_of_input(settings, key) || (settings.shares_keys && !settings.scan.covers(path))
             {
@@ -133,47 +102,133 @@ impl Catalog {
             tracing::warn!(%error, "the registry cannot be swept of files that are gone");
             return;
         }
-        self.forget_stale(stale);
+        forget_stale(files, rotated, stale);
         for id in idle {
-            if self.is_done(id) {
-                self.input.cursors.unsave(id);
+            if files.is_done(id) {
+                files.input.cursors.unsave(id);
             }
         }
     }
+}
 
-    fn forget_stale(&self, mut stale: Vec<(String, Arc<Path>, bool)>) {
-        let is_gone = |path: &Path| match self.input.fs.symlink_metadata(path) {
-            Ok(meta) => meta.kind == FileKind::Symlink && self.leads_elsewhere(path),
-            Err(error) => error.kind() == io::ErrorKind::NotFound,
-        };
-        stale.retain(|(_, path, at_once)| *at_once || is_gone(path));
-        if !stale.is_empty() {
-            tracing::info!(entries = stale.len(), "forgetting files that are gone or inactive");
-            let keys = stale.into_iter().map(|(key, _, _)| key).collect();
-            self.input.cursors.forget_saved(keys);
+impl Inventory {
+    /// Readers of sources without a place read their open files to the end. Sources that are missing for a while are
+    /// forgotten, and returned unless skidder deletes files itself or they were rewritten.
+    pub(super) fn retire_missing(&mut self, now: Now) -> Vec<Retired> {
+        let (mut gone, mut lost) = (Vec::new(), Vec::new());
+        let has_failed = |look: &ReaderLook| look.trouble == Some(Trouble::Failed);
+        let displaced = self.sources.iter().filter(|(_, source)| !source.placed);
+        let displaced: Vec<SourceId> = displaced.map(|(id, _)| id).collect();
+        for id in displaced {
+            if self.sources.set_missing(id, now.monotonic) {
+                lost.push(id);
+            }
+            let Some(source) = self.sources.get(id) else { continue };
+            let Some(since) = source.missing_since else { continue };
+            let Some(look) = self.readers.look(id) else { continue };
+            if look.open && has_failed(&look) {
+                lost.push(id);
+            }
+            let missing = now.monotonic.since(since);
+            let settings = &self.input.settings;
+            let forgettable = settings.clean_removed
+                || source.former
+                || settings.clean_inactive.is_some_and(|limit| missing >= limit);
+            if missing >= MISSING_GRACE
+                && forgettable
+                && look.state == ReaderState::Closed
+                && self.input.cursors.is_settled(id)
+            {
+                gone.push((id, look));
+            }
         }
+        // Not in the order of a hash map: the simulated world replays what happened.
+        lost.sort_unstable();
+        lost.dedup();
+        for id in lost {
+            self.readers.set_teller(id, None);
+            self.readers.wake_if_open(id);
+        }
+        gone.sort_unstable_by_key(|(id, _)| *id);
+        if self.places.may_have_duplicates() && !gone.is_empty() {
+            // Duplicates that wait for the reader of a source are matched by the next scan.
+            let held = self.places.duplicates().map(|(_, _, duplicate)| duplicate.of);
+            let held: HashSet<SourceId> = held.collect();
+            gone.retain(|(id, _)| !held.contains(id));
+        }
+        let mut retired = Vec::new();
+        for (id, look) in gone {
+            let Some(source) = self.sources.remove(id) else { continue };
+            self.places.recheck_duplicates_of(id);
+            let unread = unread_bytes(&source, &look);
+            if unread > 0 {
+                self.input.metrics.files_lost.add(1);
+                self.input.metrics.bytes_lost.add(unread);
+                tracing::warn!(path = %source.path.display(), read = look.offset, size = source.size,
+                    "a file vanished before it was read to the end");
+            }
+            if !source.former && self.input.settings.delete.is_none() {
+                let since = source.missing_since.unwrap_or(now.monotonic);
+                let at = now.wall.earlier_by(now.monotonic.since(since));
+                retired.push(Retired { path: Arc::clone(&source.path), at });
+            }
+            self.input.metrics.last_errors.forget(id);
+            self.readers.remove(id);
+            self.input.cursors.remove(id);
+        }
+        retired
     }
+}
 
-    /// Whether a link leads to a file that has another entry, and all that was rotated away from it before was taken in:
-    /// what else was saved under its path is gone. As long as that is known, it says since when there may be rotated files
-    /// that nobody has seen.
-    fn leads_elsewhere(&self, link: &Path) -> bool {
-        let is_source = |place: &Place| matches!(place.holds, Holds::Source(_)) && !place.recheck;
-        self.follows_links()
-            && self.places.get(link).is_some_and(is_source)
-            && self.beside.is_followed(link, |path| self.places.get(path).is_some_and(is_source))
+fn forget_stale(
+    files: &Inventory,
+    rotated: &RotatedFiles,
+    mut stale: Vec<(String, Arc<Path>, bool)>,
+) {
+    let is_gone = |path: &Path| match files.input.fs.symlink_metadata(path) {
+        Ok(meta) => meta.kind == FileKind::Symlink && leads_elsewhere(files, rotated, path),
+        Err(error) => error.kind() == io::ErrorKind::NotFound,
+    };
+    stale.retain(|(_, path, at_once)| *at_once || is_gone(path));
+    if !stale.is_empty() {
+        tracing::info!(entries = stale.len(), "forgetting files that are gone or inactive");
+        let keys = stale.into_iter().map(|(key, _, _)| key).collect();
+        files.input.cursors.forget_saved(keys);
     }
+}
 
-    /// Whether a source has nothing to read, is closed, and has nothing under way.
-    pub(super) fn is_done(&self, id: SourceId) -> bool {
-        let (Some(known), Some(look)) = (self.sources.get(&id), self.readers.look(id)) else {
-            return false;
-        };
-        let read = if known.compressed { look.finished } else { look.offset == known.size };
-        known.placed
-            && read
-            && look.trouble.is_none()
-            && look.state == ReaderState::Closed
-            && self.input.cursors.is_settled(id)
+/// Whether a link leads to a file with another entry, and all files that were rotated away from it before are
+/// followed: then every other file with an entry under this path is gone. Until this is known, the entry
+/// shows since when there may be rotated files that no scan has seen.
+fn leads_elsewhere(files: &Inventory, rotated: &RotatedFiles, link: &Path) -> bool {
+    let is_source = |place: &Place| place.is_source() && !place.recheck;
+    let is_taken_in = |path: &Arc<Path>| files.places.get(path).is_some_and(is_source);
+    files.follows_links()
+        && files.places.get(link).is_some_and(is_source)
+        && rotated.is_complete(link)
+        && files.followed.shown_as(link).all(is_taken_in)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::settings;
+
+    #[test]
+    fn the_registry_is_swept_a_minute_after_the_start_and_every_five_minutes_if_asked() {
+        let at = |seconds| Monotonic::default() + Duration::from_secs(seconds);
+        let mut inactive = settings();
+        inactive.clean_inactive = Some(Duration::from_hours(1));
+        for (settings, later) in [(settings(), None), (inactive, Some(Sweep::Inactive))] {
+            let mut sweeps = Sweeps::default();
+            assert_eq!(sweeps.due(&settings, at(100)), None, "no scan has begun");
+            sweeps.start(at(100));
+            sweeps.start(at(150));
+            assert!(sweeps.has_started());
+            assert_eq!(sweeps.due(&settings, at(159)), None);
+            assert_eq!(sweeps.due(&settings, at(160)), Some(Sweep::First));
+            assert_eq!(sweeps.due(&settings, at(459)), None);
+            assert_eq!(sweeps.due(&settings, at(460)), later);
+        }
     }
 }

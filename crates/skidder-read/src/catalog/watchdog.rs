@@ -1,10 +1,11 @@
-//! The watchdog: no file with unread bytes stays without a reader unless a reason is on record.
+//! The watchdog: no file with unread bytes stays without a reader unless there is a reason.
 //!
-//! It trusts none of what wakes readers: now and then it compares the size of every file with how far it
-//! was looked at. A source that is behind, sleeps, and has no reason for it is woken after a while, with an
-//! error in the log and a count: it is a bug of ours, made visible and repaired.
+//! It trusts nothing that wakes readers. Now and then it compares the size of every file with the position of its reader.
+//! A source that is behind, asleep, and has no reason for it is woken after a while, with an error in the log and a
+//! count: this is a bug in skidder, made visible and repaired.
 
-use super::{Catalog, Known};
+use super::Source;
+use super::inventory::Inventory;
 use crate::Now;
 use crate::readers::{ReaderLook, ReaderState};
 use skidder_event::SourceId;
@@ -12,83 +13,106 @@ use skidder_os::Monotonic;
 use std::collections::HashMap;
 use std::time::Duration;
 
-/// How often all sources are looked at: it costs about 100 ns a source.
+/// How often all sources are checked: it costs about 100 ns a source.
 const EVERY: Duration = Duration::from_secs(30);
 
-/// How long a source may be behind without a reason, at least.
+/// The shortest time for which a source may be behind without a reason.
 const GRACE: Duration = Duration::from_mins(1);
 
-/// Sources that were behind without a reason when they were looked at last, and since when.
+/// Sources that were behind without a reason at the last check, and since when.
 #[derive(Default)]
 pub(super) struct Watchdog {
-    looked: Option<Monotonic>,
+    checked: Option<Monotonic>,
     suspects: HashMap<SourceId, Monotonic>,
 }
 
-/// Whether a file has bytes that were not looked at.
-pub(super) fn is_behind(known: &Known, look: &ReaderLook) -> bool {
-    if known.compressed {
-        !look.finished && look.stored_seen < known.size
+/// A source that was behind without a reason for too long.
+pub(super) struct Stalled {
+    pub(super) id: SourceId,
+    pub(super) span: Duration,
+}
+
+/// Whether a file has bytes that its reader has not seen.
+pub(super) fn is_behind(source: &Source, look: &ReaderLook) -> bool {
+    if source.compressed {
+        !look.finished && look.stored_seen < source.size
     } else {
-        look.stored_seen.max(look.offset) < known.size
+        look.stored_seen.max(look.offset) < source.size
     }
 }
 
-impl Catalog {
-    /// Looks for sources that nobody reads, and wakes those that were found before.
-    pub(super) fn find_stalled(&mut self, now: Now) {
-        let monotonic = now.monotonic;
-        if self.watchdog.looked.is_some_and(|at| monotonic.since(at) < EVERY) {
-            return;
+impl Watchdog {
+    /// Checks all sources, if it is time. Returns those to wake, in order.
+    pub(super) fn check(&mut self, files: &Inventory, now: Now) -> Vec<Stalled> {
+        if self.checked.is_some_and(|at| now.monotonic.since(at) < EVERY) {
+            return Vec::new();
         }
-        self.watchdog.looked = Some(monotonic);
-        let before = std::mem::take(&mut self.watchdog.suspects);
-        let mut suspects = HashMap::new();
-        let mut suspect = |id: SourceId| {
-            suspects.insert(id, before.get(&id).copied().unwrap_or(monotonic));
-        };
-        self.readers.look_each(self.sources.keys().copied(), |id, look| {
-            let asleep = matches!(look.state, ReaderState::Closed | ReaderState::Idle);
-            if asleep
-                && look.trouble.is_none()
-                && let Some(known) = self.sources.get(&id)
-                && known.placed
-                && is_behind(known, &look)
-            {
-                suspect(id);
-            }
-        });
-        let lost = self.readers.lost();
-        lost.into_iter().filter(|id| self.sources.contains_key(id)).for_each(suspect);
-        let settings = &self.input.settings;
+        self.checked = Some(now.monotonic);
+        self.update(suspects(files), now.monotonic);
+        let settings = &files.input.settings;
         let grace = GRACE + settings.close.backoff_max + 2 * settings.check_interval;
-        let mut found = Vec::new();
-        for (&id, &since) in &suspects {
-            if monotonic.since(since) >= grace && !self.is_ignored_source(id, now) {
-                found.push((id, monotonic.since(since)));
-            }
-        }
-        found.sort_unstable();
-        for (id, span) in found {
-            suspects.remove(&id);
-            self.rescue(id, span);
-        }
-        self.watchdog.suspects = suspects;
+        let is_overdue = |_: &SourceId, since: &mut Monotonic| now.monotonic.since(*since) >= grace;
+        let overdue = self.suspects.extract_if(is_overdue);
+        let (stalled, ignored): (Vec<_>, Vec<_>) =
+            overdue.partition(|(id, _)| !files.is_ignored_source(*id, now));
+        self.suspects.extend(ignored);
+        let mut stalled: Vec<Stalled> = stalled
+            .into_iter()
+            .map(|(id, since)| Stalled { id, span: now.monotonic.since(since) })
+            .collect();
+        stalled.sort_unstable_by_key(|stalled| stalled.id);
+        stalled
     }
 
-    fn rescue(&self, id: SourceId, span: Duration) {
-        let Some(known) = self.sources.get(&id) else { return };
-        let read = self.readers.look(id).map_or(0, |look| look.offset);
-        self.input.metrics.files_stalled.add(1);
-        tracing::error!(path = %known.path.display(), read, size = known.size, stalled = ?span,
-            "a file was behind and nobody read it; it is read now. This is a bug in skidder");
-        self.readers.rescue(id);
+    /// Takes the sources that are behind without a reason now. Those that were already keep their time.
+    fn update(&mut self, suspects: Vec<SourceId>, now: Monotonic) {
+        let before = std::mem::take(&mut self.suspects);
+        let since = |id| (id, before.get(&id).copied().unwrap_or(now));
+        self.suspects = suspects.into_iter().map(since).collect();
     }
+}
 
-    /// Whether a source is not read because its file is too old.
-    pub(super) fn is_ignored_source(&self, id: SourceId, now: Now) -> bool {
-        let Some(known) = self.sources.get(&id) else { return false };
-        let place = self.places.get(&known.path);
-        place.is_some_and(|place| self.is_ignored(place.modified, now.wall))
+/// Sources that are behind and asleep without a reason.
+fn suspects(files: &Inventory) -> Vec<SourceId> {
+    let mut suspects = Vec::new();
+    files.readers.look_each(files.sources.iter().map(|(id, _)| id), |id, look| {
+        let asleep = matches!(look.state, ReaderState::Closed | ReaderState::Idle);
+        if asleep
+            && look.trouble.is_none()
+            && let Some(source) = files.sources.get(id)
+            && source.placed
+            && is_behind(source, &look)
+        {
+            suspects.push(id);
+        }
+    });
+    let lost = files.readers.lost();
+    suspects.extend(lost.into_iter().filter(|id| files.sources.contains(*id)));
+    suspects
+}
+
+/// Wakes a source that was behind without a reason.
+pub(super) fn rescue(files: &Inventory, stalled: &Stalled) {
+    let Some(source) = files.sources.get(stalled.id) else { return };
+    let read = files.readers.look(stalled.id).map_or(0, |look| look.offset);
+    files.input.metrics.files_stalled.add(1);
+    tracing::error!(path = %source.path.display(), read, size = source.size, stalled = ?stalled.span,
+        "a file was behind and nobody read it; it is read now. This is a bug in skidder");
+    files.readers.rescue(stalled.id);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_source_is_suspected_since_the_first_check_in_a_row_that_found_it_behind() {
+        let at = |seconds| Monotonic::default() + Duration::from_secs(seconds);
+        let (one, other) = (SourceId(1), SourceId(2));
+        let mut watchdog = Watchdog::default();
+        watchdog.update(vec![one, other], at(1));
+        watchdog.update(vec![one], at(2));
+        watchdog.update(vec![one, other], at(3));
+        assert_eq!(watchdog.suspects, HashMap::from([(one, at(1)), (other, at(3))]));
     }
 }

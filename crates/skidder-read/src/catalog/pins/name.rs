@@ -1,8 +1,9 @@
-//! What a pin is called: a number, and behind it the path of its file, which is known by that as long as nothing was
-//! saved of it.
+//! The name of a pin: a number, and the path of its file, which identifies the file until something of it is
+//! saved.
 //!
-//! `4-%2Flogs%2Fa.log`: a slash cannot be in a name, so it is written `%2F`, and the percent sign itself `%25`. What would be
-//! too long has the number alone, and its path in a file beside it (`sidecar.rs`).
+//! `4-%2Flogs%2Fa.log`: a name cannot have a slash, so a slash is written as `%2F`, and the percent sign as
+//! `%25`. If that is too long, the name is only the number, and the path is in a file beside it
+//! (`sidecar.rs`).
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -11,12 +12,12 @@ use std::path::{Path, PathBuf};
 /// Longest name that Linux takes, in bytes (`NAME_MAX`); eCryptfs takes less.
 const NAME_BYTES_MAX: usize = 255;
 
-/// The number alone.
+/// Only the number.
 pub(super) fn short(number: u64) -> OsString {
     number.to_string().into()
 }
 
-/// The number and the path, if there is room for that.
+/// The number and the path, if they fit.
 pub(super) fn long(number: u64, path: &Path) -> Option<OsString> {
     let mut name = format!("{number}-").into_bytes();
     for &byte in path.as_os_str().as_bytes() {
@@ -29,7 +30,7 @@ pub(super) fn long(number: u64, path: &Path) -> Option<OsString> {
     (name.len() <= NAME_BYTES_MAX).then(|| OsString::from_vec(name))
 }
 
-/// The number in a name; nothing if it is not that of a pin.
+/// The number in a name; `None` if it is no name of a pin.
 pub(super) fn number(name: &OsStr) -> Option<u64> {
     let number = name.as_bytes().split(|byte| *byte == b'-').next()?;
     std::str::from_utf8(number).ok()?.parse().ok()

@@ -1,14 +1,20 @@
 //! Files that are deleted before they are read.
 
-use crate::reader::Scratch;
+use super::{PinChange, Pins};
+use crate::catalog::inventory::Inventory;
+use crate::catalog::places::Content;
+use crate::catalog::sources::{Identity, Source, SourceFile};
+use crate::fingerprint::Fingerprint;
+use crate::reader::{Reader, Scratch};
 use crate::readers::{Next, ReadersLimits};
 use crate::testing::{Input, lines, messages_of, multiline, settings};
-use skidder_event::ValueRef;
+use skidder_event::{SourceId, ValueRef};
 use skidder_os::Clock;
 use skidder_parse::chain::{Chain, Multiline, Parser};
 use skidder_testkit::{Fault, Operation};
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 const A: &str = "/logs/a.log";
@@ -514,4 +520,61 @@ fn a_pin_is_kept_until_all_of_it_has_its_verdict_though_its_source_goes_on_elsew
     messages.extend(rounds(&mut input));
     assert_eq!(pins(&input), 0);
     assert_eq!(messages, text.lines().collect::<Vec<_>>());
+}
+
+/// What the catalog knows of one file, of which nothing was read.
+fn one_file(input: &Input) -> (Inventory, SourceId) {
+    let (context, readers) = (Arc::clone(&input.context), Arc::clone(&input.readers));
+    let mut files = Inventory::new(context, readers, Arc::default());
+    let metadata = input.context.fs.metadata(Path::new(A)).unwrap();
+    let path: Arc<Path> = Arc::from(Path::new(A));
+    let file = SourceFile { path: Arc::clone(&path), metadata, compressed: false };
+    let (id, key) = (files.sources.next_id(), Arc::from("key"));
+    let identity = Identity::new(Fingerprint::of(b"line"), b"line", 1024);
+    let source = Source::new(identity, Arc::clone(&key), file, false);
+    let reader = Reader::new(id, key, 0, source.target(1024, None), 0, None);
+    input.readers.add(&input.context, reader);
+    files.sources.add(id, source);
+    files.places.put(path, &metadata, Content::Source(id), false);
+    (files, id)
+}
+
+#[test]
+fn a_pin_is_followed_once_its_file_is_deleted_and_given_up_beyond_the_limit() {
+    let input = pinning(100);
+    input.fs.write_as_other(A, b"line 1\nline 2\n");
+    let (mut files, id) = one_file(&input);
+    let (mut pins, now) = (Pins::default(), input.clock.monotonic());
+    assert_eq!(pins.update(&files, id, now), []);
+    assert_eq!((pins.len(), pins.enforce_limit(&files, None, 0)), (1, (0, vec![])));
+    input.fs.remove_as_other(A);
+    files.lose_place(Path::new(A), now);
+    let follow = pins.update(&files, id, now);
+    let [PinChange::Follow { pin, of }] = follow.as_slice() else { panic!("{follow:?}") };
+    assert_eq!(&**of, Path::new(A));
+    let pin = Arc::clone(pin);
+    files.apply_pin_changes(follow, now);
+    assert_eq!(files.followed.pinned(&pin).map(|of| &**of), Some(Path::new(A)));
+    assert_eq!(pins.enforce_limit(&files, None, 14), (14, vec![]));
+    let given_up = vec![PinChange::Close(id), PinChange::Removed(Arc::clone(&pin))];
+    assert_eq!(pins.enforce_limit(&files, None, 13), (0, given_up));
+    assert_eq!(pins.len(), 0);
+    assert!(input.context.fs.metadata(&pin).is_err());
+}
+
+#[test]
+fn a_file_that_may_not_be_pinned_gets_no_pin() {
+    let input = pinning(100);
+    input.fs.write_as_other(A, b"line 1\n");
+    let (mut files, id) = one_file(&input);
+    let (mut pins, now) = (Pins::default(), input.clock.monotonic());
+    files.lose_place(Path::new(A), now);
+    assert_eq!(pins.update(&files, id, now), []);
+    assert_eq!(pins.len(), 0, "it has no name");
+    assert!(!pins.is_idle(&files), "others may have one");
+    let other = Input::new();
+    other.fs.write_as_other(A, b"line 1\n");
+    let (files, id) = one_file(&other);
+    assert_eq!(pins.update(&files, id, now), []);
+    assert_eq!((pins.len(), pins.is_idle(&files)), (0, true), "pins are off");
 }

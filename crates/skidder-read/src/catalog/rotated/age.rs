@@ -1,11 +1,11 @@
-//! Which of several rotated files is the older, by their names.
+//! The age of rotated files, by their names.
 
 use crate::catalog::matching::{is_related, rotated_suffix};
 use std::cmp::Reverse;
 use std::path::Path;
 
-/// Sorts rotated files: those of earlier runs of a container first, numbers grow with age, dates with youth, and
-/// what was not rotated at all is the newest.
+/// A key that sorts rotated files, oldest first. Earlier runs of a container come first; numbers grow with
+/// age, dates do not; a file that was not rotated is the newest.
 pub(in crate::catalog) fn age(path: &Path) -> (Option<u64>, bool, Reverse<u64>, Vec<u8>) {
     let suffix = rotated_suffix(path);
     let text = std::str::from_utf8(suffix).unwrap_or_default();
@@ -16,8 +16,8 @@ pub(in crate::catalog) fn age(path: &Path) -> (Option<u64>, bool, Reverse<u64>, 
     (run_of(path), suffix.is_empty(), number, rest)
 }
 
-/// The run of a container whose log this is: the kubelet calls it `0.log`, and `1.log` after the container has
-/// started again.
+/// The run of a container that a log belongs to: the kubelet calls it `0.log`, and `1.log` after a restart of
+/// the container.
 fn run_of(path: &Path) -> Option<u64> {
     let (run, rest) = path.file_name()?.to_str()?.split_once('.')?;
     let is_log = rest == "log" || rest.starts_with("log.");
@@ -32,8 +32,8 @@ pub(super) fn is_of_earlier_run(target: &Path, other: &Path) -> bool {
     }
 }
 
-/// Whether one file was rotated away after another of the same log, as far as their names tell: only an older file gets a
-/// higher number, and a later one a later date.
+/// Whether one file was rotated away after another of the same log, judging by their names: only an older
+/// file gets a higher number, and a later one a later date.
 pub(super) fn is_rotated_after(one: &Path, other: &Path) -> bool {
     let is_same_log = is_related(one, other) || is_of_earlier_run(one, other);
     is_same_log && !rotated_suffix(other).is_empty() && age(other) < age(one)

@@ -1,46 +1,46 @@
-//! Which rotated files beside the target of a link are to be read.
+//! Which rotated files beside the target of a link must be read.
 
-use crate::catalog::Catalog;
+use super::{LinkScan, RotatedFiles};
 use crate::scan::Found;
-use skidder_os::Monotonic;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
 /// Rotated files beside the target of a link.
 #[derive(Default)]
-pub(super) struct Sifted {
+pub(super) struct Classified {
     /// To be read.
     pub(super) wanted: Vec<Found>,
     /// Nothing was read of them.
     pub(super) unknown: Vec<Found>,
-    /// Whether one is known for certain.
+    /// Whether one of them certainly was read before.
     pub(super) passed_known: bool,
-    /// Why one could not be looked at, which is among the unknown ones.
+    /// Why one of them, which is in `unknown`, could not be looked at.
     pub(super) failed: Option<io::Error>,
 }
 
-impl Catalog {
-    /// Tells rotated files that were read before, at least in part, from the others.
-    pub(super) fn sift(
-        &mut self,
+impl RotatedFiles {
+    /// Separates rotated files that were read before, at least in part, from the others.
+    pub(super) fn classify(
+        &self,
+        scan: &mut LinkScan<'_>,
         siblings: Vec<Found>,
         link: &Arc<Path>,
         is_retry: bool,
-        now: Monotonic,
-    ) -> Sifted {
-        let mut sifted = Sifted::default();
-        let Sifted { wanted, unknown, passed_known, failed } = &mut sifted;
-        // Behind what is known. If what comes after them is known as well, nothing of them was read before the program ended.
+    ) -> Classified {
+        let mut classified = Classified::default();
+        let Classified { wanted, unknown, passed_known, failed } = &mut classified;
+        // Older than a known file. If an older one is known too, nothing of these was read before the program
+        // ended.
         let mut skipped = Vec::new();
         // From the newest to the oldest.
         for sibling in siblings.into_iter().rev() {
-            if self.beside.has(&sibling.path) {
+            if scan.files.followed.has(&sibling.path) {
                 *passed_known = true;
                 wanted.append(&mut skipped);
                 continue;
             }
-            match self.is_known(&sibling, link, now) {
+            match self.is_known(scan, &sibling, link) {
                 Ok(Some(is_certain)) => {
                     *passed_known |= is_certain;
                     if is_certain {
@@ -49,8 +49,8 @@ impl Catalog {
                     wanted.push(sibling);
                 }
                 Ok(None) if *passed_known && !is_retry => {
-                    // What it comes after may be gone.
-                    let is_found = self.beside.is_after_saved(&sibling.path);
+                    // The file before it may be gone.
+                    let is_found = self.is_after_saved(&sibling.path);
                     if is_found { wanted.push(sibling) } else { skipped.push(sibling) }
                 }
                 Ok(None) => unknown.push(sibling),
@@ -60,6 +60,6 @@ impl Catalog {
                 }
             }
         }
-        sifted
+        classified
     }
 }
