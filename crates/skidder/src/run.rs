@@ -47,7 +47,8 @@ const SOCKET_THREADS_MAX: usize = 4;
 /// How long the runtime may take to let go of its tasks.
 const RUNTIME_END: Duration = Duration::from_secs(1);
 
-/// Exit code of a run that has lost events: they were in a damaged place of the disk queue, or all of it is gone.
+/// Exit code of a run that has lost events: they were in a damaged place of the disk queue, or
+/// all of it is gone, or its state.
 const LOST: u8 = 6;
 
 /// What the main thread waits for.
@@ -128,7 +129,7 @@ pub(crate) fn run(
         .map(|output| (output.id.clone(), output.kind, Arc::clone(&output.settle)))
         .collect();
     let mut shortfall = Shortfall::of_files(std::mem::take(&mut running.files));
-    let is_queue_gone = running.outputs.iter().any(|output| output.left.gone);
+    let may_have_lost = running.outputs.iter().any(RunningOutput::may_have_lost);
     shortfall.left = running.outputs.iter().map(|output| output.left.events).sum();
     let spoiled: Vec<u64> = running.outputs.iter().map(RunningOutput::spoiled).collect();
     let outcome = running.end(once);
@@ -156,7 +157,7 @@ pub(crate) fn run(
     }
     let lost = |settle: &Settle| settle.total().dropped().get(DropReason::QueueDamaged) > 0;
     Ok(match good {
-        _ if is_queue_gone || settles.iter().any(|(_, _, settle)| lost(settle)) => {
+        _ if may_have_lost || settles.iter().any(|(_, _, settle)| lost(settle)) => {
             ExitCode::from(LOST)
         }
         false => ExitCode::FAILURE,
