@@ -5,7 +5,7 @@ use super::former::{may_be_former, of_former};
 use super::matching::{PROOF_BYTES, is_related};
 use super::saved_prints::{SavedPrint, SavedPrints};
 use super::{Candidate, Catalog, Holds, MISSING_GRACE};
-use crate::compare::{Side, fingerprint_of};
+use crate::compare::{PartCrc, Side, crc_of, fingerprint_of};
 use crate::cursors::CursorsError;
 use crate::fingerprint::Fingerprint;
 use crate::scan::Found;
@@ -20,6 +20,10 @@ use std::sync::Arc;
 
 /// Bytes read at once for an unusual fingerprint.
 const PRINT_SCRATCH_BYTES: usize = 16 << 10;
+
+/// How far a compressed file that begins as another one is decoded to see whether it is the one of an entry: some tenths of
+/// a second. Beyond that its lines come again.
+const READ_BYTES_DECODED_MAX: u64 = 32 << 20;
 
 /// A saved entry that may be a file's.
 pub(super) struct Claim {
@@ -226,12 +230,27 @@ impl Catalog {
 
     /// Whether what is saved under a fingerprint is this file's.
     pub(super) fn is_claimed(&mut self, candidate: &Candidate, fingerprint: &Fingerprint) -> bool {
-        let claim = self.claim(candidate, fingerprint).ok().flatten();
-        claim.is_some_and(|claim| {
-            claim.odd.is_none()
-                && !claim.rank.misfit
-                && !(claim.rank.unproved && claim.rank.other_file)
-        })
+        let Some(claim) = self.claim(candidate, fingerprint).ok().flatten() else { return false };
+        if claim.odd.is_some() || claim.rank.misfit {
+            return false;
+        }
+        !claim.rank.unproved
+            || !claim.rank.other_file
+            || self.has_read_bytes(candidate, &claim.entry.cursor)
+    }
+
+    /// Whether a compressed file is seen to have the bytes before a cursor. It begins as another file does, so that its
+    /// beginning does not show that it is the file of the cursor.
+    fn has_read_bytes(&self, candidate: &Candidate, cursor: &Cursor) -> bool {
+        let Some(tail) = cursor.tail.filter(|tail| tail.len > 0) else { return false };
+        let Some(start) = cursor.offset.checked_sub(tail.len.into()) else { return false };
+        if !candidate.head.compressed || cursor.offset > READ_BYTES_DECODED_MAX {
+            return false;
+        }
+        let side = self.side_of(candidate);
+        let crc =
+            side.and_then(|side| crc_of(side, start, tail.len, &mut vec![0; PRINT_SCRATCH_BYTES]));
+        matches!(crc, Ok(PartCrc::Is(crc)) if crc == tail.crc)
     }
 
     /// Where a file was when its entry was saved.
