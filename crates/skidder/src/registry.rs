@@ -156,10 +156,15 @@ impl Site {
 
 /// All entries; says where they come from if that is not the store.
 pub(crate) fn entries(registry: &Path, world: &World) -> Result<Vec<(String, Entry)>> {
+    Ok(read_entries(registry, world)?.0)
+}
+
+/// The same, and whether all of them could be read.
+fn read_entries(registry: &Path, world: &World) -> Result<(Vec<(String, Entry)>, bool)> {
     let Some(Inspected { entries, origin, incomplete }) =
         inspect(&world.fs, &world.clock, registry)?
     else {
-        return Ok(Vec::new());
+        return Ok((Vec::new(), true));
     };
     if let Origin::Snapshot { written } = origin {
         tell(&format!(
@@ -170,19 +175,25 @@ pub(crate) fn entries(registry: &Path, world: &World) -> Result<Vec<(String, Ent
     if incomplete {
         tell("warning: some entries are damaged and left out\n");
     }
-    Ok(entries)
+    Ok((entries, !incomplete))
 }
 
 /// The entries of files.
 pub(crate) fn file_entries(registry: &Path, world: &World) -> Result<Vec<(String, FileEntry)>> {
-    let all = entries(registry, world)?.into_iter();
-    Ok(all.filter_map(|(key, entry)| Some((key, entry.into_file()?))).collect())
+    Ok(files_of(entries(registry, world)?))
+}
+
+fn files_of(entries: Vec<(String, Entry)>) -> Vec<(String, FileEntry)> {
+    let of_file = |(key, entry): (String, Entry)| Some((key, entry.into_file()?));
+    entries.into_iter().filter_map(of_file).collect()
 }
 
 fn list(as_json: bool, output: Option<&str>, site: &Site, world: &World) -> Result<ExitCode> {
     let mut documents: Vec<Value> = Vec::new();
+    let mut complete = true;
     for Store { output, registry, .. } in site.stores(output, world)? {
-        let entries = entries(&registry, world)?;
+        let (entries, all) = read_entries(&registry, world)?;
+        complete &= all;
         if as_json {
             let entry = |(key, entry): &(String, Entry)| entry_json(key, entry, output.as_deref());
             documents.extend(entries.iter().map(entry));
@@ -199,7 +210,7 @@ fn list(as_json: bool, output: Option<&str>, site: &Site, world: &World) -> Resu
     if as_json {
         print(&format!("{:#}\n", json!({"entries": documents})))?;
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(if complete { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 fn row_of(key: &str, entry: &Entry) -> [String; 6] {

@@ -275,6 +275,34 @@ fn checkpoint(store: &Path) -> Vec<Value> {
 }
 
 #[test]
+fn a_registry_of_which_nothing_can_be_read_is_an_error_and_replaces_nothing() {
+    let place = place();
+    place.write("a.log", lines('a', 0..300).as_bytes());
+    place.once(&[]).succeeded();
+    let whole = std::fs::read(place.registry().join("registry.snapshot")).unwrap();
+    let theirs = filebeat(&place.path().join("theirs"), &[]);
+    let before = std::fs::read(theirs.join("log.json")).unwrap();
+    std::fs::write(place.registry().join("registry.redb"), [0x5a; 9000]).unwrap();
+    for noise in [&[0x5a; 3000][..], b"", &whole[..whole.len() / 2]] {
+        std::fs::write(place.registry().join("registry.snapshot"), noise).unwrap();
+        for command in [
+            &["registry", "list"][..],
+            &["registry", "list", "--json"],
+            &["registry", "export", "--to", "theirs", "--force"],
+            &["registry", "export", "--to", "new"],
+        ] {
+            let ended = place.run(command);
+            assert_eq!(ended.code(), Some(1), "{command:?}: {ended:?}");
+            assert!(ended.log.contains("damaged"), "{command:?}: {ended:?}");
+        }
+        assert_eq!(std::fs::read(theirs.join("log.json")).unwrap(), before, "nothing is replaced");
+        for path in [theirs.join("1.json"), place.path().join("new")] {
+            assert!(!path.try_exists().unwrap(), "{}", path.display());
+        }
+    }
+}
+
+#[test]
 fn what_was_exported_is_what_filebeat_would_have_written_and_goes_on_when_imported_again() {
     let place = place();
     let text = lines('a', 0..300);

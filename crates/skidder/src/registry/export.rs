@@ -1,6 +1,6 @@
 //! `skidder registry export`: the way back to Filebeat.
 
-use super::{Site, Store, file_entries, filebeat_runs, key_parts};
+use super::{Site, Store, filebeat_runs, files_of, key_parts, read_entries};
 use crate::agent::Agent;
 use crate::cli::{ExportRegistry, Global};
 use crate::commands::{World, load_settings, print, read_parts, tell};
@@ -23,7 +23,8 @@ pub(super) fn export(options: &ExportRegistry, global: &Global, world: &World) -
     if let Some(path) = filebeat_runs(&*world.fs, &to) {
         bail!("Filebeat is running (it holds `{}`); stop it first", path.display());
     }
-    let ours = file_entries(&registry, world)?;
+    let (ours, complete) = read_entries(&registry, world)?;
+    let ours = files_of(ours);
     let of = |parts: &&OutputParts| output.is_none() || parts.id == output;
     let inputs: Vec<&FilestreamSettings> = parts
         .outputs
@@ -80,7 +81,7 @@ pub(super) fn export(options: &ExportRegistry, global: &Global, world: &World) -
         theirs.len(),
         to.display()
     ))?;
-    Ok(if left_out == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    Ok(if left_out == 0 && complete { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 /// An entry as Filebeat would have written it; nothing if its file is gone.
