@@ -512,6 +512,34 @@ fn what_filebeat_sent_after_an_export_is_not_sent_again_after_another_import() {
 }
 
 #[test]
+fn a_damaged_registry_of_filebeat_is_an_error_and_what_can_be_read_is_taken() {
+    let place = place();
+    let log = place.write("a.log", lines('a', 0..300).as_bytes());
+    let theirs = place.path().join("filebeat-data");
+    let store = filebeat(&theirs, &[]);
+    let print = sha256(&lines('a', 0..300).as_bytes()[..1024]);
+    let (key, mut good) = filestream("fingerprint", &print, &log, 2000, false);
+    good["_key"] = key.into();
+    let without_path = json!({"_key": "k", "cursor": {"offset": "x"}, "meta": null});
+    let import = |entries: Value| {
+        std::fs::write(store.join("1.json"), entries.to_string()).unwrap();
+        place.run(&["registry", "import", "--from", "filebeat-data", "--dry-run"])
+    };
+    let ended = import(json!([good, []]));
+    assert_eq!(ended.code(), Some(1), "{ended:?}");
+    assert!(ended.out.contains("1 go on"), "{ended:?}");
+    assert!(ended.log.contains("1.json: element 2 is no entry"), "{ended:?}");
+    assert!(ended.log.contains("entries may be missing"), "{ended:?}");
+    // It is none of a file.
+    let ended = import(json!([good, without_path]));
+    assert!(ended.out.contains("1 go on"), "{ended:?}");
+    assert!(!ended.log.contains("although their files are there"), "{ended:?}");
+    assert_eq!(ended.code(), Some(0), "{ended:?}");
+    let json = place.run(&["registry", "import", "--from", "filebeat-data", "--dry-run", "--json"]);
+    assert!(json.out.contains("\"damaged\": false"), "{}", json.out);
+}
+
+#[test]
 fn an_entry_that_is_left_out_although_its_file_is_there_is_an_error_and_the_rest_is_taken() {
     let place = place();
     let log = place.write("a.log", lines('a', 0..300).as_bytes());
