@@ -23,6 +23,7 @@ mod own_log;
 mod page;
 mod pages;
 mod passing;
+mod plain;
 mod problems;
 mod program_pages;
 mod progress;
@@ -65,7 +66,7 @@ fn main() -> ExitCode {
         Ok(code) => code,
         Err(error) => {
             logging::failed(&error);
-            eprintln!("error: {error:#}");
+            eprintln!("{}", plain::lines(&format!("error: {error:#}")));
             ExitCode::FAILURE
         }
     };

@@ -11,7 +11,7 @@ mod rewrite;
 use crate::agent::Agent;
 use crate::assemble::{Parts, assemble};
 use crate::cli::{Global, Migrate};
-use crate::commands::{World, load_files, print, tell};
+use crate::commands::{World, load_files, print, print_exactly, tell};
 use crate::logging;
 use crate::registry::import::{Imported, take_over};
 use anyhow::{Context as _, Result, bail};
@@ -75,10 +75,10 @@ fn print_rewritten(options: &Migrate, world: &World) -> Result<ExitCode> {
         ));
     }
     match rewrite::rewrite(&text) {
-        Some(new) => print(&new)?,
+        Some(new) => print_exactly(&new)?,
         None => {
             tell(&format!("`{}` need not change\n", from.display()));
-            print(&text)?;
+            print_exactly(&text)?;
         }
     }
     Ok(ExitCode::SUCCESS)

@@ -10,6 +10,7 @@ use crate::cli::{Global, RegistryCommand};
 use crate::commands::{World, load_settings, print, tell};
 use crate::logging;
 use crate::outputs::{Place, Places, quoted};
+use crate::plain::{plain, shown};
 use crate::table::{or_dash, short, table};
 use anyhow::{Context as _, Result, bail};
 use serde_json::{Value, json};
@@ -257,6 +258,7 @@ fn show(
         }
     }
     if found.is_empty() {
+        let wanted = plain(wanted);
         bail!("the registry has no entry `{wanted}`, neither as a key nor as a path");
     }
     if as_json {
@@ -332,6 +334,7 @@ fn forget(
     for wanted in wanted {
         let found = matching(&entries, wanted, world);
         if found.is_empty() {
+            let wanted = plain(wanted);
             bail!(
                 "the registry has no entry `{wanted}`, neither as a key nor as a path; nothing was \
                  forgotten"
@@ -342,14 +345,14 @@ fn forget(
                 keys.push(key);
                 let place = match entry {
                     Entry::File(FileEntry { meta, cursor, .. }) => {
-                        format!("{}, at byte {}", meta.source.display(), cursor.offset)
+                        format!("{}, at byte {}", shown(&meta.source), cursor.offset)
                     }
                     Entry::Source(SourceEntry { about, cursor, .. }) => {
-                        format!("{}, at {}", about.name, short(&cursor.text))
+                        format!("{}, at {}", plain(&about.name), plain(&short(&cursor.text)))
                     }
                 };
                 let verb = if dry_run { "would forget" } else { "forgot" };
-                told.push_str(&format!("{verb} {key} ({place})\n"));
+                told.push_str(&format!("{verb} {} ({place})\n", plain(key)));
             }
         }
     }
@@ -455,7 +458,7 @@ fn time(at: Timestamp) -> String {
 /// Says of what could not be read of Filebeat's registry.
 fn tell_problems(problems: &[String]) {
     for problem in problems {
-        tell(&format!("warning: {problem}\n"));
+        tell(&format!("warning: {}\n", plain(problem)));
     }
 }
 

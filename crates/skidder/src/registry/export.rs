@@ -5,6 +5,7 @@ use crate::agent::Agent;
 use crate::cli::{ExportRegistry, Global};
 use crate::commands::{World, load_settings, print, read_parts, tell};
 use crate::outputs::OutputParts;
+use crate::plain::shown;
 use anyhow::{Context as _, Result, bail};
 use skidder_read::import::WayBack;
 use skidder_read::{FilestreamSettings, Fingerprint};
@@ -40,7 +41,7 @@ pub(super) fn export(options: &ExportRegistry, global: &Global, world: &World) -
     let mut theirs: BTreeMap<String, FilebeatEntry> = BTreeMap::new();
     let (mut gone, mut left_out) = (0, 0);
     for (key, entry) in &ours {
-        let path = entry.meta.source.display();
+        let path = shown(&entry.meta.source);
         let of_key = inputs.iter().position(|input| input.value_in(key).is_some());
         let settings = of_key.map_or(&default, |at| inputs[at]);
         let way = &mut ways[of_key.unwrap_or(inputs.len())];
@@ -63,7 +64,7 @@ pub(super) fn export(options: &ExportRegistry, global: &Global, world: &World) -
             left_out += 1;
             tell(&format!(
                 "error: `{path}` is left out, Filebeat cannot tell it from `{}`\n",
-                before.source.display()
+                shown(&before.source)
             ));
             continue;
         }
