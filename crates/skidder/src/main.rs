@@ -40,6 +40,7 @@ mod shown_plan;
 mod signals;
 mod startup;
 mod status;
+mod stdio;
 mod step_times;
 mod table;
 #[cfg(feature = "top")]

@@ -20,6 +20,25 @@ fn once(place: &Place, before: &str, behind: &str) -> Ended {
 }
 
 #[test]
+fn a_standard_output_that_is_closed_takes_no_event() {
+    let place = Place::with_output("output.console: {}\n");
+    place.write("a.log", &lines("a", 0..100));
+    // The events went to `/dev/null`, which the language opens in its place, and were delivered.
+    let ended = once(&place, "", ">&-");
+    assert_eq!(ended.code(), Some(1), "{ended:?}");
+    assert!(ended.log.contains("the standard output is closed"), "{ended:?}");
+    assert_eq!(place.durable_bytes(), 0);
+    let ended = once(&place, "", "").succeeded();
+    assert_eq!(ended.ledger().delivered, 100);
+    place.write("b.log", &lines("b", 0..100));
+    let ended = once(&place, "", ">/dev/null").succeeded();
+    assert_eq!(ended.ledger().delivered, 100, "that is asked for");
+    // Where nothing is written there it may be closed.
+    place.configure(&place.configuration().replace("output.console: {}", "output.file: {path: o}"));
+    once(&place, "", ">&-").succeeded();
+}
+
+#[test]
 fn a_limit_on_the_size_of_files_is_an_error_of_the_disk() {
     let place = Place::with_output("output.file: {path: out, filename: events}\n");
     place.write("a.log", &lines("a", 0..20_000));
