@@ -11,6 +11,9 @@ const DESCRIPTORS_RESERVED: u64 = 256;
 /// The same where there are few: what the program has open with one output and its log in a file, and some to spare.
 const DESCRIPTORS_NEEDED: u64 = 22;
 
+/// With fewer nothing starts: an output or the registry could fail to open its file, and try for ever.
+const DESCRIPTORS_MIN: u64 = DESCRIPTORS_NEEDED + 2;
+
 /// How many log files may be open of so many descriptors: all but the reserve, or a quarter where there are few.
 fn log_files_of(descriptors: u64) -> usize {
     let reserved =
@@ -36,5 +39,11 @@ pub(super) fn open_files_max() -> Result<usize> {
         tracing::debug!(%error, "the limit on open files stays");
     }
     let current = getrlimit(Resource::Nofile).current.unwrap_or(1 << 20);
+    if current < DESCRIPTORS_MIN {
+        bail!(
+            "only {current} files may be open at the same time, and skidder needs at least {DESCRIPTORS_MIN}: raise the limit \
+             (`ulimit -n`, or `LimitNOFILE=` of systemd)"
+        );
+    }
     Ok(log_files_of(current))
 }

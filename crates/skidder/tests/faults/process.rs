@@ -50,3 +50,16 @@ fn a_limit_on_the_size_of_files_is_an_error_of_the_disk() {
     assert!(!ended.was_killed() && ended.code().is_some(), "{ended:?}");
     assert!(once(&place, "", "").succeeded().ledger().delivered > 0);
 }
+
+#[test]
+fn too_few_descriptors_to_run_with_are_named_at_the_start() {
+    let place = Place::with_output("output.file: {path: out, filename: events}\n");
+    place.write("a.log", &lines("a", 0..100));
+    for limit in [16, 20, 23] {
+        let ended = once(&place, &format!("ulimit -n {limit};"), "");
+        assert_eq!(ended.code(), Some(1), "{limit}: {ended:?}");
+        let told = format!("{limit} files may be open");
+        assert!(ended.log.contains(&told) && ended.log.contains("24"), "{ended:?}");
+    }
+    assert_eq!(once(&place, "ulimit -n 24;", "").succeeded().ledger().delivered, 100);
+}
