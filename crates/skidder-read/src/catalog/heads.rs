@@ -95,6 +95,8 @@ impl Catalog {
                     self.put_place(path, &found, Holds::Nothing, true);
                 }
                 Err(error) => {
+                    // What the system refused may be granted later without a change of the file.
+                    let recheck = matches!(error, HeadError::Io(_));
                     if !matches!(before, Some(Holds::Nothing)) {
                         self.input.metrics.errors.add(1);
                         self.input.metrics.last_errors.note(
@@ -103,11 +105,10 @@ impl Catalog {
                             error.to_string(),
                             now.wall,
                         );
-                        tracing::error!(path = %path.display(), %error,
-                            "a file cannot be read; it is looked at again when it changes");
+                        let again = if recheck { "with the next scan" } else { "when it changes" };
+                        tracing::error!(path = %path.display(), %error, again,
+                            "a file cannot be read; it is tried again");
                     }
-                    // What the system refused may be granted later without a change of the file.
-                    let recheck = matches!(error, HeadError::Io(_));
                     self.put_place(path, &found, Holds::Nothing, recheck);
                 }
             }
