@@ -86,7 +86,7 @@ mod yaml;
 mod yaml_message;
 
 pub use item::Item;
-pub use load::{LoadOptions, OpenKeystore, load, load_part};
+pub use load::{FILE_BYTES_MAX, LoadOptions, OpenKeystore, load, load_part};
 pub use node::{Content, Entry, MASK, Map, Node, Value};
 pub use pipes::Pipes;
 pub use problem::{Position, Problem, Problems, Severity, Source, Subject};

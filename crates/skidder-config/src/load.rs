@@ -16,8 +16,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Largest configuration file; a larger one is refused.
-const FILE_BYTES_MAX: usize = 16 << 20;
+/// Largest configuration file, in bytes; a larger one is refused.
+pub const FILE_BYTES_MAX: usize = 16 << 20;
 
 /// Name of the keystore in `path.data` unless `keystore.path` says otherwise.
 const KEYSTORE_NAME: &str = "filebeat.keystore";

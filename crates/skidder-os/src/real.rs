@@ -29,6 +29,11 @@ pub fn is_out_of_descriptors(error: &io::Error) -> bool {
     code == Some(Errno::MFILE.raw_os_error()) || code == Some(Errno::NFILE.raw_os_error())
 }
 
+/// Whether a path has links that lead to themselves, or too many of them (`ELOOP`).
+pub fn is_link_loop(error: &io::Error) -> bool {
+    error.raw_os_error() == Some(Errno::LOOP.raw_os_error())
+}
+
 /// Bytes of directory listing fetched by one system call: about 1,500 names.
 const LISTING_BYTES: usize = 64 * 1024;
 

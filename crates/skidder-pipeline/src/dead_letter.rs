@@ -166,6 +166,14 @@ impl DeadLetters {
         let file = self.fs.open_write(&self.path, OpenMode::Keep, 0o600)?;
         let whole = whole_lines(&*file)?;
         let size = state.size.map_or(whole, |size| size.min(whole));
+        let bytes = file.metadata()?.size.saturating_sub(whole);
+        if state.size.is_none() && bytes > 0 {
+            tracing::warn!(
+                path = %self.path.display(), bytes,
+                "the last dead letter is not whole (the program or the machine stopped while it was written) and is cut off; \
+                 its event is offered again"
+            );
+        }
         file.set_len(size)?;
         if let Some(parent) = self.path.parent() {
             self.fs.sync_dir(parent)?;

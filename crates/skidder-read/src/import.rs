@@ -45,17 +45,6 @@ pub enum Adoption {
     Skip(Skip),
 }
 
-impl Adoption {
-    /// Whether lines that Filebeat delivered may come again although their file is there: an entry is left out, and
-    /// neither is its file gone nor is another entry of it taken.
-    pub fn is_lost(&self) -> bool {
-        matches!(
-            self,
-            Self::Skip(Skip::OtherFile | Skip::OtherPath | Skip::NoInput | Skip::Foreign)
-        )
-    }
-}
-
 /// Why a file cannot go on where Filebeat stopped.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Restart {
@@ -115,6 +104,17 @@ pub struct Adopted {
     pub put: Option<(String, FileEntry)>,
     /// The key of an older entry of ours for the same file, which goes.
     pub remove: Option<String>,
+}
+
+impl Adopted {
+    /// Whether lines that Filebeat delivered may come again although their file is there: an entry is left out, and
+    /// neither is its file gone nor is another entry of it taken. An entry without a path is of no file.
+    pub fn is_lost(&self) -> bool {
+        use Skip::{Foreign, NoInput, OtherFile, OtherPath};
+        let is_left_out =
+            matches!(self.adoption, Adoption::Skip(OtherFile | OtherPath | NoInput | Foreign));
+        is_left_out && !self.path.as_os_str().is_empty()
+    }
 }
 
 /// Plans what becomes of `entries`. `known` is what our own registry has, by key.

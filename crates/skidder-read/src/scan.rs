@@ -7,7 +7,7 @@ use crate::glob::{Part, Pattern, Wildcard};
 use crate::watch::Directories;
 use crate::watcher::Watcher;
 use regex::bytes::Regex;
-use skidder_os::{FileKind, Fs, Metadata};
+use skidder_os::{FileKind, Fs, Metadata, is_link_loop};
 use std::collections::HashSet;
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -428,10 +428,12 @@ impl<'a> Walk<'a> {
             && (self.settings.include_files.is_empty() || matches(&self.settings.include_files))
     }
 
-    /// A directory that is not there is no problem: files come and go.
+    /// A directory that is not there is no problem: files come and go. Nor is a link that leads to itself: like one that
+    /// leads nowhere it has no file, and nobody can mend it by permissions.
     fn note(&mut self, directory: &Path, result: io::Result<()>) {
         if let Err(error) = result
             && !matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
+            && !is_link_loop(&error)
         {
             if let Some(watching) = &mut self.watching {
                 watching.directories.set_stale(directory);

@@ -53,7 +53,7 @@ pub fn is_there(fs: &dyn Fs, directory: &Path) -> io::Result<bool> {
 }
 
 /// Reads all entries of the registry in `directory`; nothing if there is none. A process that uses it may
-/// go on: of a store that changes too fast the snapshot is taken.
+/// go on: of a store that changes too fast the snapshot is taken. Fails if all of it is damaged.
 pub fn inspect(
     fs: &Arc<dyn Fs>,
     clock: &Arc<dyn Clock>,
@@ -85,6 +85,10 @@ pub fn inspect(
             let mut incomplete = snapshot.damaged;
             for (key, value) in snapshot.entries {
                 incomplete |= !add(&mut entries, &key, &value);
+            }
+            if incomplete && entries.is_empty() {
+                let what = "the store and its snapshot are damaged, and no entry can be read";
+                return Err(retry(io::Error::new(io::ErrorKind::InvalidData, what)));
             }
             let origin = Origin::Snapshot { written: snapshot.written };
             Ok(Some(Inspected { entries, origin, incomplete }))

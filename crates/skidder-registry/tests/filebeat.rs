@@ -144,3 +144,40 @@ fn a_log_cut_at_every_byte_reads_up_to_the_cut_and_never_invents_anything() {
         assert!(part.newest <= whole.newest);
     }
 }
+
+#[test]
+fn an_element_of_a_checkpoint_that_is_no_entry_costs_none_of_the_others() {
+    let good =
+        r#"{"_key":"filestream::a::native::7-8","cursor":{"offset":9},"meta":{"source":"/x"}}"#;
+    let cases = [
+        (format!("[{good},[]]"), "element 2 is no entry"),
+        (format!("[null,{good}]"), "element 1 is no entry"),
+        (format!("[\n{good},\n[],\n3\n]"), "2 elements are no entries, the first is element 2"),
+        (format!("[{good},{{\"_key\":7}}]"), "has no key"),
+        (format!("[{good},{{\"_key\""), "is damaged"),
+        (format!("[{good} {good}]"), "is damaged"),
+        (format!("[{{\"_key\": x}},\n{good}\n]"), "is damaged"),
+        (good.to_owned(), "is damaged"),
+        (format!("[{good}] and more"), "is damaged"),
+    ];
+    for (text, problem) in cases {
+        let directory = tempfile::tempdir().unwrap();
+        std::fs::write(directory.path().join("meta.json"), r#"{"version":"1"}"#).unwrap();
+        std::fs::write(directory.path().join("3.json"), &text).unwrap();
+        let registry = load(&RealFs, directory.path()).unwrap();
+        assert_eq!(registry.entries.len(), 1, "{text}: {registry:?}");
+        assert_eq!(registry.entries[0].offset, Some(9), "{text}");
+        assert!(registry.is_damaged, "{text}");
+        assert!(registry.problems.iter().any(|told| told.contains(problem)), "{registry:?}");
+    }
+}
+
+#[test]
+fn a_store_is_damaged_unless_only_its_last_operation_is_cut_off() {
+    for case in cases() {
+        let registry = load(&RealFs, &case).unwrap();
+        let name = case.file_name().unwrap().to_str().unwrap();
+        let is_damaged = name.starts_with("damaged-") || name == "missing-checkpoint";
+        assert_eq!(registry.is_damaged, is_damaged, "{name}: {:?}", registry.problems);
+    }
+}

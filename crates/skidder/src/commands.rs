@@ -4,6 +4,7 @@ use crate::agent::{Agent, VERSION};
 use crate::assemble::{Outside, Parts, assemble};
 use crate::cli::{Command, CommandLine, Export, Global, SetupArguments, Test};
 use crate::migrate::judge;
+use crate::plain;
 use crate::reload::{Reloader, with_files};
 use crate::service::Service;
 use crate::signals::Caught;
@@ -134,8 +135,13 @@ fn not_yet(command: &str) -> Result<ExitCode> {
     bail!("`{command}` is a command of Filebeat that skidder does not have yet")
 }
 
-/// Writes to stdout; a closed pipe is an error like any other.
+/// Writes lines for people, or JSON, to stdout; a closed pipe is an error like any other.
 pub(crate) fn print(text: &str) -> Result<()> {
+    print_exactly(&plain::lines(text))
+}
+
+/// Writes a text to stdout that is no message of ours, byte by byte.
+pub(crate) fn print_exactly(text: &str) -> Result<()> {
     use std::io::Write;
     match std::io::stdout().write_all(text.as_bytes()) {
         // `| head` has seen enough.
@@ -147,7 +153,7 @@ pub(crate) fn print(text: &str) -> Result<()> {
 /// Writes to stderr, for the person at the terminal.
 #[expect(clippy::print_stderr, reason = "this is what it is for")]
 pub(crate) fn tell(text: &str) {
-    eprint!("{text}");
+    eprint!("{}", plain::lines(text));
 }
 
 /// Writes to stdout, or to stderr if stdout is where the events of this kind of output go.
@@ -364,7 +370,7 @@ pub(crate) fn read_parts(
 )]
 fn warn(problems: &Problems) {
     if !problems.is_empty() {
-        eprintln!("{problems}");
+        eprintln!("{}", plain::lines(&problems.to_string()));
     }
 }
 

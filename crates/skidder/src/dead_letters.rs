@@ -127,6 +127,19 @@ fn kept<'a>(store: &Store, fs: &'a dyn Fs) -> KeptLetters<'a> {
     KeptLetters::new(fs, &store.data).with_prepared(&hand_over)
 }
 
+/// Says that half a letter at the end is passed over, or is dropped with the next one that is written.
+fn tell_torn(kept: &KeptLetters<'_>) -> Result<()> {
+    let path = kept.path().display();
+    let bytes = kept.torn_bytes().with_context(|| format!("cannot read `{path}`"))?;
+    if bytes > 0 {
+        tell(&format!(
+            "warning: `{path}`: the last letter is not whole ({bytes} bytes), and is left out; it is being written, or a \
+             crash has cut it off\n"
+        ));
+    }
+    Ok(())
+}
+
 /// Calls `each` with the number, the first being 1, of every letter that is meant. Gives how many lines are no letters.
 fn for_each(
     kept: &KeptLetters<'_>,
@@ -134,6 +147,7 @@ fn for_each(
     mut each: impl FnMut(u64, Letter),
 ) -> Result<u64> {
     let mut unreadable = 0;
+    tell_torn(kept)?;
     let read = kept.each(&mut |number, line| {
         match Letter::read(line) {
             Ok(letter) if letter.is_in(which) => each(number + 1, letter),
@@ -255,6 +269,7 @@ fn drop_letters(
     let _lock = site.lock(world)?;
     for store in site.stores(which.output.as_deref(), world)? {
         let kept = kept(&store, &*world.fs);
+        tell_torn(&kept)?;
         let mut count: u64 = 0;
         let mut is_meant = |line: &[u8]| {
             let is_meant = match Letter::read(line) {

@@ -1,6 +1,7 @@
 //! How a run with `--once`, or `ship`, ends: with 0 only if everything was read and everything was accepted.
 
 use crate::commands::tell;
+use crate::plain::{plain, shown};
 use crate::run::RunningOutput;
 use clap::ValueEnum;
 use skidder_event::DropReason;
@@ -152,7 +153,8 @@ impl Shortfall {
         let mut text = String::new();
         let unread = &self.files.unread;
         for (path, reason) in unread.iter().take(FILES_NAMED) {
-            text.push_str(&format!("! not read to its end: {}: {reason}\n", path.display()));
+            let (path, reason) = (shown(path), plain(reason));
+            text.push_str(&format!("! not read to its end: {path}: {reason}\n"));
         }
         if unread.len() > FILES_NAMED {
             text.push_str(&format!("! {} more files\n", unread.len() - FILES_NAMED));

@@ -12,6 +12,7 @@ use crate::commands::{World, load_settings, print, read_parts, tell};
 use crate::endpoint;
 use crate::logging;
 use crate::outputs::quoted;
+use crate::plain::plain;
 use crate::status::span;
 use crate::table::{or_dash, path_width, short, shortened, table};
 use anyhow::{Result, bail};
@@ -105,7 +106,8 @@ pub(crate) fn files(options: &Files, global: &Global, world: &World) -> Result<E
     } else {
         print_table(&rows, asked)?;
         for (input, finding) in &findings {
-            print(&format!("! input `{input}`: {finding}; {}\n", finding.remedy()))?;
+            let found = format!("! input `{input}`: {finding}; {}", finding.remedy());
+            print(&format!("{}\n", plain(&found)))?;
         }
     }
     Ok(ExitCode::SUCCESS)

@@ -23,6 +23,7 @@ mod own_log;
 mod page;
 mod pages;
 mod passing;
+mod plain;
 mod problems;
 mod program_pages;
 mod progress;
@@ -39,6 +40,7 @@ mod shown_plan;
 mod signals;
 mod startup;
 mod status;
+mod stdio;
 mod step_times;
 mod table;
 #[cfg(feature = "top")]
@@ -57,6 +59,7 @@ const _: () = assert!(
 
 #[expect(clippy::print_stderr, reason = "the last word before the exit code")]
 fn main() -> ExitCode {
+    signals::outlive_file_limit();
     let caught = signals::Caught::hangups();
     let matches = cli::help::shown().get_matches();
     let command_line =
@@ -65,7 +68,7 @@ fn main() -> ExitCode {
         Ok(code) => code,
         Err(error) => {
             logging::failed(&error);
-            eprintln!("error: {error:#}");
+            eprintln!("{}", plain::lines(&format!("error: {error:#}")));
             ExitCode::FAILURE
         }
     };

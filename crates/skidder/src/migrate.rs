@@ -11,15 +11,16 @@ mod rewrite;
 use crate::agent::Agent;
 use crate::assemble::{Parts, assemble};
 use crate::cli::{Global, Migrate};
-use crate::commands::{World, load_files, print, tell};
+use crate::commands::{World, load_files, print, print_exactly, tell};
 use crate::logging;
 use crate::registry::import::{Imported, take_over};
 use anyhow::{Context as _, Result, bail};
 use place::{Theirs, copy, copy_folder, write_configuration};
 use report::Report;
-use skidder_config::{Problem, Problems, Settings, Severity, Subject};
+use skidder_config::{Content, FILE_BYTES_MAX, Problem, Problems, Settings, Severity, Subject};
+use skidder_os::{FileKind, read_to_end};
 use skidder_registry::filebeat::FindError;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use tracing::Level;
 
@@ -62,8 +63,18 @@ pub(crate) fn migrate(options: &Migrate, global: &Global, world: &World) -> Resu
 fn print_rewritten(options: &Migrate, world: &World) -> Result<ExitCode> {
     let from = world.directory.join(&options.from);
     let from = if from.is_dir() { from.join(place::CONFIGURATION) } else { from };
-    let text = std::fs::read_to_string(&from)
-        .with_context(|| format!("cannot read `{}`", from.display()))?;
+    let text = read_configuration(&from, world)?;
+    // Nested without bounds, or no settings at all: it is refused as a start would refuse it.
+    match Settings::parse(&from.display().to_string(), &text) {
+        Ok(settings) if matches!(settings.node().content(), Content::Map(_) | Content::Null) => {}
+        Ok(_) => {
+            bail!("`{}` has no settings; expected a configuration of Filebeat", from.display())
+        }
+        Err(problems) => {
+            let text = problems.to_string();
+            bail!("{}", text.strip_prefix("error: ").unwrap_or(&text));
+        }
+    }
     if let Some((line, obstacle)) = rewrite::given_twice(&text) {
         bail!("{}:{line}: {obstacle}", from.display());
     }
@@ -75,13 +86,26 @@ fn print_rewritten(options: &Migrate, world: &World) -> Result<ExitCode> {
         ));
     }
     match rewrite::rewrite(&text) {
-        Some(new) => print(&new)?,
+        Some(new) => print_exactly(&new)?,
         None => {
             tell(&format!("`{}` need not change\n", from.display()));
-            print(&text)?;
+            print_exactly(&text)?;
         }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// The text of a configuration, which must be a file of a bounded size.
+fn read_configuration(path: &Path, world: &World) -> Result<String> {
+    let shown = path.display();
+    let failed = || format!("cannot read `{shown}`");
+    // A pipe is not even opened, which would wait for a writer.
+    if world.fs.metadata(path).with_context(failed)?.kind != FileKind::Regular {
+        bail!("`{shown}` is a pipe or device; expected a file");
+    }
+    let file = world.fs.open(path).with_context(failed)?;
+    let bytes = read_to_end(&*file, FILE_BYTES_MAX).with_context(failed)?;
+    String::from_utf8(bytes).with_context(failed)
 }
 
 /// Where our own things go.

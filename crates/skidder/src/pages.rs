@@ -3,7 +3,7 @@
 use crate::agent;
 use crate::cli::Shell;
 use crate::cli::help::{command, shown};
-use crate::commands::print;
+use crate::commands::{print, print_exactly};
 use anyhow::{Context as _, Result};
 use clap::Command;
 use std::path::Path;
@@ -21,7 +21,7 @@ pub(crate) fn completion(shell: Shell) -> Result<ExitCode> {
     };
     let mut text = Vec::new();
     clap_complete::generate(shell, &mut visible(), NAME, &mut text);
-    print(&String::from_utf8_lossy(&text))?;
+    print_exactly(&String::from_utf8_lossy(&text))?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -43,7 +43,7 @@ pub(crate) fn man(directory: Option<&Path>) -> Result<ExitCode> {
     let Some(directory) = directory else {
         let mut page = Vec::new();
         clap_mangen::Man::new(visible()).render(&mut page).context("cannot make the page")?;
-        print(&String::from_utf8_lossy(&page))?;
+        print_exactly(&String::from_utf8_lossy(&page))?;
         return Ok(ExitCode::SUCCESS);
     };
     clap_mangen::generate_to(visible(), directory)

@@ -1,19 +1,20 @@
 //! Problems as a person reads them in a terminal, in `status`, while the program runs, and at its end.
 
+use crate::plain::plain;
 use jiff::{Timestamp, Zoned};
 use skidder_observe::{Problem, Severity, span_text};
 use std::time::Duration;
 
 /// A problem in one line, without what to do.
 pub(crate) fn line(problem: &Problem) -> String {
-    let mut text = problem.what.clone();
+    let mut text = plain(&problem.what).into_owned();
     if let Some(since) = problem.since.as_deref().and_then(|since| since.parse().ok()) {
         let span = span_text(Duration::from_millis(problem.since_ms.unwrap_or(0)));
         text.push_str(&format!(" since {} ({span})", time_of_day(since, &Zoned::now())));
     }
     if let Some(cause) = &problem.cause {
         text.push_str(": ");
-        text.push_str(&cause.replace(['\n', '\r'], " "));
+        text.push_str(&plain(&cause.replace(['\n', '\r'], " ")));
     }
     text
 }

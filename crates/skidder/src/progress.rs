@@ -1,5 +1,6 @@
 //! The progress of `skidder ship` on a terminal: bytes, lines a second, time left; each file with `-v`.
 
+use crate::plain::shown;
 use crate::run::Running;
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 use skidder_pipeline::SourceStatus;
@@ -106,7 +107,7 @@ impl Progress {
 
 fn describe(path: &Path, status: &SourceStatus) -> String {
     let ledger = &status.ledger;
-    format!("{}: {} lines, {} bytes", path.display(), ledger.read(), ledger.read_bytes())
+    format!("{}: {} lines, {} bytes", shown(path), ledger.read(), ledger.read_bytes())
 }
 
 #[expect(clippy::print_stderr, reason = "asked for with -v, where no terminal shows bars")]

@@ -18,6 +18,9 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use tracing::Level;
 
+/// What it means that there are segments and no state.
+const STATE_LOST: &str = "`queue.state` is gone or damaged: events may be missing before the first segment and behind the last one\n";
+
 /// Does what the command line says.
 pub(crate) fn dispatch(what: &QueueCommand, global: &Global, world: &World) -> Result<ExitCode> {
     logging::start(if global.debug.is_some() { Level::DEBUG } else { Level::WARN });
@@ -76,8 +79,7 @@ fn inspect(queue: &Meant, json: bool, world: &World) -> Result<ExitCode> {
     let report = inspect_disk_queue(&*world.fs, path, queue.key.as_ref())?;
     let text = if json { as_json(path, &report) } else { as_text(path, &report) };
     print(&text)?;
-    let good = report.damaged == 0 && report.missing == 0;
-    Ok(if good { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    Ok(if report.is_whole() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 fn time(time: Option<Timestamp>) -> Option<String> {
@@ -143,14 +145,18 @@ fn as_text(path: &Path, report: &DiskQueueReport) -> String {
         report.damaged,
         if report.has_state { "" } else { "; nothing says how far it was delivered" },
     ));
+    if report.state_is_lost() {
+        text.push_str(STATE_LOST);
+    }
     text
 }
 
 fn repair(queue: &Meant, world: &World) -> Result<ExitCode> {
     let path = queue.path.as_path();
     let report = inspect_disk_queue(&*world.fs, path, queue.key.as_ref());
+    let state_is_lost = report.as_ref().is_ok_and(DiskQueueReport::state_is_lost);
     // What cannot even be looked at may be repaired.
-    if report.is_ok_and(|report| report.damaged == 0 && report.missing == 0) {
+    if report.is_ok_and(|report| report.is_whole()) {
         print(&format!("{}: nothing is damaged\n", path.display()))?;
         return Ok(ExitCode::SUCCESS);
     }
@@ -166,5 +172,8 @@ fn repair(queue: &Meant, world: &World) -> Result<ExitCode> {
         done.damaged,
         done.aside.display(),
     ))?;
+    if state_is_lost {
+        print(STATE_LOST)?;
+    }
     Ok(ExitCode::SUCCESS)
 }

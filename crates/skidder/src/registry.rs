@@ -10,6 +10,7 @@ use crate::cli::{Global, RegistryCommand};
 use crate::commands::{World, load_settings, print, tell};
 use crate::logging;
 use crate::outputs::{Place, Places, quoted};
+use crate::plain::{plain, shown};
 use crate::table::{or_dash, short, table};
 use anyhow::{Context as _, Result, bail};
 use serde_json::{Value, json};
@@ -156,10 +157,15 @@ impl Site {
 
 /// All entries; says where they come from if that is not the store.
 pub(crate) fn entries(registry: &Path, world: &World) -> Result<Vec<(String, Entry)>> {
+    Ok(read_entries(registry, world)?.0)
+}
+
+/// The same, and whether all of them could be read.
+fn read_entries(registry: &Path, world: &World) -> Result<(Vec<(String, Entry)>, bool)> {
     let Some(Inspected { entries, origin, incomplete }) =
         inspect(&world.fs, &world.clock, registry)?
     else {
-        return Ok(Vec::new());
+        return Ok((Vec::new(), true));
     };
     if let Origin::Snapshot { written } = origin {
         tell(&format!(
@@ -170,19 +176,25 @@ pub(crate) fn entries(registry: &Path, world: &World) -> Result<Vec<(String, Ent
     if incomplete {
         tell("warning: some entries are damaged and left out\n");
     }
-    Ok(entries)
+    Ok((entries, !incomplete))
 }
 
 /// The entries of files.
 pub(crate) fn file_entries(registry: &Path, world: &World) -> Result<Vec<(String, FileEntry)>> {
-    let all = entries(registry, world)?.into_iter();
-    Ok(all.filter_map(|(key, entry)| Some((key, entry.into_file()?))).collect())
+    Ok(files_of(entries(registry, world)?))
+}
+
+fn files_of(entries: Vec<(String, Entry)>) -> Vec<(String, FileEntry)> {
+    let of_file = |(key, entry): (String, Entry)| Some((key, entry.into_file()?));
+    entries.into_iter().filter_map(of_file).collect()
 }
 
 fn list(as_json: bool, output: Option<&str>, site: &Site, world: &World) -> Result<ExitCode> {
     let mut documents: Vec<Value> = Vec::new();
+    let mut complete = true;
     for Store { output, registry, .. } in site.stores(output, world)? {
-        let entries = entries(&registry, world)?;
+        let (entries, all) = read_entries(&registry, world)?;
+        complete &= all;
         if as_json {
             let entry = |(key, entry): &(String, Entry)| entry_json(key, entry, output.as_deref());
             documents.extend(entries.iter().map(entry));
@@ -199,7 +211,7 @@ fn list(as_json: bool, output: Option<&str>, site: &Site, world: &World) -> Resu
     if as_json {
         print(&format!("{:#}\n", json!({"entries": documents})))?;
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(if complete { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 fn row_of(key: &str, entry: &Entry) -> [String; 6] {
@@ -246,6 +258,7 @@ fn show(
         }
     }
     if found.is_empty() {
+        let wanted = plain(wanted);
         bail!("the registry has no entry `{wanted}`, neither as a key nor as a path");
     }
     if as_json {
@@ -321,6 +334,7 @@ fn forget(
     for wanted in wanted {
         let found = matching(&entries, wanted, world);
         if found.is_empty() {
+            let wanted = plain(wanted);
             bail!(
                 "the registry has no entry `{wanted}`, neither as a key nor as a path; nothing was \
                  forgotten"
@@ -331,14 +345,14 @@ fn forget(
                 keys.push(key);
                 let place = match entry {
                     Entry::File(FileEntry { meta, cursor, .. }) => {
-                        format!("{}, at byte {}", meta.source.display(), cursor.offset)
+                        format!("{}, at byte {}", shown(&meta.source), cursor.offset)
                     }
                     Entry::Source(SourceEntry { about, cursor, .. }) => {
-                        format!("{}, at {}", about.name, short(&cursor.text))
+                        format!("{}, at {}", plain(&about.name), plain(&short(&cursor.text)))
                     }
                 };
                 let verb = if dry_run { "would forget" } else { "forgot" };
-                told.push_str(&format!("{verb} {key} ({place})\n"));
+                told.push_str(&format!("{verb} {} ({place})\n", plain(key)));
             }
         }
     }
@@ -444,7 +458,7 @@ fn time(at: Timestamp) -> String {
 /// Says of what could not be read of Filebeat's registry.
 fn tell_problems(problems: &[String]) {
     for problem in problems {
-        tell(&format!("warning: {problem}\n"));
+        tell(&format!("warning: {}\n", plain(problem)));
     }
 }
 

@@ -1,6 +1,7 @@
 //! Running a checked configuration: start, watch, drain with a deadline, account.
 
 mod left_queues;
+mod limits;
 mod output;
 mod trimming;
 
@@ -18,6 +19,7 @@ use crate::signals::Asked;
 use crate::startup::Awaited;
 use crate::watch::Watch;
 use anyhow::{Context as _, Result, bail};
+use limits::{open_files_max, refuse_closed_stdout};
 use output::{Start, open_registry};
 use skidder_event::DropReason;
 use skidder_observe::{Reloads, grouped, span_text};
@@ -33,12 +35,6 @@ use tokio::runtime::Runtime;
 use tracing::Span;
 use trimming::Trimming;
 
-/// Descriptors kept for everything that is not a log file.
-const DESCRIPTORS_RESERVED: u64 = 256;
-
-/// The same where there are few: what the program has open with one output and its log in a file, and some to spare.
-const DESCRIPTORS_NEEDED: u64 = 22;
-
 /// Threads for sockets and encoding of an output, at most. There is no more than one for each request under way:
 /// passing work between threads costs more than it gains. For the same reason outputs do not share them: beside one
 /// that is stuck, the work of another one would wander between its own thread and the idle one, which cost a tenth.
@@ -47,7 +43,8 @@ const SOCKET_THREADS_MAX: usize = 4;
 /// How long the runtime may take to let go of its tasks.
 const RUNTIME_END: Duration = Duration::from_secs(1);
 
-/// Exit code of a run that has lost events: they were in a damaged place of the disk queue, or all of it is gone.
+/// Exit code of a run that has lost events: they were in a damaged place of the disk queue, or
+/// all of it is gone, or its state.
 const LOST: u8 = 6;
 
 /// What the main thread waits for.
@@ -128,7 +125,7 @@ pub(crate) fn run(
         .map(|output| (output.id.clone(), output.kind, Arc::clone(&output.settle)))
         .collect();
     let mut shortfall = Shortfall::of_files(std::mem::take(&mut running.files));
-    let is_queue_gone = running.outputs.iter().any(|output| output.left.gone);
+    let may_have_lost = running.outputs.iter().any(RunningOutput::may_have_lost);
     shortfall.left = running.outputs.iter().map(|output| output.left.events).sum();
     let spoiled: Vec<u64> = running.outputs.iter().map(RunningOutput::spoiled).collect();
     let outcome = running.end(once);
@@ -156,7 +153,7 @@ pub(crate) fn run(
     }
     let lost = |settle: &Settle| settle.total().dropped().get(DropReason::QueueDamaged) > 0;
     Ok(match good {
-        _ if is_queue_gone || settles.iter().any(|(_, _, settle)| lost(settle)) => {
+        _ if may_have_lost || settles.iter().any(|(_, _, settle)| lost(settle)) => {
             ExitCode::from(LOST)
         }
         false => ExitCode::FAILURE,
@@ -221,11 +218,12 @@ impl Running {
             .into_iter()
             .filter(|output| reloads || !output.inputs.is_empty())
             .collect();
+        refuse_closed_stdout(&outputs)?;
         let (send, happened) = channel();
         let start = Start {
             world,
             send: &send,
-            open_files: (open_files_max() / outputs.len().max(1)).max(1),
+            open_files: (open_files_max()? / outputs.len().max(1)).max(1),
             workers: parts.workers,
             flush: parts.flush,
             once,
@@ -461,24 +459,4 @@ fn stop_reading(outputs: &mut [RunningOutput], patience: Patience<'_>) {
         }
         last.stop_reading(patience);
     });
-}
-
-/// How many log files may be open of so many descriptors: all but the reserve, or a quarter where there are few.
-fn log_files_of(descriptors: u64) -> usize {
-    let reserved =
-        DESCRIPTORS_RESERVED.min((descriptors - descriptors / 4).max(DESCRIPTORS_NEEDED));
-    usize::try_from(descriptors.saturating_sub(reserved)).unwrap_or(usize::MAX).max(1)
-}
-
-/// How many log files may be open: what the system allows, less a reserve.
-fn open_files_max() -> usize {
-    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-    let limit = getrlimit(Resource::Nofile);
-    let wanted = Rlimit { current: limit.maximum, maximum: limit.maximum };
-    // Raising it is a try; what is really allowed is asked for below.
-    if let Err(error) = setrlimit(Resource::Nofile, wanted) {
-        tracing::debug!(%error, "the limit on open files stays");
-    }
-    let current = getrlimit(Resource::Nofile).current.unwrap_or(1 << 20);
-    log_files_of(current)
 }

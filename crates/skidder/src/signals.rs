@@ -19,6 +19,15 @@ pub(crate) enum Asked {
     Leave,
 }
 
+/// A file that would grow beyond `ulimit -f` is an error of its write (`EFBIG`), like that of a full disk: by default the
+/// signal ends the program.
+pub(crate) fn outlive_file_limit() {
+    let signal = rustix::process::Signal::XFSZ.as_raw();
+    if let Err(error) = signal_hook::flag::register(signal, Arc::default()) {
+        tracing::debug!(%error, "SIGXFSZ ends the program");
+    }
+}
+
 /// Signals that are caught, and kept until somebody listens.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Caught(Arc<Mutex<Option<Signals>>>);

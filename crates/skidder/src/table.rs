@@ -1,20 +1,25 @@
 //! Columns of text for people.
 
+use crate::plain::plain;
+use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::io::IsTerminal as _;
 
-/// A table: columns as wide as they must be, the last one as it is.
+/// A table: columns as wide as they must be, the last one as it is. Each row is a line, whatever is in its cells.
 pub(crate) fn table<const N: usize>(head: [&str; N], rows: &[[String; N]]) -> String {
     let mut widths = head.map(str::len);
-    for row in rows {
+    let rows: Vec<[Cow<'_, str>; N]> =
+        rows.iter().map(|row| row.each_ref().map(|cell| plain(cell))).collect();
+    for row in &rows {
         for (width, cell) in widths.iter_mut().zip(row) {
             *width = (*width).max(cell.chars().count());
         }
     }
     let mut text = String::new();
-    line(&mut text, &head, &widths);
-    for row in rows {
-        line(&mut text, &row.each_ref().map(String::as_str), &widths);
+    let head = head.map(plain);
+    line(&mut text, &head.each_ref().map(|cell| &**cell), &widths);
+    for row in &rows {
+        line(&mut text, &row.each_ref().map(|cell| &**cell), &widths);
     }
     text
 }

@@ -195,6 +195,38 @@ fn beside_a_running_skidder_letters_are_only_looked_at() {
 }
 
 #[test]
+fn half_a_letter_at_the_end_is_never_cut_off_in_silence() {
+    let server = BulkServer::start();
+    let place = refused(&server, false);
+    let path = place.data().join("dead_letters.ndjson");
+    let tear = || {
+        let mut text = std::fs::read(&path).unwrap();
+        text.extend_from_slice(b"{\"half\": ");
+        std::fs::write(&path, text).unwrap();
+    };
+    tear();
+    let torn = "dead_letters.ndjson`: the last letter is not whole (9 bytes)";
+    for arguments in [&["list"][..], &["redrive", "--dry-run"], &["drop", "--all", "--dry-run"]] {
+        let ended = run(&place, arguments).succeeded();
+        assert!(ended.log.contains(torn), "{arguments:?}: {ended:?}");
+    }
+    assert!(run(&place, &["redrive"]).log.contains(torn));
+    assert!(!run(&place, &["list"]).log.contains("not whole"), "it is gone");
+    // So is one that a run finds when it adds letters.
+    tear();
+    place.write("b", &lines("b", 0..LINES));
+    let log = place.once(&[]).was_refused().log;
+    assert!(
+        log.contains("the last dead letter is not whole") && log.contains("\"bytes\":9"),
+        "{log}"
+    );
+    assert_eq!(letters(&place).len(), 2 * LINES / 10);
+    tear();
+    let ended = run(&place, &["drop", "--all"]).succeeded();
+    assert!(ended.log.contains(torn), "{ended:?}");
+}
+
+#[test]
 fn letters_are_counted_shown_and_chosen() {
     let server = BulkServer::start();
     let place = refused(&server, false);

@@ -173,3 +173,42 @@ fn beside_a_running_program_without_an_endpoint_the_registry_answers_and_says_so
 fn get(place: &Place, target: &str) -> Value {
     serde_json::from_str(&place.get(target)).unwrap()
 }
+
+/// A name that would clear the screen, begin a line of its own and change colours.
+const EVIL: &str = "evil\u{1b}[2J\nok 0 \u{9b}31m\r\u{7}.log";
+
+#[test]
+fn control_characters_in_names_reach_no_terminal() {
+    let server = BulkServer::start();
+    let place = with_endpoint(&server, "");
+    place.write(EVIL, &lines('a', 300));
+    let gone = EVIL.replace(".log", "2.log");
+    place.write(&gone, &lines('b', 300));
+    let torn = gzip(&lines('c', 3000));
+    place.write(&EVIL.replace(".log", ".gz.log"), &torn[..torn.len() / 2]);
+    let is_clean = |what: &str, text: &str| {
+        let is_control = |char: char| char.is_control() && char != '\n' && char != '\t';
+        assert!(!text.contains(is_control), "{what}: {text:?}");
+        assert!(!text.contains("\nok 0"), "{what}: {text:?}");
+        assert!(text.contains("evil\\u001b[2J\\nok 0"), "{what}: {text:?}");
+    };
+    let ended = place.run(&["--once"]).left_unread();
+    is_clean("--once", &ended.log);
+    std::fs::remove_file(place.logs().join(gone)).unwrap();
+    let theirs = place.path().join("theirs");
+    let commands = [
+        &["files"][..],
+        &["files", "--json"],
+        &["registry", "list"],
+        &["registry", "list", "--json"],
+        &["registry", "show", &place.logs().join(EVIL).display().to_string()],
+        &["registry", "forget", "--dry-run", &place.logs().join(EVIL).display().to_string()],
+        &["registry", "export", "--to", &theirs.display().to_string()],
+        &["registry", "import", "--from", &theirs.display().to_string(), "--dry-run"],
+        &["registry", "show", EVIL],
+    ];
+    for command in commands {
+        let ended = place.run(command);
+        is_clean(&format!("{command:?}"), &format!("{}{}", ended.out, ended.log));
+    }
+}

@@ -274,6 +274,38 @@ fn configurations_that_people_have_start_or_say_what_is_missing() {
 }
 
 #[test]
+fn what_is_no_configuration_is_not_printed_anew() {
+    let place = Place::with_output("");
+    let file = place.path().join("odd.yml");
+    let mut deep = String::new();
+    for level in 0..3000 {
+        deep.push_str(&" ".repeat(level));
+        deep.push_str("a:\n");
+    }
+    let texts = [
+        ("root:x:0:0:root:/root:/bin/bash\ndaemon:x:1:1::/:/bin/sh\n", "expected"),
+        ("a: [1\n", "odd.yml:"),
+        ("- a\n- b\n", "expected"),
+        ("just words\n", "expected"),
+        (&deep, "nested more than"),
+    ];
+    let print = |from: &str| {
+        let ended = place.run(&["migrate", "--print", "--from", from]);
+        assert_eq!(ended.code(), Some(1), "{from}: {ended:?}");
+        assert!(!ended.log.contains("need not change") && ended.out.is_empty(), "{ended:?}");
+        ended.log
+    };
+    for (text, told) in texts {
+        std::fs::write(&file, text).unwrap();
+        let log = print(file.to_str().unwrap());
+        assert!(log.contains(told), "{log}");
+    }
+    assert!(print("/dev/null").contains("pipe or device"));
+    std::fs::File::create(&file).unwrap().set_len(1 << 30).unwrap();
+    assert!(print(file.to_str().unwrap()).contains("too large"));
+}
+
+#[test]
 fn what_is_printed_anew_starts_keeps_the_comments_and_need_not_change_again() {
     let mut changed = 0;
     for (name, expected, text) in configurations() {

@@ -275,6 +275,34 @@ fn checkpoint(store: &Path) -> Vec<Value> {
 }
 
 #[test]
+fn a_registry_of_which_nothing_can_be_read_is_an_error_and_replaces_nothing() {
+    let place = place();
+    place.write("a.log", lines('a', 0..300).as_bytes());
+    place.once(&[]).succeeded();
+    let whole = std::fs::read(place.registry().join("registry.snapshot")).unwrap();
+    let theirs = filebeat(&place.path().join("theirs"), &[]);
+    let before = std::fs::read(theirs.join("log.json")).unwrap();
+    std::fs::write(place.registry().join("registry.redb"), [0x5a; 9000]).unwrap();
+    for noise in [&[0x5a; 3000][..], b"", &whole[..whole.len() / 2]] {
+        std::fs::write(place.registry().join("registry.snapshot"), noise).unwrap();
+        for command in [
+            &["registry", "list"][..],
+            &["registry", "list", "--json"],
+            &["registry", "export", "--to", "theirs", "--force"],
+            &["registry", "export", "--to", "new"],
+        ] {
+            let ended = place.run(command);
+            assert_eq!(ended.code(), Some(1), "{command:?}: {ended:?}");
+            assert!(ended.log.contains("damaged"), "{command:?}: {ended:?}");
+        }
+        assert_eq!(std::fs::read(theirs.join("log.json")).unwrap(), before, "nothing is replaced");
+        for path in [theirs.join("1.json"), place.path().join("new")] {
+            assert!(!path.try_exists().unwrap(), "{}", path.display());
+        }
+    }
+}
+
+#[test]
 fn what_was_exported_is_what_filebeat_would_have_written_and_goes_on_when_imported_again() {
     let place = place();
     let text = lines('a', 0..300);
@@ -481,6 +509,34 @@ fn what_filebeat_sent_after_an_export_is_not_sent_again_after_another_import() {
     assert!(ended.out.contains("continue at byte 4000"), "{}", ended.out);
     place.once(&[]).succeeded();
     assert_eq!(delivered(&place), messages('a', 400..450));
+}
+
+#[test]
+fn a_damaged_registry_of_filebeat_is_an_error_and_what_can_be_read_is_taken() {
+    let place = place();
+    let log = place.write("a.log", lines('a', 0..300).as_bytes());
+    let theirs = place.path().join("filebeat-data");
+    let store = filebeat(&theirs, &[]);
+    let print = sha256(&lines('a', 0..300).as_bytes()[..1024]);
+    let (key, mut good) = filestream("fingerprint", &print, &log, 2000, false);
+    good["_key"] = key.into();
+    let without_path = json!({"_key": "k", "cursor": {"offset": "x"}, "meta": null});
+    let import = |entries: Value| {
+        std::fs::write(store.join("1.json"), entries.to_string()).unwrap();
+        place.run(&["registry", "import", "--from", "filebeat-data", "--dry-run"])
+    };
+    let ended = import(json!([good, []]));
+    assert_eq!(ended.code(), Some(1), "{ended:?}");
+    assert!(ended.out.contains("1 go on"), "{ended:?}");
+    assert!(ended.log.contains("1.json: element 2 is no entry"), "{ended:?}");
+    assert!(ended.log.contains("entries may be missing"), "{ended:?}");
+    // It is none of a file.
+    let ended = import(json!([good, without_path]));
+    assert!(ended.out.contains("1 go on"), "{ended:?}");
+    assert!(!ended.log.contains("although their files are there"), "{ended:?}");
+    assert_eq!(ended.code(), Some(0), "{ended:?}");
+    let json = place.run(&["registry", "import", "--from", "filebeat-data", "--dry-run", "--json"]);
+    assert!(json.out.contains("\"damaged\": false"), "{}", json.out);
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! The file of dead letters as it lies there, for who looks at it or takes letters out while nobody adds any.
 
-use super::DeadLetters;
+use super::{DeadLetters, whole_lines};
 use skidder_os::{File, Fs, OpenMode, write_all_at};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -55,6 +55,19 @@ impl<'a> KeptLetters<'a> {
     /// The file.
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// Bytes behind the last whole letter: half a letter, which a crash has left or which is being written. [`Self::each`]
+    /// passes over it, and [`Self::rewrite`] drops it.
+    ///
+    /// # Errors
+    /// Those of the file; one that is not there has no letters.
+    pub fn torn_bytes(&self) -> io::Result<u64> {
+        match self.fs.open(&self.path) {
+            Ok(file) => Ok(file.metadata()?.size.saturating_sub(whole_lines(&*file)?)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(0),
+            Err(error) => Err(error),
+        }
     }
 
     /// Calls `each` with the number of every whole letter, the first being 0, and its bytes without the line feed, until

@@ -28,6 +28,19 @@ pub struct DiskQueueReport {
     pub has_state: bool,
 }
 
+impl DiskQueueReport {
+    /// Whether nothing is damaged, and nothing can be missing.
+    pub fn is_whole(&self) -> bool {
+        self.damaged == 0 && self.missing == 0 && !self.state_is_lost()
+    }
+
+    /// Whether there are segments and no state. The state is written before the first segment, so it was damaged or
+    /// removed. Without it nothing shows what is missing in front of the first segment and behind the last frame.
+    pub fn state_is_lost(&self) -> bool {
+        !self.has_state && !self.segments.is_empty()
+    }
+}
+
 /// What a segment holds.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SegmentReport {

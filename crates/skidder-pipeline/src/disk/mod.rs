@@ -186,6 +186,7 @@ pub enum DiskStep {
 /// A disk queue with both its ends.
 pub struct DiskQueue {
     store: Arc<Store>,
+    state_was_lost: bool,
     front: Queue,
     back: Queue,
     filling: Mutex<Filling>,
@@ -244,6 +245,7 @@ impl DiskQueue {
             back: Queue::new(back, Arc::clone(settle)),
             filling: Mutex::new(filling),
             reader: Mutex::new(Reader::new(Arc::clone(&store))),
+            state_was_lost: opened.state_is_lost,
             store,
         };
         Ok((Arc::new(queue), opened))
@@ -267,6 +269,11 @@ impl DiskQueue {
     /// Its counts.
     pub fn metrics(&self) -> &DiskMetrics {
         &self.store.metrics
+    }
+
+    /// Whether its state was lost when it was opened: nothing shows how many events are missing.
+    pub fn state_was_lost(&self) -> bool {
+        self.state_was_lost
     }
 
     /// What it holds.

@@ -47,7 +47,8 @@ pub struct DiskQueueOpened {
     /// Events that were durable behind the last whole frame of the last segment, which was cut or damaged: they are
     /// lost, and no file is read again for them.
     pub cut_events: u64,
-    /// Nothing said how far the queue was delivered: all that is there is delivered again.
+    /// Nothing said how far the queue was written and delivered: all that is there is delivered again, and events may be
+    /// missing in front of the first segment and behind the last frame.
     pub state_is_lost: bool,
 }
 
@@ -144,6 +145,10 @@ impl Store {
         store.save().map_err(failed)?;
         store.fs.sync_dir(&directory).map_err(failed)?;
         store.metrics.torn_bytes.add(opened.torn_bytes);
+        if opened.state_is_lost {
+            // A damaged place of which nothing says how many events it held.
+            store.metrics.damaged.add(1);
+        }
         Ok((Arc::new(store), opened))
     }
 

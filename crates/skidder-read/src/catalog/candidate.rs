@@ -112,6 +112,8 @@ impl Catalog {
                     self.put_place(path, &found, Content::Nothing, true);
                 }
                 Err(error) => {
+                    // The system may allow later what it refused now, without a change of the file.
+                    let recheck = matches!(error, HeadError::Io(_));
                     if !matches!(before, Some(Content::Nothing)) {
                         self.files.input.metrics.errors.add(1);
                         self.files.input.metrics.last_errors.note(
@@ -120,11 +122,10 @@ impl Catalog {
                             error.to_string(),
                             now.wall,
                         );
-                        tracing::error!(path = %path.display(), %error,
-                            "a file cannot be read; it is looked at again when it changes");
+                        let again = if recheck { "with the next scan" } else { "when it changes" };
+                        tracing::error!(path = %path.display(), %error, again,
+                            "a file cannot be read; it is tried again");
                     }
-                    // The system may allow later what it refused now, without a change of the file.
-                    let recheck = matches!(error, HeadError::Io(_));
                     self.put_place(path, &found, Content::Nothing, recheck);
                 }
             }

@@ -197,6 +197,47 @@ fn what_was_saved_goes_to_the_compressed_file_that_has_the_bytes_before_the_curs
 }
 
 #[test]
+fn a_log_that_was_compressed_while_the_program_was_down_goes_on_beside_one_that_began_alike() {
+    // One of the two is known by the usual fingerprint, the other by a longer one. Of the one with the usual one, nothing
+    // was looked at that proves that the compressed file is it, and all its lines came again.
+    for compressed in [&["a"][..], &["b"], &["a", "b"]] {
+        let mut input = Input::new();
+        for name in ["a", "b"] {
+            let text = headed(name, 100);
+            input.fs.write_as_other(format!("/logs/{name}.log"), text.as_bytes());
+        }
+        assert_eq!(rounds(&mut input).len(), 320);
+        for name in compressed {
+            // A file that is made while the log is still there has another inode.
+            let text = headed(name, 100);
+            input.fs.write_as_other(format!("/logs/{name}.log.gz"), &gzip(text.as_bytes()));
+            input.fs.remove_as_other(format!("/logs/{name}.log"));
+        }
+        let mut input = input.restarted();
+        assert_eq!(rounds(&mut input), [""; 0], "{compressed:?}");
+        input.fs.write_as_other("/logs/c.log.gz", &gzip(headed("c", 100).as_bytes()));
+        assert_has_all(&rounds(&mut input), &headed("c", 100));
+    }
+}
+
+#[test]
+fn a_compressed_file_that_only_began_alike_does_not_take_what_was_saved_of_a_log_that_is_gone() {
+    for gone in ["a", "b"] {
+        let mut input = Input::new();
+        for name in ["a", "b"] {
+            let text = headed(name, 100);
+            input.fs.write_as_other(format!("/logs/{name}.log"), text.as_bytes());
+        }
+        rounds(&mut input);
+        let text = headed("c", 200);
+        input.fs.write_as_other("/logs/c.log.gz", &gzip(text.as_bytes()));
+        input.fs.remove_as_other(format!("/logs/{gone}.log"));
+        let mut input = input.restarted();
+        assert_has_all(&rounds(&mut input), &text);
+    }
+}
+
+#[test]
 fn a_group_in_a_compressed_file_that_is_still_being_written_waits_for_its_lines() {
     // Found by the simulated world (2043235): the part of an event that was compressed so far was given out.
     let mut settings = settings();

@@ -13,6 +13,7 @@ use crate::settings::Compression;
 use skidder_event::Tail;
 use skidder_os::sabotage::{self, Sabotage};
 use skidder_os::{FileId, Metadata, is_out_of_descriptors, open_same};
+use skidder_registry::Cursor;
 use std::cell::{OnceCell, RefCell};
 use std::io;
 use std::path::Path;
@@ -23,6 +24,10 @@ const SCRATCH_BYTES: usize = 64 << 10;
 
 /// Bytes read at once for an unusual fingerprint.
 const PRINT_SCRATCH_BYTES: usize = 16 << 10;
+
+/// How far a compressed file that begins as another one is decoded to see whether it is the one of an entry: some tenths of
+/// a second. Beyond that its lines come again.
+const READ_BYTES_DECODED_MAX: u64 = 32 << 20;
 
 /// How far a compressed file is decoded to check the bytes before a cursor.
 const PROOF_DECODED_BYTES_MAX: u64 = 1 << 20;
@@ -104,6 +109,20 @@ impl Probe {
     fn side_of(&self, candidate: &Candidate) -> io::Result<Side> {
         let file = open_same(&*self.input.fs, &candidate.path, candidate.found.metadata.id())?;
         Ok(Side::new(file, candidate.head.compressed, &self.input.decoders))
+    }
+
+    /// Whether a compressed file is seen to have the bytes before a cursor. It begins as another file does, so that its
+    /// beginning does not show that it is the file of the cursor.
+    pub(super) fn has_read_bytes(&self, candidate: &Candidate, cursor: &Cursor) -> bool {
+        let Some(tail) = cursor.tail.filter(|tail| tail.len > 0) else { return false };
+        let Some(start) = cursor.offset.checked_sub(tail.len.into()) else { return false };
+        if !candidate.head.compressed || cursor.offset > READ_BYTES_DECODED_MAX {
+            return false;
+        }
+        let side = self.side_of(candidate);
+        let crc =
+            side.and_then(|side| crc_of(side, start, tail.len, &mut vec![0; PRINT_SCRATCH_BYTES]));
+        matches!(crc, Ok(PartCrc::Is(crc)) if crc == tail.crc)
     }
 
     /// The fingerprint of the first `len` bytes that fingerprints cover, or `None` if the file is shorter.

@@ -267,12 +267,15 @@ impl SavedEntries {
         candidate: &Candidate,
         fingerprint: &Fingerprint,
     ) -> bool {
-        let claim = self.claim(files, candidate, fingerprint).ok().flatten();
-        claim.is_some_and(|claim| {
-            claim.odd.is_none()
-                && !claim.rank.misfit
-                && !(claim.rank.unproved && claim.rank.other_file)
-        })
+        let Some(claim) = self.claim(files, candidate, fingerprint).ok().flatten() else {
+            return false;
+        };
+        if claim.odd.is_some() || claim.rank.misfit {
+            return false;
+        }
+        !claim.rank.unproved
+            || !claim.rank.other_file
+            || files.probe.has_read_bytes(candidate, &claim.entry.cursor)
     }
 
     /// The path of a file when its entry was saved.

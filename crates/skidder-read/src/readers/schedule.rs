@@ -281,7 +281,8 @@ impl State {
         let crowded = is_crowded && slot.can_open_as_asked(can_open_again);
         let is_open = slot.reader.as_ref().is_some_and(|reader| reader.is_open());
         match end {
-            TurnEnd::More if lifetime_over => {
+            // With `--once` there is no other scan.
+            TurnEnd::More if lifetime_over && !slot.input.settings.read_once => {
                 // The next scan opens it again.
                 self.troubled.push(id);
                 self.close(id);

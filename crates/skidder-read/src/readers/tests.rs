@@ -139,6 +139,24 @@ fn close_on_eof_and_after_interval_lose_nothing() {
 }
 
 #[test]
+fn with_once_a_file_is_read_to_its_end_however_long_that_takes() {
+    // It was closed in the middle, for the next scan to open it again, and there is none.
+    let mut input = with((100, 10), |settings| {
+        settings.close.after_interval = Some(Duration::from_millis(300));
+        settings.read_once = true;
+    });
+    input.fs.write_as_other("/logs/a.log", lines("a", 0..20_000).as_bytes());
+    input.scan();
+    let mut read = 0;
+    while let Some((batch, _)) = input.turn() {
+        read += batch.map_or(0, |batch| batch.rows().len());
+        input.advance(1);
+    }
+    assert_eq!(read, 20_000);
+    assert_eq!(input.readers.open_files(), 0, "it is closed at its end");
+}
+
+#[test]
 fn close_removed_and_renamed_close_what_has_lost_its_name() {
     for (removed, renamed, open) in [(false, false, 1), (true, false, 0), (false, true, 0)] {
         let mut input = with((100, 10), |settings| {

@@ -86,6 +86,18 @@ fn links_to_directories_are_entered() {
 }
 
 #[test]
+fn links_that_lead_to_themselves_are_no_files_and_no_problem() {
+    let fs = disk(&["/l/a.log", "/l/d/b.log"]);
+    fs.symlink_as_other("/l/self.log", "/l/self.log");
+    fs.symlink_as_other("/l/two.log", "/l/one.log");
+    fs.symlink_as_other("/l/one.log", "/l/two.log");
+    fs.symlink_as_other("/l/loop", "/l/loop");
+    let mut settings = settings(&["/l/*.log", "/l/*/*.log", "/l/loop/*.log", "/l/self.log"]);
+    settings.symlinks = true;
+    assert_eq!(found(&fs, &settings), ["/l/a.log", "/l/d/b.log"]);
+}
+
+#[test]
 fn directories_that_cannot_be_listed_are_told_and_missing_ones_are_not() {
     let fs = disk(&["/l/a.log", "/m/b.log"]);
     let fault = Fault::nth(1, io::ErrorKind::PermissionDenied).of(Operation::List).on("/l");

@@ -65,6 +65,9 @@ pub struct FilebeatRegistry {
     pub entries: Vec<FilebeatEntry>,
     /// What could not be read, one sentence each with file and line.
     pub problems: Vec<String>,
+    /// Whether entries may be missing. A last operation that is cut off is none of it: Filebeat was killed while it wrote
+    /// that, and would leave it out itself.
+    pub is_damaged: bool,
     /// Number of the newest operation.
     pub newest: u64,
 }
@@ -107,15 +110,15 @@ pub fn load(fs: &dyn Fs, directory: &Path) -> Result<FilebeatRegistry, LoadError
     if let Some(text) = read(fs, &directory.join(LOG))? {
         state.log(&text);
     }
-    let mut registry =
-        FilebeatRegistry { problems: state.problems, newest: state.newest, entries: Vec::new() };
-    for (key, value) in &state.entries {
-        match FilebeatEntry::read(key, value) {
-            Ok(entry) => registry.entries.push(entry),
-            Err(what) => registry.problems.push(format!("entry `{key}`: {what}")),
+    let mut entries = Vec::new();
+    for (key, value) in std::mem::take(&mut state.entries) {
+        match FilebeatEntry::read(&key, &value) {
+            Ok(entry) => entries.push(entry),
+            Err(what) => state.damage(format!("entry `{key}`: {what}")),
         }
     }
-    Ok(registry)
+    let State { newest, problems, is_damaged, .. } = state;
+    Ok(FilebeatRegistry { entries, problems, is_damaged, newest })
 }
 
 fn check_version(fs: &dyn Fs, directory: &Path, state: &mut State) -> Result<(), LoadError> {
@@ -166,36 +169,50 @@ struct State {
     entries: BTreeMap<String, Map<String, Value>>,
     newest: u64,
     problems: Vec<String>,
+    is_damaged: bool,
 }
 
 impl State {
-    /// A JSON array of entries, one a line.
-    fn checkpoint(&mut self, name: &str, text: &[u8]) {
-        match serde_json::from_slice::<Vec<Map<String, Value>>>(text) {
-            Ok(entries) => entries.into_iter().for_each(|entry| self.add(entry)),
-            Err(error) => {
-                // Each entry stands on a line of its own.
-                let mut taken = 0;
-                for line in text.split(|byte| *byte == b'\n') {
-                    let line = line.trim_ascii();
-                    let line = line.strip_suffix(b",").unwrap_or(line);
-                    if let Ok(entry) = serde_json::from_slice::<Map<String, Value>>(line) {
-                        self.add(entry);
-                        taken += 1;
-                    }
-                }
-                self.problems
-                    .push(format!("{name} is damaged ({error}); {taken} entries were read"));
-            }
-        }
+    /// Something could not be read, and entries may be missing.
+    fn damage(&mut self, problem: String) {
+        self.problems.push(problem);
+        self.is_damaged = true;
     }
 
-    fn add(&mut self, mut entry: Map<String, Value>) {
-        match entry.remove(KEY) {
-            Some(Value::String(key)) => {
-                self.entries.insert(key, entry);
-            }
-            _ => self.problems.push("an entry of the checkpoint has no key".to_owned()),
+    /// A JSON array of entries, one a line.
+    fn checkpoint(&mut self, name: &str, text: &[u8]) {
+        let (elements, error) = match serde_json::from_slice::<Vec<Value>>(text) {
+            Ok(elements) => (elements, None),
+            Err(error) => (readable_elements(text), Some(error)),
+        };
+        let (mut taken, mut wrong, mut keyless) = (0, Vec::new(), 0);
+        for (at, element) in elements.into_iter().enumerate() {
+            let Value::Object(mut entry) = element else {
+                wrong.push(at + 1);
+                continue;
+            };
+            let Some(Value::String(key)) = entry.remove(KEY) else {
+                keyless += 1;
+                continue;
+            };
+            self.entries.insert(key, entry);
+            taken += 1;
+        }
+        if let Some(error) = error {
+            self.damage(format!("{name} is damaged ({error}); {taken} entries were read"));
+        }
+        match wrong[..] {
+            [] => {}
+            [at] => self.damage(format!("{name}: element {at} is no entry; it is left out")),
+            [first, ..] => self.damage(format!(
+                "{name}: {} elements are no entries, the first is element {first}; they are left out",
+                wrong.len()
+            )),
+        }
+        match keyless {
+            0 => {}
+            1 => self.damage(format!("{name}: an entry has no key; it is left out")),
+            _ => self.damage(format!("{name}: {keyless} entries have no key; they are left out")),
         }
     }
 
@@ -210,20 +227,23 @@ impl State {
             }
             let last = lines.peek().is_none();
             let Ok(parsed) = serde_json::from_slice::<Value>(line.trim_ascii_end()) else {
-                let torn = if last { "is cut off" } else { "is damaged" };
-                self.problems.push(format!("{LOG} line {number} {torn}; it is left out"));
                 action = None;
+                if last {
+                    self.problems.push(format!("{LOG} line {number} is cut off; it is left out"));
+                } else {
+                    self.damage(format!("{LOG} line {number} is damaged; it is left out"));
+                }
                 continue;
             };
             if let Some(name) = field(&parsed, "op").and_then(Value::as_str) {
                 if action.is_some() {
-                    self.problems.push(format!("{LOG} line {number}: an operation without data"));
+                    self.damage(format!("{LOG} line {number}: an operation without data"));
                 }
                 action = Some((name.to_owned(), field(&parsed, "id").and_then(unsigned), number));
             } else {
                 match action.take() {
                     Some((name, Some(id), _)) => self.apply(&name, id, parsed, number),
-                    _ => self.problems.push(format!(
+                    _ => self.damage(format!(
                         "{LOG} line {number}: data without an operation; it is left out"
                     )),
                 }
@@ -240,7 +260,7 @@ impl State {
             return;
         }
         if id != self.newest.wrapping_add(1) {
-            self.problems.push(format!(
+            self.damage(format!(
                 "{LOG} line {line}: operation {id} follows {}; what was between is lost",
                 self.newest
             ));
@@ -257,17 +277,42 @@ impl State {
                     Some(Value::Object(value)) => {
                         self.entries.insert(key, value);
                     }
-                    _ => self.problems.push(format!("{LOG} line {line}: `{key}` has no value")),
+                    _ => self.damage(format!("{LOG} line {line}: `{key}` has no value")),
                 }
             }
             ("remove", Some(key), _) => {
                 self.entries.remove(&key);
             }
-            (_, None, _) => self.problems.push(format!("{LOG} line {line}: there is no key")),
+            (_, None, _) => self.damage(format!("{LOG} line {line}: there is no key")),
             (name, ..) => {
-                self.problems.push(format!("{LOG} line {line}: unknown operation `{name}`"));
+                self.damage(format!("{LOG} line {line}: unknown operation `{name}`"));
             }
         }
+    }
+}
+
+/// The elements of a damaged array that can be read. Behind one that cannot, it goes on with the next line: each entry
+/// stands on a line of its own.
+fn readable_elements(text: &[u8]) -> Vec<Value> {
+    let mut elements = Vec::new();
+    let mut rest = text.trim_ascii_start();
+    rest = rest.strip_prefix(b"[").unwrap_or(rest);
+    loop {
+        rest = rest.trim_ascii_start();
+        rest = rest.strip_prefix(b",").unwrap_or(rest).trim_ascii_start();
+        if rest.is_empty() || rest.starts_with(b"]") {
+            return elements;
+        }
+        let mut stream = serde_json::Deserializer::from_slice(rest).into_iter::<Value>();
+        let next = stream.next();
+        let end = stream.byte_offset();
+        if let Some(Ok(element)) = next {
+            elements.push(element);
+            rest = &rest[end..];
+            continue;
+        }
+        let Some(line) = rest.iter().position(|byte| *byte == b'\n') else { return elements };
+        rest = &rest[line..];
     }
 }
 

@@ -5,7 +5,7 @@
 //! breaks off in the middle of a round leaves the letters of this round in the file, to be sent again.
 
 use super::letter::{Letter, Origin};
-use super::{for_each, hand_over, refuse_of_others, tell_unsendable};
+use super::{for_each, hand_over, refuse_of_others, tell_torn, tell_unsendable};
 use crate::agent::{self, Agent};
 use crate::cli::{Global, WhichLetters};
 use crate::commands::{World, load_settings, print, read_parts};
@@ -97,6 +97,7 @@ pub(super) fn redrive(
             continue;
         }
         refuse_of_others(&kept, world)?;
+        tell_torn(&kept)?;
         let Count { sent, delivered, refused, left } =
             Redriving::start(output, world)?.all(&kept, which, &stop)?;
         print(&format!(

@@ -3,6 +3,7 @@
 use super::differences::{differences, written};
 use super::place::Theirs;
 use super::stops;
+use crate::plain::plain;
 use crate::registry::import::Imported;
 use serde_json::{Value, json};
 use skidder_config::{Node, Problem, Subject};
@@ -106,7 +107,7 @@ impl Report<'_> {
             Some(imported) => {
                 text.push_str(&format!("registry   {}\n", imported.summary()));
                 for problem in &imported.problems {
-                    text.push_str(&format!("  ! {problem}\n"));
+                    text.push_str(&format!("  ! {}\n", plain(problem)));
                 }
                 for line in imported.as_table().lines() {
                     text.push_str(&format!("  {line}\n"));

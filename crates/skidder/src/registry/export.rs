@@ -1,10 +1,11 @@
 //! `skidder registry export`: the way back to Filebeat.
 
-use super::{Site, Store, file_entries, filebeat_runs, key_parts};
+use super::{Site, Store, filebeat_runs, files_of, key_parts, read_entries};
 use crate::agent::Agent;
 use crate::cli::{ExportRegistry, Global};
 use crate::commands::{World, load_settings, print, read_parts, tell};
 use crate::outputs::OutputParts;
+use crate::plain::shown;
 use anyhow::{Context as _, Result, bail};
 use skidder_read::import::WayBack;
 use skidder_read::{FilestreamSettings, Fingerprint};
@@ -23,7 +24,8 @@ pub(super) fn export(options: &ExportRegistry, global: &Global, world: &World) -
     if let Some(path) = filebeat_runs(&*world.fs, &to) {
         bail!("Filebeat is running (it holds `{}`); stop it first", path.display());
     }
-    let ours = file_entries(&registry, world)?;
+    let (ours, complete) = read_entries(&registry, world)?;
+    let ours = files_of(ours);
     let of = |parts: &&OutputParts| output.is_none() || parts.id == output;
     let inputs: Vec<&FilestreamSettings> = parts
         .outputs
@@ -39,7 +41,7 @@ pub(super) fn export(options: &ExportRegistry, global: &Global, world: &World) -
     let mut theirs: BTreeMap<String, FilebeatEntry> = BTreeMap::new();
     let (mut gone, mut left_out) = (0, 0);
     for (key, entry) in &ours {
-        let path = entry.meta.source.display();
+        let path = shown(&entry.meta.source);
         let of_key = inputs.iter().position(|input| input.value_in(key).is_some());
         let settings = of_key.map_or(&default, |at| inputs[at]);
         let way = &mut ways[of_key.unwrap_or(inputs.len())];
@@ -62,7 +64,7 @@ pub(super) fn export(options: &ExportRegistry, global: &Global, world: &World) -
             left_out += 1;
             tell(&format!(
                 "error: `{path}` is left out, Filebeat cannot tell it from `{}`\n",
-                before.source.display()
+                shown(&before.source)
             ));
             continue;
         }
@@ -80,7 +82,7 @@ pub(super) fn export(options: &ExportRegistry, global: &Global, world: &World) -
         theirs.len(),
         to.display()
     ))?;
-    Ok(if left_out == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    Ok(if left_out == 0 && complete { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 /// An entry as Filebeat would have written it; nothing if its file is gone.

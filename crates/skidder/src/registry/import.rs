@@ -25,6 +25,8 @@ pub(crate) struct Imported {
     pub(crate) theirs: Vec<FilebeatEntry>,
     /// What could not be read of its registry.
     pub(crate) problems: Vec<String>,
+    /// Whether entries of it may be missing.
+    pub(crate) is_damaged: bool,
     /// The directory of its registry.
     pub(crate) store: PathBuf,
 }
@@ -65,7 +67,7 @@ pub(crate) fn take_over(
     let store = find(&*world.fs, &world.directory.join(from))?;
     // Held to the end: nobody may start or stop meanwhile.
     let _lock = lock(dry_run, &parts.data, &store, world)?;
-    let FilebeatRegistry { entries: theirs, problems, .. } = load(&*world.fs, &store)?;
+    let FilebeatRegistry { entries: theirs, problems, is_damaged, .. } = load(&*world.fs, &store)?;
     let ours: HashMap<String, FileEntry> = file_entries(registry, world)?.into_iter().collect();
     let inputs: Vec<&FilestreamSettings> =
         output.inputs.iter().map(|input| &input.settings).collect();
@@ -84,7 +86,7 @@ pub(crate) fn take_over(
         agent::take_over_id(&*world.fs, &store, &parts.data)?;
         commit(registry, &changes, world)?;
     }
-    Ok(Imported { rows, theirs, problems, store })
+    Ok(Imported { rows, theirs, problems, is_damaged, store })
 }
 
 /// Keeps out whoever changes one of the registries.
@@ -152,17 +154,24 @@ impl Imported {
         )
     }
 
-    /// Failure if lines may come again because entries are left out although their files are there; says so.
+    /// Failure if lines may come again because entries could not be read, or are left out although their files are there;
+    /// says so.
     pub(crate) fn exit_code(&self) -> ExitCode {
-        let lost = self.rows.iter().filter(|row| row.adoption.is_lost()).count();
-        if lost == 0 {
-            return ExitCode::SUCCESS;
+        if self.is_damaged {
+            tell(&format!(
+                "error: the registry in {} is damaged, and entries may be missing; files without an entry are read from \
+                 the start\n",
+                self.store.display()
+            ));
         }
-        tell(&format!(
-            "error: {lost} entries are left out although their files are there; what an input reads of these \
-             files begins at the start, and lines come twice\nhint: the last column has the reason of each\n"
-        ));
-        ExitCode::FAILURE
+        let lost = self.rows.iter().filter(|row| row.is_lost()).count();
+        if lost > 0 {
+            tell(&format!(
+                "error: {lost} entries are left out although their files are there; what an input reads of these \
+                 files begins at the start, and lines come twice\nhint: the last column has the reason of each\n"
+            ));
+        }
+        if lost > 0 || self.is_damaged { ExitCode::FAILURE } else { ExitCode::SUCCESS }
     }
 
     /// Everything, for programs.
@@ -185,7 +194,9 @@ impl Imported {
                 })
             })
             .collect();
-        json!({"entries": rows, "problems": self.problems, "dry_run": dry_run})
+        json!({
+            "entries": rows, "problems": self.problems, "damaged": self.is_damaged, "dry_run": dry_run,
+        })
     }
 }
 

@@ -96,6 +96,12 @@ impl RunningOutput {
         self.inputs.iter().map(of).sum()
     }
 
+    /// Whether events of its disk queues are lost, or may be, and nothing counts them: all of a queue is gone, or what
+    /// says how far it was written.
+    pub(crate) fn may_have_lost(&self) -> bool {
+        self.left.gone || self.disk.as_ref().is_some_and(|disk| disk.state_was_lost())
+    }
+
     /// Whether it has ended.
     pub(crate) fn has_ended(&self) -> bool {
         self.ended.load(Ordering::Relaxed)
@@ -428,7 +434,12 @@ fn open_disk_queue(
     let DiskQueueOpened { events, segments, torn_bytes, cut_events, state_is_lost } = found;
     let path = path.display();
     if state_is_lost {
-        tracing::error!(events, %path, "nothing says how far the disk queue was delivered: all that is in it is delivered, some of it perhaps again");
+        tracing::error!(
+            events, %path,
+            "`queue.state` of the disk queue is gone or damaged: events may be missing before the first segment and behind \
+             the last one. All that is in it is delivered, some of it perhaps again; what the files still hold can be \
+             read again with `skidder registry forget`"
+        );
     }
     if cut_events > 0 {
         tracing::error!(

@@ -2,6 +2,7 @@
 
 use super::inputs::InputLook;
 use crate::endpoint;
+use crate::plain::plain;
 use crate::status::text::span;
 use anyhow::{Context as _, Result};
 use serde::Serialize;
@@ -197,17 +198,18 @@ impl OutputLook {
 
 impl FileLook {
     fn of(file: &Value) -> Self {
+        let within_line = |value: &Value| value.as_str().map(|text| plain(text).into_owned());
         Self {
-            path: text(file, "path"),
-            output: file["output"].as_str().map(str::to_owned),
+            path: within_line(&file["path"]).unwrap_or_default(),
+            output: within_line(&file["output"]),
             state: text(file, "state"),
-            reason: file["reason"].as_str().map(str::to_owned),
+            reason: within_line(&file["reason"]),
             behind: file["behind"].as_u64(),
             behind_ms: number(file, "behind_ms"),
             rate: file["rate"].as_f64(),
             catch_up_ms: file["catch_up_ms"].as_u64(),
             deleted_in_ms: file["deleted_in_ms"].as_u64(),
-            error: file["error"]["text"].as_str().map(str::to_owned),
+            error: within_line(&file["error"]["text"]),
         }
     }
 }

@@ -117,11 +117,7 @@ fn what_was_cut_off_the_queue_is_counted_as_lost() {
     program.terminate().succeeded();
     server.release();
     server.await_silence();
-    let segments = std::fs::read_dir(place.data().join("diskqueue")).unwrap();
-    let segments = segments.map(|entry| entry.unwrap().path());
-    let mut segments: Vec<_> =
-        segments.filter(|path| path.extension().is_some_and(|ending| ending == "skq")).collect();
-    segments.sort();
+    let segments = segments(&place);
     let last = std::fs::File::options().write(true).open(segments.last().unwrap()).unwrap();
     last.set_len(last.metadata().unwrap().len() - 1).unwrap();
     let ended = place.once(&[]);
@@ -136,6 +132,62 @@ fn what_was_cut_off_the_queue_is_counted_as_lost() {
     assert!(ledger.dropped > 0 && ledger.recovered == 3000, "{ledger:?}");
     let missing = judge(&[("a", 3000)], &server.documents()).missing;
     assert_eq!(missing, ledger.dropped, "{ledger:?}");
+}
+
+#[test]
+fn a_queue_without_its_state_is_not_taken_for_whole() {
+    for (state_is_gone, which) in [(true, "first"), (true, "last"), (true, "cut"), (false, "first")]
+    {
+        let server = BulkServer::start();
+        let place = place(&server, ", segment_size: 1MB");
+        place.write("a", &lines("a", 0..12_000));
+        server.hold();
+        let mut program = place.start(&["-E", "filebeat.shutdown_timeout=200ms"]);
+        program.await_that("a request is held", || server.held() > 0);
+        await_queued(&mut program, &place, 12_000);
+        program.terminate().succeeded();
+        let held = server.count();
+        server.release();
+        server.await_silence();
+        let segments = segments(&place);
+        assert!(segments.len() > 1, "{segments:?}");
+        let (first, last) = (&segments[0], &segments[segments.len() - 1]);
+        match which {
+            "first" => std::fs::remove_file(first).unwrap(),
+            "last" => std::fs::remove_file(last).unwrap(),
+            _ => {
+                let last = std::fs::File::options().write(true).open(last).unwrap();
+                last.set_len(last.metadata().unwrap().len() / 2).unwrap();
+            }
+        }
+        let state = place.data().join("diskqueue/queue.state");
+        if state_is_gone {
+            std::fs::remove_file(&state).unwrap();
+        } else {
+            std::fs::write(&state, vec![0x5a; 4176]).unwrap();
+        }
+        let shown = place.run(&["queue", "inspect"]);
+        assert_eq!(shown.code(), Some(1), "{}", shown.out);
+        assert!(shown.out.contains("events may be missing"), "{}", shown.out);
+        // It ended with 0, and what was in the segment was delivered by nobody.
+        let ended = place.once(&[]);
+        assert_eq!(ended.code(), Some(6), "{}", ended.log);
+        assert!(ended.log.contains("events may be missing"), "{}", ended.log);
+        let verdict = judge(&[("a", 12_000)], &server.documents());
+        assert!(verdict.missing > 0 && server.count() > held, "{verdict:?}");
+        place.once(&[]).succeeded();
+        place.run(&["queue", "inspect"]).succeeded();
+    }
+}
+
+/// The segments of the queue in the data directory, in order.
+fn segments(place: &Place) -> Vec<std::path::PathBuf> {
+    let entries = std::fs::read_dir(place.data().join("diskqueue")).unwrap();
+    let paths = entries.map(|entry| entry.unwrap().path());
+    let mut paths: Vec<_> =
+        paths.filter(|path| path.extension().is_some_and(|ending| ending == "skq")).collect();
+    paths.sort();
+    paths
 }
 
 /// Waits until so many events are in the queue, as a second program is told.

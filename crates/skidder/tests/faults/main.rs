@@ -17,4 +17,5 @@ mod files;
 mod gzip;
 mod kill;
 mod links;
+mod process;
 mod registry;

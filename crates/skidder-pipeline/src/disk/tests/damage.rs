@@ -98,6 +98,40 @@ fn a_bit_that_changes_in_the_state_loses_nothing() {
 }
 
 #[test]
+fn segments_without_a_state_are_damage() {
+    let inspect = |fs: &SimFs| {
+        inspect_disk_queue(fs, Path::new(DIRECTORY), None).expect("it can be looked at")
+    };
+    let fs = filled(None);
+    assert!(inspect(&fs).is_whole());
+    fs.remove_as_other(Path::new(DIRECTORY).join("queue.state"));
+    let paths = segments(&fs);
+    for gone in [None, paths.first(), paths.last()] {
+        let fs = copy(&fs);
+        if let Some(gone) = gone {
+            fs.remove_as_other(gone);
+        }
+        let report = inspect(&fs);
+        assert!(report.state_is_lost() && !report.is_whole(), "{gone:?}");
+        assert_eq!((report.missing, report.damaged), (0, 0), "{gone:?}: it cannot be seen");
+        let mut life = Life::new(&fs);
+        assert!(life.opened.state_is_lost && life.queue.state_was_lost());
+        assert_eq!(life.queue.metrics().damaged.get(), 1);
+        life.deliver_all();
+        assert_eq!(life.once().len() as u64, life.opened.events, "all that is there comes");
+        drop(life);
+        fs.kill();
+        let life = Life::new(&fs);
+        assert!(!life.queue.state_was_lost(), "it is written again");
+    }
+    for path in paths {
+        fs.remove_as_other(path);
+    }
+    assert!(inspect(&fs).is_whole(), "a queue that was never written to");
+    assert!(!Life::new(&fs).queue.state_was_lost());
+}
+
+#[test]
 fn a_file_that_was_cut_anywhere_costs_what_was_cut_off() {
     let fs = filled(None);
     for path in &segments(&fs) {
