@@ -2,14 +2,15 @@
 
 use crate::agent::{Agent, BEAT, COMPATIBLE_VERSION};
 use crate::cloud::Cloud;
-use crate::filestream::{self, Surroundings};
+use crate::filestream::Surroundings;
 use crate::idle::IDLE;
 use crate::input_plan::{self, Common, InputPlan};
+use crate::inputs;
 use crate::monitoring::{Monitoring, Otlp};
 use crate::outputs::{Feeds, OutputParts, Outputs, Place, Places};
 use crate::own_log::OwnLog;
 use crate::reload::{self, AllConfigFiles, InputPrint, Prints, refuse_modules};
-use skidder_config::{Problems, Section, Settings, nearest};
+use skidder_config::{Problems, Section, Settings};
 use skidder_event::Precision;
 use skidder_log::LogSettings;
 use skidder_observe::HttpConfig;
@@ -316,7 +317,7 @@ impl Reading<'_> {
                 section.skip();
                 continue;
             }
-            let Some(mut settings) = read_settings(&section, &surroundings) else {
+            let Some(mut settings) = inputs::read(&section, &surroundings) else {
                 section.skip();
                 continue;
             };
@@ -339,36 +340,6 @@ impl Reading<'_> {
             self.tell_none(beat, disabled);
         }
         inputs
-    }
-}
-
-/// Types of inputs.
-const TYPES: [&str; 3] = ["filestream", "log", "container"];
-
-/// Reads what is special to the type of an input; nothing if there is no such type.
-fn read_settings(
-    section: &Section<'_>,
-    surroundings: &Surroundings<'_>,
-) -> Option<FilestreamSettings> {
-    // As in Filebeat.
-    let kind = section.string("type").or("log");
-    match &*kind {
-        "filestream" => Some(filestream::read(section, surroundings)),
-        "log" => Some(filestream::log::read(section, surroundings, InputKind::Log)),
-        "container" | "docker" => {
-            Some(filestream::log::read(section, surroundings, InputKind::Container))
-        }
-        _ => {
-            if !kind.is_empty() {
-                let message = format!("input type `{kind}` is not supported by skidder yet");
-                let hint = match nearest(&kind, TYPES) {
-                    Some(near) => format!("did you mean `{near}`?"),
-                    None => "`filestream` is".to_owned(),
-                };
-                section.problem("type", message, hint);
-            }
-            None
-        }
     }
 }
 
