@@ -252,7 +252,7 @@ impl<'a> Walk<'a> {
             match self.fs.metadata(&path) {
                 Ok(meta) if meta.kind == FileKind::Directory => directories.push(path),
                 Ok(_) => {}
-                Err(error) => self.note(&path, Err(error)),
+                Err(error) => self.note_link(&path, error),
             }
         }
         directories
@@ -400,7 +400,7 @@ impl<'a> Walk<'a> {
                     Ok(looked) => looked,
                     // A link that leads nowhere is no file.
                     Err(error) => {
-                        self.note(&path, Err(error));
+                        self.note_link(&path, error);
                         return false;
                     }
                 };
@@ -428,12 +428,18 @@ impl<'a> Walk<'a> {
             && (self.settings.include_files.is_empty() || matches(&self.settings.include_files))
     }
 
-    /// A directory that is not there is no problem: files come and go. Nor is a link that leads to itself: like one that
-    /// leads nowhere it has no file, and nobody can mend it by permissions.
+    /// A link among the names of a directory that cannot be followed. One that leads to itself has no file, like one that
+    /// leads nowhere.
+    fn note_link(&mut self, path: &Path, error: io::Error) {
+        if !is_link_loop(&error) {
+            self.note(path, Err(error));
+        }
+    }
+
+    /// A directory that is not there is no problem: files come and go.
     fn note(&mut self, directory: &Path, result: io::Result<()>) {
         if let Err(error) = result
             && !matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
-            && !is_link_loop(&error)
         {
             if let Some(watching) = &mut self.watching {
                 watching.directories.set_stale(directory);

@@ -92,9 +92,12 @@ fn links_that_lead_to_themselves_are_no_files_and_no_problem() {
     fs.symlink_as_other("/l/two.log", "/l/one.log");
     fs.symlink_as_other("/l/one.log", "/l/two.log");
     fs.symlink_as_other("/l/loop", "/l/loop");
-    let mut settings = settings(&["/l/*.log", "/l/*/*.log", "/l/loop/*.log", "/l/self.log"]);
-    settings.symlinks = true;
-    assert_eq!(found(&fs, &settings), ["/l/a.log", "/l/d/b.log"]);
+    let patterns = ["/l/*.log", "/l/*/*.log", "/l/**/*.log", "/l/self.log"];
+    let with_links = |patterns| ScanSettings { symlinks: true, ..settings(patterns) };
+    assert_eq!(found(&fs, &with_links(&patterns)), ["/l/a.log", "/l/d/b.log"]);
+    // A directory that the configuration names cannot be listed.
+    let (_, problems) = scan(&fs, &with_links(&["/l/loop/*.log"]));
+    assert_eq!(problems[0].path, Path::new("/l/loop"));
 }
 
 #[test]
