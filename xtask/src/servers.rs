@@ -90,8 +90,16 @@ pub(crate) fn test_kerberos() -> Result<()> {
     script("elasticsearch.sh", &["install"])?;
     let build = |verb: &str| {
         let mut command = repository::cargo();
-        command.args([verb, "--locked", "-p", "skidder-kerberos", "-p", "skidder-outputs"]);
-        command.args(["--features", "skidder-kerberos/gssapi,skidder-outputs/kerberos"]);
+        command.args([
+            verb,
+            "--locked",
+            "-p",
+            "skidder-kerberos",
+            "-p",
+            "skidder-output-elasticsearch",
+        ]);
+        command
+            .args(["--features", "skidder-kerberos/gssapi,skidder-output-elasticsearch/kerberos"]);
         command
     };
     let mut lints = build("clippy");

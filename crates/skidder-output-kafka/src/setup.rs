@@ -7,9 +7,7 @@ use crate::record;
 use crate::version::Version;
 use crate::work::{Work, Writer};
 use skidder_config::Section;
-use skidder_os::Timestamp;
-use skidder_outputs::elasticsearch::QueueSettings;
-use skidder_outputs::{Built, Codec, Context};
+use skidder_outputs::{Built, Codec, Context, QueueSettings};
 use skidder_pipeline::{Feed, Output, OutputFuture};
 use skidder_tls::{TlsClient, TlsError};
 use std::fmt;
@@ -90,7 +88,7 @@ impl Kafka {
 }
 
 /// `output.kafka` from its section. Mistakes are told to the section's problems.
-pub fn build(section: &Section<'_>, context: &Context, _: Timestamp) -> Option<Built> {
+pub fn build(section: &Section<'_>, context: &Context) -> Option<Built> {
     let config = read(section)?;
     let output = match Kafka::new(config, context.clone()) {
         Ok(output) => output,

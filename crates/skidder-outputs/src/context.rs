@@ -1,6 +1,5 @@
 //! What every output is told about the program that it runs in.
 
-use crate::elasticsearch::Setup;
 use skidder_event::{Base, Batch, Format, Map, Precision, Provenance, Row, SourceId, Text};
 use skidder_os::{Fs, RealFs};
 use std::fmt;
@@ -17,8 +16,6 @@ pub struct Context {
     pub agent_name: String,
     /// `agent.id`: of this installation, kept in its data directory.
     pub agent_id: String,
-    /// `setup`: what servers of Elasticsearch should have before events come.
-    pub setup: Option<Arc<Setup>>,
     /// Decimals of `@timestamp`.
     pub precision: Precision,
     /// Where the file output writes and certificates are read.
@@ -34,7 +31,6 @@ impl Context {
             version: "9.5.0".to_owned(),
             agent_name: "here".to_owned(),
             agent_id: "id".to_owned(),
-            setup: None,
             precision: Precision::Millisecond,
             fs: Arc::new(RealFs),
         }
@@ -67,7 +63,7 @@ impl fmt::Debug for Context {
 }
 
 /// One event without anything but a time: for format strings that have only dates.
-pub(crate) fn moment(time: i64) -> Batch {
+pub fn moment(time: i64) -> Batch {
     let provenance = Provenance::new(SourceId(0), 0..0);
     let base = Arc::new(Base::new(&Map::new(), &Map::new()));
     let mut batch = Batch::new(Vec::new(), true, base, provenance);

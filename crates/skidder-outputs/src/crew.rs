@@ -5,11 +5,7 @@ use tokio::task::JoinSet;
 
 /// The hosts of each worker: with `loadbalance` so many workers for each host, otherwise one that has all of them and
 /// uses one at a time.
-pub(crate) fn share_out<T>(
-    hosts: &[Arc<T>],
-    workers_each: usize,
-    loadbalance: bool,
-) -> Vec<Vec<Arc<T>>> {
+pub fn share_out<T>(hosts: &[Arc<T>], workers_each: usize, loadbalance: bool) -> Vec<Vec<Arc<T>>> {
     if !loadbalance {
         return vec![hosts.to_vec()];
     }
@@ -18,7 +14,7 @@ pub(crate) fn share_out<T>(
 }
 
 /// Waits until all tasks have ended. A panic of one of them goes on here.
-pub(crate) async fn run_all(mut tasks: JoinSet<()>) {
+pub async fn run_all(mut tasks: JoinSet<()>) {
     while let Some(ended) = tasks.join_next().await {
         if let Err(error) = ended
             && error.is_panic()

@@ -3,27 +3,23 @@
 use crate::console::{Console, ConsoleConfig};
 use crate::context::Context;
 use crate::discard::Discard;
-use crate::elasticsearch::{self, Elasticsearch, QueueSettings};
 use crate::file::{FileConfig, FileOutput};
 use crate::logstash::{self, Logstash};
-use crate::otlp::{self, Otlp};
+use crate::queue::QueueSettings;
 use crate::redis::{self, Redis};
-use crate::s3::{self, S3};
 use crate::trial::Tuning;
 use skidder_config::{Section, nearest};
 use skidder_os::Timestamp;
 use skidder_pipeline::Output;
 
 /// The outputs there are.
-const SUPPORTED: [&str; 8] =
-    ["elasticsearch", "logstash", "otlp", "redis", "s3", "file", "console", "discard"];
+const SUPPORTED: [&str; 5] = ["logstash", "redis", "file", "console", "discard"];
 
 /// Why `skidder tune` does not try an output without sizes.
 const NO_SIZES: &str = "this output has no sizes to choose";
 
 /// The constructor of an output in another crate. Mistakes are told to the section's problems.
-pub type BuildOther =
-    fn(section: &Section<'_>, context: &Context, started: Timestamp) -> Option<Built>;
+pub type BuildOther = Box<dyn Fn(&Section<'_>, &Context, Timestamp) -> Option<Built>>;
 
 /// An output of another crate: its name and its constructor.
 pub type Other = (&'static str, BuildOther);
@@ -114,22 +110,7 @@ pub fn build(
 }
 
 fn one(name: &str, section: &Section<'_>, context: &Context, started: Timestamp) -> Option<Built> {
-    let mut queue = QueueSettings::default();
     let (output, tuning): (Box<dyn Output>, Tuning) = match name {
-        "elasticsearch" => {
-            let (config, implied) = elasticsearch::read(section);
-            queue = implied;
-            let mut config = config?;
-            config.set_up = is_template_for(section, context);
-            let output = match Elasticsearch::new(config, context.clone()) {
-                Ok(output) => output,
-                Err(error) => {
-                    section.problem(error.setting(), error.to_string(), "");
-                    return None;
-                }
-            };
-            (Box::new(output.clone()), Ok(Box::new(output)))
-        }
         "logstash" => {
             let output = match Logstash::new(logstash::Config::read(section)?, context.clone()) {
                 Ok(output) => output,
@@ -140,7 +121,6 @@ fn one(name: &str, section: &Section<'_>, context: &Context, started: Timestamp)
             };
             (Box::new(output.clone()), Ok(Box::new(output)))
         }
-        "otlp" => otlp(section, context)?,
         "redis" => {
             let config = redis::Config::read(section, &context.beat)?;
             let output = match Redis::new(config, context.clone()) {
@@ -151,19 +131,6 @@ fn one(name: &str, section: &Section<'_>, context: &Context, started: Timestamp)
                 }
             };
             (Box::new(output), Err(redis::NO_TRIAL))
-        }
-        "s3" => {
-            let config = s3::Config::read(section, context, |name| std::env::var(name).ok())?;
-            // A number of events would bound the objects.
-            queue = QueueSettings::bounded_in_bytes();
-            let output = match S3::new(config, context.clone()) {
-                Ok(output) => output,
-                Err(error) => {
-                    section.problem(error.setting(), error.to_string(), "");
-                    return None;
-                }
-            };
-            (Box::new(output), Err(s3::NO_TRIAL))
         }
         "file" => {
             let config = FileConfig::read(section, context, started)?;
@@ -177,29 +144,7 @@ fn one(name: &str, section: &Section<'_>, context: &Context, started: Timestamp)
         "discard" => (Box::new(Discard), Err(NO_SIZES)),
         _ => return None,
     };
-    Some(Built { output, tuning, queue })
-}
-
-fn otlp(section: &Section<'_>, context: &Context) -> Option<(Box<dyn Output>, Tuning)> {
-    match Otlp::new(otlp::Config::read(section)?, context.clone()) {
-        Ok(output) => Some((Box::new(output), Err(otlp::NO_TRIAL))),
-        Err(error) => {
-            section.problem(error.setting(), error.to_string(), "");
-            None
-        }
-    }
-}
-
-/// Whether `setup.template` is for the index of the output. Filebeat refuses to start if it is not.
-fn is_template_for(section: &Section<'_>, context: &Context) -> bool {
-    let template = context.setup.as_ref().and_then(|setup| setup.template.as_ref());
-    let is_other = section.has("index") && template.is_some_and(|template| !template.is_named);
-    if is_other {
-        let message = "no index template is loaded: it is not for this `index`";
-        let hint = "set `setup.template.name` and `setup.template.pattern`, or `setup.template.enabled: false`";
-        section.warning("index", message, hint);
-    }
-    !is_other
+    Some(Built { output, tuning, queue: QueueSettings::default() })
 }
 
 #[cfg(test)]

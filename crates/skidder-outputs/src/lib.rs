@@ -1,43 +1,45 @@
-//! Elasticsearch, Logstash, OpenTelemetry, Redis, S3, file, console and discard outputs.
+//! Logstash, Redis, file, console and discard outputs, and what outputs in other crates share with them.
 //!
 //! An output takes deliveries from a queue, writes each event once, and gives each its verdict: see
 //! [`skidder_pipeline::Output`].
 
 mod backoff;
+mod buffers;
 mod codec;
 mod console;
 mod context;
 mod crew;
 mod discard;
-pub mod elasticsearch;
 mod file;
+mod gzip;
 mod kinds;
 mod lines;
 pub mod logstash;
-pub mod otlp;
+mod queue;
 pub mod redis;
 mod refusal;
-pub mod s3;
 mod selector;
 mod settings;
 mod supply;
 #[cfg(test)]
 mod testing;
 mod trial;
-mod tuner;
 
 pub use backoff::{Backoff, Failures};
+pub use buffers::{Buffers, CHUNK_BYTES};
 pub use codec::{Codec, CodecConfig};
 pub use console::{Console, ConsoleConfig};
-pub use context::Context;
+pub use context::{Context, moment};
+pub use crew::{run_all, share_out};
 pub use discard::Discard;
-pub use elasticsearch::Elasticsearch;
 pub use file::{FileConfig, FileOutput};
+pub use gzip::Gzip;
 pub use kinds::{BuildOther, Built, Other, build};
 pub use logstash::Logstash;
-pub use otlp::Otlp;
+pub use queue::QueueSettings;
 pub use redis::Redis;
 pub use refusal::{Refusal, Refuser};
-pub use s3::S3;
 pub use selector::{NoName, Rules, Selector};
-pub use trial::{Trial, TrialError, TrialFuture, TrialSizes, Tunable, Tuning};
+pub use settings::{read_bulk_max_size, read_workers};
+pub use supply::{Share, Supply};
+pub use trial::{Trial, TrialError, TrialFuture, TrialSizes, Tunable, Tuning, sized};

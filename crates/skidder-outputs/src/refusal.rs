@@ -33,7 +33,7 @@ pub struct Refusal {
 
 impl Refusal {
     /// An event about which the other side was not even asked.
-    pub(crate) fn unasked(delivery: &Delivery, row: u32, reason: impl ToString) -> Self {
+    pub fn unasked(delivery: &Delivery, row: u32, reason: impl ToString) -> Self {
         let reason = reason.to_string().into_bytes();
         Self { delivery: delivery.clone(), row, status: 0, reason, id: None }
     }

@@ -9,11 +9,11 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
 
 /// Events that one worker sends together.
-pub(crate) type Share = Vec<Delivery>;
+pub type Share = Vec<Delivery>;
 
 /// See the module's text.
 #[derive(Debug, Default)]
-pub(crate) struct Supply {
+pub struct Supply {
     state: Mutex<State>,
     /// Workers wait here for events, or for the end.
     changed: Notify,
@@ -38,7 +38,7 @@ impl State {
 
 impl Supply {
     /// Takes events from the queue until it ends; runs beside the workers.
-    pub(crate) async fn feed(&self, queue: &Queue, limits: TakeLimits) {
+    pub async fn feed(&self, queue: &Queue, limits: TakeLimits) {
         loop {
             let taken = self.taken.notified();
             if !self.lock().ready.is_empty() {
@@ -62,7 +62,7 @@ impl Supply {
 
     /// The next share; nothing when there will be no more. Each one must be followed by [`Supply::done`] or
     /// [`Supply::give_back`]. May be dropped while it waits.
-    pub(crate) async fn take(&self) -> Option<Share> {
+    pub async fn take(&self) -> Option<Share> {
         loop {
             let changed = self.changed.notified();
             {
@@ -85,7 +85,7 @@ impl Supply {
     }
 
     /// So many shares are settled.
-    pub(crate) fn done(&self, shares: usize) {
+    pub fn done(&self, shares: usize) {
         let mut state = self.lock();
         state.held -= shares;
         let ended = state.ended();
@@ -96,7 +96,7 @@ impl Supply {
     }
 
     /// What is left of `held` shares could not be sent, oldest first: somebody else may try.
-    pub(crate) fn give_back(&self, held: usize, left: Vec<Share>) {
+    pub fn give_back(&self, held: usize, left: Vec<Share>) {
         let mut state = self.lock();
         state.held -= held;
         for share in left.into_iter().rev().filter(|share| !share.is_empty()) {
@@ -107,7 +107,7 @@ impl Supply {
     }
 
     /// Waits until there will be no more events.
-    pub(crate) async fn ended(&self) {
+    pub async fn ended(&self) {
         loop {
             let changed = self.changed.notified();
             if self.lock().ended() {

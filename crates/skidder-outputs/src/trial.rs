@@ -16,7 +16,7 @@ pub struct TrialSizes {
 }
 
 /// Settings with these sizes; `places` says where they stand in them.
-pub(crate) fn sized<C: Clone>(
+pub fn sized<C: Clone>(
     config: &C,
     sizes: TrialSizes,
     places: fn(&mut C) -> (&mut usize, &mut usize, &mut u32),

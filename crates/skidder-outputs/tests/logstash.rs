@@ -8,9 +8,9 @@ use common::{Fixture, context, line, told, trusting};
 use skidder_contract::{Authority, Certificate, Manner, Place, Proxy, Trial, Way, keep};
 use skidder_net::Host;
 use skidder_outputs::Logstash;
-use skidder_outputs::elasticsearch::{Pem, TlsSettings};
 use skidder_outputs::logstash::Config;
 use skidder_pipeline::Output;
+use skidder_tls::{Pem, TlsSettings};
 use std::collections::BTreeMap;
 use std::time::Duration;
 

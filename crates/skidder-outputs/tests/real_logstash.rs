@@ -7,9 +7,9 @@ use common::{Fixture, context, number};
 use skidder_contract::{Proxy, Way};
 use skidder_net::Host;
 use skidder_outputs::Logstash;
-use skidder_outputs::elasticsearch::{Pem, TlsSettings};
 use skidder_outputs::logstash::Config;
 use skidder_testkit::servers::Server;
+use skidder_tls::{Pem, TlsSettings};
 use std::collections::BTreeMap;
 use std::time::Duration;
 

@@ -15,8 +15,8 @@ use skidder_event::Precision;
 use skidder_log::LogSettings;
 use skidder_observe::HttpConfig;
 use skidder_os::{Clock, Fs, Timestamp};
+use skidder_output_elasticsearch::Setup;
 use skidder_outputs::Context as OutputContext;
-use skidder_outputs::elasticsearch::Setup;
 use skidder_processors::{Context, Kind};
 use skidder_read::{Bind, FilestreamSettings, InputKind, Peer};
 use std::collections::{BTreeMap, HashSet};
@@ -109,17 +109,16 @@ pub(crate) fn assemble(
     let precision = read_precision(&root);
     let beat = root.section("filebeat");
     let data = settings.paths().data.clone();
-    let mut output_context = OutputContext {
+    let output_context = OutputContext {
         beat: BEAT.to_owned(),
         version: COMPATIBLE_VERSION.to_owned(),
         agent_name: agent.name.clone(),
         agent_id: agent.id.clone(),
-        setup: None,
         precision,
         fs: Arc::clone(&outside.fs),
     };
-    output_context.setup = Some(read_setup(&root, &output_context, settings));
-    let outputs = Outputs::read(&root, &output_context, outside.clock.wall());
+    let setup = read_setup(&root, &output_context, settings);
+    let outputs = Outputs::read(&root, &output_context, setup, outside.clock.wall());
     let registry = beat.section("registry");
     let registries = registries_directory(&data, &registry);
     let flush = read_flush(registry);

@@ -11,8 +11,8 @@ use skidder_config::{Problems, Section, Settings};
 use skidder_event::{Precision, TimeText};
 use skidder_observe::{Snapshot, Sources, state, stats};
 use skidder_os::Timestamp;
+use skidder_output_elasticsearch::{AskError, Elasticsearch, read};
 use skidder_outputs::Context as OutputContext;
-use skidder_outputs::elasticsearch::{AskError, Elasticsearch, read};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::{Instant, MissedTickBehavior, interval_at};
@@ -127,9 +127,7 @@ impl Monitoring {
 /// The server of a section; mistakes are told there.
 fn server(section: &Section<'_>, context: &OutputContext) -> Option<Elasticsearch> {
     let (config, _) = read(section);
-    let mut config = config?;
-    config.set_up = false;
-    match Elasticsearch::new(config, context.clone()) {
+    match Elasticsearch::new(config?, context.clone()) {
         Ok(server) => Some(server),
         Err(error) => {
             section.problem(error.setting(), error.to_string(), "");

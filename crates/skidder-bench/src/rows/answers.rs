@@ -9,8 +9,8 @@ use crate::table::Row;
 use anyhow::{Context as _, Result, ensure};
 use skidder_contract::batch;
 use skidder_event::{Base, Map};
+use skidder_output_elasticsearch::{AnswerBench, Config, WaitingRequest, parse_host};
 use skidder_outputs::Context;
-use skidder_outputs::elasticsearch::{AnswerBench, Config, WaitingRequest, parse_host};
 use skidder_pipeline::{Delivery, Queue, QueueLimits, Settle, TakeLimits};
 use std::sync::Arc;
 

@@ -7,7 +7,6 @@ pub(crate) mod fake;
 pub(crate) use client::{Client, Taken};
 use skidder_config::{Problems, Settings};
 use skidder_contract::{Fixture, number};
-use skidder_os::Timestamp;
 use skidder_outputs::{Built, Context};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -28,7 +27,7 @@ pub(crate) fn try_build(settings: &str) -> (Option<Built>, String) {
     let problems = Problems::new();
     let settings = Settings::parse("x", settings).expect("YAML");
     let section = settings.root(&problems);
-    let built = skidder_output_kafka::build(&section, &context(), Timestamp(0));
+    let built = skidder_output_kafka::build(&section, &context());
     section.finish();
     (built, problems.to_string())
 }

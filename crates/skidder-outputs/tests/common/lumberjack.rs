@@ -1,7 +1,7 @@
 //! A Lumberjack server that does what a script says, and checks what it is sent to the last byte.
 
-use super::listen::{listen, serve_all};
 use super::number;
+use skidder_contract::{listen, serve_all};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};

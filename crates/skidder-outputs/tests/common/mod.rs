@@ -1,19 +1,14 @@
-//! What the tests of the outputs share.
+//! What the tests of this crate share.
 #![allow(dead_code, unused_imports, reason = "each test program uses a part of it")]
 
-pub(crate) mod http_proxy;
-pub(crate) mod listen;
 pub(crate) mod lumberjack;
-pub(crate) mod otlp;
 pub(crate) mod redis;
-pub(crate) mod s3;
-pub(crate) mod server;
 
 pub(crate) use skidder_contract::{Fixture, batch, line, number};
 
 use skidder_contract::Authority;
 use skidder_outputs::Context;
-use skidder_outputs::elasticsearch::{Pem, TlsSettings};
+use skidder_tls::{Pem, TlsSettings};
 
 /// What outputs are told in tests.
 pub(crate) fn context() -> Context {

@@ -1,7 +1,7 @@
 //! A Redis that does what a script says with each request of events.
 
-use super::listen::{listen, serve_all};
 use super::number;
+use skidder_contract::{listen, serve_all};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex};
 use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, BufReader};

@@ -2,6 +2,7 @@
 //! letters and state; which inputs feed it is in `feeds.rs`, where its state is in `places.rs`.
 
 mod feeds;
+mod kinds;
 mod places;
 mod queue;
 
@@ -12,31 +13,16 @@ pub(crate) use queue::{QueueSettings, key_of_file};
 use crate::assemble::Input;
 use skidder_config::{Item, Section};
 use skidder_os::Timestamp;
-use skidder_outputs::{BuildOther, Built, Context as OutputContext, Other, Tuning};
+use skidder_output_elasticsearch::Setup;
+use skidder_outputs::{Built, Context as OutputContext, Other, Tuning};
 use skidder_pipeline::{DeadLettersLimits, DiskQueueSettings, Output, QueueLimits};
+use std::sync::Arc;
 
 /// Longest id, so that it can be the name of a directory.
 const ID_BYTES_MAX: usize = 100;
 
 /// Keys of an item of `outputs` that are no kind of output.
 const BESIDE: [&str; 4] = ["id", "enabled", "queue", "dead_letters"];
-
-/// Outputs in crates of their own.
-const OTHERS: [Other; 1] = [("kafka", KAFKA)];
-
-#[cfg(feature = "kafka")]
-const KAFKA: BuildOther = skidder_output_kafka::build;
-
-/// Says that the output is not here.
-#[cfg(not(feature = "kafka"))]
-const KAFKA: BuildOther = |section, _, _| {
-    for key in section.keys() {
-        section.accept(key);
-    }
-    let message = format!("`{}`: this program was built without Kafka", section.path());
-    section.problem("", message, "use one with the cargo feature `kafka`");
-    None
-};
 
 /// One output with the inputs that feed it. Each has a pipeline of its own.
 pub(crate) struct OutputParts {
@@ -75,11 +61,18 @@ struct AtRoot {
     queue: QueueSettings,
     has_queue: bool,
     dead_letters: Option<DeadLettersLimits>,
+    /// Outputs in crates of their own.
+    others: Vec<Other>,
 }
 
 impl Outputs {
-    /// Reads `output` or `outputs`, with `queue` and `dead_letters` at the root.
-    pub(crate) fn read(root: &Section<'_>, context: &OutputContext, started: Timestamp) -> Self {
+    /// Reads `output` or `outputs`, with `queue` and `dead_letters` at the root. `setup` is for outputs to Elasticsearch.
+    pub(crate) fn read(
+        root: &Section<'_>,
+        context: &OutputContext,
+        setup: Arc<Setup>,
+        started: Timestamp,
+    ) -> Self {
         let queue = root.optional_section("queue");
         let at_root = AtRoot {
             has_queue: queue.is_some(),
@@ -87,6 +80,7 @@ impl Outputs {
                 QueueSettings::read(own, &QueueSettings::default(), true, &*context.fs)
             }),
             dead_letters: read_dead_letters(root.section("dead_letters"), None),
+            others: kinds::others(setup),
         };
         match root.item("outputs") {
             None => Self::single(root, &at_root, context, started),
@@ -101,7 +95,7 @@ impl Outputs {
         started: Timestamp,
     ) -> Self {
         let outputs = root.section("output");
-        let built = skidder_outputs::build(&outputs, &[], context, started, &OTHERS);
+        let built = skidder_outputs::build(&outputs, &[], context, started, &at_root.others);
         let inside = queue_of_kind(&outputs, &[]);
         if at_root.has_queue && inside.is_some() {
             let message = "`queue` stands at the root and in the output";
@@ -176,7 +170,7 @@ impl Outputs {
             }
             return;
         }
-        let built = skidder_outputs::build(section, &BESIDE, context, started, &OTHERS);
+        let built = skidder_outputs::build(section, &BESIDE, context, started, &at_root.others);
         let mut queue = at_root.queue.clone();
         let inside = [section.optional_section("queue"), queue_of_kind(section, &BESIDE)];
         if inside.iter().all(Option::is_some) {

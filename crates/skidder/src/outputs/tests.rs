@@ -6,6 +6,7 @@ use super::{OneOutput, Outputs, Places};
 use skidder_config::{Problems, Settings};
 use skidder_event::Precision;
 use skidder_os::{Fs, Timestamp};
+use skidder_output_elasticsearch::Setup;
 use skidder_outputs::Context;
 use skidder_pipeline::{DiskQueueKey, QueueLimits};
 use skidder_testkit::{SimClock, SimFs};
@@ -25,12 +26,13 @@ fn read_on(fs: &SimFs, text: &str) -> (Outputs, String) {
         version: "9.5.3".to_owned(),
         agent_name: "forest".to_owned(),
         agent_id: "id".to_owned(),
-        setup: None,
         precision: Precision::Millisecond,
         fs: Arc::new(fs.clone()),
     };
     let root = settings.root(&problems);
-    let outputs = Outputs::read(&root, &context, Timestamp(0));
+    let setup = root.section("setup");
+    let setup = Setup::read(&setup, &context, Path::new("/"));
+    let outputs = Outputs::read(&root, &context, Arc::new(setup), Timestamp(0));
     root.finish();
     (outputs, problems.to_string())
 }
@@ -239,4 +241,35 @@ fn the_key_of_a_queue_is_read_from_the_configuration_or_a_file() {
     assert_eq!(key("max_size: 0"), None);
     let (_, problems) = read("queue.disk.encryption.key: c2VjcmV0\noutput.discard.enabled: true");
     assert!(problems.contains("base64") && !problems.contains("c2VjcmV0"), "{problems}");
+}
+
+#[test]
+fn outputs_of_other_crates_are_built_or_say_what_is_wrong() {
+    for (text, kind) in [
+        ("output.elasticsearch.hosts: es", "elasticsearch"),
+        ("output.elasticsearch: {hosts: es, queue.mem.events: 5}", "elasticsearch"),
+        ("output.otlp.hosts: collector", "otlp"),
+        ("output.otlp: {hosts: 'a:1', protocol: http/protobuf, queue.mem.events: 5}", "otlp"),
+    ] {
+        let (outputs, problems) = read(text);
+        let kinds: Vec<_> = outputs.built.iter().map(|(_, one)| one.built.output.kind()).collect();
+        assert_eq!((kinds, problems.as_str()), (vec![kind], ""), "{text}");
+    }
+    for (text, expected) in [
+        ("output.otlp: {hosts: a, ssl.certificate_authorities: /nothing}", "cannot read"),
+        ("output.otlp: {hosts: 'https://a', ssl.enabled: false}", "needs TLS"),
+        ("output.elasticsearh.hosts: x", "did you mean `elasticsearch`"),
+        ("output.elasticsearch: {hosts: 'https://es', ssl.enabled: false}", "needs TLS"),
+        (
+            "output.elasticsearch: {hosts: 'https://es', ssl.certificate_authorities: /nothing}",
+            "cannot read",
+        ),
+        (
+            "output.elasticsearch: {hosts: 'https://es', ssl.certificate_authorities: '-----BEGIN x'}",
+            "PEM",
+        ),
+    ] {
+        let (outputs, problems) = read(text);
+        assert!(outputs.wrong && problems.contains(expected), "{text}: {problems}");
+    }
 }

@@ -140,8 +140,9 @@ fn what_happens_in_an_output_is_told_with_its_id() {
     place.write("a", &lines("a", 0..10));
     let program = place.start(&["-E", "filebeat.shutdown_timeout=0s"]);
     for kind in kinds {
-        let logger = if kind == "kafka" { "_kafka" } else { &format!("s.{kind}") };
-        let line = program.await_log(&format!(r#""log.logger":"skidder_output{logger}"#));
+        let has_crate = matches!(kind, "elasticsearch" | "kafka");
+        let logger = format!("skidder_output{}{kind}", if has_crate { "_" } else { "s." });
+        let line = program.await_log(&format!(r#""log.logger":"{logger}"#));
         assert!(line.contains(&format!(r#""output.id":"my-{kind}""#)), "{line}");
     }
     program.terminate();

@@ -1,0 +1,339 @@
+//! `setup` of the configuration. Files that it names are read at once.
+
+use super::mapping::{self, Mapped};
+use super::template::{Body, Template};
+use super::{Enabled, Lifecycle, Setup};
+use serde_json::{Value, json};
+use skidder_config::{Section, Settings};
+use skidder_event::Format;
+use skidder_os::read_to_end;
+use skidder_outputs::Context;
+use std::path::Path;
+
+/// Largest file that is read.
+const FILE_BYTES_MAX: usize = 16 << 20;
+/// Over the templates that Elasticsearch brings itself, as in libbeat's `template/config.go`.
+const PRIORITY: u32 = 150;
+/// Name and pattern of the template.
+const NAME: &str = "filebeat-%{[agent.version]}";
+/// Name of the file with fields that comes with Filebeat.
+const STOCK_FIELDS: &str = "fields.yml";
+/// Name of the policy.
+const POLICY: &str = "filebeat";
+
+impl Setup {
+    /// Reads the section; mistakes are told there. `directory` is where relative paths begin (`path.config`).
+    pub fn read(section: &Section<'_>, context: &Context, directory: &Path) -> Self {
+        let files = Files { context, directory };
+        let setup = Self {
+            template: files.template(&section.section("template")),
+            ilm: files.ilm(&section.section("ilm")),
+            dsl: files.dsl(&section.section("dsl")),
+        };
+        let advice = "load dashboards with Filebeat, once";
+        section.without_effect_if_enabled("dashboards", advice);
+        section.without_effect(&["kibana.*"], "it is only asked to take dashboards");
+        setup
+    }
+}
+
+struct Files<'a> {
+    context: &'a Context,
+    directory: &'a Path,
+}
+
+impl Files<'_> {
+    fn template(&self, section: &Section<'_>) -> Option<Template> {
+        let enabled = section.bool("enabled").or(true);
+        let is_named = section.has("name") && section.has("pattern");
+        let name = self.name(section, "name", NAME);
+        let pattern = self.name(section, "pattern", if section.has("name") { "" } else { NAME });
+        let pattern = if pattern.is_empty() { format!("{name}*") } else { pattern };
+        section.one_of("type", &[("index", ())]).or(());
+        let json = section.section("json");
+        let own = json.bool("enabled").or(false).then(|| {
+            let body = json.path_buf("path").try_map(|path| self.json(&path)).required();
+            (json.string("name").required(), body)
+        });
+        for key in ["path", "name"] {
+            json.accept(key);
+        }
+        json.deprecated(&["data_stream"], "the first event makes the data stream");
+        json.finish();
+        let fields = section.path_buf("fields").optional();
+        let fields = fields.filter(|path| !self.is_stock(section, path));
+        let fields = fields.and_then(|path| {
+            let message =
+                |error| format!("`{}` is `{}`; {error}", section.path_of("fields"), path.display());
+            self.fields(&path).map_err(|error| section.problem("fields", message(error), "")).ok()
+        });
+        let appended = section.item("append_fields").and_then(|item| {
+            match mapping::read(item.node(), false) {
+                Ok(mapped) => Some(mapped),
+                Err(error) => {
+                    item.problem(format!("`{}`: {error}", item.path()), "");
+                    None
+                }
+            }
+        });
+        section.accept("append_fields");
+        let settings = section.section("settings");
+        let part =
+            |key: &str| settings.value(key).optional().map_or(Value::Null, |it| Value::from(&it));
+        let made = Body::Made {
+            fields,
+            appended: appended.unwrap_or_default(),
+            index: part("index"),
+            source: part("_source"),
+        };
+        settings.finish();
+        let template = Template {
+            name,
+            pattern,
+            is_named,
+            overwrite: section.bool("overwrite").or(false),
+            priority: section.u32("priority").or(PRIORITY),
+            body: made,
+        };
+        section.accept("json");
+        let template = match own {
+            Some((name, body)) => {
+                Template { name, body: Body::Json(body), is_named: true, ..template }
+            }
+            None => template,
+        };
+        enabled.then_some(template)
+    }
+
+    fn ilm(&self, section: &Section<'_>) -> Lifecycle {
+        section.deprecated(
+            &["rollover_alias", "pattern"],
+            "data streams have neither; `output.elasticsearch.index` names the stream",
+        );
+        let words = [("true", Enabled::Yes), ("false", Enabled::No), ("auto", Enabled::Auto)];
+        let policy = json!({ "policy": { "phases": { "hot": { "actions": {
+            "rollover": { "max_primary_shard_size": "50gb", "max_age": "30d" },
+        } } } } });
+        let enabled = section.one_of("enabled", &words).or(Enabled::Auto);
+        let name = self.name(section, "policy_name", POLICY);
+        let check_exists = section.bool("check_exists").or(true);
+        Lifecycle { check_exists, ..self.lifecycle(section, enabled, name, policy) }
+    }
+
+    fn dsl(&self, section: &Section<'_>) -> Lifecycle {
+        let words = [("true", Enabled::Yes), ("false", Enabled::No), ("auto", Enabled::Auto)];
+        let enabled = section.one_of("enabled", &words).or(Enabled::Auto);
+        // The lifecycle is a part of the template, and goes where that goes.
+        section.deprecated(&["data_stream_pattern", "check_exists"], "see `setup.template`");
+        let name = String::new();
+        self.lifecycle(section, enabled, name, json!({ "data_retention": "7d" }))
+    }
+
+    fn lifecycle(
+        &self,
+        section: &Section<'_>,
+        enabled: Enabled,
+        name: String,
+        default: Value,
+    ) -> Lifecycle {
+        let policy = section.path_buf("policy_file").try_map(|path| self.json(&path)).optional();
+        Lifecycle {
+            enabled,
+            name,
+            policy: policy.unwrap_or(default),
+            check_exists: true,
+            overwrite: section.bool("overwrite").or(false),
+        }
+    }
+
+    /// A name in which only the beat and its version vary, as in libbeat's `template.New`.
+    fn name(&self, section: &Section<'_>, key: &str, default: &str) -> String {
+        let bound = |text: String| {
+            let mut format = Format::parse(&text).map_err(|error| error.to_string())?;
+            format.bind(|path| match path {
+                "agent.version" | "beat.version" | "observer.version" => {
+                    Some(self.context.version.clone())
+                }
+                "agent.name" | "beat.name" | "observer.name" => Some(self.context.beat.clone()),
+                _ => None,
+            });
+            let name = format.constant().map(str::to_lowercase);
+            name.ok_or_else(|| "only `agent.name` and `agent.version` vary here".to_owned())
+        };
+        let setting = section.string(key).named("a name").try_map(bound);
+        setting.optional().unwrap_or_else(|| bound(default.to_owned()).unwrap_or_default())
+    }
+
+    fn read(&self, path: &Path) -> Result<String, String> {
+        let path = self.directory.join(path);
+        let told = |error: std::io::Error| format!("`{}` cannot be read: {error}", path.display());
+        let file = self.context.fs.open(&path).map_err(told)?;
+        let text = read_to_end(&*file, FILE_BYTES_MAX).map_err(told)?;
+        String::from_utf8(text).map_err(|_| format!("`{}` is not in UTF-8", path.display()))
+    }
+
+    fn json(&self, path: &Path) -> Result<Value, String> {
+        let text = self.read(path)?;
+        let value: Result<Value, _> = serde_json::from_str(&text);
+        value.map_err(|error| format!("`{}` is not JSON: {error}", path.display()))
+    }
+
+    /// A `fields.yml`.
+    /// Whether it is the file that comes with Filebeat, and is not there: its fields are ours.
+    fn is_stock(&self, section: &Section<'_>, path: &Path) -> bool {
+        let there = self.context.fs.metadata(&self.directory.join(path)).is_ok();
+        if there || path.file_name().is_none_or(|name| name != STOCK_FIELDS) {
+            return false;
+        }
+        let message =
+            format!("`{}` is `{}`, which is not there", section.path_of("fields"), path.display());
+        section.warning("fields", message, "leave it out: the fields of this file are built in");
+        true
+    }
+
+    fn fields(&self, path: &Path) -> Result<Mapped, String> {
+        let text = self.read(path)?;
+        let name = path.display().to_string();
+        let settings = Settings::parse(&name, &text).map_err(|problems| problems.to_string())?;
+        mapping::read(settings.node(), true).map_err(|error| format!("`{name}`: {error}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::context;
+    use skidder_config::Problems;
+
+    fn setup(text: &str) -> (Setup, String) {
+        let problems = Problems::new();
+        let settings = Settings::parse("x", text).unwrap();
+        let root = settings.root(&problems);
+        let section = root.section("setup");
+        let setup = Setup::read(&section, &context(), Path::new(env!("CARGO_MANIFEST_DIR")));
+        section.finish();
+        root.finish();
+        (setup, problems.to_string())
+    }
+
+    #[test]
+    fn without_settings_the_template_is_filebeats() {
+        let (setup, told) = setup("{}");
+        assert_eq!(told, "");
+        let template = setup.template.unwrap();
+        assert_eq!(
+            (template.name.as_str(), template.pattern.as_str()),
+            ("filebeat-9.5.0", "filebeat-9.5.0")
+        );
+        assert_eq!((template.priority, template.overwrite, template.is_named), (150, false, false));
+        assert_eq!((setup.ilm.enabled, setup.ilm.name.as_str()), (Enabled::Auto, "filebeat"));
+        let rollover = &setup.ilm.policy["policy"]["phases"]["hot"]["actions"]["rollover"];
+        assert_eq!(*rollover, json!({ "max_primary_shard_size": "50gb", "max_age": "30d" }));
+        assert!(setup.ilm.check_exists && !setup.ilm.overwrite);
+        let body = template.render(&context(), Some("filebeat"), None);
+        assert_eq!(body["index_patterns"], json!(["filebeat-9.5.0"]));
+        assert_eq!((&body["priority"], &body["data_stream"]), (&json!(150), &json!({})));
+        let index = &body["template"]["settings"]["index"];
+        assert_eq!(index["lifecycle"]["name"], "filebeat");
+        assert_eq!(
+            (&index["refresh_interval"], &index["mapping"]["total_fields"]["limit"]),
+            (&json!("5s"), &json!(10_000))
+        );
+        let mappings = &body["template"]["mappings"];
+        assert_eq!(mappings["_meta"], json!({ "beat": "filebeat", "version": "9.5.0" }));
+        assert_eq!(mappings["properties"]["message"]["type"], "match_only_text");
+        assert_eq!(mappings["properties"]["log"]["properties"]["offset"]["type"], "long");
+        assert_eq!(mappings["properties"]["host"]["properties"]["ip"]["type"], "ip");
+        let templates = mappings["dynamic_templates"].as_array().unwrap();
+        assert!(templates.last().unwrap().get("strings_as_keyword").is_some());
+    }
+
+    #[test]
+    fn settings_of_the_template_stand_over_ours() {
+        let (setup, told) = setup(
+            "setup:
+  template:
+    name: mine-%{[agent.version]}
+    pattern: mine-%{[agent.version]}-*
+    overwrite: true
+    priority: 200
+    append_fields: [{name: app.id, type: long}]
+    settings:
+      index: {number_of_shards: 1, refresh_interval: 30s, lifecycle.name: other}
+      _source.enabled: true
+  ilm: {enabled: true, policy_name: own, check_exists: false, overwrite: true}
+  dsl: {enabled: false, overwrite: true}",
+        );
+        assert_eq!(told, "");
+        let template = setup.template.unwrap();
+        assert!(template.is_named && template.overwrite);
+        let body =
+            template.render(&context(), Some("own"), Some(&json!({ "data_retention": "7d" })));
+        assert_eq!(
+            (&body["priority"], &body["index_patterns"][0]),
+            (&json!(200), &json!("mine-9.5.0-*"))
+        );
+        let index = &body["template"]["settings"]["index"];
+        assert_eq!(
+            (&index["number_of_shards"], &index["refresh_interval"]),
+            (&json!(1), &json!("30s"))
+        );
+        assert_eq!(index["lifecycle"]["name"], "other");
+        assert_eq!(body["template"]["mappings"]["_source"], json!({ "enabled": true }));
+        assert_eq!(body["template"]["lifecycle"], json!({ "data_retention": "7d" }));
+        let app = &body["template"]["mappings"]["properties"]["app"]["properties"]["id"];
+        assert_eq!(*app, json!({ "type": "long" }));
+        assert_eq!((setup.ilm.enabled, setup.ilm.name.as_str()), (Enabled::Yes, "own"));
+        assert!(!setup.ilm.check_exists && setup.ilm.overwrite);
+        assert_eq!((setup.dsl.enabled, setup.dsl.overwrite), (Enabled::No, true));
+    }
+
+    #[test]
+    fn files_replace_fields_templates_and_policies() {
+        let (setup, told) = setup(
+            "setup:
+  template.fields: testdata/setup/fields.yml
+  ilm.policy_file: testdata/setup/policy.json",
+        );
+        assert_eq!(told, "");
+        let body = setup.template.unwrap().render(&context(), None, None);
+        let properties = &body["template"]["mappings"]["properties"];
+        assert_eq!(*properties, json!({ "mine": { "type": "long" } }));
+        assert_eq!(setup.ilm.policy, json!({ "policy": { "phases": {} } }));
+        let (setup, told) = self::setup(
+            "setup.template: {json: {enabled: true, name: given, path: testdata/setup/policy.json}}",
+        );
+        assert_eq!(told, "");
+        let template = setup.template.unwrap();
+        assert_eq!(template.name, "given");
+        assert_eq!(
+            template.render(&context(), Some("x"), None),
+            json!({ "policy": { "phases": {} } })
+        );
+        assert_eq!(self::setup("setup.template.enabled: false").0.template, None);
+    }
+
+    #[test]
+    fn mistakes_in_setup_are_told() {
+        for (text, said) in [
+            ("setup.template.name: '%{[message]}'", "only `agent.name`"),
+            ("setup.template.fields: nothing.yml", "cannot be read"),
+            ("setup.ilm.policy_file: testdata/setup/fields.yml", "is not JSON"),
+            ("setup.template.append_fields: [{type: ip}]", "no `name`"),
+            ("setup.template.type: legacy", "setup.template.type"),
+            ("setup.ilm.enabled: perhaps", "setup.ilm.enabled"),
+            ("setup.kibana.host: x", "warning: x:1:1: `setup.kibana` has no effect here"),
+            ("setup.dashboards.enabled: true", "has no effect here"),
+            ("setup.template.fields: /none/fields.yml", "the fields of this file are built in"),
+            ("setup.template.fields: /none/mine.yml", "cannot be read"),
+            ("setup.template.json.enabled: true", "`setup.template.json.path` is missing"),
+            ("setup.dsl.data_stream_pattern: x", "setup.dsl.data_stream_pattern"),
+            ("setup.dsl.check_exists: true", "setup.dsl.check_exists"),
+            ("setup.template.json.data_stream: x", "the first event makes the data stream"),
+            ("setup.templat.enabled: true", "did you mean `template`"),
+        ] {
+            let told = setup(text).1;
+            assert!(told.contains(said), "{text}: {told}");
+        }
+    }
+}

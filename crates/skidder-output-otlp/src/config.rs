@@ -1,0 +1,248 @@
+//! `output.otlp` from its section of the configuration.
+
+use super::fields::Naming;
+use super::resource;
+use http::{HeaderName, HeaderValue};
+use skidder_config::Section;
+use skidder_net::{HostUrl, ProxyChoice, read_headers};
+use skidder_outputs::{read_bulk_max_size, read_workers};
+use skidder_tls::TlsSettings;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Port of a host with `https` that names none.
+const HTTPS_PORT: u16 = 443;
+
+/// How requests travel.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Protocol {
+    /// gRPC, over HTTP/2.
+    #[default]
+    Grpc,
+    /// Protocol Buffers over HTTP/1.1.
+    Http,
+}
+
+impl Protocol {
+    const WORDS: [(&str, Self); 2] = [("grpc", Self::Grpc), ("http/protobuf", Self::Http)];
+
+    /// What `test output` calls it.
+    pub(crate) fn transport(self) -> &'static str {
+        match self {
+            Self::Grpc => "HTTP/2",
+            Self::Http => "HTTP",
+        }
+    }
+
+    /// Port of a host that names none: those that the protocol is registered for.
+    fn port(self) -> u16 {
+        match self {
+            Self::Grpc => 4317,
+            Self::Http => 4318,
+        }
+    }
+}
+
+/// How requests are compressed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Compression {
+    /// Not at all.
+    None,
+    /// Level 1.
+    #[default]
+    Gzip,
+    /// Level 1.
+    Zstd,
+}
+
+impl Compression {
+    const WORDS: [(&str, Self); 3] =
+        [("none", Self::None), ("gzip", Self::Gzip), ("zstd", Self::Zstd)];
+
+    /// Its name in a header.
+    pub(crate) fn name(self) -> Option<&'static str> {
+        match self {
+            Self::None => None,
+            Self::Gzip => Some("gzip"),
+            Self::Zstd => Some("zstd"),
+        }
+    }
+}
+
+/// Settings of `output.otlp`. Names are those of the YAML.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// `hosts`.
+    pub hosts: Vec<HostUrl>,
+    /// `protocol`.
+    pub protocol: Protocol,
+    /// `workers`: requests under way at once, to each host.
+    pub workers: usize,
+    /// `loadbalance`: all hosts at once, or one until it fails.
+    pub loadbalance: bool,
+    /// `bulk_max_size`: most events of a request; 0 = the queue decides.
+    pub bulk_max_size: usize,
+    /// `bulk_max_bytes`: most bytes of a request before it is compressed.
+    pub bulk_max_bytes: usize,
+    /// `compression`.
+    pub compression: Compression,
+    /// `headers` of every request.
+    pub headers: Vec<(HeaderName, HeaderValue)>,
+    /// What `resource_fields` and `resource_attributes` say.
+    pub(crate) naming: Arc<Naming>,
+    /// `timeout` of connecting, and of a request.
+    pub timeout: Duration,
+    /// `backoff.init`.
+    pub backoff_init: Duration,
+    /// `backoff.max`.
+    pub backoff_max: Duration,
+    /// `proxy_url`, `proxy_headers` and `proxy_disable`, or the environment.
+    pub proxy: ProxyChoice,
+    /// `ssl`, for hosts with `https`.
+    pub tls: TlsSettings,
+}
+
+impl Config {
+    /// Default of `bulk_max_size`.
+    pub const BULK_MAX_SIZE: usize = 2048;
+    /// Default of `bulk_max_bytes`: servers of gRPC take 4 MiB if nobody says something else.
+    pub const BULK_MAX_BYTES: usize = 3 << 20;
+    /// Default of `timeout`.
+    pub const TIMEOUT: Duration = Duration::from_secs(30);
+    /// Default of `backoff.init`.
+    pub const BACKOFF_INIT: Duration = Duration::from_secs(1);
+    /// Default of `backoff.max`.
+    pub const BACKOFF_MAX: Duration = Duration::from_mins(1);
+
+    /// The defaults, for these servers.
+    pub fn new(hosts: Vec<HostUrl>) -> Self {
+        Self {
+            hosts,
+            protocol: Protocol::default(),
+            workers: 1,
+            loadbalance: true,
+            bulk_max_size: Self::BULK_MAX_SIZE,
+            bulk_max_bytes: Self::BULK_MAX_BYTES,
+            compression: Compression::default(),
+            headers: Vec::new(),
+            naming: Arc::new(Naming {
+                resource_fields: resource::FIELDS.map(str::to_owned).to_vec(),
+                resource_attributes: Vec::new(),
+            }),
+            timeout: Self::TIMEOUT,
+            backoff_init: Self::BACKOFF_INIT,
+            backoff_max: Self::BACKOFF_MAX,
+            proxy: ProxyChoice::Direct,
+            tls: TlsSettings::default(),
+        }
+    }
+
+    /// Reads `output.otlp`; mistakes are told to the section's problems. `None` if no host is named.
+    pub fn read(section: &Section<'_>) -> Option<Self> {
+        section.deprecated(
+            &["max_retries"],
+            "events are sent until they are accepted, as to other outputs",
+        );
+        let protocol = section.one_of("protocol", &Protocol::WORDS).or(Protocol::Grpc);
+        let tls = TlsSettings::read(&section.section("ssl"));
+        let is_encrypted = section.has("ssl") && tls.enabled;
+        let mut config = Self::new(read_hosts(section, protocol, is_encrypted));
+        config.protocol = protocol;
+        config.tls = tls;
+        config.workers = read_workers(section, "a number of requests", 1024);
+        config.loadbalance = section.bool("loadbalance").or(true);
+        config.bulk_max_size = read_bulk_max_size(section, Self::BULK_MAX_SIZE);
+        config.bulk_max_bytes = section
+            .size("bulk_max_bytes")
+            .named("a size")
+            .range(1024..=1 << 30)
+            .map(|bytes| bytes as usize)
+            .or(Self::BULK_MAX_BYTES);
+        config.compression =
+            section.one_of("compression", &Compression::WORDS).or(Compression::default());
+        config.headers = read_headers(section, "headers");
+        for (name, _) in config.headers.iter().filter(|(name, _)| is_ours(name)) {
+            let message = format!("`{name}` is no header to choose: it belongs to the protocol");
+            section.problem("headers", message, "");
+        }
+        config.naming = Arc::new(read_naming(section));
+        let positive = Duration::from_millis(1)..;
+        config.timeout = section.duration("timeout").range(positive.clone()).or(Self::TIMEOUT);
+        config.backoff_init =
+            section.duration("backoff.init").range(positive.clone()).or(Self::BACKOFF_INIT);
+        config.backoff_max = section.duration("backoff.max").range(positive).or(Self::BACKOFF_MAX);
+        config.proxy = ProxyChoice::read(section, |name| std::env::var(name).ok());
+        if config.hosts.is_empty() {
+            return None;
+        }
+        if is_encrypted && !config.hosts.iter().any(|host| host.https) {
+            let message = "no host is encrypted: all of them say `http://`";
+            section.warning("ssl", message, "write `https://`, or no scheme, in `hosts`");
+        }
+        Some(config)
+    }
+}
+
+fn read_hosts(section: &Section<'_>, protocol: Protocol, is_encrypted: bool) -> Vec<HostUrl> {
+    let scheme = if is_encrypted { "https" } else { "http" };
+    let parse = |text: &String| {
+        if text.contains(['?', '#']) {
+            return Err("expected no query, which OTLP has no use for".to_owned());
+        }
+        let is_url = text.contains("://");
+        let port = |https| if https && is_url { HTTPS_PORT } else { protocol.port() };
+        let host = HostUrl::parse(text, scheme, "", port)?;
+        if protocol == Protocol::Grpc && !host.path.is_empty() {
+            let message = "expected no path: gRPC has no use for it, `protocol: http/protobuf` has";
+            return Err(message.to_owned());
+        }
+        Ok(host)
+    };
+    let parse_all = |texts: Vec<String>| {
+        if texts.is_empty() {
+            return Err("expected at least one host".to_owned());
+        }
+        texts.iter().map(parse).collect()
+    };
+    let hosts = section.strings("hosts").named("a list of hosts, as in `[\"localhost:4317\"]`");
+    hosts.try_map(parse_all).required()
+}
+
+/// Whether a header is one that the protocol itself has.
+fn is_ours(name: &HeaderName) -> bool {
+    const NAMES: [&str; 11] = [
+        "connection",
+        "content-encoding",
+        "content-length",
+        "content-type",
+        "host",
+        "keep-alive",
+        "proxy-connection",
+        "te",
+        "trailer",
+        "transfer-encoding",
+        "upgrade",
+    ];
+    NAMES.contains(&name.as_str()) || name.as_str().starts_with("grpc-")
+}
+
+fn read_naming(section: &Section<'_>) -> Naming {
+    let is_key = |fields: Vec<String>| {
+        let wrong = fields.iter().find(|field| field.is_empty() || field.contains('.'));
+        match wrong {
+            Some(field) => {
+                Err(format!("`{field}` is no first part of a name, as `host` is of `host.name`"))
+            }
+            None => Ok(fields),
+        }
+    };
+    let fields = section.strings("resource_fields").named("a list of fields").try_map(is_key);
+    let attributes = section.string_map("resource_attributes").optional().unwrap_or_default();
+    Naming {
+        resource_fields: fields.or(resource::FIELDS.map(str::to_owned).to_vec()),
+        resource_attributes: attributes.into_iter().collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests;

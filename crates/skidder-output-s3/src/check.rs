@@ -1,0 +1,90 @@
+//! `skidder test output`: goes to the bucket step by step, puts an object, and removes it.
+
+use super::S3;
+use super::client::{Ask, Client, Failure};
+use super::key::checked;
+use super::object::Object;
+use bytes::Bytes;
+use http::Method;
+use skidder_net::{Connection, Steps, within};
+use skidder_os::{Clock, SystemClock};
+use skidder_outputs::moment;
+use skidder_pipeline::OutputMetrics;
+use std::sync::Arc;
+
+/// What is put to see whether that is allowed.
+const CONTENT: &[u8] = b"{\"message\":\"skidder test output\"}\n";
+
+impl S3 {
+    /// Tries the bucket; says whether it would take objects.
+    pub async fn check(&self, tell: &mut (dyn FnMut(&str) + Send)) -> bool {
+        let mut steps = Steps::new(tell);
+        let scheme = if self.target.https { "https" } else { "http" };
+        steps.line(0, &format!("s3: {scheme}://{}...", self.target.authority));
+        self.check_all(&mut steps).await.is_some()
+    }
+
+    async fn check_all(&self, steps: &mut Steps<'_>) -> Option<()> {
+        let timeout = self.config.timeout;
+        let stream = self.route().check(steps, timeout).await?;
+        let opened = within(timeout, Connection::over(stream, None)).await;
+        let connection = steps.step(1, "HTTP", opened)?;
+        let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
+        let got = self.provider.get(&*clock).await;
+        steps.line(1, &format!("who signs: {}", self.config.credentials.name()));
+        steps.step(1, "credentials", got)?;
+        let mut client = self.client(Arc::new(OutputMetrics::default()), Arc::clone(&clock));
+        client.last_used = clock.monotonic();
+        client.connection = Some(connection);
+        self.check_bucket(&mut client, steps).await?;
+        self.check_put(&mut client, &*clock, steps).await
+    }
+
+    /// Who may only put objects may not ask whether the bucket is there: then the object tells.
+    async fn check_bucket(&self, client: &mut Client, steps: &mut Steps<'_>) -> Option<()> {
+        let name = format!("bucket `{}`", self.config.bucket);
+        match client.ask(Ask::empty(Method::HEAD, None)).await {
+            Ok(_) => steps.ok(1, &name, ""),
+            Err(Failure::Refused(refused)) if refused.status == 404 => {
+                let error = "it is not there; make it, or correct `bucket`";
+                return steps.step(1, &name, Err(error));
+            }
+            Err(Failure::Refused(refused)) if refused.status == 403 => {
+                let remark = "cannot be looked at (403): the right `s3:ListBucket` is missing, or the credentials are wrong";
+                steps.warn(1, &name, remark);
+            }
+            Err(failure) => return steps.step(1, &name, Err(failure)),
+        }
+        Some(())
+    }
+
+    async fn check_put(
+        &self,
+        client: &mut Client,
+        clock: &dyn Clock,
+        steps: &mut Steps<'_>,
+    ) -> Option<()> {
+        let now = clock.wall();
+        let mut prefix = Vec::new();
+        // Where events decide, as far as they do not.
+        let format = self.prefix();
+        let is_whole = format.write(&mut prefix, moment(now.0).event(0)).is_ok();
+        let prefix = checked(&prefix, "").unwrap_or_default();
+        if !is_whole {
+            let remark = format!("`{prefix}`; what follows depends on the events");
+            steps.line(1, &format!("key_prefix: {remark}"));
+        }
+        let key = self.names("-test-output").key(prefix, now);
+        let object = Object::of(key.clone(), vec![Bytes::from_static(CONTENT)]);
+        let put = client.put(&object).await;
+        steps.step(1, &format!("put `{key}`"), put)?;
+        match client.ask(Ask::empty(Method::DELETE, Some(&key))).await {
+            Ok(_) => steps.ok(1, "delete it", ""),
+            Err(failure) => {
+                let remark = format!("it is left there, which does no harm: {failure}");
+                steps.warn(1, "delete it", &remark);
+            }
+        }
+        Some(())
+    }
+}

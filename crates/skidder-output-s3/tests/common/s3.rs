@@ -1,0 +1,353 @@
+//! A bucket that checks signatures and digests as S3 says, by other code than ours, and does what a script says.
+
+use super::number;
+use hmac::{Hmac, KeyInit, Mac};
+use sha2::{Digest, Sha256};
+use skidder_contract::{listen, serve_all};
+use std::collections::{BTreeMap, VecDeque};
+use std::io::Read as _;
+use std::sync::{Arc, Mutex};
+use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, BufReader};
+use tokio_rustls::TlsAcceptor;
+
+/// Who may do anything.
+pub(crate) const KEYS: (&str, &str) = ("AKIDTEST", "a/secret+of=tests");
+pub(crate) const BUCKET: &str = "logs";
+pub(crate) const REGION: &str = "eu-test-1";
+
+/// What to do with one object.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Act {
+    /// Keep it.
+    Ok,
+    /// Refuse it with a status and a code.
+    Error(u16, &'static str),
+    /// Too large, if it has more lines than this. Stays in the script.
+    AtMost(usize),
+    /// Too large, if it has this line. Stays in the script.
+    NeverLine(usize),
+    /// Close the connection without an answer.
+    Close,
+    /// Keep it, and close the connection without an answer.
+    KeepAndClose,
+    /// Answer in another language.
+    Nonsense,
+    /// Begin an answer and close.
+    Half,
+    /// Say 200, as a portal does that knows nothing of S3, and keep nothing.
+    Portal,
+    /// Say this, as though it were success, and keep nothing.
+    Says(&'static str),
+    /// Say nothing until the other side gives up.
+    Silence,
+}
+
+/// One request as it came.
+#[derive(Clone, Debug)]
+pub(crate) struct Asked {
+    pub(crate) method: String,
+    /// As it was sent; the whole URL if a proxy forwarded it.
+    pub(crate) target: String,
+    pub(crate) headers: BTreeMap<String, String>,
+    pub(crate) body: Vec<u8>,
+}
+
+#[derive(Default)]
+pub(crate) struct State {
+    script: VecDeque<Act>,
+    pub(crate) objects: BTreeMap<String, Vec<u8>>,
+    /// Keys of objects that were kept, also of those that were replaced.
+    pub(crate) puts: Vec<String>,
+    pub(crate) asked: Vec<Asked>,
+    /// Status and code for methods that are not allowed.
+    pub(crate) forbidden: BTreeMap<&'static str, (u16, &'static str)>,
+    /// Keys besides, as of credentials that were replaced.
+    pub(crate) secret: Option<String>,
+}
+
+#[derive(Clone)]
+pub(crate) struct FakeBucket {
+    pub(crate) address: String,
+    pub(crate) state: Arc<Mutex<State>>,
+}
+
+impl FakeBucket {
+    pub(crate) async fn start(script: impl IntoIterator<Item = Act>) -> Self {
+        Self::start_with(script, None).await
+    }
+
+    pub(crate) async fn start_with(
+        script: impl IntoIterator<Item = Act>,
+        tls: Option<TlsAcceptor>,
+    ) -> Self {
+        let (listener, address) = listen().await;
+        let state = State { script: script.into_iter().collect(), ..State::default() };
+        let bucket = Self { address: address.to_string(), state: Arc::new(Mutex::new(state)) };
+        let serving = bucket.clone();
+        let accepted = || {};
+        serve_all(listener, tls, accepted, move |stream| {
+            let bucket = serving.clone();
+            async move { drop(bucket.serve(stream).await) }
+        });
+        bucket
+    }
+
+    /// How often each line is in the bucket.
+    pub(crate) fn taken(&self) -> BTreeMap<usize, usize> {
+        let mut taken = BTreeMap::new();
+        for (key, body) in &self.state.lock().unwrap().objects {
+            for line in lines_of(key, body) {
+                *taken.entry(line).or_default() += 1;
+            }
+        }
+        taken
+    }
+
+    /// Lines of each object that is there, by its key.
+    pub(crate) fn objects(&self) -> BTreeMap<String, Vec<usize>> {
+        let state = self.state.lock().unwrap();
+        state.objects.iter().map(|(key, body)| (key.clone(), lines_of(key, body))).collect()
+    }
+
+    async fn serve(&self, stream: impl AsyncRead + AsyncWrite + Unpin) -> std::io::Result<()> {
+        let mut stream = BufReader::new(stream);
+        while let Some(asked) = read_request(&mut stream).await? {
+            let (answer, lives) = self.answer(&asked);
+            if let Some(answer) = answer {
+                stream.write_all(answer.as_bytes()).await?;
+                stream.flush().await?;
+            } else if lives {
+                std::future::pending::<()>().await;
+            }
+            if !lives {
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+
+    /// What is said, and whether the connection lives on. Nothing on a connection that lives is silence.
+    fn answer(&self, asked: &Asked) -> (Option<String>, bool) {
+        let mut state = self.state.lock().unwrap();
+        state.asked.push(asked.clone());
+        let secret = state.secret.clone().unwrap_or_else(|| KEYS.1.to_owned());
+        if let Err((status, code)) = check(asked, &secret) {
+            return (Some(refusal(status, code)), true);
+        }
+        if let Some((status, code)) = state.forbidden.get(&*asked.method) {
+            // An answer to HEAD has no body.
+            let refusal = refusal(*status, code);
+            let head = refusal.split("\r\n\r\n").next().unwrap();
+            let is_head = asked.method == "HEAD";
+            return (Some(if is_head { format!("{head}\r\n\r\n") } else { refusal }), true);
+        }
+        let path = asked.path();
+        let Some(key) = path.strip_prefix(&format!("/{BUCKET}")) else {
+            return (Some(refusal(404, "NoSuchBucket")), true);
+        };
+        let key = key.trim_start_matches('/').to_owned();
+        match (&*asked.method, &*key) {
+            ("HEAD", "") => (Some(good("")), true),
+            ("DELETE", _) => {
+                let answer = "HTTP/1.1 204 No Content\r\n\r\n";
+                state.objects.remove(&key);
+                (Some(answer.to_owned()), true)
+            }
+            ("PUT", _) if !key.is_empty() => put(&mut state, key, asked),
+            _ => (Some(refusal(405, "MethodNotAllowed")), true),
+        }
+    }
+}
+
+fn put(state: &mut State, key: String, asked: &Asked) -> (Option<String>, bool) {
+    let act = match state.script.front().copied() {
+        Some(act @ (Act::AtMost(_) | Act::NeverLine(_))) => act,
+        _ => state.script.pop_front().unwrap_or(Act::Ok),
+    };
+    let is_too_large = match act {
+        Act::AtMost(most) => lines_of(&key, &asked.body).len() > most,
+        Act::NeverLine(line) => lines_of(&key, &asked.body).contains(&line),
+        _ => false,
+    };
+    if is_too_large {
+        return (Some(refusal(400, "EntityTooLarge")), true);
+    }
+    let etag = "etag: \"0123\"\r\n";
+    let (keeps, answer, lives) = match act {
+        Act::Ok | Act::AtMost(_) | Act::NeverLine(_) => (true, Some(good(etag)), true),
+        Act::Error(status, code) => (false, Some(refusal(status, code)), true),
+        Act::Close => (false, None, false),
+        Act::KeepAndClose => (true, None, false),
+        Act::Nonsense => (false, Some("-ERR unknown command\r\n".to_owned()), false),
+        Act::Half => (false, Some("HTTP/1.1 200 OK\r\netag: \"01".to_owned()), false),
+        Act::Portal => (false, Some(good("content-type: text/html\r\n")), true),
+        Act::Says(answer) => (false, Some(answer.to_owned()), true),
+        Act::Silence => (false, None, true),
+    };
+    if keeps {
+        state.puts.push(key.clone());
+        let before = state.objects.insert(key, asked.body.clone());
+        assert!(before.is_none_or(|before| before == asked.body), "a retry sends the same bytes");
+    }
+    (answer, lives)
+}
+
+fn good(headers: &str) -> String {
+    format!("HTTP/1.1 200 OK\r\n{headers}content-length: 0\r\n\r\n")
+}
+
+fn refusal(status: u16, code: &str) -> String {
+    let body =
+        format!("<?xml version=\"1.0\"?><Error><Code>{code}</Code><Message>no</Message></Error>");
+    format!("HTTP/1.1 {status} X\r\ncontent-length: {}\r\n\r\n{body}", body.len())
+}
+
+impl Asked {
+    /// The path, not escaped any more.
+    pub(crate) fn path(&self) -> String {
+        let path = self.raw_path();
+        let mut bytes = Vec::new();
+        let mut rest = path.as_bytes();
+        while let Some((&first, behind)) = rest.split_first() {
+            rest = behind;
+            if first == b'%' {
+                let code = std::str::from_utf8(&behind[..2]).unwrap();
+                bytes.push(u8::from_str_radix(code, 16).unwrap());
+                rest = &behind[2..];
+            } else {
+                bytes.push(first);
+            }
+        }
+        String::from_utf8(bytes).unwrap()
+    }
+
+    fn raw_path(&self) -> &str {
+        match self.target.split_once("://") {
+            Some((_, rest)) => &rest[rest.find('/').unwrap()..],
+            None => &self.target,
+        }
+    }
+
+    pub(crate) fn header(&self, name: &str) -> &str {
+        self.headers.get(name).map_or("", String::as_str)
+    }
+}
+
+/// Checks signature and digests (<https://docs.aws.amazon.com/AmazonS3/latest/API/sig-v4-header-based-auth.html>).
+fn check(asked: &Asked, secret: &str) -> Result<(), (u16, &'static str)> {
+    let authorization = asked.header("authorization");
+    let field = |name: &str| {
+        let (_, rest) = authorization.split_once(name)?;
+        rest.split(',').next()
+    };
+    let (Some(place), Some(names), Some(signature)) =
+        (field("Credential="), field("SignedHeaders="), field("Signature="))
+    else {
+        return Err((403, "AccessDenied"));
+    };
+    let signed: Vec<&str> = names.split(';').collect();
+    for name in asked.headers.keys() {
+        let must = name == "host" || name.starts_with("x-amz-");
+        assert!(!must || signed.contains(&name.as_str()), "`{name}` is not signed: {signed:?}");
+    }
+    assert!(signed.is_sorted(), "{signed:?}");
+    let parts: Vec<&str> = place.split('/').collect();
+    let [id, day, region, service, end] = parts[..] else { return Err((403, "AccessDenied")) };
+    if id != KEYS.0 {
+        return Err((403, "InvalidAccessKeyId"));
+    }
+    if region != REGION {
+        return Err((400, "AuthorizationHeaderMalformed"));
+    }
+    let time = asked.header("x-amz-date");
+    assert!(time.starts_with(day) && service == "s3" && end == "aws4_request", "{place}");
+    let mut request = format!("{}\n{}\n\n", asked.method, asked.raw_path());
+    for name in &signed {
+        request += &format!("{name}:{}\n", asked.header(name).trim());
+    }
+    request += &format!("\n{names}\n{}", asked.header("x-amz-content-sha256"));
+    let text = format!(
+        "AWS4-HMAC-SHA256\n{time}\n{day}/{region}/s3/aws4_request\n{}",
+        hex(&Sha256::digest(request))
+    );
+    let mut key = format!("AWS4{secret}").into_bytes();
+    for part in [day, region, "s3", "aws4_request"] {
+        key = keyed(&key, part.as_bytes());
+    }
+    if hex(&keyed(&key, text.as_bytes())) != signature {
+        return Err((403, "SignatureDoesNotMatch"));
+    }
+    if hex(&Sha256::digest(&asked.body)) != asked.header("x-amz-content-sha256") {
+        return Err((400, "XAmzContentSHA256Mismatch"));
+    }
+    if asked.method == "PUT" {
+        let sum = crc32fast::hash(&asked.body).to_be_bytes();
+        let sum = base64::Engine::encode(&base64::engine::general_purpose::STANDARD, sum);
+        assert_eq!(sum, asked.header("x-amz-checksum-crc32"));
+    }
+    Ok(())
+}
+
+fn keyed(key: &[u8], text: &[u8]) -> Vec<u8> {
+    let mut code = Hmac::<Sha256>::new_from_slice(key).unwrap();
+    code.update(text);
+    code.finalize().into_bytes().to_vec()
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::new(), |text, byte| format!("{text}{byte:02x}"))
+}
+
+/// Numbers of the lines of an object.
+pub(crate) fn lines_of(key: &str, body: &[u8]) -> Vec<usize> {
+    let text = text_of(key, body);
+    let number = |line: &str| match serde_json::from_str::<serde_json::Value>(line) {
+        Ok(event) => event["message"].as_str().filter(|text| text.starts_with("line ")).map(number),
+        Err(_) => Some(number(line)),
+    };
+    // What `test output` puts is no line.
+    text.lines().filter_map(number).collect()
+}
+
+/// The text of an object, by the end of its name.
+pub(crate) fn text_of(key: &str, body: &[u8]) -> String {
+    let mut text = Vec::new();
+    match key.rsplit_once('.').map(|(_, end)| end) {
+        Some("gz") => {
+            flate2::read::GzDecoder::new(body).read_to_end(&mut text).unwrap();
+        }
+        Some("zst") => {
+            text.reserve(16 << 20);
+            zstd_safe::decompress(&mut text, body).unwrap();
+        }
+        _ => text.extend_from_slice(body),
+    }
+    String::from_utf8(text).unwrap()
+}
+
+async fn read_request(
+    stream: &mut (impl AsyncBufReadExt + AsyncReadExt + Unpin),
+) -> std::io::Result<Option<Asked>> {
+    let mut lines = Vec::new();
+    loop {
+        let mut line = String::new();
+        if stream.read_line(&mut line).await? == 0 {
+            return Ok(None);
+        }
+        match line.trim_end() {
+            "" => break,
+            line => lines.push(line.to_owned()),
+        }
+    }
+    let mut first = lines[0].split(' ').map(str::to_owned);
+    let (method, target) = (first.next().unwrap(), first.next().unwrap());
+    let headers = lines[1..].iter().map(|line| {
+        let (name, value) = line.split_once(':').unwrap();
+        (name.to_ascii_lowercase(), value.trim().to_owned())
+    });
+    let headers: BTreeMap<String, String> = headers.collect();
+    let length = headers.get("content-length").map_or(0, |length| length.parse().unwrap());
+    let mut body = vec![0; length];
+    stream.read_exact(&mut body).await?;
+    Ok(Some(Asked { method, target, headers, body }))
+}
