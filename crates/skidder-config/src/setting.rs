@@ -147,6 +147,12 @@ impl<'a, T> Setting<'a, T> {
         Self { hint, ..self }
     }
 
+    /// Does not show a wrong value in the message: something else, a password for instance, may stand in its place.
+    pub fn hidden(mut self) -> Self {
+        self.place.hidden = true;
+        self
+    }
+
     /// Refuses values outside `range`; the bounds are told in the message.
     pub fn range(self, range: impl RangeBounds<T>) -> Self
     where

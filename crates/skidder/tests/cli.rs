@@ -149,6 +149,36 @@ fn an_exported_configuration_shows_no_secret() {
 }
 
 #[test]
+fn a_secret_in_the_wrong_place_is_not_shown() {
+    let outputs = [
+        "redis: {hosts: ['redis://u:x@127.0.0.1:1/0?password=GEHEIM'], db: GEHEIM}",
+        "logstash.hosts: ['127.0.0.1:1?k=GEHEIM', 'h:1#GEHEIM']",
+        "elasticsearch: {hosts: ['http://a:x@h:9200#GEHEIM'], parameters: {tok: GEHEIM}}",
+        "elasticsearch: {hosts: [h], foo: {bar: GEHEIM}, headers: [GEHEIM]}",
+        "elasticsearch: {hosts: [h], username: [GEHEIM], parameters: [GEHEIM]}",
+        "elasticsearch: {hosts: [h], username: {a: GEHEIM}}",
+        "kafka: {hosts: [h], topic: t, headers: [{key: k, value: GEHEIM}]}",
+        "nosuch: {tok: GEHEIM}",
+        "console.enabled: true\nnosuch: {tok: GEHEIM}",
+    ];
+    let input = "filebeat.inputs: [{type: filestream, id: a, paths: [/none/x]}]\noutput.";
+    for output in outputs {
+        for arguments in
+            [&["test", "config"][..], &["test", "output"], &["export", "config"], &["--once"]]
+        {
+            let text = format!("{input}{output}\n");
+            if output.starts_with("kafka") && !arguments.contains(&"export") {
+                continue;
+            }
+            let ended = configured(&text, arguments);
+            let shown = format!("{}{}", ended.out, ended.log);
+            assert!(!shown.contains("GEHEIM"), "{output}, {arguments:?}: {shown}");
+            assert!(!shown.is_empty(), "{output}, {arguments:?}");
+        }
+    }
+}
+
+#[test]
 fn the_version_is_told_in_both_ways() {
     for arguments in [&["version"][..], &["--version"]] {
         let ended = run(Path::new("/"), arguments).succeeded();
