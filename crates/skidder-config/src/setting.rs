@@ -40,6 +40,8 @@ pub(crate) struct Place<'a> {
     pub(crate) section: Option<Position>,
     /// Messages must not show the value.
     pub(crate) hidden: bool,
+    /// Its section is no map, which is reported.
+    pub(crate) is_reported: bool,
 }
 
 impl Place<'_> {
@@ -100,6 +102,7 @@ impl<'a, T> Setting<'a, T> {
         parse: impl FnOnce(&'a Node, &Place<'a>) -> Result<T, Refusal>,
     ) -> Self {
         let state = match place.node {
+            None if place.is_reported => State::Refused(Refusal::Told),
             None => State::Missing,
             Some(node) => match node.unresolved_problem(&place.path) {
                 Some(problem) => {
