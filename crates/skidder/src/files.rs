@@ -218,7 +218,8 @@ fn print_table(rows: &[Row], asked: Asked) -> Result<()> {
         Asked::Registry => "the registry; skidder is not running",
     };
     let more = if unknown > 0 {
-        format!(", and what {unknown} files have that cannot be told")
+        let have = if unknown == 1 { "file has" } else { "files have" };
+        format!(", and what {unknown} {have} that cannot be told")
     } else {
         String::new()
     };
