@@ -424,7 +424,10 @@ impl Catalog {
             ReaderState::Closed => FileState::Closed,
         };
         if !known.placed {
-            let reason = match (known.former, unread_bytes(known, look) > 0) {
+            // It ended where its reader found something else behind it.
+            let is_read = known.former && known.ended_at == Some(look.offset);
+            let is_unread = !is_read && unread_bytes(known, look) > 0;
+            let reason = match (known.former, is_unread) {
                 (true, false) => Reason::Rewritten,
                 (true, true) => Reason::RewrittenUnread,
                 (false, false) => Reason::Gone,

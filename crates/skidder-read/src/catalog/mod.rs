@@ -191,6 +191,8 @@ struct Known {
     compressed: bool,
     /// Its file was rewritten: it has lost its place, and its key to what is there now.
     former: bool,
+    /// Where it ended when it was saved, if it is looked at once more nevertheless: a compressed file.
+    ended_at: Option<u64>,
     /// Compressed files that its reader found to hold something else.
     refused: Refused,
     /// Its reader was not told of `path`.

@@ -95,6 +95,7 @@ impl Catalog {
         });
         if unread {
             if head.compressed && changed {
+                known.ended_at = None;
                 self.input.cursors.doubt_end(id);
             }
             self.readers.wake(id);
@@ -220,8 +221,7 @@ impl Catalog {
     ) {
         let usual = self.input.settings.fingerprint.length;
         let Candidate { found, path, head, before, .. } = candidate;
-        let id = self.ids.next(self.number);
-        let key: Arc<str> = key.into();
+        let (id, key): (_, Arc<str>) = (self.ids.next(self.number), key.into());
         if self.input.settings.shares_keys && !self.ids.claim(&key, id) {
             if !matches!(before, Some(Holds::Nothing)) {
                 tracing::info!(path = %path.display(), key = &*key,
@@ -246,6 +246,7 @@ impl Catalog {
             size: meta.size,
             compressed: head.compressed,
             former: false,
+            ended_at: saved.as_ref().filter(|_| head.compressed).and_then(|it| self.end_of(it)),
             refused: Refused::default(),
             untold: false,
             placed: true,
@@ -279,6 +280,14 @@ impl Catalog {
         }
         self.sources.insert(id, known);
         self.fill_place(path, &found, Holds::Source(id), false);
+    }
+
+    /// Where a saved source ended, if it goes on as one that may have more.
+    fn end_of(&self, saved: &SavedState) -> Option<u64> {
+        let resumes = !saved.cursor.eof && saved.cursor.offset > 0;
+        let entry = if resumes { self.input.cursors.saved(&saved.key).ok()? } else { None };
+        let ended = entry.map(|entry| entry.cursor).filter(|cursor| cursor.eof)?;
+        (ended.offset == saved.cursor.offset).then_some(ended.offset)
     }
 
     /// Whether the name that a new file has is to be remembered at once, because of links or pins. Everything else about
