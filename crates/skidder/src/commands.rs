@@ -197,9 +197,9 @@ fn test_config(global: &Global, world: &World) -> Result<ExitCode> {
     let settings = load_settings(global, world)?;
     let parts = read_parts(&settings, world, |name| Ok(Agent::passing(name, world.clock.wall())))?;
     for input in parts.inputs() {
-        let id = &input.settings.id;
+        let name = files::name_of(&input.settings);
         for finding in survey(&*world.fs, &input.settings) {
-            tell(&format!("warning: input `{id}`: {finding}\nhint: {}\n", finding.remedy()));
+            tell(&format!("warning: input `{name}`: {finding}\nhint: {}\n", finding.remedy()));
         }
     }
     print("Config OK\n")?;

@@ -179,6 +179,18 @@ fn a_secret_in_the_wrong_place_is_not_shown() {
 }
 
 #[test]
+fn an_input_is_called_as_it_is_written() {
+    let text = "filebeat.inputs:\n- {type: docker, containers.ids: ['none-at-all']}\n\
+                - {type: log, paths: [/none/x.log]}\noutput.console.enabled: true\n";
+    let told = configured(text, &["test", "config"]).succeeded().log;
+    assert!(told.contains("inputs of type `docker` run as") && !told.contains("``"), "{told}");
+    assert!(told.contains("input `log`: no file matches `/none/x.log`"), "{told}");
+    let place = tempfile::tempdir().unwrap();
+    let told = run(place.path(), &["ship", "nosuch", "--to", "-"]).log;
+    assert!(told.contains("no file matches") && !told.contains("every scan"), "{told}");
+}
+
+#[test]
 fn the_version_is_told_in_both_ways() {
     for arguments in [&["version"][..], &["--version"]] {
         let ended = run(Path::new("/"), arguments).succeeded();
@@ -469,13 +481,9 @@ fn shells_learn_all_commands_that_are_shown() {
 fn every_command_that_is_shown_has_a_page() {
     let directory = tempfile::tempdir().unwrap();
     let pages = directory.path().join("man");
-    let missing = run(directory.path(), &["man", "man"]);
-    assert!(
-        missing.code() == Some(1) && missing.log.contains("cannot write pages"),
-        "{}",
-        missing.log
-    );
-    std::fs::create_dir(&pages).unwrap();
+    std::fs::write(directory.path().join("file"), "").unwrap();
+    let wrong = run(directory.path(), &["man", "file"]);
+    assert!(wrong.code() == Some(1) && wrong.log.contains("cannot write pages"), "{}", wrong.log);
     run(directory.path(), &["man", "man"]).succeeded();
     let page = |name: &str| std::fs::read_to_string(pages.join(name)).unwrap();
     let first = page("skidder.1");
