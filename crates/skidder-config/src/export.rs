@@ -2,7 +2,7 @@
 //!
 //! Reading the output again gives the same settings (but for the masked ones).
 
-use crate::mask::{is_address, is_secret, mask_address, mask_url, may_be_secret};
+use crate::mask::{is_address, is_secret, mask_address, mask_url};
 use crate::node::{Content, MASK, Map, Node};
 use crate::problem::Position;
 use crate::scalar;
@@ -24,26 +24,41 @@ pub(crate) fn to_yaml(node: &Node) -> String {
     out
 }
 
-/// Hides what may be a secret below the keys at `unknown`.
-pub(crate) fn hide_unknown(node: &mut Node, path: &str, is_unknown: bool, unknown: &[Position]) {
-    match &mut node.content {
-        Content::Map(map) => {
-            for entry in map.iter_mut() {
-                let path = crate::tree::join(path, &entry.key);
-                let is_unknown = is_unknown || unknown.contains(&entry.key_position);
-                hide_unknown(&mut entry.value, &path, is_unknown, unknown);
+/// Places of values that are hidden because a secret may stand there by mistake.
+pub(crate) struct Doubtful<'a> {
+    /// Keys without a meaning: all values below them are hidden.
+    pub(crate) unknown: &'a [Position],
+    /// Values that were rejected: hidden in outputs, where secrets are.
+    pub(crate) wrong: &'a [Position],
+}
+
+impl Doubtful<'_> {
+    /// Hides the values at these places in `node`, which is at `path`.
+    pub(crate) fn hide(&self, node: &mut Node, path: &str, is_hidden: bool) {
+        // An address shows which of them is wrong, and is masked by itself.
+        let is_wrong = is_of_output(path) && !is_address(path);
+        let is_hidden = is_hidden || is_wrong && self.wrong.contains(&node.position);
+        match &mut node.content {
+            Content::Map(map) => {
+                for entry in map.iter_mut() {
+                    let path = crate::tree::join(path, &entry.key);
+                    let is_unknown = self.unknown.contains(&entry.key_position);
+                    self.hide(&mut entry.value, &path, is_hidden || is_unknown);
+                }
             }
-        }
-        Content::List(list) => {
-            for item in list {
-                hide_unknown(item, path, is_unknown, unknown);
+            Content::List(list) => {
+                for item in list {
+                    self.hide(item, path, is_hidden);
+                }
             }
-        }
-        _ => {
-            let text = node.text.as_deref().unwrap_or_default();
-            node.secret |= is_unknown && may_be_secret(path, text);
+            _ => node.secret |= is_hidden,
         }
     }
+}
+
+/// Whether `path` is inside of an output, that of the monitoring among them.
+fn is_of_output(path: &str) -> bool {
+    ["output.", "outputs.", "monitoring."].iter().any(|start| path.starts_with(start))
 }
 
 /// Writes the keys of `map`. With `inline` the first one continues a line (after `- `).

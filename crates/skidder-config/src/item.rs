@@ -82,6 +82,7 @@ impl<'a> Item<'a> {
             node: if self.node.is_null() { None } else { Some(self.node) },
             section: Some(self.node.position.clone()),
             hidden: false,
+            is_reported: false,
         }
     }
 }

@@ -30,6 +30,8 @@ pub struct Section<'a> {
     rules: RefCell<Vec<Rule>>,
     /// Nothing is to be checked at the end.
     skipped: Cell<bool>,
+    /// It is no map, which is reported.
+    is_reported: bool,
 }
 
 impl<'a> Section<'a> {
@@ -47,6 +49,7 @@ impl<'a> Section<'a> {
             asked: RefCell::default(),
             rules: RefCell::default(),
             skipped: Cell::new(false),
+            is_reported: map.is_none() && node.is_some_and(|node| !node.is_null()),
         }
     }
 
@@ -211,6 +214,7 @@ impl<'a> Section<'a> {
         let mut section = Section::new(place.node, place.path, self.problems);
         if section.position.is_none() {
             section.position = place.section;
+            section.is_reported = place.is_reported;
         }
         section
     }
@@ -256,12 +260,17 @@ impl<'a> Section<'a> {
     /// Reports a mistake of the caller's own at the place of `key` (or of the section, if `key` is
     /// not set). An empty `hint` is left out.
     pub fn problem(&self, key: &str, message: impl Into<String>, hint: impl Into<String>) {
-        let position = self.position_of(key);
-        self.problems.push(Problem::error(position, message).hint(hint));
+        if !self.is_reported {
+            let position = self.position_of(key);
+            self.problems.push(Problem::error(position, message).hint(hint));
+        }
     }
 
     /// Reports that `key` must be there: unless it is found under a misspelt name.
     pub fn missing(&self, key: &str, what: &str, hint: &str) {
+        if self.is_reported {
+            return;
+        }
         let message = format!("`{}` {what}", self.path_of(key));
         let problem = Problem::error(self.position_of(key), message).hint(hint);
         self.problems.push(problem.about(Subject::Missing));
@@ -348,6 +357,7 @@ impl<'a> Section<'a> {
             node: self.find(key, true),
             section: self.position.clone(),
             hidden: false,
+            is_reported: self.is_reported,
         }
     }
 
@@ -434,10 +444,11 @@ impl<'a> Section<'a> {
             if first.is_empty() || first == "*" { None } else { Some(first) }
         });
         // What deletes files or state is not proposed because it is spelt alike.
-        let siblings = siblings.filter(|name| !suggest::is_dangerous(name, &entry.key));
+        let meant = |name: &str| self.path_of(&format!("{start}{name}"));
+        let siblings = siblings.filter(|name| !suggest::deletes(&meant(name)));
         let hint = match suggest::nearest(&entry.key, siblings) {
             Some(name) => {
-                let meant = self.path_of(&format!("{start}{name}"));
+                let meant = meant(name);
                 // In a lenient one the misspelt name is a warning only.
                 if self.problems.unknown_severity() == Severity::Error {
                     self.problems.forget_missing(&format!("`{meant}` "));

@@ -226,6 +226,39 @@ error: filebeat.yml:14:7: `http` is `5`; expected a map of settings";
 }
 
 #[test]
+fn a_section_that_is_no_map_is_one_mistake() {
+    for value in ["''", "5", "[a]"] {
+        let ((), problems) = read(&format!("a: {value}\nb: {value}\nc:\n"), |root| {
+            let a = root.section("a");
+            a.string("x").required();
+            a.secret("y").required();
+            a.section("inner").string("z").required();
+            a.problem("x", "`a` has no `x`", "");
+            a.missing("y", "is missing", "");
+            root.item("b").map(|item| item.into_items().remove(0).section().string("x").required());
+            root.section("c").string("x").required();
+        });
+        assert_eq!(problems.matches("error: ").count(), 3, "{value}: {problems}");
+        assert!(problems.contains("`c.x` is missing"), "{problems}");
+    }
+}
+
+#[test]
+fn what_deletes_files_or_state_is_not_proposed() {
+    let text = "clean_inactiv: 1h\nclean_remove: true\ndelet.enabled: true\n\
+                delete: {enable: true, grace_perod: 1h}\n";
+    let ((), problems) = read(text, |root| {
+        root.duration("clean_inactive").optional();
+        root.bool("clean_removed").optional();
+        root.bool("delete.enabled").optional();
+        root.duration("delete.grace_period").optional();
+    });
+    assert_eq!(problems.matches("unknown setting").count(), 5, "{problems}");
+    assert_eq!(problems.matches("hint").count(), 1, "{problems}");
+    assert!(problems.contains("did you mean `grace_period`?"), "{problems}");
+}
+
+#[test]
 fn lenient_turns_unknown_and_unsupported_into_warnings() {
     let ((), problems) = read("compat: lenient\nabc: 1\nold: 2\nn: x\n", |root| {
         root.unsupported(&["old"], "");

@@ -40,6 +40,8 @@ pub(crate) struct Place<'a> {
     pub(crate) section: Option<Position>,
     /// Messages must not show the value.
     pub(crate) hidden: bool,
+    /// Its section is no map, which is reported.
+    pub(crate) is_reported: bool,
 }
 
 impl Place<'_> {
@@ -102,6 +104,7 @@ impl<'a, T> Setting<'a, T> {
         parse: impl FnOnce(&'a Node, &Place<'a>) -> Result<T, Refusal>,
     ) -> Self {
         let state = match place.node {
+            None if place.is_reported => State::Refused(Refusal::Told),
             None => State::Missing,
             Some(node) => match node.unresolved_problem(&place.path) {
                 Some(problem) => {
@@ -149,7 +152,13 @@ impl<'a, T> Setting<'a, T> {
         Self { hint, ..self }
     }
 
-    /// Refuses values outside `range`; the message has the bounds.
+    /// Does not show a wrong value in the message: something else, a password for instance, may stand in its place.
+    pub fn hidden(mut self) -> Self {
+        self.place.hidden = true;
+        self
+    }
+
+    /// Refuses values outside `range`; the bounds are told in the message.
     pub fn range(self, range: impl RangeBounds<T>) -> Self
     where
         T: Bounded,

@@ -166,11 +166,11 @@ impl Settings {
         export::to_yaml(&self.root)
     }
 
-    /// [`Settings::export_yaml`] for `export config`: values below the unknown keys at `unknown`
-    /// that may be secrets are replaced, too.
-    pub fn export_yaml_with_unknown(&self, unknown: &[Position]) -> String {
+    /// [`Settings::export_yaml`] for `export config`: values below the keys at `unknown`, and the values at `wrong` in
+    /// outputs, are replaced, too: a secret may stand there by mistake.
+    pub fn export_yaml_without(&self, unknown: &[Position], wrong: &[Position]) -> String {
         let mut root = self.root.clone();
-        export::hide_unknown(&mut root, "", false, unknown);
+        export::Doubtful { unknown, wrong }.hide(&mut root, "", false);
         export::to_yaml(&root)
     }
 

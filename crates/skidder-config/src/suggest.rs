@@ -13,11 +13,12 @@ pub fn nearest<'a>(written: &str, known: impl IntoIterator<Item = &'a str>) -> O
         .map(|(_, name)| name)
 }
 
-/// Whether a setting deletes files or state, and the written name does not suggest that.
-pub(crate) fn is_dangerous(name: &str, written: &str) -> bool {
-    let starts = |text: &str| ["clean", "delet"].into_iter().find(|start| text.starts_with(start));
-    let written: String = fold(written).into_iter().collect();
-    starts(name).is_some_and(|start| starts(&written) != Some(start))
+/// Whether the setting at this path deletes files or state: `clean_inactive`, `delete`, `delete.enabled`.
+pub(crate) fn deletes(path: &str) -> bool {
+    let (above, name) = path.rsplit_once('.').unwrap_or(("", path));
+    let starts = |name: &str| ["clean", "delet"].iter().any(|start| name.starts_with(start));
+    let turns_on = name == "enabled" && starts(above.rsplit('.').next().unwrap_or_default());
+    starts(name) || turns_on
 }
 
 fn fold(name: &str) -> Vec<char> {
@@ -61,16 +62,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_deletes_is_not_proposed_for_what_does_not() {
-        let table = [
-            ("clean_inactive", "close_inactive", true),
-            ("clean_inactive", "clean_inactiv", false),
-            ("delete", "deleted", false),
-            ("delete", "select", true),
-            ("close", "clse", false),
-        ];
-        for (name, written, expected) in table {
-            assert_eq!(is_dangerous(name, written), expected, "{name} for {written}");
+    fn settings_that_delete_are_known_by_their_names() {
+        for path in ["clean_inactive", "a.clean_removed", "delete", "a[0].delete.enabled"] {
+            assert!(deletes(path), "{path}");
+        }
+        for path in ["enabled", "close", "delete.grace_period", "clean.x.enabled"] {
+            assert!(!deletes(path), "{path}");
         }
     }
 

@@ -86,7 +86,8 @@ pub fn connect_remedy(error: &io::Error) -> &'static str {
 /// The same for TLS.
 pub fn tls_remedy(error: &io::Error) -> &'static str {
     use rustls::CertificateError::{
-        Expired, ExpiredContext, NotValidForName, NotValidForNameContext, UnknownIssuer,
+        BadSignature, Expired, ExpiredContext, NotValidForName, NotValidForNameContext,
+        UnknownIssuer,
     };
     if matches!(error.kind(), io::ErrorKind::UnexpectedEof | io::ErrorKind::ConnectionReset) {
         return "; does this port speak TLS, and does the server want `ssl.certificate` and `ssl.key`?";
@@ -94,6 +95,9 @@ pub fn tls_remedy(error: &io::Error) -> &'static str {
     let error = error.get_ref().and_then(|error| error.downcast_ref::<rustls::Error>());
     match error {
         Some(rustls::Error::InvalidCertificate(error)) => match error {
+            BadSignature => {
+                "; another authority of the same name signed it: put the one that did into `ssl.certificate_authorities`"
+            }
             UnknownIssuer => {
                 "; put the authority's certificate into `ssl.certificate_authorities` (the server's own, if it signed \
                  itself), or its SHA-256 into `ssl.ca_trusted_fingerprint`"
@@ -321,4 +325,20 @@ pub async fn encrypt<S: Stream>(
         .connect(server, stream)
         .await
         .map_err(|source| NetError::Tls { name: name.to_owned(), source })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_certificate_of_another_authority_has_a_remedy() {
+        for wrong in
+            [rustls::CertificateError::BadSignature, rustls::CertificateError::UnknownIssuer]
+        {
+            let error = rustls::Error::InvalidCertificate(wrong);
+            let remedy = tls_remedy(&io::Error::new(io::ErrorKind::InvalidData, error));
+            assert!(remedy.contains("`ssl.certificate_authorities`"), "{remedy}");
+        }
+    }
 }

@@ -81,7 +81,7 @@ export class Overview {
       ['files', link('files', {}, count(totals.files))],
       ['behind', link('files', { sort: 'behind' }, `${bytes(totals.behind_bytes)} in ${count(totals.behind_files)} files`)],
       ['oldest unsettled line at least', totals.behind_ms ? span(totals.behind_ms) : 'none'],
-      ['caught up in', totals.catch_up_ms ? span(totals.catch_up_ms) : totals.behind_bytes ? 'not at this rate' : 'now'],
+      ['caught up in', caughtUp(totals)],
     ];
     if (totals.behind_unknown) told.push(['compressed, not finished', count(totals.behind_unknown)]);
     this.totals.replaceChildren(...told.map(([name, text]) => make('span', {}, `${name} `, make('b', {}, text))));
@@ -156,6 +156,13 @@ export class Overview {
 }
 
 /** Where more about a number of the ledger is to be seen. */
+/** Until when nothing is behind; `skidder status` says the same. */
+function caughtUp(totals) {
+  if (totals.never) return `never: ${totals.never}`;
+  if (totals.catch_up_ms) return span(totals.catch_up_ms);
+  return totals.behind_bytes ? 'not at this rate' : 'now';
+}
+
 const VIEWS = { read: 'files', delivered: 'tail', dropped: 'plan', 'dead-lettered': 'letters' };
 
 function inputRow(input) {

@@ -7,12 +7,12 @@ mod numbers;
 mod view;
 
 pub use numbers::LagNumbers;
-pub(crate) use numbers::catch_up;
 pub(crate) use view::totals_json;
 
 use crate::page::Query;
-use crate::snapshot::Sources;
-use numbers::{Found, is_to_be_read};
+use crate::snapshot::{OutputSource, Sources};
+use crate::states::OutputState;
+use numbers::{Found, catch_up, is_to_be_read};
 use serde_json::Value as Json;
 use skidder_input_file::AskError;
 use skidder_os::{Monotonic, Timestamp};
@@ -76,6 +76,8 @@ struct Asked {
     input: Arc<str>,
     /// Requests of the output are so far apart.
     interval: Duration,
+    /// The output delivers nothing.
+    is_stuck: bool,
 }
 
 /// One file of one output.
@@ -89,6 +91,16 @@ pub(crate) struct BoardFile {
     pub(crate) rate: Option<f64>,
     /// The oldest unsettled line is at least so old.
     pub(crate) behind_for: Duration,
+    /// Its output delivers nothing.
+    pub(crate) is_stuck: bool,
+}
+
+impl BoardFile {
+    /// How long the rest takes at its rate; nothing if nothing is behind, or nothing moves.
+    pub(crate) fn catch_up(&self) -> Option<Duration> {
+        let behind = self.look.behind.filter(|_| !self.is_stuck)?;
+        catch_up(behind, self.rate?)
+    }
 }
 
 /// Where a file stood.
@@ -253,9 +265,11 @@ fn make_round(sources: &Sources, last: Option<&Round>, now: Monotonic) -> Result
     for (output, of) in sources.outputs.iter().enumerate() {
         let Some(looks) = &of.looks else { continue };
         let interval = of.flush_timeout();
+        let stuck = stuck(of, now);
         let mut of_output = LagNumbers::default();
         for input in of.inputs.list().iter() {
-            let at = Asked { output, input: input.id.as_str().into(), interval };
+            let input_id = input.id.as_str().into();
+            let at = Asked { output, input: input_id, interval, is_stuck: stuck.is_some() };
             let of_input = sums.inputs.entry((output, input.slot)).or_default();
             let mut query = FileQuery { limit: PAGE, ..FileQuery::default() };
             loop {
@@ -273,6 +287,9 @@ fn make_round(sources: &Sources, last: Option<&Round>, now: Monotonic) -> Result
                     break;
                 }
             }
+            if of_input.behind_bytes > 0 {
+                of_input.stuck.clone_from(&stuck);
+            }
             of_output.add_all(of_input);
         }
         if let Some(rates) = of.rates(now) {
@@ -284,6 +301,15 @@ fn make_round(sources: &Sources, last: Option<&Round>, now: Monotonic) -> Result
     round.sums = Arc::new(sums);
     round.took = sources.clock.monotonic().since(now);
     Ok(round)
+}
+
+/// Why an output delivers nothing as long as it is in its state: `main is blocked`.
+fn stuck(output: &OutputSource, now: Monotonic) -> Option<String> {
+    let (state, _) = OutputState::of(output, &output.settle.total(), now);
+    let is_stuck =
+        matches!(state, OutputState::Blocked | OutputState::Failing | OutputState::Ended);
+    let name = output.id.as_ref().unwrap_or(&output.kind);
+    is_stuck.then(|| format!("{name} is {}", state.name()))
 }
 
 impl Mark {
@@ -354,6 +380,7 @@ impl Round {
                 input: Arc::clone(&at.input),
                 rate,
                 behind_for,
+                is_stuck: at.is_stuck,
             });
         }
     }
@@ -396,7 +423,8 @@ mod tests {
             marks: HashMap::new(),
             sums: Arc::default(),
         };
-        let at = Asked { output: 0, input: Arc::from("i"), interval: Duration::from_secs(10) };
+        let interval = Duration::from_secs(10);
+        let at = Asked { output: 0, input: Arc::from("i"), interval, is_stuck: false };
         let wall = Timestamp(1_800_000_000_000_000_000 + second as i64 * 1_000_000_000);
         round.take(look, &at, last, wall, &mut LagNumbers::default());
         round

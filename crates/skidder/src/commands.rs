@@ -13,7 +13,9 @@ use crate::{
     agent, cloud, files, keystore, logging, migrate, pages, registry, run, sample, ship, tune,
 };
 use anyhow::{Context as _, Result, bail};
-use skidder_config::{LoadOptions, OpenKeystore, Pipes, Problems, Settings, Subject, load};
+use skidder_config::{
+    LoadOptions, OpenKeystore, Pipes, Problem, Problems, Settings, Subject, load,
+};
 use skidder_os::{Clock, Fs, RealFs, SystemClock};
 use skidder_read::survey;
 use std::path::{Path, PathBuf};
@@ -201,9 +203,9 @@ fn test_config(global: &Global, world: &World) -> Result<ExitCode> {
     let settings = load_settings(global, world)?;
     let parts = read_parts(&settings, world, |name| Ok(Agent::passing(name, world.clock.wall())))?;
     for input in parts.inputs() {
-        let id = &input.settings.id;
+        let name = files::name_of(&input.settings);
         for finding in survey(&*world.fs, &input.settings) {
-            tell(&format!("warning: input `{id}`: {finding}\nhint: {}\n", finding.remedy()));
+            tell(&format!("warning: input `{name}`: {finding}\nhint: {}\n", finding.remedy()));
         }
     }
     print("Config OK\n")?;
@@ -255,9 +257,12 @@ fn set_up(what: SetupArguments, global: &Global, world: &World) -> Result<ExitCo
 fn export_config(global: &Global, world: &World) -> Result<ExitCode> {
     let settings = load_settings(global, world)?;
     let (_, problems) = judge(&settings, world);
-    let unknown = problems.into_iter().filter(|problem| problem.subject == Subject::Unknown);
-    let unknown: Vec<_> = unknown.filter_map(|problem| problem.position).collect();
-    print(&settings.export_yaml_with_unknown(&unknown))?;
+    let (unknown, wrong): (Vec<_>, Vec<_>) =
+        problems.into_iter().partition(|problem| problem.subject == Subject::Unknown);
+    let places = |problems: Vec<Problem>| -> Vec<_> {
+        problems.into_iter().filter_map(|problem| problem.position).collect()
+    };
+    print(&settings.export_yaml_without(&places(unknown), &places(wrong)))?;
     Ok(ExitCode::SUCCESS)
 }
 

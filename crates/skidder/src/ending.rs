@@ -6,6 +6,7 @@ use crate::run::RunningOutput;
 use clap::ValueEnum;
 use skidder_event::DropReason;
 use skidder_input_file::AskError;
+use skidder_observe::grouped;
 use skidder_pipeline::Ledger;
 use skidder_read::FileQuery;
 use std::collections::BTreeMap;
@@ -161,8 +162,12 @@ impl Shortfall {
         }
         if unread.is_empty() && self.spoiled > 0 {
             text.push_str(&format!(
-                "! {} files are damaged or vanished before they were read; the log names them\n",
-                self.spoiled
+                "! {} damaged or vanished before that was read; the log names it\n",
+                if self.spoiled == 1 {
+                    "1 file is".to_owned()
+                } else {
+                    format!("{} files are", grouped(self.spoiled))
+                }
             ));
         }
         if !self.files.looked {
@@ -173,20 +178,21 @@ impl Shortfall {
         }
         if self.refused > 0 {
             text.push_str(&format!(
-                "! {} events were refused; `skidder deadletters list` shows those that were kept\n",
-                self.refused
+                "! {} {} refused; `skidder deadletters list` shows those that were kept\n",
+                grouped(self.refused),
+                if self.refused == 1 { "event was" } else { "events were" }
             ));
         }
         if self.left > 0 {
             text.push_str(&format!(
                 "! {} events are left in a disk queue that is not configured any more; the log names it\n",
-                self.left
+                grouped(self.left)
             ));
         }
         if self.too_long > 0 {
             text.push_str(&format!(
                 "! {} lines are longer than four times `message_max_bytes` and were skipped\n",
-                self.too_long
+                grouped(self.too_long)
             ));
         }
         text
@@ -221,6 +227,9 @@ mod tests {
         assert_eq!(code(&shortfall(&[], 0, 1), &[]), 0);
         assert_eq!(code(&Shortfall { left: 1, ..shortfall(&[], 0, 0) }, &[]), 8);
         assert_eq!(code(&Shortfall { left: 1, ..shortfall(&[], 1, 0) }, &[]), 5);
+        let many = shortfall(&[], 2000, 7).text();
+        assert!(many.starts_with("! 2,000 events were refused; "), "{many}");
+        assert!(shortfall(&[], 1, 7).text().starts_with("! 1 event was refused; "));
         assert_eq!(
             both.text(),
             "! not read to its end: /a: damaged: x\n! 3 events were refused; `skidder deadletters list` \

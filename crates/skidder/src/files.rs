@@ -18,7 +18,7 @@ use crate::table::{or_dash, path_width, short, shortened, table};
 use anyhow::{Result, bail};
 use serde_json::{Value, json};
 use skidder_observe::bytes_text;
-use skidder_read::{Finding, survey};
+use skidder_read::{FilestreamSettings, Finding, survey};
 use std::cmp::Reverse;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -118,9 +118,14 @@ fn findings(parts: &Parts, world: &World) -> Vec<(String, Finding)> {
     let inputs = parts.inputs().into_iter();
     let found = inputs.flat_map(|input| {
         let all = survey(&*world.fs, &input.settings).into_iter();
-        all.map(|finding| (input.settings.id.clone(), finding))
+        all.map(|finding| (name_of(&input.settings).to_owned(), finding))
     });
     found.collect()
+}
+
+/// What an input is called in a message: one without an `id` by its type.
+pub(crate) fn name_of(input: &FilestreamSettings) -> &str {
+    if input.id.is_empty() { input.kind.name() } else { &input.id }
 }
 
 /// Who was asked.
@@ -220,7 +225,8 @@ fn print_table(rows: &[Row], asked: Asked) -> Result<()> {
         Asked::Registry => "the registry; skidder is not running",
     };
     let more = if unknown > 0 {
-        format!(", and what {unknown} files have that cannot be told")
+        let have = if unknown == 1 { "file has" } else { "files have" };
+        format!(", and what {unknown} {have} that cannot be told")
     } else {
         String::new()
     };

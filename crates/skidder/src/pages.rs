@@ -46,7 +46,8 @@ pub(crate) fn man(directory: Option<&Path>) -> Result<ExitCode> {
         print_exactly(&String::from_utf8_lossy(&page))?;
         return Ok(ExitCode::SUCCESS);
     };
-    clap_mangen::generate_to(visible(), directory)
+    std::fs::create_dir_all(directory)
+        .and_then(|()| clap_mangen::generate_to(visible(), directory))
         .with_context(|| format!("cannot write pages into `{}`", directory.display()))?;
     Ok(ExitCode::SUCCESS)
 }

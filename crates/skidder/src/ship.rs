@@ -17,7 +17,7 @@ use anyhow::{Context as _, Result, bail};
 use skidder_config::{LoadOptions, Settings, load};
 use skidder_os::RealFs;
 use skidder_read::scan::scan;
-use skidder_read::survey;
+use skidder_read::{Finding, survey};
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -86,8 +86,12 @@ pub(crate) fn ship(what: &Ship, global: &Global, world: &World) -> Result<ExitCo
 fn nothing_to_ship(parts: &Parts, world: &World) -> String {
     let inputs = parts.inputs();
     let found = inputs.iter().flat_map(|input| survey(&*world.fs, &input.settings));
-    let lines: Vec<String> =
-        found.map(|finding| format!("{finding}\nhint: {}", finding.remedy())).collect();
+    let told = |finding: Finding| match finding {
+        // Nothing is looked for again here.
+        Finding::NoFile { .. } => format!("{finding}\nhint: check the path"),
+        finding => format!("{finding}\nhint: {}", finding.remedy()),
+    };
+    let lines: Vec<String> = found.map(told).collect();
     if lines.is_empty() { "no file matches".to_owned() } else { lines.join("\n") }
 }
 

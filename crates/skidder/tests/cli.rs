@@ -149,6 +149,48 @@ fn an_exported_configuration_shows_no_secret() {
 }
 
 #[test]
+fn a_secret_in_the_wrong_place_is_not_shown() {
+    let outputs = [
+        "redis: {hosts: ['redis://u:x@127.0.0.1:1/0?password=GEHEIM'], db: GEHEIM}",
+        "logstash.hosts: ['127.0.0.1:1?k=GEHEIM', 'h:1#GEHEIM']",
+        "elasticsearch: {hosts: ['http://a:x@h:9200#GEHEIM'], parameters: {tok: GEHEIM}}",
+        "elasticsearch: {hosts: [h], foo: {bar: GEHEIM}, headers: [GEHEIM]}",
+        "elasticsearch: {hosts: [h], username: [GEHEIM], parameters: [GEHEIM]}",
+        "elasticsearch: {hosts: [h], username: {a: GEHEIM}}",
+        "kafka: {hosts: [h], topic: t, headers: [{key: k, value: GEHEIM}]}",
+        "nosuch: {tok: GEHEIM}",
+        "console.enabled: true\nnosuch: {tok: GEHEIM}",
+    ];
+    let input = "filebeat.inputs: [{type: filestream, id: a, paths: [/none/x]}]\noutput.";
+    for output in outputs {
+        for arguments in
+            [&["test", "config"][..], &["test", "output"], &["export", "config"], &["--once"]]
+        {
+            let text = format!("{input}{output}\n");
+            if output.starts_with("kafka") && !arguments.contains(&"export") {
+                continue;
+            }
+            let ended = configured(&text, arguments);
+            let shown = format!("{}{}", ended.out, ended.log);
+            assert!(!shown.contains("GEHEIM"), "{output}, {arguments:?}: {shown}");
+            assert!(!shown.is_empty(), "{output}, {arguments:?}");
+        }
+    }
+}
+
+#[test]
+fn an_input_is_called_as_it_is_written() {
+    let text = "filebeat.inputs:\n- {type: docker, containers.ids: ['none-at-all']}\n\
+                - {type: log, paths: [/none/x.log]}\noutput.console.enabled: true\n";
+    let told = configured(text, &["test", "config"]).succeeded().log;
+    assert!(told.contains("inputs of type `docker` run as") && !told.contains("``"), "{told}");
+    assert!(told.contains("input `log`: no file matches `/none/x.log`"), "{told}");
+    let place = tempfile::tempdir().unwrap();
+    let told = run(place.path(), &["ship", "nosuch", "--to", "-"]).log;
+    assert!(told.contains("no file matches") && !told.contains("every scan"), "{told}");
+}
+
+#[test]
 fn the_version_is_told_in_both_ways() {
     for arguments in [&["version"][..], &["--version"]] {
         let ended = run(Path::new("/"), arguments).succeeded();
@@ -439,13 +481,9 @@ fn shells_learn_all_commands_that_are_shown() {
 fn every_command_that_is_shown_has_a_page() {
     let directory = tempfile::tempdir().unwrap();
     let pages = directory.path().join("man");
-    let missing = run(directory.path(), &["man", "man"]);
-    assert!(
-        missing.code() == Some(1) && missing.log.contains("cannot write pages"),
-        "{}",
-        missing.log
-    );
-    std::fs::create_dir(&pages).unwrap();
+    std::fs::write(directory.path().join("file"), "").unwrap();
+    let wrong = run(directory.path(), &["man", "file"]);
+    assert!(wrong.code() == Some(1) && wrong.log.contains("cannot write pages"), "{}", wrong.log);
     run(directory.path(), &["man", "man"]).succeeded();
     let page = |name: &str| std::fs::read_to_string(pages.join(name)).unwrap();
     let first = page("skidder.1");

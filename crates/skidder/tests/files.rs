@@ -7,6 +7,7 @@ use common::Place;
 use common::lines::gzip;
 use common::server::BulkServer;
 use serde_json::Value;
+use std::io::Write as _;
 use std::path::Path;
 use std::time::Duration;
 
@@ -66,11 +67,15 @@ fn without_a_running_program_the_registry_and_a_scan_tell_how_far_each_file_is()
     let long_ago = std::time::UNIX_EPOCH + Duration::from_hours(400_000);
     let packed = std::fs::File::options().write(true).open(packed).unwrap();
     packed.set_modified(long_ago).unwrap();
+    place.write("fresh.log.1.gz", &gzip(&lines('f', 300)));
+    let changed = place.write("changed.log.1.gz", &gzip(&lines('c', 300)));
     place.write("grown.log", &lines('g', 200));
     place.once(&[]).succeeded();
     place.write("grown.log", &lines('g', 300));
     place.write("new.log", &lines('n', 150));
     place.write("copy.log", &lines('d', 300));
+    let more = gzip(&lines('C', 10));
+    std::fs::File::options().append(true).open(changed).unwrap().write_all(&more).unwrap();
     place.write("empty.log", b"");
     let before = std::fs::read(place.registry().join("registry.redb")).unwrap();
     let (about, all) = files(&place, &[]);
@@ -81,9 +86,11 @@ fn without_a_running_program_the_registry_and_a_scan_tell_how_far_each_file_is()
         [
             "new.log 1500 stopped: skidder is not running",
             "grown.log 1000 stopped: skidder is not running",
+            "changed.log.1.gz ? stopped: skidder is not running",
             "copy.log ? held: identity equals DONE",
             "done.log 0 stopped: at its end",
             "empty.log 0 empty: empty",
+            "fresh.log.1.gz 0 finished: finished",
             "packed.log.1.gz 0 finished: finished",
         ]
         .map(|row| row.replace("DONE", place.logs().join("done.log").to_str().unwrap()))
@@ -94,7 +101,11 @@ fn without_a_running_program_the_registry_and_a_scan_tell_how_far_each_file_is()
     assert_eq!((&some[0]["cursor"], &some[0]["size"]), (&2000.into(), &3000.into()));
     let table = place.run(&["files"]).succeeded();
     assert!(table.out.starts_with("BEHIND   SIZE"), "{}", table.out);
-    assert!(table.out.contains("6 files, 2.4 KiB behind"), "{}", table.out);
+    assert!(
+        table.out.contains("8 files, 2.4 KiB behind, and what 1 file has that cannot be told"),
+        "{}",
+        table.out
+    );
     assert!(table.out.contains("skidder is not running"), "{}", table.out);
 }
 

@@ -4,9 +4,9 @@
 mod common;
 
 use common::Place;
-use common::lines::lines;
+use common::lines::{Log, lines};
 use common::program::command;
-use common::server::BulkServer;
+use common::server::{Act, BulkServer};
 use rustix::fs::OFlags;
 use rustix::process::{Pid, Signal, kill_process};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
@@ -106,6 +106,43 @@ fn a_stuck_output_is_one_and_all_is_well_when_it_goes_on() {
     }
     assert!(!ended.out.contains("a secret token"));
     program.terminate().succeeded();
+}
+
+#[test]
+fn an_output_that_takes_nothing_has_no_time_until_it_has_caught_up() {
+    let server = BulkServer::start();
+    let place = Place::new(&server);
+    place.open_endpoint();
+    let mut log = Log::create(&place.logs(), "a");
+    log.append(5000);
+    let mut program = place.start(&[]);
+    program.await_that("all is there", || server.count() == 5000);
+    let status = || {
+        let ended = place.run(&["status", "--seconds", "0.2", "--json"]);
+        serde_json::from_str::<Value>(&ended.out).unwrap()
+    };
+    // Somebody looks before: only then it has a rate.
+    status();
+    server.follow(|_| Act::Status(429));
+    program.await_that("the output is failing", || {
+        log.append(10);
+        let told = status();
+        let lag = &told["lag"];
+        if !lag["never"].is_string() {
+            return false;
+        }
+        assert!(lag["catch_up_ms"].is_null(), "{lag}");
+        let all: Value = serde_json::from_str(&place.get("/lag")).unwrap();
+        assert!(all["totals"]["catch_up_ms"].is_null(), "{all}");
+        assert!(all["files"][0]["catch_up_ms"].is_null(), "{all}");
+        let inputs: Value = serde_json::from_str(&place.get("/inputs/")).unwrap();
+        assert!(inputs[0]["lag"]["catch_up_ms"].is_null(), "{inputs}");
+        let metrics = place.get("/metrics");
+        assert!(!metrics.contains("catch_up_seconds "), "{metrics}");
+        assert!(!metrics.contains("catch_up_seconds{"), "{metrics}");
+        true
+    });
+    program.terminate();
 }
 
 #[test]

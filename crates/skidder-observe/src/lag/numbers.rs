@@ -33,6 +33,8 @@ pub struct LagNumbers {
     pub age: Duration,
     /// Of several outputs: how many bytes each is behind, and its rate. The slowest decides when all have caught up.
     pub outputs: Vec<(u64, f64)>,
+    /// Why nothing catches up as long as it stays so, if something is behind: `main is failing`.
+    pub stuck: Option<String>,
 }
 
 /// One file, as a round sees it.
@@ -87,7 +89,9 @@ impl LagNumbers {
             ingested,
             age,
             outputs,
+            stuck,
         } = other;
+        self.stuck = self.stuck.take().or_else(|| stuck.clone());
         self.outputs.extend(outputs);
         self.files += files;
         for (state, count) in states {
@@ -119,8 +123,11 @@ impl LagNumbers {
     }
 
     /// How long it takes at this rate until nothing is behind; nothing if nothing is, or nothing moves. Of several
-    /// outputs the slowest decides.
+    /// outputs the slowest decides. A rate is of the time before: it says nothing of an output that is stuck.
     pub fn catch_up(&self) -> Option<Duration> {
+        if self.stuck.is_some() {
+            return None;
+        }
         if self.outputs.is_empty() {
             return catch_up(self.behind_bytes, self.rate);
         }
@@ -178,6 +185,18 @@ mod tests {
         assert_eq!(total.catch_up(), Some(Duration::from_secs(10)));
         total.add_output(&of(1, 0.0));
         assert_eq!(total.catch_up(), None, "one is stuck");
+    }
+
+    #[test]
+    fn what_is_stuck_has_no_time_whatever_its_rate() {
+        let stuck = Some("main is failing".to_owned());
+        let of_input = LagNumbers { behind_bytes: 100, rate: 50.0, stuck, ..LagNumbers::default() };
+        let mut total = LagNumbers::default();
+        total.add_output(&LagNumbers { behind_bytes: 100, rate: 50.0, ..LagNumbers::default() });
+        assert_eq!(total.catch_up(), Some(Duration::from_secs(2)));
+        total.add_output(&of_input);
+        assert_eq!((of_input.catch_up(), total.catch_up()), (None, None));
+        assert_eq!(total.stuck.as_deref(), Some("main is failing"));
     }
 
     #[test]

@@ -1,11 +1,10 @@
 //! Questions about the files of a round: searched, sorted, a page at a time.
 
-use super::numbers::{LagNumbers, catch_up};
+use super::numbers::LagNumbers;
 use super::{BoardFile, Round};
 use crate::files::{file_json, ledger_json, millis};
 use crate::page::Query;
 use crate::snapshot::Sources;
-use crate::states::OutputState;
 use serde_json::{Value as Json, json};
 use skidder_os::Monotonic;
 use skidder_read::FileLook;
@@ -121,7 +120,7 @@ impl View {
         let files: Vec<Json> = page.map(|file| shown(sources, file)).collect();
         let totals = LagNumbers { age: now.since(round.made), ..round.sums.total.clone() };
         let mut told = totals_json(&totals);
-        told["never"] = never(sources, round, now).into();
+        told["never"] = totals.stuck.clone().into();
         json!({
             "age_ms": millis(totals.age),
             "totals": told,
@@ -149,20 +148,6 @@ impl View {
     }
 }
 
-/// The output that keeps its files behind as long as it is in its state: `main is blocked`.
-fn never(sources: &Sources, round: &Round, now: Monotonic) -> Option<String> {
-    let behind = round.sums.outputs.iter().filter(|(_, sums)| sums.behind_bytes > 0);
-    let mut stuck = behind.filter_map(|(place, _)| {
-        let output = &sources.outputs[*place];
-        let (state, _) = OutputState::of(output, &output.settle.total(), now);
-        let is_stuck =
-            matches!(state, OutputState::Blocked | OutputState::Failing | OutputState::Ended);
-        let name = output.id.as_ref().unwrap_or(&output.kind);
-        is_stuck.then(|| format!("{name} is {}", state.name()))
-    });
-    stuck.next()
-}
-
 fn shown(sources: &Sources, file: &BoardFile) -> Json {
     let of = &sources.outputs[file.output];
     let several = sources.outputs.len() > 1;
@@ -170,8 +155,7 @@ fn shown(sources: &Sources, file: &BoardFile) -> Json {
     let mut told = file_json(&file.input, id, &file.look, of.queue.is_blocked());
     told["rate"] = file.rate.into();
     told["behind_ms"] = millis(file.behind_for).into();
-    let catch_up = catch_up(file.look.behind.unwrap_or(0), file.rate.unwrap_or(0.0));
-    told["catch_up_ms"] = catch_up.map(millis).into();
+    told["catch_up_ms"] = file.catch_up().map(millis).into();
     if let Some(status) = file.look.source.and_then(|source| of.settle.status(source)) {
         told["ledger"] = ledger_json(&status.ledger);
     }

@@ -56,6 +56,14 @@ pub(super) const METRICS: &[Metric] = &[
         dropped(s, DropReason::QueueDamaged)
     })
     .labels(&[(LABEL_OUTCOME, "dropped"), (LABEL_REASON, "queue_damaged")]),
+    counter("skidder.ledger.dropped.queue_full", LINES, LINES_HELP, |s| {
+        dropped(s, DropReason::QueueFull)
+    })
+    .labels(&[(LABEL_OUTCOME, "dropped"), (LABEL_REASON, "queue_full")]),
+    counter("skidder.ledger.dropped.stopped", LINES, LINES_HELP, |s| {
+        dropped(s, DropReason::Stopped)
+    })
+    .labels(&[(LABEL_OUTCOME, "dropped"), (LABEL_REASON, "stopped")]),
     counter(
         "skidder.ledger.recovered",
         "skidder_ledger_recovered_lines_total",

@@ -1,7 +1,7 @@
 //! Files that are behind, or that rotation deletes too early.
 
 use super::{Problem, Problems};
-use crate::lag::{BoardFile, catch_up};
+use crate::lag::BoardFile;
 use crate::snapshot::Sources;
 use crate::summary::{bytes_text, span_text};
 use skidder_read::Reason;
@@ -73,9 +73,9 @@ impl Limit {
 
     /// What is wrong if rotation deletes it before it is delivered.
     fn deleted_too_early(self, file: &BoardFile) -> Option<Problem> {
-        let behind = file.look.behind.filter(|bytes| *bytes > 0)?;
+        file.look.behind.filter(|bytes| *bytes > 0)?;
         let deleted = file.look.deleted_in?;
-        let is_late = match catch_up(behind, file.rate.unwrap_or(0.0)) {
+        let is_late = match file.catch_up() {
             Some(catch_up) => catch_up > deleted,
             None => self.is_behind(file),
         };

@@ -163,6 +163,7 @@ impl Run {
             ingested: [1, 2, 3],
             age: Duration::from_millis(250),
             outputs: Vec::new(),
+            stuck: None,
         };
         let lags =
             [of([("idle", 2), ("ignored", 3)], 1000), of([("reading", 1), ("held", 1)], 500)];

@@ -176,6 +176,8 @@ mod tests {
             ("hosts: []", "at least one host"),
             ("hosts: 'http://a'", "a URL; expected `host`"),
             ("hosts: 'u:SECRET@a'", "`hosts` is `u:xxxxx@a`; a URL; expected `host`"),
+            ("hosts: ['a:1?k=SECRET']", "`hosts[0]` is `a:1?k=xxxxx`; its port is no number"),
+            ("hosts: ['a:1#SECRET']", "`hosts[0]` is `a:1#xxxxx`; its port is no number"),
             ("hosts: ['a:x']", "`hosts[0]` is `a:x`; its port is no number"),
             ("hosts: ['']", "`hosts[0]` is ``; it names no host"),
             ("hosts: a\npipelining: -1", "pipelining"),

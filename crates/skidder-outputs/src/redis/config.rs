@@ -98,13 +98,17 @@ impl Server {
             Some((user, address)) => (Some(read_credentials(user)?), address),
             None => (None, authority),
         };
+        // The text is not shown here: a password may stand in it.
+        if address.contains(['?', '#']) || path.contains(['?', '#']) {
+            return Err("a host takes no query; user and password stand before the host".to_owned());
+        }
         let is_url = text.contains("://") || credentials.is_some();
         let read = if is_url { read_address } else { read_host };
         let (name, port) = read(address, DEFAULT_PORT)?;
         let db = match path {
             "" => None,
             number => {
-                let wrong = |_| format!("`/{number}` is no number of a database");
+                let wrong = |_| "behind its host is no number of a database".to_owned();
                 Some(number.parse().map_err(wrong)?)
             }
         };
@@ -173,7 +177,7 @@ impl Config {
         if config.password.is_none() && !config.username.is_empty() {
             section.problem("username", "`username` needs `password`", "");
         }
-        config.db = section.u32("db").named("the number of a database").or(0);
+        config.db = section.u32("db").named("the number of a database").hidden().or(0);
         config.workers = read_workers(section, "a number of connections", 1024);
         config.loadbalance = section.bool("loadbalance").or(true);
         config.bulk_max_size = read_bulk_max_size(section, Self::BULK_MAX_SIZE);

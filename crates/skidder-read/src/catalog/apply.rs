@@ -102,6 +102,7 @@ impl Catalog {
         });
         if unread {
             if head.compressed && changed {
+                self.files.sources.forget_end(id);
                 self.files.input.cursors.doubt_end(id);
             }
             self.files.readers.wake(id);
@@ -210,6 +211,14 @@ impl Catalog {
         self.add_source(candidate, fingerprint, key, saved, now);
     }
 
+    /// Where a saved source ended, if it goes on as one that may have more.
+    fn end_of(&self, saved: &SavedState) -> Option<u64> {
+        let resumes = !saved.cursor.eof && saved.cursor.offset > 0;
+        let entry = if resumes { self.files.input.cursors.saved(&saved.key).ok()? } else { None };
+        let ended = entry.map(|entry| entry.cursor).filter(|cursor| cursor.eof)?;
+        (ended.offset == saved.cursor.offset).then_some(ended.offset)
+    }
+
     /// Adds a source. It is read from its saved cursor, or from the beginning.
     pub(super) fn add_source(
         &mut self,
@@ -243,7 +252,10 @@ impl Catalog {
             compressed: head.compressed,
         };
         let identity = Identity::new(fingerprint, &head.bytes, usual);
-        let source = Source::new(identity, key, file, skips);
+        let mut source = Source::new(identity, key, file, skips);
+        if head.compressed {
+            source.ended_at = saved.as_ref().and_then(|saved| self.end_of(saved));
+        }
         let hurries = !is_new || skips || self.remembers_names();
         let (key, cursor) = saved.map(|saved| (saved.key, saved.cursor)).unzip();
         let mut cursor = cursor.unwrap_or_default();

@@ -436,7 +436,10 @@ impl FileReport<'_> {
             ReaderState::Closed => FileState::Closed,
         };
         if !source.placed {
-            let reason = match (source.former, unread_bytes(source, look) > 0) {
+            // It ended where its reader found something else behind it.
+            let is_read = source.former && source.ended_at == Some(look.offset);
+            let is_unread = !is_read && unread_bytes(source, look) > 0;
+            let reason = match (source.former, is_unread) {
                 (true, false) => Reason::Rewritten,
                 (true, true) => Reason::RewrittenUnread,
                 (false, false) => Reason::Gone,

@@ -49,6 +49,8 @@ pub(super) struct Source {
     pub(super) compressed: bool,
     /// Its file was rewritten: the new content has its place and its key.
     pub(super) former: bool,
+    /// Where it ended when it was saved, if it is looked at once more nevertheless: a compressed file.
+    pub(super) ended_at: Option<u64>,
     /// Compressed files that its reader found to hold something else.
     pub(super) rejected: RejectedFiles,
     /// Its reader and its registry entry do not have `path` yet.
@@ -118,6 +120,7 @@ impl Source {
             size: metadata.size,
             compressed,
             former: false,
+            ended_at: None,
             rejected: RejectedFiles::default(),
             unpublished: false,
             placed: true,
@@ -354,6 +357,13 @@ impl Sources {
         self.index.remove(id, source);
         (source.device, source.inode) = (0, 0);
         self.index.insert(id, source);
+    }
+
+    /// The file of a source has changed: where it ended before is not its end any more.
+    pub(super) fn forget_end(&mut self, id: SourceId) {
+        if let Some(source) = self.all.get_mut(&id) {
+            source.ended_at = None;
+        }
     }
 
     /// A source without a place is missing since `now`. Returns whether that is new.

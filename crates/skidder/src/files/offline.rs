@@ -13,8 +13,8 @@ use skidder_event::SourceId;
 use skidder_input_file::FileInput;
 use skidder_observe::file_json;
 use skidder_read::{
-    BufferPool, Cursors, CursorsError, DecoderPool, FileQuery, FileState, InputContext, Now,
-    PinSettings, ReadMetrics, Readers, ReadersLimits, SourceIds,
+    BufferPool, Cursors, CursorsError, DecoderPool, FileLook, FileQuery, FileState, InputContext,
+    Now, PinSettings, ReadMetrics, Readers, ReadersLimits, SourceIds,
 };
 use skidder_registry::{Cursor, FileEntry, Meta};
 use std::collections::{BTreeMap, HashMap};
@@ -86,8 +86,14 @@ fn files_of(
             let page = files.page(&query, now());
             for file in &page.files {
                 let mut json = file_json(&id, output, file, false);
-                if matches!(file.state, FileState::Reading | FileState::Waiting | FileState::Closed)
-                {
+                if cursors.has_finished(file) {
+                    json["state"] = "finished".into();
+                    json["reason"] = "finished".into();
+                    json["behind"] = 0.into();
+                } else if matches!(
+                    file.state,
+                    FileState::Reading | FileState::Waiting | FileState::Closed
+                ) {
                     stopped(&mut json, file.state == FileState::Closed, running);
                 }
                 each(&json);
@@ -120,6 +126,19 @@ struct Seen {
 }
 
 impl Seen {
+    /// Whether a compressed file was read to its end and has not changed since. A run looks at it once more while its
+    /// last change is young.
+    fn has_finished(&self, file: &FileLook) -> bool {
+        let saved = file.key.as_ref().and_then(|key| self.saved.get(key));
+        file.compressed
+            && matches!(file.state, FileState::Reading | FileState::Waiting | FileState::Closed)
+            && saved.is_some_and(|saved| {
+                let Cursor { offset, generation, eof, .. } = saved.cursor;
+                eof && (offset, generation) == (file.cursor, file.generation)
+                    && file.modified <= saved.updated
+            })
+    }
+
     fn begun(&self) -> std::sync::MutexGuard<'_, BTreeMap<SourceId, Cursor>> {
         self.begun.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -122,13 +122,14 @@ fn read_close(section: &Section<'_>) -> CloseSettings {
 
 /// Says that the deprecated types of inputs run as `filestream` does, once for all of them.
 fn tell_deprecated(section: &Section<'_>, kind: InputKind) {
+    // As it is written: a `docker` input is one of the kind `container`.
+    let written = section.string("type").or(kind.name());
     if section.bool("allow_deprecated_use").or(false) {
         return;
     }
     let message = format!(
-        "inputs of type `{}` run as `filestream` does; Filebeat 9 refuses them without \
-         `allow_deprecated_use: true`",
-        kind.name()
+        "inputs of type `{written}` run as `filestream` does; Filebeat 9 refuses them without \
+         `allow_deprecated_use: true`"
     );
     let hint = "`skidder migrate` writes the modern form, which takes their files over";
     section.problems().push_once(Problem::warning(section.position().cloned(), message).hint(hint));

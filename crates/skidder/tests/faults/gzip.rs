@@ -172,3 +172,18 @@ fn a_last_line_without_line_feed_is_a_line() {
     place.once(&[]).succeeded();
     accept("gzip without a last line feed", judge(&[("a", 100)], &server.documents()), 0);
 }
+
+#[test]
+fn another_shorter_file_in_the_place_of_one_that_was_read_to_its_end_is_no_loss() {
+    let server = BulkServer::start();
+    let place = Place::new(&server);
+    let path = place.write("a.gz", &gzip(&lines("a", 0..200)));
+    place.once(&[]).succeeded();
+    std::fs::remove_file(&path).unwrap();
+    // It begins with the same lines.
+    let other = [lines("a", 0..30), lines("b", 0..20)].concat();
+    place.write("a.gz", &gzip(&other));
+    let ended = place.once(&[]).succeeded();
+    assert_eq!(ended.ledger().read, 50, "{}", ended.log);
+    assert_eq!(server.count(), 250);
+}

@@ -97,3 +97,19 @@ fn lines_are_tried_as_they_go_to_one_output() {
     let ended = Program::run(command(arguments).current_dir(place.path())).succeeded();
     assert!(ended.out.contains("20 events read, 1 delivered, 19 dropped"), "{}", ended.out);
 }
+
+#[test]
+fn an_empty_text_where_settings_belong_is_one_mistake() {
+    for setting in ["kerberos", "indices", "pipelines"] {
+        let place = Place::new(&BulkServer::start());
+        let text = place.configuration();
+        place.configure(&text.replacen(
+            "bulk_max_size",
+            &format!("{setting}: '', bulk_max_size"),
+            1,
+        ));
+        let ended = place.run(&["test", "config"]);
+        assert_eq!(ended.code(), Some(1), "{setting}: {}", ended.log);
+        assert_eq!(ended.log.matches("error: ").count(), 1, "told once: {}", ended.log);
+    }
+}

@@ -70,6 +70,13 @@ fn mistakes_in_redis_settings_are_told() {
             "hosts: [a, 'redis://:SECRET@']",
             "x:1:12: `hosts[1]` is `redis://:xxxxx@`; it names no host",
         ),
+        (
+            "hosts: ['redis://u:x@a:1/0?password=SECRET']",
+            "`hosts[0]` is `redis://u:xxxxx@a:1/0?password=xxxxx`; a host takes no query",
+        ),
+        ("hosts: ['redis://a/0#SECRET']", "`redis://a/0#xxxxx`; a host takes no query"),
+        ("hosts: ['a?p=SECRET']", "`hosts[0]` is `a?p=xxxxx`; a host takes no query"),
+        ("{hosts: a, db: SECRET}", "`db` is `xxxxx`; expected the number of a database"),
         ("hosts: 'redis://u:SECRET'", "its port is no number"),
         ("hosts: 'u:SECRET@a:x'", "`hosts` is `u:xxxxx@a:x`; its port is no number"),
         ("{hosts: a, proxy_url: 'socks5://u:SECRET@:1'}", "it names no host\nhint: a proxy is"),

@@ -49,6 +49,11 @@ impl Edits {
         self.note(key, why);
     }
 
+    /// Whether a key is taken out with the section that it is in.
+    pub(super) fn takes_out(&self, key: &Key) -> bool {
+        self.out.iter().any(|out| out.contains(&key.line))
+    }
+
     /// Adds lines behind a line.
     pub(super) fn add(&mut self, line: usize, text: impl IntoIterator<Item = String>) {
         self.behind.entry(line).or_default().extend(text);

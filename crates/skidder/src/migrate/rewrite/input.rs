@@ -3,6 +3,9 @@
 use super::bare;
 use super::edits::Edits;
 use super::keys::Key;
+use std::collections::BTreeSet;
+use std::iter::StepBy;
+use std::ops::RangeFrom;
 
 /// Options of `log` inputs that have another name in `filestream` inputs.
 const OPTIONS: &[(&str, &str)] = &[
@@ -38,8 +41,10 @@ const OPTIONS_GONE: &[(&str, &str)] = &[
 
 /// An input that is written line by line.
 pub(super) struct Input<'a> {
-    /// Its place among the inputs, from 1.
-    pub(super) number: usize,
+    /// Numbers for its `id`: its place among the inputs, from 1, and others that no input has.
+    pub(super) numbers: StepBy<RangeFrom<usize>>,
+    /// What is an `id` already.
+    pub(super) ids: &'a BTreeSet<&'a str>,
     /// Its options.
     pub(super) keys: &'a [&'a Key],
     /// All keys of the file.
@@ -82,7 +87,9 @@ impl Input<'_> {
         if self.find("id").is_none() {
             let why = "each `filestream` input has an `id` of its own; never change it";
             added.push(Edits::marked(column, why));
-            added.push(format!("{pad}id: {kind}-{}", self.number));
+            let mut ids = self.numbers.clone().map(|number| format!("{kind}-{number}"));
+            let id = ids.find(|id| !self.ids.contains(id.as_str())).unwrap_or_default();
+            added.push(format!("{pad}id: {id}"));
         }
         added.push(format!("{pad}take_over.enabled: true"));
         if kind == "docker" && self.find("paths").is_none() {

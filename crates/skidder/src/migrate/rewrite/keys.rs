@@ -69,6 +69,11 @@ pub(super) fn keys(text: &str) -> Vec<Key> {
             column += rest.len() - behind.len();
             rest = behind;
         }
+        // A dash alone: the item begins in the next line.
+        if rest.is_empty() || dash.is_some() && rest.starts_with('#') {
+            at += 1;
+            continue;
+        }
         let Some((key, value)) = split(rest) else {
             at = behind_value(&lines, at, column, rest);
             continue;
@@ -122,7 +127,7 @@ fn close(found: &mut [Key], lines: &[&str]) {
 /// What stands behind a dash.
 fn dashed(text: &str) -> Option<&str> {
     let behind = text.strip_prefix('-')?;
-    behind.starts_with(' ').then(|| behind.trim_start())
+    (behind.is_empty() || behind.starts_with(' ')).then(|| behind.trim_start())
 }
 
 /// A key and what stands behind its colon.

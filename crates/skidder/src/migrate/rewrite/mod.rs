@@ -8,14 +8,13 @@ mod keys;
 use edits::Edits;
 use input::Input;
 use keys::{Key, keys};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Keys with another name today: the whole path without lists; the new name of the last parts as they are written; why.
 const RENAMED: &[(&str, &str, &str)] = &[
     ("filebeat.prospectors", "filebeat.inputs", "they are inputs since Filebeat 6.3"),
     ("filebeat.config.prospectors", "filebeat.config.inputs", "they are inputs since Filebeat 6.3"),
     ("filebeat.idle_timeout", "queue.mem.flush.timeout", "since Filebeat 6 this is the queue's"),
-    ("xpack.monitoring", "monitoring", "since Filebeat 7 without `xpack`"),
     ("output.elasticsearch.tls", "output.elasticsearch.ssl", "`ssl` since Filebeat 5"),
     ("output.logstash.tls", "output.logstash.ssl", "`ssl` since Filebeat 5"),
     (
@@ -46,6 +45,14 @@ const RENAMED: &[(&str, &str, &str)] = &[
     ),
 ];
 
+/// Settings that stand at the left edge today, with all that is below them: the section that they are in, their name in
+/// it, and why.
+const AT_ROOT: &[(&str, &str, &str)] = &[
+    ("xpack", "monitoring", "since Filebeat 7 without `xpack`"),
+    ("shipper", "name", "`shipper` went with Filebeat 5"),
+    ("shipper", "tags", "`shipper` went with Filebeat 5"),
+];
+
 /// Keys that have no place any more, and why.
 const GONE: &[(&str, &str)] = &[
     (
@@ -68,6 +75,10 @@ const GONE: &[(&str, &str)] = &[
     ("output.logstash.port", "a host is written with its port: `hosts: [name:port]`"),
     ("output.logstash.flush_interval", "it went with Filebeat 6: `queue.mem.flush.timeout`"),
     ("shipper", "it went with Filebeat 5: `name` and `tags`"),
+    ("shipper.refresh_topology_freq", "it went with Filebeat 5"),
+    ("shipper.ignore_outgoing", "it went with Filebeat 5"),
+    ("shipper.topology_expire", "it went with Filebeat 5"),
+    ("shipper.geoip", "it went with Filebeat 5"),
     ("setup.template.versions", "it went with Filebeat 7"),
     ("bulk_queue_size", "it went with Filebeat 5: `queue.mem.events`"),
     ("queue_size", "it went with Filebeat 5: `queue.mem.events`"),
@@ -77,15 +88,24 @@ const GONE: &[(&str, &str)] = &[
 pub(super) fn rewrite(text: &str) -> Option<String> {
     let found = keys(text);
     let mut edits = Edits::default();
+    let lines: Vec<&str> = text.lines().collect();
     for key in &found {
-        rewrite_key(key, &found, &mut edits);
+        if !to_root(key, &found, &lines, &mut edits) {
+            rewrite_key(key, &found, &mut edits);
+        }
     }
     let mut items: BTreeMap<usize, Vec<&Key>> = BTreeMap::new();
     for key in found.iter().filter(|key| is_of_input(key)) {
         items.entry(key.item.unwrap_or(key.line)).or_default().push(key);
     }
-    for (number, keys) in items.values().enumerate() {
-        Input { number: number + 1, keys, all: &found, text }.rewrite(&mut edits);
+    let ids: BTreeSet<&str> = found
+        .iter()
+        .filter(|key| is_of_input(key) && key.path.last().is_some_and(|last| last == "id"))
+        .map(|key| bare(&key.value))
+        .collect();
+    for (at, keys) in items.values().enumerate() {
+        let numbers = (at + 1..).step_by(items.len());
+        Input { numbers, ids: &ids, keys, all: &found, text }.rewrite(&mut edits);
     }
     (!edits.is_empty()).then(|| edits.apply(text))
 }
@@ -94,6 +114,23 @@ pub(super) fn rewrite(text: &str) -> Option<String> {
 pub(super) fn given_twice(text: &str) -> Option<(usize, String)> {
     let found = keys(text);
     let named = |name: &str| found.iter().find(|key| key.name() == name);
+    let below = |name: &str| {
+        let is_below = |key: &&Key| {
+            key.name()
+                .strip_prefix(name)
+                .is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+        };
+        found.iter().find(is_below)
+    };
+    if let (Some(old), Some(new)) = (below("xpack.monitoring"), below("monitoring")) {
+        let new = new.line + 1;
+        return Some((
+            old.line + 1,
+            format!(
+                "`xpack.monitoring` and `monitoring` (line {new}) are the same setting: keep one of the two, and run this again"
+            ),
+        ));
+    }
     if let (Some(old), Some(new)) = (named("filebeat.prospectors"), named("filebeat.inputs")) {
         let new = new.line + 1;
         return Some((
@@ -136,6 +173,53 @@ fn is_of_input(key: &Key) -> bool {
     let parts: Vec<&str> = key.path.iter().map(String::as_str).collect();
     key.item.is_some()
         && matches!(parts[..], ["filebeat", "inputs" | "prospectors", "[]", ref rest @ ..] if !rest.contains(&"[]"))
+}
+
+/// Moves a setting that stands at the left edge today, or the section that has nothing else; says whether it is one.
+fn to_root(key: &Key, all: &[Key], lines: &[&str], edits: &mut Edits) -> bool {
+    let name = key.name();
+    let above = key.path.len() - all_parts(key);
+    for (section, own, why) in AT_ROOT {
+        let Some(rest) = name.strip_prefix(section) else { continue };
+        if rest.is_empty() && *section == "xpack" {
+            let mut inner = all.iter().filter(|other| {
+                other.path.first().is_some_and(|first| first == section) && other.path.len() > 1
+            });
+            if key.value.is_empty() && inner.all(|other| other.path[1] == *own) {
+                edits.take_out(key, why);
+                return true;
+            }
+        }
+        let rest = rest.strip_prefix('.').and_then(|rest| rest.strip_prefix(own));
+        let Some(rest) = rest.filter(|rest| rest.is_empty() || rest.starts_with('.')) else {
+            continue;
+        };
+        let to = format!("{own}{rest}");
+        let has_new = all.iter().any(|other| other.name() == to);
+        match above {
+            0 if !has_new => edits.rename(key, &to, why),
+            0 => edits.take_out(key, why),
+            1 => {
+                if !edits.takes_out(key) {
+                    edits.take_out(key, why);
+                }
+                if !has_new {
+                    let top = all.iter().rfind(|top| top.column() == 0 && top.line <= key.line);
+                    let last = top.map_or(key.end, |top| top.end.max(key.end)) - 1;
+                    let first = format!("{to}{}", &lines[key.line][key.written.end..]);
+                    let rest = lines[key.line + 1..key.end].iter().map(|line| {
+                        let indent = line.len() - line.trim_start().len();
+                        line[indent.min(key.column())..].to_owned()
+                    });
+                    let moved = [Edits::marked(0, why), first].into_iter().chain(rest);
+                    edits.add(last, moved);
+                }
+            }
+            _ => {}
+        }
+        return true;
+    }
+    false
 }
 
 fn rewrite_key(key: &Key, all: &[Key], edits: &mut Edits) {

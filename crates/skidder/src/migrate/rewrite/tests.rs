@@ -72,6 +72,76 @@ fn options_in_braces_come_along() {
 }
 
 #[test]
+fn monitoring_loses_its_xpack_however_it_is_written() {
+    let why = "# skidder migrate: since Filebeat 7 without `xpack`\n";
+    let nested = "xpack:\n  monitoring:\n    enabled: true\n    elasticsearch:\n      hosts: [a]\n      # of u\n      username: u\nname: n\n";
+    let moved = format!(
+        "{why}# xpack:\n  # monitoring:\n    # enabled: true\n    # elasticsearch:\n      # hosts: [a]\n      # # of u\n      # username: u\n\
+         {why}monitoring:\n  enabled: true\n  elasticsearch:\n    hosts: [a]\n    # of u\n    username: u\nname: n\n"
+    );
+    assert_eq!(rewrite(nested).unwrap(), moved);
+    let dotted = "xpack.monitoring.enabled: true\nxpack.monitoring.elasticsearch:\n  hosts: [a]\n";
+    let renamed =
+        format!("{why}monitoring.enabled: true\n{why}monitoring.elasticsearch:\n  hosts: [a]\n");
+    assert_eq!(rewrite(dotted).unwrap(), renamed);
+    let block = "xpack.monitoring:\n  enabled: true\n";
+    assert_eq!(rewrite(block).unwrap(), format!("{why}monitoring:\n  enabled: true\n"));
+    // What else is below `xpack` stays.
+    let mixed = "xpack:\n  monitoring.enabled: true\n  other: 1\n";
+    let expected = format!(
+        "xpack:\n  {why}  # monitoring.enabled: true\n  other: 1\n{why}monitoring.enabled: true\n"
+    );
+    assert_eq!(rewrite(mixed).unwrap(), expected);
+    let twice = "monitoring.enabled: false\nxpack.monitoring.enabled: true\n";
+    let (line, told) = given_twice(twice).unwrap();
+    assert!(line == 2 && told.contains("`monitoring` (line 1)"), "{told}");
+}
+
+#[test]
+fn name_and_tags_of_a_shipper_are_moved() {
+    let text = "shipper:\n  name: me\n  tags:\n    - a\n    - b\n  refresh_topology_freq: 10\n";
+    let new = rewrite(text).unwrap();
+    let why = "# skidder migrate: `shipper` went with Filebeat 5\n";
+    let end = format!("{why}name: me\n{why}tags:\n  - a\n  - b\n");
+    assert!(new.ends_with(&end) && new.contains("\n# shipper:\n  # name: me\n"), "{new}");
+    let new = rewrite("shipper.name: me\nshipper.tags: [a]\nshipper.ignore_outgoing: true\n");
+    let new = new.unwrap();
+    assert!(new.starts_with(&format!("{why}name: me\n{why}tags: [a]\n")), "{new}");
+    assert!(new.ends_with("\n# shipper.ignore_outgoing: true\n"), "{new}");
+    // A `name` that is there wins.
+    let new = rewrite("name: mine\nshipper:\n  name: me\n").unwrap();
+    assert!(!new.contains("\nname: me") && new.starts_with("name: mine\n"), "{new}");
+}
+
+#[test]
+fn a_dash_alone_in_its_line_begins_an_input() {
+    let text = "filebeat:\n  prospectors:\n    # Each - is a prospector\n    -\n      paths:\n        - /a\n      input_type: log\n\
+                \x20     document_type: syslog\n      close_older: 1h\n      multiline:\n        pattern: '^x'\n    - # the second\n      paths: [/b]\n\
+                \x20     input_type: stdin\n";
+    let new = rewrite(text).unwrap();
+    for part in [
+        "    -\n      paths:\n        - /a\n",
+        "      type: filestream\n",
+        "      # document_type: syslog\n",
+        "      close.on_state_change.inactive: 1h\n",
+        "      parsers:\n        - multiline:\n            pattern: '^x'\n",
+        "      id: log-1\n",
+        "    - # the second\n      paths: [/b]\n",
+        "      type: stdin\n",
+    ] {
+        assert!(new.contains(part), "{part} in {new}");
+    }
+}
+
+#[test]
+fn a_new_id_is_no_other_inputs() {
+    let text = "filebeat.inputs:\n- type: log\n  paths: [/a]\n- type: log\n  id: log-1\n  paths: [/b]\n- type: log\n  paths: [/c]\n";
+    let new = rewrite(text).unwrap();
+    let ids: Vec<&str> = new.lines().filter_map(|line| line.trim().strip_prefix("id: ")).collect();
+    assert_eq!(ids, ["log-4", "log-1", "log-3"], "{new}");
+}
+
+#[test]
 fn inputs_that_are_not_rewritten_are_found_by_their_line() {
     let table = [
         ("filebeat.inputs:\n- type: filestream\n- {type: log, paths: [/a]}\n", Some(3)),
