@@ -130,6 +130,7 @@ pub(crate) fn run(
     let mut shortfall = Shortfall::of_files(std::mem::take(&mut running.files));
     let is_queue_gone = running.outputs.iter().any(|output| output.left.gone);
     shortfall.left = running.outputs.iter().map(|output| output.left.events).sum();
+    shortfall.queues = running.outputs.iter().flat_map(RunningOutput::queue_lines).collect();
     let spoiled: Vec<u64> = running.outputs.iter().map(RunningOutput::spoiled).collect();
     let outcome = running.end(once);
     for ((.., settle), spoiled) in settles.iter().zip(spoiled) {
@@ -151,9 +152,7 @@ pub(crate) fn run(
     if once || !good {
         watch.tell_problems();
     }
-    if once {
-        shortfall.report();
-    }
+    shortfall.report(once);
     let lost = |settle: &Settle| settle.total().dropped().get(DropReason::QueueDamaged) > 0;
     Ok(match good {
         _ if is_queue_gone || settles.iter().any(|(_, _, settle)| lost(settle)) => {

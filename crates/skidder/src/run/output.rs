@@ -9,6 +9,7 @@ use crate::outputs::OutputParts;
 use crate::reload::InputPrint;
 use crate::shown_plan::ShownPlan;
 use anyhow::{Context as _, Result};
+use skidder_event::DropReason;
 use skidder_input_file::{
     FileDriver, FileDriverSettings, FileInput, FileInputs, InputChange, Looks, SavedCursors,
     Scanner,
@@ -94,6 +95,13 @@ impl RunningOutput {
         let of =
             |input: &RunningInput| input.metrics.gzip_errors.get() + input.metrics.files_lost.get();
         self.inputs.iter().map(of).sum()
+    }
+
+    /// What is to be said at the end of a run about its disk queue, and those that it had before.
+    pub(super) fn queue_lines(&self) -> Vec<String> {
+        let lost = self.settle.total().dropped().get(DropReason::QueueDamaged);
+        let loss = self.used.as_ref().filter(|_| lost > 0).map(|used| used.loss(lost));
+        self.left.lines.iter().cloned().chain(loss).collect()
     }
 
     /// Whether it has ended.
