@@ -42,7 +42,7 @@ pub enum Meaning {
     Nothing,
     /// A cursor moves: another run goes on behind it.
     Cursor,
-    /// The far side is told, and sends again what it was not told of.
+    /// The far side gets an acknowledgement, and sends again what has none.
     Acknowledgement,
 }
 
@@ -65,7 +65,7 @@ pub trait InputTrial: Send + Sync {
         None
     }
 
-    /// Lines of which the far side was told that it may forget them.
+    /// Lines that were acknowledged to the far side.
     fn acknowledged(&self) -> BTreeSet<usize> {
         BTreeSet::new()
     }
@@ -472,7 +472,7 @@ async fn garbage_costs_nothing_else(trial: &dyn InputTrial) {
     assert_once(&delivered[0], &lines, CASE);
 }
 
-/// Each output has its own ledger, and the far side is told when both have a verdict.
+/// Each output has its own ledger, and the far side gets its acknowledgement when both have a verdict.
 async fn two_outputs_have_every_line(trial: &dyn InputTrial) {
     const CASE: &str = "two outputs have every line";
     if trial.meaning() == Meaning::Cursor {

@@ -18,7 +18,7 @@ enum Bug {
     Early,
     /// It takes everything into memory, however full the queue is.
     Greedy,
-    /// It goes on when it is told to stop.
+    /// It ignores the request to stop.
     Deaf,
     /// It ends when it sees garbage.
     Touchy,

@@ -60,7 +60,7 @@ pub enum Progress {
     File(FilePart),
     /// A cursor that only the input can read moves, in the order of the batches (a journal, a partition, a polled API).
     Cursor(SourcePart),
-    /// The far side is told, in whatever order verdicts come (a message of a queue, a request that waits). The number is
+    /// The far side gets an acknowledgement, in the order of the verdicts (a message of a queue, a request that waits). The number is
     /// how many of its bytes the batch takes up.
     Acknowledge(Acknowledgement, u64),
 }
@@ -98,7 +98,7 @@ pub struct SourcePart {
     pub bytes: u64,
 }
 
-/// Tells the far side of a source what became of a batch. Exactly one of the two is called, once.
+/// Reports to the far side of a source what became of a batch. Exactly one of the two is called, once.
 pub trait Acknowledge: Send + Sync + Debug {
     /// Every event was delivered, dropped for a reason, kept as a dead letter, or stored in a disk queue: the far side may
     /// forget them.
@@ -114,7 +114,7 @@ pub trait Acknowledge: Send + Sync + Debug {
 pub struct Acknowledgement(Option<Box<dyn Acknowledge>>);
 
 impl Acknowledgement {
-    /// One that tells `far_side`.
+    /// One that reports to `far_side`.
     pub fn new(far_side: impl Acknowledge + 'static) -> Self {
         Self(Some(Box::new(far_side)))
     }

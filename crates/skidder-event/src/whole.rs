@@ -28,8 +28,8 @@ impl Batch {
         self.rows.clear();
     }
 
-    /// Takes out the acknowledgement that is owed to the far side of the source, if it is one that wants one. Whoever has
-    /// it accepts it when all events have their verdict.
+    /// Takes out the acknowledgement that is owed to the far side of the source, if it is owed one. The caller
+    /// accepts it when all events have their verdict.
     pub fn take_acknowledgement(&mut self) -> Option<Acknowledgement> {
         let Progress::Acknowledge(_, bytes) = &self.provenance.progress else { return None };
         let nothing = Progress::Nothing(*bytes);

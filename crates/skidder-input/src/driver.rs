@@ -10,7 +10,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// How long inputs may take to send what they have when they are told to stop, before the queue closes.
+/// How long inputs may take after the request to stop to send what they have, before the queue closes.
 const STOP_GRACE: Duration = Duration::from_secs(2);
 
 /// How long they may take behind that, before they are ended wherever they are.

@@ -62,7 +62,7 @@ pub enum OpenError {
         /// The source.
         name: Arc<str>,
     },
-    /// A bug of whoever put the input together: cursors of several outputs differ, so that each has a run of its own.
+    /// A bug in the code that starts the input: cursors of several outputs differ, so that each needs a run of its own.
     #[error("`{name}` has a cursor, and its input feeds {outputs} outputs at once")]
     Shared {
         /// The source.
@@ -76,7 +76,7 @@ impl Intake {
     /// Resolves when the input is to end: it takes nothing more from its far side, sends what it has, and returns.
     pub async fn stopped(&self) {
         let mut stop = self.shared.stop.clone();
-        // Whoever could tell it is gone: the same.
+        // The sender is gone: that means the same.
         drop(stop.wait_for(|stop| *stop).await);
     }
 

@@ -1,4 +1,4 @@
-//! What an input is: it runs as a task until it is told to stop, opens *sources* through its [`Intake`], and sends their
+//! What an input is: it runs as a task until it must stop, opens *sources* through its [`Intake`], and sends their
 //! events, or offers them.
 //!
 //! This is the mirror of an output (`skidder_pipeline::Output`). Files are read by threads and have a driver of their own;
@@ -24,10 +24,10 @@ pub use task::{InputState, InputTask, Setup};
 use std::future::Future;
 use std::pin::Pin;
 
-/// The work of an input, until it is told to stop or has nothing more to read.
+/// The work of an input, until it must stop or has nothing more to read.
 pub type InputFuture = Pin<Box<dyn Future<Output = Result<(), InputError>> + Send>>;
 
-/// Why an input ended although nobody told it to: said to people, with what to do.
+/// Why an input ended by itself; the text is for people, and says what to do.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct InputError(pub String);
@@ -37,11 +37,11 @@ pub struct InputError(pub String);
 /// Contract: what the far side sent is sent on, offered, or refused to the far side; nothing is acknowledged to it but
 /// through the acknowledgement of the batch. When [`Intake::stopped`] resolves the input takes nothing more from its far
 /// side, sends what it has, and ends; it ends as well when a source says [`Stopped`]. A failure that may pass is tried
-/// again without end; bad input is told and counted, and nothing else is lost for it.
+/// again without end. Bad input is reported and counted, and costs nothing else.
 pub trait Input: Send {
     /// Its type, as in `type: tcp`.
     fn kind(&self) -> &'static str;
 
-    /// Takes events until it is told to stop, or has read everything there is.
+    /// Takes events until it must stop, or has read everything there is.
     fn run(self: Box<Self>, intake: Intake) -> InputFuture;
 }

@@ -11,7 +11,7 @@ use tokio::sync::watch;
 use tokio::task::AbortHandle;
 use tracing::Instrument as _;
 
-/// What an input is told of the program.
+/// What an input knows of the program.
 #[derive(Clone)]
 pub struct Setup {
     /// Its id; empty if it has none.
@@ -31,7 +31,7 @@ pub enum InputState {
     Waiting,
     /// It takes events.
     Running,
-    /// It was told to stop, or has read everything there was.
+    /// It was stopped, or has read everything there was.
     Ended,
     /// It ended by itself, for this reason.
     Failed(InputError),
@@ -127,7 +127,7 @@ impl InputTask {
         state.task = Some(self.runtime.spawn(work.instrument(span)).abort_handle());
     }
 
-    /// Tells it to take nothing more.
+    /// Asks it to take nothing more.
     pub fn stop(&self) {
         self.stop.send_replace(true);
         let mut state = self.lock();
@@ -182,7 +182,7 @@ impl Drop for Ending {
         let mut state = self.0.lock();
         if state.now == InputState::Running {
             let what = if *self.0.stop.borrow() {
-                "it was told to stop, and was ended where it was"
+                "it did not stop when asked, and was aborted"
             } else {
                 "it ended by a bug"
             };

@@ -1,4 +1,4 @@
-//! What drives inputs: brings their events to the queue, until it is told to stop.
+//! What drives inputs: brings their events to the queue, until it must stop.
 
 use crate::commits::Commits;
 use crate::queue::Queue;
@@ -34,7 +34,7 @@ pub type ReadOnce = Box<dyn FnOnce() -> bool + Send>;
 /// Drives inputs of one kind for one output: the threads that read files, the tasks that serve sockets.
 ///
 /// A pipeline knows nothing of inputs but this. Its calls come in this order: [`Driver::start`] once, [`Driver::read_once`]
-/// at most once, [`Driver::stop`], [`Driver::join`]. What ends and begins meanwhile is between the driver and whoever made it.
+/// at most once, [`Driver::stop`], [`Driver::join`]. The driver itself offers to change its inputs meanwhile.
 pub trait Driver: Send {
     /// Begins to read.
     ///

@@ -109,6 +109,8 @@ pub(crate) struct Shortfall {
     too_long: u64,
     /// Events in disk queues that the configuration no longer has.
     pub(crate) left: u64,
+    /// A line about each disk queue with events that nobody delivers.
+    pub(crate) queues: Vec<String>,
 }
 
 impl Shortfall {
@@ -145,9 +147,11 @@ impl Shortfall {
         ExitCode::from(self.all().into_iter().find(counts).map_or(0, FailOn::code))
     }
 
-    /// Says on stderr what was not read and what was refused.
-    pub(crate) fn report(&self) {
-        tell(&self.text());
+    /// Says on stderr what was lost of disk queues and, at the end of a run with `--once`, what was not read and what
+    /// was refused.
+    pub(crate) fn report(&self, once: bool) {
+        let text = if once { self.text() } else { String::new() };
+        tell(&(text + &self.queues.concat()));
     }
 
     fn text(&self) -> String {
@@ -181,12 +185,6 @@ impl Shortfall {
                 "! {} {} refused; `skidder deadletters list` shows those that were kept\n",
                 grouped(self.refused),
                 if self.refused == 1 { "event was" } else { "events were" }
-            ));
-        }
-        if self.left > 0 {
-            text.push_str(&format!(
-                "! {} events are left in a disk queue that is not configured any more; the log names it\n",
-                grouped(self.left)
             ));
         }
         if self.too_long > 0 {

@@ -127,6 +127,7 @@ pub(crate) fn run(
     let mut shortfall = Shortfall::of_files(std::mem::take(&mut running.files));
     let may_have_lost = running.outputs.iter().any(RunningOutput::may_have_lost);
     shortfall.left = running.outputs.iter().map(|output| output.left.events).sum();
+    shortfall.queues = running.outputs.iter().flat_map(RunningOutput::queue_lines).collect();
     let spoiled: Vec<u64> = running.outputs.iter().map(RunningOutput::spoiled).collect();
     let outcome = running.end(once);
     for ((.., settle), spoiled) in settles.iter().zip(spoiled) {
@@ -148,9 +149,7 @@ pub(crate) fn run(
     if once || !good {
         watch.tell_problems();
     }
-    if once {
-        shortfall.report();
-    }
+    shortfall.report(once);
     let lost = |settle: &Settle| settle.total().dropped().get(DropReason::QueueDamaged) > 0;
     Ok(match good {
         _ if may_have_lost || settles.iter().any(|(_, _, settle)| lost(settle)) => {

@@ -78,7 +78,7 @@ pub(crate) fn ship(what: &Ship, global: &Global, world: &World) -> Result<ExitCo
     shortfall.add(&ledger, spoiled);
     watch.tell_problems();
     tell("`ship` remembers nothing: the same command sends these files again\n");
-    shortfall.report();
+    shortfall.report(true);
     Ok(if outcome.settled { shortfall.code(&global.fail_on) } else { ExitCode::FAILURE })
 }
 

@@ -92,7 +92,7 @@ impl Queue {
         let line = InLine { queue: self, number };
         self.note_blocked(clock.monotonic());
         loop {
-            // Whoever lets the batch in leaves a permit there, also before this waits.
+            // Letting the batch in leaves a permit there, also before this waits.
             room.notified().await;
             match line.look() {
                 Standing::In => return Ok(()),

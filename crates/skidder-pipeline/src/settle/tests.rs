@@ -292,13 +292,13 @@ fn a_source_that_cannot_send_again_is_counted_and_never_saved() {
     assert!(changes(&settle).is_empty(), "the registry never had it");
 }
 
-/// A far side that notes what it is told.
+/// A far side that records its acknowledgements.
 #[derive(Debug)]
 struct FarSide(Arc<Mutex<Vec<String>>>, u32, Arc<Settle>);
 
 impl Acknowledge for FarSide {
     fn accept(self: Box<Self>) {
-        // What it is told is true already, and it may ask: no lock is held.
+        // The counts are right already, and no lock is held: it may look.
         let left = self.2.in_flight();
         self.0.lock().expect("no panic").push(format!("{} accepted, {left} in flight", self.1));
     }
@@ -309,7 +309,7 @@ impl Acknowledge for FarSide {
 }
 
 #[test]
-fn a_far_side_is_told_with_the_last_verdict_in_any_order_or_that_there_will_be_none() {
+fn a_far_side_gets_its_acknowledgement_with_the_last_verdict_and_a_rejection_if_there_is_none() {
     let settle = settle();
     settle.begin_unsaved(TWO, "sqs::1".into(), about());
     let told: Arc<Mutex<Vec<String>>> = Arc::default();

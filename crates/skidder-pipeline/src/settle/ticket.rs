@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// One batch on its way. Dropping it without settling all rows leaves them in flight: the cursor stays before them, or they
-/// stay in the disk queue, and the next start reads them again; a far side that waits is told to send them again.
+/// stay in the disk queue, and the next start reads them again; a far side that waits gets a rejection, and sends them again.
 pub struct Ticket {
     settle: Arc<Settle>,
     of: TicketOf,
@@ -24,7 +24,7 @@ pub(crate) enum TicketOf {
     Ordered(SourceId, u64),
     /// Nothing: verdicts are counted.
     Counted(SourceId),
-    /// The far side of its source is told.
+    /// The far side of its source gets its acknowledgement.
     Owing(SourceId, Owed),
     /// A frame of the disk queue is done with.
     Frame(Arc<Store>, u64, Option<Origin>),

@@ -5,6 +5,7 @@
 
 use crate::commands::World;
 use anyhow::{Context as _, Result};
+use skidder_observe::grouped;
 use skidder_os::{Fs, OpenMode, read_to_end, write_all_at};
 use skidder_pipeline::{DiskQueueSettings, waiting_in_disk_queue};
 use std::io;
@@ -22,12 +23,14 @@ const PATHS_BYTES_MAX: usize = 1 << 20;
 const FILE_MODE: u32 = 0o600;
 
 /// What was found of the queues of an output.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct LeftQueues {
     /// Events in queues that the configuration no longer has.
     pub(crate) events: u64,
     /// A queue that may have held events is gone.
     pub(crate) gone: bool,
+    /// A line about each, for the end of a run.
+    pub(super) lines: Vec<String>,
 }
 
 /// Logs an error for each queue with events but that at `current`, and for each that is gone.
@@ -52,6 +55,11 @@ pub(super) fn look(world: &World, data: &Path, current: Option<&Path>) -> LeftQu
             Ok(Some(_)) if is_current => {}
             Ok(Some(events @ 1..)) => {
                 left.events += events;
+                left.lines.push(format!(
+                    "! {} events are left in the disk queue `{shown}`, which is not configured any more: run once with \
+                     this as `queue.disk.path`\n",
+                    grouped(events)
+                ));
                 tracing::error!(
                     events, path = %shown,
                     "a disk queue holds events that nobody delivers: run once with this as `queue.disk.path`"
@@ -59,6 +67,10 @@ pub(super) fn look(world: &World, data: &Path, current: Option<&Path>) -> LeftQu
             }
             Ok(None) if is_known => {
                 left.gone = true;
+                left.lines.push(format!(
+                    "! the disk queue `{shown}` is gone with what it held: read the files again with `skidder registry \
+                     forget`, or mount its disk\n"
+                ));
                 tracing::error!(
                     path = %shown,
                     "a disk queue is gone, and what it held is lost: their files can be read again with `skidder \
@@ -84,6 +96,25 @@ pub(super) struct UsedQueue {
 }
 
 impl UsedQueue {
+    /// What is said at the end of a run in which so many of its events were lost.
+    pub(super) fn loss(&self, events: u64) -> String {
+        format!(
+            "! {} events were lost in the disk queue `{}`, which was cut off or damaged: read their files again with \
+             `skidder registry forget`\n",
+            grouped(events),
+            self.path.display()
+        )
+    }
+
+    /// The line for the end of a run whose queue had lost its state.
+    pub(super) fn lost_state(&self) -> String {
+        format!(
+            "! the disk queue `{}` had no `queue.state`: what was in it was delivered, some of it perhaps again; events may be \
+             missing at its beginning or end: read their files again with `skidder registry forget`\n",
+            self.path.display()
+        )
+    }
+
     /// Writes down where a queue is that was opened, unless that is known.
     pub(super) fn new(world: &World, data: &Path, path: &Path) -> Result<Self> {
         let used = Self { fs: Arc::clone(&world.fs), data: data.to_path_buf(), path: whole(path) };

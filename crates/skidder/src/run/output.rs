@@ -9,6 +9,7 @@ use crate::outputs::OutputParts;
 use crate::reload::InputPrint;
 use crate::shown_plan::ShownPlan;
 use anyhow::{Context as _, Result};
+use skidder_event::DropReason;
 use skidder_input_file::{
     FileDriver, FileDriverSettings, FileInput, FileInputs, InputChange, Looks, SavedCursors,
     Scanner,
@@ -100,6 +101,15 @@ impl RunningOutput {
     /// says how far it was written.
     pub(crate) fn may_have_lost(&self) -> bool {
         self.left.gone || self.disk.as_ref().is_some_and(|disk| disk.state_was_lost())
+    }
+
+    /// What is to be said at the end of a run about its disk queue, and those that it had before.
+    pub(super) fn queue_lines(&self) -> Vec<String> {
+        let lost = self.settle.total().dropped().get(DropReason::QueueDamaged);
+        let loss = self.used.as_ref().filter(|_| lost > 0).map(|used| used.loss(lost));
+        let state = self.disk.as_ref().filter(|disk| disk.state_was_lost());
+        let state = state.zip(self.used.as_ref()).map(|(_, used)| used.lost_state());
+        self.left.lines.iter().cloned().chain(loss).chain(state).collect()
     }
 
     /// Whether it has ended.

@@ -66,6 +66,8 @@ fn a_queue_whose_path_was_changed_or_taken_out_is_named_with_its_events() {
         let log = ended.log;
         assert!(log.contains("a disk queue holds events that nobody delivers"), "{log}");
         assert!(log.contains("/one\"") && log.contains("\"events\":3000"), "{log}");
+        let line = log.lines().find(|line| line.starts_with("! 3,000 events are left")).unwrap();
+        assert!(line.contains("/one`") && line.contains("`queue.disk.path`"), "{line}");
     }
     place.configure(&with_one);
     place.once(&[]);
@@ -95,6 +97,9 @@ fn a_queue_that_was_deleted_is_a_loss_and_an_empty_one_is_not() {
         let ended = place.once(&[]);
         assert_eq!(ended.status.code(), Some(6), "{}", ended.log);
         assert!(ended.log.contains("a disk queue is gone"), "{}", ended.log);
+        let line = ended.log.lines().find(|line| line.starts_with("! the disk queue `")).unwrap();
+        let path = queue.display().to_string();
+        assert!(line.contains(&path) && line.contains("`skidder registry forget`"), "{line}");
         place.write("b", &lines("b", 0..10));
         place.once(&[]).succeeded();
         std::fs::remove_dir_all(&queue).unwrap();
@@ -128,6 +133,9 @@ fn what_was_cut_off_the_queue_is_counted_as_lost() {
         ended.log
     );
     assert!(!ended.log.contains("its lines are read again"), "{}", ended.log);
+    let line = ended.log.lines().find(|line| line.starts_with("! ")).unwrap();
+    let queue = place.data().join("diskqueue").display().to_string();
+    assert!(line.contains("events were lost in the disk queue") && line.contains(&queue), "{line}");
     let ledger = ended.ledger();
     assert!(ledger.dropped > 0 && ledger.recovered == 3000, "{ledger:?}");
     let missing = judge(&[("a", 3000)], &server.documents()).missing;
@@ -173,6 +181,8 @@ fn a_queue_without_its_state_is_not_taken_for_whole() {
         let ended = place.once(&[]);
         assert_eq!(ended.code(), Some(6), "{}", ended.log);
         assert!(ended.log.contains("events may be missing"), "{}", ended.log);
+        let line = ended.log.lines().find(|line| line.starts_with("! the disk queue `")).unwrap();
+        assert!(line.contains("had no `queue.state`"), "{line}");
         let verdict = judge(&[("a", 12_000)], &server.documents());
         assert!(verdict.missing > 0 && server.count() > held, "{verdict:?}");
         place.once(&[]).succeeded();
