@@ -5,7 +5,7 @@ use crate::source::{Source, SourceLane};
 use skidder_event::{Bind, Map, SourceId};
 use skidder_os::Clock;
 use skidder_pipeline::Queue;
-use skidder_registry::{Entry, Registry, SourceAbout, SourceCursor};
+use skidder_registry::{Entry, KEY_BYTES_MAX, Registry, SourceAbout, SourceCursor};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tokio::sync::watch;
@@ -61,6 +61,12 @@ pub enum OpenError {
     Taken {
         /// The source.
         name: Arc<str>,
+    },
+    /// Give the source a shorter name.
+    #[error("the key of a source would have {length} bytes; at most {KEY_BYTES_MAX} can be stored")]
+    LongName {
+        /// The key's length.
+        length: usize,
     },
     /// A bug in the code that starts the input: cursors of several outputs differ, so that each needs a run of its own.
     #[error("`{name}` has a cursor, and its input feeds {outputs} outputs at once")]
@@ -120,13 +126,17 @@ impl Intake {
     /// no two sources of the input that are open at once may share it.
     ///
     /// # Errors
-    /// If the registry cannot be read, or the input feeds several outputs.
+    /// If the registry cannot be read, the name is too long, or the input feeds several outputs.
     pub fn open_at_cursor(&self, name: &str, fields: Map) -> Result<Source, OpenError> {
         let Shared { kind, id, lanes, .. } = &*self.shared;
         let [lane] = &lanes[..] else {
             return Err(OpenError::Shared { name: name.into(), outputs: lanes.len() });
         };
         let key: Arc<str> = format!("{kind}::{id}::{name}").into();
+        if key.len() > KEY_BYTES_MAX {
+            // The registry would refuse it for ever, and with it the cursors of all other sources.
+            return Err(OpenError::LongName { length: key.len() });
+        }
         let saved = match lane.registry.get(&key) {
             Ok(Some(Entry::Source(entry))) => Some(entry.cursor),
             Ok(None) => None,

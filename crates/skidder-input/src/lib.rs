@@ -14,6 +14,8 @@ mod intake;
 mod metrics;
 mod source;
 mod task;
+#[cfg(test)]
+mod tests;
 
 pub use driver::{LaneOf, TaskDriver, TaskInputs, TasksChange};
 pub use intake::{Intake, Lane, OpenError};

@@ -5,7 +5,7 @@ use crate::intake::{Lane, Shared};
 use skidder_event::{
     Batch, Bound, DropReason, Map, Parts, Progress, Provenance, Row, SourceId, Text,
 };
-use skidder_registry::{SourceAbout, SourceCursor};
+use skidder_registry::{CURSOR_BYTES_MAX, SourceAbout, SourceCursor};
 use std::sync::Arc;
 
 /// Nothing more is taken: every output that the input feeds has ended, or the program ends. What was not taken is counted
@@ -95,6 +95,10 @@ impl Source {
     ///
     /// # Errors
     /// [`Stopped`] if no output takes anything any more.
+    ///
+    /// # Panics
+    /// If a cursor has more than [`CURSOR_BYTES_MAX`] bytes: the registry would refuse it for ever, and with it the
+    /// cursors of all other sources.
     pub async fn send(&mut self, batch: Batch, progress: Progress) -> Result<(), Stopped> {
         let mut unsent = self.for_each_lane(batch, progress);
         let mut is_taken = false;
@@ -127,6 +131,10 @@ impl Source {
 
     /// A batch for each output, with which its processors are done.
     fn for_each_lane(&self, batch: Batch, progress: Progress) -> Unsent {
+        if let Progress::Cursor(part) = &progress {
+            let bytes = part.cursor.len();
+            assert!(bytes <= CURSOR_BYTES_MAX, "a cursor of {bytes} bytes: {:?}", self.about);
+        }
         self.shared.metrics.events.add(batch.len() as u64);
         let progress = acknowledge::for_each(progress, self.lanes.len());
         let mut batches = Vec::with_capacity(self.lanes.len());

@@ -3,8 +3,8 @@
 use crate::common::*;
 use skidder_os::{Clock, Fs, RealFs, SystemClock};
 use skidder_registry::{
-    Change, Checkpoint, CommitError, Entry, KEY_BYTES_MAX, OpenError, Opened, Options, Registry,
-    SourceAbout, SourceCursor, SourceEntry,
+    CURSOR_BYTES_MAX, Change, Checkpoint, CommitError, Entry, KEY_BYTES_MAX, OpenError, Opened,
+    Options, Registry, SourceAbout, SourceCursor, SourceEntry,
 };
 use skidder_testkit::{Operation, Random, SimClock};
 use std::os::unix::ffi::OsStrExt;
@@ -61,6 +61,22 @@ fn a_key_that_is_too_long_refuses_the_whole_commit() {
         let error = registry.commit(&[put(key(1)), put(bad)]).unwrap_err();
         assert!(matches!(error, CommitError::Refused { .. }), "{error}");
     }
+    assert_eq!(registry.len().unwrap(), 1);
+}
+
+#[test]
+fn a_cursor_of_an_input_that_is_too_long_refuses_the_whole_commit() {
+    let (fs, clock) = machine();
+    let (registry, _) = open(&fs, &clock);
+    let put = |length: usize| {
+        let cursor = SourceCursor { version: 1, text: "c".repeat(length).into() };
+        let (about, updated) = (SourceAbout::default(), clock.wall());
+        let entry = SourceEntry { cursor, about, updated }.into();
+        Change::Put { key: key(length as u64).into(), entry, checkpoint: Checkpoint::Keep }
+    };
+    registry.commit(&[put(CURSOR_BYTES_MAX)]).unwrap();
+    let error = registry.commit(&[put(1), put(CURSOR_BYTES_MAX + 1)]).unwrap_err();
+    assert!(matches!(error, CommitError::LongCursor { .. }), "{error}");
     assert_eq!(registry.len().unwrap(), 1);
 }
 

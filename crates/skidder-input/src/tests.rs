@@ -1,0 +1,133 @@
+//! What an input meets at its edges.
+
+use crate::intake::Shared;
+use crate::{Intake, Lane, OpenError};
+use skidder_event::{Base, Batch, Bind, Bound, DropReason, Map, Progress, SourcePart};
+use skidder_os::{Clock, Fs};
+use skidder_pipeline::{Queue, QueueLimits, Settle};
+use skidder_registry::{Options, Registry};
+use skidder_testkit::{SimClock, SimFs};
+use std::path::Path;
+use std::sync::Arc;
+use tokio::sync::watch;
+
+#[derive(Debug)]
+struct Nothing(Arc<Base>);
+
+impl Bind for Nothing {
+    fn bind(&self, fields: &Map) -> Arc<dyn Bound> {
+        Arc::new(Self(Arc::new(Base::new(fields, &Map::new()))))
+    }
+
+    fn epoch(&self) -> u64 {
+        0
+    }
+}
+
+impl Bound for Nothing {
+    fn base(&self) -> &Arc<Base> {
+        &self.0
+    }
+
+    fn run(&self, _batch: &mut Batch) {}
+}
+
+/// An intake of so many outputs, with room for ten events each.
+fn intake(outputs: usize) -> (Intake, Vec<Queue>) {
+    let clock = SimClock::new();
+    let fs = SimFs::new(&clock);
+    let lane = |slot: usize| {
+        let (fs, clock): (Arc<dyn Fs>, Arc<dyn Clock>) =
+            (Arc::new(fs.clone()), Arc::new(clock.clone()));
+        let place = format!("/data/{slot}");
+        let opened = Registry::open(fs, clock, Path::new(&place), Options::default());
+        let limits = QueueLimits { events: 10, ..QueueLimits::default() };
+        Lane {
+            slot,
+            queue: Queue::new(limits, Settle::new()),
+            bind: Arc::new(Nothing(Arc::new(Base::new(&Map::new(), &Map::new())))),
+            registry: Arc::new(opened.expect("an empty disk").0),
+        }
+    };
+    let lanes: Vec<Lane> = (0..outputs).map(lane).collect();
+    let queues = lanes.iter().map(|lane| lane.queue.clone()).collect();
+    let shared = Shared {
+        kind: "test",
+        id: "id".into(),
+        run: "run".into(),
+        lanes,
+        clock: Arc::new(clock.clone()),
+        metrics: Arc::default(),
+        stop: watch::channel(false).1,
+        once: false,
+        opened: std::sync::atomic::AtomicU64::new(0),
+    };
+    (Intake { shared: Arc::new(shared) }, queues)
+}
+
+fn events(source: &mut crate::Source, count: usize) -> Batch {
+    let mut batch = source.batch(Vec::new(), 0);
+    for number in 0..count {
+        let text = batch.append(format!("line {number}").as_bytes());
+        source.push(&mut batch, text, 10, 0);
+    }
+    batch
+}
+
+#[test]
+fn a_datagram_for_which_one_output_has_no_room_is_dropped_there_and_counted() {
+    let (intake, queues) = intake(2);
+    let mut source = intake.open("peer", Map::new());
+    let batch = events(&mut source, 8);
+    assert!(source.offer(batch, Progress::Nothing(80)));
+    let mut taken = Vec::new();
+    queues[0].try_take(skidder_pipeline::TakeLimits { events: 0, bytes: 1 << 20 }, &mut taken);
+    taken.iter().for_each(|of| of.ticket.delivered(of.len() as u32));
+    let batch = events(&mut source, 5);
+    assert!(!source.offer(batch, Progress::Nothing(50)), "the second output is full");
+    let dropped = |at: usize| queues[at].settle().total().dropped().get(DropReason::QueueFull);
+    assert_eq!((dropped(0), dropped(1)), (0, 5));
+    for queue in &queues {
+        let total = queue.settle().total();
+        assert!(total.adds_up() && total.read() == 13, "{total:?}");
+        assert_eq!(total.read_bytes(), 130);
+    }
+    assert_eq!(intake.metrics().refused.get(), 5);
+}
+
+#[tokio::test]
+async fn what_a_task_had_when_it_was_dropped_is_counted() {
+    let (intake, queues) = intake(2);
+    let mut source = intake.open("peer", Map::new());
+    let batch = events(&mut source, 10);
+    source.send(batch, Progress::Nothing(100)).await.expect("there is room");
+    let batch = events(&mut source, 3);
+    let wait = std::time::Duration::from_millis(20);
+    let sent = tokio::time::timeout(wait, source.send(batch, Progress::Nothing(30))).await;
+    assert!(sent.is_err(), "there is no room");
+    for queue in &queues {
+        let total = queue.settle().total();
+        assert!(total.adds_up(), "{total:?}");
+        assert_eq!((total.read(), total.dropped().get(DropReason::Stopped)), (13, 3));
+    }
+}
+
+#[tokio::test]
+async fn a_cursor_that_the_registry_cannot_keep_is_refused_where_it_is_made() {
+    let (intake, _) = intake(1);
+    let name = "n".repeat(5000);
+    assert!(matches!(intake.open_at_cursor(&name, Map::new()), Err(OpenError::LongName { .. })));
+    let mut source = intake.open_at_cursor("j", Map::new()).expect("it can be opened");
+    assert!(source.saved().is_none());
+    let batch = events(&mut source, 1);
+    let part = SourcePart { version: 1, cursor: "c".repeat(100_000).into(), bytes: 10 };
+    let send = async move { source.send(batch, Progress::Cursor(part)).await };
+    assert!(tokio::spawn(send).await.expect_err("it panics").is_panic());
+}
+
+#[test]
+fn a_source_with_a_cursor_feeds_one_output() {
+    let (intake, _) = intake(2);
+    let opened = intake.open_at_cursor("j", Map::new());
+    assert!(matches!(opened, Err(OpenError::Shared { outputs: 2, .. })));
+}
