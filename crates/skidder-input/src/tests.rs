@@ -82,7 +82,9 @@ fn a_datagram_for_which_one_output_has_no_room_is_dropped_there_and_counted() {
     assert!(source.offer(batch, Progress::Nothing(80)));
     let mut taken = Vec::new();
     queues[0].try_take(skidder_pipeline::TakeLimits { events: 0, bytes: 1 << 20 }, &mut taken);
-    taken.iter().for_each(|of| of.ticket.delivered(of.len() as u32));
+    for of in &taken {
+        of.ticket.delivered(of.len() as u32);
+    }
     let batch = events(&mut source, 5);
     assert!(!source.offer(batch, Progress::Nothing(50)), "the second output is full");
     let dropped = |at: usize| queues[at].settle().total().dropped().get(DropReason::QueueFull);
