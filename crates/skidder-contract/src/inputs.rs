@@ -5,7 +5,7 @@
 //! A judge counts where each line ended: delivered, dropped with a reason, or left to the far side; what the far side was
 //! told must agree, and so must the ledger of every output.
 
-use skidder_event::{Base, Batch, Bind, Bound, Map};
+use skidder_event::Unprocessed;
 use skidder_input::{
     Input, InputState, InputTask, LaneOf, Setup, TaskDriver, TaskInputs, TasksChange,
 };
@@ -82,28 +82,6 @@ pub trait InputTrial: Send + Sync {
     }
 }
 
-/// Processors that do nothing.
-#[derive(Debug)]
-struct Nothing(Arc<Base>);
-
-impl Bind for Nothing {
-    fn bind(&self, fields: &Map) -> Arc<dyn Bound> {
-        Arc::new(Self(Arc::new(Base::new(fields, &Map::new()))))
-    }
-
-    fn epoch(&self) -> u64 {
-        0
-    }
-}
-
-impl Bound for Nothing {
-    fn base(&self) -> &Arc<Base> {
-        &self.0
-    }
-
-    fn run(&self, _batch: &mut Batch) {}
-}
-
 /// One output without a destination: the test gives the verdicts.
 struct Output {
     queue: Queue,
@@ -133,8 +111,12 @@ fn task(trial: &dyn InputTrial, outputs: usize) -> Arc<InputTask> {
 }
 
 fn lane(input: &Arc<InputTask>, slot: usize, registry: &Arc<Registry>) -> LaneOf {
-    let bind = Nothing(Arc::new(Base::new(&Map::new(), &Map::new())));
-    LaneOf { input: Arc::clone(input), slot, bind: Arc::new(bind), registry: Arc::clone(registry) }
+    LaneOf {
+        input: Arc::clone(input),
+        slot,
+        bind: Unprocessed::bind(),
+        registry: Arc::clone(registry),
+    }
 }
 
 impl Output {

@@ -39,3 +39,32 @@ pub trait Bound: Send + Sync + Debug {
     /// Runs all steps; dropped events are taken out and counted.
     fn run(&self, batch: &mut Batch);
 }
+
+/// No processors: batches stay as they are, over the fields of their source. What tests of inputs bind.
+#[derive(Debug)]
+pub struct Unprocessed(Arc<Base>);
+
+impl Unprocessed {
+    /// Binds to nothing yet.
+    pub fn bind() -> Arc<dyn Bind> {
+        Arc::new(Self(Arc::new(Base::new(&Map::new(), &Map::new()))))
+    }
+}
+
+impl Bind for Unprocessed {
+    fn bind(&self, fields: &Map) -> Arc<dyn Bound> {
+        Arc::new(Self(Arc::new(Base::new(fields, &Map::new()))))
+    }
+
+    fn epoch(&self) -> u64 {
+        0
+    }
+}
+
+impl Bound for Unprocessed {
+    fn base(&self) -> &Arc<Base> {
+        &self.0
+    }
+
+    fn run(&self, _batch: &mut Batch) {}
+}

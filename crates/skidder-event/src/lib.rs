@@ -36,7 +36,7 @@ mod whole;
 
 pub use base::{Base, BaseNode, BaseValue};
 pub use batch::{Batch, Cell, Mark, Node, NodeId, Parts, Recycle, Row, Text};
-pub use bind::{Bind, Bound};
+pub use bind::{Bind, Bound, Unprocessed};
 pub use edit::{EditError, EventMut};
 pub use encode::{Encoder, Precision};
 pub use escape::{escape_html, write_escaped, write_string};

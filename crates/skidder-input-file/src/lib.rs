@@ -9,8 +9,6 @@ mod cursors;
 mod driver;
 mod looks;
 mod scanner;
-#[cfg(test)]
-mod testing;
 mod worker;
 
 pub use change::{Commit, Handover, InputChange};

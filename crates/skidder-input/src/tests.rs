@@ -2,7 +2,7 @@
 
 use crate::intake::Shared;
 use crate::{Intake, Lane, OpenError};
-use skidder_event::{Base, Batch, Bind, Bound, DropReason, Map, Progress, SourcePart};
+use skidder_event::{Batch, DropReason, Map, Progress, SourcePart, Unprocessed};
 use skidder_os::{Clock, Fs};
 use skidder_pipeline::{Queue, QueueLimits, Settle};
 use skidder_registry::{Options, Registry};
@@ -10,27 +10,6 @@ use skidder_testkit::{SimClock, SimFs};
 use std::path::Path;
 use std::sync::Arc;
 use tokio::sync::watch;
-
-#[derive(Debug)]
-struct Nothing(Arc<Base>);
-
-impl Bind for Nothing {
-    fn bind(&self, fields: &Map) -> Arc<dyn Bound> {
-        Arc::new(Self(Arc::new(Base::new(fields, &Map::new()))))
-    }
-
-    fn epoch(&self) -> u64 {
-        0
-    }
-}
-
-impl Bound for Nothing {
-    fn base(&self) -> &Arc<Base> {
-        &self.0
-    }
-
-    fn run(&self, _batch: &mut Batch) {}
-}
 
 /// An intake of so many outputs, with room for ten events each.
 fn intake(outputs: usize) -> (Intake, Vec<Queue>) {
@@ -45,7 +24,7 @@ fn intake(outputs: usize) -> (Intake, Vec<Queue>) {
         Lane {
             slot,
             queue: Queue::new(limits, Settle::new()),
-            bind: Arc::new(Nothing(Arc::new(Base::new(&Map::new(), &Map::new())))),
+            bind: Unprocessed::bind(),
             registry: Arc::new(opened.expect("an empty disk").0),
         }
     };

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::SavedCursors;
-use crate::testing::Nothing;
+use skidder_event::Unprocessed;
 use skidder_os::{Clock, Fs};
 use skidder_pipeline::{Registrar, Ticket};
 use skidder_read::glob::Pattern;
@@ -51,7 +51,7 @@ impl World {
         let cursors = SavedCursors::new(Arc::clone(&self.settle), Arc::clone(&self.registry));
         let context = InputContext {
             settings: FilestreamSettings::new("test", scan),
-            bind: Nothing::bind(),
+            bind: Unprocessed::bind(),
             cursors: Arc::new(cursors),
             fs: Arc::new(self.fs.clone()),
             metrics: Arc::new(ReadMetrics::default()),

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::SavedCursors;
-use crate::testing::Nothing;
+use skidder_event::Unprocessed;
 use skidder_os::Clock;
 use skidder_pipeline::Settle;
 use skidder_read::glob::Pattern;
@@ -35,7 +35,7 @@ fn world(notify: bool) -> World {
     settings.notify = notify;
     let context = InputContext {
         settings,
-        bind: Nothing::bind(),
+        bind: Unprocessed::bind(),
         cursors: Arc::new(SavedCursors::new(Settle::new(), registry)),
         fs: shared,
         metrics: Arc::new(ReadMetrics::default()),

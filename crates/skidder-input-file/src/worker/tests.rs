@@ -1,8 +1,8 @@
 //! One reader thread between files on a simulated disk and a queue that is soon full.
 
 use super::*;
-use crate::testing::Nothing;
 use crate::{FileInput, SavedCursors};
+use skidder_event::Unprocessed;
 use skidder_os::Fs;
 use skidder_pipeline::{Delivery, QueueLimits, Settle, TakeLimits};
 use skidder_read::glob::Pattern;
@@ -50,7 +50,7 @@ fn world(files: &[(&str, usize)]) -> World {
     let metrics = Arc::new(ReadMetrics::default());
     let context = InputContext {
         settings: FilestreamSettings::new("test", scan),
-        bind: Nothing::bind(),
+        bind: Unprocessed::bind(),
         cursors: Arc::new(SavedCursors::new(Arc::clone(&settle), registry)),
         fs: shared,
         metrics: Arc::clone(&metrics),

@@ -5,13 +5,12 @@ use super::looking::Looking;
 use super::output::Output;
 use super::reading::Worker;
 use crate::oracle::Ledgers;
-use skidder_event::{Base, Batch, Map};
+use skidder_event::Unprocessed;
 use skidder_input_file::{FileInput, SavedCursors};
 use skidder_os::{Clock, Fs, Monotonic};
 use skidder_pipeline::{DeadLetters, DiskQueue, Queue, Registrar, Settle};
 use skidder_read::{
-    Bind, Bound, BufferPool, DecoderPool, InputContext, Peer, ReadMetrics, Readers, Scratch,
-    SourceIds,
+    BufferPool, DecoderPool, InputContext, Peer, ReadMetrics, Readers, Scratch, SourceIds,
 };
 use skidder_registry::{Options, Registry};
 use skidder_testkit::{SimClock, SimFs};
@@ -76,28 +75,6 @@ impl Shares {
     }
 }
 
-/// Processors that do nothing.
-#[derive(Debug)]
-struct Nothing(Arc<Base>);
-
-impl Bind for Nothing {
-    fn bind(&self, fields: &Map) -> Arc<dyn Bound> {
-        Arc::new(Self(Arc::new(Base::new(fields, &Map::new()))))
-    }
-
-    fn epoch(&self) -> u64 {
-        0
-    }
-}
-
-impl Bound for Nothing {
-    fn base(&self) -> &Arc<Base> {
-        &self.0
-    }
-
-    fn run(&self, _batch: &mut Batch) {}
-}
-
 /// One life of the program.
 pub(super) struct Life {
     pub(super) settle: Arc<Settle>,
@@ -152,7 +129,7 @@ impl Life {
         let inputs = (0..INPUTS.len()).map(|number| {
             let context = InputContext {
                 settings: config.settings(number),
-                bind: Arc::new(Nothing(Arc::new(Base::new(&Map::new(), &Map::new())))),
+                bind: Unprocessed::bind(),
                 cursors: cursors.clone(),
                 fs: Arc::clone(&shared_fs),
                 metrics: Arc::clone(&metrics),
