@@ -16,6 +16,8 @@ mod source;
 mod task;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod world_tests;
 
 pub use driver::{LaneOf, TaskDriver, TaskInputs, TasksChange};
 pub use intake::{Intake, Lane, OpenError};
