@@ -87,5 +87,9 @@ launch "$java/bin/java" "${options[@]}" -Xms512m -Xmx512m --enable-native-access
 licensed() { curl -sf --cacert "$dir/certs/ca.crt" -u elastic:secret "$scheme://localhost:$port/_license" | grep -q '"active"'; }
 # With a realm of Kerberos, those who say nothing are asked for a ticket as soon as the realm takes part, which is later still.
 asks() { [ -z "${KERBEROS:-}" ] || curl -s --cacert "$dir/certs/ca.crt" -o /dev/null -D - "$scheme://localhost:$port" | grep -qi '^www-authenticate: negotiate'; }
-usable() { licensed && asks; }
+# The index of users and roles is made a moment after that by itself, and nobody is let in while its shards are not there: a role
+# that is written is in the index.
+stores() { [ -z "${KERBEROS:-}" ] || curl -sf --cacert "$dir/certs/ca.crt" -u elastic:secret -o /dev/null -X PUT \
+  -H 'content-type: application/json' -d '{"cluster":[]}' "$scheme://localhost:$port/_security/role/ready"; }
+usable() { licensed && asks && stores; }
 ready "$scheme://localhost:$port" 180 usable

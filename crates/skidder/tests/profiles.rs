@@ -95,7 +95,7 @@ fn profiles_of_cpu_and_heap_have_our_functions_and_plausible_sums() {
     // No more than all cores can give in this time, which a busy machine may stretch.
     assert!(seconds < 64.0, "{}", cpu.text);
     assert!(cpu.has("skidder_"), "{}", cpu.text);
-    assert!(cpu.has("skidder_pipeline::worker"), "callers are found: {}", cpu.text);
+    assert!(cpu.has("skidder_input_file::worker"), "callers are found: {}", cpu.text);
 
     let (status, profile) = get(&address, "/debug/pprof/heap");
     assert_eq!(status, 200);

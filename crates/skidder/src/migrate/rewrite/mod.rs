@@ -122,7 +122,19 @@ pub(super) fn given_twice(text: &str) -> Option<(usize, String)> {
         };
         found.iter().find(is_below)
     };
-    if let (Some(old), Some(new)) = (below("xpack.monitoring"), below("monitoring")) {
+    // An old setting that says the same as the new one is only taken out.
+    let says_the_same = |old: &Key| {
+        old.value.is_empty()
+            || old
+                .name()
+                .strip_prefix("xpack.")
+                .and_then(named)
+                .is_some_and(|new| bare(&new.value) == bare(&old.value))
+    };
+    let mut olds = found.iter().filter(|key| key.name().starts_with("xpack.monitoring"));
+    if let (Some(old), Some(new)) = (below("xpack.monitoring"), below("monitoring"))
+        && !olds.all(says_the_same)
+    {
         let new = new.line + 1;
         return Some((
             old.line + 1,

@@ -95,6 +95,10 @@ fn monitoring_loses_its_xpack_however_it_is_written() {
     let twice = "monitoring.enabled: false\nxpack.monitoring.enabled: true\n";
     let (line, told) = given_twice(twice).unwrap();
     assert!(line == 2 && told.contains("`monitoring` (line 1)"), "{told}");
+    let same = "monitoring.enabled: false\nxpack.monitoring.enabled: false\n";
+    assert!(given_twice(same).is_none());
+    let expected = format!("monitoring.enabled: false\n{why}# xpack.monitoring.enabled: false\n");
+    assert_eq!(rewrite(same).unwrap(), expected);
 }
 
 #[test]
