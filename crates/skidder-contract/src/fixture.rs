@@ -22,6 +22,19 @@ pub fn number(text: &str) -> usize {
     text.split(' ').nth(1).unwrap().parse().unwrap()
 }
 
+/// Runs the check of an output (`test output`): whether it is content, and its lines.
+pub async fn told(
+    check: impl AsyncFnOnce(&mut (dyn FnMut(&str) + Send)) -> bool,
+) -> (bool, String) {
+    let mut lines = String::new();
+    let good = check(&mut |line| {
+        lines.push_str(line);
+        lines.push('\n');
+    })
+    .await;
+    (good, lines)
+}
+
 /// Everything around one output.
 pub struct Fixture {
     /// Where the lines are put in.

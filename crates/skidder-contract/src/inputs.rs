@@ -219,7 +219,7 @@ impl Run {
                 output.pipeline.stop_reading(patience);
             }
             let state = input.state();
-            assert_eq!(state, InputState::Ended, "{name}: an input that is told to stop ends");
+            assert_eq!(state, InputState::Ended, "{name}: an input that must stop ends");
             for mut output in pipelines {
                 output.check(name);
                 assert!(output.pipeline.finish(), "{name}: the cursors are saved");

@@ -236,7 +236,7 @@ fn scan_for_ever(scanner: &mut Scanner, shared: &Shared, looks: &Looks, stage: &
             nap.until = nap.until.min(clock.monotonic() + Changing::LOOK_AGAIN);
         }
         let left = |until: Monotonic| until.since(clock.monotonic()).min(Duration::from_hours(1));
-        // What is told in a pause waits for its end.
+        // Notifications that arrive during the pause wait for its end.
         if shared.wait(nap.pause, |state| state.stopped) {
             return;
         }

@@ -223,11 +223,7 @@ impl Settle {
             Progress::Cursor(part) => Some(Target::from(part)),
             Progress::Nothing(_) | Progress::Acknowledge(..) => None,
         };
-        let origin = match (target.is_some(), owed) {
-            (true, _) => None,
-            (false, None) => Some(TicketOf::Counted(source)),
-            (false, Some(owed)) => Some(TicketOf::owing(source, owed)),
-        };
+        let is_ordered = target.is_some();
         let mut state = self.lock();
         let mut sequence = 0;
         if let Some(entry) = state.sources.get_mut(&source) {
@@ -242,8 +238,12 @@ impl Settle {
         let of_input = state.inputs.entry(source.input()).or_default();
         of_input.admit(batch.lines(), bytes, batch.drops(), rows);
         drop(state);
-        let origin = origin.unwrap_or(TicketOf::Ordered(source, sequence));
-        let ticket = Ticket::new(self, origin, rows as u32, permit);
+        let of = match owed {
+            Some(owed) => TicketOf::owing(source, owed),
+            None if is_ordered => TicketOf::Ordered(source, sequence),
+            None => TicketOf::Counted(source),
+        };
+        let ticket = Ticket::new(self, of, rows as u32, permit);
         if batch.is_empty() {
             ticket.finish();
         }

@@ -97,7 +97,7 @@ impl Place {
         self.entry.waits_since.store(self.places.moment(), Ordering::Relaxed);
     }
 
-    /// Ends when the place is needed for somebody else.
+    /// Ends when another connection needs the place.
     pub async fn given_up(&self) {
         self.entry.given_up.notified().await;
     }

@@ -17,7 +17,7 @@ pub(crate) const PATIENCE: Duration = Duration::from_mins(1);
 /// Lines of one case.
 pub(crate) const LINES: usize = 1000;
 
-/// What outputs are told in tests.
+/// The context of outputs in tests.
 pub(crate) fn context() -> Context {
     Context::sample()
 }
