@@ -51,6 +51,20 @@ const ALLOWED: &[(&str, &[&str])] = &[
         &["skidder-event", "skidder-os", "skidder-registry", "skidder-read", "skidder-pipeline"],
     ),
     (
+        "skidder-inputs",
+        &[
+            "skidder-event",
+            "skidder-os",
+            "skidder-config",
+            "skidder-parse",
+            "skidder-processors",
+            "skidder-tls",
+            "skidder-net",
+            "skidder-pipeline",
+            "skidder-input",
+        ],
+    ),
+    (
         "skidder-outputs",
         &[
             "skidder-event",
@@ -127,6 +141,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "skidder-decode",
             "skidder-read",
             "skidder-pipeline",
+            "skidder-input",
             "skidder-input-file",
             "skidder-profile",
         ],
@@ -147,7 +162,9 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "skidder-script",
             "skidder-read",
             "skidder-pipeline",
+            "skidder-input",
             "skidder-input-file",
+            "skidder-inputs",
             "skidder-outputs",
             "skidder-output-elasticsearch",
             "skidder-output-otlp",
