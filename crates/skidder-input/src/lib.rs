@@ -46,6 +46,12 @@ pub trait Input: Send {
     /// Its type, as in `type: tcp`.
     fn kind(&self) -> &'static str;
 
+    /// Whether its events may have fields of their own besides `message`, `@timestamp` and `log.flags`. Whatever is the same
+    /// for all events of a source is none of them.
+    fn makes_fields(&self) -> bool {
+        true
+    }
+
     /// Takes events until it must stop, or has read everything there is.
     fn run(self: Box<Self>, intake: Intake) -> InputFuture;
 }

@@ -161,6 +161,13 @@ impl InputTask {
     }
 }
 
+impl std::fmt::Debug for InputTask {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let mut out = out.debug_struct("InputTask");
+        out.field("kind", &self.kind).field("id", &self.setup.id).finish_non_exhaustive()
+    }
+}
+
 /// Notes the end of an input when it goes, also if it is a bug or was aborted.
 struct Ending(Arc<InputTask>);
 

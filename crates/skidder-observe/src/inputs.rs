@@ -1,9 +1,56 @@
 //! The inputs of an output: a list that changes when the configuration is read again.
 
-use crate::numbers::ReadNumbers;
+use crate::numbers::{ReadNumbers, SourceNumbers};
 use crate::snapshot::InputSource;
-use skidder_read::ReadMetrics;
+use skidder_input::InputTask;
+use skidder_read::{FileError, ReadMetrics};
 use std::sync::{Arc, PoisonError, RwLock};
+
+/// Where the counters of an input are.
+#[derive(Clone, Debug)]
+pub enum Counts {
+    /// Of one that reads files.
+    Files(Arc<ReadMetrics>),
+    /// Of one that is a task, and may feed other outputs as well.
+    Task(Arc<InputTask>),
+}
+
+impl Counts {
+    /// The counts now.
+    pub fn read(&self) -> ReadNumbers {
+        match self {
+            Self::Files(metrics) => ReadNumbers::of(metrics),
+            Self::Task(task) => {
+                let sources = SourceNumbers::of(task.metrics());
+                ReadNumbers { sources, ..ReadNumbers::default() }
+            }
+        }
+    }
+
+    /// Bytes of files that were read, as they are stored.
+    pub fn stored_bytes(&self) -> u64 {
+        match self {
+            Self::Files(metrics) => metrics.stored_bytes.get(),
+            Self::Task(_) => 0,
+        }
+    }
+
+    /// The last error that was met with a file.
+    pub(crate) fn last_error(&self) -> Option<FileError> {
+        match self {
+            Self::Files(metrics) => metrics.last_errors.last(),
+            Self::Task(_) => None,
+        }
+    }
+
+    fn is(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Files(one), Self::Files(other)) => Arc::ptr_eq(one, other),
+            (Self::Task(one), Self::Task(other)) => Arc::ptr_eq(one, other),
+            _ => false,
+        }
+    }
+}
 
 /// The inputs of an output. Clones are the same list.
 #[derive(Clone, Debug, Default)]
@@ -13,7 +60,7 @@ pub struct InputList(Arc<RwLock<Lists>>);
 struct Lists {
     now: Arc<[InputSource]>,
     /// What inputs count that are not in the list any more, while they still read or wait for verdicts.
-    leaving: Vec<Arc<ReadMetrics>>,
+    leaving: Vec<Counts>,
     /// What all others have counted that were in the list.
     gone: ReadNumbers,
 }
@@ -34,14 +81,11 @@ impl InputList {
     /// Other inputs from now on. What those have counted that are not among them stays in the sums.
     pub fn replace(&self, inputs: Vec<InputSource>) {
         let mut lists = self.0.write().unwrap_or_else(PoisonError::into_inner);
-        let stays = |metrics: &Arc<ReadMetrics>| {
-            inputs.iter().any(|input| Arc::ptr_eq(&input.metrics, metrics))
-        };
+        let stays = |counts: &Counts| inputs.iter().any(|input| input.counts.is(counts));
         let before = Arc::clone(&lists.now);
-        for input in before.iter().filter(|input| !stays(&input.metrics)) {
-            let is_new = |other: &Arc<ReadMetrics>| !Arc::ptr_eq(other, &input.metrics);
-            if lists.leaving.iter().all(is_new) {
-                lists.leaving.push(Arc::clone(&input.metrics));
+        for input in before.iter().filter(|input| !stays(&input.counts)) {
+            if !lists.leaving.iter().any(|other| other.is(&input.counts)) {
+                lists.leaving.push(input.counts.clone());
             }
         }
         lists.now = inputs.into();
@@ -50,8 +94,8 @@ impl InputList {
     /// Those that have left the list count nothing any more.
     pub fn forget_gone(&self) {
         let mut lists = self.0.write().unwrap_or_else(PoisonError::into_inner);
-        for metrics in std::mem::take(&mut lists.leaving) {
-            lists.gone.add(&ReadNumbers::of(&metrics));
+        for counts in std::mem::take(&mut lists.leaving) {
+            lists.gone.add(&counts.read());
         }
     }
 
@@ -59,12 +103,12 @@ impl InputList {
     pub(crate) fn total(&self) -> ReadNumbers {
         let lists = self.read();
         let mut total = lists.gone;
-        let mut seen: Vec<&Arc<ReadMetrics>> = Vec::new();
-        let now = lists.now.iter().map(|input| &input.metrics);
-        for metrics in now.chain(&lists.leaving) {
-            if !seen.iter().any(|other| Arc::ptr_eq(other, metrics)) {
-                total.add(&ReadNumbers::of(metrics));
-                seen.push(metrics);
+        let mut seen: Vec<&Counts> = Vec::new();
+        let now = lists.now.iter().map(|input| &input.counts);
+        for counts in now.chain(&lists.leaving) {
+            if !seen.iter().any(|other| other.is(counts)) {
+                total.add(&counts.read());
+                seen.push(counts);
             }
         }
         total
@@ -80,23 +124,30 @@ mod tests {
     use super::*;
 
     fn input(number: usize) -> InputSource {
-        let metrics = Arc::new(ReadMetrics::default());
+        let counts = Counts::Files(Arc::default());
         let (id, kind) = ("i".to_owned(), "filestream".to_owned());
-        InputSource { id, kind, number, slot: number, metrics, plan: None, survey: None }
+        InputSource { id, kind, number, slot: number, counts, plan: None, survey: None }
+    }
+
+    fn lines(input: &InputSource) -> &skidder_event::Counter {
+        match &input.counts {
+            Counts::Files(metrics) => &metrics.lines,
+            Counts::Task(_) => panic!("it reads files"),
+        }
     }
 
     #[test]
     fn what_was_counted_stays_in_the_sum_when_its_input_goes() {
         let (one, two) = (input(0), input(1));
         let list = InputList::new(vec![one.clone(), two.clone()]);
-        one.metrics.lines.add(3);
-        two.metrics.lines.add(4);
+        lines(&one).add(3);
+        lines(&two).add(4);
         assert_eq!(list.total().lines, 7);
         list.replace(vec![two.clone()]);
-        one.metrics.lines.add(10);
+        lines(&one).add(10);
         assert_eq!((list.total().lines, list.list().len()), (17, 1), "it still reads");
         list.forget_gone();
-        one.metrics.lines.add(100);
+        lines(&one).add(100);
         assert_eq!(list.total().lines, 17);
         list.replace(vec![two.clone(), two.clone()]);
         assert_eq!(list.total().lines, 17, "shared counters count once");

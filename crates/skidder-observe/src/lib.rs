@@ -28,10 +28,11 @@ mod summary;
 
 pub use files::{encoded, file_json};
 pub use http::{Endpoint, HttpAuth, HttpConfig, ServeError, Serving, serve};
-pub use inputs::InputList;
+pub use inputs::{Counts, InputList};
 pub use lag::{Lag, LagNumbers};
 pub use numbers::{
     DiskNumbers, InputNumbers, OutputNumbers, QueueNumbers, ReadNumbers, RegistrarNumbers,
+    SourceNumbers,
 };
 pub use otlp::{Refused, otlp, otlp_refused};
 pub use problems::{Problem, Problems, Severity, Survey, is_well};

@@ -1,9 +1,11 @@
 //! The counts of the stages, as plain numbers.
 
+use crate::inputs::Counts;
 use crate::lag::LagNumbers;
 use crate::snapshot::InputSource;
 use crate::states::{InputState, OutputState};
 use skidder_event::DropReason;
+use skidder_input::InputMetrics;
 use skidder_pipeline::{DiskQueue, Ledger, OutputMetrics, Queue, RegistrarMetrics};
 use skidder_read::{FileError, ReadMetrics};
 use std::time::Duration;
@@ -35,6 +37,21 @@ pub struct ReadNumbers {
     pub pinned_bytes: u64,
     pub pins_given_up: u64,
     pub files_stalled: u64,
+    /// What inputs count that are tasks.
+    pub sources: SourceNumbers,
+}
+
+/// The counts of inputs that are tasks, of one or of all. See [`skidder_input::InputMetrics`] for their meaning.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the fields are those of `InputMetrics`")]
+pub struct SourceNumbers {
+    pub opened: u64,
+    pub open: u64,
+    pub bytes: u64,
+    pub events: u64,
+    pub refused: u64,
+    pub lost_before: u64,
+    pub errors: u64,
 }
 
 /// One input and its counts.
@@ -52,6 +69,8 @@ pub struct InputNumbers {
     pub number: usize,
     /// Its number for those who ask the scanner.
     pub slot: usize,
+    /// It is a task, and reads no files.
+    pub is_task: bool,
     /// Its counts.
     pub read: ReadNumbers,
     /// Where its lines are.
@@ -147,7 +166,7 @@ impl InputNumbers {
             name: if is_name { id.clone() } else { format!("{id}#{number}") },
             slot: source.slot,
             ledger,
-            error: source.metrics.last_errors.last(),
+            error: source.counts.last_error(),
             lag: None,
             state: None,
             blocked: None,
@@ -155,7 +174,8 @@ impl InputNumbers {
             kind: source.kind.clone(),
             output: output.cloned(),
             number: source.number,
-            read: ReadNumbers::of(&source.metrics),
+            is_task: matches!(source.counts, Counts::Task(_)),
+            read: source.counts.read(),
         }
     }
 }
@@ -214,6 +234,7 @@ impl ReadNumbers {
             pinned_bytes: metrics.pinned_bytes.get(),
             pins_given_up: metrics.pins_given_up.get(),
             files_stalled: metrics.files_stalled.get(),
+            sources: SourceNumbers::default(),
         }
     }
 
@@ -243,6 +264,7 @@ impl ReadNumbers {
             pinned_bytes,
             pins_given_up,
             files_stalled,
+            sources,
         } = other;
         self.opened += opened;
         self.closed += closed;
@@ -267,6 +289,33 @@ impl ReadNumbers {
         self.pinned_bytes += pinned_bytes;
         self.pins_given_up += pins_given_up;
         self.files_stalled += files_stalled;
+        self.sources.add(sources);
+    }
+}
+
+impl SourceNumbers {
+    pub(crate) fn of(metrics: &InputMetrics) -> Self {
+        Self {
+            opened: metrics.opened.get(),
+            open: metrics.open.get(),
+            bytes: metrics.bytes.get(),
+            events: metrics.events.get(),
+            refused: metrics.refused.get(),
+            lost_before: metrics.lost_before.get(),
+            errors: metrics.errors.get(),
+        }
+    }
+
+    fn add(&mut self, other: &Self) {
+        // Taken apart, so that a new field cannot be forgotten.
+        let Self { opened, open, bytes, events, refused, lost_before, errors } = other;
+        self.opened += opened;
+        self.open += open;
+        self.bytes += bytes;
+        self.events += events;
+        self.refused += refused;
+        self.lost_before += lost_before;
+        self.errors += errors;
     }
 }
 

@@ -1,6 +1,6 @@
 //! One consistent look at all counters of a run.
 
-use crate::inputs::InputList;
+use crate::inputs::{Counts, InputList};
 use crate::lag::{Lag, LagNumbers, Sums};
 use crate::numbers::{
     InputNumbers, OutputNumbers, QueueNumbers, ReadNumbers, RegistrarNumbers, events_of,
@@ -14,7 +14,6 @@ use skidder_input_file::Looks;
 use skidder_log::{Log, LogNumbers};
 use skidder_os::{Clock, Fs, Monotonic, Timestamp};
 use skidder_pipeline::{DiskQueue, Ledger, OutputMetrics, Queue, Rates, RegistrarMetrics, Settle};
-use skidder_read::ReadMetrics;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -104,9 +103,8 @@ pub struct InputSource {
     pub number: usize,
     /// Its number for those who ask the scanner: it stays when other inputs come and go.
     pub slot: usize,
-    /// What its readers count. Inputs that share the counters show the same numbers; the totals count
-    /// them once.
-    pub metrics: Arc<ReadMetrics>,
+    /// What it counts. Inputs that share the counters show the same numbers; the totals count them once.
+    pub counts: Counts,
     /// Its plan, if there is one to show.
     pub plan: Option<Arc<dyn Describe>>,
     /// What it finds, if that can be told.
@@ -296,7 +294,7 @@ impl OutputSource {
 
     /// Files that match, as the last scans saw them.
     pub fn files(&self) -> u64 {
-        self.inputs.list().iter().map(|input| input.metrics.files_matched.get()).sum()
+        self.inputs.list().iter().map(|input| input.counts.read().files_matched).sum()
     }
 }
 

@@ -5,7 +5,7 @@
 use crate::files::{error_json, ledger_json, millis, time_text};
 use crate::lag::totals_json;
 use crate::names::{Metric, Value, metrics, output_metrics};
-use crate::numbers::{InputNumbers, ReadNumbers};
+use crate::numbers::{InputNumbers, ReadNumbers, SourceNumbers};
 use crate::process::user_name;
 use crate::snapshot::{Program, Snapshot};
 use serde_json::{Map, Number, Value as Json, json};
@@ -77,6 +77,40 @@ pub fn inputs(snapshot: &Snapshot, kind: Option<&str>) -> Json {
 }
 
 fn input_entry(input: &InputNumbers, snapshot: &Snapshot) -> Json {
+    let mut entry = match input.is_task {
+        true => task_entry(input),
+        false => file_entry(input),
+    };
+    add_state(&mut entry["skidder"], input, snapshot);
+    if let Some(output) = &input.output {
+        entry["output"] = Json::from(&**output);
+    }
+    entry
+}
+
+/// An input that is a task, with the names of Filebeat's inputs that listen.
+fn task_entry(input: &InputNumbers) -> Json {
+    let SourceNumbers { opened, open, bytes, events, refused, lost_before, errors } =
+        input.read.sources;
+    json!({
+        "id": input.id,
+        "input": input.kind,
+        "received_events_total": events,
+        "received_bytes_total": bytes,
+        "system_packet_drops": lost_before,
+        "skidder": {
+            "sources_opened_total": opened,
+            "sources_open": open,
+            "refused_total": refused,
+            "lost_before_total": lost_before,
+            "errors_total": errors,
+            "ledger": ledger_json(&input.ledger),
+        },
+    })
+}
+
+/// An input that reads files.
+fn file_entry(input: &InputNumbers) -> Json {
     let ReadNumbers {
         opened,
         closed,
@@ -101,8 +135,9 @@ fn input_entry(input: &InputNumbers, snapshot: &Snapshot) -> Json {
         pinned_bytes,
         pins_given_up,
         files_stalled,
+        sources: _,
     } = input.read;
-    let mut entry = json!({
+    json!({
         "id": input.id,
         "input": input.kind,
         "files_opened_total": opened,
@@ -133,12 +168,7 @@ fn input_entry(input: &InputNumbers, snapshot: &Snapshot) -> Json {
             "ledger": ledger_json(&input.ledger),
             "last_error": input.error.as_ref().map(error_json),
         },
-    });
-    add_state(&mut entry["skidder"], input, snapshot);
-    if let Some(output) = &input.output {
-        entry["output"] = Json::from(&**output);
-    }
-    entry
+    })
 }
 
 /// Adds what an input is doing and how far behind it is, if somebody has looked.

@@ -4,12 +4,12 @@ use crate::agent::{Agent, BEAT, COMPATIBLE_VERSION};
 use crate::cloud::Cloud;
 use crate::filestream::Surroundings;
 use crate::idle::IDLE;
-use crate::input_plan::{self, Common, InputPlan};
-use crate::inputs;
+use crate::input_plan::{self, Common};
+use crate::inputs::{self, Input, Reads};
 use crate::monitoring::{Monitoring, Otlp};
 use crate::outputs::{Feeds, OutputParts, Outputs, Place, Places};
 use crate::own_log::OwnLog;
-use crate::reload::{self, AllConfigFiles, InputPrint, Prints, refuse_modules};
+use crate::reload::{self, AllConfigFiles, Prints, refuse_modules};
 use skidder_config::{Problems, Section, Settings};
 use skidder_event::Precision;
 use skidder_log::LogSettings;
@@ -18,7 +18,7 @@ use skidder_os::{Clock, Fs, Timestamp};
 use skidder_output_elasticsearch::Setup;
 use skidder_outputs::Context as OutputContext;
 use skidder_processors::{Context, Kind};
-use skidder_read::{Bind, FilestreamSettings, InputKind, Peer};
+use skidder_read::{FilestreamSettings, InputKind, Peer};
 use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -55,19 +55,6 @@ pub(crate) struct Parts {
     pub(crate) output_context: OutputContext,
 }
 
-/// One file input, as it feeds one output.
-pub(crate) struct Input {
-    /// Its number in the configuration; the first is 0.
-    pub(crate) number: usize,
-    pub(crate) settings: FilestreamSettings,
-    pub(crate) print: InputPrint,
-    pub(crate) plan: Arc<InputPlan>,
-    /// What runs: the plan, unless somebody looks on.
-    pub(crate) bind: Arc<dyn Bind>,
-    /// If it feeds several outputs: its place among its like.
-    pub(crate) peer: Option<Peer>,
-}
-
 impl Parts {
     /// The outputs that run: those that an input feeds.
     pub(crate) fn running(&self) -> impl Iterator<Item = &OutputParts> {
@@ -79,6 +66,11 @@ impl Parts {
         let all = self.outputs.iter().flat_map(|output| &output.inputs);
         let each: BTreeMap<usize, &Input> = all.map(|input| (input.number, input)).collect();
         each.into_values().collect()
+    }
+
+    /// The settings of those that read files.
+    pub(crate) fn files(&self) -> impl Iterator<Item = &FilestreamSettings> {
+        self.inputs().into_iter().filter_map(Input::files)
     }
 }
 
@@ -302,6 +294,10 @@ impl Reading<'_> {
             started: self.started,
             first_start: self.agent.first_start,
         };
+        let tasks = skidder_inputs::Context {
+            fs: Arc::clone(&outside.fs),
+            clock: Arc::clone(&outside.clock),
+        };
         let mut inputs = Vec::new();
         let mut ids = HashSet::new();
         let mut items = beat.items("inputs");
@@ -316,23 +312,31 @@ impl Reading<'_> {
                 section.skip();
                 continue;
             }
-            let Some(mut settings) = inputs::read(&section, &surroundings) else {
+            let Some(mut reads) = inputs::read(&section, &surroundings, &tasks) else {
                 section.skip();
                 continue;
             };
-            self.own_log.leave_out(&section, &mut settings);
-            settings.pin.directory = Some(place.data.join("pins"));
-            let is_new = settings.kind != InputKind::Filestream || ids.insert(settings.id.clone());
-            if !is_new && !settings.shares_keys {
-                let message = format!("two inputs have the id `{}`", settings.id);
-                section.problem("id", message, "give each its own `id`, and never change it");
-            }
+            let id = match &mut reads {
+                Reads::Files(settings) => {
+                    self.own_log.leave_out(&section, settings);
+                    settings.pin.directory = Some(place.data.join("pins"));
+                    let is_new =
+                        settings.kind != InputKind::Filestream || ids.insert(settings.id.clone());
+                    if !is_new && !settings.shares_keys {
+                        let message = format!("two inputs have the id `{}`", settings.id);
+                        let hint = "give each its own `id`, and never change it";
+                        section.problem("id", message, hint);
+                    }
+                    settings.id.clone()
+                }
+                Reads::Task(_) => section.string("id").optional().unwrap_or_default(),
+            };
             let feeds = Feeds::read(&section, self.ids);
-            let plan = Arc::new(input_plan::read(&section, &common, &context, &settings));
+            let plan = Arc::new(input_plan::read(&section, &common, &context, &reads));
             section.finish();
             let bind = Arc::clone(&plan) as _;
             let print = prints.of_input(item.node());
-            inputs.push((Input { number, settings, print, bind, plan, peer: None }, feeds));
+            inputs.push((Input { number, id, reads, print, bind, plan, peer: None }, feeds));
         }
         share_keys(&mut inputs);
         if is_empty || (inputs.is_empty() && disabled > 0) {
@@ -352,9 +356,8 @@ fn warn_of_unfed(root: &Section<'_>, inputs: &[(Input, Feeds)], outputs: &Output
     }
     for (input, feeds) in inputs {
         if !outputs.built.iter().any(|(number, _)| feeds.to(*number).is_some()) {
-            let message =
-                format!("the input `{}` feeds no output that is enabled", input.settings.id);
-            root.warning("filebeat.inputs", message, "its files are not read");
+            let message = format!("the input `{}` feeds no output that is enabled", input.id);
+            root.warning("filebeat.inputs", message, "it is not read");
         }
     }
 }
@@ -380,6 +383,9 @@ fn acquaint(outputs: &mut [OutputParts]) {
         alike.entry(input.number).or_default().push(input);
     }
     for inputs in alike.into_values().filter(|inputs| inputs.len() > 1) {
+        if inputs[0].files().is_none() {
+            continue;
+        }
         let peers = Peer::seats(inputs.len());
         for (input, peer) in inputs.into_iter().zip(peers) {
             input.peer = Some(peer);
@@ -389,13 +395,16 @@ fn acquaint(outputs: &mut [OutputParts]) {
 
 /// Of inputs with one id, each must know that others have its keys.
 fn share_keys(inputs: &mut [(Input, Feeds)]) {
-    let ids: Vec<(InputKind, String)> =
-        inputs.iter().map(|(input, _)| (input.settings.kind, input.settings.id.clone())).collect();
+    let keys = |input: &Input| input.files().map(|files| (files.kind, files.id.clone()));
+    let all: Vec<(InputKind, String)> =
+        inputs.iter().filter_map(|(input, _)| keys(input)).collect();
     for (input, _) in inputs {
-        let own = (input.settings.kind, input.settings.id.clone());
-        input.settings.shares_keys |= ids.iter().filter(|other| **other == own).count() > 1;
+        let Some(own) = keys(input) else { continue };
+        let Some(settings) = input.files_mut() else { continue };
+        settings.shares_keys |= all.iter().filter(|other| **other == own).count() > 1;
         // Who did not share them before begins anew.
-        input.print.note(input.settings.shares_keys);
+        let shares_keys = settings.shares_keys;
+        input.print.note(shares_keys);
     }
 }
 

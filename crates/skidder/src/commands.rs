@@ -202,9 +202,9 @@ fn run_command(global: &Global, world: &World) -> Result<ExitCode> {
 fn test_config(global: &Global, world: &World) -> Result<ExitCode> {
     let settings = load_settings(global, world)?;
     let parts = read_parts(&settings, world, |name| Ok(Agent::passing(name, world.clock.wall())))?;
-    for input in parts.inputs() {
-        let name = files::name_of(&input.settings);
-        for finding in survey(&*world.fs, &input.settings) {
+    for input in parts.files() {
+        let name = files::name_of(input);
+        for finding in survey(&*world.fs, input) {
             tell(&format!("warning: input `{name}`: {finding}\nhint: {}\n", finding.remedy()));
         }
     }

@@ -68,7 +68,7 @@ impl Files {
     pub(crate) fn look(&mut self, output: &RunningOutput) {
         self.looked = true;
         let looks = output.looks();
-        for input in &output.inputs {
+        for input in output.inputs.iter().filter(|input| input.reads_files()) {
             let mut after = None;
             loop {
                 let query = FileQuery { after, limit: FILES_AT_ONCE, paths: Vec::new() };

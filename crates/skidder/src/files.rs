@@ -86,8 +86,7 @@ pub(crate) fn files(options: &Files, global: &Global, world: &World) -> Result<E
     if let Some(id) = output.filter(|id| !parts.output_ids.iter().any(|other| other == id)) {
         bail!("there is no output `{id}`; there is {}", quoted(&parts.output_ids));
     }
-    let scans: Vec<_> =
-        parts.inputs().into_iter().map(|input| input.settings.scan.clone()).collect();
+    let scans: Vec<_> = parts.files().map(|settings| settings.scan.clone()).collect();
     let asked = ask(&parts, &paths, output, world, &mut |file| rows.push(Row::new(file, keep)))?;
     for path in &paths {
         let shown = rows.iter().any(|row| PathBuf::from(&row.path).starts_with(path));
@@ -115,10 +114,9 @@ pub(crate) fn files(options: &Files, global: &Global, world: &World) -> Result<E
 
 /// What the inputs find that is no file to read, by their ids.
 fn findings(parts: &Parts, world: &World) -> Vec<(String, Finding)> {
-    let inputs = parts.inputs().into_iter();
-    let found = inputs.flat_map(|input| {
-        let all = survey(&*world.fs, &input.settings).into_iter();
-        all.map(|finding| (name_of(&input.settings).to_owned(), finding))
+    let found = parts.files().flat_map(|input| {
+        let all = survey(&*world.fs, input).into_iter();
+        all.map(|finding| (name_of(input).to_owned(), finding))
     });
     found.collect()
 }

@@ -1,14 +1,75 @@
-//! The types of inputs: one list, from the name in `type` to the function that reads its settings.
+//! Inputs as configured, and their types: two lists, of those that read files and of those that are tasks, from the name
+//! in `type` to the function that reads the settings.
 
 use crate::filestream::{self, Surroundings};
+use crate::input_plan::InputPlan;
+use crate::reload::InputPrint;
 use skidder_config::{Section, nearest};
-use skidder_read::{FilestreamSettings, InputKind};
+use skidder_inputs::Context;
+use skidder_read::{Bind, FilestreamSettings, InputKind, Peer};
+use std::sync::Arc;
 
-/// Reads what is special to a type of input. Keys that all inputs share are left to the caller.
+/// One input, as it feeds one output.
+pub(crate) struct Input {
+    /// Its number in the configuration; the first is 0.
+    pub(crate) number: usize,
+    /// Its id; empty if it has none.
+    pub(crate) id: String,
+    pub(crate) reads: Reads,
+    pub(crate) print: InputPrint,
+    pub(crate) plan: Arc<InputPlan>,
+    /// What runs: the plan, unless somebody looks on.
+    pub(crate) bind: Arc<dyn Bind>,
+    /// If it reads files and feeds several outputs: its place among its like.
+    pub(crate) peer: Option<Peer>,
+}
+
+/// Where an input gets its events from.
+pub(crate) enum Reads {
+    /// Files, which each output reads for itself.
+    Files(Box<FilestreamSettings>),
+    /// Anything else; of an input that feeds several outputs, only one of these runs.
+    Task(Box<dyn skidder_input::Input>),
+}
+
+impl Input {
+    /// Its type, as in `type: filestream`.
+    pub(crate) fn kind(&self) -> &'static str {
+        self.reads.kind()
+    }
+
+    /// Its settings, if it reads files.
+    pub(crate) fn files(&self) -> Option<&FilestreamSettings> {
+        match &self.reads {
+            Reads::Files(settings) => Some(settings),
+            Reads::Task(_) => None,
+        }
+    }
+
+    /// The same, to be changed.
+    pub(crate) fn files_mut(&mut self) -> Option<&mut FilestreamSettings> {
+        match &mut self.reads {
+            Reads::Files(settings) => Some(settings),
+            Reads::Task(_) => None,
+        }
+    }
+}
+
+impl Reads {
+    /// The type, as in `type: filestream`.
+    pub(crate) fn kind(&self) -> &'static str {
+        match self {
+            Self::Files(settings) => settings.kind.name(),
+            Self::Task(input) => input.kind(),
+        }
+    }
+}
+
+/// Reads what is special to a type of file input. Keys that all inputs share are left to the caller.
 type Read = fn(&Section<'_>, &Surroundings<'_>) -> FilestreamSettings;
 
-/// The types that there are.
-const KINDS: [(&str, Read); 4] = [
+/// The types that read files; the others are [`skidder_inputs::KINDS`].
+const FILES: [(&str, Read); 4] = [
     ("filestream", filestream::read),
     ("log", |section, outside| filestream::log::read(section, outside, InputKind::Log)),
     ("container", |section, outside| filestream::log::read(section, outside, InputKind::Container)),
@@ -16,12 +77,11 @@ const KINDS: [(&str, Read); 4] = [
 ];
 
 /// The types that Filebeat 9.6 has besides: an input of one of them is no typing mistake.
-const NOT_HERE: [&str; 31] = [
+const NOT_HERE: [&str; 30] = [
     "aws-cloudwatch",
     "aws-s3",
     "azure-blob-storage",
     "azure-eventhub",
-    "benchmark",
     "cel",
     "cloudfoundry",
     "cometd",
@@ -50,22 +110,27 @@ const NOT_HERE: [&str; 31] = [
     "winlog",
 ];
 
-/// Reads what is special to the type of an input. `None`, and the problem is reported, if there is no such type.
+/// Reads what is special to the type of an input. `None`, and the problem is reported, if there is no such type or
+/// something is wrong with it.
 pub(crate) fn read(
     section: &Section<'_>,
     surroundings: &Surroundings<'_>,
-) -> Option<FilestreamSettings> {
+    context: &Context,
+) -> Option<Reads> {
     // As in Filebeat.
     let kind = section.string("type").or("log");
-    if let Some((_, read)) = KINDS.iter().find(|(name, _)| *name == &*kind) {
-        return Some(read(section, surroundings));
+    if let Some((_, read)) = FILES.iter().find(|(name, _)| *name == &*kind) {
+        return Some(Reads::Files(Box::new(read(section, surroundings))));
+    }
+    if let Some((_, read)) = skidder_inputs::KINDS.iter().find(|(name, _)| *name == &*kind) {
+        return read(section, context).map(Reads::Task);
     }
     if !kind.is_empty() {
         let message = format!("input type `{kind}` is not supported by skidder yet");
-        let names = KINDS.map(|(name, _)| name);
+        let names: Vec<&str> = names().collect();
         let hint = if NOT_HERE.contains(&&*kind) {
-            format!("skidder reads files ({}); leave such inputs to Filebeat", listed(&names))
-        } else if let Some(near) = nearest(&kind, names) {
+            format!("there is {}; leave such inputs to Filebeat", listed(&names))
+        } else if let Some(near) = nearest(&kind, names.iter().copied()) {
             format!("did you mean `{near}`?")
         } else {
             format!("there is {}", listed(&names))
@@ -73,6 +138,12 @@ pub(crate) fn read(
         section.problem("type", message, hint);
     }
     None
+}
+
+/// The types that there are.
+fn names() -> impl Iterator<Item = &'static str> {
+    let files = FILES.iter().map(|(name, _)| *name);
+    files.chain(skidder_inputs::KINDS.iter().map(|(name, _)| *name))
 }
 
 fn listed(names: &[&str]) -> String {
@@ -86,7 +157,7 @@ mod tests {
 
     #[test]
     fn a_type_is_here_or_not_and_named_once() {
-        let all: Vec<&str> = KINDS.iter().map(|(name, _)| *name).chain(NOT_HERE).collect();
+        let all: Vec<&str> = names().chain(NOT_HERE).collect();
         assert_eq!(all.iter().collect::<BTreeSet<_>>().len(), all.len());
         assert!(NOT_HERE.is_sorted());
     }

@@ -50,7 +50,7 @@ impl Progress {
         let only = running.first();
         let lines = only.settle.total().read();
         let seconds = self.total.elapsed().as_secs_f64().max(0.001);
-        let stored = only.inputs.iter().map(|input| input.metrics.stored_bytes.get()).sum();
+        let stored = only.inputs.iter().map(|input| input.counts.stored_bytes()).sum();
         self.total.set_position(stored);
         self.total.set_message(format!("{lines} lines, {:.0} lines/s", lines as f64 / seconds));
         if self.files.is_some() {

@@ -1,5 +1,6 @@
 //! Running a checked configuration: start, watch, drain with a deadline, account.
 
+mod inputs;
 mod left_queues;
 mod limits;
 mod output;
@@ -19,9 +20,11 @@ use crate::signals::Asked;
 use crate::startup::Awaited;
 use crate::watch::Watch;
 use anyhow::{Context as _, Result, bail};
+use inputs::Tasks;
 use limits::{open_files_max, refuse_closed_stdout};
 use output::{Start, open_registry};
 use skidder_event::DropReason;
+use skidder_input::Setup;
 use skidder_observe::{Reloads, grouped, span_text};
 use skidder_os::{Clock, Fs};
 use skidder_pipeline::{Patience, Settle};
@@ -88,6 +91,8 @@ pub(crate) struct Running {
     /// With `once`: what was found when everything was read.
     pub(crate) files: Files,
     interrupt: Arc<AtomicBool>,
+    /// The inputs that are tasks.
+    tasks: Tasks,
 }
 
 /// Runs until a signal comes or, without a reloader, until everything that is there is delivered.
@@ -129,11 +134,15 @@ pub(crate) fn run(
     shortfall.left = running.outputs.iter().map(|output| output.left.events).sum();
     shortfall.queues = running.outputs.iter().flat_map(RunningOutput::queue_lines).collect();
     let spoiled: Vec<u64> = running.outputs.iter().map(RunningOutput::spoiled).collect();
+    let failed = running.tasks.failed();
     let outcome = running.end(once);
     for ((.., settle), spoiled) in settles.iter().zip(spoiled) {
         shortfall.add(&settle.total(), spoiled);
     }
-    let good = outcome.saved && (outcome.settled || !once);
+    for why in &failed {
+        tell(&format!("error: {why}\n"));
+    }
+    let good = outcome.saved && ((outcome.settled && failed.is_empty()) || !once);
     if let Some(told) = told {
         // It only waited for scans, which are over.
         drop(told.join());
@@ -175,7 +184,8 @@ fn log_left(id: Option<&str>, settle: &Settle) {
 
 /// The inputs of an output, whose first scans `--trace-startup` waits for.
 fn awaited(output: &RunningOutput) -> impl Iterator<Item = Awaited> {
-    output.inputs.iter().map(|input| Awaited {
+    let of_files = output.inputs.iter().filter(|input| input.reads_files());
+    of_files.map(|input| Awaited {
         name: format!("`{}`", input.id),
         looks: output.looks(),
         number: input.slot,
@@ -233,13 +243,23 @@ impl Running {
             registries.push(open_registry(&world.fs, &world.clock, &output.place.registry)?);
             world.startup.step(|| format!("registry {} opened", output.place.registry.display()));
         }
+        let setup = Setup {
+            id: "".into(),
+            run: parts.agent.ephemeral_id.as_str().into(),
+            once,
+            clock: Arc::clone(&world.clock),
+        };
+        let mut tasks = Tasks::new(setup, parts.workers);
+        tasks.expect(outputs.iter().flat_map(|output| &output.inputs));
         let mut started = Vec::with_capacity(outputs.len());
         let mut runtimes = Vec::with_capacity(outputs.len());
         for (number, (output, registry)) in outputs.into_iter().zip(registries).enumerate() {
             let span = span_of(output.id.as_deref());
             let parallelism = output.output.parallelism();
             let runtime = runtime(socket_threads(parallelism, world))?;
-            started.push(span.in_scope(|| start.output(number, output, registry, &runtime))?);
+            started.push(
+                span.in_scope(|| start.output(number, output, registry, &runtime, &mut tasks))?,
+            );
             runtimes.push(runtime);
         }
         world.startup.step(|| "outputs and readers started".to_owned());
@@ -270,6 +290,7 @@ impl Running {
             shutdown_timeout: parts.shutdown_timeout,
             files: Files::default(),
             interrupt: Arc::clone(&world.interrupt),
+            tasks,
         })
     }
 
@@ -298,18 +319,17 @@ impl Running {
                 ),
             }
         }
+        // Of those that have ended, nobody is left who could give what was read its verdicts.
+        changes.retain(|(number, _)| !self.outputs[*number].has_ended());
+        self.tasks.expect(changes.iter().flat_map(|(_, inputs)| inputs));
         let mut counts = None;
         for (number, inputs) in changes {
             let output = &mut self.outputs[number];
-            if output.has_ended() {
-                // Nobody is left who could give what was read its verdicts.
-                continue;
-            }
             let send = self.send.clone();
             // The main thread may be gone already.
             let done = Box::new(move || drop(send.send(Happened::InputsChanged)));
             let _in = span_of(output.id.as_deref()).entered();
-            if let Some((began, ended)) = output.change(inputs, done) {
+            if let Some((began, ended)) = output.change(inputs, &mut self.tasks, done)? {
                 self.changing += 1;
                 let (all_began, all_ended) = counts.unwrap_or_default();
                 counts = Some((all_began + began, all_ended + ended));
@@ -437,7 +457,7 @@ impl Running {
             let left = deadline.since(self.clock.monotonic());
             settled &= output.drain(if over { Duration::ZERO } else { left });
         }
-        for runtime in self.runtimes {
+        for runtime in self.tasks.into_runtime().into_iter().chain(self.runtimes) {
             runtime.shutdown_timeout(if settled { RUNTIME_END } else { Duration::ZERO });
         }
         let mut saved = true;

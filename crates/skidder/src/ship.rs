@@ -8,6 +8,7 @@ use crate::assemble::Parts;
 use crate::cli::{Global, Ship};
 use crate::commands::{World, print_beside, read_parts, tell};
 use crate::ending::Shortfall;
+use crate::inputs::Input;
 use crate::logging;
 use crate::passing::Passing;
 use crate::progress::Progress;
@@ -41,12 +42,12 @@ pub(crate) fn ship(what: &Ship, global: &Global, world: &World) -> Result<ExitCo
     // The dead letters are for the user and stay.
     for output in &mut parts.outputs {
         output.place.data.clone_from(&world.directory);
-        for input in &mut output.inputs {
-            input.settings.final_line = true;
+        for settings in output.inputs.iter_mut().filter_map(Input::files_mut) {
+            settings.final_line = true;
         }
     }
     let files: Vec<_> =
-        parts.inputs().iter().flat_map(|input| scan(&*world.fs, &input.settings.scan).0).collect();
+        parts.files().flat_map(|settings| scan(&*world.fs, &settings.scan).0).collect();
     if files.is_empty() {
         bail!("{}", nothing_to_ship(&parts, world));
     }
@@ -58,7 +59,7 @@ pub(crate) fn ship(what: &Ship, global: &Global, world: &World) -> Result<ExitCo
     progress.end(&running);
     let only = running.first();
     let (kind, settle) = (only.kind, Arc::clone(&only.settle));
-    let read: Vec<_> = only.inputs.iter().map(|input| Arc::clone(&input.metrics)).collect();
+    let lists = only.list.list();
     let letters = only.dead_letters.clone();
     let spoiled = only.spoiled();
     let mut shortfall = Shortfall::of_files(std::mem::take(&mut running.files));
@@ -71,7 +72,7 @@ pub(crate) fn ship(what: &Ship, global: &Global, world: &World) -> Result<ExitCo
     {
         tell(&format!("refused events are in {}\n", letters.path().display()));
     }
-    let held: u64 = read.iter().map(|read| read.files_held.get()).sum();
+    let held: u64 = lists.iter().map(|input| input.counts.read().files_held).sum();
     if held > 0 {
         tell(&format!("not read twice, because another file has the same content: {held} files\n"));
     }
@@ -84,8 +85,7 @@ pub(crate) fn ship(what: &Ship, global: &Global, world: &World) -> Result<ExitCo
 
 /// Why there is no file.
 fn nothing_to_ship(parts: &Parts, world: &World) -> String {
-    let inputs = parts.inputs();
-    let found = inputs.iter().flat_map(|input| survey(&*world.fs, &input.settings));
+    let found = parts.files().flat_map(|settings| survey(&*world.fs, settings));
     let told = |finding: Finding| match finding {
         // Nothing is looked for again here.
         Finding::NoFile { .. } => format!("{finding}\nhint: check the path"),

@@ -1,7 +1,7 @@
 //! The compiled plan of an input, for people: `skidder explain` prints it and the page shows it.
 
-use crate::assemble::Input;
 use crate::input_plan::InputPlan;
+use crate::inputs::Input;
 use skidder_event::Map;
 use skidder_observe::{Describe, Step};
 use skidder_processors::StepNote;
@@ -15,12 +15,15 @@ pub(crate) struct ShownPlan {
 }
 
 impl ShownPlan {
-    /// For a file at `path`; without one the first pattern stands for its name.
+    /// For a file at `path`; without one the first pattern stands for its name. Or for any source, if the input reads
+    /// no files.
     pub(crate) fn of(input: &Input, path: Option<&str>) -> Self {
-        let first = input.settings.scan.patterns.first().map(skidder_read::glob::Pattern::as_str);
         let mut fields = Map::new();
-        fields.insert_path("log.file.path", path.or(first).unwrap_or_default());
-        fields.insert_path("input.type", input.settings.kind.name());
+        if let Some(settings) = input.files() {
+            let first = settings.scan.patterns.first().map(skidder_read::glob::Pattern::as_str);
+            fields.insert_path("log.file.path", path.or(first).unwrap_or_default());
+        }
+        fields.insert_path("input.type", input.kind());
         Self { plan: Arc::clone(&input.plan), fields }
     }
 }

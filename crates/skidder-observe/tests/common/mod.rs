@@ -4,8 +4,8 @@
 
 use skidder_event::{Base, Batch, DropReason, Map, Parts, Provenance, Row, SourceId, Text};
 use skidder_observe::{
-    InputList, InputSource, InputState, LagNumbers, OutputSource, OutputState, Process, Program,
-    Snapshot, Sources, Start, System,
+    Counts, InputList, InputSource, InputState, LagNumbers, OutputSource, OutputState, Process,
+    Program, Snapshot, Sources, Start, System,
 };
 use skidder_os::Timestamp;
 use skidder_pipeline::{
@@ -56,7 +56,7 @@ impl Run {
             kind: kind.to_owned(),
             number,
             slot: number,
-            metrics: Arc::new(ReadMetrics::default()),
+            counts: Counts::Files(Arc::new(ReadMetrics::default())),
             plan: None,
             survey: None,
         };
@@ -116,7 +116,7 @@ impl Run {
         output.write_bytes.add(4096);
         output.read_bytes.add(512);
         let inputs = run.sources.outputs[0].inputs.list();
-        let read = &inputs[0].metrics;
+        let read = files(&inputs[0]);
         read.opened.add(3);
         read.closed.add(1);
         read.open.set(2);
@@ -128,8 +128,8 @@ impl Run {
         read.files_matched.set(5);
         read.files_held.set(1);
         read.resume_skipped_bytes.add(70_000);
-        inputs[1].metrics.lines.add(2);
-        inputs[1].metrics.bytes.add(20);
+        files(&inputs[1]).lines.add(2);
+        files(&inputs[1]).bytes.add(20);
         run.sources.outputs[0].registrar.as_ref().unwrap().succeeded.add(6);
         run.clock.advance(Duration::from_secs(90));
         run
@@ -225,4 +225,11 @@ pub(crate) fn assert_golden(name: &str, text: &str) {
     }
     let expected = std::fs::read_to_string(&path).unwrap();
     assert_eq!(text, expected, "{} differs; UPDATE_GOLDEN=1 accepts it", path.display());
+}
+
+fn files(input: &InputSource) -> &ReadMetrics {
+    match &input.counts {
+        Counts::Files(metrics) => metrics,
+        Counts::Task(_) => panic!("it reads files"),
+    }
 }

@@ -60,7 +60,7 @@ fn files_of(
     let ids = Arc::new(SourceIds::default());
     let buffers = Arc::new(BufferPool::default());
     for input in &parts.inputs {
-        let mut settings = input.settings.clone();
+        let Some(mut settings) = input.files().cloned() else { continue };
         // Looking changes nothing: no file is deleted or linked, and no link of a run is taken away.
         settings.delete = None;
         settings.pin = PinSettings::default();

@@ -10,7 +10,7 @@ pub(crate) use feeds::{Feeds, quoted};
 pub(crate) use places::{Place, Places};
 pub(crate) use queue::{QueueSettings, key_of_file};
 
-use crate::assemble::Input;
+use crate::inputs::Input;
 use skidder_config::{Item, Section};
 use skidder_os::Timestamp;
 use skidder_output_elasticsearch::Setup;

@@ -4,6 +4,7 @@ use super::{Site, Store, filebeat_runs, files_of, key_parts, read_entries};
 use crate::agent::Agent;
 use crate::cli::{ExportRegistry, Global};
 use crate::commands::{World, load_settings, print, read_parts, tell};
+use crate::inputs::Input;
 use crate::outputs::OutputParts;
 use crate::plain::shown;
 use anyhow::{Context as _, Result, bail};
@@ -31,7 +32,7 @@ pub(super) fn export(options: &ExportRegistry, global: &Global, world: &World) -
         .outputs
         .iter()
         .filter(of)
-        .flat_map(|output| output.inputs.iter().map(|input| &input.settings))
+        .flat_map(|output| output.inputs.iter().filter_map(Input::files))
         .collect();
     let default = FilestreamSettings::new("", skidder_read::scan::ScanSettings::default());
     let mut ways: Vec<WayBack<'_>> =

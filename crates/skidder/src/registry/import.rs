@@ -5,6 +5,7 @@ use crate::agent::{self, Agent};
 use crate::assemble::Parts;
 use crate::cli::{Global, Import};
 use crate::commands::{World, load_settings, print, read_parts, tell};
+use crate::inputs::Input;
 use crate::table::{or_dash, short, table};
 use anyhow::{Result, bail};
 use serde_json::{Value, json};
@@ -69,8 +70,7 @@ pub(crate) fn take_over(
     let _lock = lock(dry_run, &parts.data, &store, world)?;
     let FilebeatRegistry { entries: theirs, problems, is_damaged, .. } = load(&*world.fs, &store)?;
     let ours: HashMap<String, FileEntry> = file_entries(registry, world)?.into_iter().collect();
-    let inputs: Vec<&FilestreamSettings> =
-        output.inputs.iter().map(|input| &input.settings).collect();
+    let inputs: Vec<&FilestreamSettings> = output.inputs.iter().filter_map(Input::files).collect();
     let now = world.clock.wall();
     let rows = plan(&*world.fs, &inputs, &theirs, &ours, now);
     if !dry_run {

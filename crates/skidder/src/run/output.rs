@@ -2,40 +2,34 @@
 //! that one that is stuck holds up no other, and goes on from the files when it can.
 
 use super::Happened;
+use super::inputs::{Part, Shared, Slots, Tasks};
 use super::left_queues::{self, LeftQueues, UsedQueue};
-use crate::assemble::Input;
 use crate::commands::World;
+use crate::inputs::Input;
 use crate::outputs::OutputParts;
 use crate::reload::InputPrint;
-use crate::shown_plan::ShownPlan;
 use anyhow::{Context as _, Result};
 use skidder_event::DropReason;
+use skidder_input::{TaskDriver, TaskInputs, TasksChange};
 use skidder_input_file::{
-    FileDriver, FileDriverSettings, FileInput, FileInputs, InputChange, Looks, SavedCursors,
-    Scanner,
+    FileDriver, FileDriverSettings, FileInputs, InputChange, Looks, SavedCursors, Scanner,
 };
-use skidder_observe::{Describe, InputList, InputSource, Survey};
+use skidder_observe::{Counts, Describe, InputList, InputSource, Survey};
 use skidder_os::{Clock, Fs};
 use skidder_pipeline::{
-    DeadLetters, DeadLettersLimits, DiskQueue, DiskQueueOpened, DiskQueueSettings, Feed, Output,
-    OutputMetrics, Patience, Pipeline, Queue, QueueLimits, Queues, Registrar, RegistrarMetrics,
-    Settle,
+    DeadLetters, DeadLettersLimits, DiskQueue, DiskQueueOpened, DiskQueueSettings, Driver, Feed,
+    Output, OutputMetrics, Patience, Pipeline, Queue, QueueLimits, Queues, Registrar,
+    RegistrarMetrics, Settle,
 };
-use skidder_read::{
-    BufferPool, Cursors, DecoderPool, InputContext, InputKind, ReadMetrics, Readers, ReadersLimits,
-    SourceIds,
-};
+use skidder_read::{BufferPool, Readers, ReadersLimits, SourceIds};
 use skidder_registry::{Opened, Options, Registry};
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Sender;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::runtime::Runtime;
 use tracing::{Instrument as _, Span};
-
-/// Decoders kept for reuse; each has about 50 KiB.
-const DECODERS_IDLE_MAX: usize = 8;
 
 /// One output and all that lies before it: nothing of this is shared with another output.
 pub(crate) struct RunningOutput {
@@ -54,8 +48,7 @@ pub(crate) struct RunningOutput {
     pub(crate) inputs: Vec<RunningInput>,
     /// The same for those who observe.
     pub(crate) list: InputList,
-    /// The number that the next input gets.
-    next_slot: usize,
+    slots: Slots,
     shared: Shared,
     pub(crate) metrics: Arc<OutputMetrics>,
     pub(crate) dead_letters: Option<Arc<DeadLetters>>,
@@ -64,6 +57,7 @@ pub(crate) struct RunningOutput {
     pub(crate) ended: Arc<AtomicBool>,
     registry: Arc<Registry>,
     files: FileInputs,
+    tasks: TaskInputs,
     looks: Arc<Looks>,
     pipeline: Pipeline,
 }
@@ -75,13 +69,14 @@ pub(crate) struct RunningInput {
     /// Its number in the pipeline, which it keeps.
     pub(crate) slot: usize,
     /// What it was configured to be.
-    print: InputPrint,
+    pub(super) print: InputPrint,
     pub(crate) id: String,
-    pub(crate) kind: InputKind,
-    pub(crate) metrics: Arc<ReadMetrics>,
+    pub(crate) kind: &'static str,
+    pub(crate) counts: Counts,
     /// For who wants to see it.
     pub(crate) plan: Arc<dyn Describe>,
-    pub(crate) survey: Arc<Survey>,
+    /// If it reads files.
+    pub(crate) survey: Option<Arc<Survey>>,
 }
 
 impl RunningOutput {
@@ -92,8 +87,10 @@ impl RunningOutput {
 
     /// Compressed files that are damaged or fail their check, and files that vanished before they were read.
     pub(crate) fn spoiled(&self) -> u64 {
-        let of =
-            |input: &RunningInput| input.metrics.gzip_errors.get() + input.metrics.files_lost.get();
+        let of = |input: &RunningInput| {
+            let read = input.counts.read();
+            read.gzip_errors + read.files_lost
+        };
         self.inputs.iter().map(of).sum()
     }
 
@@ -165,10 +162,11 @@ impl RunningOutput {
     pub(super) fn change(
         &mut self,
         wanted: Vec<Input>,
+        tasks: &mut Tasks,
         done: Box<dyn FnOnce() + Send>,
-    ) -> Option<(u64, u64)> {
+    ) -> Result<Option<(u64, u64)>> {
         let mut before = std::mem::take(&mut self.inputs);
-        let mut add = Vec::new();
+        let (mut files, mut lanes) = (Vec::new(), Vec::new());
         for input in wanted {
             if let Some(at) = before.iter().position(|running| running.print == input.print) {
                 let mut running = before.swap_remove(at);
@@ -176,27 +174,54 @@ impl RunningOutput {
                 self.inputs.push(running);
                 continue;
             }
-            let running =
-                RunningInput::of(&input, self.next_slot, &self.shared.fs, &self.shared.clock);
-            self.next_slot += 1;
-            add.push(self.shared.input(input, &running.metrics));
+            let (running, part) = self.shared.part(input, &mut self.slots, tasks)?;
+            match part {
+                Part::File(file) => files.push(*file),
+                Part::Lane(lane) => lanes.push(lane),
+            }
             self.inputs.push(running);
         }
         self.list.replace(self.inputs.iter().map(RunningInput::source).collect());
-        if add.is_empty() && before.is_empty() {
-            return None;
+        let counts = ((files.len() + lanes.len()) as u64, before.len() as u64);
+        if counts == (0, 0) {
+            return Ok(None);
         }
-        let counts = (add.len() as u64, before.len() as u64);
         let (list, settle) = (self.list.clone(), Arc::clone(&self.settle));
-        let remove: Vec<usize> = before.into_iter().map(|running| running.slot).collect();
-        let ended = remove.clone();
-        let done = Box::new(move || {
+        let ended: Vec<usize> = before.iter().map(|running| running.slot).collect();
+        let (of_files, of_tasks): (Vec<RunningInput>, Vec<RunningInput>) =
+            before.into_iter().partition(RunningInput::reads_files);
+        let slots = |inputs: Vec<RunningInput>| inputs.iter().map(|input| input.slot).collect();
+        let all_done = move || {
             list.forget_gone();
             settle.forget_inputs(&ended);
             done();
+        };
+        // The last of both says so.
+        let done = Arc::new(AllDone(Mutex::new(Some(Box::new(all_done)))));
+        let (of_file, of_task) = (Arc::clone(&done), done);
+        self.files.change(InputChange {
+            remove: slots(of_files),
+            add: files,
+            done: Box::new(move || drop(of_file)),
         });
-        self.files.change(InputChange { remove, add, done });
-        Some(counts)
+        self.tasks.change(TasksChange {
+            remove: slots(of_tasks),
+            add: lanes,
+            done: Box::new(move || drop(of_task)),
+        })?;
+        Ok(Some(counts))
+    }
+}
+
+/// Calls what it holds when the last part of a change lets go of it.
+struct AllDone(Mutex<Option<Box<dyn FnOnce() + Send>>>);
+
+impl Drop for AllDone {
+    fn drop(&mut self) {
+        let done = self.0.get_mut().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(done) = done {
+            done();
+        }
     }
 }
 
@@ -208,6 +233,7 @@ impl Start<'_> {
         parts: OutputParts,
         registry: Arc<Registry>,
         runtime: &Runtime,
+        tasks: &mut Tasks,
     ) -> Result<RunningOutput> {
         let world = self.world;
         let settle = Settle::new();
@@ -219,14 +245,17 @@ impl Start<'_> {
             open_files: self.open_files,
             decoders: ReadersLimits::DECODERS,
         }));
-        let cursors = SavedCursors::new(Arc::clone(&settle), Arc::clone(&registry));
-        let shared = self.shared(cursors, &readers, &queues);
-        let numbered = parts.inputs.iter().enumerate();
-        let inputs: Vec<RunningInput> = numbered
-            .map(|(slot, input)| RunningInput::of(input, slot, &world.fs, &world.clock))
-            .collect();
-        let files = parts.inputs.into_iter().zip(&inputs);
-        let files = files.map(|(input, of)| shared.input(input, &of.metrics)).collect();
+        let shared = self.shared(&settle, &registry, &readers, &queues);
+        let mut slots = Slots::default();
+        let (mut inputs, mut files, mut lanes) = (Vec::new(), Vec::new(), Vec::new());
+        for input in parts.inputs {
+            let (running, part) = shared.part(input, &mut slots, tasks)?;
+            match part {
+                Part::File(file) => files.push(*file),
+                Part::Lane(lane) => lanes.push(lane),
+            }
+            inputs.push(running);
+        }
         let scanner = Scanner::new(files, &*world.fs).with_queue_waiting(queues.waits_for_more());
         let dead_letters = parts.dead_letters.map(|limits| dead_letters(world, data, limits));
         let metrics = Arc::new(OutputMetrics::new(Arc::clone(&world.clock)));
@@ -243,10 +272,12 @@ impl Start<'_> {
         let settings = FileDriverSettings { workers: self.workers, once: self.once };
         let driver = FileDriver::new(settings, scanner, readers);
         let (files, looks) = (driver.inputs(), driver.looks());
+        let of_tasks = TaskDriver::new(lanes);
+        let tasks = of_tasks.inputs();
         let clock = Arc::clone(&world.clock);
-        let pipeline =
-            Pipeline::start(self.flush, vec![Box::new(driver)], queues.clone(), registrar, clock)
-                .context("cannot start the threads of the pipeline")?;
+        let drivers: Vec<Box<dyn Driver>> = vec![Box::new(driver), Box::new(of_tasks)];
+        let pipeline = Pipeline::start(self.flush, drivers, queues.clone(), registrar, clock)
+            .context("cannot start the threads of the pipeline")?;
         if self.once {
             tell_read_once(&pipeline, number, self.send.clone())?;
         }
@@ -259,7 +290,7 @@ impl Start<'_> {
             used,
             left,
             list: InputList::new(inputs.iter().map(RunningInput::source).collect()),
-            next_slot: inputs.len(),
+            slots,
             inputs,
             shared,
             metrics,
@@ -268,13 +299,22 @@ impl Start<'_> {
             ended: Arc::default(),
             registry,
             files,
+            tasks,
             looks,
             pipeline,
         })
     }
 
-    fn shared(&self, cursors: SavedCursors, readers: &Arc<Readers>, queues: &Queues) -> Shared {
+    fn shared(
+        &self,
+        settle: &Arc<Settle>,
+        registry: &Arc<Registry>,
+        readers: &Arc<Readers>,
+        queues: &Queues,
+    ) -> Shared {
+        let cursors = SavedCursors::new(Arc::clone(settle), Arc::clone(registry));
         Shared {
+            registry: Arc::clone(registry),
             fs: Arc::clone(&self.world.fs),
             clock: Arc::clone(&self.world.clock),
             cursors: Arc::new(cursors),
@@ -320,64 +360,27 @@ impl Drop for TellEnd {
 }
 
 impl RunningInput {
-    fn of(input: &Input, slot: usize, fs: &Arc<dyn Fs>, clock: &Arc<dyn Clock>) -> Self {
-        let survey = Survey::new(Arc::clone(fs), Arc::clone(clock), input.settings.clone());
-        Self {
-            number: input.number,
-            slot,
-            print: input.print,
-            id: input.settings.id.clone(),
-            kind: input.settings.kind,
-            metrics: Arc::default(),
-            plan: Arc::new(ShownPlan::of(input, None)),
-            survey: Arc::new(survey),
-        }
+    /// Whether it reads files, and is not a task.
+    pub(crate) fn reads_files(&self) -> bool {
+        matches!(self.counts, Counts::Files(_))
+    }
+
+    /// How often something could not be read.
+    pub(crate) fn errors(&self) -> u64 {
+        let read = self.counts.read();
+        read.errors + read.gzip_errors + read.files_lost + read.sources.errors
     }
 
     /// Where its numbers are.
     fn source(&self) -> InputSource {
         InputSource {
             id: self.id.clone(),
-            kind: self.kind.name().to_owned(),
+            kind: self.kind.to_owned(),
             number: self.number,
             slot: self.slot,
-            metrics: Arc::clone(&self.metrics),
+            counts: self.counts.clone(),
             plan: Some(Arc::clone(&self.plan)),
-            survey: Some(Arc::clone(&self.survey)),
-        }
-    }
-}
-
-/// What the inputs of an output share.
-struct Shared {
-    fs: Arc<dyn Fs>,
-    clock: Arc<dyn Clock>,
-    cursors: Arc<dyn Cursors>,
-    buffers: Arc<BufferPool>,
-    readers: Arc<Readers>,
-    ids: Arc<SourceIds>,
-    rows_max: usize,
-    once: bool,
-}
-
-impl Shared {
-    fn input(&self, mut input: Input, metrics: &Arc<ReadMetrics>) -> FileInput {
-        input.settings.read_once = self.once;
-        let context = InputContext {
-            settings: input.settings,
-            bind: input.bind,
-            cursors: Arc::clone(&self.cursors),
-            fs: Arc::clone(&self.fs),
-            metrics: Arc::clone(metrics),
-            buffers: Arc::clone(&self.buffers),
-            decoders: DecoderPool::new(DECODERS_IDLE_MAX),
-            rows_max: self.rows_max,
-        };
-        let (readers, ids) = (Arc::clone(&self.readers), Arc::clone(&self.ids));
-        let files = FileInput::new(Arc::new(context), readers, ids);
-        match input.peer {
-            Some(peer) => files.with_peer(peer),
-            None => files,
+            survey: self.survey.clone(),
         }
     }
 }

@@ -3,10 +3,11 @@
 use super::{Look, Sample, one_input, one_output, only, run};
 use crate::agent::Agent;
 use crate::allocator;
-use crate::assemble::{Input, Parts};
+use crate::assemble::Parts;
 use crate::cli::{Explain, Global};
 use crate::commands::{World, load_settings, print, read_parts, tell};
 use crate::input_plan::{InputPlan, SourcePlan};
+use crate::inputs::Input;
 use crate::logging;
 use crate::shown_plan::ShownPlan;
 use crate::table::table;
@@ -50,8 +51,7 @@ pub(crate) fn explain(what: &Explain, global: &Global, world: &World) -> Result<
         let mut parts = read_parts(&settings, world, |name| Ok(agent.named(name)))?;
         let routes = if what.fed.output.is_none() { routes(&parts) } else { BTreeMap::new() };
         let of = one_output(&mut parts, what.fed.output.as_deref())?;
-        let wanted =
-            |input: &&Input| what.input.as_deref().is_none_or(|id| input.settings.id == id);
+        let wanted = |input: &&Input| what.input.as_deref().is_none_or(|id| input.id == id);
         let inputs: Vec<_> = of.inputs.iter().filter(wanted).collect();
         if inputs.is_empty() {
             // Says which there are.
@@ -101,8 +101,7 @@ fn routes(parts: &Parts) -> BTreeMap<usize, String> {
 }
 
 fn head_of(input: &Input) -> String {
-    let kind = input.settings.kind.name();
-    format!("input `{}` ({kind})\n", input.settings.id)
+    format!("input `{}` ({})\n", input.id, input.kind())
 }
 
 /// The plan for a file that nobody has seen: the first pattern stands for its name.

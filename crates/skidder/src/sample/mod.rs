@@ -10,9 +10,10 @@ pub(crate) use explain::explain;
 pub(crate) use process::process;
 
 use crate::agent::Agent;
-use crate::assemble::{Input, Parts};
+use crate::assemble::Parts;
 use crate::commands::{World, read_parts};
 use crate::input_plan::{InputPlan, SourcePlan};
+use crate::inputs::{Input, Reads};
 use crate::outputs::{OutputParts, Place, quoted};
 use crate::passing::Passing;
 use crate::run::Running;
@@ -72,11 +73,11 @@ pub(crate) fn one_input(
     let mut parts = read_parts(settings, world, |name| Ok(agent.named(name)))?;
     let mut of = one_output(&mut parts, output)?;
     let ids = |inputs: &[Input]| {
-        let ids: Vec<_> = inputs.iter().map(|input| format!("`{}`", input.settings.id)).collect();
+        let ids: Vec<_> = inputs.iter().map(|input| format!("`{}`", input.id)).collect();
         ids.join(", ")
     };
     let place = match wanted {
-        Some(id) => of.inputs.iter().position(|input| input.settings.id == id),
+        Some(id) => of.inputs.iter().position(|input| input.id == id),
         None if of.inputs.len() > 1 => {
             bail!("there are several inputs ({}); choose one with `--input ID`", ids(&of.inputs))
         }
@@ -146,10 +147,10 @@ pub(crate) fn run(mut parts: Parts, world: &World, sample: &Sample, look: Look) 
     };
     let mut running = Running::start(parts, world, true)?;
     running.watch(None, None, |_| {});
-    let read = Arc::clone(&running.first().inputs[0].metrics);
+    let spoiled = running.first().inputs[0].errors();
     let is_left = running.first().has_ended();
     let outcome = running.end(true);
-    if read.errors.get() + read.gzip_errors.get() + read.files_lost.get() > 0 {
+    if spoiled > 0 {
         bail!("the sample could not be read completely; see the messages above");
     }
     if !outcome.settled && !is_left {
@@ -175,8 +176,13 @@ fn read_only(input: &mut Input, file: &Path) -> Result<()> {
         exclude_files: Vec::new(),
         symlinks: true,
     };
-    let given = &input.settings;
-    input.settings = FilestreamSettings {
+    let Reads::Files(given) = &input.reads else {
+        bail!(
+            "the input is of type `{}`, and a sample can be tried with inputs that read files only",
+            input.kind()
+        );
+    };
+    let settings = FilestreamSettings {
         kind: given.kind,
         fingerprint: FingerprintSettings { enabled: true, growing: true, ..given.fingerprint },
         include_file_fingerprint: given.include_file_fingerprint,
@@ -194,6 +200,7 @@ fn read_only(input: &mut Input, file: &Path) -> Result<()> {
         final_line: true,
         ..FilestreamSettings::new(&given.id, scan)
     };
+    input.reads = Reads::Files(Box::new(settings));
     Ok(())
 }
 

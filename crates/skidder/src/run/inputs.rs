@@ -1,0 +1,221 @@
+//! The inputs of a running output: files are read for each output, a task feeds all of its outputs at once.
+
+use super::output::RunningInput;
+use crate::inputs::{Input, Reads};
+use crate::shown_plan::ShownPlan;
+use anyhow::{Context as _, Result};
+use skidder_input::{InputState, InputTask, LaneOf, Setup};
+use skidder_input_file::FileInput;
+use skidder_observe::{Counts, Survey};
+use skidder_os::{Clock, Fs};
+use skidder_read::{
+    BufferPool, Cursors, DecoderPool, FilestreamSettings, InputContext, ReadMetrics, Readers,
+    SourceIds,
+};
+use skidder_registry::Registry;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use tokio::runtime::Runtime;
+
+/// Decoders kept for reuse; each has about 50 KiB.
+const DECODERS_IDLE_MAX: usize = 8;
+
+/// The slots of tasks begin here: those below are of file inputs, which their scanner numbers from 0.
+const TASK_SLOTS: usize = 1 << 20;
+
+/// The numbers that the next inputs of an output get.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Slots {
+    files: usize,
+    tasks: usize,
+}
+
+impl Slots {
+    fn next_file(&mut self) -> usize {
+        self.files += 1;
+        self.files - 1
+    }
+
+    fn next_task(&mut self) -> usize {
+        self.tasks += 1;
+        TASK_SLOTS + self.tasks - 1
+    }
+}
+
+/// What an input is to the pipeline of an output.
+pub(super) enum Part {
+    File(Box<FileInput>),
+    Lane(LaneOf),
+}
+
+/// The inputs that are tasks, of all outputs. Their runtime starts with the first of them.
+pub(super) struct Tasks {
+    /// Threads of the runtime.
+    workers: usize,
+    runtime: Option<Runtime>,
+    setup: Setup,
+    /// How many there were.
+    started: u64,
+    /// Those that are about to start, by their number in the configuration.
+    fresh: BTreeMap<usize, Arc<InputTask>>,
+    /// How many outputs each of these feeds.
+    outputs: BTreeMap<usize, usize>,
+    /// All that may still run.
+    running: Vec<Arc<InputTask>>,
+}
+
+impl Tasks {
+    /// None yet. `setup` is that of each, without an id; `workers` is how many threads may process events.
+    pub(super) fn new(setup: Setup, workers: usize) -> Self {
+        Self {
+            workers,
+            runtime: None,
+            setup,
+            started: 0,
+            fresh: BTreeMap::new(),
+            outputs: BTreeMap::new(),
+            running: Vec::new(),
+        }
+    }
+
+    /// These outputs are about to get these inputs.
+    pub(super) fn expect<'a>(&mut self, inputs: impl Iterator<Item = &'a Input>) {
+        self.fresh.clear();
+        self.outputs.clear();
+        self.running.retain(|task| task.state() != InputState::Ended);
+        for input in inputs.filter(|input| input.files().is_none()) {
+            *self.outputs.entry(input.number).or_default() += 1;
+        }
+    }
+
+    /// The task of an input, which the outputs that it feeds share.
+    fn get(
+        &mut self,
+        number: usize,
+        id: &str,
+        input: Box<dyn skidder_input::Input>,
+    ) -> Result<Arc<InputTask>> {
+        if let Some(task) = self.fresh.get(&number) {
+            return Ok(Arc::clone(task));
+        }
+        let runtime = match &mut self.runtime {
+            Some(runtime) => runtime,
+            none => none.insert(runtime(self.workers)?),
+        };
+        self.started += 1;
+        let run = format!("{}.{}", self.setup.run, self.started);
+        let setup = Setup { id: id.into(), run: run.into(), ..self.setup.clone() };
+        let outputs = self.outputs.get(&number).copied().unwrap_or(1);
+        let task = InputTask::new(input, setup, outputs, runtime.handle().clone());
+        self.fresh.insert(number, Arc::clone(&task));
+        self.running.push(Arc::clone(&task));
+        Ok(task)
+    }
+
+    /// The runtime, if there is one: it ends behind the outputs.
+    pub(super) fn into_runtime(self) -> Option<Runtime> {
+        self.runtime
+    }
+
+    /// Why inputs have ended by themselves: type, id, and reason.
+    pub(super) fn failed(&self) -> Vec<String> {
+        let of = |task: &Arc<InputTask>| match task.state() {
+            InputState::Failed(error) => {
+                let name = if task.id().is_empty() { task.kind() } else { task.id() };
+                Some(format!("input `{name}`: {error}"))
+            }
+            _ => None,
+        };
+        self.running.iter().filter_map(of).collect()
+    }
+}
+
+/// A runtime for inputs. It has its own threads: processors run in them, and must not hold up requests.
+fn runtime(threads: usize) -> Result<Runtime> {
+    tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(threads.max(1))
+        .thread_name("inputs")
+        .enable_all()
+        .build()
+        .context("cannot start the threads for inputs")
+}
+
+/// What the inputs of an output share.
+pub(super) struct Shared {
+    pub(super) fs: Arc<dyn Fs>,
+    pub(super) clock: Arc<dyn Clock>,
+    pub(super) registry: Arc<Registry>,
+    pub(super) cursors: Arc<dyn Cursors>,
+    pub(super) buffers: Arc<BufferPool>,
+    pub(super) readers: Arc<Readers>,
+    pub(super) ids: Arc<SourceIds>,
+    pub(super) rows_max: usize,
+    pub(super) once: bool,
+}
+
+impl Shared {
+    /// What an input is to the pipeline of the output, and what others may see of it.
+    pub(super) fn part(
+        &self,
+        input: Input,
+        slots: &mut Slots,
+        tasks: &mut Tasks,
+    ) -> Result<(RunningInput, Part)> {
+        let plan = Arc::new(ShownPlan::of(&input, None));
+        let kind = input.kind();
+        let Input { number, id, reads, print, bind, peer, .. } = input;
+        let running = |slot, counts, survey| RunningInput {
+            number,
+            slot,
+            print,
+            id: id.clone(),
+            kind,
+            counts,
+            plan,
+            survey,
+        };
+        match reads {
+            Reads::Files(settings) => {
+                let metrics = Arc::new(ReadMetrics::default());
+                let (fs, clock) = (Arc::clone(&self.fs), Arc::clone(&self.clock));
+                let survey = Arc::new(Survey::new(fs, clock, FilestreamSettings::clone(&settings)));
+                let counts = Counts::Files(Arc::clone(&metrics));
+                let context = self.context(*settings, bind, metrics);
+                let (readers, ids) = (Arc::clone(&self.readers), Arc::clone(&self.ids));
+                let mut file = FileInput::new(Arc::new(context), readers, ids);
+                if let Some(peer) = peer {
+                    file = file.with_peer(peer);
+                }
+                let running = running(slots.next_file(), counts, Some(survey));
+                Ok((running, Part::File(Box::new(file))))
+            }
+            Reads::Task(input) => {
+                let task = tasks.get(number, &id, input)?;
+                let slot = slots.next_task();
+                let counts = Counts::Task(Arc::clone(&task));
+                let registry = Arc::clone(&self.registry);
+                let lane = LaneOf { input: task, slot, bind, registry };
+                Ok((running(slot, counts, None), Part::Lane(lane)))
+            }
+        }
+    }
+
+    fn context(
+        &self,
+        mut settings: FilestreamSettings,
+        bind: Arc<dyn skidder_read::Bind>,
+        metrics: Arc<ReadMetrics>,
+    ) -> InputContext {
+        settings.read_once = self.once;
+        InputContext {
+            settings,
+            bind,
+            cursors: Arc::clone(&self.cursors),
+            fs: Arc::clone(&self.fs),
+            metrics,
+            buffers: Arc::clone(&self.buffers),
+            decoders: DecoderPool::new(DECODERS_IDLE_MAX),
+            rows_max: self.rows_max,
+        }
+    }
+}
