@@ -6,6 +6,7 @@ pub mod benchmark;
 
 use skidder_config::Section;
 use skidder_input::Input;
+use skidder_net::Sockets;
 use skidder_os::{Clock, Fs};
 use std::sync::Arc;
 
@@ -16,6 +17,8 @@ pub struct Context {
     pub fs: Arc<dyn Fs>,
     /// The time.
     pub clock: Arc<dyn Clock>,
+    /// Sockets that outlive the input that has them: one keeper for the whole program.
+    pub sockets: Sockets,
 }
 
 /// Reads what is special to a type of input; keys that all inputs share are left to the caller. Opens nothing: what it

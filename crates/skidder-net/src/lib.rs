@@ -42,9 +42,10 @@ pub use route::{
     tls_remedy,
 };
 pub use server::{
-    Accepted, BoundAddress, ClientCertificate, HandshakeError, HttpEnd, HttpLimits, ListenAddress,
-    ListenError, Listener, Peer, Place, Places, RequestBodyError, Server, ServerConnection,
-    ServerSettings, TlsSession, is_authorized, read_request_body, serve_http,
+    Accept, AcceptFuture, Accepted, BoundAddress, Claim, ClientCertificate, Family, HandshakeError,
+    HttpEnd, HttpLimits, InheritError, IpPlace, ListenAddress, ListenError, Listener, Peer, Place,
+    Places, RequestBodyError, Server, ServerConnection, ServerSettings, SocketKey, Sockets,
+    TlsSession, UnixName, UnixPlace, is_authorized, read_request_body, serve_http,
 };
 pub use socks::SocksProxy;
 pub use steps::Steps;
