@@ -3,6 +3,8 @@
 //! [`KINDS`] is the list of their types, from the name in `type` to the function that reads the settings.
 
 pub mod benchmark;
+pub mod stream;
+pub mod tcp;
 
 use skidder_config::Section;
 use skidder_input::Input;
@@ -26,4 +28,4 @@ pub struct Context {
 pub type Read = fn(&Section<'_>, &Context) -> Option<Box<dyn Input>>;
 
 /// The types that there are.
-pub const KINDS: &[(&str, Read)] = &[("benchmark", benchmark::read)];
+pub const KINDS: &[(&str, Read)] = &[("benchmark", benchmark::read), ("tcp", tcp::read)];

@@ -43,9 +43,10 @@ pub use route::{
 };
 pub use server::{
     Accept, AcceptFuture, Accepted, BoundAddress, Claim, ClientCertificate, Family, HandshakeError,
-    HttpEnd, HttpLimits, InheritError, IpPlace, ListenAddress, ListenError, Listener, Peer, Place,
-    Places, RequestBodyError, Server, ServerConnection, ServerSettings, SocketKey, Sockets,
-    TlsSession, UnixName, UnixPlace, is_authorized, read_request_body, serve_http,
+    HttpEnd, HttpLimits, InheritError, IpPlace, ListenAddress, ListenError, ListenFuture, Listener,
+    Network, Peer, Place, Places, RealNetwork, RequestBodyError, Server, ServerConnection,
+    ServerSettings, SocketKey, Sockets, StreamPlace, TlsSession, UnixName, UnixPlace,
+    is_authorized, read_request_body, serve_http,
 };
 pub use socks::SocksProxy;
 pub use steps::Steps;

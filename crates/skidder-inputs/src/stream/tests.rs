@@ -1,0 +1,1 @@
+//! A server of streams over a simulated network.
