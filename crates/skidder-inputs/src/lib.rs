@@ -5,6 +5,9 @@
 pub mod benchmark;
 pub mod stream;
 pub mod tcp;
+#[cfg(test)]
+mod testing;
+pub mod unix;
 
 use skidder_config::Section;
 use skidder_input::Input;
@@ -28,4 +31,5 @@ pub struct Context {
 pub type Read = fn(&Section<'_>, &Context) -> Option<Box<dyn Input>>;
 
 /// The types that there are.
-pub const KINDS: &[(&str, Read)] = &[("benchmark", benchmark::read), ("tcp", tcp::read)];
+pub const KINDS: &[(&str, Read)] =
+    &[("benchmark", benchmark::read), ("tcp", tcp::read), ("unix", unix::read)];

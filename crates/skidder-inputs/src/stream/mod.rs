@@ -18,6 +18,8 @@ mod settings;
 mod tls_fields;
 
 #[cfg(test)]
+mod simulated;
+#[cfg(test)]
 mod tests;
 
 pub use framing::{Frame, FrameError, Framing, Rest};

@@ -160,6 +160,8 @@ pub async fn serve(server: StreamServer, intake: Intake) -> Result<(), InputErro
     let mut tasks = JoinSet::new();
     for mut connection in connections {
         connection.place = server.try_place();
+        // The delimiter may be another one.
+        connection.searched = 0;
         tasks.spawn(resume(connection, Arc::clone(&shared), are_old));
     }
     let mut stopped = pin!(intake.stopped());

@@ -3,6 +3,10 @@
 //! Settings and fields are Filebeat's (filebeat/input/net/tcp, filebeat/inputsource/tcp).
 
 #[cfg(test)]
+mod clients;
+#[cfg(test)]
+mod cost;
+#[cfg(test)]
 mod tests;
 
 use crate::Context;

@@ -1,11 +1,10 @@
 //! The input with real clients.
 
 use super::*;
+use crate::testing::{context, read_with};
 use rustix::net::sockopt;
-use skidder_config::{Problems, Settings};
 use skidder_contract::{FarSideFuture, InputTrial, Meaning, keep_input, line};
 use skidder_net::Sockets;
-use skidder_os::{RealFs, SystemClock};
 use std::fmt::Write as _;
 use std::net::SocketAddr;
 use std::ops::Range;
@@ -15,18 +14,8 @@ use tokio::net::{TcpSocket, TcpStream};
 /// What the kernel keeps for each side of a connection: small, so that a client notices when nothing is read.
 const KERNEL_BYTES: usize = 4 << 10;
 
-fn context(sockets: &Sockets) -> Context {
-    let clock = Arc::new(SystemClock::new());
-    Context { fs: Arc::new(RealFs), clock, sockets: sockets.clone() }
-}
-
-fn read_text(text: &str, sockets: &Sockets) -> (Option<Tcp>, String) {
-    let settings = Settings::parse("x", text).unwrap();
-    let problems = Problems::new();
-    let root = settings.root(&problems);
-    let read = Tcp::read(&root, &context(sockets));
-    root.finish();
-    (read, problems.to_string())
+pub(super) fn read_text(text: &str, sockets: &Sockets) -> (Option<Tcp>, String) {
+    read_with(text, |section| Tcp::read(section, &context(sockets)))
 }
 
 /// A client that keeps its connection, and a socket that is passed as systemd does.

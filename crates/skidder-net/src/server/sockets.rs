@@ -323,4 +323,46 @@ mod tests {
         assert!(unix.inherited(&BoundAddress::Unix(path)).is_some());
         assert_eq!(sockets.close_unclaimed(), 1, "the one for datagrams");
     }
+
+    /// Runs as a child of the next test, with a socket as systemd passes it.
+    #[test]
+    #[ignore = "a part of another test"]
+    fn child_with_a_socket_of_systemd() {
+        use std::io::Write as _;
+        if std::env::var_os("LISTEN_FDS").is_none() {
+            return;
+        }
+        let sockets = Sockets::default();
+        assert_eq!(sockets.inherit().unwrap(), 1);
+        let address = sockets.lock().inherited[0].address.clone();
+        assert_eq!(sockets.lock().inherited[0].name, "syslog");
+        let claim = sockets.claim(key());
+        let listener = TcpListener::from(claim.inherited(&address).unwrap());
+        let flags = rustix::io::fcntl_getfd(&listener).unwrap();
+        assert!(flags.contains(FdFlags::CLOEXEC));
+        listener.accept().unwrap().0.write_all(b"from the child").unwrap();
+    }
+
+    #[test]
+    fn sockets_of_systemd_are_found_in_the_environment() {
+        use std::io::Read as _;
+        use std::process::{Command, Stdio};
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let mut command = Command::new("sh");
+        let script = "exec 3<&0 0</dev/null; \
+             LISTEN_FDS=1 LISTEN_PID=$$ LISTEN_FDNAMES=syslog exec \"$0\" \"$@\"";
+        command.args(["-c", script]).arg(std::env::current_exe().unwrap());
+        command.args(["--ignored", "--exact"]);
+        command.arg("server::sockets::tests::child_with_a_socket_of_systemd");
+        command.stdin(Stdio::from(OwnedFd::from(listener))).stdout(Stdio::null());
+        let mut child = command.spawn().unwrap();
+        // `Command` keeps its copy of the socket.
+        drop(command);
+        let mut text = String::new();
+        let mut client = std::net::TcpStream::connect(address).unwrap();
+        client.read_to_string(&mut text).unwrap();
+        assert!(child.wait().unwrap().success());
+        assert_eq!(text, "from the child");
+    }
 }
