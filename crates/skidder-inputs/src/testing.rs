@@ -165,6 +165,17 @@ impl Bench {
         self.input = next;
     }
 
+    /// Stops the input while nothing is taken.
+    pub(crate) async fn stop_without_taking(&mut self) {
+        let mut pipeline = self.pipeline.take().unwrap();
+        let stopping = tokio::task::spawn_blocking(move || {
+            let interrupt = AtomicBool::new(false);
+            pipeline.stop_reading(Patience { limit: Duration::ZERO, interrupt: &interrupt });
+        });
+        stopping.await.unwrap();
+        assert_eq!(self.input.state(), InputState::Ended);
+    }
+
     /// Stops the input, and takes what it sends at its end.
     pub(crate) async fn stop(&mut self) {
         let mut pipeline = self.pipeline.take().unwrap();

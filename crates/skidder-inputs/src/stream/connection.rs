@@ -88,10 +88,10 @@ impl Connection {
                 self.place = None;
                 return Some(self);
             }
-            ControlFlow::Continue(_) => self.drain(&shared, &mut source).await,
+            ControlFlow::Continue(_) => Box::pin(self.drain(&shared, &mut source)).await,
             ControlFlow::Break(end) => end,
         };
-        self.close(end, &shared, &mut source).await;
+        Box::pin(self.close(end, &shared, &mut source)).await;
         None
     }
 
@@ -135,7 +135,8 @@ impl Connection {
             match woken.await {
                 Woken::Phase(phase) => return ControlFlow::Continue(phase),
                 Woken::Filled(filled) => {
-                    if let Err(end) = self.deliver(filled, shared, source).await {
+                    // In a box of its own, so that a connection that waits is small.
+                    if let Err(end) = Box::pin(self.deliver(filled, shared, source)).await {
                         return ControlFlow::Break(end);
                     }
                     last = Instant::now();
@@ -279,6 +280,24 @@ impl Connection {
         }
     }
 
+    /// Messages that were read and that no output takes any more are counted as dropped.
+    async fn give_up(&mut self, shared: &Arc<Shared>, source: &mut Source) {
+        loop {
+            let bytes = std::mem::take(&mut self.rest);
+            let mut parts = Parts { bytes, ..Parts::default() };
+            let now = shared.now();
+            let (end, _) = self.split(&mut parts, shared, now.wall);
+            self.rest = parts.bytes[end..].to_vec();
+            self.searched = 0;
+            if parts.rows.is_empty() {
+                return;
+            }
+            if shared.send(source, parts, end, now).await.is_ok() {
+                tracing::debug!(peer = %self.peer, "an output took the rest after all");
+            }
+        }
+    }
+
     /// Sends what is left, and reports and counts what went wrong.
     async fn finish(&mut self, end: End, shared: &Arc<Shared>, source: &mut Source) {
         let mut dropped = None;
@@ -295,7 +314,7 @@ impl Connection {
                     FrameError::NoLength => DropReason::Parser,
                 });
             }
-            End::Stopped => return,
+            End::Stopped => self.give_up(shared, source).await,
         }
         let bytes = std::mem::take(&mut self.rest);
         let now = shared.now();

@@ -257,3 +257,20 @@ async fn a_function_may_change_each_batch() {
     assert_eq!((&bench.events[0]["length"], &bench.events[1]["length"]), (&1.into(), &3.into()));
     bench.stop().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stop_while_the_queue_is_full_counts_each_message_that_was_read() {
+    let (network, sockets) = (SimNetwork::new(), Sockets::default());
+    let mut bench = Bench::start(streams("{}", &network, &sockets), 10);
+    let mut client = network.connect(1, None);
+    client.write_all("a\n".repeat(10_000).as_bytes()).await.unwrap();
+    client.write_all(b"rest").await.unwrap();
+    let received = |bench: &Bench| bench.input.metrics().bytes.get();
+    while received(&bench) < 20_004 {
+        tokio::task::yield_now().await;
+    }
+    bench.stop_without_taking().await;
+    let total = bench.settle.total();
+    let dropped = total.dropped().get(skidder_event::DropReason::Stopped);
+    assert_eq!((total.read(), total.in_flight() + dropped), (10_001, 10_001), "{total:?}");
+}

@@ -19,6 +19,7 @@ use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Which socket an input has: two inputs with the same one have the same socket.
@@ -69,11 +70,19 @@ pub struct Sockets(Arc<Mutex<State>>);
 
 #[derive(Default)]
 struct State {
-    /// How many claims there are on a socket.
-    claims: HashMap<SocketKey, usize>,
+    /// The claims that there are on a socket.
+    claims: HashMap<SocketKey, Claims>,
     /// What was left for a successor.
     left: HashMap<SocketKey, Box<dyn Any + Send>>,
     inherited: Vec<Inherited>,
+}
+
+/// How many claims there are on a socket.
+#[derive(Debug, Default)]
+struct Claims {
+    all: usize,
+    /// Those of inputs that have not started.
+    waiting: usize,
 }
 
 /// A socket of systemd that no input has taken.
@@ -100,6 +109,8 @@ impl fmt::Debug for State {
 pub struct Claim {
     sockets: Sockets,
     key: SocketKey,
+    /// Its input has started: it has looked for its socket.
+    has_started: AtomicBool,
 }
 
 /// Why the sockets of systemd were not taken.
@@ -165,8 +176,12 @@ impl Sockets {
 
     /// Claims a socket. To be called when the settings are read, before the predecessor must end.
     pub fn claim(&self, key: SocketKey) -> Claim {
-        *self.lock().claims.entry(key.clone()).or_default() += 1;
-        Claim { sockets: self.clone(), key }
+        let mut state = self.lock();
+        let claims = state.claims.entry(key.clone()).or_default();
+        claims.all += 1;
+        claims.waiting += 1;
+        drop(state);
+        Claim { sockets: self.clone(), key, has_started: AtomicBool::new(false) }
     }
 
     /// Closes what was left for successors that never came, and the sockets of systemd that no input has. To be called when
@@ -203,9 +218,11 @@ impl Claim {
         &self.key
     }
 
-    /// Whether another input has claimed the same: it takes over.
+    /// Whether an input that has not started has claimed the same: it takes over. One that has started, and waits for the
+    /// address because of a mistake in the settings, does not.
     pub fn has_successor(&self) -> bool {
-        self.sockets.lock().claims.get(&self.key).is_some_and(|claims| *claims > 1)
+        let own = usize::from(!self.has_started.load(Ordering::Relaxed));
+        self.sockets.lock().claims.get(&self.key).is_some_and(|claims| claims.waiting > own)
     }
 
     /// Leaves sockets for the successor, with whatever belongs to them. Sockets of tokio stay with their runtime: the
@@ -216,9 +233,16 @@ impl Claim {
         drop(before);
     }
 
-    /// Takes what the predecessor has left. What was left by an input of another type is closed, which frees the address.
+    /// Takes what the predecessor has left: the first thing that an input does when it starts. What was left by an input of another type is closed, which frees the address.
     pub fn take<T: Any + Send>(&self) -> Option<T> {
-        let left = self.sockets.lock().left.remove(&self.key)?;
+        let mut state = self.sockets.lock();
+        if !self.has_started.swap(true, Ordering::Relaxed)
+            && let Some(claims) = state.claims.get_mut(&self.key)
+        {
+            claims.waiting -= 1;
+        }
+        let left = state.left.remove(&self.key)?;
+        drop(state);
         match left.downcast() {
             Ok(left) => Some(*left),
             Err(other) => {
@@ -247,8 +271,11 @@ impl Drop for Claim {
         let mut state = self.sockets.lock();
         let mut orphan = None;
         if let Some(claims) = state.claims.get_mut(&self.key) {
-            *claims -= 1;
-            if *claims == 0 {
+            claims.all -= 1;
+            if !self.has_started.load(Ordering::Relaxed) {
+                claims.waiting -= 1;
+            }
+            if claims.all == 0 {
                 state.claims.remove(&self.key);
                 orphan = state.left.remove(&self.key);
             }
@@ -274,8 +301,13 @@ mod tests {
         let sockets = Sockets::default();
         let first = sockets.claim(key());
         assert!(!first.has_successor(), "it is alone");
+        assert_eq!(first.take::<u8>(), None, "it starts");
         let other = sockets.claim(SocketKey::UnixStream("/run/s".into()));
         assert!(!first.has_successor(), "another socket");
+        let twin = sockets.claim(key());
+        assert_eq!(twin.take::<u8>(), None, "it starts, and cannot bind the address");
+        assert!(!first.has_successor() && !twin.has_successor(), "both have to end");
+        drop(twin);
         let second = sockets.claim(key());
         assert!(first.has_successor());
         first.leave(7_u8);
