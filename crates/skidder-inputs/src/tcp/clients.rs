@@ -8,6 +8,7 @@ use skidder_contract::Authority;
 use skidder_net::Sockets;
 use std::net::SocketAddr;
 
+use std::fmt::Write as _;
 use std::io::Write as _;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
@@ -221,4 +222,51 @@ async fn a_stop_delivers_what_the_kernel_has_received_of_every_connection() {
     bench.stop().await;
     assert_eq!(bench.messages(), ["one", "part", "two", "rest"]);
     assert!(std::net::TcpListener::bind(address).is_ok(), "the address is free");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs rsyslog"]
+async fn rsyslog_forwards_lines_octets_and_tls_and_goes_on_after_a_reload() {
+    let certificates = Certificates::new();
+    for mode in ["lines", "octets", "tls"] {
+        let (address, sockets) = free_address();
+        let framing = if mode == "lines" { "delimiter" } else { "rfc6587" };
+        let settings = match mode {
+            "tls" => certificates.server(
+                address,
+                ", framing: rfc6587",
+                ", client_authentication: optional",
+            ),
+            _ => format!("{{host: '{address}', framing: {framing}}}"),
+        };
+        let mut bench = Bench::start(input(&settings, &sockets), 1000);
+        let target = address.to_string();
+        let starting = tokio::task::spawn_blocking(move || {
+            skidder_testkit::servers::Server::own_rsyslog(&target, mode).unwrap()
+        });
+        let rsyslog = starting.await.unwrap();
+        let mut client = TcpStream::connect(("127.0.0.1", rsyslog.port())).await.unwrap();
+        let mut number = 0;
+        let mut send = async |bench: &mut Bench| {
+            let mut lines = String::new();
+            for _ in 0..100 {
+                number += 1;
+                writeln!(lines, "<13>Nov 25 06:00:00 host tag: message {number}").unwrap();
+            }
+            tokio::io::AsyncWriteExt::write_all(&mut client, lines.as_bytes()).await.unwrap();
+            bench.events(number).await;
+        };
+        send(&mut bench).await;
+        bench.replace(input(&settings, &sockets)).await;
+        send(&mut bench).await;
+        bench.stop().await;
+        for (message, number) in bench.messages().iter().zip(1..) {
+            // Its template for RFC 5424 ends with a line feed, which is counted: it belongs to the message.
+            let message = message.trim_end();
+            assert!(message.ends_with(&format!("message {number}")), "{mode}: {message}");
+            assert_eq!(message.starts_with("<13>1 "), mode != "lines", "{mode}: {message}");
+        }
+        drop(client);
+        tokio::task::spawn_blocking(move || drop(rsyslog)).await.unwrap();
+    }
 }
