@@ -66,8 +66,10 @@ enum Woken {
 enum End {
     /// The far side has closed it.
     Closed,
-    /// It is broken, or nothing came for `timeout`.
-    Broken(String),
+    /// It is broken.
+    Broken(io::Error),
+    /// Nothing came for `timeout`.
+    Idle,
     /// Its bytes make no sense.
     Wrong(FrameError),
     /// No output takes anything any more.
@@ -143,10 +145,7 @@ impl Connection {
                 }
                 // The timer is not set anew for each read, which would cost more than the read.
                 Woken::Idle if last.elapsed() < timeout => idle.as_mut().reset(last + timeout),
-                Woken::Idle => {
-                    let text = format!("nothing came for `timeout` ({} s)", timeout.as_secs_f64());
-                    return ControlFlow::Break(End::Broken(text));
-                }
+                Woken::Idle => return ControlFlow::Break(End::Idle),
             }
         }
     }
@@ -243,7 +242,7 @@ impl Connection {
         match end {
             None => Ok(()),
             Some(Ok(())) => Err(End::Closed),
-            Some(Err(error)) => Err(End::Broken(error.to_string())),
+            Some(Err(error)) => Err(End::Broken(error)),
         }
     }
 
@@ -303,8 +302,12 @@ impl Connection {
         let mut dropped = None;
         match &end {
             End::Closed => {}
+            End::Idle => {
+                tracing::debug!(peer = %self.peer, "nothing came for `timeout`; a connection is closed");
+            }
             End::Broken(error) => {
-                tracing::debug!(peer = %self.peer, error, "a connection has ended");
+                source.failed(&error.to_string());
+                tracing::info!(peer = %self.peer, %error, "a connection is broken");
             }
             End::Wrong(error) => {
                 source.failed(&error.to_string());

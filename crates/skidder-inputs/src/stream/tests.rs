@@ -190,6 +190,19 @@ async fn a_connection_that_is_silent_for_the_timeout_is_closed_and_its_rest_deli
         })
         .await;
     assert_eq!(bench.messages(), ["full", "part"]);
+    assert_eq!(bench.input.metrics().errors.get(), 0);
+    bench.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_broken_connection_is_counted_and_its_rest_delivered() {
+    let (network, sockets) = (SimNetwork::new(), Sockets::default());
+    let mut bench = Bench::start(streams("{}", &network, &sockets), 100);
+    let mut client = network.connect(1, Some(7));
+    client.write_all(b"full\npart").await.unwrap();
+    bench.until("it is closed", |bench| bench.input.metrics().errors.get() == 1).await;
+    bench.events(2).await;
+    assert_eq!(bench.messages(), ["full", "pa"]);
     bench.stop().await;
 }
 
