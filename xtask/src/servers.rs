@@ -44,11 +44,12 @@ const KINDS: [Kind; 5] = [
     Kind { name: "kafka", script: "kafka.sh", secure: false, variable: "SKIDDER_TEST_KAFKA" },
 ];
 /// Servers that tests start for themselves, in seconds.
-const STARTED_BY_TESTS: [&str; 8] = [
+const STARTED_BY_TESTS: [&str; 9] = [
     "lumberjack.sh",
     "camel-lumberjack.sh",
     "otelcol.sh",
     "redis.sh",
+    "rsyslog.sh",
     "s3.sh",
     "socks.sh",
     "unbound.sh",

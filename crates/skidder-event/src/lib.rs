@@ -45,7 +45,7 @@ pub use fields::{Arena, FieldList};
 pub use filter::{KeyBit, KeyFilter};
 pub use form::{Form, FormBuilder};
 pub use format::{Format, FormatError, FormatParseError};
-pub use metrics::{Counter, Gauge};
+pub use metrics::{Counter, Gauge, Sample, Summary};
 pub use path::{Path, PathError};
 pub use provenance::{
     Acknowledge, Acknowledgement, DropCounts, DropReason, FilePart, Progress, Provenance,

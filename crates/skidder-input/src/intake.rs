@@ -102,7 +102,7 @@ impl Intake {
     }
 
     /// What the input counts.
-    pub fn metrics(&self) -> &InputMetrics {
+    pub fn metrics(&self) -> &Arc<InputMetrics> {
         &self.shared.metrics
     }
 
@@ -119,7 +119,7 @@ impl Intake {
             lane.queue.settle().begin_unsaved(id, Arc::clone(&key), about.clone());
             id
         };
-        self.source(lane, about.clone(), fields, None)
+        self.source(number, lane, about.clone(), fields, None)
     }
 
     /// Opens a source with a cursor, which goes on where it was settled: [`Source::saved`]. `name` is part of its key, and
@@ -151,7 +151,7 @@ impl Intake {
             lane.queue.settle().begin_source(id, Arc::clone(&key), about.clone(), cursor);
             id
         };
-        Ok(self.source(begin, about.clone(), fields, saved.clone()))
+        Ok(self.source(number, begin, about.clone(), fields, saved.clone()))
     }
 
     fn about(&self, name: &str) -> SourceAbout {
@@ -160,6 +160,7 @@ impl Intake {
 
     fn source(
         &self,
+        number: u64,
         begin: impl Fn(&Lane) -> SourceId,
         about: SourceAbout,
         mut fields: Map,
@@ -170,6 +171,6 @@ impl Intake {
         fields.insert_path("input.type", self.shared.kind);
         let lanes = self.shared.lanes.iter();
         let lanes = lanes.map(|lane| SourceLane::new(begin(lane), lane, &fields)).collect();
-        Source::new(Arc::clone(&self.shared), lanes, about, fields, saved)
+        Source::new(Arc::clone(&self.shared), number, lanes, about, fields, saved)
     }
 }

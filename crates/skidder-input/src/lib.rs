@@ -10,6 +10,7 @@
 
 mod acknowledge;
 mod driver;
+mod facts;
 mod intake;
 mod metrics;
 mod source;
@@ -20,8 +21,9 @@ mod tests;
 mod world_tests;
 
 pub use driver::{LaneOf, TaskDriver, TaskInputs, TasksChange};
+pub use facts::{OpenSources, SourceFacts, SourceStatus};
 pub use intake::{Intake, Lane, OpenError};
-pub use metrics::InputMetrics;
+pub use metrics::{InputMetrics, Listening};
 pub use source::{Source, Stopped};
 pub use task::{InputState, InputTask, Setup};
 

@@ -1,6 +1,7 @@
 //! A source that an input has open: its events go through the processors of each output into its queue.
 
 use crate::acknowledge;
+use crate::facts::SourceFacts;
 use crate::intake::{Lane, Shared};
 use skidder_event::{
     Batch, Bound, DropReason, Map, Parts, Progress, Provenance, Row, SourceId, Text,
@@ -24,6 +25,9 @@ pub struct Source {
     /// Events so far.
     number: u64,
     saved: Option<SourceCursor>,
+    /// Its number among the sources of the input.
+    opened: u64,
+    facts: Arc<SourceFacts>,
 }
 
 /// A source as one output knows it.
@@ -50,12 +54,14 @@ impl SourceLane {
 impl Source {
     pub(crate) fn new(
         shared: Arc<Shared>,
+        opened: u64,
         lanes: Vec<SourceLane>,
         about: SourceAbout,
         fields: Map,
         saved: Option<SourceCursor>,
     ) -> Self {
-        Self { shared, lanes, about, fields, number: 0, saved }
+        let facts = shared.metrics.sources.begin(opened, Arc::clone(&about.name));
+        Self { shared, lanes, about, fields, number: 0, saved, opened, facts }
     }
 
     /// Where it continues: the cursor behind the last event that was settled in an earlier run, or before a reload.
@@ -71,11 +77,19 @@ impl Source {
     /// A batch to fill: `bytes` are in it already, for texts that stand in them; `utf8` of them from the start were checked
     /// to be UTF-8.
     pub fn batch(&mut self, bytes: Vec<u8>, utf8: usize) -> Batch {
+        self.batch_of(Parts { bytes, ..Parts::default() }, utf8)
+    }
+
+    /// The same with rows that stand in the bytes already; they get the numbers that follow.
+    pub fn batch_of(&mut self, mut parts: Parts, utf8: usize) -> Batch {
+        for row in &mut parts.rows {
+            row.offset = self.number;
+            self.number += 1;
+        }
         let lanes = self.lanes.iter_mut().zip(&self.shared.lanes);
         for (of, lane) in lanes {
             of.refresh(lane, &self.fields);
         }
-        let parts = Parts { bytes, ..Parts::default() };
         let first = &self.lanes[0];
         let provenance = Provenance { source: first.id, progress: Progress::Nothing(0) };
         Batch::with_lines(parts, utf8, Arc::clone(first.bound.base()), provenance)
@@ -100,6 +114,7 @@ impl Source {
     /// If a cursor has more than [`CURSOR_BYTES_MAX`] bytes: the registry would refuse it for ever, and with it the
     /// cursors of all other sources.
     pub async fn send(&mut self, batch: Batch, progress: Progress) -> Result<(), Stopped> {
+        let events = batch.len() as u64;
         let mut unsent = self.for_each_lane(batch, progress);
         let mut is_taken = false;
         while let Some((at, batch)) = unsent.next() {
@@ -110,12 +125,17 @@ impl Source {
                 Err(batch) => queue.give_up(batch, DropReason::Stopped),
             }
         }
-        if is_taken { Ok(()) } else { Err(Stopped) }
+        if !is_taken {
+            return Err(Stopped);
+        }
+        self.shared.metrics.published.add(events);
+        Ok(())
     }
 
     /// Offers events: an output that has no room for them now drops them, and counts them as `queue_full`, or rejects them
     /// if the far side waits for an acknowledgement. Returns whether all outputs took them.
     pub fn offer(&mut self, batch: Batch, progress: Progress) -> bool {
+        let events = batch.len() as u64;
         let mut unsent = self.for_each_lane(batch, progress);
         let mut is_taken = true;
         while let Some((at, batch)) = unsent.next() {
@@ -126,7 +146,16 @@ impl Source {
                 queue.give_up(batch, DropReason::QueueFull);
             }
         }
+        if is_taken {
+            self.shared.metrics.published.add(events);
+        }
         is_taken
+    }
+
+    /// Takes note of something that went wrong with this source, for the status page, and counts it.
+    pub fn failed(&self, error: &str) {
+        self.shared.metrics.errors.add(1);
+        self.facts.failed(error);
     }
 
     /// A batch for each output, with which its processors are done.
@@ -135,7 +164,9 @@ impl Source {
             let bytes = part.cursor.len();
             assert!(bytes <= CURSOR_BYTES_MAX, "a cursor of {bytes} bytes: {:?}", self.about);
         }
-        self.shared.metrics.events.add(batch.len() as u64);
+        let (events, bytes) = (batch.len() as u64, bytes_of(&progress));
+        self.shared.metrics.events.add(events);
+        self.facts.received(events, bytes, self.shared.clock.wall());
         let progress = acknowledge::for_each(progress, self.lanes.len());
         let mut batches = Vec::with_capacity(self.lanes.len());
         // The copies first: processors change what they run over.
@@ -163,6 +194,16 @@ impl Drop for Source {
             lane.queue.settle().end_source(of.id);
         }
         self.shared.metrics.open.sub(1);
+        self.shared.metrics.sources.end(self.opened);
+    }
+}
+
+/// Bytes of the source that go with the events.
+fn bytes_of(progress: &Progress) -> u64 {
+    match progress {
+        Progress::Nothing(bytes) | Progress::Acknowledge(_, bytes) => *bytes,
+        Progress::Cursor(part) => part.bytes,
+        Progress::File(_) => 0,
     }
 }
 

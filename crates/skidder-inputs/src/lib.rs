@@ -3,9 +3,15 @@
 //! [`KINDS`] is the list of their types, from the name in `type` to the function that reads the settings.
 
 pub mod benchmark;
+pub mod stream;
+pub mod tcp;
+#[cfg(test)]
+mod testing;
+pub mod unix;
 
 use skidder_config::Section;
 use skidder_input::Input;
+use skidder_net::Sockets;
 use skidder_os::{Clock, Fs};
 use std::sync::Arc;
 
@@ -16,6 +22,8 @@ pub struct Context {
     pub fs: Arc<dyn Fs>,
     /// The time.
     pub clock: Arc<dyn Clock>,
+    /// Sockets that outlive the input that has them: one keeper for the whole program.
+    pub sockets: Sockets,
 }
 
 /// Reads what is special to a type of input; keys that all inputs share are left to the caller. Opens nothing: what it
@@ -23,4 +31,5 @@ pub struct Context {
 pub type Read = fn(&Section<'_>, &Context) -> Option<Box<dyn Input>>;
 
 /// The types that there are.
-pub const KINDS: &[(&str, Read)] = &[("benchmark", benchmark::read)];
+pub const KINDS: &[(&str, Read)] =
+    &[("benchmark", benchmark::read), ("tcp", tcp::read), ("unix", unix::read)];

@@ -42,9 +42,11 @@ pub use route::{
     tls_remedy,
 };
 pub use server::{
-    Accepted, BoundAddress, ClientCertificate, HandshakeError, HttpEnd, HttpLimits, ListenAddress,
-    ListenError, Listener, Peer, Place, Places, RequestBodyError, Server, ServerConnection,
-    ServerSettings, TlsSession, is_authorized, read_request_body, serve_http,
+    Accept, AcceptFuture, Accepted, BoundAddress, Claim, ClientCertificate, Family, HandshakeError,
+    HttpEnd, HttpLimits, InheritError, IpPlace, ListenAddress, ListenError, ListenFuture, Listener,
+    Network, Peer, Place, Places, RealNetwork, RequestBodyError, Server, ServerConnection,
+    ServerSettings, SocketKey, Sockets, StreamPlace, TlsSession, UnixName, UnixPlace,
+    is_authorized, read_request_body, serve_http,
 };
 pub use socks::SocksProxy;
 pub use steps::Steps;

@@ -1,28 +1,26 @@
 //! Sockets that listen: binding an address, and accepting connections.
 
 use super::ACCEPT_PAUSE;
+use super::bind::{Family, IpPlace, UnixName, UnixPlace, refused};
 use crate::route::Stream;
-use rustix::fs::{FileType, Mode, chmod, lstat, unlink};
-use rustix::io::Errno;
-use rustix::net::{
-    AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, connect, listen, socket_with,
-};
+use rustix::net::{SocketType, listen};
 use std::fmt;
 use std::io;
 use std::net::SocketAddr;
-use std::os::fd::OwnedFd;
-use std::path::{Path, PathBuf};
-use tokio::net::{TcpListener, UnixListener, lookup_host};
+use std::path::PathBuf;
+use std::pin::Pin;
+use tokio::net::{TcpListener, UnixListener};
 
-/// Connections that the kernel keeps until they are accepted.
-const BACKLOG: i32 = 128;
+/// Connections that the kernel keeps until they are accepted; it takes `net.core.somaxconn` instead if that is less, as
+/// it does for Go.
+const BACKLOG: i32 = 4096;
 
 /// An address to listen on, as configured.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ListenAddress {
     /// A name or address and a port.
     Tcp {
-        /// A name, or an address without brackets. Of several addresses of a name the first one of IPv4 is bound.
+        /// A name, or an address without brackets; empty for all addresses of this machine. See [`IpPlace`].
         host: String,
         /// The port; 0 lets the kernel choose one.
         port: u16,
@@ -37,7 +35,7 @@ pub enum ListenAddress {
 }
 
 impl ListenAddress {
-    /// Reads `host:port`, with IPv6 addresses in brackets; `:port` is that port of all addresses of IPv4.
+    /// Reads `host:port`, with IPv6 addresses in brackets; `:port` is that port of all addresses.
     ///
     /// # Errors
     ///
@@ -49,7 +47,6 @@ impl ListenAddress {
         let bare = host.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
         let host = match bare {
             Some(address) => address,
-            None if host.is_empty() => "0.0.0.0",
             None if host.contains([':', '/', ' ']) => return Err(expected.to_owned()),
             None => host,
         };
@@ -136,7 +133,17 @@ pub enum ListenError {
     },
 }
 
-/// A socket that listens. Dropping it closes it, and removes the name of a unix socket.
+/// A connection that was accepted, and the client's address.
+pub type AcceptFuture<'a> =
+    Pin<Box<dyn Future<Output = io::Result<(Box<dyn Stream>, Peer)>> + Send + 'a>>;
+
+/// What accepts connections: a socket, or a simulated one.
+pub trait Accept: Send + Sync + fmt::Debug {
+    /// Waits for the next connection. May be dropped while it waits.
+    fn accept(&self) -> AcceptFuture<'_>;
+}
+
+/// A socket that listens. Dropping it closes it, and removes the name of a unix socket that it has bound itself.
 #[derive(Debug)]
 pub struct Listener {
     socket: Socket,
@@ -149,8 +156,9 @@ enum Socket {
     Unix {
         listener: UnixListener,
         /// For its end only.
-        _name: SocketName,
+        _name: Option<UnixName>,
     },
+    Other(Box<dyn Accept>),
 }
 
 impl Listener {
@@ -161,12 +169,44 @@ impl Listener {
     /// The address cannot be used.
     pub async fn bind(address: &ListenAddress) -> Result<Self, ListenError> {
         match address {
-            ListenAddress::Tcp { host, port } => bind_tcp(host, *port).await,
-            ListenAddress::Unix { path, mode } => bind_unix(path, *mode),
+            ListenAddress::Tcp { host, port } => {
+                let place = IpPlace::resolve(host, *port, Family::Any).await?;
+                Self::bind_tcp(&place)
+            }
+            ListenAddress::Unix { path, mode } => {
+                let place = UnixPlace { path: path.clone(), mode: Some(*mode), group: None };
+                Self::bind_unix(&place)
+            }
         }
     }
 
-    /// A TCP socket that listens already, from systemd or from before a reload. Must be called within a runtime.
+    /// Binds an address that was looked up. Must be called within a runtime.
+    ///
+    /// # Errors
+    ///
+    /// The address cannot be used.
+    pub fn bind_tcp(place: &IpPlace) -> Result<Self, ListenError> {
+        let fails = |source| refused(BoundAddress::Tcp(place.address), source);
+        let socket = place.bind(SocketType::STREAM)?;
+        listen(&socket, BACKLOG).map_err(|error| fails(error.into()))?;
+        Self::from_tcp(socket.into()).map_err(fails)
+    }
+
+    /// Binds a unix socket. Must be called within a runtime.
+    ///
+    /// # Errors
+    ///
+    /// The path cannot be used.
+    pub fn bind_unix(place: &UnixPlace) -> Result<Self, ListenError> {
+        let fails = |source| refused(BoundAddress::Unix(place.path.clone()), source);
+        let (socket, name) = place.bind(SocketType::STREAM)?;
+        listen(&socket, BACKLOG).map_err(|error| fails(error.into()))?;
+        let listener = UnixListener::from_std(socket.into()).map_err(fails)?;
+        let socket = Socket::Unix { listener, _name: Some(name) };
+        Ok(Self { socket, address: BoundAddress::Unix(place.path.clone()) })
+    }
+
+    /// A TCP socket that listens already, from systemd. Must be called within a runtime.
     ///
     /// # Errors
     ///
@@ -175,6 +215,24 @@ impl Listener {
         listener.set_nonblocking(true)?;
         let address = BoundAddress::Tcp(listener.local_addr()?);
         Ok(Self { socket: Socket::Tcp(TcpListener::from_std(listener)?), address })
+    }
+
+    /// A unix socket that listens already, from systemd, which keeps its name. Must be called within a runtime.
+    ///
+    /// # Errors
+    ///
+    /// It is not a unix socket that listens.
+    pub fn from_unix(listener: std::os::unix::net::UnixListener) -> io::Result<Self> {
+        listener.set_nonblocking(true)?;
+        let address = listener.local_addr()?;
+        let path = address.as_pathname().map(PathBuf::from).unwrap_or_default();
+        let socket = Socket::Unix { listener: UnixListener::from_std(listener)?, _name: None };
+        Ok(Self { socket, address: BoundAddress::Unix(path) })
+    }
+
+    /// Something else that accepts connections.
+    pub fn over(accept: Box<dyn Accept>, address: BoundAddress) -> Self {
+        Self { socket: Socket::Other(accept), address }
     }
 
     /// Where it listens; with the real port if that of the settings is 0.
@@ -206,85 +264,12 @@ impl Listener {
                 if let Err(error) = stream.set_nodelay(true) {
                     tracing::debug!(%error, "answers may be a little late");
                 }
+                // A socket of both versions shows clients of IPv4 as `::ffff:192.0.2.1`; Go does not.
+                let peer = SocketAddr::new(peer.ip().to_canonical(), peer.port());
                 Ok((Box::new(stream), Peer::Tcp(peer)))
             }
             Socket::Unix { listener, .. } => Ok((Box::new(listener.accept().await?.0), Peer::Unix)),
-        }
-    }
-}
-
-async fn bind_tcp(host: &str, port: u16) -> Result<Listener, ListenError> {
-    let resolve = |source| ListenError::Resolve { host: host.to_owned(), source };
-    let mut addresses: Vec<SocketAddr> =
-        lookup_host((host, port)).await.map_err(resolve)?.collect();
-    // Filebeat listens on one address and prefers version 4; `localhost` has both.
-    addresses.sort_by_key(SocketAddr::is_ipv6);
-    let Some(&address) = addresses.first() else {
-        return Err(resolve(io::ErrorKind::NotFound.into()));
-    };
-    let listener = TcpListener::bind(address).await;
-    let listener = listener.map_err(|source| refused(BoundAddress::Tcp(address), source))?;
-    let real = listener.local_addr().unwrap_or(address);
-    Ok(Listener { socket: Socket::Tcp(listener), address: BoundAddress::Tcp(real) })
-}
-
-fn bind_unix(path: &Path, mode: u32) -> Result<Listener, ListenError> {
-    let refused = |error: Errno| refused(BoundAddress::Unix(path.into()), error.into());
-    let address = SocketAddrUnix::new(path).map_err(refused)?;
-    remove_stale(path, &address)?;
-    let socket = unix_socket().map_err(refused)?;
-    bind(&socket, &address).map_err(refused)?;
-    let name = SocketName(path.to_owned());
-    // Nobody can connect before `listen`, so the mode is right from the first connection on.
-    chmod(path, Mode::from_raw_mode(mode)).map_err(refused)?;
-    listen(&socket, BACKLOG).map_err(refused)?;
-    let address = BoundAddress::Unix(path.into());
-    let listener = UnixListener::from_std(socket.into())
-        .map_err(|source| ListenError::Bind { address: address.clone(), source })?;
-    Ok(Listener { socket: Socket::Unix { listener, _name: name }, address })
-}
-
-/// Removes the socket of a process that is gone. A socket that answers stays, and so does anything
-/// that is not a socket.
-fn remove_stale(path: &Path, address: &SocketAddrUnix) -> Result<(), ListenError> {
-    let refused = |error: Errno| refused(BoundAddress::Unix(path.into()), error.into());
-    match lstat(path) {
-        Ok(stat) if FileType::from_raw_mode(stat.st_mode) == FileType::Socket => {}
-        Ok(_) => return Err(ListenError::NotASocket { path: path.to_owned() }),
-        Err(Errno::NOENT) => return Ok(()),
-        Err(error) => return Err(refused(error)),
-    }
-    let probe = unix_socket().map_err(refused)?;
-    match connect(&probe, address) {
-        Err(Errno::CONNREFUSED) => unlink(path).map_err(refused),
-        // Gone meanwhile.
-        Err(Errno::NOENT) => Ok(()),
-        Ok(()) | Err(Errno::AGAIN) => Err(refused(Errno::ADDRINUSE)),
-        Err(error) => Err(refused(error)),
-    }
-}
-
-fn unix_socket() -> Result<OwnedFd, Errno> {
-    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-    socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)
-}
-
-fn refused(address: BoundAddress, source: io::Error) -> ListenError {
-    if source.kind() == io::ErrorKind::AddrInUse {
-        ListenError::InUse { address }
-    } else {
-        ListenError::Bind { address, source }
-    }
-}
-
-/// The name of a unix socket in the file system; goes with the listener.
-#[derive(Debug)]
-struct SocketName(PathBuf);
-
-impl Drop for SocketName {
-    fn drop(&mut self) {
-        if let Err(error) = unlink(&self.0) {
-            tracing::debug!(path = %self.0.display(), %error, "the socket was gone already");
+            Socket::Other(accept) => accept.accept().await,
         }
     }
 }
@@ -297,7 +282,7 @@ mod tests {
     fn hosts_with_ports_are_read() {
         let tcp = |host: &str, port| Ok(ListenAddress::Tcp { host: host.to_owned(), port });
         assert_eq!(ListenAddress::parse_tcp("localhost:9000"), tcp("localhost", 9000));
-        assert_eq!(ListenAddress::parse_tcp(":9000"), tcp("0.0.0.0", 9000));
+        assert_eq!(ListenAddress::parse_tcp(":9000"), tcp("", 9000));
         assert_eq!(ListenAddress::parse_tcp("[::]:0"), tcp("::", 0));
         for wrong in ["", "9000", "localhost", "::1:9000", "a b:1", "http://a:1", "a:70000"] {
             let error = ListenAddress::parse_tcp(wrong).unwrap_err();

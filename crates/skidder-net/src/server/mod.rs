@@ -27,16 +27,22 @@
 //! than let a new client wait has a [`Listener`] with [`Places`] of its own.
 
 mod auth;
+mod bind;
 mod http;
 mod listen;
+mod network;
 mod places;
 mod session;
+mod sockets;
 
 pub use auth::is_authorized;
+pub use bind::{Family, IpPlace, UnixName, UnixPlace};
 pub use http::{HttpEnd, HttpLimits, RequestBodyError, read_request_body, serve_http};
-pub use listen::{BoundAddress, ListenAddress, ListenError, Listener, Peer};
+pub use listen::{Accept, AcceptFuture, BoundAddress, ListenAddress, ListenError, Listener, Peer};
+pub use network::{ListenFuture, Network, RealNetwork, StreamPlace};
 pub use places::{Place, Places};
 pub use session::{ClientCertificate, TlsSession};
+pub use sockets::{Claim, InheritError, SocketKey, Sockets};
 
 use crate::route::Stream;
 use skidder_tls::TlsServer;
@@ -150,6 +156,16 @@ impl Server {
             most => most.min(Semaphore::MAX_PERMITS),
         };
         Self { listener, settings, places: Arc::new(Semaphore::new(places)) }
+    }
+
+    /// The socket, for another server over it. Open connections stay.
+    pub fn into_listener(self) -> Listener {
+        self.listener
+    }
+
+    /// A place among the connections for one that is open already; `None` if all are taken.
+    pub fn try_place(&self) -> Option<OwnedSemaphorePermit> {
+        Arc::clone(&self.places).try_acquire_owned().ok()
     }
 
     /// Where it listens; with the real port if that of the settings is 0.

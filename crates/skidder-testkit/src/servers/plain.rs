@@ -25,6 +25,11 @@ impl Server {
         Self::start("redis.sh", secure, settings)
     }
 
+    /// rsyslog, which forwards what it gets over TCP to `target` (`HOST:PORT`), as `mode` of `tests/servers/rsyslog.sh` says.
+    pub fn own_rsyslog(target: &str, mode: &str) -> Result<Self, ServerError> {
+        Self::start("rsyslog.sh", false, &format!("{target} {mode}"))
+    }
+
     /// versitygw, a server of S3 with the buckets `logs` and `closed`, over TLS if `secure`: see `tests/servers/s3.sh`.
     pub fn own_s3(secure: bool) -> Result<Self, ServerError> {
         Self::start("s3.sh", secure, "")

@@ -1,0 +1,195 @@
+//! Tests of inputs: one output that takes everything, and keeps the events.
+
+use crate::Context;
+use skidder_config::{Problems, Section, Settings};
+use skidder_event::{Encoder, Precision, Unprocessed};
+use skidder_input::{
+    Input, InputState, InputTask, LaneOf, Setup, TaskDriver, TaskInputs, TasksChange,
+};
+use skidder_net::Sockets;
+use skidder_os::{Clock, RealFs, SystemClock};
+use skidder_pipeline::{
+    Patience, Pipeline, Queue, QueueLimits, Queues, Registrar, Settle, TakeLimits,
+};
+use skidder_registry::{Options, Registry};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+use tokio::runtime::Handle;
+
+/// Something that takes longer than this has failed.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+
+pub(crate) fn context(sockets: &Sockets) -> Context {
+    let clock = Arc::new(SystemClock::new());
+    Context { fs: Arc::new(RealFs), clock, sockets: sockets.clone() }
+}
+
+/// Reads settings with a function; returns the problems as text.
+pub(crate) fn read_with<T>(
+    text: &str,
+    read: impl FnOnce(&Section<'_>) -> Option<T>,
+) -> (Option<T>, String) {
+    let settings = Settings::parse("x", text).unwrap();
+    let problems = Problems::new();
+    let root = settings.root(&problems);
+    let read = read(&root);
+    root.finish();
+    (read, problems.to_string())
+}
+
+/// An input that runs, and the events that came.
+pub(crate) struct Bench {
+    pub(crate) input: Arc<InputTask>,
+    pub(crate) settle: Arc<Settle>,
+    /// Events as JSON, without `@timestamp` and `@metadata`.
+    pub(crate) events: Vec<serde_json::Value>,
+    queue: Queue,
+    registry: Arc<Registry>,
+    inputs: TaskInputs,
+    pipeline: Option<Pipeline>,
+    slot: usize,
+    _directory: tempfile::TempDir,
+}
+
+fn task(input: Box<dyn Input>) -> Arc<InputTask> {
+    let clock = SystemClock::new();
+    let run = clock.wall().0.to_string();
+    let setup = Setup { id: "test".into(), run: run.into(), once: false, clock: Arc::new(clock) };
+    InputTask::new(input, setup, 1, Handle::current())
+}
+
+fn lane(input: &Arc<InputTask>, slot: usize, registry: &Arc<Registry>) -> LaneOf {
+    let (input, registry) = (Arc::clone(input), Arc::clone(registry));
+    LaneOf { input, slot, bind: Unprocessed::bind(), registry }
+}
+
+impl Bench {
+    /// Starts an input, with room for so many events in the queue.
+    pub(crate) fn start(input: Box<dyn Input>, events: usize) -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let settle = Settle::new();
+        let flush_timeout = Duration::from_millis(1);
+        let limits = QueueLimits { events, bytes: usize::MAX, flush_min_events: 0, flush_timeout };
+        let queue = Queue::new(limits, Arc::clone(&settle));
+        let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
+        let fs = Arc::new(RealFs);
+        let opened = Registry::open(fs, Arc::clone(&clock), directory.path(), Options::default());
+        let registry = Arc::new(opened.unwrap().0);
+        let input = task(input);
+        let driver = TaskDriver::new(vec![lane(&input, 0, &registry)]);
+        let inputs = driver.inputs();
+        let registrar = Registrar::new(Arc::clone(&settle), Arc::clone(&registry));
+        let queues = Queues { inputs: queue.clone(), disk: None };
+        let flush = Duration::from_millis(20);
+        let pipeline = Pipeline::start(flush, vec![Box::new(driver)], queues, registrar, clock);
+        Self {
+            input,
+            settle,
+            events: Vec::new(),
+            queue,
+            registry,
+            inputs,
+            pipeline: Some(pipeline.unwrap()),
+            slot: 0,
+            _directory: directory,
+        }
+    }
+
+    /// Takes and delivers what is in the queue.
+    pub(crate) fn take(&mut self) {
+        let mut taken = Vec::new();
+        self.queue.try_take(TakeLimits { events: 0, bytes: usize::MAX }, &mut taken);
+        let mut encoder = Encoder::new(Precision::default());
+        for delivery in &taken {
+            for row in delivery.rows.clone() {
+                let mut out = Vec::new();
+                encoder.write(&mut out, &delivery.batch, row as usize);
+                let mut event: serde_json::Value = serde_json::from_slice(&out).unwrap();
+                let fields = event.as_object_mut().unwrap();
+                assert!(fields.remove("@timestamp").is_some());
+                fields.remove("@metadata");
+                self.events.push(event);
+            }
+            delivery.ticket.delivered(delivery.len() as u32);
+        }
+        assert!(self.settle.total().adds_up());
+    }
+
+    /// Takes and delivers what is in the queue without looking at it; returns how many events.
+    pub(crate) fn take_unseen(&self) -> usize {
+        let mut taken = Vec::new();
+        self.queue.try_take(TakeLimits { events: 0, bytes: usize::MAX }, &mut taken);
+        for delivery in &taken {
+            delivery.ticket.delivered(delivery.len() as u32);
+        }
+        taken.iter().map(skidder_pipeline::Delivery::len).sum()
+    }
+
+    /// Waits until something holds, and takes events meanwhile.
+    pub(crate) async fn until(&mut self, what: &str, mut holds: impl FnMut(&Self) -> bool) {
+        let waiting = async {
+            loop {
+                self.take();
+                if holds(self) {
+                    return;
+                }
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+        };
+        let came = tokio::time::timeout(PATIENCE, waiting).await.is_ok();
+        assert!(came, "{what}: {:?} {:?}", self.input.state(), self.messages());
+    }
+
+    /// Waits for so many events.
+    pub(crate) async fn events(&mut self, count: usize) {
+        self.until("events", |bench| bench.events.len() >= count).await;
+    }
+
+    pub(crate) fn messages(&self) -> Vec<&str> {
+        self.events.iter().map(|event| event["message"].as_str().unwrap_or_default()).collect()
+    }
+
+    /// Another input takes its place, as in a reload.
+    pub(crate) async fn replace(&mut self, input: Box<dyn Input>) {
+        let next = task(input);
+        self.slot += 1;
+        let (send, mut done) = tokio::sync::oneshot::channel();
+        let change = TasksChange {
+            remove: vec![self.slot - 1],
+            add: vec![lane(&next, self.slot, &self.registry)],
+            done: Box::new(move || send.send(()).unwrap_or_default()),
+        };
+        self.inputs.change(change).unwrap();
+        self.until("the next input begins", |_| done.try_recv().is_ok()).await;
+        self.input = next;
+    }
+
+    /// Stops the input while nothing is taken.
+    pub(crate) async fn stop_without_taking(&mut self) {
+        let mut pipeline = self.pipeline.take().unwrap();
+        let stopping = tokio::task::spawn_blocking(move || {
+            let interrupt = AtomicBool::new(false);
+            pipeline.stop_reading(Patience { limit: Duration::ZERO, interrupt: &interrupt });
+        });
+        stopping.await.unwrap();
+        assert_eq!(self.input.state(), InputState::Ended);
+    }
+
+    /// Stops the input, and takes what it sends at its end.
+    pub(crate) async fn stop(&mut self) {
+        let mut pipeline = self.pipeline.take().unwrap();
+        let input = Arc::clone(&self.input);
+        let stopping = tokio::task::spawn_blocking(move || {
+            let interrupt = AtomicBool::new(false);
+            let limit = Duration::from_secs(5);
+            pipeline.stop_reading(Patience { limit, interrupt: &interrupt });
+            pipeline
+        });
+        self.until("it stops", |_| stopping.is_finished()).await;
+        let mut pipeline = stopping.await.unwrap();
+        self.take();
+        assert_eq!(input.state(), InputState::Ended);
+        tokio::task::spawn_blocking(move || assert!(pipeline.finish())).await.unwrap();
+    }
+}

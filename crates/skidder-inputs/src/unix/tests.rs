@@ -1,0 +1,113 @@
+//! The input with real clients.
+
+use super::*;
+use crate::testing::{Bench, context, read_with};
+use skidder_contract::{FarSideFuture, InputTrial, Meaning, keep_input, line};
+use skidder_net::Sockets;
+use std::ops::Range;
+use std::os::unix::fs::PermissionsExt as _;
+use tokio::io::AsyncWriteExt as _;
+use tokio::net::UnixStream;
+
+/// A client that keeps its connection.
+struct Client {
+    sockets: Sockets,
+    directory: tempfile::TempDir,
+    connection: tokio::sync::Mutex<Option<UnixStream>>,
+}
+
+impl Client {
+    fn new() -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        Self { sockets: Sockets::default(), directory, connection: tokio::sync::Mutex::default() }
+    }
+
+    async fn connect(&self) -> UnixStream {
+        let path = self.directory.path().join("s");
+        loop {
+            // The input is about to listen.
+            match UnixStream::connect(&path).await {
+                Ok(connection) => {
+                    rustix::net::sockopt::set_socket_send_buffer_size(&connection, 4096).unwrap();
+                    return connection;
+                }
+                Err(_) => tokio::task::yield_now().await,
+            }
+        }
+    }
+}
+
+impl InputTrial for Client {
+    fn input(&self) -> Box<dyn Input> {
+        let path = self.directory.path().join("s");
+        let text = format!("{{path: {}, max_message_size: 256}}", path.display());
+        let (input, problems) = read_with(&text, |section| read(section, &context(&self.sockets)));
+        assert_eq!(problems, "");
+        input.unwrap()
+    }
+
+    fn meaning(&self) -> Meaning {
+        Meaning::Nothing
+    }
+
+    fn send(&self, lines: Range<usize>) -> FarSideFuture<'_> {
+        Box::pin(async move {
+            let mut connection = self.connection.lock().await;
+            if connection.is_none() {
+                *connection = Some(self.connect().await);
+            }
+            let text: String = lines.map(|number| line(number) + "\n").collect();
+            connection.as_mut().unwrap().write_all(text.as_bytes()).await.unwrap();
+        })
+    }
+
+    fn send_garbage(&self) -> Option<FarSideFuture<'_>> {
+        Some(Box::pin(async {
+            let mut connection = self.connect().await;
+            connection.write_all("x".repeat(300).as_bytes()).await.unwrap();
+            // It is closed for it.
+            connection.readable().await.unwrap();
+        }))
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn it_keeps_the_contract_of_inputs() {
+    keep_input(Client::new).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn events_have_no_address_and_the_socket_has_its_mode_and_goes_at_the_end() {
+    let client = Client::new();
+    let path = client.directory.path().join("s");
+    let text = format!("{{path: {}, mode: '0620'}}", path.display());
+    let (input, problems) = read_with(&text, |section| read(section, &context(&client.sockets)));
+    assert_eq!(problems, "");
+    let mut bench = Bench::start(input.unwrap(), 100);
+    client.connect().await.write_all(b"a\nb").await.unwrap();
+    bench.events(2).await;
+    let mode = std::fs::metadata(&path).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o620);
+    assert_eq!(bench.events[0], serde_json::json!({"message": "a", "input": {"type": "unix"}}));
+    bench.stop().await;
+    assert_eq!(bench.messages(), ["a", "b"]);
+    std::fs::metadata(&path).unwrap_err();
+}
+
+#[test]
+fn settings_are_those_of_filebeat() {
+    let sockets = Sockets::default();
+    for (text, expected) in [
+        ("path: /run/s", ""),
+        ("{path: /run/s, group: root, mode: '0600', socket_type: stream}", ""),
+        ("{}", "`path`"),
+        ("path: ''", "`path` is "),
+        ("{path: /run/s, group: no-such-group}", "there is no such group"),
+        ("{path: /run/s, mode: '1777'}", "`mode`"),
+        ("{path: /run/s, socket_type: x}", "`socket_type` is `x`"),
+    ] {
+        let (_, problems) = read_with(text, |section| read(section, &context(&sockets)));
+        assert!(problems.contains(expected), "{text}: {problems}");
+        assert_eq!(problems.is_empty(), expected.is_empty(), "{text}: {problems}");
+    }
+}
