@@ -28,7 +28,7 @@ impl std::fmt::Debug for Group {
 }
 
 impl Group {
-    /// A group without keys. [`settings!`](crate::settings) adds them.
+    /// A group without keys. [`settings!`](macro@crate::settings) adds them.
     pub const fn new(id: &'static str, about: &'static str) -> Self {
         Self {
             id,

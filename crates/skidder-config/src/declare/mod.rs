@@ -3,7 +3,7 @@
 //! From a declaration come the reader ([`Section::get`]), the tables of the documentation ([`table()`](table::table)),
 //! the JSON Schema ([`json_schema`](schema::json_schema)), and the list of settings that tests must use ([`seen`]).
 //!
-//! A [`Key`] is one setting, a [`Group`] the settings of one map. The macro [`settings!`](crate::settings) declares a
+//! A [`Key`] is one setting, a [`Group`] the settings of one map. The macro [`settings!`](macro@crate::settings) declares a
 //! group with its keys. All of it is static data; nothing is computed before somebody asks.
 //!
 //! ```
