@@ -62,9 +62,11 @@
 //! ```
 
 mod again;
+mod declare;
 mod export;
 mod inline;
 mod item;
+mod leftover;
 mod load;
 mod mask;
 mod node;
@@ -85,6 +87,12 @@ mod vars;
 mod yaml;
 mod yaml_message;
 
+pub use declare::schema::json_schema;
+pub use declare::table::table;
+pub use declare::{
+    Any, Declared, Group, Inner, Key, Kind, OneOf, Part, Parts, PathList, Permissions, Readable,
+    Size, Spec, seen,
+};
 pub use item::Item;
 pub use load::{FILE_BYTES_MAX, LoadOptions, OpenKeystore, load, load_part};
 pub use node::{Content, Entry, MASK, Map, Node, Value};

@@ -5,14 +5,15 @@
 //! scope) every key that was not read is reported: as *known to Filebeat, not supported*, as
 //! *deprecated*, or as unknown with the nearest known name. Mistakes never stop the reading.
 
+use crate::declare::Group;
 use crate::item::Item;
 use crate::node::{Content, Entry, Map, Node, Value};
-use crate::problem::{Position, Problem, Problems, Severity, Subject};
+use crate::problem::{Position, Problem, Problems, Subject};
 use crate::rule::{Rule, Verdict};
 use crate::secret::Secret;
 use crate::setting::{Place, Refusal, Setting};
 use crate::units::SignedDuration;
-use crate::{read, suggest, tree};
+use crate::{read, tree};
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -21,17 +22,19 @@ use std::time::Duration;
 /// A view of one map of settings. See the module's text; the crate's page has an example.
 #[derive(Debug)]
 pub struct Section<'a> {
-    map: Option<&'a Map>,
+    pub(crate) map: Option<&'a Map>,
     path: String,
     position: Option<Position>,
-    problems: &'a Problems,
+    pub(crate) problems: &'a Problems,
     /// Dotted keys that were read, relative to this section.
-    asked: RefCell<BTreeSet<String>>,
-    rules: RefCell<Vec<Rule>>,
+    pub(crate) asked: RefCell<BTreeSet<String>>,
+    pub(crate) rules: RefCell<Vec<Rule>>,
     /// Nothing is to be checked at the end.
-    skipped: Cell<bool>,
+    pub(crate) skipped: Cell<bool>,
     /// It is no map, which is reported.
     is_reported: bool,
+    /// The declarations that are read here; with none, any.
+    pub(crate) groups: RefCell<Vec<&'static Group>>,
 }
 
 impl<'a> Section<'a> {
@@ -48,6 +51,7 @@ impl<'a> Section<'a> {
             problems,
             asked: RefCell::default(),
             rules: RefCell::default(),
+            groups: RefCell::default(),
             skipped: Cell::new(false),
             is_reported: map.is_none() && node.is_some_and(|node| !node.is_null()),
         }
@@ -336,7 +340,7 @@ impl<'a> Section<'a> {
         self.skipped.set(true);
     }
 
-    fn add_rules(&self, patterns: &[&str], verdict: Verdict, advice: &str) {
+    pub(crate) fn add_rules(&self, patterns: &[&str], verdict: Verdict, advice: &str) {
         let rule = |pattern: &&str| Rule::new(pattern, verdict, advice);
         self.rules.borrow_mut().extend(patterns.iter().map(rule));
     }
@@ -350,7 +354,7 @@ impl<'a> Section<'a> {
         Setting::read(self.place(key), noun, parse)
     }
 
-    fn place(&self, key: &str) -> Place<'a> {
+    pub(crate) fn place(&self, key: &str) -> Place<'a> {
         Place {
             problems: self.problems,
             path: self.path_of(key),
@@ -368,7 +372,7 @@ impl<'a> Section<'a> {
 
     /// The value at a dotted key, `None` if it is missing or empty. With `ask` the key counts as
     /// read, and a value in the way that is not a map is reported.
-    fn find(&self, key: &str, ask: bool) -> Option<&'a Node> {
+    pub(crate) fn find(&self, key: &str, ask: bool) -> Option<&'a Node> {
         if ask {
             self.asked.borrow_mut().insert(key.to_owned());
         }
@@ -397,83 +401,6 @@ impl<'a> Section<'a> {
             None => (self.map?, key),
         };
         above.get(last)
-    }
-
-    /// Reports the keys of `map` (at `prefix` below this section) that were not read.
-    fn check_keys(&self, map: &Map, prefix: &str) {
-        for entry in map.iter() {
-            let key = tree::join(prefix, &entry.key);
-            if self.asked.borrow().contains(&key) {
-                continue;
-            }
-            if let Some(rule) = self.rules.borrow().iter().find(|rule| rule.covers(&key)) {
-                // Empty, and without effect, like `setup.kibana:` in Filebeat's own file.
-                if !entry.value.is_null() {
-                    self.report_rule(rule, &key, entry);
-                }
-                continue;
-            }
-            let below = format!("{key}.");
-            let leads_on = self.asked.borrow().iter().any(|asked| asked.starts_with(&below))
-                || self.rules.borrow().iter().any(|rule| rule.pattern.starts_with(&below));
-            match &entry.value.content {
-                Content::Map(inner) if leads_on => self.check_keys(inner, &key),
-                // Empty, or reported as "must be a map" when a key below it was read.
-                _ if leads_on => {}
-                _ => self.report_unknown(prefix, &key, entry),
-            }
-        }
-    }
-
-    fn report_rule(&self, rule: &Rule, key: &str, entry: &Entry) {
-        self.problems.push(rule.problem(&self.path_of(key), entry, self.problems));
-    }
-
-    fn report_unknown(&self, prefix: &str, key: &str, entry: &Entry) {
-        if let Some(idle) = self.problems.idle(&self.path_of(key)) {
-            self.report_rule(&Rule::idle(key, idle), key, entry);
-            return;
-        }
-        let asked = self.asked.borrow();
-        let rules = self.rules.borrow();
-        let known = asked.iter().chain(rules.iter().map(|rule| &rule.pattern));
-        // Names on the same level as the unknown one.
-        let start = if prefix.is_empty() { String::new() } else { format!("{prefix}.") };
-        let siblings = known.filter_map(|known| known.strip_prefix(&start)).filter_map(|rest| {
-            let first = rest.split('.').next()?;
-            if first.is_empty() || first == "*" { None } else { Some(first) }
-        });
-        // What deletes files or state is not proposed because it is spelt alike.
-        let meant = |name: &str| self.path_of(&format!("{start}{name}"));
-        let siblings = siblings.filter(|name| !suggest::deletes(&meant(name)));
-        let hint = match suggest::nearest(&entry.key, siblings) {
-            Some(name) => {
-                let meant = meant(name);
-                // In a lenient one the misspelt name is a warning only.
-                if self.problems.unknown_severity() == Severity::Error {
-                    self.problems.forget_missing(&format!("`{meant}` "));
-                }
-                format!("did you mean `{name}`?")
-            }
-            None => String::new(),
-        };
-        let message = format!("unknown setting `{}`", self.path_of(key));
-        let place = entry.key_position.clone();
-        let problem = Problem::error(place, message).about(Subject::Unknown).hint(hint);
-        let severity = self.problems.unknown_severity();
-        self.problems.push(Problem { severity, ..problem });
-    }
-}
-
-impl Drop for Section<'_> {
-    fn drop(&mut self) {
-        self.problems.add_asked(self.asked.borrow().iter().map(|key| self.path_of(key)));
-        if !self.skipped.get()
-            && !std::thread::panicking()
-            && let Some(map) = self.map
-        {
-            self.check_keys(map, "");
-        }
     }
 }
 

@@ -94,6 +94,8 @@ pub struct Setting<'a, T> {
     /// a variable that is not set leaves behind (`${X:}`), and Filebeat takes no notice of it
     /// either.
     is_blank: bool,
+    /// The default of its declaration, see [`Setting::value`].
+    default: Option<T>,
 }
 
 impl<'a, T> Setting<'a, T> {
@@ -117,7 +119,7 @@ impl<'a, T> Setting<'a, T> {
                 },
             },
         };
-        Self { place, state, noun: noun.to_owned(), hint: "", is_blank: false }
+        Self { place, state, noun: noun.to_owned(), hint: "", is_blank: false, default: None }
     }
 
     /// For texts: an empty one is not set, unless it is a value.
@@ -180,13 +182,13 @@ impl<'a, T> Setting<'a, T> {
     }
 
     /// Refuses values for which `check` fails; its text ends the message "`path` is `text`; …".
-    pub fn check(self, check: impl FnOnce(&T) -> Result<(), String>) -> Self {
+    pub fn check(self, check: impl Fn(&T) -> Result<(), String>) -> Self {
         self.try_map(|value| check(&value).map(|()| value))
     }
 
     /// Turns the value into another type, or refuses it with a reason (as in [`Setting::check`]).
     /// For patterns, addresses, format strings: compile them here, so that the error has the place.
-    pub fn try_map<U>(self, map: impl FnOnce(T) -> Result<U, String>) -> Setting<'a, U> {
+    pub fn try_map<U>(self, map: impl Fn(T) -> Result<U, String>) -> Setting<'a, U> {
         let state = match self.state {
             State::Missing => State::Missing,
             State::Refused(refusal) => State::Refused(refusal),
@@ -195,12 +197,13 @@ impl<'a, T> Setting<'a, T> {
                 Err(reason) => State::Refused(Refusal::Because(reason)),
             },
         };
-        let Self { place, noun, hint, is_blank, .. } = self;
-        Setting { place, state, noun, hint, is_blank }
+        let Self { place, noun, hint, is_blank, default, .. } = self;
+        let default = default.and_then(|default| map(default).ok());
+        Setting { place, state, noun, hint, is_blank, default }
     }
 
     /// Turns the value into another type.
-    pub fn map<U>(self, map: impl FnOnce(T) -> U) -> Setting<'a, U> {
+    pub fn map<U>(self, map: impl Fn(T) -> U) -> Setting<'a, U> {
         self.try_map(|value| Ok(map(value)))
     }
 
@@ -222,6 +225,21 @@ impl<'a, T> Setting<'a, T> {
     /// Like [`Setting::or`], with a default that is made when needed.
     pub fn or_else(self, default: impl FnOnce() -> T) -> T {
         self.optional().unwrap_or_else(default)
+    }
+
+    /// Sets the default that [`Setting::value`] returns.
+    pub(crate) fn with_default(self, default: Option<T>) -> Self {
+        Self { default, ..self }
+    }
+
+    /// The value, or the default of its declaration if it is not set or wrong; a mistake is reported.
+    pub fn value(mut self) -> T {
+        let default = self.default.take();
+        let path = self.place.path.clone();
+        // Checked here even if there is a value, so that any test that reads the setting finds the mistake.
+        debug_assert!(default.is_some(), "`{path}` is read with `value`, but declares no default");
+        let value = self.optional().or(default);
+        value.unwrap_or_else(|| panic!("`{path}` declares no default"))
     }
 
     /// The value if it is set and right; a mistake is reported.
@@ -255,7 +273,7 @@ impl<'a> Setting<'a, Vec<String>> {
     /// [`Setting::try_map`] for each text of a list. A mistake is reported at once, with the place
     /// of its text, and a [`Setting::hint`] only if it was said before.
     pub fn try_each<U>(self, map: impl Fn(&str) -> Result<U, String>) -> Setting<'a, Vec<U>> {
-        let Self { place, state, noun, hint, is_blank } = self;
+        let Self { place, state, noun, hint, is_blank, default } = self;
         let state = match state {
             State::Missing => State::Missing,
             State::Refused(refusal) => State::Refused(refusal),
@@ -274,7 +292,9 @@ impl<'a> Setting<'a, Vec<String>> {
                 if is_right { State::Value(mapped) } else { State::Refused(Refusal::Told) }
             }
         };
-        Setting { place, state, noun, hint, is_blank }
+        let each = |texts: Vec<String>| texts.iter().map(|text| map(text).ok()).collect();
+        let default = default.and_then(each);
+        Setting { place, state, noun, hint, is_blank, default }
     }
 }
 

@@ -35,7 +35,7 @@ pub use http2::{Http2, Http2Answer};
 pub use login::Login;
 pub use post::{PostError, Posted, Poster, PosterDefaults};
 pub use proxy_choice::{Environment, ProxyChoice};
-pub use read::{read_headers, read_hosts, read_tls};
+pub use read::{TLS, read_headers, read_hosts, read_tls};
 pub use redact::{Redactor, redact};
 pub use route::{
     Host, NetError, Proxy, Route, Stream, connect_remedy, dial, encrypt, is_tls_alert, resolve,
@@ -48,7 +48,7 @@ pub use server::{
     ServerSettings, SocketKey, Sockets, StreamPlace, TlsSession, UnixName, UnixPlace,
     is_authorized, read_request_body, serve_http,
 };
-pub use socks::SocksProxy;
+pub use socks::{SOCKS, SocksProxy};
 pub use steps::Steps;
 pub use tcp::connect;
 pub use url::{HostUrl, encode_percent, percent_encoded};

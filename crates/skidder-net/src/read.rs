@@ -3,11 +3,18 @@
 use crate::Host;
 use crate::address::read_host;
 use http::{HeaderName, HeaderValue};
-use skidder_config::Section;
-use skidder_tls::TlsSettings;
+use skidder_config::{Group, Key, Part, Section, settings};
+use skidder_tls::{SSL, TlsSettings};
 
-/// `hosts`, as `name[:port]`. Mistakes are told to the section's problems; empty after one.
-pub fn read_hosts(section: &Section<'_>, port: u16) -> Vec<Host> {
+settings! {
+    /// `ssl` of an output or input that works without TLS.
+    pub static TLS = Group::new("tls", "Whether TLS is used, and how.");
+
+    SECTION: Part = Key::part("ssl", &SSL).about("[below](#ssl); TLS is off without a section `ssl`, or `rediss://` to Redis");
+}
+
+/// The hosts of `key`, as `name[:port]`. Reports mistakes to the section's problems, and is empty after one.
+pub fn read_hosts(section: &Section<'_>, key: &Key<Vec<String>>, port: u16) -> Vec<Host> {
     let host = |text: &str| {
         if text.contains("://") || text.contains(['/', '@']) {
             return Err("a URL; expected `host` or `host:port`".to_owned());
@@ -15,8 +22,7 @@ pub fn read_hosts(section: &Section<'_>, port: u16) -> Vec<Host> {
         let (name, port) = read_host(text, port)?;
         Ok(Host { name, port })
     };
-    let hosts = section.strings("hosts").named("a list of hosts, as in `[\"localhost\"]`");
-    hosts.try_each(host).at_least_one("host").required()
+    section.get(key).try_each(host).at_least_one("host").required()
 }
 
 /// Headers that a request carries, under `key`. Mistakes are told to the section's problems; empty after one.
@@ -37,10 +43,10 @@ pub fn read_headers(section: &Section<'_>, key: &str) -> Vec<(HeaderName, Header
 
 /// `ssl`, if there is one that is not turned off.
 pub fn read_tls(section: &Section<'_>) -> Option<TlsSettings> {
-    if !section.has("ssl") {
+    if !section.has_key(&SECTION) {
         return None;
     }
-    let ssl = section.section("ssl");
+    let ssl = section.part(&SECTION);
     let settings = TlsSettings::read(&ssl);
     settings.enabled.then_some(settings)
 }

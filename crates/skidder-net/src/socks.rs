@@ -2,7 +2,7 @@
 
 use crate::address::{PROXY_HINT, read_address, read_credentials};
 use crate::route::{Host, NetError, dial, resolve};
-use skidder_config::{Secret, Section};
+use skidder_config::{Group, Key, Secret, Section, settings};
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -18,6 +18,18 @@ const CONNECT: u8 = 1;
 const IPV4: u8 = 1;
 const NAME: u8 = 3;
 const IPV6: u8 = 4;
+
+settings! {
+    /// The proxy of an output over plain TCP.
+    pub static SOCKS = Group::new("socks", "A SOCKS5 proxy.");
+
+    PROXY_URL: Secret = Key::new("proxy_url")
+        .noun("the URL of a SOCKS5 proxy")
+        .about("`socks5://[user:password@]host[:1080]`");
+    LOCAL_RESOLVER: bool = Key::new("proxy_use_local_resolver")
+        .default(false)
+        .about("names are resolved here; `false`: by the proxy");
+}
 
 /// A SOCKS5 proxy.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,13 +51,12 @@ impl fmt::Display for SocksProxy {
 impl SocksProxy {
     /// Reads `proxy_url` and `proxy_use_local_resolver`; mistakes are told to the section's problems.
     pub fn read(section: &Section<'_>) -> Option<Self> {
-        let local_resolver = section.bool("proxy_use_local_resolver").or(false);
-        let url = section.secret("proxy_url").named("the URL of a SOCKS5 proxy");
-        let url = url.hint(PROXY_HINT);
+        let local_resolver = section.get(&LOCAL_RESOLVER).value();
+        let url = section.get(&PROXY_URL).hint(PROXY_HINT);
         let proxy = url.try_map(|url| Self::parse(url.reveal(), local_resolver)).optional();
         if proxy.is_none() && local_resolver {
             let message = "`proxy_use_local_resolver` has no meaning without `proxy_url`";
-            section.warning("proxy_use_local_resolver", message, "remove it");
+            section.warning(LOCAL_RESOLVER.name(), message, "remove it");
         }
         proxy
     }

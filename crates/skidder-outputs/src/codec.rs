@@ -3,8 +3,34 @@
 //! The document has `@metadata`, as in Filebeat's `libbeat/outputs/codec/json`.
 
 use crate::context::Context;
-use skidder_config::Section;
+use skidder_config::{Group, Key, Part, Section, settings};
 use skidder_event::{Batch, Encoder, Format, FormatError};
+
+mod keys {
+    use super::*;
+
+    settings! {
+        /// Settings of `codec`.
+        pub static CODEC = Group::new("codec", "How an event becomes bytes.");
+
+        pub(super) PRETTY: bool = Key::new("json.pretty").default(false).about("indented, over several lines");
+        pub(super) ESCAPE_HTML: bool = Key::new("json.escape_html")
+            .default(false)
+            .about("`<`, `>` and `&` as `\\u003c`, `\\u003e`, `\\u0026`");
+        pub(super) FORMAT: String = Key::new("format.string").noun("a format string").about(
+            "a format string instead of JSON; an event that misses one of its fields goes to the dead letters",
+        );
+    }
+}
+
+settings! {
+    /// `codec` in an output.
+    pub static WITH_CODEC = Group::new("with_codec", "An output with a codec.");
+
+    SECTION: Part = Key::part("codec", &keys::CODEC).default_words("JSON").about("[below](#codec)");
+}
+
+pub use keys::CODEC;
 
 /// `codec` of an output.
 #[derive(Clone, Debug, PartialEq)]
@@ -30,13 +56,13 @@ impl CodecConfig {
     /// Reads `codec` of an output's section; `pretty` is what `codec.json.pretty` is when it is not set.
     /// Mistakes are told to the section's problems.
     pub fn read(section: &Section<'_>, pretty: bool) -> Self {
-        let codec = section.section("codec");
+        let codec = section.part(&SECTION);
         let json = codec.has("json");
-        let escape_html = codec.bool("json.escape_html").or(false);
-        let pretty = codec.bool("json.pretty").or(pretty);
+        let escape_html = codec.get(&keys::ESCAPE_HTML).value();
+        let pretty = codec.get(&keys::PRETTY).or(pretty);
         codec.accept("json");
         let parse = |text: String| Format::parse(&text).map_err(|error| error.to_string());
-        let format = codec.string("format.string").named("a format string").try_map(parse);
+        let format = codec.get(&keys::FORMAT).try_map(parse);
         if format.is_set() && json {
             codec.problem("format", "`json` and `format` are both set; expected one", "");
         }

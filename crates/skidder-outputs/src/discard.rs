@@ -2,7 +2,15 @@
 //!
 //! Counts as delivered, as in Filebeat.
 
+use crate::settings::EVERY_OUTPUT;
+use skidder_config::{Group, settings};
 use skidder_pipeline::{Feed, Output, OutputFuture, TakeLimits, Ticket};
+
+settings! {
+    /// Settings of `output.discard`.
+    pub static DISCARD = Group::new("output.discard", "Everything counts as delivered: for load tests.")
+        .include(&[&EVERY_OUTPUT]);
+}
 
 /// The output that forgets.
 #[derive(Debug, Default)]

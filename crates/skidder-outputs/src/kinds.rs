@@ -1,16 +1,28 @@
 //! From the name in `output.<name>` to a constructor.
 
-use crate::console::{Console, ConsoleConfig};
+use crate::console::{CONSOLE, Console, ConsoleConfig};
 use crate::context::Context;
-use crate::discard::Discard;
-use crate::file::{FileConfig, FileOutput};
+use crate::discard::{DISCARD, Discard};
+use crate::file::{FILE, FileConfig, FileOutput};
 use crate::logstash::{self, Logstash};
 use crate::queue::QueueSettings;
 use crate::redis::{self, Redis};
+use crate::settings::{ENABLED, QUEUE};
 use crate::trial::Tuning;
-use skidder_config::{Section, nearest};
+use skidder_config::{Group, Key, Part, Section, nearest, settings};
 use skidder_os::Timestamp;
 use skidder_pipeline::Output;
+
+settings! {
+    /// The outputs of this crate, by their names.
+    pub static OUTPUTS = Group::new("outputs", "The outputs, of which one is enabled.");
+
+    LOGSTASH: Part = Key::part("logstash", &logstash::LOGSTASH).about(logstash::LOGSTASH.about);
+    REDIS: Part = Key::part("redis", &redis::REDIS).about(redis::REDIS.about);
+    OF_FILE: Part = Key::part("file", &FILE).about(FILE.about);
+    OF_CONSOLE: Part = Key::part("console", &CONSOLE).about(CONSOLE.about);
+    OF_DISCARD: Part = Key::part("discard", &DISCARD).about(DISCARD.about);
+}
 
 /// The outputs there are.
 const SUPPORTED: [&str; 5] = ["logstash", "redis", "file", "console", "discard"];
@@ -73,7 +85,7 @@ pub fn build(
             continue;
         }
         let section = outputs.section(name);
-        if !section.bool("enabled").or(true) {
+        if !section.get(&ENABLED).value() {
             section.skip();
             continue;
         }
@@ -82,7 +94,7 @@ pub fn build(
             section.skip();
             continue;
         }
-        section.accept("queue");
+        section.any(&QUEUE);
         built = match others.iter().find(|(other, _)| *other == name) {
             Some((_, build)) => build(&section, context, started),
             None => one(name, &section, context, started),
@@ -141,7 +153,10 @@ fn one(name: &str, section: &Section<'_>, context: &Context, started: Timestamp)
             let output = Console::new(ConsoleConfig::read(section), context.clone());
             (Box::new(output), Err(NO_SIZES))
         }
-        "discard" => (Box::new(Discard), Err(NO_SIZES)),
+        "discard" => {
+            section.declared_by(&DISCARD);
+            (Box::new(Discard), Err(NO_SIZES))
+        }
         _ => return None,
     };
     Some(Built { output, tuning, queue: QueueSettings::default() })

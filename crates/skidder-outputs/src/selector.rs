@@ -6,10 +6,20 @@
 //! their case.
 
 use crate::context::Context;
-use skidder_config::{Item, Section};
+use skidder_config::{Any, Group, Item, Key, Parts, Section, Setting, settings};
 use skidder_event::{EventRef, Format};
 use skidder_processors::Condition;
 use std::collections::BTreeMap;
+
+settings! {
+    /// What a rule has besides its format string.
+    pub static RULE = Group::new("rule", "A rule that gives a name for an event.");
+
+    MAPPINGS: BTreeMap<String, String> =
+        Key::new("mappings").about("names and what replaces them; other names do not count");
+    DEFAULT: String = Key::new("default").about("if the format string gives no name");
+    WHEN: Any = Key::new("when").about("a condition; the rule is only for events that fulfil it");
+}
 
 /// An event has no name. It can never be sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -32,7 +42,20 @@ pub struct Rules(Vec<Rule>);
 impl Rules {
     /// Reads the rules of `list`, each with its `setting`. Mistakes are told to the section's problems.
     pub fn read(section: &Section<'_>, list: &str, setting: &str) -> Self {
-        Self(section.items(list).iter().filter_map(|item| Rule::read(item, setting)).collect())
+        let rule = |item: &Item<'_>| {
+            let section = item.section();
+            let name = section.string(setting).named("a format string");
+            Rule::read(&section, item, setting, name)
+        };
+        Self(section.items(list).iter().filter_map(rule).collect())
+    }
+
+    /// Reads the rules of `list`, each with its `setting`. Reports mistakes to the section's problems.
+    pub fn declared(section: &Section<'_>, list: &Key<Parts>, setting: &Key<String>) -> Self {
+        let rule = |(item, section): &(Item<'_>, Section<'_>)| {
+            Rule::read(section, item, setting.name(), section.get(setting))
+        };
+        Self(section.part_items(list).iter().filter_map(rule).collect())
     }
 
     /// Whether there is none.
@@ -80,6 +103,19 @@ impl Selector {
         Self { setting, rules, last }
     }
 
+    /// Reads the rules of `list`, each with its `in_rule`, and `setting` itself. Reports mistakes to the section's
+    /// problems.
+    pub fn declared(
+        section: &Section<'_>,
+        list: &Key<Parts>,
+        in_rule: &Key<String>,
+        setting: &Key<String>,
+    ) -> Self {
+        let rules = Rules::declared(section, list, in_rule);
+        let last = section.get(setting).try_map(parse).optional();
+        Self { setting: setting.name(), rules, last }
+    }
+
     /// What holds when no rule does and the single format string is not set.
     pub fn or(mut self, format: Format) -> Self {
         self.last.get_or_insert(format);
@@ -111,19 +147,22 @@ impl Selector {
 }
 
 impl Rule {
-    fn read(item: &Item<'_>, setting: &str) -> Option<Self> {
-        let section = item.section();
-        let name = section.string(setting).named("a format string").try_map(parse);
+    fn read(
+        section: &Section<'_>,
+        item: &Item<'_>,
+        setting: &str,
+        name: Setting<'_, String>,
+    ) -> Option<Self> {
+        let name = name.try_map(parse);
         if !name.is_set() {
             section.problem(setting, format!("`{}` has no `{setting}`", item.path()), "");
         }
         let rule = Self {
-            mappings: section.string_map("mappings").optional(),
-            default: section.string("default").optional().filter(|text| !text.is_empty()),
-            when: section.item("when").and_then(|item| Condition::read(&item)),
+            mappings: section.get(&MAPPINGS).optional(),
+            default: section.get(&DEFAULT).optional().filter(|text| !text.is_empty()),
+            when: section.any(&WHEN).and_then(|item| Condition::read(&item)),
             name: name.optional()?,
         };
-        section.finish();
         Some(rule)
     }
 

@@ -8,6 +8,7 @@ mod server;
 mod settings;
 mod verify;
 
+pub use read::SSL;
 pub use reload::{TlsClient, TlsServer};
 pub use server::{ClientAuthentication, TlsServerSettings};
 pub use settings::{Pem, TlsError, TlsSettings, VerificationMode};

@@ -3,22 +3,61 @@
 use crate::keys;
 use crate::names::{self, Named};
 use crate::settings::{Pem, TlsSettings, VerificationMode};
-use skidder_config::Section;
+use skidder_config::{Group, Key, OneOf, Secret, Section, settings};
+use std::path::PathBuf;
 
-impl TlsSettings {
-    /// Reads a section `ssl`; what is wrong is told there.
-    pub fn read(section: &Section<'_>) -> Self {
-        let modes = [
+settings! {
+    /// Settings of a section `ssl` of a client.
+    pub static SSL = Group::new("ssl", "TLS of a client.");
+
+    ENABLED: bool = Key::new("enabled").default(true).about("`false`: hosts with `https` are an error");
+    VERIFICATION_MODE: OneOf<VerificationMode> = Key::one_of(
+        "verification_mode",
+        &[
             ("full", VerificationMode::Full),
             ("strict", VerificationMode::Full),
             ("certificate", VerificationMode::Certificate),
             ("none", VerificationMode::None),
-        ];
+        ],
+    )
+    .default("full")
+    .about("`full`, `strict`: chain and name; `certificate`: chain; `none`");
+    CERTIFICATE_AUTHORITIES: Vec<String> =
+        Key::new("certificate_authorities").default_words("the system's").about("paths or PEM");
+    CA_TRUSTED_FINGERPRINT: String = Key::new("ca_trusted_fingerprint").about(
+        "SHA-256 of an authority's certificate, in hexadecimal: trusted if the server shows it",
+    );
+    CA_SHA256: Vec<String> = Key::new("ca_sha256").about(
+        "SHA-256 of public keys, in base64: one of them must be in the server's chain",
+    );
+    CERTIFICATE: String = Key::new("certificate").about("path or PEM; needs `key`");
+    KEY: Secret = Key::new("key").about("path or PEM; needs `certificate`");
+    KEY_PASSPHRASE: Secret = Key::new("key_passphrase").about(
+        "of a key in PKCS#8, or encrypted in OpenSSL's old way (AES, 3DES, DES in CBC)",
+    );
+    KEY_PASSPHRASE_PATH: PathBuf =
+        Key::new("key_passphrase_path").about("a file with the passphrase, instead of it");
+    SUPPORTED_PROTOCOLS: Vec<String> = Key::<Vec<String>>::new("supported_protocols")
+        .default(&["TLSv1.2", "TLSv1.3"])
+        .about("the range that the list spans");
+    CIPHER_SUITES: Vec<String> = Key::new("cipher_suites").default_words("all").about(
+        "of TLS 1.2, by Filebeat's names: `ECDHE-ECDSA-` or `ECDHE-RSA-` with `AES-128-GCM-SHA256`, \
+         `AES-256-GCM-SHA384`, `CHACHA20-POLY1305`. Others are left out with a warning; if none is left it is an error",
+    );
+    CURVE_TYPES: Vec<String> = Key::new("curve_types")
+        .default_words("all")
+        .about("`P-256`, `P-384`, `X25519`; others as above");
+    RENEGOTIATION: String = Key::new("renegotiation").default("never").about("nothing else");
+}
+
+impl TlsSettings {
+    /// Reads a section `ssl`; what is wrong is told there.
+    pub fn read(section: &Section<'_>) -> Self {
         let pem = |text: String| Pem::of(&text);
-        let authorities = section.strings("certificate_authorities").optional().unwrap_or_default();
+        let authorities = section.get(&CERTIFICATE_AUTHORITIES).optional().unwrap_or_default();
         let filled = |text: &String| !text.is_empty();
-        let certificate = section.string("certificate").optional().filter(filled).map(pem);
-        let key = section.secret("key").optional().filter(|key| !key.reveal().is_empty());
+        let certificate = section.get(&CERTIFICATE).optional().filter(filled).map(pem);
+        let key = section.get(&KEY).optional().filter(|key| !key.reveal().is_empty());
         let key = key.map(|key| Pem::of(key.reveal()));
         let identity = match (certificate, key) {
             (Some(certificate), Some(key)) => Some((certificate, key)),
@@ -32,7 +71,7 @@ impl TlsSettings {
                 None
             }
         };
-        let renegotiation = section.string("renegotiation").check(|text| match text.as_str() {
+        let renegotiation = section.get(&RENEGOTIATION).check(|text| match text.as_str() {
             "never" => Ok(()),
             "once" | "freely" => {
                 Err("a connection is never negotiated anew; use `never`".to_owned())
@@ -41,8 +80,8 @@ impl TlsSettings {
         });
         renegotiation.optional();
         let (tls12, tls13) = read_protocols(section);
-        let key_passphrase = section.secret("key_passphrase").optional();
-        let key_passphrase_path = section.path_buf("key_passphrase_path").optional();
+        let key_passphrase = section.get(&KEY_PASSPHRASE).optional();
+        let key_passphrase_path = section.get(&KEY_PASSPHRASE_PATH).optional();
         if key_passphrase.is_some() && key_passphrase_path.is_some() {
             let message = "`key_passphrase` and `key_passphrase_path` are both set; expected one";
             section.problem("key_passphrase_path", message, "");
@@ -56,17 +95,12 @@ impl TlsSettings {
         TlsSettings {
             key_passphrase,
             key_passphrase_path,
-            ca_sha256: section.strings("ca_sha256").try_map(hashes).optional().unwrap_or_default(),
-            ca_trusted_fingerprint: section
-                .string("ca_trusted_fingerprint")
-                .try_map(hash)
-                .optional(),
-            cipher_suites: read_names(section, "cipher_suites", names::cipher_suites),
-            curve_types: read_names(section, "curve_types", names::curves),
-            enabled: section.bool("enabled").or(true),
-            verification_mode: section
-                .one_of("verification_mode", &modes)
-                .or(VerificationMode::Full),
+            ca_sha256: section.get(&CA_SHA256).try_map(hashes).optional().unwrap_or_default(),
+            ca_trusted_fingerprint: section.get(&CA_TRUSTED_FINGERPRINT).try_map(hash).optional(),
+            cipher_suites: read_names(section, &CIPHER_SUITES, names::cipher_suites),
+            curve_types: read_names(section, &CURVE_TYPES, names::curves),
+            enabled: section.get(&ENABLED).value(),
+            verification_mode: section.get(&VERIFICATION_MODE).value(),
             certificate_authorities: authorities.into_iter().map(pem).collect(),
             identity,
             tls12,
@@ -88,10 +122,10 @@ fn base64_hash(text: &str) -> Result<[u8; 32], String> {
 /// A list of names. Those that are missing here are told and left out, as long as others remain.
 fn read_names<T>(
     section: &Section<'_>,
-    key: &str,
-    find: impl FnOnce(&[String]) -> Result<Named<T>, String>,
+    key: &Key<Vec<String>>,
+    find: impl Fn(&[String]) -> Result<Named<T>, String>,
 ) -> Vec<T> {
-    let found = section.strings(key).try_map(|names| {
+    let found = section.get(key).try_map(|names| {
         let found = find(&names)?;
         if found.known.is_empty() && !found.absent.is_empty() {
             return Err(format!("skidder has none of {}", found.absent.join(", ")));
@@ -101,7 +135,7 @@ fn read_names<T>(
     let Some(found) = found.optional() else { return Vec::new() };
     if !found.absent.is_empty() {
         let message = format!("skidder does not have {}", found.absent.join(", "));
-        section.warning(key, message, "the others are used");
+        section.warning(key.name(), message, "the others are used");
     }
     found.known
 }
@@ -115,7 +149,7 @@ fn read_protocols(section: &Section<'_>) -> (bool, bool) {
         "TLSv1.3" => Ok(3),
         _ => Err(format!("`{text}` is none of `TLSv1.2` and `TLSv1.3`")),
     };
-    let setting = section.strings("supported_protocols").try_map(|names| {
+    let setting = section.get(&SUPPORTED_PROTOCOLS).try_map(|names| {
         let minors: Vec<u8> = names.iter().map(minor).collect::<Result<_, _>>()?;
         match (minors.iter().min(), minors.iter().max()) {
             (Some(_), Some(&(0 | 1))) => {
@@ -125,7 +159,7 @@ fn read_protocols(section: &Section<'_>) -> (bool, bool) {
             _ => Ok((2, 3)),
         }
     });
-    let (min, max) = setting.or((2, 3));
+    let (min, max) = setting.value();
     if min < 2 {
         let message = "TLS 1.0 and 1.1 are not supported and stay off";
         section.warning("supported_protocols", message, "");

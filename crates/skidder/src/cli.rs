@@ -251,6 +251,8 @@ pub(crate) enum Test {
 pub(crate) enum Export {
     /// The effective configuration as YAML
     Config,
+    /// A JSON Schema of the configuration, for editors that complete and check it
+    Schema,
 }
 
 /// `skidder queue …`.

@@ -10,7 +10,8 @@ use crate::service::Service;
 use crate::signals::Caught;
 use crate::startup::Startup;
 use crate::{
-    agent, cloud, files, keystore, logging, migrate, pages, registry, run, sample, ship, tune,
+    agent, cloud, files, keystore, logging, migrate, pages, registry, run, sample, schema, ship,
+    tune,
 };
 use anyhow::{Context as _, Result, bail};
 use skidder_config::{
@@ -91,6 +92,7 @@ pub(crate) fn dispatch(line: &CommandLine, caught: Caught) -> Result<ExitCode> {
         Some(Command::Test { what: Test::Config }) => test_config(&line.global, &world),
         Some(Command::Test { what: Test::Output }) => test_output(&line.global, &world),
         Some(Command::Export { what: Export::Config }) => export_config(&line.global, &world),
+        Some(Command::Export { what: Export::Schema }) => schema::export(),
         Some(Command::Files(what)) => files::files(what, &line.global, &world),
         Some(Command::Status(what)) => crate::status::status(*what, &line.global, &world),
         Some(Command::Top(what)) => top(*what, &line.global, &world),

@@ -33,6 +33,7 @@ mod registry;
 mod reload;
 mod run;
 mod sample;
+mod schema;
 mod service;
 #[cfg(test)]
 mod settings_page;

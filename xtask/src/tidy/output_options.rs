@@ -192,7 +192,7 @@ const REDIS: &[Covered] = &[
         &["redis_settings_are_read", "events_go_to_the_lists_and_channels_that_the_rules_say"],
     ),
     (
-        "codec",
+        "codec.*",
         &["redis_settings_are_read", "events_go_to_the_lists_and_channels_that_the_rules_say"],
     ),
     ("username", &["credentials_and_the_database_are_told_before_anything_else"]),
@@ -270,7 +270,7 @@ const FILE: &[Covered] = &[
         ],
     ),
     (
-        "codec",
+        "codec.*",
         &["the_file_output_is_read", "the_file_output_writes_every_event_once_over_many_files"],
     ),
 ];
@@ -281,7 +281,7 @@ const CONSOLE: &[Covered] = &[
         &["the_console_is_read", "the_console_prints_events_over_several_lines_if_asked_to"],
     ),
     (
-        "codec",
+        "codec.*",
         &[
             "the_console_is_read",
             "the_console_prints_format_strings_and_refuses_events_that_have_none",

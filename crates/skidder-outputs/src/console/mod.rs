@@ -4,17 +4,29 @@
 //! it the program: there is nobody left to deliver to, and no error to correct. What was not printed
 //! as a whole batch is read again by the next start.
 
-use crate::codec::{Codec, CodecConfig};
+use crate::codec::{Codec, CodecConfig, WITH_CODEC};
 use crate::context::Context;
 use crate::lines::{self, LineSink, Lines};
-use crate::settings::read_bulk_max_size;
-use skidder_config::Section;
+use crate::settings::{EVERY_OUTPUT, events};
+use skidder_config::{Group, Key, Section, settings};
 use skidder_pipeline::{Feed, Output, OutputFuture, TakeLimits};
 use std::fmt;
 use std::io::{self, Write};
 
 /// Most bytes of messages that are written at once.
 const TAKE_BYTES_MAX: usize = 8 << 20;
+
+settings! {
+    /// Settings of `output.console`.
+    pub static CONSOLE = Group::new("output.console", "Events as lines on standard output.")
+        .include(&[&WITH_CODEC, &EVERY_OUTPUT]);
+
+    PRETTY: bool = Key::new("pretty").default(false).about("indented, over several lines");
+    BULK_MAX_SIZE: i64 = Key::new("bulk_max_size")
+        .default(ConsoleConfig::BULK_MAX_SIZE as i64)
+        .noun("a number of events")
+        .about("events written at once; 0 or less: the queue decides");
+}
 
 /// Settings of `output.console`. Names are those of the YAML.
 #[derive(Clone, Debug, PartialEq)]
@@ -31,10 +43,11 @@ impl ConsoleConfig {
 
     /// Reads `output.console`. Mistakes are told to the section's problems.
     pub fn read(section: &Section<'_>) -> Self {
-        let pretty = section.bool("pretty").or(false);
+        section.declared_by(&CONSOLE);
+        let pretty = section.get(&PRETTY).value();
         Self {
             codec: CodecConfig::read(section, pretty),
-            bulk_max_size: read_bulk_max_size(section, Self::BULK_MAX_SIZE),
+            bulk_max_size: events(section.get(&BULK_MAX_SIZE)).value(),
         }
     }
 }

@@ -6,11 +6,12 @@
 
 mod rotate;
 
-use crate::codec::{Codec, CodecConfig};
+use crate::codec::{Codec, CodecConfig, WITH_CODEC};
 use crate::context::{Context, moment};
 use crate::lines::{self, LineSink, Lines};
+use crate::settings::EVERY_OUTPUT;
 use rotate::Rotation;
-use skidder_config::Section;
+use skidder_config::{Group, Key, Permissions, Section, settings};
 use skidder_event::Format;
 use skidder_net::Steps;
 use skidder_os::{Clock, FileKind, Fs, OpenMode, Timestamp};
@@ -22,6 +23,34 @@ use std::sync::Arc;
 
 /// Most bytes of messages that are written at once.
 const TAKE_BYTES_MAX: usize = 8 << 20;
+
+settings! {
+    /// Settings of `output.file`.
+    pub static FILE = Group::new("output.file", "Events as lines in files that are rotated by size.")
+        .include(&[&WITH_CODEC, &EVERY_OUTPUT]);
+
+    PATH: String = Key::new("path").required().noun("a directory").about(
+        "folder, made if missing; may hold the date of the start, `%{+yyyy-MM-dd}`",
+    );
+    FILENAME: String = Key::new("filename")
+        .default(FileConfig::FILENAME)
+        .about("files are `<filename>-YYYYMMDD.ndjson`, then `-1`, `-2`, …");
+    ROTATE_EVERY_KB: u64 = Key::new("rotate_every_kb")
+        .default(FileConfig::ROTATE_EVERY_BYTES >> 10)
+        .range(1, u64::MAX >> 10)
+        .noun("a number of KiB")
+        .about("KiB that a file never exceeds");
+    NUMBER_OF_FILES: usize = Key::new("number_of_files")
+        .default(FileConfig::NUMBER_OF_FILES)
+        .range(2, 1024)
+        .noun("a number of files")
+        .about("files kept besides the one being written, 2 to 1024. **Older ones are deleted**");
+    PERMISSIONS: Permissions = Key::new("permissions").default(FileConfig::PERMISSIONS).about(
+        "of new files; the folder can be listed by everyone with any of these permissions",
+    );
+    ROTATE_ON_STARTUP: bool =
+        Key::new("rotate_on_startup").default(true).about("begin a new file");
+}
 
 /// Settings of `output.file`. Names are those of the YAML.
 #[derive(Clone, Debug, PartialEq)]
@@ -69,11 +98,8 @@ impl FileConfig {
 
     /// Reads `output.file`. Mistakes are told to the section's problems; `None` if there is no `path`.
     pub fn read(section: &Section<'_>, context: &Context, started: Timestamp) -> Option<Self> {
-        let path = section
-            .string("path")
-            .named("a directory")
-            .try_map(|text| directory(&text, context, started))
-            .required();
+        section.declared_by(&FILE);
+        let path = section.get(&PATH).try_map(|text| directory(&text, context, started)).required();
         let name_check = |name: &String| {
             if name.contains('/') || name.is_empty() {
                 return Err("expected a name without `/`; the directory is `path`".to_owned());
@@ -81,20 +107,11 @@ impl FileConfig {
             Ok(())
         };
         let config = Self {
-            filename: section.string("filename").check(name_check).or(Self::FILENAME),
-            rotate_every_bytes: section
-                .u64("rotate_every_kb")
-                .named("a number of KiB")
-                .range(1..=u64::MAX >> 10)
-                .map(|kib| kib << 10)
-                .or(Self::ROTATE_EVERY_BYTES),
-            number_of_files: section
-                .usize("number_of_files")
-                .named("a number of files")
-                .range(2..=1024)
-                .or(Self::NUMBER_OF_FILES),
-            permissions: section.permissions("permissions").or(Self::PERMISSIONS),
-            rotate_on_startup: section.bool("rotate_on_startup").or(true),
+            filename: section.get(&FILENAME).check(name_check).value(),
+            rotate_every_bytes: section.get(&ROTATE_EVERY_KB).map(|kib| kib << 10).value(),
+            number_of_files: section.get(&NUMBER_OF_FILES).value(),
+            permissions: section.get(&PERMISSIONS).value(),
+            rotate_on_startup: section.get(&ROTATE_ON_STARTUP).value(),
             codec: CodecConfig::read(section, false),
             path,
         };

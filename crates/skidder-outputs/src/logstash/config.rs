@@ -1,13 +1,71 @@
 //! `output.logstash` from its section of the configuration.
 
-use crate::settings::{read_bulk_max_size, read_workers};
-use skidder_config::Section;
-use skidder_net::{Host, SocksProxy, read_hosts, read_tls};
+use crate::settings::{BACKOFF, EVERY_OUTPUT, events, read_backoff};
+use skidder_config::{Group, Key, Section, settings};
+use skidder_net::{Host, SOCKS, SocksProxy, TLS, read_hosts, read_tls};
 use skidder_tls::TlsSettings;
 use std::time::Duration;
 
 /// Port of a host that names none.
 const DEFAULT_PORT: u16 = 5044;
+
+/// What to do instead of a password.
+const NO_USERS: &str =
+    "the protocol knows no users; Logstash may ask for a certificate (`ssl.certificate`)";
+
+settings! {
+    /// Settings of `output.logstash`.
+    pub static LOGSTASH = Group::new(
+        "output.logstash",
+        "Lumberjack v2, which Logstash's input `beats`, Elastic Agent and others speak.",
+    )
+    .include(&[&BACKOFF, &SOCKS, &TLS, &EVERY_OUTPUT])
+    .without_effect(&[
+        ("username", NO_USERS),
+        ("password", NO_USERS),
+        ("protocol", "`ssl.enabled` says whether TLS is spoken"),
+    ]);
+
+    HOSTS: Vec<String> = Key::new("hosts").required().noun("a list of hosts, as in `[\"localhost\"]`").about("`host[:5044]`");
+    WORKERS: usize = Key::new("workers")
+        .alias("worker")
+        .default(1)
+        .range(1, 1024)
+        .noun("a number of connections")
+        .about("connections for each host, 1 to 1024, with `loadbalance`");
+    LOADBALANCE: bool = Key::new("loadbalance")
+        .default(false)
+        .about("all hosts at once; `false`: one at random, until it fails");
+    BULK_MAX_SIZE: i64 = Key::new("bulk_max_size")
+        .default(Config::BULK_MAX_SIZE as i64)
+        .noun("a number of events")
+        .about("events of a window; 0 or less: the queue decides");
+    SLOW_START: bool = Key::new("slow_start").default(false).about(
+        "windows begin with 10 events, grow by half with each that is acknowledged, and are halved by a failure",
+    );
+    PIPELINING: usize = Key::new("pipelining")
+        .default(Config::PIPELINING)
+        .range(0, 1024)
+        .noun("a number of windows")
+        .about("windows under way on a connection; 0: one");
+    COMPRESSION_LEVEL: u32 = Key::new("compression_level")
+        .default(Config::COMPRESSION_LEVEL)
+        .range(0, 9)
+        .noun("a level")
+        .about("zlib: 0 off, 1 fast, 9 small");
+    ESCAPE_HTML: bool = Key::new("escape_html")
+        .default(false)
+        .about("`<`, `>` and `&` as `\\u003c`, `\\u003e`, `\\u0026`");
+    INDEX: String =
+        Key::new("index").default_words("`filebeat`").about("`@metadata.beat` of each event");
+    TIMEOUT: Duration = Key::new("timeout")
+        .default(Config::TIMEOUT)
+        .at_least(Duration::from_millis(1))
+        .about("of connecting, and for any sign of life while an acknowledgement is due");
+    TTL: Duration = Key::new("ttl").default(Duration::ZERO).about(
+        "a connection that is older is replaced when nothing is under way on it; 0: never",
+    );
+}
 
 /// Settings of `output.logstash`. Names are those of the YAML.
 #[derive(Clone, Debug)]
@@ -81,33 +139,19 @@ impl Config {
 
     /// Reads `output.logstash`; mistakes are told to the section's problems. `None` if no host is named.
     pub fn read(section: &Section<'_>) -> Option<Self> {
-        section.deprecated(
-            &["max_retries"],
-            "events are sent until they are accepted, as in Filebeat",
-        );
-        let mut config = Self::new(read_hosts(section, DEFAULT_PORT));
-        config.workers = read_workers(section, "a number of connections", 1024);
-        config.loadbalance = section.bool("loadbalance").or(false);
-        config.bulk_max_size = read_bulk_max_size(section, Self::BULK_MAX_SIZE);
-        config.slow_start = section.bool("slow_start").or(false);
-        config.pipelining = section
-            .usize("pipelining")
-            .named("a number of windows")
-            .range(0..=1024)
-            .or(Self::PIPELINING);
-        config.compression_level = section
-            .u32("compression_level")
-            .named("a level")
-            .range(0..=9)
-            .or(Self::COMPRESSION_LEVEL);
-        config.escape_html = section.bool("escape_html").or(false);
-        config.index = section.string("index").optional().filter(|index| !index.is_empty());
-        let positive = Duration::from_millis(1)..;
-        config.timeout = section.duration("timeout").range(positive.clone()).or(Self::TIMEOUT);
-        config.ttl = section.duration("ttl").or(Duration::ZERO);
-        config.backoff_init =
-            section.duration("backoff.init").range(positive.clone()).or(Self::BACKOFF_INIT);
-        config.backoff_max = section.duration("backoff.max").range(positive).or(Self::BACKOFF_MAX);
+        section.declared_by(&LOGSTASH);
+        let mut config = Self::new(read_hosts(section, &HOSTS, DEFAULT_PORT));
+        config.workers = section.get(&WORKERS).value();
+        config.loadbalance = section.get(&LOADBALANCE).value();
+        config.bulk_max_size = events(section.get(&BULK_MAX_SIZE)).value();
+        config.slow_start = section.get(&SLOW_START).value();
+        config.pipelining = section.get(&PIPELINING).value();
+        config.compression_level = section.get(&COMPRESSION_LEVEL).value();
+        config.escape_html = section.get(&ESCAPE_HTML).value();
+        config.index = section.get(&INDEX).optional().filter(|index| !index.is_empty());
+        config.timeout = section.get(&TIMEOUT).value();
+        config.ttl = section.get(&TTL).value();
+        (config.backoff_init, config.backoff_max) = read_backoff(section);
         config.proxy = SocksProxy::read(section);
         config.tls = read_tls(section);
         if config.hosts.is_empty() { None } else { Some(config) }

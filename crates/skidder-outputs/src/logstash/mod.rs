@@ -13,7 +13,7 @@ mod frames;
 mod session;
 mod slow_start;
 
-pub use config::Config;
+pub use config::{Config, LOGSTASH};
 #[doc(hidden)]
 pub use frames::FrameBench;
 

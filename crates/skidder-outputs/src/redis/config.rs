@@ -1,16 +1,77 @@
 //! `output.redis` from its section of the configuration.
 
-use crate::codec::CodecConfig;
-use crate::selector::Selector;
-use crate::settings::{read_bulk_max_size, read_workers};
-use skidder_config::{Secret, Section};
+use crate::codec::{CodecConfig, WITH_CODEC};
+use crate::selector::{RULE, Selector};
+use crate::settings::{BACKOFF, EVERY_OUTPUT, events, read_backoff};
+use skidder_config::{Group, Key, OneOf, Parts, Secret, Section, settings};
 use skidder_event::Format;
-use skidder_net::{Host, SocksProxy, read_address, read_credentials, read_host, read_tls};
+use skidder_net::{
+    Host, SOCKS, SocksProxy, TLS, read_address, read_credentials, read_host, read_tls,
+};
 use skidder_tls::TlsSettings;
 use std::time::Duration;
 
 /// Port of a host that names none.
 const DEFAULT_PORT: u16 = 6379;
+
+mod rule {
+    use super::*;
+
+    settings! {
+        /// An item of `keys`.
+        pub(super) static KEYS_ITEM = Group::new("output.redis.keys", "A rule that gives a key.").include(&[&RULE]);
+
+        pub(super) KEY: String = Key::new("key").required().noun("a format string").about("the key: a format string");
+    }
+}
+
+settings! {
+    /// Settings of `output.redis`.
+    pub static REDIS = Group::new("output.redis", "Lists or channels of Redis.")
+        .include(&[&WITH_CODEC, &BACKOFF, &SOCKS, &TLS, &EVERY_OUTPUT]);
+
+    HOSTS: Vec<String> = Key::new("hosts").required().noun("a list of hosts, as in `[\"localhost\"]`").about(
+        "`[redis[s]://][[user]:password@]host[:6379][/db]`; what the URL has wins; `rediss` is TLS",
+    );
+    INDEX: String = Key::new("index")
+        .default_words("`filebeat`")
+        .about("`@metadata.beat`, lower-cased, and `key` where that is not set");
+    KEY: String = Key::new("key")
+        .default_words("as `index`")
+        .noun("a format string")
+        .about("list or channel: a format string");
+    KEYS: Parts = Key::parts("keys", &rule::KEYS_ITEM).about(
+        "rules before `key`: items with `key`, and if wanted `when`, `mappings`, `default`; the first that gives a \
+         name wins",
+    );
+    DATATYPE: OneOf<DataType> =
+        Key::one_of("datatype", &[("list", DataType::List), ("channel", DataType::Channel)])
+            .default("list")
+            .about("`list`: `RPUSH`; `channel`: `PUBLISH`, which may have no subscriber");
+    USERNAME: String =
+        Key::new("username").default("").about("needs `password`; without it, a server without users");
+    PASSWORD: Secret = Key::new("password").about("of the user, or of a server without users");
+    DB: u32 = Key::new("db").default(0).hidden().noun("the number of a database").about(
+        "number of the database",
+    );
+    WORKERS: usize = Key::new("workers")
+        .alias("worker")
+        .default(1)
+        .range(1, 1024)
+        .noun("a number of connections")
+        .about("connections for each host, 1 to 1024, with `loadbalance`");
+    LOADBALANCE: bool = Key::new("loadbalance")
+        .default(true)
+        .about("all hosts at once; `false`: one at random, until it fails");
+    BULK_MAX_SIZE: i64 = Key::new("bulk_max_size")
+        .default(Config::BULK_MAX_SIZE as i64)
+        .noun("a number of events")
+        .about("events of a request; 0 or less: the queue decides");
+    TIMEOUT: Duration = Key::new("timeout")
+        .default(Config::TIMEOUT)
+        .at_least(Duration::from_millis(1))
+        .about("of connecting, and of each answer");
+}
 
 /// One server of `hosts`, with what its URL says.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -151,13 +212,10 @@ impl Config {
     /// Reads `output.redis`; mistakes are told to the section's problems. `None` if there is one that leaves nothing
     /// to do. `beat` is what `index` is by itself.
     pub fn read(section: &Section<'_>, beat: &str) -> Option<Self> {
-        section.deprecated(
-            &["max_retries"],
-            "events are sent until they are accepted, as in Filebeat",
-        );
-        let hosts = section.strings("hosts").named("a list of hosts, as in `[\"localhost\"]`");
+        section.declared_by(&REDIS);
+        let hosts = section.get(&HOSTS);
         let servers = hosts.try_each(Server::parse).at_least_one("host").required();
-        let index = section.string("index").optional().filter(|index| !index.is_empty());
+        let index = section.get(&INDEX).optional().filter(|index| !index.is_empty());
         let default = Format::parse(index.as_deref().unwrap_or(beat)).map_err(|e| e.to_string());
         let default = match default {
             Ok(format) => format,
@@ -167,25 +225,21 @@ impl Config {
             }
         };
         let mut config = Self::new(servers, default.clone());
-        config.key = Selector::read(section, "keys", "key").or(default);
+        config.key = Selector::declared(section, &KEYS, &rule::KEY, &KEY).or(default);
         config.index = index;
-        let types = [("list", DataType::List), ("channel", DataType::Channel)];
-        config.datatype = section.one_of("datatype", &types).or(DataType::List);
+        config.datatype = section.get(&DATATYPE).value();
         config.codec = CodecConfig::read(section, false);
-        config.username = section.string("username").or("");
-        config.password = section.secret("password").optional();
+        config.username = section.get(&USERNAME).value();
+        config.password = section.get(&PASSWORD).optional();
         if config.password.is_none() && !config.username.is_empty() {
             section.problem("username", "`username` needs `password`", "");
         }
-        config.db = section.u32("db").named("the number of a database").hidden().or(0);
-        config.workers = read_workers(section, "a number of connections", 1024);
-        config.loadbalance = section.bool("loadbalance").or(true);
-        config.bulk_max_size = read_bulk_max_size(section, Self::BULK_MAX_SIZE);
-        let positive = Duration::from_millis(1)..;
-        config.timeout = section.duration("timeout").range(positive.clone()).or(Self::TIMEOUT);
-        config.backoff_init =
-            section.duration("backoff.init").range(positive.clone()).or(Self::BACKOFF_INIT);
-        config.backoff_max = section.duration("backoff.max").range(positive).or(Self::BACKOFF_MAX);
+        config.db = section.get(&DB).value();
+        config.workers = section.get(&WORKERS).value();
+        config.loadbalance = section.get(&LOADBALANCE).value();
+        config.bulk_max_size = events(section.get(&BULK_MAX_SIZE)).value();
+        config.timeout = section.get(&TIMEOUT).value();
+        (config.backoff_init, config.backoff_max) = read_backoff(section);
         config.proxy = SocksProxy::read(section);
         config.tls = read_tls(section);
         if config.servers.is_empty() { None } else { Some(config) }

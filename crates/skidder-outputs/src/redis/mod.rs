@@ -12,7 +12,7 @@ mod request;
 mod resp;
 mod worker;
 
-pub use config::{Config, DataType, Server};
+pub use config::{Config, DataType, REDIS, Server};
 
 use crate::backoff::{Backoff, Failures};
 use crate::context::Context;

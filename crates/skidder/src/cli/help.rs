@@ -18,7 +18,7 @@ const GROUPS: [(&str, &[&str]); 5] = [
 ];
 
 /// Examples of a command, by its words.
-const EXAMPLES: [(&str, [&str; 2]); 38] = [
+const EXAMPLES: [(&str, [&str; 2]); 39] = [
     ("run", ["skidder run -c filebeat.yml -e", "skidder run -c filebeat.yml --once"]),
     (
         "ship",
@@ -44,11 +44,15 @@ const EXAMPLES: [(&str, [&str; 2]); 38] = [
     ),
     (
         "export",
-        ["skidder export config -c filebeat.yml", "skidder export config -c a.yml -c b.yml"],
+        ["skidder export config -c filebeat.yml", "skidder export schema > filebeat.schema.json"],
     ),
     (
         "export config",
         ["skidder export config -c filebeat.yml", "skidder export config -c a.yml -c b.yml"],
+    ),
+    (
+        "export schema",
+        ["skidder export schema > filebeat.schema.json", "skidder export schema | less"],
     ),
     (
         "process",

@@ -1,0 +1,167 @@
+//! Settings of one map, and what is known about keys that are not read.
+
+use super::{Key, Kind, Spec};
+use serde_json::Value as Json;
+
+/// The settings of one map of the configuration.
+#[derive(Clone, Copy)]
+pub struct Group {
+    /// Its name in the schema and in documents: `output.redis`.
+    pub id: &'static str,
+    /// What it is for, one sentence.
+    pub about: &'static str,
+    pub(crate) keys: &'static [&'static dyn Declared],
+    pub(crate) included: &'static [&'static Group],
+    pub(crate) unsupported: &'static [(&'static str, &'static str)],
+    pub(crate) deprecated: &'static [(&'static str, &'static str)],
+    pub(crate) without_effect: &'static [(&'static str, &'static str)],
+    /// Other keys are allowed: names of fields, or settings that are not declared yet.
+    pub(crate) is_open: bool,
+    /// Tables leave it out: what several groups share, and a page explains once.
+    pub(crate) is_common: bool,
+}
+
+impl std::fmt::Debug for Group {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("Group").field("id", &self.id).finish_non_exhaustive()
+    }
+}
+
+impl Group {
+    /// A group without keys. [`settings!`](macro@crate::settings) adds them.
+    pub const fn new(id: &'static str, about: &'static str) -> Self {
+        Self {
+            id,
+            about,
+            keys: &[],
+            included: &[],
+            unsupported: &[],
+            deprecated: &[],
+            without_effect: &[],
+            is_open: false,
+            is_common: false,
+        }
+    }
+
+    /// The settings of these groups are settings of this one, too.
+    pub const fn include(self, included: &'static [&'static Group]) -> Self {
+        Self { included, ..self }
+    }
+
+    /// Settings that Filebeat knows and skidder does not, each with what to do about it. `key.*` means `key` and
+    /// everything below it.
+    pub const fn unsupported(self, rules: &'static [(&'static str, &'static str)]) -> Self {
+        Self { unsupported: rules, ..self }
+    }
+
+    /// Settings that are accepted without effect, each with why, or what to use instead.
+    pub const fn deprecated(self, rules: &'static [(&'static str, &'static str)]) -> Self {
+        Self { deprecated: rules, ..self }
+    }
+
+    /// Settings of a part of Filebeat that is not here and that a run does without, each with what to do instead.
+    pub const fn without_effect(self, rules: &'static [(&'static str, &'static str)]) -> Self {
+        Self { without_effect: rules, ..self }
+    }
+
+    /// Other keys are allowed, which are read without a declaration.
+    pub const fn open(self) -> Self {
+        Self { is_open: true, ..self }
+    }
+
+    /// Tables leave it out: what several groups share, and a page explains once.
+    pub const fn common(self) -> Self {
+        Self { is_common: true, ..self }
+    }
+
+    #[doc(hidden)]
+    pub const fn keys(self, keys: &'static [&'static dyn Declared]) -> Self {
+        Self { keys, ..self }
+    }
+
+    /// This group and those that it includes, all levels.
+    pub fn all(&'static self) -> Vec<&'static Self> {
+        let mut all = vec![self];
+        for group in self.included {
+            all.extend(group.all());
+        }
+        all
+    }
+
+    /// Its settings and those of the groups that it includes.
+    pub fn declared(&'static self) -> impl Iterator<Item = &'static dyn Declared> {
+        self.all().into_iter().flat_map(|group| group.keys.iter().copied())
+    }
+
+    /// This group and every group that a setting of it leads to or that one of them includes, each once.
+    pub fn reachable(&'static self) -> Vec<&'static Self> {
+        let mut found: Vec<&'static Self> = Vec::new();
+        let mut next = vec![self];
+        while let Some(group) = next.pop() {
+            match found.iter().find(|known| known.id == group.id) {
+                Some(known) => assert!(
+                    std::ptr::eq(*known, group),
+                    "two groups of settings are called `{}`",
+                    group.id
+                ),
+                None => {
+                    found.push(group);
+                    next.extend(group.included);
+                    next.extend(group.keys.iter().filter_map(|key| Some(key.inner()?.group)));
+                }
+            }
+        }
+        found
+    }
+}
+
+/// Maps below a setting.
+#[derive(Clone, Copy, Debug)]
+pub struct Inner {
+    /// The settings of each map.
+    pub group: &'static Group,
+    /// It is a list of maps.
+    pub is_list: bool,
+}
+
+/// A setting of any type.
+pub trait Declared: Sync {
+    /// What all settings have.
+    fn spec(&self) -> &Spec;
+    /// The constant default as a user would write it.
+    fn default_text(&self) -> Option<String>;
+    /// Its JSON Schema, without what [`Spec`] says.
+    fn schema(&self) -> Json;
+    /// The constant default in JSON.
+    fn default_json(&self) -> Option<Json>;
+    /// The maps below it.
+    fn inner(&self) -> Option<Inner>;
+    /// It is a map of any names.
+    fn takes_names(&self) -> bool;
+}
+
+impl<K: Kind> Declared for Key<K> {
+    fn spec(&self) -> &Spec {
+        &self.spec
+    }
+
+    fn default_text(&self) -> Option<String> {
+        self.default.map(|default| K::show(self, default))
+    }
+
+    fn schema(&self) -> Json {
+        K::schema(self)
+    }
+
+    fn default_json(&self) -> Option<Json> {
+        self.default.map(|default| K::json(self, default))
+    }
+
+    fn inner(&self) -> Option<Inner> {
+        K::inner(self)
+    }
+
+    fn takes_names(&self) -> bool {
+        K::TAKES_NAMES
+    }
+}

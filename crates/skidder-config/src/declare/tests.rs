@@ -1,0 +1,136 @@
+//! A declaration gives the reader, the table and the schema.
+
+use super::schema::json_schema;
+use super::table::table;
+use super::*;
+use crate::{Problems, Section, Settings};
+use serde_json::json;
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+mod inner {
+    use super::*;
+
+    settings! {
+        pub(super) static TLS = Group::new("tls", "Encryption.").unsupported(&[("old.*", "use new")]);
+
+        pub(super) MODE: OneOf<u8> = Key::one_of("mode", &[("full", 2), ("none", 0)]).default("full");
+    }
+}
+
+settings! {
+    static SINK = Group::new("sink", "A sink.").deprecated(&[("retries", "it always retries")]);
+
+    HOSTS: Vec<String> = Key::<Vec<String>>::new("hosts").default(&["a", "b"]).about("where it sends");
+    WORKERS: usize = Key::new("workers").alias("worker").default(1).range(1, 9).noun("a number of workers");
+    WAIT: Duration = Key::new("wait.init").default(Duration::from_mins(1)).about("first [pause](#x)").ours();
+    BYTES: Size = Key::new("bytes").default(3 << 20).differs("Filebeat: 0");
+    KEY: crate::Secret = Key::new("key").required();
+    NAMES: BTreeMap<String, String> = Key::new("names");
+    ENCRYPTION: Part = Key::part("tls", &inner::TLS).about("below");
+}
+
+fn read<T>(text: &str, read: impl FnOnce(&Section<'_>) -> T) -> (T, String) {
+    let settings = Settings::parse("x", text).unwrap();
+    let problems = Problems::new();
+    let section = settings.root(&problems);
+    section.declared_by(&SINK);
+    let value = read(&section);
+    section.skip();
+    (value, problems.to_string())
+}
+
+#[test]
+fn what_is_declared_is_read_with_its_default_bounds_and_other_name() {
+    let workers = |text| read(text, |section| section.get(&WORKERS).value());
+    assert_eq!(workers("{}").0, 1);
+    assert_eq!(workers("worker: 3").0, 3);
+    assert_eq!(workers("{worker: 3, workers: 4}").0, 4);
+    let (value, said) = workers("worker: 10");
+    assert_eq!(value, 1);
+    assert!(said.ends_with("`worker` is `10`; expected a number of workers, 1 to 9"), "{said}");
+    let hosts = |text| read(text, |section| section.get(&HOSTS).value()).0;
+    assert_eq!(
+        (hosts("{}"), hosts("hosts: c")),
+        (vec!["a".to_owned(), "b".to_owned()], vec!["c".to_owned()])
+    );
+    let mode =
+        read("tls.mode: none", |section| section.part(&ENCRYPTION).get(&inner::MODE).value());
+    assert_eq!(mode, (0, String::new()));
+    assert!(read("{}", |section| section.get(&KEY).required()).1.contains("`key` is missing"));
+    assert!(read("{}", |section| section.get(&NAMES).optional()).0.is_none());
+    assert_eq!(read("{}", |section| section.get(&BYTES).value()).0, 3 << 20);
+    let wait = |section: &Section<'_>| section.get(&WAIT).map(|wait| wait * 2).value();
+    assert_eq!(read("{}", wait).0, Duration::from_mins(2));
+    assert_eq!(read("wait.init: soon", wait).0, Duration::from_mins(2));
+}
+
+#[test]
+#[cfg(debug_assertions)]
+#[should_panic(expected = "`mode` of Some(Group")]
+fn a_key_of_another_group_is_not_read() {
+    read("{}", |section| section.get(&inner::MODE).value());
+}
+
+#[test]
+#[cfg(debug_assertions)]
+#[should_panic(expected = "declares no default")]
+fn a_value_without_a_default_is_a_mistake_even_if_it_is_set() {
+    read("key: a", |section| section.get(&KEY).value());
+}
+
+#[test]
+fn the_table_says_what_is_declared() {
+    let expected = "\
+| option | default | meaning |
+|---|---|---|
+| `x.hosts` | `[a, b]` | where it sends |
+| `x.workers` (or `x.worker`) | `1` |  |
+| `x.wait.init` (**ours**) | `1m` | first [pause](#x) |
+| `x.bytes` | `3MiB` (Filebeat: 0) |  |
+| `x.key` | required |  |
+| `x.names` | – |  |
+| `x.tls.*` | – | below |
+";
+    assert_eq!(table(&SINK, "x."), expected);
+}
+
+#[test]
+fn the_schema_has_dotted_and_nested_names() {
+    let schema = json_schema(&SINK, "urn:x", "x");
+    let sink = &schema["$defs"]["sink"];
+    let properties = &sink["properties"];
+    let names: Vec<&String> = properties.as_object().unwrap().keys().collect();
+    assert_eq!(
+        names,
+        [
+            "bytes",
+            "hosts",
+            "key",
+            "names",
+            "retries",
+            "tls",
+            "tls.mode",
+            "tls.old",
+            "wait",
+            "wait.init",
+            "worker",
+            "workers"
+        ]
+    );
+    assert_eq!(properties["wait"]["properties"]["init"], properties["wait.init"]);
+    assert_eq!(properties["wait.init"]["description"], "first pause. Filebeat does not have it");
+    assert_eq!(properties["wait.init"]["default"], "1m");
+    assert_eq!(
+        (&properties["workers"]["minimum"], &properties["workers"]["maximum"]),
+        (&json!(1), &json!(9))
+    );
+    assert_eq!(
+        (&properties["key"]["writeOnly"], &properties["retries"]["deprecated"]),
+        (&json!(true), &json!(true))
+    );
+    assert_eq!(properties["tls"]["$ref"], "#/$defs/tls");
+    let patterns: Vec<&String> = sink["patternProperties"].as_object().unwrap().keys().collect();
+    assert_eq!(patterns, [r"^names\.", r"^tls\.old\."]);
+    assert_eq!(sink["additionalProperties"], json!(false));
+}

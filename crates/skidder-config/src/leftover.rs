@@ -1,0 +1,86 @@
+//! What is left of a [`Section`] when it ends: keys that nothing read, each with a reason or the nearest name.
+
+use crate::node::{Content, Entry, Map};
+use crate::problem::{Problem, Severity, Subject};
+use crate::rule::Rule;
+use crate::section::Section;
+use crate::{suggest, tree};
+
+impl Section<'_> {
+    /// Reports the keys of `map` (at `prefix` below this section) that were not read.
+    fn check_keys(&self, map: &Map, prefix: &str) {
+        for entry in map.iter() {
+            let key = tree::join(prefix, &entry.key);
+            if self.asked.borrow().contains(&key) {
+                continue;
+            }
+            if let Some(rule) = self.rules.borrow().iter().find(|rule| rule.covers(&key)) {
+                // Empty, and without effect, like `setup.kibana:` in Filebeat's own file.
+                if !entry.value.is_null() {
+                    self.report_rule(rule, &key, entry);
+                }
+                continue;
+            }
+            let below = format!("{key}.");
+            let leads_on = self.asked.borrow().iter().any(|asked| asked.starts_with(&below))
+                || self.rules.borrow().iter().any(|rule| rule.pattern.starts_with(&below));
+            match &entry.value.content {
+                Content::Map(inner) if leads_on => self.check_keys(inner, &key),
+                // Empty, or reported as "must be a map" when a key below it was read.
+                _ if leads_on => {}
+                _ => self.report_unknown(prefix, &key, entry),
+            }
+        }
+    }
+
+    pub(crate) fn report_rule(&self, rule: &Rule, key: &str, entry: &Entry) {
+        self.problems.push(rule.problem(&self.path_of(key), entry, self.problems));
+    }
+
+    fn report_unknown(&self, prefix: &str, key: &str, entry: &Entry) {
+        if let Some(idle) = self.problems.idle(&self.path_of(key)) {
+            self.report_rule(&Rule::idle(key, idle), key, entry);
+            return;
+        }
+        let asked = self.asked.borrow();
+        let rules = self.rules.borrow();
+        let known = asked.iter().chain(rules.iter().map(|rule| &rule.pattern));
+        // Names on the same level as the unknown one.
+        let start = if prefix.is_empty() { String::new() } else { format!("{prefix}.") };
+        let siblings = known.filter_map(|known| known.strip_prefix(&start)).filter_map(|rest| {
+            let first = rest.split('.').next()?;
+            if first.is_empty() || first == "*" { None } else { Some(first) }
+        });
+        // What deletes files or state is not proposed because it is spelt alike.
+        let meant = |name: &str| self.path_of(&format!("{start}{name}"));
+        let siblings = siblings.filter(|name| !suggest::deletes(&meant(name)));
+        let hint = match suggest::nearest(&entry.key, siblings) {
+            Some(name) => {
+                let meant = meant(name);
+                // In a lenient one the misspelt name is a warning only.
+                if self.problems.unknown_severity() == Severity::Error {
+                    self.problems.forget_missing(&format!("`{meant}` "));
+                }
+                format!("did you mean `{name}`?")
+            }
+            None => String::new(),
+        };
+        let message = format!("unknown setting `{}`", self.path_of(key));
+        let place = entry.key_position.clone();
+        let problem = Problem::error(place, message).about(Subject::Unknown).hint(hint);
+        let severity = self.problems.unknown_severity();
+        self.problems.push(Problem { severity, ..problem });
+    }
+}
+
+impl Drop for Section<'_> {
+    fn drop(&mut self) {
+        self.problems.add_asked(self.asked.borrow().iter().map(|key| self.path_of(key)));
+        if !self.skipped.get()
+            && !std::thread::panicking()
+            && let Some(map) = self.map
+        {
+            self.check_keys(map, "");
+        }
+    }
+}

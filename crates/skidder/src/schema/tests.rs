@@ -1,0 +1,182 @@
+//! The schema accepts what skidder accepts and refuses what it refuses; tables of the documentation are those of the
+//! declarations.
+
+use super::*;
+use skidder_config::{Settings, table};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+const PAGES: [&str; 1] = ["outputs.md"];
+const END: &str = "<!-- end -->";
+
+fn repository() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// The page with each table behind `<!-- settings: GROUP PREFIX -->` as declared.
+fn with_tables(page: &str) -> String {
+    let groups = CONFIGURATION.reachable();
+    let mut written = String::new();
+    let mut rest = page;
+    while let Some((before, behind)) = rest.split_once("<!-- settings: ") {
+        let (name, behind) = behind.split_once(" -->").unwrap();
+        let (_, behind) = behind.split_once(END).unwrap_or_else(|| panic!("{name}: no {END}"));
+        let (id, prefix) = name.split_once(' ').unwrap_or((name, ""));
+        let group = groups.iter().find(|group| group.id == id);
+        let group = group.unwrap_or_else(|| panic!("no group is called `{id}`"));
+        let table = table(group, prefix);
+        written.push_str(&format!("{before}<!-- settings: {name} -->\n\n{table}\n{END}"));
+        rest = behind;
+    }
+    written + rest
+}
+
+#[test]
+fn tables_of_the_documentation_are_those_of_the_declarations() {
+    for page in PAGES {
+        let path = repository().join("docs").join(page);
+        let text = fs::read_to_string(&path).unwrap();
+        let expected = with_tables(&text);
+        if std::env::var_os("SKIDDER_UPDATE").is_some() {
+            fs::write(&path, &expected).unwrap();
+        } else {
+            assert!(
+                text == expected,
+                "docs/{page} is not up to date; `SKIDDER_UPDATE=1 cargo test -p skidder --bins` writes it"
+            );
+        }
+    }
+}
+
+/// The tree of a configuration; with `flat`, each setting up to the next list under its whole dotted name.
+fn tree(text: &str, flat: bool) -> serde_json::Value {
+    let settings = Settings::parse("filebeat.yml", text).unwrap();
+    let tree = serde_json::Value::from(&settings.node().to_value());
+    if flat { flattened(&tree) } else { tree }
+}
+
+fn flattened(tree: &serde_json::Value) -> serde_json::Value {
+    match tree {
+        serde_json::Value::Object(map) if !map.is_empty() => {
+            let mut flat = serde_json::Map::new();
+            for (name, value) in map {
+                match flattened(value) {
+                    serde_json::Value::Object(inner) if !inner.is_empty() => {
+                        flat.extend(
+                            inner
+                                .into_iter()
+                                .map(|(rest, value)| (format!("{name}.{rest}"), value)),
+                        );
+                    }
+                    value => {
+                        flat.insert(name.clone(), value);
+                    }
+                }
+            }
+            flat.into()
+        }
+        serde_json::Value::Array(items) => items.iter().map(flattened).collect(),
+        other => other.clone(),
+    }
+}
+
+fn validator() -> jsonschema::Validator {
+    let schema = json_schema(&CONFIGURATION, ID, "filebeat.yml");
+    assert!(jsonschema::meta::is_valid(&schema));
+    jsonschema::draft202012::new(&schema).unwrap()
+}
+
+/// What the schema says against a configuration.
+fn objections(validator: &jsonschema::Validator, text: &str) -> Vec<String> {
+    let of = |flat| {
+        let tree = tree(text, flat);
+        let errors = validator.iter_errors(&tree);
+        errors.map(|error| format!("{} {error}", error.instance_path())).collect::<Vec<_>>()
+    };
+    [of(false), of(true)].concat()
+}
+
+/// Every configuration of the repository that can be parsed.
+fn configurations() -> Vec<(PathBuf, String)> {
+    let mut found = Vec::new();
+    let mut next: Vec<PathBuf> = ["crates", "docs", "packaging", "tests"]
+        .iter()
+        .map(|folder| repository().join(folder))
+        .collect();
+    while let Some(folder) = next.pop() {
+        for entry in fs::read_dir(&folder).into_iter().flatten().flatten() {
+            let path = entry.path();
+            if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+                next.push(path);
+                continue;
+            }
+            let Ok(text) = fs::read_to_string(&path) else { continue };
+            let texts: Vec<&str> = match path.extension().and_then(|end| end.to_str()) {
+                Some("yml" | "yaml") => vec![&text],
+                Some("md") => text
+                    .split("```yaml\n")
+                    .skip(1)
+                    .filter_map(|part| part.split("```").next())
+                    .collect(),
+                _ => continue,
+            };
+            let is_ours = |text: &&str| Settings::parse("x", text).is_ok_and(|it| !it.is_list());
+            found.extend(
+                texts.into_iter().filter(is_ours).map(|text| (path.clone(), text.to_owned())),
+            );
+        }
+    }
+    found
+}
+
+#[test]
+fn the_schema_accepts_every_configuration_of_the_repository() {
+    let validator = validator();
+    let all = configurations();
+    assert!(all.len() > 50, "only {} were found", all.len());
+    for (path, text) in all {
+        let objections = objections(&validator, &text);
+        assert!(objections.is_empty(), "{}: {objections:#?}\n{text}", path.display());
+    }
+}
+
+#[test]
+fn the_schema_accepts_what_is_written_otherwise() {
+    let validator = validator();
+    for text in [
+        "output.logstash.hosts: a",
+        "output.logstash: {hosts: [a, b], ssl.verification_mode: none, backoff.init: 2}",
+        "output: {redis.hosts: a, redis.backoff: {init: 1m, max: '${MAX}'}}",
+        "output.redis: {hosts: '${HOSTS}', db: '${DB:1}', loadbalance: '${BALANCE}', datatype: '${X}'}",
+        "output.redis: {hosts: a, db: '3', loadbalance: 'yes', workers: 0x10, worker: 2, datatype: channel}",
+        "output.file: {path: /x, permissions: 0640, rotate_on_startup: off, codec.json.pretty: true}",
+        "output.file: {path: /x, codec: {format: {string: '%{[message]}'}}, codec.json:}",
+        "output.logstash: {hosts: a, max_retries: 3, queue.mem.events: 4, enabled: '${ON}'}",
+        "output.redis: {hosts: a, keys: [{key: a, when.equals.a: b, mappings: {a.b: c}}]}",
+    ] {
+        let objections = objections(&validator, text);
+        assert!(objections.is_empty(), "{text}: {objections:#?}");
+    }
+}
+
+#[test]
+fn the_schema_refuses_mistakes() {
+    let validator = validator();
+    for text in [
+        "output.logstash.hosst: a",
+        "output.logstash: {hosts: a, workers: 0}",
+        "output.logstash: {hosts: a, compression_level: 10}",
+        "output.logstash: {hosts: a, timeout: soon}",
+        "output.logstash: {hosts: a, timeout: 0}",
+        "output.logstash: {hosts: {a: b}}",
+        "output.logstash: {hosts: a, ssl.verification: none}",
+        "output.logstash: {hosts: a, ssl.verification_mode: nothing}",
+        "output.redis: {hosts: a, loadbalance: perhaps}",
+        "output.redis: {hosts: a, backoff.int: 1s}",
+        "output.redis: {hosts: a, keys: [{kay: a}]}",
+        "output.file: {path: /x, permissions: 0999}",
+        "output.console: yes",
+    ] {
+        assert!(!objections(&validator, text).is_empty(), "{text}");
+    }
+}
