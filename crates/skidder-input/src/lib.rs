@@ -9,6 +9,7 @@
 //! queue and ledger. See `docs/decisions/0028-one-intake-for-several-outputs.md`.
 
 mod acknowledge;
+mod backlog;
 mod driver;
 mod intake;
 mod metrics;
@@ -21,7 +22,7 @@ mod world_tests;
 
 pub use driver::{LaneOf, TaskDriver, TaskInputs, TasksChange};
 pub use intake::{Intake, Lane, OpenError};
-pub use metrics::InputMetrics;
+pub use metrics::{Histogram, InputMetrics, NetworkMetrics};
 pub use source::{Source, Stopped};
 pub use task::{InputState, InputTask, Setup};
 

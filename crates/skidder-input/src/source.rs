@@ -71,11 +71,17 @@ impl Source {
     /// A batch to fill: `bytes` are in it already, for texts that stand in them; `utf8` of them from the start were checked
     /// to be UTF-8.
     pub fn batch(&mut self, bytes: Vec<u8>, utf8: usize) -> Batch {
+        self.batch_over(Parts { bytes, ..Parts::default() }, utf8)
+    }
+
+    /// The same with parts of another batch that are used again: `parts.bytes` are in it already, and `parts.rows` is
+    /// empty.
+    pub fn batch_over(&mut self, parts: Parts, utf8: usize) -> Batch {
+        debug_assert!(parts.rows.is_empty(), "rows are pushed");
         let lanes = self.lanes.iter_mut().zip(&self.shared.lanes);
         for (of, lane) in lanes {
             of.refresh(lane, &self.fields);
         }
-        let parts = Parts { bytes, ..Parts::default() };
         let first = &self.lanes[0];
         let provenance = Provenance { source: first.id, progress: Progress::Nothing(0) };
         Batch::with_lines(parts, utf8, Arc::clone(first.bound.base()), provenance)
@@ -114,13 +120,18 @@ impl Source {
     }
 
     /// Offers events: an output that has no room for them now drops them, and counts them as `queue_full`, or rejects them
-    /// if the far side waits for an acknowledgement. Returns whether all outputs took them.
+    /// if the far side waits for an acknowledgement. Returns whether all outputs took them. With [`crate::Intake::absorb`]
+    /// they wait for room first.
     pub fn offer(&mut self, batch: Batch, progress: Progress) -> bool {
         let mut unsent = self.for_each_lane(batch, progress);
         let mut is_taken = true;
         while let Some((at, batch)) = unsent.next() {
             let queue = &self.shared.lanes[at].queue;
-            if let Err(batch) = queue.try_push(batch) {
+            let offered = match self.shared.backlogs.get() {
+                Some(backlogs) => backlogs[at].offer(queue, batch),
+                None => queue.try_push(batch),
+            };
+            if let Err(batch) = offered {
                 is_taken = false;
                 self.shared.metrics.refused.add(batch.len() as u64);
                 queue.give_up(batch, DropReason::QueueFull);

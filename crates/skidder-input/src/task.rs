@@ -115,6 +115,7 @@ impl InputTask {
             stop: self.stop.subscribe(),
             once: self.setup.once,
             opened: std::sync::atomic::AtomicU64::new(0),
+            backlogs: std::sync::OnceLock::new(),
         };
         state.now = InputState::Running;
         let work = input.run(Intake { shared: Arc::new(shared) });
