@@ -7,8 +7,8 @@ use skidder_event::{Bind, Map, SourceId};
 use skidder_os::Clock;
 use skidder_pipeline::Queue;
 use skidder_registry::{Entry, KEY_BYTES_MAX, Registry, SourceAbout, SourceCursor};
-use std::sync::{Arc, OnceLock};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
@@ -115,9 +115,9 @@ impl Intake {
     /// when it is dropped is given up: wait for [`Intake::absorbed`] before. Call it once, before the first offer.
     pub fn absorb(&self, bytes_max: usize) -> impl Future<Output = ()> + Send + use<> {
         let shared = Arc::clone(&self.shared);
-        shared.backlogs.get_or_init(|| {
-            shared.lanes.iter().map(|_| Backlog::new(bytes_max)).collect()
-        });
+        shared
+            .backlogs
+            .get_or_init(|| shared.lanes.iter().map(|_| Backlog::new(bytes_max)).collect());
         async move {
             let mut lanes = JoinSet::new();
             for at in 0..shared.lanes.len() {

@@ -3,6 +3,8 @@
 //! [`KINDS`] is the list of their types, from the name in `type` to the function that reads the settings.
 
 pub mod benchmark;
+pub mod datagram;
+pub mod udp;
 
 use skidder_config::Section;
 use skidder_input::Input;
@@ -23,4 +25,4 @@ pub struct Context {
 pub type Read = fn(&Section<'_>, &Context) -> Option<Box<dyn Input>>;
 
 /// The types that there are.
-pub const KINDS: &[(&str, Read)] = &[("benchmark", benchmark::read)];
+pub const KINDS: &[(&str, Read)] = &[("benchmark", benchmark::read), ("udp", udp::read)];

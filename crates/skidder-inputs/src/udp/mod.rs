@@ -1,0 +1,123 @@
+//! `udp`: each datagram is an event.
+//!
+//! Settings, defaults and fields are Filebeat's (filebeat/input/net/udp), but for these: `read_buffer` is 8 MiB where
+//! Filebeat leaves the system's default, and a datagram that was cut is marked on Linux too.
+
+use crate::Context;
+use crate::datagram::{DatagramSocket, Network, Settings, serve};
+use skidder_config::Section;
+use skidder_input::{Input, InputError, InputFuture, Intake};
+
+/// Default of `host`.
+const HOST: &str = "localhost:8080";
+
+/// Default of `max_message_size`.
+const MESSAGE_BYTES_MAX: u64 = 10 << 10;
+
+/// Default of `read_buffer`.
+const READ_BUFFER: u64 = 8 << 20;
+
+/// Most that `max_message_size` may be.
+const MESSAGE_BYTES_LIMIT: u64 = 20 << 20;
+
+/// Bytes of batches that wait while the queue is full, for each output.
+const BACKLOG_BYTES_MAX: usize = 16 << 20;
+
+/// The input.
+#[derive(Debug)]
+pub struct Udp {
+    host: String,
+    port: u16,
+    network: Network,
+    settings: Settings,
+}
+
+/// Reads its settings.
+pub fn read(section: &Section<'_>, _: &Context) -> Option<Box<dyn Input>> {
+    let workers = section.u64("number_of_workers").range(1..=1024).or(1);
+    if workers > 1 {
+        section.warning(
+            "number_of_workers",
+            "one thread receives the datagrams and runs the processors",
+            "remove it; Filebeat needs it because it handles one datagram at a time",
+        );
+    }
+    Udp::read(section, Some(HOST)).map(|input| Box::new(input) as _)
+}
+
+impl Udp {
+    /// Reads what `udp` and `syslog` share; without a default the host is required.
+    pub(crate) fn read(section: &Section<'_>, host: Option<&str>) -> Option<Self> {
+        let device = section.string("host").hint("as in `host: \"0.0.0.0:514\"`");
+        let device = match host {
+            Some(host) => Some(device.or(host)),
+            None => Some(device.required()).filter(|host| !host.is_empty()),
+        };
+        let words = [("udp", Network::Any), ("udp4", Network::V4), ("udp6", Network::V6)];
+        let network = section.one_of("network", &words).optional().unwrap_or_default();
+        let limit = section.size("max_message_size").range(1..=MESSAGE_BYTES_LIMIT);
+        let message_bytes_max = limit.or(MESSAGE_BYTES_MAX) as usize;
+        let read_buffer = section.size("read_buffer").range(..=1 << 30).or(READ_BUFFER) as usize;
+        // Filebeat reads it and does nothing with it.
+        section.without_effect(&["timeout"], "datagrams have no connection that could be idle");
+        let device = device?;
+        let Some((host, port)) = parse_host(&device) else {
+            section.problem(
+                "host",
+                format!("`{device}` is not an address"),
+                "expected `host:port`, as in `0.0.0.0:514`",
+            );
+            return None;
+        };
+        let backlog_bytes_max = BACKLOG_BYTES_MAX;
+        let settings = Settings { message_bytes_max, read_buffer, backlog_bytes_max, device };
+        Some(Self { host, port, network, settings })
+    }
+
+    /// Binds the address.
+    pub(crate) async fn bind(&self) -> Result<DatagramSocket, InputError> {
+        let bound = DatagramSocket::bind_udp(&self.host, self.port, self.network).await;
+        bound.map_err(|error| {
+            InputError(format!("cannot listen on udp {}: {error}", self.settings.device))
+        })
+    }
+}
+
+fn parse_host(text: &str) -> Option<(String, u16)> {
+    let (host, port) = text.rsplit_once(':')?;
+    let port = port.parse().ok()?;
+    let bare = host.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
+    let is_name = !host.contains([':', '/', ' ']);
+    bare.or(is_name.then_some(host)).map(|host| (host.to_owned(), port))
+}
+
+impl Input for Udp {
+    fn kind(&self) -> &'static str {
+        "udp"
+    }
+
+    fn run(self: Box<Self>, intake: Intake) -> InputFuture {
+        Box::pin(async move {
+            let socket = self.bind().await?;
+            if let Some(address) = socket.address() {
+                tracing::info!(%address, "receives datagrams");
+            }
+            serve(socket, self.settings, None, intake).await
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hosts_with_ports_are_read() {
+        assert_eq!(parse_host(":514"), Some((String::new(), 514)));
+        assert_eq!(parse_host("[::1]:514"), Some(("::1".to_owned(), 514)));
+        assert_eq!(parse_host("a.b:0"), Some(("a.b".to_owned(), 0)));
+        for wrong in ["", "514", "::1:514", "a b:1", "a:70000"] {
+            assert_eq!(parse_host(wrong), None, "{wrong}");
+        }
+    }
+}
