@@ -18,6 +18,8 @@ pub struct Base {
     metadata: Vec<BaseNode>,
     text: Vec<u8>,
     pieces: Pieces,
+    /// The same for events without `log.offset`, which a base of files never has: made when the first is written.
+    plain: OnceLock<Pieces>,
     filter: KeyFilter,
     /// There are keys with dots in them.
     dotted: bool,
@@ -101,7 +103,9 @@ impl Base {
         }
         let (pieces, slots, layouts) = (Pieces::default(), OnceLock::new(), Mutex::default());
         let dotted = has_dots(&nodes) || has_dots(&metadata);
-        let mut base = Self { nodes, metadata, text, pieces, filter, dotted, slots, layouts };
+        let plain = OnceLock::new();
+        let mut base =
+            Self { nodes, metadata, text, pieces, plain, filter, dotted, slots, layouts };
         base.pieces = base.cut();
         base
     }
@@ -198,6 +202,30 @@ impl Base {
 
     pub(crate) fn pieces(&self) -> &Pieces {
         &self.pieces
+    }
+
+    /// The document of an untouched event without `log.offset`: there is nothing before the offset.
+    #[inline]
+    pub(crate) fn plain_pieces(&self) -> &Pieces {
+        self.plain.get_or_init(|| self.cut_plain())
+    }
+
+    #[cold]
+    fn cut_plain(&self) -> Pieces {
+        let mut out = Vec::with_capacity(self.text.len() + PIECES_BYTES);
+        let first = self.nodes.partition_point(|node| *node.key < *"message");
+        for node in &self.nodes[..first] {
+            out.push(b',');
+            out.extend_from_slice(self.rendered(node));
+        }
+        out.extend_from_slice(b",\"message\":");
+        let message = out.len();
+        for node in &self.nodes[first..] {
+            out.push(b',');
+            out.extend_from_slice(self.rendered(node));
+        }
+        out.push(b'}');
+        Pieces { text: out, offset: 0, message }
     }
 
     /// `"key":value` of a node of this base.

@@ -156,6 +156,9 @@ impl<'a> Members<'a> {
 /// Appends the members of a touched event behind its timestamp, each with a leading comma, and the
 /// closing brace.
 pub(crate) fn write_touched(out: &mut Vec<u8>, batch: &Batch, row: &Row, base: &Base) {
+    if row.flags == Row::MESSAGE && write_plain(out, batch, row, base) {
+        return;
+    }
     if row.has(Row::OFFSET) && is_apart(batch, row, base) {
         write_beside(out, batch, row, base);
         return;
@@ -172,6 +175,34 @@ pub(crate) fn write_touched(out: &mut Vec<u8>, batch: &Batch, row: &Row, base: &
         write_string(members.out, batch.text(row.message), batch.known_utf8(row.message));
     }
     members.out.push(b'}');
+}
+
+/// Writes an event of a source that is no file, if none of its own fields has a name that the base has; else `false`, and
+/// nothing was written.
+#[inline]
+fn write_plain(out: &mut Vec<u8>, batch: &Batch, row: &Row, base: &Base) -> bool {
+    let mut next = row.own;
+    while !next.is_none() {
+        let node = batch.node(next);
+        if base.position(batch.text(node.key)).is_some() {
+            return false;
+        }
+        next = node.next;
+    }
+    let pieces = base.plain_pieces();
+    out.extend_from_slice(pieces.before_message());
+    write_string(out, batch.text(row.message), batch.known_utf8(row.message));
+    if !row.own.is_none() {
+        let mut members = Members::new(out, batch, false);
+        let mut next = row.own;
+        while !next.is_none() {
+            write_member(&mut members, next);
+            next = batch.node(next).next;
+        }
+        members.end();
+    }
+    out.extend_from_slice(pieces.after_message());
+    true
 }
 
 /// What an event is to have between its message and what follows, if that is all that makes it another than an

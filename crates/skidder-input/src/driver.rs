@@ -113,8 +113,12 @@ impl Shared {
         }
         let is_over = || {
             ending.iter().all(|input| input.wait_ended(Duration::ZERO)) && {
+                // Nobody goes on behind a verdict where there is no cursor: then nothing is waited for, and a listener
+                // is not closed as long as an output is stuck.
                 let (_, inputs) = stage.queue.settle().ledgers();
-                remove.iter().all(|slot| inputs.get(slot).is_none_or(|of| of.in_flight() == 0))
+                let is_settled =
+                    |slot: &usize| inputs.get(slot).is_none_or(|of| of.in_flight() == 0);
+                !ending.iter().any(|input| input.has_cursors()) || remove.iter().all(is_settled)
             }
         };
         let mut commit = None;

@@ -1,14 +1,16 @@
 //! What an input is given: where it opens sources, and when it is to stop.
 
+use crate::backlog::Backlog;
 use crate::metrics::InputMetrics;
 use crate::source::{Source, SourceLane};
 use skidder_event::{Bind, Map, SourceId};
 use skidder_os::Clock;
 use skidder_pipeline::Queue;
 use skidder_registry::{Entry, KEY_BYTES_MAX, Registry, SourceAbout, SourceCursor};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use tokio::sync::watch;
+use tokio::task::JoinSet;
 
 /// One output that an input feeds.
 #[derive(Clone)]
@@ -43,6 +45,8 @@ pub(crate) struct Shared {
     pub(crate) once: bool,
     /// Sources opened so far.
     pub(crate) opened: AtomicU64,
+    /// For each output what was offered and waits for room; nothing as long as nothing may wait.
+    pub(crate) backlogs: OnceLock<Vec<Backlog>>,
 }
 
 /// Why a source cannot be opened.
@@ -106,6 +110,40 @@ impl Intake {
         &self.shared.metrics
     }
 
+    /// Lets events that are offered ([`Source::offer`]) wait while a queue is full, up to so many bytes of batches for each
+    /// output; only what is beyond is dropped. The future moves them into the queues and never ends by itself. What is left
+    /// when it is dropped is given up: wait for [`Intake::absorbed`] before. Call it once, before the first offer.
+    pub fn absorb(&self, bytes_max: usize) -> impl Future<Output = ()> + Send + use<> {
+        let shared = Arc::clone(&self.shared);
+        shared
+            .backlogs
+            .get_or_init(|| shared.lanes.iter().map(|_| Backlog::new(bytes_max)).collect());
+        async move {
+            let mut lanes = JoinSet::new();
+            for at in 0..shared.lanes.len() {
+                let shared = Arc::clone(&shared);
+                lanes.spawn(async move {
+                    if let Some(backlog) = shared.backlogs.get().and_then(|all| all.get(at)) {
+                        backlog.empty_into(&shared.lanes[at].queue, &*shared.clock).await;
+                    }
+                });
+            }
+            while lanes.join_next().await.is_some() {}
+        }
+    }
+
+    /// Waits until everything that was offered is in a queue, or was given up because its output has ended.
+    pub async fn absorbed(&self) {
+        for backlog in self.shared.backlogs.get().into_iter().flatten() {
+            backlog.wait_empty().await;
+        }
+    }
+
+    /// Whether offered events wait for room. Sources must stay open until they are in.
+    pub fn has_backlog(&self) -> bool {
+        self.shared.backlogs.get().into_iter().flatten().any(|backlog| !backlog.is_empty())
+    }
+
     /// Opens a source of which nothing is saved: one that cannot send again, or whose far side knows what was settled.
     /// `name` is for people; `fields` are the same for all its events.
     pub fn open(&self, name: &str, fields: Map) -> Source {
@@ -137,6 +175,7 @@ impl Intake {
             // The registry would refuse it for ever, and with it the cursors of all other sources.
             return Err(OpenError::LongName { length: key.len() });
         }
+        self.shared.metrics.has_cursors.store(true, Ordering::Relaxed);
         let saved = match lane.registry.get(&key) {
             Ok(Some(Entry::Source(entry))) => Some(entry.cursor),
             Ok(None) => None,

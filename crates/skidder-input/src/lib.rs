@@ -9,6 +9,7 @@
 //! queue and ledger. See `docs/decisions/0028-one-intake-for-several-outputs.md`.
 
 mod acknowledge;
+mod backlog;
 mod driver;
 mod facts;
 mod intake;

@@ -2,6 +2,7 @@
 
 use crate::facts::OpenSources;
 use skidder_event::{Counter, Gauge, Sample};
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 /// Counters of one input.
@@ -28,6 +29,8 @@ pub struct InputMetrics {
     /// Of an input that listens.
     pub listening: Listening,
     trouble: Mutex<Option<Arc<str>>>,
+    /// A source was opened that has a cursor.
+    pub(crate) has_cursors: AtomicBool,
 }
 
 /// What an input that listens reports as Filebeat does under `/inputs/`.
@@ -41,6 +44,8 @@ pub struct Listening {
     pub arrival_period: Sample,
     /// `processing_time`: nanoseconds from the receipt of an event until the queue took it.
     pub processing_time: Sample,
+    /// `udp_read_buffer_length_gauge`: bytes of the socket's receive buffer that the system granted.
+    pub read_buffer: Gauge,
     queue: OnceLock<ReceiveQueue>,
 }
 

@@ -133,14 +133,19 @@ impl Source {
     }
 
     /// Offers events: an output that has no room for them now drops them, and counts them as `queue_full`, or rejects them
-    /// if the far side waits for an acknowledgement. Returns whether all outputs took them.
+    /// if the far side waits for an acknowledgement. Returns whether all outputs took them. With [`crate::Intake::absorb`]
+    /// they wait for room first.
     pub fn offer(&mut self, batch: Batch, progress: Progress) -> bool {
         let events = batch.len() as u64;
         let mut unsent = self.for_each_lane(batch, progress);
         let mut is_taken = true;
         while let Some((at, batch)) = unsent.next() {
             let queue = &self.shared.lanes[at].queue;
-            if let Err(batch) = queue.try_push(batch) {
+            let offered = match self.shared.backlogs.get() {
+                Some(backlogs) => backlogs[at].offer(queue, batch),
+                None => queue.try_push(batch),
+            };
+            if let Err(batch) = offered {
                 is_taken = false;
                 self.shared.metrics.refused.add(batch.len() as u64);
                 queue.give_up(batch, DropReason::QueueFull);

@@ -4,6 +4,7 @@ use crate::intake::{Intake, Lane, Shared};
 use crate::metrics::InputMetrics;
 use crate::{Input, InputError};
 use skidder_os::Clock;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::runtime::Handle;
@@ -92,6 +93,11 @@ impl InputTask {
         &self.metrics
     }
 
+    /// Whether a run of it goes on where another one was settled.
+    pub(crate) fn has_cursors(&self) -> bool {
+        self.metrics.has_cursors.load(Ordering::Relaxed)
+    }
+
     /// What it is doing.
     pub fn state(&self) -> InputState {
         self.lock().now.clone()
@@ -115,6 +121,7 @@ impl InputTask {
             stop: self.stop.subscribe(),
             once: self.setup.once,
             opened: std::sync::atomic::AtomicU64::new(0),
+            backlogs: std::sync::OnceLock::new(),
         };
         state.now = InputState::Running;
         let work = input.run(Intake { shared: Arc::new(shared) });

@@ -40,6 +40,7 @@ fn intake(outputs: usize) -> (Intake, Vec<Queue>) {
         stop: watch::channel(false).1,
         once: false,
         opened: std::sync::atomic::AtomicU64::new(0),
+        backlogs: std::sync::OnceLock::new(),
     };
     (Intake { shared: Arc::new(shared) }, queues)
 }

@@ -143,6 +143,7 @@ impl World {
             stop: watch::channel(false).1,
             once: false,
             opened: std::sync::atomic::AtomicU64::new(0),
+            backlogs: std::sync::OnceLock::new(),
         };
         let intake = Intake { shared: Arc::new(shared) };
         let journal = intake.open_at_cursor("j", Map::new()).expect("the registry can be read");

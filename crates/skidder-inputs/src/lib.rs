@@ -3,10 +3,12 @@
 //! [`KINDS`] is the list of their types, from the name in `type` to the function that reads the settings.
 
 pub mod benchmark;
+pub mod datagram;
 pub mod stream;
 pub mod tcp;
 #[cfg(test)]
 mod testing;
+pub mod udp;
 pub mod unix;
 
 use skidder_config::Section;
@@ -32,4 +34,4 @@ pub type Read = fn(&Section<'_>, &Context) -> Option<Box<dyn Input>>;
 
 /// The types that there are.
 pub const KINDS: &[(&str, Read)] =
-    &[("benchmark", benchmark::read), ("tcp", tcp::read), ("unix", unix::read)];
+    &[("benchmark", benchmark::read), ("tcp", tcp::read), ("udp", udp::read), ("unix", unix::read)];

@@ -3,6 +3,7 @@
 use crate::snapshot::{InputSource, OutputSource, Sources};
 use serde_json::{Map, Value as Json, json};
 use skidder_event::{DropReason, Precision, TimeText};
+use skidder_input::{InputTask, SourceStatus};
 use skidder_input_file::AskError;
 use skidder_os::Timestamp;
 use skidder_pipeline::Ledger;
@@ -88,6 +89,14 @@ pub(crate) fn files(sources: &Sources, question: FilesQuestion) -> Result<Json, 
         let message = format!("there is no input number {input}; the first one is 0");
         return Err(FilesError::Question(message));
     };
+    if let Some(task) = source.counts.task() {
+        let next =
+            (input + 1 < inputs).then(|| format!("input={}&limit={}", input + 1, query.limit));
+        let open = sources_json(source, task, query.limit);
+        // They have no path; who asks for paths asks for files.
+        let open = if query.paths.is_empty() { open } else { Vec::new() };
+        return Ok(json!({"files": [], "sources": open, "next": next}));
+    }
     let Some(looks) = &of.looks else {
         return Err(FilesError::Later("there are no files here".to_owned()));
     };
@@ -104,6 +113,23 @@ pub(crate) fn files(sources: &Sources, question: FilesQuestion) -> Result<Json, 
     let told = |file| file_json(&source.id, id, file, output_full);
     let files: Vec<Json> = page.files.iter().map(told).collect();
     Ok(json!({"files": files, "next": next}))
+}
+
+/// The open sources of an input that is a task, up to so many, the most recently active first.
+fn sources_json(source: &InputSource, task: &InputTask, most: usize) -> Vec<Json> {
+    let (open, _) = task.metrics().sources.list(most);
+    let of = |status: SourceStatus| {
+        json!({
+            "input": source.id,
+            "type": source.kind,
+            "name": &*status.name,
+            "events": status.events,
+            "bytes": status.bytes,
+            "last_activity": status.last_activity.map(time_text),
+            "last_error": status.last_error,
+        })
+    };
+    open.into_iter().map(of).collect()
 }
 
 /// An input, and the output that it feeds there.

@@ -35,6 +35,14 @@ impl Counts {
         }
     }
 
+    /// The task, if the input is one.
+    pub(crate) fn task(&self) -> Option<&Arc<InputTask>> {
+        match self {
+            Self::Files(_) => None,
+            Self::Task(task) => Some(task),
+        }
+    }
+
     /// The last error that was met with a file.
     pub(crate) fn last_error(&self) -> Option<FileError> {
         match self {

@@ -1,13 +1,13 @@
 //! The counts of the stages, as plain numbers.
 
-use crate::inputs::Counts;
 use crate::lag::LagNumbers;
 use crate::snapshot::InputSource;
 use crate::states::{InputState, OutputState};
 use skidder_event::DropReason;
-use skidder_input::InputMetrics;
+use skidder_input::{InputMetrics, InputTask};
 use skidder_pipeline::{DiskQueue, Ledger, OutputMetrics, Queue, RegistrarMetrics};
 use skidder_read::{FileError, ReadMetrics};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// The counts of readers, of one input or of all. See [`ReadMetrics`] for their meaning.
@@ -49,13 +49,14 @@ pub struct SourceNumbers {
     pub open: u64,
     pub bytes: u64,
     pub events: u64,
+    pub published: u64,
     pub refused: u64,
     pub lost_before: u64,
     pub errors: u64,
 }
 
 /// One input and its counts.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub struct InputNumbers {
     /// Its `id`.
     pub id: String,
@@ -69,8 +70,8 @@ pub struct InputNumbers {
     pub number: usize,
     /// Its number for those who ask the scanner.
     pub slot: usize,
-    /// It is a task, and reads no files.
-    pub is_task: bool,
+    /// The task, if it reads no files.
+    pub task: Option<Arc<InputTask>>,
     /// Its counts.
     pub read: ReadNumbers,
     /// Where its lines are.
@@ -174,7 +175,7 @@ impl InputNumbers {
             kind: source.kind.clone(),
             output: output.cloned(),
             number: source.number,
-            is_task: matches!(source.counts, Counts::Task(_)),
+            task: source.counts.task().cloned(),
             read: source.counts.read(),
         }
     }
@@ -300,6 +301,7 @@ impl SourceNumbers {
             open: metrics.open.get(),
             bytes: metrics.bytes.get(),
             events: metrics.events.get(),
+            published: metrics.published.get(),
             refused: metrics.refused.get(),
             lost_before: metrics.lost_before.get(),
             errors: metrics.errors.get(),
@@ -308,11 +310,12 @@ impl SourceNumbers {
 
     fn add(&mut self, other: &Self) {
         // Taken apart, so that a new field cannot be forgotten.
-        let Self { opened, open, bytes, events, refused, lost_before, errors } = other;
+        let Self { opened, open, bytes, events, published, refused, lost_before, errors } = other;
         self.opened += opened;
         self.open += open;
         self.bytes += bytes;
         self.events += events;
+        self.published += published;
         self.refused += refused;
         self.lost_before += lost_before;
         self.errors += errors;

@@ -9,6 +9,8 @@ use crate::numbers::{InputNumbers, ReadNumbers, SourceNumbers};
 use crate::process::user_name;
 use crate::snapshot::{Program, Snapshot};
 use serde_json::{Map, Number, Value as Json, json};
+use skidder_event::Summary;
+use skidder_input::InputTask;
 use skidder_os::Fs;
 
 /// The document of `/stats`: all metrics, nested at the dots of their names. Of several outputs these are the
@@ -77,9 +79,9 @@ pub fn inputs(snapshot: &Snapshot, kind: Option<&str>) -> Json {
 }
 
 fn input_entry(input: &InputNumbers, snapshot: &Snapshot) -> Json {
-    let mut entry = match input.is_task {
-        true => task_entry(input),
-        false => file_entry(input),
+    let mut entry = match &input.task {
+        Some(task) => task_entry(input, task),
+        None => file_entry(input),
     };
     add_state(&mut entry["skidder"], input, snapshot);
     if let Some(output) = &input.output {
@@ -88,25 +90,53 @@ fn input_entry(input: &InputNumbers, snapshot: &Snapshot) -> Json {
     entry
 }
 
-/// An input that is a task, with the names of Filebeat's inputs that listen.
-fn task_entry(input: &InputNumbers) -> Json {
-    let SourceNumbers { opened, open, bytes, events, refused, lost_before, errors } =
+/// An input that is a task; those that listen have Filebeat's names, others have those of its `benchmark`.
+fn task_entry(input: &InputNumbers, task: &InputTask) -> Json {
+    let SourceNumbers { opened, open, bytes, events, published, refused, lost_before, errors } =
         input.read.sources;
-    json!({
+    let metrics = task.metrics();
+    let mut entry = json!({
         "id": input.id,
         "input": input.kind,
-        "received_events_total": events,
-        "received_bytes_total": bytes,
-        "system_packet_drops": lost_before,
         "skidder": {
             "sources_opened_total": opened,
             "sources_open": open,
+            "bytes_total": bytes,
             "refused_total": refused,
             "lost_before_total": lost_before,
             "errors_total": errors,
+            "trouble": metrics.trouble().as_deref(),
             "ledger": ledger_json(&input.ledger),
         },
-    })
+    });
+    let listening = &metrics.listening;
+    let Some(device) = listening.device.get() else {
+        entry["events_published_total"] = published.into();
+        return entry;
+    };
+    let is_path = input.kind == "unix";
+    entry[if is_path { "path" } else { "device" }] = device.as_str().into();
+    entry["received_events_total"] = events.into();
+    entry["received_bytes_total"] = listening.message_bytes.get().into();
+    entry["published_events_total"] = published.into();
+    if let Some(length) = listening.receive_queue_length() {
+        entry["receive_queue_length"] = length.into();
+    }
+    if input.kind == "udp" {
+        entry["system_packet_drops"] = lost_before.into();
+        entry["udp_read_buffer_length_gauge"] = listening.read_buffer.get().into();
+    }
+    entry["arrival_period"] = histogram(&listening.arrival_period.summary());
+    entry["processing_time"] = histogram(&listening.processing_time.summary());
+    entry
+}
+
+fn histogram(summary: &Summary) -> Json {
+    let Summary { count, min, max, mean, stddev, median, p75, p95, p99, p999 } = *summary;
+    json!({ "histogram": {
+        "count": count, "min": min, "max": max, "mean": mean, "stddev": stddev, "median": median,
+        "p75": p75, "p95": p95, "p99": p99, "p999": p999,
+    }})
 }
 
 /// An input that reads files.

@@ -13,6 +13,7 @@ use crate::reload::{self, AllConfigFiles, Prints, refuse_modules};
 use skidder_config::{Problems, Section, Settings};
 use skidder_event::Precision;
 use skidder_log::LogSettings;
+use skidder_net::Sockets;
 use skidder_observe::HttpConfig;
 use skidder_os::{Clock, Fs, Timestamp};
 use skidder_output_elasticsearch::Setup;
@@ -86,6 +87,8 @@ pub(crate) struct Outside<'a> {
     pub(crate) cores: usize,
     /// Set when the program ends: what processors are at is stopped.
     pub(crate) interrupt: Arc<AtomicBool>,
+    /// Sockets that outlive the input that has them.
+    pub(crate) sockets: Sockets,
 }
 
 /// Reads and checks all settings. `None` if something is wrong; `problems` has it then.
@@ -297,6 +300,7 @@ impl Reading<'_> {
         let tasks = skidder_inputs::Context {
             fs: Arc::clone(&outside.fs),
             clock: Arc::clone(&outside.clock),
+            sockets: outside.sockets.clone(),
         };
         let mut inputs = Vec::new();
         let mut ids = HashSet::new();

@@ -17,6 +17,7 @@ use anyhow::{Context as _, Result, bail};
 use skidder_config::{
     LoadOptions, OpenKeystore, Pipes, Problem, Problems, Settings, Subject, load,
 };
+use skidder_net::Sockets;
 use skidder_os::{Clock, Fs, RealFs, SystemClock};
 use skidder_read::survey;
 use std::path::{Path, PathBuf};
@@ -42,6 +43,8 @@ pub(crate) struct World {
     pub(crate) service: Arc<Service>,
     /// Set when the program ends: what processors are at is stopped.
     pub(crate) interrupt: Arc<AtomicBool>,
+    /// Sockets that outlive the input that has them.
+    pub(crate) sockets: Sockets,
 }
 
 impl World {
@@ -57,6 +60,7 @@ impl World {
             caught: Caught::default(),
             service: Arc::new(Service::of_environment()),
             interrupt: Arc::default(),
+            sockets: Sockets::default(),
         })
     }
 
@@ -73,6 +77,7 @@ impl World {
             trial: self.trial,
             cores: self.cores,
             interrupt: Arc::clone(&self.interrupt),
+            sockets: self.sockets.clone(),
         }
     }
 }
@@ -170,6 +175,8 @@ pub(crate) fn print_beside(output: &str, text: &str) -> Result<()> {
 }
 
 fn run_command(global: &Global, world: &World) -> Result<ExitCode> {
+    // Before any other descriptor is opened.
+    world.sockets.inherit()?;
     let settings = load_settings(global, world)?;
     world.startup.step(|| "configuration read".to_owned());
     // The lock comes first, because the agent's id is in the directory that it protects.

@@ -25,6 +25,7 @@ use limits::{open_files_max, refuse_closed_stdout};
 use output::{Start, open_registry};
 use skidder_event::DropReason;
 use skidder_input::Setup;
+use skidder_net::Sockets;
 use skidder_observe::{Reloads, grouped, span_text};
 use skidder_os::{Clock, Fs};
 use skidder_pipeline::{Patience, Settle};
@@ -93,6 +94,8 @@ pub(crate) struct Running {
     interrupt: Arc<AtomicBool>,
     /// The inputs that are tasks.
     tasks: Tasks,
+    /// What outlives them in a reload.
+    sockets: Sockets,
 }
 
 /// Runs until a signal comes or, without a reloader, until everything that is there is delivered.
@@ -262,6 +265,7 @@ impl Running {
             );
             runtimes.push(runtime);
         }
+        world.sockets.close_unclaimed();
         world.startup.step(|| "outputs and readers started".to_owned());
         // What opening registries and connections took is not needed again either.
         program_pages::give_back();
@@ -291,6 +295,7 @@ impl Running {
             files: Files::default(),
             interrupt: Arc::clone(&world.interrupt),
             tasks,
+            sockets: world.sockets.clone(),
         })
     }
 
@@ -392,6 +397,7 @@ impl Running {
                 Ok(Happened::InputsChanged) => {
                     self.changing -= 1;
                     if self.changing == 0 {
+                        self.sockets.close_unclaimed();
                         tracing::info!("all inputs are as configured");
                     }
                 }

@@ -2,7 +2,7 @@
 
 use super::{Kind, LABEL_OUTCOME, LABEL_REASON, LABEL_STATE, Series, Value};
 use crate::lag::LagNumbers;
-use crate::numbers::InputNumbers;
+use crate::numbers::{InputNumbers, SourceNumbers};
 use crate::states::InputState;
 use skidder_event::DropReason;
 use std::time::Duration;
@@ -62,6 +62,11 @@ fn is(input: &InputNumbers, state: InputState) -> Option<Value> {
 
 fn lag(input: &InputNumbers, number: fn(&LagNumbers) -> u64) -> Option<Value> {
     input.lag.as_ref().map(|lag| Value::Count(number(lag)))
+}
+
+/// Of an input that is a task.
+fn source(input: &InputNumbers, number: fn(&SourceNumbers) -> u64) -> Option<Value> {
+    input.task.as_ref().map(|_| Value::Count(number(&input.read.sources)))
 }
 
 fn seconds(input: &InputNumbers, span: fn(&LagNumbers) -> Option<Duration>) -> Option<Value> {
@@ -175,5 +180,41 @@ pub(crate) const METRICS: &[InputMetric] = &[
         "skidder_input_deleted_in_seconds",
         "Time until rotation deletes the first of its files that has something without a verdict.",
         |i| seconds(i, |lag| lag.deleted_in),
+    ),
+    metric(
+        Kind::Gauge,
+        "skidder_input_sources_open",
+        "Connections, peers and the like that are open.",
+        |i| source(i, |of| of.open),
+    ),
+    metric(
+        Kind::Counter,
+        "skidder_input_received_events_total",
+        "Events received, before they went to any output.",
+        |i| source(i, |of| of.events),
+    ),
+    metric(
+        Kind::Counter,
+        "skidder_input_received_bytes_total",
+        "Bytes received, as the far side sent them.",
+        |i| source(i, |of| of.bytes),
+    ),
+    metric(
+        Kind::Counter,
+        "skidder_input_lost_before_total",
+        "Events that the system threw away before skidder saw them, because its receive buffer was full.",
+        |i| source(i, |of| of.lost_before),
+    ),
+    metric(
+        Kind::Counter,
+        "skidder_input_refused_total",
+        "Events for which an output had no room, dropped as `queue_full`.",
+        |i| source(i, |of| of.refused),
+    ),
+    metric(
+        Kind::Counter,
+        "skidder_input_network_errors_total",
+        "What could not be read or taken, and errors of the network.",
+        |i| source(i, |of| of.errors),
     ),
 ];

@@ -2,6 +2,8 @@
 
 use super::{Problem, Problems};
 use crate::snapshot::{InputSource, Sources};
+use crate::summary::grouped;
+use skidder_input::{InputState, InputTask};
 use skidder_os::{Clock, Fs, Monotonic};
 use skidder_read::{FilestreamSettings, Finding, survey};
 use std::collections::BTreeSet;
@@ -70,5 +72,31 @@ fn of_input(input: &InputSource, age: Duration) -> Vec<Problem> {
         ..Problem::warning(finding.kind(), format!("input `{name}`: {finding}"))
             .remedy(finding.remedy())
     };
-    findings.into_iter().flatten().map(problem).collect()
+    let mut problems: Vec<Problem> = findings.into_iter().flatten().map(problem).collect();
+    problems
+        .extend(input.counts.task().into_iter().flat_map(|task| of_task(&input.id, name, task)));
+    problems
+}
+
+/// An input that does not run, or of whose events the system threw some away.
+fn of_task(id: &str, name: &str, task: &InputTask) -> Vec<Problem> {
+    let of_input = |problem: Problem| Problem { input: Some(id.to_owned()), ..problem };
+    let mut problems = Vec::new();
+    if let InputState::Failed(error) = task.state() {
+        problems.push(Problem::error("input_failed", format!("input `{name}` has ended: {error}")));
+    }
+    if let Some(trouble) = task.metrics().trouble() {
+        let message = format!("input `{name}`: {trouble}; it is tried again");
+        problems.push(Problem::error("input_trouble", message));
+    }
+    let lost = task.metrics().lost_before.get();
+    if lost > 0 {
+        let message = format!(
+            "input `{name}`: the system threw away {} events before skidder saw them",
+            grouped(lost)
+        );
+        let remedy = "raise `read_buffer`, and `sysctl net.core.rmem_max` to at least as much";
+        problems.push(Problem::warning("lost_before", message).remedy(remedy));
+    }
+    problems.into_iter().map(of_input).collect()
 }

@@ -1,0 +1,169 @@
+//! `udp`: each datagram is an event.
+//!
+//! Settings, defaults and fields are Filebeat's (filebeat/input/net/udp), but for these: `read_buffer` is 8 MiB where
+//! Filebeat leaves the system's default, and a datagram that was cut is marked on Linux too.
+
+use crate::Context;
+use crate::datagram::{DatagramSocket, Left, Settings, serve};
+use rustix::net::SocketType;
+use skidder_config::Section;
+use skidder_input::{Input, InputError, InputFuture, Intake};
+use skidder_net::{BoundAddress, Claim, Family, IpPlace, ListenError, SocketKey};
+use std::time::Duration;
+
+/// Pause before an address that is in use is tried again; each is twice as long as the one before.
+const BIND_PAUSE: Duration = Duration::from_millis(100);
+
+/// The longest of these pauses.
+const BIND_PAUSE_MAX: Duration = Duration::from_secs(10);
+
+/// Default of `host`.
+const HOST: &str = "localhost:8080";
+
+/// Default of `max_message_size`.
+const MESSAGE_BYTES_MAX: u64 = 10 << 10;
+
+/// Default of `read_buffer`.
+const READ_BUFFER: u64 = 8 << 20;
+
+/// Most that `max_message_size` may be.
+const MESSAGE_BYTES_LIMIT: u64 = 20 << 20;
+
+/// Bytes of batches that wait while the queue is full, for each output.
+const BACKLOG_BYTES_MAX: usize = 16 << 20;
+
+/// The input.
+#[derive(Debug)]
+pub struct Udp {
+    host: String,
+    port: u16,
+    family: Family,
+    claim: Claim,
+    settings: Settings,
+}
+
+/// Reads its settings.
+pub fn read(section: &Section<'_>, context: &Context) -> Option<Box<dyn Input>> {
+    let workers = section.u64("number_of_workers").range(1..=1024).or(1);
+    if workers > 1 {
+        section.warning(
+            "number_of_workers",
+            "one thread receives the datagrams and runs the processors",
+            "remove it; Filebeat needs it because it handles one datagram at a time",
+        );
+    }
+    Udp::read(section, Some(HOST), context).map(|input| Box::new(input) as _)
+}
+
+impl Udp {
+    /// Reads what `udp` and `syslog` share; without a default the host is required.
+    pub(crate) fn read(
+        section: &Section<'_>,
+        host: Option<&str>,
+        context: &Context,
+    ) -> Option<Self> {
+        let device = section.string("host").hint("as in `host: \"0.0.0.0:514\"`");
+        let device = match host {
+            Some(host) => Some(device.or(host)),
+            None => Some(device.required()).filter(|host| !host.is_empty()),
+        };
+        let words = [("udp", Family::Any), ("udp4", Family::V4), ("udp6", Family::V6)];
+        let family = section.one_of("network", &words).or(Family::Any);
+        let limit = section.size("max_message_size").range(1..=MESSAGE_BYTES_LIMIT);
+        let message_bytes_max = limit.or(MESSAGE_BYTES_MAX) as usize;
+        let read_buffer = section.size("read_buffer").range(..=1 << 30).or(READ_BUFFER) as usize;
+        // Filebeat reads it and does nothing with it.
+        section.without_effect(&["timeout"], "datagrams have no connection that could be idle");
+        let device = device?;
+        let Some((host, port)) = parse_host(&device) else {
+            section.problem(
+                "host",
+                format!("`{device}` is not an address"),
+                "expected `host:port`, as in `0.0.0.0:514`",
+            );
+            return None;
+        };
+        let backlog_bytes_max = BACKLOG_BYTES_MAX;
+        let settings = Settings { message_bytes_max, read_buffer, backlog_bytes_max, device };
+        let key = SocketKey::Udp { host: host.clone(), port, family };
+        Some(Self { host, port, family, claim: context.sockets.claim(key), settings })
+    }
+
+    /// Binds the address, or takes the socket of systemd. An address that is in use is tried again; nothing if the input
+    /// was stopped meanwhile.
+    async fn bind(&self, intake: &Intake) -> Result<Option<Left>, InputError> {
+        let metrics = intake.metrics();
+        let mut pause = BIND_PAUSE;
+        loop {
+            let error = match self.try_bind().await {
+                Ok(socket) => {
+                    metrics.set_trouble(None);
+                    return Ok(Some(Left { socket, drops: 0 }));
+                }
+                Err(error @ (ListenError::InUse { .. } | ListenError::Resolve { .. })) => error,
+                Err(error) => return Err(InputError(error.to_string())),
+            };
+            metrics.errors.add(1);
+            metrics.set_trouble(Some(&error.to_string()));
+            tracing::error!(%error, "cannot listen; trying again");
+            tokio::select! {
+                () = intake.stopped() => return Ok(None),
+                () = tokio::time::sleep(pause) => {}
+            }
+            pause = (pause * 2).min(BIND_PAUSE_MAX);
+        }
+    }
+
+    async fn try_bind(&self) -> Result<DatagramSocket, ListenError> {
+        let place = IpPlace::resolve(&self.host, self.port, self.family).await?;
+        let socket = match self.claim.inherited(&BoundAddress::Tcp(place.address)) {
+            Some(socket) => socket,
+            None => place.bind(SocketType::DGRAM)?,
+        };
+        Ok(DatagramSocket::from(std::net::UdpSocket::from(socket)))
+    }
+}
+
+fn parse_host(text: &str) -> Option<(String, u16)> {
+    let (host, port) = text.rsplit_once(':')?;
+    let port = port.parse().ok()?;
+    let bare = host.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
+    let is_name = !host.contains([':', '/', ' ']);
+    bare.or(is_name.then_some(host)).map(|host| (host.to_owned(), port))
+}
+
+impl Input for Udp {
+    fn kind(&self) -> &'static str {
+        "udp"
+    }
+
+    fn run(self: Box<Self>, intake: Intake) -> InputFuture {
+        Box::pin(async move {
+            let left = match self.claim.take::<Left>() {
+                Some(left) => Some(left),
+                None => self.bind(&intake).await?,
+            };
+            // Stopped before it could listen.
+            let Some(left) = left else { return Ok(()) };
+            if let Some(address) = left.socket.address() {
+                tracing::info!(%address, "receives datagrams");
+            }
+            serve(left, Some(self.claim), self.settings, None, intake).await
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hosts_with_ports_are_read() {
+        assert_eq!(parse_host(":514"), Some((String::new(), 514)));
+        assert_eq!(parse_host("[::1]:514"), Some(("::1".to_owned(), 514)));
+        assert_eq!(parse_host("a.b:0"), Some(("a.b".to_owned(), 0)));
+        for wrong in ["", "514", "::1:514", "a b:1", "a:70000"] {
+            assert_eq!(parse_host(wrong), None, "{wrong}");
+        }
+    }
+}
