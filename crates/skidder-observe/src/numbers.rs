@@ -189,11 +189,15 @@ impl InputNumbers {
         state: Option<(OutputState, Option<Duration>)>,
         output: &str,
     ) {
-        self.state = state.map(|(state, _)| InputState::of(&lag, state));
+        self.state = state.map(|(state, _)| match &self.task {
+            Some(task) => InputState::of_task(&task.state(), state),
+            None => InputState::of(&lag, state),
+        });
         let blocked = state.and_then(|(_, blocked)| blocked);
         let is_blocked = self.state == Some(InputState::Blocked);
         self.blocked = blocked.filter(|_| is_blocked).map(|span| (output.to_owned(), span));
-        self.lag = Some(lag);
+        // Nothing is known of what the far side of a task still has.
+        self.lag = Some(lag).filter(|_| self.task.is_none());
     }
 
     /// Its lines that became events.

@@ -2,6 +2,7 @@
 
 use crate::lag::LagNumbers;
 use crate::snapshot::OutputSource;
+use skidder_input::InputState as TaskState;
 use skidder_os::Monotonic;
 use skidder_pipeline::Ledger;
 use skidder_read::FileState;
@@ -105,6 +106,16 @@ impl InputState {
             _ => Self::Waiting,
         }
     }
+
+    /// The state of an input that is a task, for an output in this state. Whether its far side has more is not known.
+    pub(crate) fn of_task(task: &TaskState, output: OutputState) -> Self {
+        match (task, output) {
+            (_, OutputState::Ended) | (TaskState::Ended | TaskState::Failed(_), _) => Self::Ended,
+            (_, OutputState::Blocked) => Self::Blocked,
+            (TaskState::Waiting, _) => Self::Waiting,
+            (TaskState::Running, _) => Self::Reading,
+        }
+    }
 }
 
 #[cfg(test)]
@@ -132,5 +143,15 @@ mod tests {
         for (lag, output, expected) in states {
             assert_eq!(InputState::of(lag, output), expected, "{lag:?} {output:?}");
         }
+    }
+
+    #[test]
+    fn an_input_that_is_a_task_reads_as_long_as_it_and_its_output_run() {
+        let (running, works) = (TaskState::Running, OutputState::Idle);
+        assert_eq!(InputState::of_task(&running, works), InputState::Reading);
+        assert_eq!(InputState::of_task(&running, OutputState::Blocked), InputState::Blocked);
+        assert_eq!(InputState::of_task(&running, OutputState::Ended), InputState::Ended);
+        assert_eq!(InputState::of_task(&TaskState::Ended, works), InputState::Ended);
+        assert_eq!(InputState::of_task(&TaskState::Waiting, works), InputState::Waiting);
     }
 }

@@ -203,10 +203,12 @@ fn file_entry(input: &InputNumbers) -> Json {
 
 /// Adds what an input is doing and how far behind it is, if somebody has looked.
 fn add_state(ours: &mut Json, input: &InputNumbers, snapshot: &Snapshot) {
-    let (Some(state), Some(lag)) = (input.state, &input.lag) else { return };
+    let Some(state) = input.state else { return };
     ours["state"] = state.name().into();
-    ours["lag"] = totals_json(lag);
-    ours["lag"]["age_ms"] = millis(lag.age).into();
+    if let Some(lag) = &input.lag {
+        ours["lag"] = totals_json(lag);
+        ours["lag"]["age_ms"] = millis(lag.age).into();
+    }
     if let Some((output, span)) = &input.blocked {
         ours["blocked_on"] = output.as_str().into();
         ours["blocked_ms"] = millis(*span).into();

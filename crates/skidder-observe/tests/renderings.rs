@@ -207,7 +207,7 @@ fn the_periodic_line_shows_growth_of_counters_and_gauges_as_they_are() {
     assert_eq!(first.metrics["libbeat"]["output"]["type"], "elasticsearch");
     assert!(first.metrics["libbeat"].get("config").is_none(), "zeros are left out");
 
-    run.sources.outputs[0].inputs.list()[0].metrics.lines.add(4);
+    common::files(&run.sources.outputs[0].inputs.list()[0]).lines.add(4);
     run.sources.outputs[0].queue.push(batch(9, 4)).unwrap();
     run.take().ticket.delivered(4);
     let second = line.next(run.snapshot()).metrics;

@@ -227,7 +227,8 @@ pub(crate) fn assert_golden(name: &str, text: &str) {
     assert_eq!(text, expected, "{} differs; UPDATE_GOLDEN=1 accepts it", path.display());
 }
 
-fn files(input: &InputSource) -> &ReadMetrics {
+/// What an input counts that reads files.
+pub(crate) fn files(input: &InputSource) -> &ReadMetrics {
     match &input.counts {
         Counts::Files(metrics) => metrics,
         Counts::Task(_) => panic!("it reads files"),

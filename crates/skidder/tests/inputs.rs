@@ -1,0 +1,175 @@
+//! Inputs that are not files, in the program: several outputs, reloads in the middle of lines, stops, and what is shown.
+#![expect(clippy::unwrap_used, reason = "a failed test is the message")]
+
+mod common;
+
+use common::lines::{judge, line, lines};
+use common::program::{Ledger, Program, patiently};
+use common::server::BulkServer;
+use common::{Place, accept};
+use rustix::process::Signal;
+use serde_json::Value;
+use std::io::Write as _;
+use std::net::UdpSocket;
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+
+/// A place with these inputs instead of its files.
+fn with_inputs(place: &Place, inputs: &str) {
+    let text = place.configuration();
+    let (_, rest) = text.split_once("filebeat.registry.flush").unwrap();
+    place.configure(&format!("filebeat.inputs:\n{inputs}filebeat.registry.flush{rest}"));
+}
+
+fn connect(path: &PathBuf) -> UnixStream {
+    patiently("somebody who listens", || UnixStream::connect(path).ok())
+}
+
+/// Asks for a reload, and waits until it is over.
+fn reload(program: &mut Program, times: usize) {
+    program.signal(Signal::HUP);
+    program.await_log_times(&["all inputs are as configured".to_owned()], times);
+}
+
+#[test]
+fn an_input_feeds_several_outputs_and_each_gets_every_event_once() {
+    let place = Place::with_output(
+        "outputs:\n- {id: a, file: {path: a, filename: e}}\n- {id: b, file: {path: b, filename: e}}\n",
+    );
+    with_inputs(&place, "- {type: benchmark, count: 5000, threads: 2, message: hello}\n");
+    let ended = place.once(&[]).succeeded();
+    let all = Ledger { read: 10_000, delivered: 10_000, ..Ledger::default() };
+    for output in ["a", "b"] {
+        assert_eq!(ended.ledger_of(output), all);
+        let mut seen = std::collections::BTreeSet::new();
+        for file in std::fs::read_dir(place.path().join(output)).unwrap() {
+            for text in std::fs::read_to_string(file.unwrap().path()).unwrap().lines() {
+                let event: Value = serde_json::from_str(text).unwrap();
+                assert_eq!(
+                    (&event["message"], &event["input"]["type"]),
+                    (&"hello".into(), &"benchmark".into())
+                );
+                seen.insert((event["thread"].as_u64(), event["line"].as_u64()));
+            }
+        }
+        assert_eq!(seen.len(), 10_000);
+    }
+}
+
+#[test]
+fn reloads_in_the_middle_of_lines_lose_none_and_repeat_none() {
+    let server = BulkServer::start();
+    let place = Place::new(&server);
+    let path = place.path().join("in");
+    let input = |tag: usize| {
+        format!("- {{type: unix, id: x, path: '{}', tags: [t{tag}]}}\n", path.display())
+    };
+    with_inputs(&place, &input(0));
+    let mut program = place.start(&[]);
+    let mut client = connect(&path);
+    let mut sent = 0;
+    for times in 1..=5 {
+        let bytes = lines("a", sent..sent + 500);
+        sent += 500;
+        // The rest of the line comes to the next input.
+        let half = bytes.len() - 7;
+        client.write_all(&bytes[..half]).unwrap();
+        let text = place.configuration();
+        place.configure(&text.replace(&input(times - 1), &input(times)));
+        reload(&mut program, times);
+        client.write_all(&bytes[half..]).unwrap();
+    }
+    // What is not ended by a newline is an event at the end.
+    client.write_all(line("a", sent).as_bytes()).unwrap();
+    sent += 1;
+    let ended = program.terminate().succeeded();
+    accept("reload in the middle of a line", judge(&[("a", sent)], &server.documents()), 0);
+    assert_eq!(ended.ledger(), Ledger { read: sent, delivered: sent, ..Ledger::default() });
+}
+
+#[test]
+fn a_stuck_output_makes_senders_wait_and_what_was_received_is_delivered_when_it_goes_on() {
+    let server = BulkServer::start();
+    let place = Place::new(&server);
+    let path = place.path().join("in");
+    with_inputs(&place, &format!("- {{type: unix, path: '{}'}}\n", path.display()));
+    server.hold();
+    let program = place.start(&[]);
+    let mut client = connect(&path);
+    let sender = std::thread::spawn(move || client.write_all(&lines("a", 0..20_000)));
+    program.await_log("skidder is running");
+    patiently("requests that are held", || (server.held() > 0).then_some(()));
+    server.release();
+    sender.join().unwrap().unwrap();
+    patiently("all lines", || (server.count() == 20_000).then_some(()));
+    let ended = program.terminate().succeeded();
+    accept("a stuck output", judge(&[("a", 20_000)], &server.documents()), 0);
+    assert_eq!(ended.ledger().dropped, 0);
+}
+
+#[test]
+fn datagrams_are_events_and_the_numbers_of_filebeat_are_shown() {
+    let server = BulkServer::start();
+    let place = Place::new(&server);
+    let port = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let long = "x".repeat(100);
+    let inputs = format!(
+        "- {{type: udp, id: u, host: 'localhost:{port}', max_message_size: 64, read_buffer: 100KiB}}\n"
+    );
+    with_inputs(&place, &inputs);
+    place.open_endpoint();
+    let program = place.start(&[]);
+    program.await_log("receives datagrams");
+    let client = UdpSocket::bind("127.0.0.1:0").unwrap();
+    client.connect(("127.0.0.1", port)).unwrap();
+    for number in 0..100 {
+        client.send(line("a", number).as_bytes()).unwrap();
+    }
+    client.send(b"").unwrap();
+    client.send(long.as_bytes()).unwrap();
+    patiently("all datagrams", || (server.count() == 101).then_some(()));
+    let all: Value = serde_json::from_str(&place.get("/inputs/")).unwrap();
+    let input = &all[0];
+    for (name, value) in [
+        ("device", Value::from(format!("localhost:{port}"))),
+        ("received_events_total", 101.into()),
+        ("published_events_total", 101.into()),
+        ("system_packet_drops", 0.into()),
+    ] {
+        assert_eq!(input[name], value, "{name}: {input}");
+    }
+    assert_eq!(input["skidder"]["state"], "reading", "{input}");
+    let open: Value = serde_json::from_str(&place.get("/files?input=0")).unwrap();
+    let from = client.local_addr().unwrap().to_string();
+    let is_there = |source: &Value| source["name"] == from.as_str();
+    assert!(open["sources"].as_array().unwrap().iter().any(is_there), "{open}");
+    let metrics = place.get("/metrics");
+    assert!(metrics.contains("skidder_input_received_events_total{input=\"u\"} 101"), "{metrics}");
+    let ended = program.terminate().succeeded();
+    let read = Ledger { read: 101, delivered: 101, ..Ledger::default() };
+    assert_eq!(ended.ledger(), read);
+    let sent = server.sent();
+    let cut = sent.iter().find(|event| event.message.starts_with("xx")).unwrap();
+    assert_eq!(cut.message.len(), 64);
+}
+
+#[test]
+fn a_port_in_use_is_a_problem_until_it_is_free() {
+    let server = BulkServer::start();
+    let place = Place::new(&server);
+    let taken = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let port = taken.local_addr().unwrap().port();
+    with_inputs(&place, &format!("- {{type: udp, id: u, host: '127.0.0.1:{port}'}}\n"));
+    place.open_endpoint();
+    let program = place.start(&[]);
+    program.await_log("cannot listen");
+    let status = place.run(&["status"]);
+    assert!(
+        status.out.contains("another process does already; it is tried again"),
+        "{}",
+        status.out
+    );
+    drop(taken);
+    program.await_log("receives datagrams");
+    program.terminate().succeeded();
+}
