@@ -24,7 +24,6 @@ use inputs::Tasks;
 use limits::{open_files_max, refuse_closed_stdout};
 use output::{Start, open_registry};
 use skidder_event::DropReason;
-use skidder_input::Setup;
 use skidder_net::Sockets;
 use skidder_observe::{Reloads, grouped, span_text};
 use skidder_os::{Clock, Fs};
@@ -127,11 +126,8 @@ pub(crate) fn run(
     world.service.stopping();
     watch.close_endpoint(&running);
     watch.end_export(&running);
-    let settles: Vec<_> = running
-        .outputs
-        .iter()
-        .map(|output| (output.id.clone(), output.kind, Arc::clone(&output.settle)))
-        .collect();
+    let settle = |of: &RunningOutput| (of.id.clone(), of.kind, Arc::clone(&of.settle));
+    let settles: Vec<_> = running.outputs.iter().map(settle).collect();
     let mut shortfall = Shortfall::of_files(std::mem::take(&mut running.files));
     let may_have_lost = running.outputs.iter().any(RunningOutput::may_have_lost);
     shortfall.left = running.outputs.iter().map(|output| output.left.events).sum();
@@ -218,6 +214,22 @@ pub(crate) fn runtime(threads: usize) -> Result<Runtime> {
         .context("cannot start the threads for sockets")
 }
 
+/// Passes signals on.
+fn listen(world: &World, once: bool, send: Sender<Happened>) -> Result<()> {
+    world.caught.listen(!once, move |asked| {
+        // The main thread may be gone already.
+        drop(send.send(match asked {
+            Asked::Reload => Happened::Reload,
+            Asked::Stop => Happened::Signal,
+            Asked::Leave => {
+                // A second signal does not wait for anything but the log.
+                logging::flush();
+                std::process::exit(1);
+            }
+        }));
+    })
+}
+
 impl Running {
     /// Opens the registries and starts everything.
     pub(crate) fn start(parts: Parts, world: &World, once: bool) -> Result<Self> {
@@ -246,13 +258,7 @@ impl Running {
             registries.push(open_registry(&world.fs, &world.clock, &output.place.registry)?);
             world.startup.step(|| format!("registry {} opened", output.place.registry.display()));
         }
-        let setup = Setup {
-            id: "".into(),
-            run: parts.agent.ephemeral_id.as_str().into(),
-            once,
-            clock: Arc::clone(&world.clock),
-        };
-        let mut tasks = Tasks::new(setup, parts.workers);
+        let mut tasks = Tasks::of(&parts.agent, world, once, parts.workers);
         tasks.expect(outputs.iter().flat_map(|output| &output.inputs));
         let mut started = Vec::with_capacity(outputs.len());
         let mut runtimes = Vec::with_capacity(outputs.len());
@@ -269,19 +275,7 @@ impl Running {
         world.startup.step(|| "outputs and readers started".to_owned());
         // What opening registries and connections took is not needed again either.
         program_pages::give_back();
-        let told = send.clone();
-        world.caught.listen(!once, move |asked| {
-            // The main thread may be gone already.
-            drop(told.send(match asked {
-                Asked::Reload => Happened::Reload,
-                Asked::Stop => Happened::Signal,
-                Asked::Leave => {
-                    // A second signal does not wait for anything but the log.
-                    logging::flush();
-                    std::process::exit(1);
-                }
-            }));
-        })?;
+        listen(world, once, send.clone())?;
         Ok(Self {
             outputs: started,
             runtimes,

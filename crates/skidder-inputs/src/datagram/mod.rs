@@ -237,12 +237,13 @@ impl Receiver {
         let metrics = self.intake.metrics();
         metrics.bytes.add(bytes);
         metrics.listening.message_bytes.add(bytes);
+        let newest = self.newest;
+        let period = newest.map(|newest| u64::try_from(time - newest).unwrap_or(0));
+        if let Some(mean) = period.and_then(|period| period.checked_div(events)) {
+            metrics.listening.arrival_period.add(mean, events);
+        }
         if events > 0 {
-            let newest = self.newest.replace(time);
-            if let Some(newest) = newest {
-                let period = u64::try_from(time - newest).unwrap_or(0);
-                metrics.listening.arrival_period.add(period / events, events);
-            }
+            self.newest = Some(time);
             let took = clock.monotonic().since(start).as_nanos();
             let took = u64::try_from(took).unwrap_or(u64::MAX);
             metrics.listening.processing_time.add(took, events);

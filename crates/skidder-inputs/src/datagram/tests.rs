@@ -65,7 +65,7 @@ impl InputTrial for Peer {
     }
 }
 
-async fn peer(senders: usize) -> Peer {
+fn peer(senders: usize) -> Peer {
     let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
     socket.set_nonblocking(true).unwrap();
     let socket = DatagramSocket::from(socket);
@@ -83,14 +83,13 @@ async fn peer(senders: usize) -> Peer {
 #[tokio::test(flavor = "multi_thread")]
 async fn datagrams_of_one_peer_and_of_many_keep_the_contract() {
     for senders in [1, 40] {
-        let handle = tokio::runtime::Handle::current();
-        let fresh = || tokio::task::block_in_place(|| handle.block_on(peer(senders)));
+        let fresh = || peer(senders);
         keep_input(fresh).await;
     }
 }
 
 /// Lines that came, and what the far side lost before.
-async fn flood(count: usize, read_buffer: usize) -> (u64, u64, u64) {
+fn flood(count: usize, read_buffer: usize) -> (u64, u64, u64) {
     let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
     socket.set_nonblocking(true).unwrap();
     let socket = DatagramSocket::from(socket);
@@ -109,10 +108,10 @@ async fn flood(count: usize, read_buffer: usize) -> (u64, u64, u64) {
     (came, u64::from(state.drops), u64::from(state.queued))
 }
 
-#[tokio::test]
-async fn what_the_kernel_throws_away_is_known_also_if_nothing_follows() {
-    let (came, drops, queued) = flood(2000, 16 << 10).await;
+#[test]
+fn what_the_kernel_throws_away_is_known_also_if_nothing_follows() {
+    let (came, drops, queued) = flood(2000, 16 << 10);
     assert!(drops > 0, "the buffer is too small for them");
     assert_eq!((came + drops, queued), (2000, 0));
-    assert_eq!(flood(100, 1 << 20).await, (100, 0, 0));
+    assert_eq!(flood(100, 1 << 20), (100, 0, 0));
 }

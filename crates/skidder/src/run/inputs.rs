@@ -1,6 +1,8 @@
 //! The inputs of a running output: files are read for each output, a task feeds all of its outputs at once.
 
 use super::output::RunningInput;
+use crate::agent::Agent;
+use crate::commands::World;
 use crate::inputs::{Input, Reads};
 use crate::shown_plan::ShownPlan;
 use anyhow::{Context as _, Result};
@@ -42,10 +44,13 @@ impl Slots {
     }
 }
 
-/// What an input is to the pipeline of an output.
-pub(super) enum Part {
-    File(Box<FileInput>),
-    Lane(LaneOf),
+/// What inputs are to the pipeline of an output.
+#[derive(Default)]
+pub(super) struct Inputs {
+    /// What others may see of them.
+    pub(super) running: Vec<RunningInput>,
+    pub(super) files: Vec<FileInput>,
+    pub(super) lanes: Vec<LaneOf>,
 }
 
 /// The inputs that are tasks, of all outputs. Their runtime starts with the first of them.
@@ -65,8 +70,14 @@ pub(super) struct Tasks {
 }
 
 impl Tasks {
-    /// None yet. `setup` is that of each, without an id; `workers` is how many threads may process events.
-    pub(super) fn new(setup: Setup, workers: usize) -> Self {
+    /// None yet; `workers` is how many threads may process events.
+    pub(super) fn of(agent: &Agent, world: &World, once: bool, workers: usize) -> Self {
+        let setup = Setup {
+            id: "".into(),
+            run: agent.ephemeral_id.as_str().into(),
+            once,
+            clock: Arc::clone(&world.clock),
+        };
         Self {
             workers,
             runtime: None,
@@ -154,13 +165,27 @@ pub(super) struct Shared {
 }
 
 impl Shared {
-    /// What an input is to the pipeline of the output, and what others may see of it.
-    pub(super) fn part(
+    /// What inputs are to the pipeline of the output.
+    pub(super) fn inputs(
+        &self,
+        inputs: Vec<Input>,
+        slots: &mut Slots,
+        tasks: &mut Tasks,
+    ) -> Result<Inputs> {
+        let mut all = Inputs::default();
+        for input in inputs {
+            self.add(input, slots, tasks, &mut all)?;
+        }
+        Ok(all)
+    }
+
+    fn add(
         &self,
         input: Input,
         slots: &mut Slots,
         tasks: &mut Tasks,
-    ) -> Result<(RunningInput, Part)> {
+        all: &mut Inputs,
+    ) -> Result<()> {
         let plan = Arc::new(ShownPlan::of(&input, None));
         let kind = input.kind();
         let Input { number, id, reads, print, bind, peer, .. } = input;
@@ -186,18 +211,19 @@ impl Shared {
                 if let Some(peer) = peer {
                     file = file.with_peer(peer);
                 }
-                let running = running(slots.next_file(), counts, Some(survey));
-                Ok((running, Part::File(Box::new(file))))
+                all.running.push(running(slots.next_file(), counts, Some(survey)));
+                all.files.push(file);
             }
             Reads::Task(input) => {
                 let task = tasks.get(number, &id, input)?;
                 let slot = slots.next_task();
                 let counts = Counts::Task(Arc::clone(&task));
                 let registry = Arc::clone(&self.registry);
-                let lane = LaneOf { input: task, slot, bind, registry };
-                Ok((running(slot, counts, None), Part::Lane(lane)))
+                all.running.push(running(slot, counts, None));
+                all.lanes.push(LaneOf { input: task, slot, bind, registry });
             }
         }
+        Ok(())
     }
 
     fn context(

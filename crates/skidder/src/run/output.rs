@@ -2,7 +2,7 @@
 //! that one that is stuck holds up no other, and goes on from the files when it can.
 
 use super::Happened;
-use super::inputs::{Part, Shared, Slots, Tasks};
+use super::inputs::{Inputs, Shared, Slots, Tasks};
 use super::left_queues::{self, LeftQueues, UsedQueue};
 use crate::commands::World;
 use crate::inputs::Input;
@@ -166,7 +166,7 @@ impl RunningOutput {
         done: Box<dyn FnOnce() + Send>,
     ) -> Result<Option<(u64, u64)>> {
         let mut before = std::mem::take(&mut self.inputs);
-        let (mut files, mut lanes) = (Vec::new(), Vec::new());
+        let mut fresh = Vec::new();
         for input in wanted {
             if let Some(at) = before.iter().position(|running| running.print == input.print) {
                 let mut running = before.swap_remove(at);
@@ -174,13 +174,11 @@ impl RunningOutput {
                 self.inputs.push(running);
                 continue;
             }
-            let (running, part) = self.shared.part(input, &mut self.slots, tasks)?;
-            match part {
-                Part::File(file) => files.push(*file),
-                Part::Lane(lane) => lanes.push(lane),
-            }
-            self.inputs.push(running);
+            fresh.push(input);
         }
+        let Inputs { running, files, lanes } = self.shared.inputs(fresh, &mut self.slots, tasks)?;
+        self.inputs.extend(running);
+        self.inputs.sort_by_key(|input| input.number);
         self.list.replace(self.inputs.iter().map(RunningInput::source).collect());
         let counts = ((files.len() + lanes.len()) as u64, before.len() as u64);
         if counts == (0, 0) {
@@ -247,15 +245,8 @@ impl Start<'_> {
         }));
         let shared = self.shared(&settle, &registry, &readers, &queues);
         let mut slots = Slots::default();
-        let (mut inputs, mut files, mut lanes) = (Vec::new(), Vec::new(), Vec::new());
-        for input in parts.inputs {
-            let (running, part) = shared.part(input, &mut slots, tasks)?;
-            match part {
-                Part::File(file) => files.push(*file),
-                Part::Lane(lane) => lanes.push(lane),
-            }
-            inputs.push(running);
-        }
+        let Inputs { running: inputs, files, lanes } =
+            shared.inputs(parts.inputs, &mut slots, tasks)?;
         let scanner = Scanner::new(files, &*world.fs).with_queue_waiting(queues.waits_for_more());
         let dead_letters = parts.dead_letters.map(|limits| dead_letters(world, data, limits));
         let metrics = Arc::new(OutputMetrics::new(Arc::clone(&world.clock)));
