@@ -7,17 +7,19 @@
 //! datagram follows.
 
 mod peers;
+mod server;
 mod socket;
 #[cfg(test)]
 mod tests;
 
+pub use server::{DatagramAddress, DatagramServer};
 pub use socket::DatagramSocket;
 
 use peers::Peers;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use skidder_event::Batch;
 use skidder_input::{InputError, Intake};
-use skidder_net::Claim;
+use skidder_net::{Claim, UnixName};
 use socket::Arena;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -27,6 +29,9 @@ use tokio::sync::oneshot;
 
 /// How long the thread sleeps between two calls while datagrams arrive, in nanoseconds.
 const PAUSE_NANOSECONDS: i64 = 2_000_000;
+
+/// Bytes of batches that wait while the queue is full, for each output.
+pub const BACKLOG_BYTES_MAX: usize = 16 << 20;
 
 /// Calls that take what the kernel has already received when the input stops; a sender that goes on does not keep it.
 const LAST_CALLS_MAX: usize = 256;
@@ -43,6 +48,8 @@ pub struct Left {
     pub socket: DatagramSocket,
     /// What the kernel had thrown away at the last look; 0 of one that is new.
     pub drops: u32,
+    /// The name of a unix socket, unless it is systemd's; goes with it.
+    pub name: Option<UnixName>,
 }
 
 /// How datagrams are received.
@@ -156,6 +163,10 @@ struct Receiver {
     intake: Intake,
     /// What the kernel had thrown away at the last look.
     drops: u32,
+    /// Its senders wait while it is full.
+    is_unix: bool,
+    /// The name of a unix socket.
+    name: Option<UnixName>,
     /// Where an input that takes over finds the socket.
     claim: Option<Claim>,
     /// Bytes that wait in the socket's receive buffer.
@@ -166,19 +177,22 @@ struct Receiver {
 
 impl Receiver {
     fn new(left: Left, settings: &Settings, shape: Option<Box<dyn Shape>>, intake: Intake) -> Self {
-        let Left { socket, drops } = left;
+        let Left { socket, drops, name } = left;
         let arena = Arena::new(&socket, settings.message_bytes_max);
-        let name = match socket.address() {
+        let shown = match socket.address() {
             Some(address) => address.to_string(),
             None => settings.device.clone(),
         };
-        let peers = Peers::new(intake.clone(), &name, shape);
+        let is_unix = socket.address().is_none();
+        let peers = Peers::new(intake.clone(), &shown, shape);
         Self {
             socket,
             arena,
             peers,
             intake,
             drops,
+            is_unix,
+            name,
             claim: None,
             queued: Arc::default(),
             newest: None,
@@ -187,6 +201,13 @@ impl Receiver {
 
     fn run(mut self, wake: &OwnedFd) {
         loop {
+            if self.is_unix && self.intake.has_backlog() {
+                // The sender waits, as with a connection.
+                if wait([wake.as_fd()], Some(PAUSE_NANOSECONDS)) {
+                    break;
+                }
+                continue;
+            }
             let received = self.round();
             if received == self.arena.slots {
                 if wait([wake.as_fd()], Some(0)) {
@@ -204,7 +225,7 @@ impl Receiver {
             }
         }
         if let Some(claim) = self.claim.take_if(|claim| claim.has_successor()) {
-            claim.leave(Left { socket: self.socket, drops: self.drops });
+            claim.leave(Left { socket: self.socket, drops: self.drops, name: self.name });
             return;
         }
         for _ in 0..LAST_CALLS_MAX {

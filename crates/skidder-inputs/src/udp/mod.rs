@@ -4,19 +4,10 @@
 //! Filebeat leaves the system's default, and a datagram that was cut is marked on Linux too.
 
 use crate::Context;
-use crate::datagram::{DatagramSocket, Left, Settings, serve};
-use rustix::net::SocketType;
+use crate::datagram::{BACKLOG_BYTES_MAX, DatagramAddress, DatagramServer, Settings};
 use skidder_config::Section;
-use skidder_input::{Input, InputError, InputFuture, Intake};
-use skidder_net::{BoundAddress, Claim, Family, IpPlace, ListenError, SocketKey};
-use std::time::Duration;
-
-/// Pause before an address that is in use is tried again; each is twice as long as the one before.
-const BIND_PAUSE: Duration = Duration::from_millis(100);
-
-/// The longest of these pauses.
-const BIND_PAUSE_MAX: Duration = Duration::from_secs(10);
-
+use skidder_input::{Input, InputFuture, Intake};
+use skidder_net::{Family, SocketKey};
 /// Default of `host`.
 const HOST: &str = "localhost:8080";
 
@@ -29,18 +20,9 @@ const READ_BUFFER: u64 = 8 << 20;
 /// Most that `max_message_size` may be.
 const MESSAGE_BYTES_LIMIT: u64 = 20 << 20;
 
-/// Bytes of batches that wait while the queue is full, for each output.
-const BACKLOG_BYTES_MAX: usize = 16 << 20;
-
 /// The input.
 #[derive(Debug)]
-pub struct Udp {
-    host: String,
-    port: u16,
-    family: Family,
-    claim: Claim,
-    settings: Settings,
-}
+pub struct Udp(DatagramServer);
 
 /// Reads its settings.
 pub fn read(section: &Section<'_>, context: &Context) -> Option<Box<dyn Input>> {
@@ -86,41 +68,8 @@ impl Udp {
         let backlog_bytes_max = BACKLOG_BYTES_MAX;
         let settings = Settings { message_bytes_max, read_buffer, backlog_bytes_max, device };
         let key = SocketKey::Udp { host: host.clone(), port, family };
-        Some(Self { host, port, family, claim: context.sockets.claim(key), settings })
-    }
-
-    /// Binds the address, or takes the socket of systemd. An address that is in use is tried again; nothing if the input
-    /// was stopped meanwhile.
-    async fn bind(&self, intake: &Intake) -> Result<Option<Left>, InputError> {
-        let metrics = intake.metrics();
-        let mut pause = BIND_PAUSE;
-        loop {
-            let error = match self.try_bind().await {
-                Ok(socket) => {
-                    metrics.set_trouble(None);
-                    return Ok(Some(Left { socket, drops: 0 }));
-                }
-                Err(error @ (ListenError::InUse { .. } | ListenError::Resolve { .. })) => error,
-                Err(error) => return Err(InputError(error.to_string())),
-            };
-            metrics.errors.add(1);
-            metrics.set_trouble(Some(&error.to_string()));
-            tracing::error!(%error, "cannot listen; trying again");
-            tokio::select! {
-                () = intake.stopped() => return Ok(None),
-                () = tokio::time::sleep(pause) => {}
-            }
-            pause = (pause * 2).min(BIND_PAUSE_MAX);
-        }
-    }
-
-    async fn try_bind(&self) -> Result<DatagramSocket, ListenError> {
-        let place = IpPlace::resolve(&self.host, self.port, self.family).await?;
-        let socket = match self.claim.inherited(&BoundAddress::Tcp(place.address)) {
-            Some(socket) => socket,
-            None => place.bind(SocketType::DGRAM)?,
-        };
-        Ok(DatagramSocket::from(std::net::UdpSocket::from(socket)))
+        let address = DatagramAddress::Udp { host, port, family };
+        Some(Self(DatagramServer { address, claim: context.sockets.claim(key), settings }))
     }
 }
 
@@ -138,18 +87,7 @@ impl Input for Udp {
     }
 
     fn run(self: Box<Self>, intake: Intake) -> InputFuture {
-        Box::pin(async move {
-            let left = match self.claim.take::<Left>() {
-                Some(left) => Some(left),
-                None => self.bind(&intake).await?,
-            };
-            // Stopped before it could listen.
-            let Some(left) = left else { return Ok(()) };
-            if let Some(address) = left.socket.address() {
-                tracing::info!(%address, "receives datagrams");
-            }
-            serve(left, Some(self.claim), self.settings, None, intake).await
-        })
+        Box::pin(self.0.run(intake))
     }
 }
 

@@ -1,4 +1,4 @@
-//! `unix`: messages over a unix socket with connections (`socket_type: stream`).
+//! `unix`: messages over a unix socket, with connections (`socket_type: stream`) or as datagrams (`datagram`).
 //!
 //! Settings and fields are Filebeat's (filebeat/input/unix, filebeat/inputsource/unix). A socket that another process
 //! listens on is not taken away from it, as Filebeat would.
@@ -7,6 +7,7 @@
 mod tests;
 
 use crate::Context;
+use crate::datagram::{DatagramAddress, DatagramServer, Settings};
 use crate::stream::{StreamAddress, StreamServer, StreamSettings, serve};
 use nix::unistd::Group;
 use skidder_config::Section;
@@ -17,21 +18,47 @@ use std::sync::Arc;
 /// What the type is called.
 const KIND: &str = "unix";
 
+/// Default of `max_message_size` of a datagram.
+const DATAGRAM_BYTES_MAX: u64 = 20 << 20;
+
 /// A server of a unix socket.
-pub struct Unix {
-    server: StreamServer,
+pub enum Unix {
+    /// With connections.
+    Stream(Box<StreamServer>),
+    /// Of datagrams.
+    Datagram(DatagramServer),
 }
 
 /// Reads its settings.
 pub fn read(section: &Section<'_>, context: &Context) -> Option<Box<dyn Input>> {
     let types = [("stream", false), ("datagram", true)];
     if section.one_of("socket_type", &types).or(false) {
-        let message = "`socket_type: datagram` is not here yet";
-        section.problem("socket_type", message, "use `stream`");
-        return None;
+        let server = read_datagrams(section, context)?;
+        return Some(Box::new(Unix::Datagram(server)));
     }
     let server = read_server(section, context, StreamSettings::read(section)?)?;
-    Some(Box::new(Unix { server }))
+    Some(Box::new(Unix::Stream(Box::new(server))))
+}
+
+/// Reads a server of datagrams.
+fn read_datagrams(section: &Section<'_>, context: &Context) -> Option<DatagramServer> {
+    let limit = section.size("max_message_size").range(1..=DATAGRAM_BYTES_MAX);
+    let message_bytes_max = limit.or(DATAGRAM_BYTES_MAX) as usize;
+    section.without_effect(
+        &["framing", "line_delimiter", "max_connections", "timeout"],
+        "each datagram is a message, and there are no connections",
+    );
+    let place = read_place(section)?;
+    let key = SocketKey::UnixDatagram(place.path.clone());
+    let settings = Settings {
+        message_bytes_max,
+        read_buffer: 0,
+        // Nothing is received while it is used, so that it holds what one call has received.
+        backlog_bytes_max: usize::MAX,
+        device: place.path.display().to_string(),
+    };
+    let address = DatagramAddress::Unix(place);
+    Some(DatagramServer { address, claim: context.sockets.claim(key), settings })
 }
 
 /// Reads `path`, `group` and `mode` of a server whose other settings are read.
@@ -94,6 +121,9 @@ impl Input for Unix {
     }
 
     fn run(self: Box<Self>, intake: Intake) -> InputFuture {
-        Box::pin(serve(self.server, intake))
+        match *self {
+            Self::Stream(server) => Box::pin(serve(*server, intake)),
+            Self::Datagram(server) => Box::pin(server.run(intake)),
+        }
     }
 }

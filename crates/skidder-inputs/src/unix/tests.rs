@@ -111,3 +111,61 @@ fn settings_are_those_of_filebeat() {
         assert_eq!(problems.is_empty(), expected.is_empty(), "{text}: {problems}");
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn datagrams_are_messages_and_the_socket_goes_to_the_next_input() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("s");
+    let sockets = Sockets::default();
+    let fresh = |more: &str| {
+        let text =
+            format!("{{path: {}, socket_type: datagram, mode: '0600'{more}}}", path.display());
+        let (input, problems) = read_with(&text, |section| read(section, &context(&sockets)));
+        assert_eq!(problems, "");
+        input.unwrap()
+    };
+    let mut bench = Bench::start(fresh(""), 1000);
+    let client = std::os::unix::net::UnixDatagram::unbound().unwrap();
+    bench.until("a socket", |_| client.connect(&path).is_ok()).await;
+    assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o600);
+    client.send(b"one\ntwo").unwrap();
+    client.send(b"three").unwrap();
+    bench.until("both", |bench| bench.events.len() == 2).await;
+    assert_eq!(
+        bench.events[0],
+        serde_json::json!({"input": {"type": "unix"}, "message": "one\ntwo"})
+    );
+    // The client keeps its connection: the name in the file system and the socket stay.
+    bench.replace(fresh(", max_message_size: 4")).await;
+    client.send(b"four-and-more").unwrap();
+    bench.until("the cut one", |bench| bench.events.len() == 3).await;
+    assert_eq!(bench.events[2]["message"], "four");
+    assert_eq!(bench.events[2]["log"]["flags"][0], "truncated");
+    bench.stop().await;
+    assert!(!path.exists(), "its name goes with it");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn senders_of_datagrams_wait_for_a_full_queue() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("s");
+    let sockets = Sockets::default();
+    let text = format!("{{path: {}, socket_type: datagram}}", path.display());
+    let (input, problems) = read_with(&text, |section| read(section, &context(&sockets)));
+    assert_eq!(problems, "");
+    let mut bench = Bench::start(input.unwrap(), 100);
+    let client = std::os::unix::net::UnixDatagram::unbound().unwrap();
+    bench.until("a socket", |_| client.connect(&path).is_ok()).await;
+    let sender = std::thread::spawn(move || {
+        for number in 0..20_000 {
+            client.send(line(number).as_bytes()).unwrap();
+        }
+    });
+    bench.events(20_000).await;
+    sender.join().unwrap();
+    let ledger = bench.settle.total();
+    assert_eq!((ledger.read(), ledger.dropped().total()), (20_000, 0));
+    let came: Vec<String> = bench.messages().into_iter().map(str::to_owned).collect();
+    assert_eq!(came, (0..20_000).map(line).collect::<Vec<_>>());
+    bench.stop().await;
+}
