@@ -71,6 +71,8 @@ enum Verb {
     Page(RunArguments),
     /// CPU of compressed files over plain ones: every codec, lines of all lengths, two queues.
     Codecs(RunArguments),
+    /// CPU, loss and memory of inputs from the network.
+    Network(RunArguments),
     /// Race log shippers over the same work, and judge what they lose when something goes wrong.
     Peers(Box<peers::Arguments>),
 }
@@ -169,6 +171,7 @@ fn main() -> Result<()> {
         Verb::Outputs(arguments) => measure(&arguments, rows::outputs),
         Verb::Page(arguments) => measure_lines(&arguments, rows::page, PAGE_LINES),
         Verb::Codecs(arguments) => measure(&arguments, rows::codecs),
+        Verb::Network(arguments) => measure(&arguments, rows::network),
         Verb::Peers(arguments) => {
             let (tables, verdict) = peers::run(&arguments)?;
             say(&tables)?;

@@ -113,6 +113,11 @@ impl Running {
         Ok(Self { id: child.id(), reaped: false })
     }
 
+    /// Resident memory, in bytes.
+    pub fn memory(&self) -> Result<u64> {
+        memory_of(self.id)
+    }
+
     /// User and system time of all its threads so far, to the nanosecond.
     #[expect(unsafe_code, reason = "the clock of another process has no safe interface")]
     pub fn cpu(&self) -> Result<Duration> {

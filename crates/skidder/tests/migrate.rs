@@ -263,7 +263,6 @@ fn configurations_that_people_have_start_or_say_what_is_missing() {
                 assert_eq!(lenient.code(), Some(0), "{name}: {}", lenient.log);
                 "known to Filebeat, but not supported by skidder yet"
             }
-            "input" => "input type `udp` is not supported",
             "certificates" => "cannot read `ssl.certificate_authorities`",
             "typo" => "did you mean `ignore_older`?",
             other => panic!("{name}: {other}"),

@@ -10,6 +10,7 @@ mod idle;
 mod latency;
 mod many;
 mod memory;
+mod network;
 mod outputs;
 mod page;
 mod parsers;
@@ -28,6 +29,7 @@ pub use idle::idle;
 pub use latency::latency;
 pub use many::many;
 pub use memory::memory;
+pub use network::network;
 pub use outputs::outputs;
 pub use page::page;
 pub use parsers::parsers;
@@ -64,6 +66,7 @@ pub fn all(stage: &Stage) -> Vec<Row> {
         tuned,
         rotations,
         codecs,
+        network,
     ];
     experiments.iter().flat_map(|experiment| experiment(stage)).collect()
 }

@@ -1,0 +1,214 @@
+//! What inputs from the network cost and lose: lines over TCP against the same lines from a file, a flood of datagrams,
+//! and thousands of connections.
+
+use super::{Goal, row, rows_or_why, ship_once, spread};
+use crate::measure::{self, Running, pause};
+use crate::sink::{Behaviour, Sink};
+use crate::stage::{Home, Stage};
+use crate::statistics::summarize;
+use crate::table::Row;
+use anyhow::{Context, Result, ensure};
+use serde_json::Value;
+use skidder_os::{Clock, SystemClock};
+use std::io::Write as _;
+use std::net::{TcpListener, TcpStream, UdpSocket};
+use std::path::Path;
+use std::time::Duration;
+
+const TCP: Goal = ("x1", "CPU of lines over tcp, over the same lines from a file", 1.7, 1.3, "");
+const UDP: Goal =
+    ("x2", "datagrams lost of 2,000,000 of 240 bytes, 200,000 a second", 0.1, 0.0, " %");
+const CONNECTIONS: Goal =
+    ("x3", "memory of a tcp connection, 5,000 idle and 500 active", 24.0, 8.0, " KB");
+
+/// How long nothing may come before an experiment is given up.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// How often it is looked what has come.
+const LOOK: Duration = Duration::from_millis(5);
+
+/// Datagrams a second, for [`FLOOD`].
+const RATE: u64 = 200_000;
+
+/// How long they come.
+const FLOOD: u64 = 10;
+
+/// Bytes of a datagram.
+const DATAGRAM_BYTES: usize = 240;
+
+/// Connections that say nothing.
+const IDLE: usize = 5_000;
+
+/// Connections that send.
+const ACTIVE: usize = 500;
+
+/// Lines of each of these.
+const ACTIVE_LINES: usize = 100;
+
+/// The rows x1, x2 and x3.
+pub fn network(stage: &Stage) -> Vec<Row> {
+    let mut rows = rows_or_why(&[TCP], tcp(stage));
+    rows.extend(rows_or_why(&[UDP], udp(stage)));
+    rows.extend(rows_or_why(&[CONNECTIONS], connections(stage)));
+    rows
+}
+
+/// A program with one input that listens.
+struct Listening {
+    program: Running,
+    sink: Sink,
+    /// Holds the state of the program.
+    home: Home,
+    port: u16,
+}
+
+impl Listening {
+    /// Starts it with an input of this type.
+    fn start(stage: &Stage, kind: &str) -> Result<Self> {
+        // Nobody else takes a port that was just given back.
+        let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
+        let sink = Sink::start(Behaviour::default())?;
+        let url = Value::from(sink.url());
+        let home = stage.home_of(&format!(
+            "filebeat.inputs:\n  - {{type: {kind}, id: bench, host: '127.0.0.1:{port}'}}\n\
+             output.elasticsearch:\n  hosts: [{url}]\n  compression_level: 0\n"
+        ))?;
+        let log = std::fs::File::create(home.log())?;
+        let program = Running::start(home.command(&stage.skidder).stderr(log))?;
+        let listening = Self { program, sink, home, port };
+        listening.until("the program to listen", || {
+            let log = std::fs::read_to_string(listening.home.log())?;
+            Ok(log.contains("\"listening\"") || log.contains("receives datagrams"))
+        })?;
+        Ok(listening)
+    }
+
+    /// Waits until something holds.
+    fn until(&self, what: &str, holds: impl Fn() -> Result<bool>) -> Result<()> {
+        let clock = SystemClock::new();
+        while !holds()? {
+            let came = self.sink.count().documents;
+            ensure!(clock.monotonic().0 < PATIENCE, "waited for {what}; {came} events came");
+            pause(LOOK);
+        }
+        Ok(())
+    }
+
+    /// Waits until so many events came.
+    fn events(&self, count: u64) -> Result<()> {
+        self.until("all events", || Ok(self.sink.count().documents >= count))
+    }
+
+    fn connect(&self) -> Result<TcpStream> {
+        TcpStream::connect(("127.0.0.1", self.port)).context("cannot connect to the program")
+    }
+}
+
+fn tcp(stage: &Stage) -> Result<Vec<Row>> {
+    let file = stage.plain(stage.lines)?;
+    let bytes = std::fs::read(&file)?;
+    let (mut from_file, mut over_tcp) = (Vec::new(), Vec::new());
+    for run in 0..stage.runs {
+        from_file.push(file_cost(stage, &file)?);
+        over_tcp.push(tcp_cost(stage, &bytes)?);
+        measure::note(&format!("tcp {}: {from_file:?} {over_tcp:?}", run + 1));
+    }
+    let from_file = summarize(&from_file).context("no run was made")?;
+    let over_tcp = summarize(&over_tcp).context("no run was made")?;
+    let each = over_tcp.median / stage.lines as f64 * 1e6;
+    let detail = format!(
+        "{} lines, {each:.2} µs a line; {}; {}",
+        stage.lines,
+        spread("s:", over_tcp),
+        spread("from a file s:", from_file)
+    );
+    Ok(vec![row(&TCP, over_tcp.median / from_file.median, detail)])
+}
+
+fn file_cost(stage: &Stage, file: &Path) -> Result<f64> {
+    let paths = file.to_string_lossy();
+    let (cost, _) = ship_once(stage, &stage.skidder, &paths, false, stage.lines)?;
+    Ok(cost.cpu.as_secs_f64())
+}
+
+fn tcp_cost(stage: &Stage, bytes: &[u8]) -> Result<f64> {
+    let listening = Listening::start(stage, "tcp")?;
+    listening.connect()?.write_all(bytes)?;
+    listening.events(stage.lines)?;
+    let came = listening.sink.count().documents;
+    ensure!(came == stage.lines, "{came} of {} events came", stage.lines);
+    Ok(listening.program.end(PATIENCE)?.cpu.as_secs_f64())
+}
+
+fn udp(stage: &Stage) -> Result<Vec<Row>> {
+    let mut lost = Vec::new();
+    let mut costs = Vec::new();
+    for run in 0..stage.runs {
+        let listening = Listening::start(stage, "udp")?;
+        let sent = flood(listening.port)?;
+        // What does not come any more is lost.
+        let mut before = u64::MAX;
+        loop {
+            pause(Duration::from_secs(1));
+            let came = listening.sink.count().documents;
+            if came == before {
+                break;
+            }
+            before = came;
+        }
+        lost.push((sent - before) as f64 / sent as f64 * 100.0);
+        costs.push(listening.program.end(PATIENCE)?.cpu.as_secs_f64() / sent as f64 * 1e6);
+        measure::note(&format!("udp {}: {lost:?} % lost, {costs:?} µs a datagram", run + 1));
+    }
+    let lost = summarize(&lost).context("no run was made")?;
+    let costs = summarize(&costs).context("no run was made")?;
+    let detail = format!("{}; {}", spread("% lost:", lost), spread("CPU µs a datagram:", costs));
+    Ok(vec![row(&UDP, lost.median, detail)])
+}
+
+/// Sends datagrams at a steady rate; returns how many.
+fn flood(port: u16) -> Result<u64> {
+    let socket = UdpSocket::bind("127.0.0.1:0")?;
+    socket.connect(("127.0.0.1", port))?;
+    let datagram = [b'x'; DATAGRAM_BYTES];
+    let clock = SystemClock::new();
+    let mut sent = 0;
+    while sent < RATE * FLOOD {
+        let due = (clock.monotonic().0.as_secs_f64() * RATE as f64) as u64;
+        if sent >= due {
+            pause(Duration::from_micros(200));
+        }
+        while sent < due.min(RATE * FLOOD) {
+            socket.send(&datagram)?;
+            sent += 1;
+        }
+    }
+    Ok(sent)
+}
+
+fn connections(stage: &Stage) -> Result<Vec<Row>> {
+    crate::stage::allow_many_open_files()?;
+    let mut each = Vec::new();
+    for run in 0..stage.runs {
+        let listening = Listening::start(stage, "tcp")?;
+        // Buffers and the connection to the sink are there before it is measured.
+        let mut first = listening.connect()?;
+        first.write_all(&b"a line\n".repeat(10_000))?;
+        listening.events(10_000)?;
+        let before = listening.program.memory()?;
+        let idle: Vec<TcpStream> = (0..IDLE).map(|_| listening.connect()).collect::<Result<_>>()?;
+        let mut active: Vec<TcpStream> =
+            (0..ACTIVE).map(|_| listening.connect()).collect::<Result<_>>()?;
+        for connection in &mut active {
+            connection.write_all(&b"a line\n".repeat(ACTIVE_LINES))?;
+        }
+        listening.events((10_000 + ACTIVE * ACTIVE_LINES) as u64)?;
+        let after = listening.program.memory()?;
+        each.push(after.saturating_sub(before) as f64 / (IDLE + ACTIVE) as f64 / 1e3);
+        measure::note(&format!("connections {}: {each:?} KB", run + 1));
+        drop((idle, active, first));
+        listening.program.end(PATIENCE)?;
+    }
+    let each = summarize(&each).context("no run was made")?;
+    Ok(vec![row(&CONNECTIONS, each.median, spread("KB:", each))])
+}
