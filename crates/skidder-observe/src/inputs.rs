@@ -12,7 +12,12 @@ pub enum Counts {
     /// Of one that reads files.
     Files(Arc<ReadMetrics>),
     /// Of one that is a task, and may feed other outputs as well.
-    Task(Arc<InputTask>),
+    Task {
+        /// The task.
+        task: Arc<InputTask>,
+        /// Whether sums have it here: of several outputs that it feeds, only one has.
+        is_counted: bool,
+    },
 }
 
 impl Counts {
@@ -20,7 +25,7 @@ impl Counts {
     pub fn read(&self) -> ReadNumbers {
         match self {
             Self::Files(metrics) => ReadNumbers::of(metrics),
-            Self::Task(task) => {
+            Self::Task { task, .. } => {
                 let sources = SourceNumbers::of(task.metrics());
                 ReadNumbers { sources, ..ReadNumbers::default() }
             }
@@ -31,7 +36,7 @@ impl Counts {
     pub fn stored_bytes(&self) -> u64 {
         match self {
             Self::Files(metrics) => metrics.stored_bytes.get(),
-            Self::Task(_) => 0,
+            Self::Task { .. } => 0,
         }
     }
 
@@ -39,7 +44,7 @@ impl Counts {
     pub(crate) fn task(&self) -> Option<&Arc<InputTask>> {
         match self {
             Self::Files(_) => None,
-            Self::Task(task) => Some(task),
+            Self::Task { task, .. } => Some(task),
         }
     }
 
@@ -47,14 +52,24 @@ impl Counts {
     pub(crate) fn last_error(&self) -> Option<FileError> {
         match self {
             Self::Files(metrics) => metrics.last_errors.last(),
-            Self::Task(_) => None,
+            Self::Task { .. } => None,
+        }
+    }
+
+    /// What it adds to a sum over several outputs.
+    fn in_sum(&self) -> ReadNumbers {
+        match self {
+            Self::Task { is_counted: false, .. } => ReadNumbers::default(),
+            _ => self.read(),
         }
     }
 
     fn is(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Files(one), Self::Files(other)) => Arc::ptr_eq(one, other),
-            (Self::Task(one), Self::Task(other)) => Arc::ptr_eq(one, other),
+            (Self::Task { task: one, .. }, Self::Task { task: other, .. }) => {
+                Arc::ptr_eq(one, other)
+            }
             _ => false,
         }
     }
@@ -103,7 +118,7 @@ impl InputList {
     pub fn forget_gone(&self) {
         let mut lists = self.0.write().unwrap_or_else(PoisonError::into_inner);
         for counts in std::mem::take(&mut lists.leaving) {
-            lists.gone.add(&counts.read());
+            lists.gone.add(&counts.in_sum());
         }
     }
 
@@ -115,7 +130,7 @@ impl InputList {
         let now = lists.now.iter().map(|input| &input.counts);
         for counts in now.chain(&lists.leaving) {
             if !seen.iter().any(|other| other.is(counts)) {
-                total.add(&counts.read());
+                total.add(&counts.in_sum());
                 seen.push(counts);
             }
         }
@@ -140,7 +155,7 @@ mod tests {
     fn lines(input: &InputSource) -> &skidder_event::Counter {
         match &input.counts {
             Counts::Files(metrics) => &metrics.lines,
-            Counts::Task(_) => panic!("it reads files"),
+            Counts::Task { .. } => panic!("it reads files"),
         }
     }
 

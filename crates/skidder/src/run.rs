@@ -133,14 +133,13 @@ pub(crate) fn run(
     shortfall.left = running.outputs.iter().map(|output| output.left.events).sum();
     shortfall.queues = running.outputs.iter().flat_map(RunningOutput::queue_lines).collect();
     let spoiled: Vec<u64> = running.outputs.iter().map(RunningOutput::spoiled).collect();
-    let failed = running.tasks.failed();
+    let (failed, lost) = (running.tasks.failed(), running.tasks.lost_before());
     let outcome = running.end(once);
     for ((.., settle), spoiled) in settles.iter().zip(spoiled) {
         shortfall.add(&settle.total(), spoiled);
     }
-    for why in &failed {
-        tell(&format!("error: {why}\n"));
-    }
+    let failures = failed.iter().map(|why| format!("error: {why}\n"));
+    tell(&failures.chain(lost.iter().map(|what| format!("! {what}\n"))).collect::<String>());
     let good = outcome.saved && ((outcome.settled && failed.is_empty()) || !once);
     if let Some(told) = told {
         // It only waited for scans, which are over.

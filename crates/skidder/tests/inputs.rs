@@ -57,6 +57,23 @@ fn an_input_feeds_several_outputs_and_each_gets_every_event_once() {
 }
 
 #[test]
+fn what_an_input_of_several_outputs_received_is_counted_once() {
+    let place = Place::with_output(
+        "outputs:\n- {id: a, file: {path: a, filename: e}}\n- {id: b, file: {path: b, filename: e}}\n",
+    );
+    let path = place.path().join("in");
+    with_inputs(&place, &format!("- {{type: unix, id: x, path: '{}'}}\n", path.display()));
+    place.open_endpoint();
+    let program = place.start(&[]);
+    connect(&path).write_all(&lines("a", 0..100)).unwrap();
+    patiently("all lines for both", || {
+        place.stat("/skidder/ledger/delivered").filter(|all| *all == 200)
+    });
+    assert_eq!(place.stat("/skidder/sources/received_events"), Some(100));
+    program.terminate().succeeded();
+}
+
+#[test]
 fn reloads_in_the_middle_of_lines_lose_none_and_repeat_none() {
     let server = BulkServer::start();
     let place = Place::new(&server);
@@ -172,4 +189,40 @@ fn a_port_in_use_is_a_problem_until_it_is_free() {
     drop(taken);
     program.await_log("receives datagrams");
     program.terminate().succeeded();
+}
+
+#[test]
+fn what_the_system_threw_away_is_counted_and_said_at_the_end() {
+    let server = BulkServer::start();
+    let place = Place::new(&server);
+    let port = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    with_inputs(
+        &place,
+        &format!("- {{type: udp, id: u, host: '127.0.0.1:{port}', read_buffer: 4KiB}}\n"),
+    );
+    place.open_endpoint();
+    let program = place.start(&[]);
+    program.await_log("receives datagrams");
+    let client = UdpSocket::bind("127.0.0.1:0").unwrap();
+    client.connect(("127.0.0.1", port)).unwrap();
+    let lost = || place.stat("/skidder/sources/lost_before").filter(|lost| *lost > 0);
+    let mut sent = 0;
+    while lost().is_none() {
+        for _ in 0..2000 {
+            client.send(line("a", sent).as_bytes()).unwrap();
+            sent += 1;
+        }
+    }
+    // What was received and what was lost is all there was.
+    let received = || {
+        let of = |name: &str| place.stat(&format!("/skidder/sources/{name}"));
+        (of("received_events")? + of("lost_before")? == sent as u64).then_some(())
+    };
+    patiently("all datagrams to be received or lost", received);
+    let status = place.run(&["status"]);
+    assert!(status.out.contains("raise `read_buffer`"), "{}", status.out);
+    let ended = program.terminate().succeeded();
+    assert!(ended.log.contains("! input `u`: the system threw away"), "{}", ended.log);
+    let ledger = ended.ledger();
+    assert_eq!(ledger.read, ledger.delivered);
 }

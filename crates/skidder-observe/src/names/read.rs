@@ -139,4 +139,35 @@ pub(super) const METRICS: &[Metric] = &[
         "Failures of a compressed file that is damaged.",
         |s| count(s.read.gzip_errors),
     ),
+    // Of inputs that are tasks.
+    gauge(
+        "skidder.sources.open",
+        "skidder_sources_open",
+        "Connections, peers and the like that are open.",
+        |s| count(s.read.sources.open),
+    ),
+    counter(
+        "skidder.sources.received_events",
+        "skidder_sources_received_events_total",
+        "Events received from the network, before they went to any output.",
+        |s| count(s.read.sources.events),
+    ),
+    counter(
+        "skidder.sources.lost_before",
+        "skidder_sources_lost_before_total",
+        "Events that the system threw away before skidder saw them, because a receive buffer was full.",
+        |s| count(s.read.sources.lost_before),
+    ),
+    counter(
+        "skidder.sources.refused",
+        "skidder_sources_refused_total",
+        "Events for which an output had no room, dropped as `queue_full`.",
+        |s| count(s.read.sources.refused),
+    ),
+    counter(
+        "skidder.sources.errors",
+        "skidder_sources_errors_total",
+        "What could not be read or taken, and errors of the network.",
+        |s| count(s.read.sources.errors),
+    ),
 ];

@@ -231,6 +231,6 @@ pub(crate) fn assert_golden(name: &str, text: &str) {
 pub(crate) fn files(input: &InputSource) -> &ReadMetrics {
     match &input.counts {
         Counts::Files(metrics) => metrics,
-        Counts::Task(_) => panic!("it reads files"),
+        Counts::Task { .. } => panic!("it reads files"),
     }
 }

@@ -8,7 +8,7 @@ use crate::shown_plan::ShownPlan;
 use anyhow::{Context as _, Result};
 use skidder_input::{InputState, InputTask, LaneOf, Setup};
 use skidder_input_file::FileInput;
-use skidder_observe::{Counts, Survey};
+use skidder_observe::{Counts, Survey, grouped};
 use skidder_os::{Clock, Fs};
 use skidder_read::{
     BufferPool, Cursors, DecoderPool, FilestreamSettings, InputContext, ReadMetrics, Readers,
@@ -93,7 +93,10 @@ impl Tasks {
     pub(super) fn expect<'a>(&mut self, inputs: impl Iterator<Item = &'a Input>) {
         self.fresh.clear();
         self.outputs.clear();
-        self.running.retain(|task| task.state() != InputState::Ended);
+        // Of one that has ended only what it lost is of use.
+        self.running.retain(|task| {
+            task.state() != InputState::Ended || task.metrics().lost_before.get() > 0
+        });
         for input in inputs.filter(|input| input.files().is_none()) {
             *self.outputs.entry(input.number).or_default() += 1;
         }
@@ -128,17 +131,33 @@ impl Tasks {
         self.runtime
     }
 
-    /// Why inputs have ended by themselves: type, id, and reason.
+    /// Why inputs have ended by themselves, for people.
     pub(super) fn failed(&self) -> Vec<String> {
         let of = |task: &Arc<InputTask>| match task.state() {
-            InputState::Failed(error) => {
-                let name = if task.id().is_empty() { task.kind() } else { task.id() };
-                Some(format!("input `{name}`: {error}"))
-            }
+            InputState::Failed(error) => Some(format!("input `{}`: {error}", name_of(task))),
             _ => None,
         };
         self.running.iter().filter_map(of).collect()
     }
+
+    /// What the system threw away before the inputs saw it, for people.
+    pub(super) fn lost_before(&self) -> Vec<String> {
+        let of = |task: &Arc<InputTask>| {
+            let lost = task.metrics().lost_before.get();
+            (lost > 0).then(|| {
+                let (name, lost) = (name_of(task), grouped(lost));
+                format!(
+                    "input `{name}`: the system threw away {lost} events before skidder saw them; raise `read_buffer`, \
+                     and `sysctl net.core.rmem_max` to at least as much"
+                )
+            })
+        };
+        self.running.iter().filter_map(of).collect()
+    }
+}
+
+fn name_of(task: &InputTask) -> &str {
+    if task.id().is_empty() { task.kind() } else { task.id() }
 }
 
 /// A runtime for inputs. It has its own threads: processors run in them, and must not hold up requests.
@@ -215,9 +234,10 @@ impl Shared {
                 all.files.push(file);
             }
             Reads::Task(input) => {
+                let is_counted = !tasks.fresh.contains_key(&number);
                 let task = tasks.get(number, &id, input)?;
                 let slot = slots.next_task();
-                let counts = Counts::Task(Arc::clone(&task));
+                let counts = Counts::Task { task: Arc::clone(&task), is_counted };
                 let registry = Arc::clone(&self.registry);
                 all.running.push(running(slot, counts, None));
                 all.lanes.push(LaneOf { input: task, slot, bind, registry });
