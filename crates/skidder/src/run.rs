@@ -26,7 +26,7 @@ use output::{Start, open_registry};
 use skidder_event::DropReason;
 use skidder_net::Sockets;
 use skidder_observe::{Reloads, grouped, span_text};
-use skidder_os::{Clock, Fs};
+use skidder_os::{Clock, Fs, Monotonic};
 use skidder_pipeline::{Patience, Settle};
 use std::io::IsTerminal as _;
 use std::process::ExitCode;
@@ -42,6 +42,9 @@ use trimming::Trimming;
 /// passing work between threads costs more than it gains. For the same reason outputs do not share them: beside one
 /// that is stuck, the work of another one would wander between its own thread and the idle one, which cost a tenth.
 const SOCKET_THREADS_MAX: usize = 4;
+
+/// How long inputs may take until they have taken the sockets of systemd.
+const UNTAKEN_AFTER: Duration = Duration::from_secs(10);
 
 /// How long the runtime may take to let go of its tasks.
 const RUNTIME_END: Duration = Duration::from_secs(1);
@@ -93,8 +96,9 @@ pub(crate) struct Running {
     interrupt: Arc<AtomicBool>,
     /// The inputs that are tasks.
     tasks: Tasks,
-    /// What outlives them in a reload.
     sockets: Sockets,
+    /// When sockets of systemd must have been taken; nothing if it was looked.
+    untaken_at: Option<Monotonic>,
 }
 
 /// Runs until a signal comes or, without a reloader, until everything that is there is delivered.
@@ -270,7 +274,6 @@ impl Running {
             );
             runtimes.push(runtime);
         }
-        world.sockets.close_unclaimed();
         world.startup.step(|| "outputs and readers started".to_owned());
         // What opening registries and connections took is not needed again either.
         program_pages::give_back();
@@ -289,6 +292,7 @@ impl Running {
             interrupt: Arc::clone(&world.interrupt),
             tasks,
             sockets: world.sockets.clone(),
+            untaken_at: Some(world.clock.monotonic() + UNTAKEN_AFTER),
         })
     }
 
@@ -360,6 +364,9 @@ impl Running {
             }
             trimming.step(now, || self.is_any_at_rest());
             let mut wake = due.min(trimming.due());
+            if let Some(at) = self.look_for_untaken(now) {
+                wake = wake.min(at);
+            }
             if let Some(reloader) = &mut reloader {
                 reloader.step(self);
                 wake = wake.min(reloader.due());
@@ -403,6 +410,19 @@ impl Running {
                 Ok(Happened::ReadOnce(_)) | Err(RecvTimeoutError::Disconnected) => return,
             }
         }
+    }
+
+    /// Warns once of sockets of systemd that no input has taken in time; returns when that is.
+    fn look_for_untaken(&mut self, now: Monotonic) -> Option<Monotonic> {
+        let at = self.untaken_at?;
+        if now < at {
+            return Some(at);
+        }
+        self.untaken_at = None;
+        for socket in self.sockets.untaken() {
+            tracing::warn!(socket, "systemd passes this socket, and no input has its address");
+        }
+        None
     }
 
     /// Logs that the outputs run.

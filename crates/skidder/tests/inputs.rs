@@ -10,7 +10,8 @@ use common::{Place, accept};
 use rustix::process::Signal;
 use serde_json::Value;
 use std::io::Write as _;
-use std::net::UdpSocket;
+use std::net::{TcpListener, TcpStream, UdpSocket};
+use std::os::fd::AsRawFd as _;
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 
@@ -225,4 +226,42 @@ fn what_the_system_threw_away_is_counted_and_said_at_the_end() {
     assert!(ended.log.contains("! input `u`: the system threw away"), "{}", ended.log);
     let ledger = ended.ledger();
     assert_eq!(ledger.read, ledger.delivered);
+}
+
+#[test]
+fn a_restart_with_sockets_of_systemd_loses_nothing() {
+    let server = BulkServer::start();
+    let place = Place::new(&server);
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    with_inputs(&place, &format!("- {{type: tcp, id: t, host: '{address}'}}\n"));
+    // The shell passes the socket on as systemd does.
+    rustix::io::fcntl_setfd(&listener, rustix::io::FdFlags::empty()).unwrap();
+    let script = "exec 3<&$0; LISTEN_FDS=1 LISTEN_PID=$$ exec \"$@\"";
+    let start = || {
+        let real = place.command(&[]);
+        let mut command = std::process::Command::new("sh");
+        command.args(["-c", script, &listener.as_raw_fd().to_string()]);
+        command.arg(real.get_program()).args(real.get_args()).current_dir(place.path());
+        let program = Program::start(&mut command);
+        program.await_log("\"listening\"");
+        program
+    };
+    let mut sent = 0;
+    let mut send = || {
+        let mut client = TcpStream::connect(address).unwrap();
+        client.write_all(&lines("a", sent..sent + 100)).unwrap();
+        sent += 100;
+    };
+    for _ in 0..3 {
+        let program = start();
+        send();
+        program.terminate().succeeded();
+        // Nobody runs: the system keeps it.
+        send();
+    }
+    let program = start();
+    patiently("all lines", || (server.count() == 600).then_some(()));
+    program.terminate().succeeded();
+    accept("restarts with a socket of systemd", judge(&[("a", 600)], &server.documents()), 0);
 }

@@ -184,11 +184,14 @@ impl Sockets {
         Claim { sockets: self.clone(), key, has_started: AtomicBool::new(false) }
     }
 
-    /// Closes what was left for successors that never came, and the sockets of systemd that no input has. To be called when
-    /// the inputs have started, and when a reload is over. Returns how many there were.
+    /// Closes what was left for successors that never came. To be called when a reload is over. Returns how many there
+    /// were.
+    ///
+    /// Sockets of systemd stay: the tasks of the inputs may not have looked for them yet, a later reload may want them, and
+    /// systemd has them open anyway.
     pub fn close_unclaimed(&self) -> usize {
         let mut state = self.lock();
-        let State { claims, left, inherited } = &mut *state;
+        let State { claims, left, .. } = &mut *state;
         let mut closed = Vec::new();
         left.retain(|key, _| {
             let stays = claims.contains_key(key);
@@ -197,14 +200,17 @@ impl Sockets {
             }
             stays
         });
-        for Inherited { address, name, .. } in inherited.drain(..) {
-            closed.push(format!("{address} ({name})"));
-        }
         drop(state);
         for socket in &closed {
             tracing::warn!(socket, "no input has this socket; it is closed");
         }
         closed.len()
+    }
+
+    /// Sockets of systemd that no input has taken: address and name.
+    pub fn untaken(&self) -> Vec<String> {
+        let state = self.lock();
+        state.inherited.iter().map(|of| format!("{} ({})", of.address, of.name)).collect()
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -353,7 +359,8 @@ mod tests {
         let unix = sockets.claim(SocketKey::UnixStream(path.clone()));
         assert!(unix.inherited(&BoundAddress::Unix("/other".into())).is_none());
         assert!(unix.inherited(&BoundAddress::Unix(path)).is_some());
-        assert_eq!(sockets.close_unclaimed(), 1, "the one for datagrams");
+        assert_eq!(sockets.close_unclaimed(), 0, "systemd has it open anyway");
+        assert_eq!(sockets.untaken(), [format!("{address} (udp)")], "the one for datagrams");
     }
 
     /// Runs as a child of the next test, with a socket as systemd passes it.
