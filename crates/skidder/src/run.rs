@@ -261,6 +261,8 @@ impl Running {
             registries.push(open_registry(&world.fs, &world.clock, &output.place.registry)?);
             world.startup.step(|| format!("registry {} opened", output.place.registry.display()));
         }
+        // Before anything is received: from here on a signal ends in order.
+        listen(world, once, send.clone())?;
         let mut tasks = Tasks::of(&parts.agent, world, once, parts.workers);
         tasks.expect(outputs.iter().flat_map(|output| &output.inputs));
         let mut started = Vec::with_capacity(outputs.len());
@@ -277,7 +279,6 @@ impl Running {
         world.startup.step(|| "outputs and readers started".to_owned());
         // What opening registries and connections took is not needed again either.
         program_pages::give_back();
-        listen(world, once, send.clone())?;
         Ok(Self {
             outputs: started,
             runtimes,
