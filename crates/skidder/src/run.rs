@@ -261,8 +261,7 @@ impl Running {
             registries.push(open_registry(&world.fs, &world.clock, &output.place.registry)?);
             world.startup.step(|| format!("registry {} opened", output.place.registry.display()));
         }
-        // Before anything is received: from here on a signal ends in order.
-        listen(world, once, send.clone())?;
+        listen(world, once, send.clone())?; // Before anything is received.
         let mut tasks = Tasks::of(&parts.agent, world, once, parts.workers);
         tasks.expect(outputs.iter().flat_map(|output| &output.inputs));
         let mut started = Vec::with_capacity(outputs.len());
