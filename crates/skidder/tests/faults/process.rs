@@ -46,8 +46,9 @@ fn a_limit_on_the_size_of_files_is_an_error_of_the_disk() {
     let program = shell(&place, "ulimit -f 2000;", &[], "");
     let log = program.await_log("File too large");
     assert!(log.contains("os error 27"), "{log}");
-    let ended = program.terminate();
-    assert!(!ended.was_killed() && ended.code().is_some(), "{ended:?}");
+    // It cannot make its registry, and ends by itself: a signal to stop would come while it does.
+    let ended = program.end();
+    assert_eq!(ended.code(), Some(1), "{ended:?}");
     assert!(once(&place, "", "").succeeded().ledger().delivered > 0);
 }
 
