@@ -113,8 +113,7 @@ impl Shared {
         }
         let is_over = || {
             ending.iter().all(|input| input.wait_ended(Duration::ZERO)) && {
-                // Nobody goes on behind a verdict where there is no cursor: then nothing is waited for, and a listener
-                // is not closed as long as an output is stuck.
+                // Only what has a cursor goes on behind its verdicts.
                 let (_, inputs) = stage.queue.settle().ledgers();
                 let is_settled =
                     |slot: &usize| inputs.get(slot).is_none_or(|of| of.in_flight() == 0);

@@ -88,6 +88,11 @@ impl InputTask {
         &self.setup.id
     }
 
+    /// What it is called in messages: its id, or its type if it has none.
+    pub fn name(&self) -> &str {
+        if self.setup.id.is_empty() { self.kind } else { &self.setup.id }
+    }
+
     /// What it counts.
     pub fn metrics(&self) -> &Arc<InputMetrics> {
         &self.metrics

@@ -3,6 +3,7 @@
 //! [`KINDS`] is the list of their types, from the name in `type` to the function that reads the settings.
 
 pub mod benchmark;
+mod bind;
 pub mod datagram;
 pub mod stream;
 pub mod tcp;

@@ -7,7 +7,7 @@ mod files;
 mod inputs;
 mod outputs;
 
-pub use inputs::Survey;
+pub use inputs::{Survey, lost_before};
 
 use crate::files::{millis, time_text};
 use crate::page::Query;

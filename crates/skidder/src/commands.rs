@@ -224,7 +224,7 @@ fn test_config(global: &Global, world: &World) -> Result<ExitCode> {
 fn test_output(global: &Global, world: &World) -> Result<ExitCode> {
     let settings = load_settings(global, world)?;
     let parts = read_parts(&settings, world, |name| Ok(Agent::passing(name, world.clock.wall())))?;
-    let runtime = run::runtime(1)?;
+    let runtime = run::runtime("sockets", 1)?;
     let mut lines = Vec::new();
     let mut good = true;
     for output in &parts.outputs {
@@ -247,7 +247,7 @@ fn set_up(what: SetupArguments, global: &Global, world: &World) -> Result<ExitCo
     }
     let settings = load_settings(global, world)?;
     let parts = read_parts(&settings, world, |name| Ok(Agent::passing(name, world.clock.wall())))?;
-    let runtime = run::runtime(1)?;
+    let runtime = run::runtime("sockets", 1)?;
     let mut lines = Vec::new();
     let mut all = Vec::new();
     for output in &parts.outputs {

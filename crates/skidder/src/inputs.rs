@@ -18,7 +18,7 @@ pub(crate) struct Input {
     pub(crate) reads: Reads,
     pub(crate) print: InputPrint,
     pub(crate) plan: Arc<InputPlan>,
-    /// What runs: the plan, unless somebody looks on.
+    /// What runs: the plan, or in a trial a wrapper that records what it does.
     pub(crate) bind: Arc<dyn Bind>,
     /// If it reads files and feeds several outputs: its place among its like.
     pub(crate) peer: Option<Peer>,

@@ -143,7 +143,8 @@ pub(crate) fn run(
         shortfall.add(&settle.total(), spoiled);
     }
     let failures = failed.iter().map(|why| format!("error: {why}\n"));
-    tell(&failures.chain(lost.iter().map(|what| format!("! {what}\n"))).collect::<String>());
+    let losses = lost.iter().map(|what| format!("! {what}\n"));
+    tell(&failures.chain(losses).collect::<String>());
     let good = outcome.saved && ((outcome.settled && failed.is_empty()) || !once);
     if let Some(told) = told {
         // It only waited for scans, which are over.
@@ -207,14 +208,14 @@ pub(crate) fn socket_threads(parallelism: usize, world: &World) -> usize {
     parallelism.min(world.cores).min(SOCKET_THREADS_MAX)
 }
 
-/// A runtime for sockets.
-pub(crate) fn runtime(threads: usize) -> Result<Runtime> {
+/// A runtime whose threads have this name.
+pub(crate) fn runtime(name: &'static str, threads: usize) -> Result<Runtime> {
     tokio::runtime::Builder::new_multi_thread()
         .worker_threads(threads.max(1))
-        .thread_name("sockets")
+        .thread_name(name)
         .enable_all()
         .build()
-        .context("cannot start the threads for sockets")
+        .with_context(|| format!("cannot start the threads for {name}"))
 }
 
 /// Passes signals on.
@@ -269,7 +270,7 @@ impl Running {
         for (number, (output, registry)) in outputs.into_iter().zip(registries).enumerate() {
             let span = span_of(output.id.as_deref());
             let parallelism = output.output.parallelism();
-            let runtime = runtime(socket_threads(parallelism, world))?;
+            let runtime = runtime("sockets", socket_threads(parallelism, world))?;
             started.push(
                 span.in_scope(|| start.output(number, output, registry, &runtime, &mut tasks))?,
             );
@@ -377,8 +378,7 @@ impl Running {
                     // Reading is over; what ends a run comes instead.
                     program_pages::give_back();
                     self.files.look(&self.outputs[number]);
-                    // The workers finish what is queued; then the output ends.
-                    // All turns are over.
+                    // All turns are over; the workers finish what is queued, then the output ends.
                     let limit = self.shutdown_timeout;
                     let patience = Patience { limit, interrupt: &self.interrupt };
                     self.outputs[number].stop_reading(patience);

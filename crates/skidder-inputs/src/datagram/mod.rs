@@ -17,7 +17,6 @@ pub use socket::DatagramSocket;
 
 use peers::Peers;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
-use skidder_event::Batch;
 use skidder_input::{InputError, Intake};
 use skidder_net::{Claim, UnixName};
 use socket::Arena;
@@ -35,12 +34,6 @@ pub const BACKLOG_BYTES_MAX: usize = 16 << 20;
 
 /// Calls that take what the kernel has already received when the input stops; a sender that goes on does not keep it.
 const LAST_CALLS_MAX: usize = 256;
-
-/// Makes something of messages, as the parser of `syslog` does.
-pub trait Shape: Send {
-    /// Changes the events of a batch; their messages are what was received.
-    fn shape(&mut self, batch: &mut Batch);
-}
 
 /// A socket as one input leaves it to the next.
 pub struct Left {
@@ -73,7 +66,6 @@ pub async fn serve(
     left: Left,
     claim: Option<Claim>,
     settings: Settings,
-    shape: Option<Box<dyn Shape>>,
     intake: Intake,
 ) -> Result<(), InputError> {
     let failed = |error: &dyn std::fmt::Display| InputError(error.to_string());
@@ -92,9 +84,7 @@ pub async fn serve(
     let (seen, given) = (Arc::clone(&wake.0), intake.clone());
     let work = move || {
         let _ended = ended;
-        let mut receiver = Receiver::new(left, &settings, shape, given);
-        (receiver.claim, receiver.queued) = (claim, queued);
-        receiver.run(&seen);
+        Receiver::new(left, claim, &settings, queued, given).run(&seen);
     };
     let thread = std::thread::Builder::new().name("datagrams".to_owned()).spawn(work);
     drop(thread.map_err(|error| failed(&error))?);
@@ -176,7 +166,13 @@ struct Receiver {
 }
 
 impl Receiver {
-    fn new(left: Left, settings: &Settings, shape: Option<Box<dyn Shape>>, intake: Intake) -> Self {
+    fn new(
+        left: Left,
+        claim: Option<Claim>,
+        settings: &Settings,
+        queued: Arc<AtomicU64>,
+        intake: Intake,
+    ) -> Self {
         let Left { socket, drops, name } = left;
         let arena = Arena::new(&socket, settings.message_bytes_max);
         let shown = match socket.address() {
@@ -184,19 +180,8 @@ impl Receiver {
             None => settings.device.clone(),
         };
         let is_unix = socket.address().is_none();
-        let peers = Peers::new(intake.clone(), &shown, shape);
-        Self {
-            socket,
-            arena,
-            peers,
-            intake,
-            drops,
-            is_unix,
-            name,
-            claim: None,
-            queued: Arc::default(),
-            newest: None,
-        }
+        let peers = Peers::new(intake.clone(), &shown);
+        Self { socket, arena, peers, intake, drops, is_unix, name, claim, queued, newest: None }
     }
 
     fn run(mut self, wake: &OwnedFd) {

@@ -1,6 +1,5 @@
 //! Events of datagrams: one source for each peer that sends many at a time, and one for all others.
 
-use super::Shape;
 use super::socket::Datagram;
 use foldhash::fast::RandomState;
 use skidder_event::{Batch, Cell, Map, Parts, Path, Progress, Recycle, Text};
@@ -56,7 +55,6 @@ struct Known {
 /// Makes events of datagrams and offers them.
 pub(super) struct Peers {
     intake: Intake,
-    shape: Option<Box<dyn Shape>>,
     /// Of peers without a source of their own.
     others: Source,
     known: HashMap<SocketAddr, Known, RandomState>,
@@ -69,11 +67,10 @@ pub(super) struct Peers {
 }
 
 impl Peers {
-    pub(super) fn new(intake: Intake, name: &str, shape: Option<Box<dyn Shape>>) -> Self {
+    pub(super) fn new(intake: Intake, name: &str) -> Self {
         let others = intake.open(name, Map::new());
         Self {
             intake,
-            shape,
             others,
             known: HashMap::default(),
             round: 0,
@@ -177,7 +174,7 @@ impl Peers {
             None => (&mut self.others, sender.address),
         };
         let texts = places.iter().map(|place| (*place, address));
-        offer(source, self.pool.parts(bytes), texts, time, self.shape.as_deref_mut(), &self.pool);
+        offer(source, self.pool.parts(bytes), texts, time, &self.pool);
     }
 
     fn offer_parts(&mut self, bytes: Vec<u8>, places: &[Place], time: i64) {
@@ -201,16 +198,14 @@ impl Peers {
             let known = sender.address.filter(|_| sender.own);
             if let Some(known) = known.and_then(|address| self.known.get_mut(&address)) {
                 let texts = copies.iter().map(|place| (*place, None));
-                let shape = self.shape.as_deref_mut();
-                offer(&mut known.source, pool.parts(copy), texts, time, shape, &pool);
+                offer(&mut known.source, pool.parts(copy), texts, time, &pool);
             }
         }
         if others.is_empty() {
             pool.recycle(Parts { bytes, ..Parts::default() });
             return;
         }
-        let shape = self.shape.as_deref_mut();
-        offer(&mut self.others, pool.parts(bytes), others.into_iter(), time, shape, &pool);
+        offer(&mut self.others, pool.parts(bytes), others.into_iter(), time, &pool);
     }
 }
 
@@ -220,7 +215,6 @@ fn offer(
     parts: Parts,
     texts: impl Iterator<Item = (Place, Option<SocketAddr>)>,
     time: i64,
-    shape: Option<&mut (dyn Shape + 'static)>,
     pool: &Arc<Pool>,
 ) {
     let utf8 = simdutf8::basic::from_utf8(&parts.bytes).map_or(0, str::len);
@@ -244,9 +238,6 @@ fn offer(
                 event.store_list(&[flag])
             });
         }
-    }
-    if let Some(shape) = shape {
-        shape.shape(&mut batch);
     }
     source.offer(batch, Progress::Nothing(total));
 }

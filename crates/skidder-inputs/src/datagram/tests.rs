@@ -32,7 +32,7 @@ impl Input for Receives {
 
     fn run(self: Box<Self>, intake: Intake) -> InputFuture {
         let left = Left { socket: self.0, drops: 0, name: None };
-        Box::pin(serve(left, None, settings(self.1), None, intake))
+        Box::pin(serve(left, None, settings(self.1), intake))
     }
 }
 

@@ -3,17 +3,17 @@
 use super::buffers::Buffers;
 use super::connection::{Connection, Running};
 use super::{OnBatch, StreamSettings};
+use crate::bind::Attempts;
 use crate::stream::receive_queue::receive_queue;
 use skidder_event::{Map, Parts, Progress};
 use skidder_input::{InputError, InputMetrics, Intake, Source, Stopped};
 use skidder_net::{
-    Accepted, BoundAddress, Claim, Family, IpPlace, ListenError, Listener, Network, Peer, Server,
-    ServerSettings, StreamPlace, TlsSession, UnixPlace,
+    Accepted, Claim, Family, IpPlace, ListenError, Listener, Network, Peer, Server, ServerSettings,
+    StreamPlace, TlsSession, UnixPlace,
 };
 use skidder_os::Fs;
 use skidder_tls::{TlsServer, TlsServerSettings};
 use std::future::poll_fn;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -24,12 +24,6 @@ use tokio::task::{JoinError, JoinSet};
 
 /// How long a TLS handshake may take; never longer than `timeout`.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(30);
-
-/// First pause after an address could not be bound; it doubles up to [`BIND_PAUSE_MAX`].
-const BIND_PAUSE: Duration = Duration::from_millis(100);
-
-/// Longest pause between two attempts to bind an address.
-const BIND_PAUSE_MAX: Duration = Duration::from_secs(5);
 
 /// Connections of the kernel's queue that are accepted at a stop.
 const LAST_ACCEPTED_MAX: usize = 4096;
@@ -342,35 +336,18 @@ impl Shared {
 }
 
 impl StreamServer {
-    /// Takes over the socket of the input before, or of systemd, or binds it. Nothing if the input must stop before that.
+    /// Binds as soon as the address is free. Nothing if the input must stop before that.
     async fn bind(&self, intake: &Intake) -> Result<Option<Bound>, InputError> {
-        let mut pause = BIND_PAUSE;
-        let metrics = intake.metrics();
+        let mut attempts = Attempts::new(intake);
         loop {
-            let error = match self.try_bind().await {
-                Ok(bound) => {
-                    metrics.set_trouble(None);
-                    return Ok(Some(bound));
-                }
-                Err(error) => error,
-            };
-            match &error {
-                ListenError::InUse { .. } | ListenError::Resolve { .. } => {}
-                ListenError::Bind { .. } | ListenError::NotASocket { .. } => {
-                    return Err(InputError(error.to_string()));
-                }
+            let bound = attempts.made(self.try_bind().await).await?;
+            if bound.is_some() || intake.is_stopped() {
+                return Ok(bound);
             }
-            metrics.errors.add(1);
-            metrics.set_trouble(Some(&error.to_string()));
-            tracing::error!(%error, "cannot listen; trying again");
-            tokio::select! {
-                () = intake.stopped() => return Ok(None),
-                () = tokio::time::sleep(pause) => {}
-            }
-            pause = (pause * 2).min(BIND_PAUSE_MAX);
         }
     }
 
+    /// Takes over the socket of the input before, or of systemd, or binds it.
     async fn try_bind(&self) -> Result<Bound, ListenError> {
         if let Some(left) = self.claim.take::<Left>() {
             let Left { listener, is_inherited, connections, tls } = left;
@@ -397,14 +374,10 @@ impl StreamServer {
 
     /// The socket of systemd with this address.
     fn inherited(&self, place: &StreamPlace) -> Result<Option<Listener>, ListenError> {
-        let mut addresses = vec![place.address()];
-        if let StreamPlace::Tcp(IpPlace { address, family: Family::Any }) = place
-            && address.ip().is_unspecified()
-        {
-            // Who writes `0.0.0.0` for systemd and `:9000` here means the same socket.
-            let ip = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
-            addresses.push(BoundAddress::Tcp(SocketAddr::new(ip, address.port())));
-        }
+        let addresses = match place {
+            StreamPlace::Tcp(place) => place.passed_as(),
+            StreamPlace::Unix(_) => vec![place.address()],
+        };
         for address in addresses {
             let Some(socket) = self.claim.inherited(&address) else { continue };
             let listener = match place {

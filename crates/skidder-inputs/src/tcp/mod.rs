@@ -10,10 +10,11 @@ mod cost;
 mod tests;
 
 use crate::Context;
+use crate::bind::read_host;
 use crate::stream::{StreamAddress, StreamServer, StreamSettings, serve};
 use skidder_config::Section;
 use skidder_input::{Input, InputFuture, Intake};
-use skidder_net::{Family, ListenAddress, RealNetwork, SocketKey};
+use skidder_net::{Family, RealNetwork, SocketKey};
 use skidder_tls::{TlsServer, TlsServerSettings};
 use std::sync::Arc;
 
@@ -68,15 +69,7 @@ pub fn read_server(
         return None;
     }
     let device = host;
-    let (host, port) = match ListenAddress::parse_tcp(&device) {
-        Ok(ListenAddress::Tcp { host, port }) => (host, port),
-        Ok(ListenAddress::Unix { .. }) => return None,
-        Err(expected) => {
-            let message = format!("`{}` is `{device}`; {expected}", section.path_of("host"));
-            section.problem("host", message, "");
-            return None;
-        }
-    };
+    let (host, port) = read_host(section, &device)?;
     let key = SocketKey::Tcp { host: host.clone(), port, family };
     Some(StreamServer {
         address: StreamAddress::Tcp { host, port, family },

@@ -4,10 +4,12 @@
 //! Filebeat leaves the system's default, and a datagram that was cut is marked on Linux too.
 
 use crate::Context;
+use crate::bind::read_host;
 use crate::datagram::{BACKLOG_BYTES_MAX, DatagramAddress, DatagramServer, Settings};
 use skidder_config::Section;
 use skidder_input::{Input, InputFuture, Intake};
 use skidder_net::{Family, SocketKey};
+
 /// Default of `host`.
 const HOST: &str = "localhost:8080";
 
@@ -34,21 +36,12 @@ pub fn read(section: &Section<'_>, context: &Context) -> Option<Box<dyn Input>> 
             "remove it; Filebeat needs it because it handles one datagram at a time",
         );
     }
-    Udp::read(section, Some(HOST), context).map(|input| Box::new(input) as _)
+    Udp::read(section, context).map(|input| Box::new(input) as _)
 }
 
 impl Udp {
-    /// Reads what `udp` and `syslog` share; without a default the host is required.
-    pub(crate) fn read(
-        section: &Section<'_>,
-        host: Option<&str>,
-        context: &Context,
-    ) -> Option<Self> {
-        let device = section.string("host").hint("as in `host: \"0.0.0.0:514\"`");
-        let device = match host {
-            Some(host) => Some(device.or(host)),
-            None => Some(device.required()).filter(|host| !host.is_empty()),
-        };
+    fn read(section: &Section<'_>, context: &Context) -> Option<Self> {
+        let device = section.string("host").hint("as in `host: \"0.0.0.0:514\"`").or(HOST);
         let words = [("udp", Family::Any), ("udp4", Family::V4), ("udp6", Family::V6)];
         let family = section.one_of("network", &words).or(Family::Any);
         let limit = section.size("max_message_size").range(1..=MESSAGE_BYTES_LIMIT);
@@ -56,29 +49,13 @@ impl Udp {
         let read_buffer = section.size("read_buffer").range(..=1 << 30).or(READ_BUFFER) as usize;
         // Filebeat reads it and does nothing with it.
         section.without_effect(&["timeout"], "datagrams have no connection that could be idle");
-        let device = device?;
-        let Some((host, port)) = parse_host(&device) else {
-            section.problem(
-                "host",
-                format!("`{device}` is not an address"),
-                "expected `host:port`, as in `0.0.0.0:514`",
-            );
-            return None;
-        };
+        let (host, port) = read_host(section, &device)?;
         let backlog_bytes_max = BACKLOG_BYTES_MAX;
         let settings = Settings { message_bytes_max, read_buffer, backlog_bytes_max, device };
         let key = SocketKey::Udp { host: host.clone(), port, family };
         let address = DatagramAddress::Udp { host, port, family };
         Some(Self(DatagramServer { address, claim: context.sockets.claim(key), settings }))
     }
-}
-
-fn parse_host(text: &str) -> Option<(String, u16)> {
-    let (host, port) = text.rsplit_once(':')?;
-    let port = port.parse().ok()?;
-    let bare = host.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
-    let is_name = !host.contains([':', '/', ' ']);
-    bare.or(is_name.then_some(host)).map(|host| (host.to_owned(), port))
 }
 
 impl Input for Udp {
@@ -94,6 +71,11 @@ impl Input for Udp {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::read_with;
+
+    fn parse_host(text: &str) -> Option<(String, u16)> {
+        read_with("{}", |section| read_host(section, text)).0
+    }
 
     #[test]
     fn hosts_with_ports_are_read() {

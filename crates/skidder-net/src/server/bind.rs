@@ -38,6 +38,17 @@ pub struct IpPlace {
 }
 
 impl IpPlace {
+    /// The addresses with which a socket that is bound already, as systemd passes it, is this one: who writes `0.0.0.0`
+    /// there and `:9000` here means the same.
+    pub fn passed_as(&self) -> Vec<BoundAddress> {
+        let mut all = vec![BoundAddress::Tcp(self.address)];
+        if self.family == Family::Any && self.address.ip().is_unspecified() {
+            let ip = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
+            all.push(BoundAddress::Tcp(SocketAddr::new(ip, self.address.port())));
+        }
+        all
+    }
+
     /// Looks up a host; an empty one stands for all addresses of this machine.
     ///
     /// # Errors

@@ -73,14 +73,14 @@ fn of_input(input: &InputSource, age: Duration) -> Vec<Problem> {
             .remedy(finding.remedy())
     };
     let mut problems: Vec<Problem> = findings.into_iter().flatten().map(problem).collect();
-    problems
-        .extend(input.counts.task().into_iter().flat_map(|task| of_task(&input.id, name, task)));
+    problems.extend(input.counts.task().into_iter().flat_map(|task| of_task(task)));
     problems
 }
 
 /// An input that does not run, or of whose events the system threw some away.
-fn of_task(id: &str, name: &str, task: &InputTask) -> Vec<Problem> {
-    let of_input = |problem: Problem| Problem { input: Some(id.to_owned()), ..problem };
+fn of_task(task: &InputTask) -> Vec<Problem> {
+    let name = task.name();
+    let of_input = |problem| Problem { input: Some(task.id().to_owned()), ..problem };
     let mut problems = Vec::new();
     if let InputState::Failed(error) = task.state() {
         problems.push(Problem::error("input_failed", format!("input `{name}` has ended: {error}")));
@@ -89,14 +89,18 @@ fn of_task(id: &str, name: &str, task: &InputTask) -> Vec<Problem> {
         let message = format!("input `{name}`: {trouble}; it is tried again");
         problems.push(Problem::error("input_trouble", message));
     }
-    let lost = task.metrics().lost_before.get();
-    if lost > 0 {
-        let message = format!(
-            "input `{name}`: the system threw away {} events before skidder saw them",
-            grouped(lost)
-        );
-        let remedy = "raise `read_buffer`, and `sysctl net.core.rmem_max` to at least as much";
-        problems.push(Problem::warning("lost_before", message).remedy(remedy));
-    }
+    problems.extend(lost_before(task));
     problems.into_iter().map(of_input).collect()
+}
+
+/// What the system threw away before an input saw it, if there is any.
+pub fn lost_before(task: &InputTask) -> Option<Problem> {
+    let lost = task.metrics().lost_before.get();
+    (lost > 0).then(|| {
+        let (name, lost) = (task.name(), grouped(lost));
+        let message =
+            format!("input `{name}`: the system threw away {lost} events before skidder saw them");
+        let remedy = "raise `read_buffer`, and `sysctl net.core.rmem_max` to at least as much";
+        Problem::warning("lost_before", message).remedy(remedy)
+    })
 }

@@ -146,7 +146,7 @@ impl Redriving {
             clock: Arc::clone(&world.clock),
         };
         let output: Box<dyn Output> = parts.output;
-        let runtime = run::runtime(run::socket_threads(output.parallelism(), world))?;
+        let runtime = run::runtime("sockets", run::socket_threads(output.parallelism(), world))?;
         // What is left of a command that was killed is in the dead letters still.
         forget(&*world.fs, &again)?;
         Ok(Self {

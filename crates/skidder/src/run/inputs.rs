@@ -1,14 +1,15 @@
 //! The inputs of a running output: files are read for each output, a task feeds all of its outputs at once.
 
 use super::output::RunningInput;
+use super::runtime;
 use crate::agent::Agent;
 use crate::commands::World;
 use crate::inputs::{Input, Reads};
 use crate::shown_plan::ShownPlan;
-use anyhow::{Context as _, Result};
+use anyhow::Result;
 use skidder_input::{InputState, InputTask, LaneOf, Setup};
 use skidder_input_file::FileInput;
-use skidder_observe::{Counts, Survey, grouped};
+use skidder_observe::{Counts, Survey, lost_before};
 use skidder_os::{Clock, Fs};
 use skidder_read::{
     BufferPool, Cursors, DecoderPool, FilestreamSettings, InputContext, ReadMetrics, Readers,
@@ -114,7 +115,8 @@ impl Tasks {
         }
         let runtime = match &mut self.runtime {
             Some(runtime) => runtime,
-            none => none.insert(runtime(self.workers)?),
+            // Its own threads: processors run in them, and must not hold up requests.
+            none => none.insert(runtime("inputs", self.workers)?),
         };
         self.started += 1;
         let run = format!("{}.{}", self.setup.run, self.started);
@@ -126,7 +128,7 @@ impl Tasks {
         Ok(task)
     }
 
-    /// The runtime, if there is one: it ends behind the outputs.
+    /// The runtime, if there is one; it ends before those of the outputs.
     pub(super) fn into_runtime(self) -> Option<Runtime> {
         self.runtime
     }
@@ -134,7 +136,7 @@ impl Tasks {
     /// Why inputs have ended by themselves, for people.
     pub(super) fn failed(&self) -> Vec<String> {
         let of = |task: &Arc<InputTask>| match task.state() {
-            InputState::Failed(error) => Some(format!("input `{}`: {error}", name_of(task))),
+            InputState::Failed(error) => Some(format!("input `{}`: {error}", task.name())),
             _ => None,
         };
         self.running.iter().filter_map(of).collect()
@@ -142,32 +144,9 @@ impl Tasks {
 
     /// What the system threw away before the inputs saw it, for people.
     pub(super) fn lost_before(&self) -> Vec<String> {
-        let of = |task: &Arc<InputTask>| {
-            let lost = task.metrics().lost_before.get();
-            (lost > 0).then(|| {
-                let (name, lost) = (name_of(task), grouped(lost));
-                format!(
-                    "input `{name}`: the system threw away {lost} events before skidder saw them; raise `read_buffer`, \
-                     and `sysctl net.core.rmem_max` to at least as much"
-                )
-            })
-        };
-        self.running.iter().filter_map(of).collect()
+        let lost = self.running.iter().filter_map(|task| lost_before(task));
+        lost.map(|of| format!("{}; {}", of.what, of.remedy.unwrap_or_default())).collect()
     }
-}
-
-fn name_of(task: &InputTask) -> &str {
-    if task.id().is_empty() { task.kind() } else { task.id() }
-}
-
-/// A runtime for inputs. It has its own threads: processors run in them, and must not hold up requests.
-fn runtime(threads: usize) -> Result<Runtime> {
-    tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(threads.max(1))
-        .thread_name("inputs")
-        .enable_all()
-        .build()
-        .context("cannot start the threads for inputs")
 }
 
 /// What the inputs of an output share.

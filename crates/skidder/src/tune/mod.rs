@@ -58,7 +58,7 @@ pub(crate) fn tune(what: &Tune, global: &Global, world: &World) -> Result<ExitCo
     let events = Events::of(parts, world, &sample)?;
     let grid = grid(what, &*trial);
     let most = grid.iter().map(|sizes| trial.output(*sizes).parallelism()).max();
-    let runtime = run::runtime(run::socket_threads(most.unwrap_or(1), world))?;
+    let runtime = run::runtime("sockets", run::socket_threads(most.unwrap_or(1), world))?;
     let place = ScratchPlace { trial: &*trial, index: &index, runtime: &runtime, removed: false };
     let bench = Bench { world, runtime: &runtime, events: &events, seconds: what.seconds };
     let stop = signals(trial.has_place().then(|| index.clone()))?;

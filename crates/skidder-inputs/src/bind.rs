@@ -1,0 +1,71 @@
+//! What all inputs that listen do with their address: read it, and bind it as soon as it is free.
+
+use skidder_config::Section;
+use skidder_input::{InputError, Intake};
+use skidder_net::{ListenAddress, ListenError};
+use std::time::Duration;
+
+/// First pause after an address could not be bound; it doubles up to [`BIND_PAUSE_MAX`].
+const BIND_PAUSE: Duration = Duration::from_millis(100);
+
+/// Longest pause between two attempts to bind an address.
+const BIND_PAUSE_MAX: Duration = Duration::from_secs(5);
+
+/// Splits a `host` into host and port. `None`, and the problem is reported, if it is no address.
+pub(crate) fn read_host(section: &Section<'_>, text: &str) -> Option<(String, u16)> {
+    match ListenAddress::parse_tcp(text) {
+        Ok(ListenAddress::Tcp { host, port }) => Some((host, port)),
+        Ok(ListenAddress::Unix { .. }) => None,
+        Err(expected) => {
+            let message = format!("`{}` is `{text}`; {expected}", section.path_of("host"));
+            section.problem("host", message, "");
+            None
+        }
+    }
+}
+
+/// Attempts to bind an address, until it is free.
+pub(crate) struct Attempts<'a> {
+    intake: &'a Intake,
+    pause: Duration,
+}
+
+impl<'a> Attempts<'a> {
+    pub(crate) fn new(intake: &'a Intake) -> Self {
+        Self { intake, pause: BIND_PAUSE }
+    }
+
+    /// One was made. Returns what it has bound; or nothing if it is to be made again, which is after a pause while the
+    /// address is in use or its name has no address, unless the input must stop meanwhile.
+    ///
+    /// # Errors
+    /// The address is wrong.
+    pub(crate) async fn made<T>(
+        &mut self,
+        bound: Result<T, ListenError>,
+    ) -> Result<Option<T>, InputError> {
+        let metrics = self.intake.metrics();
+        let error = match bound {
+            Ok(bound) => {
+                metrics.set_trouble(None);
+                return Ok(Some(bound));
+            }
+            Err(error) => error,
+        };
+        match &error {
+            ListenError::InUse { .. } | ListenError::Resolve { .. } => {}
+            ListenError::Bind { .. } | ListenError::NotASocket { .. } => {
+                return Err(InputError(error.to_string()));
+            }
+        }
+        metrics.errors.add(1);
+        metrics.set_trouble(Some(&error.to_string()));
+        tracing::error!(%error, "cannot listen; trying again");
+        tokio::select! {
+            () = self.intake.stopped() => {}
+            () = tokio::time::sleep(self.pause) => {}
+        }
+        self.pause = (self.pause * 2).min(BIND_PAUSE_MAX);
+        Ok(None)
+    }
+}
