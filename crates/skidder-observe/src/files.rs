@@ -93,7 +93,7 @@ pub(crate) fn files(sources: &Sources, question: FilesQuestion) -> Result<Json, 
         let next =
             (input + 1 < inputs).then(|| format!("input={}&limit={}", input + 1, query.limit));
         let open = sources_json(source, task, query.limit);
-        // They have no path; who asks for paths asks for files.
+        // Sources have no path, so a question with paths is about files.
         let open = if query.paths.is_empty() { open } else { Vec::new() };
         return Ok(json!({"files": [], "sources": open, "next": next}));
     }

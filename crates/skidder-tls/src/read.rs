@@ -51,7 +51,7 @@ settings! {
 }
 
 impl TlsSettings {
-    /// Reads a section `ssl`; what is wrong is told there.
+    /// Reads a section `ssl` and reports its problems there.
     pub fn read(section: &Section<'_>) -> Self {
         let pem = |text: String| Pem::of(&text);
         let authorities = section.get(&CERTIFICATE_AUTHORITIES).optional().unwrap_or_default();

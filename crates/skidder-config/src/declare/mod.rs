@@ -4,7 +4,7 @@
 //! the JSON Schema ([`json_schema`](schema::json_schema)), and the list of settings that tests must use ([`seen`]).
 //!
 //! A [`Key`] is one setting, a [`Group`] the settings of one map. The macro [`settings!`](macro@crate::settings) declares a
-//! group with its keys. All of it is static data; nothing is computed before somebody asks.
+//! group with its keys. All of it is static data; nothing is computed until it is needed.
 //!
 //! ```
 //! use skidder_config::{Group, Key, Section, Settings, Problems, settings};

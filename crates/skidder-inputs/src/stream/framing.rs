@@ -10,7 +10,7 @@ use std::ops::Range;
 /// Most digits of a length: more cannot be a number of bytes.
 const DIGITS_MAX: usize = 19;
 
-/// How messages are told apart.
+/// How a stream is split into messages.
 #[derive(Clone, Debug)]
 pub struct Framing {
     /// Octet counting comes first.

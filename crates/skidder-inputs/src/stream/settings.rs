@@ -16,7 +16,7 @@ const TIMEOUT: Duration = Duration::from_mins(5);
 /// `line_delimiter`.
 const LINE_DELIMITER: &str = "\n";
 
-/// What all servers of streams can be told.
+/// The settings that all stream servers share.
 #[derive(Clone, Debug)]
 pub struct StreamSettings {
     /// `framing`, `line_delimiter` and `max_message_size`.
