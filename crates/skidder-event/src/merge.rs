@@ -181,14 +181,25 @@ pub(crate) fn write_touched(out: &mut Vec<u8>, batch: &Batch, row: &Row, base: &
 /// nothing was written.
 #[inline]
 fn write_plain(out: &mut Vec<u8>, batch: &Batch, row: &Row, base: &Base) -> bool {
-    if !is_apart(batch, row, base) {
-        return false;
+    let mut next = row.own;
+    while !next.is_none() {
+        let node = batch.node(next);
+        if base.position(batch.text(node.key)).is_some() {
+            return false;
+        }
+        next = node.next;
     }
     let pieces = base.plain_pieces();
     out.extend_from_slice(pieces.before_message());
     write_string(out, batch.text(row.message), batch.known_utf8(row.message));
     if !row.own.is_none() {
-        write_own(out, batch, row);
+        let mut members = Members::new(out, batch, false);
+        let mut next = row.own;
+        while !next.is_none() {
+            write_member(&mut members, next);
+            next = batch.node(next).next;
+        }
+        members.end();
     }
     out.extend_from_slice(pieces.after_message());
     true
@@ -213,15 +224,13 @@ pub(crate) fn lone_member<'a>(batch: &'a Batch, row: &Row, base: &Base) -> Optio
     Some(&batch.bytes[start..start + node.raw() as usize])
 }
 
-/// Whether none of the event's own fields has a name that the base has, or that its offset is under.
-#[inline]
+/// Whether none of the event's own fields has a name that the base has.
 fn is_apart(batch: &Batch, row: &Row, base: &Base) -> bool {
-    let has_log = row.has(Row::OFFSET);
     let mut next = row.own;
     while !next.is_none() {
         let node = batch.node(next);
         let key = batch.text(node.key);
-        if base.position(key).is_some() || (has_log && key == b"log") {
+        if base.position(key).is_some() || key == b"log" {
             return false;
         }
         next = node.next;
@@ -242,13 +251,6 @@ fn write_beside(out: &mut Vec<u8>, batch: &Batch, row: &Row, base: &Base) {
         let before = pieces.before_message();
         out.extend_from_slice(&before[..before.len() - MESSAGE.len()]);
     }
-    write_own(out, batch, row);
-    out.extend_from_slice(pieces.after_message());
-}
-
-/// Writes the event's own fields, each with a leading comma.
-#[inline]
-fn write_own(out: &mut Vec<u8>, batch: &Batch, row: &Row) {
     let mut members = Members::new(out, batch, false);
     let mut next = row.own;
     while !next.is_none() {
@@ -256,6 +258,7 @@ fn write_own(out: &mut Vec<u8>, batch: &Batch, row: &Row) {
         next = batch.node(next).next;
     }
     members.end();
+    out.extend_from_slice(pieces.after_message());
 }
 
 /// `log` with the row's own offset in it.
